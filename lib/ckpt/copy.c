@@ -78,14 +78,7 @@ static enum status look_at_destination(struct copying *copying, bool *there, str
 			"; it stays as it is",
 			copying->destination, found.name, found.attempt);
 	case CHECKPOINT_DAMAGED: copying->damaged = found.inode; return STATUS_OK;
-	case CHECKPOINT_UNKNOWN:
-		return error_set(err, found.status, "%s/%s: %s", copying->destination, found.name,
-			found.why);
-	default:
-		return error_set(err, STATUS_NO,
-			"%s/%s already exists and is not a checkpoint "
-			"of ours: %s",
-			copying->destination, found.name, found.why);
+	default: return inspect_refuse(copying->destination, &found, err);
 	}
 }
 

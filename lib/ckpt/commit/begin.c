@@ -37,13 +37,7 @@ static enum status refuse_existing(const struct checkpoint_target *target, struc
 			target->step, target->directory, found.name, found.attempt,
 			*found.life ? " of life " : "", found.life);
 	case CHECKPOINT_UNKNOWN:
-		return error_set(
-			err, found.status, "%s/%s: %s", target->directory, found.name, found.why);
-	case CHECKPOINT_FOREIGN:
-		return error_set(err, STATUS_NO,
-			"%s/%s already exists and is not a checkpoint "
-			"of ours: %s",
-			target->directory, found.name, found.why);
+	case CHECKPOINT_FOREIGN: return inspect_refuse(target->directory, &found, err);
 	default: return STATUS_OK; /* bad or damaged: to be replaced */
 	}
 }

@@ -365,30 +365,16 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	enum status status =
 		inspect_step(target->directory, target->step, false, &found, &published, err);
 	if (status == STATUS_OK) {
-		switch (found.state) {
-		case CHECKPOINT_COMPLETE:
+		/* Of a bad one: did this start publish it, and was it marked since? */
+		bool settled = staging_is_settled(target, &found);
+		if (settled)
 			status = compare_published(pass, &found, &published, err);
-			manifest_release(&published);
+		manifest_release(&published);
+		if (settled)
 			return status;
-		case CHECKPOINT_BAD:
-			/* Did this start publish it, and was it marked since? */
-			if (staging_is_settled(target, &found)) {
-				status = compare_published(pass, &found, &published, err);
-				manifest_release(&published);
-				return status;
-			}
-			manifest_release(&published);
-			/* fall through */
-		case CHECKPOINT_DAMAGED: pass->damaged = found.inode; break;
-		case CHECKPOINT_UNKNOWN:
-			return error_set(err, found.status, "%s/%s: %s", target->directory,
-				found.name, found.why);
-		default:
-			return error_set(err, STATUS_NO,
-				"%s/%s already exists and is not a "
-				"checkpoint of ours: %s",
-				target->directory, found.name, found.why);
-		}
+		if (found.state != CHECKPOINT_BAD && found.state != CHECKPOINT_DAMAGED)
+			return inspect_refuse(target->directory, &found, err);
+		pass->damaged = found.inode;
 	} else if (status != STATUS_NO) {
 		return status;
 	}

@@ -15,8 +15,8 @@
 #define SCRATCH_INFIX  "-workertemp_"
 #define REMOVED_PREFIX ".gone-"
 #define REMOVED_DIGITS 16
-#define WRITER	       ".ckpt-writer"
-#define SHARD	       ".ckpt-shard-"
+#define WRITER_PREFIX  ".ckpt-writer"
+#define SHARD_PREFIX   ".ckpt-shard-"
 #define SUFFIX	       ".json"
 
 #define ONGOING_LETTERS 7 /* ".XXXXXX" of a file that is on its way to its name */
@@ -66,14 +66,14 @@ void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)
 void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task)
 {
 	if (sharded)
-		snprintf(name, CKPT_NAME_SIZE, WRITER "-%" PRIu64 SUFFIX, task);
+		snprintf(name, CKPT_NAME_SIZE, WRITER_PREFIX "-%" PRIu64 SUFFIX, task);
 	else
-		snprintf(name, CKPT_NAME_SIZE, WRITER SUFFIX);
+		snprintf(name, CKPT_NAME_SIZE, WRITER_PREFIX SUFFIX);
 }
 
 void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task)
 {
-	snprintf(name, CKPT_NAME_SIZE, SHARD "%" PRIu64 SUFFIX, task);
+	snprintf(name, CKPT_NAME_SIZE, SHARD_PREFIX "%" PRIu64 SUFFIX, task);
 }
 
 /* What follows prefix, or NULL. */
@@ -163,76 +163,68 @@ struct ckpt_name ckpt_name_read(const char *name)
 	return read.kind == CKPT_NAME_FOREIGN ? read_staging(name) : read;
 }
 
-/* Whether name is "PREFIX NUMBER SUFFIX" (NULL: without a number) in its first length bytes. */
-static bool is_record(const char *name, size_t length, const char *prefix, uint64_t *value)
-{
-	const char *rest = after(name, prefix);
-	size_t end = strlen(SUFFIX);
-	if (!rest || length < strlen(prefix) + end || memcmp(name + length - end, SUFFIX, end) != 0)
-		return false;
-	size_t digits = length - strlen(prefix) - end;
-	return value ? number(rest, digits, value) : digits == 0;
-}
+/* The reserved names; those from COPY on are transient. */
+enum record { NONE, PART, MANIFEST, BAD, PIN, COPY, WRITER, TASK_WRITER, TASK_SHARD };
 
-static bool is_shard(const char *name, size_t length, uint64_t *task)
+/* Which of them the first length bytes of name are, and the task's number in it. */
+static enum record read_record(const char *name, size_t length, uint64_t *task)
 {
-	return is_record(name, length, SHARD, task);
-}
-
-static bool is_writer(const char *name, size_t length, bool *sharded, uint64_t *task)
-{
-	*sharded = is_record(name, length, WRITER "-", task);
-	return *sharded || is_record(name, length, WRITER, NULL);
+	static const struct {
+		const char *begin;
+		const char *end; /* behind a number; NULL: there is none */
+	} names[] = {
+		[NONE] = {"", NULL},
+		[PART] = {CKPT_PART, NULL},
+		[MANIFEST] = {CKPT_MANIFEST, NULL},
+		[BAD] = {CKPT_BAD, NULL},
+		[PIN] = {CKPT_PIN, NULL},
+		[COPY] = {CKPT_COPY, NULL},
+		[WRITER] = {WRITER_PREFIX SUFFIX, NULL},
+		[TASK_WRITER] = {WRITER_PREFIX "-", SUFFIX},
+		[TASK_SHARD] = {SHARD_PREFIX, SUFFIX},
+	};
+	for (enum record record = PART; record <= TASK_SHARD; record++) {
+		size_t begin = strlen(names[record].begin);
+		size_t end = names[record].end ? strlen(names[record].end) : 0;
+		if (length < begin + end || memcmp(name, names[record].begin, begin) != 0)
+			continue;
+		if (!end ? length == begin
+			 : memcmp(name + length - end, names[record].end, end) == 0 &&
+					number(name + begin, length - begin - end, task))
+			return record;
+	}
+	return NONE;
 }
 
 bool ckpt_name_is_shard(const char *name, uint64_t *task)
 {
-	return is_shard(name, strlen(name), task);
+	return read_record(name, strlen(name), task) == TASK_SHARD;
 }
 
 bool ckpt_name_is_writer(const char *name, bool *sharded, uint64_t *task)
 {
-	return is_writer(name, strlen(name), sharded, task);
-}
-
-/* The length of name without the ".XXXXXX" of a file on its way to its name; 0: has none. */
-static size_t ongoing_length(const char *name)
-{
-	size_t length = strlen(name);
-	if (length <= ONGOING_LETTERS || name[length - ONGOING_LETTERS] != '.' ||
-		strchr(name + length - ONGOING_LETTERS + 1, '.'))
-		return 0;
-	return length - ONGOING_LETTERS;
-}
-
-static bool is_whole(const char *name, size_t length, const char *whole)
-{
-	return length == strlen(whole) && memcmp(name, whole, length) == 0;
+	enum record record = read_record(name, strlen(name), task);
+	*sharded = record == TASK_WRITER;
+	return *sharded || record == WRITER;
 }
 
 bool ckpt_name_is_ongoing(const char *name)
 {
 	uint64_t task;
-	bool sharded;
-	size_t length = ongoing_length(name);
-	return length &&
-	       (is_shard(name, length, &task) || is_writer(name, length, &sharded, &task) ||
-		       is_whole(name, length, CKPT_MANIFEST) || is_whole(name, length, CKPT_COPY) ||
-		       is_whole(name, length, CKPT_PART) || is_whole(name, length, CKPT_BAD) ||
-		       is_whole(name, length, CKPT_PIN));
+	size_t length = strlen(name);
+	return length > ONGOING_LETTERS && name[length - ONGOING_LETTERS] == '.' &&
+	       !strchr(name + length - ONGOING_LETTERS + 1, '.') &&
+	       read_record(name, length - ONGOING_LETTERS, &task) != NONE;
 }
 
 bool ckpt_name_is_transient(const char *name)
 {
 	uint64_t task;
-	bool sharded;
-	size_t whole = strlen(name);
-	return is_shard(name, whole, &task) || is_writer(name, whole, &sharded, &task) ||
-	       is_whole(name, whole, CKPT_COPY) || ckpt_name_is_ongoing(name);
+	return read_record(name, strlen(name), &task) >= COPY || ckpt_name_is_ongoing(name);
 }
 
 bool ckpt_name_is_reserved(const char *name)
 {
-	return strcmp(name, CKPT_MANIFEST) == 0 || strcmp(name, CKPT_BAD) == 0 ||
-	       strcmp(name, CKPT_PIN) == 0 || ckpt_name_is_transient(name);
+	uint64_t task;
+	return read_record(name, strlen(name), &task) >= MANIFEST || ckpt_name_is_ongoing(name);
 }

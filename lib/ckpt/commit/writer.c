@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_fields.h"
+#include "base/xalloc.h"
 
 #define RECORD_LIMIT 4096
 
@@ -98,19 +99,30 @@ enum process_state writer_check(const struct writer *writer)
 	return writer->parent.pid || writer->group.pid > 1 ? PROCESS_GONE : PROCESS_ELSEWHERE;
 }
 
-static void put_process(
-	struct json_object *object, const char *member, const struct process_identity *identity)
-{
-	struct json_object *process = json_object_new_object();
-	json_put_signed(process, "pid", identity->pid);
-	json_put_unsigned(process, "start", identity->start);
-	json_object_object_add(object, member, process);
-}
+static const struct json_field process_fields[] = {
+	{"pid", JSON_SIGNED, JSON_REQUIRED, JSON_MEMBER(struct process_identity, pid), 0,
+		INT32_MAX},
+	{"start", JSON_UNSIGNED, JSON_REQUIRED, JSON_MEMBER(struct process_identity, start)},
+	{0},
+};
+/* Both processes are of one machine. */
+#define WRITER(member) JSON_MEMBER(struct writer, member)
+static const struct json_field writer_fields[] = {
+	{"host", JSON_TEXT, JSON_REQUIRED, WRITER(group.host)},
+	{"machine", JSON_TEXT, JSON_REQUIRED, WRITER(machine)},
+	{"boot", JSON_TEXT, JSON_REQUIRED, WRITER(group.boot)},
+	{"pid_namespace", JSON_UNSIGNED, JSON_REQUIRED, WRITER(group.pid_namespace)},
+	{"parent", JSON_OBJECT, JSON_REQUIRED, WRITER(parent), .more = process_fields},
+	{"group", JSON_OBJECT, JSON_REQUIRED, WRITER(group), .more = process_fields},
+	{"sharded", JSON_BOOL, JSON_REQUIRED, WRITER(sharded)},
+	{"tasks", JSON_UNSIGNED, JSON_REQUIRED, WRITER(tasks)},
+	{0},
+};
 
 /* (Under its name already: a pruner shall see the writer while a slow disk takes its time.) */
 static enum status sync_record(const char *path, struct error *err)
 {
-	char *directory = file_directory_of(path);
+	char *directory = xneeded(file_directory_of(path));
 	enum status status = STATUS_OK;
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
 	if (descriptor < 0 || fsync(descriptor) < 0)
@@ -125,57 +137,29 @@ static enum status sync_record(const char *path, struct error *err)
 
 enum status writer_save(const char *path, const struct writer *writer, struct error *err)
 {
-	struct json_object *object = json_object_new_object();
-	json_put_text(object, "host", writer->group.host);
-	json_put_text(object, "machine", writer->machine);
-	json_put_text(object, "boot", writer->group.boot);
-	json_put_unsigned(object, "pid_namespace", writer->group.pid_namespace);
-	put_process(object, "parent", &writer->parent);
-	put_process(object, "group", &writer->group);
-	json_put_bool(object, "sharded", writer->sharded);
-	json_put_unsigned(object, "tasks", writer->tasks);
+	struct json_object *object = json_write_record(writer_fields, writer);
 	const char *line = json_line(object);
 	enum status status = file_write_whole(path, line, strlen(line), 0644, false, err);
 	json_object_put(object);
 	return status == STATUS_OK ? sync_record(path, err) : status;
 }
 
-static bool get_process(
-	const struct json_object *object, const char *member, struct process_identity *identity)
-{
-	struct json_object *process;
-	int64_t pid;
-	if (!json_object_object_get_ex(object, member, &process) ||
-		!json_get_signed(process, "pid", &pid) || pid < 0 || pid > INT32_MAX ||
-		!json_get_unsigned(process, "start", &identity->start) ||
-		!json_copy_text(object, "host", identity->host, sizeof(identity->host)) ||
-		!json_copy_text(object, "boot", identity->boot, sizeof(identity->boot)) ||
-		!json_get_unsigned(object, "pid_namespace", &identity->pid_namespace))
-		return false;
-	identity->pid = (pid_t)pid;
-	return true;
-}
-
 enum status writer_load(const char *path, struct writer *writer, struct error *err)
 {
 	struct text text = {0};
 	struct writer read = {0};
-	struct json_object *object = NULL;
 	enum status status = file_read_whole(path, RECORD_LIMIT, &text, err);
 	if (status == STATUS_DAMAGED)
 		status = STATUS_NO;
-	if (status == STATUS_OK) {
-		object = json_parse(text_string(&text), text.length);
-		if (get_process(object, "parent", &read.parent) &&
-			get_process(object, "group", &read.group) &&
-			json_copy_text(object, "machine", read.machine, sizeof(read.machine)) &&
-			json_get_bool(object, "sharded", &read.sharded) &&
-			json_get_unsigned(object, "tasks", &read.tasks))
-			*writer = read;
-		else
-			status = error_set(err, STATUS_NO, "%s does not say who writes", path);
-	}
-	json_object_put(object);
+	if (status == STATUS_OK && json_read_record(writer_fields, text_string(&text), text.length,
+					   &read, NULL) == JSON_UNUSABLE)
+		status = error_set(err, STATUS_NO, "%s does not name a writer", path);
 	text_release(&text);
-	return status;
+	if (status != STATUS_OK)
+		return status;
+	memcpy(read.parent.host, read.group.host, sizeof(read.parent.host));
+	memcpy(read.parent.boot, read.group.boot, sizeof(read.parent.boot));
+	read.parent.pid_namespace = read.group.pid_namespace;
+	*writer = read;
+	return STATUS_OK;
 }

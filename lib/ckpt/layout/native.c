@@ -131,6 +131,15 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	return status;
 }
 
+enum status inspect_refuse(const char *directory, const struct checkpoint *found, struct error *err)
+{
+	if (found->state == CHECKPOINT_UNKNOWN)
+		return error_set(
+			err, found->status, "%s/%s: %s", directory, found->name, found->why);
+	return error_set(err, STATUS_NO, "%s/%s already exists and is not a checkpoint of ours: %s",
+		directory, found->name, found->why);
+}
+
 enum status inspect_staging(
 	const char *directory, const char *name, struct checkpoint *found, struct error *err)
 {
