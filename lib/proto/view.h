@@ -91,6 +91,10 @@ struct view_reading {
 	int64_t began, ended;
 };
 
+/* Take in one entry; one of another attempt is ignored. */
+void view_feed_entry(
+	struct view *view, const struct store_entry *entry, const struct view_reading *when);
+
 /* Take in entries of this attempt (others are ignored), all that are newer than its revision. */
 void view_feed(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
@@ -103,10 +107,13 @@ void view_feed_news(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
 extern const char *const view_records[]; /* to be skipped (struct store_range) */
 
-/* Take in what was written by us, from began to ended, which need not be read. */
-struct write;
-void view_feed_written(
-	struct view *view, const struct write *write, const struct view_reading *reading);
+/*
+ * Take in what this process has written itself, from began to ended, without reading it again.
+ * revision is the store's after it.
+ */
+struct transaction;
+void view_feed_written(struct view *view, const struct transaction *written,
+	store_revision revision, const struct view_reading *reading);
 
 /*
  * How many changes others have made in this stage that it does not show, as far as is known: none

@@ -130,8 +130,8 @@ static enum status take_part(
 		if (view->revision == 0) /* we have just opened it: nothing came before */
 			view->revision = write->revision - 1;
 		view->heard = view->heard ? view->heard : write->news;
-		view_feed_written(
-			view, write, &(struct view_reading){.began = began, .ended = clock_now()});
+		view_feed_written(view, &write->transaction, write->revision,
+			&(struct view_reading){.began = began, .ended = clock_now()});
 		view->joined_by_us = write->revision;
 	}
 	write_release(write);

@@ -207,7 +207,8 @@ static void deadlines(void)
 		keys_of(&attempt, key, "DEADLINE");
 		fresh(&view);
 		read_at(&view, 0, 1000000, 1000010, NULL);
-		view_feed_written(&view, &write, &(struct view_reading){0, 1007000, 1007300});
+		view_feed_written(&view, &write.transaction, write.revision,
+			&(struct view_reading){0, 1007000, 1007300});
 		revision = 2;
 		read_at(&view, 0, 1008000, 1008010, "{\"left\":30000}");
 		CHECK(is_known(&view, 1037000, 1038010));

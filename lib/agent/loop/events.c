@@ -269,7 +269,7 @@ static void take_write(struct agent *agent, const struct result *result)
 			write->revision == group->view.store + 1 &&
 			view_unread(&group->view) == 0 && result->began > group->view.unchanged)
 			group->view.unchanged = result->began;
-		view_feed_written(&group->view, write,
+		view_feed_written(&group->view, &write->transaction, write->revision,
 			&(struct view_reading){.began = result->began, .ended = result->now});
 		learn_from(group, result);
 	}
