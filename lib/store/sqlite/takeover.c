@@ -77,24 +77,29 @@ static enum takeover_answer make(struct takeover *takeover)
 
 /*
  * Where NFS renames over a file that is open on its machine, it first renames that one away. A
- * machine that dies in between leaves no database: here it is.
+ * machine that dies in between leaves no database: link the one that it kept in its workspace back
+ * to the name. 0; or errno, and then the workspace must stay.
  */
-static void put_back(const struct takeover *takeover)
+static int put_back(const struct takeover *takeover)
 {
 	struct stat st;
 	const char *database = takeover->store->base.where;
-	if (lstat(database, &st) == 0 || errno != ENOENT)
-		return;
-	DIR *entries = opendir(takeover->held);
-	for (struct dirent *entry; entries && (entry = readdir(entries));) {
+	int number = 0;
+	if (lstat(database, &st) == 0)
+		return 0;
+	DIR *entries = errno == ENOENT ? opendir(takeover->held) : NULL;
+	if (!entries)
+		return errno;
+	for (struct dirent *entry; !number && (entry = readdir(entries));) {
 		char old[PATH_MAX];
 		if (link_workspace_is(entry->d_name) &&
 			snprintf(old, sizeof(old), "%s/%s%s", takeover->held, entry->d_name,
-				names[OLD]) < (int)sizeof(old))
-			(void)link(old, database);
+				names[OLD]) < (int)sizeof(old) &&
+			link(old, database) < 0 && errno != ENOENT && errno != EEXIST)
+			number = errno;
 	}
-	if (entries)
-		closedir(entries);
+	closedir(entries);
+	return number;
 }
 
 /* Whether only we and our workspace are in HELD. */
@@ -119,8 +124,10 @@ static enum takeover_answer be_alone(struct takeover *takeover)
 
 static enum takeover_answer clear(struct takeover *takeover)
 {
-	put_back(takeover);
-	int number = link_workspaces_remove(takeover->held, takeover->name);
+	int number = put_back(takeover);
+	if (number)
+		return failed(takeover, "put back", takeover->store->base.where, number);
+	number = link_workspaces_remove(takeover->held, takeover->name);
 	return number ? failed(takeover, "clear", takeover->held, number) : be_alone(takeover);
 }
 
