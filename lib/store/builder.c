@@ -4,59 +4,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more in an array that grows by doubling; NULL without memory. */
-static void *one_more(struct transaction *t, void *array, size_t count, size_t size)
+#include "base/xalloc.h"
+
+/* Room for one more in an array that grows by doubling. */
+static void *one_more(void *array, size_t count, size_t size)
 {
 	if (count & (count - 1) || (count && count < 8))
 		return array;
-	void *grown = realloc(array, (count ? 2 * count : 8) * size);
-	t->failed |= !grown;
-	return grown;
+	return xrealloc(array, count ? 2 * count : 8, size);
 }
 
 const char *transaction_own(struct transaction *t, const char *text)
 {
-	void **owned = one_more(t, t->owned, t->owned_count, sizeof(*owned));
-	char *copy = strdup(text);
-	if (owned)
-		t->owned = owned;
-	if (!owned || !copy) {
-		free(copy);
-		t->failed = true;
-		return "";
-	}
-	return t->owned[t->owned_count++] = copy;
+	t->owned = one_more(t->owned, t->owned_count, sizeof(*t->owned));
+	return t->owned[t->owned_count++] = xstrdup(text);
 }
 
 void transaction_require(struct transaction *t, const char *key, store_revision revision)
 {
-	struct store_compare *grown = one_more(t, t->compares, t->compare_count, sizeof(*grown));
-	if (!grown)
-		return;
-	t->compares = grown;
+	t->compares = one_more(t->compares, t->compare_count, sizeof(*t->compares));
 	t->compares[t->compare_count++] = (struct store_compare){key, revision};
 }
 
 /* One more operation in list. */
-static void add(struct transaction *t, struct store_op **list, size_t *count, struct store_op op)
+static void add(struct store_op **list, size_t *count, struct store_op op)
 {
-	struct store_op *grown = one_more(t, *list, *count, sizeof(*grown));
-	if (!grown)
-		return;
-	*list = grown;
+	*list = one_more(*list, *count, sizeof(**list));
 	(*list)[(*count)++] = op;
 }
 
 void transaction_require_told(struct transaction *t, const char *key, store_revision revision)
 {
 	transaction_require(t, key, revision);
-	add(t, &t->otherwise, &t->otherwise_count,
-		(struct store_op){.kind = STORE_GET, .key = key});
+	add(&t->otherwise, &t->otherwise_count, (struct store_op){.kind = STORE_GET, .key = key});
 }
 
 void transaction_put_bytes(struct transaction *t, const char *key, const void *bytes, size_t length)
 {
-	add(t, &t->ops, &t->op_count, (struct store_op){STORE_PUT, key, bytes, length});
+	add(&t->ops, &t->op_count, (struct store_op){STORE_PUT, key, bytes, length});
 }
 
 void transaction_put(struct transaction *t, const char *key, struct json_object *value)
@@ -74,12 +59,12 @@ void transaction_put_new(struct transaction *t, const char *key, struct json_obj
 
 void transaction_delete(struct transaction *t, const char *key)
 {
-	add(t, &t->ops, &t->op_count, (struct store_op){.kind = STORE_DELETE, .key = key});
+	add(&t->ops, &t->op_count, (struct store_op){.kind = STORE_DELETE, .key = key});
 }
 
 void transaction_get(struct transaction *t, const char *key)
 {
-	add(t, &t->ops, &t->op_count, (struct store_op){.kind = STORE_GET, .key = key});
+	add(&t->ops, &t->op_count, (struct store_op){.kind = STORE_GET, .key = key});
 }
 
 void transaction_add(struct transaction *t, const struct transaction *other)
@@ -87,9 +72,9 @@ void transaction_add(struct transaction *t, const struct transaction *other)
 	for (size_t i = 0; i < other->compare_count; i++)
 		transaction_require(t, other->compares[i].key, other->compares[i].revision);
 	for (size_t i = 0; i < other->op_count; i++)
-		add(t, &t->ops, &t->op_count, other->ops[i]);
+		add(&t->ops, &t->op_count, other->ops[i]);
 	for (size_t i = 0; i < other->otherwise_count; i++)
-		add(t, &t->otherwise, &t->otherwise_count, other->otherwise[i]);
+		add(&t->otherwise, &t->otherwise_count, other->otherwise[i]);
 	if (other->group)
 		t->group = other->group;
 	t->news |= other->news;

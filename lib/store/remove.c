@@ -14,8 +14,6 @@ enum status store_remove(const char *path, struct error *err)
 	const char *name = slash ? slash + 1 : path;
 	size_t length = strlen(name);
 	char *directory = file_directory_of(path);
-	if (!directory)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = STATUS_OK;
 	struct dirent *entry;
 	DIR *entries = opendir(directory);

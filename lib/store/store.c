@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "store/backend.h"
 
 #define PATIENCE   30000 /* milliseconds */
@@ -150,8 +151,8 @@ static int compare_keys(const void *a, const void *b)
 /* Every part of a group is a name, so that none leads out of the store. */
 static enum status check_group(const char *group, struct error *err)
 {
-	char *copy = strdup(group), *rest = copy;
-	enum status status = copy ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+	char *copy = xstrdup(group), *rest = copy;
+	enum status status = STATUS_OK;
 	for (char *part; status == STATUS_OK && (part = strsep(&rest, "/"));)
 		status = parse_name(part, "group of beats", err);
 	free(copy);
@@ -161,11 +162,9 @@ static enum status check_group(const char *group, struct error *err)
 /* etcd refuses a key that is changed twice, so nothing may come to rely on it. */
 static enum status check_distinct(const struct store_op *ops, size_t count, struct error *err)
 {
-	const char **keys = calloc(count + 1, sizeof(*keys));
+	const char **keys = xcalloc(count + 1, sizeof(*keys));
 	size_t changed = 0;
 	enum status status = STATUS_OK;
-	if (!keys)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (size_t i = 0; i < count; i++)
 		if (ops[i].kind != STORE_GET)
 			keys[changed++] = ops[i].key;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/mounts.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 
 /* The length of "SCHEME" where text begins with "SCHEME:", else 0. */
 static size_t scheme_length(const char *text)
@@ -18,9 +19,7 @@ static size_t scheme_length(const char *text)
 enum status url_parse(const char *text, struct store_url *url, struct error *err)
 {
 	struct store_url parsed = {.scheme = "sqlite"};
-	parsed.text = strdup(text);
-	if (!parsed.text)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	parsed.text = xstrdup(text);
 	char *rest = parsed.text;
 	size_t length = scheme_length(rest);
 	if (length) {
@@ -86,14 +85,12 @@ static enum status make_default(const char *path, struct error *err)
 {
 	const char *home = getenv("HOME");
 	char *directory = file_directory_of(path);
-	char *state = directory ? file_directory_of(directory) : NULL;
+	char *state = file_directory_of(directory);
 	/* The home must be there, or what XDG_STATE_HOME is in; the rest may be missing. */
-	char *base = !state ? NULL
-		     : home && *home == '/' && mount_tables_is_below(state, home)
-			     ? strdup(home)
+	char *base = home && *home == '/' && mount_tables_is_below(state, home)
+			     ? xstrdup(home)
 			     : file_directory_of(state);
-	enum status status = base ? mounts_make_directories(directory, base, 0700, err)
-				  : error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = mounts_make_directories(directory, base, 0700, err);
 	free(base);
 	free(state);
 	free(directory);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/xalloc.h"
 #include "store/failure.h"
 #include "store/sqlite/session.h"
 #include "store/sqlite/syscalls.h"
@@ -82,7 +83,7 @@ enum status session_failed(struct session *session, const char *action, int code
 	case SQLITE_FULL: number = number ? number : ENOSPC; break;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED: return busy(where, action, status, err);
-	case SQLITE_NOMEM: return error_set(err, status, "out of memory");
+	case SQLITE_NOMEM: xalloc_failed();
 	case SQLITE_READONLY:
 		if ((code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) &&
 			(!number || session->store->lock.file.read_only))

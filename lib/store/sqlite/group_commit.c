@@ -19,6 +19,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "store/sqlite/session.h"
 
 /* So much at most is taken in one turn, so that neither the owner nor other machines wait long. */
@@ -225,8 +226,9 @@ enum status group_commit_run_others(
 	enum status status = STATUS_OK;
 	store_revision own = session->revision;
 	others->posts = machine_posts(&store->lock.machine, &ticket, &end);
-	if (!others->posts || !(others->items = malloc(MOST * sizeof(*others->items))))
+	if (!others->posts)
 		return STATUS_OK;
+	others->items = xmalloc(MOST * sizeof(*others->items));
 	others->seed = seed_of(store);
 	others->floor = session->floor;
 	for (; ticket < end && others->count < MOST && status == STATUS_OK; ticket++) {

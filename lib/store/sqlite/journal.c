@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/xalloc.h"
 #include "store/lock/lockfile.h"
 
 #define META_PAGE    2 /* of the table that is made first */
@@ -37,8 +38,8 @@ static bool is_foreign(int descriptor, const unsigned char head[28], const char 
 			break;
 		if (big_endian(number) != META_PAGE)
 			continue;
-		page = malloc(size);
-		foreign = page && pread(descriptor, page, size, at + 4) == (ssize_t)size &&
+		page = xmalloc(size);
+		foreign = pread(descriptor, page, size, at + 4) == (ssize_t)size &&
 			  !memmem(page, size, nonce, strlen(nonce));
 		break;
 	}

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/mounts.h"
+#include "base/xalloc.h"
 #include "store/access.h"
 #include "store/failure.h"
 #include "store/sqlite/session.h"
@@ -122,19 +123,14 @@ static enum status check_lock_is_in(
 
 static enum status make_whole(struct sqlite_store *store, struct error *err)
 {
-	char *temporary = NULL;
 	int directory;
-	bool can_be_lost = lock_can_be_lost(&store->lock);
 	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
 	 */
 	enum status status = mounts_open(store->directory, &directory, err);
 	if (status != STATUS_OK)
 		return status;
-	if (asprintf(&temporary, can_be_lost ? "%s.lock.new-XXXXXX" : "%s.new", store->base.where) <
-		0) {
-		close(directory);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	char *temporary = xprintf(lock_can_be_lost(&store->lock) ? "%s.lock.new-XXXXXX" : "%s.new",
+		store->base.where);
 	status = make_temporary(store, directory, temporary, err);
 	if (status == STATUS_OK && !lock_confirm(&store->lock, true))
 		status = database_lost(store, false, err);

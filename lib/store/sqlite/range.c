@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
 #include "store/sqlite/session.h"
 
 /*
@@ -64,24 +65,15 @@ static sqlite3_stmt *prepare_for_bounds(struct session *session, const char *hea
 }
 
 /* One more entry of a list. */
-static enum status add_entry(struct session *session, struct store_answer *answer, size_t *capacity,
-	sqlite3_stmt *statement, struct error *err)
+static void add_entry(struct session *session, struct store_answer *answer, size_t *capacity,
+	sqlite3_stmt *statement)
 {
-	if (answer->count == *capacity) {
-		size_t more = *capacity ? *capacity * 2 : 16;
-		struct store_entry *entries = realloc(answer->entries, more * sizeof(*entries));
-		if (!entries)
-			return error_set(err, STATUS_TEMPORARY, "out of memory");
-		answer->entries = entries;
-		*capacity = more;
-	}
+	answer->entries = xgrow(answer->entries, answer->count, capacity, sizeof(*answer->entries));
 	struct store_entry *entry = &answer->entries[answer->count++];
 	*entry = (struct store_entry){0};
-	entry->key = strndup(
+	entry->key = xstrndup(
 		sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0));
-	if (!entry->key || !session_copy_value(session, entry, statement, 1, 2))
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	return STATUS_OK;
+	session_copy_value(session, entry, statement, 1, 2);
 }
 
 /* What changed lately is little, what lies under a prefix may be much. */
@@ -134,7 +126,7 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 	struct session session;
 	struct bounds bounds;
 	size_t capacity = 0;
-	int code = SQLITE_ERROR;
+	int code;
 	enum status status =
 		session_begin(&session, (struct sqlite_store *)base, false, deadline, err);
 	if (status != STATUS_OK)
@@ -145,15 +137,15 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 	if (!statement) {
 		status = err->status;
 	} else {
-		while (status == STATUS_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
 			if (answer->count == range->limit) {
 				answer->more = true;
 				code = SQLITE_DONE;
 				break;
 			}
-			status = add_entry(&session, answer, &capacity, statement, err);
+			add_entry(&session, answer, &capacity, statement);
 		}
-		if (status == STATUS_OK && code != SQLITE_DONE)
+		if (code != SQLITE_DONE)
 			status = session_failed(&session, "read", code, err);
 		sqlite3_finalize(statement);
 	}

@@ -262,7 +262,7 @@ enum status session_run_one(struct session *session, const struct store_request 
  */
 enum status session_compare(struct session *session, const struct store_compare *compares,
 	size_t count, bool *hold, struct error *err);
-bool session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
+void session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
 	int value, int revision);
 
 /* group_commit.c */

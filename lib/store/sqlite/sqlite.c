@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/mounts.h"
+#include "base/xalloc.h"
 #include "store/access.h"
 #include "store/failure.h"
 #include "store/sqlite/syscalls.h"
@@ -46,13 +47,11 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 	if (strlen(name) > NAME_LONGEST)
 		return path_too_long(path, err);
 	if (realpath(path, real)) {
-		store->base.where = strdup(real);
+		store->base.where = xstrdup(real);
 	} else if (errno == ENOENT) {
 		char *directory = file_directory_of(path);
-		if (directory && realpath(directory, real) &&
-			asprintf(&store->base.where, "%s/%s", strcmp(real, "/") ? real : "", name) <
-				0)
-			store->base.where = NULL;
+		if (realpath(directory, real))
+			store->base.where = xprintf("%s/%s", strcmp(real, "/") ? real : "", name);
 		free(directory);
 	}
 	if (!store->base.where) {
@@ -63,9 +62,8 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 	if (strlen(store->base.where) > PATH_LONGEST)
 		return path_too_long(store->base.where, err);
 	store->directory = file_directory_of(store->base.where);
-	if (!store->directory || asprintf(&store->journal, "%s-journal", store->base.where) < 0 ||
-		asprintf(&store->beats, "%s.beats", store->base.where) < 0)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	store->journal = xprintf("%s-journal", store->base.where);
+	store->beats = xprintf("%s.beats", store->base.where);
 	return STATUS_OK;
 }
 
@@ -280,12 +278,11 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	return status;
 }
 
-/* Make text, unless it is NULL, point to *copy. False: no memory. */
-static bool keep(const char **text, char **copy)
+/* Make text, unless it is NULL, point to a copy, which *copy owns. */
+static void keep(const char **text, char **copy)
 {
 	if (*text)
-		*text = *copy = strdup(*text);
-	return *copy || !*text;
+		*text = *copy = xstrdup(*text);
 }
 
 static enum status read_parameters(
@@ -293,18 +290,17 @@ static enum status read_parameters(
 {
 	enum status status = parameters_read(url, &store->parameters, err);
 	/* These strings belong to the URL: copy them. */
-	if (status == STATUS_OK && (!keep(&store->parameters.assume, &store->assume) ||
-					   !keep(&store->parameters.count, &store->count_file)))
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK) {
+		keep(&store->parameters.assume, &store->assume);
+		keep(&store->parameters.count, &store->count_file);
+	}
 	return status;
 }
 
 static enum status sqlite_open(struct store **opened, const struct store_url *url, unsigned flags,
 	int64_t deadline, struct error *err)
 {
-	struct sqlite_store *store = calloc(1, sizeof(*store));
-	if (!store)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct sqlite_store *store = xcalloc(1, sizeof(*store));
 	syscalls_install();
 	file_watch_init(&store->watch);
 	file_watch_init(&store->news.watch);

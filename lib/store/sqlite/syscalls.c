@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "store/lock/lock.h"
 
 /* How often a call may be interrupted in a row. */
@@ -83,15 +84,11 @@ static void failed(void)
 static int make_journal(const char *path, int flags, int mode)
 {
 	const char *name = strrchr(path, '/') + 1;
-	char *directory = file_directory_of(path), *database = strdup(name);
+	char *directory = file_directory_of(path);
+	char *database = xstrndup(name, strlen(name) - strlen(JOURNAL));
 	struct stat st;
-	int parent = -1, descriptor = -1;
-	if (directory && database) {
-		database[strlen(name) - strlen(JOURNAL)] = '\0';
-		parent = RETRIED(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	} else {
-		errno = ENOMEM;
-	}
+	int descriptor = -1;
+	int parent = RETRIED(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (parent >= 0 && fstatat(parent, database, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		descriptor = RETRIED(openat(parent, name, flags, mode));
 	int number = errno;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "store/sqlite/session.h"
 
 static enum status compare_one(struct session *session, const struct store_compare *compare,
@@ -37,20 +38,17 @@ enum status session_compare(struct session *session, const struct store_compare 
 	return status;
 }
 
-bool session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
+void session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
 	int value, int revision)
 {
 	size_t length = (size_t)sqlite3_column_bytes(statement, value);
-	entry->value = malloc(length + 1);
-	if (!entry->value)
-		return false;
+	entry->value = xmalloc(length + 1);
 	if (length)
 		memcpy(entry->value, sqlite3_column_blob(statement, value), length);
 	entry->value[length] = '\0';
 	entry->length = length;
 	entry->revision = sqlite3_column_int64(statement, revision);
 	session->store->count.bytes += strlen(entry->key) + length;
-	return true;
 }
 
 static enum status get_one(
@@ -61,11 +59,10 @@ static enum status get_one(
 		return err->status;
 	int code = sqlite3_step(statement);
 	enum status status = STATUS_OK;
-	entry->key = strdup(key);
-	if (!entry->key ||
-		(code == SQLITE_ROW && !session_copy_value(session, entry, statement, 0, 1)))
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	else if (code != SQLITE_ROW && code != SQLITE_DONE)
+	entry->key = xstrdup(key);
+	if (code == SQLITE_ROW)
+		session_copy_value(session, entry, statement, 0, 1);
+	else if (code != SQLITE_DONE)
 		status = session_failed(session, "read", code, err);
 	sqlite3_reset(statement);
 	return status;
@@ -112,8 +109,8 @@ static enum status run_branch(struct session *session, const struct store_op *op
 	struct store_answer *answer, struct error *err)
 {
 	enum status status = STATUS_OK;
-	if (count && !(answer->entries = calloc(count, sizeof(*answer->entries))))
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (count)
+		answer->entries = xcalloc(count, sizeof(*answer->entries));
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		switch (ops[i].kind) {
 		case STORE_PUT: status = put_one(session, &ops[i], err); break;

@@ -175,8 +175,7 @@ static int open_journal(const char *name, sqlite3_file *file, int flags, int *gi
 		return below->xOpen(below, name, file, flags & ~SQLITE_OPEN_CREATE, given);
 	int code = below->xOpen(below, name, file, flags, given);
 	char *directory = file_directory_of(name);
-	if (code == SQLITE_OK &&
-		(!directory || file_sync_directory(directory, NULL) != STATUS_OK)) {
+	if (code == SQLITE_OK && file_sync_directory(directory, NULL) != STATUS_OK) {
 		(void)file->pMethods->xClose(file);
 		file->pMethods = NULL;
 		code = SQLITE_IOERR_DIR_FSYNC;
