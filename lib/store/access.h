@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a file or directory of the store can be trusted: it belongs to us or root, and nobody
- * else can write it. Whoever can write a directory can put a journal or a lock file of his own
- * beside the database: so a directory that others can write is refused even where it is sticky,
- * like /tmp.
+ * Whether a file or directory of the store can be trusted: it belongs to us or root, and no
+ * other user can write it. A user who can write a directory can put a journal or a lock file beside
+ * the database: so a directory that others can write is refused even where it is sticky, like /tmp.
  */
 #ifndef STORE_ACCESS_H
 #define STORE_ACCESS_H

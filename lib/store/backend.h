@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a backend is: one const struct of functions. store.c checks arguments and limits, then
- * calls these; nobody else touches them. A backend's struct begins with struct store.
+ * What a backend is: one const struct of functions. Only store.c calls them, after it has checked
+ * arguments and limits. A backend's struct begins with struct store.
  * The contract of each function is the one of its namesake in store.h; limits are checked before,
  * and answers arrive zeroed. A function that fails leaves nothing in an answer but `known`.
  */

@@ -14,7 +14,7 @@ struct transaction {
 	struct store_op *ops, *otherwise;
 	void **owned;
 	size_t compare_count, op_count, otherwise_count, owned_count;
-	const char *group; /* owned; whose news are read along, store.h; NULL: nobody's */
+	const char *group; /* owned; whose news are read along, store.h; NULL: none */
 	bool news;	   /* it is news for them */
 	bool failed;
 };

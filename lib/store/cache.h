@@ -12,8 +12,8 @@
  * can write: where we may only read, what is read there may be a second old.
  *
  * An NFS 4 server lends a file to the machine that opens it (a delegation). When that machine dies,
- * whoever writes or replaces the file waits until the lease of the server has run out, 90 s on
- * most. A client of version 4.1 and later asks for no such loan where a file is opened with
+ * any other that writes or replaces the file waits until the lease of the server has run out, 90 s
+ * on most. A client of version 4.1 and later asks for no such loan where a file is opened with
  * O_DIRECT: so the files of a store are opened with that, and then used without.
  *
  * A file counts as missing only after the client was made to ask for names (base/file.h).
@@ -26,7 +26,7 @@
 #include "store/filesystem.h"
 
 enum cache {
-	CACHE_OURS,   /* nobody else writes: nothing to let go of */
+	CACHE_OURS,   /* no other machine writes: nothing to let go of */
 	CACHE_KERNEL, /* in the kernel */
 	CACHE_LENT,   /* the same, and the server lends files */
 	CACHE_CLIENT, /* in the filesystem's client process, too */
@@ -41,7 +41,7 @@ int cache_stat(enum cache cache, const char *path, struct stat *st);
 void cache_drop(enum cache cache, int descriptor);
 /* openat without O_CREAT, of a file that the server shall not lend to us. -1 and errno. */
 int cache_open_at(enum cache cache, int directory, const char *path, int flags);
-/* Open it to read what there is now; close-on-exec. -1 and errno. */
+/* Open it to read its present content; close-on-exec. -1 and errno. */
 int cache_open(enum cache cache, const char *path);
 /* Only let go; a missing file is fine. Not while this process holds POSIX locks on it. */
 void cache_drop_path(enum cache cache, const char *path);

@@ -30,7 +30,7 @@ enum filesystem_reach {
 struct filesystem_traits {
 	enum filesystem_reach reach;
 	bool client;	  /* a process of this machine serves it, which may cache, too */
-	const char *name; /* for people: "NFS" */
+	const char *name; /* for messages: "NFS" */
 	const char *why;  /* why they do not reach, or that it is not known; else NULL */
 	/*
 	 * For how many seconds a machine that died keeps its byte-range locks, as its server does

@@ -52,7 +52,7 @@ struct store_request {
 	size_t then_count;
 	const struct store_op *otherwise;
 	size_t otherwise_count;
-	const char *group; /* whose news are read along (store_news); NULL: nobody's */
+	const char *group; /* whose news are read along (store_news); NULL: none */
 	bool news;	   /* if it changes anything, that is news for the group */
 };
 
@@ -90,7 +90,7 @@ enum store_open_flags {
  * url: "sqlite:PATH" or just PATH, then, after a '?' and joined by '&' (store/url.h):
  *   lock=auto|fcntl|link  how machines exclude each other: chosen by who makes the store, recorded,
  *                         and followed by all (default: as recorded, else auto)
- *   takeover=D            lock=link: after how long a holder elsewhere that does nothing is taken for
+ *   takeover=D            lock=link: after how long a holder elsewhere that does nothing is declared
  *                         dead, 2s to 1h (default: as recorded, else 5s)
  *   shared-group          the group may read and write it, and is trusted
  *   must-exist            a store that is missing is STATUS_TEMPORARY, and never made
@@ -150,11 +150,12 @@ enum status store_wait(struct store *store, const char *prefix, store_revision s
 
 /*
  * An older copy of the store was put back while it was open. What was acknowledged since the copy
- * is lost, and what remains may be other than what was read. So that nobody misses what comes now,
- * the first who sees it sets the revision to one above all that it has seen, and from then on all
- * that was read before is old: a wait from there is over at once, and a list since there shows all
- * that is there. (Opened for reading only, that is so until the store has caught up.) True, once:
- * this happened since the last call; err says what. Only where this store was the first to see it.
+ * is lost, and what remains may be other than what was read. So that no process misses later
+ * changes, the first one that sees it sets the revision to one above all that it has seen, and from
+ * then on all that was read before is old: a wait from there is over at once, and a list since
+ * there shows all that is there. (Opened for reading only, that is so until the store has caught
+ * up.) True, once: this happened since the last call; err says what. Only where this store was the
+ * first to see it.
  */
 bool store_was_set_back(struct store *store, struct error *err);
 
@@ -192,7 +193,7 @@ enum status store_await_news(struct store *store, struct store_awaited *awaited,
 
 /*
  * Beats: one small record per name, rewritten in place, not durable, never locked. A name is
- * "RUN/ATTEMPT/TASK". Reading gives what is there now (possibly stale on shared filesystems);
+ * "RUN/ATTEMPT/TASK". Reading gives the present record (possibly stale on shared filesystems);
  * judge it by change only.
  */
 struct store_beat {
@@ -232,7 +233,7 @@ enum status store_purge(struct store *store, const char *prefix,
 enum status store_get(
 	struct store *store, const char *key, struct store_entry *entry, struct error *err);
 void store_entry_release(struct store_entry *entry);
-/* STATUS_NO: it is there already; then *existing (may be NULL) is what is there. */
+/* STATUS_NO: the key exists already; then *existing (may be NULL) is its entry. */
 enum status store_put_if_absent(struct store *store, const char *key, const char *value,
 	struct store_entry *existing, struct error *err);
 enum status store_put(struct store *store, const char *key, const char *value,

@@ -5,7 +5,7 @@
  * goes through. Pure: nothing here touches shared memory.
  *
  * A room is read from a private copy. Its checksum covers its bytes, the ticket of its owner and a
- * seed that names the store, so a room that was written for another request is not taken for this
+ * seed that names the store, so a room that was written for another request is not read as this
  * one. The lengths in it are checked nevertheless.
  */
 #ifndef STORE_MACHINE_REQUEST_ROOM_H

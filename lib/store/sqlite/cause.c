@@ -93,7 +93,7 @@ enum status session_failed(struct session *session, const char *action, int code
 				action, where);
 		if (code == SQLITE_READONLY_DBMOVED && !number)
 			return error_set(err, status,
-				"cannot %s store %s: it was moved or deleted meanwhile; try again",
+				"cannot %s store %s: it was moved or deleted while it was open; try again",
 				action, where);
 		break;
 	default: break;

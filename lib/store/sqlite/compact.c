@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is remembered of deleted keys, as etcd keeps old revisions: a row in gone, until REMEMBERED
- * revisions have passed. Then it is forgotten by whoever deletes something else, a few rows by
- * each, so that no transaction pays for many others, and the floor says up to which revision
- * anything is forgotten. Whoever asks what changed since one below the floor is told that something
- * did. A key that was put again keeps its row in gone: who has not seen that, has not seen the put.
+ * revisions have passed. Then transactions that delete something else forget it, a few rows each,
+ * so that no transaction pays for many others, and the floor says up to which revision anything is
+ * forgotten. To the question what changed since a revision below the floor the answer is that
+ * something did. A key that was put again keeps its row in gone: a process that has not seen the
+ * deletion has not seen the put either.
  */
 #include "store/sqlite/session.h"
 
 /*
- * Longer than what is committed one by one between two looks of those who wait and poll (1 s). Who
- * looks more rarely is told once too often, and pays one list for it.
+ * More than the commits that fit between two polls of a waiting process (1 s). A process that polls
+ * less often sees a change where there may be none, and pays one list for it.
  */
 #define REMEMBERED 512
 /* So many revisions at once: most deletions then leave the beginning of gone alone. */

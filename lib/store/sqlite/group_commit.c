@@ -6,8 +6,8 @@
  * answers them once the commit is synced and the lock was still ours.
  *
  * Where the transaction fails and nothing was changed, each owner runs its own request in its own
- * turn, and gets its own error. Nobody takes it a second time: what cannot be written would make
- * the others fail again and again.
+ * turn, and gets its own error. No process takes it a second time: what cannot be written would
+ * make the others fail again and again.
  *
  * Where the process is killed in the middle, or does not know itself whether it has committed, each
  * owner looks in its own turn: such a transaction leaves a mark in the store, a row in gone with a

@@ -31,7 +31,7 @@ static const char on_make[] =
 				      "CREATE TABLE gone(key BLOB NOT NULL, revision INTEGER NOT NULL,"
 				      " PRIMARY KEY(revision, key)) WITHOUT ROWID;";
 
-/* A file of a name that is nobody's in directory; *temporary, a path, becomes its own. */
+/* Make a file of a new name in directory; *temporary, a path, becomes its path. */
 static int open_temporary(const struct sqlite_store *store, int directory, char *temporary)
 {
 	char *name = strrchr(temporary, '/') + 1;
@@ -41,7 +41,7 @@ static int open_temporary(const struct sqlite_store *store, int directory, char 
 	 */
 	if (lock_can_be_lost(&store->lock))
 		return file_make_temporary(directory, name);
-	/* Left by one who was killed here; nobody else is here, we hold the lock. */
+	/* A killed process left it; no other process makes the store now, we hold the lock. */
 	(void)unlinkat(directory, name, 0);
 	return openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
@@ -92,7 +92,7 @@ static int give_name(const struct sqlite_store *store, const char *temporary)
 {
 	if (!lock_can_be_lost(&store->lock))
 		return rename(temporary, store->base.where);
-	/* Never over the database of one who has taken our lock over. */
+	/* Never over the database of a process that has taken our lock over. */
 	int result = link(temporary, store->base.where);
 	if (result == 0)
 		unlink(temporary);
@@ -124,8 +124,8 @@ static enum status check_lock_is_in(
 static enum status make_whole(struct sqlite_store *store, struct error *err)
 {
 	int directory;
-	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
-	 */
+	/* Through the directory, so that nothing is made below the mount point if it is unmounted
+	 * now. */
 	enum status status = mounts_open(store->directory, &directory, err);
 	if (status != STATUS_OK)
 		return status;
@@ -147,7 +147,7 @@ static enum status make_whole(struct sqlite_store *store, struct error *err)
 	return status;
 }
 
-/* That it cannot be looked at does not say that it is missing: it could be made anew over it. */
+/* An error is not "missing": a new database could replace the one that is there. */
 static enum status is_there(const struct sqlite_store *store, bool *there, struct error *err)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What concerns all keys under a prefix: list them, whether one changed, delete them for good. */
+/* What concerns all keys under a prefix: list them, whether one changed, purge them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,7 @@ static void add_entry(struct session *session, struct store_answer *answer, size
 	session_copy_value(session, entry, statement, 1, 2);
 }
 
-/* What changed lately is little, what lies under a prefix may be much. */
+/* Few keys have changed lately, but a prefix may have many. */
 #define CHANGED_LATELY " INDEXED BY keys_revision"
 
 /* Whether all that was read up to since may be of another past: store_was_set_back. */

@@ -23,16 +23,16 @@
 #define RETRY_LONGEST 32  /* milliseconds */
 #define SMALLEST_PAGE 512 /* bytes, of SQLite */
 
-/* Revisions: more than anybody else who has the store open has seen and we have not (compact.c). */
+/* Revisions: more than another process can have seen and this one has not (compact.c). */
 #define AHEAD 1024
 
 #define RECOVER_PATIENCE 5000 /* milliseconds, for another program that opens a private copy */
 
 /*
- * What is deleted goes from keys, so that nobody walks over it, and into gone for a while, so that
- * those who wait see that it went (compact.c). keys_revision finds what was put lately. PERSIST:
+ * A deleted key goes from keys, so that no scan passes it, and into gone for a while, so that
+ * waiting processes see that it went (compact.c). keys_revision finds what was put lately. PERSIST:
  * the commit is durable without syncing the directory. FULL: it is durable at all. EXCLUSIVE:
- * SQLite keeps the locks it has until it is closed, instead of asking anew for schema, read and
+ * SQLite keeps the locks it has until it is closed, instead of asking again for schema, read and
  * write; the connection lives for one transaction.
  */
 static const char on_open[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST;"
@@ -71,7 +71,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 		if (number == ENOENT)
 			return error_set(err, STATUS_DAMAGED,
 				"store %s was deleted and its lock file %s is still there: not used; to "
-				"begin anew, delete that too, with the store's -journal and .beats",
+				"start again, delete that too, with the store's -journal and .beats",
 				path, store->lock.file.path);
 		return error_cured(err, number, store_cure(number), "look at store %s", path);
 	}
@@ -175,8 +175,8 @@ static enum status begin(struct session *session, struct error *err)
 }
 
 /*
- * The revision never goes back, but when an older copy of the database is put in its place. Then go
- * on above all that anybody has seen, in a transaction of its own, so that the others learn from
+ * The revision goes back only if an older copy of the database was put in its place. Then go on
+ * above all that any process has seen, in a transaction of its own, so that the others learn from
  * the floor that what they know is of another past.
  */
 static enum status go_on(struct session *session, struct error *err)
@@ -202,9 +202,9 @@ static enum status go_on(struct session *session, struct error *err)
 }
 
 /*
- * Compare with what we have seen of this store. A floor above that says that somebody else has gone
- * on, or that we have not looked for long: what was read before is old in both cases. What this
- * transaction sees counts as seen when it was ours to the end.
+ * Compare with what we have seen of this store. A floor above that says that another process has
+ * gone on, or that we have not looked for long: what was read before is old in both cases. What
+ * this transaction sees counts as seen when it was ours to the end.
  */
 static enum status compare_with_past(struct session *session, struct error *err)
 {
@@ -276,10 +276,10 @@ void session_close(struct session *session)
 }
 
 /*
- * The same, again and again while a program that does not know our lock has it open. Anew each
- * time: who was refused the lock for rolling back what a killed writer left keeps a part of it in
- * mode EXCLUSIVE, and SQLite then takes that part for the lock of a living writer, and reads what
- * was never committed.
+ * The same, again and again while a program that does not know our lock has it open. With a new
+ * connection each time: one that was refused the lock for rolling back what a killed writer left
+ * keeps a part of it in mode EXCLUSIVE, and SQLite then takes that part for the lock of a living
+ * writer, and reads what was never committed.
  */
 static enum status open_and_begin(struct session *session, struct error *err)
 {
@@ -326,7 +326,7 @@ static enum status take_lock(struct sqlite_store *store, int64_t deadline, struc
 }
 
 /*
- * What was found under the lock, unless the place went away meanwhile: then nothing is damaged, it
+ * What was found under the lock, unless the filesystem was unmounted: then nothing is damaged, it
  * was the empty mount point that was looked at.
  */
 static enum status unless_gone(struct sqlite_store *store, enum status status, struct error *err)
@@ -370,7 +370,7 @@ enum status database_recover(struct sqlite_store *store, const char *path, struc
 }
 
 /*
- * Let go of what is cached of both files. Whoever took the lock over replaces the database: this
+ * Let go of what is cached of both files. A takeover of the lock replaces the database: this
  * machine may still know the old one by its name.
  */
 static enum status let_go(const struct sqlite_store *store, int64_t deadline, struct error *err)
@@ -431,7 +431,7 @@ enum status session_upgrade(struct session *session, struct error *err)
 }
 
 /*
- * A commit failed. Under the same lock, let SQLite put right what is there, and look: if the
+ * A commit failed. Under the same lock, let SQLite repair the files, and look: if the
  * revision is the old one, it is certain that nothing was changed.
  */
 static bool was_rolled_back(struct session *session)
@@ -476,8 +476,8 @@ enum status session_commit(
 	if (unknown && !lock_is_lost(lock))
 		unknown = !was_rolled_back(session);
 	/*
-	 * What was read or committed counts only if nobody had the lock meanwhile: whoever takes it
-	 * over from now on finds all of it synced (takeover_step.h).
+	 * What was read or committed counts only if no other process has had the lock: one that
+	 * takes it over from now on finds all of it synced (takeover_step.h).
 	 */
 	store_revision now = session->revision + session->changed;
 	if (!lock_unlock(lock)) {

@@ -83,7 +83,7 @@ struct sqlite_store {
 	store_revision past;
 };
 
-/* What is kept for one key, its parameter 1; the others are revisions, but for a value. */
+/* What is kept for one key, its parameter 1; the others are revisions, except a value. */
 enum statement {
 	STATEMENT_COMPARE,
 	STATEMENT_GET,
@@ -116,7 +116,7 @@ struct session {
 
 /* sqlite.c */
 /*
- * Where the lock file was dropped (lock_is_open): look at the place anew as if the store were
+ * Where the lock file was dropped (lock_is_open): look at the place as if the store were
  * opened now, and never make anything. STATUS_OK: it is the same store. STATUS_TEMPORARY: it is not
  * there.
  */
@@ -138,7 +138,7 @@ enum status session_upgrade(struct session *session, struct error *err);
  */
 enum status session_end(
 	struct session *session, enum status status, bool *known, struct error *err);
-/* The same, but nobody of this machine goes on before lock_leave_queue. */
+/* The same, but no other process of this machine goes on before lock_leave_queue. */
 enum status session_commit(
 	struct session *session, enum status status, bool *known, struct error *err);
 
@@ -158,7 +158,7 @@ enum status session_failed(
 /* statement.c */
 /* To be finalized by the caller. NULL: err says why. */
 sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err);
-/* Made once, bound to key, which stays until it has run; whoever has stepped it resets it. */
+/* Made once, bound to key, which stays until it has run; the caller resets it after its step. */
 sqlite3_stmt *session_keep(
 	struct session *session, enum statement which, const char *key, struct error *err);
 /* Run one that answers no rows, and reset it. */
@@ -177,8 +177,8 @@ enum status compact_bury(struct session *session, const char *key, struct error 
 enum status compact_some(struct session *session, struct error *err);
 
 /*
- * Take the lock, and take the files over from one who may still write (takeover.h). STATUS_OK: it
- * is held, until lock_release.
+ * Take the lock, and take the files over from a process that may still write (takeover.h).
+ * STATUS_OK: it is held, until lock_release.
  */
 enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err);
 /*
@@ -276,7 +276,7 @@ struct group_commit {
 };
 /*
  * Wait for our turn among the processes of this machine, with the request posted so that another
- * may carry it out meanwhile. True: it is over, with this status. False: it is our turn, or there
+ * may carry it out. True: it is over, with this status. False: it is our turn, or there
  * is no queue; session_begin goes on from there. Then with FATE_CHECK group_commit_find_outcome
  * says whether it was carried out, else we are to run it.
  */
@@ -315,7 +315,7 @@ enum status range_purge(struct store *store, const char *prefix,
 	struct error *err);
 /*
  * For wait.c: whether a key under prefix changed after since; one locked read. Below the floor
- * it is said to have changed.
+ * the answer is that one did.
  */
 enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
 	int64_t deadline, bool *changed, store_revision *revision, struct error *err);

@@ -127,7 +127,7 @@ static int open_file(const char *path, int flags, int mode)
 
 /*
  * That a file is not there is no failure where it is only asked for. SQLite takes any error for
- * that; but a journal of which it is not known whether it is there must not be passed over: what
+ * that; but a journal of which it is not known whether it is there must not be skipped: what
  * a killed writer left would be read. So it is there, and opening it says what is wrong. A
  * write-ahead log, for which SQLite looks too, is never there: it would make one.
  */

@@ -7,8 +7,8 @@
  * Five things are done differently, too: a journal is made only in a directory that has its
  * database; an errno of a lock that no waiting will mend fails at once; EACCES, by which a lock may
  * say both "another has it" and "you may not", is told apart; a call that is interrupted again and
- * again fails at last, where SQLite would try for ever; and a journal that cannot be looked at is
- * not taken for none.
+ * again fails at last, where SQLite would try for ever; and a journal that cannot be looked at
+ * counts as present.
  *
  * fsync does not pass through here: SQLite cannot be told to. It keeps its errno itself.
  */

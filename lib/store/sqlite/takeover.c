@@ -27,7 +27,7 @@
 #define BLANK	   512	     /* bytes of a journal that is not to be played back: zeros */
 /*
  * Milliseconds. A filesystem in user space may remember for a second which file has a name. What is
- * opened there by the old name must not be the old database, so nobody gets the lock before.
+ * opened there by the old name must not be the old database, so no process gets the lock before.
  */
 #define REMEMBERED 1500
 
@@ -241,7 +241,7 @@ static int sync_file(enum cache cache, const char *path)
 	return number;
 }
 
-/* A journal like the one that SQLite leaves after a commit, so that nobody has to make one. */
+/* A journal like the one that SQLite leaves after a commit, so that no process has to make one. */
 static int make_blank(const struct takeover *takeover)
 {
 	static const char zeros[BLANK];
@@ -314,7 +314,7 @@ static enum takeover_answer carry_out(struct takeover *takeover, enum takeover_a
 	case TAKEOVER_PLACE_JOURNAL:
 		return place(takeover, takeover->path[BLANK_JOURNAL], store->journal);
 	case TAKEOVER_UNMAKE:
-		/* What stays is removed by whoever finds it (link_sweep.h). */
+		/* A process that finds what stays removes it (link_sweep.h). */
 		(void)file_remove_tree(takeover->path[ROOT], NULL);
 		return TAKEOVER_YES;
 	default: return TAKEOVER_NO;

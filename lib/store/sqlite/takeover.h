@@ -6,7 +6,7 @@
 
 /*
  * Under a lock that overtook another (lock_overtook), before anything else: give database and
- * journal new inodes, with all that was committed, so that the one who was overtaken cannot reach
+ * journal new inodes, with all that was committed, so that the overtaken process cannot reach
  * them (takeover_step.h). STATUS_OK also where there is no database. After an error nothing may be
  * read or written, and the lock is released unsettled.
  */

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the holder of a lock does first when it was taken over from one who may be alive, as a pure
- * function: what was answered in, what to do next out. takeover.c carries it out on files;
+ * What the holder of a lock does first when it was taken over from a process that may be alive, as
+ *a pure function: what was answered in, what to do next out. takeover.c carries it out on files;
  * tests/unit/takeover_search.c on modelled ones, in every order of processes that are stopped,
  * overtaken and killed anywhere, and nothing that was acknowledged is ever lost.
  *
- * The one who was overtaken may go on at any time: no look at a lock is one step with the write
+ * The overtaken process may go on at any time: no look at a lock is one step with the write
  * that follows. So the files are put out of its reach. The database gets a new inode, and so does
  * the journal:
  *
  *	make	a workspace of our own in HELD, the directory of the lock (link_step.h).
- *	prove	the lock was still ours then: whoever overtakes us sees the workspace.
- *	clear	remove the workspaces of all others, for good. Nobody but us can rename a file
- *		to the name of the database or the journal any more: each does that out of its
- *		own workspace only, which is made once.
+ *	prove	the lock was still ours then: a process that overtakes us sees the workspace.
+ *	clear	remove the workspaces of all others. From then on no process but ours can rename a
+ *		file to the name of the database or the journal: each does that out of its own
+ *		workspace only, which is made once.
  *	copy	journal, database; then read both again. Where nothing has changed, this is what
- *		both were at one moment. The one who was overtaken writes in SQLite's order, so it
+ *		both were at one moment. The overtaken process writes in SQLite's order, so it
  *		is what a loss of power at that moment would have left.
  *	recover	let SQLite put that right, in the workspace; sync.
  *	place	rename the copy over the database, sync, then a blank journal over the journal,
  *		sync. In between, and after a crash there, the old journal lies beside the new
  *		database: it holds what that holds already, so to play it back changes nothing.
  *
- * The one who was overtaken has both files open, if it was about to write (write_guard.h): what it
- *still writes goes to the old inodes. That it committed it says only if it gave back its lock
- *itself, after all was synced: then nobody had overtaken it, and the copy has what it wrote.
+ * The overtaken process has both files open, if it was about to write (write_guard.h): what it
+ *still writes goes to the old inodes. It answers that it has committed only if it gave back its
+ *lock itself, after all was synced: then no process had overtaken it, and the copy has what it
+ *wrote.
  *
- * Whoever dies or fails on the way leaves a name in HELD: the next one begins anew.
+ * A process that dies or fails on the way leaves a name in HELD: the next one begins again.
  */
 #ifndef STORE_SQLITE_TAKEOVER_STEP_H
 #define STORE_SQLITE_TAKEOVER_STEP_H
@@ -61,7 +62,7 @@ enum takeover_answer {
 /* Zeroed: about to begin, with the action TAKEOVER_MAKE. */
 struct takeover_step {
 	enum takeover_action action;
-	unsigned char rounds; /* how often it was copied anew */
+	unsigned char rounds; /* how often it was copied again */
 	bool failed;
 };
 

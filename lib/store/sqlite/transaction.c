@@ -178,8 +178,8 @@ static enum status write_meta(struct session *session, struct error *err)
 
 /*
  * Our request, and where others of this machine wait also theirs, in one transaction. With compares
- * it begins as a reader: of many who claim, all but the winner stay one, and take no more locks.
- * For those who wait it is a writer at once, so that one turn carries out all of them. *gathered:
+ * it begins as a reader: of many that claim, all but the winner stay one, and take no more locks.
+ * If others wait it is a writer at once, so that one turn carries out all of them. *gathered:
  * their requests are in it, too.
  */
 static enum status run_queued(struct sqlite_store *store, const struct store_request *request,
@@ -197,7 +197,7 @@ static enum status run_queued(struct sqlite_store *store, const struct store_req
 		return status;
 	if (looks)
 		status = group_commit_find_outcome(&session, post, &committed, err);
-	/* Whatever becomes of this transaction. */
+	/* Also if this transaction fails or is lost. */
 	bool unknown = looks && (committed || status != STATUS_OK);
 	if (status == STATUS_OK && !committed)
 		status = session_run_one(&session, request, answer, err);

@@ -203,7 +203,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 	guarded->base.pMethods = NULL;
 	guarded->write_guard = NULL;
 	guarded->main = flags & SQLITE_OPEN_MAIN_DB;
-	/* Who was killed may have written it and not synced it. */
+	/* A killed process may have written it and not synced it. */
 	guarded->synced = false;
 	if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
 		/* It is guarded as its database. */

@@ -8,8 +8,8 @@
  * more, not even a rollback. One that is stopped between that look and the write still writes. So
  * the filesystem is asked once more when the journal has been opened for writing, which comes after
  * the database was opened and before anything is written: where the lock was ours then, both files
- * are those that whoever overtakes us replaces (takeover_step.h), and what is written to them later
- * reaches nobody.
+ * are those that a process replaces if it overtakes us (takeover_step.h), and no process reads what
+ * is written to them later.
  */
 #ifndef STORE_SQLITE_WRITE_GUARD_H
 #define STORE_SQLITE_WRITE_GUARD_H
