@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Beats: DATABASE.beats/RUN/ATTEMPT/TASK, one file per task. It is made before any process looks
- * for it, because a client may remember for a minute that a file was missing. It has one size and
- * is rewritten in place by one write (beat_record.h). It is opened for each access, so that network
- * filesystems ask the server.
- */
+#include "store/beats/beats.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

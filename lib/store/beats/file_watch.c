@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How a process learns that a file has changed:
- * - on a filesystem of this machine: by inotify;
- * - else one process of this machine polls the counter in the file and tells the others through a
- *   doorbell (doorbell.h), as does every process that changes it. inotify watches the doorbell.
- */
-#include <errno.h>
+#include "store/beats/file_watch.h"
+
 #include <poll.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "store/sqlite/session.h"
 
 /* All in milliseconds. */
 #define POLLER_LOST  3000 /* the poller has not looked for this long: look ourselves */
@@ -35,11 +29,10 @@ void file_watch_release(struct file_watch *watch)
 }
 
 /* The doorbell, where others than this machine may change the file. */
-static struct doorbell *doorbell_of(
-	struct sqlite_store *store, struct file_watch *watch, const struct watched_file *watched)
+static struct doorbell *doorbell_of(struct file_watch *watch, const struct watched_file *watched)
 {
 	struct stat st;
-	if (!store->base.local && !watch->asked && watched->identity(store, &st) == 0) {
+	if (!watched->local && !watch->asked && watched->identity(watched->store, &st) == 0) {
 		watch->asked = true;
 		(void)doorbell_open(&watch->doorbell, st.st_dev, st.st_ino);
 	}
@@ -47,12 +40,11 @@ static struct doorbell *doorbell_of(
 }
 
 /* Have inotify watch what will tell, if it can. */
-static void arm(
-	struct sqlite_store *store, struct file_watch *watch, const struct watched_file *watched)
+static void arm(struct file_watch *watch, const struct watched_file *watched)
 {
-	const struct doorbell *doorbell = doorbell_of(store, watch, watched);
-	const char *path = store->base.local ? watched->path : doorbell->path;
-	if (watch->descriptor >= 0 || (!store->base.local && !doorbell->page) ||
+	const struct doorbell *doorbell = doorbell_of(watch, watched);
+	const char *path = watched->local ? watched->path : doorbell->path;
+	if (watch->descriptor >= 0 || (!watched->local && !doorbell->page) ||
 		clock_now() < watch->arm_at)
 		return;
 	watch->arm_at = clock_after(ARM_AGAIN);
@@ -86,10 +78,10 @@ static bool drain(struct file_watch *watch)
 }
 
 /* Read the counter in the file, without any lock. */
-static void read_file(struct sqlite_store *store, struct file_watch *watch,
-	const struct watched_file *watched, uint32_t known, struct counter_state *look)
+static void read_file(struct file_watch *watch, const struct watched_file *watched, uint32_t known,
+	struct counter_state *look)
 {
-	switch (watched->read(store, &look->counter)) {
+	switch (watched->read(watched->store, &look->counter)) {
 	case READING_BUSY:
 		look->hint = HINT_BUSY;
 		look->next = clock_after(BUSY_AGAIN);
@@ -97,22 +89,22 @@ static void read_file(struct sqlite_store *store, struct file_watch *watch,
 	case READING_FAILED: look->hint = HINT_DIFFERENT; return;
 	case READING_RIGHT: break;
 	}
-	if (!store->base.local)
+	if (!watched->local)
 		doorbell_tell(&watch->doorbell, look->counter, true);
 	look->hint = look->counter == known ? HINT_SAME : HINT_DIFFERENT;
 }
 
-struct counter_state file_watch_check(struct sqlite_store *store, struct file_watch *watch,
-	const struct watched_file *watched, uint32_t known)
+struct counter_state file_watch_check(
+	struct file_watch *watch, const struct watched_file *watched, uint32_t known)
 {
 	struct doorbell *doorbell = &watch->doorbell;
 	struct counter_state look = {.hint = HINT_DIFFERENT};
-	arm(store, watch, watched);
+	arm(watch, watched);
 	if (drain(watch))
 		return look;
 	int64_t now = clock_now();
-	look.as_of = store->base.local ? now : now - CACHED_FOR;
-	if (store->base.local) {
+	look.as_of = watched->local ? now : now - CACHED_FOR;
+	if (watched->local) {
 		look.next = now + (watch->descriptor >= 0 ? LOCAL_EVERY : UNTOLD_EVERY);
 	} else if (doorbell->page && !doorbell_try_poll(doorbell) &&
 		   now - doorbell_polled(doorbell) < POLLER_LOST) {
@@ -125,7 +117,7 @@ struct counter_state file_watch_check(struct sqlite_store *store, struct file_wa
 	} else {
 		look.next = now + watched->every * 3 / 4 + clock_jitter(watched->every / 2);
 	}
-	read_file(store, watch, watched, known, &look);
+	read_file(watch, watched, known, &look);
 	return look;
 }
 
@@ -138,10 +130,9 @@ void file_watch_sleep(const struct file_watch *watch, int64_t deadline, int wake
 	(void)poll(pollers, 2, clock_poll_timeout(deadline));
 }
 
-void file_watch_tell(struct sqlite_store *store, struct file_watch *watch,
-	const struct watched_file *watched, uint32_t counter)
+void file_watch_tell(struct file_watch *watch, const struct watched_file *watched, uint32_t counter)
 {
-	doorbell_tell(doorbell_of(store, watch, watched), counter, false);
+	doorbell_tell(doorbell_of(watch, watched), counter, false);
 }
 
 void file_watch_stop(struct file_watch *watch)

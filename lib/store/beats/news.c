@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * News: the file DATABASE.beats/RUN/ATTEMPT/news counts them. It is made with the files of the
- * beats and has one size. A writer counts under the lock and before its commit: so no process can
- * see the count, take the lock and not see the change. A writer that is killed between the two has
- * woken the others without a change, which costs each of them one read.
- */
+#include "store/beats/news.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +14,7 @@
 #include "base/descriptor.h"
 #include "base/file.h"
 #include "base/xalloc.h"
+#include "store/beats/beats.h"
 #include "store/sqlite/session.h"
 
 #define RECORD	  11   /* bytes: "0000000001\n" */
@@ -77,9 +74,11 @@ static int find_identity(struct sqlite_store *store, struct stat *st)
 	return file_stat(AT_FDCWD, store->news.path, AT_SYMLINK_NOFOLLOW, st);
 }
 
-static struct watched_file watched_news(const struct sqlite_store *store, int64_t every)
+static struct watched_file watched_news(struct sqlite_store *store, int64_t every)
 {
 	return (struct watched_file){.path = store->news.path,
+		.local = store->base.local,
+		.store = store,
 		.identity = find_identity,
 		.read = read_news,
 		.every = every};
@@ -127,7 +126,7 @@ enum status news_await(struct store *base, struct store_awaited *awaited, int64_
 			break;
 		}
 		struct counter_state look =
-			file_watch_check(store, &store->news.watch, &watched, awaited->heard);
+			file_watch_check(&store->news.watch, &watched, awaited->heard);
 		if (look.hint == HINT_DIFFERENT) {
 			awaited->heard = look.counter;
 			status = STATUS_OK;
@@ -167,7 +166,7 @@ uint32_t news_count(struct sqlite_store *store, const char *group, bool more)
 		(void)unlink(store->news.path);
 	if (more && count && !store->base.local) {
 		struct watched_file watched = watched_news(store, 0);
-		file_watch_tell(store, &store->news.watch, &watched, count);
+		file_watch_tell(&store->news.watch, &watched, count);
 	}
 	return count;
 }

@@ -11,10 +11,7 @@
  *   make.c	  its creation
  *   takeover.c	  the file out of the reach of one whose lock was taken over
  *   cause.c	  what an error of SQLite means here
- *   ../beats/file_watch.c  what tells of the change of a file
  *   wait.c	  waiting for a change of a key
- *   ../beats/news.c  the small files that count the news, and waiting for them
- *   ../beats/beats.c  the small files of the beats
  * Every transaction is: outer lock, let go of what is cached, open, one transaction, close,
  * release.
  */
@@ -24,22 +21,13 @@
 #include <sqlite3.h>
 
 #include "store/backend.h"
+#include "store/beats/news.h"
 #include "store/lock/lock.h"
-#include "store/machine/doorbell.h"
 #include "store/machine/posts.h"
 #include "store/sqlite/options.h"
 #include "store/sqlite/write_guard.h"
 
 #define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
-
-/* What tells us that a file has changed: inotify on it, or where others change it, on the post. */
-struct file_watch {
-	int inotify; /* kept open between waits, so that nothing between them is missed; -1: none */
-	int descriptor; /* its watch; -1: none */
-	int64_t arm_at; /* when to try again to have one; few belong to one user */
-	struct doorbell doorbell;
-	bool asked; /* whether there is a doorbell */
-};
 
 /* What a locked transaction of ours saw last. */
 struct sight {
@@ -47,14 +35,6 @@ struct sight {
 	uint32_t counter; /* bytes 24 to 27 of the database */
 	store_revision revision;
 	int64_t when;
-};
-
-/* The news of the group that was asked for last. */
-struct news {
-	char *group; /* NULL: none yet */
-	char *path;
-	struct file_watch watch;
-	int64_t checked; /* when the database's own counter was looked at */
 };
 
 /* What the locked transactions of one handle have cost, for the parameter count. */
@@ -191,39 +171,6 @@ enum status database_recover(struct sqlite_store *store, const char *path, struc
 enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
 
-/* ../beats/file_watch.c */
-void file_watch_init(struct file_watch *watch);
-void file_watch_release(struct file_watch *watch);
-
-/* A file with a counter that each change of it changes. */
-struct watched_file {
-	const char *path;
-	int (*identity)(
-		struct sqlite_store *store, struct stat *st); /* what the doorbell is named after */
-	/* Read the counter, without any lock. */
-	enum counter_reading (*read)(struct sqlite_store *store, uint32_t *counter);
-	int64_t every; /* ms between two readings where nothing tells, +- a quarter */
-};
-enum counter_reading { READING_RIGHT, READING_FAILED, READING_BUSY };
-
-/* A hint whether the counter is still the known one. */
-enum hint { HINT_SAME, HINT_DIFFERENT, HINT_BUSY };
-struct counter_state {
-	enum hint hint;
-	uint32_t counter; /* as it is, where it could be read; 0 */
-	int64_t as_of;	  /* how old the hint may be */
-	int64_t next;	  /* until when it is good; 0: look again at once */
-};
-struct counter_state file_watch_check(struct sqlite_store *store, struct file_watch *watch,
-	const struct watched_file *watched, uint32_t known);
-/* Until something is told, wake is readable, or the deadline. */
-void file_watch_sleep(const struct file_watch *watch, int64_t deadline, int wake);
-/* We have just seen or made this counter: tell the others of this machine. */
-void file_watch_tell(struct sqlite_store *store, struct file_watch *watch,
-	const struct watched_file *watched, uint32_t counter);
-/* Who does not wait does not look for others: another takes over. */
-void file_watch_stop(struct file_watch *watch);
-
 /* wait.c */
 enum status wait_change(struct store *store, const char *prefix, store_revision since,
 	int64_t deadline, int wake, store_revision *revision, struct error *err);
@@ -236,16 +183,6 @@ void wait_heard(
 enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter);
 /* At this instant nothing had changed yet that the caller waits for. */
 void wait_note_unchanged(struct sqlite_store *store, int64_t instant);
-
-/* news.c */
-uint32_t news_read(struct store *store, const char *group);
-enum status news_await(struct store *store, struct store_awaited *awaited, int64_t deadline,
-	int wake, struct error *err);
-/* Under the lock: what the count is, one more of it first where that is asked for; 0: not known. */
-uint32_t news_count(struct sqlite_store *store, const char *group, bool more);
-/* The file in which they are counted is made with those of the beats. */
-enum status news_make(const struct sqlite_store *store, const char *directory, struct error *err);
-void news_release(struct news *news);
 
 /* transaction.c */
 enum status session_run(struct store *store, const struct store_request *request, int64_t deadline,
@@ -319,19 +256,5 @@ enum status range_purge(struct store *store, const char *prefix,
  */
 enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
 	int64_t deadline, bool *changed, store_revision *revision, struct error *err);
-
-/* beats.c */
-/* Make a small file that is only ever rewritten in place; one that is there stays. */
-enum status beats_make_file(const struct sqlite_store *store, const char *path, const char *record,
-	size_t length, struct error *err);
-/* Open such a file. -1 and errno. */
-int beats_open_file(const struct sqlite_store *store, const char *path, int flags);
-enum status beats_prepare(
-	struct store *store, const char *group, uint64_t tasks, struct error *err);
-enum status beats_write(struct store *store, const char *group, uint64_t task,
-	const struct store_beat *beat, struct error *err);
-enum status beats_read(struct store *store, const char *group, uint64_t task,
-	struct store_beat *beat, struct error *err);
-enum status beats_remove(struct store *store, const char *group, struct error *err);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/mounts.h"
 #include "base/xalloc.h"
 #include "store/access.h"
+#include "store/beats/beats.h"
 #include "store/failure.h"
 #include "store/sqlite/syscalls.h"
 

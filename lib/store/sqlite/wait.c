@@ -42,9 +42,11 @@ enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *cou
 	return READING_RIGHT;
 }
 
-static struct watched_file database(const struct sqlite_store *store)
+static struct watched_file database(struct sqlite_store *store)
 {
 	return (struct watched_file){.path = store->base.where,
+		.local = store->base.local,
+		.store = store,
 		.identity = find_identity,
 		.read = wait_read_counter,
 		.every = POLL_EVERY};
@@ -62,7 +64,7 @@ void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revis
 	struct watched_file watched = database(store);
 	wait_heard(store, counter, revision, clock_now());
 	if (!store->base.local)
-		file_watch_tell(store, &store->watch, &watched, counter);
+		file_watch_tell(&store->watch, &watched, counter);
 }
 
 /* The locked read, in slices so that wake is not kept waiting. */
@@ -108,7 +110,7 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 		if (sight->seen && since >= sight->revision)
 			wait_note_unchanged(store, sight->when);
 		struct counter_state look =
-			file_watch_check(store, &store->watch, &watched, sight->counter);
+			file_watch_check(&store->watch, &watched, sight->counter);
 		if (sight->seen && since >= sight->revision && look.hint == HINT_SAME)
 			wait_note_unchanged(store, look.as_of);
 		bool ask_now = !sight->seen || since < sight->revision ||
