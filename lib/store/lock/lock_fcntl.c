@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -50,62 +52,50 @@ static int ask(int descriptor, short type)
  * and it is waited for as long as the caller likes. At most one is under way for each lock.
  */
 struct lock_request {
-	pthread_mutex_t mutex;
-	pthread_cond_t answered;
+	pthread_t thread;
 	int descriptor; /* a copy for the thread: the lock file may be closed before it ends */
 	short type;
-	bool wanted; /* a caller waits; else a lock that comes is given back at once */
-	bool closed; /* the memory is the thread's, too */
-	bool done;
-	int number;
+	_Atomic int state;
 };
 
-static void discard(struct lock_request *request)
-{
-	pthread_mutex_destroy(&request->mutex);
-	pthread_cond_destroy(&request->answered);
-	free(request);
-}
+enum {
+	WANTED,	  /* a caller waits */
+	UNWANTED, /* no caller waits now: a lock that comes is given back at once */
+	CLOSED,	  /* no caller will: the thread frees the request, too */
+	DONE,	  /* the answer has come: join the thread */
+};
 
+/* Returns what ask answered. */
 static void *make_request(void *context)
 {
 	struct lock_request *request = context;
-	int number = ask(request->descriptor, request->type);
-	pthread_mutex_lock(&request->mutex);
-	if (number == 0 && !request->wanted) {
+	int wanted = WANTED, number = ask(request->descriptor, request->type);
+	if (number == 0 && !atomic_compare_exchange_strong(&request->state, &wanted, DONE)) {
 		(void)ask(request->descriptor, F_UNLCK);
 		number = EAGAIN;
 	}
-	request->number = number;
-	request->done = true;
-	bool closed = request->closed;
 	close(request->descriptor);
-	pthread_cond_signal(&request->answered);
-	pthread_mutex_unlock(&request->mutex);
-	if (closed)
-		discard(request);
-	return NULL;
+	if (atomic_exchange(&request->state, DONE) == CLOSED)
+		free(request);
+	return (void *)(intptr_t)number;
 }
 
 static int start_request(struct lock *lock, short type)
 {
-	pthread_t thread;
 	struct lock_request *request = xcalloc(1, sizeof(*request));
-	pthread_mutex_init(&request->mutex, NULL);
-	pthread_cond_init(&request->answered, NULL);
 	request->descriptor = fcntl(lock->file.descriptor, F_DUPFD_CLOEXEC, 0);
 	request->type = type;
-	request->wanted = true;
-	int number = request->descriptor < 0 ? errno : thread_start(&thread, make_request, request);
-	if (number) {
-		if (request->descriptor >= 0)
-			close(request->descriptor);
-		discard(request);
-		return number;
+	int number = request->descriptor < 0
+			     ? errno
+			     : thread_start(&request->thread, make_request, request);
+	if (number == 0) {
+		lock->request = request;
+		return 0;
 	}
-	pthread_detach(thread);
-	lock->request = request;
-	return 0;
+	if (request->descriptor >= 0)
+		close(request->descriptor);
+	free(request);
+	return number;
 }
 
 /* The answer to the request that is under way; EINPROGRESS: there is none before the deadline. */
@@ -114,24 +104,21 @@ static int await_request(struct lock *lock, int64_t deadline)
 	struct lock_request *request = lock->request;
 	int64_t least = clock_after(LEAST_PATIENCE), until = deadline < least ? least : deadline;
 	struct timespec at = {.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
-	int number = EINPROGRESS, result = 0;
-	pthread_mutex_lock(&request->mutex);
-	request->wanted = true;
-	while (!request->done && result == 0)
-		result = until == CLOCK_NEVER
-				 ? pthread_cond_wait(&request->answered, &request->mutex)
-				 : pthread_cond_clockwait(&request->answered, &request->mutex,
-					   CLOCK_MONOTONIC, &at);
-	request->wanted = false;
-	bool done = request->done;
-	if (done)
-		number = request->number;
-	pthread_mutex_unlock(&request->mutex);
-	if (done) {
-		lock->request = NULL;
-		discard(request);
+	void *number;
+	int unwanted = UNWANTED, wanted = WANTED;
+	(void)atomic_compare_exchange_strong(&request->state, &unwanted, WANTED);
+	int result = until == CLOCK_NEVER
+			     ? pthread_join(request->thread, &number)
+			     : pthread_clockjoin_np(request->thread, &number, CLOCK_MONOTONIC, &at);
+	if (result != 0) {
+		if (atomic_compare_exchange_strong(&request->state, &wanted, UNWANTED))
+			return EINPROGRESS;
+		/* The answer has come: the thread is about to end. */
+		(void)pthread_join(request->thread, &number);
 	}
-	return number;
+	lock->request = NULL;
+	free(request);
+	return (int)(intptr_t)number;
 }
 
 static int try_once(struct lock *lock, int64_t deadline)
@@ -160,12 +147,9 @@ static void close_request(struct lock *lock)
 	if (!request)
 		return;
 	lock->request = NULL;
-	pthread_mutex_lock(&request->mutex);
-	bool done = request->done;
-	request->closed = true;
-	pthread_mutex_unlock(&request->mutex);
-	if (done)
-		discard(request);
+	pthread_detach(request->thread);
+	if (atomic_exchange(&request->state, CLOSED) == DONE)
+		free(request);
 }
 
 static enum status explain_busy(const struct lock *lock, struct error *err)
