@@ -48,8 +48,8 @@ void view_feed(
 	view->written = view->written_all = 0;
 }
 
-void view_feed_written(struct view *view, const struct transaction *written, store_revision revision,
-	const struct view_reading *reading)
+void view_feed_written(struct view *view, const struct transaction *written,
+	store_revision revision, const struct view_reading *reading)
 {
 	store_revision all_saved_at = view->all_saved_at;
 	if (revision <= view->revision)
