@@ -35,7 +35,7 @@ static enum status beat(
 	enum status status = store_beat(store, beater->group, beater->number, &record, err);
 	if (status != STATUS_NO)
 		return status;
-	/* Somebody has removed it. */
+	/* The directory of the beats was removed. */
 	status = store_beats_prepare(store, beater->group, beater->number + 1, err);
 	return status == STATUS_OK ? store_beat(store, beater->group, beater->number, &record, err)
 				   : status;

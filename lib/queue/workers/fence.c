@@ -131,7 +131,7 @@ static enum status mark(struct queue *queue, struct queue_worker *dead, struct e
 	else if (status == STATUS_OK && !answer.entries[0].revision)
 		status = STATUS_NO;
 	else if (status == STATUS_OK)
-		/* A registration changes once only: somebody else has marked it. */
+		/* A registration changes once only: another worker has marked it. */
 		dead->revision = answer.entries[0].revision;
 	transaction_release(&t);
 	store_answer_release(&answer);

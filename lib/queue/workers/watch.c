@@ -13,7 +13,7 @@ void judge_release(struct judge *judge)
 	*judge = (struct judge){0};
 }
 
-/* What is known of those who are still here goes over to the new list. */
+/* Keep what is known of the workers that are in the new list, too. */
 static enum status take_list(struct judge *judge, struct queue_worker *workers, size_t count,
 	store_revision revision, struct error *err)
 {
@@ -39,7 +39,7 @@ static enum status take_list(struct judge *judge, struct queue_worker *workers, 
 	return STATUS_OK;
 }
 
-/* Who is registered, read only where something has changed. */
+/* List the registered workers, if one has come or gone since the last list. */
 static enum status refresh(struct judge *judge, struct queue *queue, struct error *err)
 {
 	char prefix[QUEUE_KEY_MAX];
@@ -137,8 +137,8 @@ static enum status fence(struct looking *looking, size_t index, struct error *er
 }
 
 /*
- * From the lowest beat number upwards until somebody is found who lives, and leaves the rest to
- * him; whoever finds nobody before himself looks at all.
+ * Look at the workers from the lowest beat number upwards. The first that lives is the monitor, and
+ * the rest is left to it; a worker that finds no live one before itself looks at all.
  */
 static enum status look_at_all(struct looking *looking, size_t self, struct error *err)
 {
@@ -226,10 +226,10 @@ enum status judge_look(struct judge *judge, struct queue *queue, const struct qu
 	judge->looked = looking.now;
 	judge->written = written;
 	status = look_at_neighbours(&looking, index, err);
-	/* Who was fenced just now is not to be looked at again. */
+	/* Do not look again at a worker that was fenced just now. */
 	if (*fenced || (status != STATUS_OK && status != STATUS_DAMAGED))
 		return status;
-	/* What cannot be read of one who is gone keeps the others from nothing. */
+	/* Look at the others also if a record of a dead worker cannot be read. */
 	enum status all = look_at_all(&looking, index, err);
 	return all == STATUS_OK ? status : all;
 }

@@ -131,7 +131,7 @@ static enum status choose_beat(
 	return STATUS_OK;
 }
 
-/* So that whoever reads this number, once it is ours, finds that we beat. */
+/* A worker that reads this beat number, once it is ours, is to find that we beat. */
 static enum status beat_first(
 	struct queue *queue, const struct queue_worker *worker, struct error *err)
 {
@@ -231,7 +231,7 @@ static enum status add_tallies(struct queue *queue, const char *own, const char 
 	return status;
 }
 
-/* One try. STATUS_NO: one of the keys has changed meanwhile. */
+/* One try. STATUS_NO: one of the keys has changed since it was read. */
 static enum status remove_once(
 	struct queue *queue, const struct queue_worker *worker, struct error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The workers of a queue: who is here, who beats, and who is gone.
+ * The workers of a queue: which are registered, which beat, and which are gone.
  *
  * A worker registers under a fresh token (worker/TOKEN, and beat/NUMBER, which makes its beat
  * number its own) and beats by a thread and a store handle of its own, so that a slow transaction
@@ -9,12 +9,12 @@
  * process of the next one on its own machine still exists. Silence is judged as that of a task
  * (live/heartbeat.h).
  *
- * Who is dead is fenced: first its registration is marked, by compare, and from then on nothing
+ * A dead worker is fenced: first its registration is marked, by compare, and from then on nothing
  * that it does is accepted; then what it ran goes back (rules.h: ENDING_LOST), each lease compared;
- * then its tally is added to count/@gone and its registration goes, in one transaction. Whoever
- * finds a marked registration goes on with that. So several judges at once do it once, and one that
- * dies in between leaves nothing behind. A worker that was only stopped finds its registration
- * changed, and begins anew.
+ * then its tally is added to count/@gone and its registration goes, in one transaction. A worker
+ * that finds a marked registration goes on with that. So several judges at once do it once, and one
+ * that dies in between leaves nothing behind. A worker that was only stopped finds its registration
+ * changed, and registers again.
  *
  * The beats are the store's (store_beat), of the group "queue/workers/QUEUE": those of a run are of
  * "RUN/ATTEMPT", and ATTEMPT is a number. A number is used again once its worker is gone, so there
@@ -37,14 +37,14 @@ struct queue_worker {
 	uint64_t limit;	 /* observations that make it dead */
 	int64_t started; /* UTC, ms */
 	struct process_identity process;
-	bool fenced;		 /* taken for dead: what it ran is being given back */
+	bool fenced;		 /* declared dead: what it ran is being given back */
 	store_revision revision; /* of worker/TOKEN */
 };
 
 /*
  * Register: fills token, beat, started, process and revision; index too, where it is UINT64_MAX
  * (then it is the beat number). The lowest beat number that is free is taken (among the lowest few
- * where many come at once). queue->who becomes the token, and its tally begins anew.
+ * where many come at once). queue->who becomes the token, and its tally begins at 0.
  */
 enum status workers_join(struct queue *queue, struct queue_worker *worker, struct error *err);
 /*
@@ -73,8 +73,8 @@ uint64_t workers_beat_token(const struct queue_worker *worker);
 
 /*
  * Declare this worker dead as self: give back all that it has leased, then take its registration
- * and tally away. Used by judge_look, not while moves_are_unknown(queue). One that has vanished
- * meanwhile is fine. STATUS_NO: self is not registered any more.
+ * and tally away. Used by judge_look, not while moves_are_unknown(queue). One that is gone
+ * already is fine. STATUS_NO: self is not registered any more.
  */
 enum status workers_fence(struct queue *queue, const struct queue_worker *self,
 	const struct queue_worker *dead, struct error *err);
@@ -108,15 +108,15 @@ void judge_release(struct judge *judge);
 
 /*
  * Look at the others once; to be called every period. written: beats that we have written
- * (beater_written). Fences who is dead; *fenced counts them. STATUS_NO: we are not registered any
- * more: somebody took us for dead.
+ * (beater_written). Fences the dead; *fenced counts them. STATUS_NO: we are not registered any
+ * more: another worker has declared us dead.
  */
 enum status judge_look(struct judge *judge, struct queue *queue, const struct queue_worker *self,
 	uint64_t written, uint64_t *fenced, struct error *err);
 
 /*
- * For those who only wait (join): how many workers are registered, and of how many of them the beat
- * was seen to change (or was seen for the first time) less than their period x limit ago.
+ * For a process that only waits (join): how many workers are registered, and of how many of them
+ * the beat was seen to change (or was seen for the first time) less than their period x limit ago.
  */
 enum status judge_count_alive(struct judge *judge, struct queue *queue, size_t *registered,
 	size_t *alive, struct error *err);
