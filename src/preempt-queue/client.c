@@ -80,6 +80,15 @@ int client_end(struct client *client, enum status status, const struct error *er
 	return status == STATUS_OK || status == STATUS_NO ? (int)status : message_fail(err);
 }
 
+int client_end_asked(struct client *client, enum status status, const struct error *err)
+{
+	if (status != STATUS_NO || client->store)
+		return client_end(client, status, err);
+	message_error("%s: nothing was ever scheduled there; see --store and --queue", err->text);
+	(void)client_end(client, STATUS_OK, err);
+	return CODE_NO;
+}
+
 int client_run(unsigned flags,
 	enum status (*command)(struct queue *queue, void *context, struct error *err),
 	void *context)

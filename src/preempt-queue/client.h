@@ -36,6 +36,11 @@ enum status client_open(struct client *client, unsigned flags, struct error *err
  * with -q), and returns the exit code. Dies of the signal that has come, if any.
  */
 int client_end(struct client *client, enum status status, const struct error *err);
+/*
+ * The same for a command that asks about a queue. A missing store is a no, which is printed also
+ * with -q: schedule and work make stores, so the name may be mistyped.
+ */
+int client_end_asked(struct client *client, enum status status, const struct error *err);
 
 /* A whole command: open the queue, do this with it, end. */
 int client_run(unsigned flags,

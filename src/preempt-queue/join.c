@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* join: wait until all is over, or some commands are; done: whether all is over by now. */
+/* preempt-queue join: wait until all commands, or the chosen ones, have ended. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,17 +290,7 @@ static enum status join(struct joiner *j, struct error *err)
 	return status;
 }
 
-/* ---- The commands ---- */
-
-/* A store that is not there is a no: schedule and work make one, so its name may be mistyped. */
-static int end(struct client *client, enum status status, const struct error *err)
-{
-	if (status != STATUS_NO || client->store)
-		return client_end(client, status, err);
-	message_error("%s: nothing was ever scheduled there; see --store and --queue", err->text);
-	(void)client_end(client, STATUS_OK, err);
-	return CODE_NO;
-}
+/* ---- The command ---- */
 
 int run_join(const struct args_rest *rest)
 {
@@ -331,40 +321,6 @@ int run_join(const struct args_rest *rest)
 	judge_release(&j.judge);
 	free(ids);
 	bool failed = status == STATUS_BROKEN || status == STATUS_NO;
-	int code = end(&client, status, &err);
+	int code = client_end_asked(&client, status, &err);
 	return failed && exit_status && j.code ? j.code : code;
-}
-
-static enum status look_once(struct queue *queue, struct error *err)
-{
-	static const struct queue_selection all;
-	struct queue_failure failure;
-	struct queue_count count;
-	struct queue_awaited outcome;
-	enum status status;
-	do {
-		status = queue_count(queue, &count, err);
-		/* An error comes together with the count that contains it. */
-		if (status == STATUS_OK)
-			status = queue_raise(queue, clock_now(), -1, &failure, err);
-	} while (status == STATUS_OK);
-	if (status != STATUS_NO && status != STATUS_TIMEOUT)
-		return status;
-	if (count.waiting || count.running)
-		return error_set(err, STATUS_NO,
-			"queue %s: %" PRIu64 " commands wait, %" PRIu64 " run", queue->name,
-			count.waiting, count.running);
-	status = queue_awaited(queue, &all, &count, &outcome, err);
-	return status == STATUS_OK ? queue_awaited_answer(queue, &all, &outcome, err) : status;
-}
-
-int run_done(const struct args_rest *rest)
-{
-	struct error err = {0};
-	struct client client = {0};
-	(void)rest;
-	enum status status = client_open(&client, 0, &err);
-	if (status == STATUS_OK)
-		status = look_once(&client.queue, &err);
-	return end(&client, status, &err);
 }
