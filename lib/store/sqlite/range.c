@@ -170,8 +170,8 @@ static enum status find_any(struct session *session, const char *head, const str
 	return status;
 }
 
-enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
-	int64_t deadline, bool *changed, store_revision *revision, struct error *err)
+enum status range_changed(struct sqlite_store *store, struct range_change *change, int64_t deadline,
+	struct error *err)
 {
 	struct session session;
 	struct bounds bounds;
@@ -179,18 +179,19 @@ enum status range_changed(struct sqlite_store *store, const char *prefix, store_
 	enum status status = session_begin(&session, store, false, deadline, err);
 	if (status != STATUS_OK)
 		return status;
-	*revision = session.revision;
+	store_revision since = change->since;
+	change->revision = session.revision;
 	/* What went up to the floor may be forgotten: it may have been under prefix. */
-	*changed = since < session.floor || is_past(&session, since);
-	if (session.revision > since && !*changed) {
-		find_bounds(prefix, NULL, &bounds);
+	change->changed = since < session.floor || is_past(&session, since);
+	if (session.revision > since && !change->changed) {
+		find_bounds(change->prefix, NULL, &bounds);
 		/* since 0 asks for any key ever put. */
 		status = find_any(&session,
 			since ? "SELECT 1 FROM keys" CHANGED_LATELY : "SELECT 1 FROM keys", &bounds,
-			since, changed, err);
-		if (status == STATUS_OK && !*changed)
-			status = find_any(
-				&session, "SELECT 1 FROM gone", &bounds, since, changed, err);
+			since, &change->changed, err);
+		if (status == STATUS_OK && !change->changed)
+			status = find_any(&session, "SELECT 1 FROM gone", &bounds, since,
+				&change->changed, err);
 	}
 	return session_end(&session, status, &known, err);
 }

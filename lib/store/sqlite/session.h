@@ -250,11 +250,16 @@ enum status range_list(struct store *store, const struct store_range *range, int
 enum status range_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, int64_t deadline,
 	struct error *err);
-/*
- * For wait.c: whether a key under prefix changed after since; one locked read. Below the floor
- * the answer is that one did.
- */
-enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
-	int64_t deadline, bool *changed, store_revision *revision, struct error *err);
+/* For wait.c: whether a key under prefix changed after since, and the revision at which this was
+ * read. */
+struct range_change {
+	const char *prefix;
+	store_revision since;
+	bool changed;
+	store_revision revision;
+};
+/* Fill the last two by one locked read. Below the floor the answer is that one did. */
+enum status range_changed(struct sqlite_store *store, struct range_change *change, int64_t deadline,
+	struct error *err);
 
 #endif

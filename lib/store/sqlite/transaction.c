@@ -176,23 +176,35 @@ static enum status write_meta(struct session *session, struct error *err)
 	return status;
 }
 
+/* A request, in the turn of this process among those of its machine. */
+struct execution {
+	struct sqlite_store *store;
+	const struct store_request *request;
+	int64_t deadline;
+	struct post post; /* large: filled only as far as it is used */
+	bool others;	  /* carry out the posted requests of others, too */
+};
+
 /*
  * Our request, and where others of this machine wait also theirs, in one transaction. With compares
  * it begins as a reader: of many that claim, all but the winner stay one, and take no more locks.
- * If others wait it is a writer at once, so that one turn carries out all of them. *gathered:
- * their requests are in it, too.
+ * If others wait it is a writer at once, so that one turn carries out all of them. At the
+ * end others says whether their requests were in it.
  */
-static enum status run_queued(struct sqlite_store *store, const struct store_request *request,
-	struct post *post, bool others, int64_t deadline, struct store_answer *answer,
-	bool *gathered, struct error *err)
+static enum status run_queued(
+	struct execution *execution, struct store_answer *answer, struct error *err)
 {
+	struct sqlite_store *store = execution->store;
+	const struct store_request *request = execution->request;
+	struct post *post = &execution->post;
+	bool others = execution->others;
 	struct session session;
 	struct group_commit commit = {0};
 	bool looks = post->fate == FATE_CHECK, committed = false;
 	bool write = others || looks || (post->changes && !request->compare_count);
 	answer->known = !looks;
-	*gathered = false;
-	enum status status = session_begin(&session, store, write, deadline, err);
+	execution->others = false;
+	enum status status = session_begin(&session, store, write, execution->deadline, err);
 	if (status != STATUS_OK)
 		return status;
 	if (looks)
@@ -203,7 +215,7 @@ static enum status run_queued(struct sqlite_store *store, const struct store_req
 		status = session_run_one(&session, request, answer, err);
 	if (status == STATUS_OK && others)
 		status = group_commit_run_others(&commit, &session, err);
-	*gathered = commit.count;
+	execution->others = commit.count;
 	if (status == STATUS_OK)
 		status = write_meta(&session, err);
 	group_commit_announce(&commit, &session);
@@ -221,11 +233,13 @@ enum status session_run(struct store *base, const struct store_request *request,
 	struct store_answer *answer, struct error *err)
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
-	struct post post;
+	struct execution execution;
 	enum status status;
-	bool gathered;
+	execution.store = store;
+	execution.request = request;
+	execution.deadline = deadline;
 	answer->known = true;
-	if (group_commit_enter(store, request, &post, deadline, answer, &status, err)) {
+	if (group_commit_enter(store, request, &execution.post, deadline, answer, &status, err)) {
 		/* Another process has carried it out: our write, if it was one, in its transaction.
 		 */
 		bool wrote = answer->held ? may_write(request->then, request->then_count)
@@ -236,11 +250,12 @@ enum status session_run(struct store *base, const struct store_request *request,
 	}
 	/* A reader carries out no requests of other processes: its transaction is short, and
 	 * must not fail because of their writes. */
-	bool others = post.changes && group_commit_is_wanted(store);
-	status = run_queued(store, request, &post, others, deadline, answer, &gathered, err);
-	if (status == STATUS_OK || !answer->known || !gathered || clock_now() >= deadline)
+	execution.others = execution.post.changes && group_commit_is_wanted(store);
+	status = run_queued(&execution, answer, err);
+	if (status == STATUS_OK || !answer->known || !execution.others || clock_now() >= deadline)
 		return status;
 	/* It may have failed for what the others asked: once more, without them. */
 	store_answer_release(answer);
-	return run_queued(store, request, &post, false, deadline, answer, &gathered, err);
+	execution.others = false;
+	return run_queued(&execution, answer, err);
 }

@@ -68,15 +68,14 @@ void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revis
 }
 
 /* The locked read, in slices so that wake is not kept waiting. */
-static enum status ask(struct sqlite_store *store, const char *prefix, store_revision since,
-	int64_t deadline, int wake, bool *changed, store_revision *revision, struct error *err)
+static enum status ask(struct sqlite_store *store, struct range_change *change, int64_t deadline,
+	int wake, struct error *err)
 {
 	int64_t patience = clock_after(store->base.patience);
 	for (;;) {
 		int64_t slice =
 			wake >= 0 ? clock_earlier(clock_after(LOCK_PATIENCE), patience) : patience;
-		enum status status =
-			range_changed(store, prefix, since, slice, changed, revision, err);
+		enum status status = range_changed(store, change, slice, err);
 		int64_t now = clock_now();
 		if (status != STATUS_TEMPORARY || now < slice)
 			return status;
@@ -103,8 +102,6 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 	const struct watched_file watched = database(store);
 	*revision = since;
 	for (;;) {
-		store_revision now_at;
-		bool changed;
 		if (descriptor_is_ready(wake))
 			return STATUS_NO;
 		if (sight->seen && since >= sight->revision)
@@ -118,18 +115,18 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 			       clock_now() - sight->when >= LOCKED_EVERY;
 		if (ask_now && look.hint != HINT_BUSY) {
 			int64_t asked = clock_now();
-			enum status status =
-				ask(store, prefix, since, deadline, wake, &changed, &now_at, err);
+			struct range_change change = {.prefix = prefix, .since = since};
+			enum status status = ask(store, &change, deadline, wake, err);
 			if (status != STATUS_OK)
 				return status;
-			if (changed) {
-				*revision = now_at;
+			if (change.changed) {
+				*revision = change.revision;
 				return STATUS_OK;
 			}
 			wait_note_unchanged(store, asked);
-			/* All up to now_at is known not to concern the caller. */
-			if (now_at > since)
-				*revision = since = now_at;
+			/* All up to change.revision is known not to concern the caller. */
+			if (change.revision > since)
+				*revision = since = change.revision;
 			if (look.next == 0)
 				continue;
 		}
