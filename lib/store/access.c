@@ -3,18 +3,6 @@
 
 #include <unistd.h>
 
-static bool is_our_group(gid_t group)
-{
-	gid_t groups[256];
-	if (group == getegid())
-		return true;
-	int count = getgroups(256, groups);
-	for (int i = 0; i < count; i++)
-		if (groups[i] == group)
-			return true;
-	return false;
-}
-
 enum status access_check(
 	const char *path, const struct stat *st, bool shared_group, struct error *err)
 {
@@ -23,7 +11,7 @@ enum status access_check(
 		return error_set(err, STATUS_DAMAGED,
 			"%s is neither a directory nor a regular file: not used", path);
 	if (st->st_uid != geteuid() && st->st_uid != 0 &&
-		!(shared_group && is_our_group(st->st_gid)))
+		!(shared_group && (st->st_gid == getegid() || group_member(st->st_gid))))
 		return error_set(err, STATUS_PERMISSION,
 			"%s belongs to user %u and we are user %u: not used; run as its owner%s",
 			path, (unsigned)st->st_uid, (unsigned)geteuid(),
