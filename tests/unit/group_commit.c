@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "scratch.h"
-#include "store/sqlite/session.h"
+#include "store/sqlite/group_commit.h"
 #include "unit.h"
 
 #define PATIENCE 60000 /* milliseconds */

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "store/sqlite/session.h"
+#include "store/sqlite/group_commit.h"
 
 /* So much at most is taken in one turn, so that neither the owner nor other machines wait long. */
 #define MOST	64

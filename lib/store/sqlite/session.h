@@ -3,7 +3,7 @@
  * A transaction of the SQLite backend, and what its files share:
  *   sqlite.c	  opening and closing, and the table of the calls
  *   transaction.c  compares and operations
- *   group_commit.c  the transactions of other processes of this machine, carried out with ours
+ *   group_commit.h  the transactions of other processes of this machine, carried out with ours
  *   statement.c	  the statements that they are made of
  *   compact.c	  what is remembered of deleted keys, and for how long
  *   range.c	  all keys under a prefix
@@ -23,7 +23,6 @@
 #include "store/backend.h"
 #include "store/beats/news.h"
 #include "store/lock/lock.h"
-#include "store/machine/posts.h"
 #include "store/sqlite/options.h"
 #include "store/sqlite/write_guard.h"
 
@@ -201,48 +200,6 @@ enum status session_compare(struct session *session, const struct store_compare 
 	size_t count, bool *hold, struct error *err);
 void session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
 	int value, int revision);
-
-/* group_commit.c */
-/* What others asked and we have run in a transaction of ours; zeroed: nothing. */
-struct group_commit {
-	struct posts *posts;
-	uint64_t seed, mark;
-	store_revision floor; /* when the transaction began */
-	struct gathered *items;
-	size_t count;
-};
-/*
- * Wait for our turn among the processes of this machine, with the request posted so that another
- * may carry it out. True: it is over, with this status. False: it is our turn, or there
- * is no queue; session_begin goes on from there. Then with FATE_CHECK group_commit_find_outcome
- * says whether it was carried out, else we are to run it.
- */
-bool group_commit_enter(struct sqlite_store *store, const struct store_request *request,
-	struct post *post, int64_t deadline, struct store_answer *answer, enum status *status,
-	struct error *err);
-/*
- * In a session that may write. *committed: it was carried out; once this session is committed, so
- * that it is synced, group_commit_read_answer has the answer. Else post becomes FATE_OURS.
- */
-enum status group_commit_find_outcome(
-	struct session *session, struct post *post, bool *committed, struct error *err);
-enum status group_commit_read_answer(struct sqlite_store *store,
-	const struct store_request *request, const struct post *post, struct store_answer *answer,
-	struct error *err);
-
-/* It is our turn: whether others have posted requests. */
-bool group_commit_is_wanted(struct sqlite_store *store);
-/*
- * In a session that may write, after our own request: run those of others. After STATUS_OK as after
- * an error group_commit_answer is called once.
- */
-enum status group_commit_run_others(
-	struct group_commit *others, struct session *session, struct error *err);
-/* Right before the commit. */
-void group_commit_announce(struct group_commit *others, const struct session *session);
-/* Answer them; status and known are what session_commit said. Before lock_leave_queue. */
-void group_commit_answer(
-	struct group_commit *others, const struct session *session, enum status status, bool known);
 
 /* range.c */
 enum status range_list(struct store *store, const struct store_range *range, int64_t deadline,

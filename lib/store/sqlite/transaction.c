@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "store/sqlite/session.h"
+#include "store/sqlite/group_commit.h"
 
 static enum status compare_one(struct session *session, const struct store_compare *compare,
 	bool *holds, struct error *err)
