@@ -23,7 +23,7 @@ struct claim {
 /*
  * view: the attempt as it was read a moment ago; what is stale in it is found out.
  * STATUS_OK: it is ours (also when it has been since an earlier call); what the view shows includes
- * it. STATUS_NO: somebody else holds it (the view says who), the attempt is ending or over, or a
+ * it. STATUS_NO: another claim is there (the view says whose), the attempt is ending or over, or a
  * round is under way already. A deadline earlier than the known one is announced in any case.
  * An unknown outcome is cleared up by reading again, until deadline.
  */
@@ -32,7 +32,7 @@ enum status claim_make(struct store *store, struct view *view, const struct clai
 
 /*
  * Whether the claimer of a view that is claimed is gone: it has left, is dead, its agent's process
- * on this machine is gone, or it never joined; made from outside, there is nobody to wait for.
+ * on this machine is gone, or it never joined; made from outside, there is no task to wait for.
  */
 bool claim_is_gone(const struct view *view);
 

@@ -18,7 +18,7 @@
  *   .../LAST_RUN_TO_CHECKPOINT/r                decision of round r > 1
  *   .../RECEIVED_SIGNAL_<step key>_i            acknowledgement of task i
  *   .../SAVED/r/i                               task i has saved
- *   .../ALL_SAVED/r                             nobody of round r has still to save
+ *   .../ALL_SAVED/r                             no task of round r has still to save
  *   .../RESUME                                  the checkpoint that all tasks resume from
  *   .../ERROR                                   the first failure
  *   .../DEAD/i, .../LEFT/i, .../CLOSED          the last with how it ended (outcome.h)
@@ -92,7 +92,7 @@ void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t
 	const void *context, struct text *text);
 /* The same of those whose mark is set. */
 void keys_write_marks(uint64_t tasks, const bool *marks, struct text *text);
-/* Marks the tasks of the text in set[tasks]; false on rubbish. */
+/* Marks the tasks of the text in set[tasks]; false if it cannot be parsed. */
 bool keys_read_set(const char *text, uint64_t tasks, bool *set);
 
 #endif

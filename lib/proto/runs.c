@@ -27,8 +27,8 @@ static bool part_after(const char *key, const char *prefix, char *part, size_t s
 }
 
 /*
- * The first directory under prefix behind after, by one short list: what lies in it is not read.
- * Keys that lie directly under prefix are passed over.
+ * The first directory under prefix behind after, by one short list: the keys in it are not read.
+ * Keys directly under prefix are skipped.
  */
 static enum status next_directory(struct store *store, const char *prefix, const char *after,
 	char *name, size_t size, struct error *err)
@@ -103,7 +103,7 @@ enum status runs_next(
 		after = found.name;
 	} while (parse_name(found.name, "run", NULL) != STATUS_OK);
 	snprintf(prefix, sizeof(prefix), PREFIX "%s/", found.name);
-	/* In key order the newest is the last, but for numbers of more than six digits. */
+	/* In key order the newest is the last, unless numbers have more than six digits. */
 	const char *before = NULL;
 	while ((status = next_directory(store, prefix, before, attempt, sizeof(attempt), err)) ==
 		STATUS_OK) {

@@ -28,7 +28,7 @@ enum status runs_next(
 
 /*
  * Delete all keys and beats of a run, if it is still as the summary says: closed, and not begun
- * anew. STATUS_NO where it is not.
+ * again. STATUS_NO where it is not.
  */
 enum status runs_forget(struct store *store, const struct run_summary *run, struct error *err);
 

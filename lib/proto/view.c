@@ -46,7 +46,7 @@ static void enter_round(struct view *view, uint64_t round)
 			.left = peer->left, .dead = peer->dead, .stands = peer->stands};
 		view->members[i].acked = false;
 		view->members[i].save_time = 0;
-		view->members[i].rubbish = 0;
+		view->members[i].unreadable = 0;
 		view->members[i].unreported = false;
 	}
 	view->reported_at = view->saved_at = 0;
@@ -97,7 +97,7 @@ static bool read_step(struct view *view, const struct reading *r)
 		return true;
 	(void)json_get_time(r->json, "step_ms", &step_time);
 	(void)json_get_bool(r->json, "none", &none);
-	view->members[r->task].rubbish = r->entry->revision;
+	view->members[r->task].unreadable = r->entry->revision;
 	if (!none && (!get_step(r->json, "step", &step) || !get_step(r->json, "next", &next) ||
 			     next <= step))
 		return false; /* treat a report that cannot be parsed as missing */
@@ -106,7 +106,7 @@ static bool read_step(struct view *view, const struct reading *r)
 	peer->next = next;
 	peer->step_time = step_time;
 	peer->reported = true;
-	view->members[r->task].rubbish = 0;
+	view->members[r->task].unreadable = 0;
 	if (r->entry->revision >= view->reported_at) {
 		view->reported_at = r->entry->revision;
 		view->agreement.last_reporter = r->task;

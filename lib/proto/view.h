@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the store shows of an attempt, decoded: the part that the agreement decides on, and the part
- * for people. It is fed with entries in any order, whole or only what changed.
+ * that is only printed. It is fed with entries in any order, whole or only what changed.
  */
 #ifndef PROTO_VIEW_H
 #define PROTO_VIEW_H
@@ -31,10 +31,10 @@ struct view_error {
 
 struct view_member {
 	bool joined;
-	bool acked;		/* in the newest round */
-	bool unreported;	/* it was decided without its report */
-	int64_t save_time;	/* ms, of the save in the newest round */
-	store_revision rubbish; /* of a report in the newest round that cannot be read; 0 */
+	bool acked;		   /* in the newest round */
+	bool unreported;	   /* it was decided without its report */
+	int64_t save_time;	   /* ms, of the save in the newest round */
+	store_revision unreadable; /* of a report in the newest round that cannot be read; 0 */
 	int left_code;
 	bool beatless;		/* it has joined, and said that it will never beat */
 	enum death_cause death; /* of a task that was declared dead */
@@ -59,7 +59,7 @@ struct view {
 	bool resume_known; /* RESUME is there */
 	char resume[4096]; /* the checkpoint to resume from; empty: none */
 	uint64_t resume_step;
-	/* What those who have left had learned: the longest save (ms), and the pace. */
+	/* What the tasks that have left had learned: the longest save (ms), and the pace. */
 	int64_t longest_save;
 	struct progress_rules learned;
 	uint64_t damaged; /* values that could not be read */
@@ -138,7 +138,7 @@ enum status view_refresh(struct view *view, struct store *store, struct error *e
 enum status view_await(
 	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err);
 
-/* How many have joined; how many are through (left or dead, or can no longer join). */
+/* How many have joined; whether all have left, are dead, or can no longer join. */
 uint64_t view_joined(const struct view *view);
 bool view_all_through(const struct view *view);
 /*

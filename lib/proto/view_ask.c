@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a view says of all tasks together. */
+/* Questions about all tasks of a view together. */
 #include "proto/view.h"
 
 #include <string.h>
 
-#define CHECKED_MOST                                                                               \
-	16 /* processes of this machine that one looks at whom another has looked at               \
-	    */
+/* Processes of this machine that a task checks after another task has checked all. */
+#define CHECKED_MOST 16
 
-/* So many tasks at most have one agent, which may write what they have to say in one change. */
+/* The largest number of tasks that share one agent, which may write for all of them in one change.
+ */
 static uint64_t tasks_together(const struct view *view)
 {
 	uint64_t most = 1, run = 1;
@@ -44,7 +44,7 @@ uint64_t view_joined(const struct view *view)
 	return count;
 }
 
-/* How many have not left, and are not dead, of those who have joined or still may. */
+/* How many tasks that have joined, or still may, have not left and are not dead. */
 static uint64_t count_there(const struct view *view)
 {
 	uint64_t count = 0;
@@ -108,7 +108,7 @@ bool view_is_gathered(const struct view *view)
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		if (is_missing(view, i))
 			return false;
-		/* Whoever joined last has looked at all, a moment ago. */
+		/* The task that joined last has checked all processes a moment ago. */
 		looked += process_check(&view->members[i].agent) == PROCESS_ALIVE;
 		if (view->all_joined && looked == CHECKED_MOST)
 			break;

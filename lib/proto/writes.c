@@ -67,8 +67,8 @@ static struct json_object *round_value(bool final)
 }
 
 /*
- * What is left, for other machines; the instant, for those whose monotonic clock is ours; and utc,
- * for people only.
+ * What is left, for other machines; the instant, for readers whose monotonic clock is ours; and
+ * utc, only to be printed.
  */
 static struct json_object *deadline_value(int64_t deadline)
 {
@@ -113,7 +113,7 @@ static void build_claim(
 	else
 		snprintf(by, sizeof(by), "claimed by task %llu on %s",
 			(unsigned long long)write->task, host);
-	/* A task that has left takes no part, and stops nobody. */
+	/* A task that has left takes no part, and stops no other task. */
 	if (!details->outside)
 		transaction_require(
 			&write->transaction, own_task_key(write, view, "LEFT", write->task), 0);
@@ -139,7 +139,7 @@ static void build_report(struct write *write, const struct view *view,
 	}
 	/* Overwrite a value that cannot be parsed. */
 	const char *key = own_round_key(write, view, "STEP", write->round, write->task);
-	transaction_require(&write->transaction, key, view->members[write->task].rubbish);
+	transaction_require(&write->transaction, key, view->members[write->task].unreadable);
 	transaction_put(&write->transaction, key, json);
 }
 
@@ -180,7 +180,7 @@ static void build_decision(
 		if (is_missing(&view->agreement, i))
 			transaction_require(&write->transaction,
 				own_round_key(write, view, "STEP", write->round, i),
-				view->members[i].rubbish);
+				view->members[i].unreadable);
 }
 
 static void build_ack(struct write *write, const struct view *view)

@@ -28,13 +28,13 @@ struct write_details {
 	const struct notice *notice; /* of WRITE_CLAIM, WRITE_DEADLINE */
 	enum agreement_then then;    /* of WRITE_CLAIM */
 	bool outside;		     /* WRITE_CLAIM: not made by a task, */
-	uint64_t pid;		     /* but by this process; 0: nobody in particular (claim.h) */
-	int64_t deadline;	     /* of WRITE_CLAIM, WRITE_DEADLINE; CLOCK_NEVER */
-	int64_t step_time;	     /* of WRITE_REPORT, ms */
-	int64_t save_time;	     /* of WRITE_SAVED, ms */
-	bool acknowledges;	     /* WRITE_SAVED: and the decision, which was not until now */
-	int code;		     /* of WRITE_ERROR, WRITE_LEFT */
-	const char *line;	     /* of WRITE_ERROR */
+	uint64_t pid;	   /* but by this process; 0: no process in particular (claim.h) */
+	int64_t deadline;  /* of WRITE_CLAIM, WRITE_DEADLINE; CLOCK_NEVER */
+	int64_t step_time; /* of WRITE_REPORT, ms */
+	int64_t save_time; /* of WRITE_SAVED, ms */
+	bool acknowledges; /* WRITE_SAVED: and the decision, which was not until now */
+	int code;	   /* of WRITE_ERROR, WRITE_LEFT */
+	const char *line;  /* of WRITE_ERROR */
 	/* Of WRITE_LEFT: what was learned, for the next attempt; */
 	int64_t longest_save;		      /* ms; 0: nothing */
 	const struct progress_rules *learned; /* NULL: nothing */

@@ -10,7 +10,6 @@
 #include "proto/agreement/reading.h"
 #include "proto/agreement/round.h"
 
-#define SETTLE	   1	/* ms between writing hold = wait and reading step */
 #define STOPPED	   1000 /* a call that comes this many ms late: this process was stopped */
 #define NEIGHBOURS 50	/* ms between looks at the other tasks of the agent, without the store */
 
@@ -102,7 +101,7 @@ void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t n
 	a->read_next = next;
 	a->read_at = now;
 	/* Only what is read while `wait` has stood for a moment binds the training process. */
-	if (a->told.order == ORDER_WAIT && now >= a->told_at + SETTLE)
+	if (a->told.order == ORDER_WAIT && now >= a->told_at + HOLD_SETTLES)
 		a->read = true;
 }
 

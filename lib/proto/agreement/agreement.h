@@ -65,7 +65,7 @@ struct agreement_decision {
 
 struct agreement_view {
 	uint64_t tasks;
-	struct agreement_peer *peers; /* [tasks], owned by whoever fills the view */
+	struct agreement_peer *peers; /* [tasks], owned by the caller that fills the view */
 	bool claimed;		      /* TERMINATED_WORKER is there */
 	enum agreement_then claim_then;
 	bool broken; /* sealed by an error, a death or a restart, not by a claim */
@@ -78,7 +78,7 @@ struct agreement_view {
 	 * deadline_told is the latest that a reader elsewhere can take it for.
 	 */
 	int64_t deadline, deadline_latest, deadline_told;
-	bool deadline_doubted; /* one was over when it was first seen: save now, give nobody up */
+	bool deadline_doubted; /* one was over when it was first seen: save now, give no task up */
 	int64_t longest_save;  /* ms, that the store remembers of this run; 0 none */
 	/* The newest round; number 0: none was opened. */
 	uint64_t round;
@@ -92,8 +92,8 @@ struct agreement_view {
 	 * none. Should no final save come about, its checkpoint is the one to resume from.
 	 */
 	uint64_t standing_round, standing_step;
-	uint64_t all_saved; /* the newest round in which nobody has to save any more, as is known */
-	bool all_saved_complete; /* and whoever must save has */
+	uint64_t all_saved;	 /* the newest round known to have no save left to do */
+	bool all_saved_complete; /* and every task that must save has */
 	/* Whose report, and whose save, of the newest round came last, of those that are seen. */
 	uint64_t last_reporter, last_saver;
 	/*
@@ -120,7 +120,7 @@ struct agreement_sighting {
 /*
  * Take it in. It was written between absent and seen, so the deadline lies between absent + left
  * and seen + left. One that may be over when it is first seen is doubted: then the final save is
- * due at once, and nobody is given up because of it. A known deadline only moves earlier.
+ * due at once, and no task is given up because of it. A known deadline only moves earlier.
  */
 void agreement_learn_deadline(
 	struct agreement_view *view, const struct agreement_sighting *sighting);
@@ -128,7 +128,7 @@ void agreement_learn_deadline(
 /* Whether task counts in a decision made now: neither ended nor dead. */
 bool agreement_counts(const struct agreement_view *view, uint64_t task);
 
-/* Asked to stop for good: a task that has not finished leaves with 93, saved or not. */
+/* Asked to stop and not to run again: a task that has not finished leaves with 93, saved or not. */
 static inline bool agreement_stops(const struct agreement_view *view)
 {
 	return view->claimed && view->claim_then == THEN_STOP;
@@ -184,7 +184,7 @@ enum agreement_write {
 	WRITE_SAVED,	 /* SAVED/<round>/<task> */
 	WRITE_ALL_SAVED, /* ALL_SAVED/<round>, if absent */
 	WRITE_ERROR,	 /* ERROR and the seal, if not sealed */
-	WRITE_LEFT,	 /* LEFT/<task>; whoever finds all gone closes the attempt */
+	WRITE_LEFT,	 /* LEFT/<task>; a task that finds all gone closes the attempt */
 	WRITE_KINDS,
 };
 
@@ -205,11 +205,11 @@ struct agreement_plan {
 	uint64_t write[WRITE_KINDS];
 	bool final; /* of ROUND */
 	struct agreement_decision
-		decision;	      /* of DECISION; members are those who count in the view */
-	bool report_none;	      /* of REPORT; else step, next and step_time */
-	uint64_t step, next;	      /* of REPORT */
-	uint64_t saved_step;	      /* of SAVED */
-	bool complete;		      /* of ALL_SAVED */
+		decision;    /* of DECISION; members are the tasks that count in the view */
+	bool report_none;    /* of REPORT; else step, next and step_time */
+	uint64_t step, next; /* of REPORT */
+	uint64_t saved_step; /* of SAVED */
+	bool complete;	     /* of ALL_SAVED */
 	enum agreement_reason reason; /* of LEFT */
 	bool end_command;	      /* TERM, then KILL after the caller's patience */
 	bool finished;		      /* the agent is done with this task; leave with code */
@@ -262,13 +262,14 @@ struct agreement {
 	int64_t deadline_at; /* and since when it has been that early */
 
 	/* Verdicts: once reached, they stay. */
-	bool solo;	   /* no decision came in time: this task goes by config.alone */
+	bool solo;	   /* no decision came in time: this task follows config.alone */
 	bool content;	   /* with the first save after the notice: there is no time for another */
 	int64_t parked_at; /* when the final save was seen; 0: not yet */
 	bool concluded;
 	enum agreement_reason reason;
 	int code;
-	/* With REASON_SAVED: the agreed step, or its own where each checkpoint stands for itself.
+	/* With REASON_SAVED: the agreed step, or its own where each checkpoint is complete by
+	 * itself.
 	 */
 	bool has_complete;
 	uint64_t complete_step;
@@ -286,7 +287,8 @@ struct agreement {
 	int64_t now;	       /* of the last agreement_next */
 
 	int64_t due;	       /* when we wanted to be asked again */
-	int64_t stopped_until; /* we came much later than that: the time before is nobody's fault */
+	int64_t stopped_until; /* we came much later than that: no task is blamed for the time
+				  before */
 };
 
 /*
@@ -322,7 +324,7 @@ void agreement_restarted(struct agreement *a);
 void agreement_measured(struct agreement *a, const struct grace_measure *measure);
 void agreement_ended(struct agreement *a, int code, int64_t now);
 void agreement_writing(struct agreement *a, enum agreement_write what);
-/* news: the view does not show all that concerns everybody. */
+/* news: the view does not show all that concerns every task. */
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
 	enum agreement_outcome outcome, bool news, int64_t now);
 
@@ -350,7 +352,7 @@ uint64_t agreement_stride(const struct agreement_peer *peer);
 /*
  * The smallest step, not below any report, that is a boundary of every task that reported, given
  * that boundaries go on as next, next + stride, ... (stride = next - step). Where there is none
- * within a reasonable distance: the largest report. false: nobody reported a step.
+ * within a reasonable distance: the largest report. false: no task reported a step.
  */
 bool agreement_choose_step(const struct agreement_view *view, uint64_t *step);
 

@@ -84,7 +84,7 @@ void agreement_follow_alone(struct agreement *a, int64_t now)
 	alone->view.deadline_doubted = a->store->deadline_doubted;
 	if (a->store->claimed)
 		alone->view.claim_then = a->store->claim_then;
-	/* A task that is told to save at an agreed step needs no further agreement, and a
+	/* A task whose board says to save at an agreed step needs no further agreement, and a
 	 * command that has ended cannot save. */
 	bool takes_part = !a->concluded && !a->ended && !a->lost && a->told.order != ORDER_EXIT;
 	if (a->solo)

@@ -263,7 +263,8 @@ static bool looks_once_more(const struct agreement *a, int64_t now, struct agree
 	return true;
 }
 
-/* Parked after the final save: until all are through, or a newer round makes it void. */
+/* Parked after the final save: until all tasks have saved or left, or a newer round makes it void.
+ */
 static void conclude_parked(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	bool newest = a->saving == a->view->round;

@@ -7,9 +7,9 @@
 
 /* What is to be expected of the save of the newest round. */
 enum agreement_prospect {
-	PROSPECT_COMPLETE, /* a checkpoint, and nobody is saving any more */
-	PROSPECT_OPEN,	   /* somebody is saving, and may be done in time */
-	PROSPECT_NONE,	   /* somebody who is needed cannot save there any more, or not in time */
+	PROSPECT_COMPLETE, /* a checkpoint, and no task is saving any more */
+	PROSPECT_OPEN,	   /* a task is saving, and may be done in time */
+	PROSPECT_NONE,	   /* a task that is needed cannot save there any more, or not in time */
 };
 /* While it is open, measure learns how long it has taken. */
 enum agreement_prospect agreement_prospect(
@@ -18,7 +18,7 @@ enum agreement_prospect agreement_prospect(
 bool agreement_no_newer(const struct agreement *a);
 bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);
-/* Whoever saves last tells those who wait for it. */
+/* The task that saves last tells the tasks that wait for it. */
 void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *plan);
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);
 void agreement_conclude(struct agreement *a, int64_t now, struct agreement_plan *plan);

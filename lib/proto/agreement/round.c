@@ -9,7 +9,6 @@
 #include "proto/agreement/plan.h"
 #include "proto/agreement/reading.h"
 
-#define SETTLE	       1    /* ms between writing hold = wait and reading step */
 #define CALLS_YET      100  /* ms between looks at whether a task has called at last */
 #define STAGGER	       10   /* ms by which one reporter lets another publish first */
 #define MEASURE_AGAIN  1000 /* ms between looks at how long steps and saves take */
@@ -28,7 +27,7 @@ static bool hold_and_read(const struct agreement *a, struct agreement_plan *plan
 	if (a->told.order == ORDER_WAIT && a->read)
 		return true;
 	if (a->told.order == ORDER_WAIT)
-		plan->read_board = a->told_at + SETTLE;
+		plan->read_board = a->told_at + HOLD_SETTLES;
 	return false;
 }
 
@@ -153,7 +152,7 @@ static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan
 
 /*
  * Whether the decision is one that this task can carry out, which it knows once `wait` stands and
- * the board was read: a report may be older than a hold that was lifted meanwhile.
+ * the board was read: a report may be older than a hold that was lifted since.
  */
 static bool can_follow(const struct agreement *a)
 {
@@ -247,7 +246,7 @@ static bool no_task_has_begun(const struct agreement_view *view)
 	return true;
 }
 
-/* Nobody has started to train: there is nothing to save. */
+/* No task has started to train: there is nothing to save. */
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
 	if (a->view->partial) { /* others may have begun */
@@ -287,7 +286,7 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 /* ---- Alone ---- */
 
 /*
- * When the store is taken for lost: it has not answered for a while since the training process was
+ * When the store counts as lost: it has not answered for a while since the training process was
  * told to wait, or has not taken what this task has to write.
  */
 static int64_t lost_at(const struct agreement *a)
@@ -353,8 +352,8 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 
 /*
  * The final round is due. If the first save took so long that another cannot be done in time, it is
- * not begun: whoever has that first one leaves with it, and while it is not complete yet it is
- * waited for.
+ * not begun: a task that has done that first save leaves with it, and waits while it is not
+ * complete.
  */
 static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {

@@ -5,6 +5,8 @@
 
 #include "proto/agreement/agreement.h"
 
+#define HOLD_SETTLES 1 /* ms between writing hold = wait and reading step */
+
 bool agreement_announce(const struct agreement *a, struct agreement_plan *plan);
 void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
