@@ -563,26 +563,13 @@ static int prune_directory(
 	const char *directory, const struct prune_request *request, bool wanted, size_t *shown)
 {
 	struct error err = {0};
-	struct text line = {0};
 	struct prune_report report = {0};
 	struct layout_choice choice;
 	enum status status = layout_choose(directory, layout, pattern, &choice, &err);
 	if (status == STATUS_OK)
 		status = checkpoint_prune(directory, &choice, request, &report, &err);
-	if (wanted && !json)
-		show_begin(&line, false, report.count, "WHAT");
-	for (size_t i = 0; i < report.count && wanted; i++) {
-		const struct prune_item *item = &report.items[i];
-		const char *action = prune_action(item, dry_run);
-		if (json)
-			show_element(&line, (*shown)++, directory, &item->checkpoint,
-				&item->decision, action);
-		else
-			show_row(&line, layout_is_native(&choice), request->now, &item->checkpoint,
-				action, item->decision.why);
-		print(&line);
-	}
-	text_release(&line);
+	if (wanted)
+		print_report(directory, layout_is_native(&choice), json, request, &report, shown);
 	if (report.absent)
 		message_info("there is no directory %s, so nothing to prune", directory);
 	if (report.leftovers)

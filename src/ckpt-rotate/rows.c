@@ -51,6 +51,26 @@ void show_row(struct text *line, bool native, int64_t now, const struct checkpoi
 	text_release(&both);
 }
 
+void print_report(const char *directory, bool native, bool json,
+	const struct prune_request *request, const struct prune_report *report, size_t *shown)
+{
+	struct text line = {0};
+	if (!json)
+		show_begin(&line, false, report->count, "WHAT");
+	for (size_t i = 0; i < report->count; i++) {
+		const struct prune_item *item = &report->items[i];
+		const char *action = prune_action(item, request->dry_run);
+		if (json)
+			show_element(&line, (*shown)++, directory, &item->checkpoint,
+				&item->decision, action);
+		else
+			show_row(&line, native, request->now, &item->checkpoint, action,
+				item->decision.why);
+		print(&line);
+	}
+	text_release(&line);
+}
+
 static struct {
 	uint64_t bytes, total;
 	int64_t began;

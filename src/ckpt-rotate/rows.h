@@ -4,6 +4,7 @@
 #define CKPT_ROTATE_ROWS_H
 
 #include "base/args.h"
+#include "ckpt/prune.h"
 #include "ckpt/show.h"
 
 /* A DIR, without slashes at its end: paths that we print begin with it. */
@@ -19,6 +20,10 @@ void show_heading(const struct args_rest *rest, size_t index);
 /* A row of a table. Of a framework's layout it has the name of the checkpoint, too. */
 void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,
 	const char *what, const char *why);
+
+/* What a prune or a drain decided; *shown: rows so far. */
+void print_report(const char *directory, bool native, bool json,
+	const struct prune_request *request, const struct prune_report *report, size_t *shown);
 
 /* The worse of two codes: "could not ask" outweighs "damaged", which outweighs any other. */
 int worse(int a, int b);

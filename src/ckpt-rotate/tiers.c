@@ -134,6 +134,7 @@ int run_drain(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct text line = {0};
+	size_t shown = 0;
 	struct prune_report report = {0};
 	struct prune_request request = {.now = clock_utc(), .wait = 60000, .dry_run = dry_run};
 	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
@@ -143,21 +144,12 @@ int run_drain(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		status = checkpoint_drain(directory, destination, all, &request, &report, &err);
 	progress_end();
-	bool wanted = json || (!message_is_quiet() && report.count);
-	if (wanted)
-		show_begin(&line, json, report.count, "WHAT");
-	for (size_t i = 0; i < report.count && wanted; i++) {
-		const struct prune_item *item = &report.items[i];
-		const char *action = prune_action(item, dry_run);
-		if (json)
-			show_element(
-				&line, i, directory, &item->checkpoint, &item->decision, action);
-		else
-			show_row(&line, true, request.now, &item->checkpoint, action,
-				item->decision.why);
-	}
-	if (wanted)
-		show_end(&line, json);
+	if (json)
+		show_begin(&line, true, 0, "");
+	print(&line);
+	if (json || !message_is_quiet())
+		print_report(directory, true, json, &request, &report, &shown);
+	show_end(&line, json);
 	print(&line);
 	prune_report_release(&report);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);

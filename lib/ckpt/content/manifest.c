@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/names.h"
 
@@ -175,6 +175,20 @@ static bool read_file(const struct json_object *object, struct manifest *manifes
 	return true;
 }
 
+#define MANIFEST(member) JSON_MEMBER(struct manifest, member)
+#define NUMBER(member)	 MANIFEST(member), 0, CKPT_NUMBER_MAX
+static const struct json_field head_fields[] = {
+	{"step", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(step)},
+	{"attempt", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(attempt)},
+	{"tasks", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(tasks)},
+	{"sharded", JSON_BOOL, JSON_REQUIRED, MANIFEST(sharded)},
+	{"shard", JSON_UNSIGNED, 0, NUMBER(shard)},
+	{"utc_ms", JSON_TIME, JSON_REQUIRED, MANIFEST(utc)},
+	{"host", JSON_TEXT, JSON_REQUIRED, MANIFEST(host)},
+	{"uid", JSON_UNSIGNED, 0, MANIFEST(uid)},
+	{0},
+};
+
 enum status manifest_read(
 	const char *text, size_t length, struct manifest *manifest, struct error *err)
 {
@@ -197,26 +211,16 @@ enum status manifest_read(
 		goto out;
 	}
 	error_set(err, STATUS_NO, "the manifest is not complete");
-	if (json_get_unsigned(object, "shard", &read.shard) && read.shard > CKPT_NUMBER_MAX)
+	/* Those of earlier versions have no uid, metrics and life. */
+	if (json_read_fields(head_fields, object, &read, NULL) != JSON_WELL)
 		goto out;
 	if (json_object_object_get_ex(object, "life", NULL)) {
 		if (!json_get_text(object, "life", &life) || !life_is_valid(life))
 			goto out;
 		memcpy(read.life, life, sizeof(read.life));
 	}
-	/* Those of earlier versions have neither (nor a life). */
-	(void)json_get_unsigned(object, "uid", &read.uid);
 	(void)json_object_object_get_ex(object, "metrics", &metrics);
-	if (!metrics_parse(metrics, &read.metrics))
-		goto out;
-	if (!json_get_unsigned(object, "step", &read.step) ||
-		!json_get_unsigned(object, "attempt", &read.attempt) ||
-		!json_get_unsigned(object, "tasks", &read.tasks) ||
-		!json_get_bool(object, "sharded", &read.sharded) ||
-		!json_get_time(object, "utc_ms", &read.utc) ||
-		!json_copy_text(object, "host", read.host, sizeof(read.host)) ||
-		!json_get_unsigned(object, "bytes", &bytes) || read.step > CKPT_NUMBER_MAX ||
-		read.attempt > CKPT_NUMBER_MAX || read.tasks > CKPT_NUMBER_MAX ||
+	if (!metrics_parse(metrics, &read.metrics) || !json_get_unsigned(object, "bytes", &bytes) ||
 		!json_object_object_get_ex(object, "files", &files) ||
 		!json_object_is_type(files, json_type_array))
 		goto out;
