@@ -11,13 +11,13 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/marks.h"
 #include "ckpt/commit/publish.h"
 #include "ckpt/copy.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/native.h"
 #include "ckpt/prune_lock.h"
-#include "ckpt/remove.h"
+#include "ckpt/prune_remove.h"
+#include "ckpt/scan.h"
 
 static void decide(struct prune_item *item, bool keep, const char *why)
 {
@@ -72,52 +72,46 @@ static enum status compare(const char *directory, const char *destination,
 	return status;
 }
 
+/* From where to where. */
+struct draining {
+	const char *directory, *destination;
+};
+
 /*
- * Rename away, and look once more at the copy: if it went with the original, it was the original.
+ * Renamed away: is its copy still there? If it went with the original, it was the original. Then
+ * STATUS_USAGE, and it stays.
  */
-static enum status take_away(const char *directory, const char *destination, int descriptor,
-	struct prune_item *item, struct error *err)
+static enum status check_copy(void *context, struct prune_item *item, struct error *err)
 {
+	const struct draining *draining = context;
 	struct checkpoint there;
-	char gone[CKPT_REMOVED_SIZE];
-	bool pinned = false;
-	const char *name = item->checkpoint.name;
-	enum status status = marks_read_pinned(descriptor, name, &pinned, err);
-	if (status == STATUS_OK && pinned) {
-		decide(item, true, "pinned since it was listed");
-		return STATUS_OK;
-	}
-	if (status == STATUS_OK)
-		status = remove_begin(descriptor, name, item->checkpoint.inode, gone, err);
-	if (status != STATUS_OK)
-		return status;
-	status = inspect_step(destination, item->checkpoint.step, false, &there, NULL, err);
+	enum status status = inspect_step(
+		draining->destination, item->checkpoint.step, false, &there, NULL, err);
 	if (status == STATUS_OK && there.state == CHECKPOINT_COMPLETE)
 		return STATUS_OK;
-	(void)file_rename_new(descriptor, gone, descriptor, name);
 	if (status != STATUS_OK && status != STATUS_NO)
 		return status;
 	decide(item, true, "its copy disappeared with it: are both the same directory?");
 	return error_set(err, STATUS_USAGE,
 		"%s: the copy of %s went when the original was renamed; is it the same directory "
 		"as %s? It was given back",
-		destination, name, directory);
+		draining->destination, item->checkpoint.name, draining->directory);
 }
 
-static enum status decide_drain(const char *directory, const char *destination, bool newest_too,
-	const struct checkpoint_list *list, struct prune_report *report, struct error *err)
+static enum status decide_drain(const struct draining *draining, bool newest_too,
+	const struct scan *scan, struct prune_report *report, struct error *err)
 {
 	enum status first = STATUS_OK;
-	size_t newest = list->count;
+	size_t newest = scan->count;
 	struct error why;
-	for (size_t i = 0; i < list->count; i++)
-		if (list->items[i].state == CHECKPOINT_COMPLETE)
+	for (size_t i = 0; i < scan->count; i++)
+		if (scan->items[i].checkpoint.state == CHECKPOINT_COMPLETE)
 			newest = i;
-	report->items = xcalloc(list->count + 1, sizeof(*report->items));
-	report->count = list->count;
-	for (size_t i = 0; i < list->count; i++) {
+	report->items = xcalloc(scan->count + 1, sizeof(*report->items));
+	report->count = scan->count;
+	for (size_t i = 0; i < scan->count; i++) {
 		struct prune_item *item = &report->items[i];
-		item->checkpoint = list->items[i];
+		item->checkpoint = scan->items[i].checkpoint;
 		if (item->checkpoint.state != CHECKPOINT_COMPLETE) {
 			decide(item, true, checkpoint_state_name(item->checkpoint.state));
 			continue;
@@ -130,34 +124,13 @@ static enum status decide_drain(const char *directory, const char *destination, 
 			decide(item, true, "pinned");
 			continue;
 		}
-		enum status status = compare(directory, destination, &item->checkpoint, &why);
+		enum status status = compare(
+			draining->directory, draining->destination, &item->checkpoint, &why);
 		decide(item, status != STATUS_OK,
 			status == STATUS_OK ? "its copy is verified" : why.text);
 		if (status != STATUS_OK && status != STATUS_NO && first == STATUS_OK)
 			first = error_set(err, status, "%s", why.text);
 	}
-	return first;
-}
-
-static enum status remove_all(const char *directory, const char *destination, int descriptor,
-	struct prune_report *report, struct error *err)
-{
-	enum status first = STATUS_OK;
-	struct error one;
-	for (size_t i = 0; i < report->count && first != STATUS_USAGE; i++) {
-		struct prune_item *item = &report->items[i];
-		if (item->decision.keep)
-			continue;
-		enum status status = take_away(directory, destination, descriptor, item, &one);
-		if (!item->decision.keep)
-			item->status = status;
-		if (status != STATUS_OK && status != STATUS_NO && first == STATUS_OK)
-			first = error_set(err, status, "%s", one.text);
-	}
-	enum status status = remove_finish(
-		descriptor, directory, &(struct remove_scope){.choice = &layout_ours}, NULL, &one);
-	if (status != STATUS_OK && first == STATUS_OK)
-		first = error_set(err, status, "%s", one.text);
 	return first;
 }
 
@@ -187,30 +160,31 @@ static void repair_latest(const char *directory, int descriptor, const struct pr
 enum status checkpoint_drain(const char *directory, const char *destination, bool newest_too,
 	const struct prune_request *request, struct prune_report *report, struct error *err)
 {
-	struct checkpoint_list list = {0};
+	struct draining draining = {directory, destination};
+	const struct prune_check check = {check_copy, &draining};
+	struct scan scan = {.directory = directory, .choice = &layout_ours, .descriptor = -1};
 	struct error one;
-	int descriptor;
 	*report = (struct prune_report){0};
 	enum status status = copy_check_places(directory, destination, err);
 	if (status == STATUS_OK)
-		status = ckpt_directory_open(directory, &descriptor, err);
-	if (status != STATUS_OK)
-		return status;
-	if (!request->dry_run)
-		status = prune_lock(directory, descriptor, request->wait, err);
+		status = scan_open(&scan, err);
+	if (status == STATUS_OK && !request->dry_run)
+		status = prune_lock(directory, scan.descriptor, request->wait, err);
 	if (status == STATUS_OK)
-		status = checkpoint_list(directory, &layout_ours, &list, NULL, err);
+		status = scan_read(&scan, err);
+	if (status == STATUS_OK && scan.count == 0)
+		status = ckpt_directory_confirm(directory, scan.descriptor, err);
 	if (status == STATUS_OK)
-		status = decide_drain(directory, destination, newest_too, &list, report, err);
-	report->leftovers = request->dry_run ? list.removed : 0;
-	checkpoint_list_release(&list);
+		status = decide_drain(&draining, newest_too, &scan, report, err);
+	if (request->dry_run)
+		report->leftovers = scan.removed;
 	if (!request->dry_run && report->count) {
 		/* What could not be asked stays; the others go. */
-		enum status removed = remove_all(directory, destination, descriptor, report, &one);
+		enum status removed = prune_remove(&scan, &check, report, &one);
 		if (removed != STATUS_OK && status == STATUS_OK)
 			status = error_set(err, removed, "%s", one.text);
-		repair_latest(directory, descriptor, report);
+		repair_latest(directory, scan.descriptor, report);
 	}
-	close(descriptor);
+	scan_close(&scan);
 	return status;
 }

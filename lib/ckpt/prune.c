@@ -377,7 +377,7 @@ static enum status prune(
 		if (removes(pruning->report))
 			status = confirm(pruning, err);
 		if (status == STATUS_OK)
-			status = prune_remove(&pruning->scan, pruning->report, err);
+			status = prune_remove(&pruning->scan, NULL, pruning->report, err);
 	}
 	if (status == STATUS_OK && !met)
 		status = prune_unmet(pruning->scan.directory, &request->policy, err);

@@ -110,6 +110,7 @@ static enum status remove_incomplete(
 /* What is renamed away, until it is deleted. */
 struct removal {
 	const struct scan *scan;
+	const struct prune_check *check;  /* NULL: none */
 	char (*names)[CKPT_REMOVED_SIZE]; /* what it is called now */
 	struct prune_item **items;	  /* to which it belongs */
 	size_t count;
@@ -135,6 +136,8 @@ static enum status rename_away(struct removal *removal, struct prune_item *item,
 		}
 		if (ours)
 			status = marks_read_pinned(directory, gone, &pinned, err);
+		if (status == STATUS_OK && !pinned && removal->check)
+			status = removal->check->after(removal->check->context, item, err);
 		/* Without knowing, nothing is deleted. */
 		if (status != STATUS_OK || pinned)
 			(void)file_rename_new(directory, gone, directory, entry);
@@ -214,14 +217,16 @@ static enum status delete_all(struct removal *removal, size_t *leftovers, struct
 		       : status;
 }
 
-enum status prune_remove(const struct scan *scan, struct prune_report *report, struct error *err)
+enum status prune_remove(const struct scan *scan, const struct prune_check *check,
+	struct prune_report *report, struct error *err)
 {
 	struct removal removal = {.scan = scan,
+		.check = check,
 		.names = xcalloc(scan->part_count + 1, sizeof(*removal.names)),
 		.items = xcalloc(scan->part_count + 1, sizeof(struct prune_item *))};
 	struct error one;
 	enum status first = STATUS_OK;
-	for (size_t i = 0; i < report->count; i++) {
+	for (size_t i = 0; i < report->count && !(check && first == STATUS_USAGE); i++) {
 		struct prune_item *item = &report->items[i];
 		if (item->decision.keep)
 			continue;
