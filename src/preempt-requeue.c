@@ -11,7 +11,7 @@
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "compose/batch.h"
 #include "run/attempt.h"
 #include "run/options.h"

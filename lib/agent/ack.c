@@ -8,8 +8,8 @@
 #include "agent/loop/loop.h"
 #include "agent/served.h"
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/message.h"
+#include "base/process/descriptor.h"
 #include "base/xalloc.h"
 #include "proto/remembered.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "base/reaper.h"
-#include "base/variables.h"
+#include "base/process/reaper.h"
+#include "base/process/variables.h"
 #include "base/xalloc.h"
 #include "notice/source.h"
 

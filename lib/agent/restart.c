@@ -13,7 +13,7 @@
 #include "agent/pulse/pulse.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/process.h"
+#include "base/process/process.h"
 #include "base/xalloc.h"
 #include "live/outage.h"
 #include "notice/source_set.h"

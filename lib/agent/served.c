@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "agent/environment.h"
-#include "base/descriptor.h"
 #include "base/message.h"
+#include "base/process/descriptor.h"
 
 /*
  * "PID", of preempt-store join. "PID.START" is the mark of preempt-run, which does itself what the

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bell.h"
 #include "base/clock.h"
-#include "base/descriptor.h"
-#include "base/thread.h"
+#include "base/process/bell.h"
+#include "base/process/descriptor.h"
+#include "base/process/thread.h"
 #include "base/xalloc.h"
 #include "proto/claim.h"
 #include "run/attempt.h"

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "agent/signal_only.h"
-#include "base/bell.h"
 #include "base/clock.h"
-#include "base/descriptor.h"
-#include "base/thread.h"
+#include "base/process/bell.h"
+#include "base/process/descriptor.h"
+#include "base/process/thread.h"
 #include "base/xalloc.h"
 #include "live/outage.h"
 #include "proto/remembered.h"

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/life.h"
+#include "base/process/life.h"
 #include "base/text.h"
 #include "ckpt/commit/names.h"
 #include "ckpt/content/metrics.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
 #include "ckpt/commit/publish.h"
 #include "ckpt/commit/writer.h"
 #include "ckpt/content/transfer.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 
 char *ckpt_directory_path(const char *directory, const char *name)

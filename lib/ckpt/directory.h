@@ -14,7 +14,7 @@
 
 /*
  * Open DIR for reading. STATUS_NO: it definitely does not exist, its parent was read.
- * STATUS_TEMPORARY: a filesystem that should be mounted on the way is not (base/mounts.h).
+ * STATUS_TEMPORARY: a filesystem that should be mounted on the way is not (base/mounts/mounts.h).
  */
 enum status ckpt_directory_open(const char *directory, int *descriptor, struct error *err);
 
@@ -27,7 +27,7 @@ enum status ckpt_directory_confirm(const char *directory, int descriptor, struct
 
 /*
  * Make DIR, durably, if only it is missing. STATUS_TEMPORARY: its parent is missing, too, as when a
- * disk is not mounted; or this is a restart, which should find it (base/mounts.h).
+ * disk is not mounted; or this is a restart, which should find it (base/mounts/mounts.h).
  */
 enum status ckpt_directory_make(const char *directory, struct error *err);
 

@@ -99,10 +99,10 @@ enum status keep_check_metric(const struct keep_policy *policy,
 
 /*
  * Whether a directory stays that is or was being written. newest_attempt: the highest attempt of
- * a complete checkpoint of the same line of lives (base/life.h); 0: none. An attempt is over when a
- * later one has saved (attempts follow one another), unless it is a copy; attempt 0 means that
- * they are not counted. newest: the complete one of the highest step, NULL: none is. A whole one
- * that is newer stays: to commit it again publishes it.
+ * a complete checkpoint of the same line of lives (base/process/life.h); 0: none. An attempt is
+ * over when a later one has saved (attempts follow one another), unless it is a copy; attempt 0
+ * means that they are not counted. newest: the complete one of the highest step, NULL: none is. A
+ * whole one that is newer stays: to commit it again publishes it.
  */
 void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt,
 	const struct checkpoint *newest, struct keep_decision *decision);

@@ -132,7 +132,7 @@ static bool is_finished(const struct pruning *pruning, const struct scan_item *f
 	       found->checkpoint.step <= tracker->step;
 }
 
-/* The newest attempt of a line of lives (base/life.h) that has saved; 0: none has. */
+/* The newest attempt of a line of lives (base/process/life.h) that has saved; 0: none has. */
 static uint64_t newest_attempt(const struct scan *scan, const char *life)
 {
 	uint64_t newest = 0;

@@ -10,7 +10,7 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/process.h"
+#include "base/process/process.h"
 #include "proto/claim.h"
 #include "run/attempt.h"
 #include "run/scheduler.h"

@@ -7,7 +7,7 @@
 #ifndef COMPOSE_BATCH_H
 #define COMPOSE_BATCH_H
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "notice/notice.h"
 #include "notice/source_set.h"
 #include "run/requeue_decision.h"

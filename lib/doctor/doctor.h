@@ -44,7 +44,7 @@ void doctor_report_release(struct doctor_report *report);
 
 /*
  * STATUS_OK: there is a report. STATUS_USAGE: the request makes no sense. STATUS_TEMPORARY: ended
- * by a signal (base/ending.h; this calls ending_catch), or no process could be started.
+ * by a signal (base/process/ending.h; this calls ending_catch), or no process could be started.
  */
 enum status doctor_run(
 	const struct doctor_request *request, struct doctor_report *report, struct error *err);

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mounts.h"
-#include "base/process.h"
+#include "base/mounts/mounts.h"
+#include "base/process/process.h"
 #include "doctor/examine.h"
 #include "store/access.h"
 #include "store/failure.h"

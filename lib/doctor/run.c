@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/ending.h"
+#include "base/process/ending.h"
 #include "doctor/examine.h"
 #include "doctor/scratch.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/process.h"
+#include "base/process/process.h"
 #include "store/failure.h"
 #include "store/lock/lockfile.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/ending.h"
-#include "base/subprocess.h"
+#include "base/process/ending.h"
+#include "base/process/subprocess.h"
 
 static void describe_notice(const struct notice *notice)
 {

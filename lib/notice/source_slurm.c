@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "base/xalloc.h"
 #include "notice/lead.h"
 #include "notice/slurm.h"

@@ -5,7 +5,8 @@
  *
  *   run/RUN/LAST                                number of the newest attempt
  *   run/RUN/MEASURE, run/RUN/PACE               measurements kept across attempts
- *   .../OPEN                                    launch id, number of tasks, life (base/life.h)
+ *   .../OPEN                                    launch id, number of tasks, life
+ * (base/process/life.h)
  *   .../TASK/i                                  who task i's agent is (it has joined)
  *   .../ALL_JOINED                              all have
  *   .../SEAL                                    what ended the joining: claim, error, death, hung,
@@ -38,8 +39,8 @@
 
 #include <stdint.h>
 
-#include "base/life.h"
-#include "base/process.h"
+#include "base/process/life.h"
+#include "base/process/process.h"
 #include "base/text.h"
 #include "proto/agreement/agreement.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life (base/life.h) of a process that saves: it differs between all starts of a job, and is
- * the same in all tasks of one start.
+ * The life (base/process/life.h) of a process that saves: it differs between all starts of a job,
+ * and is the same in all tasks of one start.
  *
  *   PREEMPT_LIFE as an agent or "preempt-store join" exports it: the attempt's own.
  *   PREEMPT_LIFE or --life with any other word: the word, within a Slurm job and its restart.
@@ -15,7 +15,7 @@
 #ifndef RUN_LIFE_H
 #define RUN_LIFE_H
 
-#include "base/life.h"
+#include "base/process/life.h"
 #include "run/identity.h"
 
 /*

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/process.h"
+#include "base/process/process.h"
 #include "live/cut_off.h"
 #include "live/outage.h"
 #include "run/ancestors.h"

@@ -12,7 +12,7 @@
 
 #include "base/args.h"
 #include "base/error.h"
-#include "base/life.h"
+#include "base/process/life.h"
 #include "live/heartbeat.h"
 #include "live/progress.h"
 #include "proto/view.h"

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 
 #define CALL_LIMIT  30000 /* ms that one call of scontrol may take */
 #define RETRY_PAUSE 2000  /* ms between two calls */

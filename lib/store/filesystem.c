@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
 #include "base/text.h"
 #include "store/failure.h"
 

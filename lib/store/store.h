@@ -99,7 +99,7 @@ enum store_open_flags {
  *                         transactions of this handle only read, how many committed a change, and
  *                         the bytes of the keys and values that they answered. A FILE that cannot be
  *                         written is ignored
- * STATUS_TEMPORARY where a filesystem that belongs there is not mounted (base/mounts.h): then there
+ * STATUS_TEMPORARY where a filesystem that belongs there is not mounted (base/mounts/mounts.h): then there
  * is neither a "no" nor a new store. A missing directory is never made. deadline (base/clock.h) also
  * bounds the first contact.
  *

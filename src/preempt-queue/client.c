@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/ending.h"
 #include "base/message.h"
 #include "base/parse.h"
+#include "base/process/ending.h"
 #include "base/xalloc.h"
 #include "store/url.h"
 

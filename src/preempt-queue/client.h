@@ -53,8 +53,8 @@ int client_refuse(const char *text);
 int64_t client_deadline(void);
 
 /*
- * From now on signals that end a program are seen by base/ending.h, and this descriptor is readable
- * when one has come: what waits for the store is woken by it. -1: there is none.
+ * From now on signals that end a program are seen by base/process/ending.h, and this descriptor is
+ * readable when one has come: what waits for the store is woken by it. -1: there is none.
  */
 int client_catch(void);
 /* Whether one has come. */

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/ending.h"
 #include "base/message.h"
+#include "base/process/ending.h"
 #include "client.h"
 #include "queue/throughput.h"
 #include "queue/workers/workers.h"

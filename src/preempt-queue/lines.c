@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/ending.h"
+#include "base/process/ending.h"
 
 enum status lines_read(struct lines *lines, bool wait, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lines of stdin, as they come: those that were read are returned before the next is waited for. A
- * signal of base/ending.h ends the waiting. Begin with all zero, except end_of_line.
+ * signal of base/process/ending.h ends the waiting. Begin with all zero, except end_of_line.
  */
 #ifndef PREEMPT_QUEUE_LINES_H
 #define PREEMPT_QUEUE_LINES_H

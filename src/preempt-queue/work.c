@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "agent/listen.h"
-#include "base/ending.h"
 #include "base/message.h"
 #include "base/parse.h"
+#include "base/process/ending.h"
 #include "client.h"
 
 #define PERIOD	   5000

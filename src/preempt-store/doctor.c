@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/ending.h"
 #include "base/message.h"
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
+#include "base/process/ending.h"
 #include "doctor/doctor.h"
 #include "run/options.h"
 

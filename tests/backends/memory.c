@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "backends/memory_table.h"
-#include "base/bell.h"
 #include "base/clock.h"
-#include "base/descriptor.h"
+#include "base/process/bell.h"
+#include "base/process/descriptor.h"
 
 #define SHARED_LOOK 20 /* ms between two looks for changes of other processes */
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mount_tables.h"
+#include "base/mounts/mount_tables.h"
 #include "support/fuzz.h"
 
 static void see_point(void *context, const char *point)

@@ -17,8 +17,8 @@
 
 #include "backends/shim.h"
 #include "base/clock.h"
-#include "base/process.h"
-#include "base/reaper.h"
+#include "base/process/process.h"
+#include "base/process/reaper.h"
 #include "fiber.h"
 #include "notice/notice.h"
 #include "store/store.h"

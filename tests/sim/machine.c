@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The machines: threads, clocks, poll and descriptors, processes. These functions stand in for
- * those of the same name in libc, in base/bell.c, base/thread.c and base/process.c.
+ * those of the same name in libc, in base/process/bell.c, base/process/thread.c and
+ * base/process/process.c.
  */
 #include <assert.h>
 #include <errno.h>
@@ -16,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/bell.h"
-#include "base/thread.h"
+#include "base/process/bell.h"
+#include "base/process/thread.h"
 #include "kernel.h"
 
 #define MOST_SPINS 20000 /* polls at one instant: more is a busy loop */

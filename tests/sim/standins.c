@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/message.c, base/reaper.c and notice/source_set.c: what people are told is a line
- * of the trace, a guard tells the world whose it is, and notices come from the world.
+ * In place of base/message.c, base/process/reaper.c and notice/source_set.c: what people are told
+ * is a line of the trace, a guard tells the world whose it is, and notices come from the world.
  */
 #include <signal.h>
 #include <string.h>

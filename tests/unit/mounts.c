@@ -3,15 +3,15 @@
  * What fstab, systemd, the automounter and mountinfo say about mount points, as text; and the way
  * to a path. Whether programs obey is shown in tests/mounts.bats.
  */
-#include "base/mount_tables.h"
+#include "base/mounts/mount_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mounts.h"
-#include "base/path.h"
+#include "base/mounts/mounts.h"
+#include "base/mounts/path.h"
 #include "scratch.h"
 #include "unit.h"
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "base/process.h"
+#include "base/process/process.h"
 #include "queue/output/files.h"
 #include "scratch_queue.h"
 #include "unit.h"

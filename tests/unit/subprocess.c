@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Commands: what they are given, what is kept of them, how they end and are ended. */
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptor.h"
+#include "base/process/descriptor.h"
 #include "unit.h"
 
 #define PATIENCE 60000 /* ms; what takes longer has failed */

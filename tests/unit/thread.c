@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread that is not waited for to its end: what it uses stays, and is no leak to the sanitizer.
  */
-#include "base/thread.h"
+#include "base/process/thread.h"
 
 #include <stdlib.h>
 #include <unistd.h>

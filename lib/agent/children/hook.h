@@ -7,7 +7,7 @@
 #ifndef AGENT_CHILDREN_HOOK_H
 #define AGENT_CHILDREN_HOOK_H
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 
 struct hook {
 	const char *option;	   /* for messages: "--done-if" */

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "agent/children/error_line.h"
-#include "base/bell.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/thread.h"
+#include "base/process/bell.h"
+#include "base/process/thread.h"
 #include "base/xalloc.h"
 
 #define STALL_LIMIT 10000 /* ms for a reader of our stderr to take what is left */

@@ -15,7 +15,7 @@
 #include "agent/loop/terminal.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/process.h"
+#include "base/process/process.h"
 
 #define STDERR_WAIT  500 /* ms for the last line of a command that has ended */
 #define ROOT_LOOK    20	 /* ms between two looks for it */

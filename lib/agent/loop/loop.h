@@ -6,7 +6,7 @@
 #include "agent/agent.h"
 #include "agent/signal_only.h"
 #include "agent/task/agent_task.h"
-#include "base/terminal.h"
+#include "base/process/terminal.h"
 #include "live/cut_off.h"
 #include "notice/source_set.h"
 

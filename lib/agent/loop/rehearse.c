@@ -13,7 +13,7 @@
 #include "agent/loop/rehearse.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/tree.h"
+#include "base/process/tree.h"
 
 /* To every process below us, where the launcher does that; else only what it would do there. */
 static void reach_tree(const struct agent_rehearsal *rehearsal)

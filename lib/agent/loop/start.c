@@ -11,7 +11,7 @@
 #include "agent/loop/terminal.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/process.h"
+#include "base/process/process.h"
 #include "base/xalloc.h"
 
 void agent_hold_signals(const char *const *sources, size_t count)

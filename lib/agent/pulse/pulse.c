@@ -12,10 +12,10 @@
 
 #include "agent/pulse/stream.h"
 #include "agent/pulse/watch.h"
-#include "base/bell.h"
 #include "base/clock.h"
-#include "base/descriptor.h"
-#include "base/thread.h"
+#include "base/process/bell.h"
+#include "base/process/descriptor.h"
+#include "base/process/thread.h"
 #include "base/xalloc.h"
 
 uint64_t pulse_token(const struct process_identity *who)

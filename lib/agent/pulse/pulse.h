@@ -14,7 +14,7 @@
 #ifndef AGENT_PULSE_PULSE_H
 #define AGENT_PULSE_PULSE_H
 
-#include "base/process.h"
+#include "base/process/process.h"
 #include "live/heartbeat.h"
 #include "proto/keys.h"
 

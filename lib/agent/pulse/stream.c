@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
-#include "base/descriptor.h"
+#include "base/process/descriptor.h"
 
 static socklen_t make_name(
 	const char *store, const struct attempt *attempt, uint64_t task, struct sockaddr_un *name)

@@ -14,7 +14,7 @@
 #include "agent/task/board.h"
 #include "agent/task/grace_account.h"
 #include "agent/task/step_interval.h"
-#include "base/reaper.h"
+#include "base/process/reaper.h"
 #include "proto/view.h"
 
 /* A command that was started; with --ranks several tasks share one. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/commit/staging.h"
 #include "ckpt/commit/writer.h"

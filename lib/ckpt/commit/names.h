@@ -4,15 +4,12 @@
  *
  *   step-00000120                         a checkpoint that was published whole
  *   .tmp-step-00000120-attempt-3-life-0123456789ab0123456789ab
- *                                         being written by attempt 3 of this life (base/life.h);
- *                                         without "-life-..." where no life is known
- *     task-2                              the shard of task 2; also in the published one
- *   .tmp-step-00000120-attempt-3[-life-...]-workertemp_2   the copy of task 2, which is
- *                                         discarded (--chief-only)
- *   .gone-0123456789abcdef-NAME           NAME on its way to deletion, if its inode has this
- *                                         number; else it was taken by mistake (ckpt/remove.h)
- *   latest                                a symbolic link for users; never trusted
- *   .latest.tmp                           that link on its way
+ *                                         being written by attempt 3 of this life
+ * (base/process/life.h); without "-life-..." where no life is known task-2 the shard of task 2;
+ * also in the published one .tmp-step-00000120-attempt-3[-life-...]-workertemp_2   the copy of task
+ * 2, which is discarded (--chief-only) .gone-0123456789abcdef-NAME           NAME on its way to
+ * deletion, if its inode has this number; else it was taken by mistake (ckpt/remove.h) latest a
+ * symbolic link for users; never trusted .latest.tmp                           that link on its way
  *
  * A step is written with at least eight digits, so that ls, a shell's glob and "tail -1" give the
  * order of training up to 99,999,999 (beyond, the number grows; the tools always compare numbers).
@@ -35,7 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/life.h"
+#include "base/process/life.h"
 
 #define CKPT_NUMBER_MAX UINT64_C(999999999999999999) /* steps, attempts, tasks: 18 digits */
 #define CKPT_NAME_SIZE	192			     /* holds every name made here */
@@ -66,7 +63,7 @@ struct ckpt_name {
 struct ckpt_name ckpt_name_read(const char *name);
 
 void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step);
-/* life: of base/life.h, or "". */
+/* life: of base/process/life.h, or "". */
 void ckpt_name_staging(
 	char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life);
 void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life,

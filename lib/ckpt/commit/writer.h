@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/process.h"
+#include "base/process/process.h"
 
 struct writer {
 	struct process_identity parent; /* pid 0: not known (another namespace, or init) */

@@ -26,7 +26,7 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "base/life.h"
+#include "base/process/life.h"
 #include "base/text.h"
 #include "ckpt/content/metrics.h"
 
@@ -48,7 +48,7 @@ struct manifest {
 	uint64_t attempt;
 	uint64_t tasks; /* how many shards, or as the one writer was told */
 	bool sharded;
-	char life[LIFE_SIZE]; /* that wrote all of it (base/life.h); "": not known */
+	char life[LIFE_SIZE]; /* that wrote all of it (base/process/life.h); "": not known */
 	uint64_t shard; /* the task whose shard this records; MANIFEST_NO_SHARD: all there is */
 	int64_t utc;	/* when committed, milliseconds since 1970 */
 	char host[65];	/* where; of a merged one: task 0's */

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/subprocess.h"
-#include "base/variables.h"
+#include "base/process/subprocess.h"
+#include "base/process/variables.h"
 #include "base/xalloc.h"
 #include "queue/template.h"
 #include "queue/worker/resource.h"

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/message.h"
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
 #include "base/parse.h"
 #include "queue/output/joblog.h"
 #include "queue/worker/loop.h"

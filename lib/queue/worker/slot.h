@@ -6,9 +6,9 @@
 #ifndef QUEUE_WORKER_SLOT_H
 #define QUEUE_WORKER_SLOT_H
 
-#include "base/reaper.h"
-#include "base/subprocess.h"
-#include "base/variables.h"
+#include "base/process/reaper.h"
+#include "base/process/subprocess.h"
+#include "base/process/variables.h"
 #include "queue/exchange.h"
 #include "queue/output/output.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/variables.h"
+#include "base/process/variables.h"
 #include "base/xalloc.h"
 #include "queue/output/files.h"
 #include "queue/template.h"

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptor.h"
-#include "base/ending.h"
 #include "base/message.h"
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
+#include "base/process/descriptor.h"
+#include "base/process/ending.h"
 #include "base/xalloc.h"
 #include "queue/template.h"
 #include "queue/worker/leave.h"

@@ -28,7 +28,7 @@ struct work_options {
 /*
  * 0: drained; 44: drained, except what waits until a failure is reported; 42: it had a notice, all
  * it ran has ended and is given back; else a status, after a message. Signals that end a program
- * (base/ending.h) end it as a notice does, with a code of their own.
+ * (base/process/ending.h) end it as a notice does, with a code of their own.
  */
 int work_run(struct queue *queue, const struct work_options *options);
 

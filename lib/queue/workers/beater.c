@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bell.h"
 #include "base/clock.h"
-#include "base/descriptor.h"
-#include "base/thread.h"
+#include "base/process/bell.h"
+#include "base/process/descriptor.h"
+#include "base/process/thread.h"
 #include "queue/workers/workers.h"
 
 #define STOP_PATIENCE 2000 /* ms that the end of the thread is waited for */

@@ -23,7 +23,7 @@
 #ifndef QUEUE_WORKERS_WORKERS_H
 #define QUEUE_WORKERS_WORKERS_H
 
-#include "base/process.h"
+#include "base/process/process.h"
 #include "live/heartbeat.h"
 #include "queue/queue.h"
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/file.h"
+#include "base/process/descriptor.h"
 #include "base/xalloc.h"
 #include "store/beats/beats.h"
 #include "store/sqlite/session.h"

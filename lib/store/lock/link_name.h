@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/process.h"
+#include "base/process/process.h"
 
 #define LINK_NONCE    16  /* characters */
 #define LINK_NAME_MAX 144 /* with the NUL: filesystems that encrypt names allow 143 bytes */

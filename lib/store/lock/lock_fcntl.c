@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/process/thread.h"
 #include "base/xalloc.h"
 #include "store/lock/lock.h"
 

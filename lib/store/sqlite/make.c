@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 #include "store/access.h"
 #include "store/failure.h"

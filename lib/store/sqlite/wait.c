@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/file.h"
+#include "base/process/descriptor.h"
 #include "store/sqlite/session.h"
 
 /* All in milliseconds. */

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "sim.h"
 
 /* ---- Ours ---- */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/terminal.c, agent/children/stderr_relay.c and agent/pulse/stream.c, whose real
- * work lies outside of the world, and of the parts of agent/task/board.c and base/subprocess.c that
- * need nothing of a world. ../scale_sim is linked with it, too.
+ * In place of base/process/terminal.c, agent/children/stderr_relay.c and agent/pulse/stream.c,
+ * whose real work lies outside of the world, and of the parts of agent/task/board.c and
+ * base/process/subprocess.c that need nothing of a world. ../scale_sim is linked with it, too.
  */
 #include "agent/children/stderr_relay.h"
 #include "agent/pulse/stream.h"
 #include "agent/task/board.h"
-#include "base/subprocess.h"
-#include "base/terminal.h"
+#include "base/process/subprocess.h"
+#include "base/process/terminal.h"
 
 #include <stdlib.h>
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The commands that workers run, what they write, and the queue's files: in place of
- * base/subprocess.c, queue/output/output.c and queue/output/files.c.
+ * base/process/subprocess.c, queue/output/output.c and queue/output/files.c.
  */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bell.h"
-#include "base/subprocess.h"
+#include "base/process/bell.h"
+#include "base/process/subprocess.h"
 #include "queue/output/files.h"
 #include "sim.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/ending.c, base/mounts.c, store/access.c, and of what libc says of directories
- * and terminals.
+ * In place of base/process/ending.c, base/mounts/mounts.c, store/access.c, and of what libc says of
+ * directories and terminals.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/ending.h"
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
+#include "base/process/ending.h"
 #include "sim.h"
 #include "store/access.h"
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "scale.h"
 
 #define FIRST_CHILD 10000000 /* the number of the training process of task 0 */

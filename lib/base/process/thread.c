@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/thread.h"
+#include "base/process/thread.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/terminal.h"
+#include "base/process/terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,8 +7,8 @@
  * Attempt numbers begin at 1 again under another run name and in a new store, so what outlives the
  * store (a checkpoint that is being written) carries the life, not only the attempt.
  */
-#ifndef BASE_LIFE_H
-#define BASE_LIFE_H
+#ifndef BASE_PROCESS_LIFE_H
+#define BASE_PROCESS_LIFE_H
 
 #include <stdbool.h>
 #include <stddef.h>

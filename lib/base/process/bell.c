@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/bell.h"
+#include "base/process/bell.h"
 
 #include <errno.h>
 #include <stdint.h>

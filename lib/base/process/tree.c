@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/tree.h"
+#include "base/process/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/file.h"
-#include "base/process.h"
-#include "base/reaper.h"
+#include "base/process/descriptor.h"
+#include "base/process/process.h"
+#include "base/process/reaper.h"
 #include "base/xalloc.h"
 
 #define KEEP	   ((size_t)64 << 10) /* bytes of what it writes */

@@ -4,8 +4,8 @@
  * of its own gets it from us as a job gets it from a shell. Without a terminal nothing happens.
  * Everything from one thread, in which terminal_open blocks TTOU.
  */
-#ifndef BASE_TERMINAL_H
-#define BASE_TERMINAL_H
+#ifndef BASE_PROCESS_TERMINAL_H
+#define BASE_PROCESS_TERMINAL_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -5,10 +5,10 @@
  * every process with our mark in its environment, and removes the directories that were registered.
  * It has its own session, name and argv, so a signal to our process group, our session or our
  * command line does not reach it. If it is killed, it is replaced (reaper_keep). If both are killed
- * at once, the kernel still kills the process groups (base/subprocess.h).
+ * at once, the kernel still kills the process groups (base/process/subprocess.h).
  */
-#ifndef BASE_REAPER_H
-#define BASE_REAPER_H
+#ifndef BASE_PROCESS_REAPER_H
+#define BASE_PROCESS_REAPER_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/process.h"
+#include "base/process/process.h"
 
 #include <errno.h>
 #include <stdio.h>

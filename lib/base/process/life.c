@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/life.h"
+#include "base/process/life.h"
 
 #include <inttypes.h>
 #include <stdint.h>

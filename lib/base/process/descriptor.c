@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/descriptor.h"
+#include "base/process/descriptor.h"
 
 #include <poll.h>
 

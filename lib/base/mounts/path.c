@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/path.h"
+#include "base/mounts/path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The way to a path, also where a part of it is missing. */
-#ifndef BASE_PATH_H
-#define BASE_PATH_H
+#ifndef BASE_MOUNTS_PATH_H
+#define BASE_MOUNTS_PATH_H
 
 #include <limits.h>
 #include <stdbool.h>

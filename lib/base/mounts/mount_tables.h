@@ -4,8 +4,8 @@
  * Pure functions of the text of those files, with a table of cases in tests/unit/mounts.c; mounts.c
  * reads the files.
  */
-#ifndef BASE_MOUNT_TABLES_H
-#define BASE_MOUNT_TABLES_H
+#ifndef BASE_MOUNTS_MOUNT_TABLES_H
+#define BASE_MOUNTS_MOUNT_TABLES_H
 
 #include <limits.h>
 #include <stdbool.h>

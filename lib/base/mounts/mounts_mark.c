@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing the marker file, and the list of what is marked. */
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/path.h"
+#include "base/mounts/path.h"
 
 static enum status cannot(const char *action, const char *path, int number, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes: who one is, beyond its number. Commands of ours: base/subprocess.h. */
-#ifndef BASE_PROCESS_H
-#define BASE_PROCESS_H
+/* Processes: who one is, beyond its number. Commands of ours: base/process/subprocess.h. */
+#ifndef BASE_PROCESS_PROCESS_H
+#define BASE_PROCESS_PROCESS_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that work beside a program's loop: they take no signals, and cannot keep it from ending.
  */
-#ifndef BASE_THREAD_H
-#define BASE_THREAD_H
+#ifndef BASE_PROCESS_THREAD_H
+#define BASE_PROCESS_THREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>

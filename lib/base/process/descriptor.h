@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BASE_DESCRIPTOR_H
-#define BASE_DESCRIPTOR_H
+#ifndef BASE_PROCESS_DESCRIPTOR_H
+#define BASE_PROCESS_DESCRIPTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

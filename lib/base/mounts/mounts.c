@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/mounts.h"
+#include "base/mounts/mounts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/path.h"
+#include "base/mounts/path.h"
 #include "base/xalloc.h"
 
 #define TABLE_LIMIT ((size_t)8 << 20)

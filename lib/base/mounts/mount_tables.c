@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/mount_tables.h"
+#include "base/mounts/mount_tables.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The environment of a command that is to be started, as a list of its own. A zeroed one is empty.
  */
-#ifndef BASE_VARIABLES_H
-#define BASE_VARIABLES_H
+#ifndef BASE_PROCESS_VARIABLES_H
+#define BASE_PROCESS_VARIABLES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The processes below one, as /proc shows them now, and what each would do with a signal. */
-#ifndef BASE_TREE_H
-#define BASE_TREE_H
+#ifndef BASE_PROCESS_TREE_H
+#define BASE_PROCESS_TREE_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/variables.h"
+#include "base/process/variables.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An eventfd by which one thread tells another, which polls it, that there is something. */
-#ifndef BASE_BELL_H
-#define BASE_BELL_H
+#ifndef BASE_PROCESS_BELL_H
+#define BASE_PROCESS_BELL_H
 
 /* The descriptor; -1 with errno: there is none left. Close it with close(2). */
 int bell_open(void);

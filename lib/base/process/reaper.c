@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/reaper.h"
+#include "base/process/reaper.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #include "base/file.h"
 #include "base/parse.h"
-#include "base/process.h"
+#include "base/process/process.h"
 #include "base/xalloc.h"
 
 #define REAPER_NAME "preempt-guard"

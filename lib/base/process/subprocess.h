@@ -11,7 +11,7 @@
  *
  * A command leads a process group of its own and dies with us, however we die: the kernel sends
  * KILL to it when the thread that started it ends, and to its group when this process ends. A
- * reaper (base/reaper.h), where there is one, ends also what has left the group.
+ * reaper (base/process/reaper.h), where there is one, ends also what has left the group.
  *
  * Until subprocess_reap its number, and that of its group, is surely its own: KILL to the group
  * hits no other process. So look first, then reap. A program that reaps processes it did not start
@@ -19,8 +19,8 @@
  *
  * A zeroed struct subprocess is one that was never started. One thread calls all of these.
  */
-#ifndef BASE_SUBPROCESS_H
-#define BASE_SUBPROCESS_H
+#ifndef BASE_PROCESS_SUBPROCESS_H
+#define BASE_PROCESS_SUBPROCESS_H
 
 #include <signal.h>
 #include <stdbool.h>

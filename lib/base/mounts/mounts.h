@@ -8,14 +8,14 @@
  * ~/.config/preempt/mounts and in $PREEMPT_MOUNTS. A mount point that none of them names cannot be
  * checked.
  */
-#ifndef BASE_MOUNTS_H
-#define BASE_MOUNTS_H
+#ifndef BASE_MOUNTS_MOUNTS_H
+#define BASE_MOUNTS_MOUNTS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "base/mount_tables.h"
+#include "base/mounts/mount_tables.h"
 #include "base/text.h"
 
 /* The marker file, and the list of root. */

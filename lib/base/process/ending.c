@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/ending.h"
+#include "base/process/ending.h"
 
 #include <signal.h>
 #include <sys/signalfd.h>

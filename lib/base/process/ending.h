@@ -4,8 +4,8 @@
  * that has to clean up first: they are blocked except while it waits, so that none is missed. Call
  * it from one thread.
  */
-#ifndef BASE_ENDING_H
-#define BASE_ENDING_H
+#ifndef BASE_PROCESS_ENDING_H
+#define BASE_PROCESS_ENDING_H
 
 #include <poll.h>
 #include <stddef.h>
