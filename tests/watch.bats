@@ -47,9 +47,14 @@ lines() {
 
 # The exit code of the watch, within a minute.
 code_of() {
-	eventually gone "$1"
+	eventually ended "$1"
 	code=0
 	wait "$1" || code=$?
+}
+
+# Of our own child. Bash knows it by its job: its process number may belong to another process by now.
+ended() {
+	! jobs -rp | grep -qx "$1"
 }
 
 gone() {
