@@ -12,9 +12,9 @@
 #include "store/builder.h"
 
 /*
- * options->find_checkpoint. With max_bad_restarts, a checkpoint from which that many restarts have
- * failed is given up, and the next one is looked for. What failed is read from the attempts in the
- * store, so there is no counter that could be wrong.
+ * Find the checkpoint to resume from, by options->find_checkpoint. When max_bad_restarts restarts
+ * from a checkpoint have failed, mark it as bad and look for the next one. The attempts in the
+ * store show which restarts have failed, so no counter is kept.
  */
 static enum status find_resume(const struct history *history, const struct agent_options *options,
 	struct agent_checkpoint *found, struct error *err)
@@ -28,7 +28,7 @@ static enum status find_resume(const struct history *history, const struct agent
 						: "");
 		if (status != STATUS_OK || options->max_bad_restarts == 0)
 			return status;
-		/* Another task of the attempt may just have marked it: then it is not found. */
+		/* A checkpoint that this task or another one has marked must not be found. */
 		if (found->step == last)
 			return error_set(err, STATUS_TEMPORARY,
 				"%s was marked as bad, and is still offered", found->path);
@@ -74,7 +74,7 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 	transaction_put_new(&t, transaction_own(&t, key), json);
 	status = transaction_run(&t, store, err);
 	transaction_release(&t);
-	/* Somebody else may have been first: what stands there counts. */
+	/* If another task has written RESUME first, its value counts. */
 	return status == STATUS_OK || status == STATUS_NO ? view_refresh(view, store, err) : status;
 }
 
@@ -84,7 +84,7 @@ static bool is_signal_only(const struct agent_options *options)
 	return options->notice_signal || options->notice_command;
 }
 
-/* By what the store shows, or, where it does not answer, by our own notice. */
+/* The store shows a claim; or it does not answer, and the tasks here agree without it. */
 static bool is_preempted(const struct group *group)
 {
 	return group->view.agreement.claimed || group->alone.begun;
@@ -160,7 +160,7 @@ bool signal_only_conclude(
 	task->code = agreed;
 	task->has_complete = task->agreement.has_complete;
 	task->complete_step = task->agreement.complete_step;
-	/* It may be what saves. */
+	/* The command of --on-notice may be the one that saves. */
 	if (hook_runs(on_notice, now, wake))
 		return false;
 	if ((!is_signal_only(options) && !options->find_checkpoint && !options->done_if) ||

@@ -38,7 +38,7 @@ struct request {
 struct store_thread {
 	pthread_t thread;
 	char *url;
-	struct store *store; /* of the thread alone, as is */
+	struct store *store; /* used by the thread alone, as is writes_failed */
 	int writes_failed;   /* in a row */
 	int wake;	     /* eventfd: there is something new for the thread */
 	int ready;	     /* eventfd: there are results */
@@ -48,11 +48,11 @@ struct store_thread {
 	struct request *first, **last;
 	struct result *results, **results_end;
 	bool following, stopping, ended;
-	bool awaits;	/* news that others are about to make */
-	bool gathering; /* more is to be written: wait for it */
+	bool awaits;	/* other tasks will write soon: look for news more often */
+	bool gathering; /* more writes follow: do not begin yet */
 	struct attempt attempt;
-	store_revision revision; /* up to here all was read, */
-	store_revision seen;	 /* and up to here the news */
+	store_revision revision; /* all was read up to here, */
+	store_revision seen;	 /* and the news up to here */
 	uint32_t heard;		 /* the count of news (store.h) when the last look began */
 	int64_t view_by;
 };
@@ -82,7 +82,7 @@ static struct result *new_result(enum result_kind kind)
 	return result;
 }
 
-/* The store, opened anew after a failure to open it. */
+/* Open the store if it is not open. */
 static enum status open_store(struct store_thread *thread, struct error *err)
 {
 	if (thread->store)
@@ -136,8 +136,8 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 }
 
 /*
- * Sleep after so many failures in a row: longer after each, up to a second. That a look is wanted
- * does not end it; that something is to be carried out does, unless that has just failed.
+ * Sleep after so many failures in a row: longer after each, up to a second. A request ends the
+ * sleep if requests_end_it is true; a wanted look does not.
  */
 static void pause_after(struct store_thread *thread, int failures, bool requests_end_it)
 {
@@ -153,8 +153,8 @@ static void pause_after(struct store_thread *thread, int failures, bool requests
 }
 
 /*
- * Whether there is news that the last look did not show, by the count that a transaction has read.
- * What we made ourselves needs no look.
+ * Whether there is news that the last look did not show. count is the number of news that a
+ * transaction has read; made: it made one of them itself, which needs no look.
  */
 static bool is_behind(struct store_thread *thread, uint32_t count, bool made)
 {
@@ -190,14 +190,14 @@ static void carry_out_write(struct store_thread *thread, struct request *request
 		      is_behind(thread, write->news, write->transaction.news);
 	thread->writes_failed = result->outcome == OUTCOME_UNKNOWN ? thread->writes_failed + 1 : 0;
 	post_written(thread, request, result, behind);
-	/* A full disk fails at once, and it would be tried again at once. */
+	/* Writes to a full disk fail at once: pause before they are tried again. */
 	if (thread->writes_failed)
 		pause_after(thread, thread->writes_failed, false);
 }
 
 /*
- * What waits to be written, in one transaction: an agent with eight tasks shall cost the store no
- * more than one. False: not all of it, or not for sure.
+ * Carry out the writes that wait in one transaction, so that an agent with eight tasks costs the
+ * store no more than an agent with one. False: some were not made, or it is not known.
  */
 static bool carry_out_writes(struct store_thread *thread, struct request *first)
 {
@@ -207,7 +207,7 @@ static bool carry_out_writes(struct store_thread *thread, struct request *first)
 	bool made = false;
 	for (struct request *request = first; request; request = request->next) {
 		if (request->write.deadline_key)
-			return false; /* what is left is counted when it is written */
+			return false; /* it is completed right before it is written */
 		made |= request->write.transaction.news;
 		writes[count++] = &request->write;
 	}
@@ -328,11 +328,11 @@ static void follow(struct store_thread *thread, int *failures)
 		status = store_await_news(thread->store, &awaited, by, thread->wake, NULL);
 	if (status == STATUS_NO)
 		return; /* a request */
-	/* Where news is not counted, whatever has changed is looked at whole. */
+	/* If the store does not count news, read all that has changed. */
 	bool news = status == STATUS_OK && by > clock_now() && heard;
 	bool counted = awaited.heard != heard;
 	if (status != STATUS_OK)
-		awaited.heard = 0; /* there may be some by now */
+		awaited.heard = 0; /* news may have come since */
 	if (look(thread, &awaited, !news, counted)) {
 		*failures = 0;
 		return;
@@ -341,7 +341,7 @@ static void follow(struct store_thread *thread, int *failures)
 	pause_after(thread, *failures, true);
 }
 
-/* The next request, and with a write those that follow it; the lock is held. */
+/* Take the next request, and after a write also the writes that follow. The lock is held. */
 static struct request *take_requests(struct store_thread *thread)
 {
 	struct request *first = thread->gathering ? NULL : thread->first, *last = first;
@@ -531,7 +531,7 @@ void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits
 {
 	pthread_mutex_lock(&thread->lock);
 	thread->awaits = awaits;
-	/* Results that wait may say what is to be looked for. */
+	/* Results that the agent has not taken yet may change what it wants to see. */
 	bool sooner = by < thread->view_by && !thread->results;
 	if (sooner)
 		thread->view_by = by;

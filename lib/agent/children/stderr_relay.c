@@ -23,7 +23,7 @@ struct relay_stream {
 	int from, into;		      /* the pipe's ends; -1: closed */
 	char line[STDERR_RELAY_LINE]; /* the line being written */
 	size_t length;
-	struct error_line lines; /* the whole ones that matter */
+	struct error_line lines; /* the complete ones; error_line.h chooses */
 };
 
 struct stderr_relay {
@@ -33,7 +33,7 @@ struct stderr_relay {
 	struct relay_stream *streams;
 	struct pollfd *polled; /* streams, then stop */
 	size_t count;
-	int stop; /* bell: no more is written to the streams */
+	int stop; /* bell: end once the streams are drained */
 };
 
 static void remember(struct relay_stream *stream, const char *bytes, size_t length)

@@ -9,8 +9,7 @@
 #include "agent/loop/loop.h"
 #include "agent/loop/terminal.h"
 
-/* One command that is run from a terminal has it from its start; of several, the first that asks.
- */
+/* A single command gets the terminal when it starts; of several, the first one that asks. */
 int agent_terminal_for(struct agent *agent)
 {
 	agent->terminal_lent = agent->command_count == 1 && terminal_is_used(&agent->terminal);
@@ -35,11 +34,11 @@ static void stopped(struct agent *agent, const struct command *command, int numb
 		return;
 	}
 	if (asks && one_has_it(agent))
-		return; /* until that one has ended */
+		return; /* it waits until that one has ended */
 	if (!asks && number != SIGTSTP)
-		return; /* STOP is somebody's wish for the command alone */
+		return; /* SIGSTOP was meant for the command alone */
 	terminal_take_back(&agent->terminal, command->process.pid);
-	/* Nobody would continue us: Ctrl-Z does nothing then. */
+	/* No shell would continue the agent, so it was not stopped: Ctrl-Z has no effect. */
 	if (!terminal_stop(number) && !asks) {
 		(void)terminal_lend(&agent->terminal, command->process.pid);
 		subprocess_signal(&command->process, SIGCONT);
@@ -74,7 +73,7 @@ void agent_terminal_ended(struct agent *agent, const struct command *command)
 {
 	bool had = terminal_is_of(&agent->terminal, command->process.pid);
 	terminal_take_back(&agent->terminal, command->process.pid);
-	/* Others may have asked for it meanwhile: they ask again. */
+	/* Other commands may be stopped because they asked for it: continued, they ask again. */
 	for (size_t i = 0; had && i < agent->command_count; i++)
 		if (agent->commands[i].process.pid)
 			subprocess_signal(&agent->commands[i].process, SIGCONT);
@@ -82,7 +81,8 @@ void agent_terminal_ended(struct agent *agent, const struct command *command)
 	bool hung_up = agent->terminal_lent && terminal_is_gone(&agent->terminal);
 	if (!(had && (number == SIGINT || number == SIGQUIT)) && !(hung_up && number == SIGHUP))
 		return;
-	/* The terminal told it alone, not us, nor the script that we may be a line of. */
+	/* Only the command got the signal of the terminal: pass it on to the agent's process group,
+	 * in which a script may wait for the agent. */
 	agent->passed_on = number;
 	kill(0, number);
 }

@@ -7,11 +7,11 @@
 
 /* The descriptor of the terminal that a command is to have from its start; 0: none. */
 int agent_terminal_for(struct agent *agent);
-/* A command that was stopped stops us with it, or gets the terminal that it asked for. */
+/* If a command was stopped, stop the agent, too, or lend the command the terminal it asked for. */
 void agent_check_stopped(struct agent *agent);
-/* We were stopped, and are continued. */
+/* The agent was stopped and is continued: continue the commands. */
 void agent_continued(struct agent *agent);
-/* A command has ended: the terminal is ours again. */
+/* A command has ended: take the terminal back. */
 void agent_terminal_ended(struct agent *agent, const struct command *command);
 
 #endif

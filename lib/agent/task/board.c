@@ -16,12 +16,12 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 
-#define BOARD_ROOM 128	/* bytes: more than any file has that is written in place */
-#define FILE_MOST  8192 /* bytes: more than any notice or line of an error that is kept has */
+#define BOARD_ROOM 128	/* bytes: files that are written in place are shorter */
+#define FILE_MOST  8192 /* bytes: notices and error lines that are kept are shorter */
 
 /*
- * What becomes `hold` next, with room of its own. Two of them, so that there is one while hold is
- * there; the file that was hold becomes the spare one.
+ * The next `hold` is written into a spare file, whose space is allocated in advance. Both spare
+ * files exist while there is no hold, else one of them: publish_hold exchanges it with hold.
  */
 static const char *const spares[] = {"hold.0", "hold.1"};
 
@@ -57,8 +57,9 @@ static int make_file(int directory, const char *name, const char *content)
 }
 
 /*
- * The fifo `alive` has its name only once we have it open: without us nobody has, and that is how
- * board_sweep knows. systemd-tmpfiles leaves alone what is locked, however old it is.
+ * The fifo `alive` gets its name after this process has opened it, so board_sweep knows that the
+ * agent is gone when no process has it open. The lock keeps systemd-tmpfiles from removing an old
+ * board.
  */
 static bool hold_alive(struct board *board)
 {
@@ -79,7 +80,7 @@ static enum status furnish(struct board *board, struct error *err)
 	char agent[32];
 	snprintf(agent, sizeof(agent), "%d\n", (int)board->agent);
 	board->directory = open(board->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* `alive` first: of an agent that dies here the next one clears up. */
+	/* `alive` first: if the agent dies here, the next agent removes the board. */
 	if (board->directory < 0 || (board->agent == getpid() && !hold_alive(board)) ||
 		make_file(board->directory, "agent", agent) < 0 ||
 		make_file(board->directory, "step", "") < 0 ||
@@ -152,7 +153,7 @@ void board_release(struct board *board, bool remove)
 	*board = (struct board){.directory = -1};
 }
 
-/* The spare file that is there, or that is not. */
+/* A spare file that exists; or, if `there` is false, one that does not. */
 static const char *spare(const struct board *board, bool there)
 {
 	return spares[(faccessat(board->directory, spares[0], F_OK, 0) == 0) == there ? 0 : 1];
@@ -170,7 +171,7 @@ static bool publish_hold(const struct board *board, const char *line)
 	int number = errno;
 	close(descriptor);
 	errno = number;
-	/* Without hold, or where files cannot be exchanged, it takes hold's place. */
+	/* If there is no hold, or files cannot be exchanged, rename the spare file to hold. */
 	return written &&
 	       (renameat2(board->directory, name, board->directory, "hold", RENAME_EXCHANGE) == 0 ||
 		       renameat(board->directory, name, board->directory, "hold") == 0);
@@ -218,8 +219,8 @@ static ssize_t read_small(
 }
 
 /*
- * A record that is overwritten in place can be caught half-way; two equal readings in a row are
- * whole.
+ * A record that is overwritten in place may be read half written, so it is read until two readings
+ * in a row are equal.
  */
 static ssize_t read_record(
 	const struct board *board, const char *name, char buffer[128], int64_t *written)

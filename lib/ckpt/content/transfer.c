@@ -15,11 +15,11 @@
 #include "base/file.h"
 #include "base/xalloc.h"
 
-/* At most so much between two looks at the clock. */
+/* Bytes between two looks at the clock: at most CHUNK, at least CHUNK_LEAST. */
 #define CHUNK	    ((size_t)8 << 20)
 #define CHUNK_LEAST ((size_t)64 << 10)
 
-/* Some eighths of a second at the wanted speed. */
+/* The bytes to copy next: an eighth of a second at the wanted speed, within the limits above. */
 static size_t chunk_of(const struct transfer_pace *pace, uint64_t left)
 {
 	uint64_t chunk = CHUNK;
@@ -48,7 +48,7 @@ static void keep_pace(struct transfer_pace *pace, uint64_t bytes)
 struct copying {
 	const char *name;
 	int in, out;
-	bool by_kernel; /* until the kernel cannot */
+	bool by_kernel; /* by copy_file_range, until that fails */
 	void *buffer;	/* of CHUNK bytes */
 };
 
@@ -57,7 +57,7 @@ static enum status cannot_write(const struct copying *file, int number, struct e
 	return error_errno(err, number, "write the copy of %s", file->name);
 }
 
-/* Copy at most chunk bytes at an offset; *done: how many, 0 to try again. */
+/* Copy at most chunk bytes at offset `at`. *done: the bytes that were copied; 0: call it again. */
 static enum status copy_chunk(
 	struct copying *file, uint64_t at, size_t chunk, ssize_t *done, struct error *err)
 {
@@ -113,7 +113,7 @@ static enum status copy_contents(
 	return status;
 }
 
-/* The directories on the way to name. 0, or errno. */
+/* Make the directories above name that are missing. Returns 0 or an errno. */
 static int make_parents(int directory, const char *name)
 {
 	char *path = xstrdup(name);
@@ -165,7 +165,7 @@ enum status transfer_file(
 		goto out;
 	}
 	status = copy_contents(&file, bytes, &transfer->pace, err);
-	/* Start the writing; the sync waits for it when all files are there. */
+	/* Let the kernel begin to write; the sync of all files waits for it. */
 	if (status == STATUS_OK)
 		(void)sync_file_range(file.out, 0, 0, SYNC_FILE_RANGE_WRITE);
 	if (close(file.out) < 0 && status == STATUS_OK)
