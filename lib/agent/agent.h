@@ -48,8 +48,9 @@ struct agent_options {
 	const char *shield;	  /* "TERM,USR1": ignored before exec; NULL: none */
 	bool forward;		  /* pass notice signals on to the command */
 	/*
-	 * Programs that cannot be changed but save on a signal: told on every task when anybody was
-	 * noticed. Nothing is aligned.
+	 * For programs that cannot be changed but save on a signal: once any task has received a
+	 * notice, the agent of each task sends the signal or runs the command. The tasks do not
+	 * agree on a step.
 	 */
 	int notice_signal;	    /* 0: none */
 	const char *notice_command; /* run by sh; NULL: none */
@@ -105,9 +106,9 @@ struct agent_end {
 void agent_end_release(struct agent_end *end);
 
 /*
- * Run until all tasks of this machine are through; the exit code. Says what happens on stderr. All
- * signals are blocked when it returns: one that comes later waits for the next start. Release end
- * with agent_end_release.
+ * Run until all tasks of this agent have finished. Returns the exit code, and reports on stderr
+ * what happens. All signals are blocked when it returns: a later signal stays pending until the
+ * next start. Release end with agent_end_release.
  */
 int agent_run(const struct agent_options *options, struct agent_end *end);
 

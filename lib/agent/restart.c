@@ -146,8 +146,8 @@ static bool is_over(
 
 /*
  * Wait until the attempt is closed, or was preempted after all. STATUS_OK; STATUS_NO: a notice or a
- * signal; STATUS_TIMEOUT; or the store cannot be asked. Limited by --join-timeout, which a finished
- * agent counts anew as long as the store answers and the heartbeat watches the others.
+ * signal; STATUS_TIMEOUT; or the store cannot be asked. Limited by --join-timeout. For a finished
+ * agent this limit starts again at each answer of the store while the heartbeat watches the others.
  */
 static enum status wait_closed(struct between *between, struct error *err)
 {

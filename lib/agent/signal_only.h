@@ -12,15 +12,16 @@
 #include "proto/view.h"
 
 /*
- * The resume point of the attempt: found by whoever comes first and kept in the key RESUME, so that
- * all tasks of the attempt resume from the same. Fails where it could not be looked for.
+ * Decide from which checkpoint the attempt resumes, and refresh view, which then has it. The first
+ * task that writes the key RESUME decides for all tasks of the attempt. Returns an error if the
+ * checkpoints or the store cannot be read.
  */
 enum status signal_only_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct error *err);
 
 /*
- * Tell a running command that is to be told, once, if anybody was noticed; it has until the
- * deadline, or for the save timeout.
+ * Signal a running command or run --on-notice, once, if the attempt was preempted and the options
+ * ask for it. The command then has until the deadline, or for the save timeout if there is none.
  */
 void signal_only_tell(struct command *command, const struct group *group, int64_t now);
 
@@ -35,9 +36,10 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 	struct agent_checkpoint *found, struct error *err);
 
 /*
- * A task is through, and the agreement's code is `agreed`: sets task->code. Where it was told, or
- * is judged by its checkpoints: 0 finished, 42 a newer complete checkpoint is there, else 43. False
- * as long as what --on-notice or --done-if has started runs within its time: ask again, by *wake.
+ * A task has finished, and the agreement's code is `agreed`: sets task->code. If the command was
+ * told, or is judged by its checkpoints: 0 finished, 42 a newer complete checkpoint exists,
+ * else 43. False as long as what --on-notice or --done-if has started runs within its time: call it
+ * again, by *wake.
  */
 bool signal_only_conclude(
 	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake);

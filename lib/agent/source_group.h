@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The group as a source of notices (notice/source.h): somebody has claimed, or a round is open. It
+ * The group as a source of notices (notice/source.h): a task has claimed, or a round is open. It
  * fills struct source itself, because what it needs is not one specification. A thread of its own
  * asks the store, so that a store that hangs never delays a signal.
  *

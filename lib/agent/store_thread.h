@@ -52,10 +52,10 @@ int store_thread_descriptor(const struct store_thread *thread);
 struct result *store_thread_take(struct store_thread *thread);
 
 /*
- * Join, gather, and find the checkpoint to resume from; fills *view (which must stay valid and is
- * not touched by others until RESULT_JOINED comes; nor *progress, which is told what was learned
- * earlier). pulse (may be NULL) begins to beat once it has joined. store_thread_cancel gives up a
- * join that is under way.
+ * Join, gather, and find the checkpoint to resume from. Fills *view, and adds to *progress what
+ * earlier attempts learned: both must stay valid, and the caller leaves them alone until
+ * RESULT_JOINED comes. pulse (may be NULL) begins to beat once the tasks have joined.
+ * store_thread_cancel gives up a join that is under way.
  */
 void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
 	const struct agent_options *options, struct view *view, struct pulse *pulse,
@@ -75,8 +75,8 @@ void store_thread_unfollow(struct store_thread *thread);
  */
 void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits);
 /*
- * If everybody is through, remember what all have learned, and close the attempt. finished: this
- * agent leaves with 0.
+ * If all tasks have left, are dead or can no longer join, store what they have learned, and close
+ * the attempt. finished: this agent leaves with 0.
  */
 void store_thread_close(struct store_thread *thread, const struct attempt *attempt,
 	const struct agent_options *options, bool finished);

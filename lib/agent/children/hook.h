@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A shell command of the user's that the agent runs beside the training (--on-notice, --done-if),
- * in a process group of its own and with a time limit: the agent goes on meanwhile. It is killed
- * when the agent ends, even by kill -9. A zeroed struct means: never started. Private to lib/agent.
+ * in a process group of its own and with a time limit. The agent does not wait for it. The command
+ * is killed when the agent ends, even by kill -9. A zeroed struct means: never started. Private to
+ * lib/agent.
  */
 #ifndef AGENT_CHILDREN_HOOK_H
 #define AGENT_CHILDREN_HOOK_H

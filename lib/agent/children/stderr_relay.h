@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Passes on what the commands write to stderr, and remembers the line of each that says best why it
- * failed (error_line.h): it goes into the error that the other tasks print. In a thread of its own,
- * so that a slow reader of our stderr stops nobody but the writers.
+ * failed (error_line.h): it goes into the error that the other tasks print. The relay has a thread
+ * of its own: a slow reader of our stderr then blocks the commands that write, but not the agent.
  */
 #ifndef AGENT_CHILDREN_STDERR_RELAY_H
 #define AGENT_CHILDREN_STDERR_RELAY_H

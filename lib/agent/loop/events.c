@@ -105,10 +105,11 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 }
 
 /*
- * When one task dies, its peers fail within milliseconds because of it. So that the error names the
- * one that died first: who was killed is told at once, who failed by itself waits a moment for
- * somebody else's death to become known, and only one failure is told until it stands in the store.
- * The instant until which this one waits.
+ * The instant until which the agent keeps the failure of this command to itself; 0: it reports it
+ * at once. When one task dies, its peers fail within milliseconds because of it, and the error must
+ * name the task that died first. So a killed command is reported at once, and a command that failed
+ * by itself only after the death of another task had time to become known. While one failure is
+ * being written to the store, others wait longer.
  */
 static int64_t wait_with_failure(const struct agent *agent, const struct command *command)
 {

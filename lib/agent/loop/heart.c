@@ -40,8 +40,9 @@ static bool is_answered(const struct agent *agent)
 }
 
 /*
- * Only time in which it could advance is held against it: not that in which the store is away,
- * unless it is away for so long that a stall is no excuse any more.
+ * Whether this moment counts towards the hang limit of a task: its command runs and was not asked
+ * to pause, save or end. A task may wait for a store that does not answer, so such time counts only
+ * once the store has not answered for as long as it takes the others to declare this task dead.
  */
 static bool time_counts(const struct agent *agent, const struct agent_task *task)
 {
@@ -204,8 +205,9 @@ static bool is_awaited(const void *context, uint64_t task)
 }
 
 /*
- * How many agents of this machine come before this one, and live: the first few look for those who
- * are gone, so that not everybody looks at everybody.
+ * The number of live agents of this machine with lower task numbers, counted up to NEIGHBOURS. Only
+ * the first few agents check whether processes are gone: if each agent checked all others, the cost
+ * would grow with the square of their number.
  */
 static size_t rank_on_machine(const struct agent *agent)
 {
@@ -233,7 +235,7 @@ void agent_check_gone(struct agent *agent, int64_t now)
 		return;
 	size_t rank = rank_on_machine(agent);
 	agent->deaths_at = now + DEATHS_EVERY * (int64_t)(1 + rank);
-	/* Who comes later looks later, and not at all while there are enough before him. */
+	/* Each live agent before this one delays its check; NEIGHBOURS of them make it needless. */
 	bool first_time = view->round != agent->deaths_round;
 	agent->deaths_round = view->round;
 	if (rank >= NEIGHBOURS || (rank > 0 && first_time))

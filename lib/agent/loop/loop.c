@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop, and what stands around it. */
+/* The loop of the agent, and what the agent does before and after it. */
 #include "agent/agent.h"
 
 #include <signal.h>
@@ -207,7 +207,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		agent_leave_unstarted(&agent, REASON_FAILED, code, err.text);
 		goto out;
 	}
-	/* Alone it beats for those who ask how it is, and there is nobody to watch. */
+	/* Without other agents there is no task to watch: the beats only serve status queries. */
 	if (options->identity->tasks > options->identity->count)
 		pulse_watch(agent.group.pulse);
 	started = true;

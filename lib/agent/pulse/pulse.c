@@ -120,7 +120,7 @@ static void tell_verdict(struct pulse *pulse)
 	bell_ring(pulse->broken);
 }
 
-/* Until the next beat is due, or we are to stop; meanwhile changes of the attempt are followed. */
+/* Wait until the next beat is due or the thread is to stop. With follow, read each change. */
 static void rest(struct pulse *pulse, int64_t until)
 {
 	while (!atomic_load(&pulse->stopping) && clock_now() < until) {

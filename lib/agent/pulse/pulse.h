@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pulse: a thread that beats for the tasks of one agent, watches the others, and declares the
- * dead. It has a store of its own, because a beat must never wait behind a transaction: whoever
- * holds the store's lock and is stopped would make all who wait for it look dead.
+ * dead. It has a store of its own, because a beat must never wait behind a transaction: if a
+ * process were stopped while it holds the store's lock, all tasks that wait for the lock would look
+ * dead.
  *
  * Who watches whom: every pulse reads the lowest task that lives (the monitor), and that one reads
  * all. When the monitor is silent, the next one reads on from there, so it takes over by itself. A
  * death is committed (DEAD/i and, where nothing else sealed the attempt, SEAL), which is how the
- * others and their agreements learn of it; here nothing else is told (but for follow). While all is
- * well it takes no lock and reads no page of the database: one small file written and one read per
- * period.
+ * others and their agreements learn of it; the pulse notifies no task in another way (except its
+ * own with follow). As long as no task is suspected it takes no lock and reads no page of the
+ * database: it writes one small file and reads one per period.
  */
 #ifndef AGENT_PULSE_PULSE_H
 #define AGENT_PULSE_PULSE_H

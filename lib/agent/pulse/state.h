@@ -18,7 +18,7 @@ struct pulse {
 	struct pulse_options options;
 	uint64_t token;
 	pthread_t thread;
-	int *streams; /* [count]: that nobody else beats for them on this machine; or -1 */
+	int *streams; /* [count]: stream_claim of each task; -1: not claimed */
 	int wake;     /* eventfd: something new for the thread */
 	int broken;   /* eventfd: the verdict is there */
 
@@ -36,7 +36,7 @@ struct pulse {
 	uint64_t count;		      /* beats so far */
 	struct heartbeat_peer *peers; /* [tasks] */
 	bool *out;		      /* [tasks]: has left or is dead, by its key */
-	struct view view;	      /* as of the last time somebody was suspected, or follow */
+	struct view view;	      /* read when a task is suspected; with follow at changes */
 	struct pulse_tally tally;
 	uint64_t waited; /* exchanges for which a conclusion was put off */
 	bool told;	 /* the verdict */

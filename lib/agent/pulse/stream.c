@@ -88,14 +88,15 @@ enum status stream_stop(const char *store, const struct attempt *attempt, uint64
 		int descriptor = call_owner(&name, length);
 		if (descriptor < 0)
 			return told ? STATUS_OK
-				    : error_set(err, STATUS_NO, "nobody beats for task %llu here",
+				    : error_set(err, STATUS_NO,
+					      "no process sends heartbeats for task %llu on this machine",
 					      (unsigned long long)task);
 		/* It hangs up when it has taken the call. */
 		(void)descriptor_wait(descriptor, clock_earlier(clock_after(100), deadline));
 		close(descriptor);
 		if (clock_now() >= deadline)
 			return error_set(err, STATUS_TIMEOUT,
-				"task %llu: whoever beats for it (preempt-run?) does not stop",
+				"task %llu: the process that sends its heartbeats (preempt-run?) does not stop",
 				(unsigned long long)task);
 		clock_sleep_until(clock_after(5));
 	}

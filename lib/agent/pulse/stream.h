@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stream of beats per task and attempt on a machine, however often somebody starts one (HB-6):
- * a local socket by a name made of store, run, attempt and task, which the kernel frees when its
- * owner dies. Through it the owner can be told to stop. Only processes of the same user count.
+ * Ensures that at most one process of a machine beats for a task of an attempt, even if several are
+ * started (HB-6). The owner holds a local socket whose name is made of store, run, attempt and
+ * task; the kernel frees it when the owner dies. Through it the owner can be told to stop. Only
+ * processes of the same user count.
  */
 #ifndef AGENT_PULSE_STREAM_H
 #define AGENT_PULSE_STREAM_H
 
 #include "proto/keys.h"
 
-/* *descriptor is ours until it is closed. STATUS_NO: somebody has it. store: store_where. */
+/* *descriptor is ours until it is closed. STATUS_NO: another process has it. store: store_where. */
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,
 	int *descriptor, struct error *err);
 

@@ -7,7 +7,7 @@
 #include "proto/writes.h"
 
 #define DEATHS_MAX 256 /* in one transaction; the rest follows a period later */
-#define WAIT_MOST  2   /* exchanges that a conclusion waits for those who are late, too */
+#define WAIT_MOST  2   /* exchanges for which lost tasks wait for late ones */
 
 static bool is_ours(const struct pulse *pulse, uint64_t task)
 {
@@ -45,7 +45,8 @@ static enum heartbeat_state observe(
 	struct heartbeat_peer *peer = &pulse->peers[task];
 	const struct view_member *member = &pulse->view.members[task];
 	read_beat(pulse, task, &look);
-	/* Who it is, is known once somebody was suspected; asked only where something is odd. */
+	/* The view has the process of a task only after a task was suspected. Checking a process
+	 * costs a system call, so it is done for late and unknown tasks only. */
 	bool odd = peer->state == HEARTBEAT_LATE || peer->state == HEARTBEAT_UNKNOWN;
 	look.expected = member->joined && !member->beatless;
 	look.gone = odd && member->joined && process_check(&member->agent) == PROCESS_GONE;
@@ -59,8 +60,8 @@ static enum heartbeat_state observe(
 }
 
 /*
- * Read from task 0 upwards until somebody is found who lives, and leaves the rest to itself. True:
- * it is for us to read all, because nobody before us lives.
+ * Read the tasks from 0 upwards until one is found that lives: it is the monitor and reads the
+ * rest. True: no task before ours lives, so this pulse is the monitor and must read all.
  */
 static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchange *exchange)
 {
@@ -109,8 +110,8 @@ static enum death_cause cause_of(const struct pulse *pulse, uint64_t task)
 }
 
 /*
- * Commit the deaths of all who are lost now. Time may have passed since they were judged, so each
- * is read again right before; and a store that keeps us waiting is given up soon.
+ * Commit the deaths of all lost tasks. Time may have passed since they were judged, so each silent
+ * task is read again right before: a newer beat, or a read that takes too long, spares it.
  */
 static void declare(struct pulse *pulse, bool monitor)
 {
@@ -151,10 +152,10 @@ void pulse_look_around(struct pulse *pulse, const struct heartbeat_exchange *exc
 	bool monitor = look_for_monitor(pulse, exchange);
 	if (monitor)
 		look_at_all(pulse, exchange);
-	/* Who a silent one is, we have to know to ask whether its process still exists. */
+	/* Checking whether the process of a silent task exists needs its identity from the view. */
 	if ((tally->late || tally->unknown) && pulse->view.revision == 0)
 		(void)pulse_refresh(pulse, NULL);
-	/* Tasks that died together are to be named together: those who are late have their time. */
+	/* Tasks that died together are declared together: wait for late tasks to be judged, too. */
 	bool wait = tally->late && !tally->restarted && pulse->waited < WAIT_MOST;
 	pulse->waited = tally->lost ? pulse->waited + 1 : 0;
 	if (tally->lost && !wait)

@@ -344,7 +344,10 @@ static bool advance_once(struct agent_task *task, struct group *group, int64_t n
 	return again;
 }
 
-/* A task that was only told of a notice leaves when nobody else can be saving any more. */
+/*
+ * Whether a task that was only told of a notice may leave: its time is over, or all other tasks
+ * have left, so that its exit cannot interrupt their saves.
+ */
 static bool may_finish(const struct agent_task *task, const struct group *group, int64_t now,
 	int64_t *wake, int64_t *look)
 {

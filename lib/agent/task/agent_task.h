@@ -41,7 +41,7 @@ struct agent_task {
 		deadline_kept;	  /* of the key, as the board has it (agent_task_keep_deadline) */
 	struct board_owner owner; /* the training process, as last seen; "": not yet */
 	struct command *command;
-	struct hook done_if; /* what --done-if runs, once the rest is through */
+	struct hook done_if; /* what --done-if runs, after the command has ended */
 	bool finished;
 	int code;
 	bool has_complete; /* a complete checkpoint is known, with code 42: */
@@ -99,8 +99,8 @@ void agent_task_sample(struct agent_task *task, int64_t now);
 void agent_task_advance(
 	struct agent_task *task, struct group *group, int64_t now, int64_t *wake, int64_t *look);
 /*
- * What a task that is through has not got into the store: its goodbye, and before it its error.
- * Returns how many writes were built, at most 2; each is to be released with write_release.
+ * Build the writes of a finished task that the store has not taken: its error if it failed, then
+ * its goodbye. Returns how many were built, at most 2; release each with write_release.
  */
 size_t agent_task_unwritten(
 	struct agent_task *task, const struct group *group, struct write unwritten[2]);

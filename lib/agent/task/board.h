@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The agent's side of a board (docs/design.md, section 3): a directory of this machine through
- * which agent and training process talk. Made anew for each start of the command, never reused.
+ * which agent and training process talk. Each start of the command gets a new one.
  */
 #ifndef AGENT_TASK_BOARD_H
 #define AGENT_TASK_BOARD_H
@@ -22,9 +22,9 @@ struct board {
 };
 
 /*
- * Make one below parent (NULL: board_place), where those of agents that were killed are removed:
- * mode 0700, with agent, step, saved, section and the fifos
- * pause and alive in it. A client has the kernel end it when nobody holds alive any more.
+ * Make a board below parent (NULL: board_place), and remove those there whose agents were killed.
+ * It has mode 0700 and contains agent, step, saved, section and the fifos pause and alive. A client
+ * has the kernel end it when no process holds the writing end of alive any more.
  */
 enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err);
 /* The board of a rank below a directory that board_create made: "0", "1", ... */
@@ -51,8 +51,9 @@ struct board_deadline {
 	bool doubted;
 };
 /*
- * For the small programs, each of which reads the store anew: known becomes what an earlier one has
- * noted of the same revision; where there is none, known is noted.
+ * For the small programs: each reads the store for itself, but all must use the same deadline. If
+ * an earlier program has noted one of the same revision, known becomes that; otherwise known is
+ * noted.
  */
 void board_keep_deadline(const struct board *board, struct board_deadline *known);
 
@@ -83,10 +84,10 @@ enum status board_read_step(const struct board *board, struct board_step *step, 
 /* STATUS_NO: nothing was saved yet, or the board vanished (then *vanished). */
 enum status board_read_saved(
 	const struct board *board, uint64_t *step, int64_t *written, struct error *err);
-/* What the training process says it is at (preempt_section); "" where it says nothing. */
+/* The section that the training process has named (preempt_section); "": none. */
 struct board_section {
 	char name[32];
-	int64_t written; /* ns UTC: changes whenever it is said anew */
+	int64_t written; /* ns UTC: changes with each call of preempt_section */
 };
 enum status board_read_section(const struct board *board, struct board_section *section);
 /*
