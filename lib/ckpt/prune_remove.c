@@ -114,7 +114,23 @@ struct removal {
 	char (*names)[CKPT_REMOVED_SIZE]; /* what it is called now */
 	struct prune_item **items;	  /* to which it belongs */
 	size_t count;
+	bool stranded; /* one could not be given its name back: nothing else may be deleted */
 };
+
+/* Keep what was renamed away. STATUS_OK, or the error that leaves it under its new name. */
+static enum status give_back(
+	struct removal *removal, const char *gone, const char *entry, struct error *err)
+{
+	int directory = removal->scan->descriptor;
+	if (file_rename_new(directory, gone, directory, entry) == 0)
+		return STATUS_OK;
+	int number = errno;
+	removal->stranded = true;
+	return error_set(err, STATUS_TEMPORARY,
+		"%s: cannot rename %s back to %s: %s; do so yourself before the next prune, which "
+		"deletes it",
+		removal->scan->directory, gone, entry, strerror(number));
+}
 
 /*
  * Rename an entry away, unless it is pinned. A process that pins it after we looked finds it
@@ -139,10 +155,11 @@ static enum status rename_away(struct removal *removal, struct prune_item *item,
 		if (status == STATUS_OK && !pinned && removal->check)
 			status = removal->check->after(removal->check->context, item, err);
 		/* Without knowing, nothing is deleted. */
-		if (status != STATUS_OK || pinned)
-			(void)file_rename_new(directory, gone, directory, entry);
-		else
+		struct error stranded;
+		if (status == STATUS_OK && !pinned)
 			removal->items[removal->count++] = item;
+		else if (give_back(removal, gone, entry, &stranded) != STATUS_OK)
+			return error_set(err, stranded.status, "%s", stranded.text);
 	}
 	if (status == STATUS_OK && pinned) {
 		item->decision = (struct keep_decision){true, true, "pinned since it was listed"};
@@ -212,7 +229,7 @@ static enum status delete_all(struct removal *removal, size_t *leftovers, struct
 	free(statuses);
 	/* Where the renames cannot be made durable, nothing else may be deleted: a second sync may
 	 * succeed although nothing is on the disk. */
-	return status == STATUS_OK
+	return status == STATUS_OK && !removal->stranded
 		       ? remove_finish(scan->descriptor, scan->directory, &scope, leftovers, err)
 		       : status;
 }
