@@ -98,9 +98,12 @@ static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct hear
 	bool known = heartbeat_has_beaten(peer), in_time = look->took <= rules->timeout;
 	bool readable = look->seen == SEEN_BEAT && in_time;
 	bool other = look->beat.token != peer->beat.token;
+	/* In a queue, a change proves life however long its reading took. */
+	bool changed = (readable || (look->seen == SEEN_BEAT && look->reused)) &&
+		       (!known || other || look->beat.sequence != peer->beat.sequence);
 	if (readable && known && other && !look->reused)
 		return HEARTBEAT_RESTARTED;
-	if (readable && (!known || other || look->beat.sequence != peer->beat.sequence))
+	if (changed)
 		return take_change(peer, rules, &look->beat, exchange->began);
 	if (peer->state == HEARTBEAT_LEFT)
 		return HEARTBEAT_LEFT;

@@ -208,6 +208,20 @@ static void test_numbers(void)
 		}
 		CHECK_EQ(heartbeat_observe(&peer, &own, &exchange, &look), HEARTBEAT_DEAD);
 	}
+	TEST("a slow reading that shows a change proves a worker alive, and no silence")
+	{
+		struct heartbeat_peer peer = {0};
+		struct heartbeat_look look = {.beat = {.token = 7, .sequence = 1},
+			.took = rules.timeout + 1,
+			.reused = true};
+		struct heartbeat_exchange exchange = {.beaten = true};
+		CHECK_EQ(heartbeat_observe(&peer, &rules, &exchange, &look), HEARTBEAT_ALIVE);
+		for (int i = 0; i < 20; i++) {
+			exchange.began += PERIOD;
+			CHECK_EQ(heartbeat_observe(&peer, &rules, &exchange, &look),
+				HEARTBEAT_ALIVE);
+		}
+	}
 	TEST("a peer with a longer period has that one")
 	{
 		struct heartbeat_peer peer = {0};
