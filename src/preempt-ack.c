@@ -163,7 +163,7 @@ static struct agent_options options_of(const struct identity *identity, const ch
 /* The attempt is taken from the environment, so the store need not answer at the start. */
 static int run_serve(void)
 {
-	struct error err;
+	struct error err = {0};
 	struct group_run own;
 	struct attempt attempt;
 	int served;
@@ -209,7 +209,7 @@ static enum status check_options(struct error *err)
 
 static int run(const struct args_rest *rest)
 {
-	struct error err;
+	struct error err = {0};
 	struct group_run own;
 	int64_t deadline = clock_after(group_timeout(-1));
 	(void)rest;

@@ -175,7 +175,7 @@ static enum status read_with(struct error *err)
 
 static int guard(char *const *command)
 {
-	struct error err;
+	struct error err = {0};
 	struct group_run own;
 	int served = -1;
 	enum status status = served_open_agent(&served, &err);
@@ -221,7 +221,7 @@ static enum status check_options(bool command, struct error *err)
 
 static int run(const struct args_rest *rest)
 {
-	struct error err;
+	struct error err = {0};
 	struct group_run own = {0};
 	int code = CODE_OK;
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
