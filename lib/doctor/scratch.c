@@ -98,7 +98,7 @@ static void sweep(const char *made)
 	char path[PATH_MAX];
 	int64_t deadline = clock_after(SWEEP_FOR);
 	char *directory = file_directory_of(made);
-	DIR *entries = directory && stat(made, &ours) == 0 ? opendir(directory) : NULL;
+	DIR *entries = stat(made, &ours) == 0 ? opendir(directory) : NULL;
 	for (struct dirent *entry; entries && clock_now() < deadline && (entry = readdir(entries));)
 		if (fstatat(dirfd(entries), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			is_left_over(entry->d_name, &st, &ours) &&

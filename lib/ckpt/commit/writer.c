@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "base/json_fields.h"
-#include "base/xalloc.h"
 
 #define RECORD_LIMIT 4096
 
@@ -122,7 +121,7 @@ static const struct json_field writer_fields[] = {
 /* (Under its name already: a pruner shall see the writer while a slow disk takes its time.) */
 static enum status sync_record(const char *path, struct error *err)
 {
-	char *directory = xneeded(file_directory_of(path));
+	char *directory = file_directory_of(path);
 	enum status status = STATUS_OK;
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
 	if (descriptor < 0 || fsync(descriptor) < 0)
