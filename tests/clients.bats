@@ -305,9 +305,7 @@ hold_overshoot_exit() {
 	hold "exit 5 $agent"
 	ask "step 7" 10
 	said 1 "step 5.* 7"
-	ask "step 7" 0
-	tell "step 8"
-	eventually at_step 8
+	tell "step 7"
 	still
 	said 1 OVERSHOOT
 	hold "leave 9"
@@ -319,17 +317,23 @@ hold_overshoot_exit() {
 }
 
 hold_exit_parks() {
-	start
-	hold "exit 5 $agent"
-	ask "step 5" 10
-	ask "step 5" 0
-	tell "step 6"
-	eventually at_step 6
-	still
-	hold "leave 42"
-	ends 42
+	local n
+	for n in 5 6; do
+		[ "$n" = 5 ] || {
+			finish
+			board_make
+		}
+		start
+		hold "exit 5 $agent"
+		ask "step 5" 10
+		tell "step $n"
+		eventually at_step "$n"
+		still
+		hold "leave 42"
+		ends 42
+	done
 }
-@test "after exit S: S again is answered, S+1 waits and leaves with the agent's code" {
+@test "after exit S: whoever asks again waits, at S and at S+1, and leaves with the agent's code" {
 	each hold_exit_parks
 }
 
@@ -504,13 +508,15 @@ saved_async() {
 	hold "exit 8 $agent"
 	ask "step 7" 0
 	ask "step 8" 10
-	ask "step 8" 0
 	tell "async 8"
 	eventually grep -q 8 "$board/saved"
-	ask "step 8" 0
+	tell "step 8"
 	still
 	hold "leave 42"
-	expect "async 42"
+	# The saver may say so before the other thread has left.
+	local line
+	while read -r -t "$PATIENCE" line <&8; do [ "$line" = "async 42" ]; done
+	ends 42
 }
 # bats test_tags=smoke
 @test "an asynchronous saver: reports from another thread, and waits there" {

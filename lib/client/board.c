@@ -89,8 +89,8 @@ static bool patience_turn(
 enum step_answer { RUN, SAVE, OVERSHOOT, LEAVE, STAY };
 
 /* What `hold` asks for when n steps are finished. answers: the steps at which save and exit
- * were answered already. After the final save no further step may start; asking again at the
- * same boundary is allowed. */
+ * were answered already. Once the final save is asked for, no further step may start, so whoever
+ * asks again waits, at the same boundary too. */
 static enum step_answer decide(
 	const struct board_hold *hold, struct board_answers *answers, uint64_t n)
 {
@@ -105,17 +105,15 @@ static enum step_answer decide(
 		break;
 	case HOLD_EXIT:
 		if (s + 1 <= answers->final)
-			return n + 1 <= answers->at ? RUN : STAY;
+			return STAY;
 		break;
 	}
 	if (n < s)
 		return RUN;
 	if (answers->any < s + 1)
 		answers->any = s + 1;
-	if (hold->word == HOLD_EXIT) {
+	if (hold->word == HOLD_EXIT)
 		answers->final = s + 1;
-		answers->at = n + 1;
-	}
 	return n == s ? SAVE : OVERSHOOT;
 }
 

@@ -141,12 +141,12 @@ bool preempt_board_last(const char *line, uint64_t *finished)
 
 bool preempt_board_answered(const char *line, struct board_answers *answers)
 {
-	uint64_t numbers[3];
-	for (int i = 0; i < 3; i++)
+	uint64_t numbers[2];
+	for (int i = 0; i < 2; i++)
 		if (!preempt_board_number(&line, true, BOARD_STEP_MAX + 1, &numbers[i]) ||
-			*line++ != (i < 2 ? ' ' : '\n'))
+			*line++ != (i < 1 ? ' ' : '\n'))
 			return false;
-	*answers = (struct board_answers){numbers[0], numbers[1], numbers[2]};
+	*answers = (struct board_answers){numbers[0], numbers[1]};
 	return true;
 }
 

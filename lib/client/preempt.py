@@ -74,7 +74,8 @@ def ask(n, next=None):
     act on its answer; LEAVE + code: leave with the code.
 
     Waits while the group agrees on a step, which is rare and short. Asking again with the same number is
-    allowed, and is answered with SAVE only once.
+    allowed, and is answered with SAVE only once; once the final save was asked for, asking again waits
+    until the process must leave. So a program that saves in another thread asks again before it goes on.
     """
     try:
         return _ask(n, next)
@@ -287,7 +288,6 @@ class _Board:
         self.last = 0
         self.answered = -1  # greatest step that was asked to be saved
         self.final = -1  # the same, of `exit` only
-        self.at = -1  # the boundary where `final` was answered: beyond it after an overshoot
 
     def open(self, how=0):
         self.dir = self.step = -1
@@ -343,8 +343,7 @@ def _attach():
             return None
         board = _Board(_find())
         if _board is not None:  # forked: another process, but it knows what it knew
-            board.last, board.answered = _board.last, _board.answered
-            board.final, board.at = _board.final, _board.at
+            board.last, board.answered, board.final = _board.last, _board.answered, _board.final
         try:
             _check_agent(board)
             _take(board)
@@ -643,8 +642,8 @@ class _Patience:
 
 
 def _decide(board, word, s, n):
-    """What hold asks for where n steps are finished. After the final save no step may start, but asking
-    again at the same boundary is right."""
+    """What hold asks for where n steps are finished. Once the final save is asked for, no further step may
+    start, so whoever asks again waits, at the same boundary too."""
     if word in ("none", "leave"):
         return word
     if word not in ("save", "exit"):
@@ -652,12 +651,12 @@ def _decide(board, word, s, n):
     if word == "save" and s <= board.answered:
         return "run"
     if word == "exit" and s <= board.final:
-        return "run" if n <= board.at else "stay"
+        return "stay"
     if n < s:
         return "run"
     board.answered = max(board.answered, s)
     if word == "exit":
-        board.final, board.at = s, n
+        board.final = s
     return "save" if n == s else "overshoot"
 
 

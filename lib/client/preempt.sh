@@ -17,7 +17,8 @@
 # preempt_step N [NEXT]: N steps are finished, the next one has not begun. 0: run the next step; 10: save
 #	this state, call preempt_saved, act on its answer. NEXT: the step at which it will be asked again,
 #	if that is not N+1. Waits while the group agrees on a step, which is rare and short. Calling it
-#	again with the same N is right, and is answered with 10 only once.
+#	again with the same N is right, and is answered with 10 only once; once the final save was asked
+#	for, it waits until the script must leave.
 # preempt_saved N: the checkpoint of N is complete and durable. 0: run on; else the code to leave with.
 #	After the final save it first waits until every other task has saved. Report periodic saves too:
 #	that is how the tools know how long a save takes.
@@ -50,7 +51,6 @@ if [ "${_preempt_process-}" != "$$" ]; then
 	_preempt_last=0       # finished steps as last written
 	_preempt_answered=-1  # greatest step that was asked to be saved
 	_preempt_final=-1     # the same, of `exit` only
-	_preempt_final_at=-1  # the boundary where that was answered: beyond it after an overshoot
 	_preempt_agent=       # process of the agent, and its start time
 	_preempt_agent_started=
 	_preempt_shielded=    # signals are ignored
@@ -122,8 +122,8 @@ preempt_section() {
 	printf '%-31s\n' "$1" 1<>"$_preempt_board/section" || _preempt_vanished || exit
 }
 
-# What hold asks for where $1 steps are finished. After the final save no step may start, but asking
-# again at the same boundary is right.
+# What hold asks for where $1 steps are finished. Once the final save is asked for, no further step may
+# start, so who asks again waits, at the same boundary too.
 _preempt_answer() {
 	_preempt_seen=
 	while :; do
@@ -138,13 +138,9 @@ _preempt_answer() {
 			_preempt_save "$1" || return
 			;;
 		exit)
-			if [ "$_preempt_s" -le "$_preempt_final" ]; then
-				[ "$1" -gt "$_preempt_final_at" ] || return 0
-			elif [ "$1" -lt "$_preempt_s" ]; then
-				return 0
-			else
+			if [ "$_preempt_s" -gt "$_preempt_final" ]; then
+				[ "$1" -ge "$_preempt_s" ] || return 0
 				_preempt_final=$_preempt_s
-				_preempt_final_at=$1
 				_preempt_save "$1" || return
 			fi
 			;;

@@ -86,26 +86,29 @@ static void save(unsigned long step, unsigned long count)
 	note("saved", step);
 }
 
-/* Report the save of step; leave if that is the answer. */
-static void report(unsigned long step)
+/* Report the save of step; the code to leave with, 0: run on. */
+static int report(unsigned long step)
 {
 	int code = preempt_saved(step);
-	if (!code)
-		return;
-	note("leave", (unsigned long)code);
-	exit(code);
+	if (code)
+		note("leave", (unsigned long)code);
+	return code;
 }
 
-/* --async: one save at a time beside the training, of the state at the step. */
+/*
+ * --async: one save at a time beside the training, of the state at the step. The training leaves
+ * when it asks the next time, or at its end.
+ */
 static pthread_t saver;
 static bool saver_started;
 static unsigned long saver_step, saver_count;
+static int saver_code;
 
 static void *save_beside(void *unused)
 {
 	(void)unused;
 	save(saver_step, saver_count);
-	report(saver_step);
+	saver_code = report(saver_step);
 	return NULL;
 }
 
@@ -114,6 +117,8 @@ static void await_saver(void)
 	if (saver_started)
 		pthread_join(saver, NULL);
 	saver_started = false;
+	if (saver_code)
+		exit(saver_code);
 }
 
 static void start_saver(unsigned long step)
@@ -293,13 +298,16 @@ int main(int argc, char **argv)
 		open_ring(step);
 	while (step < steps && !no_steps) {
 		note("ask", step);
-		if (preempt_step_next(step, step + stride) == PREEMPT_SAVE) {
+		/* Ask again after a save, or beside it: after the final one no step may begin. */
+		while (preempt_step_next(step, step + stride) == PREEMPT_SAVE) {
 			if (asynchronous) {
 				start_saver(step);
-			} else {
-				save(step, counter);
-				report(step);
+				continue;
 			}
+			save(step, counter);
+			int code = report(step);
+			if (code)
+				exit(code);
 		}
 		for (unsigned long i = 0; i < stride && step < steps; i++)
 			train(step++);
