@@ -146,8 +146,7 @@ static enum status beat_once(struct group_run *own, struct error *err)
 	if (status == STATUS_OK &&
 		((a->broken && !a->claimed && !a->closed) || a->peers[task].dead))
 		return error_set(err, STATUS_BROKEN, "run %s attempt %llu is broken: %s",
-			attempt->run, (unsigned long long)attempt->number,
-			*own->view.seal_text ? own->view.seal_text : own->view.seal);
+			attempt->run, (unsigned long long)attempt->number, view_why(&own->view));
 	return status;
 }
 

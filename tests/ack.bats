@@ -597,6 +597,13 @@ join_waits() {
 # bats test_tags=smoke
 @test "close ends an attempt of which nothing runs any more, twice is fine, and the next one can begin" {
 	join 2
+	run -1 --separate-stderr preempt-store close
+	[[ $stderr = *"attempt 1 runs: task 0-1 (process ${agents[0]} on "* ]]
+	run -1 has_key CLOSED
+	as 1 preempt-store leave --code 0 >/dev/null &
+	kill -KILL "${agents[0]}"
+	until ! kill -0 "${agents[0]}" 2>/dev/null; do sleep 0.02; done
+	wait $!
 	run -0 --separate-stderr preempt-store close
 	[ "$(preempt-store get run/r/000001/CLOSED | field state)" = failed ]
 	run -0 --separate-stderr preempt-store close

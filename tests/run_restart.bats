@@ -270,6 +270,46 @@ one_node_away() { # OPTION...
 	[ "$(cat starts.0 starts.1 | wc -l)" = 2 ]
 }
 
+# Closed: both agents see it, and end.
+ended_by_closing() {
+	code 0 44
+	code 1 44
+	grep -q "run job attempt 1 is broken: it was closed by preempt-store close" err.0
+	closed_by 1 lost
+}
+
+@test "close while agents run: refused, also where only their beats are seen; with --force they end, 44" {
+	export STEPS=100000
+	agent 0 --period 2s -- ./trainer
+	agent 1 --period 2s -- ./trainer
+	until_true 20 test -s starts.0
+	until_true 20 test -s starts.1
+	run -1 --separate-stderr preempt-store close
+	[[ $stderr = *"attempt 1 runs: task 0-1 (process ${agents[0]} on $HOSTNAME); end it first, or close it with --force"* ]]
+	# Processes of another PID namespace cannot be looked at, as those of another machine.
+	if unshare --pid --fork true 2>/dev/null; then
+		run -1 --separate-stderr unshare --pid --fork preempt-store close
+		[[ $stderr = *"attempt 1 runs: task "* ]]
+	fi
+	run -1 key 1 CLOSED
+	preempt-store close --force
+	ended_by_closing
+}
+
+@test "close while agents are stopped on another machine: it cannot see them, and they end when they go on, 44" {
+	unshare --pid --fork true 2>/dev/null || skip "needs root, for a PID namespace"
+	export STEPS=100000
+	agent 0 --period 500ms --limit 100 -- ./trainer
+	agent 1 --period 500ms --limit 100 -- ./trainer
+	until_true 20 test -s starts.0
+	until_true 20 test -s starts.1
+	stopped "${agents[0]}"
+	stopped "${agents[1]}"
+	unshare --pid --fork preempt-store close
+	kill -CONT "${agents[@]}"
+	ended_by_closing
+}
+
 @test "asked to stop, and a task that has left waits for no task: 93, and 43, also with a further TERM" {
 	local how expected
 	for how in stop:93 exit:43; do

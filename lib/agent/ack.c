@@ -179,8 +179,7 @@ static enum status give_up(const struct agent *agent, int *leave, struct error *
 		return error_set(err, STATUS_NO, "the board %s is gone", task->board.path);
 	if (task->command->ending && a->code == CODE_BROKEN)
 		return error_set(err, STATUS_BROKEN, "run %s: attempt %llu is broken: %s", run,
-			(unsigned long long)view->attempt.number,
-			*view->seal_text ? view->seal_text : view->seal);
+			(unsigned long long)view->attempt.number, view_why(view));
 	if (task->command->ending) {
 		*leave = a->code;
 		return error_set(err, STATUS_NO,

@@ -140,7 +140,7 @@ static bool is_over(
 		*gone_at = clock_after(GONE_EVERY);
 	}
 	if (view_all_through(view))
-		*status = attempt_close(between->store, view, false, NULL, err);
+		*status = attempt_close(between->store, view, NULL, err);
 	return view->agreement.closed || view->agreement.claimed;
 }
 
@@ -196,7 +196,7 @@ static bool wait_for_opening(struct between *between)
 	do {
 		uint64_t newest = 0;
 		if (look(between, &err) == STATUS_OK && view_all_completed(&between->view)) {
-			(void)attempt_close(between->store, &between->view, false, NULL, NULL);
+			(void)attempt_close(between->store, &between->view, NULL, NULL);
 			return false;
 		}
 		if (attempt_newest(between->store, attempt->run, &newest, NULL, &err) ==

@@ -89,7 +89,7 @@ static enum status judge_over(const struct view *view, struct error *err)
 			view->closed);
 	if (view->agreement.broken)
 		return error_set(err, STATUS_BROKEN, "run %s: attempt %llu is broken: %s", run,
-			number, *view->seal_text ? view->seal_text : view->seal);
+			number, view_why(view));
 	if (view->agreement.closed)
 		return error_set(err, STATUS_NO,
 			"run %s: attempt %llu is over (%s) without a claim", run, number,

@@ -246,8 +246,8 @@ static void carry_out_close(struct store_thread *thread, struct request *request
 			finding.newer = true;
 			finding.step = newer.step;
 		}
-		result->status = attempt_close_as_seen(
-			thread->store, &view, false, &finding, &result->error);
+		result->status =
+			attempt_close_as_seen(thread->store, &view, &finding, &result->error);
 	}
 	view_release(&view);
 	post(thread, result);

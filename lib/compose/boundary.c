@@ -11,8 +11,7 @@ static enum status check_broken(const struct view *view, struct error *err)
 	if (!view->agreement.broken || view->agreement.claimed)
 		return STATUS_OK;
 	return error_set(err, STATUS_BROKEN, "run %s: attempt %llu is broken: %s",
-		view->attempt.run, (unsigned long long)view->attempt.number,
-		*view->seal_text ? view->seal_text : view->seal);
+		view->attempt.run, (unsigned long long)view->attempt.number, view_why(view));
 }
 
 /* Not STATUS_OK: the others have declared this task dead, so its saves belong to no checkpoint. */

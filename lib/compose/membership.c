@@ -2,6 +2,7 @@
 #include "compose/membership.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
@@ -9,6 +10,8 @@
 #include "agent/children/error_line.h"
 #include "agent/task/board.h"
 #include "base/clock.h"
+#include "base/xalloc.h"
+#include "compose/vitals.h"
 
 #define SAVE_LIMIT 300000 /* ms that others may save, where no deadline is known */
 #define PATIENCE   30000  /* ms for one question to the store during that */
@@ -47,7 +50,7 @@ static enum status join_until_gathered(struct store *store, const struct attempt
 				(void)attempt_leave(store, &view, entry->first + i,
 					*preempted ? REASON_PREEMPTED : REASON_PEER,
 					*preempted ? CODE_SAVED : (int)status, NULL);
-			(void)attempt_close(store, &view, false, NULL, NULL);
+			(void)attempt_close(store, &view, NULL, NULL);
 		}
 		view_release(&view);
 		if (agent_gone)
@@ -212,9 +215,65 @@ enum status membership_leave(struct store *store, struct view *view,
 	if (status == STATUS_OK && !left) /* what was said first stands */
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
-		status = attempt_close(store, view, false, NULL, err);
+		status = attempt_close(store, view, NULL, err);
 	bool through = reason != REASON_FAILED && reason != REASON_PEER;
 	if (status == STATUS_NO && through) /* others are there */
 		stay_while_others_save(store, view, task);
 	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* Mark the tasks that are seen to run; how many. */
+static uint64_t find_running(struct store *store, const struct view *view, bool *running)
+{
+	uint64_t tasks = view->attempt.tasks, count = 0;
+	for (uint64_t i = 0; i < tasks; i++) {
+		const struct view_member *member = &view->members[i];
+		running[i] = member->joined && agreement_counts(&view->agreement, i) &&
+			     process_check(&member->agent) == PROCESS_ALIVE;
+		count += running[i];
+	}
+	if (count)
+		return count;
+	struct vital *vitals = xcalloc(tasks, sizeof(*vitals));
+	for (int looks = 0; looks < HEARTBEAT_LIMIT && !count; looks++) {
+		vitals_read(store, view, vitals, CLOCK_NEVER);
+		for (uint64_t i = 0; i < tasks; i++) {
+			running[i] = vitals[i].state == HEARTBEAT_ALIVE ||
+				     (vitals[i].state == HEARTBEAT_RESTARTED &&
+					     agreement_counts(&view->agreement, i));
+			count += running[i];
+		}
+	}
+	free(vitals);
+	return count;
+}
+
+static enum status refuse_running(struct store *store, const struct view *view, struct error *err)
+{
+	uint64_t first = 0;
+	bool *running = xcalloc(view->attempt.tasks, sizeof(*running));
+	enum status status = STATUS_OK;
+	if (find_running(store, view, running)) {
+		struct text names = {0};
+		keys_write_marks(view->attempt.tasks, running, &names);
+		while (!running[first])
+			first++;
+		const struct process_identity *agent = &view->members[first].agent;
+		status = error_set(err, STATUS_NO,
+			"run %s: attempt %llu runs: task %s (process %d on %s); end it first, or close "
+			"it with --force: then its tasks end with %d",
+			view->attempt.run, (unsigned long long)view->attempt.number,
+			text_string(&names), (int)agent->pid, agent->host, CODE_BROKEN);
+		text_release(&names);
+	}
+	free(running);
+	return status;
+}
+
+enum status membership_close(struct store *store, struct view *view, bool force, struct error *err)
+{
+	enum status status = view_refresh(view, store, err);
+	if (status == STATUS_OK && !force && !view->agreement.closed)
+		status = refuse_running(store, view, err);
+	return status == STATUS_OK ? attempt_close_by_hand(store, view, err) : status;
 }

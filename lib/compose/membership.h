@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Joining and leaving a run by preempt-store join and leave, for scripts that compose the small
- * programs: what an agent does at its start and end.
+ * Joining, leaving and closing a run by preempt-store join, leave and close, for scripts that
+ * compose the small programs: what an agent does at its start and end.
  */
 #ifndef COMPOSE_MEMBERSHIP_H
 #define COMPOSE_MEMBERSHIP_H
@@ -48,5 +48,13 @@ enum status membership_leave(struct store *store, struct view *view,
 	const struct membership_goodbye *goodbye, int *leave, struct error *err);
 /* The code to leave with, after a notice, of a task whose training ended with this one. */
 int membership_preempted_code(int code);
+
+/*
+ * Close an attempt of which nothing runs any more, although tasks have not left. STATUS_NO: a task
+ * runs: its process is on this machine, or it beats. Waits for the beats of tasks of other machines
+ * as long as it takes to find one dead: HEARTBEAT_LIMIT periods. With force nothing is looked at:
+ * tasks that run leave with 44 when they see it.
+ */
+enum status membership_close(struct store *store, struct view *view, bool force, struct error *err);
 
 #endif

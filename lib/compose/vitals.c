@@ -47,6 +47,12 @@ static void read_one(struct store *store, const char *group, uint64_t task,
 		*first = beat;
 }
 
+static bool is_gone(const struct view *view, uint64_t task)
+{
+	return view->members[task].joined &&
+	       process_check(&view->members[task].agent) == PROCESS_GONE;
+}
+
 void vitals_read(
 	struct store *store, const struct view *view, struct vital *vitals, int64_t deadline)
 {
@@ -65,7 +71,8 @@ void vitals_read(
 			if (fresh || vital->state == HEARTBEAT_LATE)
 				read_one(store, group, i, &first[i], vital);
 			awaited |= vital->state == HEARTBEAT_LATE &&
-				   clock_now() < began + vital->period + ALLOWANCE;
+				   clock_now() < began + vital->period + ALLOWANCE &&
+				   !is_gone(view, i);
 		}
 		if (clock_now() >= deadline)
 			break;
@@ -73,8 +80,7 @@ void vitals_read(
 			clock_sleep_until(clock_after(CHECK_EVERY));
 	}
 	for (uint64_t i = 0; i < tasks; i++)
-		if (vitals[i].state == HEARTBEAT_LATE && view->members[i].joined &&
-			process_check(&view->members[i].agent) == PROCESS_GONE)
+		if (vitals[i].state == HEARTBEAT_LATE && is_gone(view, i))
 			vitals[i].state = HEARTBEAT_DEAD;
 	free(first);
 }

@@ -63,7 +63,7 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 			(unsigned long long)claim->task, number);
 	if (*view->seal)
 		return error_set(err, STATUS_NO, "run %s: attempt %llu is ending: %s", run, number,
-			*view->seal_text ? view->seal_text : view->seal);
+			view_why(view));
 	if (claim->then == THEN_CONTINUE && view->agreement.round && !view->agreement.decided)
 		return error_set(err, STATUS_NO, "run %s: a checkpoint is under way already", run);
 	if (claim->then == THEN_CONTINUE && view_joined(view) < view->attempt.tasks)

@@ -146,6 +146,8 @@ bool view_all_through(const struct view *view);
  * missing LEFT keys. False: not yet, and a task that leaves later will close the attempt.
  */
 bool view_may_be_through(const struct view *view);
+/* Why a sealed attempt takes no further task: one line. */
+const char *view_why(const struct view *view);
 /* Whether every task has said that its command ended with 0, also one declared dead before. */
 bool view_all_completed(const struct view *view);
 

@@ -78,6 +78,11 @@ bool view_may_be_through(const struct view *view)
 	return unread >= count_there(view) + others || view_all_through(view);
 }
 
+const char *view_why(const struct view *view)
+{
+	return *view->seal_text ? view->seal_text : view->seal;
+}
+
 bool view_all_completed(const struct view *view)
 {
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)

@@ -160,12 +160,22 @@ static const char *state_of(enum outcome_cause cause, bool claimed)
 	return cause == CAUSE_COMPLETED ? "completed" : claimed ? "preempted" : "failed";
 }
 
-enum status attempt_close(struct store *store, struct view *view, bool forced,
-	const struct outcome_finding *finding, struct error *err)
+enum status attempt_seal(struct store *store, const struct attempt *attempt, const char *by,
+	const char *text, struct error *err)
 {
-	enum status status = view_refresh(view, store, err);
-	return status == STATUS_OK ? attempt_close_as_seen(store, view, forced, finding, err)
-				   : status;
+	struct transaction t = {0};
+	char key[KEYS_MAX];
+	struct json_object *json = json_object_new_object();
+	json_put_text(json, "by", by);
+	json_put_text(json, "text", text);
+	json_put_signed(json, "utc", clock_utc());
+	keys_of(attempt, key, "SEAL");
+	transaction_require(&t, transaction_own(&t, key), 0);
+	transaction_put(&t, transaction_own(&t, key), json);
+	write_news(&t, attempt, true);
+	enum status status = transaction_run(&t, store, err);
+	transaction_release(&t);
+	return status == STATUS_NO ? STATUS_OK : status;
 }
 
 static enum status put_closed(struct store *store, const struct view *view, bool corrects,
@@ -177,8 +187,7 @@ static enum status put_closed(struct store *store, const struct view *view, bool
 	struct json_object *json = json_object_new_object();
 	outcome_of_view(view, finding, &outcome);
 	if (outcome.cause == CAUSE_OPEN)
-		outcome.cause =
-			CAUSE_LOST; /* closed by preempt-store close, or for no known cause */
+		outcome.cause = CAUSE_LOST; /* for no known cause */
 	json_put_text(json, "state", state_of(outcome.cause, view->agreement.claimed));
 	if (view->agreement.decided && view->agreement.decision.kind != KIND_NONE)
 		json_put_unsigned(json, "step", view->agreement.decision.step);
@@ -196,7 +205,7 @@ static enum status put_closed(struct store *store, const struct view *view, bool
 	return status;
 }
 
-enum status attempt_close_as_seen(struct store *store, const struct view *view, bool forced,
+static enum status close_now(struct store *store, const struct view *view,
 	const struct outcome_finding *finding, struct error *err)
 {
 	struct remembered known;
@@ -206,9 +215,6 @@ enum status attempt_close_as_seen(struct store *store, const struct view *view, 
 			view_all_completed(view);
 	if (view->agreement.closed && !corrects)
 		return STATUS_OK;
-	if (!forced && !view_all_through(view))
-		return error_set(
-			err, STATUS_NO, "run %s: some tasks have not left yet", view->attempt.run);
 	learned = learned && remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
 	enum status status =
 		put_closed(store, view, corrects, finding, learned ? &known : NULL, err);
@@ -216,4 +222,32 @@ enum status attempt_close_as_seen(struct store *store, const struct view *view, 
 	if (status == STATUS_NO && learned)
 		status = put_closed(store, view, corrects, finding, NULL, err);
 	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+enum status attempt_close_as_seen(struct store *store, const struct view *view,
+	const struct outcome_finding *finding, struct error *err)
+{
+	if (!view->agreement.closed && !view_all_through(view))
+		return error_set(
+			err, STATUS_NO, "run %s: some tasks have not left yet", view->attempt.run);
+	return close_now(store, view, finding, err);
+}
+
+enum status attempt_close(struct store *store, struct view *view,
+	const struct outcome_finding *finding, struct error *err)
+{
+	enum status status = view_refresh(view, store, err);
+	return status == STATUS_OK ? attempt_close_as_seen(store, view, finding, err) : status;
+}
+
+enum status attempt_close_by_hand(struct store *store, struct view *view, struct error *err)
+{
+	enum status status = view_refresh(view, store, err);
+	if (status == STATUS_OK && !view->agreement.closed && !view_all_through(view)) {
+		status = attempt_seal(store, &view->attempt, "closed",
+			"it was closed by preempt-store close", err);
+		if (status == STATUS_OK)
+			status = view_refresh(view, store, err);
+	}
+	return status == STATUS_OK ? close_now(store, view, NULL, err) : status;
 }

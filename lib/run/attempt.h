@@ -131,15 +131,24 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 	enum agreement_reason reason, int code, struct error *err);
 
 /*
+ * Write SEAL, if it is not there: no further task can join, and those that run leave with 44. by
+ * and text say why.
+ */
+enum status attempt_seal(struct store *store, const struct attempt *attempt, const char *by,
+	const char *text, struct error *err);
+
+/*
  * Close it if all tasks have left. If it is closed already, but all tasks have finished after all,
- * correct that to "completed". forced: also if tasks have not left (preempt-store close). finding:
- * what an agent knows of its end (outcome.h); NULL: nothing. STATUS_NO: a task has not left.
+ * correct that to "completed". finding: what an agent knows of its end (outcome.h); NULL: nothing.
+ * STATUS_NO: a task has not left.
  */
 struct outcome_finding;
-enum status attempt_close(struct store *store, struct view *view, bool forced,
+enum status attempt_close(struct store *store, struct view *view,
 	const struct outcome_finding *finding, struct error *err);
 /* The same by the view as it is, without a refresh. */
-enum status attempt_close_as_seen(struct store *store, const struct view *view, bool forced,
+enum status attempt_close_as_seen(struct store *store, const struct view *view,
 	const struct outcome_finding *finding, struct error *err);
+/* Close it although tasks have not left. Those that still run see the seal, and leave with 44. */
+enum status attempt_close_by_hand(struct store *store, struct view *view, struct error *err);
 
 #endif

@@ -192,23 +192,6 @@ static enum status join_this(struct store *store, const struct attempt_entry *en
 	return take_part(&write, store, view, err);
 }
 
-static enum status seal(struct store *store, const struct attempt *attempt, const char *by,
-	const char *text, struct error *err)
-{
-	struct transaction t = {0};
-	char key[KEYS_MAX];
-	struct json_object *json = json_object_new_object();
-	json_put_text(json, "by", by);
-	json_put_text(json, "text", text);
-	json_put_signed(json, "utc", clock_utc());
-	keys_of(attempt, key, "SEAL");
-	transaction_require(&t, transaction_own(&t, key), 0);
-	transaction_put(&t, transaction_own(&t, key), json);
-	write_news(&t, attempt, true);
-	enum status status = run_and_release(&t, store, err);
-	return status == STATUS_NO ? STATUS_OK : status;
-}
-
 /* The dead tasks of the attempt, and those with our numbers; DEATHS_MOST at most. */
 static size_t find_predecessors(
 	const struct view *view, const struct attempt_entry *entry, struct death *deaths)
@@ -240,7 +223,7 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 	if (entry->first < view->attempt.tasks && view->members[entry->first].joined)
 		snprintf(text, sizeof(text), "task %llu was restarted",
 			(unsigned long long)entry->first);
-	enum status status = seal(store, &view->attempt, "restart", text, err);
+	enum status status = attempt_seal(store, &view->attempt, "restart", text, err);
 	if (status == STATUS_OK)
 		status = view_refresh(view, store, err);
 	if (status != STATUS_OK)
@@ -262,7 +245,7 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 	free(deaths);
 	if (status != STATUS_OK)
 		return status;
-	status = attempt_close(store, view, false, NULL, err);
+	status = attempt_close(store, view, NULL, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
@@ -359,7 +342,7 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 			break;
 		case ATTEMPT_OPEN:
 			if (state.exists && !state.closed)
-				(void)attempt_close(store, view, false, NULL, NULL);
+				(void)attempt_close(store, view, NULL, NULL);
 			status = open_next(store, entry, last_revision, view, err);
 			break;
 		case ATTEMPT_WAIT:
@@ -450,7 +433,7 @@ enum status attempt_gather(
 				view->error.code, *view->error.line ? ": " : "", view->error.line);
 		if (*view->seal)
 			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
-				*view->seal_text ? view->seal_text : view->seal);
+				view_why(view));
 		if (view_is_gathered(view)) {
 			tell_all_joined(store, view);
 			return STATUS_OK;
@@ -463,7 +446,7 @@ enum status attempt_gather(
 				(unsigned long long)(view->attempt.tasks - count),
 				(unsigned long long)view->attempt.tasks, text_string(&missing));
 			text_release(&missing);
-			(void)seal(store, &view->attempt, "timeout", why, NULL);
+			(void)attempt_seal(store, &view->attempt, "timeout", why, NULL);
 			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
 				view->attempt.run, why);
 		}

@@ -19,7 +19,7 @@
 #define LEAVE_ONCE     1000  /* ms for one try, however little the notice leaves */
 
 static uint64_t pid, code;
-static bool pid_given, no_board, no_heartbeat;
+static bool pid_given, no_board, no_heartbeat, force;
 static const char *board_parent, *leave_reason;
 
 const struct args_option member_join_options[] = {
@@ -37,6 +37,11 @@ const struct args_option member_leave_options[] = {
 		.target = &code, .max = 255},
 	{"reason", "TEXT", "why it failed, for the others (default: its last line of stderr)",
 		ARGS_TEXT, .target = &leave_reason},
+	{0},
+};
+const struct args_option member_close_options[] = {
+	{"force", NULL, "close it although tasks run: they end with 44 when they see it", ARGS_FLAG,
+		.target = &force},
 	{0},
 };
 
@@ -136,7 +141,7 @@ int member_close(const struct args_rest *rest)
 	(void)rest;
 	enum status status = group_open(IDENTITY_RUN, true, clock_after(30000), &own, &err);
 	if (status == STATUS_OK)
-		status = attempt_close(own.store, &own.view, true, NULL, &err);
+		status = membership_close(own.store, &own.view, force, &err);
 	group_close(&own);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }

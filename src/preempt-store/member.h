@@ -5,7 +5,8 @@
 
 #include "base/args.h"
 
-extern const struct args_option member_join_options[], member_leave_options[];
+extern const struct args_option member_join_options[], member_leave_options[],
+	member_close_options[];
 int member_join(const struct args_rest *rest);
 int member_leave(const struct args_rest *rest);
 int member_close(const struct args_rest *rest);

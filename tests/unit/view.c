@@ -540,7 +540,7 @@ static void lives(void)
 			process_identify(0, &self, &err) == STATUS_OK &&
 			view.members[0].agent.time_namespace == self.time_namespace,
 		"a task's record names its time namespace");
-	CHECK(attempt_close(store, &view, true, NULL, &err) == STATUS_OK);
+	CHECK(attempt_close_by_hand(store, &view, &err) == STATUS_OK);
 	view_release(&view);
 	join_all(store, 1, &second);
 	CHECK(second.number == 2 && life_same_line(second.life, first.life) &&
@@ -551,7 +551,7 @@ static void lives(void)
 			attempt_find(store, "s", 9, &found, &err) == STATUS_DAMAGED,
 		"a record without a life is damaged");
 	CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK &&
-		attempt_close(store, &view, true, NULL, &err) == STATUS_OK);
+		attempt_close_by_hand(store, &view, &err) == STATUS_OK);
 	view_release(&view);
 	join_all(store, 1, &third);
 	CHECK(third.number == 3 && life_same_line(third.life, second.life),

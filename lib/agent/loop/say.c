@@ -82,8 +82,7 @@ static void say_broken(struct agent *agent)
 			*view->error.line ? ": " : "", view->error.line);
 	else
 		message_error("run %s attempt %llu is broken: %s", view->attempt.run,
-			(unsigned long long)view->attempt.number,
-			*view->seal_text ? view->seal_text : view->seal);
+			(unsigned long long)view->attempt.number, view_why(view));
 }
 
 static bool is_dead(const void *context, uint64_t task)

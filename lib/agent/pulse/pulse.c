@@ -112,8 +112,7 @@ static void tell_verdict(struct pulse *pulse)
 			(unsigned long long)view->error.task, view->error.host, view->error.code,
 			*view->error.line ? ": " : "", view->error.line);
 	else if (broken)
-		snprintf(pulse->why, sizeof(pulse->why), "%s",
-			*view->seal_text ? view->seal_text : view->seal);
+		snprintf(pulse->why, sizeof(pulse->why), "%s", view_why(view));
 	else if (dead)
 		snprintf(pulse->why, sizeof(pulse->why), "this task was declared dead");
 	pthread_mutex_unlock(&pulse->lock);
