@@ -68,7 +68,10 @@ static void print_claim(const struct view *view)
 			json_put_signed(json, "utc", claim->utc);
 		}
 		json_put_unsigned(json, "round", view->agreement.round);
-		printf("%s\n", json_line(json));
+		struct text line = {0};
+		json_add_line(json, &line);
+		puts(text_string(&line));
+		text_release(&line);
 		json_object_put(json);
 	} else if (!view->agreement.claimed) {
 		printf("round %llu\n", (unsigned long long)view->agreement.round);

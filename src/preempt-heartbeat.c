@@ -77,7 +77,10 @@ static void print_json(const struct view *view, const struct vital *vitals)
 		json_object_array_add(tasks, task);
 	}
 	json_object_object_add(json, "tasks", tasks);
-	printf("%s\n", json_line(json));
+	struct text line = {0};
+	json_add_line(json, &line);
+	puts(text_string(&line));
+	text_release(&line);
 	json_object_put(json);
 }
 

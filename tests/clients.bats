@@ -333,7 +333,7 @@ hold_exit_parks() {
 		ends 42
 	done
 }
-@test "after exit S: whoever asks again waits, at S and at S+1, and leaves with the agent's code" {
+@test "after exit S: a task that asks again waits, at S and at S+1, and leaves with the agent's code" {
 	each hold_exit_parks
 }
 

@@ -228,3 +228,17 @@ closed() {
 	answers 2 preempt-store put '' v
 	answers 0 preempt-store put "$(printf 'k%.0s' {1..512})" v
 }
+
+@test "characters that a terminal may act on: escaped in messages, tables and JSON, kept in values" {
+	# A control byte, the control U+009B, one that turns the text around (U+202E), and what may stand.
+	local value=$'a\x9bb\xc2\x9bc\xe2\x80\xaed\xc3\xa9'
+	preempt-store put k "$value"
+	[ "$(preempt-store get k)" = "$value" ]
+	answers 0 preempt-store get k --json
+	[ "$output" = '{"key":"k","value":"a\ufffdb\u009bc\u202edé","revision":1}' ]
+	run -1 --separate-stderr preempt-store get "$value"
+	[[ $stderr = *'no key "a\x9bb\x9bc\u202edé"'* ]]
+	preempt-queue schedule -q -- echo "$value"
+	preempt-queue list | grep -F 'a\x9bb\x9bc\u202edé'
+	preempt-queue list --json | grep -F 'a\ufffdb\u009bc\u202edé'
+}

@@ -133,6 +133,11 @@ const char *json_line(struct json_object *object)
 		object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 }
 
+void json_add_line(struct json_object *object, struct text *text)
+{
+	text_add_json(text, json_line(object));
+}
+
 void json_put_words(struct json_object *object, const char *member, char *const *words)
 {
 	if (!words)

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/text.h"
+
 /* One whole document; NULL where it is not one. Release with json_object_put. */
 struct json_object *json_parse(const char *text, size_t length);
 /* The same with a limit of one's own, at most 1 GiB, for lists of many thousands of files. */
@@ -45,7 +47,9 @@ void json_put_words(struct json_object *object, const char *member, char *const 
  */
 bool json_get_words(const struct json_object *object, const char *member, char ***words);
 
-/* On one line; owned by the object. */
+/* On one line, for a record; owned by the object. */
 const char *json_line(struct json_object *object);
+/* The same to be printed: with text_add_json. */
+void json_add_line(struct json_object *object, struct text *text);
 
 #endif

@@ -53,8 +53,8 @@ void text_addf(struct text *text, const char *format, ...)
 	free(formatted);
 }
 
-/* The length of the UTF-8 sequence at s, or 0 where there is none. */
-static size_t utf8_length(const unsigned char *s, size_t left)
+/* The length of the UTF-8 sequence at s, and its character; 0: there is none, *character stays. */
+static size_t utf8_read(const unsigned char *s, size_t left, uint32_t *character)
 {
 	static const struct {
 		unsigned char mask, lead;
@@ -72,15 +72,35 @@ static size_t utf8_length(const unsigned char *s, size_t left)
 			point = point << 6 | (s[i] & 0x3f);
 		}
 		bool surrogate = point >= 0xd800 && point <= 0xdfff;
-		return point >= forms[n].least && point <= 0x10ffff && !surrogate ? n + 1 : 0;
+		if (point < forms[n].least || point > 0x10ffff || surrogate)
+			return 0;
+		*character = point;
+		return n + 1;
 	}
 	return 0;
 }
 
+/*
+ * Whether a terminal may act on the character instead of showing it: a control (C0, DEL, C1), the
+ * end of a line or paragraph, or a mark that changes the direction of what follows.
+ */
+static bool is_active(uint32_t character)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {{0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e},
+		{0x2066, 0x2069}};
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (character >= ranges[i].first && character <= ranges[i].last)
+			return true;
+	return false;
+}
+
 bool text_is_utf8(const char *bytes, size_t length)
 {
+	uint32_t character;
 	while (length) {
-		size_t n = utf8_length((const unsigned char *)bytes, length);
+		size_t n = utf8_read((const unsigned char *)bytes, length, &character);
 		if (n == 0)
 			return false;
 		bytes += n;
@@ -89,13 +109,25 @@ bool text_is_utf8(const char *bytes, size_t length)
 	return true;
 }
 
-void text_add_utf8(struct text *text, const char *string)
+/* Add the character at s of a JSON document; its length there. */
+static size_t add_json_character(struct text *text, const unsigned char *s, size_t left)
 {
-	for (size_t left = strlen(string), n; left; string += n, left -= n) {
-		n = utf8_length((const unsigned char *)string, left);
-		text_add_bytes(text, n ? string : "\xef\xbf\xbd", n ? n : 3);
-		n = n ? n : 1;
-	}
+	uint32_t character;
+	size_t n = utf8_read(s, left, &character);
+	if (n == 0)
+		text_add(text, "\\ufffd");
+	else if (is_active(character))
+		text_addf(text, "\\u%04x", (unsigned)character);
+	else
+		text_add_bytes(text, s, n);
+	return n ? n : 1;
+}
+
+void text_add_json(struct text *text, const char *document)
+{
+	const unsigned char *s = (const unsigned char *)document;
+	for (size_t left = strlen(document), n; left; s += n, left -= n)
+		n = add_json_character(text, s, left);
 }
 
 void text_add_json_string(struct text *text, const char *string)
@@ -109,21 +141,15 @@ void text_add_json_bytes(struct text *text, const void *bytes, size_t length)
 	size_t left = length;
 	text_add(text, "\"");
 	while (left) {
-		size_t n = utf8_length(s, left);
-		if (n == 0) {
-			text_add(text, "\\ufffd");
-			n = 1;
-		} else if (*s == '"' || *s == '\\') {
+		size_t n = 1;
+		if (*s == '"' || *s == '\\')
 			text_addf(text, "\\%c", *s);
-		} else if (*s == '\n') {
+		else if (*s == '\n')
 			text_add(text, "\\n");
-		} else if (*s == '\t') {
+		else if (*s == '\t')
 			text_add(text, "\\t");
-		} else if (*s < 0x20 || *s == 0x7f) {
-			text_addf(text, "\\u%04x", *s);
-		} else {
-			text_add_bytes(text, s, n);
-		}
+		else
+			n = add_json_character(text, s, left);
 		s += n;
 		left -= n;
 	}
@@ -169,20 +195,27 @@ void text_escape(char *to, size_t size, const char *from, size_t length)
 {
 	const unsigned char *s = (const unsigned char *)from;
 	size_t used = 0;
-	for (size_t i = 0; i < length; i++) {
-		char piece[5] = {(char)s[i]};
-		bool c1 = s[i] == 0xc2 && i + 1 < length && s[i + 1] >= 0x80 && s[i + 1] < 0xa0;
-		if (s[i] == '\n')
-			memcpy(piece, "\\n", 3);
-		else if (s[i] == '\t')
-			memcpy(piece, "\\t", 3);
-		else if (s[i] < 0x20 || s[i] == 0x7f || c1)
-			snprintf(piece, sizeof(piece), "\\x%02x", c1 ? s[++i] : s[i]);
-		size_t n = strlen(piece);
-		if (used + n + 1 > size)
+	for (size_t i = 0, n; i < length; i += n) {
+		char piece[12] = "";
+		uint32_t character = s[i];
+		n = utf8_read(s + i, length - i, &character);
+		bool whole = n > 0;
+		n = whole ? n : 1;
+		if (character == '\n')
+			strcpy(piece, "\\n");
+		else if (character == '\t')
+			strcpy(piece, "\\t");
+		else if (!whole || (is_active(character) && character < 0x100))
+			snprintf(piece, sizeof(piece), "\\x%02x", (unsigned)character);
+		else if (is_active(character))
+			snprintf(piece, sizeof(piece), "\\u%04x", (unsigned)character);
+		else
+			memcpy(piece, s + i, n);
+		size_t shown = strlen(piece);
+		if (used + shown + 1 > size)
 			break;
-		memcpy(to + used, piece, n);
-		used += n;
+		memcpy(to + used, piece, shown);
+		used += shown;
 	}
 	if (size)
 		to[used] = '\0';

@@ -24,11 +24,14 @@ struct text {
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const void *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* As a double-quoted JSON string; bytes that are not UTF-8 become U+FFFD. */
+/*
+ * As a double-quoted JSON string; bytes that are not UTF-8 become U+FFFD. Characters that a
+ * terminal may act on (text_escape) are written as \uXXXX.
+ */
 void text_add_json_string(struct text *text, const char *string);
 void text_add_json_bytes(struct text *text, const void *bytes, size_t length);
-/* With U+FFFD in place of each byte that is not UTF-8. */
-void text_add_utf8(struct text *text, const char *string);
+/* A JSON document of one line, changed in the same way. */
+void text_add_json(struct text *text, const char *document);
 /* As one word of a POSIX shell, in single quotes where needed. */
 void text_add_shell_word(struct text *text, const char *string);
 void text_release(struct text *text);
@@ -42,8 +45,9 @@ const char *text_string(const struct text *text);
 const char *text_first_line(struct text *text);
 
 /*
- * Copy for a message: control characters (also DEL and the C1 controls in UTF-8) become \n, \t
- * or \xHH. At most size bytes with the NUL; what does not fit is cut.
+ * Copy for a terminal or a line: characters that a terminal may act on (controls, ends of lines,
+ * changes of direction) become \n, \t, \xHH or \uXXXX, bytes that are not UTF-8 \xHH. At most
+ * size bytes with the NUL, at most 4 times as long; what does not fit is cut between characters.
  */
 void text_escape(char *to, size_t size, const char *from, size_t length);
 

@@ -89,8 +89,8 @@ static bool patience_turn(
 enum step_answer { RUN, SAVE, OVERSHOOT, LEAVE, STAY };
 
 /* What `hold` asks for when n steps are finished. answers: the steps at which save and exit
- * were answered already. Once the final save is asked for, no further step may start, so whoever
- * asks again waits, at the same boundary too. */
+ * were answered already. Once the final save was asked for, no further step may start, so asking
+ * again waits, at the same boundary too. */
 static enum step_answer decide(
 	const struct board_hold *hold, struct board_answers *answers, uint64_t n)
 {

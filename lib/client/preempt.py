@@ -642,8 +642,8 @@ class _Patience:
 
 
 def _decide(board, word, s, n):
-    """What hold asks for where n steps are finished. Once the final save is asked for, no further step may
-    start, so whoever asks again waits, at the same boundary too."""
+    """What hold asks for where n steps are finished. Once the final save was asked for, no further step may
+    start, so asking again waits, at the same boundary too."""
     if word in ("none", "leave"):
         return word
     if word not in ("save", "exit"):

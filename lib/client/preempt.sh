@@ -122,8 +122,8 @@ preempt_section() {
 	printf '%-31s\n' "$1" 1<>"$_preempt_board/section" || _preempt_vanished || exit
 }
 
-# What hold asks for where $1 steps are finished. Once the final save is asked for, no further step may
-# start, so who asks again waits, at the same boundary too.
+# What hold asks for where $1 steps are finished. Once the final save was asked for, no further step
+# may start, so asking again waits, at the same boundary too.
 _preempt_answer() {
 	_preempt_seen=
 	while :; do

@@ -218,6 +218,7 @@ void doctor_show_json(const struct doctor_findings *findings, const struct docto
 		put_mode(modes, mode, &findings->modes[mode]);
 	put_known(object, "noticed_ms", findings->noticed);
 	put_known(object, "noticed_longest_ms", findings->noticed_longest);
-	text_addf(text, "%s\n", json_line(object));
+	json_add_line(object, text);
+	text_add(text, "\n");
 	json_object_put(object);
 }

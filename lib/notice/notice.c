@@ -19,51 +19,14 @@ struct notice_time notice_time(void)
 	return (struct notice_time){.now = clock_now(), .utc = clock_utc()};
 }
 
-/*
- * Copy, and escape control characters. If the text is cut, it is cut between characters of UTF-8.
- * If not, an incomplete character at its end stays as it came.
- */
-static void copy_clean(char *to, size_t size, const char *from)
-{
-	text_escape(to, size, from, strlen(from));
-	size_t length = strlen(to), tail = 0;
-	if (length + 1 < size)
-		return;
-	while (tail < length && tail < 4 && ((unsigned char)to[length - 1 - tail] & 0xc0) == 0x80)
-		tail++;
-	if (tail == length)
-		return;
-	unsigned char lead = (unsigned char)to[length - 1 - tail];
-	size_t needs = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
-	if (tail < needs)
-		to[length - 1 - tail] = '\0';
-}
-
-/* Bytes that are not UTF-8 become '?': in JSON each would become longer. */
-static void make_utf8(char *text)
-{
-	while (*text) {
-		size_t left = strlen(text), length = 1;
-		while (length < 4 && length < left && !text_is_utf8(text, length))
-			length++;
-		if (!text_is_utf8(text, length)) {
-			*text = '?';
-			length = 1;
-		}
-		text += length;
-	}
-}
-
 void notice_set(struct notice *notice, const char *source, const char *reason,
 	struct notice_time received, int64_t grace)
 {
 	struct notice set = {.received_utc = received.utc, .received = received.now};
 	bool known = grace >= 0 && grace <= LONGEST;
 	set.deadline = known ? received.now + grace : CLOCK_NEVER;
-	copy_clean(set.source, sizeof(set.source), source);
-	copy_clean(set.reason, sizeof(set.reason), reason);
-	make_utf8(set.source);
-	make_utf8(set.reason);
+	text_escape(set.source, sizeof(set.source), source, strlen(source));
+	text_escape(set.reason, sizeof(set.reason), reason, strlen(reason));
 	*notice = set;
 }
 

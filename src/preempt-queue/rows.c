@@ -118,7 +118,7 @@ void rows_add_json(struct text *text, const struct queue_view *view)
 		put_result(object, &view->result);
 	}
 	/* File names need not be UTF-8, JSON must be. */
-	text_add_utf8(text, json_line(object));
+	json_add_line(object, text);
 	text_add(text, "\n");
 	json_object_put(object);
 }

@@ -267,7 +267,7 @@ static void print_worker(const struct queue_worker *worker, uint64_t running)
 		json_put_text(object, "host", worker->process.host);
 		json_put_signed(object, "pid", worker->process.pid);
 		json_put_signed(object, "started_utc", worker->started);
-		text_add(&text, json_line(object));
+		json_add_line(object, &text);
 		json_object_put(object);
 	} else {
 		struct text name = {0}, host = {0};

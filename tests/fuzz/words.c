@@ -66,6 +66,8 @@ static void check_names(const char *text)
 	text_escape(shown, sizeof(shown), text, strlen(text));
 	for (const char *at = shown; *at; at++)
 		FUZZ_HOLDS((unsigned char)*at >= ' ' && *at != 0x7f);
+	FUZZ_HOLDS(text_is_utf8(shown, strlen(shown)) && !strstr(shown, "\xc2\x9b") &&
+		   !strstr(shown, "\xe2\x80\xae"));
 	struct text quoted = {0};
 	text_add_shell_word(&quoted, text);
 	text_add_json_string(&quoted, text);
