@@ -110,7 +110,8 @@ static enum status change(struct queue *queue, void *context, struct error *err)
 		end -= count;
 	}
 	if (told && status == STATUS_OK)
-		message_info("%" PRIu64 " %s: told to end", told, told == 1 ? "runs" : "run");
+		message_info("%" PRIu64 " %s: asked to end, and may still succeed", told,
+			told == 1 ? "runs" : "run");
 	return status;
 }
 
