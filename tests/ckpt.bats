@@ -725,6 +725,17 @@ taken_by_mistake() {
 	[ "$(find ck -name '.gone*')" = "" ]
 }
 
+@test "prune that cannot give back what was just committed: 75, it names it, and does not delete it" {
+	taken_by_mistake renameat2:error=EIO
+	[ "$code" = 75 ]
+	local gone
+	gone=$(cd ck && echo .gone*)
+	grep "cannot give back $gone: Input/output error" error
+	[ "$(<"ck/$gone/model")" = new ]
+	mv "ck/$gone" ck/step-00000020
+	ckpt-rotate verify -q --all ck
+}
+
 @test "prune that is killed when it finds a pin: the pinned one is given back by the next" {
 	for step in 10 20 30; do save $step; done
 	local later=renameat2:signal=KILL:when=1

@@ -380,12 +380,14 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	ckpt-rotate verify --all near
 }
 
-@test "a copy that vanishes when the original is renamed was the original: it is given back" {
+# copy_vanishes INJECTION: what a view through a cache does: the copy is there when it is read, and goes with
+# the original.
+copy_vanishes() {
+	rm -rf near far away
 	save 10
 	save 20
 	cp -a near far
-	# What a view through a cache does: it is there when it is read, and goes with the original.
-	strace -f -o trace -e trace=renameat -e inject=renameat:signal=STOP:when=1 \
+	strace -f -o trace -e trace=renameat,renameat2 -e inject=renameat:signal=STOP:when=1 ${1+-e inject="$1"} \
 		ckpt-rotate drain -q near far 2>error 3>&- &
 	tracer=$!
 	until_true 20 grep -qs 'stopped by SIGSTOP' trace
@@ -395,7 +397,21 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	code=0
 	wait $tracer || code=$?
 	stopped=
+}
+
+@test "a copy that vanishes when the original is renamed was the original: it is given back" {
+	copy_vanishes
 	[ $code = 2 ]
 	grep -q 'given back' error
+	ckpt-rotate verify near 10
+}
+
+@test "one that cannot be given back is not deleted, and its new name is told" {
+	copy_vanishes renameat2:error=EIO
+	[ $code = 75 ]
+	local gone
+	gone=$(cd near && echo .gone*)
+	grep "cannot rename $gone back to step-00000010: Input/output error; do so yourself" error
+	mv "near/$gone" near/step-00000010
 	ckpt-rotate verify near 10
 }
