@@ -6,7 +6,8 @@
  *
  * The board's client as a program, for shells and languages without one. It speaks for its parent
  * process, which is the owner of the board, and keeps what was answered in the board's file
- * `answered` (twice "step + 1", 0 for none: asked to save, asked to save and exit).
+ * `answered` (three times "step + 1", 0 for none: asked to save, asked to save and exit, at which
+ * boundary).
  */
 #include "client/board.h"
 
@@ -51,8 +52,9 @@ static void answers_read(const struct preempt_board *board, struct board_answers
 static bool answers_write(const struct preempt_board *board)
 {
 	char path[PATH_MAX], line[80];
-	int length = snprintf(line, sizeof line, "%020llu %020llu\n",
-		(unsigned long long)board->answers.any, (unsigned long long)board->answers.final);
+	int length = snprintf(line, sizeof line, "%020llu %020llu %020llu\n",
+		(unsigned long long)board->answers.any, (unsigned long long)board->answers.final,
+		(unsigned long long)board->answers.at);
 	if (!preempt_board_path(board, "answered", path))
 		return false;
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

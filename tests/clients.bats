@@ -305,6 +305,8 @@ hold_overshoot_exit() {
 	hold "exit 5 $agent"
 	ask "step 7" 10
 	said 1 "step 5.* 7"
+	ask "step 7" 10
+	printf '%020d\n' 7 1<>"$board/saved"
 	tell "step 7"
 	still
 	said 1 OVERSHOOT
@@ -326,6 +328,7 @@ hold_exit_parks() {
 		start
 		hold "exit 5 $agent"
 		ask "step 5" 10
+		printf '%020d\n' 5 1<>"$board/saved" # as another thread reports it
 		tell "step $n"
 		eventually at_step "$n"
 		still
@@ -333,8 +336,24 @@ hold_exit_parks() {
 		ends 42
 	done
 }
-@test "after exit S: a task that asks again waits, at S and at S+1, and leaves with the agent's code" {
+@test "after exit S and its save: a task that asks again waits, at S and at S+1, and leaves with the agent's code" {
 	each hold_exit_parks
+}
+
+hold_exit_unsaved() {
+	start
+	printf '%020d\n' 4 1<>"$board/saved"
+	hold "exit 5 $agent"
+	ask "step 5" 10
+	ask "step 5" 10
+	tell "step 6"
+	eventually at_step 6
+	still
+	hold "leave 43"
+	ends 43
+}
+@test "after exit S, no save reported: asked to save again at S, never to run on" {
+	each hold_exit_unsaved
 }
 
 hold_parked_next_round() {

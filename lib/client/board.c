@@ -19,6 +19,7 @@
 #define PATIENT	    50
 #define ALIVE_EVERY 10		       /* readings of hold for each check whether the agent lives */
 #define SETTLED_NS  (50 * 1000 * 1000) /* several ticks of any kernel */
+#define AGAIN_NS    INT64_C(2000000000)
 
 /* What a wait remembers between two readings of hold. */
 struct patience {
@@ -86,11 +87,11 @@ static bool patience_turn(
 	return true;
 }
 
-enum step_answer { RUN, SAVE, OVERSHOOT, LEAVE, STAY };
+enum step_answer { RUN, SAVE, AGAIN, OVERSHOOT, LEAVE, STAY };
 
 /* What `hold` asks for when n steps are finished. answers: the steps at which save and exit
- * were answered already. Once the final save was asked for, no further step may start, so asking
- * again waits, at the same boundary too. */
+ * were answered already. Once the final save was asked for, no further step may start: asking at
+ * the same boundary again waits for the report of the save. */
 static enum step_answer decide(
 	const struct board_hold *hold, struct board_answers *answers, uint64_t n)
 {
@@ -105,21 +106,42 @@ static enum step_answer decide(
 		break;
 	case HOLD_EXIT:
 		if (s + 1 <= answers->final)
-			return STAY;
+			return n + 1 <= answers->at ? AGAIN : STAY;
 		break;
 	}
 	if (n < s)
 		return RUN;
 	if (answers->any < s + 1)
 		answers->any = s + 1;
-	if (hold->word == HOLD_EXIT)
+	if (hold->word == HOLD_EXIT) {
 		answers->final = s + 1;
+		answers->at = n + 1;
+	}
 	return n == s ? SAVE : OVERSHOOT;
+}
+
+/* Whether a save of this step or a later one was reported. */
+static bool is_reported(const struct preempt_board *board, uint64_t step)
+{
+	char path[PATH_MAX], line[64];
+	const char *at = line;
+	uint64_t saved;
+	return preempt_board_path(board, "saved", path) &&
+	       preempt_board_read(path, line, sizeof line) > 0 &&
+	       preempt_board_number(&at, true, BOARD_STEP_MAX, &saved) && saved >= step;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
 int preempt_board_answer(struct preempt_board *board, uint64_t finished)
 {
 	struct patience patience = {0};
+	int64_t since = now_ns();
 	for (;;) {
 		struct board_hold hold;
 		int gone = hold_look(board, &hold);
@@ -135,6 +157,11 @@ int preempt_board_answer(struct preempt_board *board, uint64_t finished)
 				(unsigned long long)hold.number, (unsigned long long)finished);
 			return BOARD_SAVE;
 		case SAVE: return BOARD_SAVE;
+		case AGAIN:
+			/* Another thread saves, or the caller has not begun to. */
+			if (!is_reported(board, hold.number) && now_ns() - since >= AGAIN_NS)
+				return BOARD_SAVE;
+			break;
 		case STAY: break;
 		}
 		if (!patience_turn(&patience, board, &hold))

@@ -58,6 +58,7 @@
 struct board_answers {
 	uint64_t any;	/* greatest step that the caller was asked to save */
 	uint64_t final; /* the same, of `exit` only */
+	uint64_t at; /* the boundary at which `final` was answered: beyond it after an overshoot */
 };
 
 struct board_process {

@@ -23,7 +23,7 @@ void preempt_board_say(const char *name, const char *format, ...)
 
 	size_t length = strlen(text);
 	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+		if ((unsigned char)text[i] < ' ' || (unsigned char)text[i] >= 0x7f)
 			text[i] = '?';
 	text[length++] = '\n';
 	if (write(STDERR_FILENO, text, length) < 0)
@@ -141,12 +141,12 @@ bool preempt_board_last(const char *line, uint64_t *finished)
 
 bool preempt_board_answered(const char *line, struct board_answers *answers)
 {
-	uint64_t numbers[2];
-	for (int i = 0; i < 2; i++)
+	uint64_t numbers[3];
+	for (int i = 0; i < 3; i++)
 		if (!preempt_board_number(&line, true, BOARD_STEP_MAX + 1, &numbers[i]) ||
-			*line++ != (i < 1 ? ' ' : '\n'))
+			*line++ != (i < 2 ? ' ' : '\n'))
 			return false;
-	*answers = (struct board_answers){numbers[0], numbers[1]};
+	*answers = (struct board_answers){numbers[0], numbers[1], numbers[2]};
 	return true;
 }
 

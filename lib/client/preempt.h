@@ -39,10 +39,10 @@
  *   to an argument, starts a thread or uses another library.
  * Costs: three short system calls per step and no waiting, unless the agent asks for it.
  * Threads: one thread asks at step boundaries; preempt_saved may be called later and from another
- *   thread (an asynchronous saver). Then the first one asks again with the same number before it
- *   goes on: it gets 0 if there are further steps; if the save is the final one it waits and leaves
- *   with the code, and the saver need not. After fork the child is another process: it is refused
- *   (2) as long as the process lives that called first.
+ *   thread (an asynchronous saver). Then the first one asks again with the same number, until the
+ *   answer is not PREEMPT_SAVE, before it goes on. Only one thread may call exit: the one that
+ *   asks. After fork the child is another process: it is refused (2) as long as the process lives
+ *   that called first.
  * Signals: the first call ignores the notice signals ($PREEMPT_SIGNALS, default TERM) that have
  *   their default action: schedulers signal whole process trees, and a trainer that dies of the
  *   notice cannot save. Handlers of the program are never replaced.
@@ -76,8 +76,9 @@ extern "C" {
  *	PREEMPT_SAVE		save this state, call preempt_saved, act on its answer
  *	PREEMPT_LEAVE + code	leave with the code: the agent says so, or an error (above)
  * Waits, polling every 10 to 50 ms, while the group agrees on a step, which is rare and short.
- * Asking again with the same number is allowed, and is answered with PREEMPT_SAVE only once. Once
- * the final save was asked for, asking again waits until the process must leave. */
+ * Asking again with the same number is allowed, and is answered with 0 while a save beside the
+ * training may go on. If the save is the final one, it waits: once the save is reported, until the
+ * process must leave; if it is not reported for 2 s, it returns PREEMPT_SAVE again. */
 PREEMPT_API int preempt_ask(uint64_t finished, uint64_t next);
 
 /* The same, but calls exit(code) instead of returning PREEMPT_LEAVE + code. preempt_step(finished)

@@ -55,6 +55,7 @@ EXIT = 42  #: the code to leave with: what saved returned last, if it returned o
 
 _LAST = 10**18 - 1  # step numbers have at most 18 digits
 _POLL = 0.010
+_AGAIN = 2
 _SETTLED = 50_000_000  # ns: several ticks of any kernel
 _SIGNALS = "HUP INT QUIT USR1 USR2 ALRM TERM CONT TSTP URG XCPU XFSZ PWR".split()
 
@@ -74,8 +75,9 @@ def ask(n, next=None):
     act on its answer; LEAVE + code: leave with the code.
 
     Waits while the group agrees on a step, which is rare and short. Asking again with the same number is
-    allowed, and is answered with SAVE only once; once the final save was asked for, asking again waits
-    until the process must leave. So a program that saves in another thread asks again before it goes on.
+    allowed, and is answered with 0 while a save beside the training may go on. If the save is the final one,
+    it waits: once the save is reported, until the process must leave; if it is not reported for 2 s, it
+    returns SAVE again. So a program that saves in another thread asks again until the answer is not SAVE.
     """
     try:
         return _ask(n, next)
@@ -288,6 +290,7 @@ class _Board:
         self.last = 0
         self.answered = -1  # greatest step that was asked to be saved
         self.final = -1  # the same, of `exit` only
+        self.at = -1  # the boundary where `final` was answered: beyond it after an overshoot
 
     def open(self, how=0):
         self.dir = self.step = -1
@@ -343,7 +346,8 @@ def _attach():
             return None
         board = _Board(_find())
         if _board is not None:  # forked: another process, but it knows what it knew
-            board.last, board.answered, board.final = _board.last, _board.answered, _board.final
+            board.last, board.answered = _board.last, _board.answered
+            board.final, board.at = _board.final, _board.at
         try:
             _check_agent(board)
             _take(board)
@@ -643,7 +647,7 @@ class _Patience:
 
 def _decide(board, word, s, n):
     """What hold asks for where n steps are finished. Once the final save was asked for, no further step may
-    start, so asking again waits, at the same boundary too."""
+    start: asking at the same boundary again waits for the report of the save."""
     if word in ("none", "leave"):
         return word
     if word not in ("save", "exit"):
@@ -651,17 +655,26 @@ def _decide(board, word, s, n):
     if word == "save" and s <= board.answered:
         return "run"
     if word == "exit" and s <= board.final:
-        return "stay"
+        return "again" if n <= board.at else "stay"
     if n < s:
         return "run"
     board.answered = max(board.answered, s)
     if word == "exit":
-        board.final = s
+        board.final, board.at = s, n
     return "save" if n == s else "overshoot"
+
+
+def _reported(board, n):
+    """Whether a save of step n or a later one was reported."""
+    try:
+        return int(_read(board.path + "/saved")) >= n
+    except (OSError, ValueError):
+        return False
 
 
 def _answer(board, n):
     patience = _Patience()
+    since = time.monotonic()
     while True:
         text, word, number, watch = _look(board)
         verdict = _decide(board, word, number, n)
@@ -675,7 +688,9 @@ def _answer(board, n):
             return SAVE
         if verdict == "save":
             return SAVE
-        if verdict != "stay":
+        if verdict == "again" and not _reported(board, number) and time.monotonic() - since >= _AGAIN:
+            return SAVE  # another thread saves, or the caller has not begun to
+        if verdict not in ("stay", "again"):
             return 0
         if not patience.turn(board, text, word, watch):
             raise _Leave(43)

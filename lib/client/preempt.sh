@@ -17,8 +17,8 @@
 # preempt_step N [NEXT]: N steps are finished, the next one has not begun. 0: run the next step; 10: save
 #	this state, call preempt_saved, act on its answer. NEXT: the step at which it will be asked again,
 #	if that is not N+1. Waits while the group agrees on a step, which is rare and short. Calling it
-#	again with the same N is right, and is answered with 10 only once; once the final save was asked
-#	for, it waits until the script must leave.
+#	again with the same N is right, and is answered with 10 once; after the final save was asked for,
+#	it waits, and answers 10 again when the save is not reported for 2 s.
 # preempt_saved N: the checkpoint of N is complete and durable. 0: run on; else the code to leave with.
 #	After the final save it first waits until every other task has saved. Report periodic saves too:
 #	that is how the tools know how long a save takes.
@@ -51,6 +51,7 @@ if [ "${_preempt_process-}" != "$$" ]; then
 	_preempt_last=0       # finished steps as last written
 	_preempt_answered=-1  # greatest step that was asked to be saved
 	_preempt_final=-1     # the same, of `exit` only
+	_preempt_final_at=-1  # the boundary where that was answered: beyond it after an overshoot
 	_preempt_agent=       # process of the agent, and its start time
 	_preempt_agent_started=
 	_preempt_shielded=    # signals are ignored
@@ -123,9 +124,9 @@ preempt_section() {
 }
 
 # What hold asks for where $1 steps are finished. Once the final save was asked for, no further step
-# may start, so asking again waits, at the same boundary too.
+# may start: asking at the same boundary again waits for the report of the save.
 _preempt_answer() {
-	_preempt_seen=
+	_preempt_seen='' _preempt_turns=0
 	while :; do
 		_preempt_look || exit
 		case $_preempt_word in
@@ -138,15 +139,31 @@ _preempt_answer() {
 			_preempt_save "$1" || return
 			;;
 		exit)
-			if [ "$_preempt_s" -gt "$_preempt_final" ]; then
-				[ "$1" -ge "$_preempt_s" ] || return 0
+			if [ "$_preempt_s" -le "$_preempt_final" ]; then
+				if [ "$1" -le "$_preempt_final_at" ] && ! _preempt_reported "$_preempt_s"; then
+					_preempt_turns=$((_preempt_turns + 1))
+					[ "$_preempt_turns" -le 100 ] || return 10
+				fi
+			elif [ "$1" -lt "$_preempt_s" ]; then
+				return 0
+			else
 				_preempt_final=$_preempt_s
+				_preempt_final_at=$1
 				_preempt_save "$1" || return
 			fi
 			;;
 		esac
 		_preempt_turn || exit 43
 	done
+}
+
+# Was a save of step $1 or a later one reported? What hold says stays known.
+_preempt_reported() {
+	_preempt_a=$_preempt_line
+	_preempt_read "$_preempt_board/saved"
+	_preempt_b=${_preempt_line#"${_preempt_line%%[!0]*}"}
+	_preempt_line=$_preempt_a
+	_preempt_number "${_preempt_b:-0}" && [ "${_preempt_b:-0}" -ge "$1" ] && [ -s "$_preempt_board/saved" ]
 }
 
 # Asks for the save at $1 which hold wants at $_preempt_s.

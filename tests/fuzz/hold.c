@@ -70,12 +70,13 @@ static void check_numbers(const char *line)
 		FUZZ_HOLDS(preempt_board_last(written, &last) && last == finished);
 	}
 	if (preempt_board_answered(line, &answers)) {
-		FUZZ_HOLDS(
-			answers.any <= BOARD_STEP_MAX + 1 && answers.final <= BOARD_STEP_MAX + 1);
-		snprintf(written, sizeof(written), "%020llu %020llu\n",
-			(unsigned long long)answers.any, (unsigned long long)answers.final);
+		FUZZ_HOLDS(answers.any <= BOARD_STEP_MAX + 1 && answers.at <= BOARD_STEP_MAX + 1);
+		snprintf(written, sizeof(written), "%020llu %020llu %020llu\n",
+			(unsigned long long)answers.any, (unsigned long long)answers.final,
+			(unsigned long long)answers.at);
 		FUZZ_HOLDS(preempt_board_answered(written, &again));
-		FUZZ_HOLDS(answers.any == again.any && answers.final == again.final);
+		FUZZ_HOLDS(answers.any == again.any && answers.final == again.final &&
+			   answers.at == again.at);
 	}
 }
 
