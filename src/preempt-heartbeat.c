@@ -147,7 +147,8 @@ static enum status beat_once(struct group_run *own, struct error *err)
 	if (stream >= 0)
 		close(stream);
 	if (status == STATUS_OK &&
-		((a->broken && !a->claimed && !a->closed) || a->peers[task].dead))
+		((a->broken && !a->claimed && a->peers[task].left == REASON_NONE) ||
+			a->peers[task].dead))
 		return error_set(err, STATUS_BROKEN, "run %s attempt %llu is broken: %s",
 			attempt->run, (unsigned long long)attempt->number, view_why(&own->view));
 	return status;

@@ -4,6 +4,7 @@
  * right. See preempt-requeue(1).
  */
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/process/subprocess.h"
+#include "base/text.h"
 #include "compose/batch.h"
 #include "run/attempt.h"
 #include "run/options.h"
@@ -128,29 +130,44 @@ static int code_for(const struct scheduler *scheduler, int code)
 	return platform_name && scheduler->again ? scheduler->again : code;
 }
 
+/* One line on stdout: names and reasons come from the store and the scheduler. */
+static void __attribute__((format(printf, 1, 2))) print_line(const char *format, ...)
+{
+	struct text line = {0};
+	char *raw = NULL;
+	va_list arguments;
+	va_start(arguments, format);
+	if (vasprintf(&raw, format, arguments) >= 0)
+		text_add_escaped(&line, raw);
+	va_end(arguments);
+	puts(text_string(&line));
+	text_release(&line);
+	free(raw);
+}
+
 static int print_plan(const struct requeue_question *question, const struct scheduler *scheduler,
 	const char *job, const struct requeue_decision *requeue)
 {
 	const struct budget_decision *decision = &requeue->decision;
 	int code = decision->again ? code_for(scheduler, requeue->code) : requeue->code;
-	printf("run %s, store %s\n", question->run, question->store);
-	printf("platform %s%s%s\n", scheduler->word, job ? ", job " : "", job ? job : "");
+	print_line("run %s, store %s", question->run, question->store);
+	print_line("platform %s%s%s", scheduler->word, job ? ", job " : "", job ? job : "");
 	if (requeue->known)
-		printf("attempt %llu: %s%s%s\n", (unsigned long long)requeue->outcome.attempt,
+		print_line("attempt %llu: %s%s%s", (unsigned long long)requeue->outcome.attempt,
 			outcome_word(requeue->outcome.cause), *requeue->outcome.text ? ": " : "",
 			requeue->outcome.text);
-	printf("%s%s%s\n",
+	print_line("%s%s%s",
 		decision->again	    ? "run again"
 		: decision->decided ? "do not run again"
 				    : "nothing to run again",
 		*decision->why ? ": " : "", decision->why);
 	if (decision->again && requeue_command)
-		printf("would run: %s\n", requeue_command);
+		print_line("would run: %s", requeue_command);
 	else if (decision->again && scheduler->scontrol && job)
-		printf("would run: scontrol requeue %s\n", job);
+		print_line("would run: scontrol requeue %s", job);
 	if (decision->again && scheduler->note)
-		printf("note: %s\n", scheduler->note);
-	printf("exit code %d\n", code);
+		print_line("note: %s", scheduler->note);
+	print_line("exit code %d", code);
 	return code;
 }
 

@@ -609,6 +609,19 @@ join_waits() {
 	run -0 --separate-stderr preempt-store close
 	join 1
 	[ "$(preempt-store get run/r/LAST)" = '{"attempt":2}' ]
+	# A preemption is under way: its task saves, also with --force; another one has ended unseen.
+	as 0 preempt-claim
+	run -1 --separate-stderr preempt-store close --force
+	[[ $stderr = *"attempt 2 is being preempted: task 0 (process ${agents[0]} on "*"); wait until it has ended"* ]]
+	kill -KILL "${agents[0]}"
+	until ! kill -0 "${agents[0]}" 2>/dev/null; do sleep 0.02; done
+	preempt-store close
+	# A script that only beats sees a close by force, too.
+	join 1
+	as 0 preempt-heartbeat --once
+	preempt-store close --force
+	PREEMPT_ATTEMPT=3 as 0 run -44 --separate-stderr preempt-heartbeat --once
+	[[ $stderr = *"it was closed by preempt-store close"* ]]
 	run -1 --separate-stderr preempt-store close --run other
 }
 

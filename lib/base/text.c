@@ -82,7 +82,7 @@ static size_t utf8_read(const unsigned char *s, size_t left, uint32_t *character
 
 /*
  * Whether a terminal may act on the character instead of showing it: a control (C0, DEL, C1), the
- * end of a line or paragraph, or a mark that changes the direction of what follows.
+ * end of a line or paragraph, or a mark of the direction of text.
  */
 static bool is_active(uint32_t character)
 {
@@ -219,4 +219,17 @@ void text_escape(char *to, size_t size, const char *from, size_t length)
 	}
 	if (size)
 		to[used] = '\0';
+}
+
+void text_add_escaped(struct text *text, const char *string)
+{
+	size_t size = 4 * strlen(string) + 1;
+	char *escaped = malloc(size);
+	if (!escaped) {
+		text->failed = true;
+		return;
+	}
+	text_escape(escaped, size, string, size / 4);
+	text_add(text, escaped);
+	free(escaped);
 }

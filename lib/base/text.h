@@ -50,5 +50,6 @@ const char *text_first_line(struct text *text);
  * size bytes with the NUL, at most 4 times as long; what does not fit is cut between characters.
  */
 void text_escape(char *to, size_t size, const char *from, size_t length);
+void text_add_escaped(struct text *text, const char *string);
 
 #endif

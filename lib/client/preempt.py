@@ -28,7 +28,7 @@ Errors: a call that fails writes one line to stderr, which names the cure, and a
   Any other code is the agent's. Without $PREEMPT_DIR every call does nothing and returns 0; the first
   call says so on stderr.
 Threads: one thread asks at step boundaries; saved may be called later and from another thread (an
-  asynchronous saver). A forked or spawned child is another process: it is refused (2) as long as the
+  asynchronous saver), and the first one then asks again until the answer is not SAVE. A forked or spawned child is another process: it is refused (2) as long as the
   process lives that called first. Data loader processes:
   DataLoader(..., worker_init_fn=preempt.worker_init).
 Signals: the first call, in the main thread, ignores the notice signals ($PREEMPT_SIGNALS, default TERM)
@@ -55,7 +55,6 @@ EXIT = 42  #: the code to leave with: what saved returned last, if it returned o
 
 _LAST = 10**18 - 1  # step numbers have at most 18 digits
 _POLL = 0.010
-_AGAIN = 2
 _SETTLED = 50_000_000  # ns: several ticks of any kernel
 _SIGNALS = "HUP INT QUIT USR1 USR2 ALRM TERM CONT TSTP URG XCPU XFSZ PWR".split()
 
@@ -76,8 +75,7 @@ def ask(n, next=None):
 
     Waits while the group agrees on a step, which is rare and short. Asking again with the same number is
     allowed, and is answered with 0 while a save beside the training may go on. If the save is the final one,
-    it waits: once the save is reported, until the process must leave; if it is not reported for 2 s, it
-    returns SAVE again. So a program that saves in another thread asks again until the answer is not SAVE.
+    it waits until the process must leave; if the save is not reported for 2 s, it returns SAVE again.
     """
     try:
         return _ask(n, next)
@@ -206,10 +204,7 @@ def _exit(code):
 
 
 def _vanished(board, what, error):
-    _say(
-        "cannot write %s on the board %s: %s; leaving with 43"
-        % (what, board.path, error.strerror or error)
-    )
+    _say("cannot write %s on the board %s: %s; leaving with 43" % (what, board.path, error.strerror or error))
     raise _Leave(43)
 
 
@@ -238,10 +233,8 @@ def _refuse_step(board, n, following):
             "its agent again to go back to a checkpoint" % (n, board.last)
         )
     else:
-        _say(
-            "step %d, next %d: steps go from 0 to %d, and the next boundary is a later one"
-            % (n, following, _LAST)
-        )
+        said = "step %d, next %d: steps go from 0 to %d, and the next boundary is a later one"
+        _say(said % (n, following, _LAST))
     raise _Leave(2)
 
 
@@ -390,10 +383,7 @@ def _find():
             raise _Leave(2)
         path += "/" + local
     if not os.path.isdir(path):
-        _say(
-            "the board %s is not visible here: in a container? share the directory and use --board"
-            % path
-        )
+        _say("the board %s is not visible here: in a container? share the directory and use --board" % path)
         raise _Leave(2)
     return path
 
@@ -504,10 +494,7 @@ def _open(board):
         raise _Leave(2)
     found = re.match(b"([0-9]{1,20})[ \n]", text)
     if text and (not found or int(found.group(1)) > _LAST):
-        _say(
-            "%s/step has no step number in it: damaged; start the command under its agent again"
-            % board.path
-        )
+        _say("%s/step has no step number in it: damaged; start the command under its agent again" % board.path)
         raise _Leave(2)
     if found:
         board.last = max(board.last, int(found.group(1)))
@@ -685,10 +672,9 @@ def _answer(board, n):
                 "OVERSHOOT: asked to save at step %d, but this task is at %d; saving here, which does "
                 "not count as the agreed save" % (number, n)
             )
+        if verdict in ("save", "overshoot"):
             return SAVE
-        if verdict == "save":
-            return SAVE
-        if verdict == "again" and not _reported(board, number) and time.monotonic() - since >= _AGAIN:
+        if verdict == "again" and not _reported(board, number) and time.monotonic() - since >= 2:
             return SAVE  # another thread saves, or the caller has not begun to
         if verdict not in ("stay", "again"):
             return 0

@@ -10,6 +10,7 @@
 #include "agent/children/error_line.h"
 #include "agent/task/board.h"
 #include "base/clock.h"
+#include "base/message.h"
 #include "base/xalloc.h"
 #include "compose/vitals.h"
 
@@ -222,48 +223,86 @@ enum status membership_leave(struct store *store, struct view *view,
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* Mark the tasks that are seen to run; how many. */
-static uint64_t find_running(struct store *store, const struct view *view, bool *running)
+static bool is_there(const void *context, uint64_t task)
 {
-	uint64_t tasks = view->attempt.tasks, count = 0;
-	for (uint64_t i = 0; i < tasks; i++) {
-		const struct view_member *member = &view->members[i];
-		running[i] = member->joined && agreement_counts(&view->agreement, i) &&
-			     process_check(&member->agent) == PROCESS_ALIVE;
-		count += running[i];
-	}
-	if (count)
-		return count;
+	const struct view *view = context;
+	return view->members[task].joined && agreement_counts(&view->agreement, task);
+}
+
+static bool runs_here(const void *context, uint64_t task)
+{
+	const struct view *view = context;
+	return is_there(view, task) && process_check(&view->members[task].agent) == PROCESS_ALIVE;
+}
+
+/* Mark the tasks whose processes run on this machine; how many. */
+static uint64_t find_processes(const struct view *view, bool *running)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		count += running[i] = runs_here(view, i);
+	return count;
+}
+
+static void say_watching(const struct view *view)
+{
+	struct text names = {0};
+	keys_write_set(view->attempt.tasks, is_there, view, &names);
+	if (names.length)
+		message_info("watching for %d periods whether task %s beats", HEARTBEAT_LIMIT,
+			text_string(&names));
+	text_release(&names);
+}
+
+/* Mark the tasks that beat; *count says how many. Error: the beats of one cannot be read. */
+static enum status find_beating(struct store *store, const struct view *view, bool *running,
+	uint64_t *count, struct error *err)
+{
+	uint64_t tasks = view->attempt.tasks;
+	enum status status = STATUS_OK;
 	struct vital *vitals = xcalloc(tasks, sizeof(*vitals));
-	for (int looks = 0; looks < HEARTBEAT_LIMIT && !count; looks++) {
+	*count = 0;
+	say_watching(view);
+	for (int looks = 0; looks < HEARTBEAT_LIMIT && !*count && status == STATUS_OK; looks++) {
 		vitals_read(store, view, vitals, CLOCK_NEVER);
 		for (uint64_t i = 0; i < tasks; i++) {
-			running[i] = vitals[i].state == HEARTBEAT_ALIVE ||
-				     (vitals[i].state == HEARTBEAT_RESTARTED &&
-					     agreement_counts(&view->agreement, i));
-			count += running[i];
+			running[i] = is_there(view, i) &&
+				     (vitals[i].state == HEARTBEAT_ALIVE ||
+					     vitals[i].state == HEARTBEAT_RESTARTED);
+			*count += running[i];
+			if (is_there(view, i) && vitals[i].unread)
+				status = error_set(err, STATUS_TEMPORARY,
+					"run %s: cannot read whether task %llu beats",
+					view->attempt.run, (unsigned long long)i);
 		}
 	}
 	free(vitals);
-	return count;
+	return status;
 }
 
 static enum status refuse_running(struct store *store, const struct view *view, struct error *err)
 {
-	uint64_t first = 0;
+	uint64_t first = 0, count = 0;
 	bool *running = xcalloc(view->attempt.tasks, sizeof(*running));
 	enum status status = STATUS_OK;
-	if (find_running(store, view, running)) {
+	count = find_processes(view, running);
+	if (!count)
+		status = find_beating(store, view, running, &count, err);
+	if (count) {
 		struct text names = {0};
 		keys_write_marks(view->attempt.tasks, running, &names);
 		while (!running[first])
 			first++;
 		const struct process_identity *agent = &view->members[first].agent;
 		status = error_set(err, STATUS_NO,
-			"run %s: attempt %llu runs: task %s (process %d on %s); end it first, or close "
-			"it with --force: then its tasks end with %d",
+			"run %s: attempt %llu %s: task %s (process %d on %s); %s",
 			view->attempt.run, (unsigned long long)view->attempt.number,
-			text_string(&names), (int)agent->pid, agent->host, CODE_BROKEN);
+			view->agreement.claimed ? "is being preempted" : "runs",
+			text_string(&names), (int)agent->pid, agent->host,
+			view->agreement.claimed
+				? "wait until it has ended"
+				: "end it first, or close it with --force: then its tasks end with "
+				  "44");
 		text_release(&names);
 	}
 	free(running);
@@ -273,7 +312,14 @@ static enum status refuse_running(struct store *store, const struct view *view, 
 enum status membership_close(struct store *store, struct view *view, bool force, struct error *err)
 {
 	enum status status = view_refresh(view, store, err);
-	if (status == STATUS_OK && !force && !view->agreement.closed)
+	for (uint64_t joined = 0; status == STATUS_OK && joined != view_joined(view);) {
+		joined = view_joined(view);
+		/* The tasks of a preemption save at this moment, and would not heed the seal. */
+		if (view->agreement.closed || (force && !view->agreement.claimed))
+			break;
 		status = refuse_running(store, view, err);
+		if (status == STATUS_OK) /* a task may have joined since */
+			status = view_refresh(view, store, err);
+	}
 	return status == STATUS_OK ? attempt_close_by_hand(store, view, err) : status;
 }

@@ -51,9 +51,9 @@ int membership_preempted_code(int code);
 
 /*
  * Close an attempt of which nothing runs any more, although tasks have not left. STATUS_NO: a task
- * runs: its process is on this machine, or it beats. Waits for the beats of tasks of other machines
- * as long as it takes to find one dead: HEARTBEAT_LIMIT periods. With force nothing is looked at:
- * tasks that run leave with 44 when they see it.
+ * runs: its process is on this machine, or it beats. Watches the beats of tasks of other machines
+ * for HEARTBEAT_LIMIT periods. With force an attempt that is not being preempted is closed without
+ * looking: tasks that run leave with 44 when they see it.
  */
 enum status membership_close(struct store *store, struct view *view, bool force, struct error *err);
 

@@ -28,7 +28,9 @@ static void read_one(struct store *store, const char *group, uint64_t task,
 	struct store_beat *first, struct vital *vital)
 {
 	struct store_beat beat;
-	if (store_beat_read(store, group, task, &beat, NULL) != STATUS_OK)
+	enum status status = store_beat_read(store, group, task, &beat, NULL);
+	vital->unread = status != STATUS_OK && status != STATUS_NO;
+	if (status != STATUS_OK)
 		return;
 	vital->has_step = beat.step != HEARTBEAT_NO_STEP;
 	vital->step = beat.step;
@@ -70,9 +72,10 @@ void vitals_read(
 			bool fresh = !first[i].token;
 			if (fresh || vital->state == HEARTBEAT_LATE)
 				read_one(store, group, i, &first[i], vital);
+			if (fresh && vital->state == HEARTBEAT_LATE && is_gone(view, i))
+				vital->state = HEARTBEAT_DEAD;
 			awaited |= vital->state == HEARTBEAT_LATE &&
-				   clock_now() < began + vital->period + ALLOWANCE &&
-				   !is_gone(view, i);
+				   clock_now() < began + vital->period + ALLOWANCE;
 		}
 		if (clock_now() >= deadline)
 			break;

@@ -12,6 +12,7 @@ struct vital {
 	bool has_step;
 	uint64_t step;
 	int64_t period; /* ms, as its beats say; 0: not known */
+	bool unread;	/* its beats could not be read: the state is that of the keys */
 };
 
 /*

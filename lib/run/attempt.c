@@ -187,7 +187,7 @@ static enum status put_closed(struct store *store, const struct view *view, bool
 	struct json_object *json = json_object_new_object();
 	outcome_of_view(view, finding, &outcome);
 	if (outcome.cause == CAUSE_OPEN)
-		outcome.cause = CAUSE_LOST; /* for no known cause */
+		outcome.cause = CAUSE_LOST; /* no record says why */
 	json_put_text(json, "state", state_of(outcome.cause, view->agreement.claimed));
 	if (view->agreement.decided && view->agreement.decision.kind != KIND_NONE)
 		json_put_unsigned(json, "step", view->agreement.decision.step);
@@ -243,11 +243,15 @@ enum status attempt_close(struct store *store, struct view *view,
 enum status attempt_close_by_hand(struct store *store, struct view *view, struct error *err)
 {
 	enum status status = view_refresh(view, store, err);
+	bool claimed = view->agreement.claimed;
 	if (status == STATUS_OK && !view->agreement.closed && !view_all_through(view)) {
 		status = attempt_seal(store, &view->attempt, "closed",
 			"it was closed by preempt-store close", err);
 		if (status == STATUS_OK)
 			status = view_refresh(view, store, err);
 	}
+	if (status == STATUS_OK && view->agreement.claimed != claimed)
+		return error_set(err, STATUS_NO, "run %s: attempt %llu is being preempted",
+			view->attempt.run, (unsigned long long)view->attempt.number);
 	return status == STATUS_OK ? close_now(store, view, NULL, err) : status;
 }

@@ -148,7 +148,10 @@ enum status attempt_close(struct store *store, struct view *view,
 /* The same by the view as it is, without a refresh. */
 enum status attempt_close_as_seen(struct store *store, const struct view *view,
 	const struct outcome_finding *finding, struct error *err);
-/* Close it although tasks have not left. Those that still run see the seal, and leave with 44. */
+/*
+ * Close it although tasks have not left. Those that still run see the seal, and leave with 44.
+ * STATUS_NO: a claim was faster.
+ */
 enum status attempt_close_by_hand(struct store *store, struct view *view, struct error *err);
 
 #endif

@@ -36,8 +36,12 @@ int worse(int a, int b)
 
 void show_heading(const struct args_rest *rest, size_t index)
 {
-	if (rest->count > 1)
-		printf("%s%s:\n", index ? "\n" : "", directory_at(rest, index));
+	struct text line = {0};
+	if (rest->count > 1) {
+		text_add_escaped(&line, directory_at(rest, index));
+		printf("%s%s:\n", index ? "\n" : "", text_string(&line));
+	}
+	text_release(&line);
 }
 
 void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,

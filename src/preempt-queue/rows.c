@@ -11,15 +11,6 @@
 #include "ckpt/show.h"
 #include "queue/output/joblog.h"
 
-void rows_escape(struct text *text, const char *raw)
-{
-	size_t size = 4 * strlen(raw) + 1;
-	char *escaped = xmalloc(size);
-	text_escape(escaped, size, raw, strlen(raw));
-	text_add(text, escaped);
-	free(escaped);
-}
-
 struct rows_time rows_time(int64_t milliseconds)
 {
 	struct rows_time time;
@@ -50,7 +41,7 @@ void rows_ending(struct text *text, const struct queue_ending *ending)
 	}
 	if (*ending->text) {
 		text_add(text, ": ");
-		rows_escape(text, ending->text);
+		text_add_escaped(text, ending->text);
 	}
 }
 
@@ -76,8 +67,8 @@ void rows_add(struct text *text, const struct queue_view *view, int64_t now)
 	int64_t took = runtime(view, now);
 	/* One that waits has neither a lease nor a result. */
 	const char *name = *view->lease.worker ? view->lease.worker : view->result.worker;
-	rows_escape(&worker, *name ? name : "-");
-	rows_escape(&tag, view->item.tag ? view->item.tag : "-");
+	text_add_escaped(&worker, *name ? name : "-");
+	text_add_escaped(&tag, view->item.tag ? view->item.tag : "-");
 	text_addf(text, "%10" PRIu64 " %-10s %5" PRIu64 " %8s ", view->item.id,
 		view->cancelling ? "ending" : queue_state_word(view->state), view->history.starts,
 		took >= 0 ? rows_time(took).text : "-");
@@ -130,7 +121,7 @@ static void add_line(struct text *text, const char *name, const char *value)
 	if (!value)
 		return;
 	text_addf(text, "%-12s ", name);
-	rows_escape(text, value);
+	text_add_escaped(text, value);
 	text_add(text, "\n");
 }
 

@@ -15,8 +15,6 @@ void rows_describe(struct text *text, const struct queue_view *view, int64_t now
 
 /* "exit 3", "signal 9", "timed out: ...", for messages. */
 void rows_ending(struct text *text, const struct queue_ending *ending);
-/* Any text of the store, control characters escaped. */
-void rows_escape(struct text *text, const char *raw);
 /* "1.2s", "3m05s", "2h05m" */
 struct rows_time {
 	char text[32];

@@ -271,8 +271,8 @@ static void print_worker(const struct queue_worker *worker, uint64_t running)
 		json_object_put(object);
 	} else {
 		struct text name = {0}, host = {0};
-		rows_escape(&name, worker->name);
-		rows_escape(&host, worker->process.host);
+		text_add_escaped(&name, worker->name);
+		text_add_escaped(&host, worker->process.host);
 		text_addf(&text, "%-24s %5" PRIu64 " %5" PRIu64 " %7" PRIu64 " %-16s %8d %s",
 			text_string(&name), worker->index, worker->slots, running,
 			text_string(&host), (int)worker->process.pid, started);

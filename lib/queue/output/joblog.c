@@ -18,11 +18,7 @@ void joblog_command(struct text *text, const struct queue_item *item)
 		else
 			text_add_shell_word(&raw, item->argv[i]);
 	}
-	size_t size = 4 * raw.length + 1;
-	char *escaped = xmalloc(size);
-	text_escape(escaped, size, text_string(&raw), raw.length);
-	text_add(text, escaped);
-	free(escaped);
+	text_add_escaped(text, text_string(&raw));
 	text_release(&raw);
 }
 
