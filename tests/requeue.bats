@@ -526,6 +526,8 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[[ $output == *"attempt 1: crashed: task 0 failed on "*"run again: attempt 1 crashed, 1 of 3"*"would run: scontrol requeue 9"*"exit code 44" ]]
 	run -93 preempt-requeue --dry-run --max-crashes 0
 	run -99 preempt-requeue --dry-run --platform sge
+	run -44 --separate-stderr preempt-requeue --dry-run --requeue-command $'true \e[31m\xe2\x80\xae'
+	[[ $output = *'would run: true \x1b[31m\u202e'* ]]
 	[ "$(preempt-store list --values run/)" = "$before" ]
 	[ ! -e ran ]
 	calls ""
