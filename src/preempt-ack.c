@@ -81,10 +81,7 @@ static void print_decision(const struct agreement_decision *decision, uint64_t s
 		struct json_object *json = json_object_new_object();
 		json_put_text(json, "kind", decision->kind == KIND_SAVE ? "save" : "exit");
 		json_put_unsigned(json, "step", step);
-		struct text line = {0};
-		json_add_line(json, &line);
-		puts(text_string(&line));
-		text_release(&line);
+		printf("%s\n", json_line(json));
 		json_object_put(json);
 	} else {
 		printf("%llu %s\n", (unsigned long long)step,

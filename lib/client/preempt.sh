@@ -141,7 +141,7 @@ _preempt_answer() {
 		exit)
 			if [ "$_preempt_s" -le "$_preempt_final" ]; then
 				if [ "$1" -le "$_preempt_final_at" ] && ! _preempt_reported "$_preempt_s"; then
-					_preempt_turns=$((_preempt_turns + 1))
+					_preempt_turns=$((_preempt_turns + 1)) # of 20 ms each
 					[ "$_preempt_turns" -le 100 ] || return 10
 				fi
 			elif [ "$1" -lt "$_preempt_s" ]; then

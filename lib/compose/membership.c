@@ -229,10 +229,10 @@ static bool is_there(const void *context, uint64_t task)
 	return view->members[task].joined && agreement_counts(&view->agreement, task);
 }
 
-static bool runs_here(const void *context, uint64_t task)
+static bool may_beat(const void *context, uint64_t task)
 {
 	const struct view *view = context;
-	return is_there(view, task) && process_check(&view->members[task].agent) == PROCESS_ALIVE;
+	return is_there(view, task) && process_check(&view->members[task].agent) != PROCESS_GONE;
 }
 
 /* Mark the tasks whose processes run on this machine; how many. */
@@ -240,14 +240,15 @@ static uint64_t find_processes(const struct view *view, bool *running)
 {
 	uint64_t count = 0;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		count += running[i] = runs_here(view, i);
+		count += running[i] = is_there(view, i) &&
+				      process_check(&view->members[i].agent) == PROCESS_ALIVE;
 	return count;
 }
 
 static void say_watching(const struct view *view)
 {
 	struct text names = {0};
-	keys_write_set(view->attempt.tasks, is_there, view, &names);
+	keys_write_set(view->attempt.tasks, may_beat, view, &names);
 	if (names.length)
 		message_info("watching for %d periods whether task %s beats", HEARTBEAT_LIMIT,
 			text_string(&names));

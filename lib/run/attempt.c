@@ -242,9 +242,9 @@ enum status attempt_close(struct store *store, struct view *view,
 
 enum status attempt_close_by_hand(struct store *store, struct view *view, struct error *err)
 {
-	enum status status = view_refresh(view, store, err);
+	enum status status = STATUS_OK;
 	bool claimed = view->agreement.claimed;
-	if (status == STATUS_OK && !view->agreement.closed && !view_all_through(view)) {
+	if (!view->agreement.closed && !view_all_through(view)) {
 		status = attempt_seal(store, &view->attempt, "closed",
 			"it was closed by preempt-store close", err);
 		if (status == STATUS_OK)

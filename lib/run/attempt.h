@@ -149,7 +149,8 @@ enum status attempt_close(struct store *store, struct view *view,
 enum status attempt_close_as_seen(struct store *store, const struct view *view,
 	const struct outcome_finding *finding, struct error *err);
 /*
- * Close it although tasks have not left. Those that still run see the seal, and leave with 44.
+ * Close it by the view as it is, although tasks have not left. Those that still run see the seal,
+ * and leave with 44.
  * STATUS_NO: a claim was faster.
  */
 enum status attempt_close_by_hand(struct store *store, struct view *view, struct error *err);
