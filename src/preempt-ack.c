@@ -60,11 +60,13 @@ static bool line_open;
 static void show_progress(const struct view *view)
 {
 	static uint64_t shown_saved = UINT64_MAX;
+	const struct agreement_view *a = &view->agreement;
+	/* ALL_SAVED may be read alone, without the records of the tasks. */
+	bool complete = a->round && a->all_saved == a->round && a->all_saved_complete;
 	uint64_t done = 0, members = 0;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		const struct agreement_peer *peer = &view->agreement.peers[i];
-		members += peer->member;
-		done += peer->member && peer->saved;
+	for (uint64_t i = 0; i < a->tasks; i++) {
+		members += a->peers[i].member;
+		done += a->peers[i].member && (a->peers[i].saved || complete);
 	}
 	if (!wait_all || !isatty(STDERR_FILENO) || done == shown_saved || members == 0)
 		return;

@@ -136,13 +136,19 @@ all_say() { # FILE TEXT
 	acks
 	at 0 5
 	saves 0 5
-	as 0 script -qefc "preempt-ack --saved --wait" terminal >/dev/null </dev/null 3>&- &
+	# shellcheck disable=SC2016 # for the shell in the terminal
+	as 0 script -qefc 'preempt-ack --saved --wait & echo $! >pid; wait $!' terminal >/dev/null \
+		</dev/null 3>&- &
 	wait=$!
 	started+=("$wait")
 	eventually grep -q "1 of 2 saved" terminal
+	# It reads next when all is done: the summary then stands before the records of the tasks.
+	started+=("$(<pid)")
+	kill -STOP "$(<pid)"
 	saves 1 5
 	at 1 5
 	as 1 preempt-ack --saved --wait 2>err
+	kill -CONT "$(<pid)"
 	code_of "$wait"
 	[ "$code" = 0 ]
 	grep -q $'\r2 of 2 saved' terminal
