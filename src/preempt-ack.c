@@ -61,14 +61,14 @@ static void show_progress(const struct view *view)
 {
 	static uint64_t shown_saved = UINT64_MAX;
 	const struct agreement_view *a = &view->agreement;
-	/* ALL_SAVED may be read alone, without the records of the tasks. */
-	bool complete = a->round && a->all_saved == a->round && a->all_saved_complete;
 	uint64_t done = 0, members = 0;
+	if (!wait_all || !isatty(STDERR_FILENO))
+		return;
 	for (uint64_t i = 0; i < a->tasks; i++) {
 		members += a->peers[i].member;
-		done += a->peers[i].member && (a->peers[i].saved || complete);
+		done += a->peers[i].member && (a->peers[i].saved || agreement_all_saved(a));
 	}
-	if (!wait_all || !isatty(STDERR_FILENO) || done == shown_saved || members == 0)
+	if (done == shown_saved || members == 0)
 		return;
 	shown_saved = done;
 	line_open = done < members;

@@ -25,8 +25,7 @@ static void let_stand(
 		a->peers[i].stands =
 			round == a->round &&
 			((a->peers[i].saved && a->peers[i].saved_step == decision->step) ||
-				(a->peers[i].member && a->all_saved == round &&
-					a->all_saved_complete));
+				(a->peers[i].member && agreement_all_saved(a)));
 }
 
 /* A newer round was opened: discard what was known about the older one. */

@@ -128,6 +128,15 @@ void agreement_learn_deadline(
 /* Whether task counts in a decision made now: neither ended nor dead. */
 bool agreement_counts(const struct agreement_view *view, uint64_t task);
 
+/*
+ * Whether ALL_SAVED says that every task that must save in the newest round has. The records of the
+ * single saves may be unread then.
+ */
+static inline bool agreement_all_saved(const struct agreement_view *view)
+{
+	return view->all_saved == view->round && view->all_saved_complete;
+}
+
 /* Asked to stop and not to run again: a task that has not finished leaves with 93, saved or not. */
 static inline bool agreement_stops(const struct agreement_view *view)
 {

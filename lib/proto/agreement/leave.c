@@ -78,7 +78,7 @@ static bool common_complete(const struct agreement *a)
 	if (view->decision.kind == KIND_EACH || view->decision.kind == KIND_NONE ||
 		view->decision.then == THEN_CONTINUE)
 		return false;
-	if (view->all_saved == view->round && view->all_saved_complete)
+	if (agreement_all_saved(view))
 		return true;
 	for (uint64_t i = 0; i < savers(a); i++)
 		if (!saved_at(a, i, view->decision.step) && view->peers[i].left != REASON_COMPLETED)
