@@ -13,8 +13,9 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 
-#define ANSWER_MAX ((size_t)64 << 10)
-#define YEAR_9999  ((time_t)253402300799) /* its last second: what names a later one is no date */
+#define ANSWER_MAX	((size_t)64 << 10)
+#define CONNECT_TIMEOUT 5000L		       /* milliseconds */
+#define YEAR_9999	((time_t)253402300799) /* its last second: what names a later one is no date */
 
 /* What we call of libcurl. */
 #define FUNCTIONS(use)                                                                             \
@@ -59,6 +60,7 @@ struct http {
 	int epoll;
 	int64_t due;
 	bool busy, added;
+	size_t most; /* bytes of an answer */
 	bool too_long;
 	char failure[CURL_ERROR_SIZE];
 	struct http_answer answer;
@@ -95,7 +97,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
 {
 	struct http *http = context;
 	size_t length = size * count;
-	if (http->answer.body.length + length > ANSWER_MAX) {
+	if (http->answer.body.length + length > http->most) {
 		http->too_long = true;
 		return 0;
 	}
@@ -162,7 +164,7 @@ enum status http_open(struct http **opened, struct error *err)
 }
 
 /* Take the request out of libcurl's hands. */
-static void put_down(struct http *http)
+void http_stop(struct http *http)
 {
 	if (http->added)
 		curl.multi_remove_handle(http->multi, http->easy);
@@ -175,7 +177,7 @@ void http_close(struct http *http)
 {
 	if (!http)
 		return;
-	put_down(http);
+	http_stop(http);
 	curl.easy_cleanup(http->easy);
 	curl.multi_cleanup(http->multi);
 	if (http->epoll >= 0)
@@ -184,14 +186,31 @@ void http_close(struct http *http)
 	free(http);
 }
 
+static void set_body(CURL *easy, const struct http_request *request)
+{
+	curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->length);
+	curl.easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->body);
+}
+
+static void set_tls(CURL *easy, const struct http_tls *tls)
+{
+	if (tls->authorities)
+		curl.easy_setopt(easy, CURLOPT_CAINFO, tls->authorities);
+	if (tls->certificate)
+		curl.easy_setopt(easy, CURLOPT_SSLCERT, tls->certificate);
+	if (tls->key)
+		curl.easy_setopt(easy, CURLOPT_SSLKEY, tls->key);
+}
+
 enum status http_start(struct http *http, const struct http_request *request, struct error *err)
 {
-	put_down(http);
+	http_stop(http);
 	text_release(&http->answer.body);
-	http->answer = (struct http_answer){.body.limit = ANSWER_MAX + 1};
+	http->most = request->most ? request->most : ANSWER_MAX;
+	http->answer = (struct http_answer){.body.limit = http->most + 1};
 	http->too_long = false;
 	*http->failure = '\0';
-	for (size_t i = 0; i < 4 && request->headers[i]; i++)
+	for (size_t i = 0; i < HTTP_HEADERS && request->headers[i]; i++)
 		http->headers = xneeded(curl.slist_append(http->headers, request->headers[i]));
 	CURL *easy = http->easy;
 	curl.easy_reset(easy); /* it keeps its connections */
@@ -199,7 +218,10 @@ enum status http_start(struct http *http, const struct http_request *request, st
 	curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 	curl.easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
 	curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout);
-	curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
+	curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+		request->connect ? (long)request->connect : CONNECT_TIMEOUT);
+	curl.easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl.easy_setopt(easy, CURLOPT_PROXY, "");
 	curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -210,6 +232,10 @@ enum status http_start(struct http *http, const struct http_request *request, st
 	curl.easy_setopt(easy, CURLOPT_WRITEDATA, http);
 	curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
 	curl.easy_setopt(easy, CURLOPT_HEADERDATA, http);
+	if (request->body)
+		set_body(easy, request);
+	if (request->tls)
+		set_tls(easy, request->tls);
 	http->due = clock_now();
 	if (curl.multi_add_handle(http->multi, easy) != CURLM_OK)
 		return error_set(err, STATUS_TEMPORARY, "cannot ask %s", request->url);
@@ -257,14 +283,16 @@ enum http_state http_step(struct http *http, int64_t now, struct error *err)
 	if (!message || message->msg != CURLMSG_DONE)
 		return HTTP_PENDING;
 	CURLcode result = message->data.result;
-	long code = 0;
+	long code = 0, sent = 0;
 	curl.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &code);
+	curl.easy_getinfo(http->easy, CURLINFO_REQUEST_SIZE, &sent);
 	http->answer.code = (int)code;
-	put_down(http);
+	http->answer.sent = sent > 0;
+	http_stop(http);
 	if (result == CURLE_OK)
 		return HTTP_DONE;
 	error_set(err, STATUS_TEMPORARY, "%s",
-		http->too_long	 ? "the answer has more than 64 KiB"
+		http->too_long	 ? "the answer is too long"
 		: *http->failure ? http->failure
 				 : curl.easy_strerror(result));
 	return HTTP_FAILED;
@@ -273,4 +301,11 @@ enum http_state http_step(struct http *http, int64_t now, struct error *err)
 const struct http_answer *http_answer(const struct http *http)
 {
 	return &http->answer;
+}
+
+void http_forget(struct http *http, size_t length)
+{
+	struct text *body = &http->answer.body;
+	memmove(body->data, body->data + length, body->length - length + 1);
+	body->length -= length;
 }

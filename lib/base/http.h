@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP, one request at a time and without ever blocking: for metadata servers. libcurl does it, and
- * is loaded by the first http_open only: it costs milliseconds at every start of a program.
+ * HTTP/1.1, one request at a time and without ever blocking: for metadata servers and for etcd.
+ * libcurl does it, and is loaded by the first http_open only: it costs milliseconds at every start
+ * of a program.
  *
  *	http_start(http, &request, &err);
  *	poll(2) http_descriptor for reading until http_due, then http_step, until it is not PENDING
  *
- * Proxies and redirects are off, an answer has at most 64 KiB, only http and https are spoken.
+ * Connections are kept for the next request. Proxies and redirects are off, only http and https are
+ * spoken.
  */
 #ifndef BASE_HTTP_H
 #define BASE_HTTP_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -18,17 +22,31 @@
 
 struct http;
 
+#define HTTP_HEADERS 4
+
+/* The texts need not live longer than http_start. */
 struct http_request {
-	const char *method; /* "GET", "PUT"; without a body */
+	const char *method; /* "GET", "PUT", "POST" */
 	const char *url;
-	const char *headers[4]; /* "Name: value"; NULL ends them early */
-	int64_t timeout;	/* ms, for all of it */
+	const char *headers[HTTP_HEADERS]; /* "Name: value"; NULL ends them early */
+	const char *body;		   /* NULL: none */
+	size_t length;			   /* of the body */
+	size_t most;			   /* bytes that an answer may have; 0: 64 KiB */
+	int64_t connect;		   /* ms, to be connected; 0: 5 s */
+	int64_t timeout;		   /* ms, for all of it; 0: none, for a stream */
+	const struct http_tls *tls;	   /* NULL: what libcurl does by itself */
+};
+
+/* Files in PEM; NULL: none, or the machine's own authorities. They must live as long as http. */
+struct http_tls {
+	const char *authorities, *certificate, *key;
 };
 
 /* Valid until the next http_start. */
 struct http_answer {
-	int code; /* 200, 404, ... */
-	struct text body;
+	int code;	  /* 200, 404, ... */
+	bool sent;	  /* the server may have got the request, also where there is no answer */
+	struct text body; /* also while it is pending: what has come */
 	char etag[128];	  /* empty: none */
 	int64_t date_utc; /* the server's clock, ms since 1970; 0: it did not say */
 };
@@ -46,6 +64,8 @@ enum status http_open(struct http **http, struct error *err);
 void http_close(struct http *http);
 
 enum status http_start(struct http *http, const struct http_request *request, struct error *err);
+/* Give up what is under way. */
+void http_stop(struct http *http);
 /* The descriptor never changes; it is readable when http_step has something to do. */
 int http_descriptor(const struct http *http);
 /* When http_step wants to be called in any case; CLOCK_NEVER: not at all. */
@@ -58,5 +78,7 @@ enum http_state http_step(struct http *http, int64_t now, struct error *err);
  */
 void http_take_header(struct http_answer *answer, const char *bytes, size_t length);
 const struct http_answer *http_answer(const struct http *http);
+/* Forget the first length bytes of the body: those of a stream that were read. */
+void http_forget(struct http *http, size_t length);
 
 #endif

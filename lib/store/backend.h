@@ -58,7 +58,7 @@ struct store {
 	uint32_t waited_heard;
 };
 
-extern const struct store_backend store_sqlite;
+extern const struct store_backend store_sqlite, store_etcd;
 
 /*
  * Make a further backend known to store_open, before the first call of it: for tests. It must stay

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "store/etcd/session.h"
+
+store_revision etcd_revision(const struct etcd_store *store, store_revision revision)
+{
+	return revision > store->offset ? revision - store->offset : 0;
+}
+
+static struct gateway_request plain(const struct etcd_request *request)
+{
+	return (struct gateway_request){.path = request->path,
+		.body = text_string(request->body),
+		.length = request->body->length,
+		.repeatable = request->repeatable,
+		.deadline = request->deadline};
+}
+
+/* Put the trace, which is a transaction of its own; the reply has the newest revision. */
+static enum status ask_last(
+	struct etcd_store *store, int64_t deadline, struct gateway_reply *reply, struct error *err)
+{
+	struct text body = {0};
+	struct wire_key trace;
+	wire_key_set(&trace, store->options.prefix, 'd', NULL);
+	text_add(&body, "{");
+	wire_add_key(&body, "key", &trace);
+	text_add(&body, "}");
+	struct etcd_request request = {
+		.path = "/v3/kv/put", .body = &body, .repeatable = true, .deadline = deadline};
+	struct gateway_request put = plain(&request);
+	enum status status = gateway_ask(&store->gateway, &put, reply, err);
+	text_release(&body);
+	return status;
+}
+
+static store_revision header_revision(const struct gateway_reply *reply)
+{
+	return wire_number(wire_object(reply->object, "header"), "revision");
+}
+
+/*
+ * Whether the answer is of another history than the last one: its revisions went back, or its
+ * cluster is another one, or its term went back, which a cluster's never does.
+ */
+static bool is_other_history(const struct etcd_store *store, const struct gateway_reply *reply)
+{
+	struct json_object *header = wire_object(reply->object, "header");
+	int64_t cluster = wire_number(header, "cluster_id");
+	return header_revision(reply) + store->offset < store->newest ||
+	       (store->cluster && cluster && cluster != store->cluster) ||
+	       wire_number(header, "raft_term") < store->term;
+}
+
+static void note(struct etcd_store *store, const struct gateway_reply *reply)
+{
+	struct json_object *header = wire_object(reply->object, "header");
+	int64_t cluster = wire_number(header, "cluster_id");
+	if (cluster)
+		store->cluster = cluster;
+	store->term = clock_later(store->term, wire_number(header, "raft_term"));
+	store->newest = clock_later(store->newest, header_revision(reply) + store->offset);
+}
+
+static void set_back(struct etcd_store *store, const struct gateway_reply *reply)
+{
+	store->base.back_from = store->newest - store->offset;
+	store->base.back_to = header_revision(reply);
+	store->offset = store->newest;
+	store->cluster = store->term = 0;
+	note(store, reply);
+}
+
+/*
+ * An answer of another history: an older copy was put back, or the member that answered was
+ * stopped and gives an old state. A write tells, as it has to be agreed on by a majority.
+ * STATUS_NO: the answer is an old one, to be asked for again.
+ */
+static enum status judge(struct etcd_store *store, const struct etcd_request *request,
+	const struct gateway_reply *reply, struct error *err)
+{
+	struct gateway_reply last = {0};
+	enum status status = STATUS_OK;
+	if (!request->reads || (store->base.flags & STORE_READ_ONLY)) {
+		set_back(store, reply);
+		return STATUS_OK;
+	}
+	status = ask_last(store, request->deadline, &last, err);
+	if (status == STATUS_OK) {
+		if (is_other_history(store, &last))
+			set_back(store, &last);
+		status = STATUS_NO;
+	}
+	gateway_reply_release(&last);
+	return status;
+}
+
+enum status etcd_ask(struct etcd_store *store, const struct etcd_request *request,
+	struct gateway_reply *reply, store_revision *revision, struct error *err)
+{
+	struct gateway_request asked = plain(request);
+	for (;;) {
+		enum status status = gateway_ask(&store->gateway, &asked, reply, err);
+		if (status == STATUS_OK && is_other_history(store, reply))
+			status = judge(store, request, reply, err);
+		else if (status == STATUS_OK)
+			note(store, reply);
+		else
+			return status;
+		if (status == STATUS_OK && revision)
+			*revision = header_revision(reply) + store->offset;
+		if (status != STATUS_NO)
+			return status;
+		gateway_turn(&store->gateway);
+		if (clock_now() >= request->deadline)
+			return error_set(err, STATUS_TEMPORARY,
+				"store %s: a member of its cluster gives an old state",
+				store->base.where);
+	}
+}
+
+enum status etcd_last_revision(
+	struct etcd_store *store, int64_t deadline, store_revision *revision, struct error *err)
+{
+	struct gateway_reply reply = {0};
+	enum status status = ask_last(store, deadline, &reply, err);
+	if (status == STATUS_OK) {
+		if (is_other_history(store, &reply))
+			set_back(store, &reply);
+		else
+			note(store, &reply);
+		*revision = header_revision(&reply) + store->offset;
+	}
+	gateway_reply_release(&reply);
+	return status;
+}
+
+enum status etcd_entry(const struct etcd_store *store, struct json_object *kv,
+	struct store_entry *entry, struct error *err)
+{
+	size_t key_length, length, prefix = strlen(store->options.prefix) + strlen("/k/");
+	char *key = wire_bytes(kv, "key", &key_length), *value = wire_bytes(kv, "value", &length);
+	bool right = key && value && key_length > prefix && length >= WIRE_STAMP;
+	if (right) {
+		memmove(value, value + WIRE_STAMP, length - WIRE_STAMP + 1);
+		*entry = (struct store_entry){.key = xstrdup(key + prefix),
+			.value = value,
+			.length = length - WIRE_STAMP,
+			.revision = wire_number(kv, "mod_revision") + store->offset};
+	} else {
+		free(value);
+		error_set(err, STATUS_DAMAGED,
+			"store %s: key \"%.100s\" was not written by preempt-tools",
+			store->base.where, key ? key : "");
+	}
+	free(key);
+	return right ? STATUS_OK : STATUS_DAMAGED;
+}

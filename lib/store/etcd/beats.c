@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Beats and news. The beats of one agent are one record of 24 bytes for each task, under the
+ * agent's lease, which only clears them away: silence is judged by what changes, as everywhere. The
+ * news of a group are a key whose version is their count and whose value is the number of tasks.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "store/etcd/session.h"
+
+#define LEASE_LIFE  3600    /* seconds */
+#define LEASE_RENEW 1200000 /* milliseconds after which a lease is renewed */
+
+static struct wire_key news_key(const struct etcd_store *store, const char *group)
+{
+	struct wire_key key;
+	wire_key_set(&key, store->options.prefix, 'n', group);
+	return key;
+}
+
+static struct wire_key beat_key(const struct etcd_store *store, const char *group, uint64_t task)
+{
+	struct wire_key key;
+	char *name = xprintf("%s/%08" PRIu64, group, task);
+	wire_key_set(&key, store->options.prefix, 'b', name);
+	free(name);
+	return key;
+}
+
+static enum status ask(struct etcd_store *store, const char *path, const struct text *body,
+	struct gateway_reply *reply, struct error *err)
+{
+	struct etcd_request request = {.path = path,
+		.body = body,
+		.repeatable = true,
+		.deadline = clock_after(store->base.patience)};
+	return etcd_ask(store, &request, reply, NULL, err);
+}
+
+/* ---- The lease ---- */
+
+static enum status grant(struct etcd_store *store, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	text_addf(&body, "{\"TTL\":\"%d\"}", LEASE_LIFE);
+	enum status status = ask(store, "/v3/lease/grant", &body, &reply, err);
+	if (status == STATUS_OK) {
+		store->lease = wire_number(reply.object, "ID");
+		store->lease_renew = clock_after(LEASE_RENEW);
+	}
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+/* A lease that has ended is answered without a time that is left: then there is none. */
+static enum status renew(struct etcd_store *store, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	text_add(&body, "{");
+	wire_add_number(&body, "ID", store->lease);
+	text_add(&body, "}");
+	enum status status = ask(store, "/v3/lease/keepalive", &body, &reply, err);
+	if (status == STATUS_OK && wire_number(wire_object(reply.object, "result"), "TTL") > 0)
+		store->lease_renew = clock_after(LEASE_RENEW);
+	else if (status == STATUS_OK)
+		store->lease = 0;
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+static enum status have_lease(struct etcd_store *store, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (store->lease && clock_now() >= store->lease_renew)
+		status = renew(store, err);
+	return status == STATUS_OK && !store->lease ? grant(store, err) : status;
+}
+
+/* ---- Prepare and remove ---- */
+
+enum status etcd_beats_prepare(
+	struct store *base, const char *group, uint64_t tasks, struct error *err)
+{
+	struct etcd_store *store = etcd_of(base);
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	struct wire_key key = news_key(store, group);
+	char count[24];
+	int length = snprintf(count, sizeof(count), "%" PRIu64, tasks);
+	text_add(&body, "{\"compare\":[{");
+	wire_add_key(&body, "key", &key);
+	text_add(&body, ",\"target\":\"VERSION\",\"result\":\"EQUAL\",\"version\":\"0\"}],"
+			"\"success\":[{\"request_put\":{");
+	wire_add_key(&body, "key", &key);
+	text_add(&body, ",");
+	wire_add_bytes(&body, "value", count, (size_t)length);
+	text_add(&body, "}}]}");
+	enum status status = ask(store, "/v3/kv/txn", &body, &reply, err);
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+static void write_removal(
+	const struct wire_key *first, const struct wire_key *end, struct text *body)
+{
+	text_add(body, "{\"request_delete_range\":{");
+	wire_add_key(body, "key", first);
+	if (end) {
+		text_add(body, ",");
+		wire_add_key(body, "range_end", end);
+	}
+	text_add(body, "}}");
+}
+
+enum status etcd_beats_remove(struct store *base, const char *group, struct error *err)
+{
+	struct etcd_store *store = etcd_of(base);
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	struct wire_key news = news_key(store, group), below, end;
+	char *inner = xprintf("%s/", group);
+	text_add(&body, "{\"success\":[");
+	write_removal(&news, NULL, &body);
+	for (const char *kind = "nb"; *kind; kind++) {
+		wire_key_set(&below, store->options.prefix, *kind, inner);
+		end = below;
+		wire_key_end(&end);
+		text_add(&body, ",");
+		write_removal(&below, &end, &body);
+	}
+	text_add(&body, "]}");
+	free(inner);
+	store->group_made = 0;
+	enum status status = ask(store, "/v3/kv/txn", &body, &reply, err);
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+/* ---- Beat ---- */
+
+/* What is known of the group: since when it is prepared, and for how many tasks. */
+static enum status learn_group(struct etcd_store *store, const char *group, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	struct wire_key key = news_key(store, group);
+	size_t length;
+	if (store->group_made && !strcmp(store->group, group))
+		return STATUS_OK;
+	text_add(&body, "{");
+	wire_add_key(&body, "key", &key);
+	text_add(&body, "}");
+	store->group_made = 0;
+	enum status status = ask(store, "/v3/kv/range", &body, &reply, err);
+	struct json_object *kv = status == STATUS_OK ? wire_element(reply.object, "kvs", 0) : NULL;
+	if (kv) {
+		char *value = wire_bytes(kv, "value", &length);
+		snprintf(store->group, sizeof(store->group), "%s", group);
+		store->group_tasks = value ? strtoull(value, NULL, 10) : 0;
+		store->group_made = wire_number(kv, "create_revision");
+		free(value);
+	} else if (status == STATUS_OK) {
+		status = error_set(err, STATUS_NO, "the beats of %s were not prepared", group);
+	}
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+/* STATUS_NO with GATEWAY_NOT_FOUND in *code: the lease has ended. */
+static enum status put_beats(struct etcd_store *store, const char *group, uint64_t first,
+	const struct text *value, struct gateway_reply *reply, struct error *err)
+{
+	struct text body = {0};
+	struct wire_key news = news_key(store, group), key = beat_key(store, group, first);
+	text_add(&body, "{\"compare\":[{");
+	wire_add_key(&body, "key", &news);
+	text_add(&body, ",\"target\":\"CREATE\",\"result\":\"EQUAL\",");
+	wire_add_number(&body, "create_revision", store->group_made);
+	text_add(&body, "}],\"success\":[{\"request_put\":{");
+	wire_add_key(&body, "key", &key);
+	text_add(&body, ",");
+	wire_add_bytes(&body, "value", value->data, value->length);
+	text_add(&body, ",");
+	wire_add_number(&body, "lease", store->lease);
+	text_add(&body, "}}]}");
+	enum status status = ask(store, "/v3/kv/txn", &body, reply, err);
+	if (status == STATUS_OK && !wire_flag(reply->object, "succeeded")) {
+		store->group_made = 0;
+		status = error_set(err, STATUS_NO, "the beats of %s were removed", group);
+	}
+	text_release(&body);
+	return status;
+}
+
+enum status etcd_beat(struct store *base, const char *group, uint64_t first,
+	const struct store_beat *beats, size_t count, struct error *err)
+{
+	struct etcd_store *store = etcd_of(base);
+	struct text value = {0};
+	for (size_t i = 0; i < count; i++)
+		text_addf(&value, "%016" PRIx64 "%016" PRIx64 "%016" PRIx64, beats[i].token,
+			beats[i].sequence, beats[i].step);
+	enum status status = STATUS_OK;
+	for (int again = 0; again < 2; again++) {
+		struct gateway_reply reply = {0};
+		status = learn_group(store, group, err);
+		if (status == STATUS_OK && first + count > store->group_tasks)
+			status = error_set(err, STATUS_NO,
+				"the beats of %s were not prepared for task %" PRIu64, group,
+				first + count - 1);
+		if (status == STATUS_OK)
+			status = have_lease(store, err);
+		if (status == STATUS_OK)
+			status = put_beats(store, group, first, &value, &reply, err);
+		bool dead = status == STATUS_NO && reply.code == GATEWAY_NOT_FOUND;
+		gateway_reply_release(&reply);
+		if (!dead)
+			break;
+		store->lease = 0;
+	}
+	text_release(&value);
+	return status;
+}
+
+/* ---- Read a beat ---- */
+
+/* Where the record of a task begins, as it was found before; NULL: no room was made for it. */
+static uint32_t *first_of(struct etcd_store *store, const char *group, uint64_t task)
+{
+	if (strcmp(store->read_group, group) != 0) {
+		snprintf(store->read_group, sizeof(store->read_group), "%s", group);
+		store->first_count = 0;
+	}
+	if (task >= store->first_count) {
+		size_t count = task + 64;
+		store->firsts = xrealloc(store->firsts, count, sizeof(*store->firsts));
+		memset(store->firsts + store->first_count, 0,
+			(count - store->first_count) * sizeof(*store->firsts));
+		store->first_count = count;
+	}
+	return &store->firsts[task];
+}
+
+/* The record whose key is the last one that is not behind task's, or the one that begins there. */
+static void write_search(struct etcd_store *store, const char *group, uint64_t task, uint32_t first,
+	struct text *body)
+{
+	struct wire_key from = beat_key(store, group, first ? first - 1 : 0);
+	struct wire_key end = beat_key(store, group, task);
+	text_add(body, "{");
+	wire_add_key(body, "key", &from);
+	if (!first) {
+		wire_key_next(&end);
+		text_add(body, ",");
+		wire_add_key(body, "range_end", &end);
+		text_add(body,
+			",\"sort_order\":\"DESCEND\",\"sort_target\":\"KEY\",\"limit\":\"1\"");
+	}
+	text_add(body, "}");
+}
+
+#define BEAT 48 /* bytes: three numbers of 16 digits */
+
+static bool read_beat(const char *value, size_t length, uint64_t i, struct store_beat *beat)
+{
+	return i < length / BEAT &&
+	       sscanf(value + BEAT * i, "%16" SCNx64 "%16" SCNx64 "%16" SCNx64, &beat->token,
+		       &beat->sequence, &beat->step) == 3 &&
+	       beat->token;
+}
+
+/* Out of a record; *first is 1 + its first task. */
+static bool take_beat(
+	struct json_object *kv, uint64_t task, uint32_t *first, struct store_beat *beat)
+{
+	size_t key_length = 0, length = 0;
+	char *key = wire_bytes(kv, "key", &key_length), *value = wire_bytes(kv, "value", &length);
+	const char *slash = key ? strrchr(key, '/') : NULL;
+	uint64_t begin = slash ? strtoull(slash + 1, NULL, 10) : 0;
+	struct store_beat found = {0};
+	bool beaten =
+		slash && value && begin <= task && read_beat(value, length, task - begin, &found);
+	if (beaten) {
+		*beat = found;
+		*first = (uint32_t)begin + 1;
+	}
+	free(key);
+	free(value);
+	return beaten;
+}
+
+enum status etcd_beat_read(struct store *base, const char *group, uint64_t task,
+	struct store_beat *beat, struct error *err)
+{
+	struct etcd_store *store = etcd_of(base);
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	uint32_t *first = first_of(store, group, task);
+	write_search(store, group, task, *first, &body);
+	struct etcd_request request = {.path = "/v3/kv/range",
+		.body = &body,
+		.repeatable = true,
+		.reads = true,
+		.deadline = clock_after(base->patience)};
+	enum status status = etcd_ask(store, &request, &reply, NULL, err);
+	struct json_object *kv = status == STATUS_OK ? wire_element(reply.object, "kvs", 0) : NULL;
+	if (status == STATUS_OK && !(kv && take_beat(kv, task, first, beat))) {
+		*first = 0;
+		status = error_set(err, STATUS_NO, "%s/%" PRIu64 " has not beaten", group, task);
+	}
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}

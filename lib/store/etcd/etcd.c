@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* A store in etcd: open, close, and its functions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "store/etcd/outcome.h"
+#include "store/etcd/session.h"
+
+#define FORMAT "preempt-tools 1"
+
+/* "etcd://HOST:PORT,HOST:PORT/PREFIX" */
+static char *name_of(const struct etcd_options *options)
+{
+	struct text name = {0};
+	for (size_t i = 0; i < options->count; i++)
+		text_addf(&name, "%s%s", i ? "," : "etcd://", options->endpoints[i]);
+	text_addf(&name, "/%s", options->prefix);
+	return xneeded(name.data);
+}
+
+/* STATUS_NO: there is none. */
+static enum status check_mark(struct etcd_store *store, struct json_object *kv, struct error *err)
+{
+	size_t length = 0;
+	char *value = kv ? wire_bytes(kv, "value", &length) : NULL;
+	enum status status = STATUS_OK;
+	if (!kv)
+		status = error_set(err, STATUS_NO, "there is no store %s", store->base.where);
+	else if (!value || strcmp(value, FORMAT) != 0)
+		status = error_set(err, STATUS_DAMAGED,
+			"store %s: its format is \"%.40s\", and this version knows \"%s\"",
+			store->base.where, value ? value : "", FORMAT);
+	free(value);
+	return status;
+}
+
+static enum status read_mark(struct etcd_store *store, int64_t deadline, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	struct wire_key mark;
+	wire_key_set(&mark, store->options.prefix, 's', NULL);
+	text_add(&body, "{");
+	wire_add_key(&body, "key", &mark);
+	text_add(&body, "}");
+	struct etcd_request request = {.path = "/v3/kv/range",
+		.body = &body,
+		.repeatable = true,
+		.reads = true,
+		.deadline = deadline};
+	enum status status = etcd_ask(store, &request, &reply, NULL, err);
+	if (status == STATUS_OK)
+		status = check_mark(store, wire_element(reply.object, "kvs", 0), err);
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+/* Many may do this at once, and again: the mark is always the same. */
+static enum status put_mark(struct etcd_store *store, int64_t deadline, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	struct wire_key mark;
+	wire_key_set(&mark, store->options.prefix, 's', NULL);
+	text_add(&body, "{\"compare\":[{");
+	wire_add_key(&body, "key", &mark);
+	text_add(&body, ",\"target\":\"VERSION\",\"result\":\"EQUAL\",\"version\":\"0\"}],"
+			"\"success\":[{\"request_put\":{");
+	wire_add_key(&body, "key", &mark);
+	text_add(&body, ",");
+	wire_add_bytes(&body, "value", FORMAT, strlen(FORMAT));
+	text_add(&body, "}}]}");
+	struct etcd_request request = {
+		.path = "/v3/kv/txn", .body = &body, .repeatable = true, .deadline = deadline};
+	enum status status = etcd_ask(store, &request, &reply, NULL, err);
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+static void close_store(struct store *base)
+{
+	struct etcd_store *store = etcd_of(base);
+	watch_release(&store->watch);
+	gateway_close(&store->gateway);
+	etcd_options_release(&store->options);
+	free(store->firsts);
+	free(base->where);
+	free(store);
+}
+
+static enum status find_store(
+	struct etcd_store *store, unsigned flags, int64_t deadline, struct error *err)
+{
+	bool create =
+		(flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) && !store->options.must_exist;
+	enum status status = gateway_open(&store->gateway, &store->options, store->base.where, err);
+	if (status == STATUS_OK)
+		status = read_mark(store, deadline, err);
+	if (status == STATUS_NO && create)
+		status = put_mark(store, deadline, err);
+	else if (status == STATUS_NO && store->options.must_exist)
+		status = error_set(err, STATUS_TEMPORARY,
+			"store %s does not exist, and its URL says must-exist; to make it, leave "
+			"must-exist out once",
+			store->base.where);
+	return status;
+}
+
+static enum status open_store(struct store **opened, const struct store_url *url, unsigned flags,
+	int64_t deadline, struct error *err)
+{
+	struct etcd_options options;
+	enum status status = etcd_options_read(url, &options, err);
+	if (status != STATUS_OK)
+		return status;
+	struct etcd_store *store = xcalloc(1, sizeof(*store));
+	store->options = options;
+	store->base.where = name_of(&options);
+	store->base.flags = flags;
+	outcome_new_client(store);
+	status = find_store(store, flags, deadline, err);
+	if (status == STATUS_OK)
+		*opened = &store->base;
+	else
+		close_store(&store->base);
+	return status;
+}
+
+static enum status one_beat(struct store *store, const char *group, uint64_t task,
+	const struct store_beat *beat, struct error *err)
+{
+	return etcd_beat(store, group, task, beat, 1, err);
+}
+
+const struct store_backend store_etcd = {
+	.scheme = "etcd",
+	.operations = 120, /* of the server's 128: some are ours */
+	.open = open_store,
+	.close = close_store,
+	.txn = etcd_txn,
+	.list = etcd_list,
+	.wait = etcd_wait,
+	.news = etcd_news,
+	.await_news = etcd_await_news,
+	.beats_prepare = etcd_beats_prepare,
+	.beat = one_beat,
+	.beat_read = etcd_beat_read,
+	.beats_remove = etcd_beats_remove,
+	.purge = etcd_purge,
+};

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/etcd/gateway.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/process/descriptor.h"
+#include "base/text.h"
+#include "store/etcd/credentials.h"
+#include "store/etcd/wire.h"
+
+/* All in milliseconds. */
+#define CONNECT	      1000 /* to one endpoint */
+#define FIRST_ATTEMPT 3000 /* a member that is stopped takes the request and sends no answer */
+#define LATER_ATTEMPT 8000 /* longer than a server's own limit of 7 s for one request */
+#define PAUSE	      500  /* at most, after all endpoints failed */
+
+#define ANSWER_MOST ((size_t)256 << 20)
+
+enum status gateway_open(struct gateway *gateway, const struct etcd_options *options,
+	const char *where, struct error *err)
+{
+	*gateway = (struct gateway){
+		.options = options, .where = where, .at = (size_t)getpid() % options->count};
+	return http_open(&gateway->http, err);
+}
+
+void gateway_close(struct gateway *gateway)
+{
+	http_close(gateway->http);
+	*gateway = (struct gateway){0};
+}
+
+void gateway_reply_release(struct gateway_reply *reply)
+{
+	json_object_put(reply->object);
+	*reply = (struct gateway_reply){0};
+}
+
+void gateway_turn(struct gateway *gateway)
+{
+	gateway->at = (gateway->at + 1) % gateway->options->count;
+}
+
+static enum status start(struct gateway *gateway, struct http *http,
+	const struct gateway_request *request, int64_t timeout, struct error *err)
+{
+	struct text url = {0};
+	text_addf(&url, "%s://%s%s", gateway->options->tls ? "https" : "http",
+		gateway->options->endpoints[gateway->at], request->path);
+	struct http_request post = {.method = "POST",
+		.url = text_string(&url),
+		/* A member without a leader refuses at once, and ends a watch. */
+		.headers = {"Content-Type: application/json", "Grpc-Metadata-hasleader: true",
+			"Expect:", *gateway->header ? gateway->header : NULL},
+		.body = request->body,
+		.length = request->length,
+		.most = ANSWER_MOST,
+		.connect = CONNECT,
+		.timeout = timeout,
+		.tls = &gateway->options->files};
+	enum status status = http_start(http, &post, err);
+	text_release(&url);
+	return status;
+}
+
+enum status gateway_begin(struct gateway *gateway, struct http *http, const char *path,
+	const struct text *body, struct error *err)
+{
+	struct gateway_request request = {
+		.path = path, .body = text_string(body), .length = body->length};
+	return start(gateway, http, &request, 0, err);
+}
+
+static enum http_state finish(struct http *http, struct error *err)
+{
+	for (;;) {
+		enum http_state state = http_step(http, clock_now(), err);
+		if (state != HTTP_PENDING)
+			return state;
+		(void)descriptor_wait(http_descriptor(http), http_due(http));
+	}
+}
+
+enum status gateway_refusal(
+	const struct gateway *gateway, enum gateway_code code, const char *text, struct error *err)
+{
+	const char *where = gateway->where;
+	bool no_token = strstr(text, "user name is empty") || strstr(text, "invalid auth token");
+	switch (code) {
+	case GATEWAY_NOT_FOUND:
+	case GATEWAY_PRECONDITION:
+	case GATEWAY_RANGE: return error_set(err, STATUS_NO, "store %s: %s", where, text);
+	case GATEWAY_DENIED:
+		return error_set(err, STATUS_PERMISSION,
+			"store %s: its server refuses this user (%s): grant the user readwrite on "
+			"all keys that begin with \"%s/\"",
+			where, text, gateway->options->prefix);
+	case GATEWAY_UNKNOWN_USER:
+		return error_set(err, STATUS_PERMISSION,
+			"store %s: its server does not know us: %s", where, text);
+	case GATEWAY_INVALID:
+		if (no_token)
+			return error_set(err, STATUS_PERMISSION,
+				"store %s: its server wants a user and a password (%s): give "
+				"credentials=FILE",
+				where, text);
+		if (strstr(text, "authentication failed"))
+			return error_set(err, STATUS_PERMISSION,
+				"store %s: %s: check the credentials", where, text);
+		return error_set(
+			err, STATUS_USAGE, "store %s: its server refuses this: %s", where, text);
+	case GATEWAY_EXHAUSTED:
+		if (strstr(text, "space"))
+			return error_set(err, STATUS_TEMPORARY,
+				"store %s: its server is full (%s): compact and defragment it, then "
+				"disarm its alarm",
+				where, text);
+		break;
+	case GATEWAY_LOST:
+		return error_set(
+			err, STATUS_DAMAGED, "store %s: its server is damaged: %s", where, text);
+	default: break;
+	}
+	return error_set(
+		err, STATUS_TEMPORARY, "store %s: its server cannot answer now: %s", where, text);
+}
+
+/* Whether the server says that it did not even begin. */
+static bool was_refused(enum gateway_code code, const char *text)
+{
+	switch (code) {
+	case GATEWAY_INVALID:
+	case GATEWAY_NOT_FOUND:
+	case GATEWAY_DENIED:
+	case GATEWAY_EXHAUSTED:
+	case GATEWAY_PRECONDITION:
+	case GATEWAY_RANGE:
+	case GATEWAY_UNKNOWN_USER: return true;
+	default: return strstr(text, "no leader") != NULL;
+	}
+}
+
+/* Read what came with another HTTP status than 200. */
+static enum status read_refusal(
+	struct gateway *gateway, struct gateway_reply *reply, struct error *err)
+{
+	const struct http_answer *answer = http_answer(gateway->http);
+	struct json_object *inner = wire_object(reply->object, "error");
+	struct json_object *said = inner ? inner : reply->object;
+	const char *text = "";
+	int64_t code = wire_number(said, "code");
+	if (inner && !code)
+		code = wire_number(said, "grpc_code");
+	if (!json_get_text(said, "message", &text) && !json_get_text(said, "error", &text))
+		code = 0;
+	if (code == 0) {
+		reply->known = answer->code >= 400 && answer->code < 500;
+		return error_set(err, reply->known ? STATUS_USAGE : STATUS_TEMPORARY,
+			"store %s: endpoint %s answered with HTTP status %d to %s: is it an etcd of "
+			"version 3.4 or later, with its JSON gateway on?",
+			gateway->where, gateway->options->endpoints[gateway->at], answer->code,
+			"a request of version 3");
+	}
+	reply->code = (enum gateway_code)code;
+	reply->known = was_refused(reply->code, text);
+	return gateway_refusal(gateway, reply->code, text, err);
+}
+
+/* One endpoint, once. */
+static enum status attempt(struct gateway *gateway, const struct gateway_request *request,
+	int64_t timeout, struct gateway_reply *reply, struct error *err)
+{
+	*reply = (struct gateway_reply){.known = true};
+	enum status status = start(gateway, gateway->http, request, timeout, err);
+	if (status != STATUS_OK)
+		return status;
+	enum http_state state = finish(gateway->http, err);
+	const struct http_answer *answer = http_answer(gateway->http);
+	if (state == HTTP_FAILED) {
+		reply->known = !answer->sent;
+		return error_prefix(err, "store %s: endpoint %s", gateway->where,
+			gateway->options->endpoints[gateway->at]);
+	}
+	reply->object = json_parse_limited(answer->body.data, answer->body.length, ANSWER_MOST);
+	if (answer->code != 200)
+		return read_refusal(gateway, reply, err);
+	reply->known = true;
+	if (json_object_is_type(reply->object, json_type_object))
+		return STATUS_OK;
+	reply->known = false;
+	return error_set(err, STATUS_TEMPORARY, "store %s: endpoint %s answered what is no JSON",
+		gateway->where, gateway->options->endpoints[gateway->at]);
+}
+
+/* Whether what went wrong may go well at another endpoint, or later. */
+static bool may_pass(enum status status, const struct gateway_reply *reply)
+{
+	return status == STATUS_TEMPORARY && !(reply->code == GATEWAY_EXHAUSTED && reply->known);
+}
+
+enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
+	struct gateway_reply *reply, struct error *err)
+{
+	size_t endpoints = gateway->options->count;
+	bool known = true, asked_again = false;
+	for (size_t turn = 1;; turn++) {
+		int64_t left = request->deadline - clock_now();
+		int64_t limit = turn == 1 && endpoints > 1 ? FIRST_ATTEMPT : LATER_ATTEMPT;
+		gateway_reply_release(reply);
+		enum status status = attempt(
+			gateway, request, left > limit ? limit : clock_later(left, 1), reply, err);
+		known &= reply->known;
+		reply->known = known;
+		bool stranger = reply->code == GATEWAY_UNKNOWN_USER ||
+				(reply->code == GATEWAY_INVALID && status == STATUS_PERMISSION);
+		if (stranger && !asked_again && !request->introduces &&
+			credentials_given(gateway->options)) {
+			asked_again = true;
+			status = credentials_show(gateway, request->deadline, err);
+			if (status == STATUS_OK)
+				continue;
+		}
+		if (status == STATUS_OK || !may_pass(status, reply) ||
+			(!known && !request->repeatable))
+			return status;
+		gateway_turn(gateway);
+		if (turn % endpoints == 0)
+			clock_sleep_until(
+				clock_earlier(request->deadline, clock_after(clock_jitter(PAUSE))));
+		if (clock_now() >= request->deadline)
+			return status;
+	}
+}

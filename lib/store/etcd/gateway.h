@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asking an etcd cluster: POST to the JSON gateway of one endpoint after the other, with what the
+ * server wants to know of us (user, certificate). Not for two threads at once.
+ */
+#ifndef STORE_ETCD_GATEWAY_H
+#define STORE_ETCD_GATEWAY_H
+
+#include <json-c/json_object.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/http.h"
+#include "store/etcd/options.h"
+
+struct gateway {
+	const struct etcd_options *options;
+	const char *where; /* of the store, for messages */
+	struct http *http;
+	size_t at;	  /* the endpoint that is asked first */
+	char header[600]; /* "Authorization: TOKEN"; empty: none */
+};
+
+/* gRPC's codes, as etcd uses them. */
+enum gateway_code {
+	GATEWAY_OK = 0,
+	GATEWAY_INVALID = 3,
+	GATEWAY_NOT_FOUND = 5, /* a lease */
+	GATEWAY_DENIED = 7,
+	GATEWAY_EXHAUSTED = 8,	  /* no space, or too many requests */
+	GATEWAY_PRECONDITION = 9, /* a lease is there already */
+	GATEWAY_RANGE = 11,	  /* a revision that is compacted, or is yet to come */
+	GATEWAY_UNAVAILABLE = 14,
+	GATEWAY_LOST = 15, /* the server's data is damaged */
+	GATEWAY_UNKNOWN_USER = 16,
+};
+
+struct gateway_request {
+	const char *path; /* "/v3/kv/txn" */
+	const char *body;
+	size_t length;
+	/* It may be asked again where it is not known whether it was carried out. */
+	bool repeatable;
+	bool introduces; /* it asks for a token, and goes without one */
+	int64_t deadline;
+};
+
+struct gateway_reply {
+	struct json_object *object; /* gateway_reply_release */
+	enum gateway_code code;	    /* the server's, where it refused */
+	bool known;		    /* also where this fails: nothing was changed then */
+};
+
+/* STATUS_NOT_FOUND: no libcurl. options and where must live as long. */
+enum status gateway_open(struct gateway *gateway, const struct etcd_options *options,
+	const char *where, struct error *err);
+void gateway_close(struct gateway *gateway);
+
+/*
+ * STATUS_OK and the answer. STATUS_NO: the server refused with GATEWAY_NOT_FOUND, _PRECONDITION or
+ * _RANGE, and err says how. STATUS_TEMPORARY: no endpoint answered before the deadline.
+ */
+enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
+	struct gateway_reply *reply, struct error *err);
+void gateway_reply_release(struct gateway_reply *reply);
+
+/* Begin a request to the present endpoint whose answer is a stream, on an http of its own. */
+enum status gateway_begin(struct gateway *gateway, struct http *http, const char *path,
+	const struct text *body, struct error *err);
+/* Ask another endpoint next. */
+void gateway_turn(struct gateway *gateway);
+
+/* What a refusal of the server means: the code and the text are out of its answer. */
+enum status gateway_refusal(
+	const struct gateway *gateway, enum gateway_code code, const char *text, struct error *err);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/etcd/outcome.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+
+#define FENCE_LIFE 86400 /* seconds: no request is on its way for longer */
+
+static void fence_key(const struct etcd_store *store, struct wire_key *key)
+{
+	char name[16];
+	snprintf(name, sizeof(name), "%08x", store->client);
+	wire_key_set(key, store->options.prefix, 'f', name);
+}
+
+void outcome_write_fence(const struct etcd_store *store, struct text *body)
+{
+	struct wire_key key;
+	fence_key(store, &key);
+	text_add(body, "{");
+	wire_add_key(body, "key", &key);
+	text_add(body, ",\"target\":\"VERSION\",\"result\":\"EQUAL\",\"version\":\"0\"}");
+}
+
+void outcome_new_client(struct etcd_store *store)
+{
+	if (getrandom(&store->client, sizeof(store->client), 0) != sizeof(store->client))
+		store->client = (uint32_t)clock_now() ^ (uint32_t)(uintptr_t)store;
+}
+
+static enum status ask(struct etcd_store *store, const char *path, const struct text *body,
+	int64_t deadline, struct gateway_reply *reply)
+{
+	struct error unused;
+	struct etcd_request request = {
+		.path = path, .body = body, .repeatable = true, .deadline = deadline};
+	return etcd_ask(store, &request, reply, NULL, &unused);
+}
+
+/* Put the fence, under a lease so that it goes away by itself. */
+static enum status put_fence(struct etcd_store *store, const struct wire_key *key, int64_t deadline)
+{
+	struct text grant = {0}, put = {0};
+	struct gateway_reply reply = {0};
+	text_addf(&grant, "{\"TTL\":\"%d\"}", FENCE_LIFE);
+	enum status status = ask(store, "/v3/lease/grant", &grant, deadline, &reply);
+	if (status == STATUS_OK) {
+		text_add(&put, "{");
+		wire_add_key(&put, "key", key);
+		text_add(&put, ",");
+		wire_add_number(&put, "lease", wire_number(reply.object, "ID"));
+		text_add(&put, "}");
+		gateway_reply_release(&reply);
+		status = ask(store, "/v3/kv/put", &put, deadline, &reply);
+	}
+	gateway_reply_release(&reply);
+	text_release(&grant);
+	text_release(&put);
+	return status;
+}
+
+struct search {
+	const struct wire_key *fence;
+	char stamps[2][WIRE_STAMP + 1]; /* of the two branches */
+	struct outcome *outcome;
+	bool fenced; /* the fence was read: nothing that follows concerns us */
+};
+
+static void look_at(void *context, struct json_object *event)
+{
+	struct search *search = context;
+	struct json_object *kv = wire_object(event, "kv");
+	size_t key_length, length;
+	char *key = wire_bytes(kv, "key", &key_length), *value = wire_bytes(kv, "value", &length);
+	if (key && key_length == search->fence->length &&
+		!memcmp(key, search->fence->bytes, key_length))
+		search->fenced = true;
+	for (int i = 0; i < 2 && value && length >= WIRE_STAMP && !search->fenced; i++) {
+		if (memcmp(value, search->stamps[i], WIRE_STAMP) != 0)
+			continue;
+		search->outcome->done = true;
+		search->outcome->then = i == 0;
+		search->outcome->revision = wire_number(kv, "mod_revision");
+	}
+	free(key);
+	free(value);
+}
+
+/* All that has happened since, up to the fence. */
+static enum status read_history(struct etcd_store *store, struct search *search, int64_t deadline)
+{
+	struct error unused;
+	struct watch watch = {0};
+	struct watched_keys keys;
+	struct watch_reader reader = {.tell = look_at, .context = search};
+	/* From the trace of deletions over the fences to the last key. */
+	wire_key_set(&keys.first, store->options.prefix, 'd', NULL);
+	wire_key_set(&keys.end, store->options.prefix, 'k', "");
+	wire_key_end(&keys.end);
+	enum watch_state state = WATCH_ENDED;
+	while (!search->fenced && clock_now() < deadline) {
+		if (state == WATCH_ENDED &&
+			watch_open(&watch, &store->gateway, &keys, search->outcome->since + 1,
+				&unused) != STATUS_OK)
+			break;
+		watch_sleep(&watch, -1, deadline);
+		state = watch_read(&watch, &store->gateway, &reader, &unused);
+		if (state == WATCH_GAP)
+			break;
+		if (state == WATCH_ENDED && !search->fenced) {
+			gateway_turn(&store->gateway);
+			clock_sleep_until(clock_earlier(deadline, clock_after(clock_jitter(100))));
+		}
+	}
+	watch_release(&watch);
+	return search->fenced ? STATUS_OK : STATUS_TEMPORARY;
+}
+
+enum status outcome_find(struct etcd_store *store, int64_t deadline, struct outcome *outcome)
+{
+	struct wire_key fence;
+	struct search search = {.fence = &fence, .outcome = outcome};
+	fence_key(store, &fence);
+	wire_stamp(search.stamps[0], store->client, store->number, true);
+	wire_stamp(search.stamps[1], store->client, store->number, false);
+	enum status status = put_fence(store, &fence, deadline);
+	if (status == STATUS_OK)
+		status = read_history(store, &search, deadline);
+	outcome_new_client(store);
+	return status;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One handle on an etcd store. Its parts: ask.c asks and keeps an eye on the revisions, txn.c makes
+ * transactions, outcome.c finds out whether one whose answer was lost was carried out, list.c
+ * lists, watch.c follows changes, wait.c waits for them, beats.c keeps beats and news.
+ */
+#ifndef STORE_ETCD_SESSION_H
+#define STORE_ETCD_SESSION_H
+
+#include "base/http.h"
+#include "store/backend.h"
+#include "store/etcd/gateway.h"
+#include "store/etcd/options.h"
+#include "store/etcd/watch.h"
+#include "store/etcd/wire.h"
+
+struct etcd_store {
+	struct store base;
+	struct etcd_options options;
+	struct gateway gateway;
+	uint32_t client, number; /* of the next stamp */
+	/*
+	 * Revisions are the server's plus offset. offset is 0 until an older copy of the server's
+	 * data is put back: then it becomes what was the newest, so that all that was read before
+	 * is older than all that is there.
+	 */
+	store_revision offset, newest;
+	int64_t cluster, term; /* of the last answer; 0: none yet */
+	struct watch watch;
+	/* The beats. */
+	int64_t lease;		   /* 0: none */
+	int64_t lease_renew;	   /* when it is to be renewed */
+	char group[STORE_KEY_MAX]; /* whose beats were written last */
+	store_revision group_made; /* the server's, of its news; 0: not known */
+	uint64_t group_tasks;
+	char read_group[STORE_KEY_MAX]; /* whose beats were read last */
+	uint32_t *
+		firsts; /* by task: 1 + the first task of the record with its beats; 0: not known */
+	size_t first_count;
+};
+
+static inline struct etcd_store *etcd_of(struct store *store)
+{
+	return (struct etcd_store *)store;
+}
+
+/* What a request is, above gateway_request. */
+struct etcd_request {
+	const char *path;
+	const struct text *body;
+	bool repeatable; /* it may be asked again */
+	bool reads;	 /* it changes nothing, so that its answer may come from an old state */
+	int64_t deadline;
+};
+
+/*
+ * gateway_ask, and the answer is not older than what this handle has seen. *revision (may be NULL)
+ * is the store's, by the answer. A server whose data was set back is noted (store_was_set_back).
+ */
+enum status etcd_ask(struct etcd_store *store, const struct etcd_request *request,
+	struct gateway_reply *reply, store_revision *revision, struct error *err);
+
+/* The revision of the last transaction of all; it costs one write, and cannot be an old one. */
+enum status etcd_last_revision(
+	struct etcd_store *store, int64_t deadline, store_revision *revision, struct error *err);
+
+/* The server's revision of one of ours; 0: it is of before the server was set back. */
+store_revision etcd_revision(const struct etcd_store *store, store_revision revision);
+
+/* One entry out of a "kv"; STATUS_DAMAGED: it is none of ours. */
+enum status etcd_entry(const struct etcd_store *store, struct json_object *kv,
+	struct store_entry *entry, struct error *err);
+
+enum status etcd_txn(struct store *store, const struct store_request *request, int64_t deadline,
+	struct store_answer *answer, struct error *err);
+enum status etcd_purge(struct store *store, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, int64_t deadline,
+	struct error *err);
+enum status etcd_list(struct store *store, const struct store_range *range, int64_t deadline,
+	struct store_answer *answer, struct error *err);
+enum status etcd_wait(struct store *store, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err);
+uint32_t etcd_news(struct store *store, const char *group);
+enum status etcd_await_news(struct store *store, struct store_awaited *awaited, int64_t deadline,
+	int wake, struct error *err);
+enum status etcd_beats_prepare(
+	struct store *store, const char *group, uint64_t tasks, struct error *err);
+enum status etcd_beat(struct store *store, const char *group, uint64_t first,
+	const struct store_beat *beats, size_t count, struct error *err);
+enum status etcd_beat_read(struct store *store, const char *group, uint64_t task,
+	struct store_beat *beat, struct error *err);
+enum status etcd_beats_remove(struct store *store, const char *group, struct error *err);
+
+#endif

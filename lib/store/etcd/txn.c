@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Transactions. One that writes requires also that its client is not fenced, so that after a lost
+ * answer it can be kept from being carried out late (outcome.h). Where what is done otherwise
+ * writes, too, that requirement is one around the others.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "store/etcd/outcome.h"
+#include "store/etcd/session.h"
+
+static bool has_change(const struct store_op *ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind != STORE_GET)
+			return true;
+	return false;
+}
+
+static bool has_put(const struct store_op *ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind == STORE_PUT)
+			return true;
+	return false;
+}
+
+/* Without brackets, as all that is written here. */
+static void write_compares(const struct etcd_store *store, const struct store_compare *compares,
+	size_t count, struct text *body)
+{
+	struct wire_key key;
+	for (size_t i = 0; i < count; i++) {
+		store_revision revision = etcd_revision(store, compares[i].revision);
+		wire_key_set(&key, store->options.prefix, 'k', compares[i].key);
+		text_add(body, i ? ",{" : "{");
+		wire_add_key(body, "key", &key);
+		/* What was read before the server was set back never holds. */
+		if (compares[i].revision && !revision)
+			revision = INT64_MAX;
+		text_add(body, ",\"target\":\"MOD\",\"result\":\"EQUAL\",");
+		wire_add_number(body, "mod_revision", revision);
+		text_add(body, "}");
+	}
+}
+
+static void write_value(const struct store_op *op, const char *stamp, struct text *body)
+{
+	char *value = xmalloc(WIRE_STAMP + op->length + 1);
+	memcpy(value, stamp, WIRE_STAMP);
+	if (op->length)
+		memcpy(value + WIRE_STAMP, op->value, op->length);
+	wire_add_bytes(body, "value", value, WIRE_STAMP + op->length);
+	free(value);
+}
+
+static void write_op(const struct etcd_store *store, const struct store_op *op, const char *stamp,
+	struct text *body)
+{
+	static const char *const names[] = {
+		[STORE_PUT] = "put", [STORE_DELETE] = "delete_range", [STORE_GET] = "range"};
+	struct wire_key key;
+	wire_key_set(&key, store->options.prefix, 'k', op->key);
+	text_addf(body, "{\"request_%s\":{", names[op->kind]);
+	wire_add_key(body, "key", &key);
+	if (op->kind == STORE_PUT) {
+		text_add(body, ",");
+		write_value(op, stamp, body);
+	}
+	text_add(body, "}}");
+}
+
+/* The news of the group, one more of them first where that is so. */
+static void write_news(
+	const struct etcd_store *store, const char *group, bool more, struct text *body)
+{
+	struct wire_key key;
+	wire_key_set(&key, store->options.prefix, 'n', group);
+	text_add(body, "{\"request_txn\":{\"compare\":[{");
+	wire_add_key(body, "key", &key);
+	text_add(body,
+		",\"target\":\"VERSION\",\"result\":\"GREATER\",\"version\":\"0\"}],\"success\":[");
+	if (more) {
+		text_add(body, "{\"request_put\":{");
+		wire_add_key(body, "key", &key);
+		text_add(body, ",\"ignore_value\":true}},");
+	}
+	text_add(body, "{\"request_range\":{");
+	wire_add_key(body, "key", &key);
+	text_add(body, "}}]}}");
+}
+
+static void write_ops(const struct etcd_store *store, const struct store_op *ops, size_t count,
+	const char *stamp, struct text *body)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			text_add(body, ",");
+		write_op(store, &ops[i], stamp, body);
+	}
+}
+
+/*
+ * What only deletes leaves a stamp elsewhere, if any of it is there: a deletion of nothing is no
+ * change. The compares of the server are all before the operations.
+ */
+static void write_trace(const struct etcd_store *store, const struct store_op *ops, size_t count,
+	const char *stamp, struct text *body)
+{
+	struct wire_key key;
+	size_t deep = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (ops[i].kind != STORE_DELETE)
+			continue;
+		wire_key_set(&key, store->options.prefix, 'k', ops[i].key);
+		text_add(body, deep++ ? ",\"failure\":[" : "");
+		text_add(body, "{\"request_txn\":{\"compare\":[{");
+		wire_add_key(body, "key", &key);
+		text_add(body, ",\"target\":\"VERSION\",\"result\":\"GREATER\",\"version\":\"0\"}],"
+			       "\"success\":[{\"request_put\":{");
+		wire_key_set(&key, store->options.prefix, 'd', NULL);
+		wire_add_key(body, "key", &key);
+		text_add(body, ",");
+		wire_add_bytes(body, "value", stamp, WIRE_STAMP);
+		text_add(body, "}}]");
+	}
+	for (; deep > 0; deep--)
+		text_add(body, deep > 1 ? "}}]" : "}}");
+}
+
+/* The operations, then the news of the group, then the trace of what only deletes. */
+static void write_branch(
+	struct etcd_store *store, const struct store_request *request, bool then, struct text *body)
+{
+	const struct store_op *ops = then ? request->then : request->otherwise;
+	size_t count = then ? request->then_count : request->otherwise_count;
+	bool writes = has_change(ops, count);
+	char stamp[WIRE_STAMP + 1];
+	wire_stamp(stamp, store->client, store->number, then);
+	text_add(body, then ? "\"success\":[" : "\"failure\":[");
+	write_ops(store, ops, count, stamp, body);
+	if (request->group) {
+		text_add(body, count ? "," : "");
+		write_news(store, request->group, writes && request->news, body);
+	}
+	if (writes && !has_put(ops, count)) {
+		text_add(body, ",");
+		write_trace(store, ops, count, stamp, body);
+	}
+	text_add(body, "]");
+}
+
+/* Whether it is one inside another one. */
+static bool is_nested(const struct store_request *request)
+{
+	return has_change(request->otherwise, request->otherwise_count);
+}
+
+static void write_request(
+	struct etcd_store *store, const struct store_request *request, struct text *body)
+{
+	bool nested = is_nested(request);
+	text_add(body, "{\"compare\":[");
+	outcome_write_fence(store, body);
+	if (nested)
+		text_add(body, "],\"success\":[{\"request_txn\":{\"compare\":[");
+	else if (request->compare_count)
+		text_add(body, ",");
+	write_compares(store, request->compares, request->compare_count, body);
+	text_add(body, "],");
+	write_branch(store, request, true, body);
+	text_add(body, ",");
+	write_branch(store, request, false, body);
+	text_add(body, nested ? "}}]}" : "}");
+}
+
+/* One that only reads: the server answers it without asking the others. */
+static void write_reads(
+	struct etcd_store *store, const struct store_request *request, struct text *body)
+{
+	text_add(body, "{\"compare\":[");
+	write_compares(store, request->compares, request->compare_count, body);
+	text_add(body, "],\"success\":[");
+	write_ops(store, request->then, request->then_count, NULL, body);
+	text_add(body, "],\"failure\":[");
+	write_ops(store, request->otherwise, request->otherwise_count, NULL, body);
+	text_add(body, "]}");
+}
+
+/* The entries that were read, in order, out of the responses of a branch. */
+static enum status take_entries(const struct etcd_store *store, const struct store_op *ops,
+	size_t count, struct json_object *responses, struct store_answer *answer, struct error *err)
+{
+	answer->entries = xcalloc(count + 1, sizeof(*answer->entries));
+	for (size_t i = 0; i < count; i++) {
+		if (ops[i].kind != STORE_GET)
+			continue;
+		struct store_entry *entry = &answer->entries[answer->count];
+		struct json_object *found =
+			wire_object(wire_element(responses, "responses", i), "response_range");
+		struct json_object *kv = wire_element(found, "kvs", 0);
+		enum status status = kv ? etcd_entry(store, kv, entry, err) : STATUS_OK;
+		if (status != STATUS_OK)
+			return status;
+		if (!kv)
+			entry->key = xstrdup(ops[i].key);
+		answer->count++;
+	}
+	return STATUS_OK;
+}
+
+/* The version of the news, from the response to write_news. */
+static uint32_t take_news(struct json_object *response)
+{
+	struct json_object *inner = wire_object(response, "response_txn");
+	size_t count = wire_count(inner, "responses");
+	struct json_object *found =
+		count ? wire_object(wire_element(inner, "responses", count - 1), "response_range")
+		      : NULL;
+	return (uint32_t)wire_number(wire_element(found, "kvs", 0), "version");
+}
+
+static enum status take(const struct etcd_store *store, const struct store_request *request,
+	struct json_object *said, struct store_answer *answer, struct error *err)
+{
+	answer->held = wire_flag(said, "succeeded");
+	const struct store_op *ops = answer->held ? request->then : request->otherwise;
+	size_t count = answer->held ? request->then_count : request->otherwise_count;
+	if (wire_count(said, "responses") > count && request->group)
+		answer->news = take_news(wire_element(said, "responses", count));
+	return take_entries(store, ops, count, said, answer, err);
+}
+
+static enum status ask_reads(struct etcd_store *store, const struct store_request *request,
+	int64_t deadline, struct store_answer *answer, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	/* Before the keys are read. */
+	if (request->group)
+		answer->news = etcd_news(&store->base, request->group);
+	write_reads(store, request, &body);
+	struct etcd_request asked = {.path = "/v3/kv/txn",
+		.body = &body,
+		.repeatable = true,
+		.reads = true,
+		.deadline = deadline};
+	enum status status = etcd_ask(store, &asked, &reply, &answer->revision, err);
+	if (status == STATUS_OK)
+		status = take(store, request, reply.object, answer, err);
+	answer->known = true;
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+/* It was carried out, and its answer was lost: read what it read, at its revision. */
+static enum status reread(struct etcd_store *store, const struct store_request *request,
+	const struct outcome *outcome, int64_t deadline, struct store_answer *answer,
+	struct error *err)
+{
+	const struct store_op *ops = outcome->then ? request->then : request->otherwise;
+	size_t count = outcome->then ? request->then_count : request->otherwise_count;
+	struct wire_key key;
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	answer->held = outcome->then;
+	answer->revision = outcome->revision + store->offset;
+	answer->entries = xcalloc(count + 1, sizeof(*answer->entries));
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+		if (ops[i].kind != STORE_GET)
+			continue;
+		struct store_entry *entry = &answer->entries[answer->count];
+		body.length = 0;
+		wire_key_set(&key, store->options.prefix, 'k', ops[i].key);
+		text_add(&body, "{");
+		wire_add_key(&body, "key", &key);
+		text_add(&body, ",");
+		wire_add_number(&body, "revision", outcome->revision);
+		text_add(&body, "}");
+		struct etcd_request asked = {.path = "/v3/kv/range",
+			.body = &body,
+			.repeatable = true,
+			.reads = true,
+			.deadline = deadline};
+		status = etcd_ask(store, &asked, &reply, NULL, err);
+		struct json_object *kv =
+			status == STATUS_OK ? wire_element(reply.object, "kvs", 0) : NULL;
+		if (kv)
+			status = etcd_entry(store, kv, entry, err);
+		else if (status == STATUS_OK)
+			entry->key = xstrdup(ops[i].key);
+		answer->count += status == STATUS_OK;
+		gateway_reply_release(&reply);
+	}
+	text_release(&body);
+	return status;
+}
+
+static enum status ask_writes(struct etcd_store *store, const struct store_request *request,
+	int64_t deadline, struct store_answer *answer, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	struct outcome outcome = {.since = store->newest - store->offset};
+	store->number++;
+	write_request(store, request, &body);
+	struct etcd_request asked = {.path = "/v3/kv/txn", .body = &body, .deadline = deadline};
+	enum status status = etcd_ask(store, &asked, &reply, &answer->revision, err);
+	answer->known = reply.known;
+	if (status == STATUS_OK) {
+		struct json_object *said = reply.object;
+		if (is_nested(request))
+			said = wire_object(wire_element(said, "responses", 0), "response_txn");
+		status = take(store, request, said, answer, err);
+	} else if (status == STATUS_TEMPORARY && !reply.known &&
+		   outcome_find(store, deadline, &outcome) == STATUS_OK) {
+		answer->known = true;
+		if (outcome.done) {
+			status = reread(store, request, &outcome, deadline, answer, err);
+			answer->known = status == STATUS_OK;
+		}
+	}
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+enum status etcd_txn(struct store *base, const struct store_request *request, int64_t deadline,
+	struct store_answer *answer, struct error *err)
+{
+	struct etcd_store *store = etcd_of(base);
+	if (!has_change(request->then, request->then_count) &&
+		!has_change(request->otherwise, request->otherwise_count))
+		return ask_reads(store, request, deadline, answer, err);
+	for (;;) {
+		enum status status = ask_writes(store, request, deadline, answer, err);
+		/* It is known that nothing was done: do it now. */
+		if (status != STATUS_TEMPORARY || !answer->known || clock_now() >= deadline)
+			return status;
+		store_answer_release(answer);
+		clock_sleep_until(clock_earlier(deadline, clock_after(clock_jitter(100))));
+	}
+}
+
+enum status etcd_purge(struct store *base, const char *prefix, const struct store_compare *compares,
+	size_t compare_count, int64_t deadline, struct error *err)
+{
+	struct etcd_store *store = etcd_of(base);
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	struct wire_key first, end;
+	wire_key_set(&first, store->options.prefix, 'k', prefix);
+	end = first;
+	wire_key_end(&end);
+	text_add(&body, "{\"compare\":[");
+	write_compares(store, compares, compare_count, &body);
+	text_add(&body, "],\"success\":[{\"request_delete_range\":{");
+	wire_add_key(&body, "key", &first);
+	text_add(&body, ",");
+	wire_add_key(&body, "range_end", &end);
+	text_add(&body, "}}]}");
+	struct etcd_request asked = {.path = "/v3/kv/txn", .body = &body, .deadline = deadline};
+	enum status status = etcd_ask(store, &asked, &reply, NULL, err);
+	if (status == STATUS_OK && !wire_flag(reply.object, "succeeded"))
+		status = STATUS_NO;
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}

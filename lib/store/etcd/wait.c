@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for a change. A stream tells of it (watch.c); a look asks the server whether there is
+ * one. The look decides: before the stream is opened, when it broke, at the deadline, and every
+ * minute in any case. The stream begins where the look ended, so that nothing falls in between.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/process/descriptor.h"
+#include "store/etcd/session.h"
+
+/* All in milliseconds. */
+#define LOOK_EVERY 60000 /* whatever the stream says */
+#define NEWS_EVERY 2000	 /* so old may be what store_unchanged says; a look at one key is cheap */
+#define LOOK_SLICE 200	 /* so long may wake be kept waiting by a look */
+#define PAUSE	   500	 /* at most, before a stream is opened again */
+
+struct change {
+	struct watched_keys keys;
+	/* STATUS_OK: there is one; STATUS_NO: none up to revision. */
+	enum status (*look)(struct etcd_store *store, struct change *change, int64_t deadline,
+		struct error *err);
+	/* Whether the stream has told of one. */
+	bool (*told)(const struct etcd_store *store, struct change *change);
+	int64_t every;		 /* ms between two looks */
+	store_revision revision; /* ours; nothing has changed up to it */
+	struct store_awaited *awaited;
+};
+
+/* The newest revision, also where the older ones cannot be asked for. */
+static enum status ask_revision(
+	struct etcd_store *store, struct change *change, int64_t deadline, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	text_add(&body, "{");
+	wire_add_key(&body, "key", &change->keys.first);
+	text_add(&body, "}");
+	struct etcd_request request = {.path = "/v3/kv/range",
+		.body = &body,
+		.repeatable = true,
+		.reads = true,
+		.deadline = deadline};
+	enum status status = etcd_ask(store, &request, &reply, &change->revision, err);
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+/*
+ * A key that was put since has a newer revision. One that was deleted is missing in the count: none
+ * of those that are there is new, so equal counts are the same keys.
+ */
+static enum status look_below(
+	struct etcd_store *store, struct change *change, int64_t deadline, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	store_revision since = etcd_revision(store, change->revision), revision = 0;
+	bool of_before = since < change->revision - store->offset || (!since && change->revision);
+	text_add(&body, "{\"success\":[{\"request_range\":{");
+	wire_add_key(&body, "key", &change->keys.first);
+	text_add(&body, ",");
+	wire_add_key(&body, "range_end", &change->keys.end);
+	text_add(&body, ",\"keys_only\":true,\"limit\":\"1\",");
+	wire_add_number(&body, "min_mod_revision", since + 1);
+	text_add(&body, "}}");
+	if (since) {
+		text_add(&body, ",{\"request_range\":{");
+		wire_add_key(&body, "key", &change->keys.first);
+		text_add(&body, ",");
+		wire_add_key(&body, "range_end", &change->keys.end);
+		text_add(&body, ",\"count_only\":true,");
+		wire_add_number(&body, "revision", since);
+		text_add(&body, "}}");
+	}
+	text_add(&body, "]}");
+	struct etcd_request request = {.path = "/v3/kv/txn",
+		.body = &body,
+		.repeatable = true,
+		.reads = true,
+		.deadline = deadline};
+	enum status status = etcd_ask(store, &request, &reply, &revision, err);
+	if (status == STATUS_OK) {
+		struct json_object *now =
+			wire_object(wire_element(reply.object, "responses", 0), "response_range");
+		struct json_object *then =
+			wire_object(wire_element(reply.object, "responses", 1), "response_range");
+		int64_t before = since ? wire_number(then, "count") : 0;
+		bool same = wire_count(now, "kvs") == 0 && wire_number(now, "count") == before;
+		change->revision = revision;
+		status = same && !of_before ? STATUS_NO : STATUS_OK;
+	} else if (status == STATUS_NO) {
+		/* since was compacted, or is yet to come: read all. */
+		status = ask_revision(store, change, deadline, err);
+	}
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+static bool told_below(const struct etcd_store *store, struct change *change)
+{
+	const struct watch *watch = &store->watch;
+	if (watch->changed + store->offset <= change->revision)
+		return false;
+	change->revision = watch->answered + store->offset;
+	return true;
+}
+
+/* The version of the group's news, which is their count; 0: none. */
+static enum status ask_news(struct etcd_store *store, struct change *change, uint32_t *count,
+	int64_t deadline, struct error *err)
+{
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	text_add(&body, "{");
+	wire_add_key(&body, "key", &change->keys.first);
+	text_add(&body, "}");
+	struct etcd_request request = {.path = "/v3/kv/range",
+		.body = &body,
+		.repeatable = true,
+		.reads = true,
+		.deadline = deadline};
+	enum status status = etcd_ask(store, &request, &reply, &change->revision, err);
+	if (status == STATUS_OK)
+		*count = (uint32_t)wire_number(wire_element(reply.object, "kvs", 0), "version");
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+static enum status look_at_news(
+	struct etcd_store *store, struct change *change, int64_t deadline, struct error *err)
+{
+	uint32_t count = 0;
+	enum status status = ask_news(store, change, &count, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	if (count == change->awaited->heard)
+		return STATUS_NO;
+	change->awaited->heard = count;
+	return STATUS_OK;
+}
+
+/* The stream may still tell of older news than those that an answer has told already. */
+static bool told_news(const struct etcd_store *store, struct change *change)
+{
+	const struct watch *watch = &store->watch;
+	uint32_t count = (uint32_t)watch->version;
+	if (!watch->changed || (count && (int32_t)(count - change->awaited->heard) <= 0))
+		return false;
+	change->awaited->heard = count;
+	return true;
+}
+
+/* The look, in slices so that wake is not kept waiting. STATUS_TIMEOUT: wait on, or not. */
+static enum status look(struct etcd_store *store, struct change *change, int64_t deadline, int wake,
+	struct error *err)
+{
+	int64_t patience = clock_after(store->base.patience);
+	for (;;) {
+		int64_t slice =
+			wake >= 0 ? clock_earlier(clock_after(LOOK_SLICE), patience) : patience;
+		enum status status = change->look(store, change, slice, err);
+		int64_t now = clock_now();
+		if (status != STATUS_TEMPORARY || now >= patience)
+			return status;
+		if (wake >= 0 && descriptor_wait(wake, clock_earlier(slice, deadline)))
+			return STATUS_TIMEOUT;
+		if (now >= deadline)
+			return STATUS_TIMEOUT;
+	}
+}
+
+/* Follow the changes from the last look on, until there is one or something else to do. */
+static void follow(struct etcd_store *store, const struct change *change, int64_t until, int wake)
+{
+	struct error unused;
+	struct watch *watch = &store->watch;
+	store_revision from = etcd_revision(store, change->revision) + 1;
+	bool fits = watch_is_open_for(watch, &change->keys) && watch->from <= from;
+	if (!fits && watch_open(watch, &store->gateway, &change->keys, from, &unused) != STATUS_OK)
+		until = clock_earlier(until, clock_after(clock_jitter(PAUSE)));
+	watch_sleep(watch, wake, until);
+}
+
+static enum status wait_for(struct etcd_store *store, struct change *change, int64_t deadline,
+	int wake, struct error *err)
+{
+	struct error unused;
+	struct watch *watch = &store->watch;
+	int64_t next = 0; /* when to look; at first where there is no stream yet */
+	store_revision from = etcd_revision(store, change->revision) + 1;
+	if (watch_is_open_for(watch, &change->keys) && watch->from <= from &&
+		change->revision >= store->newest)
+		next = clock_after(change->every);
+	for (;;) {
+		if (descriptor_is_ready(wake))
+			return STATUS_NO;
+		if (watch->open &&
+			watch_read(watch, &store->gateway, NULL, &unused) != WATCH_FLOWS) {
+			gateway_turn(&store->gateway);
+			next = 0;
+		}
+		if (watch_is_open_for(watch, &change->keys) && change->told(store, change))
+			return STATUS_OK;
+		int64_t now = clock_now();
+		if (now >= next || now >= deadline) {
+			enum status status = look(store, change, deadline, wake, err);
+			if (status == STATUS_TIMEOUT)
+				return clock_now() >= deadline ? STATUS_TIMEOUT : STATUS_NO;
+			if (status != STATUS_NO)
+				return status;
+			store->base.unchanged = now;
+			next = clock_after(change->every);
+		}
+		if (now >= deadline)
+			return STATUS_TIMEOUT;
+		follow(store, change, clock_earlier(next, deadline), wake);
+	}
+}
+
+enum status etcd_wait(struct store *base, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err)
+{
+	struct etcd_store *store = etcd_of(base);
+	struct change change = {
+		.look = look_below, .told = told_below, .every = LOOK_EVERY, .revision = since};
+	wire_key_set(&change.keys.first, store->options.prefix, 'k', prefix);
+	change.keys.end = change.keys.first;
+	wire_key_end(&change.keys.end);
+	enum status status = wait_for(store, &change, deadline, wake, err);
+	if (!status_is_error(status) || status == STATUS_TIMEOUT)
+		*revision = change.revision;
+	return status;
+}
+
+static struct change news_of(const struct etcd_store *store, const char *group)
+{
+	struct change change = {.look = look_at_news, .told = told_news, .every = NEWS_EVERY};
+	wire_key_set(&change.keys.first, store->options.prefix, 'n', group);
+	change.keys.end.length = 0;
+	return change;
+}
+
+uint32_t etcd_news(struct store *base, const char *group)
+{
+	struct etcd_store *store = etcd_of(base);
+	struct error unused;
+	struct change change = news_of(store, group);
+	uint32_t count = 0;
+	(void)ask_news(store, &change, &count, clock_after(base->patience), &unused);
+	return count;
+}
+
+enum status etcd_await_news(struct store *base, struct store_awaited *awaited, int64_t deadline,
+	int wake, struct error *err)
+{
+	struct etcd_store *store = etcd_of(base);
+	struct change change = news_of(store, awaited->group);
+	change.revision = awaited->since;
+	change.awaited = awaited;
+	return wait_for(store, &change, deadline, wake, err);
+}

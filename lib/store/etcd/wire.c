@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/etcd/wire.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/xalloc.h"
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void wire_key_set(struct wire_key *key, const char *prefix, char kind, const char *name)
+{
+	int length = snprintf(key->bytes, sizeof(key->bytes), "%s/%c%s%s", prefix, kind,
+		name ? "/" : "", name ? name : "");
+	key->length = (size_t)length;
+}
+
+void wire_key_end(struct wire_key *key)
+{
+	/* It has a '/', so this ends. */
+	while ((unsigned char)key->bytes[key->length - 1] == 0xff)
+		key->length--;
+	key->bytes[key->length - 1]++;
+}
+
+void wire_key_next(struct wire_key *key)
+{
+	key->bytes[key->length++] = '\0';
+}
+
+void wire_add_bytes(struct text *text, const char *name, const void *bytes, size_t length)
+{
+	const unsigned char *from = bytes;
+	char *encoded = xmalloc(4 * (length / 3 + 1) + 1), *to = encoded;
+	for (size_t i = 0; i < length; i += 3) {
+		size_t left = length - i;
+		uint32_t group = (uint32_t)from[i] << 16 |
+				 (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
+				 (left > 2 ? (uint32_t)from[i + 2] : 0);
+		*to++ = digits[group >> 18];
+		*to++ = digits[group >> 12 & 63];
+		*to++ = left > 1 ? digits[group >> 6 & 63] : '=';
+		*to++ = left > 2 ? digits[group & 63] : '=';
+	}
+	*to = '\0';
+	text_addf(text, "\"%s\":\"", name);
+	text_add_bytes(text, encoded, (size_t)(to - encoded));
+	text_add(text, "\"");
+	free(encoded);
+}
+
+void wire_add_key(struct text *text, const char *name, const struct wire_key *key)
+{
+	wire_add_bytes(text, name, key->bytes, key->length);
+}
+
+void wire_add_number(struct text *text, const char *name, int64_t number)
+{
+	text_addf(text, "\"%s\":\"%" PRId64 "\"", name, number);
+}
+
+void wire_stamp(char stamp[WIRE_STAMP + 1], uint32_t client, uint32_t number, bool then)
+{
+	snprintf(stamp, WIRE_STAMP + 1, "%08" PRIx32 "%07" PRIx32 "%c", client, number & 0xfffffff,
+		then ? 't' : 'o');
+}
+
+static struct json_object *member_of(
+	struct json_object *object, const char *name, enum json_type type)
+{
+	struct json_object *value;
+	if (!json_object_is_type(object, json_type_object) ||
+		!json_object_object_get_ex(object, name, &value) ||
+		!json_object_is_type(value, type))
+		return NULL;
+	return value;
+}
+
+struct json_object *wire_object(struct json_object *object, const char *name)
+{
+	return member_of(object, name, json_type_object);
+}
+
+struct json_object *wire_element(struct json_object *object, const char *name, size_t i)
+{
+	struct json_object *array = member_of(object, name, json_type_array);
+	return array ? json_object_array_get_idx(array, i) : NULL;
+}
+
+size_t wire_count(struct json_object *object, const char *name)
+{
+	struct json_object *array = member_of(object, name, json_type_array);
+	return array ? json_object_array_length(array) : 0;
+}
+
+int64_t wire_number(struct json_object *object, const char *name)
+{
+	struct json_object *value;
+	if ((value = member_of(object, name, json_type_int)))
+		return json_object_get_int64(value);
+	value = member_of(object, name, json_type_string);
+	return value ? strtoll(json_object_get_string(value), NULL, 10) : 0;
+}
+
+bool wire_flag(struct json_object *object, const char *name)
+{
+	struct json_object *value = member_of(object, name, json_type_boolean);
+	return value && json_object_get_boolean(value);
+}
+
+char *wire_bytes(struct json_object *object, const char *name, size_t *length)
+{
+	struct json_object *value = member_of(object, name, json_type_string);
+	const char *from = value ? json_object_get_string(value) : "";
+	size_t count = strcspn(from, "=");
+	unsigned char *bytes = xmalloc(count / 4 * 3 + 4), *to = bytes;
+	uint32_t group = 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *digit = strchr(digits, from[i]);
+		if (!digit) {
+			free(bytes);
+			return NULL;
+		}
+		group = group << 6 | (uint32_t)(digit - digits);
+		if (i % 4 == 0)
+			continue;
+		*to++ = (unsigned char)(group >> (6 - 2 * (i % 4)));
+	}
+	*length = (size_t)(to - bytes);
+	*to = '\0';
+	return (char *)bytes;
+}
