@@ -44,12 +44,24 @@ static enum status ask(struct etcd_store *store, const char *path, const struct 
 
 /* ---- The lease ---- */
 
+/* The answers to these are not about the keys. */
+static enum status ask_lease(struct etcd_store *store, const char *path, const struct text *body,
+	struct gateway_reply *reply, struct error *err)
+{
+	struct gateway_request request = {.path = path,
+		.body = text_string(body),
+		.length = body->length,
+		.repeatable = true,
+		.deadline = clock_after(store->base.patience)};
+	return gateway_ask(&store->gateway, &request, reply, err);
+}
+
 static enum status grant(struct etcd_store *store, struct error *err)
 {
 	struct text body = {0};
 	struct gateway_reply reply = {0};
 	text_addf(&body, "{\"TTL\":\"%d\"}", LEASE_LIFE);
-	enum status status = ask(store, "/v3/lease/grant", &body, &reply, err);
+	enum status status = ask_lease(store, "/v3/lease/grant", &body, &reply, err);
 	if (status == STATUS_OK) {
 		store->lease = wire_number(reply.object, "ID");
 		store->lease_renew = clock_after(LEASE_RENEW);
@@ -67,7 +79,7 @@ static enum status renew(struct etcd_store *store, struct error *err)
 	text_add(&body, "{");
 	wire_add_number(&body, "ID", store->lease);
 	text_add(&body, "}");
-	enum status status = ask(store, "/v3/lease/keepalive", &body, &reply, err);
+	enum status status = ask_lease(store, "/v3/lease/keepalive", &body, &reply, err);
 	if (status == STATUS_OK && wire_number(wire_object(reply.object, "result"), "TTL") > 0)
 		store->lease_renew = clock_after(LEASE_RENEW);
 	else if (status == STATUS_OK)

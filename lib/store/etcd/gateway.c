@@ -196,10 +196,20 @@ static enum status attempt(struct gateway *gateway, const struct gateway_request
 		gateway->where, gateway->options->endpoints[gateway->at]);
 }
 
-/* Whether what went wrong may go well at another endpoint, or later. */
-static bool may_pass(enum status status, const struct gateway_reply *reply)
+/* Whether another endpoint may answer, or this one later. A full server stays full. */
+static bool may_pass(enum status status, const struct gateway_reply *reply, const struct error *err)
 {
-	return status == STATUS_TEMPORARY && !(reply->code == GATEWAY_EXHAUSTED && reply->known);
+	return status == STATUS_TEMPORARY &&
+	       !(reply->code == GATEWAY_EXHAUSTED && strstr(err->text, "space"));
+}
+
+/* The first endpoint gets less of the time where there are others to ask. */
+static int64_t time_for(const struct gateway *gateway, size_t turn, int64_t deadline)
+{
+	int64_t left = clock_later(deadline - clock_now(), 1);
+	if (turn > 1 || gateway->options->count == 1)
+		return clock_earlier(left, LATER_ATTEMPT);
+	return clock_later(clock_earlier(left / 3, FIRST_ATTEMPT), 1);
 }
 
 enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
@@ -208,11 +218,9 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 	size_t endpoints = gateway->options->count;
 	bool known = true, asked_again = false;
 	for (size_t turn = 1;; turn++) {
-		int64_t left = request->deadline - clock_now();
-		int64_t limit = turn == 1 && endpoints > 1 ? FIRST_ATTEMPT : LATER_ATTEMPT;
 		gateway_reply_release(reply);
 		enum status status = attempt(
-			gateway, request, left > limit ? limit : clock_later(left, 1), reply, err);
+			gateway, request, time_for(gateway, turn, request->deadline), reply, err);
 		known &= reply->known;
 		reply->known = known;
 		bool stranger = reply->code == GATEWAY_UNKNOWN_USER ||
@@ -224,7 +232,7 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 			if (status == STATUS_OK)
 				continue;
 		}
-		if (status == STATUS_OK || !may_pass(status, reply) ||
+		if (status == STATUS_OK || !may_pass(status, reply, err) ||
 			(!known && !request->repeatable))
 			return status;
 		gateway_turn(gateway);

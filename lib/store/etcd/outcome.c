@@ -36,9 +36,12 @@ static enum status ask(struct etcd_store *store, const char *path, const struct 
 	int64_t deadline, struct gateway_reply *reply)
 {
 	struct error unused;
-	struct etcd_request request = {
-		.path = path, .body = body, .repeatable = true, .deadline = deadline};
-	return etcd_ask(store, &request, reply, NULL, &unused);
+	struct gateway_request request = {.path = path,
+		.body = text_string(body),
+		.length = body->length,
+		.repeatable = true,
+		.deadline = deadline};
+	return gateway_ask(&store->gateway, &request, reply, &unused);
 }
 
 /* Put the fence, under a lease so that it goes away by itself. */

@@ -301,31 +301,49 @@ static enum status reread(struct etcd_store *store, const struct store_request *
 	return status;
 }
 
-static enum status ask_writes(struct etcd_store *store, const struct store_request *request,
-	int64_t deadline, struct store_answer *answer, struct error *err)
+struct written {
+	struct gateway_reply reply;
+	store_revision revision;
+	bool known;		/* nothing was changed, or there is an answer */
+	bool again;		/* the answer was lost, and it is known that nothing was changed */
+	struct outcome outcome; /* done: the answer was lost, and it was carried out */
+};
+
+static enum status ask_writes(struct etcd_store *store, const struct text *body, int64_t deadline,
+	struct written *written, struct error *err)
+{
+	struct etcd_request asked = {.path = "/v3/kv/txn", .body = body, .deadline = deadline};
+	enum status status = etcd_ask(store, &asked, &written->reply, &written->revision, err);
+	written->known = written->reply.known;
+	if (status != STATUS_TEMPORARY || written->known)
+		return status;
+	if (outcome_find(store, deadline, &written->outcome) != STATUS_OK)
+		return status;
+	written->known = !written->outcome.done;
+	written->again = written->known && clock_now() < deadline;
+	return status;
+}
+
+static enum status write_once(struct etcd_store *store, const struct store_request *request,
+	int64_t deadline, struct store_answer *answer, bool *again, struct error *err)
 {
 	struct text body = {0};
-	struct gateway_reply reply = {0};
-	struct outcome outcome = {.since = store->newest - store->offset};
+	struct written written = {.outcome.since = store->newest - store->offset};
 	store->number++;
 	write_request(store, request, &body);
-	struct etcd_request asked = {.path = "/v3/kv/txn", .body = &body, .deadline = deadline};
-	enum status status = etcd_ask(store, &asked, &reply, &answer->revision, err);
-	answer->known = reply.known;
+	enum status status = ask_writes(store, &body, deadline, &written, err);
+	answer->known = written.known;
 	if (status == STATUS_OK) {
-		struct json_object *said = reply.object;
+		struct json_object *said = written.reply.object;
 		if (is_nested(request))
 			said = wire_object(wire_element(said, "responses", 0), "response_txn");
+		answer->revision = written.revision;
 		status = take(store, request, said, answer, err);
-	} else if (status == STATUS_TEMPORARY && !reply.known &&
-		   outcome_find(store, deadline, &outcome) == STATUS_OK) {
-		answer->known = true;
-		if (outcome.done) {
-			status = reread(store, request, &outcome, deadline, answer, err);
-			answer->known = status == STATUS_OK;
-		}
+	} else if (written.outcome.done) {
+		status = reread(store, request, &written.outcome, deadline, answer, err);
 	}
-	gateway_reply_release(&reply);
+	*again = written.again;
+	gateway_reply_release(&written.reply);
 	text_release(&body);
 	return status;
 }
@@ -334,41 +352,60 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 	struct store_answer *answer, struct error *err)
 {
 	struct etcd_store *store = etcd_of(base);
+	bool again;
 	if (!has_change(request->then, request->then_count) &&
 		!has_change(request->otherwise, request->otherwise_count))
 		return ask_reads(store, request, deadline, answer, err);
 	for (;;) {
-		enum status status = ask_writes(store, request, deadline, answer, err);
-		/* It is known that nothing was done: do it now. */
-		if (status != STATUS_TEMPORARY || !answer->known || clock_now() >= deadline)
+		enum status status = write_once(store, request, deadline, answer, &again, err);
+		if (!again)
 			return status;
 		store_answer_release(answer);
-		clock_sleep_until(clock_earlier(deadline, clock_after(clock_jitter(100))));
 	}
+}
+
+/* It leaves a stamp, too, so that its outcome can be found. */
+static void write_purge(struct etcd_store *store, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, struct text *body)
+{
+	struct wire_key first, end, trace;
+	char stamp[WIRE_STAMP + 1];
+	wire_key_set(&first, store->options.prefix, 'k', prefix);
+	wire_key_set(&trace, store->options.prefix, 'd', NULL);
+	end = first;
+	wire_key_end(&end);
+	wire_stamp(stamp, store->client, store->number, true);
+	text_add(body, "{\"compare\":[");
+	outcome_write_fence(store, body);
+	text_add(body, compare_count ? "," : "");
+	write_compares(store, compares, compare_count, body);
+	text_add(body, "],\"success\":[{\"request_delete_range\":{");
+	wire_add_key(body, "key", &first);
+	text_add(body, ",");
+	wire_add_key(body, "range_end", &end);
+	text_add(body, "}},{\"request_put\":{");
+	wire_add_key(body, "key", &trace);
+	text_add(body, ",");
+	wire_add_bytes(body, "value", stamp, WIRE_STAMP);
+	text_add(body, "}}]}");
 }
 
 enum status etcd_purge(struct store *base, const char *prefix, const struct store_compare *compares,
 	size_t compare_count, int64_t deadline, struct error *err)
 {
 	struct etcd_store *store = etcd_of(base);
-	struct text body = {0};
-	struct gateway_reply reply = {0};
-	struct wire_key first, end;
-	wire_key_set(&first, store->options.prefix, 'k', prefix);
-	end = first;
-	wire_key_end(&end);
-	text_add(&body, "{\"compare\":[");
-	write_compares(store, compares, compare_count, &body);
-	text_add(&body, "],\"success\":[{\"request_delete_range\":{");
-	wire_add_key(&body, "key", &first);
-	text_add(&body, ",");
-	wire_add_key(&body, "range_end", &end);
-	text_add(&body, "}}]}");
-	struct etcd_request asked = {.path = "/v3/kv/txn", .body = &body, .deadline = deadline};
-	enum status status = etcd_ask(store, &asked, &reply, NULL, err);
-	if (status == STATUS_OK && !wire_flag(reply.object, "succeeded"))
-		status = STATUS_NO;
-	gateway_reply_release(&reply);
-	text_release(&body);
-	return status;
+	struct written written;
+	enum status status;
+	do {
+		struct text body = {0};
+		written = (struct written){.outcome.since = store->newest - store->offset};
+		store->number++;
+		write_purge(store, prefix, compares, compare_count, &body);
+		status = ask_writes(store, &body, deadline, &written, err);
+		if (status == STATUS_OK && !wire_flag(written.reply.object, "succeeded"))
+			status = STATUS_NO;
+		gateway_reply_release(&written.reply);
+		text_release(&body);
+	} while (written.again);
+	return written.outcome.done ? STATUS_OK : status;
 }

@@ -180,7 +180,7 @@ static void follow(struct etcd_store *store, const struct change *change, int64_
 	struct error unused;
 	struct watch *watch = &store->watch;
 	store_revision from = etcd_revision(store, change->revision) + 1;
-	bool fits = watch_is_open_for(watch, &change->keys) && watch->from <= from;
+	bool fits = watch_is_open_for(watch, &store->gateway, &change->keys) && watch->from <= from;
 	if (!fits && watch_open(watch, &store->gateway, &change->keys, from, &unused) != STATUS_OK)
 		until = clock_earlier(until, clock_after(clock_jitter(PAUSE)));
 	watch_sleep(watch, wake, until);
@@ -193,7 +193,7 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 	struct watch *watch = &store->watch;
 	int64_t next = 0; /* when to look; at first where there is no stream yet */
 	store_revision from = etcd_revision(store, change->revision) + 1;
-	if (watch_is_open_for(watch, &change->keys) && watch->from <= from &&
+	if (watch_is_open_for(watch, &store->gateway, &change->keys) && watch->from <= from &&
 		change->revision >= store->newest)
 		next = clock_after(change->every);
 	for (;;) {
@@ -204,7 +204,8 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 			gateway_turn(&store->gateway);
 			next = 0;
 		}
-		if (watch_is_open_for(watch, &change->keys) && change->told(store, change))
+		if (watch_is_open_for(watch, &store->gateway, &change->keys) &&
+			change->told(store, change))
 			return STATUS_OK;
 		int64_t now = clock_now();
 		if (now >= next || now >= deadline) {

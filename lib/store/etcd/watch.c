@@ -14,10 +14,11 @@ static bool same_key(const struct wire_key *a, const struct wire_key *b)
 	return a->length == b->length && !memcmp(a->bytes, b->bytes, a->length);
 }
 
-bool watch_is_open_for(const struct watch *watch, const struct watched_keys *keys)
+bool watch_is_open_for(
+	const struct watch *watch, const struct gateway *gateway, const struct watched_keys *keys)
 {
-	return watch->open && same_key(&watch->keys.first, &keys->first) &&
-	       same_key(&watch->keys.end, &keys->end);
+	return watch->open && watch->endpoint == gateway->at &&
+	       same_key(&watch->keys.first, &keys->first) && same_key(&watch->keys.end, &keys->end);
 }
 
 enum status watch_open(struct watch *watch, struct gateway *gateway,
@@ -29,6 +30,7 @@ enum status watch_open(struct watch *watch, struct gateway *gateway,
 	if (status != STATUS_OK)
 		return status;
 	watch->keys = *keys;
+	watch->endpoint = gateway->at;
 	watch->from = from;
 	watch->changed = watch->answered = 0;
 	text_add(&body, "{\"create_request\":{");

@@ -21,6 +21,7 @@ struct watched_keys {
 struct watch {
 	struct http *http; /* NULL: never opened */
 	bool open;
+	size_t endpoint; /* of the gateway: a stream whose endpoint no longer answers is left */
 	struct watched_keys keys;
 	store_revision from;	 /* its first event may have this revision */
 	store_revision changed;	 /* of the newest event; 0: none */
@@ -40,7 +41,9 @@ struct watch_reader {
 	void *context;
 };
 
-bool watch_is_open_for(const struct watch *watch, const struct watched_keys *keys);
+/* With the endpoint that the gateway asks now. */
+bool watch_is_open_for(
+	const struct watch *watch, const struct gateway *gateway, const struct watched_keys *keys);
 enum status watch_open(struct watch *watch, struct gateway *gateway,
 	const struct watched_keys *keys, store_revision from, struct error *err);
 /* Read what has come, without waiting. */

@@ -111,6 +111,18 @@ bool wire_flag(struct json_object *object, const char *name)
 	return value && json_object_get_boolean(value);
 }
 
+/* 64: it is no digit. */
+static uint32_t digit_value(char digit)
+{
+	if (digit >= 'A' && digit <= 'Z')
+		return (uint32_t)(digit - 'A');
+	if (digit >= 'a' && digit <= 'z')
+		return (uint32_t)(digit - 'a') + 26;
+	if (digit >= '0' && digit <= '9')
+		return (uint32_t)(digit - '0') + 52;
+	return digit == '+' ? 62 : digit == '/' ? 63 : 64;
+}
+
 char *wire_bytes(struct json_object *object, const char *name, size_t *length)
 {
 	struct json_object *value = member_of(object, name, json_type_string);
@@ -119,12 +131,12 @@ char *wire_bytes(struct json_object *object, const char *name, size_t *length)
 	unsigned char *bytes = xmalloc(count / 4 * 3 + 4), *to = bytes;
 	uint32_t group = 0;
 	for (size_t i = 0; i < count; i++) {
-		const char *digit = strchr(digits, from[i]);
-		if (!digit) {
+		uint32_t digit = digit_value(from[i]);
+		if (digit == 64) {
 			free(bytes);
 			return NULL;
 		}
-		group = group << 6 | (uint32_t)(digit - digits);
+		group = group << 6 | digit;
 		if (i % 4 == 0)
 			continue;
 		*to++ = (unsigned char)(group >> (6 - 2 * (i % 4)));
