@@ -103,12 +103,38 @@ static void write_ops(const struct etcd_store *store, const struct store_op *ops
 	}
 }
 
+static bool has_delete(const struct store_op *ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind == STORE_DELETE)
+			return true;
+	return false;
+}
+
+/* The trace names what is deleted (wait.c): 'k' KEY or 'p' PREFIX, each with a NUL. */
+static void add_name(struct text *trace, char kind, const char *name)
+{
+	text_add_bytes(trace, &kind, 1);
+	text_add_bytes(trace, name, strlen(name) + 1);
+}
+
+static void write_trace(const struct etcd_store *store, const struct text *trace, struct text *body)
+{
+	struct wire_key key;
+	wire_key_set(&key, store->options.prefix, 'd', NULL);
+	text_add(body, "{\"request_put\":{");
+	wire_add_key(body, "key", &key);
+	text_add(body, ",");
+	wire_add_bytes(body, "value", trace->data, trace->length);
+	text_add(body, "}}");
+}
+
 /*
- * What only deletes leaves a stamp elsewhere, if any of it is there: a deletion of nothing is no
- * change. The compares of the server are all before the operations.
+ * What only deletes leaves the trace if any of it is there: a deletion of nothing is no change. The
+ * server looks at all compares before it begins with the operations.
  */
-static void write_trace(const struct etcd_store *store, const struct store_op *ops, size_t count,
-	const char *stamp, struct text *body)
+static void write_trace_of_effect(const struct etcd_store *store, const struct store_op *ops,
+	size_t count, const struct text *trace, struct text *body)
 {
 	struct wire_key key;
 	size_t deep = 0;
@@ -120,12 +146,9 @@ static void write_trace(const struct etcd_store *store, const struct store_op *o
 		text_add(body, "{\"request_txn\":{\"compare\":[{");
 		wire_add_key(body, "key", &key);
 		text_add(body, ",\"target\":\"VERSION\",\"result\":\"GREATER\",\"version\":\"0\"}],"
-			       "\"success\":[{\"request_put\":{");
-		wire_key_set(&key, store->options.prefix, 'd', NULL);
-		wire_add_key(body, "key", &key);
-		text_add(body, ",");
-		wire_add_bytes(body, "value", stamp, WIRE_STAMP);
-		text_add(body, "}}]");
+			       "\"success\":[");
+		write_trace(store, trace, body);
+		text_add(body, "]");
 	}
 	for (; deep > 0; deep--)
 		text_add(body, deep > 1 ? "}}]" : "}}");
@@ -146,9 +169,18 @@ static void write_branch(
 		text_add(body, count ? "," : "");
 		write_news(store, request->group, writes && request->news, body);
 	}
-	if (writes && !has_put(ops, count)) {
+	if (has_delete(ops, count)) {
+		struct text trace = {0};
+		text_add(&trace, stamp);
+		for (size_t i = 0; i < count; i++)
+			if (ops[i].kind == STORE_DELETE)
+				add_name(&trace, 'k', ops[i].key);
 		text_add(body, ",");
-		write_trace(store, ops, count, stamp, body);
+		if (has_put(ops, count))
+			write_trace(store, &trace, body);
+		else
+			write_trace_of_effect(store, ops, count, &trace, body);
+		text_release(&trace);
 	}
 	text_add(body, "]");
 }
@@ -368,10 +400,10 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 static void write_purge(struct etcd_store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, struct text *body)
 {
-	struct wire_key first, end, trace;
+	struct wire_key first, end;
+	struct text trace = {0};
 	char stamp[WIRE_STAMP + 1];
 	wire_key_set(&first, store->options.prefix, 'k', prefix);
-	wire_key_set(&trace, store->options.prefix, 'd', NULL);
 	end = first;
 	wire_key_end(&end);
 	wire_stamp(stamp, store->client, store->number, true);
@@ -383,11 +415,12 @@ static void write_purge(struct etcd_store *store, const char *prefix,
 	wire_add_key(body, "key", &first);
 	text_add(body, ",");
 	wire_add_key(body, "range_end", &end);
-	text_add(body, "}},{\"request_put\":{");
-	wire_add_key(body, "key", &trace);
-	text_add(body, ",");
-	wire_add_bytes(body, "value", stamp, WIRE_STAMP);
-	text_add(body, "}}]}");
+	text_add(body, "}},");
+	text_add(&trace, stamp);
+	add_name(&trace, 'p', prefix);
+	write_trace(store, &trace, body);
+	text_add(body, "]}");
+	text_release(&trace);
 }
 
 enum status etcd_purge(struct store *base, const char *prefix, const struct store_compare *compares,

@@ -4,6 +4,7 @@
  * one. The look decides: before the stream is opened, when it broke, at the deadline, and every
  * minute in any case. The stream begins where the look ended, so that nothing falls in between.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -14,10 +15,12 @@
 #define LOOK_EVERY 60000 /* whatever the stream says */
 #define NEWS_EVERY 2000	 /* so old may be what store_unchanged says; a look at one key is cheap */
 #define LOOK_SLICE 200	 /* so long may wake be kept waiting by a look */
+#define TRACES	   64	 /* of deletions, that a look reads */
 #define PAUSE	   500	 /* at most, before a stream is opened again */
 
 struct change {
 	struct watched_keys keys;
+	const char *prefix; /* of etcd_wait */
 	/* STATUS_OK: there is one; STATUS_NO: none up to revision. */
 	enum status (*look)(struct etcd_store *store, struct change *change, int64_t deadline,
 		struct error *err);
@@ -48,34 +51,89 @@ static enum status ask_revision(
 	return status;
 }
 
+static bool begins_with(const char *text, const char *beginning)
+{
+	return !strncmp(text, beginning, strlen(beginning));
+}
+
+/* Whether a trace names a key that belongs to prefix: 'k' KEY or 'p' PREFIX, each with a NUL. */
+static bool names_one_below(const char *trace, size_t length, const char *prefix)
+{
+	bool inner = *prefix && prefix[strlen(prefix) - 1] == '/';
+	for (size_t at = WIRE_STAMP; at < length; at += strlen(trace + at) + 1) {
+		const char *name = trace + at + 1;
+		bool same = !strcmp(name, prefix);
+		if (trace[at] == 'p' && begins_with(prefix, name))
+			return true;
+		if (begins_with(name, prefix) && !(same && inner && trace[at] == 'k'))
+			return true;
+	}
+	return false;
+}
+
 /*
- * A key that was put since has a newer revision. One that was deleted is missing in the count: none
- * of those that are there is new, so equal counts are the same keys.
+ * Whether a key below the prefix was deleted after since (the server's): go back from trace, which
+ * is the newest one, to older ones. Where there are too many, or they are compacted, it may be so.
  */
+static enum status find_deletion(struct etcd_store *store, const struct change *change,
+	store_revision since, struct json_object *trace, int64_t deadline, struct error *err)
+{
+	struct gateway_reply reply = {0};
+	struct wire_key key;
+	enum status status = STATUS_NO;
+	wire_key_set(&key, store->options.prefix, 'd', NULL);
+	for (int step = 0; status == STATUS_NO; step++) {
+		struct text body = {0};
+		size_t length = 0;
+		store_revision at = wire_number(trace, "mod_revision");
+		if (at <= since)
+			break;
+		char *value = wire_bytes(trace, "value", &length);
+		bool found = !value || names_one_below(value, length, change->prefix);
+		free(value);
+		if (found || step == TRACES) {
+			status = STATUS_OK;
+			break;
+		}
+		text_add(&body, "{");
+		wire_add_key(&body, "key", &key);
+		text_add(&body, ",");
+		wire_add_number(&body, "revision", at - 1);
+		text_add(&body, "}");
+		struct etcd_request request = {.path = "/v3/kv/range",
+			.body = &body,
+			.repeatable = true,
+			.reads = true,
+			.deadline = deadline};
+		gateway_reply_release(&reply);
+		enum status asked = etcd_ask(store, &request, &reply, NULL, err);
+		trace = wire_element(reply.object, "kvs", 0);
+		text_release(&body);
+		if (asked != STATUS_OK)
+			status = asked == STATUS_NO ? STATUS_OK : asked;
+	}
+	gateway_reply_release(&reply);
+	return status;
+}
+
+/* A key that was put since has a newer revision; of one that was deleted there is a trace. */
 static enum status look_below(
 	struct etcd_store *store, struct change *change, int64_t deadline, struct error *err)
 {
 	struct text body = {0};
 	struct gateway_reply reply = {0};
-	store_revision since = etcd_revision(store, change->revision), revision = 0;
-	bool of_before = since < change->revision - store->offset || (!since && change->revision);
+	struct wire_key trace;
+	store_revision since = change->revision, revision = 0;
+	wire_key_set(&trace, store->options.prefix, 'd', NULL);
 	text_add(&body, "{\"success\":[{\"request_range\":{");
 	wire_add_key(&body, "key", &change->keys.first);
 	text_add(&body, ",");
 	wire_add_key(&body, "range_end", &change->keys.end);
 	text_add(&body, ",\"keys_only\":true,\"limit\":\"1\",");
-	wire_add_number(&body, "min_mod_revision", since + 1);
-	text_add(&body, "}}");
-	if (since) {
-		text_add(&body, ",{\"request_range\":{");
-		wire_add_key(&body, "key", &change->keys.first);
-		text_add(&body, ",");
-		wire_add_key(&body, "range_end", &change->keys.end);
-		text_add(&body, ",\"count_only\":true,");
-		wire_add_number(&body, "revision", since);
-		text_add(&body, "}}");
-	}
-	text_add(&body, "]}");
+	wire_add_number(&body, "min_mod_revision", etcd_revision(store, since) + 1);
+	text_add(&body, "}},{\"request_range\":{");
+	wire_add_key(&body, "key", &trace);
+	text_add(&body, "}}]}");
 	struct etcd_request request = {.path = "/v3/kv/txn",
 		.body = &body,
 		.repeatable = true,
@@ -83,18 +141,19 @@ static enum status look_below(
 		.deadline = deadline};
 	enum status status = etcd_ask(store, &request, &reply, &revision, err);
 	if (status == STATUS_OK) {
-		struct json_object *now =
+		struct json_object *put =
 			wire_object(wire_element(reply.object, "responses", 0), "response_range");
-		struct json_object *then =
+		struct json_object *deleted =
 			wire_object(wire_element(reply.object, "responses", 1), "response_range");
-		int64_t before = since ? wire_number(then, "count") : 0;
-		bool same = wire_count(now, "kvs") == 0 && wire_number(now, "count") == before;
-		change->revision = revision;
-		status = same && !of_before ? STATUS_NO : STATUS_OK;
-	} else if (status == STATUS_NO) {
-		/* since was compacted, or is yet to come: read all. */
-		status = ask_revision(store, change, deadline, err);
+		/* What was read before the server was set back, or of a newer state, is void. */
+		bool other = since && (since <= store->offset || since > revision);
+		if (wire_count(put, "kvs") == 0 && !other)
+			status = since ? find_deletion(store, change, etcd_revision(store, since),
+						 wire_element(deleted, "kvs", 0), deadline, err)
+				       : STATUS_NO;
 	}
+	if (!status_is_error(status))
+		change->revision = revision;
 	gateway_reply_release(&reply);
 	text_release(&body);
 	return status;
@@ -102,11 +161,7 @@ static enum status look_below(
 
 static bool told_below(const struct etcd_store *store, struct change *change)
 {
-	const struct watch *watch = &store->watch;
-	if (watch->changed + store->offset <= change->revision)
-		return false;
-	change->revision = watch->answered + store->offset;
-	return true;
+	return store->watch.changed + store->offset > change->revision;
 }
 
 /* The version of the group's news, which is their count; 0: none. */
@@ -227,12 +282,18 @@ enum status etcd_wait(struct store *base, const char *prefix, store_revision sin
 	int64_t deadline, int wake, store_revision *revision, struct error *err)
 {
 	struct etcd_store *store = etcd_of(base);
-	struct change change = {
-		.look = look_below, .told = told_below, .every = LOOK_EVERY, .revision = since};
+	struct change change = {.prefix = prefix,
+		.look = look_below,
+		.told = told_below,
+		.every = LOOK_EVERY,
+		.revision = since};
 	wire_key_set(&change.keys.first, store->options.prefix, 'k', prefix);
 	change.keys.end = change.keys.first;
 	wire_key_end(&change.keys.end);
 	enum status status = wait_for(store, &change, deadline, wake, err);
+	/* What the stream told may be older than what others have read meanwhile. */
+	if (status == STATUS_OK && told_below(store, &change))
+		status = ask_revision(store, &change, clock_after(base->patience), err);
 	if (!status_is_error(status) || status == STATUS_TIMEOUT)
 		*revision = change.revision;
 	return status;

@@ -18,7 +18,7 @@
 
 /*
  * A key of etcd: PREFIX, '/', a letter for what it is, '/', and a name.
- *	d		changes with each transaction that only deletes
+ *	d		the trace: changes with each transaction that deletes
  *	f/CLIENT	the fence of one client (outcome.c)
  *	k/KEY		a key of the store
  *	n/GROUP		the news of a group: their count is the key's version
