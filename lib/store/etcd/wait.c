@@ -21,6 +21,7 @@
 struct change {
 	struct watched_keys keys;
 	const char *prefix; /* of etcd_wait */
+	int64_t patience;   /* the instant until which the present look may ask */
 	/* STATUS_OK: there is one; STATUS_NO: none up to revision. */
 	enum status (*look)(struct etcd_store *store, struct change *change, int64_t deadline,
 		struct error *err);
@@ -56,61 +57,92 @@ static bool begins_with(const char *text, const char *beginning)
 	return !strncmp(text, beginning, strlen(beginning));
 }
 
-/* Whether a trace names a key that belongs to prefix: 'k' KEY or 'p' PREFIX, each with a NUL. */
-static bool names_one_below(const char *trace, size_t length, const char *prefix)
+/* Whether the range of prefix has this key, or may have keys that begin with it (kind 'p'). */
+static bool concerns(const char *prefix, char kind, const char *name)
 {
 	bool inner = *prefix && prefix[strlen(prefix) - 1] == '/';
-	for (size_t at = WIRE_STAMP; at < length; at += strlen(trace + at) + 1) {
-		const char *name = trace + at + 1;
-		bool same = !strcmp(name, prefix);
-		if (trace[at] == 'p' && begins_with(prefix, name))
-			return true;
-		if (begins_with(name, prefix) && !(same && inner && trace[at] == 'k'))
-			return true;
-	}
-	return false;
+	if (kind == 'p')
+		return begins_with(prefix, name) || begins_with(name, prefix);
+	return begins_with(name, prefix) && !(inner && !strcmp(name, prefix));
+}
+
+/* What a key was at an old revision. STATUS_NO: that is compacted. */
+static enum status ask_old(struct etcd_store *store, const struct wire_key *key,
+	store_revision revision, int64_t deadline, struct gateway_reply *reply, struct error *err)
+{
+	struct text body = {0};
+	text_add(&body, "{");
+	wire_add_key(&body, "key", key);
+	text_add(&body, ",");
+	wire_add_number(&body, "revision", revision);
+	text_add(&body, "}");
+	struct etcd_request request = {.path = "/v3/kv/range",
+		.body = &body,
+		.repeatable = true,
+		.reads = true,
+		.deadline = deadline};
+	gateway_reply_release(reply);
+	enum status status = etcd_ask(store, &request, reply, NULL, err);
+	text_release(&body);
+	return status;
 }
 
 /*
- * Whether a key below the prefix was deleted after since (the server's): go back from trace, which
- * is the newest one, to older ones. Where there are too many, or they are compacted, it may be so.
+ * STATUS_OK: a key below the prefix was deleted at this revision, whose trace names what was to be
+ * deleted: 'k' KEY or 'p' PREFIX, each with a NUL. It may have been absent.
+ */
+static enum status read_trace(struct etcd_store *store, const struct change *change,
+	const struct text *trace, store_revision at, struct error *err)
+{
+	enum status status = STATUS_NO;
+	for (size_t i = WIRE_STAMP; i < trace->length && status == STATUS_NO;) {
+		const char *entry = trace->data + i, *name = entry + 1;
+		i += strlen(entry) + 1;
+		if (!concerns(change->prefix, *entry, name))
+			continue;
+		if (*entry == 'p')
+			return STATUS_OK;
+		struct gateway_reply before = {0};
+		struct wire_key key;
+		wire_key_set(&key, store->options.prefix, 'k', name);
+		status = ask_old(store, &key, at - 1, change->patience, &before, err);
+		if (status == STATUS_NO ||
+			(status == STATUS_OK && wire_count(before.object, "kvs")))
+			status = STATUS_OK;
+		else if (status == STATUS_OK)
+			status = STATUS_NO;
+		gateway_reply_release(&before);
+	}
+	return status;
+}
+
+/*
+ * Whether a key below the prefix was deleted after since (the server's): go back from newest, the
+ * newest trace, to older ones. Where there are too many, or they are compacted, it may be so.
  */
 static enum status find_deletion(struct etcd_store *store, const struct change *change,
-	store_revision since, struct json_object *trace, int64_t deadline, struct error *err)
+	store_revision since, struct json_object *newest, struct error *err)
 {
 	struct gateway_reply reply = {0};
+	struct json_object *kv = newest;
 	struct wire_key key;
 	enum status status = STATUS_NO;
 	wire_key_set(&key, store->options.prefix, 'd', NULL);
 	for (int step = 0; status == STATUS_NO; step++) {
-		struct text body = {0};
-		size_t length = 0;
-		store_revision at = wire_number(trace, "mod_revision");
+		store_revision at = wire_number(kv, "mod_revision");
+		struct text trace = {0};
 		if (at <= since)
 			break;
-		char *value = wire_bytes(trace, "value", &length);
-		bool found = !value || names_one_below(value, length, change->prefix);
-		free(value);
-		if (found || step == TRACES) {
-			status = STATUS_OK;
+		trace.data = wire_bytes(kv, "value", &trace.length);
+		status = !trace.data || step == TRACES ? STATUS_OK
+						       : read_trace(store, change, &trace, at, err);
+		text_release(&trace);
+		if (status != STATUS_NO)
 			break;
-		}
-		text_add(&body, "{");
-		wire_add_key(&body, "key", &key);
-		text_add(&body, ",");
-		wire_add_number(&body, "revision", at - 1);
-		text_add(&body, "}");
-		struct etcd_request request = {.path = "/v3/kv/range",
-			.body = &body,
-			.repeatable = true,
-			.reads = true,
-			.deadline = deadline};
-		gateway_reply_release(&reply);
-		enum status asked = etcd_ask(store, &request, &reply, NULL, err);
-		trace = wire_element(reply.object, "kvs", 0);
-		text_release(&body);
-		if (asked != STATUS_OK)
-			status = asked == STATUS_NO ? STATUS_OK : asked;
+		status = ask_old(store, &key, at - 1, change->patience, &reply, err);
+		if (!status_is_error(status))
+			status = status == STATUS_OK ? STATUS_NO : STATUS_OK;
+		kv = wire_element(reply.object, "kvs", 0);
 	}
 	gateway_reply_release(&reply);
 	return status;
@@ -124,6 +156,7 @@ static enum status look_below(
 	struct gateway_reply reply = {0};
 	struct wire_key trace;
 	store_revision since = change->revision, revision = 0;
+	change->patience = deadline;
 	wire_key_set(&trace, store->options.prefix, 'd', NULL);
 	text_add(&body, "{\"success\":[{\"request_range\":{");
 	wire_add_key(&body, "key", &change->keys.first);
@@ -149,7 +182,7 @@ static enum status look_below(
 		bool other = since && (since <= store->offset || since > revision);
 		if (wire_count(put, "kvs") == 0 && !other)
 			status = since ? find_deletion(store, change, etcd_revision(store, since),
-						 wire_element(deleted, "kvs", 0), deadline, err)
+						 wire_element(deleted, "kvs", 0), err)
 				       : STATUS_NO;
 	}
 	if (!status_is_error(status))
