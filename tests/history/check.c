@@ -339,13 +339,18 @@ static void note_quiet(struct context *context, const struct operation *wait)
 		*quiet = (struct quiet){instant, wait};
 }
 
-/* Everything at one level. maker: NULL at level 0 only. False: walk->fault says what is wrong. */
+/* The maker of a revision of a server that has other users, and changes nothing of ours. */
+static const struct operation another_user = {.outcome = ANSWERED};
+
+/* Everything at one level. maker: NULL at level 0. False: walk->fault says what is wrong. */
 static bool step(
 	struct walk *walk, struct context *context, size_t level, const struct operation *maker)
 {
 	const struct levels *levels = &walk->levels;
 	store_revision revision = walk->history->base + (store_revision)level;
 	const struct operation **end = levels->members + levels->first[level + 1];
+	if (maker == &another_user)
+		maker = NULL;
 	if (maker && !make_level(walk, context, maker, revision))
 		return false;
 	for (const struct operation **at = levels->members + levels->first[level]; at < end; at++)
@@ -450,6 +455,8 @@ static struct choice *find_makers(
 	for (size_t u = 0; u < levels->unknown_count; u++)
 		if (may_have_made(walk, context, u, level, &deleters))
 			choice->makers[choice->count++] = levels->unknown[u];
+	if (walk->history->shared)
+		choice->makers[choice->count++] = &another_user;
 	return choice;
 }
 

@@ -14,6 +14,9 @@
  *   answered by then at the next change under its prefix, or later.
  * This is strict: one order of all keys, not one for each.
  *
+ * In a store whose server has other users, too, a revision may change nothing here
+ * (history->shared).
+ *
  * An operation of unknown outcome may have made a revision that no acknowledged one made, at any
  * instant after its call. A value that was read says which one it was; else all of them are tried,
  * depth first, and no state twice.

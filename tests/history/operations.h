@@ -110,7 +110,8 @@ struct history {
 	int prefix_count;
 	bool begun;	     /* the head of a log was read */
 	store_revision base; /* the smallest of all logs */
-	uint32_t *by_name;   /* operations in the order of their names; after history_finish */
+	bool shared;	   /* the server has other users: a revision may be made by none of these */
+	uint32_t *by_name; /* operations in the order of their names; after history_finish */
 };
 
 /*

@@ -4,7 +4,7 @@
  * store_history record [OPTION]... DIRECTORY URL...
  *       Many processes use one store, each through one of the URLs (the same store through several
  *       mounts), and log into DIRECTORY what they asked and what they were answered.
- * store_history check [--answered N] LOG|DIRECTORY...
+ * store_history check [--answered N] [--shared] LOG|DIRECTORY...
  *       Is that what a key store may answer? With --answered, a history in which fewer operations
  *       were answered (neither refused nor of unknown outcome) is not accepted either: one in which
  *       all were refused shows nothing.
@@ -25,6 +25,10 @@
  *
  * No other program may write to the store. The store in memory is "memory:NAME?shared", without
  * kills.
+ *
+ * Options of check:
+ *   --answered N  at least so many operations must have been answered
+ *   --shared      the store's server has other users, or makes revisions itself
  *
  * Exit codes of check: 0: yes; 1: no, and the operations concerned are printed; 2: these are no
  * logs; 3: it cannot be decided; 4: yes, and fewer operations than --answered were answered.
@@ -50,7 +54,7 @@ static int usage(void)
 	fprintf(stderr,
 		"usage: store_history record [-p N] [-n N] [-k N] [-s N] [-t MS] [--kill N] [--first N] "
 		"[--join] DIRECTORY URL...\n"
-		"       store_history check [--answered N] LOG|DIRECTORY...\n"
+		"       store_history check [--answered N] [--shared] LOG|DIRECTORY...\n"
 		"       store_history clock\n");
 	return 2;
 }
@@ -136,7 +140,7 @@ static size_t count_answered(const struct history *history)
 }
 
 /* least: so many operations must have been answered. */
-static int check(char **paths, size_t least)
+static int check(char **paths, size_t least, bool shared)
 {
 	static const char *const words[] = {"linearizable", "VIOLATED", "undecided"};
 	static const int codes[] = {0, 1, 3};
@@ -149,6 +153,7 @@ static int check(char **paths, size_t least)
 		history_release(&history);
 		return 2;
 	}
+	history.shared = shared;
 	check_history(&history, STEPS, &verdict);
 	size_t answered = count_answered(&history);
 	printf("%soperations %zu answered %zu revisions %zu unknown %zu took_effect %zu "
@@ -168,15 +173,19 @@ static int check(char **paths, size_t least)
 
 static int run_check(int argc, char **argv)
 {
-	static const struct option options[] = {{"answered", required_argument, NULL, 'A'}, {0}};
+	static const struct option options[] = {{"answered", required_argument, NULL, 'A'},
+		{"shared", no_argument, NULL, 'S'}, {0}};
 	size_t least = 0;
+	bool shared = false;
 	int option;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option != 'A')
-			return usage();
-		least = (size_t)take_number(optarg, 0, 1000000000);
+		switch (option) {
+		case 'A': least = (size_t)take_number(optarg, 0, 1000000000); break;
+		case 'S': shared = true; break;
+		default: return usage();
+		}
 	}
-	return optind < argc ? check(argv + optind, least) : usage();
+	return optind < argc ? check(argv + optind, least, shared) : usage();
 }
 
 int main(int argc, char **argv)
