@@ -27,7 +27,11 @@
 
 struct store;
 
-/* A revision counts the transactions that changed something; the first is 1. 0 means absent. */
+/*
+ * A revision counts the transactions that changed something: each has one of its own, greater than
+ * all before. They are dense in a store of its own; a server that others use counts theirs, too.
+ * The first is at least 1. 0 means absent.
+ */
 typedef int64_t store_revision;
 
 struct store_compare {
