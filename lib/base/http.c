@@ -271,6 +271,18 @@ static void drive(struct http *http, int64_t now)
 	}
 }
 
+static enum http_failure failure_of(CURLcode result, const char *text)
+{
+	switch (result) {
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CACERT_BADFILE: return HTTP_UNTRUSTED;
+	case CURLE_GOT_NOTHING: return HTTP_EMPTY;
+	/* With TLS 1.3 a server refuses our certificate in its first answer. */
+	default: return strstr(text, "alert") ? HTTP_UNTRUSTED : HTTP_BROKEN;
+	}
+}
+
 enum http_state http_step(struct http *http, int64_t now, struct error *err)
 {
 	int left;
@@ -291,6 +303,7 @@ enum http_state http_step(struct http *http, int64_t now, struct error *err)
 	http_stop(http);
 	if (result == CURLE_OK)
 		return HTTP_DONE;
+	http->answer.failure = failure_of(result, http->failure);
 	error_set(err, STATUS_TEMPORARY, "%s",
 		http->too_long	 ? "the answer is too long"
 		: *http->failure ? http->failure

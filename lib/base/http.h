@@ -42,9 +42,16 @@ struct http_tls {
 	const char *authorities, *certificate, *key;
 };
 
+enum http_failure {
+	HTTP_BROKEN,	/* no connection, or it ended */
+	HTTP_UNTRUSTED, /* a certificate is not accepted by the other side, or cannot be read */
+	HTTP_EMPTY,	/* connected, and the server sent nothing: it may want TLS */
+};
+
 /* Valid until the next http_start. */
 struct http_answer {
-	int code;	  /* 200, 404, ... */
+	int code;		   /* 200, 404, ... */
+	enum http_failure failure; /* HTTP_FAILED only */
 	bool sent;	  /* the server may have got the request, also where there is no answer */
 	struct text body; /* also while it is pending: what has come */
 	char etag[128];	  /* empty: none */

@@ -170,6 +170,23 @@ static enum status read_refusal(
 	return gateway_refusal(gateway, reply->code, text, err);
 }
 
+/* Why there is no answer; err has libcurl's words. */
+static enum status explain(const struct gateway *gateway, const struct http_answer *answer,
+	struct gateway_reply *reply, struct error *err)
+{
+	const char *endpoint = gateway->options->endpoints[gateway->at];
+	struct error said = *err;
+	bool unspoken = answer->failure == HTTP_EMPTY && !gateway->options->tls;
+	reply->untrusted = answer->failure == HTTP_UNTRUSTED;
+	reply->known = reply->untrusted || !answer->sent;
+	if (reply->untrusted)
+		return error_set(err, STATUS_PERMISSION,
+			"store %s: endpoint %s: %s: check ca=FILE, and cert=FILE with key=FILE",
+			gateway->where, endpoint, said.text);
+	return error_set(err, STATUS_TEMPORARY, "store %s: endpoint %s: %s%s", gateway->where,
+		endpoint, said.text, unspoken ? ": if it wants TLS, add ca=FILE or tls" : "");
+}
+
 /* One endpoint, once. */
 static enum status attempt(struct gateway *gateway, const struct gateway_request *request,
 	int64_t timeout, struct gateway_reply *reply, struct error *err)
@@ -180,11 +197,8 @@ static enum status attempt(struct gateway *gateway, const struct gateway_request
 		return status;
 	enum http_state state = finish(gateway->http, err);
 	const struct http_answer *answer = http_answer(gateway->http);
-	if (state == HTTP_FAILED) {
-		reply->known = !answer->sent;
-		return error_prefix(err, "store %s: endpoint %s", gateway->where,
-			gateway->options->endpoints[gateway->at]);
-	}
+	if (state == HTTP_FAILED)
+		return explain(gateway, answer, reply, err);
 	reply->object = json_parse_limited(answer->body.data, answer->body.length, ANSWER_MOST);
 	if (answer->code != 200)
 		return read_refusal(gateway, reply, err);
@@ -232,7 +246,8 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 			if (status == STATUS_OK)
 				continue;
 		}
-		if (status == STATUS_OK || !may_pass(status, reply, err) ||
+		bool others = reply->untrusted && turn < endpoints;
+		if (status == STATUS_OK || (!others && !may_pass(status, reply, err)) ||
 			(!known && !request->repeatable))
 			return status;
 		gateway_turn(gateway);

@@ -50,6 +50,7 @@ struct gateway_reply {
 	struct json_object *object; /* gateway_reply_release */
 	enum gateway_code code;	    /* the server's, where it refused */
 	bool known;		    /* also where this fails: nothing was changed then */
+	bool untrusted; /* this endpoint and we do not accept each other's certificates */
 };
 
 /* STATUS_NOT_FOUND: no libcurl. options and where must live as long. */
