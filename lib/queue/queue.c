@@ -18,9 +18,14 @@ enum status queue_open(struct queue *queue, struct store *store, const char *nam
 	enum status status = parse_name(name, "queue", err);
 	if (status != STATUS_OK)
 		return status;
+	if (!files && !store_files(store))
+		return error_set(err, STATUS_USAGE,
+			"store %s has no place for long outputs: add ?files=DIR to its URL, or give "
+			"--files DIR",
+			store_where(store));
 	snprintf(made.name, sizeof(made.name), "%s", name);
 	snprintf(made.prefix, sizeof(made.prefix), "queue/%s/", name);
-	made.files = files ? xstrdup(files) : xprintf("%s.queue/%s", store_where(store), name);
+	made.files = files ? xstrdup(files) : xprintf("%s/%s", store_files(store), name);
 	*queue = made;
 	return STATUS_OK;
 }

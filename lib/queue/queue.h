@@ -30,7 +30,7 @@ struct queue {
 };
 
 /*
- * name by parse_name. files: NULL for "WHERE_THE_STORE_IS.queue/NAME". store stays the caller's and
+ * name by parse_name. files: NULL for NAME in store_files. store stays the caller's and
  * must outlive the queue.
  */
 enum status queue_open(struct queue *queue, struct store *store, const char *name,

@@ -36,6 +36,7 @@ struct store_backend {
 	enum status (*beat_read)(struct store *store, const char *group, uint64_t task,
 		struct store_beat *beat, struct error *err);
 	enum status (*beats_remove)(struct store *store, const char *group, struct error *err);
+	enum status (*check_private)(struct store *store, struct error *err);
 	enum status (*purge)(struct store *store, const char *prefix,
 		const struct store_compare *compares, size_t compare_count, int64_t deadline,
 		struct error *err);
@@ -44,6 +45,7 @@ struct store_backend {
 struct store {
 	const struct store_backend *backend;
 	char *where;
+	char *files; /* a directory; NULL: none */
 	unsigned flags;
 	bool local;
 	int64_t patience; /* milliseconds */

@@ -96,6 +96,17 @@ const char *store_where(const struct store *store)
 	return store->where;
 }
 
+const char *store_files(const struct store *store)
+{
+	return store->files;
+}
+
+enum status store_check_private(struct store *store, struct error *err)
+{
+	WITH_ERROR(err);
+	return store->backend->check_private(store, err);
+}
+
 bool store_is_local(const struct store *store)
 {
 	return store->local;

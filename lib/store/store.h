@@ -221,6 +221,13 @@ size_t store_operations(const struct store *store);
 
 /* Where the store is, for messages: "/shared/run.db". */
 const char *store_where(const struct store *store);
+/* The directory for what belongs to it and is too long for it; NULL: there is none. */
+const char *store_files(const struct store *store);
+/*
+ * For callers that run commands out of it. STATUS_PERMISSION: users other than this one and root
+ * can write it, as far as can be told.
+ */
+enum status store_check_private(struct store *store, struct error *err);
 /* Whether its filesystem is seen by this machine only, as far as can be told. */
 bool store_is_local(const struct store *store);
 

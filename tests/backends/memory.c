@@ -93,8 +93,11 @@ static enum status memory_open(struct store **opened, const struct store_url *ur
 	store->content = find_content(url->path, create);
 	unlock();
 	store->base.where = strdup(url->path);
-	if (!store->content || !store->base.where) {
+	if (asprintf(&store->base.files, "%s.queue", url->path) < 0)
+		store->base.files = NULL;
+	if (!store->content || !store->base.where || !store->base.files) {
 		free(store->base.where);
+		free(store->base.files);
 		free(store);
 		return error_set(err, create ? STATUS_TEMPORARY : STATUS_NO,
 			"store memory:%s is not there", url->path);
@@ -112,6 +115,7 @@ static void memory_close(struct store *base)
 	if (store->bell >= 0)
 		close(store->bell);
 	free(store->base.where);
+	free(store->base.files);
 	free(store);
 }
 
@@ -471,6 +475,12 @@ static enum status memory_beats_remove(struct store *store, const char *group, s
 	return STATUS_OK;
 }
 
+static enum status memory_check_private(struct store *store, struct error *err)
+{
+	(void)store, (void)err;
+	return STATUS_OK;
+}
+
 static enum status memory_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, int64_t deadline,
 	struct error *err)
@@ -499,5 +509,6 @@ const struct store_backend store_memory = {
 	.beat = memory_beat,
 	.beat_read = memory_beat_read,
 	.beats_remove = memory_beats_remove,
+	.check_private = memory_check_private,
 	.purge = memory_purge,
 };

@@ -89,6 +89,7 @@ static void shim_close(struct store *base)
 	struct shim_store *store = (struct shim_store *)base;
 	store_close(store->inner);
 	free(store->base.where);
+	free(store->base.files);
 	free(store->url);
 	free(store);
 }
@@ -110,6 +111,7 @@ static enum status shim_open(struct store **opened, const struct store_url *url,
 	status = end(&fate, status, err);
 	if (status == STATUS_OK) {
 		store->base.where = strdup(store_where(store->inner));
+		store->base.files = strdup(store_files(store->inner));
 		store->base.local = store->inner->local;
 		*opened = &store->base;
 	} else if (store) {
@@ -362,6 +364,12 @@ static enum status shim_beats_remove(struct store *store, const char *group, str
 	return end(&fate, status, err);
 }
 
+static enum status shim_check_private(struct store *store, struct error *err)
+{
+	struct store *inner = inner_of(store);
+	return inner->backend->check_private(inner, err);
+}
+
 static enum status shim_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, int64_t deadline,
 	struct error *err)
@@ -388,6 +396,7 @@ static const struct store_backend store_shim = {
 	.beat = shim_beat,
 	.beat_read = shim_beat_read,
 	.beats_remove = shim_beats_remove,
+	.check_private = shim_check_private,
 	.purge = shim_purge,
 };
 

@@ -545,6 +545,10 @@ static void beats(void)
 		CHECK_EQ(store_beat_read(store, "run/000001", 2, &seen, &err), STATUS_OK);
 		CHECK_EQ(store_beat_read(store, "run/000001", 0, &seen, &err), STATUS_NO);
 		CHECK_EQ(store_beat(store, "run/000001", 3, &beat, &err), STATUS_NO);
+		CHECK_EQ(store_beats_prepare(store, "run/000001", 4, &err), STATUS_OK);
+		CHECK_EQ(store_beat(store, "run/000001", 3, &beat, &err), STATUS_OK);
+		CHECK_EQ(store_beats_prepare(store, "run/000001", 2, &err), STATUS_OK);
+		CHECK_EQ(store_beat(store, "run/000001", 3, &beat, &err), STATUS_OK);
 		CHECK_EQ(store_beats_remove(store, "run/000001", &err), STATUS_OK);
 		CHECK_EQ(store_beats_remove(store, "run/000001", &err), STATUS_OK);
 		CHECK_EQ(store_beat(store, "run/000001", 2, &beat, &err), STATUS_NO);

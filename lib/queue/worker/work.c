@@ -20,7 +20,6 @@
 #include "queue/worker/say.h"
 #include "queue/worker/store.h"
 #include "store/access.h"
-#include "store/url.h"
 
 #define PATIENCE      5000  /* ms that one answer of the store may take, and a notice may wait */
 #define PAUSE_FIRST   1000  /* ms */
@@ -264,32 +263,13 @@ static enum status look_at(const char *path, struct error *err)
 	return access_check(path, &st, false, err);
 }
 
-static bool group_can_write(const char *path)
-{
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IWGRP);
-}
-
 /*
  * The commands in the queue are run: no other user may write there. And without the directory of
  * its files no command can be started here: each would use up what it may fail.
  */
 static enum status check_access(const struct work *work, struct error *err)
 {
-	struct store_url url;
-	bool shared = group_can_write(store_where(work->queue->store));
-	enum status status = url_parse(work->options->url, &url, err);
-	if (status != STATUS_OK)
-		return status;
-	for (size_t i = 0; i < url.count; i++)
-		shared |= !strcmp(url.parameters[i].name, "shared-group");
-	url_release(&url);
-	if (shared)
-		return error_set(err, STATUS_PERMISSION,
-			"%s: the group can write this store, and the commands in a queue are run as "
-			"you; use a store that only you can write",
-			store_where(work->queue->store));
-	status = look_at(store_where(work->queue->store), err);
+	enum status status = store_check_private(work->queue->store, err);
 	if (status == STATUS_OK)
 		status = mounts_confirm(work->queue->files, -1, err);
 	return status == STATUS_OK ? look_at(work->queue->files, err) : status;

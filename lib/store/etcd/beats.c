@@ -99,6 +99,16 @@ static enum status have_lease(struct etcd_store *store, struct error *err)
 
 /* ---- Prepare and remove ---- */
 
+static void write_tasks(const struct wire_key *key, const char *count, struct text *body)
+{
+	text_add(body, "\"success\":[{\"request_put\":{");
+	wire_add_key(body, "key", key);
+	text_add(body, ",");
+	wire_add_bytes(body, "value", count, strlen(count));
+	text_add(body, "}}]");
+}
+
+/* Where it is prepared for fewer tasks, for more. Numbers of one length compare as texts do. */
 enum status etcd_beats_prepare(
 	struct store *base, const char *group, uint64_t tasks, struct error *err)
 {
@@ -107,14 +117,17 @@ enum status etcd_beats_prepare(
 	struct gateway_reply reply = {0};
 	struct wire_key key = news_key(store, group);
 	char count[24];
-	int length = snprintf(count, sizeof(count), "%" PRIu64, tasks);
+	(void)snprintf(count, sizeof(count), "%08" PRIu64, tasks);
 	text_add(&body, "{\"compare\":[{");
 	wire_add_key(&body, "key", &key);
-	text_add(&body, ",\"target\":\"VERSION\",\"result\":\"EQUAL\",\"version\":\"0\"}],"
-			"\"success\":[{\"request_put\":{");
+	text_add(&body, ",\"target\":\"VERSION\",\"result\":\"EQUAL\",\"version\":\"0\"}],");
+	write_tasks(&key, count, &body);
+	text_add(&body, ",\"failure\":[{\"request_txn\":{\"compare\":[{");
 	wire_add_key(&body, "key", &key);
-	text_add(&body, ",");
-	wire_add_bytes(&body, "value", count, (size_t)length);
+	text_add(&body, ",\"target\":\"VALUE\",\"result\":\"LESS\",");
+	wire_add_bytes(&body, "value", count, strlen(count));
+	text_add(&body, "}],");
+	write_tasks(&key, count, &body);
 	text_add(&body, "}}]}");
 	enum status status = ask(store, "/v3/kv/txn", &body, &reply, err);
 	gateway_reply_release(&reply);
@@ -228,6 +241,10 @@ enum status etcd_beat(struct store *base, const char *group, uint64_t first,
 	for (int again = 0; again < 2; again++) {
 		struct gateway_reply reply = {0};
 		status = learn_group(store, group, err);
+		if (status == STATUS_OK && first + count > store->group_tasks) {
+			store->group_made = 0; /* it may be prepared for more now */
+			status = learn_group(store, group, err);
+		}
 		if (status == STATUS_OK && first + count > store->group_tasks)
 			status = error_set(err, STATUS_NO,
 				"the beats of %s were not prepared for task %" PRIu64, group,

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "store/etcd/credentials.h"
 #include "store/etcd/outcome.h"
 #include "store/etcd/session.h"
 
@@ -89,6 +90,7 @@ static void close_store(struct store *base)
 	etcd_options_release(&store->options);
 	free(store->firsts);
 	free(base->where);
+	free(base->files);
 	free(store);
 }
 
@@ -120,6 +122,7 @@ static enum status open_store(struct store **opened, const struct store_url *url
 	struct etcd_store *store = xcalloc(1, sizeof(*store));
 	store->options = options;
 	store->base.where = name_of(&options);
+	store->base.files = options.outputs ? xstrdup(options.outputs) : NULL;
 	store->base.flags = flags;
 	outcome_new_client(store);
 	status = find_store(store, flags, deadline, err);
@@ -128,6 +131,18 @@ static enum status open_store(struct store **opened, const struct store_url *url
 	else
 		close_store(&store->base);
 	return status;
+}
+
+/* Where the servers know who we are, they decide who else may write. */
+static enum status check_private(struct store *base, struct error *err)
+{
+	const struct etcd_options *options = &etcd_of(base)->options;
+	if (options->files.certificate || credentials_given(options) || options->trusted)
+		return STATUS_OK;
+	return error_set(err, STATUS_PERMISSION,
+		"%s: all who reach its servers can write this store, and the commands in a queue are "
+		"run as you; use credentials=FILE or cert=FILE, or add trusted to its URL if they may",
+		base->where);
 }
 
 static enum status one_beat(struct store *store, const char *group, uint64_t task,
@@ -150,5 +165,6 @@ const struct store_backend store_etcd = {
 	.beat = one_beat,
 	.beat_read = etcd_beat_read,
 	.beats_remove = etcd_beats_remove,
+	.check_private = check_private,
 	.purge = etcd_purge,
 };

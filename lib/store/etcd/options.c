@@ -63,6 +63,8 @@ static bool read_one(struct etcd_options *options, const char *name, const char 
 		{"key", &options->files.key}};
 	if (!strcmp(name, "must-exist"))
 		return options->must_exist = !value;
+	if (!strcmp(name, "trusted"))
+		return options->trusted = !value;
 	if (!strcmp(name, "tls"))
 		return options->tls = !value;
 	if (!value || !*value)
@@ -72,9 +74,12 @@ static bool read_one(struct etcd_options *options, const char *name, const char 
 			*files[i].file = xstrdup(value);
 			return options->tls = true;
 		}
-	if (strcmp(name, "credentials") != 0)
+	bool outputs = !strcmp(name, "files");
+	if (outputs && *value != '/')
 		return false;
-	options->credentials = xstrdup(value);
+	if (!outputs && strcmp(name, "credentials") != 0)
+		return false;
+	*(outputs ? &options->outputs : &options->credentials) = xstrdup(value);
 	return true;
 }
 
@@ -91,7 +96,7 @@ static enum status read_all(
 		if (!read_one(options, name, value))
 			return error_set(err, STATUS_USAGE,
 				"store etcd:%s: \"%s\" is not understood; known are tls, ca=FILE, "
-				"cert=FILE, key=FILE, credentials=FILE, must-exist",
+				"cert=FILE, key=FILE, credentials=FILE, files=/DIR, trusted, must-exist",
 				url->path, name);
 	}
 	if (status == STATUS_OK && !options->files.certificate != !options->files.key)
@@ -117,5 +122,6 @@ void etcd_options_release(struct etcd_options *options)
 	free((char *)options->files.certificate);
 	free((char *)options->files.key);
 	free(options->credentials);
+	free(options->outputs);
 	*options = (struct etcd_options){0};
 }

@@ -6,6 +6,8 @@
  *   tls                TLS with the authorities of this machine; each of the files says it too
  *   credentials=FILE   one line USER:PASSWORD, readable by its owner only; else they are in
  *                      PREEMPT_ETCD_CREDENTIALS. They are never part of the URL
+ *   files=DIR          where the outputs of queues go; without it a queue needs --files
+ *   trusted            all who reach the servers may also run commands here, through a queue
  *   must-exist         a store that is missing is STATUS_TEMPORARY, and never made
  */
 #ifndef STORE_ETCD_OPTIONS_H
@@ -27,9 +29,10 @@ struct etcd_options {
 	const char *endpoints[ETCD_ENDPOINTS]; /* "HOST:PORT" */
 	size_t count;
 	const char *prefix; /* without '/' at its ends; never empty */
-	bool tls, must_exist;
+	bool tls, must_exist, trusted;
 	struct http_tls files;
 	char *credentials; /* a file, or NULL */
+	char *outputs;	   /* a directory, or NULL */
 };
 
 /* STATUS_USAGE: no such URL. */

@@ -65,6 +65,7 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 	store->directory = file_directory_of(store->base.where);
 	store->journal = xprintf("%s-journal", store->base.where);
 	store->beats = xprintf("%s.beats", store->base.where);
+	store->base.files = xprintf("%s.queue", store->base.where);
 	return STATUS_OK;
 }
 
@@ -118,6 +119,7 @@ static void release(struct sqlite_store *store)
 	news_release(&store->news);
 	lock_close(&store->lock);
 	free(store->base.where);
+	free(store->base.files);
 	free(store->journal);
 	free(store->directory);
 	free(store->beats);
@@ -328,6 +330,20 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	return status;
 }
 
+static enum status sqlite_check_private(struct store *base, struct error *err)
+{
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	struct stat st;
+	bool there = stat(base->where, &st) == 0;
+	if (store->parameters.shared_group ||
+		(there && S_ISREG(st.st_mode) && (st.st_mode & S_IWGRP)))
+		return error_set(err, STATUS_PERMISSION,
+			"%s: the group can write this store, and the commands in a queue are run as "
+			"you; use a store that only you can write",
+			base->where);
+	return there ? access_check(base->where, &st, false, err) : STATUS_OK;
+}
+
 const struct store_backend store_sqlite = {
 	.scheme = "sqlite",
 	/* SQLite has no limit; this one keeps the lock short for the processes that wait. */
@@ -343,5 +359,6 @@ const struct store_backend store_sqlite = {
 	.beat = beats_write,
 	.beat_read = beats_read,
 	.beats_remove = beats_remove,
+	.check_private = sqlite_check_private,
 	.purge = range_purge,
 };
