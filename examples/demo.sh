@@ -10,7 +10,7 @@ PATH=$here/bin:$here/build/plain/examples:$PATH
 steps=${DEMO_STEPS:-600}
 work=$(mktemp -d "${TMPDIR:-/tmp}/preempt-demo.XXXXXX")
 unset "${!PREEMPT_@}" "${!SLURM_@}"
-export PREEMPT_STORE=$work/store.db
+export PREEMPT_STORE=${1:-$work/store.db}
 
 cleanup() {
 	local job

@@ -216,7 +216,7 @@ enum status store_beat_read(struct store *store, const char *group, uint64_t tas
 /* group may also be "RUN": all its attempts. Missing is fine. */
 enum status store_beats_remove(struct store *store, const char *group, struct error *err);
 
-/* How many operations one transaction may have, compares not counted: 120 (etcd) or more. */
+/* How many operations one transaction may have, compares not counted: 122 (etcd) or more. */
 size_t store_operations(const struct store *store);
 
 /* Where the store is, for messages: "/shared/run.db". */

@@ -335,7 +335,7 @@ static void limits(void)
 		size_t most = store_operations(store);
 		char(*keys)[32] = calloc(most + 1, sizeof(*keys));
 		struct store_op *ops = calloc(most + 1, sizeof(*ops));
-		CHECK(most >= 120);
+		CHECK(most >= 122);
 		if (!keys || !ops)
 			exit(98);
 		for (size_t i = 0; i <= most; i++) {
@@ -349,6 +349,18 @@ static void limits(void)
 		request.then_count = most;
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
 		CHECK(has_value(store, keys[most - 1], "v"));
+		store_answer_release(&answer);
+		/* All of it deleted, with news, where something else is done otherwise. */
+		struct store_op other = {STORE_PUT, "other", "v", 1};
+		CHECK_EQ(store_beats_prepare(store, "run/1", 1, &err), STATUS_OK);
+		for (size_t i = 0; i < most; i++)
+			ops[i].kind = STORE_DELETE;
+		request.group = "run/1";
+		request.news = true;
+		request.otherwise = &other;
+		request.otherwise_count = 1;
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK(has_value(store, keys[most - 1], NULL));
 		store_answer_release(&answer);
 		free(ops);
 		free(keys);

@@ -28,7 +28,7 @@ static enum status check_mark(struct etcd_store *store, struct json_object *kv, 
 	char *value = kv ? wire_bytes(kv, "value", &length) : NULL;
 	enum status status = STATUS_OK;
 	if (!kv)
-		status = error_set(err, STATUS_NO, "there is no store %s", store->base.where);
+		status = error_set(err, STATUS_NO, "store %s does not exist", store->base.where);
 	else if (!value || strcmp(value, FORMAT) != 0)
 		status = error_set(err, STATUS_DAMAGED,
 			"store %s: its format is \"%.40s\", and this version knows \"%s\"",
@@ -140,7 +140,7 @@ static enum status check_private(struct store *base, struct error *err)
 	if (options->files.certificate || credentials_given(options) || options->trusted)
 		return STATUS_OK;
 	return error_set(err, STATUS_PERMISSION,
-		"%s: all who reach its servers can write this store, and the commands in a queue are "
+		"%s: everything that reaches its servers can write this store, and the commands in a queue are "
 		"run as you; use credentials=FILE or cert=FILE, or add trusted to its URL if they may",
 		base->where);
 }
@@ -153,7 +153,7 @@ static enum status one_beat(struct store *store, const char *group, uint64_t tas
 
 const struct store_backend store_etcd = {
 	.scheme = "etcd",
-	.operations = 120, /* of the server's 128: some are ours */
+	.operations = ETCD_OPERATIONS,
 	.open = open_store,
 	.close = close_store,
 	.txn = etcd_txn,

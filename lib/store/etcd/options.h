@@ -7,8 +7,8 @@
  *   credentials=FILE   one line USER:PASSWORD, readable by its owner only; else they are in
  *                      PREEMPT_ETCD_CREDENTIALS. They are never part of the URL
  *   files=DIR          where the outputs of queues go; without it a queue needs --files
- *   trusted            all who reach the servers may also run commands here, through a queue
- *   must-exist         a store that is missing is STATUS_TEMPORARY, and never made
+ *   trusted            a queue may run commands though everything that reaches the servers can
+ * write it must-exist         a store that is missing is STATUS_TEMPORARY, and never made
  */
 #ifndef STORE_ETCD_OPTIONS_H
 #define STORE_ETCD_OPTIONS_H

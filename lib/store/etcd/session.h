@@ -14,6 +14,13 @@
 #include "store/etcd/watch.h"
 #include "store/etcd/wire.h"
 
+/*
+ * The server's limit is for the operations of a transaction with those of the longest transaction
+ * inside it. Ours are the news, which are two in one, and the trace.
+ */
+#define ETCD_SERVER_OPERATIONS 128
+#define ETCD_OPERATIONS	       122
+
 struct etcd_store {
 	struct store base;
 	struct etcd_options options;

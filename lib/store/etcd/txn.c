@@ -103,12 +103,12 @@ static void write_ops(const struct etcd_store *store, const struct store_op *ops
 	}
 }
 
-static bool has_delete(const struct store_op *ops, size_t count)
+static size_t count_deletes(const struct store_op *ops, size_t count)
 {
+	size_t deletes = 0;
 	for (size_t i = 0; i < count; i++)
-		if (ops[i].kind == STORE_DELETE)
-			return true;
-	return false;
+		deletes += ops[i].kind == STORE_DELETE;
+	return deletes;
 }
 
 /* The trace names what is deleted (wait.c): 'k' KEY or 'p' PREFIX, each with a NUL. */
@@ -131,7 +131,8 @@ static void write_trace(const struct etcd_store *store, const struct text *trace
 
 /*
  * What only deletes leaves the trace if any of it is there: a deletion of nothing is no change. The
- * server looks at all compares before it begins with the operations.
+ * server looks at all compares before it begins with the operations. Each key is one transaction
+ * deeper: where that would be too deep, the trace is left in any case.
  */
 static void write_trace_of_effect(const struct etcd_store *store, const struct store_op *ops,
 	size_t count, const struct text *trace, struct text *body)
@@ -169,14 +170,15 @@ static void write_branch(
 		text_add(body, count ? "," : "");
 		write_news(store, request->group, writes && request->news, body);
 	}
-	if (has_delete(ops, count)) {
+	size_t deletes = count_deletes(ops, count);
+	if (deletes) {
 		struct text trace = {0};
 		text_add(&trace, stamp);
 		for (size_t i = 0; i < count; i++)
 			if (ops[i].kind == STORE_DELETE)
 				add_name(&trace, 'k', ops[i].key);
 		text_add(body, ",");
-		if (has_put(ops, count))
+		if (has_put(ops, count) || count + deletes + 4 > ETCD_SERVER_OPERATIONS)
 			write_trace(store, &trace, body);
 		else
 			write_trace_of_effect(store, ops, count, &trace, body);

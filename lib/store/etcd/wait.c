@@ -324,7 +324,7 @@ enum status etcd_wait(struct store *base, const char *prefix, store_revision sin
 	change.keys.end = change.keys.first;
 	wire_key_end(&change.keys.end);
 	enum status status = wait_for(store, &change, deadline, wake, err);
-	/* What the stream told may be older than what others have read meanwhile. */
+	/* What the stream told may be older than what others have read. */
 	if (status == STATUS_OK && told_below(store, &change))
 		status = ask_revision(store, &change, clock_after(base->patience), err);
 	if (!status_is_error(status) || status == STATUS_TIMEOUT)
