@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the URL of an etcd store says: etcd://HOST:PORT[,HOST:PORT]...[/PREFIX][?NAME=VALUE&...]
+ * What the URL of an etcd store says: etcd://HOST:PORT[,HOST:PORT].../PREFIX[?NAME[=VALUE]&...]
  *   ca=FILE            the authorities (PEM) that may have signed the servers' certificates
  *   cert=FILE key=FILE our own certificate and its key
  *   tls                TLS with the authorities of this machine; each of the files says it too
  *   credentials=FILE   one line USER:PASSWORD, readable by its owner only; else they are in
  *                      PREEMPT_ETCD_CREDENTIALS. They are never part of the URL
  *   files=DIR          where the outputs of queues go; without it a queue needs --files
- *   trusted            a queue may run commands though everything that reaches the servers can
- * write it must-exist         a store that is missing is STATUS_TEMPORARY, and never made
+ *   trusted            a queue may run commands though others, too, reach the servers
+ *   must-exist         a store that is missing is STATUS_TEMPORARY, and never made
  */
 #ifndef STORE_ETCD_OPTIONS_H
 #define STORE_ETCD_OPTIONS_H
