@@ -54,6 +54,17 @@ void url_release(struct store_url *url)
 	*url = (struct store_url){0};
 }
 
+enum status url_check_distinct(const struct store_url *url, struct error *err)
+{
+	for (size_t i = 0; i < url->count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(url->parameters[k].name, url->parameters[i].name))
+				return error_set(err, STATUS_USAGE,
+					"store %s: \"%s\" is given twice", url->path,
+					url->parameters[i].name);
+	return STATUS_OK;
+}
+
 enum status store_default_path(
 	const char *run, const char *state, const char *home, struct text *path, struct error *err)
 {

@@ -28,6 +28,8 @@ struct store_url {
 
 enum status url_parse(const char *text, struct store_url *url, struct error *err);
 void url_release(struct store_url *url);
+/* STATUS_USAGE: a parameter is given twice. */
+enum status url_check_distinct(const struct store_url *url, struct error *err);
 
 /*
  * The store of a run where none is named: STATE/preempt/RUN.db, in HOME/.local/state where STATE is

@@ -87,12 +87,10 @@ static enum status read_all(
 	const struct store_url *url, struct etcd_options *options, struct error *err)
 {
 	enum status status = read_path(url, options, err);
+	if (status == STATUS_OK)
+		status = url_check_distinct(url, err);
 	for (size_t i = 0; i < url->count && status == STATUS_OK; i++) {
 		const char *name = url->parameters[i].name, *value = url->parameters[i].value;
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(url->parameters[k].name, name))
-				return error_set(err, STATUS_USAGE,
-					"store etcd:%s: \"%s\" is given twice", url->path, name);
 		if (!read_one(options, name, value))
 			return error_set(err, STATUS_USAGE,
 				"store etcd:%s: \"%s\" is not understood; known are tls, ca=FILE, "

@@ -39,15 +39,11 @@ static enum status read_takeover(const struct store_url *url, const char *value,
 enum status parameters_read(
 	const struct store_url *url, struct parameters *parameters, struct error *err)
 {
-	enum status status = STATUS_OK;
+	enum status status = url_check_distinct(url, err);
 	*parameters = (struct parameters){.mode = LOCK_AUTO};
 	for (size_t i = 0; i < url->count && status == STATUS_OK; i++) {
 		const char *name = url->parameters[i].name;
 		const char *value = url->parameters[i].value;
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(url->parameters[k].name, name))
-				return error_set(err, STATUS_USAGE,
-					"store %s: \"%s\" is given twice", url->path, name);
 		if (!read_one(parameters, name, value))
 			return error_set(err, STATUS_USAGE,
 				"store %s: \"%s%s%s\" is not understood; known are lock=auto|fcntl|link, "
