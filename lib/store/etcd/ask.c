@@ -17,7 +17,7 @@ static struct gateway_request plain(const struct etcd_request *request)
 	return (struct gateway_request){.path = request->path,
 		.body = text_string(request->body),
 		.length = request->body->length,
-		.repeatable = request->repeatable,
+		.repeatable = request->repeatable || request->reads,
 		.deadline = request->deadline};
 }
 
@@ -101,7 +101,7 @@ static enum status judge(struct etcd_store *store, const struct etcd_request *re
 }
 
 enum status etcd_ask(struct etcd_store *store, const struct etcd_request *request,
-	struct gateway_reply *reply, store_revision *revision, struct error *err)
+	struct gateway_reply *reply, struct error *err)
 {
 	struct gateway_request asked = plain(request);
 	for (;;) {
@@ -112,8 +112,6 @@ enum status etcd_ask(struct etcd_store *store, const struct etcd_request *reques
 			note(store, reply);
 		else
 			return status;
-		if (status == STATUS_OK && revision)
-			*revision = header_revision(reply) + store->offset;
 		if (status != STATUS_NO)
 			return status;
 		gateway_turn(&store->gateway);
@@ -124,20 +122,33 @@ enum status etcd_ask(struct etcd_store *store, const struct etcd_request *reques
 	}
 }
 
-enum status etcd_last_revision(
-	struct etcd_store *store, int64_t deadline, store_revision *revision, struct error *err)
+enum status etcd_read(struct etcd_store *store, const char *path, const struct text *body,
+	int64_t deadline, struct gateway_reply *reply, struct error *err)
 {
-	struct gateway_reply reply = {0};
-	enum status status = ask_last(store, deadline, &reply, err);
-	if (status == STATUS_OK) {
-		if (is_other_history(store, &reply))
-			set_back(store, &reply);
-		else
-			note(store, &reply);
-		*revision = header_revision(&reply) + store->offset;
+	struct etcd_request request = {
+		.path = path, .body = body, .reads = true, .deadline = deadline};
+	return etcd_ask(store, &request, reply, err);
+}
+
+enum status etcd_read_key(struct etcd_store *store, const struct wire_key *key, store_revision at,
+	int64_t deadline, struct gateway_reply *reply, struct error *err)
+{
+	struct text body = {0};
+	text_add(&body, "{");
+	wire_add_key(&body, "key", key);
+	if (at) {
+		text_add(&body, ",");
+		wire_add_number(&body, "revision", at);
 	}
-	gateway_reply_release(&reply);
+	text_add(&body, "}");
+	enum status status = etcd_read(store, "/v3/kv/range", &body, deadline, reply, err);
+	text_release(&body);
 	return status;
+}
+
+store_revision etcd_answered(const struct etcd_store *store, const struct gateway_reply *reply)
+{
+	return header_revision(reply) + store->offset;
 }
 
 enum status etcd_entry(const struct etcd_store *store, struct json_object *kv,

@@ -39,7 +39,7 @@ static enum status ask(struct etcd_store *store, const char *path, const struct 
 		.body = body,
 		.repeatable = true,
 		.deadline = clock_after(store->base.patience)};
-	return etcd_ask(store, &request, reply, NULL, err);
+	return etcd_ask(store, &request, reply, err);
 }
 
 /* ---- The lease ---- */
@@ -177,17 +177,14 @@ enum status etcd_beats_remove(struct store *base, const char *group, struct erro
 /* What is known of the group: since when it is prepared, and for how many tasks. */
 static enum status learn_group(struct etcd_store *store, const char *group, struct error *err)
 {
-	struct text body = {0};
 	struct gateway_reply reply = {0};
 	struct wire_key key = news_key(store, group);
 	size_t length;
 	if (store->group_made && !strcmp(store->group, group))
 		return STATUS_OK;
-	text_add(&body, "{");
-	wire_add_key(&body, "key", &key);
-	text_add(&body, "}");
 	store->group_made = 0;
-	enum status status = ask(store, "/v3/kv/range", &body, &reply, err);
+	enum status status =
+		etcd_read_key(store, &key, 0, clock_after(store->base.patience), &reply, err);
 	struct json_object *kv = status == STATUS_OK ? wire_element(reply.object, "kvs", 0) : NULL;
 	if (kv) {
 		char *value = wire_bytes(kv, "value", &length);
@@ -199,7 +196,6 @@ static enum status learn_group(struct etcd_store *store, const char *group, stru
 		status = error_set(err, STATUS_NO, "the beats of %s were not prepared", group);
 	}
 	gateway_reply_release(&reply);
-	text_release(&body);
 	return status;
 }
 
@@ -265,7 +261,7 @@ enum status etcd_beat(struct store *base, const char *group, uint64_t first,
 
 /* ---- Read a beat ---- */
 
-/* Where the record of a task begins, as it was found before; NULL: no room was made for it. */
+/* 1 + the first task of the record with a task's beats, as it was found before; 0: not known. */
 static uint32_t *first_of(struct etcd_store *store, const char *group, uint64_t task)
 {
 	if (strcmp(store->read_group, group) != 0) {
@@ -338,12 +334,8 @@ enum status etcd_beat_read(struct store *base, const char *group, uint64_t task,
 	struct gateway_reply reply = {0};
 	uint32_t *first = first_of(store, group, task);
 	write_search(store, group, task, *first, &body);
-	struct etcd_request request = {.path = "/v3/kv/range",
-		.body = &body,
-		.repeatable = true,
-		.reads = true,
-		.deadline = clock_after(base->patience)};
-	enum status status = etcd_ask(store, &request, &reply, NULL, err);
+	enum status status =
+		etcd_read(store, "/v3/kv/range", &body, clock_after(base->patience), &reply, err);
 	struct json_object *kv = status == STATUS_OK ? wire_element(reply.object, "kvs", 0) : NULL;
 	if (status == STATUS_OK && !(kv && take_beat(kv, task, first, beat))) {
 		*first = 0;

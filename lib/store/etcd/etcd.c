@@ -39,23 +39,13 @@ static enum status check_mark(struct etcd_store *store, struct json_object *kv, 
 
 static enum status read_mark(struct etcd_store *store, int64_t deadline, struct error *err)
 {
-	struct text body = {0};
 	struct gateway_reply reply = {0};
 	struct wire_key mark;
 	wire_key_set(&mark, store->options.prefix, 's', NULL);
-	text_add(&body, "{");
-	wire_add_key(&body, "key", &mark);
-	text_add(&body, "}");
-	struct etcd_request request = {.path = "/v3/kv/range",
-		.body = &body,
-		.repeatable = true,
-		.reads = true,
-		.deadline = deadline};
-	enum status status = etcd_ask(store, &request, &reply, NULL, err);
+	enum status status = etcd_read_key(store, &mark, 0, deadline, &reply, err);
 	if (status == STATUS_OK)
 		status = check_mark(store, wire_element(reply.object, "kvs", 0), err);
 	gateway_reply_release(&reply);
-	text_release(&body);
 	return status;
 }
 
@@ -76,7 +66,7 @@ static enum status put_mark(struct etcd_store *store, int64_t deadline, struct e
 	text_add(&body, "}}]}");
 	struct etcd_request request = {
 		.path = "/v3/kv/txn", .body = &body, .repeatable = true, .deadline = deadline};
-	enum status status = etcd_ask(store, &request, &reply, NULL, err);
+	enum status status = etcd_ask(store, &request, &reply, err);
 	gateway_reply_release(&reply);
 	text_release(&body);
 	return status;

@@ -160,10 +160,9 @@ static enum status read_refusal(
 	if (code == 0) {
 		reply->known = answer->code >= 400 && answer->code < 500;
 		return error_set(err, reply->known ? STATUS_USAGE : STATUS_TEMPORARY,
-			"store %s: endpoint %s answered with HTTP status %d to %s: is it an etcd of "
-			"version 3.4 or later, with its JSON gateway on?",
-			gateway->where, gateway->options->endpoints[gateway->at], answer->code,
-			"a request of version 3");
+			"store %s: endpoint %s answered with HTTP status %d: is it an etcd of version "
+			"3.4 or later, with its JSON gateway on?",
+			gateway->where, gateway->options->endpoints[gateway->at], answer->code);
 	}
 	reply->code = (enum gateway_code)code;
 	reply->known = was_refused(reply->code, text);

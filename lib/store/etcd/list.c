@@ -143,18 +143,12 @@ enum status etcd_list(struct store *base, const struct store_range *range, int64
 	do {
 		struct text body = {0};
 		struct gateway_reply reply = {0};
-		store_revision revision = 0;
 		size_t left = range->limit + 1 - answer->count;
 		write_page(&plan, left < PAGE ? left : PAGE, &body);
-		struct etcd_request request = {.path = "/v3/kv/txn",
-			.body = &body,
-			.repeatable = true,
-			.reads = true,
-			.deadline = deadline};
-		status = etcd_ask(store, &request, &reply, &revision, err);
+		status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
 		if (status == STATUS_OK && !plan.revision) {
-			answer->revision = revision;
-			plan.revision = etcd_revision(store, revision);
+			answer->revision = etcd_answered(store, &reply);
+			plan.revision = etcd_revision(store, answer->revision);
 		}
 		if (status == STATUS_OK)
 			status = take_page(store, &plan, reply.object, answer, err);

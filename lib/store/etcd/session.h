@@ -56,21 +56,28 @@ struct etcd_request {
 	const char *path;
 	const struct text *body;
 	bool repeatable; /* it may be asked again */
-	bool reads;	 /* it changes nothing, so that its answer may come from an old state */
+	bool reads;	 /* it changes nothing: repeatable, and the answer may be of an old state */
 	int64_t deadline;
 };
 
 /*
- * gateway_ask, and the answer is not older than what this handle has seen. *revision (may be NULL)
- * is the store's, by the answer. A server whose data was set back is noted (store_was_set_back).
+ * gateway_ask, and the answer is not older than what this handle has seen. A server whose data was
+ * set back is noted (store_was_set_back).
  */
 enum status etcd_ask(struct etcd_store *store, const struct etcd_request *request,
-	struct gateway_reply *reply, store_revision *revision, struct error *err);
+	struct gateway_reply *reply, struct error *err);
+/* The same of one that reads. */
+enum status etcd_read(struct etcd_store *store, const char *path, const struct text *body,
+	int64_t deadline, struct gateway_reply *reply, struct error *err);
+/*
+ * Read one key, as it was at a revision (the server's; 0: now). STATUS_NO: that one is compacted,
+ * or yet to come. Element 0 of "kvs" is the key, where it was there.
+ */
+enum status etcd_read_key(struct etcd_store *store, const struct wire_key *key, store_revision at,
+	int64_t deadline, struct gateway_reply *reply, struct error *err);
 
-/* The revision of the last transaction of all; it costs one write, and cannot be an old one. */
-enum status etcd_last_revision(
-	struct etcd_store *store, int64_t deadline, store_revision *revision, struct error *err);
-
+/* The revision of the store by an answer. */
+store_revision etcd_answered(const struct etcd_store *store, const struct gateway_reply *reply);
 /* The server's revision of one of ours; 0: it is of before the server was set back. */
 store_revision etcd_revision(const struct etcd_store *store, store_revision revision);
 

@@ -12,20 +12,17 @@
 #include "store/etcd/outcome.h"
 #include "store/etcd/session.h"
 
-static bool has_change(const struct store_op *ops, size_t count)
+static size_t count_of(const struct store_op *ops, size_t count, enum store_op_kind kind)
 {
+	size_t found = 0;
 	for (size_t i = 0; i < count; i++)
-		if (ops[i].kind != STORE_GET)
-			return true;
-	return false;
+		found += ops[i].kind == kind;
+	return found;
 }
 
-static bool has_put(const struct store_op *ops, size_t count)
+static bool has_change(const struct store_op *ops, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (ops[i].kind == STORE_PUT)
-			return true;
-	return false;
+	return count_of(ops, count, STORE_GET) < count;
 }
 
 /* Without brackets, as all that is written here. */
@@ -103,14 +100,6 @@ static void write_ops(const struct etcd_store *store, const struct store_op *ops
 	}
 }
 
-static size_t count_deletes(const struct store_op *ops, size_t count)
-{
-	size_t deletes = 0;
-	for (size_t i = 0; i < count; i++)
-		deletes += ops[i].kind == STORE_DELETE;
-	return deletes;
-}
-
 /* The trace names what is deleted (wait.c): 'k' KEY or 'p' PREFIX, each with a NUL. */
 static void add_name(struct text *trace, char kind, const char *name)
 {
@@ -155,7 +144,7 @@ static void write_trace_of_effect(const struct etcd_store *store, const struct s
 		text_add(body, deep > 1 ? "}}]" : "}}");
 }
 
-/* The operations, then the news of the group, then the trace of what only deletes. */
+/* The operations, then the news of the group, then the trace of what is deleted. */
 static void write_branch(
 	struct etcd_store *store, const struct store_request *request, bool then, struct text *body)
 {
@@ -170,7 +159,7 @@ static void write_branch(
 		text_add(body, count ? "," : "");
 		write_news(store, request->group, writes && request->news, body);
 	}
-	size_t deletes = count_deletes(ops, count);
+	size_t deletes = count_of(ops, count, STORE_DELETE);
 	if (deletes) {
 		struct text trace = {0};
 		text_add(&trace, stamp);
@@ -178,7 +167,7 @@ static void write_branch(
 			if (ops[i].kind == STORE_DELETE)
 				add_name(&trace, 'k', ops[i].key);
 		text_add(body, ",");
-		if (has_put(ops, count) || count + deletes + 4 > ETCD_SERVER_OPERATIONS)
+		if (count_of(ops, count, STORE_PUT) || count + deletes + 4 > ETCD_SERVER_OPERATIONS)
 			write_trace(store, &trace, body);
 		else
 			write_trace_of_effect(store, ops, count, &trace, body);
@@ -224,26 +213,32 @@ static void write_reads(
 	text_add(body, "]}");
 }
 
+/* The next entry that was read, of key; kv: NULL where it was absent. */
+static enum status take_entry(const struct etcd_store *store, const char *key,
+	struct json_object *kv, struct store_answer *answer, struct error *err)
+{
+	struct store_entry *entry = &answer->entries[answer->count];
+	enum status status = kv ? etcd_entry(store, kv, entry, err) : STATUS_OK;
+	if (!kv)
+		entry->key = xstrdup(key);
+	answer->count += status == STATUS_OK;
+	return status;
+}
+
 /* The entries that were read, in order, out of the responses of a branch. */
 static enum status take_entries(const struct etcd_store *store, const struct store_op *ops,
 	size_t count, struct json_object *responses, struct store_answer *answer, struct error *err)
 {
+	enum status status = STATUS_OK;
 	answer->entries = xcalloc(count + 1, sizeof(*answer->entries));
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		if (ops[i].kind != STORE_GET)
 			continue;
-		struct store_entry *entry = &answer->entries[answer->count];
 		struct json_object *found =
 			wire_object(wire_element(responses, "responses", i), "response_range");
-		struct json_object *kv = wire_element(found, "kvs", 0);
-		enum status status = kv ? etcd_entry(store, kv, entry, err) : STATUS_OK;
-		if (status != STATUS_OK)
-			return status;
-		if (!kv)
-			entry->key = xstrdup(ops[i].key);
-		answer->count++;
+		status = take_entry(store, ops[i].key, wire_element(found, "kvs", 0), answer, err);
 	}
-	return STATUS_OK;
+	return status;
 }
 
 /* The version of the news, from the response to write_news. */
@@ -277,14 +272,11 @@ static enum status ask_reads(struct etcd_store *store, const struct store_reques
 	if (request->group)
 		answer->news = etcd_news(&store->base, request->group);
 	write_reads(store, request, &body);
-	struct etcd_request asked = {.path = "/v3/kv/txn",
-		.body = &body,
-		.repeatable = true,
-		.reads = true,
-		.deadline = deadline};
-	enum status status = etcd_ask(store, &asked, &reply, &answer->revision, err);
-	if (status == STATUS_OK)
+	enum status status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
+	if (status == STATUS_OK) {
+		answer->revision = etcd_answered(store, &reply);
 		status = take(store, request, reply.object, answer, err);
+	}
 	answer->known = true;
 	gateway_reply_release(&reply);
 	text_release(&body);
@@ -299,7 +291,6 @@ static enum status reread(struct etcd_store *store, const struct store_request *
 	const struct store_op *ops = outcome->then ? request->then : request->otherwise;
 	size_t count = outcome->then ? request->then_count : request->otherwise_count;
 	struct wire_key key;
-	struct text body = {0};
 	struct gateway_reply reply = {0};
 	answer->held = outcome->then;
 	answer->revision = outcome->revision + store->offset;
@@ -308,36 +299,22 @@ static enum status reread(struct etcd_store *store, const struct store_request *
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		if (ops[i].kind != STORE_GET)
 			continue;
-		struct store_entry *entry = &answer->entries[answer->count];
-		body.length = 0;
 		wire_key_set(&key, store->options.prefix, 'k', ops[i].key);
-		text_add(&body, "{");
-		wire_add_key(&body, "key", &key);
-		text_add(&body, ",");
-		wire_add_number(&body, "revision", outcome->revision);
-		text_add(&body, "}");
-		struct etcd_request asked = {.path = "/v3/kv/range",
-			.body = &body,
-			.repeatable = true,
-			.reads = true,
-			.deadline = deadline};
-		status = etcd_ask(store, &asked, &reply, NULL, err);
-		struct json_object *kv =
-			status == STATUS_OK ? wire_element(reply.object, "kvs", 0) : NULL;
-		if (kv)
-			status = etcd_entry(store, kv, entry, err);
-		else if (status == STATUS_OK)
-			entry->key = xstrdup(ops[i].key);
-		answer->count += status == STATUS_OK;
+		status = etcd_read_key(store, &key, outcome->revision, deadline, &reply, err);
+		if (status == STATUS_OK)
+			status = take_entry(store, ops[i].key, wire_element(reply.object, "kvs", 0),
+				answer, err);
 		gateway_reply_release(&reply);
 	}
-	text_release(&body);
+	if (status == STATUS_NO)
+		status = error_set(err, STATUS_TEMPORARY,
+			"store %s: an answer was lost, and its server was compacted since",
+			store->base.where);
 	return status;
 }
 
 struct written {
 	struct gateway_reply reply;
-	store_revision revision;
 	bool known;		/* nothing was changed, or there is an answer */
 	bool again;		/* the answer was lost, and it is known that nothing was changed */
 	struct outcome outcome; /* done: the answer was lost, and it was carried out */
@@ -347,7 +324,7 @@ static enum status ask_writes(struct etcd_store *store, const struct text *body,
 	struct written *written, struct error *err)
 {
 	struct etcd_request asked = {.path = "/v3/kv/txn", .body = body, .deadline = deadline};
-	enum status status = etcd_ask(store, &asked, &written->reply, &written->revision, err);
+	enum status status = etcd_ask(store, &asked, &written->reply, err);
 	written->known = written->reply.known;
 	if (status != STATUS_TEMPORARY || written->known)
 		return status;
@@ -371,10 +348,11 @@ static enum status write_once(struct etcd_store *store, const struct store_reque
 		struct json_object *said = written.reply.object;
 		if (is_nested(request))
 			said = wire_object(wire_element(said, "responses", 0), "response_txn");
-		answer->revision = written.revision;
+		answer->revision = etcd_answered(store, &written.reply);
 		status = take(store, request, said, answer, err);
 	} else if (written.outcome.done) {
 		status = reread(store, request, &written.outcome, deadline, answer, err);
+		answer->known = status == STATUS_OK;
 	}
 	*again = written.again;
 	gateway_reply_release(&written.reply);

@@ -32,26 +32,6 @@ struct change {
 	struct store_awaited *awaited;
 };
 
-/* The newest revision, also where the older ones cannot be asked for. */
-static enum status ask_revision(
-	struct etcd_store *store, struct change *change, int64_t deadline, struct error *err)
-{
-	struct text body = {0};
-	struct gateway_reply reply = {0};
-	text_add(&body, "{");
-	wire_add_key(&body, "key", &change->keys.first);
-	text_add(&body, "}");
-	struct etcd_request request = {.path = "/v3/kv/range",
-		.body = &body,
-		.repeatable = true,
-		.reads = true,
-		.deadline = deadline};
-	enum status status = etcd_ask(store, &request, &reply, &change->revision, err);
-	gateway_reply_release(&reply);
-	text_release(&body);
-	return status;
-}
-
 static bool begins_with(const char *text, const char *beginning)
 {
 	return !strncmp(text, beginning, strlen(beginning));
@@ -64,27 +44,6 @@ static bool concerns(const char *prefix, char kind, const char *name)
 	if (kind == 'p')
 		return begins_with(prefix, name) || begins_with(name, prefix);
 	return begins_with(name, prefix) && !(inner && !strcmp(name, prefix));
-}
-
-/* What a key was at an old revision. STATUS_NO: that is compacted. */
-static enum status ask_old(struct etcd_store *store, const struct wire_key *key,
-	store_revision revision, int64_t deadline, struct gateway_reply *reply, struct error *err)
-{
-	struct text body = {0};
-	text_add(&body, "{");
-	wire_add_key(&body, "key", key);
-	text_add(&body, ",");
-	wire_add_number(&body, "revision", revision);
-	text_add(&body, "}");
-	struct etcd_request request = {.path = "/v3/kv/range",
-		.body = &body,
-		.repeatable = true,
-		.reads = true,
-		.deadline = deadline};
-	gateway_reply_release(reply);
-	enum status status = etcd_ask(store, &request, reply, NULL, err);
-	text_release(&body);
-	return status;
 }
 
 /*
@@ -105,7 +64,7 @@ static enum status read_trace(struct etcd_store *store, const struct change *cha
 		struct gateway_reply before = {0};
 		struct wire_key key;
 		wire_key_set(&key, store->options.prefix, 'k', name);
-		status = ask_old(store, &key, at - 1, change->patience, &before, err);
+		status = etcd_read_key(store, &key, at - 1, change->patience, &before, err);
 		if (status == STATUS_NO ||
 			(status == STATUS_OK && wire_count(before.object, "kvs")))
 			status = STATUS_OK;
@@ -139,7 +98,8 @@ static enum status find_deletion(struct etcd_store *store, const struct change *
 		text_release(&trace);
 		if (status != STATUS_NO)
 			break;
-		status = ask_old(store, &key, at - 1, change->patience, &reply, err);
+		gateway_reply_release(&reply);
+		status = etcd_read_key(store, &key, at - 1, change->patience, &reply, err);
 		if (!status_is_error(status))
 			status = status == STATUS_OK ? STATUS_NO : STATUS_OK;
 		kv = wire_element(reply.object, "kvs", 0);
@@ -167,13 +127,9 @@ static enum status look_below(
 	text_add(&body, "}},{\"request_range\":{");
 	wire_add_key(&body, "key", &trace);
 	text_add(&body, "}}]}");
-	struct etcd_request request = {.path = "/v3/kv/txn",
-		.body = &body,
-		.repeatable = true,
-		.reads = true,
-		.deadline = deadline};
-	enum status status = etcd_ask(store, &request, &reply, &revision, err);
+	enum status status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
 	if (status == STATUS_OK) {
+		revision = etcd_answered(store, &reply);
 		struct json_object *put =
 			wire_object(wire_element(reply.object, "responses", 0), "response_range");
 		struct json_object *deleted =
@@ -201,21 +157,13 @@ static bool told_below(const struct etcd_store *store, struct change *change)
 static enum status ask_news(struct etcd_store *store, struct change *change, uint32_t *count,
 	int64_t deadline, struct error *err)
 {
-	struct text body = {0};
 	struct gateway_reply reply = {0};
-	text_add(&body, "{");
-	wire_add_key(&body, "key", &change->keys.first);
-	text_add(&body, "}");
-	struct etcd_request request = {.path = "/v3/kv/range",
-		.body = &body,
-		.repeatable = true,
-		.reads = true,
-		.deadline = deadline};
-	enum status status = etcd_ask(store, &request, &reply, &change->revision, err);
-	if (status == STATUS_OK)
+	enum status status = etcd_read_key(store, &change->keys.first, 0, deadline, &reply, err);
+	if (status == STATUS_OK) {
 		*count = (uint32_t)wire_number(wire_element(reply.object, "kvs", 0), "version");
+		change->revision = etcd_answered(store, &reply);
+	}
 	gateway_reply_release(&reply);
-	text_release(&body);
 	return status;
 }
 
@@ -325,8 +273,14 @@ enum status etcd_wait(struct store *base, const char *prefix, store_revision sin
 	wire_key_end(&change.keys.end);
 	enum status status = wait_for(store, &change, deadline, wake, err);
 	/* What the stream told may be older than what others have read. */
-	if (status == STATUS_OK && told_below(store, &change))
-		status = ask_revision(store, &change, clock_after(base->patience), err);
+	if (status == STATUS_OK && told_below(store, &change)) {
+		struct gateway_reply reply = {0};
+		status = etcd_read_key(
+			store, &change.keys.first, 0, clock_after(base->patience), &reply, err);
+		if (status == STATUS_OK)
+			change.revision = etcd_answered(store, &reply);
+		gateway_reply_release(&reply);
+	}
 	if (!status_is_error(status) || status == STATUS_TIMEOUT)
 		*revision = change.revision;
 	return status;
