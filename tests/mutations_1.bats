@@ -10,3 +10,12 @@ load mutations
 @test "the simulator notices every fault that is put into what it runs: part 1" {
 	all_noticed
 }
+
+# bats test_tags=smoke
+@test "every fault can still be put into the source" {
+	run tests/sim/mutations --put-in
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output != *"not ok"* ]]
+	[ "$(grep -c '^ok' <<<"$output")" -ge 60 ]
+}
