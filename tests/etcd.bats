@@ -169,6 +169,20 @@ answers() {
 	preempt-store put a again
 }
 
+# By libcurl, too, which sends a request again by itself: the second one finds what the first has put.
+@test "an answer is lost on a connection that was kept: the write is found, and is not sent again" {
+	local host
+	start 1
+	preempt-store put a x
+	for host in 127.0.0.1 localhost; do
+		"$BATS_TEST_DIRNAME/rig/lossy_relay" "$etcd_endpoints" "lost-$host" >"port-$host" &
+		eventually test -s "port-$host"
+		PREEMPT_STORE=etcd://$host:$(<"port-$host")/test run -0 preempt-store put --if-absent "$host" x
+		[ -e "lost-$host" ]
+		[ "$(preempt-store get "$host")" = x ]
+	done
+}
+
 @test "a full server: 75, what to do, reading goes on; once it has room it goes on" {
 	etcd_options=(--quota-backend-bytes 16777216)
 	start 1

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/http.h"
+#include "base/http/http.h"
 #include "base/xalloc.h"
 #include "notice/cloud.h"
 #include "notice/source.h"
@@ -74,7 +74,7 @@ static void metadata_close(struct source *source)
 static enum status attend(struct metadata_source *self, struct http **http, struct error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN};
-	enum status status = http_open(http, err);
+	enum status status = http_open(http, false, err);
 	if (status == STATUS_OK &&
 		epoll_ctl(self->epoll, EPOLL_CTL_ADD, http_descriptor(*http), &event) < 0)
 		status = error_set(

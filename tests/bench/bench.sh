@@ -89,6 +89,14 @@ if has etcd && has etcdctl; then
 	until etcdctl --endpoints 127.0.0.1:16379 endpoint health >/dev/null 2>&1; do sleep 0.1; done
 	peer=$("$repeat" $count etcdctl --endpoints 127.0.0.1:16379 put "key{}" x)
 	row "etcdctl put" "$peer" "slower than preempt-claim" "$(below "$claim" "$peer")"
+	for ((i = 0; i < count; i++)); do
+		preempt-store join --store etcd://127.0.0.1:16379/bench --run "claim$i" --task 0 --tasks 1 --no-board \
+			--pid $$ >/dev/null
+	done
+	claim=$("$repeat" $count preempt-claim -q --store etcd://127.0.0.1:16379/bench --run "claim{}")
+	row "preempt-claim on this etcd" "$claim" ""
+	row "  etcdctl put / it" "$(ratio "$peer" "$claim")" "at least 3" \
+		"$(below "$(awk -v c="$claim" 'BEGIN { print 3 * c }')" "$peer")"
 	kill $!
 fi
 

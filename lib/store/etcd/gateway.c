@@ -25,7 +25,7 @@ enum status gateway_open(struct gateway *gateway, const struct etcd_options *opt
 {
 	*gateway = (struct gateway){
 		.options = options, .where = where, .at = (size_t)getpid() % options->count};
-	return http_open(&gateway->http, err);
+	return http_open(&gateway->http, true, err);
 }
 
 void gateway_close(struct gateway *gateway)
@@ -55,10 +55,11 @@ static enum status start(struct gateway *gateway, struct http *http,
 		.url = text_string(&url),
 		/* A member without a leader refuses at once, and ends a watch. */
 		.headers = {"Content-Type: application/json", "Grpc-Metadata-hasleader: true",
-			"Expect:", *gateway->header ? gateway->header : NULL},
+			*gateway->header ? gateway->header : NULL},
 		.body = request->body,
 		.length = request->length,
 		.most = ANSWER_MOST,
+		.once = !request->repeatable,
 		.connect = CONNECT,
 		.timeout = timeout,
 		.tls = &gateway->options->files};
@@ -70,8 +71,10 @@ static enum status start(struct gateway *gateway, struct http *http,
 enum status gateway_begin(struct gateway *gateway, struct http *http, const char *path,
 	const struct text *body, struct error *err)
 {
-	struct gateway_request request = {
-		.path = path, .body = text_string(body), .length = body->length};
+	struct gateway_request request = {.path = path,
+		.body = text_string(body),
+		.length = body->length,
+		.repeatable = true};
 	return start(gateway, http, &request, 0, err);
 }
 
@@ -169,7 +172,7 @@ static enum status read_refusal(
 	return gateway_refusal(gateway, reply->code, text, err);
 }
 
-/* Why there is no answer; err has libcurl's words. */
+/* Why there is no answer; err says why. */
 static enum status explain(const struct gateway *gateway, const struct http_answer *answer,
 	struct gateway_reply *reply, struct error *err)
 {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/http.h"
+#include "base/http/http.h"
 #include "store/etcd/options.h"
 
 struct gateway {

@@ -26,7 +26,7 @@ enum status watch_open(struct watch *watch, struct gateway *gateway,
 {
 	struct text body = {0};
 	watch_close(watch);
-	enum status status = watch->http ? STATUS_OK : http_open(&watch->http, err);
+	enum status status = watch->http ? STATUS_OK : http_open(&watch->http, true, err);
 	if (status != STATUS_OK)
 		return status;
 	watch->keys = *keys;

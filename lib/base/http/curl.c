@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/http.h"
-
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,11 +9,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/http/transport.h"
 #include "base/xalloc.h"
 
-#define ANSWER_MAX	((size_t)64 << 10)
-#define CONNECT_TIMEOUT 5000L		       /* milliseconds */
-#define YEAR_9999	((time_t)253402300799) /* its last second: what names a later one is no date */
+#define YEAR_9999 ((time_t)253402300799) /* its last second: what names a later one is no date */
 
 /* What we call of libcurl. */
 #define FUNCTIONS(use)                                                                             \
@@ -53,17 +50,14 @@ static void load(void)
 		strcpy(load_failure, "it does not start");
 }
 
-struct http {
+struct http_curl {
 	CURLM *multi;
 	CURL *easy;
 	struct curl_slist *headers;
-	int epoll;
-	int64_t due;
-	bool busy, added;
-	size_t most; /* bytes of an answer */
-	bool too_long;
+	bool added;
+	bool once;	   /* the request may be sent once only, */
+	unsigned attempts; /* and so many connections were there to send it on */
 	char failure[CURL_ERROR_SIZE];
-	struct http_answer answer;
 };
 
 static int socket_changed(
@@ -89,20 +83,13 @@ static int timer_changed(CURLM *multi, long timeout, void *context)
 {
 	struct http *http = context;
 	(void)multi;
-	http->due = timeout < 0 ? CLOCK_NEVER : clock_after(timeout);
+	http->curl_due = timeout < 0 ? CLOCK_NEVER : clock_after(timeout);
 	return 0;
 }
 
 static size_t take_body(char *bytes, size_t size, size_t count, void *context)
 {
-	struct http *http = context;
-	size_t length = size * count;
-	if (http->answer.body.length + length > http->most) {
-		http->too_long = true;
-		return 0;
-	}
-	text_add_bytes(&http->answer.body, bytes, length);
-	return http->answer.body.failed ? 0 : length;
+	return http_add_body(context, bytes, size * count) ? size * count : 0;
 }
 
 /* The value of a header line, where it is the one called name; NULL: it is another. */
@@ -125,7 +112,7 @@ void http_take_header(struct http_answer *answer, const char *bytes, size_t leng
 	line[strcspn(line, "\r\n")] = '\0';
 	if ((value = value_of(line, "ETag")) && strlen(value) < sizeof(answer->etag))
 		strcpy(answer->etag, value);
-	if ((value = value_of(line, "Date"))) {
+	if (curl.getdate && (value = value_of(line, "Date"))) {
 		time_t date = curl.getdate(value, NULL);
 		answer->date_utc = date > 0 && date <= YEAR_9999 ? (int64_t)date * 1000 : 0;
 	}
@@ -138,52 +125,58 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
 	return size * count;
 }
 
-enum status http_open(struct http **opened, struct error *err)
+/*
+ * libcurl sends a request again, whatever it is, when a connection that was kept ends before the
+ * answer. It asks here each time before it sends.
+ */
+static int about_to_send(void *context, char *address, char *own_address, int port, int own_port)
+{
+	struct http_curl *self = context;
+	(void)address;
+	(void)own_address;
+	(void)port;
+	(void)own_port;
+	return self->attempts++ && self->once ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+enum status http_curl_open(struct http *http, struct error *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, load);
 	if (*load_failure)
 		return error_set(err, STATUS_NOT_FOUND,
 			"cannot load libcurl (%s): install the package libcurl4", load_failure);
-	struct http *http = xcalloc(1, sizeof(*http));
-	http->due = CLOCK_NEVER;
-	http->epoll = epoll_create1(EPOLL_CLOEXEC);
-	http->multi = curl.multi_init();
-	http->easy = curl.easy_init();
-	if (http->epoll < 0 || !http->multi || !http->easy) {
-		error_set(err, STATUS_TEMPORARY, "cannot speak HTTP: %s", strerror(errno));
-		http_close(http);
-		return STATUS_TEMPORARY;
-	}
-	curl.multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
-	curl.multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-	curl.multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, timer_changed);
-	curl.multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-	*opened = http;
+	struct http_curl *self = http->curl = xcalloc(1, sizeof(*self));
+	self->multi = curl.multi_init();
+	self->easy = curl.easy_init();
+	if (!self->multi || !self->easy)
+		return error_set(
+			err, STATUS_TEMPORARY, "cannot speak HTTP: libcurl does not start");
+	curl.multi_setopt(self->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
+	curl.multi_setopt(self->multi, CURLMOPT_SOCKETDATA, http);
+	curl.multi_setopt(self->multi, CURLMOPT_TIMERFUNCTION, timer_changed);
+	curl.multi_setopt(self->multi, CURLMOPT_TIMERDATA, http);
 	return STATUS_OK;
 }
 
 /* Take the request out of libcurl's hands. */
-void http_stop(struct http *http)
+void http_curl_stop(struct http *http)
 {
-	if (http->added)
-		curl.multi_remove_handle(http->multi, http->easy);
-	http->added = http->busy = false;
-	curl.slist_free_all(http->headers);
-	http->headers = NULL;
+	struct http_curl *self = http->curl;
+	if (self->added)
+		curl.multi_remove_handle(self->multi, self->easy);
+	self->added = false;
+	curl.slist_free_all(self->headers);
+	self->headers = NULL;
 }
 
-void http_close(struct http *http)
+void http_curl_close(struct http_curl *self)
 {
-	if (!http)
+	if (!self)
 		return;
-	http_stop(http);
-	curl.easy_cleanup(http->easy);
-	curl.multi_cleanup(http->multi);
-	if (http->epoll >= 0)
-		close(http->epoll);
-	text_release(&http->answer.body);
-	free(http);
+	curl.easy_cleanup(self->easy);
+	curl.multi_cleanup(self->multi);
+	free(self);
 }
 
 static void set_body(CURL *easy, const struct http_request *request)
@@ -202,55 +195,54 @@ static void set_tls(CURL *easy, const struct http_tls *tls)
 		curl.easy_setopt(easy, CURLOPT_SSLKEY, tls->key);
 }
 
-enum status http_start(struct http *http, const struct http_request *request, struct error *err)
+/* A libcurl of before 7.80 does not ask: the request gets a connection of its own. */
+static void set_once(struct http_curl *self, bool once)
 {
-	http_stop(http);
-	text_release(&http->answer.body);
-	http->most = request->most ? request->most : ANSWER_MAX;
-	http->answer = (struct http_answer){.body.limit = http->most + 1};
-	http->too_long = false;
-	*http->failure = '\0';
+	self->once = once;
+	self->attempts = 0;
+	curl.easy_setopt(self->easy, CURLOPT_PREREQDATA, self);
+	if (curl.easy_setopt(self->easy, CURLOPT_PREREQFUNCTION, about_to_send) != CURLE_OK && once)
+		curl.easy_setopt(self->easy, CURLOPT_FRESH_CONNECT, 1L);
+}
+
+enum status http_curl_start(
+	struct http *http, const struct http_request *request, struct error *err)
+{
+	struct http_curl *self = http->curl;
+	CURL *easy = self->easy;
+	*self->failure = '\0';
+	self->headers = xneeded(curl.slist_append(NULL, "Expect:"));
 	for (size_t i = 0; i < HTTP_HEADERS && request->headers[i]; i++)
-		http->headers = xneeded(curl.slist_append(http->headers, request->headers[i]));
-	CURL *easy = http->easy;
+		self->headers = xneeded(curl.slist_append(self->headers, request->headers[i]));
 	curl.easy_reset(easy); /* it keeps its connections */
 	curl.easy_setopt(easy, CURLOPT_URL, request->url);
 	curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
-	curl.easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
+	curl.easy_setopt(easy, CURLOPT_HTTPHEADER, self->headers);
 	curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout);
 	curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-		request->connect ? (long)request->connect : CONNECT_TIMEOUT);
+		request->connect ? (long)request->connect : HTTP_CONNECT);
 	curl.easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl.easy_setopt(easy, CURLOPT_PROXY, "");
 	curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl.easy_setopt(easy, CURLOPT_USERAGENT, "preempt-tools/" PREEMPT_VERSION);
-	curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, http->failure);
+	curl.easy_setopt(easy, CURLOPT_USERAGENT, HTTP_AGENT);
+	curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, self->failure);
 	curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
 	curl.easy_setopt(easy, CURLOPT_WRITEDATA, http);
 	curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
 	curl.easy_setopt(easy, CURLOPT_HEADERDATA, http);
+	set_once(self, request->once);
 	if (request->body)
 		set_body(easy, request);
 	if (request->tls)
 		set_tls(easy, request->tls);
-	http->due = clock_now();
-	if (curl.multi_add_handle(http->multi, easy) != CURLM_OK)
+	http->curl_due = clock_now();
+	if (curl.multi_add_handle(self->multi, easy) != CURLM_OK)
 		return error_set(err, STATUS_TEMPORARY, "cannot ask %s", request->url);
-	http->added = http->busy = true;
+	self->added = true;
 	return STATUS_OK;
-}
-
-int http_descriptor(const struct http *http)
-{
-	return http->epoll;
-}
-
-int64_t http_due(const struct http *http)
-{
-	return http->busy ? http->due : CLOCK_NEVER;
 }
 
 /* Let libcurl do what can be done without waiting. */
@@ -263,11 +255,11 @@ static void drive(struct http *http, int64_t now)
 		int mask = (events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
 			   (events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
 			   (events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-		curl.multi_socket_action(http->multi, events[i].data.fd, mask, &running);
+		curl.multi_socket_action(http->curl->multi, events[i].data.fd, mask, &running);
 	}
-	if (now >= http->due) {
-		http->due = CLOCK_NEVER;
-		curl.multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	if (now >= http->curl_due) {
+		http->curl_due = CLOCK_NEVER;
+		curl.multi_socket_action(http->curl->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	}
 }
 
@@ -283,42 +275,28 @@ static enum http_failure failure_of(CURLcode result, const char *text)
 	}
 }
 
-enum http_state http_step(struct http *http, int64_t now, struct error *err)
+enum http_state http_curl_step(struct http *http, int64_t now, struct error *err)
 {
+	struct http_curl *self = http->curl;
 	int left;
-	if (!http->busy) {
-		drive(http, now); /* a connection that is kept may have been closed */
-		return HTTP_IDLE;
-	}
 	drive(http, now);
-	const CURLMsg *message = curl.multi_info_read(http->multi, &left);
+	const CURLMsg *message = self->added ? curl.multi_info_read(self->multi, &left) : NULL;
 	if (!message || message->msg != CURLMSG_DONE)
 		return HTTP_PENDING;
 	CURLcode result = message->data.result;
 	long code = 0, sent = 0;
-	curl.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &code);
-	curl.easy_getinfo(http->easy, CURLINFO_REQUEST_SIZE, &sent);
+	curl.easy_getinfo(self->easy, CURLINFO_RESPONSE_CODE, &code);
+	curl.easy_getinfo(self->easy, CURLINFO_REQUEST_SIZE, &sent);
 	http->answer.code = (int)code;
 	http->answer.sent = sent > 0;
-	http_stop(http);
+	http_curl_stop(http);
 	if (result == CURLE_OK)
 		return HTTP_DONE;
-	http->answer.failure = failure_of(result, http->failure);
+	http->answer.failure = failure_of(result, self->failure);
 	error_set(err, STATUS_TEMPORARY, "%s",
-		http->too_long	 ? "the answer is too long"
-		: *http->failure ? http->failure
-				 : curl.easy_strerror(result));
+		http->answer.body.failed	      ? "the answer is too long"
+		: result == CURLE_ABORTED_BY_CALLBACK ? "the connection ended before the answer"
+		: *self->failure		      ? self->failure
+						      : curl.easy_strerror(result));
 	return HTTP_FAILED;
-}
-
-const struct http_answer *http_answer(const struct http *http)
-{
-	return &http->answer;
-}
-
-void http_forget(struct http *http, size_t length)
-{
-	struct text *body = &http->answer.body;
-	memmove(body->data, body->data + length, body->length - length + 1);
-	body->length -= length;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * HTTP/1.1, one request at a time and without ever blocking: for metadata servers and for etcd.
- * libcurl does it, and is loaded by the first http_open only: it costs milliseconds at every start
- * of a program.
+ * libcurl does it. Loading it takes 5 ms, more than all that a program asks of etcd: so plain.c
+ * carries what needs neither TLS nor names, and libcurl is loaded when it is needed.
  *
  *	http_start(http, &request, &err);
  *	poll(2) http_descriptor for reading until http_due, then http_step, until it is not PENDING
@@ -32,9 +32,14 @@ struct http_request {
 	const char *body;		   /* NULL: none */
 	size_t length;			   /* of the body */
 	size_t most;			   /* bytes that an answer may have; 0: 64 KiB */
-	int64_t connect;		   /* ms, to be connected; 0: 5 s */
-	int64_t timeout;		   /* ms, for all of it; 0: none, for a stream */
-	const struct http_tls *tls;	   /* NULL: what libcurl does by itself */
+	/*
+	 * Never send it a second time. Without this it is sent again where a connection that was
+	 * kept ends before the answer.
+	 */
+	bool once;
+	int64_t connect;	    /* ms, to be connected; 0: 5 s */
+	int64_t timeout;	    /* ms, for all of it; 0: none, for a stream */
+	const struct http_tls *tls; /* NULL: what libcurl does by itself */
 };
 
 /* Files in PEM; NULL: none, or the machine's own authorities. They must live as long as http. */
@@ -65,8 +70,12 @@ enum http_state {
 	HTTP_FAILED,  /* there is none; the error is filled */
 };
 
-/* STATUS_NOT_FOUND: libcurl is not installed; STATUS_TEMPORARY. */
-enum status http_open(struct http **http, struct error *err);
+/*
+ * light: without libcurl where a request goes to a numeric address without TLS; http_start loads it
+ * otherwise. The date of an answer is not told then. STATUS_NOT_FOUND, also of http_start: libcurl
+ * is not installed. STATUS_TEMPORARY.
+ */
+enum status http_open(struct http **http, bool light, struct error *err);
 /* Ends what is under way. NULL is legal. */
 void http_close(struct http *http);
 
@@ -80,8 +89,8 @@ int64_t http_due(const struct http *http);
 /* Returns HTTP_DONE or HTTP_FAILED once for each request. */
 enum http_state http_step(struct http *http, int64_t now, struct error *err);
 /*
- * Note in answer what one header line, of length bytes, says: its etag and its date. After
- * http_open only: libcurl reads the date.
+ * Note in answer what one header line, of length bytes, says: its etag, and its date where libcurl
+ * is loaded, which reads it.
  */
 void http_take_header(struct http_answer *answer, const char *bytes, size_t length);
 const struct http_answer *http_answer(const struct http *http);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads one answer of HTTP/1 as it arrives (RFC 9112): the status line, the header, and a body
+ * whose end is told by its length, by chunks, or by the end of the connection.
+ */
+#ifndef BASE_HTTP_READER_H
+#define BASE_HTTP_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+/* What is read next. */
+enum http_reading {
+	HTTP_READ_STATUS,
+	HTTP_READ_HEADER,
+	HTTP_READ_SIZED,   /* a body of the length that the header gives */
+	HTTP_READ_CHUNK,   /* the line with the size of a chunk */
+	HTTP_READ_DATA,	   /* the bytes of a chunk */
+	HTTP_READ_NEWLINE, /* behind them */
+	HTTP_READ_TRAILER, /* what follows the last chunk */
+	HTTP_READ_OPEN,	   /* a body up to the end of the connection */
+	HTTP_READ_ENDED,   /* nothing more */
+	HTTP_READ_WRONG,   /* this is no HTTP */
+};
+
+struct http_reader {
+	enum http_reading at;
+	int code;
+	bool keeps; /* the connection may be used again, once this has ended */
+	bool chunked;
+	int64_t sized; /* bytes of the body; -1: not told */
+	uint64_t left; /* bytes of the body, or of the chunk */
+	struct text line;
+	size_t head; /* bytes of the lines since the last of the body */
+};
+
+/* Where the body goes. False: it cannot take more. */
+typedef bool http_take_body(void *context, const char *bytes, size_t length);
+
+/* Begin. An earlier answer's line is released. */
+void http_reader_start(struct http_reader *reader);
+void http_reader_release(struct http_reader *reader);
+/* How many of the bytes were read: fewer than length at the end, and where body gives up (WRONG).
+ */
+size_t http_reader_take(struct http_reader *reader, const char *bytes, size_t length,
+	http_take_body *body, void *context);
+/* The connection has ended. Whether the answer is whole. */
+bool http_reader_end(struct http_reader *reader);
+
+#endif
