@@ -241,6 +241,36 @@ answers() {
 	[[ $output$stderr != *secret* ]]
 }
 
+enable_users() {
+	etcd_control user add root:secret >/dev/null
+	etcd_control user grant-role root root >/dev/null
+	etcd_control auth enable >/dev/null
+}
+
+# A server waits for the revision that is in a token: in another cluster it may never come.
+@test "users: a process that has the token of a cluster that was replaced asks for a new one" {
+	local i since
+	export PREEMPT_ETCD_CREDENTIALS=root:secret
+	start 1
+	for ((i = 0; i < 100; i++)); do
+		etcd_control put x $i >/dev/null
+	done
+	enable_users
+	preempt-store put k old
+	since=$(preempt-store get k --json | sed "s|.*\"revision\":\([0-9]*\).*|\1|")
+	preempt-store wait k --timeout 120s --since "$since" >out 3>&- &
+	local waits=$!
+	eventually etcd_is_watched
+	etcd_kill 1
+	rm -rf "$etcd_directory/m1"
+	etcd_run_member 1
+	etcd_await
+	enable_users
+	preempt-store put k new
+	wait $waits
+	[ "$(<out)" = new ]
+}
+
 @test "a queue: outputs in a directory of their own; commands only where others cannot write" {
 	start 1
 	answers 2 preempt-queue schedule -- true

@@ -172,8 +172,11 @@ static enum status read_refusal(
 	return gateway_refusal(gateway, reply->code, text, err);
 }
 
-/* Why there is no answer; err says why. */
-static enum status explain(const struct gateway *gateway, const struct http_answer *answer,
+/*
+ * Why there is no answer; err has the words. A server waits for the revision in a token, and one of
+ * a cluster that was replaced may never come: ask for a new one.
+ */
+static enum status explain(struct gateway *gateway, const struct http_answer *answer,
 	struct gateway_reply *reply, struct error *err)
 {
 	const char *endpoint = gateway->options->endpoints[gateway->at];
@@ -181,6 +184,8 @@ static enum status explain(const struct gateway *gateway, const struct http_answ
 	bool unspoken = answer->failure == HTTP_EMPTY && !gateway->options->tls;
 	reply->untrusted = answer->failure == HTTP_UNTRUSTED;
 	reply->known = reply->untrusted || !answer->sent;
+	if (answer->sent)
+		*gateway->header = '\0';
 	if (reply->untrusted)
 		return error_set(err, STATUS_PERMISSION,
 			"store %s: endpoint %s: %s: check ca=FILE, and cert=FILE with key=FILE",
