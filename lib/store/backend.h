@@ -15,7 +15,7 @@ struct store_backend {
 	const char *scheme; /* "sqlite" */
 	size_t operations;  /* that one transaction may have */
 	/* Refuses parameters of the url that it does not know. Fills all of struct store but
-	 * backend, flags and patience. */
+	 * backend, flags, patience and count_file. */
 	enum status (*open)(struct store **store, const struct store_url *url, unsigned flags,
 		int64_t deadline, struct error *err);
 	void (*close)(struct store *store);
@@ -35,11 +35,24 @@ struct store_backend {
 		const struct store_beat *beat, struct error *err);
 	enum status (*beat_read)(struct store *store, const char *group, uint64_t task,
 		struct store_beat *beat, struct error *err);
+	/* NULL: one after the other. */
+	enum status (*beats)(struct store *store, const char *group, uint64_t first,
+		const struct store_beat *beats, size_t count, struct error *err);
+	/* A beat that is not read has a token of 0. NULL: one after the other. */
+	enum status (*beats_read)(struct store *store, const char *group, uint64_t first,
+		struct store_beat *beats, size_t count, struct error *err);
 	enum status (*beats_remove)(struct store *store, const char *group, struct error *err);
 	enum status (*check_private)(struct store *store, struct error *err);
 	enum status (*purge)(struct store *store, const char *prefix,
 		const struct store_compare *compares, size_t compare_count, int64_t deadline,
 		struct error *err);
+};
+
+/* What one handle has cost, for the parameter count. */
+struct store_count {
+	uint64_t reads;	 /* transactions or requests that changed nothing */
+	uint64_t writes; /* the others */
+	uint64_t bytes;	 /* answered */
 };
 
 struct store {
@@ -49,6 +62,8 @@ struct store {
 	unsigned flags;
 	bool local;
 	int64_t patience; /* milliseconds */
+	struct store_count count;
+	char *count_file; /* store_close writes it there; NULL: nowhere */
 	/* Not 0: it was seen to go back, from this revision to that one; store_was_set_back. */
 	store_revision back_from, back_to;
 	/* store_unchanged: filled by wait, which may leave the second at 0 */

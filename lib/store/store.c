@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/store.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/clock.h"
@@ -52,33 +56,58 @@ static enum status find_backend(
 	if (!(err))                                                                                \
 	(err) = &unasked
 
+/* Append what was counted, in one write. */
+static void write_count(const struct store *store)
+{
+	struct stat st;
+	/* Without waiting for the reader of a pipe. */
+	int descriptor = open(store->count_file,
+		O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	if (descriptor < 0)
+		return;
+	if (fstat(descriptor, &st) == 0 && S_ISREG(st.st_mode))
+		(void)!dprintf(descriptor, "reads %llu writes %llu bytes %llu\n",
+			(unsigned long long)store->count.reads,
+			(unsigned long long)store->count.writes,
+			(unsigned long long)store->count.bytes);
+	close(descriptor);
+}
+
 enum status store_open(
 	struct store **store, const char *url, unsigned flags, int64_t deadline, struct error *err)
 {
 	WITH_ERROR(err);
 	struct store_url parsed;
 	const struct store_backend *backend = NULL;
+	const char *count_file;
 	struct store *opened = NULL;
 	enum status status = url_parse(url, &parsed, err);
 	if (status != STATUS_OK)
 		return status;
 	status = find_backend(parsed.scheme, &backend, err);
 	if (status == STATUS_OK)
+		status = url_take(&parsed, "count", &count_file, err);
+	if (status == STATUS_OK)
 		status = backend->open(&opened, &parsed, flags, deadline, err);
+	if (status == STATUS_OK) {
+		opened->backend = backend;
+		opened->flags = flags;
+		opened->patience = PATIENCE;
+		opened->count_file = count_file ? xstrdup(count_file) : NULL;
+		*store = opened;
+	}
 	url_release(&parsed);
-	if (status != STATUS_OK)
-		return status;
-	opened->backend = backend;
-	opened->flags = flags;
-	opened->patience = PATIENCE;
-	*store = opened;
-	return STATUS_OK;
+	return status;
 }
 
 void store_close(struct store *store)
 {
-	if (store)
-		store->backend->close(store);
+	if (!store)
+		return;
+	if (store->count_file)
+		write_count(store);
+	free(store->count_file);
+	store->backend->close(store);
 }
 
 void store_set_patience(struct store *store, int64_t milliseconds)
@@ -357,6 +386,24 @@ enum status store_beat(struct store *store, const char *group, uint64_t task,
 	return status == STATUS_OK ? store->backend->beat(store, group, task, beat, err) : status;
 }
 
+enum status store_beats(struct store *store, const char *group, uint64_t first,
+	const struct store_beat *beats, size_t count, struct error *err)
+{
+	WITH_ERROR(err);
+	enum status status = STATUS_OK;
+	if (store->backend->beats && !(store->flags & STORE_READ_ONLY)) {
+		status = check_group(group, err);
+		return status == STATUS_OK
+			       ? store->backend->beats(store, group, first, beats, count, err)
+			       : status;
+	}
+	for (size_t i = 0; i < count; i++) {
+		enum status one = store_beat(store, group, first + i, &beats[i], err);
+		status = status == STATUS_OK ? one : status;
+	}
+	return status;
+}
+
 enum status store_beat_read(struct store *store, const char *group, uint64_t task,
 	struct store_beat *beat, struct error *err)
 {
@@ -364,6 +411,40 @@ enum status store_beat_read(struct store *store, const char *group, uint64_t tas
 	enum status status = check_group(group, err);
 	return status == STATUS_OK ? store->backend->beat_read(store, group, task, beat, err)
 				   : status;
+}
+
+/* All in one: a beat that is not there has a token of 0. */
+static void read_at_once(struct store *store, const char *group, uint64_t first,
+	struct store_beat_reading *readings, size_t count)
+{
+	struct store_beat *beats = xcalloc(count + 1, sizeof(*beats));
+	struct error unused;
+	int64_t began = clock_now();
+	enum status status = check_group(group, &unused);
+	if (status == STATUS_OK)
+		status = store->backend->beats_read(store, group, first, beats, count, &unused);
+	int64_t took = clock_now() - began;
+	for (size_t i = 0; i < count; i++)
+		readings[i] = (struct store_beat_reading){
+			.status = status == STATUS_OK && !beats[i].token ? STATUS_NO : status,
+			.took = took,
+			.beat = beats[i]};
+	free(beats);
+}
+
+void store_beats_read(struct store *store, const char *group, uint64_t first,
+	struct store_beat_reading *readings, size_t count)
+{
+	if (store->backend->beats_read) {
+		read_at_once(store, group, first, readings, count);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		int64_t began = clock_now();
+		readings[i].status =
+			store_beat_read(store, group, first + i, &readings[i].beat, NULL);
+		readings[i].took = clock_now() - began;
+	}
 }
 
 enum status store_beats_remove(struct store *store, const char *group, struct error *err)

@@ -101,8 +101,9 @@ enum store_open_flags {
  *   assume=local|shared   what the filesystem is, where we cannot tell or tell wrongly
  *   count=FILE            store_close appends "reads R writes W bytes B" to FILE: how many locked
  *                         transactions of this handle only read, how many committed a change, and
- *                         the bytes of the keys and values that they answered. A FILE that cannot be
- *                         written is ignored
+ *                         the bytes of the keys and values that they answered; of a server, the
+ *                         requests and the bytes of its answers. A FILE that cannot be written is
+ *                         ignored
  * STATUS_TEMPORARY where a filesystem that belongs there is not mounted (base/mounts/mounts.h): then there
  * is neither a "no" nor a new store. A missing directory is never made. deadline (base/clock.h) also
  * bounds the first contact.
@@ -210,9 +211,21 @@ enum status store_beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err);
 enum status store_beat(struct store *store, const char *group, uint64_t task,
 	const struct store_beat *beat, struct error *err);
+/* Of count tasks from first: of one agent, whose beats a server keeps in one record. */
+enum status store_beats(struct store *store, const char *group, uint64_t first,
+	const struct store_beat *beats, size_t count, struct error *err);
 /* STATUS_NO: no beat was ever written there. store_beat: STATUS_NO: not prepared, or removed. */
 enum status store_beat_read(struct store *store, const char *group, uint64_t task,
 	struct store_beat *beat, struct error *err);
+struct store_beat_reading {
+	enum status status; /* as of store_beat_read */
+	int64_t took;	    /* milliseconds */
+	struct store_beat beat;
+};
+#define STORE_BEATS_READ 1024
+/* At most STORE_BEATS_READ tasks from first, of a server in one request. */
+void store_beats_read(struct store *store, const char *group, uint64_t first,
+	struct store_beat_reading *readings, size_t count);
 /* group may also be "RUN": all its attempts. Missing is fine. */
 enum status store_beats_remove(struct store *store, const char *group, struct error *err);
 

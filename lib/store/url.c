@@ -16,6 +16,17 @@ static size_t scheme_length(const char *text)
 	return text[length] == ':' ? length : 0;
 }
 
+static enum status check_distinct(const struct store_url *url, struct error *err)
+{
+	for (size_t i = 0; i < url->count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(url->parameters[k].name, url->parameters[i].name))
+				return error_set(err, STATUS_USAGE,
+					"store %s: \"%s\" is given twice", url->path,
+					url->parameters[i].name);
+	return STATUS_OK;
+}
+
 enum status url_parse(const char *text, struct store_url *url, struct error *err)
 {
 	struct store_url parsed = {.scheme = "sqlite"};
@@ -44,8 +55,12 @@ enum status url_parse(const char *text, struct store_url *url, struct error *err
 		url_release(&parsed);
 		return error_set(err, STATUS_USAGE, "store \"%s\": the path is missing", text);
 	}
-	*url = parsed;
-	return STATUS_OK;
+	enum status status = check_distinct(&parsed, err);
+	if (status == STATUS_OK)
+		*url = parsed;
+	else
+		url_release(&parsed);
+	return status;
 }
 
 void url_release(struct store_url *url)
@@ -54,14 +69,21 @@ void url_release(struct store_url *url)
 	*url = (struct store_url){0};
 }
 
-enum status url_check_distinct(const struct store_url *url, struct error *err)
+enum status url_take(struct store_url *url, const char *name, const char **value, struct error *err)
 {
-	for (size_t i = 0; i < url->count; i++)
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(url->parameters[k].name, url->parameters[i].name))
-				return error_set(err, STATUS_USAGE,
-					"store %s: \"%s\" is given twice", url->path,
-					url->parameters[i].name);
+	*value = NULL;
+	for (size_t i = 0; i < url->count; i++) {
+		if (strcmp(url->parameters[i].name, name) != 0)
+			continue;
+		*value = url->parameters[i].value;
+		if (!*value || !**value)
+			return error_set(err, STATUS_USAGE,
+				"store %s: \"%s\" needs a value: %s=...", url->path, name, name);
+		url->count--;
+		memmove(&url->parameters[i], &url->parameters[i + 1],
+			(url->count - i) * sizeof(url->parameters[0]));
+		return STATUS_OK;
+	}
 	return STATUS_OK;
 }
 

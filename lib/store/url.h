@@ -26,10 +26,15 @@ struct store_url {
 	size_t count;
 };
 
+/* STATUS_USAGE: no path, too many parameters, or one is given twice. */
 enum status url_parse(const char *text, struct store_url *url, struct error *err);
 void url_release(struct store_url *url);
-/* STATUS_USAGE: a parameter is given twice. */
-enum status url_check_distinct(const struct store_url *url, struct error *err);
+/*
+ * Take out the parameter of that name, which needs a value: *value, which belongs to url; NULL: it
+ * is not given.
+ */
+enum status url_take(
+	struct store_url *url, const char *name, const char **value, struct error *err);
 
 /*
  * The store of a run where none is named: STATE/preempt/RUN.db, in HOME/.local/state where STATE is

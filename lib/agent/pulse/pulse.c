@@ -34,22 +34,22 @@ static bool is_ours(const struct pulse *pulse, uint64_t task)
 	return task >= pulse->options.first && task - pulse->options.first < pulse->options.count;
 }
 
-/* One beat for each of our tasks. True: the store took all of them, each in time. */
+/* One beat for each of our tasks. True: the store took all of them in time. */
 static bool beat(struct pulse *pulse, bool farewell)
 {
 	const struct heartbeat_rules *rules = &pulse->options.rules;
-	bool right = true;
+	struct store_beat *beats = xcalloc(pulse->options.count, sizeof(*beats));
 	pulse->count++;
-	for (uint64_t i = 0; i < pulse->options.count; i++) {
-		struct store_beat record = {.token = pulse->token,
+	for (uint64_t i = 0; i < pulse->options.count; i++)
+		beats[i] = (struct store_beat){.token = pulse->token,
 			.sequence = farewell ? heartbeat_farewell(rules->period)
 					     : heartbeat_sequence(pulse->count, rules->period),
 			.step = atomic_load(&pulse->steps[i])};
-		int64_t began = clock_now();
-		enum status status = store_beat(
-			pulse->store, pulse->group, pulse->options.first + i, &record, NULL);
-		right &= status == STATUS_OK && clock_now() - began <= rules->timeout;
-	}
+	int64_t began = clock_now();
+	enum status status = store_beats(pulse->store, pulse->group, pulse->options.first, beats,
+		pulse->options.count, NULL);
+	bool right = status == STATUS_OK && clock_now() - began <= rules->timeout;
+	free(beats);
 	if (right)
 		atomic_store(&pulse->answered_at, clock_now());
 	return right;

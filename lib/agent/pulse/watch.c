@@ -4,6 +4,7 @@
 
 #include "agent/pulse/watch.h"
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "proto/writes.h"
 
 #define DEATHS_MAX 256 /* in one transaction; the rest follows a period later */
@@ -28,23 +29,21 @@ enum status pulse_refresh(struct pulse *pulse, struct error *err)
 	return STATUS_OK;
 }
 
-static void read_beat(const struct pulse *pulse, uint64_t task, struct heartbeat_look *look)
+static struct heartbeat_look look_of(const struct store_beat_reading *reading)
 {
-	int64_t began = clock_now();
-	enum status status = store_beat_read(pulse->store, pulse->group, task, &look->beat, NULL);
-	look->took = clock_now() - began;
-	look->seen = status == STATUS_OK   ? SEEN_BEAT
-		     : status == STATUS_NO ? SEEN_NOTHING
-					   : SEEN_ERROR;
+	return (struct heartbeat_look){.beat = reading->beat,
+		.took = reading->took,
+		.seen = reading->status == STATUS_OK   ? SEEN_BEAT
+			: reading->status == STATUS_NO ? SEEN_NOTHING
+						       : SEEN_ERROR};
 }
 
-static enum heartbeat_state observe(
-	struct pulse *pulse, uint64_t task, const struct heartbeat_exchange *exchange)
+static enum heartbeat_state observe(struct pulse *pulse, uint64_t task,
+	const struct store_beat_reading *reading, const struct heartbeat_exchange *exchange)
 {
-	struct heartbeat_look look = {0};
+	struct heartbeat_look look = look_of(reading);
 	struct heartbeat_peer *peer = &pulse->peers[task];
 	const struct view_member *member = &pulse->view.members[task];
-	read_beat(pulse, task, &look);
 	/* The view has the process of a task only after a task was suspected. Checking a process
 	 * costs a system call, so it is done for late and unknown tasks only. */
 	bool odd = peer->state == HEARTBEAT_LATE || peer->state == HEARTBEAT_UNKNOWN;
@@ -71,7 +70,9 @@ static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchang
 			return true;
 		if (pulse->out[i])
 			continue;
-		enum heartbeat_state state = observe(pulse, i, exchange);
+		struct store_beat_reading reading;
+		store_beats_read(pulse->store, pulse->group, i, &reading, 1);
+		enum heartbeat_state state = observe(pulse, i, &reading, exchange);
 		if (state == HEARTBEAT_ALIVE && pulse->peers[i].proved)
 			return false;
 		if (state == HEARTBEAT_ALIVE && ++unproved == HEARTBEAT_UNPROVED)
@@ -80,18 +81,35 @@ static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchang
 	return false;
 }
 
+/* How many tasks from this one on are to be read together. */
+static size_t count_in(const struct pulse *pulse, uint64_t first)
+{
+	size_t count = 0;
+	while (count < STORE_BEATS_READ && first + count < pulse->attempt.tasks &&
+		!pulse->out[first + count])
+		count++;
+	return count;
+}
+
 static void look_at_all(struct pulse *pulse, const struct heartbeat_exchange *exchange)
 {
-	for (uint64_t i = pulse->options.first; i < pulse->attempt.tasks; i++)
-		if (!is_ours(pulse, i) && !pulse->out[i])
-			(void)observe(pulse, i, exchange);
+	struct store_beat_reading *readings = xcalloc(STORE_BEATS_READ, sizeof(*readings));
+	for (uint64_t i = pulse->options.first + pulse->options.count; i < pulse->attempt.tasks;) {
+		size_t count = count_in(pulse, i);
+		store_beats_read(pulse->store, pulse->group, i, readings, count);
+		for (size_t k = 0; k < count; k++)
+			(void)observe(pulse, i + k, &readings[k], exchange);
+		i += count ? count : 1;
+	}
+	free(readings);
 }
 
 static bool is_silent(const struct pulse *pulse, uint64_t task)
 {
-	struct heartbeat_look look = {0};
+	struct store_beat_reading reading;
 	const struct heartbeat_peer *peer = &pulse->peers[task];
-	read_beat(pulse, task, &look);
+	store_beats_read(pulse->store, pulse->group, task, &reading, 1);
+	struct heartbeat_look look = look_of(&reading);
 	if (look.took > pulse->options.rules.timeout)
 		return false;
 	if (!heartbeat_has_beaten(peer))

@@ -18,6 +18,7 @@ static struct gateway_request plain(const struct etcd_request *request)
 		.body = text_string(request->body),
 		.length = request->body->length,
 		.repeatable = request->repeatable || request->reads,
+		.reads = request->reads,
 		.deadline = request->deadline};
 }
 

@@ -306,24 +306,21 @@ static bool read_beat(const char *value, size_t length, uint64_t i, struct store
 	       beat->token;
 }
 
-/* Out of a record; *first is 1 + its first task. */
-static bool take_beat(
-	struct json_object *kv, uint64_t task, uint32_t *first, struct store_beat *beat)
+/* Take those of count tasks from first that a record has; *begin is its first task. */
+static void take_beats(struct json_object *kv, uint64_t first, struct store_beat *beats,
+	size_t count, uint64_t *begin)
 {
 	size_t key_length = 0, length = 0;
 	char *key = wire_bytes(kv, "key", &key_length), *value = wire_bytes(kv, "value", &length);
 	const char *slash = key ? strrchr(key, '/') : NULL;
-	uint64_t begin = slash ? strtoull(slash + 1, NULL, 10) : 0;
-	struct store_beat found = {0};
-	bool beaten =
-		slash && value && begin <= task && read_beat(value, length, task - begin, &found);
-	if (beaten) {
-		*beat = found;
-		*first = (uint32_t)begin + 1;
+	*begin = slash ? strtoull(slash + 1, NULL, 10) : 0;
+	for (size_t i = 0; slash && value && i < count; i++) {
+		struct store_beat found = {0};
+		if (*begin <= first + i && read_beat(value, length, first + i - *begin, &found))
+			beats[i] = found;
 	}
 	free(key);
 	free(value);
-	return beaten;
 }
 
 enum status etcd_beat_read(struct store *base, const char *group, uint64_t task,
@@ -337,10 +334,46 @@ enum status etcd_beat_read(struct store *base, const char *group, uint64_t task,
 	enum status status =
 		etcd_read(store, "/v3/kv/range", &body, clock_after(base->patience), &reply, err);
 	struct json_object *kv = status == STATUS_OK ? wire_element(reply.object, "kvs", 0) : NULL;
-	if (status == STATUS_OK && !(kv && take_beat(kv, task, first, beat))) {
-		*first = 0;
+	struct store_beat found = {0};
+	uint64_t begin = 0;
+	if (kv)
+		take_beats(kv, task, &found, 1, &begin);
+	*first = found.token ? (uint32_t)begin + 1 : 0;
+	if (found.token) {
+		*beat = found;
+	} else if (status == STATUS_OK) {
 		status = error_set(err, STATUS_NO, "%s/%" PRIu64 " has not beaten", group, task);
 	}
+	gateway_reply_release(&reply);
+	text_release(&body);
+	return status;
+}
+
+/*
+ * The record with the first task may begin before it. Of a task that is in two records the one
+ * that begins later counts, as in etcd_beat_read.
+ */
+enum status etcd_beats_read(struct store *base, const char *group, uint64_t first,
+	struct store_beat *beats, size_t count, struct error *err)
+{
+	struct etcd_store *store = etcd_of(base);
+	struct text body = {0};
+	struct gateway_reply reply = {0};
+	uint64_t begin;
+	enum status status = etcd_beat_read(base, group, first, &beats[0], err);
+	uint32_t *known = first_of(store, group, first);
+	struct wire_key from = beat_key(store, group, *known ? *known - 1 : first);
+	struct wire_key end = beat_key(store, group, first + count);
+	if (status_is_error(status) || count == 1)
+		return status == STATUS_NO ? STATUS_OK : status;
+	text_add(&body, "{");
+	wire_add_key(&body, "key", &from);
+	text_add(&body, ",");
+	wire_add_key(&body, "range_end", &end);
+	text_add(&body, "}");
+	status = etcd_read(store, "/v3/kv/range", &body, clock_after(base->patience), &reply, err);
+	for (size_t i = 0; status == STATUS_OK && i < wire_count(reply.object, "kvs"); i++)
+		take_beats(wire_element(reply.object, "kvs", i), first, beats, count, &begin);
 	gateway_reply_release(&reply);
 	text_release(&body);
 	return status;

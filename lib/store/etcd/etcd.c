@@ -89,7 +89,8 @@ static enum status find_store(
 {
 	bool create =
 		(flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) && !store->options.must_exist;
-	enum status status = gateway_open(&store->gateway, &store->options, store->base.where, err);
+	enum status status = gateway_open(
+		&store->gateway, &store->options, store->base.where, &store->base.count, err);
 	if (status == STATUS_OK)
 		status = read_mark(store, deadline, err);
 	if (status == STATUS_NO && create)
@@ -154,6 +155,8 @@ const struct store_backend store_etcd = {
 	.beats_prepare = etcd_beats_prepare,
 	.beat = one_beat,
 	.beat_read = etcd_beat_read,
+	.beats = etcd_beat,
+	.beats_read = etcd_beats_read,
 	.beats_remove = etcd_beats_remove,
 	.check_private = check_private,
 	.purge = etcd_purge,

@@ -21,10 +21,12 @@
 #define ANSWER_MOST ((size_t)256 << 20)
 
 enum status gateway_open(struct gateway *gateway, const struct etcd_options *options,
-	const char *where, struct error *err)
+	const char *where, struct store_count *count, struct error *err)
 {
-	*gateway = (struct gateway){
-		.options = options, .where = where, .at = (size_t)getpid() % options->count};
+	*gateway = (struct gateway){.options = options,
+		.where = where,
+		.count = count,
+		.at = (size_t)getpid() % options->count};
 	return http_open(&gateway->http, true, err);
 }
 
@@ -204,6 +206,9 @@ static enum status attempt(struct gateway *gateway, const struct gateway_request
 		return status;
 	enum http_state state = finish(gateway->http, err);
 	const struct http_answer *answer = http_answer(gateway->http);
+	gateway->count->reads += request->reads;
+	gateway->count->writes += !request->reads;
+	gateway->count->bytes += answer->body.length;
 	if (state == HTTP_FAILED)
 		return explain(gateway, answer, reply, err);
 	reply->object = json_parse_limited(answer->body.data, answer->body.length, ANSWER_MOST);

@@ -12,12 +12,14 @@
 
 #include "base/error.h"
 #include "base/http/http.h"
+#include "store/backend.h"
 #include "store/etcd/options.h"
 
 struct gateway {
 	const struct etcd_options *options;
 	const char *where; /* of the store, for messages */
 	struct http *http;
+	struct store_count *count;
 	size_t at;	  /* the endpoint that is asked first */
 	char header[600]; /* "Authorization: TOKEN"; empty: none */
 };
@@ -42,6 +44,7 @@ struct gateway_request {
 	size_t length;
 	/* It may be asked again where it is not known whether it was carried out. */
 	bool repeatable;
+	bool reads;	 /* for the count */
 	bool introduces; /* it asks for a token, and goes without one */
 	int64_t deadline;
 };
@@ -53,9 +56,9 @@ struct gateway_reply {
 	bool untrusted; /* this endpoint and we do not accept each other's certificates */
 };
 
-/* STATUS_NOT_FOUND: no libcurl. options and where must live as long. */
+/* STATUS_NOT_FOUND: no libcurl. options, where and count must live as long. */
 enum status gateway_open(struct gateway *gateway, const struct etcd_options *options,
-	const char *where, struct error *err);
+	const char *where, struct store_count *count, struct error *err);
 void gateway_close(struct gateway *gateway);
 
 /*

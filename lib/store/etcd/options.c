@@ -87,14 +87,13 @@ static enum status read_all(
 	const struct store_url *url, struct etcd_options *options, struct error *err)
 {
 	enum status status = read_path(url, options, err);
-	if (status == STATUS_OK)
-		status = url_check_distinct(url, err);
 	for (size_t i = 0; i < url->count && status == STATUS_OK; i++) {
 		const char *name = url->parameters[i].name, *value = url->parameters[i].value;
 		if (!read_one(options, name, value))
 			return error_set(err, STATUS_USAGE,
 				"store etcd:%s: \"%s\" is not understood; known are tls, ca=FILE, "
-				"cert=FILE, key=FILE, credentials=FILE, files=/DIR, trusted, must-exist",
+				"cert=FILE, key=FILE, credentials=FILE, files=/DIR, trusted, must-exist, "
+				"count=FILE",
 				url->path, name);
 	}
 	if (status == STATUS_OK && !options->files.certificate != !options->files.key)

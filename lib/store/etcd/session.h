@@ -103,6 +103,8 @@ enum status etcd_beat(struct store *store, const char *group, uint64_t first,
 	const struct store_beat *beats, size_t count, struct error *err);
 enum status etcd_beat_read(struct store *store, const char *group, uint64_t task,
 	struct store_beat *beat, struct error *err);
+enum status etcd_beats_read(struct store *store, const char *group, uint64_t first,
+	struct store_beat *beats, size_t count, struct error *err);
 enum status etcd_beats_remove(struct store *store, const char *group, struct error *err);
 
 #endif

@@ -18,10 +18,6 @@ static bool read_one(struct parameters *parameters, const char *name, const char
 		parameters->assume = value;
 		return value && (!strcmp(value, "local") || !strcmp(value, "shared"));
 	}
-	if (!strcmp(name, "count")) {
-		parameters->count = value;
-		return value && *value;
-	}
 	return !strcmp(name, "takeover") && value;
 }
 
@@ -39,7 +35,7 @@ static enum status read_takeover(const struct store_url *url, const char *value,
 enum status parameters_read(
 	const struct store_url *url, struct parameters *parameters, struct error *err)
 {
-	enum status status = url_check_distinct(url, err);
+	enum status status = STATUS_OK;
 	*parameters = (struct parameters){.mode = LOCK_AUTO};
 	for (size_t i = 0; i < url->count && status == STATUS_OK; i++) {
 		const char *name = url->parameters[i].name;

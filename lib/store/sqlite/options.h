@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the URL of a store says of it behind the '?': lock, takeover, shared-group, must-exist,
- * assume, count. */
+/* What the URL of a store says of it: lock, takeover, shared-group, must-exist, assume. */
 #ifndef STORE_SQLITE_OPTIONS_H
 #define STORE_SQLITE_OPTIONS_H
 
@@ -17,7 +16,6 @@ struct parameters {
 	bool shared_group;
 	bool must_exist;    /* that it is missing is STATUS_TEMPORARY, and it is never made */
 	const char *assume; /* "local", "shared" or NULL; belongs to the url */
-	const char *count;  /* a file, or NULL; belongs to the url */
 	int64_t takeover;   /* milliseconds, TAKEOVER_LEAST to TAKEOVER_MOST; 0: not given */
 };
 

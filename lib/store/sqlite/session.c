@@ -469,9 +469,9 @@ enum status session_commit(
 		session->counter = session->counted ? big_endian(header + 24) : 0;
 	}
 	if (committed && sqlite3_total_changes(session->database) > 0)
-		store->count.writes++;
+		store->base.count.writes++;
 	else
-		store->count.reads++;
+		store->base.count.reads++;
 	session_close(session);
 	if (unknown && !lock_is_lost(lock))
 		unknown = !was_rolled_back(session);

@@ -36,21 +36,12 @@ struct sight {
 	int64_t when;
 };
 
-/* What the locked transactions of one handle have cost, for the parameter count. */
-struct count {
-	uint64_t reads;	 /* that changed nothing */
-	uint64_t writes; /* that committed a change */
-	uint64_t bytes;	 /* of keys and values answered */
-};
-
 struct sqlite_store {
 	struct store base; /* where: the path of the database */
 	char *journal;
 	char *directory;
 	char *beats;
-	char *assume;	  /* of the parameters; may be NULL */
-	char *count_file; /* the same */
-	struct count count;
+	char *assume; /* of the parameters; may be NULL */
 	struct parameters parameters;
 	bool far_locks; /* byte-range locks are kept by a server, which can keep us waiting */
 	struct lock lock;

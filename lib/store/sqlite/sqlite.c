@@ -96,23 +96,6 @@ static enum status check_place(struct sqlite_store *store, struct error *err)
 		store->base.where);
 }
 
-/* Append what was counted to the file of the parameter count, in one write. */
-static void write_count(const struct sqlite_store *store)
-{
-	struct stat st;
-	/* Without waiting for the reader of a pipe. */
-	int descriptor = open(store->count_file,
-		O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	if (descriptor < 0)
-		return;
-	if (fstat(descriptor, &st) == 0 && S_ISREG(st.st_mode))
-		(void)!dprintf(descriptor, "reads %llu writes %llu bytes %llu\n",
-			(unsigned long long)store->count.reads,
-			(unsigned long long)store->count.writes,
-			(unsigned long long)store->count.bytes);
-	close(descriptor);
-}
-
 static void release(struct sqlite_store *store)
 {
 	file_watch_release(&store->watch);
@@ -124,16 +107,12 @@ static void release(struct sqlite_store *store)
 	free(store->directory);
 	free(store->beats);
 	free(store->assume);
-	free(store->count_file);
 	free(store);
 }
 
 static void sqlite_close(struct store *base)
 {
-	struct sqlite_store *store = (struct sqlite_store *)base;
-	if (store->count_file)
-		write_count(store);
-	release(store);
+	release((struct sqlite_store *)base);
 }
 
 static enum status refuse_missing(const struct sqlite_store *store, struct error *err)
@@ -282,21 +261,13 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 }
 
 /* Make text, unless it is NULL, point to a copy, which *copy owns. */
-static void keep(const char **text, char **copy)
-{
-	if (*text)
-		*text = *copy = xstrdup(*text);
-}
-
 static enum status read_parameters(
 	struct sqlite_store *store, const struct store_url *url, struct error *err)
 {
 	enum status status = parameters_read(url, &store->parameters, err);
-	/* These strings belong to the URL: copy them. */
-	if (status == STATUS_OK) {
-		keep(&store->parameters.assume, &store->assume);
-		keep(&store->parameters.count, &store->count_file);
-	}
+	/* It belongs to the URL: copy it. */
+	if (status == STATUS_OK && store->parameters.assume)
+		store->parameters.assume = store->assume = xstrdup(store->parameters.assume);
 	return status;
 }
 

@@ -48,7 +48,7 @@ void session_copy_value(struct session *session, struct store_entry *entry, sqli
 	entry->value[length] = '\0';
 	entry->length = length;
 	entry->revision = sqlite3_column_int64(statement, revision);
-	session->store->count.bytes += strlen(entry->key) + length;
+	session->store->base.count.bytes += strlen(entry->key) + length;
 }
 
 static enum status get_one(
@@ -244,8 +244,8 @@ enum status session_run(struct store *base, const struct store_request *request,
 		 */
 		bool wrote = answer->held ? may_write(request->then, request->then_count)
 					  : may_write(request->otherwise, request->otherwise_count);
-		store->count.writes += status == STATUS_OK && wrote;
-		store->count.reads += status == STATUS_OK && !wrote;
+		store->base.count.writes += status == STATUS_OK && wrote;
+		store->base.count.reads += status == STATUS_OK && !wrote;
 		return status;
 	}
 	/* A reader carries out no requests of other processes: its transaction is short, and
