@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/xalloc.h"
+#include "preempt-store/copy.h"
 #include "preempt-store/doctor.h"
 #include "preempt-store/member.h"
 #include "proto/runs.h"
@@ -408,6 +409,8 @@ static const struct args_command commands[] = {
 		member_close_options, group_identity_table, 0, 0, false, false, member_close},
 	{"gc", "--older-than D [--dry-run]", "remove runs that are over, and print their names",
 		gc_options, common, 0, 0, false, false, run_gc},
+	{"copy", "FROM TO", "copy all runs and queues to another store, while nothing runs",
+		copy_options, NULL, 2, 2, false, false, copy_command},
 	{"doctor", "[DIRECTORY] [OPTION...]", "try whether a place is right for a store",
 		doctor_options, common, 0, 1, false, false, doctor_command},
 	{0},
