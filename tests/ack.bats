@@ -246,6 +246,7 @@ all_say() { # FILE TEXT
 }
 
 @test "all inotify instances of the user are taken: the save on the board is seen all the same" {
+	needs_store_file
 	join 1
 	at 0 4
 	as 0 preempt-claim
@@ -561,7 +562,7 @@ join_waits() {
 	local row code reason state left
 	for row in "0 completed completed 0" "42 saved failed 42" "43 preempted failed 43" "44 peer failed 44" "9 failed failed 9"; do
 		read -r code reason state left <<<"$row"
-		rm -rf s.db*
+		another_store
 		join 2
 		as 0 run -0 --separate-stderr preempt-store leave --code "$code"
 		[ "$output" = "$left" ]
@@ -582,7 +583,7 @@ join_waits() {
 	[ "$output" = 43 ]
 	run -1 has_key ERROR
 	wait $!
-	rm -rf s.db*
+	another_store
 	join 2
 	as 1 run -0 --separate-stderr preempt-store leave --code 3
 	[ "$(preempt-store get run/r/000001/ERROR | field code)" = 3 ]

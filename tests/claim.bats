@@ -117,7 +117,7 @@ cannot_be_asked() {
 @test "--from -: an event of preempt-watch, text or JSON, with its time, source, reason and deadline (SY-12)" {
 	local form
 	for form in '' --json; do
-		rm -rf s.db*
+		another_store
 		join 1
 		echo "drained" >flag
 		# shellcheck disable=SC2086 # none or one word
@@ -256,7 +256,7 @@ cannot_be_asked() {
 	local before took
 	# A machine that stands still for a moment does so once.
 	for _ in 1 2 3; do
-		rm -rf s.db*
+		another_store
 		preempt-watch --source group >out 2>err 3>&- &
 		watch=$!
 		started+=("$watch")
@@ -303,6 +303,7 @@ cannot_be_asked() {
 	run -75 --separate-stderr preempt-watch --once --source group --store "$PWD/not/mounted/s.db"
 	cannot_be_asked --source group
 	cannot_be_asked --until-exit
+	needs_store_file
 	join 1
 	chmod 666 s.db
 	run -77 --separate-stderr preempt-watch --once --source group
@@ -430,6 +431,7 @@ ignores_notices() {
 		[ "$(field left_ms <"${boards[0]}/notice")" = "$1" ]
 	}
 	local now
+	needs_store_file
 	join 1
 	mkdir store
 	mkfifo events

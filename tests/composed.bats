@@ -115,7 +115,8 @@ no_boards() {
 	local shape
 	for shape in script group tree peer usr1; do
 		[ $shape != usr1 ] || export PREEMPT_SIGNALS=TERM,USR1 # as under Slurm
-		rm -rf s.db* saved.* at.*
+		another_store
+		rm -rf saved.* at.*
 		write_training
 		composed 0
 		run_beside 1
@@ -256,7 +257,8 @@ all_gone() {
 	tasks=2
 	local what
 	for what in "preempt-watch" "preempt-claim" "preempt-ack" "preempt-heartbeat"; do
-		rm -rf s.db* saved.* at.*
+		another_store
+		rm -rf saved.* at.*
 		write_training
 		composed 0
 		composed 1
@@ -290,7 +292,8 @@ all_gone() {
 	tasks=2
 	local held
 	for held in no yes; do
-		rm -rf s.db* saved.* at.*
+		another_store
+		rm -rf saved.* at.*
 		write_training
 		composed 0
 		run_beside 1
@@ -324,7 +327,8 @@ all_gone() {
 	[ "$code" = 137 ]
 	code_of "${agents[1]}"
 	[ "$code" = 44 ]
-	rm -rf s.db* saved.* at.*
+	another_store
+	rm -rf saved.* at.*
 	composed 0
 	run_beside 1
 	eventually all_train
@@ -497,6 +501,7 @@ is_stopped() {
 }
 
 @test "leave: stays for the others also while a task holds the store, and ends when they have left" {
+	needs_store_file
 	tasks=2
 	join 2
 	as 0 preempt-claim >/dev/null

@@ -19,7 +19,7 @@ exported() {
 @test "join: the shell that reads the answer stands for the task, also with programs in between" {
 	for join in 'preempt-store join' 'timeout 60 preempt-store join' 'env A=b timeout 60 preempt-store join' \
 		'bash -c "preempt-store join; exit"'; do
-		rm -rf s.db*
+		another_store
 		run -0 --separate-stderr bash -c '
 			eval "$('"$join"')" || exit
 			[ -d "$PREEMPT_DIR" ] && [ "$PREEMPT_AGENT" = $$ ] && echo yes'
@@ -30,7 +30,7 @@ exported() {
 @test "join: without a pipe, and with one that no process above it reads, its parent stands for the task" {
 	bash -c 'preempt-store join >lines; echo $$ >shell'
 	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
-	rm -rf s.db*
+	another_store
 	mkfifo pipe # not one of the shell's own, whose reading end it holds for a moment
 	cat pipe >lines 3>&- &
 	reader=$!

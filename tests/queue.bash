@@ -6,16 +6,17 @@
 
 . "$BATS_TEST_DIRNAME/eventually.bash"
 . "$BATS_TEST_DIRNAME/rig/stopped.bash"
+. "$BATS_TEST_DIRNAME/rig/store.bash"
 
 REPO=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	PATH=${BIN:-$REPO/bin}:$PATH
-	unset "${!PREEMPT_@}" "${!SLURM_@}"
 	# In a directory of its own, which a test may move away.
 	mkdir -m 700 store
-	export PREEMPT_STORE=$PWD/store/q.db XDG_RUNTIME_DIR=$PWD
+	store_for_test "$PWD/store/q.db"
+	export XDG_RUNTIME_DIR=$PWD
 	declare -gA workers=()
 	started=()
 	# Of eventually, s: all machines come to it some day, and who hangs never does.

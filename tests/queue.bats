@@ -1,19 +1,18 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-queue as far as it needs no worker: what is scheduled, shown, cancelled, put back,
-# forgotten, joined. PREEMPT_TEST_STORE is as in store.bats.
+# forgotten, joined. On any backend (rig/store.bash).
 # takes: 40
 # limit: 1200
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
 load eventually
+load rig/store
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
-	local pattern=${PREEMPT_TEST_STORE:-sqlite:$BATS_TEST_TMPDIR/%s.db}
-	export PREEMPT_STORE=${pattern/\%s/bats-$$-$BATS_TEST_NUMBER}
-	unset PREEMPT_QUEUE PREEMPT_QUEUE_FILES
+	store_for_test "sqlite:$BATS_TEST_TMPDIR/s.db"
 	chmod 700 "$BATS_TEST_TMPDIR"
 	cd "$BATS_TEST_TMPDIR" || return
 }

@@ -24,6 +24,7 @@ load queue
 	[ -z "$(preempt-queue fetch "$empty")" ]
 	[ "$(what "$large" stdout_bytes) $(what "$large" stderr_bytes)" = "1048576 2097152" ]
 	# The long one is a file, and goes with its command.
+	needs_store_file
 	[ -n "$(find store -size +1000k -name '*.out')" ]
 	preempt-queue forget "$large"
 	[ -z "$(find store -size +1000k -name '*.out')" ]

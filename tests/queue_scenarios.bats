@@ -103,7 +103,7 @@ killed_inside() {
 
 @test "WQ-3: join with nothing scheduled, and three joins at once" {
 	worker a
-	eventually [ -e "$PREEMPT_STORE" ]
+	eventually eval 'preempt-store list >/dev/null'
 	expect 1 preempt-queue join
 	expect 1 preempt-queue done
 
@@ -121,6 +121,7 @@ killed_inside() {
 
 @test "join --timeout: 124, also while the store does not answer" {
 	local id seconds
+	needs_store_file
 	schedule id -- ./item
 	for seconds in 4 8 16 32; do
 		aside away preempt-queue join --watchdog 100ms --timeout "${seconds}s"
@@ -526,6 +527,7 @@ resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" 
 	same
 	kill -TERM "${workers[b]}"
 	worker_ends b 42
+	needs_store_file
 	mv store elsewhere
 	PREEMPT_STORE=$PWD/elsewhere/q.db same
 }

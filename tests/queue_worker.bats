@@ -349,6 +349,7 @@ here() {
 }
 
 @test "the store was unreachable when a worker was treated as dead: it begins again all the same" {
+	needs_store_file
 	local id
 	worker a --limit 6
 	eventually here a
@@ -368,6 +369,7 @@ here() {
 
 # bats test_tags=smoke
 @test "the store is unreachable for a while: the command runs on, and its result is handed in" {
+	needs_store_file
 	local id
 	schedule id -- bash -c './gated go; echo said'
 	worker a --joblog log
@@ -391,6 +393,7 @@ here() {
 }
 
 @test "the store is unreachable at a notice and comes back: the result is kept and handed in" {
+	needs_store_file
 	local id
 	schedule id -- bash -c 'trap "./item; exit 0" TERM; : >begun.1; while :; do sleep 0.02; done'
 	worker a --grace 60s
@@ -406,6 +409,7 @@ here() {
 }
 
 @test "the store is unreachable at a notice and stays away: the worker says so, and another runs the command" {
+	needs_store_file
 	local id
 	schedule id -- ./gated go
 	worker a --grace 2s

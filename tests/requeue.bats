@@ -6,13 +6,15 @@
 
 bats_require_minimum_version 1.5.0
 load eventually
+load rig/store
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
-	unset "${!PREEMPT_@}" "${!SLURM_@}" JOB_ID SGE_ROOT LSB_JOBID KUBERNETES_SERVICE_HOST
+	unset JOB_ID SGE_ROOT LSB_JOBID KUBERNETES_SERVICE_HOST
 	mkdir -m 700 job
-	export PREEMPT_STORE=$PWD/job/s.db CLIENT=$BATS_TEST_DIRNAME/../lib/client
+	store_for_test "$PWD/job/s.db"
+	export CLIENT=$BATS_TEST_DIRNAME/../lib/client
 	mkdir fake
 	cat >fake/scontrol <<-'FAKE'
 		#!/bin/bash
@@ -319,6 +321,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 }
 
 @test "the store cannot be read: by the exit code alone" {
+	needs_store_file
 	start -- sh -c 'preempt-run -- ./trainer; code=$?; echo garbage >job/s.db; exit $code'
 	until_true 10 test -e started
 	kill -TERM "$(pgrep -P "$(pgrep -P "$job")" -x preempt-run)"
@@ -358,6 +361,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 
 # bats test_tags=smoke
 @test "the store is damaged: a failure is not run again, and no task is said to be missing" {
+	needs_store_file
 	run -1 preempt-run -- sh -c 'exit 1'
 	echo garbage >job/s.db
 	run -1 --separate-stderr preempt-requeue --code 1
@@ -458,6 +462,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 }
 
 @test "a store that can be read but not written: the command gets the signal, the notice is not lost" {
+	needs_store_file
 	no_slurm
 	# Only preempt-requeue itself is kept from writing.
 	strace -D -o trace -P "$PREEMPT_STORE-journal" -e trace=pwrite64 -e inject=pwrite64:error=EACCES \

@@ -51,6 +51,7 @@ later_than() { (($(date +%s%3N) > $1)); }
 	put_measure 18000
 	count_agents 1 --steps 100000 --step-ms 5
 	until_true 20 all_begun 1 10
+	needs_store_file
 	mv store away
 	at=$(date +%s%3N)
 	kill -TERM "${pids[0]}"

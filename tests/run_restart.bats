@@ -7,13 +7,14 @@
 bats_require_minimum_version 1.5.0
 load eventually
 load rig/stopped
+load rig/store
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
-	unset "${!PREEMPT_@}" "${!SLURM_@}"
 	mkdir -m 700 job
-	export PREEMPT_STORE=$PWD/job/s.db PREEMPT_RUN=job CLIENT=$BATS_TEST_DIRNAME/../lib/client
+	store_for_test "$PWD/job/s.db"
+	export PREEMPT_RUN=job CLIENT=$BATS_TEST_DIRNAME/../lib/client
 	# Saves every 5 steps; fails at the steps in fail.TASK ("now": at any), one line used up each time,
 	# or always. Until all have started no task fails. FIRST: the steps of the first attempt.
 	cat >trainer <<-'TRAINER'
@@ -222,6 +223,7 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 
 @test "the store is unreachable when the training ends: each says goodbye when it is back, 0" {
 	local i
+	needs_store_file
 	echo 'echo 1 >>"starts.$PREEMPT_TASK"; until [ -e end ]; do sleep 0.02; done' >until_end
 	for i in 0 1; do agent $i --restarts --save-timeout 1s -- bash until_end; done
 	until_true 20 test -s starts.0
@@ -240,6 +242,7 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 # one_node_away: task 1 reaches the store by a mount of its own, which goes away before both have finished;
 # task 0 finds it dead.
 one_node_away() { # OPTION...
+	needs_store_file
 	local live=(--period 250ms --limit 26 --save-timeout 1s)
 	echo 'echo 1 >>"starts.$PREEMPT_TASK"; until [ -e end ]; do sleep 0.02; done' >until_end
 	mkdir other
@@ -457,6 +460,7 @@ pausing() {
 # been moved away when that is over. On a machine that stalls the pause has to be longer.
 paused() {
 	local seconds
+	needs_store_file
 	for seconds in 2 10 40; do
 		preempt-run --restarts --max-crashes 1 "$@" -- bash -c 'echo $PREEMPT_ATTEMPT >>starts.0
 			[ $PREEMPT_ATTEMPT = 2 ] || { until [ -e crash ]; do sleep 0.02; done; exit 7; }' 2>err 3>&- &
@@ -495,6 +499,7 @@ paused() {
 }
 
 @test "an empty directory is in the place of the store's when it is time to run again: none is made, 75" {
+	needs_store_file
 	paused --join-timeout 2s
 	mkdir -m 700 job
 	code 0 75
@@ -504,6 +509,7 @@ paused() {
 }
 
 @test "the store cannot be asked between two attempts: 44, not a decision" {
+	needs_store_file
 	echo 7 >fail.0
 	cat >breaks <<-'BREAKS'
 		#!/bin/bash

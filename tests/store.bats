@@ -1,17 +1,15 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-store against any backend. PREEMPT_TEST_STORE is a store's URL with %s where a fresh name
-# goes ("etcd://127.0.0.1:2379/test/%s"); without it, SQLite in the test's own directory.
+# preempt-store against any backend (rig/store.bash).
 # What only SQLite has is in store-sqlite.bats; the contract below the program in unit/store.c.
 
 # shellcheck disable=SC2154 # bats sets stderr and stderr_lines
 bats_require_minimum_version 1.5.0
+load rig/store
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
-	local pattern=${PREEMPT_TEST_STORE:-sqlite:$BATS_TEST_TMPDIR/%s.db}
-	export PREEMPT_STORE=${pattern/\%s/bats-$$-$BATS_TEST_NUMBER}
-	unset PREEMPT_RUN
+	store_for_test "sqlite:$BATS_TEST_TMPDIR/s.db"
 	chmod 700 "$BATS_TEST_TMPDIR"
 }
 

@@ -39,7 +39,7 @@ extern const struct args_option group_option_table[];
 /* For the tables of programs that do not take all of them. */
 /* clang-format off */
 #define GROUP_STORE_ROW \
-	{"store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, \
+	{"store", "URL", "where the keys are: PATH or etcd://HOST:PORT/PREFIX", ARGS_TEXT, \
 		.target = &group_options.store, .environment = "PREEMPT_STORE"}
 #define GROUP_RUN_ROW(help) \
 	{"run", "NAME", help, ARGS_NAME, .target = &group_options.run, .environment = "PREEMPT_RUN"}

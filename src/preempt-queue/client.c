@@ -16,7 +16,7 @@ static bool caught;
 
 /* clang-format off */
 #define PLACE \
-	{"store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, \
+	{"store", "URL", "where the keys are: PATH or etcd://HOST:PORT/PREFIX", ARGS_TEXT, \
 		.target = &client_options.store, .environment = "PREEMPT_STORE"}, \
 	{"queue", "NAME", "which queue (\"default\")", ARGS_NAME, \
 		.target = &client_options.queue, .environment = "PREEMPT_QUEUE"}, \

@@ -5,14 +5,15 @@
 
 patience=60
 . "$BATS_TEST_DIRNAME/eventually.bash"
+. "$BATS_TEST_DIRNAME/rig/store.bash"
 
 REPO=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	PATH=${BIN:-$REPO/bin}:$PATH
-	unset "${!PREEMPT_@}" "${!SLURM_@}"
-	export PREEMPT_STORE=$PWD/s.db PREEMPT_RUN=r XDG_RUNTIME_DIR=$PWD
+	store_for_test "$PWD/s.db"
+	export PREEMPT_RUN=r XDG_RUNTIME_DIR=$PWD
 	started=() agents=() boards=() tasks=1
 }
 

@@ -3,6 +3,8 @@
 # What the tests of preempt-run share: agents are started, watched through the store and their boards,
 # and nothing of them may be left. Set BIN and OUT to test another build.
 
+. "$BATS_TEST_DIRNAME/rig/store.bash"
+
 agents_setup_file() {
 	REPO=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 	BIN=${BIN:-$REPO/bin} OUT=${OUT:-$REPO/build/plain}
@@ -14,14 +16,13 @@ agents_setup_file() {
 	export REPO BIN OUT CLIENTS TRAINERS COUNT PATH
 	# Leaks are looked for when a program ends by itself; the tests kill many.
 	export PYTHONDONTWRITEBYTECODE=1
-	local name
-	for name in "${!PREEMPT_@}" "${!SLURM_@}"; do unset "$name"; done
 }
 
 agents_setup() {
 	cd "$BATS_TEST_TMPDIR" || exit
 	mkdir -m 700 job boards store
-	export XDG_RUNTIME_DIR=$PWD/boards PREEMPT_STORE=$PWD/store/db PREEMPT_RUN=job
+	store_for_test "$PWD/store/db"
+	export XDG_RUNTIME_DIR=$PWD/boards PREEMPT_RUN=job
 	export AGENTS_MARK=$BATS_TEST_TMPDIR
 	quick=(--report-timeout 1s --save-timeout 8s --join-timeout 30s --kill-after 1s)
 	attempt=1

@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The tests of composed programs: preempt-claim, preempt-ack, preempt-heartbeat, preempt-requeue, with their
+# stores in a real etcd of three members. Needs etcd.
+# takes: 300
+# limit: 1800
+# asan: no (each of these files runs with sanitizers, too, and with a store of its own)
+# shellcheck disable=SC2034,SC2154 # the rig reads and sets etcd_*
+
+bats_require_minimum_version 1.5.0
+load rig/etcd
+
+setup_file() {
+	etcd_needed
+	etcd_options=()
+	etcd_start 3
+	export etcd_endpoints
+}
+
+teardown_file() { BATS_TEST_COMPLETED=1 etcd_stop; }
+
+@test "join.bats" {
+	etcd_runs join
+}
+
+@test "claim.bats" {
+	etcd_runs claim
+}
+
+@test "ack.bats" {
+	etcd_runs ack
+}
+
+@test "heartbeat.bats" {
+	etcd_runs heartbeat
+}
+
+@test "composed.bats" {
+	etcd_runs composed
+}
+
+@test "requeue.bats" {
+	etcd_runs requeue
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The tests of queues: scenarios, workers, results, with their
+# stores in a real etcd of three members. Needs etcd.
+# takes: 240
+# limit: 1800
+# asan: no (each of these files runs with sanitizers, too, and with a store of its own)
+# shellcheck disable=SC2034,SC2154 # the rig reads and sets etcd_*
+
+bats_require_minimum_version 1.5.0
+load rig/etcd
+
+setup_file() {
+	etcd_needed
+	etcd_options=()
+	etcd_start 3
+	export etcd_endpoints
+}
+
+teardown_file() { BATS_TEST_COMPLETED=1 etcd_stop; }
+
+@test "queue_scenarios.bats" {
+	etcd_runs queue_scenarios
+}
+
+@test "queue_worker.bats" {
+	etcd_runs queue_worker
+}
+
+@test "queue_results.bats" {
+	etcd_runs queue_results
+}
