@@ -411,8 +411,9 @@ static const struct args_command commands[] = {
 		gc_options, common, 0, 0, false, false, run_gc},
 	{"copy", "FROM TO", "copy all runs and queues to another store, while nothing runs",
 		copy_options, NULL, 2, 2, false, false, copy_command},
-	{"doctor", "[DIRECTORY] [OPTION...]", "try whether a place is right for a store",
-		doctor_options, common, 0, 1, false, false, doctor_command},
+	{"doctor", "[DIRECTORY] [OPTION...]",
+		"try whether a place, or an etcd cluster, is right for a store", doctor_options,
+		common, 0, 1, false, false, doctor_command},
 	{0},
 };
 

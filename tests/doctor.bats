@@ -135,6 +135,7 @@ teardown() { doctor_teardown; }
 	answers 2 preempt-store doctor "$dir" --fix
 	answers 2 preempt-store doctor --store "$dir/run.db?lock=none"
 	answers 2 preempt-store doctor --store "etcd://host/x"
+	answers 2 preempt-store doctor --store "etcd://127.0.0.1:1/x" --fix
 	answers 2 preempt-store doctor "$dir" --session x
 	answers 2 preempt-store doctor "$dir" --node 1
 	answers 2 preempt-store doctor "$dir" --nodes 2 --node 2 --session x

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The tests of runs: agreement, kills, signals, heartbeats, with their
 # stores in a real etcd of three members. Needs etcd.
-# takes: 300
+# takes: 260
 # limit: 1800
 # asan: no (each of these files runs with sanitizers, too, and with a store of its own)
 # shellcheck disable=SC2034,SC2154 # the rig reads and sets etcd_*

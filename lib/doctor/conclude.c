@@ -79,8 +79,7 @@ void doctor_sum_load(const struct doctor_findings *findings, struct doctor_mode 
 
 /* ---- Warnings ---- */
 
-__attribute__((format(printf, 2, 3))) static void warn(
-	struct doctor_verdict *verdict, const char *format, ...)
+void doctor_warn(struct doctor_verdict *verdict, const char *format, ...)
 {
 	char text[sizeof(verdict->warnings[0])];
 	va_list arguments;
@@ -100,11 +99,12 @@ static void warn_of_side(
 	const struct doctor_side *side = &findings->sides[k];
 	int64_t ahead = findings->clock_ahead[k], apart = ahead < 0 ? -ahead : ahead;
 	if (findings->traits[k].warning)
-		warn(verdict, "%s on %s: %s", side->path, side->host, findings->traits[k].warning);
+		doctor_warn(verdict, "%s on %s: %s", side->path, side->host,
+			findings->traits[k].warning);
 	if (*side->distrust)
-		warn(verdict, "a store is refused there: %s", side->distrust);
+		doctor_warn(verdict, "a store is refused there: %s", side->distrust);
 	if (apart - findings->clock_error[k] > CLOCK_WARNING)
-		warn(verdict,
+		doctor_warn(verdict,
 			"the clock of %s is %" PRId64 " ms %s: no agreement depends on it, but a "
 			"deadline that is given as a time comes that much %s there: let NTP set it",
 			side->host, apart, ahead > 0 ? "ahead" : "behind",
@@ -135,7 +135,8 @@ static void warn_of_death(const struct doctor_findings *findings, struct doctor_
 			"; with lock=link a few seconds: stop everything that uses the store, then: "
 			"preempt-store doctor --fix --store '%.200s?lock=link'",
 			findings->store);
-	warn(verdict, "a machine that dies while it has the lock blocks all others %s (%s)%s", time,
+	doctor_warn(verdict,
+		"a machine that dies while it has the lock blocks all others %s (%s)%s", time,
 		worst->name, cure);
 }
 
@@ -146,11 +147,11 @@ static void warn_of_all(const struct doctor_findings *findings, struct doctor_ve
 		warn_of_side(findings, k, verdict);
 	warn_of_death(findings, verdict);
 	if (findings->store_status == STATUS_TEMPORARY)
-		warn(verdict,
+		doctor_warn(verdict,
 			"the store itself did not answer, so only its directory was tried: %s",
 			findings->store_why);
 	if (mode->load == DOCTOR_YES && mode->claims > 0 && mode->contested == 0)
-		warn(verdict,
+		doctor_warn(verdict,
 			"it is so slow that no two sides wanted the same claim, so little was "
 			"tested; try again, without --quick");
 }

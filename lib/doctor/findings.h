@@ -9,6 +9,7 @@
 #ifndef DOCTOR_FINDINGS_H
 #define DOCTOR_FINDINGS_H
 
+#include <json-c/json_object.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -114,7 +115,14 @@ void doctor_trouble(struct doctor_findings *findings, enum status status, const 
 size_t doctor_count_clients(const struct doctor_side *sides, size_t count);
 /* Add up the records of all sides, when all have put their rows and counted. */
 void doctor_sum_load(const struct doctor_findings *findings, struct doctor_mode *mode);
+/* Once for each text; what does not fit is dropped. */
+void doctor_warn(struct doctor_verdict *verdict, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 void doctor_conclude(const struct doctor_findings *findings, struct doctor_verdict *verdict);
+/* A row of it. */
+void doctor_show_row(struct text *text, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void doctor_put_verdict(struct json_object *object, const struct doctor_verdict *verdict);
 /* A human-readable table; only its last lines; one JSON object on a line. */
 void doctor_show_text(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
 	struct text *text);

@@ -23,8 +23,7 @@ static const char *const forms[] = {
 
 /* ---- Human-readable ---- */
 
-__attribute__((format(printf, 3, 4))) static void row(
-	struct text *text, const char *name, const char *format, ...)
+void doctor_show_row(struct text *text, const char *name, const char *format, ...)
 {
 	char raw[2560], value[2560];
 	va_list arguments;
@@ -43,30 +42,31 @@ static void show_sides(const struct doctor_findings *findings, struct text *text
 		/* The first side of its client. */
 		if (doctor_count_clients(findings->sides, k + 1) >
 			doctor_count_clients(findings->sides, k)) {
-			row(text, "directory", "%s on %s", side->path, side->host);
-			row(text, "filesystem", "%s%s%s%s%s", findings->traits[k].name,
+			doctor_show_row(text, "directory", "%s on %s", side->path, side->host);
+			doctor_show_row(text, "filesystem", "%s%s%s%s%s", findings->traits[k].name,
 				*side->filesystem.type ? ", " : "", side->filesystem.type,
 				*side->filesystem.options ? ", " : "", side->filesystem.options);
 		}
 		if (strcmp(findings->sides[0].boot, side->boot))
-			row(text, "clock", "%s is %" PRId64 " ms %s (to within %" PRId64 " ms)",
-				side->host, ahead < 0 ? -ahead : ahead,
-				ahead < 0 ? "behind" : "ahead", findings->clock_error[k]);
+			doctor_show_row(text, "clock",
+				"%s is %" PRId64 " ms %s (to within %" PRId64 " ms)", side->host,
+				ahead < 0 ? -ahead : ahead, ahead < 0 ? "behind" : "ahead",
+				findings->clock_error[k]);
 	}
 	if (findings->form != DOCTOR_ONE && findings->count)
-		row(text, "clients", "%zu processes, %zu mounts of their own", findings->count,
-			findings->clients);
+		doctor_show_row(text, "clients", "%zu processes, %zu mounts of their own",
+			findings->count, findings->clients);
 }
 
 static void show_lock(
 	const char *name, const char *what, const struct doctor_mode *mode, struct text *text)
 {
 	if (mode->lock == DOCTOR_YES)
-		row(text, name, "%s exclude", what);
+		doctor_show_row(text, name, "%s exclude", what);
 	else if (mode->lock == DOCTOR_NO)
-		row(text, name, "%s DO NOT EXCLUDE: %s", what, mode->lock_why);
+		doctor_show_row(text, name, "%s DO NOT EXCLUDE: %s", what, mode->lock_why);
 	else if (mode->lock == DOCTOR_FAILED)
-		row(text, name, "%s do not work here: %s", what, mode->lock_why);
+		doctor_show_row(text, name, "%s do not work here: %s", what, mode->lock_why);
 }
 
 static void show_load(enum lock_mode which, const struct doctor_mode *mode, struct text *text)
@@ -74,36 +74,36 @@ static void show_load(enum lock_mode which, const struct doctor_mode *mode, stru
 	char name[32];
 	snprintf(name, sizeof(name), "lock=%s", lock_mode_name(which));
 	if (mode->load == DOCTOR_FAILED)
-		row(text, name, "does not work: %s", mode->load_why);
+		doctor_show_row(text, name, "does not work: %s", mode->load_why);
 	if (mode->load != DOCTOR_YES && mode->load != DOCTOR_NO)
 		return;
-	row(text, name,
+	doctor_show_row(text, name,
 		"%" PRIu64 " of %" PRIu64 " acknowledged rows are there; %" PRIu64
 		" claims, %" PRIu64 " times another had it, %" PRIu64 " with several winners",
 		mode->present, mode->acknowledged, mode->claims, mode->contested, mode->doubled);
-	row(text, "transactions",
+	doctor_show_row(text, "transactions",
 		"%.0f a second alone, %.0f contended, the slowest took %" PRId64 " ms", mode->alone,
 		mode->contended, mode->longest);
 }
 
 void doctor_show_verdict(const struct doctor_verdict *verdict, struct text *text)
 {
-	row(text, "verdict", "%s: %s", verdict->word, verdict->reason);
+	doctor_show_row(text, "verdict", "%s: %s", verdict->word, verdict->reason);
 	if (*verdict->scope)
-		row(text, "", "%s", verdict->scope);
+		doctor_show_row(text, "", "%s", verdict->scope);
 	for (int i = 0; i < 2; i++)
 		if (*verdict->change[i])
-			row(text, i == 0 ? "change" : "", "%s", verdict->change[i]);
+			doctor_show_row(text, i == 0 ? "change" : "", "%s", verdict->change[i]);
 }
 
 void doctor_show_text(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
 	struct text *text)
 {
 	if (findings->store && findings->mode_from)
-		row(text, "store", "%s, lock=%s (%s)", findings->store,
+		doctor_show_row(text, "store", "%s, lock=%s (%s)", findings->store,
 			lock_mode_name(findings->mode), findings->mode_from);
 	else if (findings->store)
-		row(text, "store", "%s", findings->store);
+		doctor_show_row(text, "store", "%s", findings->store);
 	show_sides(findings, text);
 	show_lock("locks", "of open files", &findings->modes[LOCK_FCNTL], text);
 	show_lock("", "by names", &findings->modes[LOCK_LINK], text);
@@ -112,14 +112,15 @@ void doctor_show_text(const struct doctor_findings *findings, const struct docto
 		if (mode == findings->mode || findings->modes[mode].load_status != STATUS_USAGE)
 			show_load(mode, &findings->modes[mode], text);
 	if (findings->noticed >= 0)
-		row(text, "noticed after", "%" PRId64 " ms, at most %" PRId64 " ms",
+		doctor_show_row(text, "noticed after", "%" PRId64 " ms, at most %" PRId64 " ms",
 			findings->noticed, findings->noticed_longest);
 	if (findings->quick)
-		row(text, "left out", "contention for longer, waiting for changes (--quick)");
+		doctor_show_row(
+			text, "left out", "contention for longer, waiting for changes (--quick)");
 	for (size_t i = 0; i < verdict->warning_count; i++)
-		row(text, "warning", "%s", verdict->warnings[i]);
+		doctor_show_row(text, "warning", "%s", verdict->warnings[i]);
 	if (*findings->fixed)
-		row(text, "fixed", "%s", findings->fixed);
+		doctor_show_row(text, "fixed", "%s", findings->fixed);
 	doctor_show_verdict(verdict, text);
 }
 
@@ -189,10 +190,8 @@ static void put_mode(
 	json_put_signed(object, "longest_ms", mode->longest);
 }
 
-void doctor_show_json(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
-	struct text *text)
+void doctor_put_verdict(struct json_object *object, const struct doctor_verdict *verdict)
 {
-	struct json_object *object = json_object_new_object(), *sides = json_object_new_array();
 	json_put_text(object, "verdict", verdict->word);
 	json_put_signed(object, "exit", verdict->status);
 	json_put_text(object, "reason", verdict->reason);
@@ -200,6 +199,13 @@ void doctor_show_json(const struct doctor_findings *findings, const struct docto
 	put_list(object, "change", verdict->change[0], 2, sizeof(verdict->change[0]));
 	put_list(object, "warnings", verdict->warnings[0], verdict->warning_count,
 		sizeof(verdict->warnings[0]));
+}
+
+void doctor_show_json(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
+	struct text *text)
+{
+	struct json_object *object = json_object_new_object(), *sides = json_object_new_array();
+	doctor_put_verdict(object, verdict);
 	json_put_text(object, "fixed", findings->fixed);
 	json_put_text(object, "form", forms[findings->form]);
 	json_put_bool(object, "quick", findings->quick);

@@ -8,7 +8,7 @@
 #include "base/message.h"
 #include "base/mounts/mounts.h"
 #include "base/process/ending.h"
-#include "doctor/doctor.h"
+#include "doctor/etcd.h"
 #include "run/options.h"
 
 static const char *other, *session;
@@ -126,7 +126,9 @@ int doctor_command(const struct args_rest *rest)
 		request.url = text_string(&url);
 	if (status == STATUS_OK && nodes)
 		status = find_node(&request, &identity, &err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK && request.url && !strncmp(request.url, "etcd:", 5))
+		status = doctor_etcd_run(&request, &report, &err);
+	else if (status == STATUS_OK)
 		status = doctor_run(&request, &report, &err);
 	print_progress("");
 	if (status == STATUS_OK)

@@ -102,7 +102,8 @@ int64_t wire_number(struct json_object *object, const char *name)
 	if ((value = member_of(object, name, json_type_int)))
 		return json_object_get_int64(value);
 	value = member_of(object, name, json_type_string);
-	return value ? strtoll(json_object_get_string(value), NULL, 10) : 0;
+	/* The ids of members and clusters need 64 bits without a sign. */
+	return value ? (int64_t)strtoull(json_object_get_string(value), NULL, 10) : 0;
 }
 
 bool wire_flag(struct json_object *object, const char *name)

@@ -56,7 +56,7 @@ struct json_object *wire_object(struct json_object *object, const char *name);
 /* Element i of the array of that name; NULL. */
 struct json_object *wire_element(struct json_object *object, const char *name, size_t i);
 size_t wire_count(struct json_object *object, const char *name);
-/* A number, or a string that is one; absent: 0. */
+/* A number, or a string that is one, of 64 bits with or without a sign; absent: 0. */
 int64_t wire_number(struct json_object *object, const char *name);
 bool wire_flag(struct json_object *object, const char *name);
 /* A text in base64, decoded, with a NUL behind its length bytes. NULL: it is none. Absent: "". */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The doctor of a store in etcd: what follows from what was seen of its cluster. */
+#ifndef DOCTOR_ETCD_H
+#define DOCTOR_ETCD_H
+
+#include "doctor/doctor.h"
+#include "doctor/findings.h"
+#include "store/etcd/inspect.h"
+
+/* Pure. */
+void doctor_etcd_conclude(const struct etcd_report *seen, struct doctor_verdict *verdict);
+
+/* As doctor_run, of request's url and timeout. */
+enum status doctor_etcd_run(
+	const struct doctor_request *request, struct doctor_report *report, struct error *err);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/etcd/inspect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "store/etcd/credentials.h"
+#include "store/etcd/gateway.h"
+#include "store/etcd/wire.h"
+
+#define ENDPOINT_TIME 3000 /* milliseconds for one endpoint */
+#define LEASE_LIFE    60   /* seconds: then what is left of a doctor that was killed goes away */
+
+struct inspection {
+	const struct etcd_options *options;
+	struct etcd_report *report;
+	int64_t deadline;
+	struct store_count count;
+};
+
+static int64_t now_us(void)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static enum status ask(struct gateway *gateway, const char *path, const char *body,
+	int64_t deadline, struct gateway_reply *reply, struct error *err)
+{
+	struct gateway_request request = {.path = path,
+		.body = body,
+		.length = strlen(body),
+		.repeatable = true,
+		.deadline = deadline};
+	gateway_reply_release(reply);
+	return gateway_ask(gateway, &request, reply, err);
+}
+
+/* ---- Each endpoint by itself ---- */
+
+static void take_status(struct etcd_endpoint *endpoint, struct json_object *said)
+{
+	struct json_object *header = wire_object(said, "header");
+	const char *version = "";
+	(void)json_get_text(said, "version", &version);
+	snprintf(endpoint->version, sizeof(endpoint->version), "%s", version);
+	endpoint->cluster = wire_number(header, "cluster_id");
+	endpoint->member = wire_number(header, "member_id");
+	endpoint->leader = wire_number(said, "leader");
+	endpoint->log = wire_number(said, "raftIndex");
+	endpoint->applied = wire_number(said, "raftAppliedIndex");
+	endpoint->size = wire_number(said, "dbSize");
+	endpoint->learner = wire_flag(said, "isLearner");
+}
+
+/* Open a gateway that asks only this endpoint; *single must live as long. */
+static enum status open_one(struct inspection *self, size_t i, struct etcd_options *single,
+	struct gateway *gateway, struct error *err)
+{
+	*single = *self->options;
+	single->endpoints[0] = self->options->endpoints[i];
+	single->count = 1;
+	return gateway_open(gateway, single, self->report->where, &self->count, err);
+}
+
+static int64_t endpoint_deadline(const struct inspection *self)
+{
+	return clock_earlier(self->deadline, clock_after(ENDPOINT_TIME));
+}
+
+static void look_at(struct inspection *self, size_t i)
+{
+	struct etcd_endpoint *endpoint = &self->report->endpoints[i];
+	struct etcd_options single;
+	struct gateway gateway;
+	struct gateway_reply reply = {0};
+	struct error err = {0};
+	snprintf(endpoint->name, sizeof(endpoint->name), "%s", self->options->endpoints[i]);
+	endpoint->status = open_one(self, i, &single, &gateway, &err);
+	if (endpoint->status == STATUS_OK) {
+		endpoint->status = ask(&gateway, "/v3/maintenance/status", "{}",
+			endpoint_deadline(self), &reply, &err);
+		gateway_close(&gateway);
+	}
+	if (endpoint->status == STATUS_OK)
+		take_status(endpoint, reply.object);
+	else
+		snprintf(endpoint->why, sizeof(endpoint->why), "%s", err.text);
+	gateway_reply_release(&reply);
+}
+
+/* Whether it answers with an older revision than the one of a write that was acknowledged. */
+static void look_again(struct inspection *self, size_t i, const char *read, int64_t revision)
+{
+	struct etcd_endpoint *endpoint = &self->report->endpoints[i];
+	struct etcd_options single;
+	struct gateway gateway;
+	struct gateway_reply reply = {0};
+	struct error err;
+	if (endpoint->status != STATUS_OK ||
+		open_one(self, i, &single, &gateway, &err) != STATUS_OK)
+		return;
+	if (ask(&gateway, "/v3/kv/range", read, endpoint_deadline(self), &reply, &err) == STATUS_OK)
+		endpoint->behind =
+			wire_number(wire_object(reply.object, "header"), "revision") < revision;
+	gateway_close(&gateway);
+	gateway_reply_release(&reply);
+}
+
+/* ---- The cluster ---- */
+
+static void look_at_cluster(struct inspection *self, struct gateway *gateway)
+{
+	struct etcd_report *report = self->report;
+	struct gateway_reply reply = {0};
+	struct error err;
+	int64_t deadline = endpoint_deadline(self);
+	if (ask(gateway, "/v3/cluster/member/list", "{}", deadline, &reply, &err) == STATUS_OK)
+		report->members = wire_count(reply.object, "members");
+	if (ask(gateway, "/v3/maintenance/alarm", "{\"action\":\"GET\"}", deadline, &reply, &err) ==
+		STATUS_OK)
+		for (size_t i = 0; i < wire_count(reply.object, "alarms"); i++) {
+			const char *kind = "";
+			(void)json_get_text(
+				wire_element(reply.object, "alarms", i), "alarm", &kind);
+			report->full |= !strcmp(kind, "NOSPACE");
+			report->corrupt |= !strcmp(kind, "CORRUPT");
+		}
+	gateway_reply_release(&reply);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+struct measured {
+	const char *path;
+	const struct text *body;
+	int64_t *median; /* of ETCD_SAMPLES requests */
+};
+
+static enum status measure(const struct inspection *self, struct gateway *gateway,
+	const struct measured *measured, struct gateway_reply *reply, struct error *err)
+{
+	int64_t samples[ETCD_SAMPLES];
+	for (size_t i = 0; i < ETCD_SAMPLES; i++) {
+		int64_t began = now_us();
+		enum status status = ask(gateway, measured->path, text_string(measured->body),
+			self->deadline, reply, err);
+		if (status != STATUS_OK)
+			return status;
+		samples[i] = now_us() - began;
+	}
+	qsort(samples, ETCD_SAMPLES, sizeof(samples[0]), by_size);
+	*measured->median = samples[ETCD_SAMPLES / 2];
+	return STATUS_OK;
+}
+
+struct probe {
+	struct text grant, put, read, revoke;
+};
+
+static void write_probe(const struct inspection *self, int64_t lease, struct probe *probe)
+{
+	struct wire_key key;
+	char name[32];
+	snprintf(name, sizeof(name), "%lld", (long long)lease);
+	wire_key_set(&key, self->options->prefix, 'x', name);
+	text_add(&probe->put, "{");
+	wire_add_key(&probe->put, "key", &key);
+	text_add(&probe->put, ",");
+	wire_add_number(&probe->put, "lease", lease);
+	text_add(&probe->put, "}");
+	text_add(&probe->read, "{");
+	wire_add_key(&probe->read, "key", &key);
+	text_add(&probe->read, "}");
+	text_add(&probe->revoke, "{");
+	wire_add_number(&probe->revoke, "ID", lease);
+	text_add(&probe->revoke, "}");
+}
+
+/* A lease, writes of a key with it, reads of it by each endpoint; the key goes with the lease. */
+static enum status probe_cluster(
+	struct inspection *self, struct gateway *gateway, struct probe *probe, struct error *err)
+{
+	struct etcd_report *report = self->report;
+	struct gateway_reply reply = {0};
+	text_addf(&probe->grant, "{\"TTL\":\"%d\"}", LEASE_LIFE);
+	enum status status = ask(gateway, "/v3/lease/grant", text_string(&probe->grant),
+		self->deadline, &reply, err);
+	if (status != STATUS_OK)
+		return status;
+	write_probe(self, wire_number(reply.object, "ID"), probe);
+	const struct measured writes = {"/v3/kv/put", &probe->put, &report->write_us},
+			      reads = {"/v3/kv/range", &probe->read, &report->read_us};
+	status = measure(self, gateway, &writes, &reply, err);
+	if (status == STATUS_OK) {
+		int64_t revision = wire_number(wire_object(reply.object, "header"), "revision");
+		status = measure(self, gateway, &reads, &reply, err);
+		for (size_t i = 0; i < report->count && status == STATUS_OK; i++)
+			look_again(self, i, text_string(&probe->read), revision);
+	}
+	struct error unused;
+	(void)ask(gateway, "/v3/lease/revoke", text_string(&probe->revoke), self->deadline, &reply,
+		&unused);
+	gateway_reply_release(&reply);
+	return status;
+}
+
+static void inspect(struct inspection *self)
+{
+	struct etcd_report *report = self->report;
+	struct probe probe = {0};
+	struct gateway gateway;
+	struct error err = {0};
+	for (size_t i = 0; i < report->count; i++)
+		look_at(self, i);
+	report->probe = gateway_open(&gateway, self->options, report->where, &self->count, &err);
+	if (report->probe == STATUS_OK) {
+		look_at_cluster(self, &gateway);
+		report->probe = probe_cluster(self, &gateway, &probe, &err);
+		gateway_close(&gateway);
+	}
+	snprintf(report->probe_why, sizeof(report->probe_why), "%s", err.text);
+	text_release(&probe.grant);
+	text_release(&probe.put);
+	text_release(&probe.read);
+	text_release(&probe.revoke);
+}
+
+static bool is_near(const char *endpoint)
+{
+	return !strncmp(endpoint, "127.", 4) || !strncmp(endpoint, "[::1]:", 6) ||
+	       !strncmp(endpoint, "localhost:", 10);
+}
+
+enum status etcd_inspect(
+	const char *url, int64_t deadline, struct etcd_report *report, struct error *err)
+{
+	struct store_url parsed;
+	struct etcd_options options;
+	const char *unused;
+	enum status status = url_parse(url, &parsed, err);
+	if (status != STATUS_OK)
+		return status;
+	*report = (struct etcd_report){0};
+	status = url_take(&parsed, "count", &unused, err);
+	if (status == STATUS_OK)
+		status = etcd_options_read(&parsed, &options, err);
+	if (status == STATUS_OK) {
+		struct inspection self = {
+			.options = &options, .report = report, .deadline = deadline};
+		report->count = options.count;
+		report->tls = options.tls;
+		report->trusted = options.trusted;
+		report->known = options.files.certificate || credentials_given(&options);
+		for (size_t i = 0; i < options.count; i++)
+			report->far |= !is_near(options.endpoints[i]);
+		snprintf(report->where, sizeof(report->where), "etcd:%.*s",
+			(int)strcspn(parsed.path, "?"), parsed.path);
+		inspect(&self);
+		etcd_options_release(&options);
+	}
+	url_release(&parsed);
+	return status;
+}
