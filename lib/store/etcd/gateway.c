@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/etcd/gateway.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #define CONNECT	      1000 /* to one endpoint */
 #define FIRST_ATTEMPT 3000 /* a member that is stopped takes the request and sends no answer */
 #define LATER_ATTEMPT 8000 /* longer than a server's own limit of 7 s for one request */
+#define SLOW_MOST     3	   /* so often these two are doubled */
 #define PAUSE	      500  /* at most, after all endpoints failed */
 
 #define ANSWER_MOST ((size_t)256 << 20)
@@ -26,6 +28,7 @@ enum status gateway_open(struct gateway *gateway, const struct etcd_options *opt
 	*gateway = (struct gateway){.options = options,
 		.where = where,
 		.count = count,
+		.wake = -1,
 		.at = (size_t)getpid() % options->count};
 	return http_open(&gateway->http, true, err);
 }
@@ -80,13 +83,17 @@ enum status gateway_begin(struct gateway *gateway, struct http *http, const char
 	return start(gateway, http, &request, 0, err);
 }
 
-static enum http_state finish(struct http *http, struct error *err)
+/* HTTP_PENDING: wake has ended it. */
+static enum http_state finish(struct gateway *gateway, struct error *err)
 {
+	struct http *http = gateway->http;
 	for (;;) {
 		enum http_state state = http_step(http, clock_now(), err);
-		if (state != HTTP_PENDING)
+		if (state != HTTP_PENDING || descriptor_is_ready(gateway->wake))
 			return state;
-		(void)descriptor_wait(http_descriptor(http), http_due(http));
+		struct pollfd polled[] = {{.fd = http_descriptor(http), .events = POLLIN},
+			{.fd = gateway->wake, .events = POLLIN}};
+		(void)poll(polled, 2, clock_poll_timeout(http_due(http)));
 	}
 }
 
@@ -204,11 +211,17 @@ static enum status attempt(struct gateway *gateway, const struct gateway_request
 	enum status status = start(gateway, gateway->http, request, timeout, err);
 	if (status != STATUS_OK)
 		return status;
-	enum http_state state = finish(gateway->http, err);
+	enum http_state state = finish(gateway, err);
 	const struct http_answer *answer = http_answer(gateway->http);
 	gateway->count->reads += request->reads;
 	gateway->count->writes += !request->reads;
 	gateway->count->bytes += answer->body.length;
+	if (state == HTTP_PENDING) {
+		http_stop(gateway->http);
+		reply->known = !answer->sent;
+		return error_set(
+			err, STATUS_TEMPORARY, "store %s: asking was ended", gateway->where);
+	}
 	if (state == HTTP_FAILED)
 		return explain(gateway, answer, reply, err);
 	reply->object = json_parse_limited(answer->body.data, answer->body.length, ANSWER_MOST);
@@ -234,8 +247,20 @@ static int64_t time_for(const struct gateway *gateway, size_t turn, int64_t dead
 {
 	int64_t left = clock_later(deadline - clock_now(), 1);
 	if (turn > 1 || gateway->options->count == 1)
-		return clock_earlier(left, LATER_ATTEMPT);
-	return clock_later(clock_earlier(left / 3, FIRST_ATTEMPT), 1);
+		return clock_earlier(left, LATER_ATTEMPT << gateway->slow);
+	return clock_later(clock_earlier(left / 3, FIRST_ATTEMPT << gateway->slow), 1);
+}
+
+/*
+ * A server that has too much to do gets more time for each answer, twice as much after each that
+ * came too late: what is asked again instead is more to do.
+ */
+static void note_time(struct gateway *gateway, int64_t took, int64_t most)
+{
+	if (took >= most && most >= FIRST_ATTEMPT && gateway->slow < SLOW_MOST)
+		gateway->slow++;
+	else if (took < most / 4 && gateway->slow > 0)
+		gateway->slow--;
 }
 
 enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
@@ -245,8 +270,9 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 	bool known = true, asked_again = false;
 	for (size_t turn = 1;; turn++) {
 		gateway_reply_release(reply);
-		enum status status = attempt(
-			gateway, request, time_for(gateway, turn, request->deadline), reply, err);
+		int64_t began = clock_now(), most = time_for(gateway, turn, request->deadline);
+		enum status status = attempt(gateway, request, most, reply, err);
+		note_time(gateway, clock_now() - began, most);
 		known &= reply->known;
 		reply->known = known;
 		bool stranger = reply->code == GATEWAY_UNKNOWN_USER ||
@@ -260,11 +286,11 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 		}
 		bool others = reply->untrusted && turn < endpoints;
 		if (status == STATUS_OK || (!others && !may_pass(status, reply, err)) ||
-			(!known && !request->repeatable))
+			(!known && !request->repeatable) || descriptor_is_ready(gateway->wake))
 			return status;
 		gateway_turn(gateway);
 		if (turn % endpoints == 0)
-			clock_sleep_until(
+			(void)descriptor_wait(gateway->wake,
 				clock_earlier(request->deadline, clock_after(clock_jitter(PAUSE))));
 		if (clock_now() >= request->deadline)
 			return status;

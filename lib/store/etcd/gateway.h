@@ -21,6 +21,8 @@ struct gateway {
 	struct http *http;
 	struct store_count *count;
 	size_t at;	  /* the endpoint that is asked first */
+	unsigned slow;	  /* so often the time for an answer was doubled */
+	int wake;	  /* it ends asking once it is readable; -1: none */
 	char header[600]; /* "Authorization: TOKEN"; empty: none */
 };
 
@@ -63,7 +65,8 @@ void gateway_close(struct gateway *gateway);
 
 /*
  * STATUS_OK and the answer. STATUS_NO: the server refused with GATEWAY_NOT_FOUND, _PRECONDITION or
- * _RANGE, and err says how. STATUS_TEMPORARY: no endpoint answered before the deadline.
+ * _RANGE, and err says how. STATUS_TEMPORARY: no endpoint answered before the deadline, or wake
+ * ended it.
  */
 enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
 	struct gateway_reply *reply, struct error *err);

@@ -14,7 +14,7 @@
 /* All in milliseconds. */
 #define LOOK_EVERY 60000 /* whatever the stream says */
 #define NEWS_EVERY 2000	 /* so old may be what store_unchanged says; a look at one key is cheap */
-#define LOOK_SLICE 200	 /* so long may wake be kept waiting by a look */
+#define LOOK_LEAST 2000	 /* so long may a look take, also where less time is left to wait */
 #define TRACES	   64	 /* of deletions, that a look reads */
 #define PAUSE	   500	 /* at most, before a stream is opened again */
 
@@ -191,23 +191,20 @@ static bool told_news(const struct etcd_store *store, struct change *change)
 	return true;
 }
 
-/* The look, in slices so that wake is not kept waiting. STATUS_TIMEOUT: wait on, or not. */
+/*
+ * The look, which wake ends: a look that is given up and begun again has the server do the same
+ * once more. STATUS_TIMEOUT: wait on, or not.
+ */
 static enum status look(struct etcd_store *store, struct change *change, int64_t deadline, int wake,
 	struct error *err)
 {
-	int64_t patience = clock_after(store->base.patience);
-	for (;;) {
-		int64_t slice =
-			wake >= 0 ? clock_earlier(clock_after(LOOK_SLICE), patience) : patience;
-		enum status status = change->look(store, change, slice, err);
-		int64_t now = clock_now();
-		if (status != STATUS_TEMPORARY || now >= patience)
-			return status;
-		if (wake >= 0 && descriptor_wait(wake, clock_earlier(slice, deadline)))
-			return STATUS_TIMEOUT;
-		if (now >= deadline)
-			return STATUS_TIMEOUT;
-	}
+	int64_t patience = clock_after(store->base.patience), until = patience;
+	if (wake >= 0)
+		until = clock_earlier(clock_later(deadline, clock_after(LOOK_LEAST)), patience);
+	store->gateway.wake = wake;
+	enum status status = change->look(store, change, until, err);
+	store->gateway.wake = -1;
+	return status == STATUS_TEMPORARY && clock_now() < patience ? STATUS_TIMEOUT : status;
 }
 
 /* Follow the changes from the last look on, until there is one or something else to do. */
