@@ -4,7 +4,7 @@
 # die, stop or come back with other data. Needs etcd.
 # takes: 150
 
-# shellcheck disable=SC2034,SC2154 # bats sets stderr and stderr_lines; the rig reads and sets etcd_*
+# shellcheck disable=SC2016,SC2034,SC2154 # bats sets stderr and stderr_lines; the rig reads and sets etcd_*
 bats_require_minimum_version 1.5.0
 load rig/etcd
 load eventually
@@ -277,6 +277,22 @@ enable_users() {
 	[[ $stderr = *'credentials=FILE or cert=FILE, or add trusted'* ]]
 	preempt-queue work --idle-exit 0 --store "$PREEMPT_STORE&trusted"
 	preempt-queue fetch 1 | cmp - <(seq 100000)
+}
+
+@test "many tasks of one agent: more than a transaction takes are refused; their deaths are declared together" {
+	start 1
+	answers 2 preempt-run --run many -n 200 -- true
+	[[ $stderr = *"takes at most 114 tasks of one agent, and this one has 200"* ]]
+	preempt-run --run many -n 70 --task 0 --tasks 2 -- sleep 1000 2>err &
+	local stays=$!
+	preempt-run --run many -n 70 --task 1 --tasks 2 -- sleep 1000 2>/dev/null &
+	local dies=$!
+	eventually eval '[ "$(preempt-store list run/many/000001/TASK/ | wc -l)" = 140 ]'
+	kill -KILL $dies
+	code=0
+	wait $stays || code=$?
+	[ "$code" = 44 ]
+	[ -n "$(preempt-store list run/many/000001/DEAD/)" ]
 }
 
 @test "URLs that are no store: 2, or 75 where nothing answers" {

@@ -435,7 +435,7 @@ bool write_carry_out_all(
 		transaction_add(&all, &writes[i]->transaction);
 	}
 	enum agreement_outcome outcome = OUTCOME_REFUSED;
-	if (all.op_count <= store_operations(store))
+	if (all.op_count <= store_operations(store) && all.compare_count <= store_operations(store))
 		outcome = run(&all, store, &answer, err);
 	for (size_t i = 0; i < count && outcome == OUTCOME_DONE; i++) {
 		writes[i]->revision = answer.revision;

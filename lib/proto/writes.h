@@ -57,7 +57,7 @@ struct death {
 	const char *section; /* DEATH_HUNG: where; NULL: not said */
 };
 
-#define DEATHS_MOST 256 /* in one transaction */
+#define DEATHS_MOST 60 /* in one transaction, with two compares each; the rest follows */
 /*
  * Fill deaths, at most `most`, with the tasks that count, and whose process ran on this machine and
  * is gone. asked (may be NULL) chooses among them. Returns how many.

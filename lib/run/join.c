@@ -379,9 +379,17 @@ out:
 	return status;
 }
 
+#define JOIN_OTHER 8 /* operations and compares of joining beside one of each for a task */
+
 enum status attempt_join(struct store *store, const struct attempt_entry *entry, struct view *view,
 	struct error *err)
 {
+	if (entry->count + JOIN_OTHER > store_operations(store))
+		return error_set(err, STATUS_USAGE,
+			"store %s takes at most %zu tasks of one agent, and this one has %llu: start "
+			"more agents with fewer tasks each",
+			store_where(store), store_operations(store) - JOIN_OTHER,
+			(unsigned long long)entry->count);
 	struct outage outage = {
 		.deadline = entry->deadline, .cancel = &entry->cancel, .cancel_count = 1};
 	enum status status;

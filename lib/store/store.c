@@ -241,6 +241,10 @@ enum status store_txn(struct store *store, const struct store_request *request,
 	WITH_ERROR(err);
 	struct store_answer got = {.known = true};
 	enum status status = STATUS_OK;
+	if (request->compare_count > store->backend->operations)
+		status = error_set(err, STATUS_USAGE,
+			"a transaction has %zu compares; at most %zu are allowed",
+			request->compare_count, store->backend->operations);
 	for (size_t i = 0; i < request->compare_count && status == STATUS_OK; i++)
 		status = check_key(request->compares[i].key, err);
 	if (status == STATUS_OK)

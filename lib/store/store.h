@@ -229,7 +229,7 @@ void store_beats_read(struct store *store, const char *group, uint64_t first,
 /* group may also be "RUN": all its attempts. Missing is fine. */
 enum status store_beats_remove(struct store *store, const char *group, struct error *err);
 
-/* How many operations one transaction may have, compares not counted: 122 (etcd) or more. */
+/* How many operations one transaction may have, and how many compares: 122 (etcd) or more. */
 size_t store_operations(const struct store *store);
 
 /* Where the store is, for messages: "/shared/run.db". */

@@ -346,10 +346,22 @@ static void limits(void)
 		struct store_answer answer = {0};
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_USAGE);
 		CHECK(has_value(store, keys[0], NULL));
+		/* As many compares, too. */
+		struct store_compare *compares = calloc(most + 1, sizeof(*compares));
+		if (!compares)
+			exit(98);
+		for (size_t i = 0; i <= most; i++)
+			compares[i].key = keys[i];
+		request.compares = compares;
 		request.then_count = most;
+		request.compare_count = most + 1;
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_USAGE);
+		request.compare_count = most;
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
-		CHECK(has_value(store, keys[most - 1], "v"));
+		CHECK(answer.held && has_value(store, keys[most - 1], "v"));
 		store_answer_release(&answer);
+		request.compare_count = 0;
+		free(compares);
 		/* All of it deleted, with news, where something else is done otherwise. */
 		struct store_op other = {STORE_PUT, "other", "v", 1};
 		CHECK_EQ(store_beats_prepare(store, "run/1", 1, &err), STATUS_OK);

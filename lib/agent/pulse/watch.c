@@ -7,8 +7,7 @@
 #include "base/xalloc.h"
 #include "proto/writes.h"
 
-#define DEATHS_MAX 256 /* in one transaction; the rest follows a period later */
-#define WAIT_MOST  2   /* exchanges for which lost tasks wait for late ones */
+#define WAIT_MOST 2 /* exchanges for which lost tasks wait for late ones */
 
 static bool is_ours(const struct pulse *pulse, uint64_t task)
 {
@@ -128,16 +127,17 @@ static enum death_cause cause_of(const struct pulse *pulse, uint64_t task)
 }
 
 /*
- * Commit the deaths of all lost tasks. Time may have passed since they were judged, so each silent
- * task is read again right before: a newer beat, or a read that takes too long, spares it.
+ * Commit the deaths of lost tasks, as many as one transaction takes. Time may have passed since
+ * they were judged, so each silent task is read again right before: a newer beat, or a read that
+ * takes too long, spares it. True: there may be more.
  */
-static void declare(struct pulse *pulse, bool monitor)
+static bool declare_some(struct pulse *pulse, bool monitor)
 {
-	struct death deaths[DEATHS_MAX];
+	struct death deaths[DEATHS_MOST];
 	size_t count = 0;
 	if (pulse_refresh(pulse, NULL) != STATUS_OK || pulse->view.agreement.closed)
-		return;
-	for (uint64_t i = 0; i < pulse->attempt.tasks && count < DEATHS_MAX; i++) {
+		return false;
+	for (uint64_t i = 0; i < pulse->attempt.tasks && count < DEATHS_MOST; i++) {
 		const struct heartbeat_peer *peer = &pulse->peers[i];
 		if (pulse->out[i] || !pulse->view.members[i].joined ||
 			!heartbeat_may_declare(peer, &pulse->options.rules, monitor))
@@ -154,13 +154,14 @@ static void declare(struct pulse *pulse, bool monitor)
 			.step = peer->beat.step};
 	}
 	if (count == 0)
-		return;
+		return false;
 	struct write write;
 	write_build_deaths(&write, &pulse->view, pulse->options.first, deaths, count);
-	if (write_carry_out(&write, pulse->store, NULL) == OUTCOME_DONE)
-		for (size_t i = 0; i < count; i++)
-			pulse->out[deaths[i].task] = true;
+	bool done = write_carry_out(&write, pulse->store, NULL) == OUTCOME_DONE;
+	for (size_t i = 0; i < count && done; i++)
+		pulse->out[deaths[i].task] = true;
 	write_release(&write);
+	return done && count == DEATHS_MOST;
 }
 
 void pulse_look_around(struct pulse *pulse, const struct heartbeat_exchange *exchange)
@@ -177,5 +178,6 @@ void pulse_look_around(struct pulse *pulse, const struct heartbeat_exchange *exc
 	bool wait = tally->late && !tally->restarted && pulse->waited < WAIT_MOST;
 	pulse->waited = tally->lost ? pulse->waited + 1 : 0;
 	if (tally->lost && !wait)
-		declare(pulse, monitor);
+		while (declare_some(pulse, monitor))
+			;
 }
