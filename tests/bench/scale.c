@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * scale [OPTION]... WHAT DIR STORE...: what one run with many agents takes on this machine. Starts
- * one preempt-run for each task, on the stores in turn (the same file through several mounts),
- * waits until all have joined and called preempt_step, and then, by WHAT:
+ * one preempt-run for each task, or for --copies tasks, on the stores in turn (the same file
+ * through several mounts), waits until all have joined and called preempt_step, and then, by WHAT:
  *
  *   end      waits until all trainings have ended by themselves
- *   preempt  sends TERM to task 0
- *   death    kills the task in the middle with KILL
- *   kills    sends TERM to task 0, and kills others at random moments of the second after it
+ *   preempt  sends TERM to the first agent
+ *   death    kills the agent in the middle with KILL
+ *   kills    sends TERM to the first agent, and kills others at random moments of the second after
+ * it
  *
  *   -n N             agents (4)
+ *   --copies L       tasks of each agent (1)
  *   --limit S        seconds that each phase may take (120); then all are killed
  *   --settle MS      between the last first step and what is done then (1000)
  *   --kill N         so many are killed (16)
@@ -59,22 +61,24 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-enum { AGENTS_MOST = 1024, WATCHES_MOST = 4096, OPTIONS_MOST = 16 };
+enum { AGENTS_MOST = 2048, WATCHES_MOST = 32768, OPTIONS_MOST = 16 };
 
 struct agent {
 	pid_t pid;
-	/* Instants, 0: not yet. Of the board: when the first step, `hold` and an order was seen. */
+	/* Instants, 0: not yet. When the last of its boards had a step, `hold` and an order. */
 	double stepped, held, decided, gone;
-	double ended; /* its training has ended by itself */
+	int steps, holds, orders; /* boards with each */
+	double ended;		  /* its training has ended by itself */
 	int code;
 	bool killed; /* by us, as WHAT says */
 	unsigned long long reads, writes, bytes;
 };
 
 static struct agent agents[AGENTS_MOST];
-static int count = 4;
+static int count = 4, copies = 1;
 static char *boards[WATCHES_MOST]; /* their paths, by their watches */
 static struct agent *owners[WATCHES_MOST];
+static bool holds[WATCHES_MOST], orders[WATCHES_MOST];
 static int watcher, parent_watch, end_watch, signals;
 static double reaped; /* seconds of processor time of all that were waited for */
 static char *directory, **stores;
@@ -136,7 +140,8 @@ static void inspect_step(int watch)
 			owners[watch] = &agents[i];
 	if (!owners[watch])
 		return;
-	owners[watch]->stepped = now();
+	if (++owners[watch]->steps == copies)
+		owners[watch]->stepped = now();
 	/* Later steps are of no interest. */
 	inotify_add_watch(watcher, boards[watch], IN_MOVED_TO);
 }
@@ -147,9 +152,13 @@ static void look_at_hold(int watch)
 	struct agent *agent = owners[watch];
 	if (!agent || !read_start(boards[watch], "hold", line, sizeof(line)))
 		return;
-	if (!agent->held)
+	if (!holds[watch] && ++agent->holds == copies)
 		agent->held = now();
-	if (!agent->decided && (!strncmp(line, "save ", 5) || !strncmp(line, "exit ", 5)))
+	holds[watch] = true;
+	if (orders[watch] || (strncmp(line, "save ", 5) != 0 && strncmp(line, "exit ", 5) != 0))
+		return;
+	orders[watch] = true;
+	if (++agent->orders == copies)
 		agent->decided = now();
 }
 
@@ -176,8 +185,8 @@ static void take_event(const struct inotify_event *event)
 		add_board(event->name);
 	} else if (event->wd == end_watch) {
 		long task = atol(event->name);
-		if (task >= 0 && task < count)
-			agents[task].ended = now();
+		if (task >= 0 && task < count * copies)
+			agents[task / copies].ended = now();
 	} else if (boards[event->wd] && !strcmp(event->name, "step")) {
 		inspect_step(event->wd);
 	} else if (boards[event->wd] && !strcmp(event->name, "hold")) {
@@ -300,7 +309,7 @@ static void start_agent(int task)
 		format("%s%ccount=%s/count.%d", store, strchr(store, '?') ? '&' : '?', directory,
 			task),
 		"--run", "scale", "--task", format("%d", task), "--tasks", format("%d", count),
-		"--board", format("%s/boards", directory)};
+		"--board", format("%s/boards", directory), "-n", format("%d", copies)};
 	const char *const command[] = {"--", trainer, "--dir", format("%s/train", directory),
 		"--steps", step_count, "--step-ms", step_ms, NULL};
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -669,13 +678,15 @@ static bool read_what(const char *word, enum what *what)
 int main(int argc, char **argv)
 {
 	static const struct option known[] = {{"limit", 1, 0, 'l'}, {"settle", 1, 0, 's'},
-		{"kill", 1, 0, 'k'}, {"seed", 1, 0, 'r'}, {"trainer", 1, 0, 't'},
-		{"steps", 1, 0, 'S'}, {"step-ms", 1, 0, 'm'}, {"option", 1, 0, 'o'}, {0}};
+		{"kill", 1, 0, 'k'}, {"copies", 1, 0, 'c'}, {"seed", 1, 0, 'r'},
+		{"trainer", 1, 0, 't'}, {"steps", 1, 0, 'S'}, {"step-ms", 1, 0, 'm'},
+		{"option", 1, 0, 'o'}, {0}};
 	enum what what = WHAT_END;
 	long seed = (long)time(NULL);
 	for (int option; (option = getopt_long(argc, argv, "n:", known, NULL)) != -1;) {
 		switch (option) {
 		case 'n': count = atoi(optarg); break;
+		case 'c': copies = atoi(optarg); break;
 		case 'l': limit = atof(optarg) * 1000; break;
 		case 's': settle = atof(optarg); break;
 		case 'k': kills = atoi(optarg); break;
@@ -692,7 +703,8 @@ int main(int argc, char **argv)
 	}
 	store_count = argc - optind - 2;
 	if (store_count < 1 || !trainer || !read_what(argv[optind], &what) || count < 2 ||
-		count > AGENTS_MOST || kills < 0 || (what == WHAT_KILLS && kills >= count)) {
+		count > AGENTS_MOST || copies < 1 || kills < 0 ||
+		(what == WHAT_KILLS && kills >= count)) {
 		fprintf(stderr, "usage: scale [OPTION]... end|preempt|death|kills DIR STORE...\n");
 		return 2;
 	}
