@@ -34,7 +34,7 @@ of() { python3 -c 'import json,sys; print(eval("o[" + "][".join(map(repr, sys.ar
 
 @test "three members: safe, with their versions and times; it leaves nothing in etcd" {
 	start 3
-	doctor 0
+	doctor 0 "$PREEMPT_STORE"
 	[[ $output = *"endpoints       127.0.0.1:"*", etcd 3."*"members         3"*"write, read     "*"verdict         safe"* ]]
 	[ "$(grep -c ', leads, ' <<<"$output")" = 1 ]
 	doctor 0 --json
@@ -78,6 +78,9 @@ of() { python3 -c 'import json,sys; print(eval("o[" + "][".join(map(repr, sys.ar
 
 @test "users: without the permission 77; with it safe, and the password is never said" {
 	start 1
+	# A user is no protection where the server does not ask for one.
+	PREEMPT_ETCD_CREDENTIALS=unknown:wrong doctor 0
+	[[ $output = *"everything that reaches"* ]]
 	etcd_control user add root:secret >/dev/null
 	etcd_control user grant-role root root >/dev/null
 	etcd_control user add other:secret >/dev/null
@@ -98,4 +101,5 @@ of() { python3 -c 'import json,sys; print(eval("o[" + "][".join(map(repr, sys.ar
 	[[ $output = *'check ca=FILE'* ]]
 	doctor 0 --store "$PREEMPT_STORE?ca=$tls/ca.pem&cert=$tls/client.pem&key=$tls/client.key"
 	[[ $output = *"access          TLS, with a user or a certificate"* ]]
+	[[ $output != *"everything that reaches"* ]]
 }

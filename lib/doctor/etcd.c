@@ -63,6 +63,7 @@ static void show_json(
 	json_put_bool(object, "corrupt", seen->corrupt);
 	json_put_bool(object, "tls", seen->tls);
 	json_put_bool(object, "known", seen->known);
+	json_put_bool(object, "open", seen->open);
 	json_object_object_add(
 		object, "write_us", probed ? json_object_new_int64(seen->write_us) : NULL);
 	json_object_object_add(

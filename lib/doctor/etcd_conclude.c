@@ -155,11 +155,11 @@ static void judge_members(const struct etcd_report *seen, struct doctor_verdict 
 
 static void judge_access(const struct etcd_report *seen, struct doctor_verdict *verdict)
 {
-	if (!seen->known && !seen->trusted)
+	if (seen->open && !seen->trusted)
 		doctor_warn(verdict,
 			"everything that reaches its servers can write this store, so that "
-			"preempt-queue work is refused: use credentials=FILE or cert=FILE, or add "
-			"trusted to the URL");
+			"preempt-queue work is refused: have etcd ask for users or client "
+			"certificates, or add trusted to the URL");
 	if (!seen->tls && seen->far)
 		doctor_warn(verdict, "%s goes over the network in plain text: add ca=FILE or tls",
 			seen->known ? "the password" : "all that is in the store");

@@ -98,7 +98,9 @@ int doctor_command(const struct args_rest *rest)
 	struct identity identity = {0};
 	struct doctor_report report = {0};
 	struct text url = {0};
-	struct doctor_request request = {.directory = rest->count ? rest->words[0] : NULL,
+	const char *word = rest->count ? rest->words[0] : NULL;
+	bool is_url = word && !strncmp(word, "etcd:", 5);
+	struct doctor_request request = {.directory = is_url ? NULL : word,
 		.other = other,
 		.nodes = nodes,
 		.quick = quick,
@@ -113,13 +115,15 @@ int doctor_command(const struct args_rest *rest)
 		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
 	else if ((session || node_given) && !nodes)
 		status = error_set(&err, STATUS_USAGE, "--node and --session are for --nodes");
-	else if (request.directory && args_is_typed("store"))
+	else if (word && args_is_typed("store"))
 		status = error_set(&err, STATUS_USAGE,
 			"--store and a DIRECTORY exclude each other: leave one out");
 	else if (quick && fix)
 		status = error_set(&err, STATUS_USAGE, "--quick and --fix exclude each other");
 	else if (fix && request.directory)
 		status = error_set(&err, STATUS_USAGE, "--fix needs a store: give --store");
+	else if (is_url)
+		text_add(&url, word);
 	else if (!request.directory)
 		status = find_store_url(&url, &err);
 	if (!request.directory)

@@ -143,6 +143,7 @@ int main(void)
 		report = good();
 		report.members = 4;
 		report.tls = report.known = false;
+		report.open = true;
 		report.write_us = 900000;
 		report.endpoints[1].learner = report.endpoints[1].behind = true;
 		report.endpoints[2].applied = report.endpoints[2].log - 6000;

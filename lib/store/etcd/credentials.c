@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "store/etcd/wire.h"
 
 #define VARIABLE  "PREEMPT_ETCD_CREDENTIALS"
 #define FILE_MOST 1024 /* bytes */
@@ -94,4 +95,36 @@ enum status credentials_show(struct gateway *gateway, int64_t deadline, struct e
 	text_release(&line);
 	text_release(&body);
 	return status;
+}
+
+enum status credentials_matter(
+	const struct etcd_options *options, const char *where, int64_t deadline, struct error *err)
+{
+	struct etcd_options strange = *options;
+	struct store_count unused = {0};
+	struct gateway gateway;
+	struct gateway_reply reply = {0};
+	struct wire_key mark;
+	struct text body = {0};
+	strange.files.certificate = strange.files.key = NULL;
+	enum status status = gateway_open(&gateway, &strange, where, &unused, err);
+	if (status != STATUS_OK)
+		return status;
+	wire_key_set(&mark, options->prefix, 's', NULL);
+	text_add(&body, "{");
+	wire_add_key(&body, "key", &mark);
+	text_add(&body, "}");
+	struct gateway_request request = {.path = "/v3/kv/range",
+		.body = text_string(&body),
+		.length = body.length,
+		.repeatable = true,
+		.introduces = true, /* it goes without a token */
+		.deadline = deadline};
+	status = gateway_ask(&gateway, &request, &reply, err);
+	gateway_reply_release(&reply);
+	gateway_close(&gateway);
+	text_release(&body);
+	if (status == STATUS_PERMISSION)
+		return STATUS_OK;
+	return status == STATUS_OK ? STATUS_NO : status == STATUS_NO ? STATUS_TEMPORARY : status;
 }

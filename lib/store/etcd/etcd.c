@@ -128,11 +128,16 @@ static enum status open_store(struct store **opened, const struct store_url *url
 static enum status check_private(struct store *base, struct error *err)
 {
 	const struct etcd_options *options = &etcd_of(base)->options;
-	if (options->files.certificate || credentials_given(options) || options->trusted)
+	if (options->trusted)
 		return STATUS_OK;
+	enum status status =
+		credentials_matter(options, base->where, clock_after(base->patience), err);
+	if (status != STATUS_NO)
+		return status;
 	return error_set(err, STATUS_PERMISSION,
 		"%s: everything that reaches its servers can write this store, and the commands in a queue are "
-		"run as you; use credentials=FILE or cert=FILE, or add trusted to its URL if they may",
+		"run as you; have etcd ask for users or client certificates, or add trusted to its URL if "
+		"they may",
 		base->where);
 }
 

@@ -230,6 +230,9 @@ static void inspect(struct inspection *self)
 		gateway_close(&gateway);
 	}
 	snprintf(report->probe_why, sizeof(report->probe_why), "%s", err.text);
+	report->open =
+		report->probe == STATUS_OK && credentials_matter(self->options, report->where,
+						      endpoint_deadline(self), &err) == STATUS_NO;
 	text_release(&probe.grant);
 	text_release(&probe.put);
 	text_release(&probe.read);

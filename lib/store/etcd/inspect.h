@@ -34,6 +34,7 @@ struct etcd_report {
 	bool full, corrupt; /* an alarm says it */
 	bool tls;
 	bool known; /* a user or a certificate of ours is shown */
+	bool open;  /* the servers answer also without: anything that reaches them can write */
 	bool trusted;
 	bool far; /* an endpoint is no address of this machine's loopback */
 	/* Writing a key under the prefix, with a lease, and reading it: each the median. */
