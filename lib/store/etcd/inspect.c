@@ -196,8 +196,10 @@ static enum status probe_cluster(
 	text_addf(&probe->grant, "{\"TTL\":\"%d\"}", LEASE_LIFE);
 	enum status status = ask(gateway, "/v3/lease/grant", text_string(&probe->grant),
 		self->deadline, &reply, err);
-	if (status != STATUS_OK)
+	if (status != STATUS_OK) {
+		gateway_reply_release(&reply);
 		return status;
+	}
 	write_probe(self, wire_number(reply.object, "ID"), probe);
 	const struct measured writes = {"/v3/kv/put", &probe->put, &report->write_us},
 			      reads = {"/v3/kv/range", &probe->read, &report->read_us};
