@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/http/reader.h"
 #include "base/http/transport.h"
 #include "base/xalloc.h"
 
@@ -92,15 +93,6 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
 	return http_add_body(context, bytes, size * count) ? size * count : 0;
 }
 
-/* The value of a header line, where it is the one called name; NULL: it is another. */
-static const char *value_of(const char *line, const char *name)
-{
-	size_t length = strlen(name);
-	if (strncasecmp(line, name, length) != 0 || line[length] != ':')
-		return NULL;
-	return line + length + 1 + strspn(line + length + 1, " \t");
-}
-
 void http_take_header(struct http_answer *answer, const char *bytes, size_t length)
 {
 	char line[256];
@@ -110,9 +102,9 @@ void http_take_header(struct http_answer *answer, const char *bytes, size_t leng
 	memcpy(line, bytes, length);
 	line[length] = '\0';
 	line[strcspn(line, "\r\n")] = '\0';
-	if ((value = value_of(line, "ETag")) && strlen(value) < sizeof(answer->etag))
+	if ((value = http_header_value(line, "ETag")) && strlen(value) < sizeof(answer->etag))
 		strcpy(answer->etag, value);
-	if (curl.getdate && (value = value_of(line, "Date"))) {
+	if (curl.getdate && (value = http_header_value(line, "Date"))) {
 		time_t date = curl.getdate(value, NULL);
 		answer->date_utc = date > 0 && date <= YEAR_9999 ? (int64_t)date * 1000 : 0;
 	}

@@ -54,13 +54,14 @@ void http_close(struct http *http)
 enum status http_start(struct http *http, const struct http_request *request, struct error *err)
 {
 	enum status status = STATUS_OK;
+	struct http_place place;
 	http_stop(http);
 	text_release(&http->answer.body);
 	http->most = request->most ? request->most : ANSWER_MAX;
 	http->answer = (struct http_answer){.body.limit = http->most + 1};
-	http->plainly = http->light && http_plain_carries(request->url);
+	http->plainly = http->light && http_plain_carries(request->url, &place);
 	if (http->plainly)
-		status = http_plain_start(http, request, err);
+		status = http_plain_start(http, request, &place, err);
 	else if (http->curl || (status = http_curl_open(http, err)) == STATUS_OK)
 		status = http_curl_start(http, request, err);
 	http->busy = status == STATUS_OK;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,14 +17,9 @@
 
 #define ALIVE 60 /* seconds of silence, and then of silence to each question whether it lives */
 
-struct place {
-	struct sockaddr_storage address;
-	socklen_t length;
-};
-
 struct http_plain {
 	int socket; /* -1: none */
-	struct place place;
+	struct http_place place;
 	bool connected;
 	bool kept; /* it has carried a request before this one */
 	bool added, once;
@@ -36,7 +30,7 @@ struct http_plain {
 };
 
 /* "http://127.0.0.1:2379/PATH", "http://[::1]:2379/PATH" */
-static bool find_place(const char *url, struct place *place)
+bool http_plain_carries(const char *url, struct http_place *place)
 {
 	char host[64], port[8] = "80";
 	struct addrinfo *found,
@@ -57,16 +51,10 @@ static bool find_place(const char *url, struct place *place)
 	}
 	if (getaddrinfo(host, port, &hints, &found) != 0)
 		return false;
-	*place = (struct place){.length = found->ai_addrlen};
+	*place = (struct http_place){.length = found->ai_addrlen};
 	memcpy(&place->address, found->ai_addr, found->ai_addrlen);
 	freeaddrinfo(found);
 	return true;
-}
-
-bool http_plain_carries(const char *url)
-{
-	struct place place;
-	return find_place(url, &place);
 }
 
 static void hang_up(struct http_plain *self)
@@ -149,26 +137,25 @@ static bool is_quiet(const struct http_plain *self)
 	       (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
-enum status http_plain_start(
-	struct http *http, const struct http_request *request, struct error *err)
+enum status http_plain_start(struct http *http, const struct http_request *request,
+	const struct http_place *place, struct error *err)
 {
-	struct place place;
 	struct http_plain *self = http->plain;
 	if (!self) {
 		self = http->plain = xcalloc(1, sizeof(*self));
 		self->socket = -1;
 	}
-	if (!find_place(request->url, &place))
-		return error_set(err, STATUS_USAGE, "%s is no address", request->url);
-	bool same = self->socket >= 0 && place.length == self->place.length &&
-		    !memcmp(&place.address, &self->place.address, place.length);
-	self->place = place;
+	bool same = self->socket >= 0 && place->length == self->place.length &&
+		    !memcmp(&place->address, &self->place.address, place->length);
+	self->place = *place;
 	self->once = request->once;
 	self->connect = request->connect ? request->connect : HTTP_CONNECT;
 	self->end = request->timeout ? clock_after(request->timeout) : CLOCK_NEVER;
 	text_release(&self->request);
 	self->request.limit = request->length + TEXT_LIMIT;
 	write_request(request, &self->request);
+	if (self->request.failed)
+		return error_set(err, STATUS_TEMPORARY, "no memory to ask %s", request->url);
 	http_reader_start(&self->reader);
 	self->sent = 0;
 	self->kept = same && is_quiet(self);
@@ -264,11 +251,17 @@ static enum step go_on(struct http *http)
 	return step;
 }
 
+/* Not a byte of the answer has come. */
+static bool has_nothing(const struct http_reader *reader)
+{
+	return reader->at == HTTP_READ_STATUS && reader->head == 0;
+}
+
 static enum http_state fail(struct http *http, int number, struct error *err)
 {
 	struct http_plain *self = http->plain;
 	const struct http_reader *reader = &self->reader;
-	bool nothing = reader->at == HTTP_READ_STATUS && reader->head == 0;
+	bool nothing = has_nothing(reader);
 	http->answer.failure = self->connected && nothing && !number ? HTTP_EMPTY : HTTP_BROKEN;
 	if (reader->at == HTTP_READ_WRONG)
 		error_set(err, STATUS_TEMPORARY,
@@ -287,8 +280,7 @@ static enum http_state fail(struct http *http, int number, struct error *err)
  */
 static bool may_begin_again(const struct http_plain *self)
 {
-	bool nothing = self->reader.at == HTTP_READ_STATUS && self->reader.head == 0;
-	return self->kept && nothing && (!self->once || self->sent == 0);
+	return self->kept && has_nothing(&self->reader) && (!self->once || self->sent == 0);
 }
 
 enum http_state http_plain_step(struct http *http, int64_t now, struct error *err)

@@ -44,8 +44,7 @@ static enum http_reading read_status(struct http_reader *reader, const char *lin
 	return HTTP_READ_HEADER;
 }
 
-/* The value of a line of the header, where it has that name; NULL. */
-static const char *value_of(const char *line, const char *name)
+const char *http_header_value(const char *line, const char *name)
 {
 	size_t length = strlen(name);
 	if (strncasecmp(line, name, length) != 0 || line[length] != ':')
@@ -88,13 +87,13 @@ static enum http_reading read_header(struct http_reader *reader, const char *lin
 	const char *value;
 	if (!*line)
 		return begin_body(reader);
-	if ((value = value_of(line, "Content-Length")))
+	if ((value = http_header_value(line, "Content-Length")))
 		return read_length(reader, value);
-	if ((value = value_of(line, "Transfer-Encoding"))) {
+	if ((value = http_header_value(line, "Transfer-Encoding"))) {
 		reader->chunked = !strcasecmp(value, "chunked");
 		return reader->chunked ? HTTP_READ_HEADER : HTTP_READ_WRONG;
 	}
-	if ((value = value_of(line, "Connection")) && !strncasecmp(value, "close", 5))
+	if ((value = http_header_value(line, "Connection")) && !strncasecmp(value, "close", 5))
 		reader->keeps = false;
 	return strchr(line, ':') ? HTTP_READ_HEADER : HTTP_READ_WRONG;
 }

@@ -40,6 +40,9 @@ struct http_reader {
 /* Where the body goes. False: it cannot take more. */
 typedef bool http_take_body(void *context, const char *bytes, size_t length);
 
+/* The value of a line of a header, where it has that name; NULL. */
+const char *http_header_value(const char *line, const char *name);
+
 /* Begin. An earlier answer's line is released. */
 void http_reader_start(struct http_reader *reader);
 void http_reader_release(struct http_reader *reader);

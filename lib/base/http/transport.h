@@ -6,6 +6,8 @@
 #ifndef BASE_HTTP_TRANSPORT_H
 #define BASE_HTTP_TRANSPORT_H
 
+#include <sys/socket.h>
+
 #include "base/http/http.h"
 
 #define HTTP_CONNECT 5000L /* ms, where the request does not say it */
@@ -36,10 +38,14 @@ void http_curl_stop(struct http *http);
 enum http_state http_curl_step(struct http *http, int64_t now, struct error *err);
 void http_curl_close(struct http_curl *curl);
 
-/* Whether plain can carry it: to a numeric address, without TLS. */
-bool http_plain_carries(const char *url);
-enum status http_plain_start(
-	struct http *http, const struct http_request *request, struct error *err);
+struct http_place {
+	struct sockaddr_storage address;
+	socklen_t length;
+};
+/* Whether plain can carry it: to a numeric address, which is found, without TLS. */
+bool http_plain_carries(const char *url, struct http_place *place);
+enum status http_plain_start(struct http *http, const struct http_request *request,
+	const struct http_place *place, struct error *err);
 void http_plain_stop(struct http *http);
 enum http_state http_plain_step(struct http *http, int64_t now, struct error *err);
 void http_plain_close(struct http_plain *plain);
