@@ -35,7 +35,7 @@ struct store_backend {
 		const struct store_beat *beat, struct error *err);
 	enum status (*beat_read)(struct store *store, const char *group, uint64_t task,
 		struct store_beat *beat, struct error *err);
-	/* NULL: one after the other. */
+	/* NULL: one after the other, by beat, which may be NULL where this is not. */
 	enum status (*beats)(struct store *store, const char *group, uint64_t first,
 		const struct store_beat *beats, size_t count, struct error *err);
 	/* A beat that is not read has a token of 0. NULL: one after the other. */

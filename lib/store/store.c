@@ -79,21 +79,18 @@ enum status store_open(
 	WITH_ERROR(err);
 	struct store_url parsed;
 	const struct store_backend *backend = NULL;
-	const char *count_file;
 	struct store *opened = NULL;
 	enum status status = url_parse(url, &parsed, err);
 	if (status != STATUS_OK)
 		return status;
 	status = find_backend(parsed.scheme, &backend, err);
 	if (status == STATUS_OK)
-		status = url_take(&parsed, "count", &count_file, err);
-	if (status == STATUS_OK)
 		status = backend->open(&opened, &parsed, flags, deadline, err);
 	if (status == STATUS_OK) {
 		opened->backend = backend;
 		opened->flags = flags;
 		opened->patience = PATIENCE;
-		opened->count_file = count_file ? xstrdup(count_file) : NULL;
+		opened->count_file = parsed.count_file ? xstrdup(parsed.count_file) : NULL;
 		*store = opened;
 	}
 	url_release(&parsed);
@@ -380,32 +377,28 @@ enum status store_beats_prepare(
 				   : status;
 }
 
-enum status store_beat(struct store *store, const char *group, uint64_t task,
-	const struct store_beat *beat, struct error *err)
+enum status store_beats(struct store *store, const char *group, uint64_t first,
+	const struct store_beat *beats, size_t count, struct error *err)
 {
 	WITH_ERROR(err);
 	if (store->flags & STORE_READ_ONLY)
 		return refuse_writing(store, err);
 	enum status status = check_group(group, err);
-	return status == STATUS_OK ? store->backend->beat(store, group, task, beat, err) : status;
-}
-
-enum status store_beats(struct store *store, const char *group, uint64_t first,
-	const struct store_beat *beats, size_t count, struct error *err)
-{
-	WITH_ERROR(err);
-	enum status status = STATUS_OK;
-	if (store->backend->beats && !(store->flags & STORE_READ_ONLY)) {
-		status = check_group(group, err);
-		return status == STATUS_OK
-			       ? store->backend->beats(store, group, first, beats, count, err)
-			       : status;
-	}
+	if (status != STATUS_OK)
+		return status;
+	if (store->backend->beats)
+		return store->backend->beats(store, group, first, beats, count, err);
 	for (size_t i = 0; i < count; i++) {
-		enum status one = store_beat(store, group, first + i, &beats[i], err);
+		enum status one = store->backend->beat(store, group, first + i, &beats[i], err);
 		status = status == STATUS_OK ? one : status;
 	}
 	return status;
+}
+
+enum status store_beat(struct store *store, const char *group, uint64_t task,
+	const struct store_beat *beat, struct error *err)
+{
+	return store_beats(store, group, task, beat, 1, err);
 }
 
 enum status store_beat_read(struct store *store, const char *group, uint64_t task,

@@ -27,6 +27,24 @@ static enum status check_distinct(const struct store_url *url, struct error *err
 	return STATUS_OK;
 }
 
+/* count=FILE, which is for every backend, is none of the parameters that a backend reads. */
+static enum status take_count(struct store_url *url, struct error *err)
+{
+	size_t at = 0;
+	while (at < url->count && strcmp(url->parameters[at].name, "count") != 0)
+		at++;
+	if (at == url->count)
+		return STATUS_OK;
+	url->count_file = url->parameters[at].value;
+	if (!url->count_file || !*url->count_file)
+		return error_set(
+			err, STATUS_USAGE, "store %s: count needs a file: count=FILE", url->path);
+	url->count--;
+	memmove(&url->parameters[at], &url->parameters[at + 1],
+		(url->count - at) * sizeof(url->parameters[0]));
+	return STATUS_OK;
+}
+
 enum status url_parse(const char *text, struct store_url *url, struct error *err)
 {
 	struct store_url parsed = {.scheme = "sqlite"};
@@ -57,6 +75,8 @@ enum status url_parse(const char *text, struct store_url *url, struct error *err
 	}
 	enum status status = check_distinct(&parsed, err);
 	if (status == STATUS_OK)
+		status = take_count(&parsed, err);
+	if (status == STATUS_OK)
 		*url = parsed;
 	else
 		url_release(&parsed);
@@ -67,24 +87,6 @@ void url_release(struct store_url *url)
 {
 	free(url->text);
 	*url = (struct store_url){0};
-}
-
-enum status url_take(struct store_url *url, const char *name, const char **value, struct error *err)
-{
-	*value = NULL;
-	for (size_t i = 0; i < url->count; i++) {
-		if (strcmp(url->parameters[i].name, name) != 0)
-			continue;
-		*value = url->parameters[i].value;
-		if (!*value || !**value)
-			return error_set(err, STATUS_USAGE,
-				"store %s: \"%s\" needs a value: %s=...", url->path, name, name);
-		url->count--;
-		memmove(&url->parameters[i], &url->parameters[i + 1],
-			(url->count - i) * sizeof(url->parameters[0]));
-		return STATUS_OK;
-	}
-	return STATUS_OK;
 }
 
 enum status store_default_path(

@@ -24,17 +24,12 @@ struct store_url {
 		const char *value; /* NULL: given without one */
 	} parameters[STORE_URL_PARAMETERS];
 	size_t count;
+	const char *count_file; /* of count=FILE, which is none of the parameters; NULL: none */
 };
 
-/* STATUS_USAGE: no path, too many parameters, or one is given twice. */
+/* STATUS_USAGE: no path, too many parameters, one that is given twice, or count without a file. */
 enum status url_parse(const char *text, struct store_url *url, struct error *err);
 void url_release(struct store_url *url);
-/*
- * Take out the parameter of that name, which needs a value: *value, which belongs to url; NULL: it
- * is not given.
- */
-enum status url_take(
-	struct store_url *url, const char *name, const char **value, struct error *err);
 
 /*
  * The store of a run where none is named: STATE/preempt/RUN.db, in HOME/.local/state where STATE is

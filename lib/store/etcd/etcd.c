@@ -141,12 +141,6 @@ static enum status check_private(struct store *base, struct error *err)
 		base->where);
 }
 
-static enum status one_beat(struct store *store, const char *group, uint64_t task,
-	const struct store_beat *beat, struct error *err)
-{
-	return etcd_beat(store, group, task, beat, 1, err);
-}
-
 const struct store_backend store_etcd = {
 	.scheme = "etcd",
 	.operations = ETCD_OPERATIONS,
@@ -158,7 +152,6 @@ const struct store_backend store_etcd = {
 	.news = etcd_news,
 	.await_news = etcd_await_news,
 	.beats_prepare = etcd_beats_prepare,
-	.beat = one_beat,
 	.beat_read = etcd_beat_read,
 	.beats = etcd_beat,
 	.beats_read = etcd_beats_read,

@@ -252,14 +252,11 @@ enum status etcd_inspect(
 {
 	struct store_url parsed;
 	struct etcd_options options;
-	const char *unused;
 	enum status status = url_parse(url, &parsed, err);
 	if (status != STATUS_OK)
 		return status;
 	*report = (struct etcd_report){0};
-	status = url_take(&parsed, "count", &unused, err);
-	if (status == STATUS_OK)
-		status = etcd_options_read(&parsed, &options, err);
+	status = etcd_options_read(&parsed, &options, err);
 	if (status == STATUS_OK) {
 		struct inspection self = {
 			.options = &options, .report = report, .deadline = deadline};
@@ -269,8 +266,7 @@ enum status etcd_inspect(
 		report->known = options.files.certificate || credentials_given(&options);
 		for (size_t i = 0; i < options.count; i++)
 			report->far |= !is_near(options.endpoints[i]);
-		snprintf(report->where, sizeof(report->where), "etcd:%.*s",
-			(int)strcspn(parsed.path, "?"), parsed.path);
+		snprintf(report->where, sizeof(report->where), "etcd:%s", parsed.path);
 		inspect(&self);
 		etcd_options_release(&options);
 	}
