@@ -217,10 +217,8 @@ answers() {
 
 @test "users: without a password, with a wrong one or without the permission, 77" {
 	start 1
-	etcd_control user add root:secret >/dev/null
-	etcd_control user grant-role root root >/dev/null
 	etcd_control user add other:secret >/dev/null
-	etcd_control auth enable >/dev/null
+	etcd_enable_users
 	answers 77 preempt-store put k v
 	[[ $stderr = *'credentials=FILE'* ]]
 	PREEMPT_ETCD_CREDENTIALS=root:wrong answers 77 preempt-store put k v
@@ -237,12 +235,6 @@ answers() {
 	[[ $output$stderr != *secret* ]]
 }
 
-enable_users() {
-	etcd_control user add root:secret >/dev/null
-	etcd_control user grant-role root root >/dev/null
-	etcd_control auth enable >/dev/null
-}
-
 # A server waits for the revision that is in a token: in another cluster it may never come.
 @test "users: a process that has the token of a cluster that was replaced asks for a new one" {
 	local i since
@@ -251,7 +243,7 @@ enable_users() {
 	for ((i = 0; i < 100; i++)); do
 		etcd_control put x $i >/dev/null
 	done
-	enable_users
+	etcd_enable_users
 	preempt-store put k old
 	since=$(preempt-store get k --json | sed "s|.*\"revision\":\([0-9]*\).*|\1|")
 	preempt-store wait k --timeout 120s --since "$since" >out 3>&- &
@@ -262,7 +254,7 @@ enable_users() {
 	rm -rf "$etcd_directory/m1"
 	etcd_run_member 1
 	etcd_await
-	enable_users
+	etcd_enable_users
 	preempt-store put k new
 	kill -CONT $waits
 	wait $waits

@@ -81,10 +81,8 @@ of() { python3 -c 'import json,sys; print(eval("o[" + "][".join(map(repr, sys.ar
 	# A user is no protection where the server does not ask for one.
 	PREEMPT_ETCD_CREDENTIALS=unknown:wrong doctor 0
 	[[ $output = *"everything that reaches"* ]]
-	etcd_control user add root:secret >/dev/null
-	etcd_control user grant-role root root >/dev/null
 	etcd_control user add other:secret >/dev/null
-	etcd_control auth enable >/dev/null
+	etcd_enable_users
 	doctor 77
 	PREEMPT_ETCD_CREDENTIALS=other:secret doctor 77
 	[[ $output = *'grant the user readwrite on all keys that begin with "test/"'* ]]

@@ -25,6 +25,22 @@ sockets = [socket.create_server(("127.0.0.1", 0)) for i in range(int(sys.argv[1]
 for s in sockets: print(s.getsockname()[1])' "$1")
 }
 
+# etcd_setup_file, etcd_teardown_file: three members for all tests of a file, for etcd_runs.
+etcd_setup_file() {
+	etcd_needed
+	etcd_options=()
+	etcd_start 3
+	export etcd_endpoints
+}
+etcd_teardown_file() { BATS_TEST_COMPLETED=1 etcd_stop; }
+
+# The server asks for users from now on, and knows root, whose password is "secret".
+etcd_enable_users() {
+	etcd_control user add root:secret >/dev/null
+	etcd_control user grant-role root root >/dev/null
+	etcd_control auth enable >/dev/null
+}
+
 # etcd_start [MEMBERS]
 etcd_start() {
 	local i members=${1:-1}
