@@ -69,15 +69,21 @@ enum status find_store_url(struct text *url, struct error *err)
 	return STATUS_OK;
 }
 
+enum status open_store_url(struct store **store, const char *url, unsigned flags, struct error *err)
+{
+	int64_t patience = group_timeout(30000);
+	enum status status = store_open(store, url, flags, clock_after(patience), err);
+	if (status == STATUS_OK)
+		store_set_patience(*store, patience);
+	return status;
+}
+
 static enum status open_store(struct store **store, unsigned flags, struct error *err)
 {
 	struct text url = {0};
-	int64_t patience = group_timeout(30000);
 	enum status status = find_store_url(&url, err);
 	if (status == STATUS_OK)
-		status = store_open(store, text_string(&url), flags, clock_after(patience), err);
-	if (status == STATUS_OK)
-		store_set_patience(*store, patience);
+		status = open_store_url(store, text_string(&url), flags, err);
 	text_release(&url);
 	return status;
 }

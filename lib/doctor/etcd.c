@@ -7,17 +7,22 @@
 #include "base/clock.h"
 #include "base/json.h"
 
+static bool leads(const struct etcd_endpoint *endpoint)
+{
+	return endpoint->leader && endpoint->leader == endpoint->member;
+}
+
 static void show_text(
 	const struct etcd_report *seen, const struct doctor_verdict *verdict, struct text *text)
 {
 	doctor_show_row(text, "store", "%s", seen->where);
 	for (size_t i = 0; i < seen->count; i++) {
 		const struct etcd_endpoint *endpoint = &seen->endpoints[i];
-		bool leads = endpoint->leader && endpoint->leader == endpoint->member;
 		if (endpoint->status == STATUS_OK)
 			doctor_show_row(text, i ? "" : "endpoints",
 				"%s, etcd %s%s, database of %" PRId64 " KiB", endpoint->name,
-				endpoint->version, leads ? ", leads" : "", endpoint->size >> 10);
+				endpoint->version, leads(endpoint) ? ", leads" : "",
+				endpoint->size >> 10);
 		else
 			doctor_show_row(
 				text, i ? "" : "endpoints", "%s, gives no answer", endpoint->name);
@@ -41,7 +46,7 @@ static struct json_object *endpoint_object(const struct etcd_endpoint *endpoint)
 	json_put_bool(object, "answers", endpoint->status == STATUS_OK);
 	json_put_text(object, "why", endpoint->why);
 	json_put_text(object, "version", endpoint->version);
-	json_put_bool(object, "leads", endpoint->leader && endpoint->leader == endpoint->member);
+	json_put_bool(object, "leads", leads(endpoint));
 	json_put_bool(object, "learner", endpoint->learner);
 	json_put_bool(object, "behind", endpoint->behind);
 	json_put_signed(object, "database_bytes", endpoint->size);

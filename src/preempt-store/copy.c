@@ -119,16 +119,6 @@ static void show(uint64_t written, uint64_t all)
 	fprintf(stderr, "\r\033[K%" PRIu64 " of %" PRIu64 " keys", written, all);
 }
 
-static enum status open_one(
-	struct store **store, const char *url, unsigned flags, struct error *err)
-{
-	int64_t patience = group_timeout(30000);
-	enum status status = store_open(store, url, flags, clock_after(patience), err);
-	if (status == STATUS_OK)
-		store_set_patience(*store, patience);
-	return status;
-}
-
 static void tell(const struct store_copied *copied, const struct store *to)
 {
 	if (group_options.json)
@@ -145,9 +135,9 @@ int copy_command(const struct args_rest *rest)
 	struct store *from = NULL, *to = NULL;
 	struct store_copied copied = {0};
 	bool shows = !message_is_quiet() && isatty(STDERR_FILENO);
-	enum status status = open_one(&from, rest->words[0], STORE_READ_ONLY, &err);
+	enum status status = open_store_url(&from, rest->words[0], STORE_READ_ONLY, &err);
 	if (status == STATUS_OK)
-		status = open_one(&to, rest->words[1], STORE_CREATE, &err);
+		status = open_store_url(&to, rest->words[1], STORE_CREATE, &err);
 	if (status == STATUS_OK)
 		status = check_runs(from, &err);
 	if (status == STATUS_OK)
