@@ -128,7 +128,7 @@ preempted_three_times() {
 	for side in "$a" "$b"; do
 		page=$(stat -c '%d %i' "$side/store.db.lock")
 		# shellcheck disable=SC2086 # two numbers
-		[ -f "$pages/$(printf '%x-%x-page5' $page)" ]
+		[ -f "$pages/$(printf '%x-%x-page6' $page)" ]
 	done
 	[ "$(stat -c %d "$a/store.db.lock")" != "$(stat -c %d "$b/store.db.lock")" ]
 }

@@ -77,6 +77,9 @@ void transaction_add(struct transaction *t, const struct transaction *other)
 		add(&t->otherwise, &t->otherwise_count, other->otherwise[i]);
 	if (other->group)
 		t->group = other->group;
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		if (other->count[i])
+			t->count[i] = other->count[i];
 	t->news |= other->news;
 	t->failed |= other->failed;
 }
@@ -92,6 +95,7 @@ enum status transaction_ask(const struct transaction *t, struct store *store,
 		.otherwise_count = t->otherwise_count,
 		.group = t->group,
 		.news = t->news};
+	memcpy(request.count, t->count, sizeof(request.count));
 	*answer = (struct store_answer){.known = true};
 	if (t->failed)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");

@@ -14,8 +14,9 @@ struct transaction {
 	struct store_op *ops, *otherwise;
 	void **owned;
 	size_t compare_count, op_count, otherwise_count, owned_count;
-	const char *group; /* owned; whose news are read along, store.h; NULL: none */
-	bool news;	   /* it is news for them */
+	const char *group;		 /* owned; whose news are read along, store.h; NULL: none */
+	bool news;			 /* it is news for them */
+	const char *count[STORE_COUNTS]; /* owned; the keys below these are counted, store.h */
 	bool failed;
 };
 

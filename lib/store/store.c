@@ -250,6 +250,9 @@ enum status store_txn(struct store *store, const struct store_request *request,
 		status = check_ops(store, request->otherwise, request->otherwise_count, err);
 	if (status == STATUS_OK && request->group)
 		status = check_group(request->group, err);
+	for (size_t i = 0; i < STORE_COUNTS && status == STATUS_OK; i++)
+		if (request->count[i])
+			status = check_prefix(request->count[i], err);
 	if (status == STATUS_OK)
 		status = store->backend->txn(
 			store, request, clock_after(store->patience), &got, err);
@@ -291,6 +294,9 @@ enum status store_list(struct store *store, const struct store_range *range,
 		status = check_prefix(checked.after, err);
 	if (status == STATUS_OK)
 		status = check_skip(&checked, err);
+	for (size_t i = 0; i < STORE_COUNTS && status == STATUS_OK; i++)
+		if (checked.count[i])
+			status = check_prefix(checked.count[i], err);
 	if (status == STATUS_OK)
 		status = store->backend->list(
 			store, &checked, clock_after(store->patience), &got, err);

@@ -24,6 +24,7 @@
 
 #define STORE_KEY_MAX	512	    /* bytes; at least 1, no NUL */
 #define STORE_VALUE_MAX (64 * 1024) /* bytes */
+#define STORE_COUNTS	2	    /* prefixes whose keys one call counts */
 
 struct store;
 
@@ -56,8 +57,9 @@ struct store_request {
 	size_t then_count;
 	const struct store_op *otherwise;
 	size_t otherwise_count;
-	const char *group; /* whose news are read along (store_news); NULL: none */
-	bool news;	   /* if it changes anything, that is news for the group */
+	const char *group;		 /* whose news are read along (store_news); NULL: none */
+	bool news;			 /* if it changes anything, that is news for the group */
+	const char *count[STORE_COUNTS]; /* then the keys below these prefixes are counted; NULL */
 };
 
 struct store_entry {
@@ -76,6 +78,7 @@ struct store_answer {
 	size_t count;
 	bool more;     /* store_list: the limit cut it; go on after the last key */
 	uint32_t news; /* store_txn with a group: its news, this one counted; 0: not known */
+	uint64_t counted[STORE_COUNTS]; /* the keys below each of count; 0: none, or not known */
 };
 void store_answer_release(struct store_answer *answer);
 
@@ -133,7 +136,8 @@ struct store_range {
 	const char *after;
 	store_revision since;
 	size_t limit;
-	const char *const *skip; /* NULL, or up to STORE_SKIP, the last NULL */
+	const char *const *skip;	 /* NULL, or up to STORE_SKIP, the last NULL */
+	const char *count[STORE_COUNTS]; /* the keys below these prefixes are counted, too; NULL */
 };
 #define STORE_SKIP 8
 enum status store_list(struct store *store, const struct store_range *range,

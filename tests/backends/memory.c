@@ -212,6 +212,31 @@ static uint32_t count_news(const struct content *content, const char *group, boo
 	return count;
 }
 
+/* The first node of a range. */
+static size_t first_of(const struct table *table, const char *prefix, const char *after)
+{
+	size_t length = strlen(prefix);
+	bool later = after && strcmp(after, prefix) >= 0;
+	bool exclusive = later || (length && prefix[length - 1] == '/');
+	const char *lower = later ? after : prefix;
+	size_t at = table_lower_bound(table, lower);
+	return at + (exclusive && at < table->count && !strcmp(table->nodes[at]->key, lower));
+}
+
+/* How many keys there are below each prefix. */
+static void count_below(const struct content *content, const char *const prefixes[STORE_COUNTS],
+	struct store_answer *answer)
+{
+	const struct table *table = &content->keys;
+	for (size_t k = 0; k < STORE_COUNTS; k++) {
+		const char *prefix = prefixes[k];
+		for (size_t i = prefix ? first_of(table, prefix, NULL) : table->count;
+			i < table->count && !strncmp(table->nodes[i]->key, prefix, strlen(prefix));
+			i++)
+			answer->counted[k] += table->nodes[i]->value != NULL;
+	}
+}
+
 static enum status memory_txn(struct store *store, const struct store_request *request,
 	int64_t deadline, struct store_answer *answer, struct error *err)
 {
@@ -226,22 +251,12 @@ static enum status memory_txn(struct store *store, const struct store_request *r
 	if (request->group)
 		answer->news = count_news(
 			content, request->group, request->news && content->revision > before);
+	count_below(content, request->count, answer);
 	if (content->revision > before)
 		ring_all(content);
 	unlock();
 	answer->known = right;
 	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
-}
-
-/* The first node of a range. */
-static size_t first_of(const struct table *table, const char *prefix, const char *after)
-{
-	size_t length = strlen(prefix);
-	bool later = after && strcmp(after, prefix) >= 0;
-	bool exclusive = later || (length && prefix[length - 1] == '/');
-	const char *lower = later ? after : prefix;
-	size_t at = table_lower_bound(table, lower);
-	return at + (exclusive && at < table->count && !strcmp(table->nodes[at]->key, lower));
 }
 
 static bool is_skipped(const struct store_range *range, const char *key)
@@ -284,6 +299,7 @@ static enum status memory_list(struct store *store, const struct store_range *ra
 		if (!right)
 			break;
 	}
+	count_below(content, range->count, answer);
 	answer->revision = content->revision;
 	unlock();
 	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");

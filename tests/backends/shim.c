@@ -171,6 +171,8 @@ static void run_late(void *what)
 	free_ops((struct store_op *)request->then, request->then_count);
 	free_ops((struct store_op *)request->otherwise, request->otherwise_count);
 	free((char *)request->group);
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		free((char *)request->count[i]);
 	store_close(late->store);
 	free(late);
 }
@@ -188,6 +190,9 @@ static void do_later(
 	late->request.otherwise = copy_ops(request->otherwise, request->otherwise_count);
 	if (request->group)
 		late->request.group = strdup(request->group);
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		if (request->count[i])
+			late->request.count[i] = strdup(request->count[i]);
 	shim->later(shim->context, after, run_late, late);
 }
 

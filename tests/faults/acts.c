@@ -46,7 +46,7 @@ static enum status put_if_absent(struct store *store, struct outcome *outcome)
 	struct store_compare absent = {.key = "run/TERMINATED_WORKER"};
 	struct store_op op = {STORE_PUT, absent.key, "3", 1};
 	struct store_op get = {.kind = STORE_GET, .key = absent.key};
-	struct store_request request = {&absent, 1, &op, 1, &get, 1, NULL, false};
+	struct store_request request = {&absent, 1, &op, 1, &get, 1, NULL, false, {NULL}};
 	return transact(store, &request, outcome);
 }
 
@@ -55,7 +55,7 @@ static enum status lose(struct store *store, struct outcome *outcome)
 	struct store_compare absent = {.key = "run/r/001"};
 	struct store_op op = {STORE_PUT, absent.key, "3", 1};
 	struct store_op get = {.kind = STORE_GET, .key = absent.key};
-	struct store_request request = {&absent, 1, &op, 1, &get, 1, NULL, false};
+	struct store_request request = {&absent, 1, &op, 1, &get, 1, NULL, false, {NULL}};
 	return transact(store, &request, outcome);
 }
 
@@ -65,7 +65,7 @@ static enum status claim(struct store *store, struct outcome *outcome)
 	struct store_op ops[] = {{STORE_PUT, "run/claim", "mine", 4},
 		{STORE_PUT, "run/notice", "TERM", 4}, {.kind = STORE_GET, .key = "run/r/001"}};
 	struct store_op get = {.kind = STORE_GET, .key = "run/claim"};
-	struct store_request request = {compares, 2, ops, 3, &get, 1, NULL, false};
+	struct store_request request = {compares, 2, ops, 3, &get, 1, NULL, false, {NULL}};
 	return transact(store, &request, outcome);
 }
 

@@ -80,7 +80,7 @@ static void find_page(struct fixture *fixture)
 	struct stat st;
 	if (stat(path_in(fixture, "s.db.lock"), &st) == 0)
 		snprintf(fixture->page, sizeof(fixture->page),
-			"/dev/shm/preempt-%u/%llx-%llx-page5", (unsigned)geteuid(),
+			"/dev/shm/preempt-%u/%llx-%llx-page6", (unsigned)geteuid(),
 			(unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
 }
 

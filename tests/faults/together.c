@@ -77,7 +77,7 @@ static void ask(struct store *store, int i)
 	struct store_op first[] = {
 		{STORE_PUT, key, "v", 1}, {STORE_PUT, "claim", key, strlen(key)}};
 	struct store_op second[] = {{STORE_PUT, key, "v", 1}, {STORE_GET, "claim", NULL, 0}};
-	struct store_request request = {&absent, 1, first, 2, second, 2, NULL, false};
+	struct store_request request = {&absent, 1, first, 2, second, 2, NULL, false, {NULL}};
 	int64_t began = clock_now();
 	shared->status[i] = store_txn(store, &request, &answer, &why);
 	shared->took[i] = clock_now() - began;

@@ -126,7 +126,7 @@ static void ask_store(struct store *store, int process, int i, struct outcome *o
 		{STORE_PUT, row, value, (size_t)length}, {STORE_PUT, claim, value, (size_t)length}};
 	struct store_op second[] = {
 		{STORE_PUT, row, value, (size_t)length}, {STORE_GET, claim, NULL, 0}};
-	struct store_request request = {&absent, 1, first, 2, second, 2, NULL, false};
+	struct store_request request = {&absent, 1, first, 2, second, 2, NULL, false, {NULL}};
 	struct store_answer answer = {0};
 	struct error err = {0};
 	if (store_txn(store, &request, &answer, &err) != STATUS_OK) {

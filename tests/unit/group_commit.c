@@ -77,7 +77,7 @@ static void ask(struct sqlite_store *store, int i, struct result *result)
 	struct store_op first[] = {
 		{STORE_PUT, key, VALUE, 40}, {STORE_PUT, "claim", key, strlen(key)}};
 	struct store_op second[] = {{STORE_PUT, key, VALUE, 40}, {STORE_GET, "claim", NULL, 0}};
-	struct store_request request = {&absent, 1, first, 2, second, 2, NULL, false};
+	struct store_request request = {&absent, 1, first, 2, second, 2, NULL, false, {NULL}};
 	struct store_answer answer = {0};
 	struct error why = {0};
 	int64_t began = clock_now();

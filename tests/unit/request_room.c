@@ -99,7 +99,7 @@ static void requests(void)
 			{STORE_DELETE, "b", NULL, 0}, {STORE_PUT, "empty", "", 0}};
 		struct store_op otherwise[] = {{STORE_GET, "a", NULL, 0}};
 		struct store_request request = {compares, 3, then, 4, otherwise, 1, "run/000001",
-					     true},
+					     true, {"run/r/", "run/s/"}},
 				     none = {0};
 		CHECK(request_room_write(&room, &request, 41));
 		CHECK(request_room_read(&room, &got));
@@ -107,11 +107,13 @@ static void requests(void)
 		CHECK_EQ(got.newest, 41);
 		CHECK_TEXT(got.request.group, "run/000001");
 		CHECK(got.request.news);
+		CHECK_TEXT(got.request.count[0], "run/r/");
+		CHECK_TEXT(got.request.count[1], "run/s/");
 		CHECK(store_request_changes(&got.request));
 		CHECK(request_room_write(&room, &none, 0));
 		CHECK(request_room_read(&room, &got));
 		CHECK(same_request(&none, &got.request));
-		CHECK(!got.request.group && !got.request.news);
+		CHECK(!got.request.group && !got.request.news && !got.request.count[0]);
 		none.group = "../elsewhere";
 		CHECK(request_room_write(&room, &none, 0));
 		CHECK(!request_room_read(&room, &got));
@@ -127,7 +129,7 @@ static void requests(void)
 			puts[i] = (struct store_op){STORE_PUT,
 				"queue/0123456789/item/0123456789abcdef0123456789abcdef/x", value,
 				200};
-		struct store_request request = {compares, 4, puts, 4, puts, 4, NULL, false};
+		struct store_request request = {compares, 4, puts, 4, puts, 4, NULL, false, {NULL}};
 		CHECK(request_room_write(&room, &request, 1));
 		request = (struct store_request){
 			.compares = compares, .compare_count = REQUEST_COMPARES};
@@ -201,7 +203,7 @@ static void garbage(void)
 	struct store_compare compare = {"compared", 3};
 	struct store_op ops[] = {{STORE_PUT, "put", "value", 5}, {STORE_GET, "got", NULL, 0},
 		{STORE_DELETE, "deleted", NULL, 0}};
-	struct store_request request = {&compare, 1, ops, 3, ops, 2, "run/000001", true};
+	struct store_request request = {&compare, 1, ops, 3, ops, 2, "run/000001", true, {"run/"}};
 	struct store_answer answer = {0};
 	int accepted = 0;
 	TEST("with any contents of a room, what is read from it is within the limits")

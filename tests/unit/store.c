@@ -177,7 +177,8 @@ static void transactions(void)
 		struct store_op then[] = {{STORE_PUT, "y", "2", 1}, {STORE_GET, "x", NULL, 0},
 			{STORE_GET, "y", NULL, 0}};
 		struct store_op otherwise[] = {{STORE_PUT, "z", "3", 1}, {STORE_GET, "x", NULL, 0}};
-		struct store_request request = {compares, 2, then, 3, otherwise, 2, NULL, false};
+		struct store_request request = {
+			compares, 2, then, 3, otherwise, 2, NULL, false, {NULL}};
 		struct store_answer answer = {0};
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
 		CHECK(answer.held && answer.known);
@@ -201,7 +202,7 @@ static void transactions(void)
 		struct store_answer answer = {0};
 		struct store_op get = {.kind = STORE_GET, .key = "gone"};
 		struct store_compare compare = {"gone", 0};
-		struct store_request request = {&compare, 1, &get, 1, NULL, 0, NULL, false};
+		struct store_request request = {&compare, 1, &get, 1, NULL, 0, NULL, false, {NULL}};
 		CHECK_EQ(store_put(store, "gone", "v", &revision, &err), STATUS_OK);
 		CHECK_EQ(store_delete(store, "gone", &err), STATUS_OK);
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
@@ -701,6 +702,87 @@ static void skipping(void)
 	store_close(store);
 }
 
+static void counting(void)
+{
+	struct store *store = open_fresh();
+	struct store_compare held = {"c/3", 0}, broken = {"c/1", 0};
+	struct store_op ops[] = {{STORE_PUT, "c/1", "v", 1}, {STORE_PUT, "c/2", "v", 1},
+		{STORE_PUT, "c", "v", 1}, {STORE_PUT, "d", "v", 1}};
+	TEST("a transaction counts the keys below a prefix, its own among them")
+	{
+		struct store_request request = {.then = ops, .then_count = 1, .count = {"c/"}};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.counted[0], 1);
+		store_answer_release(&answer);
+		/* Those of the request before count once. */
+		request.then_count = 4;
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.counted[0], 2);
+		store_answer_release(&answer);
+		request.count[0] = "c";
+		request.count[1] = "d";
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.counted[0], 3);
+		CHECK_EQ(answer.counted[1], 1);
+		store_answer_release(&answer);
+		request.count[0] = request.count[1] = NULL;
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.counted[0], 0);
+		store_answer_release(&answer);
+	}
+	TEST("one that only reads counts, too, with news beside or not, and one that does not hold")
+	{
+		struct store_op get = {STORE_GET, "d", NULL, 0};
+		struct store_request request = {
+			.then = &get, .then_count = 1, .count = {"c/"}, .group = "run/000001"};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.counted[0], 2);
+		CHECK_TEXT(answer.entries[0].value, "v");
+		store_answer_release(&answer);
+		request = (struct store_request){.compares = &broken,
+			.compare_count = 1,
+			.then = ops,
+			.then_count = 1,
+			.otherwise = &get,
+			.otherwise_count = 1,
+			.count = {"c/"}};
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK(!answer.held);
+		CHECK_EQ(answer.counted[0], 2);
+		store_answer_release(&answer);
+		/* Where what is done otherwise writes, too. */
+		request.compares = &held;
+		request.otherwise = &ops[3];
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK(answer.held);
+		CHECK_EQ(answer.counted[0], 2);
+		store_answer_release(&answer);
+	}
+	TEST("a list counts beside what it lists, without what was deleted")
+	{
+		struct store_range range = {.prefix = "d", .count = {"c/"}};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.count, 1);
+		CHECK_EQ(answer.counted[0], 2);
+		store_answer_release(&answer);
+		CHECK_EQ(store_delete(store, "c/1", &err), STATUS_OK);
+		range.prefix = "none/";
+		CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.count, 0);
+		CHECK_EQ(answer.counted[0], 1);
+		store_answer_release(&answer);
+		char prefix[STORE_KEY_MAX + 2];
+		memset(prefix, 'c', sizeof(prefix) - 1);
+		prefix[sizeof(prefix) - 1] = '\0';
+		range.count[1] = prefix;
+		CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_USAGE);
+	}
+	store_close(store);
+}
+
 /* A put that is news for the group or not; the count that it was answered. */
 static uint32_t put_news(struct store *store, const char *key, bool news)
 {
@@ -839,6 +921,7 @@ static void check_contract(const char *urls)
 	waits();
 	beats();
 	skipping();
+	counting();
 	news();
 	crowds();
 }

@@ -76,7 +76,6 @@ static void make_plan(
 
 static void write_page(const struct plan *plan, size_t limit, struct text *body)
 {
-	text_add(body, "{\"success\":[");
 	for (size_t i = plan->at; i < plan->count; i++) {
 		text_add(body, i > plan->at ? ",{\"request_range\":{" : "{\"request_range\":{");
 		wire_add_key(body, "key", &plan->gaps[i].from);
@@ -94,7 +93,6 @@ static void write_page(const struct plan *plan, size_t limit, struct text *body)
 		}
 		text_add(body, "}}");
 	}
-	text_add(body, "]}");
 }
 
 /* Take what came, up to the first gap of which there is more. */
@@ -143,12 +141,18 @@ enum status etcd_list(struct store *base, const struct store_range *range, int64
 	do {
 		struct text body = {0};
 		struct gateway_reply reply = {0};
-		size_t left = range->limit + 1 - answer->count;
+		size_t left = range->limit + 1 - answer->count, gaps = plan.count - plan.at;
+		bool first = !plan.revision;
+		text_add(&body, "{\"success\":[");
 		write_page(&plan, left < PAGE ? left : PAGE, &body);
+		if (first)
+			wire_add_counts(&body, store->options.prefix, range->count, gaps);
+		text_add(&body, "]}");
 		status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
-		if (status == STATUS_OK && !plan.revision) {
+		if (status == STATUS_OK && first) {
 			answer->revision = etcd_answered(store, &reply);
 			plan.revision = etcd_revision(store, answer->revision);
+			wire_take_counts(reply.object, gaps, range->count, answer);
 		}
 		if (status == STATUS_OK)
 			status = take_page(store, &plan, reply.object, answer, err);

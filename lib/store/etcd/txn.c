@@ -25,6 +25,12 @@ static bool has_change(const struct store_op *ops, size_t count)
 	return count_of(ops, count, STORE_GET) < count;
 }
 
+static bool changes(const struct store_request *request)
+{
+	return has_change(request->then, request->then_count) ||
+	       has_change(request->otherwise, request->otherwise_count);
+}
+
 /* Without brackets, as all that is written here. */
 static void write_compares(const struct etcd_store *store, const struct store_compare *compares,
 	size_t count, struct text *body)
@@ -144,7 +150,7 @@ static void write_trace_of_effect(const struct etcd_store *store, const struct s
 		text_add(body, deep > 1 ? "}}]" : "}}");
 }
 
-/* The operations, then the news of the group, then the trace of what is deleted. */
+/* The operations, then the news of the group, the count, and the trace of what is deleted. */
 static void write_branch(
 	struct etcd_store *store, const struct store_request *request, bool then, struct text *body)
 {
@@ -159,6 +165,7 @@ static void write_branch(
 		text_add(body, count ? "," : "");
 		write_news(store, request->group, writes && request->news, body);
 	}
+	wire_add_counts(body, store->options.prefix, request->count, count || request->group);
 	size_t deletes = count_of(ops, count, STORE_DELETE);
 	if (deletes) {
 		struct text trace = {0};
@@ -208,8 +215,10 @@ static void write_reads(
 	write_compares(store, request->compares, request->compare_count, body);
 	text_add(body, "],\"success\":[");
 	write_ops(store, request->then, request->then_count, NULL, body);
+	wire_add_counts(body, store->options.prefix, request->count, request->then_count);
 	text_add(body, "],\"failure\":[");
 	write_ops(store, request->otherwise, request->otherwise_count, NULL, body);
+	wire_add_counts(body, store->options.prefix, request->count, request->otherwise_count);
 	text_add(body, "]}");
 }
 
@@ -258,8 +267,11 @@ static enum status take(const struct etcd_store *store, const struct store_reque
 	answer->held = wire_flag(said, "succeeded");
 	const struct store_op *ops = answer->held ? request->then : request->otherwise;
 	size_t count = answer->held ? request->then_count : request->otherwise_count;
-	if (wire_count(said, "responses") > count && request->group)
+	/* One that only reads has asked for the news before. */
+	bool told = request->group && changes(request);
+	if (told)
 		answer->news = take_news(wire_element(said, "responses", count));
+	wire_take_counts(said, count + told, request->count, answer);
 	return take_entries(store, ops, count, said, answer, err);
 }
 
@@ -365,8 +377,7 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 {
 	struct etcd_store *store = etcd_of(base);
 	bool again;
-	if (!has_change(request->then, request->then_count) &&
-		!has_change(request->otherwise, request->otherwise_count))
+	if (!changes(request))
 		return ask_reads(store, request, deadline, answer, err);
 	for (;;) {
 		enum status status = write_once(store, request, deadline, answer, &again, err);

@@ -62,6 +62,25 @@ void wire_add_number(struct text *text, const char *name, int64_t number)
 	text_addf(text, "\"%s\":\"%" PRId64 "\"", name, number);
 }
 
+void wire_add_counts(
+	struct text *text, const char *root, const char *const prefixes[STORE_COUNTS], bool more)
+{
+	for (size_t i = 0; i < STORE_COUNTS; i++) {
+		struct wire_key first, end;
+		if (!prefixes[i])
+			continue;
+		wire_key_set(&first, root, 'k', prefixes[i]);
+		end = first;
+		wire_key_end(&end);
+		text_add(text, more ? ",{\"request_range\":{" : "{\"request_range\":{");
+		wire_add_key(text, "key", &first);
+		text_add(text, ",");
+		wire_add_key(text, "range_end", &end);
+		text_add(text, ",\"count_only\":true}}");
+		more = true;
+	}
+}
+
 void wire_stamp(char stamp[WIRE_STAMP + 1], uint32_t client, uint32_t number, bool then)
 {
 	snprintf(stamp, WIRE_STAMP + 1, "%08" PRIx32 "%07" PRIx32 "%c", client, number & 0xfffffff,
@@ -145,4 +164,15 @@ char *wire_bytes(struct json_object *object, const char *name, size_t *length)
 	*length = (size_t)(to - bytes);
 	*to = '\0';
 	return (char *)bytes;
+}
+
+void wire_take_counts(struct json_object *object, size_t at,
+	const char *const prefixes[STORE_COUNTS], struct store_answer *answer)
+{
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		if (prefixes[i])
+			answer->counted[i] = (uint64_t)wire_number(
+				wire_object(
+					wire_element(object, "responses", at++), "response_range"),
+				"count");
 }

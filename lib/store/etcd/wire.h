@@ -40,6 +40,12 @@ void wire_key_next(struct wire_key *key);
 void wire_add_bytes(struct text *text, const char *name, const void *bytes, size_t length);
 void wire_add_key(struct text *text, const char *name, const struct wire_key *key);
 void wire_add_number(struct text *text, const char *name, int64_t number);
+/*
+ * Operations that count the keys of the store below each of these prefixes (NULL: none); root is
+ * the store's own prefix. more: an operation stands before them.
+ */
+void wire_add_counts(
+	struct text *text, const char *root, const char *const prefixes[STORE_COUNTS], bool more);
 
 /*
  * Every value of the store begins with the stamp of the transaction that put it: 8 hex digits of
@@ -59,6 +65,9 @@ size_t wire_count(struct json_object *object, const char *name);
 /* A number, or a string that is one, of 64 bits with or without a sign; absent: 0. */
 int64_t wire_number(struct json_object *object, const char *name);
 bool wire_flag(struct json_object *object, const char *name);
+/* What wire_add_counts asked for, out of the responses of a transaction, from number `at` on. */
+void wire_take_counts(struct json_object *object, size_t at,
+	const char *const prefixes[STORE_COUNTS], struct store_answer *answer);
 /* A text in base64, decoded, with a NUL behind its length bytes. NULL: it is none. Absent: "". */
 char *wire_bytes(struct json_object *object, const char *name, size_t *length);
 

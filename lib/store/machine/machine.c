@@ -26,7 +26,7 @@ static void init_page(void *page)
 	ticket_queue_init(&((struct machine_page *)page)->queue);
 }
 
-static const struct shared_page_kind kind = {.name = "page5",
+static const struct shared_page_kind kind = {.name = "page6",
 	.size = sizeof(struct machine_page),
 	.sparse_from = POSTS + offsetof(struct posts, rooms),
 	.init = init_page};

@@ -2,7 +2,7 @@
 /*
  * What the processes of this user on this machine share about one store: a queue, so that only one
  * of them asks for the shared lock at a time; and their requests, which that one carries out with
- * its own (posts.h). It is the file /dev/shm/preempt-UID/DEVICE-INODE-page5, named after the lock
+ * its own (posts.h). It is the file /dev/shm/preempt-UID/DEVICE-INODE-page6, named after the lock
  * file and the version of the contents. The nonce of the lock file is in it.
  *
  * It only makes the store faster: where the memory is not available, machine_open answers false,

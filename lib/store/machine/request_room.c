@@ -179,6 +179,8 @@ bool request_room_write(
 	write_ops(&writer, request->otherwise, request->otherwise_count);
 	write_text(&writer, request->group ? request->group : "");
 	write_number(&writer, request->news);
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		write_text(&writer, request->count[i] ? request->count[i] : "");
 	return !writer.full;
 }
 
@@ -213,6 +215,11 @@ bool request_room_read(const struct request_room *room, struct posted_request *r
 	to->news = read_number(&reader, 1);
 	if (to->group && !*to->group)
 		to->group = NULL;
+	for (size_t i = 0; i < STORE_COUNTS; i++) {
+		to->count[i] = read_text(&reader, 0, STORE_KEY_MAX);
+		if (to->count[i] && !*to->count[i])
+			to->count[i] = NULL;
+	}
 	/* It is a path below the store's, and leads nowhere else. */
 	reader.bad |= to->group && (*to->group == '/' || strstr(to->group, ".."));
 	to->compares = request->compares;
@@ -232,6 +239,8 @@ bool request_room_write_answer(struct request_room *room, const struct store_ans
 	write_number(&writer, answer->held);
 	write_number(&writer, answer->revision);
 	write_number(&writer, answer->news);
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		write_number(&writer, (int64_t)answer->counted[i]);
 	write_number(&writer, (int64_t)answer->count);
 	/* The process that asked knows the keys. */
 	for (size_t i = 0; i < answer->count; i++) {
@@ -292,6 +301,8 @@ bool request_room_read_answer(const struct request_room *room, const struct stor
 	answer->held = read_number(&reader, 1);
 	answer->revision = read_number(&reader, INT64_MAX);
 	answer->news = (uint32_t)read_number(&reader, UINT32_MAX);
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		answer->counted[i] = (uint64_t)read_number(&reader, INT64_MAX);
 	read_entries(&reader, answer->held ? request->then : request->otherwise,
 		answer->held ? request->then_count : request->otherwise_count, answer);
 	if (!reader.bad && reader.at == room->length)

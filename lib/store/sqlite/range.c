@@ -120,6 +120,52 @@ static sqlite3_stmt *prepare_list(struct session *session, const struct store_ra
 	return statement;
 }
 
+/* Take the first row of a statement, which is closed: its first column, 0 where there is none. */
+static enum status take_number(
+	struct session *session, sqlite3_stmt *statement, int64_t *number, struct error *err)
+{
+	if (!statement)
+		return err->status;
+	int code = sqlite3_step(statement);
+	enum status status = STATUS_OK;
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		status = session_failed(session, "read", code, err);
+	else
+		*number = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+	sqlite3_finalize(statement);
+	return status;
+}
+
+enum status range_count(struct session *session, const char *const prefixes[STORE_COUNTS],
+	struct store_answer *answer, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < STORE_COUNTS && status == STATUS_OK; i++) {
+		struct bounds bounds;
+		int64_t number = 0;
+		if (!prefixes[i])
+			continue;
+		find_bounds(prefixes[i], NULL, &bounds);
+		status = take_number(session,
+			prepare_for_bounds(
+				session, "SELECT count(*) FROM keys", &bounds, 0, "", err),
+			&number, err);
+		answer->counted[i] = (uint64_t)number;
+	}
+	return status;
+}
+
+/* Whether the statement that head begins finds anything. */
+static enum status find_any(struct session *session, const char *head, const struct bounds *bounds,
+	store_revision since, bool *any, struct error *err)
+{
+	int64_t number = 0;
+	enum status status = take_number(session,
+		prepare_for_bounds(session, head, bounds, since, "LIMIT 1", err), &number, err);
+	*any = number != 0;
+	return status;
+}
+
 enum status range_list(struct store *base, const struct store_range *range, int64_t deadline,
 	struct store_answer *answer, struct error *err)
 {
@@ -149,25 +195,10 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 			status = session_failed(&session, "read", code, err);
 		sqlite3_finalize(statement);
 	}
+	if (status == STATUS_OK)
+		status = range_count(&session, range->count, answer, err);
 	answer->revision = session.revision;
 	return session_end(&session, status, &answer->known, err);
-}
-
-/* Whether the statement that head begins finds anything. */
-static enum status find_any(struct session *session, const char *head, const struct bounds *bounds,
-	store_revision since, bool *any, struct error *err)
-{
-	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, since, "LIMIT 1", err);
-	if (!statement)
-		return err->status;
-	int code = sqlite3_step(statement);
-	enum status status = STATUS_OK;
-	if (code != SQLITE_ROW && code != SQLITE_DONE)
-		status = session_failed(session, "read", code, err);
-	else
-		*any = code == SQLITE_ROW;
-	sqlite3_finalize(statement);
-	return status;
 }
 
 enum status range_changed(struct sqlite_store *store, struct range_change *change, int64_t deadline,

@@ -195,6 +195,9 @@ void session_copy_value(struct session *session, struct store_entry *entry, sqli
 /* range.c */
 enum status range_list(struct store *store, const struct store_range *range, int64_t deadline,
 	struct store_answer *answer, struct error *err);
+/* How many keys there are below each prefix, as this session sees them. */
+enum status range_count(struct session *session, const char *const prefixes[STORE_COUNTS],
+	struct store_answer *answer, struct error *err);
 enum status range_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, int64_t deadline,
 	struct error *err);

@@ -143,6 +143,8 @@ enum status session_run_one(struct session *session, const struct store_request 
 			if (status == STATUS_OK && request->group)
 				answer->news = news_count(session->store, request->group,
 					request->news && session->revision > before);
+			if (status == STATUS_OK)
+				status = range_count(session, request->count, answer, err);
 			return status;
 		}
 		status = session_upgrade(session, err);
