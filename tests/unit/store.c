@@ -363,13 +363,16 @@ static void limits(void)
 		store_answer_release(&answer);
 		request.compare_count = 0;
 		free(compares);
-		/* All of it deleted, with news, where something else is done otherwise. */
+		/* All of it deleted, with news and counts, where something else is done otherwise.
+		 */
 		struct store_op other = {STORE_PUT, "other", "v", 1};
 		CHECK_EQ(store_beats_prepare(store, "run/1", 1, &err), STATUS_OK);
 		for (size_t i = 0; i < most; i++)
 			ops[i].kind = STORE_DELETE;
 		request.group = "run/1";
 		request.news = true;
+		request.count[0] = "many/";
+		request.count[1] = "m";
 		request.otherwise = &other;
 		request.otherwise_count = 1;
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);

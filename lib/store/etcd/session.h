@@ -16,7 +16,7 @@
 
 /*
  * The server's limit is for the operations of a transaction with those of the longest transaction
- * inside it. Ours are the news, which are two in one, and the trace.
+ * inside it. Ours are the news, two in one, the counts, two in one, and the trace.
  */
 #define ETCD_SERVER_OPERATIONS 128
 #define ETCD_OPERATIONS	       122

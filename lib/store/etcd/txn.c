@@ -31,6 +31,14 @@ static bool changes(const struct store_request *request)
 	       has_change(request->otherwise, request->otherwise_count);
 }
 
+static bool has_counts(const struct store_request *request)
+{
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		if (request->count[i])
+			return true;
+	return false;
+}
+
 /* Without brackets, as all that is written here. */
 static void write_compares(const struct etcd_store *store, const struct store_compare *compares,
 	size_t count, struct text *body)
@@ -150,7 +158,10 @@ static void write_trace_of_effect(const struct etcd_store *store, const struct s
 		text_add(body, deep > 1 ? "}}]" : "}}");
 }
 
-/* The operations, then the news of the group, the count, and the trace of what is deleted. */
+/*
+ * The operations, then the news of the group, the counts, and the trace of what is deleted. The
+ * counts are in a transaction of their own, which counts as one operation.
+ */
 static void write_branch(
 	struct etcd_store *store, const struct store_request *request, bool then, struct text *body)
 {
@@ -165,7 +176,12 @@ static void write_branch(
 		text_add(body, count ? "," : "");
 		write_news(store, request->group, writes && request->news, body);
 	}
-	wire_add_counts(body, store->options.prefix, request->count, count || request->group);
+	if (has_counts(request)) {
+		text_add(body, count || request->group ? "," : "");
+		text_add(body, "{\"request_txn\":{\"success\":[");
+		wire_add_counts(body, store->options.prefix, request->count, false);
+		text_add(body, "]}}");
+	}
 	size_t deletes = count_of(ops, count, STORE_DELETE);
 	if (deletes) {
 		struct text trace = {0};
@@ -174,7 +190,7 @@ static void write_branch(
 			if (ops[i].kind == STORE_DELETE)
 				add_name(&trace, 'k', ops[i].key);
 		text_add(body, ",");
-		if (count_of(ops, count, STORE_PUT) || count + deletes + 4 > ETCD_SERVER_OPERATIONS)
+		if (count_of(ops, count, STORE_PUT) || count + deletes + 5 > ETCD_SERVER_OPERATIONS)
 			write_trace(store, &trace, body);
 		else
 			write_trace_of_effect(store, ops, count, &trace, body);
@@ -267,11 +283,14 @@ static enum status take(const struct etcd_store *store, const struct store_reque
 	answer->held = wire_flag(said, "succeeded");
 	const struct store_op *ops = answer->held ? request->then : request->otherwise;
 	size_t count = answer->held ? request->then_count : request->otherwise_count;
-	/* One that only reads has asked for the news before. */
-	bool told = request->group && changes(request);
+	/* One that only reads has asked for the news before, and counts beside what it reads. */
+	bool writes = changes(request), told = writes && request->group;
+	struct json_object *counts =
+		writes ? wire_object(wire_element(said, "responses", count + told), "response_txn")
+		       : said;
 	if (told)
 		answer->news = take_news(wire_element(said, "responses", count));
-	wire_take_counts(said, count + told, request->count, answer);
+	wire_take_counts(counts, writes ? 0 : count, request->count, answer);
 	return take_entries(store, ops, count, said, answer, err);
 }
 
