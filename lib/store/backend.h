@@ -77,6 +77,10 @@ struct store {
 
 extern const struct store_backend store_sqlite, store_etcd;
 
+/* Whether one of these, or an operation of either branch, is a put or a delete. */
+bool store_ops_change(const struct store_op *ops, size_t count);
+bool store_request_changes(const struct store_request *request);
+
 /*
  * Make a further backend known to store_open, before the first call of it: for tests. It must stay
  * valid; at most 6.

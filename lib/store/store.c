@@ -191,6 +191,20 @@ static enum status check_group(const char *group, struct error *err)
 	return status;
 }
 
+bool store_ops_change(const struct store_op *ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind != STORE_GET)
+			return true;
+	return false;
+}
+
+bool store_request_changes(const struct store_request *request)
+{
+	return store_ops_change(request->then, request->then_count) ||
+	       store_ops_change(request->otherwise, request->otherwise_count);
+}
+
 /* etcd refuses a key that is changed twice, so nothing may come to rely on it. */
 static enum status check_distinct(const struct store_op *ops, size_t count, struct error *err)
 {

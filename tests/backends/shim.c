@@ -198,20 +198,11 @@ static void do_later(
 
 /* ---- The calls ---- */
 
-static bool may_write(const struct store_op *ops, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (ops[i].kind != STORE_GET)
-			return true;
-	return false;
-}
-
 static enum status shim_txn(struct store *store, const struct store_request *request,
 	int64_t deadline, struct store_answer *answer, struct error *err)
 {
 	struct store *inner = inner_of(store);
-	bool writes = may_write(request->then, request->then_count) ||
-		      may_write(request->otherwise, request->otherwise_count);
+	bool writes = store_request_changes(request);
 	struct shim_fate fate = begin(writes ? SHIM_TXN : SHIM_READ, deadline);
 	enum status status = STATUS_OK;
 	if (is_done(&fate))

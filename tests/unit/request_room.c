@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/backend.h"
 #include "unit.h"
 
 #define SEED 7

@@ -20,17 +20,6 @@ static size_t count_of(const struct store_op *ops, size_t count, enum store_op_k
 	return found;
 }
 
-static bool has_change(const struct store_op *ops, size_t count)
-{
-	return count_of(ops, count, STORE_GET) < count;
-}
-
-static bool changes(const struct store_request *request)
-{
-	return has_change(request->then, request->then_count) ||
-	       has_change(request->otherwise, request->otherwise_count);
-}
-
 static bool has_counts(const struct store_request *request)
 {
 	for (size_t i = 0; i < STORE_COUNTS; i++)
@@ -167,7 +156,7 @@ static void write_branch(
 {
 	const struct store_op *ops = then ? request->then : request->otherwise;
 	size_t count = then ? request->then_count : request->otherwise_count;
-	bool writes = has_change(ops, count);
+	bool writes = store_ops_change(ops, count);
 	char stamp[WIRE_STAMP + 1];
 	wire_stamp(stamp, store->client, store->number, then);
 	text_add(body, then ? "\"success\":[" : "\"failure\":[");
@@ -202,7 +191,7 @@ static void write_branch(
 /* Whether it is one inside another one. */
 static bool is_nested(const struct store_request *request)
 {
-	return has_change(request->otherwise, request->otherwise_count);
+	return store_ops_change(request->otherwise, request->otherwise_count);
 }
 
 static void write_request(
@@ -284,7 +273,7 @@ static enum status take(const struct etcd_store *store, const struct store_reque
 	const struct store_op *ops = answer->held ? request->then : request->otherwise;
 	size_t count = answer->held ? request->then_count : request->otherwise_count;
 	/* One that only reads has asked for the news before, and counts beside what it reads. */
-	bool writes = changes(request), told = writes && request->group;
+	bool writes = store_request_changes(request), told = writes && request->group;
 	struct json_object *counts =
 		writes ? wire_object(wire_element(said, "responses", count + told), "response_txn")
 		       : said;
@@ -396,7 +385,7 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 {
 	struct etcd_store *store = etcd_of(base);
 	bool again;
-	if (!changes(request))
+	if (!store_request_changes(request))
 		return ask_reads(store, request, deadline, answer, err);
 	for (;;) {
 		enum status status = write_once(store, request, deadline, answer, &again, err);

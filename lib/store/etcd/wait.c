@@ -204,7 +204,8 @@ static enum status look(struct etcd_store *store, struct change *change, int64_t
 	store->gateway.wake = wake;
 	enum status status = change->look(store, change, until, err);
 	store->gateway.wake = -1;
-	return status == STATUS_TEMPORARY && clock_now() < patience ? STATUS_TIMEOUT : status;
+	bool given_up = descriptor_is_ready(wake) || (until < patience && clock_now() >= until);
+	return status == STATUS_TEMPORARY && given_up ? STATUS_TIMEOUT : status;
 }
 
 /* Follow the changes from the last look on, until there is one or something else to do. */

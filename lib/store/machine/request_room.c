@@ -136,20 +136,6 @@ static const char *read_text(struct reader *reader, size_t least, size_t most)
 
 /* ---- Requests ---- */
 
-static bool any_changes(const struct store_op *ops, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (ops[i].kind != STORE_GET)
-			return true;
-	return false;
-}
-
-bool store_request_changes(const struct store_request *request)
-{
-	return any_changes(request->then, request->then_count) ||
-	       any_changes(request->otherwise, request->otherwise_count);
-}
-
 static void write_ops(struct writer *writer, const struct store_op *ops, size_t count)
 {
 	write_number(writer, (int64_t)count);

@@ -81,8 +81,6 @@ struct posted_request {
 	struct store_op then[REQUEST_OPS], otherwise[REQUEST_OPS];
 };
 
-/* Whether an operation of either branch is a put or a delete. */
-bool store_request_changes(const struct store_request *request);
 /* False: it does not fit; then only its owner can run it. */
 bool request_room_write(
 	struct request_room *room, const struct store_request *request, store_revision newest);

@@ -97,14 +97,6 @@ static enum status delete_one(struct session *session, const char *key, struct e
 	return compact_bury(session, key, err);
 }
 
-static bool may_write(const struct store_op *ops, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (ops[i].kind != STORE_GET)
-			return true;
-	return false;
-}
-
 static enum status run_branch(struct session *session, const struct store_op *ops, size_t count,
 	struct store_answer *answer, struct error *err)
 {
@@ -137,7 +129,7 @@ enum status session_run_one(struct session *session, const struct store_request 
 			return status;
 		const struct store_op *ops = answer->held ? request->then : request->otherwise;
 		size_t count = answer->held ? request->then_count : request->otherwise_count;
-		if (session->write || !may_write(ops, count)) {
+		if (session->write || !store_ops_change(ops, count)) {
 			store_revision before = session->revision;
 			status = run_branch(session, ops, count, answer, err);
 			if (status == STATUS_OK && request->group)
@@ -244,8 +236,9 @@ enum status session_run(struct store *base, const struct store_request *request,
 	if (group_commit_enter(store, request, &execution.post, deadline, answer, &status, err)) {
 		/* Another process has carried it out: our write, if it was one, in its transaction.
 		 */
-		bool wrote = answer->held ? may_write(request->then, request->then_count)
-					  : may_write(request->otherwise, request->otherwise_count);
+		bool wrote = answer->held ? store_ops_change(request->then, request->then_count)
+					  : store_ops_change(
+						    request->otherwise, request->otherwise_count);
 		store->base.count.writes += status == STATUS_OK && wrote;
 		store->base.count.reads += status == STATUS_OK && !wrote;
 		return status;
