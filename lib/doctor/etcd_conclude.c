@@ -160,6 +160,10 @@ static void judge_access(const struct etcd_report *seen, struct doctor_verdict *
 			"everything that reaches its servers can write this store, so that "
 			"preempt-queue work is refused: have etcd ask for users or client "
 			"certificates, or add trusted to the URL");
+	if (seen->exposed)
+		doctor_warn(verdict,
+			"any user of this machine may use the key that the URL names: run chmod 600 "
+			"on it");
 	if (!seen->tls && seen->far)
 		doctor_warn(verdict, "%s goes over the network in plain text: add ca=FILE or tls",
 			seen->known ? "the password" : "all that is in the store");

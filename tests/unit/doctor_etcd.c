@@ -157,6 +157,15 @@ int main(void)
 		CHECK(warns(&verdict, "b:1 is a learner"));
 		CHECK(warns(&verdict, "b:1 answers with an older state"));
 		CHECK(warns(&verdict, "c:1 has 6000 changes"));
+		report = good();
+		report.exposed = true;
+		report.endpoints[0].leader = 0;
+		report.endpoints[0].size = (int64_t)1700 << 20;
+		doctor_etcd_conclude(&report, &verdict);
+		CHECK_EQ(verdict.status, STATUS_OK);
+		CHECK(warns(&verdict, "a:1 knows of no leader"));
+		CHECK(warns(&verdict, "a:1 has a database of 1700 MiB"));
+		CHECK(warns(&verdict, "any user of this machine may use the key"));
 	}
 	return unit_end();
 }

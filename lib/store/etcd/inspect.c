@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -247,6 +248,12 @@ static bool is_near(const char *endpoint)
 	       !strncmp(endpoint, "localhost:", 10);
 }
 
+static bool is_exposed(const char *key)
+{
+	struct stat st;
+	return key && stat(key, &st) == 0 && (st.st_mode & 07);
+}
+
 enum status etcd_inspect(
 	const char *url, int64_t deadline, struct etcd_report *report, struct error *err)
 {
@@ -264,6 +271,7 @@ enum status etcd_inspect(
 		report->tls = options.tls;
 		report->trusted = options.trusted;
 		report->known = options.files.certificate || credentials_given(&options);
+		report->exposed = is_exposed(options.files.key);
 		for (size_t i = 0; i < options.count; i++)
 			report->far |= !is_near(options.endpoints[i]);
 		snprintf(report->where, sizeof(report->where), "etcd:%s", parsed.path);

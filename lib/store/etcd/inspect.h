@@ -36,7 +36,8 @@ struct etcd_report {
 	bool known; /* a user or a certificate of ours is shown */
 	bool open;  /* the servers answer also without: anything that reaches them can write */
 	bool trusted;
-	bool far; /* an endpoint is no address of this machine's loopback */
+	bool exposed; /* any user may use the key of our certificate */
+	bool far;     /* an endpoint is no address of this machine's loopback */
 	/* Writing a key under the prefix, with a lease, and reading it: each the median. */
 	enum status probe;
 	char probe_why[768];
