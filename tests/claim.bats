@@ -245,6 +245,7 @@ cannot_be_asked() {
 	run -0 --separate-stderr preempt-watch --until-exit --timeout 30s
 	preempt-store rm run/r/000001/LEFT/0
 	preempt-store rm run/r/000001/TASK/0
+	preempt-store rm run/r/000001/ALL_JOINED
 	run -0 --separate-stderr preempt-watch --until-exit --timeout 30s
 	preempt-store put run/r/000001/TERMINATED_WORKER '{"then":"exit","host":"elsewhere"}'
 	run -0 --separate-stderr preempt-watch --until-exit --timeout 30s

@@ -156,7 +156,7 @@ static bool reached(const struct agent *agent, enum ack_goal goal)
 /* Whether the view does not show yet what this task has written, or is writing. */
 static bool is_writing(const struct agreement *a)
 {
-	bool any = a->poll_first;
+	bool any = a->look_first || a->read_first;
 	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
 		any |= a->pending[what];
 	return any;

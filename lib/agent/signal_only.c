@@ -75,7 +75,8 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 	status = transaction_run(&t, store, err);
 	transaction_release(&t);
 	/* If another task has written RESUME first, its value counts. */
-	return status == STATUS_OK || status == STATUS_NO ? view_refresh(view, store, err) : status;
+	return status == STATUS_OK || status == STATUS_NO ? view_refresh_news(view, store, err)
+							  : status;
 }
 
 /* Whether the options name a way to tell the command. */
@@ -112,12 +113,13 @@ void signal_only_tell(struct command *command, const struct group *group, int64_
 			command->end_not_before, group->reaper);
 }
 
-bool signal_only_others_through(const struct view *view, uint64_t task)
+uint64_t signal_only_others(const struct view *view, uint64_t task)
 {
+	uint64_t count = 0;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		if (i != task && view->members[i].joined && agreement_counts(&view->agreement, i))
-			return false;
-	return true;
+		count += i != task && view->members[i].joined &&
+			 agreement_counts(&view->agreement, i);
+	return count;
 }
 
 enum status signal_only_find_newer(const struct agent_options *options, const struct view *view,

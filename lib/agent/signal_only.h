@@ -26,7 +26,7 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 void signal_only_tell(struct command *command, const struct group *group, int64_t now);
 
 /* Whether all other tasks have left or ended: then exiting cannot interrupt their saves. */
-bool signal_only_others_through(const struct view *view, uint64_t task);
+uint64_t signal_only_others(const struct view *view, uint64_t task);
 
 /*
  * A complete checkpoint that is newer than the one the attempt began from. STATUS_NO: there is

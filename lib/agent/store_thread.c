@@ -48,13 +48,12 @@ struct store_thread {
 	struct request *first, **last;
 	struct result *results, **results_end;
 	bool following, stopping, ended;
-	bool awaits;	/* other tasks will write soon: look for news more often */
 	bool gathering; /* more writes follow: do not begin yet */
 	struct attempt attempt;
 	store_revision revision; /* all was read up to here, */
 	store_revision seen;	 /* and the news up to here */
 	uint32_t heard;		 /* the count of news (store.h) when the last look began */
-	int64_t view_by;
+	struct store_wants wants;
 };
 
 void result_free(struct result *result)
@@ -273,24 +272,27 @@ static void post_look(struct store_thread *thread, struct result *result, uint32
 		if (result->whole)
 			thread->revision = result->answer.revision;
 	}
+	thread->wants.look = CLOCK_NEVER;
 	if (result->whole)
-		thread->view_by = CLOCK_NEVER;
+		thread->wants.read = CLOCK_NEVER;
 	*thread->results_end = result;
 	thread->results_end = &result->next;
 	pthread_mutex_unlock(&thread->lock);
 	bell_ring(thread->ready);
 }
 
-/* Read what changed and report it: all of it, or without the records of single tasks. */
-static bool look(
-	struct store_thread *thread, const struct store_awaited *since, bool whole, bool counted)
+/* Read what changed and report it: all of it, or the news, with the records counted. */
+static bool look(struct store_thread *thread, const struct store_awaited *since,
+	const struct store_wants *wants, bool whole)
 {
 	struct result *result = new_result(RESULT_SAW);
 	struct store_range range = {.prefix = since->prefix,
 		.since = whole ? thread->revision : since->since,
 		.skip = whole ? NULL : view_records};
 	result->whole = whole;
-	result->counted = counted;
+	result->counts = wants->counts;
+	if (!whole)
+		view_count_along(&result->counts, range.count);
 	uint32_t heard = since->heard;
 	result->status = open_store(thread, &result->error);
 	if (result->status == STATUS_OK)
@@ -307,33 +309,46 @@ static bool look(
 	return right;
 }
 
+static int64_t due(const struct store_wants *wants)
+{
+	return clock_earlier(wants->look, wants->read);
+}
+
+static struct store_wants wanted(struct store_thread *thread)
+{
+	pthread_mutex_lock(&thread->lock);
+	struct store_wants wants = thread->wants;
+	pthread_mutex_unlock(&thread->lock);
+	return wants;
+}
+
 static void follow(struct store_thread *thread, int *failures)
 {
 	struct attempt attempt;
 	char group[KEYS_GROUP];
 	pthread_mutex_lock(&thread->lock);
 	attempt = thread->attempt;
+	struct store_wants wants = thread->wants;
 	struct store_awaited awaited = {.group = group,
 		.heard = thread->heard,
 		.prefix = attempt.prefix,
 		.since = thread->seen,
-		.every = thread->awaits ? VIEW_EVERY : VIEW_SELDOM};
-	int64_t by = thread->view_by;
+		.every = wants.awaits ? VIEW_EVERY : VIEW_SELDOM};
 	pthread_mutex_unlock(&thread->lock);
 	keys_group(&attempt, group);
 
 	enum status status = STATUS_TIMEOUT;
-	uint32_t heard = awaited.heard;
-	if (thread->store && *failures == 0 && by > clock_now())
-		status = store_await_news(thread->store, &awaited, by, thread->wake, NULL);
+	bool waits = thread->store && *failures == 0 && due(&wants) > clock_now();
+	if (waits)
+		status = store_await_news(thread->store, &awaited, due(&wants), thread->wake, NULL);
 	if (status == STATUS_NO)
-		return; /* a request */
-	/* If the store does not count news, read all that has changed. */
-	bool news = status == STATUS_OK && by > clock_now() && heard;
-	bool counted = awaited.heard != heard;
+		return; /* a request, or something else is wanted */
+	wants = wanted(thread);
+	if (waits && status == STATUS_TIMEOUT && due(&wants) > clock_now())
+		return;
 	if (status != STATUS_OK)
 		awaited.heard = 0; /* news may have come since */
-	if (look(thread, &awaited, !news, counted)) {
+	if (look(thread, &awaited, &wants, wants.read <= clock_now())) {
 		*failures = 0;
 		return;
 	}
@@ -416,7 +431,7 @@ enum status store_thread_start(
 	thread->store = store;
 	thread->last = &thread->first;
 	thread->results_end = &thread->results;
-	thread->view_by = CLOCK_NEVER;
+	thread->wants.look = thread->wants.read = CLOCK_NEVER;
 	pthread_mutex_init(&thread->lock, NULL);
 	thread->wake = bell_open();
 	thread->ready = bell_open();
@@ -514,7 +529,8 @@ void store_thread_follow(struct store_thread *thread, const struct view *view)
 	pthread_mutex_lock(&thread->lock);
 	thread->following = true;
 	thread->attempt = view->attempt;
-	thread->revision = thread->seen = view->revision;
+	thread->revision = view->revision;
+	thread->seen = view->seen;
 	thread->heard = view->heard;
 	pthread_mutex_unlock(&thread->lock);
 	bell_ring(thread->wake);
@@ -527,14 +543,14 @@ void store_thread_unfollow(struct store_thread *thread)
 	pthread_mutex_unlock(&thread->lock);
 }
 
-void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits)
+void store_thread_want(struct store_thread *thread, const struct store_wants *wants)
 {
 	pthread_mutex_lock(&thread->lock);
-	thread->awaits = awaits;
-	/* Results that the agent has not taken yet may change what it wants to see. */
-	bool sooner = by < thread->view_by && !thread->results;
-	if (sooner)
-		thread->view_by = by;
+	/* Results that the agent has not taken yet may change what it wants. */
+	bool now = !thread->results;
+	bool sooner = now && due(wants) < due(&thread->wants);
+	if (now)
+		thread->wants = *wants;
 	pthread_mutex_unlock(&thread->lock);
 	if (sooner)
 		bell_ring(thread->wake);

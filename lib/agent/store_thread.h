@@ -28,9 +28,9 @@ struct result {
 	bool set_back; /* RESULT_SAW: an older copy of the store was put back; in error */
 	enum agreement_outcome outcome;
 	struct write write; /* RESULT_WROTE: what was, or was to be, written */
-	bool news;    /* RESULT_WROTE: changes by others that no RESULT_SAW has reported yet */
-	bool whole;   /* RESULT_SAW: with the records of single tasks (view_feed) */
-	bool counted; /* because of news that was counted */
+	bool news;  /* RESULT_WROTE: changes by others that no RESULT_SAW has reported yet */
+	bool whole; /* RESULT_SAW: with the records of single tasks (view_feed); */
+	struct view_counts counts; /* else these were counted */
 	struct store_answer answer;
 	int64_t unchanged, began, now;
 	int64_t longest_save; /* RESULT_JOINED: what the store remembers */
@@ -65,15 +65,18 @@ void store_thread_cancel(struct store_thread *thread);
 void store_thread_batch(struct store_thread *thread, bool begin);
 /* Carry out a write, which is taken over. */
 void store_thread_write(struct store_thread *thread, struct write *write);
-/* Report what changes after what this view shows from now on: news at once, the rest with it. */
+/* Report what changes after what this view shows from now on: news at once, the rest if wanted. */
 void store_thread_follow(struct store_thread *thread, const struct view *view);
 /* Report no changes any more. */
 void store_thread_unfollow(struct store_thread *thread);
-/*
- * Read the store by this instant; only an earlier instant replaces the one that is set. Ask again
- * after taking results. awaits: news is to be expected soon.
- */
-void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits);
+struct store_wants {
+	int64_t look; /* read the news, and count these records, by this instant; */
+	struct view_counts counts;
+	int64_t read; /* and everything by this one */
+	bool awaits;  /* news is to be expected soon */
+};
+/* In place of what was wanted before. Ask again after taking results: each ends what it answers. */
+void store_thread_want(struct store_thread *thread, const struct store_wants *wants);
 /*
  * If all tasks have left, are dead or can no longer join, store what they have learned, and close
  * the attempt. finished: this agent leaves with 0.

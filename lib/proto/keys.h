@@ -27,9 +27,9 @@
  *   .../REFUSED                                 decided later not to run again
  *
  * Writing most of these keys notifies all tasks of the attempt (news, store.h). TASK, STEP, SAVED
- * and the acknowledgements do not: only a task that waits for all of them needs them, and it reads
- * when as many changes have been counted as it waits for (view.h). LEFT notifies only while a round
- * is open.
+ * and the acknowledgements do not: only a task that waits for all of them needs them. A task that
+ * writes one has the store count them along (view.h): the last one learns that it is the last, and
+ * reads them all, once. LEFT notifies only while a round is open.
  *
  * Values are JSON objects on one line. A value that cannot be parsed never crashes a reader; the
  * comment at each reader says how it is treated (scenario SY-11, docs/scenarios.md).

@@ -47,7 +47,9 @@ static void enter_round(struct view *view, uint64_t round)
 		view->members[i].save_time = 0;
 		view->members[i].unreadable = 0;
 		view->members[i].unreported = false;
+		view->members[i].shown[RECORD_STEP] = view->members[i].shown[RECORD_SAVED] = false;
 	}
+	view->counted[RECORD_STEP] = view->counted[RECORD_SAVED] = (struct view_count){0};
 	view->reported_at = view->saved_at = 0;
 }
 
@@ -58,14 +60,6 @@ struct reading {
 	uint64_t round;
 	uint64_t task;
 };
-
-static void begin_stage(struct view *view, const struct reading *r)
-{
-	if (r->entry->revision <= view->stage)
-		return;
-	view->stage = r->entry->revision;
-	view->written = 0;
-}
 
 /* Note when the task wrote this, by its own clock. */
 static void note_time(struct view *view, const struct reading *r)
@@ -96,6 +90,7 @@ static bool read_step(struct view *view, const struct reading *r)
 		return true;
 	(void)json_get_time(r->json, "step_ms", &step_time);
 	(void)json_get_bool(r->json, "none", &none);
+	view->members[r->task].shown[RECORD_STEP] = true;
 	view->members[r->task].unreadable = r->entry->revision;
 	if (!none && (!get_step(r->json, "step", &step) || !get_step(r->json, "next", &next) ||
 			     next <= step))
@@ -119,6 +114,8 @@ static bool read_saved(struct view *view, const struct reading *r)
 	int64_t milliseconds = 0;
 	uint64_t step;
 	note_time(view, r);
+	if (r->round >= view->agreement.round)
+		view->members[r->task].shown[RECORD_SAVED] = true;
 	if (!get_step(r->json, "step", &step))
 		return false;
 	if (r->round == view->agreement.standing_round && step == view->agreement.standing_step)
@@ -154,7 +151,6 @@ static bool read_decision(struct view *view, const struct reading *r)
 	if (over && right)
 		let_stand(a, r->round, &decision);
 	if (!over) {
-		begin_stage(view, r);
 		a->unreadable = !right;
 		a->decided = right;
 	}
@@ -232,9 +228,7 @@ static bool read_task(struct view *view, const struct reading *r)
 	struct process_identity agent = {0};
 	uint64_t pid;
 	bool beats = true;
-	member->joined = true;
-	if (r->entry->revision > view->joined_at)
-		view->joined_at = r->entry->revision;
+	member->joined = member->shown[RECORD_TASK] = true;
 	(void)json_get_bool(r->json, "beats", &beats);
 	member->beatless = !beats;
 	(void)json_get_time(r->json, "utc", &member->joined_utc);
@@ -261,6 +255,7 @@ static bool read_left(struct view *view, const struct reading *r)
 	view->agreement.peers[r->task].left = REASON_PREEMPTED;
 	note_time(view, r);
 	struct view_member *member = &view->members[r->task];
+	member->shown[RECORD_LEFT] = true;
 	member->left_code = 0;
 	(void)json_get_code(r->json, "code", &member->left_code);
 	member->left_called = get_step(r->json, "step", &step);
@@ -318,10 +313,16 @@ static bool read_all_saved(struct view *view, const struct reading *r)
 	return r->json;
 }
 
+void view_note_all_joined(struct view *view)
+{
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		view->members[i].joined = true;
+}
+
 static bool read_all_joined(struct view *view, const struct reading *r)
 {
 	view->all_joined = true;
-	begin_stage(view, r);
+	view_note_all_joined(view);
 	return r->json;
 }
 
@@ -416,8 +417,6 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 		at = name + 6;
 		if (!take_number(&at, '\0', &r->round))
 			return false;
-		if (r->round > a->round)
-			begin_stage(view, r);
 		enter_round(view, r->round);
 		return r->round < a->round || json_get_bool(r->json, "final", &a->round_final);
 	}

@@ -10,6 +10,24 @@
 #include "proto/keys.h"
 #include "store/store.h"
 
+/*
+ * The records of single tasks: those of a round, STEP and SAVED, are of the newest one. A view may
+ * lack them: they are no news, and only a task that needs them reads them (view_unseen).
+ */
+enum view_record { RECORD_TASK, RECORD_STEP, RECORD_SAVED, RECORD_LEFT, RECORD_KINDS };
+
+/* Which records a transaction or a list counts along the way, for view_feed_counts. */
+struct view_counts {
+	enum view_record of[STORE_COUNTS];
+	uint64_t round;
+	char prefix[STORE_COUNTS][KEYS_MAX]; /* for the store's count */
+};
+
+struct view_count {
+	uint64_t keys;		 /* so many were there, */
+	store_revision revision; /* at this revision; 0: not counted */
+};
+
 struct view_claim {
 	bool outside; /* made from outside the job: task is not set */
 	uint64_t task;
@@ -30,6 +48,7 @@ struct view_error {
 };
 
 struct view_member {
+	bool shown[RECORD_KINDS]; /* the view shows it, also one that cannot be read */
 	bool joined;
 	bool acked;		   /* in the newest round */
 	bool unreported;	   /* it was decided without its report */
@@ -47,8 +66,11 @@ struct view_member {
 
 struct view {
 	struct attempt attempt;
-	store_revision revision; /* the store's, when it was last fed */
-	int64_t unchanged;	 /* an instant at which nothing was newer than that; 0: none */
+	/* The store's revisions up to which it shows everything, and all but the records of tasks.
+	 */
+	store_revision revision, seen;
+	int64_t unchanged; /* an instant at which nothing was newer than seen; 0: none */
+	struct view_count counted[RECORD_KINDS];
 	struct agreement_view agreement;
 	struct view_member *members; /* [tasks] */
 	struct view_claim claim;
@@ -69,16 +91,6 @@ struct view {
 	store_revision reported_at, saved_at; /* of the newest report and save of the round */
 	store_revision all_saved_at;	      /* of the newest ALL_SAVED that others wrote */
 	bool all_joined;
-	/* The revisions with which the newest task joined, and we did (0: not by this view). */
-	store_revision joined_at, joined_by_us;
-	/*
-	 * The store's revision as far as we know; that of the newest stage: all have joined, a
-	 * round was opened, or decided; and how many changes since that and the last reading
-	 * are ours.
-	 */
-	store_revision store, stage;
-	uint64_t written, written_all; /* the latter of all since the last reading */
-	store_revision written_at;     /* the newest of them */
 	uint32_t heard; /* the count of news (store.h) before it was read; 0: not known */
 };
 
@@ -100,12 +112,23 @@ void view_feed(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
 
 /*
- * As view_feed, but the entries were read without the records that concern only a task that waits
- * for all (TASK, STEP, SAVED, acknowledgements; see keys.h). Those records count as unseen.
+ * As view_feed, but the entries were read without the records of single tasks and the
+ * acknowledgements (keys.h): the view then shows the rest up to there.
  */
 void view_feed_news(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
 extern const char *const view_records[]; /* to be skipped (struct store_range) */
+
+/* Count the records of this kind; those of a round are of this one. */
+void view_counts_of(const struct attempt *attempt, enum view_record kind, uint64_t round,
+	struct view_counts *counts);
+/* Count what is awaited in the newest round, and who has left. */
+void view_counts_awaited(const struct view *view, struct view_counts *counts);
+/* For struct store_range and transactions: the prefixes, which live as long as counts. */
+void view_count_along(const struct view_counts *counts, const char *count[STORE_COUNTS]);
+/* Take in what was counted (answer->counted) at this revision. */
+void view_feed_counts(struct view *view, const struct view_counts *counts,
+	const uint64_t counted[STORE_COUNTS], store_revision revision);
 
 /*
  * Take in what this process has written itself, from began to ended, without reading it again.
@@ -115,20 +138,18 @@ struct transaction;
 void view_feed_written(struct view *view, const struct transaction *written,
 	store_revision revision, const struct view_reading *reading);
 
-/*
- * How many changes others have made in this stage that it does not show, as far as is known: none
- * of what came before is a record of this stage.
- */
-uint64_t view_unseen(const struct view *view);
-/* How many changes others have made, of all stages, since it was read whole, as far as is known. */
-uint64_t view_unread(const struct view *view);
-/* How many records of single tasks these may be, at most. */
-uint64_t view_unseen_records(const struct view *view);
-/* Whether it shows all that is known to be there, of all stages. */
-bool view_is_whole(const struct view *view);
+/* All have joined, also those whose records the view lacks. */
+void view_note_all_joined(struct view *view);
+
+/* The records that its tasks wait for: TASK, in a round STEP, and after the decision SAVED. */
+enum view_record view_awaited(const struct view *view);
+/* How many records of this kind were counted that it does not show. */
+uint64_t view_unseen(const struct view *view, enum view_record kind);
 
 /* Read what changed since the last time and take it in. */
 enum status view_refresh(struct view *view, struct store *store, struct error *err);
+/* The same without the records of single tasks; those that are awaited are counted. */
+enum status view_refresh_news(struct view *view, struct store *store, struct error *err);
 
 /* ms between two looks for news where the filesystem does not tell: while some is awaited, or not
  */
@@ -138,12 +159,13 @@ enum status view_refresh(struct view *view, struct store *store, struct error *e
 enum status view_await(
 	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err);
 
-/* How many have joined; whether all have left, are dead, or can no longer join. */
+/* How many have joined, as the view shows or counts them. */
 uint64_t view_joined(const struct view *view);
+/* Whether all have left, are dead, or can no longer join. */
 bool view_all_through(const struct view *view);
 /*
- * Whether all tasks may have left: the view shows it, or there are as many unread changes as
- * missing LEFT keys. False: not yet, and a task that leaves later will close the attempt.
+ * The same, where as many goodbyes were counted as the view lacks. False: not yet, and a task that
+ * leaves later will close the attempt.
  */
 bool view_may_be_through(const struct view *view);
 /* Why a sealed attempt takes no further task: one line. */

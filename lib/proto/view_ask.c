@@ -7,41 +7,13 @@
 /* Processes of this machine that a task checks after another task has checked all. */
 #define CHECKED_MOST 16
 
-/* The largest number of tasks that share one agent, which may write for all of them in one change.
- */
-static uint64_t tasks_together(const struct view *view)
-{
-	uint64_t most = 1, run = 1;
-	for (uint64_t i = 1; i < view->attempt.tasks; i++) {
-		const struct process_identity *who = &view->members[i].agent;
-		const struct process_identity *before = &view->members[i - 1].agent;
-		bool same = who->pid && who->pid == before->pid && who->start == before->start &&
-			    !strcmp(who->boot, before->boot);
-		run = same ? run + 1 : 1;
-		if (run > most)
-			most = run;
-	}
-	return most;
-}
-
-uint64_t view_unread(const struct view *view)
-{
-	store_revision changes = view->store - view->revision - (store_revision)view->written_all;
-	return changes > 0 ? (uint64_t)changes : 0;
-}
-
-uint64_t view_unseen_records(const struct view *view)
-{
-	uint64_t changes = view_unseen(view);
-	return changes ? changes * tasks_together(view) : 0;
-}
-
 uint64_t view_joined(const struct view *view)
 {
 	uint64_t count = 0;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		count += view->members[i].joined;
-	return count;
+	count += view_unseen(view, RECORD_TASK);
+	return count < view->attempt.tasks ? count : view->attempt.tasks;
 }
 
 /* How many tasks that have joined, or still may, have not left and are not dead. */
@@ -63,19 +35,7 @@ bool view_all_through(const struct view *view)
 
 bool view_may_be_through(const struct view *view)
 {
-	/*
-	 * Of what was not read since the last whole reading, so many are reports and saves, once
-	 * all have saved; the rest may be goodbyes.
-	 */
-	const struct agreement_view *a = &view->agreement;
-	uint64_t unread = view_unread(view) * tasks_together(view), others = 0;
-	bool all_saved = a->decided && a->all_saved == a->round;
-	for (uint64_t i = 0; i < a->tasks && all_saved; i++)
-		if (a->peers[i].member && agreement_counts(a, i))
-			others +=
-				(!a->peers[i].reported && !view->members[i].unreported ? 1U : 0U) +
-				(a->peers[i].saved ? 0U : 1U);
-	return unread >= count_there(view) + others || view_all_through(view);
+	return count_there(view) <= view_unseen(view, RECORD_LEFT);
 }
 
 const char *view_why(const struct view *view)

@@ -33,8 +33,8 @@ void view_feed_news(
 {
 	for (size_t i = 0; i < answer->count; i++)
 		view_feed_entry(view, &answer->entries[i], reading);
-	if (answer->revision > view->store)
-		view->store = answer->revision;
+	if (answer->revision > view->seen)
+		view->seen = answer->revision;
 	if (reading->began > view->unchanged)
 		view->unchanged = reading->began;
 }
@@ -45,14 +45,72 @@ void view_feed(
 	view_feed_news(view, answer, reading);
 	if (answer->revision > view->revision)
 		view->revision = answer->revision;
-	view->written = view->written_all = 0;
+}
+
+enum view_record view_awaited(const struct view *view)
+{
+	const struct agreement_view *a = &view->agreement;
+	return a->decided ? RECORD_SAVED : a->round ? RECORD_STEP : RECORD_TASK;
+}
+
+static bool is_of_round(enum view_record kind)
+{
+	return kind == RECORD_STEP || kind == RECORD_SAVED;
+}
+
+static void add_count(const struct attempt *attempt, struct view_counts *counts, size_t place,
+	enum view_record kind)
+{
+	static const char *const name[] = {[RECORD_TASK] = "TASK",
+		[RECORD_STEP] = "STEP",
+		[RECORD_SAVED] = "SAVED",
+		[RECORD_LEFT] = "LEFT"};
+	counts->of[place] = kind;
+	if (is_of_round(kind))
+		keys_of(attempt, counts->prefix[place], "%s/%llu/", name[kind],
+			(unsigned long long)counts->round);
+	else
+		keys_of(attempt, counts->prefix[place], "%s/", name[kind]);
+}
+
+void view_counts_of(const struct attempt *attempt, enum view_record kind, uint64_t round,
+	struct view_counts *counts)
+{
+	*counts = (struct view_counts){.round = round};
+	add_count(attempt, counts, 0, kind);
+}
+
+void view_counts_awaited(const struct view *view, struct view_counts *counts)
+{
+	view_counts_of(&view->attempt, RECORD_LEFT, view->agreement.round, counts);
+	if (counts->round || !view->all_joined)
+		add_count(&view->attempt, counts, 1, view_awaited(view));
+}
+
+void view_count_along(const struct view_counts *counts, const char *count[STORE_COUNTS])
+{
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		count[i] = *counts->prefix[i] ? counts->prefix[i] : NULL;
+}
+
+void view_feed_counts(struct view *view, const struct view_counts *counts,
+	const uint64_t counted[STORE_COUNTS], store_revision revision)
+{
+	for (size_t i = 0; i < STORE_COUNTS; i++) {
+		struct view_count *known = &view->counted[counts->of[i]];
+		bool other = is_of_round(counts->of[i]) && counts->round != view->agreement.round;
+		if (*counts->prefix[i] && counted[i] && !other && revision >= known->revision)
+			*known = (struct view_count){counted[i], revision};
+	}
+	if (view->counted[RECORD_TASK].keys >= view->attempt.tasks)
+		view_note_all_joined(view);
 }
 
 void view_feed_written(struct view *view, const struct transaction *written,
 	store_revision revision, const struct view_reading *reading)
 {
 	store_revision all_saved_at = view->all_saved_at;
-	if (revision <= view->revision)
+	if (revision < view->revision)
 		return; /* it was read since */
 	for (size_t i = 0; i < written->op_count; i++) {
 		const struct store_op *op = &written->ops[i];
@@ -67,41 +125,62 @@ void view_feed_written(struct view *view, const struct transaction *written,
 	if (view->deadline_revision == revision)
 		view->deadline_unchanged = reading->began;
 	view->all_saved_at = all_saved_at;
-	if (revision > view->store)
-		view->store = revision;
-	if (revision > view->stage && revision > view->written_at)
-		view->written++;
-	view->written_all += revision > view->written_at;
-	view->written_at = revision;
+	/* The next revision after what it shows: nothing came between. */
+	if (view->revision == view->seen && revision == view->seen + 1)
+		view->revision = revision;
+	if (revision == view->seen + 1)
+		view->seen = revision;
 }
 
-uint64_t view_unseen(const struct view *view)
+uint64_t view_unseen(const struct view *view, enum view_record kind)
 {
-	store_revision from = view->stage > view->revision ? view->stage : view->revision;
-	store_revision changes = view->store - from - (store_revision)view->written;
-	return changes > 0 ? (uint64_t)changes : 0;
+	const struct view_count *counted = &view->counted[kind];
+	uint64_t shown = 0;
+	if (counted->revision <= view->revision)
+		return 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		shown += view->members[i].shown[kind];
+	return counted->keys > shown ? counted->keys - shown : 0;
 }
 
-bool view_is_whole(const struct view *view)
+static enum status refresh(struct view *view, struct store *store, struct store_range *range,
+	struct store_answer *answer, struct error *err)
 {
-	return view_unseen(view) == 0 && view->stage <= view->revision;
+	char group[KEYS_GROUP];
+	bool whole = !range->skip;
+	struct view_reading reading = {
+		.unchanged = store_unchanged(store, range->since), .began = clock_now()};
+	range->prefix = view->attempt.prefix;
+	keys_group(&view->attempt, group);
+	uint32_t heard = store_news(store, group);
+	enum status status = store_list(store, range, answer, err);
+	reading.ended = clock_now();
+	if (status != STATUS_OK)
+		return status;
+	(whole ? view_feed : view_feed_news)(view, answer, &reading);
+	view->heard = heard;
+	return STATUS_OK;
 }
 
 enum status view_refresh(struct view *view, struct store *store, struct error *err)
 {
-	char group[KEYS_GROUP];
 	struct store_answer answer = {0};
-	struct store_range range = {.prefix = view->attempt.prefix, .since = view->revision};
-	struct view_reading reading = {
-		.unchanged = store_unchanged(store, view->revision), .began = clock_now()};
-	keys_group(&view->attempt, group);
-	uint32_t heard = store_news(store, group);
-	enum status status = store_list(store, &range, &answer, err);
-	reading.ended = clock_now();
-	if (status == STATUS_OK) {
-		view_feed(view, &answer, &reading);
-		view->heard = heard;
-	}
+	struct store_range range = {.since = view->revision};
+	enum status status = refresh(view, store, &range, &answer, err);
+	store_answer_release(&answer);
+	return status;
+}
+
+enum status view_refresh_news(struct view *view, struct store *store, struct error *err)
+{
+	struct store_answer answer = {0};
+	struct store_range range = {.since = view->seen, .skip = view_records};
+	struct view_counts counts;
+	view_counts_awaited(view, &counts);
+	view_count_along(&counts, range.count);
+	enum status status = refresh(view, store, &range, &answer, err);
+	if (status == STATUS_OK)
+		view_feed_counts(view, &counts, answer.counted, answer.revision);
 	store_answer_release(&answer);
 	return status;
 }
@@ -114,7 +193,7 @@ enum status view_await(
 	struct store_awaited awaited = {.group = group,
 		.heard = view->heard,
 		.prefix = view->attempt.prefix,
-		.since = view->revision,
+		.since = view->seen,
 		.every = VIEW_EVERY};
 	return store_await_news(store, &awaited, deadline, wake, err);
 }

@@ -12,6 +12,8 @@
 #include "live/progress.h"
 #include "proto/remembered.h"
 
+#define SILENT_MOST 100 /* of them are compared with a decision: fewer than store_operations */
+
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
 {
 	char key[KEYS_MAX];
@@ -42,6 +44,30 @@ void write_news(struct transaction *t, const struct attempt *attempt, bool news)
 	keys_group(attempt, group);
 	t->group = transaction_own(t, group);
 	t->news = news;
+}
+
+void write_count(struct write *write, const struct view_counts *counts)
+{
+	const char *prefix[STORE_COUNTS];
+	write->counts = *counts;
+	view_count_along(counts, prefix);
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		write->transaction.count[i] =
+			prefix[i] ? transaction_own(&write->transaction, prefix[i]) : NULL;
+}
+
+void write_feed(const struct write *write, struct view *view, const struct view_reading *reading)
+{
+	view_feed_written(view, &write->transaction, write->revision, reading);
+	view_feed_counts(view, &write->counts, write->counted, write->revision);
+}
+
+/* The task may be the last one whose record of this kind is awaited. */
+static void count_records(struct write *write, const struct view *view)
+{
+	struct view_counts counts;
+	view_counts_awaited(view, &counts);
+	write_count(write, &counts);
 }
 
 static struct json_object *stamped(void)
@@ -141,6 +167,7 @@ static void build_report(struct write *write, const struct view *view,
 	const char *key = own_round_key(write, view, "STEP", write->round, write->task);
 	transaction_require(&write->transaction, key, view->members[write->task].unreadable);
 	transaction_put(&write->transaction, key, json);
+	count_records(write, view);
 }
 
 static bool counts(const void *context, uint64_t task)
@@ -174,10 +201,13 @@ static void build_decision(
 	text_release(&missing);
 	keys_decision(write->round, name);
 	transaction_put_new(&write->transaction, own_key(write, view, name), json);
-	/* Refuse the decision if a report has arrived that the view does not show: read again
-	 * first. */
-	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		if (is_missing(&view->agreement, i))
+	/*
+	 * Refuse the decision if a report has arrived that the view does not show: read again
+	 * first. Of more silent tasks than a transaction can compare, one that has reported since
+	 * and cannot follow the decision opens the next round.
+	 */
+	for (uint64_t i = 0, left = SILENT_MOST; i < view->attempt.tasks && left; i++)
+		if (is_missing(&view->agreement, i) && left--)
 			transaction_require(&write->transaction,
 				own_round_key(write, view, "STEP", write->round, i),
 				view->members[i].unreadable);
@@ -202,6 +232,7 @@ static void build_saved(struct write *write, const struct view *view,
 		own_round_key(write, view, "SAVED", write->round, write->task), json);
 	if (details->acknowledges)
 		build_ack(write, view);
+	count_records(write, view);
 }
 
 static void build_error(
@@ -257,6 +288,7 @@ static void build_left(struct write *write, const struct view *view,
 	if (details->learned && details->learned->learn)
 		remembered_write_pace(details->learned, json);
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
+	count_records(write, view);
 	/* Without news the count is read along: has anything happened that it does not know of? */
 	write_news(&write->transaction, &view->attempt, is_awaited(view, write->task));
 }
@@ -422,6 +454,7 @@ enum agreement_outcome write_carry_out(struct write *write, struct store *store,
 	enum agreement_outcome outcome = run(&write->transaction, store, &answer, err);
 	write->revision = answer.revision;
 	write->news = answer.news;
+	memcpy(write->counted, answer.counted, sizeof(write->counted));
 	return outcome;
 }
 
@@ -440,6 +473,10 @@ bool write_carry_out_all(
 	for (size_t i = 0; i < count && outcome == OUTCOME_DONE; i++) {
 		writes[i]->revision = answer.revision;
 		writes[i]->news = answer.news;
+		for (size_t k = 0; k < STORE_COUNTS; k++)
+			if (writes[i]->transaction.count[k] &&
+				!strcmp(writes[i]->transaction.count[k], all.count[k]))
+				writes[i]->counted[k] = answer.counted[k];
 	}
 	transaction_release(&all);
 	return outcome == OUTCOME_DONE;

@@ -18,9 +18,12 @@ struct write {
 	const char
 		*deadline_key; /* where deadline is told, as what is left then; NULL: it is not */
 	int64_t deadline;
-	/* Once it was carried out: the store's revision then, and the count of news (store.h). */
+	struct view_counts counts; /* which records are counted along */
+	/* Once it was carried out: the store's revision then, and the counts of news (store.h) and
+	 * of those records. */
 	store_revision revision;
 	uint32_t news;
+	uint64_t counted[STORE_COUNTS];
 };
 
 /* What only the agent knows of its task. */
@@ -81,6 +84,11 @@ void write_build_demand(struct write *write, const struct view *view);
 
 /* Have the count of the attempt's news read along; news: this is one. */
 void write_news(struct transaction *t, const struct attempt *attempt, bool news);
+
+/* Have these records counted along. */
+void write_count(struct write *write, const struct view_counts *counts);
+/* Take in what was carried out, from began to ended (view_feed_written), and what was counted. */
+void write_feed(const struct write *write, struct view *view, const struct view_reading *reading);
 
 void write_release(struct write *write);
 

@@ -10,7 +10,8 @@
 #include "run/attempt.h"
 #include "store/builder.h"
 
-#define CHECK_EVERY 4000 /* ms between two checks while waiting for news that may never come */
+#define MEMBERS_READ 256  /* tasks of an attempt whose agents read who all the others are */
+#define CHECK_EVERY  4000 /* ms between two checks while waiting for news that may never come */
 
 static bool same_process(const struct process_identity *a, const struct process_identity *b)
 {
@@ -108,8 +109,10 @@ static enum status run_and_release(struct transaction *t, struct store *store, s
 }
 
 static void take_memberships(
-	struct transaction *t, const struct attempt *attempt, const struct attempt_entry *entry)
+	struct write *write, const struct attempt *attempt, const struct attempt_entry *entry)
 {
+	struct transaction *t = &write->transaction;
+	struct view_counts counts;
 	char key[KEYS_MAX];
 	for (uint64_t i = entry->first; i < entry->first + entry->count; i++) {
 		keys_of(attempt, key, "TASK/%llu", (unsigned long long)i);
@@ -117,22 +120,23 @@ static void take_memberships(
 		transaction_require(t, owned, 0);
 		transaction_put(t, owned, task_value(entry));
 	}
+	view_counts_of(attempt, RECORD_TASK, 0, &counts);
+	write_count(write, &counts);
 }
 
 /* Run the transaction that joins our tasks; the view then shows them. STATUS_NO: another
  * process was faster. */
 static enum status take_part(
-	struct write *write, struct store *store, struct view *view, struct error *err)
+	struct write *write, bool opens, struct store *store, struct view *view, struct error *err)
 {
 	int64_t began = clock_now();
 	enum agreement_outcome outcome = write_carry_out(write, store, err);
 	if (outcome == OUTCOME_DONE) {
-		if (view->revision == 0) /* we have just opened it: nothing came before */
-			view->revision = write->revision - 1;
+		if (opens) /* nothing came before */
+			view->revision = view->seen = write->revision - 1;
 		view->heard = view->heard ? view->heard : write->news;
-		view_feed_written(view, &write->transaction, write->revision,
-			&(struct view_reading){.began = began, .ended = clock_now()});
-		view->joined_by_us = write->revision;
+		write_feed(
+			write, view, &(struct view_reading){.began = began, .ended = clock_now()});
 	}
 	write_release(write);
 	return outcome == OUTCOME_DONE	    ? STATUS_OK
@@ -173,9 +177,9 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 	keys_of(attempt, key, "OPEN");
 	transaction_require(t, transaction_own(t, key), 0);
 	transaction_put(t, transaction_own(t, key), attempt_open_value(attempt));
-	take_memberships(t, attempt, entry);
+	take_memberships(&write, attempt, entry);
 	write_news(t, attempt, false);
-	return take_part(&write, store, view, err);
+	return take_part(&write, true, store, view, err);
 }
 
 static enum status join_this(struct store *store, const struct attempt_entry *entry,
@@ -188,8 +192,9 @@ static enum status join_this(struct store *store, const struct attempt_entry *en
 	transaction_require(t, transaction_own(t, key), 0);
 	keys_of(&view->attempt, key, "CLOSED");
 	transaction_require(t, transaction_own(t, key), 0);
-	take_memberships(t, &view->attempt, entry);
-	return take_part(&write, store, view, err);
+	take_memberships(&write, &view->attempt, entry);
+	write_news(t, &view->attempt, false); /* the count is read along */
+	return take_part(&write, false, store, view, err);
 }
 
 /* The dead tasks of the attempt, and those with our numbers; DEATHS_MOST at most. */
@@ -277,8 +282,7 @@ static enum status refuse(const struct attempt_entry *entry, enum attempt_join_d
 	return error_set(err, STATUS_USAGE, "run %s is running", entry->run);
 }
 
-/* Wait for news of the attempt, or for some seconds, and refresh the view. STATUS_TIMEOUT: the
- * deadline has passed. */
+/* Wait for news of the attempt, or for some seconds. STATUS_TIMEOUT: the deadline has passed. */
 static enum status wait_for_news(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
@@ -288,9 +292,7 @@ static enum status wait_for_news(
 	if (status == STATUS_NO)
 		return error_set(
 			err, STATUS_NO, "run %s: joining was cancelled", view->attempt.run);
-	if (status == STATUS_TIMEOUT && look < deadline)
-		status = STATUS_OK;
-	return status == STATUS_OK ? view_refresh(view, store, err) : status;
+	return status == STATUS_TIMEOUT && look < deadline ? STATUS_OK : status;
 }
 
 /* STATUS_USAGE: an attempt was requested, and the decision is about another one. */
@@ -307,6 +309,28 @@ static enum status check_number(const struct attempt_entry *entry,
 		entry->run, (unsigned long long)entry->number, (unsigned long long)next);
 }
 
+/*
+ * Join attempt `last` without reading who else has, where nothing can speak against it: it is of
+ * this launch, not sealed, and our places are free. STATUS_NO: the whole has to decide.
+ */
+static enum status join_at_once(struct store *store, const struct attempt_entry *entry,
+	uint64_t last, struct view *view, struct error *err)
+{
+	struct attempt attempt;
+	if (!*entry->launch || (entry->number && entry->number != last))
+		return STATUS_NO;
+	enum status status = attempt_find(store, entry->run, last, &attempt, err);
+	if (status != STATUS_OK)
+		return status;
+	if (strcmp(attempt.launch, entry->launch) != 0 || attempt.tasks != entry->tasks)
+		return STATUS_NO;
+	view_init(view, &attempt);
+	status = join_this(store, entry, view, err);
+	if (status != STATUS_OK)
+		view_release(view);
+	return status;
+}
+
 /* attempt_join, once: STATUS_TEMPORARY as soon as the store does not answer. */
 static enum status try_join(struct store *store, const struct attempt_entry *entry,
 	struct view *view, struct error *err)
@@ -318,8 +342,13 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 		struct attempt_join_state state = {0};
 
 		status = attempt_newest(store, entry->run, &last, &last_revision, err);
-		if (status == STATUS_OK && last)
-			status = attempt_view(store, entry->run, last, view, err);
+		if (status == STATUS_OK && last) {
+			status = join_at_once(store, entry, last, view, err);
+			if (status == STATUS_OK)
+				return STATUS_OK;
+			if (status == STATUS_NO)
+				status = attempt_view(store, entry->run, last, view, err);
+		}
 		if (status != STATUS_OK)
 			goto out;
 		if (last)
@@ -400,22 +429,67 @@ enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 	return status;
 }
 
-/* The task that joins last notifies the others. If that fails, they find out by polling. */
+/*
+ * The task that joins last notifies the others. If that fails, they find out by counting, and one
+ * of them does.
+ */
 static void tell_all_joined(struct store *store, const struct view *view)
 {
 	struct transaction t = {0};
 	char key[KEYS_MAX];
 	struct json_object *json = json_object_new_object();
-	bool last = view->joined_by_us && view->joined_by_us == view->joined_at;
-	if (view->all_joined || !last || view->attempt.tasks == 1) {
-		json_object_put(json);
-		return;
-	}
 	json_put_signed(json, "utc", clock_utc());
 	keys_of(&view->attempt, key, "ALL_JOINED");
 	transaction_put_new(&t, transaction_own(&t, key), json);
 	write_news(&t, &view->attempt, true);
 	(void)run_and_release(&t, store, NULL);
+}
+
+/* What ends the gathering before all have joined. */
+static enum status check_gathering(const struct view *view, struct error *err)
+{
+	const char *run = view->attempt.run;
+	if (view->agreement.claimed)
+		return error_set(err, STATUS_NO, "run %s was preempted before all had joined", run);
+	if (!strcmp(view->seal, "timeout"))
+		return error_set(
+			err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)", run, view->seal_text);
+	if (view->error.present)
+		return error_set(err, STATUS_BROKEN, "run %s: task %llu failed on %s with %d%s%s",
+			run, (unsigned long long)view->error.task, view->error.host,
+			view->error.code, *view->error.line ? ": " : "", view->error.line);
+	if (*view->seal)
+		return error_set(err, STATUS_BROKEN, "run %s: %s", run, view_why(view));
+	return STATUS_OK;
+}
+
+/* Too few have joined in time. STATUS_OK: but now they have. */
+static enum status give_up_gathering(struct store *store, struct view *view, struct error *err)
+{
+	struct text missing = {0};
+	char why[256];
+	enum status status = view_refresh(view, store, err);
+	if (status == STATUS_OK)
+		status = check_gathering(view, err);
+	if (status != STATUS_OK || view_is_gathered(view))
+		return status;
+	uint64_t count = view_name_missing(view, &missing);
+	snprintf(why, sizeof(why), "%llu of %llu tasks have joined; missing: %s",
+		(unsigned long long)(view->attempt.tasks - count),
+		(unsigned long long)view->attempt.tasks, text_string(&missing));
+	text_release(&missing);
+	(void)attempt_seal(store, &view->attempt, "timeout", why, NULL);
+	return error_set(
+		err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)", view->attempt.run, why);
+}
+
+/* All places are taken: whether a task that took one is gone is to be seen in its record. */
+static bool lacks_members(const struct view *view)
+{
+	uint64_t tasks = view->attempt.tasks, shown = 0;
+	for (uint64_t i = 0; i < tasks; i++)
+		shown += view->members[i].shown[RECORD_TASK];
+	return shown < tasks && tasks <= MEMBERS_READ && view_joined(view) == tasks;
 }
 
 enum status attempt_gather(
@@ -425,44 +499,25 @@ enum status attempt_gather(
 	enum status status = STATUS_OK;
 	for (;;) {
 		while (outage_retry(&outage, &status, err))
-			status = view_refresh(view, store, err);
-		if (status != STATUS_OK && status != STATUS_TIMEOUT)
+			status = view_refresh_news(view, store, err);
+		if (status == STATUS_OK)
+			status = check_gathering(view, err);
+		if (status != STATUS_OK)
 			return status;
-		if (view->agreement.claimed)
-			return error_set(err, STATUS_NO,
-				"run %s was preempted before all had joined", view->attempt.run);
-		if (!strcmp(view->seal, "timeout"))
-			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
-				view->attempt.run, view->seal_text);
-		if (view->error.present)
-			return error_set(err, STATUS_BROKEN,
-				"run %s: task %llu failed on %s with %d%s%s", view->attempt.run,
-				(unsigned long long)view->error.task, view->error.host,
-				view->error.code, *view->error.line ? ": " : "", view->error.line);
-		if (*view->seal)
-			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
-				view_why(view));
+		if (lacks_members(view)) {
+			status = view_refresh(view, store, err);
+			continue;
+		}
 		if (view_is_gathered(view)) {
-			tell_all_joined(store, view);
+			if (!view->all_joined && view->attempt.tasks > 1)
+				tell_all_joined(store, view);
 			return STATUS_OK;
 		}
-		if (status == STATUS_TIMEOUT) {
-			struct text missing = {0};
-			char why[256];
-			uint64_t count = view_name_missing(view, &missing);
-			snprintf(why, sizeof(why), "%llu of %llu tasks have joined; missing: %s",
-				(unsigned long long)(view->attempt.tasks - count),
-				(unsigned long long)view->attempt.tasks, text_string(&missing));
-			text_release(&missing);
-			(void)attempt_seal(store, &view->attempt, "timeout", why, NULL);
-			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
-				view->attempt.run, why);
-		}
-		uint64_t missing = view->attempt.tasks - view_joined(view);
-		if (missing && view_unseen_records(view) >= missing)
-			status = view_refresh(view, store, err);
-		else
-			status = wait_for_news(store, view, deadline, cancel, err);
+		status = wait_for_news(store, view, deadline, cancel, err);
+		if (status == STATUS_OK)
+			status = view_refresh_news(view, store, err);
+		else if (status == STATUS_TIMEOUT)
+			status = give_up_gathering(store, view, err);
 	}
 }
 

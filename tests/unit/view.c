@@ -146,6 +146,98 @@ static void decoded(void)
 	}
 }
 
+/* ---- Records that are counted ---- */
+
+/* The store counts so many records of this kind, and of LEFT, at this revision. */
+static void count(
+	struct view *view, enum view_record kind, uint64_t keys, uint64_t left, store_revision at)
+{
+	struct view_counts counts;
+	view_counts_awaited(view, &counts);
+	CHECK_EQ(counts.of[0], RECORD_LEFT);
+	CHECK_EQ(counts.of[1], kind);
+	view_feed_counts(view, &counts, (uint64_t[STORE_COUNTS]){left, keys}, at);
+}
+
+static void counted(void)
+{
+	static const char save[] =
+		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0-3\"}";
+	struct view view;
+	struct view_counts old;
+	TEST("a view knows how many records it lacks, of the kind that is awaited")
+	{
+		fresh(&view);
+		count(&view, RECORD_TASK, 3, 0, 5);
+		CHECK_EQ(view_unseen(&view, RECORD_TASK), 3);
+		CHECK_EQ(view_joined(&view), 3);
+		feed(&view, "TASK/1", "{}");
+		CHECK_EQ(view_unseen(&view, RECORD_TASK), 2);
+		feed(&view, "ROUND/1", "{\"final\":false}");
+		view_counts_awaited(&view, &old);
+		CHECK(strstr(old.prefix[1], "/STEP/1/") && strstr(old.prefix[0], "/LEFT/"));
+		count(&view, RECORD_STEP, 3, 1, 20);
+		feed(&view, "STEP/1/0", "{\"step\":4,\"next\":5}");
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 2);
+		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 1);
+		feed(&view, "STEP/1/1", "not a report");
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 1);
+		feed(&view, "STEP/1/1", "{\"step\":4,\"next\":5}");
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 1);
+		count(&view, RECORD_STEP, 2, 0, 19);
+		CHECK(view_unseen(&view, RECORD_STEP) == 1, "an older count is no news");
+		feed(&view, "RUN_TO_CHECKPOINT", save);
+		count(&view, RECORD_SAVED, 4, 1, 30);
+		CHECK_EQ(view_unseen(&view, RECORD_SAVED), 4);
+		feed(&view, "SAVED/1/2", "garbage");
+		CHECK_EQ(view_unseen(&view, RECORD_SAVED), 3);
+		view_release(&view);
+	}
+	TEST("a count of an older round is ignored in the newest one")
+	{
+		fresh(&view);
+		feed(&view, "ROUND/1", "{}");
+		view_counts_awaited(&view, &old);
+		feed(&view, "STEP/1/0", "{\"step\":4,\"next\":5}");
+		count(&view, RECORD_STEP, 4, 0, 20);
+		feed(&view, "ROUND/2", "{}");
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 0);
+		view_feed_counts(&view, &old, (uint64_t[STORE_COUNTS]){1, 4}, 21);
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 0);
+		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 1);
+		count(&view, RECORD_STEP, 2, 1, 22);
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 2);
+		view_release(&view);
+	}
+	TEST("what was read whole lacks nothing, whatever was counted before")
+	{
+		fresh(&view);
+		feed(&view, "ROUND/1", "{}");
+		count(&view, RECORD_STEP, 4, 2, 3);
+		feed(&view, "OPEN", "{}");
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 4);
+		feed(&view, "OPEN", "{}");
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 0);
+		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 0);
+		view_release(&view);
+	}
+	TEST("all have joined once as many were counted, and may have left likewise")
+	{
+		fresh(&view);
+		count(&view, RECORD_TASK, attempt.tasks - 1, 0, 20);
+		CHECK(!view.members[3].joined && !view_may_be_through(&view));
+		count(&view, RECORD_TASK, attempt.tasks, 0, 21);
+		CHECK(view.members[3].joined && view_joined(&view) == attempt.tasks);
+		feed(&view, "LEFT/0", "{\"reason\":\"saved\",\"code\":42}");
+		feed(&view, "DEAD/1", "{}");
+		count(&view, RECORD_TASK, 0, attempt.tasks - 2, 30);
+		CHECK(!view_may_be_through(&view));
+		count(&view, RECORD_TASK, 0, attempt.tasks - 1, 31);
+		CHECK(view_may_be_through(&view) && !view_all_through(&view));
+		view_release(&view);
+	}
+}
+
 /* ---- Deadlines ---- */
 
 /* A reading from began to ended; the store was known to be unchanged at unchanged. */
@@ -520,6 +612,36 @@ static void join_all(struct store *store, uint64_t tasks, struct attempt *joined
 	}
 }
 
+/* A task of a launch joins without reading the others; the one that makes them all knows it. */
+static void launched(void)
+{
+	struct store *store = open_store("launched.db");
+	struct error err = {0};
+	for (uint64_t i = 0; i < 4; i++) {
+		struct view view;
+		struct attempt_entry entry = {.run = "s",
+			.tasks = 4,
+			.first = i,
+			.count = 1,
+			.launch = "unit:1:0",
+			.deadline = clock_after(30000),
+			.cancel = -1};
+		CHECK(process_identify(0, &entry.agent, &err) == STATUS_OK);
+		CHECK(attempt_join(store, &entry, &view, &err) == STATUS_OK);
+		CHECK_EQ(view_joined(&view), i + 1);
+		CHECK_EQ(view_unseen(&view, RECORD_TASK), i);
+		CHECK(view.members[i].joined && (i == 0 || view.revision == 0 || i == 3));
+		if (i == 3) {
+			CHECK(attempt_gather(store, &view, clock_after(30000), -1, &err) ==
+				STATUS_OK);
+			CHECK(view.members[0].agent.pid == getpid());
+			CHECK(view_refresh(&view, store, &err) == STATUS_OK && view.all_joined);
+		}
+		view_release(&view);
+	}
+	store_close(store);
+}
+
 /* The life of each attempt: the same for all its tasks, and never the same again. */
 static void lives(void)
 {
@@ -766,10 +888,28 @@ static void stray_error(void)
 	store_close(store);
 }
 
+/* More silent tasks than one transaction of a server can compare. */
+static void many_silent(void)
+{
+	struct attempt large;
+	struct view view;
+	struct write write;
+	struct agreement_plan plan = {.decision = {.kind = KIND_EXIT, .step = 9}};
+	plan.write[WRITE_DECISION] = 1;
+	attempt_name(&large, "large", 1, 1000);
+	view_init(&view, &large);
+	write_build(&write, &view, WRITE_DECISION, 0, &plan, &(struct write_details){0});
+	CHECK(write.transaction.compare_count <= 122 && write.transaction.compare_count > 100,
+		"a decision without 1,000 reports fits into a transaction");
+	write_release(&write);
+	view_release(&view);
+}
+
 int main(void)
 {
 	attempt_name(&attempt, "r", 2, 4);
 	decoded();
+	counted();
 	deadlines();
 	lasted();
 	judged_by_checkpoints();
@@ -779,10 +919,12 @@ int main(void)
 	if (!mkdtemp(directory))
 		return 1;
 	staged();
+	launched();
 	lives();
 	deaths();
 	staged_deadline();
 	stray_error();
+	many_silent();
 	int code = unit_end();
 	char command[128];
 	snprintf(command, sizeof(command), "rm -rf %s", directory);

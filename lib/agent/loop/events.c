@@ -233,8 +233,8 @@ static void store_answered(struct agent *agent, const struct result *result)
 /* What the answer tells beside itself: what is unseen, and how long the store takes. */
 static void learn_from(struct group *group, const struct result *result)
 {
-	group->view.agreement.unseen = view_unseen_records(&group->view);
-	group->view.agreement.partial = !view_is_whole(&group->view);
+	group->view.agreement.unseen = view_unseen(&group->view, view_awaited(&group->view));
+	group->view.agreement.departed = view_unseen(&group->view, RECORD_LEFT);
 	group->view.agreement.took = result->now - result->began;
 }
 
@@ -247,15 +247,17 @@ static void take_look(struct agent *agent, const struct result *result)
 		message_error("%s", result->error.text);
 	(result->whole ? view_feed : view_feed_news)(&group->view, &result->answer,
 		&(struct view_reading){result->unchanged, result->began, result->now});
+	if (!result->whole)
+		view_feed_counts(&group->view, &result->counts, result->answer.counted,
+			result->answer.revision);
 	learn_from(group, result);
 	if (agent->commands[0].foreign)
 		agent_task_keep_deadline(&agent->tasks[0], &group->view);
+	group->looked_at = result->now;
 	if (result->whole)
 		group->deaths_unseen = false;
-	/* Of a task that has left, and was awaited, only the whole tells. */
-	group->unexplained = !result->whole && result->counted && !result->answer.count;
 	for (size_t i = 0; i < agent->task_count; i++)
-		(result->whole ? agreement_saw : agreement_took_in)(
+		(result->whole ? agreement_saw : agreement_looked)(
 			&agent->tasks[i].agreement, result->now);
 }
 
@@ -267,10 +269,10 @@ static void take_write(struct agent *agent, const struct result *result)
 		/* It was the next change of all after what the view shows, which is all there was.
 		 */
 		if (write->transaction.group && !result->news &&
-			write->revision == group->view.store + 1 &&
-			view_unread(&group->view) == 0 && result->began > group->view.unchanged)
+			write->revision == group->view.seen + 1 &&
+			result->began > group->view.unchanged)
 			group->view.unchanged = result->began;
-		view_feed_written(&group->view, &write->transaction, write->revision,
+		write_feed(write, &group->view,
 			&(struct view_reading){.began = result->began, .ended = result->now});
 		learn_from(group, result);
 	}

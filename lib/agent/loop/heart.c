@@ -240,11 +240,7 @@ void agent_check_gone(struct agent *agent, int64_t now)
 	agent->deaths_round = view->round;
 	if (rank >= NEIGHBOURS || (rank > 0 && first_time))
 		return;
-	if (view->unseen) { /* who is awaited is not known yet */
-		agent->group.deaths_unseen = true;
-		agent->deaths_at = now;
-	} else
-		(void)agent_declare_gone(agent, true);
+	(void)agent_declare_gone(agent, true);
 }
 
 bool agent_declare_gone(struct agent *agent, bool awaited_only)
@@ -256,8 +252,14 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
 	size_t count = write_find_gone(
 		view, awaited_only ? is_awaited : is_of_another, agent, deaths, DEATHS_MOST);
-	if (count)
+	bool certain = !view->agreement.unseen && !view->agreement.departed;
+	if (count && awaited_only && !certain) {
+		/* It may have done what is awaited, or left: read first, and look again at once. */
+		group->deaths_unseen = true;
+		agent->deaths_at = 0;
+	} else if (count) {
 		write_deaths(group, agent->options->identity->task, deaths, count);
+	}
 	free(deaths);
 	return count > 0;
 }

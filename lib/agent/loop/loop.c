@@ -19,7 +19,7 @@
 #include "base/xalloc.h"
 
 #define SAMPLE_EVERY 1000  /* ms between looks at how far the tasks are */
-#define SAFETY_POLL  15000 /* ms after which the store is read even if it seems unchanged */
+#define SAFETY_LOOK  15000 /* ms after which the news are read even if there seem to be none */
 #define GOODBYE	     10000 /* ms to close the attempt */
 
 void agent_wait_for_events(struct agent *agent, int64_t wake)
@@ -51,7 +51,8 @@ bool agent_is_through(const struct agent *agent)
 int64_t agent_act(struct agent *agent)
 {
 	int64_t now = clock_now();
-	int64_t wake = CLOCK_NEVER, look = now + SAFETY_POLL;
+	int64_t wake = CLOCK_NEVER;
+	struct store_wants wants = {.look = CLOCK_NEVER, .read = CLOCK_NEVER};
 	if (now >= agent->sample_at) {
 		for (size_t i = 0; i < agent->task_count; i++)
 			agent_task_sample(&agent->tasks[i], now);
@@ -66,16 +67,21 @@ int64_t agent_act(struct agent *agent)
 	agent_tell_ends(agent, now, &wake);
 	store_thread_batch(agent->group.store_thread, true);
 	for (size_t i = 0; i < agent->task_count; i++)
-		agent_task_advance(&agent->tasks[i], &agent->group, now, &wake, &look);
+		agent_task_advance(&agent->tasks[i], &agent->group, now, &wake, &wants);
 	store_thread_batch(agent->group.store_thread, false);
 	for (size_t i = 0; i < agent->task_count; i++)
 		agent_task_account_grace(&agent->tasks[i], &agent->group, now);
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
 		return now;
-	if (agent->group.deaths_unseen || agent->group.unexplained)
-		look = now;
-	store_thread_want_view(agent->group.store_thread, look, look < now + SAFETY_POLL);
+	/* What serves a training learns from the store that its task has left. */
+	bool departed = agent->served >= 0 && agent->group.view.agreement.departed;
+	if (agent->group.deaths_unseen || departed)
+		wants.read = now;
+	wants.awaits = wants.look != CLOCK_NEVER || wants.read != CLOCK_NEVER;
+	wants.look = clock_earlier(wants.look, agent->group.looked_at + SAFETY_LOOK);
+	view_counts_awaited(&agent->group.view, &wants.counts);
+	store_thread_want(agent->group.store_thread, &wants);
 	return agent->sample_at < wake ? agent->sample_at : wake;
 }
 

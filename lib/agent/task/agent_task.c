@@ -26,6 +26,7 @@ void agent_task_init(struct agent_task *task, struct group *group, uint64_t numb
 	agreement_init(&task->agreement, &task->config, &group->view.agreement, now);
 	agreement_saw(&task->agreement, now);
 	task->interval.since = now;
+	group->looked_at = now;
 }
 
 void agent_task_keep_deadline(struct agent_task *task, struct view *view)
@@ -349,13 +350,16 @@ static bool advance_once(struct agent_task *task, struct group *group, int64_t n
  * have left, so that its exit cannot interrupt their saves.
  */
 static bool may_finish(const struct agent_task *task, const struct group *group, int64_t now,
-	int64_t *wake, int64_t *look)
+	int64_t *wake, struct store_wants *wants)
 {
 	int64_t limit = task->command->end_not_before;
-	if (!limit || now >= limit || signal_only_others_through(&group->view, task->number))
+	uint64_t others = signal_only_others(&group->view, task->number);
+	if (!limit || now >= limit || !others)
 		return true;
-	*wake = limit < *wake ? limit : *wake;
-	*look = now + 1000 < *look ? now + 1000 : *look;
+	*wake = clock_earlier(*wake, limit);
+	wants->look = clock_earlier(wants->look, now + 1000);
+	if (group->view.agreement.departed >= others)
+		wants->read = now;
 	return false;
 }
 
@@ -390,8 +394,8 @@ static int own_code(struct agent_task *task, const struct group *group, int code
 	return 1;
 }
 
-void agent_task_advance(
-	struct agent_task *task, struct group *group, int64_t now, int64_t *wake, int64_t *look)
+void agent_task_advance(struct agent_task *task, struct group *group, int64_t now, int64_t *wake,
+	struct store_wants *wants)
 {
 	struct agreement_plan plan;
 	if (task->finished)
@@ -403,7 +407,7 @@ void agent_task_advance(
 	 * enough. */
 	for (int passes = 0; passes < 8 && advance_once(task, group, now, &plan, wake); passes++)
 		;
-	if (plan.finished && may_finish(task, group, now, wake, look)) {
+	if (plan.finished && may_finish(task, group, now, wake, wants)) {
 		task->finished = signal_only_conclude(
 			task, group, own_code(task, group, plan.code), now, wake);
 		return;
@@ -414,8 +418,8 @@ void agent_task_advance(
 		*wake = plan.wake;
 	if (plan.read_board < *wake)
 		*wake = plan.read_board;
-	if (plan.look < *look)
-		*look = plan.look;
+	wants->look = clock_earlier(wants->look, plan.look);
+	wants->read = clock_earlier(wants->read, plan.read);
 }
 
 void agent_task_account_grace(struct agent_task *task, const struct group *group, int64_t now)

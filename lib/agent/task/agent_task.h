@@ -74,8 +74,8 @@ struct group {
 	int64_t own_deadline;
 	bool shared[WRITE_KINDS]; /* one that is the same from whichever task is under way */
 	unsigned deaths_asked;	  /* writes of deaths that are under way */
-	bool deaths_unseen;	  /* some came to an end since the view was read */
-	bool unexplained;	  /* there was news, and the view does not show what */
+	bool deaths_unseen;	  /* writes of deaths have ended since everything was read */
+	int64_t looked_at;	  /* when the store was read last */
 };
 
 void agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
@@ -94,10 +94,10 @@ void agent_task_sample(struct agent_task *task, int64_t now);
 
 /*
  * Carry out what is wanted now. *wake becomes the earlier of itself and when this wants to be
- * called again; *look likewise for a fresh view of the store.
+ * called again; *wants likewise for what is to be asked of the store.
  */
-void agent_task_advance(
-	struct agent_task *task, struct group *group, int64_t now, int64_t *wake, int64_t *look);
+void agent_task_advance(struct agent_task *task, struct group *group, int64_t now, int64_t *wake,
+	struct store_wants *wants);
 /*
  * Build the writes of a finished task that the store has not taken: its error if it failed, then
  * its goodbye. Returns how many were built, at most 2; release each with write_release.

@@ -69,6 +69,8 @@ enum process_state process_check(const struct process_identity *identity)
 	char state;
 	uint64_t start;
 	long threads;
+	if (!identity->pid && !*identity->boot)
+		return PROCESS_ELSEWHERE; /* of which nothing is known */
 	if (process_identify(0, &self, NULL) != STATUS_OK || strcmp(self.boot, identity->boot) ||
 		self.pid_namespace != identity->pid_namespace)
 		return PROCESS_ELSEWHERE;

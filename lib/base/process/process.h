@@ -29,7 +29,7 @@ enum status process_identify(pid_t pid, struct process_identity *identity, struc
 enum process_state {
 	PROCESS_ALIVE,
 	PROCESS_GONE,
-	PROCESS_ELSEWHERE, /* another machine, boot or namespace: cannot be told from here */
+	PROCESS_ELSEWHERE, /* another machine, boot or namespace, or not known: cannot be told */
 };
 enum process_state process_check(const struct process_identity *identity);
 

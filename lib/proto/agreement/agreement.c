@@ -36,13 +36,23 @@ void agreement_took_in(struct agreement *a, int64_t now)
 	if (!a->solo)
 		agreement_take_in(a, now);
 	a->answered_at = now;
+	a->wrote = true;
+}
+
+void agreement_looked(struct agreement *a, int64_t now)
+{
+	agreement_took_in(a, now);
+	a->wrote = false;
+	if (!a->solo)
+		agreement_count_silence(a, now);
+	a->look_first = false;
 }
 
 void agreement_saw(struct agreement *a, int64_t now)
 {
-	agreement_took_in(a, now);
+	agreement_looked(a, now);
 	a->saw_at = now;
-	a->poll_first = false;
+	a->read_first = false;
 }
 
 void agreement_writing(struct agreement *a, enum agreement_write what)
@@ -52,6 +62,15 @@ void agreement_writing(struct agreement *a, enum agreement_write what)
 		a->unanswered_at = a->now;
 	if (what == WRITE_DEADLINE)
 		a->deadline_written = a->own_deadline;
+}
+
+/* Whether the news do not show the result. */
+static bool needs_reading(enum agreement_write what, enum agreement_outcome outcome)
+{
+	bool record = what == WRITE_REPORT || what == WRITE_ACK || what == WRITE_SAVED ||
+		      what == WRITE_LEFT;
+	return (outcome == OUTCOME_UNKNOWN && record) ||
+	       (outcome == OUTCOME_REFUSED && (record || what == WRITE_DECISION));
 }
 
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
@@ -65,7 +84,9 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 	/* The result of our own write is known. If it was refused or was made before, read the
 	 * store. */
 	if (outcome != OUTCOME_DONE || news)
-		a->poll_first = true;
+		a->look_first = true;
+	if (needs_reading(what, outcome))
+		a->read_first = true;
 	if (outcome == OUTCOME_UNKNOWN)
 		return;
 	a->answered_at = now;
@@ -163,11 +184,27 @@ static void note_deadline(struct agreement *a, int64_t now)
 	a->deadline = deadline_of(a);
 }
 
+/* Others have left, and a task that reports or saves is still awaited: is it one of them? */
+static void read_departed(const struct agreement *a, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	bool over = !view->round || view->closed || view->broken ||
+		    (view->decided && !agreement_others_save(view, a->config.task));
+	if (view->departed && !over && !a->solo)
+		read_now(a, plan);
+}
+
+static bool awaits(const struct agreement_plan *plan)
+{
+	return plan->look != CLOCK_NEVER || plan->read != CLOCK_NEVER;
+}
+
 static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	*plan = (struct agreement_plan){.hold = a->told,
 		.read_board = CLOCK_NEVER,
 		.look = CLOCK_NEVER,
+		.read = CLOCK_NEVER,
 		.wake = CLOCK_NEVER};
 	note_deadline(a, now);
 	(void)agreement_announce(a, plan);
@@ -185,12 +222,15 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 	}
 	if (a->concluded)
 		agreement_leave(a, now, plan);
-	if (a->poll_first)
+	read_departed(a, plan);
+	if (a->look_first)
 		plan->look = a->answered_at;
+	if (a->read_first)
+		read_now(a, plan);
 	if (a->solo && !a->concluded)
 		wake_at(plan, now + NEIGHBOURS);
 	/* Wake up often: a long sleep could not be told from this process having been stopped. */
-	if (plan->look != CLOCK_NEVER)
+	if (awaits(plan))
 		wake_at(plan, now + POLL_OFTEN);
 }
 
@@ -207,6 +247,6 @@ void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *pla
 		agreement_take_in(a, now);
 		derive(a, now, plan);
 	}
-	a->awaits = plan->look != CLOCK_NEVER;
+	a->awaits = awaits(plan);
 	a->due = clock_earlier(plan->wake, plan->read_board);
 }

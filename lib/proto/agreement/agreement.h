@@ -97,11 +97,10 @@ struct agreement_view {
 	/* Whose report, and whose save, of the newest round came last, of those that are seen. */
 	uint64_t last_reporter, last_saver;
 	/*
-	 * Upper bound for the awaited records (reports, then saves) that exist but that this view
-	 * does not show. A task that waits for no more than that many reads the store.
+	 * How many of the awaited records (reports, then saves) exist that this view does not show,
+	 * and how many goodbyes. A task that waits for no more than that reads them.
 	 */
-	uint64_t unseen;
-	bool partial; /* it may lack others' records of any kind */
+	uint64_t unseen, departed;
 	int64_t took; /* ms: how long the store took for what it was asked last */
 };
 
@@ -223,7 +222,8 @@ struct agreement_plan {
 	bool end_command;	      /* TERM, then KILL after the caller's patience */
 	bool finished;		      /* the agent is done with this task; leave with code */
 	int code;
-	int64_t look; /* a fresh view of the store is wanted by then */
+	int64_t look; /* the store's news, and its counts of records, are wanted by then; */
+	int64_t read; /* and all records */
 	int64_t wake; /* ask again by then even if nothing happens */
 };
 
@@ -261,8 +261,9 @@ struct agreement {
 	/* The newest round. */
 	uint64_t round;
 	int64_t round_seen;
-	uint64_t reports;   /* how many there are, */
+	uint64_t reports;   /* how many there are, seen or counted, */
 	int64_t reports_at; /* since when, */
+	int64_t counted_at; /* when they were counted last, */
 	int64_t silence;    /* and for how long the store has answered without a further one, ms */
 	int64_t decided_at; /* when the decision was seen; 0: not yet */
 	bool skipped;	    /* it is to save at a step that we cannot reach */
@@ -283,11 +284,19 @@ struct agreement {
 	bool has_complete;
 	uint64_t complete_step;
 
-	/* The store: writes under way and done, and whether a fresh view has to come first. */
+	/* The store: writes under way and done, and what has to be read first: all, or the news. */
 	bool pending[WRITE_KINDS];
 	uint64_t done[WRITE_KINDS]; /* the round (or 1) in which it was done; 0 never */
 	int64_t deadline_written;   /* own_deadline as it was when its writing began */
-	bool poll_first;
+	bool read_first, look_first;
+	/*
+	 * Since when all records that this task waits for are known to be there, 0: they are not;
+	 * whether its own agent wrote the last one; and whether it acts in place of the one that
+	 * did.
+	 */
+	int64_t all_there_at;
+	bool wrote_last, stands_in;
+	bool wrote;	       /* what the view shows newly, this agent has written */
 	int64_t answered_at;   /* when the store last answered */
 	int64_t saw_at;	       /* when the whole view was read last */
 	bool awaits;	       /* news, or what was asked of the store; */
@@ -311,7 +320,9 @@ void agreement_init(struct agreement *a, const struct agreement_config *config,
 void agreement_noticed(struct agreement *a, int64_t deadline);
 /* The view was read whole (the reading began after the last write was answered). */
 void agreement_saw(struct agreement *a, int64_t now);
-/* The view shows more: what this agent wrote itself, or news. */
+/* The news were read, and the awaited records counted. */
+void agreement_looked(struct agreement *a, int64_t now);
+/* The view shows what this agent wrote itself. */
 void agreement_took_in(struct agreement *a, int64_t now);
 /* hold now says what the plan asked for. */
 void agreement_told(struct agreement *a, const struct agreement_hold *hold, int64_t now);

@@ -38,8 +38,7 @@ static void begin(struct agreement *a)
 	alone->view.broken = alone->view.error = alone->view.closed = false;
 	alone->view.decided = alone->view.unreadable = false;
 	alone->view.round = store->round + 1;
-	alone->view.unseen = 0;
-	alone->view.partial = false;
+	alone->view.unseen = alone->view.departed = 0;
 	alone->view.round_final = true;
 	for (uint64_t i = 0; i < store->tasks; i++) {
 		bool ours = i >= alone->first && i - alone->first < alone->count;

@@ -102,7 +102,7 @@ static bool newest_complete(const struct agreement *a)
 	return common_complete(a);
 }
 
-void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *plan)
+void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
 	/* A checkpoint on demand is awaited by no task. */
@@ -110,9 +110,10 @@ void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *
 		!save_is_written(a) || view->all_saved >= view->round)
 		return;
 	agreement_await(a, plan, count_unsaved(a));
-	if (view->unseen && others_have_saved(a) && view->last_saver == a->config.task)
-		plan->look = clock_earlier(plan->look, a->answered_at);
-	if (view->unseen || !others_have_saved(a) || view->last_saver != a->config.task)
+	bool ours = view->last_saver == a->config.task || a->stands_in;
+	if (view->unseen && others_have_saved(a) && ours)
+		read_now(a, plan);
+	if (view->unseen || !others_have_saved(a) || !ours)
 		return;
 	plan->complete = common_complete(a);
 	want(a, plan, WRITE_ALL_SAVED, view->round);
@@ -258,7 +259,7 @@ static bool looks_once_more(const struct agreement *a, int64_t now, struct agree
 	int64_t until = clock_earlier(stay_until(a) + POLL_OFTEN, deadline_of(a) - LEAVE_BARELY);
 	if (a->solo || a->saw_at >= stay_until(a) || now >= until)
 		return false;
-	plan->look = clock_earlier(plan->look, a->answered_at);
+	read_now(a, plan);
 	wake_at(plan, until);
 	return true;
 }
@@ -427,7 +428,8 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	wake_at(plan, now + GOODBYE_SHORT / 6); /* a pause of our own is not the store's silence */
 	bool gone = a->done[WRITE_LEFT] || a->store->peers[a->config.task].left != REASON_NONE;
 	/* Whether others are saving is judged by a view from after our goodbye. */
-	bool free = gone && !unwritten && !a->poll_first && !others_are_saving(a, now);
+	bool free = gone && !unwritten && !a->look_first && !a->read_first &&
+		    !others_are_saving(a, now);
 	if (!free && !(is_hopeless(a, now) && !others_are_saving(a, now)))
 		return;
 	plan->finished = true;

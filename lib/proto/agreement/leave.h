@@ -18,8 +18,8 @@ enum agreement_prospect agreement_prospect(
 bool agreement_no_newer(const struct agreement *a);
 bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);
-/* The task that saves last tells the tasks that wait for it. */
-void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *plan);
+/* The task that saves last, or one that stands in for it, tells the tasks that wait for it. */
+void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan);
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);
 void agreement_conclude(struct agreement *a, int64_t now, struct agreement_plan *plan);
 void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan);

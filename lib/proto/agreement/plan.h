@@ -28,6 +28,12 @@ static inline void view_by(const struct agreement *a, struct agreement_plan *pla
 		plan->look, clock_later(a->answered_at, a->awaits_at) + agreement_pace(a));
 }
 
+/* All records are wanted, now. */
+static inline void read_now(const struct agreement *a, struct agreement_plan *plan)
+{
+	plan->read = clock_earlier(plan->read, a->answered_at);
+}
+
 /* Wanted until it is done; after an unclear or refusing answer only with a fresh view. */
 static inline void want(const struct agreement *a, struct agreement_plan *plan,
 	enum agreement_write what, uint64_t round)
@@ -35,9 +41,7 @@ static inline void want(const struct agreement *a, struct agreement_plan *plan,
 	bool in_memory = a->solo && agreement_is_of_round(what);
 	if (a->done[what] == round || (a->pending[what] && !in_memory))
 		return;
-	if (a->poll_first && !in_memory)
-		plan->look = a->answered_at;
-	else
+	if ((!a->look_first && !a->read_first) || in_memory)
 		plan->write[what] = round;
 }
 

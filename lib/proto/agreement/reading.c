@@ -3,10 +3,12 @@
 
 #include "base/clock.h"
 #include "proto/agreement/facts.h"
+#include "proto/agreement/plan.h"
 
-#define POLL_SELDOM 4000 /* ms between readings of the tasks that do not read often */
-#define POLL_SHARE  8	 /* of the time, at most, is one reading */
-#define LOOKERS	    16	 /* tasks that read more often than the rest */
+#define POLL_SELDOM  4000 /* ms between readings of the tasks that do not read often */
+#define POLL_SHARE   8	  /* of the time, at most, is one reading */
+#define LOOKERS	     16	  /* tasks that read more often than the rest */
+#define RECORDS_READ 2	  /* in a millisecond, at least */
 
 static uint64_t count_reports(const struct agreement_view *view)
 {
@@ -16,12 +18,19 @@ static uint64_t count_reports(const struct agreement_view *view)
 	return count;
 }
 
+/* Tasks with lower numbers that are still there, counted up to a few. */
+static uint64_t live_before(const struct agreement *a)
+{
+	uint64_t before = 0;
+	for (uint64_t i = 0; i < a->config.task && before < 2 * LOOKERS; i++)
+		before += agreement_counts(a->view, i);
+	return before;
+}
+
 /* Only a few tasks read often, so that not all of them read at once. */
 static int64_t pace_by_rank(const struct agreement *a)
 {
-	uint64_t before = 0;
-	for (uint64_t i = 0; i < a->config.task && before <= LOOKERS; i++)
-		before += agreement_counts(a->view, i);
+	uint64_t before = live_before(a);
 	return before > LOOKERS ? POLL_SELDOM : before > LOOKERS / 4 ? 2 * POLL_OFTEN : POLL_OFTEN;
 }
 
@@ -31,10 +40,31 @@ int64_t agreement_pace(const struct agreement *a)
 	return clock_later(pace_by_rank(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
 }
 
-void agreement_await(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
+/*
+ * How long the agent that wrote the last record may take to read all, and to write what it makes of
+ * them. If it is dead, only a few of the others read first.
+ */
+static int64_t reading_delay(const struct agreement *a)
 {
-	if (awaited && a->view->unseen >= awaited)
-		plan->look = clock_earlier(plan->look, a->answered_at);
+	int64_t reading = (int64_t)(a->view->tasks / RECORDS_READ);
+	uint64_t groups = live_before(a) / LOOKERS;
+	return reading * (int64_t)(groups < 2 ? groups + 1 : 3);
+}
+
+void agreement_await(struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
+{
+	if (!awaited || a->view->unseen < awaited) {
+		a->all_there_at = 0;
+		return;
+	}
+	if (!a->all_there_at) {
+		a->all_there_at = a->now;
+		a->wrote_last = a->wrote;
+	}
+	int64_t at = a->wrote_last ? a->answered_at : a->all_there_at + reading_delay(a);
+	plan->read = clock_earlier(plan->read, at);
+	if (has_come(plan, at, a->now))
+		a->stands_in = true;
 }
 
 static void enter_round(struct agreement *a, int64_t now)
@@ -43,21 +73,21 @@ static void enter_round(struct agreement *a, int64_t now)
 	a->round_seen = now;
 	if (a->told.order != ORDER_WAIT)
 		a->read = false; /* while it waits, it stays where it can save at read_next */
-	a->skipped = false;
+	a->skipped = a->stands_in = false;
+	a->all_there_at = 0;
 	a->decided_at = 0;
 	a->reports = 0;
-	a->reports_at = now;
+	a->reports_at = a->counted_at = now;
 	a->silence = 0;
 }
 
-/* Only time in which the store answered is silence of the others. */
-static void count_silence(struct agreement *a, int64_t now)
+void agreement_count_silence(struct agreement *a, int64_t now)
 {
-	uint64_t reports = count_reports(a->view);
-	if (a->view->unseen)
-		return; /* they may be reports */
-	if (reports == a->reports) {
-		a->silence += clock_earlier(now - a->answered_at, pace_by_rank(a) + POLL_OFTEN);
+	uint64_t reports = count_reports(a->view) + (a->view->decided ? 0 : a->view->unseen);
+	int64_t since = a->counted_at;
+	a->counted_at = now;
+	if (reports <= a->reports) {
+		a->silence += clock_earlier(now - since, pace_by_rank(a) + POLL_OFTEN);
 		return;
 	}
 	a->reports = reports;
@@ -70,9 +100,12 @@ void agreement_take_in(struct agreement *a, int64_t now)
 	const struct agreement_view *view = a->view;
 	if (view->round != a->round)
 		enter_round(a, now);
-	count_silence(a, now);
-	if (view->decided && !a->decided_at)
+	if (a->solo) /* what is agreed on in memory is known at once */
+		agreement_count_silence(a, now);
+	if (view->decided && !a->decided_at) {
 		a->decided_at = now;
+		a->stands_in = false;
+	}
 }
 
 struct grace_measure agreement_measure(const struct agreement *a)

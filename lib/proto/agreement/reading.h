@@ -9,14 +9,18 @@
 
 /* The view has changed: note what is new in it. */
 void agreement_take_in(struct agreement *a, int64_t now);
+/* The reports were counted: only time in which the store answered is silence of the others. */
+void agreement_count_silence(struct agreement *a, int64_t now);
 /*
  * ms to wait for a notification before reading anyway, at most: the task that should send it may be
  * dead.
  */
 int64_t agreement_pace(const struct agreement *a);
-/* The unread changes may be all the records (awaited of them) that this task waits for: read them.
+/*
+ * Once all the records (awaited of them) that this task waits for are there: read them, at once if
+ * its agent wrote the last one. Else the agent that did has time to read them and to tell the rest.
  */
-void agreement_await(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited);
+void agreement_await(struct agreement *a, struct agreement_plan *plan, uint64_t awaited);
 /* What was measured here and what the reports of the newest round say. */
 struct grace_measure agreement_measure(const struct agreement *a);
 

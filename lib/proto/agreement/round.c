@@ -13,6 +13,7 @@
 #define STAGGER	       10   /* ms by which one reporter lets another publish first */
 #define MEASURE_AGAIN  1000 /* ms between looks at how long steps and saves take */
 #define STAGGER_MOST   500
+#define SAVES_READ     2000 /* ms: an older reading of the saves is too old to give one up */
 #define STORE_PATIENCE 5000 /* ms after a notice without an answer of the store */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
@@ -93,7 +94,7 @@ static uint64_t count_unreported(const struct agreement_view *view)
 }
 
 /* Whether it is for this task to publish now. */
-static bool may_decide(const struct agreement *a, const struct grace_measure *measure, int64_t now,
+static bool may_decide(struct agreement *a, const struct grace_measure *measure, int64_t now,
 	struct agreement_plan *plan)
 {
 	uint64_t unreported = count_unreported(a->view);
@@ -107,9 +108,9 @@ static bool may_decide(const struct agreement *a, const struct grace_measure *me
 	if (a->solo) /* a neighbour tells at once what it does */
 		return false;
 	if (a->view->unseen && a->silence >= patience)
-		plan->look = a->answered_at;
+		read_now(a, plan);
 	else if (a->silence < patience)
-		plan->look = clock_earlier(plan->look, a->answered_at + patience - a->silence);
+		plan->look = clock_earlier(plan->look, a->counted_at + patience - a->silence);
 	return a->silence >= patience && !a->view->unseen;
 }
 
@@ -249,9 +250,9 @@ static bool no_task_has_begun(const struct agreement_view *view)
 /* No task has started to train: there is nothing to save. */
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
-	if (a->view->partial) { /* others may have begun */
+	if (!a->solo && a->saw_at < a->decided_at) { /* others may have begun */
 		(void)hold_and_read(a, plan);
-		plan->look = a->answered_at;
+		read_now(a, plan);
 		return;
 	}
 	bool young = a->decided_at - a->started <= a->config.startup;
@@ -357,6 +358,13 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
  */
 static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
+	bool all_saved = a->view->all_saved == a->view->round;
+	if (!a->solo && !all_saved && now - a->saw_at > SAVES_READ &&
+		now - a->answered_at <= 2 * POLL_OFTEN) {
+		plan->hold = a->told;
+		read_now(a, plan);
+		return;
+	}
 	struct grace_measure measure = agreement_measure(a);
 	enum agreement_prospect prospect = agreement_prospect(a, now, &measure);
 	if (grace_fits(now, deadline_of(a), &measure) && !agreement_no_newer(a))

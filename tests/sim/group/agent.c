@@ -51,6 +51,8 @@ void agent_begin(struct node *node)
 	static char name[] = "train", *const command[] = {name, NULL};
 	node->identity = (struct identity){
 		.run = RUN, .is_task = true, .task = first, .count = count, .tasks = tasks};
+	if (s->launched)
+		snprintf(node->identity.launch, sizeof(node->identity.launch), "slurm:7:0");
 	node->options = (struct agent_options){.identity = &node->identity,
 		.store = STORE,
 		.command = command,

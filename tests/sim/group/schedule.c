@@ -38,6 +38,7 @@ static void draw_tasks(struct schedule *s, struct random *r)
 	s->watches_peers = random_chance(r, 700);
 	s->launcher_kills = random_chance(r, 300);
 	s->synchronous = random_chance(r, 500);
+	s->launched = random_chance(r, 500);
 }
 
 static int64_t draw_step_us(struct random *r)
@@ -344,9 +345,9 @@ static void print_trainee(const struct schedule *s, int i, FILE *out)
 
 void schedule_print(const struct schedule *s, FILE *out)
 {
-	fprintf(out, "%d task(s), %d per agent, %d agent(s) per machine, %s\n", s->tasks,
+	fprintf(out, "%d task(s), %d per agent, %d agent(s) per machine, %s%s\n", s->tasks,
 		s->per_agent, s->agents_per_machine,
-		s->synchronous ? "synchronous" : "free-running");
+		s->synchronous ? "synchronous" : "free-running", s->launched ? ", launched" : "");
 	fprintf(out,
 		"report timeout %" PRId64 ", save timeout %" PRId64 ", startup %" PRId64
 		", leave patience %" PRId64 ", kill after %" PRId64 ", remembered save %" PRId64

@@ -94,6 +94,7 @@ struct trainee {
 struct schedule {
 	uint64_t seed; /* of everything that is not drawn beforehand: latencies, unevenness */
 	int tasks, per_agent, agents_per_machine;
+	bool launched; /* a launcher gives all of them the id of the launch */
 	bool synchronous;
 	struct trainee trainee[MOST_TASKS];
 	int acts;

@@ -181,7 +181,8 @@ static void begin_agent(struct node *node, int agent)
 		.is_task = true,
 		.task = (uint64_t)agent * count,
 		.count = count,
-		.tasks = (uint64_t)w->tasks};
+		.tasks = (uint64_t)w->tasks,
+		.launch = "slurm:7:0"};
 	node->options = (struct agent_options){.identity = &node->identity,
 		.store = STORE,
 		.command = command,
