@@ -31,3 +31,7 @@ teardown_file() { etcd_teardown_file; }
 @test "run_restart.bats" {
 	etcd_runs run_restart
 }
+
+@test "run_many.bats" {
+	etcd_runs run_many
+}

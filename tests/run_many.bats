@@ -61,3 +61,22 @@ stopped_together() {
 	stopped_together
 	[ "$(field TASK/8 pid)" = "${pids[1]}" ]
 }
+
+# More tasks than one transaction takes deaths, and beats of all of them in one record on a server.
+@test "of two agents with 70 tasks each one is killed: the other leaves with 44, and both go on" {
+	quick+=(--period 500ms --limit 20 --kill-after 1s)
+	for a in 0 1; do agent $a 2 -n 70 -- "$COUNT" --dir job --steps 100000 --step-ms 200; done
+	until_true 60 all_begun 140 1
+	kill -KILL "${pids[0]}"
+	ended 1 44 60
+	wait "${pids[0]}" || :
+	[ "$(field SEAL by)" = death ]
+	[ "$(count_keys DEAD/)" -ge 1 ]
+	until_true 30 none_left
+	rm -rf boards/* job/*
+	attempt=2
+	for a in 0 1; do agent $a 2 -n 70 -- "$COUNT" --dir job --steps 3 --step-ms 10; done
+	all_ended 0 60
+	[ "$(field CLOSED state)" = completed ]
+	nothing_left
+}

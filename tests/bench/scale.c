@@ -574,6 +574,8 @@ static void prepare(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* As a launcher would: those of one launch join without reading each other. */
+	setenv("PREEMPT_LAUNCH", "scale", 1);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	watcher = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (signals < 0 || watcher < 0)

@@ -6,10 +6,11 @@
 #
 # AGENTS: how many, "4 16 64 128 256"; with 128 also over two mounts of GlusterFS, with 256 also with 16
 # agents killed. TIMES: the median of so many (3). LIMIT: seconds that each phase may take (120).
+# ON_ETCD: how many with eight tasks each on one etcd, "12 125".
 # shellcheck disable=SC2154 # what bench.sh has set: here, work, out
 
 scale=$out/tests/bench/scale
-agents=${AGENTS:-4 16 64 128 256}
+agents=${AGENTS-4 16 64 128 256}
 times=${TIMES:-3}
 limit=${LIMIT:-120}
 # Where boards are in real life, too: in memory.
@@ -33,14 +34,17 @@ saved_lost() {
 # PLACE, where the store is, becomes the side of a pair of mounts. got[lost]: as saved_lost says it.
 measure() {
 	local what=$1 count=$2 place=$3 try line dir name i fields stores lost wrong=0 codes
+	local copies=${copies:-1} under=${place//\{\}/a}
 	shift 3
+	[[ $place != etcd:* ]] || under=$work
 	got=([lost]='')
 	: >"$work/figures"
 	for ((try = 0; try < times; try++)); do
-		dir=$(mktemp -d "${place//\{\}/a}/scale.XXXXXX")
+		dir=$(mktemp -d "$under/scale.XXXXXX")
 		stores=("$dir/store.db")
+		[[ $place != etcd:* ]] || stores=("$place/${dir##*/}")
 		[[ $place != *'{}'* ]] || stores+=("${place//\{\}/b}/${dir##*/}/store.db")
-		line=$("$scale" -n "$count" --limit "$limit" --trainer "$out/tests/trainers/count" "$@" \
+		line=$("$scale" -n "$count" --copies "$copies" --limit "$limit" --trainer "$out/tests/trainers/count" "$@" \
 			"$what" "$quiet" "${stores[@]}") || line="codes - wrong $count late start missing $count"
 		read -ra fields <<<"$line"
 		for ((i = 0; i < ${#fields[@]}; i += 2)); do
@@ -54,7 +58,7 @@ measure() {
 			sed 's/task [0-9]*/task N/' "$quiet"/said.* | sort | uniq -c | sort -rn | head -n 3 >&2
 		fi
 		if [ "$what" = preempt ] && [ "${got[late]}" = - ]; then
-			lost=$(saved_lost "$count" "${stores[@]}")
+			lost=$(saved_lost $((count * copies)) "${stores[@]}")
 			got[lost]=${lost:-${got[lost]}}
 		fi
 		find "$quiet" -mindepth 1 -delete
@@ -170,4 +174,43 @@ if [[ " $agents " == *' 256 '* ]]; then
 	figure "  until all that live are gone" gone 30000
 	figure "  processor time, seconds" cpu
 	codes "all others 42 or 43"
+fi
+
+# etcd_metric NAME: the sum of a figure of etcd's own, over all its labels.
+etcd_metric() {
+	curl -s http://127.0.0.1:16379/metrics | awk -v n="$1" '$1 ~ "^" n "($|[{])" { s += $2 } END { printf "%.6f", s }'
+}
+
+if has etcd && has curl; then
+	etcd --data-dir "$work/etcd" --listen-client-urls http://127.0.0.1:16379 \
+		--advertise-client-urls http://127.0.0.1:16379 --listen-peer-urls http://127.0.0.1:16380 \
+		--initial-advertise-peer-urls http://127.0.0.1:16380 --initial-cluster default=http://127.0.0.1:16380 \
+		>/dev/null 2>&1 &
+	etcd=$!
+	until curl -s http://127.0.0.1:16379/health | grep -q true; do sleep 0.1; done
+	declare -A metrics=([requests]=grpc_server_handled_total [sent]=etcd_network_client_grpc_sent_bytes_total
+		[syncs]=etcd_disk_wal_fsync_duration_seconds_count [cpu]=process_cpu_seconds_total) metrics_before=()
+	for count in ${ON_ETCD-12 125}; do
+		title "$count agents with 8 tasks each on one etcd on this machine (milliseconds)"
+		for name in "${!metrics[@]}"; do
+			metrics_before[$name]=$(etcd_metric "${metrics[$name]}")
+		done
+		copies=8 times=1 measure preempt "$count" etcd://127.0.0.1:16379 --option --no-heartbeat --step-ms 5000
+		figure "from the first start to the first step of all" join
+		figure "from a TERM to one to hold on all boards" hold
+		figure "  to the step on all boards" decided
+		figure "  until all are gone" gone
+		codes "all 42"
+		[ "${got[late]}" != - ] || row "  acknowledged and in the store" "${got[lost]:-all}" "all" \
+			"$([ -z "${got[lost]}" ] && echo 1 || echo 0)"
+		row "  an agent's reads + writes, join and preemption" "${got[reads]:--} + ${got[writes]:--}" "on average"
+		row "    the most of one" "${got[reads_most]:--} + ${got[writes_most]:--}" ""
+		row "    bytes answered, on average, most" "${got[bytes]:--}, ${got[bytes_most]:--}" ""
+		for name in requests sent syncs cpu; do
+			row "  etcd's own: $name" "$(awk -v a="${metrics_before[$name]}" -v b="$(etcd_metric "${metrics[$name]}")" \
+				-v u="$([ $name = cpu ] && echo %.1f || echo %.0f)" 'BEGIN { printf u, b - a }')" ""
+		done
+		row "  etcd's own: megabytes resident" "$(awk -v b="$(etcd_metric process_resident_memory_bytes)" 'BEGIN { printf "%.0f", b / 1e6 }')" ""
+	done
+	kill $etcd
 fi
