@@ -98,7 +98,7 @@ void notice_write_json(const struct notice *notice, struct text *line)
 	if (*notice->claim.run)
 		record.claim = notice->claim;
 	struct json_object *object = json_write_record(notice_fields, &record);
-	text_add(line, json_line(object));
+	json_add_line(object, line);
 	json_object_put(object);
 }
 

@@ -113,6 +113,12 @@ static void lines(void)
 		"{\"utc\":\"2026-01-31T12:00:00.123Z\",\"source\":\"signal:TERM\","
 		"\"reason\":\"reason text\",\"left_ms\":30000}");
 	text_release(&line);
+	/* What another program has put into the claim is not printed as it is. */
+	strcpy(notice.claim.run, "r\x7f");
+	notice_write_json(&notice, &line);
+	CHECK(strstr(text_string(&line), "\"run\":\"r\\u007f\""));
+	text_release(&line);
+	*notice.claim.run = '\0';
 }
 
 static void readings(void)
