@@ -6,7 +6,7 @@
 #
 # AGENTS: how many, "4 16 64 128 256"; with 128 also over two mounts of GlusterFS, with 256 also with 16
 # agents killed. TIMES: the median of so many (3). LIMIT: seconds that each phase may take (120).
-# ON_ETCD: how many with eight tasks each on one etcd, "12 125".
+# ON_ETCD: how many with eight tasks each on one etcd, "12 125", as threads of one process (crowd.c).
 # shellcheck disable=SC2154 # what bench.sh has set: here, work, out
 
 scale=$out/tests/bench/scale
@@ -34,17 +34,14 @@ saved_lost() {
 # PLACE, where the store is, becomes the side of a pair of mounts. got[lost]: as saved_lost says it.
 measure() {
 	local what=$1 count=$2 place=$3 try line dir name i fields stores lost wrong=0 codes
-	local copies=${copies:-1} under=${place//\{\}/a}
 	shift 3
-	[[ $place != etcd:* ]] || under=$work
 	got=([lost]='')
 	: >"$work/figures"
 	for ((try = 0; try < times; try++)); do
-		dir=$(mktemp -d "$under/scale.XXXXXX")
+		dir=$(mktemp -d "${place//\{\}/a}/scale.XXXXXX")
 		stores=("$dir/store.db")
-		[[ $place != etcd:* ]] || stores=("$place/${dir##*/}")
 		[[ $place != *'{}'* ]] || stores+=("${place//\{\}/b}/${dir##*/}/store.db")
-		line=$("$scale" -n "$count" --copies "$copies" --limit "$limit" --trainer "$out/tests/trainers/count" "$@" \
+		line=$("$scale" -n "$count" --limit "$limit" --trainer "$out/tests/trainers/count" "$@" \
 			"$what" "$quiet" "${stores[@]}") || line="codes - wrong $count late start missing $count"
 		read -ra fields <<<"$line"
 		for ((i = 0; i < ${#fields[@]}; i += 2)); do
@@ -58,7 +55,7 @@ measure() {
 			sed 's/task [0-9]*/task N/' "$quiet"/said.* | sort | uniq -c | sort -rn | head -n 3 >&2
 		fi
 		if [ "$what" = preempt ] && [ "${got[late]}" = - ]; then
-			lost=$(saved_lost $((count * copies)) "${stores[@]}")
+			lost=$(saved_lost "$count" "${stores[@]}")
 			got[lost]=${lost:-${got[lost]}}
 		fi
 		find "$quiet" -mindepth 1 -delete
@@ -195,15 +192,22 @@ if has etcd && has curl; then
 		for name in "${!metrics[@]}"; do
 			metrics_before[$name]=$(etcd_metric "${metrics[$name]}")
 		done
-		copies=8 times=1 measure preempt "$count" etcd://127.0.0.1:16379 --option --no-heartbeat --step-ms 5000
-		figure "from the first start to the first step of all" join
-		figure "from a TERM to one to hold on all boards" hold
+		got=()
+		mkdir "$work/crowd"
+		read -ra fields < <("$out/tests/bench/crowd" -n "$count" --limit "$limit" \
+			"etcd://127.0.0.1:16379/crowd$count" "$work/crowd" 2>/dev/null)
+		for ((i = 0; i + 1 < ${#fields[@]}; i += 2)); do
+			got[${fields[i]}]=${fields[i + 1]}
+		done
+		rm -r "$work/crowd"
+		figure "from the first start until all have joined and train" join
+		figure "from a notice to one to hold on all boards" hold
 		figure "  to the step on all boards" decided
+		figure "  to the last save" saved
 		figure "  until all are gone" gone
-		codes "all 42"
-		[ "${got[late]}" != - ] || row "  acknowledged and in the store" "${got[lost]:-all}" "all" \
-			"$([ -z "${got[lost]}" ] && echo 1 || echo 0)"
-		row "  an agent's reads + writes, join and preemption" "${got[reads]:--} + ${got[writes]:--}" "on average"
+		row "  in time, and with the right end" "${got[late]:--}, ${got[wrong]:--} wrong" "-, 0 wrong" \
+			"$([ "${got[late]:-} ${got[wrong]:-}" = '- 0' ] && echo 1 || echo 0)"
+		row "  an agent's reads + writes in its life" "${got[reads]:--} + ${got[writes]:--}" "on average"
 		row "    the most of one" "${got[reads_most]:--} + ${got[writes_most]:--}" ""
 		row "    bytes answered, on average, most" "${got[bytes]:--}, ${got[bytes_most]:--}" ""
 		for name in requests sent syncs cpu; do

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crowd [OPTION]... STORE DIR: one preemption of a job that is larger than this machine could run.
+ * The agents are those of lib/agent, on a real store, each in a thread of its own with its own
+ * connections, as if alone on its machine. Boards and trainings are in memory: all train in equal
+ * steps, save where they are told, and leave when they are told.
+ *
+ *   -n N           agents (16)
+ *   --copies L     tasks of each (8)
+ *   --step-ms MS   of a step (1000)
+ *   --save-ms MS   of a save (500)
+ *   --limit S      seconds that joining, and the preemption, may take (300)
+ *
+ * DIR must be empty: what the stores have counted is written there. Prints one line of names and
+ * figures, times in milliseconds; "-" where there is none:
+ *
+ *   join      from the first start to the start of the last training
+ *   hold      from the notice of one agent until all are told to hold; decided: and where to save
+ *   saved     until the last save, as the training does it
+ *   gone      until the last agent has ended
+ *   reads, writes, bytes   for each agent, on average; reads_most and so on: the most of one
+ *   wrong     agents that ended with another code than 42, and tasks that saved another step
+ *   late      the phase that took too long, or "-"
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/task/board.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/parse.h"
+#include "base/process/bell.h"
+#include "base/process/process.h"
+#include "base/process/reaper.h"
+#include "base/process/subprocess.h"
+#include "base/process/thread.h"
+#include "base/xalloc.h"
+#include "store/store.h"
+
+#define FIRST_CHILD 10000000 /* the number of the training process of task 0 */
+#define STACK	    (512 * 1024)
+
+/* A board, and the training that it belongs to: only its agent's thread touches it. */
+struct task {
+	int64_t began;	 /* when the step in which it is began, or would if it were not held */
+	uint64_t step;	 /* so many are done */
+	uint64_t parked; /* it stands where so many are done; UINT64_MAX: nowhere */
+	struct agreement_hold hold;
+	int64_t told_at;
+	bool has_saved, held, ordered, ended, unreaped;
+	uint64_t saved;
+	int64_t saved_at;
+	int code;
+};
+
+struct node {
+	uint64_t index;
+	struct identity identity;
+	struct agent_options options;
+	struct process_identity who;
+	int signals;
+	size_t boards, commands;
+	atomic_bool noticed;
+	bool told;
+	int code;
+};
+
+static struct {
+	uint64_t agents, copies;
+	int64_t step, save, limit;
+	const char *store, *directory;
+	struct task *task;
+	struct node *node;
+	atomic_uint_fast64_t started, held, ordered, saved, gone;
+	_Atomic int64_t started_at, held_at, ordered_at, saved_at, gone_at;
+} crowd = {.agents = 16, .copies = 8, .step = 1000, .save = 500, .limit = 300000};
+
+static _Thread_local struct node *self;
+
+/* One more has come to this point; the last one's instant stays. */
+static void count(atomic_uint_fast64_t *counter, _Atomic int64_t *at, int64_t now)
+{
+	int64_t known = atomic_load(at);
+	while (known < now && !atomic_compare_exchange_weak(at, &known, now))
+		;
+	atomic_fetch_add(counter, 1);
+}
+
+/* ---- The training, as far as it has come by now ---- */
+
+static bool has_to_save(const struct task *t)
+{
+	bool asked = t->hold.order == ORDER_SAVE || t->hold.order == ORDER_EXIT;
+	return asked && !(t->has_saved && t->saved >= t->hold.step);
+}
+
+static void train(struct task *t, int64_t now)
+{
+	uint64_t until = has_to_save(t) && t->hold.step < t->parked ? t->hold.step : t->parked;
+	while (!t->ended && t->step < until && t->began + crowd.step <= now) {
+		t->step++;
+		t->began += crowd.step;
+	}
+	int64_t done = (t->began > t->told_at ? t->began : t->told_at) + crowd.save;
+	if (t->ended || !has_to_save(t) || t->step != t->hold.step || now < done)
+		return;
+	t->has_saved = true;
+	t->saved = t->step;
+	t->saved_at = t->began = done;
+	count(&crowd.saved, &crowd.saved_at, done);
+}
+
+static void end(struct task *t, int code)
+{
+	if (t->ended)
+		return;
+	t->ended = t->unreaped = true;
+	t->code = code;
+	bell_ring(self->signals);
+}
+
+/* ---- In place of agent/task/board.c: the number of the task + 1 is its "directory" ---- */
+
+static struct task *task_of(const struct board *board)
+{
+	return &crowd.task[board->directory - 1];
+}
+
+enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
+{
+	uint64_t task = self->identity.task + self->boards++;
+	(void)parent, (void)err;
+	*board = (struct board){
+		.directory = (int)task + 1, .agent = agent, .path = xstrdup("board")};
+	return STATUS_OK;
+}
+
+enum status board_tell(
+	const struct board *board, const struct agreement_hold *hold, struct error *err)
+{
+	struct task *t = task_of(board);
+	int64_t now = clock_now();
+	(void)err;
+	train(t, now);
+	bool stood = t->step >= t->parked;
+	bool at_end = hold->order == ORDER_WAIT || hold->order == ORDER_EXIT;
+	if (stood && !(at_end && t->hold.order == hold->order))
+		t->began = now;
+	t->hold = *hold;
+	t->told_at = now;
+	switch (hold->order) {
+	case ORDER_RUN:
+	case ORDER_SAVE: t->parked = UINT64_MAX; break;
+	case ORDER_WAIT: t->parked = stood ? t->step : t->step + 1; break;
+	case ORDER_EXIT: t->parked = hold->step; break;
+	case ORDER_LEAVE: end(t, hold->code); break;
+	}
+	if (hold->order == ORDER_WAIT && !t->held) {
+		t->held = true;
+		count(&crowd.held, &crowd.held_at, now);
+	}
+	if (has_to_save(t) && !t->ordered) {
+		t->ordered = true;
+		count(&crowd.ordered, &crowd.ordered_at, now);
+	}
+	return STATUS_OK;
+}
+
+enum status board_read_step(const struct board *board, struct board_step *step, struct error *err)
+{
+	struct task *t = task_of(board);
+	(void)err;
+	train(t, clock_now());
+	*step = (struct board_step){
+		true, t->step, t->step + 1, clock_utc() - (clock_now() - t->began)};
+	return STATUS_OK;
+}
+
+enum status board_read_saved(
+	const struct board *board, uint64_t *step, int64_t *written, struct error *err)
+{
+	struct task *t = task_of(board);
+	(void)err;
+	train(t, clock_now());
+	if (!t->has_saved)
+		return STATUS_NO;
+	*step = t->saved;
+	*written = clock_utc() - (clock_now() - t->saved_at);
+	return STATUS_OK;
+}
+
+bool board_vanished(const struct board *board)
+{
+	(void)board;
+	return false;
+}
+
+/* ---- In place of base/process/subprocess.c: the training processes ---- */
+
+static struct task *child_of(pid_t pid)
+{
+	int task = pid - FIRST_CHILD;
+	bool is_one = task >= 0 && (uint64_t)task < crowd.agents * crowd.copies;
+	return is_one ? &crowd.task[task] : NULL;
+}
+
+void subprocess_signal(const struct subprocess *child, int number)
+{
+	if (child_of(child->pid) && (number == SIGTERM || number == SIGKILL))
+		end(child_of(child->pid), 128 + number);
+}
+
+enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
+{
+	const struct task *task = child_of(child->pid);
+	(void)now;
+	if (!task)
+		return SUBPROCESS_NONE;
+	if (!task->unreaped)
+		return SUBPROCESS_RUNS;
+	child->ended = true;
+	child->code = task->code;
+	child->how.si_code = child->code > 128 ? CLD_KILLED : CLD_EXITED;
+	child->how.si_status = child->code > 128 ? child->code - 128 : child->code;
+	return SUBPROCESS_ENDED;
+}
+
+void subprocess_reap(struct subprocess *child, bool spare)
+{
+	(void)spare;
+	child_of(child->pid)->unreaped = false;
+	child->pid = 0;
+}
+
+enum status subprocess_start(
+	struct subprocess *child, const struct subprocess_options *options, struct error *err)
+{
+	int task = (int)(self->identity.task + self->commands++);
+	int64_t now = clock_now();
+	(void)options, (void)err;
+	*child = (struct subprocess){.pid = FIRST_CHILD + task, .end.descriptor = -1};
+	crowd.task[task] = (struct task){.began = now, .parked = UINT64_MAX};
+	count(&crowd.started, &crowd.started_at, now);
+	return STATUS_OK;
+}
+
+/* ---- In place of base/process/reaper.c ---- */
+
+enum status reaper_start(struct reaper *reaper, struct error *err)
+{
+	(void)err;
+	*reaper = (struct reaper){.socket = -1};
+	return STATUS_OK;
+}
+
+void reaper_stop(struct reaper *reaper)
+{
+	(void)reaper;
+}
+
+void reaper_add(const struct reaper *reaper, pid_t group)
+{
+	(void)reaper, (void)group;
+}
+
+void reaper_remove(const struct reaper *reaper, pid_t group)
+{
+	(void)reaper, (void)group;
+}
+
+void reaper_add_directory(const struct reaper *reaper, const char *path)
+{
+	(void)reaper, (void)path;
+}
+
+bool reaper_keep(struct reaper *reaper)
+{
+	(void)reaper;
+	return false;
+}
+
+/* ---- In place of base/process/thread.c and process.c: each agent has a machine of its own ---- */
+
+struct thread {
+	struct node *node;
+	void *(*work)(void *context);
+	void *context;
+};
+
+static void *run_thread(void *context)
+{
+	struct thread thread = *(struct thread *)context;
+	free(context);
+	self = thread.node;
+	return thread.work(thread.context);
+}
+
+static int start_thread(pthread_t *started, struct node *node, void *(*work)(void *), void *context)
+{
+	struct thread *thread = xcalloc(1, sizeof(*thread));
+	pthread_attr_t attributes;
+	*thread = (struct thread){node, work, context};
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK);
+	int number = pthread_create(started, &attributes, run_thread, thread);
+	pthread_attr_destroy(&attributes);
+	if (number)
+		free(thread);
+	return number;
+}
+
+int thread_start(pthread_t *thread, void *(*work)(void *), void *context)
+{
+	return start_thread(thread, self, work, context);
+}
+
+bool thread_join(pthread_t thread, const void *context, int64_t patience)
+{
+	(void)context, (void)patience;
+	return pthread_join(thread, NULL) == 0;
+}
+
+enum status process_identify(pid_t pid, struct process_identity *identity, struct error *err)
+{
+	(void)pid, (void)err;
+	*identity = self ? self->who : (struct process_identity){.boot = "crowd", .pid = 1};
+	return STATUS_OK;
+}
+
+enum process_state process_check(const struct process_identity *identity)
+{
+	(void)identity;
+	return PROCESS_ELSEWHERE;
+}
+
+enum status process_open_signals(
+	const int *numbers, size_t count, int *descriptor, struct error *err)
+{
+	(void)numbers, (void)count, (void)err;
+	*descriptor = self->signals;
+	return STATUS_OK;
+}
+
+void process_rename(const char *name)
+{
+	(void)name;
+}
+
+/* ---- In place of notice/source_set.c ---- */
+
+enum status source_set_add(struct source_set *watch, struct source *source, struct error *err)
+{
+	(void)watch, (void)source, (void)err;
+	return STATUS_OK;
+}
+
+void source_set_release(struct source_set *watch)
+{
+	(void)watch;
+}
+
+void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until)
+{
+	struct pollfd polls[4];
+	(void)watch;
+	for (size_t i = 0; i < count; i++)
+		polls[i] = (struct pollfd){.fd = others[i], .events = POLLIN};
+	(void)poll(polls, count, clock_poll_timeout(until));
+}
+
+bool source_set_take(struct source_set *watch, struct notice *notice)
+{
+	int64_t now = clock_now();
+	(void)watch;
+	if (self->told || !atomic_load(&self->noticed))
+		return false;
+	self->told = true;
+	*notice = (struct notice){.source = "signal:TERM",
+		.signal = SIGTERM,
+		.received = now,
+		.received_utc = clock_utc(),
+		.deadline = CLOCK_NEVER};
+	return true;
+}
+
+bool source_set_take_held(struct source_set *watch, struct notice *notice)
+{
+	(void)watch, (void)notice;
+	return false;
+}
+
+/* ---- The agents ---- */
+
+static void *run_agent(void *context)
+{
+	struct node *node = context;
+	struct agent_end end;
+	node->code = agent_run(&node->options, &end);
+	agent_end_release(&end);
+	count(&crowd.gone, &crowd.gone_at, clock_now());
+	return NULL;
+}
+
+static void begin_agent(uint64_t index)
+{
+	static char name[] = "train", *const command[] = {name, NULL};
+	struct node *node = &crowd.node[index];
+	char separator = strchr(crowd.store, '?') ? '&' : '?';
+	pthread_t thread;
+	node->index = index;
+	node->signals = bell_open();
+	node->who = (struct process_identity){.pid = 1, .start = 1, .pid_namespace = index + 1};
+	snprintf(node->who.host, sizeof(node->who.host), "machine%llu", (unsigned long long)index);
+	snprintf(node->who.boot, sizeof(node->who.boot), "boot%llu", (unsigned long long)index);
+	node->identity = (struct identity){.run = "crowd",
+		.is_task = true,
+		.task = index * crowd.copies,
+		.count = crowd.copies,
+		.tasks = crowd.agents * crowd.copies,
+		.launch = "crowd"};
+	node->options = (struct agent_options){.identity = &node->identity,
+		.store = xprintf("%s%ccount=%s/count.%llu", crowd.store, separator, crowd.directory,
+			(unsigned long long)index),
+		.command = command,
+		.grace = -1,
+		.exit_code = CODE_SAVED,
+		.join_timeout = crowd.limit,
+		.kill_after = 5000,
+		.agreement = {.report_timeout = 10000,
+			.save_timeout = 300000,
+			.startup = 600000,
+			.leave_patience = 10000}};
+	int number = node->signals < 0 ? errno : start_thread(&thread, node, run_agent, node);
+	if (number) {
+		fprintf(stderr, "crowd: agent %llu: %s\n", (unsigned long long)index,
+			strerror(number));
+		exit(1);
+	}
+	pthread_detach(thread);
+}
+
+/* Until so many have come there, or the time is over. */
+static bool await(atomic_uint_fast64_t *counter, uint64_t wanted)
+{
+	int64_t until = clock_after(crowd.limit);
+	while (atomic_load(counter) < wanted && clock_now() < until)
+		clock_sleep_until(clock_after(5));
+	return atomic_load(counter) >= wanted;
+}
+
+/* ---- What is printed ---- */
+
+struct sum {
+	double all;
+	unsigned long long most;
+};
+
+static void add(struct sum *sum, unsigned long long one)
+{
+	sum->all += (double)one;
+	sum->most = one > sum->most ? one : sum->most;
+}
+
+static void print_counts(void)
+{
+	static const char *const names[] = {"reads", "writes", "bytes"};
+	struct sum sums[3] = {0};
+	for (uint64_t i = 0; i < crowd.agents; i++) {
+		unsigned long long got[3], all[3] = {0};
+		char *name = xprintf("%s/count.%llu", crowd.directory, (unsigned long long)i);
+		FILE *file = fopen(name, "re");
+		while (file && fscanf(file, "reads %llu writes %llu bytes %llu\n", &got[0], &got[1],
+				       &got[2]) == 3)
+			for (int k = 0; k < 3; k++)
+				all[k] += got[k];
+		if (file)
+			fclose(file);
+		free(name);
+		for (int k = 0; k < 3; k++)
+			add(&sums[k], all[k]);
+	}
+	for (int k = 0; k < 3; k++)
+		printf("%s %.1f %s_most %llu ", names[k], sums[k].all / (double)crowd.agents,
+			names[k], sums[k].most);
+}
+
+static void print_since(const char *name, int64_t from, int64_t at)
+{
+	if (from && at > from)
+		printf("%s %lld ", name, (long long)(at - from));
+	else
+		printf("%s - ", name);
+}
+
+static uint64_t count_wrong(void)
+{
+	uint64_t wrong = 0;
+	for (uint64_t i = 0; i < crowd.agents; i++)
+		wrong += crowd.node[i].code != CODE_SAVED;
+	for (uint64_t i = 0; i < crowd.agents * crowd.copies; i++)
+		wrong += !crowd.task[i].has_saved || crowd.task[i].saved != crowd.task[0].saved;
+	return wrong;
+}
+
+/* An agent waits for a store that is missing: its program has opened it before. */
+static bool make_store(void)
+{
+	struct store *store;
+	struct error err;
+	enum status status =
+		store_open(&store, crowd.store, STORE_CREATE, clock_after(30000), &err);
+	if (status == STATUS_OK)
+		store_close(store);
+	else
+		fprintf(stderr, "crowd: %s\n", err.text);
+	return status == STATUS_OK;
+}
+
+static int run(void)
+{
+	uint64_t tasks = crowd.agents * crowd.copies;
+	const char *late = "-";
+	int64_t began = clock_now(), from = 0;
+	crowd.task = xcalloc(tasks, sizeof(*crowd.task));
+	crowd.node = xcalloc(crowd.agents, sizeof(*crowd.node));
+	for (uint64_t i = 0; i < crowd.agents; i++)
+		begin_agent(i);
+	if (!await(&crowd.started, tasks)) {
+		late = "join";
+	} else {
+		clock_sleep_until(clock_after(2000));
+		from = clock_now();
+		atomic_store(&crowd.node[crowd.agents / 2].noticed, true);
+		bell_ring(crowd.node[crowd.agents / 2].signals);
+		if (!await(&crowd.gone, crowd.agents))
+			late = "gone";
+	}
+	print_since("join", began, crowd.started_at);
+	print_since("hold", from, crowd.held_at);
+	print_since("decided", from, crowd.ordered_at);
+	print_since("saved", from, crowd.saved_at);
+	print_since("gone", from, crowd.gone_at);
+	print_counts();
+	printf("wrong %llu late %s\n", (unsigned long long)count_wrong(), late);
+	fflush(stdout);
+	/* Threads of agents that are late still run. */
+	_exit(0);
+}
+
+static bool read_number(uint64_t *number, uint64_t least)
+{
+	return parse_decimal(optarg, number) && *number >= least && *number <= 1000000;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {{"copies", required_argument, NULL, 'c'},
+		{"step-ms", required_argument, NULL, 's'},
+		{"save-ms", required_argument, NULL, 'v'}, {"limit", required_argument, NULL, 'l'},
+		{0}};
+	uint64_t number = 0;
+	bool right = true;
+	for (int c; right && (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;) {
+		right = c != '?' && read_number(&number, 1);
+		switch (c) {
+		case 'n': crowd.agents = number; break;
+		case 'c': crowd.copies = number; break;
+		case 's': crowd.step = (int64_t)number; break;
+		case 'v': crowd.save = (int64_t)number; break;
+		case 'l': crowd.limit = (int64_t)number * 1000; break;
+		default: break;
+		}
+	}
+	if (!right || argc - optind != 2) {
+		fprintf(stderr,
+			"usage: crowd [-n N] [--copies L] [--step-ms MS] [--save-ms MS] [--limit S] "
+			"STORE DIR\n");
+		return 2;
+	}
+	crowd.store = argv[optind];
+	crowd.directory = argv[optind + 1];
+	message_level(MESSAGE_QUIET);
+	return make_store() ? run() : 1;
+}
