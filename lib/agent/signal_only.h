@@ -25,7 +25,7 @@ enum status signal_only_resolve(struct store *store, struct view *view,
  */
 void signal_only_tell(struct command *command, const struct group *group, int64_t now);
 
-/* Whether all other tasks have left or ended: then exiting cannot interrupt their saves. */
+/* How many other tasks have neither left nor ended: if none, exiting interrupts no save. */
 uint64_t signal_only_others(const struct view *view, uint64_t task);
 
 /*

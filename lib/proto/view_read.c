@@ -102,8 +102,6 @@ void view_feed_counts(struct view *view, const struct view_counts *counts,
 		if (*counts->prefix[i] && counted[i] && !other && revision >= known->revision)
 			*known = (struct view_count){counted[i], revision};
 	}
-	if (view->counted[RECORD_TASK].keys >= view->attempt.tasks)
-		view_note_all_joined(view);
 }
 
 void view_feed_written(struct view *view, const struct transaction *written,

@@ -483,13 +483,18 @@ static enum status give_up_gathering(struct store *store, struct view *view, str
 		err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)", view->attempt.run, why);
 }
 
-/* All places are taken: whether a task that took one is gone is to be seen in its record. */
+/*
+ * All places seem to be taken: whether that is so, and whether a task that took one is gone, is to
+ * be seen in the records, which are read once after each change.
+ */
 static bool lacks_members(const struct view *view)
 {
 	uint64_t tasks = view->attempt.tasks, shown = 0;
+	bool unread =
+		view->revision < view->seen || view->revision < view->counted[RECORD_TASK].revision;
 	for (uint64_t i = 0; i < tasks; i++)
 		shown += view->members[i].shown[RECORD_TASK];
-	return shown < tasks && tasks <= MEMBERS_READ && view_joined(view) == tasks;
+	return shown < tasks && tasks <= MEMBERS_READ && view_joined(view) == tasks && unread;
 }
 
 enum status attempt_gather(
@@ -508,6 +513,8 @@ enum status attempt_gather(
 			status = view_refresh(view, store, err);
 			continue;
 		}
+		if (view->attempt.tasks > MEMBERS_READ && view_joined(view) == view->attempt.tasks)
+			view_note_all_joined(view);
 		if (view_is_gathered(view)) {
 			if (!view->all_joined && view->attempt.tasks > 1)
 				tell_all_joined(store, view);

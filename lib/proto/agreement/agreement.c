@@ -184,12 +184,15 @@ static void note_deadline(struct agreement *a, int64_t now)
 	a->deadline = deadline_of(a);
 }
 
-/* Others have left, and a task that reports or saves is still awaited: is it one of them? */
+/*
+ * Others have left, and a task that reports or saves is still awaited, also after the attempt fell
+ * apart: is it one of them?
+ */
 static void read_departed(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	bool over = !view->round || view->closed || view->broken ||
-		    (view->decided && !agreement_others_save(view, a->config.task));
+	bool settled = view->decided || view->closed || view->broken;
+	bool over = !view->round || (settled && !agreement_others_save(view, a->config.task));
 	if (view->departed && !over && !a->solo)
 		read_now(a, plan);
 }

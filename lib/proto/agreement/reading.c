@@ -104,6 +104,7 @@ void agreement_take_in(struct agreement *a, int64_t now)
 		agreement_count_silence(a, now);
 	if (view->decided && !a->decided_at) {
 		a->decided_at = now;
+		a->all_there_at = 0;
 		a->stands_in = false;
 	}
 }

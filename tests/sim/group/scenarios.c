@@ -406,6 +406,20 @@ static void error_while_saving(struct schedule *s)
 	fate(s, AT_SAVING, 3, 50, KILL_TRAINING, 0);
 }
 
+/* Two are still saving when the third crashes: no task waits for goodbyes that were said. */
+static void crash_while_two_save(struct schedule *s)
+{
+	plain(s, 4, false);
+	s->trainee[0].save = s->trainee[3].save = 3000;
+	act_at(s, 1000, ON_DEMAND, NOBODY, 0);
+	fate(s, AT_SAVING, 2, 50, KILL_TRAINING, 0);
+}
+
+static const char *all_left_within_15_s(struct world *w)
+{
+	return all_left_by(w, 15000) ? NULL : "a task stayed, though no other one saves";
+}
+
 static const char *saves_are_finished(struct world *w)
 {
 	for (int i = 0; i < 3; i++)
@@ -1251,6 +1265,8 @@ const struct scenario scenarios[] = {
 	{"PH-13-long", "a save that takes most of the grace is not begun twice", long_save,
 		the_first_stands},
 	{"PH-13-longer", "nor while another is still at its first", longer_save, the_first_stands},
+	{"crash-while-two-save", "on demand: their goodbyes are read", crash_while_two_save,
+		all_left_within_15_s},
 	{"standing", "the final save fails, the one before it stands", final_save_fails,
 		the_standing_one_counts},
 	{"PH-10", "the claimer killed between claim and step", ph10, survivors_agree},
