@@ -143,7 +143,7 @@ $(OUT)/tests/sim/queue_sim: $(simulation) $(call objects,tests/sim/queue/*.c) \
   $(addprefix $(OUT)/src/preempt-queue/,join.o client.o rows.o)
 $(OUT)/tests/sim/scale_sim: $(filter-out %/runner.o,$(simulation)) $(call objects,tests/sim/scale/*.c) \
   $(OUT)/tests/sim/group/standins.o
-$(OUT)/tests/bench/crowd: $(OUT)/tests/sim/group/standins.o
+$(OUT)/tests/bench/crowd: $(OUT)/tests/sim/idle.o $(OUT)/tests/sim/group/standins.o
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 # The store in memory and the shim that delays and loses, which no program knows.
 $(addprefix $(OUT)/,unit/store tests/history/store_history $(addprefix tests/sim/,agreement_sim queue_sim scale_sim)): \

@@ -24,7 +24,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -43,6 +42,7 @@
 #include "base/process/subprocess.h"
 #include "base/process/thread.h"
 #include "base/xalloc.h"
+#include "sim/training.h"
 #include "store/store.h"
 
 #define FIRST_CHILD 10000000 /* the number of the training process of task 0 */
@@ -226,11 +226,7 @@ enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
 		return SUBPROCESS_NONE;
 	if (!task->unreaped)
 		return SUBPROCESS_RUNS;
-	child->ended = true;
-	child->code = task->code;
-	child->how.si_code = child->code > 128 ? CLD_KILLED : CLD_EXITED;
-	child->how.si_status = child->code > 128 ? child->code - 128 : child->code;
-	return SUBPROCESS_ENDED;
+	return training_ended(child, task->code);
 }
 
 void subprocess_reap(struct subprocess *child, bool spare)
@@ -264,27 +260,6 @@ enum status reaper_start(struct reaper *reaper, struct error *err)
 void reaper_stop(struct reaper *reaper)
 {
 	(void)reaper;
-}
-
-void reaper_add(const struct reaper *reaper, pid_t group)
-{
-	(void)reaper, (void)group;
-}
-
-void reaper_remove(const struct reaper *reaper, pid_t group)
-{
-	(void)reaper, (void)group;
-}
-
-void reaper_add_directory(const struct reaper *reaper, const char *path)
-{
-	(void)reaper, (void)path;
-}
-
-bool reaper_keep(struct reaper *reaper)
-{
-	(void)reaper;
-	return false;
 }
 
 /* ---- In place of base/process/thread.c and process.c: each agent has a machine of its own ---- */
@@ -349,32 +324,7 @@ enum status process_open_signals(
 	return STATUS_OK;
 }
 
-void process_rename(const char *name)
-{
-	(void)name;
-}
-
 /* ---- In place of notice/source_set.c ---- */
-
-enum status source_set_add(struct source_set *watch, struct source *source, struct error *err)
-{
-	(void)watch, (void)source, (void)err;
-	return STATUS_OK;
-}
-
-void source_set_release(struct source_set *watch)
-{
-	(void)watch;
-}
-
-void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until)
-{
-	struct pollfd polls[4];
-	(void)watch;
-	for (size_t i = 0; i < count; i++)
-		polls[i] = (struct pollfd){.fd = others[i], .events = POLLIN};
-	(void)poll(polls, count, clock_poll_timeout(until));
-}
 
 bool source_set_take(struct source_set *watch, struct notice *notice)
 {
@@ -389,12 +339,6 @@ bool source_set_take(struct source_set *watch, struct notice *notice)
 		.received_utc = clock_utc(),
 		.deadline = CLOCK_NEVER};
 	return true;
-}
-
-bool source_set_take_held(struct source_set *watch, struct notice *notice)
-{
-	(void)watch, (void)notice;
-	return false;
 }
 
 /* ---- The agents ---- */

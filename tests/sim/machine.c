@@ -400,8 +400,3 @@ enum status process_open_signals(
 	*descriptor = signalfd(-1, &none, 0);
 	return STATUS_OK;
 }
-
-void process_rename(const char *name)
-{
-	(void)name;
-}

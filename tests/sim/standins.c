@@ -2,6 +2,7 @@
 /*
  * In place of base/message.c, base/process/reaper.c and notice/source_set.c: what people are told
  * is a line of the trace, a guard tells the world whose it is, and notices come from the world.
+ * What needs no world is in idle.c.
  */
 #include <signal.h>
 #include <string.h>
@@ -95,27 +96,6 @@ void reaper_stop(struct reaper *reaper)
 	kernel.world->guarded(process_current(), NULL);
 }
 
-void reaper_add(const struct reaper *reaper, pid_t group)
-{
-	(void)reaper, (void)group;
-}
-
-void reaper_remove(const struct reaper *reaper, pid_t group)
-{
-	(void)reaper, (void)group;
-}
-
-void reaper_add_directory(const struct reaper *reaper, const char *path)
-{
-	(void)reaper, (void)path;
-}
-
-bool reaper_keep(struct reaper *reaper)
-{
-	(void)reaper;
-	return false;
-}
-
 /* ---- Notices ---- */
 
 bool process_give_notice(struct process *process, int64_t left)
@@ -132,17 +112,6 @@ bool process_give_notice(struct process *process, int64_t left)
 	return true;
 }
 
-enum status source_set_add(struct source_set *watch, struct source *source, struct error *err)
-{
-	(void)watch, (void)source, (void)err;
-	return STATUS_OK;
-}
-
-void source_set_release(struct source_set *watch)
-{
-	(void)watch;
-}
-
 size_t source_set_poll(const struct source_set *watch, struct pollfd *polls)
 {
 	(void)watch, (void)polls;
@@ -153,16 +122,6 @@ int64_t source_set_due(const struct source_set *watch)
 {
 	(void)watch;
 	return CLOCK_NEVER;
-}
-
-void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until)
-{
-	struct pollfd polls[4];
-	(void)watch;
-	for (size_t i = 0; i < count; i++)
-		polls[i] = (struct pollfd){.fd = others[i], .events = POLLIN};
-	if (count)
-		(void)poll(polls, count, clock_poll_timeout(until));
 }
 
 bool source_set_take(struct source_set *watch, struct notice *notice)
@@ -176,10 +135,4 @@ bool source_set_take(struct source_set *watch, struct notice *notice)
 	memmove(process->notices, process->notices + 1,
 		process->notice_count * sizeof(*process->notices));
 	return true;
-}
-
-bool source_set_take_held(struct source_set *watch, struct notice *notice)
-{
-	(void)watch, (void)notice;
-	return false;
 }

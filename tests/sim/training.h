@@ -3,6 +3,10 @@
 #ifndef SIM_TRAINING_H
 #define SIM_TRAINING_H
 
+#include <sys/wait.h>
+
+#include "base/process/subprocess.h"
+
 enum training_state {
 	STARTING,
 	COMPUTING,
@@ -15,5 +19,15 @@ enum training_state {
 	STAYING,
 	GONE,
 };
+
+/* What subprocess_check answers of the process of one that has ended with this code. */
+static inline enum subprocess_state training_ended(struct subprocess *child, int code)
+{
+	child->ended = true;
+	child->code = code;
+	child->how.si_code = code > 128 ? CLD_KILLED : CLD_EXITED;
+	child->how.si_status = code > 128 ? code - 128 : code;
+	return SUBPROCESS_ENDED;
+}
 
 #endif

@@ -593,20 +593,26 @@ static struct store *open_store(const char *name)
 	return store;
 }
 
-static void join_all(struct store *store, uint64_t tasks, struct attempt *joined)
+static void join_as(struct store *store, uint64_t tasks, uint64_t first, uint64_t count,
+	const char *launch, struct view *view)
 {
 	struct error err = {0};
+	struct attempt_entry entry = {.run = "s",
+		.tasks = tasks,
+		.first = first,
+		.count = count,
+		.launch = launch,
+		.deadline = clock_after(30000),
+		.cancel = -1};
+	CHECK(process_identify(0, &entry.agent, &err) == STATUS_OK);
+	CHECK(attempt_join(store, &entry, view, &err) == STATUS_OK);
+}
+
+static void join_all(struct store *store, uint64_t tasks, struct attempt *joined)
+{
 	for (uint64_t i = 0; i < tasks; i++) {
 		struct view view;
-		struct attempt_entry entry = {.run = "s",
-			.tasks = tasks,
-			.first = i,
-			.count = 1,
-			.launch = "",
-			.deadline = clock_after(30000),
-			.cancel = -1};
-		CHECK(process_identify(0, &entry.agent, &err) == STATUS_OK);
-		CHECK(attempt_join(store, &entry, &view, &err) == STATUS_OK);
+		join_as(store, tasks, i, 1, "", &view);
 		*joined = view.attempt;
 		view_release(&view);
 	}
@@ -619,15 +625,7 @@ static void launched(void)
 	struct error err = {0};
 	for (uint64_t i = 0; i < 4; i++) {
 		struct view view;
-		struct attempt_entry entry = {.run = "s",
-			.tasks = 4,
-			.first = i,
-			.count = 1,
-			.launch = "unit:1:0",
-			.deadline = clock_after(30000),
-			.cancel = -1};
-		CHECK(process_identify(0, &entry.agent, &err) == STATUS_OK);
-		CHECK(attempt_join(store, &entry, &view, &err) == STATUS_OK);
+		join_as(store, 4, i, 1, "unit:1:0", &view);
 		CHECK_EQ(view_joined(&view), i + 1);
 		CHECK_EQ(view_unseen(&view, RECORD_TASK), i);
 		CHECK(view.members[i].joined && (i == 0 || view.revision == 0 || i == 3));
@@ -648,14 +646,7 @@ static void stray_member(void)
 	struct store *store = open_store("stray-member.db");
 	struct error err = {0};
 	struct view view;
-	struct attempt_entry entry = {.run = "s",
-		.tasks = 3,
-		.count = 2,
-		.launch = "",
-		.deadline = clock_after(30000),
-		.cancel = -1};
-	CHECK(process_identify(0, &entry.agent, &err) == STATUS_OK);
-	CHECK(attempt_join(store, &entry, &view, &err) == STATUS_OK);
+	join_as(store, 3, 0, 2, "", &view);
 	CHECK(store_put(store, "run/s/000001/TASK/77", "{}", NULL, &err) == STATUS_OK);
 	CHECK(view_refresh_news(&view, store, &err) == STATUS_OK && view_joined(&view) == 3);
 	CHECK(attempt_gather(store, &view, clock_after(300), -1, &err) == STATUS_TIMEOUT);

@@ -34,11 +34,7 @@ enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
 		return SUBPROCESS_NONE;
 	if (!task->unreaped)
 		return SUBPROCESS_RUNS;
-	child->ended = true;
-	child->code = task->code;
-	child->how.si_code = child->code > 128 ? CLD_KILLED : CLD_EXITED;
-	child->how.si_status = child->code > 128 ? child->code - 128 : child->code;
-	return SUBPROCESS_ENDED;
+	return training_ended(child, task->code);
 }
 
 void subprocess_reap(struct subprocess *child, bool spare)
