@@ -119,10 +119,7 @@ void view_feed_news(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
 extern const char *const view_records[]; /* to be skipped (struct store_range) */
 
-/* Count the records of this kind; those of a round are of this one. */
-void view_counts_of(const struct attempt *attempt, enum view_record kind, uint64_t round,
-	struct view_counts *counts);
-/* Count what is awaited in the newest round, and who has left. */
+/* What is awaited (view_awaited), and who has left. */
 void view_counts_awaited(const struct view *view, struct view_counts *counts);
 /* For struct store_range and transactions: the prefixes, which live as long as counts. */
 void view_count_along(const struct view_counts *counts, const char *count[STORE_COUNTS]);
@@ -164,8 +161,8 @@ uint64_t view_joined(const struct view *view);
 /* Whether all have left, are dead, or can no longer join. */
 bool view_all_through(const struct view *view);
 /*
- * The same, where as many goodbyes were counted as the view lacks. False: not yet, and a task that
- * leaves later will close the attempt.
+ * Whether all may have: as many goodbyes were counted, and are not read yet, as tasks seem to be
+ * there. False: not yet, and a task that leaves later will close the attempt.
  */
 bool view_may_be_through(const struct view *view);
 /* Why a sealed attempt takes no further task: one line. */

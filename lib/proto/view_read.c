@@ -49,8 +49,9 @@ void view_feed(
 
 enum view_record view_awaited(const struct view *view)
 {
-	const struct agreement_view *a = &view->agreement;
-	return a->decided ? RECORD_SAVED : a->round ? RECORD_STEP : RECORD_TASK;
+	if (view->agreement.decided)
+		return RECORD_SAVED;
+	return view->agreement.round ? RECORD_STEP : RECORD_TASK;
 }
 
 static bool is_of_round(enum view_record kind)
@@ -73,16 +74,10 @@ static void add_count(const struct attempt *attempt, struct view_counts *counts,
 		keys_of(attempt, counts->prefix[place], "%s/", name[kind]);
 }
 
-void view_counts_of(const struct attempt *attempt, enum view_record kind, uint64_t round,
-	struct view_counts *counts)
-{
-	*counts = (struct view_counts){.round = round};
-	add_count(attempt, counts, 0, kind);
-}
-
 void view_counts_awaited(const struct view *view, struct view_counts *counts)
 {
-	view_counts_of(&view->attempt, RECORD_LEFT, view->agreement.round, counts);
+	*counts = (struct view_counts){.round = view->agreement.round};
+	add_count(&view->attempt, counts, 0, RECORD_LEFT);
 	if (counts->round || !view->all_joined)
 		add_count(&view->attempt, counts, 1, view_awaited(view));
 }

@@ -46,11 +46,11 @@ void write_news(struct transaction *t, const struct attempt *attempt, bool news)
 	t->news = news;
 }
 
-void write_count(struct write *write, const struct view_counts *counts)
+void write_count(struct write *write, const struct view *view)
 {
 	const char *prefix[STORE_COUNTS];
-	write->counts = *counts;
-	view_count_along(counts, prefix);
+	view_counts_awaited(view, &write->counts);
+	view_count_along(&write->counts, prefix);
 	for (size_t i = 0; i < STORE_COUNTS; i++)
 		write->transaction.count[i] =
 			prefix[i] ? transaction_own(&write->transaction, prefix[i]) : NULL;
@@ -60,14 +60,6 @@ void write_feed(const struct write *write, struct view *view, const struct view_
 {
 	view_feed_written(view, &write->transaction, write->revision, reading);
 	view_feed_counts(view, &write->counts, write->counted, write->revision);
-}
-
-/* The task may be the last one whose record of this kind is awaited. */
-static void count_records(struct write *write, const struct view *view)
-{
-	struct view_counts counts;
-	view_counts_awaited(view, &counts);
-	write_count(write, &counts);
 }
 
 static struct json_object *stamped(void)
@@ -167,7 +159,7 @@ static void build_report(struct write *write, const struct view *view,
 	const char *key = own_round_key(write, view, "STEP", write->round, write->task);
 	transaction_require(&write->transaction, key, view->members[write->task].unreadable);
 	transaction_put(&write->transaction, key, json);
-	count_records(write, view);
+	write_count(write, view);
 }
 
 static bool counts(const void *context, uint64_t task)
@@ -232,7 +224,7 @@ static void build_saved(struct write *write, const struct view *view,
 		own_round_key(write, view, "SAVED", write->round, write->task), json);
 	if (details->acknowledges)
 		build_ack(write, view);
-	count_records(write, view);
+	write_count(write, view);
 }
 
 static void build_error(
@@ -288,7 +280,7 @@ static void build_left(struct write *write, const struct view *view,
 	if (details->learned && details->learned->learn)
 		remembered_write_pace(details->learned, json);
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
-	count_records(write, view);
+	write_count(write, view);
 	/* Without news the count is read along: has anything happened that it does not know of? */
 	write_news(&write->transaction, &view->attempt, is_awaited(view, write->task));
 }

@@ -85,8 +85,8 @@ void write_build_demand(struct write *write, const struct view *view);
 /* Have the count of the attempt's news read along; news: this is one. */
 void write_news(struct transaction *t, const struct attempt *attempt, bool news);
 
-/* Have these records counted along. */
-void write_count(struct write *write, const struct view_counts *counts);
+/* Have those records counted along of which this write may add the last one. */
+void write_count(struct write *write, const struct view *view);
 /* Take in what was carried out, from began to ended (view_feed_written), and what was counted. */
 void write_feed(const struct write *write, struct view *view, const struct view_reading *reading);
 

@@ -109,19 +109,17 @@ static enum status run_and_release(struct transaction *t, struct store *store, s
 }
 
 static void take_memberships(
-	struct write *write, const struct attempt *attempt, const struct attempt_entry *entry)
+	struct write *write, const struct view *view, const struct attempt_entry *entry)
 {
 	struct transaction *t = &write->transaction;
-	struct view_counts counts;
 	char key[KEYS_MAX];
 	for (uint64_t i = entry->first; i < entry->first + entry->count; i++) {
-		keys_of(attempt, key, "TASK/%llu", (unsigned long long)i);
+		keys_of(&view->attempt, key, "TASK/%llu", (unsigned long long)i);
 		const char *owned = transaction_own(t, key);
 		transaction_require(t, owned, 0);
 		transaction_put(t, owned, task_value(entry));
 	}
-	view_counts_of(attempt, RECORD_TASK, 0, &counts);
-	write_count(write, &counts);
+	write_count(write, view);
 }
 
 /* Run the transaction that joins our tasks; the view then shows them. STATUS_NO: another
@@ -177,7 +175,7 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 	keys_of(attempt, key, "OPEN");
 	transaction_require(t, transaction_own(t, key), 0);
 	transaction_put(t, transaction_own(t, key), attempt_open_value(attempt));
-	take_memberships(&write, attempt, entry);
+	take_memberships(&write, view, entry);
 	write_news(t, attempt, false);
 	return take_part(&write, true, store, view, err);
 }
@@ -192,7 +190,7 @@ static enum status join_this(struct store *store, const struct attempt_entry *en
 	transaction_require(t, transaction_own(t, key), 0);
 	keys_of(&view->attempt, key, "CLOSED");
 	transaction_require(t, transaction_own(t, key), 0);
-	take_memberships(&write, &view->attempt, entry);
+	take_memberships(&write, view, entry);
 	write_news(t, &view->attempt, false); /* the count is read along */
 	return take_part(&write, false, store, view, err);
 }

@@ -28,6 +28,13 @@ row() { printf '%-56s %14s   %-28s %s\n' "$1" "$2" "$3" "$([ "${4:-1}" = 1 ] || 
 below() { awk -v a="$1" -v b="$2" 'BEGIN { print a <= b ? 1 : 0 }'; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 has() { command -v "$1" >/dev/null; }
+# One member at 127.0.0.1:16379; its process is $etcd.
+start_etcd() {
+	etcd --data-dir "$work/etcd" --listen-client-urls http://127.0.0.1:16379 \
+		--advertise-client-urls http://127.0.0.1:16379 --listen-peer-urls http://127.0.0.1:16380 >/dev/null 2>&1 &
+	etcd=$!
+	until etcdctl --endpoints 127.0.0.1:16379 endpoint health >/dev/null 2>&1; do sleep 0.1; done
+}
 title() { printf '\n%s\n' "$*"; }
 
 printf '%-56s %14s   %s\n' "what" "measured" "budget"
@@ -84,9 +91,7 @@ if has redis-cli && has redis-server; then
 	kill $!
 fi
 if has etcd && has etcdctl; then
-	etcd --data-dir "$work/etcd" --listen-client-urls http://127.0.0.1:16379 \
-		--advertise-client-urls http://127.0.0.1:16379 --listen-peer-urls http://127.0.0.1:16380 >/dev/null 2>&1 &
-	until etcdctl --endpoints 127.0.0.1:16379 endpoint health >/dev/null 2>&1; do sleep 0.1; done
+	start_etcd
 	peer=$("$repeat" $count etcdctl --endpoints 127.0.0.1:16379 put "key{}" x)
 	row "etcdctl put" "$peer" "slower than preempt-claim" "$(below "$claim" "$peer")"
 	for ((i = 0; i < count; i++)); do
@@ -97,7 +102,7 @@ if has etcd && has etcdctl; then
 	row "preempt-claim on this etcd" "$claim" ""
 	row "  etcdctl put / it" "$(ratio "$peer" "$claim")" "at least 3" \
 		"$(below "$(awk -v c="$claim" 'BEGIN { print 3 * c }')" "$peer")"
-	kill $!
+	kill "$etcd"
 fi
 
 title "256 processes claiming at once"

@@ -7,7 +7,7 @@
 # AGENTS: how many, "4 16 64 128 256"; with 128 also over two mounts of GlusterFS, with 256 also with 16
 # agents killed. TIMES: the median of so many (3). LIMIT: seconds that each phase may take (120).
 # ON_ETCD: how many with eight tasks each on one etcd, "12 125", as threads of one process (crowd.c).
-# shellcheck disable=SC2154 # what bench.sh has set: here, work, out
+# shellcheck disable=SC2154 # what bench.sh has set: here, work, out, etcd
 
 scale=$out/tests/bench/scale
 agents=${AGENTS-4 16 64 128 256}
@@ -178,13 +178,8 @@ etcd_metric() {
 	curl -s http://127.0.0.1:16379/metrics | awk -v n="$1" '$1 ~ "^" n "($|[{])" { s += $2 } END { printf "%.6f", s }'
 }
 
-if has etcd && has curl; then
-	etcd --data-dir "$work/etcd" --listen-client-urls http://127.0.0.1:16379 \
-		--advertise-client-urls http://127.0.0.1:16379 --listen-peer-urls http://127.0.0.1:16380 \
-		--initial-advertise-peer-urls http://127.0.0.1:16380 --initial-cluster default=http://127.0.0.1:16380 \
-		>/dev/null 2>&1 &
-	etcd=$!
-	until curl -s http://127.0.0.1:16379/health | grep -q true; do sleep 0.1; done
+if has etcd && has etcdctl && has curl; then
+	start_etcd
 	declare -A metrics=([requests]=grpc_server_handled_total [sent]=etcd_network_client_grpc_sent_bytes_total
 		[syncs]=etcd_disk_wal_fsync_duration_seconds_count [cpu]=process_cpu_seconds_total) metrics_before=()
 	for count in ${ON_ETCD-12 125}; do
@@ -216,5 +211,5 @@ if has etcd && has curl; then
 		done
 		row "  etcd's own: megabytes resident" "$(awk -v b="$(etcd_metric process_resident_memory_bytes)" 'BEGIN { printf "%.0f", b / 1e6 }')" ""
 	done
-	kill $etcd
+	kill "$etcd"
 fi

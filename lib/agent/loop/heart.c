@@ -231,7 +231,7 @@ static size_t rank_on_machine(const struct agent *agent)
 void agent_check_gone(struct agent *agent, int64_t now)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;
-	if (!view->round || now < agent->deaths_at)
+	if (!view->round || now < agent->deaths_at || !may_write_deaths(&agent->group))
 		return;
 	size_t rank = rank_on_machine(agent);
 	agent->deaths_at = now + DEATHS_EVERY * (int64_t)(1 + rank);

@@ -357,7 +357,7 @@ static bool may_finish(const struct agent_task *task, const struct group *group,
 	if (!limit || now >= limit || !others)
 		return true;
 	*wake = clock_earlier(*wake, limit);
-	wants->look = clock_earlier(wants->look, now + 1000);
+	wants->look = clock_earlier(wants->look, group->looked_at + 1000);
 	if (group->view.agreement.departed >= others)
 		wants->read = now;
 	return false;

@@ -75,7 +75,7 @@ struct group {
 	bool shared[WRITE_KINDS]; /* one that is the same from whichever task is under way */
 	unsigned deaths_asked;	  /* writes of deaths that are under way */
 	bool deaths_unseen;	  /* writes of deaths have ended since everything was read */
-	int64_t looked_at;	  /* when the store was read last */
+	int64_t looked_at;	  /* when the store was looked at last */
 };
 
 void agent_task_init(struct agent_task *task, struct group *group, uint64_t number,

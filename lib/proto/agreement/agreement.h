@@ -289,13 +289,9 @@ struct agreement {
 	uint64_t done[WRITE_KINDS]; /* the round (or 1) in which it was done; 0 never */
 	int64_t deadline_written;   /* own_deadline as it was when its writing began */
 	bool read_first, look_first;
-	/*
-	 * Since when all records that this task waits for are known to be there, 0: they are not;
-	 * whether its own agent wrote the last one; and whether it acts in place of the one that
-	 * did.
-	 */
-	int64_t all_there_at;
-	bool wrote_last, stands_in;
+	/* All records that this task waits for are there: when it reads them; 0: they are not. */
+	int64_t records_due;
+	bool stands_in;	       /* it has read in place of the agent that wrote the last of them */
 	bool wrote;	       /* what the view shows newly, this agent has written */
 	int64_t answered_at;   /* when the store last answered */
 	int64_t saw_at;	       /* when the whole view was read last */

@@ -54,16 +54,13 @@ static int64_t reading_delay(const struct agreement *a)
 void agreement_await(struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
 {
 	if (!awaited || a->view->unseen < awaited) {
-		a->all_there_at = 0;
+		a->records_due = 0;
 		return;
 	}
-	if (!a->all_there_at) {
-		a->all_there_at = a->now;
-		a->wrote_last = a->wrote;
-	}
-	int64_t at = a->wrote_last ? a->answered_at : a->all_there_at + reading_delay(a);
-	plan->read = clock_earlier(plan->read, at);
-	if (has_come(plan, at, a->now))
+	if (!a->records_due)
+		a->records_due = a->now + (a->wrote ? 0 : reading_delay(a));
+	plan->read = clock_earlier(plan->read, a->records_due);
+	if (has_come(plan, a->records_due, a->now))
 		a->stands_in = true;
 }
 
@@ -74,7 +71,7 @@ static void enter_round(struct agreement *a, int64_t now)
 	if (a->told.order != ORDER_WAIT)
 		a->read = false; /* while it waits, it stays where it can save at read_next */
 	a->skipped = a->stands_in = false;
-	a->all_there_at = 0;
+	a->records_due = 0;
 	a->decided_at = 0;
 	a->reports = 0;
 	a->reports_at = a->counted_at = now;
@@ -104,7 +101,7 @@ void agreement_take_in(struct agreement *a, int64_t now)
 		agreement_count_silence(a, now);
 	if (view->decided && !a->decided_at) {
 		a->decided_at = now;
-		a->all_there_at = 0;
+		a->records_due = 0;
 		a->stands_in = false;
 	}
 }

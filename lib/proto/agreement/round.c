@@ -361,7 +361,7 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 	bool all_saved = a->view->all_saved == a->view->round;
 	if (!a->solo && !all_saved && now - a->saw_at > SAVES_READ &&
 		now - a->answered_at <= 2 * POLL_OFTEN) {
-		plan->hold = a->told;
+		plan->hold = a->told; /* also where go_alone has just asked it to wait */
 		read_now(a, plan);
 		return;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/etcd/inspect.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "store/etcd/credentials.h"
 #include "store/etcd/gateway.h"
@@ -251,7 +253,7 @@ static bool is_near(const char *endpoint)
 static bool is_exposed(const char *key)
 {
 	struct stat st;
-	return key && stat(key, &st) == 0 && (st.st_mode & 07);
+	return key && file_stat(AT_FDCWD, key, 0, &st) == 0 && (st.st_mode & 07);
 }
 
 enum status etcd_inspect(
