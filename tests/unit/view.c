@@ -653,6 +653,13 @@ static void stray_member(void)
 	CHECK(strstr(err.text, "2 of 3 tasks have joined; missing: 2"));
 	view_release(&view);
 	store_close(store);
+	/* Nor is a record awaited that is missing although all have joined. */
+	store = open_store("no-member.db");
+	join_as(store, 3, 0, 2, "", &view);
+	CHECK(store_put(store, "run/s/000001/ALL_JOINED", "{}", NULL, &err) == STATUS_OK);
+	CHECK(attempt_gather(store, &view, clock_after(300), -1, &err) == STATUS_OK);
+	view_release(&view);
+	store_close(store);
 }
 
 /* The life of each attempt: the same for all its tasks, and never the same again. */
