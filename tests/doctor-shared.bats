@@ -126,7 +126,7 @@ two_nodes() {
 	pair bindfs
 	local side pid
 	for side in 0 1; do
-		in_the_middle "$a/.preempt-doctor-*/3.$side" two_nodes "$side"
+		in_the_middle "$a/.preempt-doctor-*/*/3.$side" two_nodes "$side"
 		# As a machine that loses power: all of it at once.
 		end_tree
 		wait "$job"
@@ -140,7 +140,7 @@ two_nodes() {
 	pair bindfs
 	local side pid code began
 	for side in 0 1; do
-		in_the_middle "$a/.preempt-doctor-*/3.$side" two_nodes "$side"
+		in_the_middle "$a/.preempt-doctor-*/*/3.$side" two_nodes "$side"
 		kill -TERM "$pid"
 		began=$SECONDS
 		continue_tree

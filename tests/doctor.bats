@@ -267,9 +267,31 @@ teardown() { doctor_teardown; }
 	done
 	wait
 	codes=$(cat "$BATS_TEST_TMPDIR"/two.*.code)
+	echo "$codes"
 	[ "$(grep -cvx '0\|75' <<<"$codes")" = 0 ]
 	[ "$(grep -cx 75 <<<"$codes")" -ge 2 ]
 	until_there swept "$dir" ''
+}
+
+# two_nodes: side 0, $pid, and side 1, $job.
+two_nodes() {
+	preempt-store doctor "$dir" --nodes 2 --node 0 --session x --timeout 100s >"$BATS_TEST_TMPDIR/first" 2>&1 3>&- &
+	pid=$!
+	node second preempt-store doctor "$dir" --nodes 2 --node 1 --session x --timeout 100s
+}
+
+@test "another launch of the session takes the directory over in the middle: 75, and no verdict" {
+	local pid scratch code=0
+	in_the_middle "$dir/.preempt-doctor-*/*/3.0" two_nodes
+	scratch=$(echo "$dir"/.preempt-doctor-*)
+	mv "$scratch" "$BATS_TEST_TMPDIR/before"
+	mkdir -m 700 "$scratch"
+	continue_tree
+	wait "$pid" || code=$?
+	wait "$job"
+	[ "$code $(cat "$BATS_TEST_TMPDIR/second.code")" = "75 75" ]
+	[[ $(cat "$BATS_TEST_TMPDIR/first") == *'another process of the doctor ended before it was done'* ]]
+	empty "$dir"
 }
 
 # ---- What stays ----
@@ -284,7 +306,7 @@ examine() {
 	local signal pid code try
 	for signal in INT TERM; do
 		for ((try = 0; try < 5; try++)); do
-			in_the_middle "$dir/.preempt-doctor-*/fcntl.db" examine
+			in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine
 			kill -$signal "$pid"
 			continue_tree
 			code=0
@@ -301,7 +323,7 @@ examine() {
 # bats test_tags=smoke
 @test "killed it leaves nothing running; what it left is removed by the next, that of others is not" {
 	local pid left
-	in_the_middle "$dir/.preempt-doctor-*/fcntl.db" examine
+	in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine
 	end_tree
 	has "$dir/.preempt-doctor-*"
 	# Of another machine.
@@ -315,7 +337,7 @@ examine() {
 
 @test "killed alone, its parts end; the next one removes what they left" {
 	local pid sides
-	in_the_middle "$dir/.preempt-doctor-*/fcntl.db" examine
+	in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine
 	sides=$(pgrep -d , -P "$pid")
 	[[ $sides == *,* ]]
 	kill -KILL "$pid"
@@ -328,7 +350,7 @@ ended() { ! ps -p "$1" >/dev/null; }
 @test "a part of it that is killed: 75 at once, and nothing is left" {
 	local side sides began code
 	for side in 1 2; do
-		in_the_middle "$dir/.preempt-doctor-*/fcntl.db" examine
+		in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine
 		mapfile -t sides < <(pgrep -P "$pid" | sort -n)
 		kill -KILL "${sides[side - 1]}"
 		began=$SECONDS

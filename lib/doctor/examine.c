@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "doctor/scratch.h"
 #include "store/convert.h"
 #include "store/lock/lockfile.h"
@@ -172,6 +173,7 @@ static enum status begin(struct examination *examination, const char *name,
 		PATH_MAX - 256)
 		return error_set(
 			err, STATUS_USAGE, "%.200s...: the path is too long", findings->directory);
+	examination->exchange.scratch = xstrdup(memory->scratch);
 	memory->named = true;
 	if (getrandom(&self->number, sizeof(self->number), 0) != sizeof(self->number))
 		return error_set(err, STATUS_TEMPORARY, "no random numbers");
@@ -363,8 +365,7 @@ void doctor_examine(const struct doctor_request *request, size_t index, const ch
 	struct doctor_memory *ours = &memory[request->nodes ? 0 : index];
 	struct examination examination = {.request = request,
 		.findings = &ours->findings,
-		.exchange = {.scratch = ours->scratch,
-			.made = request->nodes ? NULL : &memory->made,
+		.exchange = {.made = request->nodes ? NULL : &memory->made,
 			.index = index,
 			.count = request->nodes ? request->nodes : 2,
 			.deadline = clock_after(request->timeout),
@@ -374,4 +375,5 @@ void doctor_examine(const struct doctor_request *request, size_t index, const ch
 	ours->done = examine(&examination, name, ours);
 	doctor_exchange_end(&examination.exchange);
 	url_release(&examination.url);
+	free(examination.exchange.scratch);
 }

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,12 +13,16 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/xalloc.h"
+#include "store/failure.h"
 
 /* All in milliseconds. */
 #define ANSWER_WITHIN 8000 /* beyond what a step takes */
 #define APPEARS_IN    3000 /* a network filesystem may remember that there was no such name */
 #define BUSY_FOR      200  /* look with tiny pauses at first, so that all sides continue together */
 #define SOON_FOR      2000
+
+#define OTHER_ENDED "another process of the doctor ended before it was done"
 
 static void pause_since(int64_t began)
 {
@@ -102,8 +108,7 @@ enum status doctor_exchange(
 	exchange->lost = status != STATUS_OK;
 	/* If our own step failed, too, then for that reason. */
 	if (exchange->lost && is_gone(exchange))
-		status = error_set(err, STATUS_TEMPORARY,
-			"another process of the doctor ended before it was done");
+		status = error_set(err, STATUS_TEMPORARY, "%s", OTHER_ENDED);
 	else if (exchange->lost && outcome != STATUS_OK)
 		status = outcome;
 	else if (exchange->lost)
@@ -162,6 +167,31 @@ static bool has_met(struct doctor_exchange *exchange, struct text *came, size_t 
 	return true;
 }
 
+static enum status make_own(const char *path, struct error *err)
+{
+	if (mkdir(path, 0700) == 0)
+		return STATUS_OK;
+	return errno == ENOENT ? error_set(err, STATUS_TEMPORARY, "%s", OTHER_ENDED)
+			       : error_cured(err, errno, store_cure(errno), "make %s", path);
+}
+
+/*
+ * Confirm who has met, and go on in a directory of this launch alone. Side 0 makes it before it
+ * confirms.
+ */
+static enum status confirm(struct doctor_exchange *exchange, struct error *err)
+{
+	char *own =
+		xprintf("%s/%016" PRIx64, exchange->scratch, exchange->sides[exchange->index].all);
+	enum status status = exchange->index == 0 ? make_own(own, err) : STATUS_OK;
+	exchange->step = 1;
+	if (status == STATUS_OK)
+		status = doctor_exchange(exchange, STATUS_OK, 0, err);
+	free(exchange->scratch);
+	exchange->scratch = own;
+	return status;
+}
+
 enum status doctor_meet(struct doctor_exchange *exchange, struct error *err)
 {
 	char own[PATH_MAX];
@@ -192,8 +222,5 @@ enum status doctor_meet(struct doctor_exchange *exchange, struct error *err)
 				text_string(&came));
 	}
 	text_release(&came);
-	if (status != STATUS_OK)
-		return status;
-	exchange->step = 1;
-	return doctor_exchange(exchange, STATUS_OK, 0, err);
+	return status == STATUS_OK ? confirm(exchange, err) : status;
 }

@@ -7,7 +7,9 @@
  * On several nodes the name of the scratch directory follows from the session, and an earlier
  * launch may have left one. So each side draws a number, and side 0 answers in step 1 with a hash
  * of all. A side that finds another hash looks again, and from then on a record without that hash
- * counts as absent.
+ * counts as absent. All that follows is in a directory of its own below, whose name is the hash: a
+ * launch of the same session that replaces the scratch directory ends this one, and shares no file
+ * with it.
  */
 #ifndef DOCTOR_EXCHANGE_H
 #define DOCTOR_EXCHANGE_H
@@ -15,7 +17,8 @@
 #include "doctor/findings.h"
 
 struct doctor_exchange {
-	char *scratch; /* the path of the scratch directory */
+	/* The scratch directory; once all have met, the one below it. Released by the caller. */
+	char *scratch;
 	/* When side 0 made it, by clock_now; 0: not yet. NULL: side 0 is on another machine. */
 	_Atomic int64_t *made;
 	size_t index, count;
