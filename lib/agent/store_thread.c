@@ -273,6 +273,8 @@ static void post_look(struct store_thread *thread, struct result *result, uint32
 			thread->revision = result->answer.revision;
 	}
 	thread->wants.look = CLOCK_NEVER;
+	if (result->counted)
+		thread->wants.count = CLOCK_NEVER;
 	if (result->whole)
 		thread->wants.read = CLOCK_NEVER;
 	*thread->results_end = result;
@@ -281,7 +283,7 @@ static void post_look(struct store_thread *thread, struct result *result, uint32
 	bell_ring(thread->ready);
 }
 
-/* Read what changed and report it: all of it, or the news, with the records counted. */
+/* Read what changed and report it: all of it, or the news, and the counts of records if wanted. */
 static bool look(struct store_thread *thread, const struct store_awaited *since,
 	const struct store_wants *wants, bool whole)
 {
@@ -290,8 +292,9 @@ static bool look(struct store_thread *thread, const struct store_awaited *since,
 		.since = whole ? thread->revision : since->since,
 		.skip = whole ? NULL : view_records};
 	result->whole = whole;
+	result->counted = !whole && wants->count <= clock_now();
 	result->counts = wants->counts;
-	if (!whole)
+	if (result->counted)
 		view_count_along(&result->counts, range.count);
 	uint32_t heard = since->heard;
 	result->status = open_store(thread, &result->error);
@@ -333,7 +336,8 @@ static void follow(struct store_thread *thread, int *failures)
 		.heard = thread->heard,
 		.prefix = attempt.prefix,
 		.since = thread->seen,
-		.every = wants.awaits ? VIEW_EVERY : VIEW_SELDOM};
+		.every = wants.awaits ? VIEW_EVERY : VIEW_SELDOM,
+		.known = view_known(attempt.tasks)};
 	pthread_mutex_unlock(&thread->lock);
 	keys_group(&attempt, group);
 
@@ -431,7 +435,7 @@ enum status store_thread_start(
 	thread->store = store;
 	thread->last = &thread->first;
 	thread->results_end = &thread->results;
-	thread->wants.look = thread->wants.read = CLOCK_NEVER;
+	thread->wants.look = thread->wants.count = thread->wants.read = CLOCK_NEVER;
 	pthread_mutex_init(&thread->lock, NULL);
 	thread->wake = bell_open();
 	thread->ready = bell_open();

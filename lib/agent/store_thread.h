@@ -28,9 +28,10 @@ struct result {
 	bool set_back; /* RESULT_SAW: an older copy of the store was put back; in error */
 	enum agreement_outcome outcome;
 	struct write write; /* RESULT_WROTE: what was, or was to be, written */
-	bool news;  /* RESULT_WROTE: changes by others that no RESULT_SAW has reported yet */
-	bool whole; /* RESULT_SAW: with the records of single tasks (view_feed); */
-	struct view_counts counts; /* else these were counted */
+	bool news;    /* RESULT_WROTE: changes by others that no RESULT_SAW has reported yet */
+	bool whole;   /* RESULT_SAW: with the records of single tasks (view_feed); */
+	bool counted; /* else only counts of them, */
+	struct view_counts counts; /* of these, */
 	struct store_answer answer;
 	int64_t unchanged, began, now;
 	int64_t longest_save; /* RESULT_JOINED: what the store remembers */
@@ -70,9 +71,10 @@ void store_thread_follow(struct store_thread *thread, const struct view *view);
 /* Report no changes any more. */
 void store_thread_unfollow(struct store_thread *thread);
 struct store_wants {
-	int64_t look; /* read the news, and count these records, by this instant; */
+	int64_t look;  /* read the news by this instant; */
+	int64_t count; /* from this one on count these records along; */
 	struct view_counts counts;
-	int64_t read; /* and everything by this one */
+	int64_t read; /* read everything by this one */
 	bool awaits;  /* news is to be expected soon */
 };
 /* In place of what was wanted before. Ask again after taking results: each ends what it answers. */

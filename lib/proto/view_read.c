@@ -178,6 +178,11 @@ enum status view_refresh_news(struct view *view, struct store *store, struct err
 	return status;
 }
 
+int64_t view_known(uint64_t tasks)
+{
+	return clock_later(2000, (int64_t)(tasks / 2));
+}
+
 enum status view_await(
 	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err)
 {
@@ -187,6 +192,7 @@ enum status view_await(
 		.heard = view->heard,
 		.prefix = view->attempt.prefix,
 		.since = view->seen,
-		.every = VIEW_EVERY};
+		.every = VIEW_EVERY,
+		.known = view_known(view->attempt.tasks)};
 	return store_await_news(store, &awaited, deadline, wake, err);
 }

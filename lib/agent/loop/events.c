@@ -247,7 +247,7 @@ static void take_look(struct agent *agent, const struct result *result)
 		message_error("%s", result->error.text);
 	(result->whole ? view_feed : view_feed_news)(&group->view, &result->answer,
 		&(struct view_reading){result->unchanged, result->began, result->now});
-	if (!result->whole)
+	if (result->counted)
 		view_feed_counts(&group->view, &result->counts, result->answer.counted,
 			result->answer.revision);
 	learn_from(group, result);
@@ -256,9 +256,13 @@ static void take_look(struct agent *agent, const struct result *result)
 	group->looked_at = result->now;
 	if (result->whole)
 		group->deaths_unseen = false;
-	for (size_t i = 0; i < agent->task_count; i++)
-		(result->whole ? agreement_saw : agreement_looked)(
-			&agent->tasks[i].agreement, result->now);
+	for (size_t i = 0; i < agent->task_count; i++) {
+		struct agreement *agreement = &agent->tasks[i].agreement;
+		if (result->whole)
+			agreement_saw(agreement, result->now);
+		else
+			agreement_looked(agreement, result->counted, result->now);
+	}
 }
 
 static void take_write(struct agent *agent, const struct result *result)

@@ -52,7 +52,7 @@ int64_t agent_act(struct agent *agent)
 {
 	int64_t now = clock_now();
 	int64_t wake = CLOCK_NEVER;
-	struct store_wants wants = {.look = CLOCK_NEVER, .read = CLOCK_NEVER};
+	struct store_wants wants = {.look = CLOCK_NEVER, .count = CLOCK_NEVER, .read = CLOCK_NEVER};
 	if (now >= agent->sample_at) {
 		for (size_t i = 0; i < agent->task_count; i++)
 			agent_task_sample(&agent->tasks[i], now);
@@ -76,6 +76,8 @@ int64_t agent_act(struct agent *agent)
 		return now;
 	/* What serves a training learns from the store that its task has left. */
 	bool departed = agent->served >= 0 && agent->group.view.agreement.departed;
+	if (agent->served >= 0)
+		wants.count = 0;
 	if (agent->group.deaths_unseen || departed)
 		wants.read = now;
 	wants.awaits = wants.look != CLOCK_NEVER || wants.read != CLOCK_NEVER;

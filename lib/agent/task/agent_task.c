@@ -358,6 +358,7 @@ static bool may_finish(const struct agent_task *task, const struct group *group,
 		return true;
 	*wake = clock_earlier(*wake, limit);
 	wants->look = clock_earlier(wants->look, group->looked_at + 1000);
+	wants->count = 0;
 	if (group->view.agreement.departed >= others)
 		wants->read = now;
 	return false;
@@ -419,6 +420,7 @@ void agent_task_advance(struct agent_task *task, struct group *group, int64_t no
 	if (plan.read_board < *wake)
 		*wake = plan.read_board;
 	wants->look = clock_earlier(wants->look, plan.look);
+	wants->count = clock_earlier(wants->count, plan.count);
 	wants->read = clock_earlier(wants->read, plan.read);
 }
 

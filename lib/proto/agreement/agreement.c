@@ -39,18 +39,18 @@ void agreement_took_in(struct agreement *a, int64_t now)
 	a->wrote = true;
 }
 
-void agreement_looked(struct agreement *a, int64_t now)
+void agreement_looked(struct agreement *a, bool counted, int64_t now)
 {
 	agreement_took_in(a, now);
 	a->wrote = false;
 	if (!a->solo)
-		agreement_count_silence(a, now);
+		agreement_count_silence(a, now, counted);
 	a->look_first = false;
 }
 
 void agreement_saw(struct agreement *a, int64_t now)
 {
-	agreement_looked(a, now);
+	agreement_looked(a, true, now);
 	a->saw_at = now;
 	a->read_first = false;
 }
@@ -186,15 +186,20 @@ static void note_deadline(struct agreement *a, int64_t now)
 
 /*
  * Others have left, and a task that reports or saves is still awaited, also after the attempt fell
- * apart: is it one of them?
+ * apart: is it one of them? The lookers read it at once, the rest if that changes nothing.
  */
-static void read_departed(const struct agreement *a, struct agreement_plan *plan)
+static void read_departed(struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
 	bool settled = view->decided || view->closed || view->broken;
 	bool over = !view->round || (settled && !agreement_others_save(view, a->config.task));
-	if (view->departed && !over && !a->solo)
-		read_now(a, plan);
+	if (!view->departed || over || a->solo) {
+		a->departed_at = 0;
+		return;
+	}
+	if (!a->departed_at)
+		a->departed_at = a->answered_at;
+	plan->read = clock_earlier(plan->read, a->departed_at + agreement_count_pace(a));
 }
 
 static bool awaits(const struct agreement_plan *plan)
@@ -202,11 +207,20 @@ static bool awaits(const struct agreement_plan *plan)
 	return plan->look != CLOCK_NEVER || plan->read != CLOCK_NEVER;
 }
 
+static void count_now_and_then(const struct agreement *a, struct agreement_plan *plan)
+{
+	int64_t pace = agreement_count_pace(a);
+	int64_t next = pace ? clock_later(a->counted_at, a->awaits_at) + pace : 0;
+	if (!pace || awaits(plan))
+		plan->count = clock_earlier(plan->count, next);
+}
+
 static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	*plan = (struct agreement_plan){.hold = a->told,
 		.read_board = CLOCK_NEVER,
 		.look = CLOCK_NEVER,
+		.count = CLOCK_NEVER,
 		.read = CLOCK_NEVER,
 		.wake = CLOCK_NEVER};
 	note_deadline(a, now);
@@ -230,6 +244,7 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 		plan->look = a->answered_at;
 	if (a->read_first)
 		read_now(a, plan);
+	count_now_and_then(a, plan);
 	if (a->solo && !a->concluded)
 		wake_at(plan, now + NEIGHBOURS);
 	/* Wake up often: a long sleep could not be told from this process having been stopped. */

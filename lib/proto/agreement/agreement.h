@@ -222,9 +222,10 @@ struct agreement_plan {
 	bool end_command;	      /* TERM, then KILL after the caller's patience */
 	bool finished;		      /* the agent is done with this task; leave with code */
 	int code;
-	int64_t look; /* the store's news, and its counts of records, are wanted by then; */
-	int64_t read; /* and all records */
-	int64_t wake; /* ask again by then even if nothing happens */
+	int64_t look;  /* the store's news are wanted by then, */
+	int64_t count; /* from this instant on also the counts of its records, */
+	int64_t read;  /* and all records by this one */
+	int64_t wake;  /* ask again by then even if nothing happens */
 };
 
 struct agreement {
@@ -264,7 +265,9 @@ struct agreement {
 	uint64_t reports;   /* how many there are, seen or counted, */
 	int64_t reports_at; /* since when, */
 	int64_t counted_at; /* when they were counted last, */
-	int64_t silence;    /* and for how long the store has answered without a further one, ms */
+	int64_t silence;   /* for how long the store had answered then without a further one, ms, */
+	int64_t answering; /* for how long it has since, */
+	int64_t looked_at; /* and when it has last */
 	int64_t decided_at; /* when the decision was seen; 0: not yet */
 	bool skipped;	    /* it is to save at a step that we cannot reach */
 
@@ -291,6 +294,7 @@ struct agreement {
 	bool read_first, look_first;
 	/* All records that this task waits for are there: when it reads them; 0: they are not. */
 	int64_t records_due;
+	int64_t departed_at;   /* when it was counted that others have left; 0: none has */
 	bool stands_in;	       /* it has read in place of the agent that wrote the last of them */
 	bool wrote;	       /* what the view shows newly, this agent has written */
 	int64_t answered_at;   /* when the store last answered */
@@ -316,8 +320,8 @@ void agreement_init(struct agreement *a, const struct agreement_config *config,
 void agreement_noticed(struct agreement *a, int64_t deadline);
 /* The view was read whole (the reading began after the last write was answered). */
 void agreement_saw(struct agreement *a, int64_t now);
-/* The news were read, and the awaited records counted. */
-void agreement_looked(struct agreement *a, int64_t now);
+/* The news were read; counted: and the awaited records counted. */
+void agreement_looked(struct agreement *a, bool counted, int64_t now);
 /* The view shows what this agent wrote itself. */
 void agreement_took_in(struct agreement *a, int64_t now);
 /* hold now says what the plan asked for. */

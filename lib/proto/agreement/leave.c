@@ -199,7 +199,7 @@ enum agreement_prospect agreement_prospect(
 	}
 	/* Do not wait for a save that is not known to be under way. */
 	if (a->skipped || now >= a->decided_at + a->config.save_timeout ||
-		now - a->answered_at > 2 * POLL_OFTEN)
+		now - a->answered_at > agreement_pace(a) + POLL_OFTEN)
 		return PROSPECT_NONE;
 	*measure = measured;
 	return PROSPECT_OPEN;

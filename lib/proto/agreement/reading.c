@@ -9,6 +9,7 @@
 #define POLL_SHARE   8	  /* of the time, at most, is one reading */
 #define LOOKERS	     16	  /* tasks that read more often than the rest */
 #define RECORDS_READ 2	  /* in a millisecond, at least */
+#define COUNT_SELDOM 4	  /* ms for each record between two counts, but for the lookers */
 
 static uint64_t count_reports(const struct agreement_view *view)
 {
@@ -27,6 +28,20 @@ static uint64_t live_before(const struct agreement *a)
 	return before;
 }
 
+/*
+ * The lookers are the first few tasks: they act for all. The next few have the second turn, and
+ * stand in for them if they are dead; all others have the third.
+ */
+static int64_t turn(const struct agreement *a)
+{
+	return (int64_t)(live_before(a) / LOOKERS);
+}
+
+static int64_t reading_time(const struct agreement *a)
+{
+	return (int64_t)(a->view->tasks / RECORDS_READ);
+}
+
 /* Only a few tasks read often, so that not all of them read at once. */
 static int64_t pace_by_rank(const struct agreement *a)
 {
@@ -40,15 +55,28 @@ int64_t agreement_pace(const struct agreement *a)
 	return clock_later(pace_by_rank(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
 }
 
+int64_t agreement_count_pace(const struct agreement *a)
+{
+	return turn(a) ? COUNT_SELDOM * (int64_t)a->view->tasks : 0;
+}
+
+int64_t agreement_turn_delay(const struct agreement *a)
+{
+	return turn(a) * reading_time(a);
+}
+
+int64_t agreement_store_patience(const struct agreement *a)
+{
+	return agreement_pace(a) + reading_time(a);
+}
+
 /*
  * How long the agent that wrote the last record may take to read all, and to write what it makes of
  * them. If it is dead, only a few of the others read first.
  */
 static int64_t reading_delay(const struct agreement *a)
 {
-	int64_t reading = (int64_t)(a->view->tasks / RECORDS_READ);
-	uint64_t groups = live_before(a) / LOOKERS;
-	return reading * (int64_t)(groups < 2 ? groups + 1 : 3);
+	return reading_time(a) + agreement_turn_delay(a);
 }
 
 void agreement_await(struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
@@ -74,19 +102,22 @@ static void enter_round(struct agreement *a, int64_t now)
 	a->records_due = 0;
 	a->decided_at = 0;
 	a->reports = 0;
-	a->reports_at = a->counted_at = now;
-	a->silence = 0;
+	a->reports_at = a->counted_at = a->looked_at = now;
+	a->silence = a->answering = 0;
 }
 
-void agreement_count_silence(struct agreement *a, int64_t now)
+void agreement_count_silence(struct agreement *a, int64_t now, bool counted)
 {
 	uint64_t reports = count_reports(a->view) + (a->view->decided ? 0 : a->view->unseen);
-	int64_t since = a->counted_at;
-	a->counted_at = now;
-	if (reports <= a->reports) {
-		a->silence += clock_earlier(now - since, pace_by_rank(a) + POLL_OFTEN);
+	a->answering += clock_earlier(now - a->looked_at, pace_by_rank(a) + POLL_OFTEN);
+	a->looked_at = now;
+	if (!counted)
 		return;
-	}
+	a->counted_at = now;
+	a->silence += a->answering;
+	a->answering = 0;
+	if (reports <= a->reports)
+		return;
 	a->reports = reports;
 	a->reports_at = now;
 	a->silence = 0;
@@ -98,7 +129,7 @@ void agreement_take_in(struct agreement *a, int64_t now)
 	if (view->round != a->round)
 		enter_round(a, now);
 	if (a->solo) /* what is agreed on in memory is known at once */
-		agreement_count_silence(a, now);
+		agreement_count_silence(a, now, true);
 	if (view->decided && !a->decided_at) {
 		a->decided_at = now;
 		a->records_due = 0;

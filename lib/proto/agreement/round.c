@@ -105,12 +105,14 @@ static bool may_decide(struct agreement *a, const struct grace_measure *measure,
 		a->round_seen, deadline_of(a), a->config.report_timeout, measure);
 	if (patience == a->config.report_timeout)
 		patience += a->config.report_jitter;
+	patience += agreement_turn_delay(a);
 	if (a->solo) /* a neighbour tells at once what it does */
 		return false;
 	if (a->view->unseen && a->silence >= patience)
 		read_now(a, plan);
 	else if (a->silence < patience)
-		plan->look = clock_earlier(plan->look, a->counted_at + patience - a->silence);
+		plan->count = a->counted_at + patience - a->silence;
+	plan->look = clock_earlier(plan->look, plan->count);
 	return a->silence >= patience && !a->view->unseen;
 }
 
@@ -297,7 +299,7 @@ static int64_t lost_at(const struct agreement *a)
 		return CLOCK_NEVER;
 	int64_t since = clock_later(clock_later(answered_until(a), a->told_at), a->stopped_until);
 	/* A task that polls rarely also reads late: do not count that as silence of the store. */
-	int64_t pause = agreement_pace(a) - POLL_OFTEN;
+	int64_t pause = agreement_store_patience(a) - POLL_OFTEN;
 	return since + pause + clock_earlier(patience, a->config.save_timeout);
 }
 
@@ -360,7 +362,7 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 {
 	bool all_saved = a->view->all_saved == a->view->round;
 	if (!a->solo && !all_saved && now - a->saw_at > SAVES_READ &&
-		now - a->answered_at <= 2 * POLL_OFTEN) {
+		now - a->answered_at <= agreement_pace(a) + POLL_OFTEN) {
 		plan->hold = a->told; /* also where go_alone has just asked it to wait */
 		read_now(a, plan);
 		return;

@@ -13,7 +13,6 @@
 
 /* All in milliseconds. */
 #define LOOK_EVERY 60000 /* whatever the stream says */
-#define NEWS_EVERY 2000	 /* so old may be what store_unchanged says; a look at one key is cheap */
 #define LOOK_LEAST 2000	 /* so long may a look take, also where less time is left to wait */
 #define TRACES	   64	 /* of deletions, that a look reads */
 #define PAUSE	   500	 /* at most, before a stream is opened again */
@@ -286,7 +285,7 @@ enum status etcd_wait(struct store *base, const char *prefix, store_revision sin
 
 static struct change news_of(const struct etcd_store *store, const char *group)
 {
-	struct change change = {.look = look_at_news, .told = told_news, .every = NEWS_EVERY};
+	struct change change = {.look = look_at_news, .told = told_news, .every = LOOK_EVERY};
 	wire_key_set(&change.keys.first, store->options.prefix, 'n', group);
 	change.keys.end.length = 0;
 	return change;
@@ -309,5 +308,7 @@ enum status etcd_await_news(struct store *base, struct store_awaited *awaited, i
 	struct change change = news_of(store, awaited->group);
 	change.revision = awaited->since;
 	change.awaited = awaited;
+	if (awaited->known)
+		change.every = awaited->known;
 	return wait_for(store, &change, deadline, wake, err);
 }
