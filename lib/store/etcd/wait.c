@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting for a change. A stream tells of it (watch.c); a look asks the server whether there is
- * one. The look decides: before the stream is opened, when it broke, at the deadline, and every
- * minute in any case. The stream begins where the look ended, so that nothing falls in between.
+ * one. The look decides: before the stream is opened, when it broke, at the deadline (except for
+ * news, whose readers then read the keys themselves), and every minute in any case. The stream
+ * begins where the look ended, so that nothing falls in between.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,9 @@ struct change {
 		struct error *err);
 	/* Whether the stream has told of one. */
 	bool (*told)(const struct etcd_store *store, struct change *change);
-	int64_t every;		 /* ms between two looks */
-	store_revision revision; /* ours; nothing has changed up to it */
-	struct store_awaited *awaited;
+	int64_t every;		       /* ms between two looks */
+	store_revision revision;       /* ours; nothing has changed up to it */
+	struct store_awaited *awaited; /* news: a caller that waited in vain reads the keys */
 };
 
 static bool begins_with(const char *text, const char *beginning)
@@ -226,8 +227,10 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 	struct watch *watch = &store->watch;
 	int64_t next = 0; /* when to look; at first where there is no stream yet */
 	store_revision from = etcd_revision(store, change->revision) + 1;
+	/* A transaction of a member says itself how many news there are. */
+	bool known = change->awaited || change->revision >= store->newest;
 	if (watch_is_open_for(watch, &store->gateway, &change->keys) && watch->from <= from &&
-		change->revision >= store->newest)
+		known)
 		next = clock_after(change->every);
 	for (;;) {
 		if (descriptor_is_ready(wake))
@@ -241,7 +244,7 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 			change->told(store, change))
 			return STATUS_OK;
 		int64_t now = clock_now();
-		if (now >= next || now >= deadline) {
+		if (now >= next || (now >= deadline && !change->awaited)) {
 			enum status status = look(store, change, deadline, wake, err);
 			if (status == STATUS_TIMEOUT)
 				return clock_now() >= deadline ? STATUS_TIMEOUT : STATUS_NO;
