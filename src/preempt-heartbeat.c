@@ -70,7 +70,7 @@ static void print_json(const struct view *view, const struct vital *vitals)
 			json_put_unsigned(task, "step", vitals[i].step);
 		if (vitals[i].period)
 			json_put_signed(task, "period_ms", vitals[i].period);
-		if (view->members[i].joined) {
+		if (view_has_joined(view, i)) {
 			json_put_text(task, "host", agent->host);
 			json_put_signed(task, "pid", agent->pid);
 		}

@@ -117,7 +117,7 @@ uint64_t signal_only_others(const struct view *view, uint64_t task)
 {
 	uint64_t count = 0;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		count += i != task && view->members[i].joined &&
+		count += i != task && view_has_joined(view, i) &&
 			 agreement_counts(&view->agreement, i);
 	return count;
 }

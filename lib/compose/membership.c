@@ -195,7 +195,7 @@ enum status membership_leave(struct store *store, struct view *view,
 	enum status status = view_refresh(view, store, err);
 	if (status != STATUS_OK)
 		return status;
-	if (!view->members[task].joined)
+	if (!view_has_joined(view, task))
 		return error_set(err, STATUS_NO, "run %s: task %llu has not joined attempt %llu",
 			view->attempt.run, (unsigned long long)task,
 			(unsigned long long)view->attempt.number);
@@ -226,7 +226,7 @@ enum status membership_leave(struct store *store, struct view *view,
 static bool is_there(const void *context, uint64_t task)
 {
 	const struct view *view = context;
-	return view->members[task].joined && agreement_counts(&view->agreement, task);
+	return view_has_joined(view, task) && agreement_counts(&view->agreement, task);
 }
 
 static bool may_beat(const void *context, uint64_t task)

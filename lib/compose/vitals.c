@@ -51,7 +51,7 @@ static void read_one(struct store *store, const char *group, uint64_t task,
 
 static bool is_gone(const struct view *view, uint64_t task)
 {
-	return view->members[task].joined &&
+	return view_has_joined(view, task) &&
 	       process_check(&view->members[task].agent) == PROCESS_GONE;
 }
 

@@ -162,7 +162,7 @@ enum status claim_make(struct store *store, struct view *view, const struct clai
 bool claim_is_gone(const struct view *view)
 {
 	uint64_t task = view->claim.task;
-	return view->claim.outside || task >= view->attempt.tasks || !view->members[task].joined ||
+	return view->claim.outside || task >= view->attempt.tasks || !view_has_joined(view, task) ||
 	       !agreement_counts(&view->agreement, task) ||
 	       process_check(&view->members[task].agent) == PROCESS_GONE;
 }

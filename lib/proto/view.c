@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
+#include "proto/agreement/tally.h"
 #include "proto/remembered.h"
 
 /* Remember the last completed save-and-continue round: resume from it if no final save happens. */
@@ -36,10 +37,11 @@ static void enter_round(struct view *view, uint64_t round)
 		return;
 	if (a->decided)
 		let_stand(a, a->round, &a->decision);
+	uint64_t former = a->round;
 	a->round = round;
 	a->round_final = a->decided = a->unreadable = false;
 	a->decision = (struct agreement_decision){0};
-	for (uint64_t i = 0; i < a->tasks; i++) {
+	for (uint64_t i = 0; former && i < a->tasks; i++) {
 		struct agreement_peer *peer = &a->peers[i];
 		*peer = (struct agreement_peer){
 			.left = peer->left, .dead = peer->dead, .stands = peer->stands};
@@ -49,6 +51,7 @@ static void enter_round(struct view *view, uint64_t round)
 		view->members[i].unreported = false;
 		view->members[i].shown[RECORD_STEP] = view->members[i].shown[RECORD_SAVED] = false;
 	}
+	view->shown[RECORD_STEP] = view->shown[RECORD_SAVED] = 0;
 	view->counted[RECORD_STEP] = view->counted[RECORD_SAVED] = (struct view_count){0};
 	view->reported_at = view->saved_at = 0;
 }
@@ -60,6 +63,12 @@ struct reading {
 	uint64_t round;
 	uint64_t task;
 };
+
+static void note_shown(struct view *view, uint64_t task, enum view_record kind)
+{
+	view->shown[kind] += !view->members[task].shown[kind];
+	view->members[task].shown[kind] = true;
+}
 
 /* Note when the task wrote this, by its own clock. */
 static void note_time(struct view *view, const struct reading *r)
@@ -90,7 +99,7 @@ static bool read_step(struct view *view, const struct reading *r)
 		return true;
 	(void)json_get_time(r->json, "step_ms", &step_time);
 	(void)json_get_bool(r->json, "none", &none);
-	view->members[r->task].shown[RECORD_STEP] = true;
+	note_shown(view, r->task, RECORD_STEP);
 	view->members[r->task].unreadable = r->entry->revision;
 	if (!none && (!get_step(r->json, "step", &step) || !get_step(r->json, "next", &next) ||
 			     next <= step))
@@ -115,7 +124,7 @@ static bool read_saved(struct view *view, const struct reading *r)
 	uint64_t step;
 	note_time(view, r);
 	if (r->round >= view->agreement.round)
-		view->members[r->task].shown[RECORD_SAVED] = true;
+		note_shown(view, r->task, RECORD_SAVED);
 	if (!get_step(r->json, "step", &step))
 		return false;
 	if (r->round == view->agreement.standing_round && step == view->agreement.standing_step)
@@ -161,8 +170,8 @@ static bool read_decision(struct view *view, const struct reading *r)
 		memset(set, 0, a->tasks * sizeof(*set));
 		bool told = json_get_text(r->json, "missing", &members) &&
 			    keys_read_set(members, a->tasks, set);
-		for (uint64_t i = 0; i < a->tasks; i++)
-			view->members[i].unreported = told && set[i];
+		for (uint64_t i = 0; told && i < a->tasks; i++)
+			view->members[i].unreported = set[i];
 	}
 	free(set);
 	return right || over;
@@ -228,7 +237,8 @@ static bool read_task(struct view *view, const struct reading *r)
 	struct process_identity agent = {0};
 	uint64_t pid;
 	bool beats = true;
-	member->joined = member->shown[RECORD_TASK] = true;
+	member->joined = true;
+	note_shown(view, r->task, RECORD_TASK);
 	(void)json_get_bool(r->json, "beats", &beats);
 	member->beatless = !beats;
 	(void)json_get_time(r->json, "utc", &member->joined_utc);
@@ -255,7 +265,7 @@ static bool read_left(struct view *view, const struct reading *r)
 	view->agreement.peers[r->task].left = REASON_PREEMPTED;
 	note_time(view, r);
 	struct view_member *member = &view->members[r->task];
-	member->shown[RECORD_LEFT] = true;
+	note_shown(view, r->task, RECORD_LEFT);
 	member->left_code = 0;
 	(void)json_get_code(r->json, "code", &member->left_code);
 	member->left_called = get_step(r->json, "step", &step);
@@ -313,16 +323,9 @@ static bool read_all_saved(struct view *view, const struct reading *r)
 	return r->json;
 }
 
-void view_note_all_joined(struct view *view)
-{
-	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		view->members[i].joined = true;
-}
-
 static bool read_all_joined(struct view *view, const struct reading *r)
 {
-	view->all_joined = true;
-	view_note_all_joined(view);
+	view->all_joined = view->all_there = true;
 	return r->json;
 }
 
@@ -448,6 +451,7 @@ void view_feed_entry(
 	if (strncmp(entry->key, view->attempt.prefix, length) || !entry->value)
 		return;
 	struct reading r = {.entry = entry, .when = when};
+	view->agreement.tally->known = false;
 	r.json = json_parse(entry->value, entry->length);
 	if (!feed_entry(view, &r, entry->key + length))
 		view->damaged++;

@@ -91,6 +91,8 @@ struct view {
 	store_revision reported_at, saved_at; /* of the newest report and save of the round */
 	store_revision all_saved_at;	      /* of the newest ALL_SAVED that others wrote */
 	bool all_joined;
+	bool all_there; /* every place is taken, although the view may not show by which agent */
+	uint64_t shown[RECORD_KINDS]; /* how many of each it shows */
 	uint32_t heard; /* the count of news (store.h) before it was read; 0: not known */
 };
 
@@ -135,9 +137,6 @@ struct transaction;
 void view_feed_written(struct view *view, const struct transaction *written,
 	store_revision revision, const struct view_reading *reading);
 
-/* All have joined, also those whose records the view lacks. */
-void view_note_all_joined(struct view *view);
-
 /* The records that its tasks wait for: TASK, in a round STEP, and after the decision SAVED. */
 enum view_record view_awaited(const struct view *view);
 /* How many records of this kind were counted that it does not show. */
@@ -160,6 +159,11 @@ int64_t view_known(uint64_t tasks);
 /* Wait until there is news since then; as store_await_news. */
 enum status view_await(
 	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err);
+
+static inline bool view_has_joined(const struct view *view, uint64_t task)
+{
+	return view->all_there || view->members[task].joined;
+}
 
 /* How many have joined, as the view shows or counts them. */
 uint64_t view_joined(const struct view *view);

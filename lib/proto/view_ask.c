@@ -9,11 +9,9 @@
 
 uint64_t view_joined(const struct view *view)
 {
-	uint64_t count = 0;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		count += view->members[i].joined;
-	count += view_unseen(view, RECORD_TASK);
-	return count < view->attempt.tasks ? count : view->attempt.tasks;
+	uint64_t tasks = view->attempt.tasks;
+	uint64_t count = view->shown[RECORD_TASK] + view_unseen(view, RECORD_TASK);
+	return view->all_there || count > tasks ? tasks : count;
 }
 
 /* How many tasks that have joined, or still may, have not left and are not dead. */
@@ -21,9 +19,8 @@ static uint64_t count_there(const struct view *view)
 {
 	uint64_t count = 0;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		bool may_join = !view->members[i].joined && !*view->seal;
 		count += agreement_counts(&view->agreement, i) &&
-			 (view->members[i].joined || may_join);
+			 (view_has_joined(view, i) || !*view->seal);
 	}
 	return count;
 }
@@ -60,7 +57,7 @@ bool view_is_surely_dead(const struct view *view, uint64_t task)
 static bool is_missing(const void *context, uint64_t task)
 {
 	const struct view *view = context;
-	return !view->members[task].joined ||
+	return !view_has_joined(view, task) ||
 	       (view->agreement.peers[task].left == REASON_NONE && view_is_surely_dead(view, task));
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "proto/agreement/tally.h"
 #include "store/builder.h"
 
 void view_init(struct view *view, const struct attempt *attempt)
@@ -16,12 +17,14 @@ void view_init(struct view *view, const struct attempt *attempt)
 		.deadline_latest = CLOCK_NEVER,
 		.deadline_told = CLOCK_NEVER};
 	view->agreement.peers = xcalloc(attempt->tasks, sizeof(*view->agreement.peers));
+	view->agreement.tally = xcalloc(1, sizeof(*view->agreement.tally));
 	view->members = xcalloc(attempt->tasks, sizeof(*view->members));
 }
 
 void view_release(struct view *view)
 {
 	free(view->agreement.peers);
+	free(view->agreement.tally);
 	free(view->members);
 	*view = (struct view){0};
 }
@@ -74,11 +77,19 @@ static void add_count(const struct attempt *attempt, struct view_counts *counts,
 		keys_of(attempt, counts->prefix[place], "%s/", name[kind]);
 }
 
+/* Whether there are records still to come that a task waits for. */
+static bool awaits_records(const struct view *view)
+{
+	const struct agreement_view *a = &view->agreement;
+	bool final = a->decided && a->decision.kind != KIND_SAVE;
+	return a->round ? !a->closed && !(final && a->all_saved == a->round) : !view->all_joined;
+}
+
 void view_counts_awaited(const struct view *view, struct view_counts *counts)
 {
 	*counts = (struct view_counts){.round = view->agreement.round};
 	add_count(&view->attempt, counts, 0, RECORD_LEFT);
-	if (counts->round || !view->all_joined)
+	if (awaits_records(view))
 		add_count(&view->attempt, counts, 1, view_awaited(view));
 }
 
@@ -128,11 +139,9 @@ void view_feed_written(struct view *view, const struct transaction *written,
 uint64_t view_unseen(const struct view *view, enum view_record kind)
 {
 	const struct view_count *counted = &view->counted[kind];
-	uint64_t shown = 0;
+	uint64_t shown = view->shown[kind];
 	if (counted->revision <= view->revision)
 		return 0;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		shown += view->members[i].shown[kind];
 	return counted->keys > shown ? counted->keys - shown : 0;
 }
 

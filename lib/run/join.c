@@ -24,7 +24,7 @@ static enum membership read_membership(
 {
 	const struct view_member *member = &view->members[task];
 	const struct agreement_peer *peer = &view->agreement.peers[task];
-	if (!member->joined)
+	if (!view_has_joined(view, task))
 		return MEMBERSHIP_FREE;
 	if (peer->left != REASON_NONE)
 		return MEMBERSHIP_LEFT;
@@ -223,7 +223,7 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 	struct view *view, struct error *err)
 {
 	char text[96] = "a new launch has taken over";
-	if (entry->first < view->attempt.tasks && view->members[entry->first].joined)
+	if (entry->first < view->attempt.tasks && view_has_joined(view, entry->first))
 		snprintf(text, sizeof(text), "task %llu was restarted",
 			(unsigned long long)entry->first);
 	enum status status = attempt_seal(store, &view->attempt, "restart", text, err);
@@ -487,18 +487,18 @@ static enum status give_up_gathering(struct store *store, struct view *view, str
  */
 static bool lacks_members(const struct view *view)
 {
-	uint64_t tasks = view->attempt.tasks, shown = 0;
+	uint64_t tasks = view->attempt.tasks;
 	bool unread =
 		view->revision < view->seen || view->revision < view->counted[RECORD_TASK].revision;
-	for (uint64_t i = 0; i < tasks; i++)
-		shown += view->members[i].shown[RECORD_TASK];
-	return shown < tasks && tasks <= MEMBERS_READ && view_joined(view) == tasks && unread;
+	return view->shown[RECORD_TASK] < tasks && tasks <= MEMBERS_READ &&
+	       view_joined(view) == tasks && unread;
 }
 
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
 	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
+	bool large = view->attempt.tasks > MEMBERS_READ;
 	enum status status = STATUS_OK;
 	for (;;) {
 		while (outage_retry(&outage, &status, err))
@@ -511,9 +511,9 @@ enum status attempt_gather(
 			status = view_refresh(view, store, err);
 			continue;
 		}
-		if (view->attempt.tasks > MEMBERS_READ && view_joined(view) == view->attempt.tasks)
-			view_note_all_joined(view);
-		if (view_is_gathered(view)) {
+		if (large && view_joined(view) == view->attempt.tasks)
+			view->all_there = true;
+		if (large ? view->all_there : view_is_gathered(view)) {
 			if (!view->all_joined && view->attempt.tasks > 1)
 				tell_all_joined(store, view);
 			return STATUS_OK;

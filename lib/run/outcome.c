@@ -32,7 +32,7 @@ static bool has_its_checkpoint(const struct view *view, const struct outcome_fin
 		const struct agreement_peer *peer = &view->agreement.peers[i];
 		if (peer->left == REASON_SAVED && !view->resume_known)
 			return true; /* it has seen that the checkpoint is complete */
-		if (!view->members[i].joined)
+		if (!view_has_joined(view, i))
 			continue;
 		any = true;
 		only_unstarted &=

@@ -55,7 +55,7 @@ static void decoded(void)
 		fresh(&view);
 		feed(&view, "TASK/2",
 			"{\"host\":\"h\",\"boot\":\"b\",\"pidns\":7,\"pid\":12,\"start\":3}");
-		CHECK(view.members[2].joined && view.members[2].agent.pid == 12);
+		CHECK(view_has_joined(&view, 2) && view.members[2].agent.pid == 12);
 		CHECK_EQ(view_joined(&view), 1);
 		feed(&view, "TERMINATED_WORKER",
 			"{\"task\":3,\"then\":\"stop\",\"host\":\"n\",\"source\":\"s\",\"reason\":\"r\"}");
@@ -628,7 +628,7 @@ static void launched(void)
 		join_as(store, 4, i, 1, "unit:1:0", &view);
 		CHECK_EQ(view_joined(&view), i + 1);
 		CHECK_EQ(view_unseen(&view, RECORD_TASK), i);
-		CHECK(view.members[i].joined && (i == 0 || view.revision == 0 || i == 3));
+		CHECK(view_has_joined(&view, i) && (i == 0 || view.revision == 0 || i == 3));
 		if (i == 3) {
 			CHECK(attempt_gather(store, &view, clock_after(30000), -1, &err) ==
 				STATUS_OK);

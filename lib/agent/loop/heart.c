@@ -76,7 +76,7 @@ static bool is_watched(const struct agent *agent)
 	uint64_t first = agent->options->identity->task;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		bool ours = i >= first && i - first < agent->task_count;
-		if (!ours && view->members[i].joined && agreement_counts(&view->agreement, i))
+		if (!ours && view_has_joined(view, i) && agreement_counts(&view->agreement, i))
 			return true;
 	}
 	return false;
@@ -232,6 +232,9 @@ void agent_check_gone(struct agent *agent, int64_t now)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;
 	if (!view->round || now < agent->deaths_at || !may_write_deaths(&agent->group))
+		return;
+	/* Where only our own processes are known there is no other to look for. */
+	if (agent->group.view.shown[RECORD_TASK] <= agent->task_count)
 		return;
 	size_t rank = rank_on_machine(agent);
 	agent->deaths_at = now + DEATHS_EVERY * (int64_t)(1 + rank);

@@ -139,7 +139,7 @@ static bool declare_some(struct pulse *pulse, bool monitor)
 		return false;
 	for (uint64_t i = 0; i < pulse->attempt.tasks && count < DEATHS_MOST; i++) {
 		const struct heartbeat_peer *peer = &pulse->peers[i];
-		if (pulse->out[i] || !pulse->view.members[i].joined ||
+		if (pulse->out[i] || !view_has_joined(&pulse->view, i) ||
 			!heartbeat_may_declare(peer, &pulse->options.rules, monitor))
 			continue;
 		enum death_cause cause = cause_of(pulse, i);

@@ -102,6 +102,8 @@ struct agreement_view {
 	 */
 	uint64_t unseen, departed;
 	int64_t took; /* ms: how long the store took for what it was asked last */
+	/* Kept by those that change the view, who make it unknown; NULL: not kept. */
+	struct agreement_tally *tally;
 };
 
 #define TOLD_LATE   500	 /* ms by which others may take the claimer's deadline too late */
@@ -125,7 +127,10 @@ void agreement_learn_deadline(
 	struct agreement_view *view, const struct agreement_sighting *sighting);
 
 /* Whether task counts in a decision made now: neither ended nor dead. */
-bool agreement_counts(const struct agreement_view *view, uint64_t task);
+static inline bool agreement_counts(const struct agreement_view *view, uint64_t task)
+{
+	return view->peers[task].left == REASON_NONE && !view->peers[task].dead;
+}
 
 /*
  * Whether ALL_SAVED says that every task that must save in the newest round has. The records of the

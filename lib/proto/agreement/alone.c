@@ -32,6 +32,7 @@ static void begin(struct agreement *a)
 	struct agreement_peer *peers = alone->view.peers;
 	alone->view = *store;
 	alone->view.peers = peers;
+	alone->view.tally = NULL;
 	alone->view.claimed = true;
 	if (!store->claimed)
 		alone->view.claim_then = THEN_EXIT;

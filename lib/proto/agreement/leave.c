@@ -8,6 +8,7 @@
 #include "proto/agreement/plan.h"
 #include "proto/agreement/reading.h"
 #include "proto/agreement/round.h"
+#include "proto/agreement/tally.h"
 
 #define LEAVE_BARELY   500 /* but one that was barely in time looks once more */
 #define MOST_STRIDES   1000000
@@ -40,20 +41,17 @@ bool agreement_report_saved(const struct agreement *a, struct agreement_plan *pl
 }
 
 /* The other members of the decision who have not saved, ended or died. */
-static uint64_t count_unsaved(const struct agreement *a)
+static uint64_t count_unsaved(const struct agreement_view *view, uint64_t task)
 {
-	const struct agreement_view *view = a->view;
-	uint64_t count = 0;
-	for (uint64_t i = 0; i < view->tasks; i++)
-		count += i != a->config.task && view->peers[i].member &&
-			 agreement_counts(view, i) && !view->peers[i].saved;
-	return count;
+	const struct agreement_peer *ours = &view->peers[task];
+	bool own = ours->member && agreement_counts(view, task) && !ours->saved;
+	return agreement_tally(view).unsaved - own;
 }
 
 static bool others_have_saved(const struct agreement *a)
 {
 	return (a->view->all_saved && a->view->all_saved == a->view->round) ||
-	       count_unsaved(a) == 0;
+	       count_unsaved(a->view, a->config.task) == 0;
 }
 
 static bool saved_at(const struct agreement *a, uint64_t task, uint64_t step)
@@ -109,7 +107,7 @@ void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan)
 	if (a->solo || !view->claimed || !view->decided || a->saving != view->round ||
 		!save_is_written(a) || view->all_saved >= view->round)
 		return;
-	agreement_await(a, plan, count_unsaved(a));
+	agreement_await(a, plan, count_unsaved(view, a->config.task));
 	bool ours = view->last_saver == a->config.task || a->stands_in;
 	if (view->unseen && others_have_saved(a) && ours)
 		read_now(a, plan);
@@ -374,11 +372,13 @@ bool agreement_others_save(const struct agreement_view *view, uint64_t task)
 	bool under_way = view->claimed || view->decided;
 	if (!view->round || !under_way || (is_final(view) && view->all_saved == view->round))
 		return false;
+	bool to_come = view->claimed && !is_final(view);
+	bool none = is_final(view) && view->decision.kind == KIND_NONE;
+	if (!to_come && !none)
+		return count_unsaved(view, task) > 0;
 	for (uint64_t i = 0; i < view->tasks; i++) {
-		bool to_come = view->claimed && !is_final(view);
-		bool has_none = is_final(view) && view->decision.kind == KIND_NONE &&
-				view->peers[i].reported;
-		bool is_at_it = view->peers[i].member && !view->peers[i].saved && !has_none;
+		const struct agreement_peer *peer = &view->peers[i];
+		bool is_at_it = peer->member && !peer->saved && !peer->reported;
 		if (i != task && agreement_counts(view, i) && (to_come || is_at_it))
 			return true;
 	}

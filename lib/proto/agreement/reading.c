@@ -4,20 +4,13 @@
 #include "base/clock.h"
 #include "proto/agreement/facts.h"
 #include "proto/agreement/plan.h"
+#include "proto/agreement/tally.h"
 
-#define POLL_SELDOM  4000 /* ms between readings of the tasks that do not read often */
+#define POLL_SELDOM  4000 /* ms between readings of the tasks that do not read often, at least */
 #define POLL_SHARE   8	  /* of the time, at most, is one reading */
 #define LOOKERS	     16	  /* tasks that read more often than the rest */
 #define RECORDS_READ 2	  /* in a millisecond, at least */
-#define COUNT_SELDOM 4	  /* ms for each record between two counts, but for the lookers */
-
-static uint64_t count_reports(const struct agreement_view *view)
-{
-	uint64_t count = 0;
-	for (uint64_t i = 0; i < view->tasks; i++)
-		count += view->peers[i].reported;
-	return count;
-}
+#define COUNT_SELDOM 4	  /* ms for each record between two counts of a task that is not a looker */
 
 /* Tasks with lower numbers that are still there, counted up to a few. */
 static uint64_t live_before(const struct agreement *a)
@@ -46,7 +39,8 @@ static int64_t reading_time(const struct agreement *a)
 static int64_t pace_by_rank(const struct agreement *a)
 {
 	uint64_t before = live_before(a);
-	return before > LOOKERS ? POLL_SELDOM : before > LOOKERS / 4 ? 2 * POLL_OFTEN : POLL_OFTEN;
+	int64_t seldom = clock_later(POLL_SELDOM, (int64_t)a->view->tasks);
+	return before > LOOKERS ? seldom : before > LOOKERS / 4 ? 2 * POLL_OFTEN : POLL_OFTEN;
 }
 
 /* No task polls so often that polling loads the store. */
@@ -108,7 +102,8 @@ static void enter_round(struct agreement *a, int64_t now)
 
 void agreement_count_silence(struct agreement *a, int64_t now, bool counted)
 {
-	uint64_t reports = count_reports(a->view) + (a->view->decided ? 0 : a->view->unseen);
+	uint64_t reports =
+		agreement_tally(a->view).reports + (a->view->decided ? 0 : a->view->unseen);
 	a->answering += clock_earlier(now - a->looked_at, pace_by_rank(a) + POLL_OFTEN);
 	a->looked_at = now;
 	if (!counted)
@@ -139,23 +134,11 @@ void agreement_take_in(struct agreement *a, int64_t now)
 
 struct grace_measure agreement_measure(const struct agreement *a)
 {
-	const struct agreement_view *view = a->view;
 	struct grace_measure measure = a->measure;
-	uint64_t least = UINT64_MAX, most = 0, stride = UINT64_MAX;
-	measure.longest_save = clock_later(measure.longest_save, view->longest_save);
-	for (uint64_t i = 0; i < view->tasks; i++) {
-		const struct agreement_peer *peer = &view->peers[i];
-		if (!peer->reported || peer->none)
-			continue;
-		if (peer->step < least)
-			least = peer->step;
-		if (peer->step > most)
-			most = peer->step;
-		if (agreement_stride(peer) < stride)
-			stride = agreement_stride(peer);
-		measure.longest_step = clock_later(measure.longest_step, peer->step_time);
-	}
-	if (most > least)
-		measure.skew = (most - least) / stride;
+	struct agreement_tally tally = agreement_tally(a->view);
+	measure.longest_save = clock_later(measure.longest_save, a->view->longest_save);
+	measure.longest_step = clock_later(measure.longest_step, tally.longest);
+	if (tally.most > tally.least)
+		measure.skew = (tally.most - tally.least) / tally.stride;
 	return measure;
 }

@@ -8,6 +8,7 @@
 #include "proto/agreement/leave.h"
 #include "proto/agreement/plan.h"
 #include "proto/agreement/reading.h"
+#include "proto/agreement/tally.h"
 
 #define CALLS_YET      100  /* ms between looks at whether a task has called at last */
 #define STAGGER	       10   /* ms by which one reporter lets another publish first */
@@ -85,19 +86,11 @@ static int64_t publish_delay(const struct agreement *a)
 	return clock_earlier(before * clock_later(STAGGER, a->view->took), STAGGER_MOST);
 }
 
-static uint64_t count_unreported(const struct agreement_view *view)
-{
-	uint64_t count = 0;
-	for (uint64_t i = 0; i < view->tasks; i++)
-		count += agreement_counts(view, i) && !view->peers[i].reported;
-	return count;
-}
-
 /* Whether it is for this task to publish now. */
 static bool may_decide(struct agreement *a, const struct grace_measure *measure, int64_t now,
 	struct agreement_plan *plan)
 {
-	uint64_t unreported = count_unreported(a->view);
+	uint64_t unreported = agreement_tally(a->view).awaited;
 	agreement_await(a, plan, unreported);
 	if (!unreported)
 		return has_come(plan, a->reports_at + publish_delay(a), now);

@@ -6,11 +6,6 @@
 /* How many boundaries of the task with the longest stride are tried for one that all share. */
 #define CANDIDATES 256
 
-bool agreement_counts(const struct agreement_view *view, uint64_t task)
-{
-	return view->peers[task].left == REASON_NONE && !view->peers[task].dead;
-}
-
 /* Whether the report of this task names a boundary. */
 static bool names_step(const struct agreement_view *view, uint64_t task)
 {
