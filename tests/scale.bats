@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# takes: 5
+# takes: 12
 # What one agent asks the store for in a preemption does not grow with the job: counted in the simulator
 # of large jobs (tests/sim/scale_sim.c), which runs the agents as they are. Counts only, no times.
 bats_require_minimum_version 1.5.0
@@ -28,6 +28,17 @@ count() {
 	[ "$mean" -le 1000 ]
 	[ "$mean" -le $((small + 100)) ]
 	[ "$writes" -le $((4 * 256 + 8)) ]
+}
+
+# The machines of the tasks that act for all, and of the one that watches the beats.
+@test "the first machines die at the notice: the rest save the same step soon, and none of them reads the whole job" {
+	run -0 "$sim" --agents 256 --per-agent 8 --lock 1 --dead 3
+	echo "$output"
+	read -r bytes decided < <(awk '$1 == "preemption" { bytes = $15 } $1 == "seconds" { print int(bytes), int($5) }' <<<"$output")
+	# All records together are 700 KB.
+	[ "$bytes" -le 50000 ]
+	# Ten seconds of silence, and the turns of those that stand in.
+	[ "$decided" -le 18 ]
 }
 
 @test "a normal end costs an agent one transaction, and one agent a few more" {

@@ -147,6 +147,10 @@ enum status view_refresh(struct view *view, struct store *store, struct error *e
 /* The same without the records of single tasks; those that are awaited are counted. */
 enum status view_refresh_news(struct view *view, struct store *store, struct error *err);
 
+/* The records TASK and LEFT of this task, which the view may lack. */
+enum status view_read_task(
+	struct view *view, struct store *store, uint64_t task, struct error *err);
+
 /* ms between two looks for news where the filesystem does not tell: while some is awaited, or not
  */
 #define VIEW_EVERY  200
@@ -159,6 +163,15 @@ int64_t view_known(uint64_t tasks);
 /* Wait until there is news since then; as store_await_news. */
 enum status view_await(
 	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err);
+
+/*
+ * In a large attempt each agent reads the news, and of the records of single tasks only those that
+ * it needs: else the cost would grow with the square of the job.
+ */
+static inline bool view_is_large(const struct view *view)
+{
+	return view->attempt.tasks > 256;
+}
 
 static inline bool view_has_joined(const struct view *view, uint64_t task)
 {

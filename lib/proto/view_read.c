@@ -187,6 +187,23 @@ enum status view_refresh_news(struct view *view, struct store *store, struct err
 	return status;
 }
 
+enum status view_read_task(struct view *view, struct store *store, uint64_t task, struct error *err)
+{
+	char joined[KEYS_MAX], left[KEYS_MAX];
+	struct store_answer answer = {0};
+	const struct view_reading reading = {0};
+	const struct store_op ops[] = {
+		{.kind = STORE_GET, .key = joined}, {.kind = STORE_GET, .key = left}};
+	const struct store_request request = {.then = ops, .then_count = 2};
+	keys_of(&view->attempt, joined, "TASK/%llu", (unsigned long long)task);
+	keys_of(&view->attempt, left, "LEFT/%llu", (unsigned long long)task);
+	enum status status = store_txn(store, &request, &answer, err);
+	for (size_t i = 0; i < answer.count && status == STATUS_OK; i++)
+		view_feed_entry(view, &answer.entries[i], &reading);
+	store_answer_release(&answer);
+	return status;
+}
+
 int64_t view_known(uint64_t tasks)
 {
 	return clock_later(2000, (int64_t)(tasks / 2));

@@ -12,7 +12,6 @@
 #include "live/progress.h"
 #include "proto/remembered.h"
 
-#define NEWS_OF_ONE 256 /* tasks of an attempt in which all are told at once of one goodbye */
 #define SILENT_MOST 100 /* of them are compared with a decision: fewer than store_operations */
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
@@ -286,7 +285,7 @@ static void build_left(struct write *write, const struct view *view,
 	 * Without news the count is read along: has anything happened that it does not know of? In
 	 * a large job a few count the goodbyes, and act for all.
 	 */
-	bool news = view->attempt.tasks <= NEWS_OF_ONE && is_awaited(view, write->task);
+	bool news = !view_is_large(view) && is_awaited(view, write->task);
 	write_news(&write->transaction, &view->attempt, news);
 }
 

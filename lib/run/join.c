@@ -10,8 +10,7 @@
 #include "run/attempt.h"
 #include "store/builder.h"
 
-#define MEMBERS_READ 256  /* tasks of an attempt whose agents read who all the others are */
-#define CHECK_EVERY  4000 /* ms between two checks while waiting for news that may never come */
+#define CHECK_EVERY 4000 /* ms between two checks while waiting for news that may never come */
 
 static bool same_process(const struct process_identity *a, const struct process_identity *b)
 {
@@ -490,7 +489,7 @@ static bool lacks_members(const struct view *view)
 	uint64_t tasks = view->attempt.tasks;
 	bool unread =
 		view->revision < view->seen || view->revision < view->counted[RECORD_TASK].revision;
-	return view->shown[RECORD_TASK] < tasks && tasks <= MEMBERS_READ &&
+	return view->shown[RECORD_TASK] < tasks && !view_is_large(view) &&
 	       view_joined(view) == tasks && unread;
 }
 
@@ -498,7 +497,7 @@ enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
 	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
-	bool large = view->attempt.tasks > MEMBERS_READ;
+	bool large = view_is_large(view);
 	enum status status = STATUS_OK;
 	for (;;) {
 		while (outage_retry(&outage, &status, err))

@@ -14,18 +14,57 @@ static bool is_ours(const struct pulse *pulse, uint64_t task)
 	return task >= pulse->options.first && task - pulse->options.first < pulse->options.count;
 }
 
-enum status pulse_refresh(struct pulse *pulse, struct error *err)
+/* What the view shows is taken over. */
+static void take_over(struct pulse *pulse)
 {
-	enum status status = view_refresh(&pulse->view, pulse->store, err);
 	bool others = false;
-	if (status != STATUS_OK)
-		return status;
 	for (uint64_t i = 0; i < pulse->attempt.tasks; i++) {
 		pulse->out[i] = !agreement_counts(&pulse->view.agreement, i);
 		others |= !pulse->out[i] && !is_ours(pulse, i);
 	}
 	atomic_store(&pulse->needed, others && !pulse->view.agreement.claimed);
-	return STATUS_OK;
+}
+
+enum status pulse_refresh(struct pulse *pulse, struct error *err)
+{
+	enum status status = view_refresh(&pulse->view, pulse->store, err);
+	if (status == STATUS_OK)
+		take_over(pulse);
+	return status;
+}
+
+/* Of a large attempt only the monitor reads everything. */
+static bool reads_all(const struct pulse *pulse, bool monitor)
+{
+	return monitor || pulse->options.follow || !view_is_large(&pulse->view);
+}
+
+static bool is_odd(const struct heartbeat_peer *peer)
+{
+	return peer->state == HEARTBEAT_LATE || peer->state == HEARTBEAT_UNKNOWN;
+}
+
+static bool is_lost(const struct pulse *pulse, uint64_t task, bool monitor)
+{
+	return !pulse->out[task] && view_has_joined(&pulse->view, task) &&
+	       !pulse->view.members[task].beatless &&
+	       heartbeat_may_declare(&pulse->peers[task], &pulse->options.rules, monitor);
+}
+
+/* Everything, or the news, and the records of the tasks that seem to be lost. */
+static enum status read_lost(struct pulse *pulse, bool monitor)
+{
+	if (reads_all(pulse, monitor))
+		return pulse_refresh(pulse, NULL);
+	enum status status = view_refresh_news(&pulse->view, pulse->store, NULL);
+	if (status == STATUS_OK)
+		take_over(pulse);
+	for (uint64_t i = 0; i < pulse->attempt.tasks && status == STATUS_OK; i++)
+		if (is_lost(pulse, i, monitor))
+			status = view_read_task(&pulse->view, pulse->store, i, NULL);
+	if (status == STATUS_OK)
+		take_over(pulse);
+	return status;
 }
 
 static struct heartbeat_look look_of(const struct store_beat_reading *reading)
@@ -45,9 +84,8 @@ static enum heartbeat_state observe(struct pulse *pulse, uint64_t task,
 	const struct view_member *member = &pulse->view.members[task];
 	/* The view has the process of a task only after a task was suspected. Checking a process
 	 * costs a system call, so it is done for late and unknown tasks only. */
-	bool odd = peer->state == HEARTBEAT_LATE || peer->state == HEARTBEAT_UNKNOWN;
-	look.expected = member->joined && !member->beatless;
-	look.gone = odd && member->joined && process_check(&member->agent) == PROCESS_GONE;
+	look.expected = view_has_joined(&pulse->view, task) && !member->beatless;
+	look.gone = is_odd(peer) && member->joined && process_check(&member->agent) == PROCESS_GONE;
 	enum heartbeat_state state =
 		heartbeat_observe(peer, &pulse->options.rules, exchange, &look);
 	pulse->tally.late += state == HEARTBEAT_LATE;
@@ -72,6 +110,9 @@ static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchang
 		struct store_beat_reading reading;
 		store_beats_read(pulse->store, pulse->group, i, &reading, 1);
 		enum heartbeat_state state = observe(pulse, i, &reading, exchange);
+		if (is_odd(&pulse->peers[i]) && !reads_all(pulse, false) &&
+			!pulse->view.members[i].shown[RECORD_TASK])
+			(void)view_read_task(&pulse->view, pulse->store, i, NULL);
 		if (state == HEARTBEAT_ALIVE && pulse->peers[i].proved)
 			return false;
 		if (state == HEARTBEAT_ALIVE && ++unproved == HEARTBEAT_UNPROVED)
@@ -135,12 +176,11 @@ static bool declare_some(struct pulse *pulse, bool monitor)
 {
 	struct death deaths[DEATHS_MOST];
 	size_t count = 0;
-	if (pulse_refresh(pulse, NULL) != STATUS_OK || pulse->view.agreement.closed)
+	if (read_lost(pulse, monitor) != STATUS_OK || pulse->view.agreement.closed)
 		return false;
 	for (uint64_t i = 0; i < pulse->attempt.tasks && count < DEATHS_MOST; i++) {
 		const struct heartbeat_peer *peer = &pulse->peers[i];
-		if (pulse->out[i] || !view_has_joined(&pulse->view, i) ||
-			!heartbeat_may_declare(peer, &pulse->options.rules, monitor))
+		if (!is_lost(pulse, i, monitor))
 			continue;
 		enum death_cause cause = cause_of(pulse, i);
 		if (cause == DEATH_SILENT && !is_silent(pulse, i))
@@ -172,7 +212,8 @@ void pulse_look_around(struct pulse *pulse, const struct heartbeat_exchange *exc
 	if (monitor)
 		look_at_all(pulse, exchange);
 	/* Checking whether the process of a silent task exists needs its identity from the view. */
-	if ((tally->late || tally->unknown) && pulse->view.revision == 0)
+	if ((tally->late || tally->unknown) && pulse->view.revision == 0 &&
+		reads_all(pulse, monitor))
 		(void)pulse_refresh(pulse, NULL);
 	/* Tasks that died together are declared together: wait for late tasks to be judged, too. */
 	bool wait = tally->late && !tally->restarted && pulse->waited < WAIT_MOST;

@@ -51,7 +51,7 @@ int64_t agreement_pace(const struct agreement *a)
 
 int64_t agreement_count_pace(const struct agreement *a)
 {
-	return turn(a) ? COUNT_SELDOM * (int64_t)a->view->tasks : 0;
+	return turn(a) > 1 ? COUNT_SELDOM * (int64_t)a->view->tasks : 0;
 }
 
 int64_t agreement_turn_delay(const struct agreement *a)

@@ -138,6 +138,8 @@ static void happen(const struct event *event)
 		break;
 	case EVENT_NOTICE:
 		begin_end();
+		for (int i = 0; i < w->scale->dead; i++)
+			process_kill(&w->node[i].process);
 		(void)process_give_notice(&w->node[who].process, w->scale->deadline);
 		break;
 	}
@@ -148,9 +150,11 @@ static void guarded(struct process *process, struct reaper *reaper)
 	(void)process, (void)reaper;
 }
 
+/* What the dead have not saved makes the checkpoint incomplete. */
 static int right_code(void)
 {
-	return scale_world.scale->ends ? STATUS_OK : CODE_SAVED;
+	const struct scale *what = scale_world.scale;
+	return what->ends ? STATUS_OK : what->dead ? CODE_PREEMPTED : CODE_SAVED;
 }
 
 static void *run_agent(void *context)
@@ -238,10 +242,11 @@ static void give_back(void)
 static void judge(struct report *report)
 {
 	const struct world *w = &scale_world;
-	int others = 0;
-	for (int i = 0; i < w->tasks && !w->scale->ends; i++)
-		others += !w->task[i].has_saved || w->task[i].saved != w->task[0].saved;
-	if (!kernel.violated && w->exited < w->scale->agents)
+	int others = 0, living = w->scale->agents - w->scale->dead;
+	const struct task *last = &w->task[w->tasks - 1];
+	for (int i = w->scale->dead * w->scale->per_agent; i < w->tasks && !w->scale->ends; i++)
+		others += !w->task[i].has_saved || w->task[i].saved != last->saved;
+	if (!kernel.violated && w->exited < living)
 		kernel_violate("time", "%d agents have exited", w->exited);
 	if (others)
 		kernel_violate("step", "%d tasks have not saved the same step", others);
@@ -258,7 +263,7 @@ void scale_run(const struct scale *what, struct report *report)
 		give_back();
 	before = true;
 	set_up(what);
-	while (!kernel.violated && w->exited < what->agents &&
+	while (!kernel.violated && w->exited < what->agents - what->dead &&
 		kernel_next() < w->at.began + LONGEST)
 		kernel_step();
 	*report = (struct report){.at = w->at};
