@@ -6,7 +6,7 @@
 #
 # AGENTS: how many, "4 16 64 128 256"; with 128 also over two mounts of GlusterFS, with 256 also with 16
 # agents killed. TIMES: the median of so many (3). LIMIT: seconds that each phase may take (120).
-# ON_ETCD: how many with eight tasks each on one etcd, "12 125", as threads of one process (crowd.c).
+# ON_ETCD: how many with eight tasks each on one etcd, "12 125 1250", as threads of one process (crowd.c).
 # shellcheck disable=SC2154 # what bench.sh has set: here, work, out, etcd
 
 scale=$out/tests/bench/scale
@@ -182,7 +182,7 @@ if has etcd && has etcdctl && has curl; then
 	start_etcd
 	declare -A metrics=([requests]=grpc_server_handled_total [sent]=etcd_network_client_grpc_sent_bytes_total
 		[syncs]=etcd_disk_wal_fsync_duration_seconds_count [cpu]=process_cpu_seconds_total) metrics_before=()
-	for count in ${ON_ETCD-12 125}; do
+	for count in ${ON_ETCD-12 125 1250}; do
 		title "$count agents with 8 tasks each on one etcd on this machine (milliseconds)"
 		for name in "${!metrics[@]}"; do
 			metrics_before[$name]=$(etcd_metric "${metrics[$name]}")

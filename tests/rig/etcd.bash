@@ -159,9 +159,11 @@ etcd_restore() {
 etcd_runs() {
 	local files=("${@/#/$BATS_TEST_DIRNAME/}")
 	mkdir -p "$BATS_TEST_TMPDIR/files"
-	run -0 env -i HOME="$HOME" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin BIN="${BIN:-}" OUT="${OUT:-}" \
+	run env -i HOME="$HOME" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin BIN="${BIN:-}" OUT="${OUT:-}" \
 		LC_ALL=C.UTF-8 PREEMPT_TEST_STORE="etcd://$etcd_endpoints/%s?trusted&files=$BATS_TEST_TMPDIR/files/%s" \
 		bats --tap "${files[@]/%/.bats}"
+	grep -A20 '^not ok' <<<"$output" || :
+	[ "$status" = 0 ]
 	# Most of them are not about the file of a store.
 	(($(grep -c '^ok .* # skip' <<<"$output") < $(grep -c '^ok ' <<<"$output") / 2))
 }

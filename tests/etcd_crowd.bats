@@ -1,0 +1,39 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# A job that is larger than this machine could run, on a real etcd: the agents as they are, each in a thread
+# of its own (tests/bench/crowd.c). 10,000 tasks: make bench SECTION=scale AGENTS= ON_ETCD=1250
+# takes: 20
+# limit: 600
+# asan: no (one process with the threads of 160 agents; the same code runs with sanitizers in the other files)
+
+bats_require_minimum_version 1.5.0
+load rig/etcd
+
+setup_file() { etcd_needed; }
+setup() {
+	etcd_start
+	crowd=${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/bench/crowd
+}
+teardown() { etcd_stop; }
+
+# preempt AGENTS: sets all that crowd prints of a job of so many agents with 8 tasks each.
+preempt() {
+	local -a fields
+	local i
+	declare -gA figure=()
+	mkdir "$BATS_TEST_TMPDIR/$1"
+	run -0 --separate-stderr "$crowd" -n "$1" "etcd://$etcd_endpoints/crowd$1" "$BATS_TEST_TMPDIR/$1"
+	echo "$output"
+	read -ra fields <<<"$output"
+	for ((i = 0; i + 1 < ${#fields[@]}; i += 2)); do figure[${fields[i]}]=${fields[i + 1]}; done
+}
+
+@test "1,280 tasks join, save the same step and leave with 42, and an agent is answered no more than in a job of 128" {
+	preempt 16
+	[ "${figure[wrong]} ${figure[late]}" = '0 -' ]
+	small=${figure[bytes]}
+	preempt 160
+	[ "${figure[wrong]} ${figure[late]}" = '0 -' ]
+	# All records together are 600 KB: one agent reads them, and a few may.
+	[ "${figure[bytes]%.*}" -le $((${small%.*} + 50000)) ]
+}
