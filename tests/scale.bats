@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# takes: 12
+# takes: 20
 # What one agent asks the store for in a preemption does not grow with the job: counted in the simulator
 # of large jobs (tests/sim/scale_sim.c), which runs the agents as they are. Counts only, no times.
 bats_require_minimum_version 1.5.0
@@ -38,6 +38,13 @@ count() {
 	# All records together are 700 KB.
 	[ "$bytes" -le 50000 ]
 	# Ten seconds of silence, and the turns of those that stand in.
+	[ "$decided" -le 18 ]
+}
+
+@test "the first machines are cut off from the store at the notice: the rest agree on a step without waiting twice" {
+	run -0 "$sim" --agents 250 --per-agent 8 --lock 1 --cut 4 --deadline 60000 --save 2000
+	echo "$output"
+	read -r decided < <(awk '$1 == "seconds" { print int($5) }' <<<"$output")
 	[ "$decided" -le 18 ]
 }
 

@@ -22,8 +22,6 @@
 #define BUSY_FOR      200  /* look with tiny pauses at first, so that all sides continue together */
 #define SOON_FOR      2000
 
-#define OTHER_ENDED "another process of the doctor ended before it was done"
-
 static void pause_since(int64_t began)
 {
 	int64_t waited = clock_now() - began;
@@ -108,7 +106,8 @@ enum status doctor_exchange(
 	exchange->lost = status != STATUS_OK;
 	/* If our own step failed, too, then for that reason. */
 	if (exchange->lost && is_gone(exchange))
-		status = error_set(err, STATUS_TEMPORARY, "%s", OTHER_ENDED);
+		status = error_set(err, STATUS_TEMPORARY,
+			"another process of the doctor ended before it was done");
 	else if (exchange->lost && outcome != STATUS_OK)
 		status = outcome;
 	else if (exchange->lost)
@@ -167,12 +166,12 @@ static bool has_met(struct doctor_exchange *exchange, struct text *came, size_t 
 	return true;
 }
 
+/* An NFS client may send it twice: what has this name is ours. */
 static enum status make_own(const char *path, struct error *err)
 {
-	if (mkdir(path, 0700) == 0)
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
 		return STATUS_OK;
-	return errno == ENOENT ? error_set(err, STATUS_TEMPORARY, "%s", OTHER_ENDED)
-			       : error_cured(err, errno, store_cure(errno), "make %s", path);
+	return error_cured(err, errno, store_cure(errno), "make %s", path);
 }
 
 /*
@@ -185,8 +184,7 @@ static enum status confirm(struct doctor_exchange *exchange, struct error *err)
 		xprintf("%s/%016" PRIx64, exchange->scratch, exchange->sides[exchange->index].all);
 	enum status status = exchange->index == 0 ? make_own(own, err) : STATUS_OK;
 	exchange->step = 1;
-	if (status == STATUS_OK)
-		status = doctor_exchange(exchange, STATUS_OK, 0, err);
+	status = doctor_exchange(exchange, status, 0, err);
 	free(exchange->scratch);
 	exchange->scratch = own;
 	return status;

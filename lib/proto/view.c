@@ -356,6 +356,12 @@ static bool take_number(const char **at, char stop, uint64_t *number)
 	return parse_decimal(digits, number);
 }
 
+/* The number of a round, of which the first is 1. */
+static bool take_round(const char **at, char stop, uint64_t *round)
+{
+	return take_number(at, stop, round) && *round > 0;
+}
+
 /* "<step key>_<task>" */
 static bool feed_ack(struct view *view, struct reading *r, const char *name)
 {
@@ -367,7 +373,7 @@ static bool feed_ack(struct view *view, struct reading *r, const char *name)
 		at += 23;
 	else
 		return false;
-	if (at - name == 23 && !take_number(&at, '_', &r->round))
+	if (at - name == 23 && !take_round(&at, '_', &r->round))
 		return false;
 	if (!take_number(&at, '\0', &r->task) || r->task >= view->agreement.tasks)
 		return false;
@@ -410,7 +416,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 		at = name + strlen(of_round[i].name);
 		if (strncmp(name, of_round[i].name, strlen(of_round[i].name)))
 			continue;
-		if (!take_number(&at, '/', &r->round) || !take_number(&at, '\0', &r->task) ||
+		if (!take_round(&at, '/', &r->round) || !take_number(&at, '\0', &r->task) ||
 			r->task >= a->tasks)
 			return false;
 		enter_round(view, r->round);
@@ -418,14 +424,14 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 	}
 	if (!strncmp(name, "ROUND/", 6)) {
 		at = name + 6;
-		if (!take_number(&at, '\0', &r->round))
+		if (!take_round(&at, '\0', &r->round))
 			return false;
 		enter_round(view, r->round);
 		return r->round < a->round || json_get_bool(r->json, "final", &a->round_final);
 	}
 	if (!strncmp(name, "ALL_SAVED/", 10)) {
 		at = name + 10;
-		if (!take_number(&at, '\0', &r->round))
+		if (!take_round(&at, '\0', &r->round))
 			return false;
 		enter_round(view, r->round);
 		return read_all_saved(view, r);
@@ -434,7 +440,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 	if (first || !strncmp(name, "LAST_RUN_TO_CHECKPOINT/", 23)) {
 		at = name + 23;
 		r->round = 1;
-		if (!first && !take_number(&at, '\0', &r->round))
+		if (!first && !take_round(&at, '\0', &r->round))
 			return false;
 		enter_round(view, r->round);
 		return read_decision(view, r);

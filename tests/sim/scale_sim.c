@@ -4,7 +4,7 @@
  * they take where transactions run one after the other.
  *
  *   scale_sim [--agents N] [--per-agent L] [--lock MS] [--look MS] [--step MS] [--save MS]
- *             [--notice one|all|none] [--deadline MS] [--dead N]
+ *             [--notice one|all|none] [--deadline MS] [--dead N | --cut N]
  *             [--report-timeout MS] [--seed N] [--trace 1]
  *
  * Without --agents: a table of all sizes and all times of the lock.
@@ -136,8 +136,8 @@ static bool read_option(struct scale *what, const char *name, const char *value)
 		what->step = whole;
 	else if (!strcmp(name, "--save"))
 		what->save = whole;
-	else if (!strcmp(name, "--dead"))
-		what->dead = (int)whole;
+	else if (!strcmp(name, "--dead") || !strcmp(name, "--cut"))
+		what->lost = (int)whole, what->cut = !strcmp(name, "--cut");
 	else if (!strcmp(name, "--deadline"))
 		what->deadline = whole;
 	else if (!strcmp(name, "--report-timeout"))

@@ -186,7 +186,8 @@ static void note_deadline(struct agreement *a, int64_t now)
 
 /*
  * Others have left, and a task that reports or saves is still awaited, also after the attempt fell
- * apart: is it one of them? The lookers read it at once, the rest if that changes nothing.
+ * apart: is it one of them? The tasks that count often read it at once, the others later, if it is
+ * still so then.
  */
 static void read_departed(struct agreement *a, struct agreement_plan *plan)
 {
@@ -199,7 +200,11 @@ static void read_departed(struct agreement *a, struct agreement_plan *plan)
 	}
 	if (!a->departed_at)
 		a->departed_at = a->answered_at;
-	plan->read = clock_earlier(plan->read, a->departed_at + agreement_count_pace(a));
+	int64_t due = a->departed_at + agreement_count_pace(a);
+	plan->read = clock_earlier(plan->read, due);
+	/* The task that saved last may not know that it was the last. */
+	if (has_come(plan, due, a->now))
+		a->stands_in = true;
 }
 
 static bool awaits(const struct agreement_plan *plan)

@@ -8,7 +8,7 @@
 
 #define POLL_SELDOM  4000 /* ms between readings of the tasks that do not read often, at least */
 #define POLL_SHARE   8	  /* of the time, at most, is one reading */
-#define LOOKERS	     16	  /* tasks that read more often than the rest */
+#define LOOKERS	     16	  /* tasks that act for all, and those of the second turn that are spread */
 #define RECORDS_READ 2	  /* in a millisecond, at least */
 #define COUNT_SELDOM 4	  /* ms for each record between two counts of a task that is not a looker */
 
@@ -22,12 +22,16 @@ static uint64_t live_before(const struct agreement *a)
 }
 
 /*
- * The lookers are the first few tasks: they act for all. The next few have the second turn, and
- * stand in for them if they are dead; all others have the third.
+ * The lookers are the first few tasks: they act for all. The next few, and a few that are spread
+ * over the job, have the second turn: what takes the machines of the lookers away spares some of
+ * them. All others have the third.
  */
 static int64_t turn(const struct agreement *a)
 {
-	return (int64_t)(live_before(a) / LOOKERS);
+	uint64_t before = live_before(a), apart = a->view->tasks / LOOKERS;
+	if (before < LOOKERS)
+		return 0;
+	return before < 2 * LOOKERS || (apart && a->config.task % apart == 0) ? 1 : 2;
 }
 
 static int64_t reading_time(const struct agreement *a)
@@ -35,12 +39,21 @@ static int64_t reading_time(const struct agreement *a)
 	return (int64_t)(a->view->tasks / RECORDS_READ);
 }
 
+/* The tasks that do not read often read the less often the more they are, until time gets short. */
+static int64_t seldom(const struct agreement *a)
+{
+	int64_t pace = (int64_t)a->view->tasks;
+	if (deadline_of(a) != CLOCK_NEVER)
+		pace = clock_earlier(pace, (deadline_of(a) - a->now) / 4);
+	return clock_later(POLL_SELDOM, pace);
+}
+
 /* Only a few tasks read often, so that not all of them read at once. */
 static int64_t pace_by_rank(const struct agreement *a)
 {
-	uint64_t before = live_before(a);
-	int64_t seldom = clock_later(POLL_SELDOM, (int64_t)a->view->tasks);
-	return before > LOOKERS ? seldom : before > LOOKERS / 4 ? 2 * POLL_OFTEN : POLL_OFTEN;
+	if (turn(a) > 1)
+		return seldom(a);
+	return live_before(a) > LOOKERS / 4 ? 2 * POLL_OFTEN : POLL_OFTEN;
 }
 
 /* No task polls so often that polling loads the store. */
@@ -49,9 +62,11 @@ int64_t agreement_pace(const struct agreement *a)
 	return clock_later(pace_by_rank(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
 }
 
+/* Not all count at the same instant. */
 int64_t agreement_count_pace(const struct agreement *a)
 {
-	return turn(a) > 1 ? COUNT_SELDOM * (int64_t)a->view->tasks : 0;
+	int64_t pace = COUNT_SELDOM * (int64_t)a->view->tasks;
+	return turn(a) > 1 ? pace + pace * (int64_t)(a->config.task % LOOKERS) / LOOKERS : 0;
 }
 
 int64_t agreement_turn_delay(const struct agreement *a)

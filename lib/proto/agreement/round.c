@@ -98,14 +98,15 @@ static bool may_decide(struct agreement *a, const struct grace_measure *measure,
 		a->round_seen, deadline_of(a), a->config.report_timeout, measure);
 	if (patience == a->config.report_timeout)
 		patience += a->config.report_jitter;
-	patience += agreement_turn_delay(a);
+	patience += clock_earlier(agreement_turn_delay(a), patience / 4);
 	if (a->solo) /* a neighbour tells at once what it does */
 		return false;
 	if (a->view->unseen && a->silence >= patience)
 		read_now(a, plan);
-	else if (a->silence < patience)
-		plan->count = a->counted_at + patience - a->silence;
-	plan->look = clock_earlier(plan->look, plan->count);
+	if (a->silence < patience) {
+		plan->count = clock_earlier(plan->count, a->counted_at + patience - a->silence);
+		plan->look = clock_earlier(plan->look, plan->count);
+	}
 	return a->silence >= patience && !a->view->unseen;
 }
 

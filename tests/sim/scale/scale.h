@@ -23,7 +23,8 @@ struct scale {
 	int64_t save;		/* ms */
 	bool ends;		/* the training finishes: no process is noticed */
 	bool all_noticed;	/* at the same time; else one agent is */
-	int dead;		/* agents that lose their machines at the notice: the first */
+	int lost;		/* the first agents, which lose their machines at the notice */
+	bool cut;		/* they only reach the store no more */
 	int64_t deadline;	/* ms from the notice on; negative: not known */
 	int64_t report_timeout; /* ms */
 	uint64_t seed;

@@ -23,6 +23,13 @@ static struct cost *cost_of(const struct process *process)
 	return &w->cost[w->phase][((const struct node *)process)->agent];
 }
 
+static bool is_cut_off(const struct process *process)
+{
+	const struct world *w = &scale_world;
+	return w->scale->cut && w->phase == PHASE_END &&
+	       ((const struct node *)process)->agent < w->scale->lost;
+}
+
 static void wait_for_lock(int64_t deadline, struct shim_fate *fate)
 {
 	struct world *w = &scale_world;
@@ -50,6 +57,10 @@ static void decide(void *context, enum shim_call call, int64_t deadline, struct 
 	if (!process)
 		return;
 	machine_spin();
+	if (is_cut_off(process) && call != SHIM_WAIT) {
+		*fate = (struct shim_fate){.before = 1000 * MS, .loss = SHIM_REQUEST_LOST};
+		return;
+	}
 	switch (call) {
 	case SHIM_TXN:
 	case SHIM_READ:
@@ -138,7 +149,7 @@ static void happen(const struct event *event)
 		break;
 	case EVENT_NOTICE:
 		begin_end();
-		for (int i = 0; i < w->scale->dead; i++)
+		for (int i = 0; i < w->scale->lost && !w->scale->cut; i++)
 			process_kill(&w->node[i].process);
 		(void)process_give_notice(&w->node[who].process, w->scale->deadline);
 		break;
@@ -150,11 +161,11 @@ static void guarded(struct process *process, struct reaper *reaper)
 	(void)process, (void)reaper;
 }
 
-/* What the dead have not saved makes the checkpoint incomplete. */
+/* What the lost have not saved makes the checkpoint incomplete. */
 static int right_code(void)
 {
 	const struct scale *what = scale_world.scale;
-	return what->ends ? STATUS_OK : what->dead ? CODE_PREEMPTED : CODE_SAVED;
+	return what->ends ? STATUS_OK : what->lost ? CODE_PREEMPTED : CODE_SAVED;
 }
 
 static void *run_agent(void *context)
@@ -165,6 +176,8 @@ static void *run_agent(void *context)
 	node->code = agent_run(&node->options, &end);
 	agent_end_release(&end);
 	process_exit(&node->process);
+	if (node->agent < scale_world.scale->lost)
+		return NULL;
 	if (node->code != right_code())
 		kernel_violate("code", "agent %d leaves with %d", node->agent, node->code);
 	scale_world.exited++;
@@ -242,9 +255,9 @@ static void give_back(void)
 static void judge(struct report *report)
 {
 	const struct world *w = &scale_world;
-	int others = 0, living = w->scale->agents - w->scale->dead;
+	int others = 0, living = w->scale->agents - w->scale->lost;
 	const struct task *last = &w->task[w->tasks - 1];
-	for (int i = w->scale->dead * w->scale->per_agent; i < w->tasks && !w->scale->ends; i++)
+	for (int i = w->scale->lost * w->scale->per_agent; i < w->tasks && !w->scale->ends; i++)
 		others += !w->task[i].has_saved || w->task[i].saved != last->saved;
 	if (!kernel.violated && w->exited < living)
 		kernel_violate("time", "%d agents have exited", w->exited);
@@ -263,7 +276,7 @@ void scale_run(const struct scale *what, struct report *report)
 		give_back();
 	before = true;
 	set_up(what);
-	while (!kernel.violated && w->exited < what->agents - what->dead &&
+	while (!kernel.violated && w->exited < what->agents - what->lost &&
 		kernel_next() < w->at.began + LONGEST)
 		kernel_step();
 	*report = (struct report){.at = w->at};
