@@ -1164,8 +1164,8 @@ static void decision_of_a_dead_task(struct schedule *s)
 	s->give_up = 5000;
 	notice(s, 0, 1000, -1);
 	fate(s, AT_CLAIM, 0, 0, PAUSE_AGENT, 6000); /* so that it is the last to report */
-	fate(s, AT_REPORT, 0, 100, PAUSE_AGENT, 2000);
-	fate(s, AT_REPORT, 0, 100, DECLARE_DEAD, 1);
+	fate(s, AT_REPORT, 0, 450, PAUSE_AGENT, 2000);
+	fate(s, AT_REPORT, 0, 450, DECLARE_DEAD, 1);
 	for (int i = 1; i < 3; i++)
 		act(s, AT_REPORT, 0, 0, PAUSE_AGENT, i, 4000);
 }
@@ -1199,7 +1199,7 @@ static void last_saver_killed(struct schedule *s)
 	s->latency = 100;
 	for (int i = 0; i < s->tasks; i++)
 		s->trainee[i].save = 300;
-	s->trainee[slow].save = 2600;
+	s->trainee[slow].save = 4100;
 	notice(s, 0, 1000, 7000);
 	fate(s, AT_SAVED, slow, 114, KILL_AGENT, 0);
 }
