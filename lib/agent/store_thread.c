@@ -337,7 +337,7 @@ static void follow(struct store_thread *thread, int *failures)
 		.prefix = attempt.prefix,
 		.since = thread->seen,
 		.every = wants.awaits ? VIEW_EVERY : VIEW_SELDOM,
-		.known = view_known(attempt.tasks)};
+		.age = view_news_age(attempt.tasks)};
 	pthread_mutex_unlock(&thread->lock);
 	keys_group(&attempt, group);
 

@@ -29,9 +29,9 @@ struct result {
 	enum agreement_outcome outcome;
 	struct write write; /* RESULT_WROTE: what was, or was to be, written */
 	bool news;    /* RESULT_WROTE: changes by others that no RESULT_SAW has reported yet */
-	bool whole;   /* RESULT_SAW: with the records of single tasks (view_feed); */
-	bool counted; /* else only counts of them, */
-	struct view_counts counts; /* of these, */
+	bool whole;   /* RESULT_SAW: with the records of single tasks (view_feed) */
+	bool counted; /* RESULT_SAW: the records of these kinds were counted */
+	struct view_counts counts;
 	struct store_answer answer;
 	int64_t unchanged, began, now;
 	int64_t longest_save; /* RESULT_JOINED: what the store remembers */

@@ -159,7 +159,7 @@ enum status view_read_task(
  * ms by which a deadline may seem earlier than it is, because it is not known when it was written:
  * longer in a large job, whose tasks all ask the store so often.
  */
-int64_t view_known(uint64_t tasks);
+int64_t view_news_age(uint64_t tasks);
 /* Wait until there is news since then; as store_await_news. */
 enum status view_await(
 	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err);

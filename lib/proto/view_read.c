@@ -204,7 +204,7 @@ enum status view_read_task(struct view *view, struct store *store, uint64_t task
 	return status;
 }
 
-int64_t view_known(uint64_t tasks)
+int64_t view_news_age(uint64_t tasks)
 {
 	return clock_later(2000, (int64_t)(tasks / 2));
 }
@@ -219,6 +219,6 @@ enum status view_await(
 		.prefix = view->attempt.prefix,
 		.since = view->seen,
 		.every = VIEW_EVERY,
-		.known = view_known(view->attempt.tasks)};
+		.age = view_news_age(view->attempt.tasks)};
 	return store_await_news(store, &awaited, deadline, wake, err);
 }

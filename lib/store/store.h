@@ -191,7 +191,7 @@ struct store_awaited {
 	const char *prefix;   /* what is waited for where there is no count: any change below it */
 	store_revision since; /* the store's, when the keys were last read */
 	int64_t every;	      /* ms between two looks where nothing tells us: a shared filesystem */
-	int64_t known; /* ms by which store_unchanged may be old, where a look is a request */
+	int64_t age; /* ms by which store_unchanged may be old, where a look is a request */
 };
 /*
  * Wait until there is more. STATUS_OK: there may be; then heard is their count now, where it is

@@ -199,12 +199,13 @@ if has etcd && has etcdctl && has curl; then
 		figure "from a notice to one to hold on all boards" hold
 		figure "  to the step on all boards" decided
 		figure "  to the last save" saved
-		figure "  until all are gone" gone
+		figure "  until all are gone" gone 60000
 		row "  in time, and with the right end" "${got[late]:--}, ${got[wrong]:--} wrong" "-, 0 wrong" \
 			"$([ "${got[late]:-} ${got[wrong]:-}" = '- 0' ] && echo 1 || echo 0)"
 		row "  an agent's reads + writes in its life" "${got[reads]:--} + ${got[writes]:--}" "on average"
 		row "    the most of one" "${got[reads_most]:--} + ${got[writes_most]:--}" ""
-		row "    bytes answered, on average, most" "${got[bytes]:--}, ${got[bytes_most]:--}" ""
+		figure "    bytes answered to one, on average" bytes 50000
+		figure "    to the one that was answered most" bytes_most
 		for name in requests sent syncs cpu; do
 			row "  etcd's own: $name" "$(awk -v a="${metrics_before[$name]}" -v b="$(etcd_metric "${metrics[$name]}")" \
 				-v u="$([ $name = cpu ] && echo %.1f || echo %.0f)" 'BEGIN { printf u, b - a }')" ""

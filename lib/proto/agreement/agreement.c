@@ -212,12 +212,15 @@ static bool awaits(const struct agreement_plan *plan)
 	return plan->look != CLOCK_NEVER || plan->read != CLOCK_NEVER;
 }
 
-static void count_now_and_then(const struct agreement *a, struct agreement_plan *plan)
+/* The tasks that act for all count with each look, the rest seldom, and while they wait. */
+static void count_along(const struct agreement *a, struct agreement_plan *plan)
 {
 	int64_t pace = agreement_count_pace(a);
-	int64_t next = pace ? clock_later(a->counted_at, a->awaits_at) + pace : 0;
-	if (!pace || awaits(plan))
-		plan->count = clock_earlier(plan->count, next);
+	if (pace == 0)
+		plan->count = 0;
+	else if (awaits(plan))
+		plan->count =
+			clock_earlier(plan->count, clock_later(a->counted_at, a->awaits_at) + pace);
 }
 
 static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan)
@@ -249,7 +252,7 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 		plan->look = a->answered_at;
 	if (a->read_first)
 		read_now(a, plan);
-	count_now_and_then(a, plan);
+	count_along(a, plan);
 	if (a->solo && !a->concluded)
 		wake_at(plan, now + NEIGHBOURS);
 	/* Wake up often: a long sleep could not be told from this process having been stopped. */

@@ -267,12 +267,12 @@ struct agreement {
 	/* The newest round. */
 	uint64_t round;
 	int64_t round_seen;
-	uint64_t reports;   /* how many there are, seen or counted, */
-	int64_t reports_at; /* since when, */
-	int64_t counted_at; /* when they were counted last, */
-	int64_t silence;   /* for how long the store had answered then without a further one, ms, */
-	int64_t answering; /* for how long it has since, */
-	int64_t looked_at; /* and when it has last */
+	uint64_t reports;   /* how many there are, seen or counted */
+	int64_t reports_at; /* since when */
+	int64_t counted_at; /* when they were counted last */
+	int64_t silence;    /* ms in which the store answered from the last report to that count */
+	int64_t answering;  /* ms in which it has answered since that count */
+	int64_t looked_at;  /* when it answered last */
 	int64_t decided_at; /* when the decision was seen; 0: not yet */
 	bool skipped;	    /* it is to save at a step that we cannot reach */
 
