@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/xalloc.h"
 #include "doctor/exchange.h"
 #include "doctor/scratch.h"
 #include "scratch.h"
@@ -235,7 +236,8 @@ struct party {
 
 static void init_party(struct party *party, size_t index)
 {
-	*party = (struct party){.exchange = {.scratch = scratch_path,
+	free(party->exchange.scratch);
+	*party = (struct party){.exchange = {.scratch = xstrdup(scratch_path),
 					.index = index,
 					.count = 2,
 					.deadline = clock_after(60000)}};
@@ -269,10 +271,12 @@ static void both(struct party *parties, void *(*do_it)(void *))
 	pthread_join(thread, NULL);
 }
 
-static void write_file(const char *name, const void *bytes, size_t length)
+/* In the directory that the party works in. */
+static void write_file(
+	const struct party *party, const char *name, const void *bytes, size_t length)
 {
-	char path[200];
-	snprintf(path, sizeof(path), "%s/%s", scratch_path, name);
+	char path[300];
+	snprintf(path, sizeof(path), "%s/%s", party->exchange.scratch, name);
 	CHECK_EQ(file_write_whole(path, bytes, length, 0600, false, NULL), STATUS_OK);
 }
 
@@ -293,6 +297,9 @@ static void meet_and_exchange(void)
 		CHECK_EQ(parties[1].status, STATUS_OK);
 		CHECK_TEXT(parties[0].sides[1].host, "second");
 		CHECK_TEXT(parties[1].sides[0].host, "first");
+		/* Below the directory of the session, in one that no other launch uses. */
+		CHECK_TEXT(parties[0].exchange.scratch, parties[1].exchange.scratch);
+		CHECK(strlen(parties[0].exchange.scratch) > strlen(scratch_path));
 		both(parties, exchange);
 		CHECK_EQ(parties[0].status, STATUS_OK);
 		parties[1].outcome = STATUS_PERMISSION;
@@ -311,18 +318,18 @@ static void meet_and_exchange(void)
 		parties[0].sides[0].all = 7;
 		parties[0].exchange.step = 9;
 		foreign->all = 8;
-		write_file("9.1", foreign, sizeof(*foreign));
+		write_file(&parties[0], "9.1", foreign, sizeof(*foreign));
 		exchange(&parties[0]);
 		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
 		CHECK(strstr(parties[0].err.text, "did not answer in time"));
 		CHECK(parties[0].exchange.lost);
 		parties[0].exchange.step = 9;
-		write_file("9.1", foreign, 100);
+		write_file(&parties[0], "9.1", foreign, 100);
 		exchange(&parties[0]);
 		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
 		foreign->all = 7;
 		parties[0].exchange.step = 9;
-		write_file("9.1", foreign, sizeof(*foreign));
+		write_file(&parties[0], "9.1", foreign, sizeof(*foreign));
 		exchange(&parties[0]);
 		CHECK_EQ(parties[0].status, STATUS_OK);
 	}
@@ -356,6 +363,8 @@ static void meet_and_exchange(void)
 		CHECK_EQ(doctor_scratch_make(scratch_path, &err), STATUS_OK);
 		CHECK(access(left, F_OK) < 0);
 	}
+	for (int i = 0; i < 2; i++)
+		free(parties[i].exchange.scratch);
 }
 
 int main(void)
