@@ -192,16 +192,16 @@ static enum status confirm(struct doctor_exchange *exchange, struct error *err)
 
 enum status doctor_meet(struct doctor_exchange *exchange, struct error *err)
 {
-	char own[PATH_MAX];
+	char record[PATH_MAX];
 	struct text came = {0};
 	size_t count = 0;
 	bool met = false, written = false;
 	enum status status = STATUS_OK;
-	record_path(exchange, 0, exchange->index, own);
+	record_path(exchange, 0, exchange->index, record);
 	for (int64_t began = clock_now(); !met && status == STATUS_OK; pause_since(began)) {
 		bool found = find_scratch(exchange);
 		/* Write it again if side 0 has replaced the directory of an earlier launch. */
-		if (found && (!written || access(own, F_OK) < 0)) {
+		if (found && (!written || access(record, F_OK) < 0)) {
 			written = write_record(exchange, err) == STATUS_OK;
 			if (!written && find_scratch(exchange))
 				status = err->status;

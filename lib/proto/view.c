@@ -41,6 +41,7 @@ static void enter_round(struct view *view, uint64_t round)
 	a->round = round;
 	a->round_final = a->decided = a->unreadable = false;
 	a->decision = (struct agreement_decision){0};
+	/* Before the first round there is nothing to discard. */
 	for (uint64_t i = 0; former && i < a->tasks; i++) {
 		struct agreement_peer *peer = &a->peers[i];
 		*peer = (struct agreement_peer){
@@ -237,7 +238,6 @@ static bool read_task(struct view *view, const struct reading *r)
 	struct process_identity agent = {0};
 	uint64_t pid;
 	bool beats = true;
-	member->joined = true;
 	note_shown(view, r->task, RECORD_TASK);
 	(void)json_get_bool(r->json, "beats", &beats);
 	member->beatless = !beats;

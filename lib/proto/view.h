@@ -48,8 +48,7 @@ struct view_error {
 };
 
 struct view_member {
-	bool shown[RECORD_KINDS]; /* the view shows it, also one that cannot be read */
-	bool joined;
+	bool shown[RECORD_KINDS];  /* the view shows it, also one that cannot be read */
 	bool acked;		   /* in the newest round */
 	bool unreported;	   /* it was decided without its report */
 	int64_t save_time;	   /* ms, of the save in the newest round */
@@ -175,7 +174,7 @@ static inline bool view_is_large(const struct view *view)
 
 static inline bool view_has_joined(const struct view *view, uint64_t task)
 {
-	return view->all_there || view->members[task].joined;
+	return view->all_there || view->members[task].shown[RECORD_TASK];
 }
 
 /* How many have joined, as the view shows or counts them. */

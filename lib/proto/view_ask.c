@@ -18,10 +18,9 @@ uint64_t view_joined(const struct view *view)
 static uint64_t count_there(const struct view *view)
 {
 	uint64_t count = 0;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		count += agreement_counts(&view->agreement, i) &&
 			 (view_has_joined(view, i) || !*view->seal);
-	}
 	return count;
 }
 

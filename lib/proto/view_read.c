@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "proto/agreement/facts.h"
 #include "proto/agreement/tally.h"
 #include "store/builder.h"
 
@@ -81,8 +82,8 @@ static void add_count(const struct attempt *attempt, struct view_counts *counts,
 static bool awaits_records(const struct view *view)
 {
 	const struct agreement_view *a = &view->agreement;
-	bool final = a->decided && a->decision.kind != KIND_SAVE;
-	return a->round ? !a->closed && !(final && a->all_saved == a->round) : !view->all_joined;
+	return a->round ? !a->closed && !(is_final(a) && a->all_saved == a->round)
+			: !view->all_joined;
 }
 
 void view_counts_awaited(const struct view *view, struct view_counts *counts)

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/xalloc.h"
 #include "live/progress.h"
+#include "proto/agreement/facts.h"
 #include "proto/remembered.h"
 
 #define SILENT_MOST 100 /* of them are compared with a decision: fewer than store_operations */
@@ -260,9 +261,8 @@ static void build_all_saved(
 static bool is_awaited(const struct view *view, uint64_t task)
 {
 	const struct agreement_view *a = &view->agreement;
-	bool final = a->decided && a->decision.kind != KIND_SAVE;
 	return a->round && !a->broken && !a->closed &&
-	       !(final && (a->all_saved == a->round || a->peers[task].saved));
+	       !(is_final(a) && (a->all_saved == a->round || a->peers[task].saved));
 }
 
 static void build_left(struct write *write, const struct view *view,
@@ -373,7 +373,7 @@ size_t write_find_gone(const struct view *view, bool (*asked)(const void *contex
 {
 	size_t count = 0;
 	for (uint64_t i = 0; i < view->attempt.tasks && count < most; i++)
-		if (view->members[i].joined && agreement_counts(&view->agreement, i) &&
+		if (view->members[i].shown[RECORD_TASK] && agreement_counts(&view->agreement, i) &&
 			(!asked || asked(context, i)) &&
 			process_check(&view->members[i].agent) == PROCESS_GONE)
 			deaths[count++] = (struct death){

@@ -136,9 +136,12 @@ static bool read_option(struct scale *what, const char *name, const char *value)
 		what->step = whole;
 	else if (!strcmp(name, "--save"))
 		what->save = whole;
-	else if (!strcmp(name, "--dead") || !strcmp(name, "--cut"))
-		what->lost = (int)whole, what->cut = !strcmp(name, "--cut");
-	else if (!strcmp(name, "--deadline"))
+	else if (!strcmp(name, "--dead"))
+		what->lost = (int)whole;
+	else if (!strcmp(name, "--cut")) {
+		what->lost = (int)whole;
+		what->cut = true;
+	} else if (!strcmp(name, "--deadline"))
 		what->deadline = whole;
 	else if (!strcmp(name, "--report-timeout"))
 		what->report_timeout = whole;

@@ -218,7 +218,8 @@ static size_t rank_on_machine(const struct agent *agent)
 		const struct process_identity *who = &view->members[i].agent;
 		if (is_ours(agent, i))
 			break;
-		if (!view->members[i].joined || !agreement_counts(&view->agreement, i) ||
+		if (!view->members[i].shown[RECORD_TASK] ||
+			!agreement_counts(&view->agreement, i) ||
 			(last && last->pid == who->pid && last->start == who->start) ||
 			process_check(who) != PROCESS_ALIVE)
 			continue;

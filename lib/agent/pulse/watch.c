@@ -14,7 +14,7 @@ static bool is_ours(const struct pulse *pulse, uint64_t task)
 	return task >= pulse->options.first && task - pulse->options.first < pulse->options.count;
 }
 
-/* What the view shows is taken over. */
+/* Take over what the view shows. */
 static void take_over(struct pulse *pulse)
 {
 	bool others = false;
@@ -85,7 +85,8 @@ static enum heartbeat_state observe(struct pulse *pulse, uint64_t task,
 	/* The view has the process of a task only after a task was suspected. Checking a process
 	 * costs a system call, so it is done for late and unknown tasks only. */
 	look.expected = view_has_joined(&pulse->view, task) && !member->beatless;
-	look.gone = is_odd(peer) && member->joined && process_check(&member->agent) == PROCESS_GONE;
+	look.gone = is_odd(peer) && member->shown[RECORD_TASK] &&
+		    process_check(&member->agent) == PROCESS_GONE;
 	enum heartbeat_state state =
 		heartbeat_observe(peer, &pulse->options.rules, exchange, &look);
 	pulse->tally.late += state == HEARTBEAT_LATE;

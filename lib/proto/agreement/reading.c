@@ -10,7 +10,7 @@
 #define POLL_SHARE   8	  /* of the time, at most, is one reading */
 #define LOOKERS	     16	  /* tasks that act for all, and those of the second turn that are spread */
 #define RECORDS_READ 2	  /* in a millisecond, at least */
-#define COUNT_SELDOM 4	  /* ms for each record between two counts of a task that is not a looker */
+#define COUNT_SELDOM 4	  /* ms for each record between two counts of a task of the third turn */
 
 /* Tasks with lower numbers that are still there, counted up to a few. */
 static uint64_t live_before(const struct agreement *a)

@@ -228,9 +228,9 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 	int64_t next = 0; /* when to look; at first where there is no stream yet */
 	store_revision from = etcd_revision(store, change->revision) + 1;
 	/* A transaction of a member says itself how many news there are. */
-	bool newest = change->awaited || change->revision >= store->newest;
+	bool current = change->awaited || change->revision >= store->newest;
 	if (watch_is_open_for(watch, &store->gateway, &change->keys) && watch->from <= from &&
-		newest)
+		current)
 		next = clock_after(change->every);
 	for (;;) {
 		if (descriptor_is_ready(wake))

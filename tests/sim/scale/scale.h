@@ -24,7 +24,7 @@ struct scale {
 	bool ends;		/* the training finishes: no process is noticed */
 	bool all_noticed;	/* at the same time; else one agent is */
 	int lost;		/* the first agents, which lose their machines at the notice */
-	bool cut;		/* they only reach the store no more */
+	bool cut;		/* they keep them, and no longer reach the store */
 	int64_t deadline;	/* ms from the notice on; negative: not known */
 	int64_t report_timeout; /* ms */
 	uint64_t seed;
