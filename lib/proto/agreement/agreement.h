@@ -283,6 +283,7 @@ struct agreement {
 	bool solo;	   /* no decision came in time: this task follows config.alone */
 	bool content;	   /* with the first save after the notice: there is no time for another */
 	int64_t parked_at; /* when the final save was seen; 0: not yet */
+	int64_t free_at;   /* when it had said goodbye and no other task was saving; 0: not yet */
 	bool concluded;
 	enum agreement_reason reason;
 	int code;

@@ -390,6 +390,25 @@ static bool others_are_saving(const struct agreement *a, int64_t now)
 	return now < stay_until(a) && agreement_others_save(a->view, a->config.task);
 }
 
+/*
+ * Whether this task is about to say that no checkpoint is complete, while the records that make one
+ * complete may be unread: then it reads them once, when the others have saved.
+ */
+static bool reads_to_be_sure(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	bool told = view->all_saved && view->all_saved == view->round;
+	bool open = (view->decided && !told) || view->standing_round;
+	if (a->reason != REASON_PREEMPTED || a->solo || !open)
+		return false;
+	if (!a->free_at)
+		a->free_at = now;
+	if (a->saw_at >= a->free_at)
+		return false;
+	read_now(a, plan);
+	return true;
+}
+
 /* A parked task, or one that has nothing more to save, is told to leave; any other is ended. */
 static void end_command(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
@@ -429,7 +448,7 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	bool gone = a->done[WRITE_LEFT] || a->store->peers[a->config.task].left != REASON_NONE;
 	/* Whether others are saving is judged by a view from after our goodbye. */
 	bool free = gone && !unwritten && !a->look_first && !a->read_first &&
-		    !others_are_saving(a, now);
+		    !others_are_saving(a, now) && !reads_to_be_sure(a, now, plan);
 	if (!free && !(is_hopeless(a, now) && !others_are_saving(a, now)))
 		return;
 	plan->finished = true;

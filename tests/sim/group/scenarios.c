@@ -584,6 +584,19 @@ static void ph12(struct schedule *s)
 	s->agents_per_machine = 4;
 }
 
+/*
+ * The first save of all, then one task dies and another saves for too long: the checkpoint of the
+ * chief stands, though no task reads its record before the next round is opened.
+ */
+static void unread_chief(struct schedule *s)
+{
+	plain(s, 4, true);
+	s->complete_chief = true;
+	s->trainee[1].save = 60000;
+	notice(s, 0, 1000, 20000);
+	fate(s, AT_SAVING, 2, 1, KILL_TRAINING, 0);
+}
+
 static void ph15(struct schedule *s)
 {
 	plain(s, 3, false);
@@ -1273,6 +1286,7 @@ const struct scenario scenarios[] = {
 	{"seen-at-once", "they have saved within two seconds", seen_at_once, all_42_soon},
 	{"PH-11", "1 ms steps beside 300 ms steps", ph11, all_42_in_one_round},
 	{"PH-12", "a peer dead before it reports; the chief's save counts", ph12, survivors_42},
+	{"unread-chief", "its save stands, read or not", unread_chief, survivors_42},
 	{"PH-15", "notice after one peer finished", ph15, finished_and_42},
 	{"PH-20", "tasks with different grace", ph20, before_the_earlier_deadline},
 	{"clocks-apart", "by a day, the claimer's is slow: all save in time", clocks_apart,
