@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A job that is larger than this machine could run, on a real etcd: the agents as they are, each in a thread
 # of its own (tests/bench/crowd.c). 10,000 tasks: make bench SECTION=scale AGENTS= ON_ETCD=1250
-# takes: 20
+# takes: 40
 # limit: 600
 # asan: no (one process with the threads of 160 agents; the same code runs with sanitizers in the other files)
 
@@ -16,13 +16,13 @@ setup() {
 }
 teardown() { etcd_stop; }
 
-# preempt AGENTS: sets all that crowd prints of a job of so many agents with 8 tasks each.
+# preempt AGENTS [OPTION]...: sets all that crowd prints of a job of so many agents with 8 tasks each.
 preempt() {
 	local -a fields
 	local i
 	declare -gA figure=()
 	mkdir "$BATS_TEST_TMPDIR/$1"
-	run -0 --separate-stderr "$crowd" -n "$1" "etcd://$etcd_endpoints/crowd$1" "$BATS_TEST_TMPDIR/$1"
+	run -0 --separate-stderr "$crowd" -n "$@" "etcd://$etcd_endpoints/crowd$1" "$BATS_TEST_TMPDIR/$1"
 	echo "$output"
 	read -ra fields <<<"$output"
 	for ((i = 0; i + 1 < ${#fields[@]}; i += 2)); do figure[${fields[i]}]=${fields[i + 1]}; done
@@ -36,4 +36,12 @@ preempt() {
 	[ "${figure[wrong]} ${figure[late]}" = '0 -' ]
 	# All records together are 600 KB: one agent reads them, and a few may.
 	[ "${figure[bytes]%.*}" -le $((${small%.*} + 50000)) ]
+}
+
+@test "where 16 of 1,280 tasks never come, one agent reads who they are, and all say it" {
+	preempt 160 --missing 2 --limit 10
+	[ "${figure[wrong]} ${figure[late]}" = '0 -' ]
+	[ "$(sort -u <<<"$stderr")" = 'preempt: run crowd: 1264 of 1280 tasks have joined; missing: 1264-1279 (--join-timeout)' ]
+	# All records together are 650 KB.
+	[ "${figure[bytes]%.*}" -le 100000 ]
 }

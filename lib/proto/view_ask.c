@@ -31,7 +31,9 @@ bool view_all_through(const struct view *view)
 
 bool view_may_be_through(const struct view *view)
 {
-	return count_there(view) <= view_unseen(view, RECORD_LEFT);
+	/* Those that were counted when they joined, and are not shown, were not seen to leave. */
+	uint64_t unseen = *view->seal && !view->all_there ? view_unseen(view, RECORD_TASK) : 0;
+	return count_there(view) + unseen <= view_unseen(view, RECORD_LEFT);
 }
 
 const char *view_why(const struct view *view)

@@ -475,7 +475,8 @@ static enum status give_up_gathering(struct store *store, struct view *view, str
 		(unsigned long long)(view->attempt.tasks - count),
 		(unsigned long long)view->attempt.tasks, text_string(&missing));
 	text_release(&missing);
-	(void)attempt_seal(store, &view->attempt, "timeout", why, NULL);
+	if (attempt_seal(store, &view->attempt, "timeout", why, NULL) == STATUS_OK)
+		(void)view_refresh_news(view, store, NULL);
 	return error_set(
 		err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)", view->attempt.run, why);
 }
@@ -493,12 +494,18 @@ static bool lacks_members(const struct view *view)
 	       view_joined(view) == tasks && unread;
 }
 
+#define GIVE_UP_APART 2 /* ms for each task, over which those of a large attempt give up */
+
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
 	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
 	bool large = view_is_large(view);
 	enum status status = STATUS_OK;
+	/* The first to give up reads who is missing, and tells the others, who have to wait for it.
+	 */
+	if (large && deadline != CLOCK_NEVER)
+		deadline += clock_jitter(GIVE_UP_APART * (int64_t)view->attempt.tasks);
 	for (;;) {
 		while (outage_retry(&outage, &status, err))
 			status = view_refresh_news(view, store, err);

@@ -10,6 +10,7 @@
  *   --step-ms MS   of a step (1000)
  *   --save-ms MS   of a save (500)
  *   --limit S      seconds that joining, and the preemption, may take (300)
+ *   --missing N    agents that never start: the others end when their --join-timeout, S, is over
  *
  * DIR must be empty: what the stores have counted is written there. Prints one line of names and
  * figures, times in milliseconds; "-" where there is none:
@@ -19,7 +20,8 @@
  *   saved     until the last save, as the training does it
  *   gone      until the last agent has ended
  *   reads, writes, bytes   for each agent, on average; reads_most and so on: the most of one
- *   wrong     agents that ended with another code than 42, and tasks that saved another step
+ *   wrong     agents that ended with another code than 42 (75 where some are missing), and tasks
+ *             that saved another step
  *   late      the phase that took too long, or "-"
  */
 #include <errno.h>
@@ -75,6 +77,7 @@ struct node {
 
 static struct {
 	uint64_t agents, copies;
+	uint64_t missing;
 	int64_t step, save, limit;
 	const char *store, *directory;
 	struct task *task;
@@ -391,10 +394,10 @@ static void begin_agent(uint64_t index)
 	pthread_detach(thread);
 }
 
-/* Until so many have come there, or the time is over. */
+/* Until so many have come there, or the time is over. Agents without all others wait that long. */
 static bool await(atomic_uint_fast64_t *counter, uint64_t wanted)
 {
-	int64_t until = clock_after(crowd.limit);
+	int64_t until = clock_after(crowd.missing ? 4 * crowd.limit : crowd.limit);
 	while (atomic_load(counter) < wanted && clock_now() < until)
 		clock_sleep_until(clock_after(5));
 	return atomic_load(counter) >= wanted;
@@ -448,7 +451,9 @@ static uint64_t count_wrong(void)
 {
 	uint64_t wrong = 0;
 	for (uint64_t i = 0; i < crowd.agents; i++)
-		wrong += crowd.node[i].code != CODE_SAVED;
+		wrong += crowd.node[i].code != (crowd.missing ? STATUS_TIMEOUT : CODE_SAVED);
+	if (crowd.missing)
+		return wrong - crowd.missing;
 	for (uint64_t i = 0; i < crowd.agents * crowd.copies; i++)
 		wrong += !crowd.task[i].has_saved || crowd.task[i].saved != crowd.task[0].saved;
 	return wrong;
@@ -475,9 +480,12 @@ static int run(void)
 	int64_t began = clock_now(), from = 0;
 	crowd.task = xcalloc(tasks, sizeof(*crowd.task));
 	crowd.node = xcalloc(crowd.agents, sizeof(*crowd.node));
-	for (uint64_t i = 0; i < crowd.agents; i++)
+	for (uint64_t i = 0; i < crowd.agents - crowd.missing; i++)
 		begin_agent(i);
-	if (!await(&crowd.started, tasks)) {
+	if (crowd.missing) {
+		if (!await(&crowd.gone, crowd.agents - crowd.missing))
+			late = "gone";
+	} else if (!await(&crowd.started, tasks)) {
 		late = "join";
 	} else {
 		clock_sleep_until(clock_after(2000));
@@ -509,7 +517,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {{"copies", required_argument, NULL, 'c'},
 		{"step-ms", required_argument, NULL, 's'},
 		{"save-ms", required_argument, NULL, 'v'}, {"limit", required_argument, NULL, 'l'},
-		{0}};
+		{"missing", required_argument, NULL, 'm'}, {0}};
 	uint64_t number = 0;
 	bool right = true;
 	for (int c; right && (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;) {
@@ -520,13 +528,14 @@ int main(int argc, char **argv)
 		case 's': crowd.step = (int64_t)number; break;
 		case 'v': crowd.save = (int64_t)number; break;
 		case 'l': crowd.limit = (int64_t)number * 1000; break;
+		case 'm': crowd.missing = number; break;
 		default: break;
 		}
 	}
-	if (!right || argc - optind != 2) {
+	if (!right || argc - optind != 2 || crowd.missing >= crowd.agents) {
 		fprintf(stderr,
 			"usage: crowd [-n N] [--copies L] [--step-ms MS] [--save-ms MS] [--limit S] "
-			"STORE DIR\n");
+			"[--missing N] STORE DIR\n");
 		return 2;
 	}
 	crowd.store = argv[optind];

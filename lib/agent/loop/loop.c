@@ -99,6 +99,15 @@ void agent_advance(struct agent *agent)
 void agent_say_goodbye(struct agent *agent, int code)
 {
 	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
+	const struct view *view = &agent->group.view;
+	while (agent->unstarted_writes && clock_now() < until) {
+		agent_wait_for_events(agent, until);
+		agent_take_results(agent);
+	}
+	/* An agent that did not start may not have seen what ended the attempt. */
+	bool certain = !agent->unstarted || (*view->seal && !agent->unstarted_writes);
+	if (certain && !view_may_be_through(view))
+		return;
 	store_thread_close(agent->group.store_thread, &agent->group.view.attempt, agent->options,
 		code == STATUS_OK);
 	while (!agent->goodbye_done && clock_now() < until) {
@@ -224,8 +233,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		agent_advance(&agent);
 	store_thread_unfollow(agent.group.store_thread);
 	code = combined_code(&agent);
-	if (view_may_be_through(&agent.group.view))
-		agent_say_goodbye(&agent, code);
+	agent_say_goodbye(&agent, code);
 	if (options->rehearsal.signal)
 		rehearsed_well = agent_check_rehearsal(&agent, code);
 	if (!options->restarts || code != CODE_BROKEN)

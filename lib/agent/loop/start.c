@@ -180,6 +180,7 @@ static void write_unstarted(struct agent *agent, enum agreement_write what, uint
 	plan.write[what] = 1;
 	write_build(&write, &agent->group.view, what, task, &plan, details);
 	store_thread_write(agent->group.store_thread, &write);
+	agent->unstarted_writes++;
 }
 
 /* Leave an attempt whose commands were never started; the others are told why, if it is an error.
