@@ -31,20 +31,31 @@ static bool is_older(struct version a, struct version b)
 	return a.patch < b.patch;
 }
 
+enum clusters { ANY_CLUSTER, ONE_MEMBER, SEVERAL_MEMBERS };
+
 struct fault {
-	/* Of 3.4, 3.5 and 3.6, the first release without it; patch 0: it is in none. */
-	int mended[3];
-	bool alone;  /* in clusters of one member only */
-	bool unsafe; /* what was acknowledged may be lost */
+	/* Of 3.4, 3.5 and 3.6: the releases from the first until, without it, the second. */
+	int since[3], mended[3];
+	enum clusters clusters; /* that have it */
+	bool unsafe;		/* what was acknowledged may be lost */
 	const char *what;
 };
 
 /* https://etcd.io/blog and the CHANGELOGs of these series. */
 static const struct fault faults[] = {
-	{{0, 3, 0}, false, true, "its members may come to differ after a crash"},
-	{{21, 5, 0}, true, true,
+	{{0}, {0, 3, 0}, ANY_CLUSTER, true, "its members may come to differ after a crash"},
+	{{0}, {21, 5, 0}, ONE_MEMBER, true,
 		"a cluster of one member may lose writes when it crashes (etcd issue 14370)"},
-	{{42, 28, 9}, false, false,
+	{{0}, {0, 6, 0}, SEVERAL_MEMBERS, true,
+		"its members may come to differ when one crashes during a defragmentation (etcd "
+		"pull request 14733)"},
+	{{0}, {8, 0, 0}, SEVERAL_MEMBERS, false,
+		"where users are enabled, its members may come to differ after a restart (etcd "
+		"pull request 11652)"},
+	{{20, 5, 0}, {22, 6, 0}, SEVERAL_MEMBERS, false,
+		"where users are enabled, its members may come to differ after one was added (etcd "
+		"pull request 14648)"},
+	{{0}, {42, 28, 9}, ANY_CLUSTER, false,
 		"a member that was stopped and continues may answer with an old state (etcd issue "
 		"20418); preempt-tools does not believe such an answer, other clients may"},
 };
@@ -53,7 +64,10 @@ static bool has_fault(const struct fault *fault, struct version version, size_t 
 {
 	if (version.major != 3 || version.minor < 4 || version.minor > 6)
 		return false;
-	return version.patch < fault->mended[version.minor - 4] && (!fault->alone || members == 1);
+	if (fault->clusters != ANY_CLUSTER && (members == 1) != (fault->clusters == ONE_MEMBER))
+		return false;
+	int series = version.minor - 4;
+	return version.patch >= fault->since[series] && version.patch < fault->mended[series];
 }
 
 /* ---- Verdict ---- */

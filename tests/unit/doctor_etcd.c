@@ -74,7 +74,11 @@ int main(void)
 			enum status wanted;
 			const char *says; /* in the reason or a warning; "": nothing is */
 		} cases[] = {{"3.3.27", 3, STATUS_NO, "older than 3.4"},
-			{"3.5.2", 3, STATUS_NO, "come to differ"}, {"3.5.3", 3, STATUS_OK, "20418"},
+			{"3.5.2", 3, STATUS_NO, "come to differ"},
+			{"3.5.2", 1, STATUS_NO, "come to differ"}, {"3.5.5", 3, STATUS_NO, "14733"},
+			{"3.5.5", 3, STATUS_NO, "14648"}, {"3.5.6", 3, STATUS_OK, "20418"},
+			{"3.4.7", 3, STATUS_OK, "11652"}, {"3.4.19", 3, STATUS_OK, "20418"},
+			{"3.4.21", 3, STATUS_OK, "14648"}, {"3.4.22", 3, STATUS_OK, "20418"},
 			{"3.5.27", 3, STATUS_OK, "20418"}, {"3.5.28", 3, STATUS_OK, ""},
 			{"3.4.41", 3, STATUS_OK, "20418"}, {"3.4.42", 3, STATUS_OK, ""},
 			{"3.6.8", 3, STATUS_OK, "20418"}, {"3.6.9", 3, STATUS_OK, ""},
