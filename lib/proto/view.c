@@ -53,6 +53,7 @@ static void enter_round(struct view *view, uint64_t round)
 		view->members[i].shown[RECORD_STEP] = view->members[i].shown[RECORD_SAVED] = false;
 	}
 	view->shown[RECORD_STEP] = view->shown[RECORD_SAVED] = 0;
+	view->surplus[RECORD_STEP] = view->surplus[RECORD_SAVED] = 0;
 	view->counted[RECORD_STEP] = view->counted[RECORD_SAVED] = (struct view_count){0};
 	view->reported_at = view->saved_at = 0;
 }

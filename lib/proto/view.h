@@ -91,7 +91,8 @@ struct view {
 	store_revision all_saved_at;	      /* of the newest ALL_SAVED that others wrote */
 	bool all_joined;
 	bool all_there; /* every place is taken, although the view may not show by which agent */
-	uint64_t shown[RECORD_KINDS]; /* how many of each it shows */
+	uint64_t shown[RECORD_KINDS];	/* how many of each it shows */
+	uint64_t surplus[RECORD_KINDS]; /* and how many keys beside them are no record of a task */
 	uint32_t heard; /* the count of news (store.h) before it was read; 0: not known */
 };
 

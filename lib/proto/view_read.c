@@ -43,12 +43,22 @@ void view_feed_news(
 		view->unchanged = reading->began;
 }
 
+/* Everything was read: what was counted before and is not shown are keys that are no records. */
+static void note_surplus(struct view *view, enum view_record kind)
+{
+	const struct view_count *counted = &view->counted[kind];
+	if (counted->revision <= view->revision && counted->keys > view->shown[kind])
+		view->surplus[kind] = counted->keys - view->shown[kind];
+}
+
 void view_feed(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading)
 {
 	view_feed_news(view, answer, reading);
 	if (answer->revision > view->revision)
 		view->revision = answer->revision;
+	for (enum view_record kind = 0; kind < RECORD_KINDS; kind++)
+		note_surplus(view, kind);
 }
 
 enum view_record view_awaited(const struct view *view)
@@ -140,7 +150,7 @@ void view_feed_written(struct view *view, const struct transaction *written,
 uint64_t view_unseen(const struct view *view, enum view_record kind)
 {
 	const struct view_count *counted = &view->counted[kind];
-	uint64_t shown = view->shown[kind];
+	uint64_t shown = view->shown[kind] + view->surplus[kind];
 	if (counted->revision <= view->revision)
 		return 0;
 	return counted->keys > shown ? counted->keys - shown : 0;

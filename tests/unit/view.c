@@ -221,6 +221,25 @@ static void counted(void)
 		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 0);
 		view_release(&view);
 	}
+	TEST("a key that is no record of a task is counted, and is missed only until all was read")
+	{
+		fresh(&view);
+		feed(&view, "ROUND/1", "{}");
+		count(&view, RECORD_STEP, 1, 1, 3);
+		feed(&view, "LEFT/x", "{}");
+		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 1);
+		feed(&view, "STEP/1/99", "{\"step\":4,\"next\":5}");
+		count(&view, RECORD_STEP, 1, 1, 9);
+		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 0);
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 0);
+		count(&view, RECORD_STEP, 2, 2, 10);
+		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 1);
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 1);
+		feed(&view, "ROUND/2", "{}");
+		count(&view, RECORD_STEP, 1, 2, 11);
+		CHECK_EQ(view_unseen(&view, RECORD_STEP), 1);
+		view_release(&view);
+	}
 	TEST("all have joined once as many were counted, and may have left likewise")
 	{
 		fresh(&view);

@@ -114,7 +114,10 @@ void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan)
 	if (view->unseen || !others_have_saved(a) || !ours)
 		return;
 	plan->complete = common_complete(a);
-	want(a, plan, WRITE_ALL_SAVED, view->round);
+	if (!plan->complete && view->departed) /* one that has left may have completed */
+		read_now(a, plan);
+	else
+		want(a, plan, WRITE_ALL_SAVED, view->round);
 }
 
 static bool standing_complete(const struct agreement *a)
