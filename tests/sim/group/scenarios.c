@@ -1222,8 +1222,10 @@ static const char *nobody_misses_it(struct world *w)
 	if (!checkpoint_is_complete(w, w->keys.rounds))
 		return "its save was not committed: the scenario shows nothing";
 	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished && w->task[i].code != CODE_SAVED)
-			return "a task says that the complete checkpoint is not";
+		if (w->task[i].finished &&
+			(w->task[i].code != CODE_SAVED ||
+				w->task[i].panel.hold.code != CODE_SAVED))
+			return "a task says, or was told, that the complete checkpoint is not";
 	return NULL;
 }
 
