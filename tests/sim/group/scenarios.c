@@ -1223,8 +1223,7 @@ static const char *nobody_misses_it(struct world *w)
 		return "its save was not committed: the scenario shows nothing";
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (w->task[i].finished &&
-			(w->task[i].code != CODE_SAVED ||
-				w->task[i].panel.hold.code != CODE_SAVED))
+			(w->task[i].code != CODE_SAVED || w->task[i].panel.hold.code != CODE_SAVED))
 			return "a task says, or was told, that the complete checkpoint is not";
 	return NULL;
 }
