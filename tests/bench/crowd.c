@@ -20,7 +20,7 @@
  *   saved     until the last save, as the training does it
  *   gone      until the last agent has ended
  *   reads, writes, bytes   for each agent, on average; reads_most and so on: the most of one
- *   wrong     agents that ended with another code than 42 (75 where some are missing), and tasks
+ *   wrong     agents that ended with another code than 42 (124 where some are missing), and tasks
  *             that saved another step
  *   late      the phase that took too long, or "-"
  */
