@@ -68,13 +68,19 @@ static uint64_t savers(const struct agreement *a)
 	return a->config.savers_chief || a->config.complete_chief ? 1 : a->view->tasks;
 }
 
+/* Whether the tasks save at one step that was decided since the notice. */
+static bool saves_together(const struct agreement_view *view)
+{
+	return view->decided && view->decision.then != THEN_CONTINUE &&
+	       (view->decision.kind == KIND_SAVE || view->decision.kind == KIND_EXIT);
+}
+
 /* Whether every task that must save has saved at exactly the decided step, or had completed
  * before. */
 static bool common_complete(const struct agreement *a)
 {
 	const struct agreement_view *view = a->view;
-	if (view->decision.kind == KIND_EACH || view->decision.kind == KIND_NONE ||
-		view->decision.then == THEN_CONTINUE)
+	if (!saves_together(view))
 		return false;
 	if (agreement_all_saved(view))
 		return true;
@@ -401,12 +407,12 @@ static bool reads_to_be_sure(struct agreement *a, int64_t now, struct agreement_
 {
 	const struct agreement_view *view = a->view;
 	bool told = view->all_saved && view->all_saved == view->round;
-	bool open = (view->decided && !told) || view->standing_round;
+	bool open = (saves_together(view) && !told) || view->standing_round;
 	if (a->reason != REASON_PREEMPTED || a->solo || !open)
 		return false;
 	if (!a->free_at)
 		a->free_at = now;
-	if (a->saw_at >= a->free_at)
+	if (a->saw_at >= clock_earlier(a->free_at, stay_until(a)))
 		return false;
 	read_now(a, plan);
 	return true;
