@@ -29,7 +29,7 @@ static int64_t older_than;
 static const struct args_option common[] = {
 	GROUP_STORE_ROW,
 	GROUP_RUN_ROW("without --store: the default store of this run"),
-	GROUP_TIMEOUT_ROW("how long to wait (default 30s; wait: for ever)"),
+	GROUP_TIMEOUT_ROW("how long to wait (default 30s; doctor: 1m; wait: for ever)"),
 	GROUP_JSON_ROW("answer in JSON, one object per line"),
 	{0},
 };

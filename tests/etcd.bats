@@ -287,6 +287,10 @@ answers() {
 		answers 2 preempt-store get k --store "$url"
 		[ -n "$stderr" ]
 	done
+	for url in etcd://joe:secret@h:1/x etcd://joe:sec/secret@h:1/x 'etcd://joe:secret@h:1/x?bogus'; do
+		answers 2 preempt-store get k --store "$url"
+		[[ $stderr != *joe* && $stderr != *secret* ]]
+	done
 	free_ports 1
 	answers 75 preempt-store get k --store "etcd://127.0.0.1:${ports[0]}/x" --timeout 1s
 	[[ $stderr = *"${ports[0]}"* ]]

@@ -31,8 +31,14 @@ bool view_all_through(const struct view *view)
 
 bool view_may_be_through(const struct view *view)
 {
-	/* Those that were counted when they joined, and are not shown, were not seen to leave. */
-	uint64_t unseen = *view->seal && !view->all_there ? view_unseen(view, RECORD_TASK) : 0;
+	uint64_t gone = 0, unseen = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		gone += !view->members[i].shown[RECORD_TASK] &&
+			!agreement_counts(&view->agreement, i);
+	/* Of those that were counted when they joined, and are not shown, these are there no more.
+	 */
+	if (*view->seal && !view->all_there && view_unseen(view, RECORD_TASK) > gone)
+		unseen = view_unseen(view, RECORD_TASK) - gone;
 	return count_there(view) + unseen <= view_unseen(view, RECORD_LEFT);
 }
 

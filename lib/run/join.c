@@ -499,13 +499,13 @@ static bool lacks_members(const struct view *view)
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
-	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
 	bool large = view_is_large(view);
 	enum status status = STATUS_OK;
 	/* The first to give up reads who is missing, and tells the others, who have to wait for it.
 	 */
 	if (large && deadline != CLOCK_NEVER)
 		deadline += clock_jitter(GIVE_UP_APART * (int64_t)view->attempt.tasks);
+	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
 	for (;;) {
 		while (outage_retry(&outage, &status, err))
 			status = view_refresh_news(view, store, err);

@@ -255,6 +255,19 @@ static void counted(void)
 		CHECK(view_may_be_through(&view) && !view_all_through(&view));
 		view_release(&view);
 	}
+	TEST("of an attempt that was given up before all had joined, the last to leave knows it")
+	{
+		fresh(&view);
+		feed(&view, "TASK/0", "{}");
+		feed(&view, "SEAL", "{\"by\":\"timeout\"}");
+		feed(&view, "DEAD/1", "{}");
+		feed(&view, "LEFT/0", "{\"reason\":\"failed\",\"code\":124}");
+		count(&view, RECORD_TASK, 3, 1, 20);
+		CHECK(!view_may_be_through(&view));
+		count(&view, RECORD_TASK, 3, 2, 21);
+		CHECK(view_may_be_through(&view));
+		view_release(&view);
+	}
 }
 
 /* ---- Deadlines ---- */

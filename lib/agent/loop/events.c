@@ -280,8 +280,10 @@ static void take_write(struct agent *agent, const struct result *result)
 			&(struct view_reading){.began = result->began, .ended = result->now});
 		learn_from(group, result);
 	}
-	if (agent->unstarted_writes)
+	if (agent->unstarted_writes) {
 		agent->unstarted_writes--;
+		agent->unstarted_unsure |= result->outcome != OUTCOME_DONE;
+	}
 	if (write->what == WRITE_KINDS) { /* deaths */
 		group->deaths_asked--;
 		group->deaths_unseen = result->outcome != OUTCOME_DONE;

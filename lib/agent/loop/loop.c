@@ -105,7 +105,8 @@ void agent_say_goodbye(struct agent *agent, int code)
 		agent_take_results(agent);
 	}
 	/* An agent that did not start may not have seen what ended the attempt. */
-	bool certain = !agent->unstarted || (*view->seal && !agent->unstarted_writes);
+	bool certain = !agent->unstarted ||
+		       (*view->seal && !agent->unstarted_writes && !agent->unstarted_unsure);
 	if (certain && !view_may_be_through(view))
 		return;
 	store_thread_close(agent->group.store_thread, &agent->group.view.attempt, agent->options,

@@ -36,7 +36,8 @@ struct agent {
 	bool said_claim, said_broken;
 	bool goodbye_done;
 	bool unstarted; /* leaves without having started its commands: nothing is tried again */
-	size_t unstarted_writes; /* of such an agent, those that were not answered yet */
+	size_t unstarted_writes; /* of such an agent, those that were not answered yet, */
+	bool unstarted_unsure;	 /* and whether one was not taken, or may not have been */
 	bool failure_told;
 	int passed_on; /* a signal like INT that was passed on; 0 */
 };

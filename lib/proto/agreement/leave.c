@@ -401,7 +401,7 @@ static bool others_are_saving(const struct agreement *a, int64_t now)
 
 /*
  * Whether this task is about to say that no checkpoint is complete, while the records that make one
- * complete may be unread: then it reads them once, when the others have saved.
+ * complete may be unread: then it reads them once, when the others have saved, while there is time.
  */
 static bool reads_to_be_sure(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
@@ -412,9 +412,11 @@ static bool reads_to_be_sure(struct agreement *a, int64_t now, struct agreement_
 		return false;
 	if (!a->free_at)
 		a->free_at = now;
-	if (a->saw_at >= clock_earlier(a->free_at, stay_until(a)))
+	int64_t until = deadline_of(a) - LEAVE_BARELY;
+	if (a->saw_at >= clock_earlier(a->free_at, stay_until(a)) || now >= until)
 		return false;
 	read_now(a, plan);
+	wake_at(plan, until);
 	return true;
 }
 

@@ -9,8 +9,10 @@
 
 static enum status refuse(const struct store_url *url, const char *why, struct error *err)
 {
-	return error_set(err, STATUS_USAGE, "store etcd:%s: %s: write etcd://HOST:PORT/PREFIX",
-		url->path, why);
+	/* What is before an @ is never printed: it may be a password. */
+	const char *at = strrchr(url->path, '@');
+	return error_set(err, STATUS_USAGE, "store etcd:%s%s: %s: write etcd://HOST:PORT/PREFIX",
+		at ? "//..." : "", at ? at : url->path, why);
 }
 
 /* "127.0.0.1:2379", "node7:2379", "[::1]:2379" */
@@ -35,6 +37,8 @@ static enum status read_path(
 		return refuse(url, "the two slashes are missing", err);
 	options->text = xstrdup(url->path + 2);
 	char *rest = options->text, *hosts = strsep(&rest, "/"), *host;
+	if (strchr(hosts, '@'))
+		return refuse(url, "user and password belong into a file (?credentials=FILE)", err);
 	while ((host = strsep(&hosts, ","))) {
 		if (!is_endpoint(host))
 			return refuse(url, "an endpoint is no HOST:PORT", err);
