@@ -394,7 +394,8 @@ static void begin_agent(uint64_t index)
 	pthread_detach(thread);
 }
 
-/* Until so many have come there, or the time is over. Agents without all others wait that long. */
+/* Until so many have come there, or the time is over. Where agents are missing, the others end only
+ * when the limit is over, so that there is more time. */
 static bool await(atomic_uint_fast64_t *counter, uint64_t wanted)
 {
 	int64_t until = clock_after(crowd.missing ? 4 * crowd.limit : crowd.limit);

@@ -406,8 +406,8 @@ static bool others_are_saving(const struct agreement *a, int64_t now)
 static bool reads_to_be_sure(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	bool told = view->all_saved && view->all_saved == view->round;
-	bool open = (saves_together(view) && !told) || view->standing_round;
+	bool awaited = saves_together(view) && view->all_saved != view->round;
+	bool open = awaited || view->standing_round;
 	if (a->reason != REASON_PREEMPTED || a->solo || !open)
 		return false;
 	if (!a->free_at)
