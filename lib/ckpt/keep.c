@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/xalloc.h"
 
@@ -13,28 +14,10 @@ __attribute__((format(printf, 3, 4))) static void decide(
 	struct keep_decision *decision, bool keep, const char *format, ...)
 {
 	va_list arguments;
+	*decision = (struct keep_decision){.keep = keep};
 	va_start(arguments, format);
 	vsnprintf(decision->why, sizeof(decision->why), format, arguments);
 	va_end(arguments);
-	decision->keep = keep;
-	decision->must = false;
-}
-
-/* One more reason to keep it. */
-__attribute__((format(printf, 3, 4))) static void keep(
-	struct keep_decision *decision, bool must, const char *format, ...)
-{
-	size_t length = decision->keep ? strlen(decision->why) : 0;
-	va_list arguments;
-	va_start(arguments, format);
-	if (length && length + 2 < sizeof(decision->why)) {
-		strcpy(decision->why + length, ", ");
-		length += 2;
-	}
-	vsnprintf(decision->why + length, sizeof(decision->why) - length, format, arguments);
-	va_end(arguments);
-	decision->must |= must;
-	decision->keep = true;
 }
 
 /* What is decided on, and what is known of it already. */
@@ -46,14 +29,28 @@ struct keep_input {
 	struct keep_decision *decisions;
 };
 
+/* One more reason to keep item i: a rule, or none (0), and then no limit takes it. */
+__attribute__((format(printf, 4, 5))) static void keep(
+	const struct keep_input *input, size_t i, unsigned rule, const char *format, ...)
+{
+	struct keep_decision *decision = &input->decisions[i];
+	size_t length = decision->keep ? strlen(decision->why) : 0;
+	va_list arguments;
+	va_start(arguments, format);
+	if (length && length + 2 < sizeof(decision->why)) {
+		strcpy(decision->why + length, ", ");
+		length += 2;
+	}
+	vsnprintf(decision->why + length, sizeof(decision->why) - length, format, arguments);
+	va_end(arguments);
+	decision->must |= rule == 0 || (input->policy->must & rule) != 0;
+	decision->rules |= rule;
+	decision->keep = true;
+}
+
 static bool counts(const struct keep_input *input, size_t i)
 {
 	return input->items[i]->state == CHECKPOINT_COMPLETE;
-}
-
-static bool is_must(const struct keep_input *input, enum keep_rule rule)
-{
-	return (input->policy->must & rule) != 0;
 }
 
 /* a - b, as far as it can be said. */
@@ -97,20 +94,19 @@ static void keep_always(const struct keep_input *input)
 	size_t last = committed_last(input);
 	bool newest = true;
 	for (size_t i = input->count; i-- > 0;) {
-		struct keep_decision *decision = &input->decisions[i];
 		if (counts(input, i) && newest)
-			keep(decision, true, "the newest complete one");
+			keep(input, i, 0, "the newest complete one");
 		else if (i == last)
-			keep(decision, true, "the one committed last");
+			keep(input, i, 0, "the one committed last");
 		else if (input->items[i]->state == CHECKPOINT_FOREIGN)
-			keep(decision, true, "not ours");
+			keep(input, i, 0, "not ours");
 		else if (input->items[i]->state == CHECKPOINT_UNKNOWN)
-			keep(decision, true, "could not be read");
+			keep(input, i, 0, "could not be read");
 		else if (input->items[i]->state == CHECKPOINT_UNPROVEN)
-			keep(decision, true, "not known to be complete");
+			keep(input, i, 0, "not known to be complete");
 		newest = newest && !counts(input, i);
 		if (input->items[i]->pinned)
-			keep(decision, true, "pinned");
+			keep(input, i, 0, "pinned");
 	}
 }
 
@@ -122,8 +118,7 @@ static void keep_last(const struct keep_input *input)
 			continue;
 		/* That the newest is one of the last N goes without saying. */
 		if (newer > 0 && newer < input->policy->last)
-			keep(&input->decisions[i], is_must(input, KEEP_LAST),
-				"one of the last %" PRIu64, input->policy->last);
+			keep(input, i, KEEP_LAST, "one of the last %" PRIu64, input->policy->last);
 		newer++;
 	}
 }
@@ -134,12 +129,10 @@ static void keep_by_step(const struct keep_input *input)
 	for (size_t i = 0; i < input->count; i++) {
 		uint64_t step = input->items[i]->step;
 		if (policy->every_steps && counts(input, i) && step % policy->every_steps == 0)
-			keep(&input->decisions[i], is_must(input, KEEP_EVERY_STEPS),
-				"every %" PRIu64 " steps", policy->every_steps);
+			keep(input, i, KEEP_EVERY_STEPS, "every %" PRIu64 " steps", policy->every_steps);
 		for (size_t k = 0; k < policy->step_count; k++)
 			if (policy->steps[k] == step) {
-				keep(&input->decisions[i], is_must(input, KEEP_STEP),
-					"named by --keep-step");
+				keep(input, i, KEEP_STEP, "named by --keep-step");
 				break;
 			}
 	}
@@ -159,7 +152,7 @@ static void keep_by_time(const struct keep_input *input)
 			continue;
 		if (policy->every &&
 			(utc == 0 || !any || utc < kept || later(utc, kept) >= policy->every)) {
-			keep(&input->decisions[i], is_must(input, KEEP_EVERY), "every %s", every);
+			keep(input, i, KEEP_EVERY, "every %s", every);
 			if (utc != 0) {
 				kept = utc;
 				any = true;
@@ -167,9 +160,81 @@ static void keep_by_time(const struct keep_input *input)
 		}
 		if (policy->within &&
 			(utc == 0 || later(input->moment->now, utc) <= policy->within))
-			keep(&input->decisions[i], is_must(input, KEEP_WITHIN), "within %s",
+			keep(input, i, KEEP_WITHIN, "within %s",
 				within);
 	}
+}
+
+/* A period of the calendar, and which one a time is in. Times are milliseconds since 1970. */
+static int64_t floor_of(int64_t number, int64_t unit)
+{
+	return number / unit - (number % unit < 0);
+}
+
+static int64_t day_of(int64_t utc)
+{
+	return floor_of(utc, INT64_C(86400000));
+}
+
+/* (1970 began on a Thursday.) */
+static int64_t week_of(int64_t utc)
+{
+	return floor_of(day_of(utc) + 3, 7);
+}
+
+static int64_t month_of(int64_t utc)
+{
+	struct tm date = {0};
+	time_t seconds = floor_of(utc, 1000);
+	gmtime_r(&seconds, &date);
+	return (int64_t)date.tm_year * 12 + date.tm_mon;
+}
+
+struct dated {
+	int64_t utc;
+	size_t place;
+};
+
+/* The newest first; of equal times the one of the highest step. */
+static int by_utc(const void *a, const void *b)
+{
+	const struct dated *x = a, *y = b;
+	if (x->utc != y->utc)
+		return x->utc > y->utc ? -1 : 1;
+	return x->place > y->place ? -1 : x->place < y->place;
+}
+
+static void keep_by_calendar(const struct keep_input *input)
+{
+	const struct {
+		uint64_t periods;
+		enum keep_rule rule;
+		const char *name;
+		int64_t (*of)(int64_t utc);
+	} rules[] = {{input->policy->daily, KEEP_DAILY, "day", day_of},
+		{input->policy->weekly, KEEP_WEEKLY, "week", week_of},
+		{input->policy->monthly, KEEP_MONTHLY, "month", month_of}};
+	struct dated *dated = xcalloc(input->count + 1, sizeof(*dated));
+	size_t count = 0;
+	for (size_t i = 0; i < input->count; i++)
+		if (counts(input, i))
+			dated[count++] = (struct dated){input->items[i]->utc, i};
+	qsort(dated, count, sizeof(*dated), by_utc);
+	for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++) {
+		uint64_t periods = 0;
+		int64_t last = 0;
+		for (size_t k = 0; k < count && rules[r].periods; k++) {
+			int64_t period = rules[r].of(dated[k].utc);
+			bool known = dated[k].utc != 0;
+			if (known && periods && (period == last || periods == rules[r].periods))
+				continue;
+			keep(input, dated[k].place, rules[r].rule, "the last of its %s",
+				rules[r].name);
+			periods += known;
+			last = known ? period : last;
+		}
+	}
+	free(dated);
 }
 
 struct measured {
@@ -198,8 +263,7 @@ static void keep_best(const struct keep_input *input)
 			continue;
 		if (!metrics_get(&input->items[i]->metrics, policy->metric, &value)) {
 			if (policy->unmeasured)
-				keep(&input->decisions[i], is_must(input, KEEP_UNMEASURED),
-					"no %s measured", policy->metric);
+				keep(input, i, KEEP_UNMEASURED, "no %s measured", policy->metric);
 		} else {
 			measured[count++] = (struct measured){policy->highest ? -value : value, i};
 		}
@@ -207,8 +271,7 @@ static void keep_best(const struct keep_input *input)
 	if (count)
 		qsort(measured, count, sizeof(*measured), by_value);
 	for (size_t i = 0; i < count && i < policy->best; i++)
-		keep(&input->decisions[measured[i].place], is_must(input, KEEP_BEST),
-			"one of the best %" PRIu64 " by %s", policy->best, policy->metric);
+		keep(input, measured[i].place, KEEP_BEST, "one of the best %" PRIu64 " by %s", policy->best, policy->metric);
 	free(measured);
 }
 
@@ -222,7 +285,7 @@ static void say_rest(const struct keep_input *input)
 		const char *state = checkpoint_state_name(input->items[i]->state);
 		if (counts(input, i)) {
 			if (!decision->keep && only_limits)
-				keep(decision, false, "there is room");
+				decide(decision, true, "there is room");
 			else if (!decision->keep)
 				decide(decision, false, "%" PRIu64 " newer ones are complete",
 					newer);
@@ -283,6 +346,7 @@ bool keep_decide(const struct keep_policy *policy, const struct keep_moment *mom
 	keep_last(&input);
 	keep_by_step(&input);
 	keep_by_time(&input);
+	keep_by_calendar(&input);
 	keep_best(&input);
 	say_rest(&input);
 	return keep_limits(&input);

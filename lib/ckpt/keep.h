@@ -34,6 +34,9 @@ enum keep_rule {
 	KEEP_BEST = 16,
 	KEEP_UNMEASURED = 32,
 	KEEP_STEP = 64,
+	KEEP_DAILY = 128,
+	KEEP_WEEKLY = 256,
+	KEEP_MONTHLY = 512,
 };
 
 /* A rule with the number 0 is not given. */
@@ -46,6 +49,11 @@ struct keep_policy {
 	 */
 	int64_t every;
 	int64_t within; /* milliseconds: each committed so short before now, or after it */
+	/*
+	 * Of each of the newest so many days, weeks (from Monday) or months of UTC in which one was
+	 * committed: the one committed last; of equal times the one of the highest step.
+	 */
+	uint64_t daily, weekly, monthly;
 	uint64_t best;	/* the best so many by metric; of equal ones the newer */
 	const char *metric;
 	bool highest;	 /* greater is better */
@@ -61,6 +69,8 @@ struct keep_policy {
 unsigned keep_rules(const struct keep_policy *policy);
 /* The one called so: "keep-last"; 0: none. */
 unsigned keep_rule_named(const char *name);
+/* The name of one rule. */
+const char *keep_rule_name(enum keep_rule rule);
 /* Add those of a list "keep-last,keep-best" or "all" (of those given so far) to must. */
 enum status keep_read_must(struct keep_policy *policy, const char *text, struct error *err);
 /* Add those of a list "100,200" to steps, of which *count of capacity are there. */
@@ -78,6 +88,7 @@ struct keep_moment {
 struct keep_decision {
 	bool keep;
 	bool must; /* kept, and no limit takes it */
+	unsigned rules; /* enum keep_rule: those that keep it */
 	char why[192];
 };
 

@@ -11,7 +11,8 @@ static const struct {
 	unsigned rule;
 } names[] = {{"keep-last", KEEP_LAST}, {"keep-every-steps", KEEP_EVERY_STEPS},
 	{"keep-every", KEEP_EVERY}, {"keep-within", KEEP_WITHIN}, {"keep-best", KEEP_BEST},
-	{"keep-unmeasured", KEEP_UNMEASURED}, {"keep-step", KEEP_STEP}};
+	{"keep-unmeasured", KEEP_UNMEASURED}, {"keep-step", KEEP_STEP}, {"keep-daily", KEEP_DAILY},
+	{"keep-weekly", KEEP_WEEKLY}, {"keep-monthly", KEEP_MONTHLY}};
 #define RULES (sizeof(names) / sizeof(names[0]))
 
 unsigned keep_rule_named(const char *name)
@@ -22,12 +23,21 @@ unsigned keep_rule_named(const char *name)
 	return 0;
 }
 
+const char *keep_rule_name(enum keep_rule rule)
+{
+	size_t i = 0;
+	while (i < RULES - 1 && names[i].rule != rule)
+		i++;
+	return names[i].name;
+}
+
 unsigned keep_rules(const struct keep_policy *policy)
 {
 	return (policy->last ? KEEP_LAST : 0u) | (policy->every_steps ? KEEP_EVERY_STEPS : 0u) |
 	       (policy->every ? KEEP_EVERY : 0u) | (policy->within ? KEEP_WITHIN : 0u) |
 	       (policy->best ? KEEP_BEST : 0u) | (policy->unmeasured ? KEEP_UNMEASURED : 0u) |
-	       (policy->step_count ? KEEP_STEP : 0u);
+	       (policy->step_count ? KEEP_STEP : 0u) | (policy->daily ? KEEP_DAILY : 0u) |
+	       (policy->weekly ? KEEP_WEEKLY : 0u) | (policy->monthly ? KEEP_MONTHLY : 0u);
 }
 
 enum status keep_check(const struct keep_policy *policy, struct error *err)

@@ -162,7 +162,8 @@ static enum status rename_away(struct removal *removal, struct prune_item *item,
 			return error_set(err, stranded.status, "%s", stranded.text);
 	}
 	if (status == STATUS_OK && pinned) {
-		item->decision = (struct keep_decision){true, true, "pinned since it was listed"};
+		item->decision = (struct keep_decision){
+			.keep = true, .must = true, .why = "pinned since it was listed"};
 		item->checkpoint.pinned = true;
 	}
 	return status;

@@ -57,6 +57,12 @@ void show_json(struct text *text, const char *directory, const struct checkpoint
 		text_addf(text, ", \"keep\": %s, \"done\": \"%s\", \"reason\": ",
 			decision->keep ? "true" : "false", action);
 		text_add_json_string(text, decision->why);
+		text_add(text, ", \"rules\": [");
+		for (unsigned rule = 1, shown = 0; rule <= decision->rules; rule <<= 1)
+			if (decision->rules & rule)
+				text_addf(text, "%s\"%s\"", shown++ ? ", " : "",
+					keep_rule_name(rule));
+		text_add(text, "]");
 	}
 	if (*checkpoint->life)
 		text_addf(text, ", \"life\": \"%s\"", checkpoint->life);

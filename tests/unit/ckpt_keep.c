@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ckpt/keep.h"
 #include "unit.h"
@@ -39,6 +40,7 @@ static enum status check_metric_of(const struct keep_policy *policy, const struc
 	return keep_check_metric(policy, pointers, count, err);
 }
 
+#define RULES	  10 /* enum keep_rule */
 #define ITEMS	  12
 #define HISTORIES 1000
 
@@ -103,6 +105,51 @@ static bool by_every(size_t i, int64_t every)
 	return keeps;
 }
 
+enum period { DAY, WEEK, MONTH };
+
+/* The date at which the period of utc begins, as strftime of the C library tells days of the week and months. */
+static int64_t period_begin(int64_t utc, enum period period)
+{
+	time_t at = utc / 1000;
+	struct tm date;
+	gmtime_r(&at, &date);
+	date.tm_hour = date.tm_min = date.tm_sec = 0;
+	if (period == WEEK)
+		date.tm_mday -= (date.tm_wday + 6) % 7;
+	if (period == MONTH)
+		date.tm_mday = 1;
+	return (int64_t)timegm(&date);
+}
+
+static bool in_same(size_t a, size_t b, enum period period)
+{
+	return period_begin(items[a].utc, period) == period_begin(items[b].utc, period);
+}
+
+static bool is_after(size_t a, size_t b)
+{
+	return items[a].utc > items[b].utc ||
+	       (items[a].utc == items[b].utc && items[a].step > items[b].step);
+}
+
+/* The last of its period, and fewer than periods have a later one. */
+static bool by_calendar(size_t i, uint64_t periods, enum period period)
+{
+	uint64_t later = 0;
+	if (items[i].utc == 0)
+		return periods > 0;
+	for (size_t k = 0; k < count; k++) {
+		bool last = complete(k) && items[k].utc != 0 && is_after(k, i);
+		if (last && in_same(k, i, period))
+			return false;
+		for (size_t m = 0; m < count && last; m++)
+			last = !(complete(m) && items[m].utc != 0 && is_after(m, k) &&
+				 in_same(m, k, period));
+		later += last;
+	}
+	return later < periods;
+}
+
 static bool by_best(size_t i, const struct keep_policy *policy)
 {
 	double own, other;
@@ -140,6 +187,10 @@ static bool by_rules(
 		return true;
 	if ((mask & KEEP_WITHIN) && policy->within &&
 		(items[i].utc == 0 || moment->now - items[i].utc <= policy->within))
+		return true;
+	if (((mask & KEEP_DAILY) && by_calendar(i, policy->daily, DAY)) ||
+		((mask & KEEP_WEEKLY) && by_calendar(i, policy->weekly, WEEK)) ||
+		((mask & KEEP_MONTHLY) && by_calendar(i, policy->monthly, MONTH)))
 		return true;
 	if ((mask & KEEP_BEST) && policy->best && by_best(i, policy))
 		return true;
@@ -199,7 +250,8 @@ static bool reference(
 
 static const uint64_t named[] = {3, 10, 20, 21, 22, 40};
 
-static size_t make_history(struct checkpoint made[ITEMS])
+/* unit: how many milliseconds the time of a history counts by. */
+static size_t make_history(struct checkpoint made[ITEMS], int64_t unit)
 {
 	static const enum checkpoint_state states[] = {CHECKPOINT_COMPLETE, CHECKPOINT_COMPLETE,
 		CHECKPOINT_COMPLETE, CHECKPOINT_COMPLETE, CHECKPOINT_BAD, CHECKPOINT_DAMAGED,
@@ -222,7 +274,7 @@ static size_t make_history(struct checkpoint made[ITEMS])
 			utc -= 1500;
 		else
 			utc += (int64_t)(draw(3) * draw(200));
-		item->utc = draw(15) == 0 ? 0 : utc;
+		item->utc = draw(15) == 0 ? 0 : utc * unit;
 		item->bytes = draw(8) * 10;
 		item->pinned = draw(12) == 0 && item->state != CHECKPOINT_FOREIGN;
 		if (draw(4)) {
@@ -252,6 +304,12 @@ static struct keep_policy make_policy(unsigned rules)
 		policy.every = times[draw(5)];
 	if (rules & KEEP_WITHIN)
 		policy.within = times[draw(5)];
+	if (rules & KEEP_DAILY)
+		policy.daily = number();
+	if (rules & KEEP_WEEKLY)
+		policy.weekly = number();
+	if (rules & KEEP_MONTHLY)
+		policy.monthly = number();
 	if (rules & KEEP_BEST)
 		policy.best = number();
 	policy.unmeasured = (rules & KEEP_UNMEASURED) != 0;
@@ -269,14 +327,19 @@ static bool agrees(uint64_t history, unsigned rules, bool limits)
 	bool keeps[ITEMS] = {false};
 	seed = history * 1000003 + rules;
 	(void)draw(1);
-	count = make_history(made);
+	/* In milliseconds, or so that days, weeks and months pass. */
+	const int64_t units[] = {600000, 7200000, 86400000};
+	int64_t unit = rules >= KEEP_DAILY ? units[draw(3)] : 1;
+	count = make_history(made, unit);
 	items = made;
 	struct keep_policy policy = make_policy(rules);
-	struct keep_moment moment = {(int64_t)draw(4000), draw(200)};
+	policy.every *= policy.every < INT64_MAX / unit ? unit : 1;
+	policy.within *= policy.within < INT64_MAX / unit ? unit : 1;
+	struct keep_moment moment = {(int64_t)draw(4000) * unit, draw(200)};
 	if (limits) {
 		policy.max_bytes = draw(3) ? draw(400) + 1 : 0;
 		policy.min_free = draw(3) && policy.max_bytes ? 0 : draw(400) + 1;
-		policy.must = (unsigned)draw(128) & rules;
+		policy.must = (unsigned)draw(1u << RULES) & rules;
 	}
 	bool met = decide_on(&policy, &moment, made, count, decisions);
 	if (met != reference(&policy, &moment, keeps)) {
@@ -319,17 +382,17 @@ static void check_rules(unsigned rules, bool limits, const char *what)
 static void check_histories(void)
 {
 	uint64_t history = 0;
-	for (unsigned a = 0; a < 7; a++)
+	for (unsigned a = 0; a < RULES; a++)
 		check_rules(1u << a, false, "one rule");
-	for (unsigned a = 0; a < 7; a++)
-		for (unsigned b = a + 1; b < 7; b++)
+	for (unsigned a = 0; a < RULES; a++)
+		for (unsigned b = a + 1; b < RULES; b++)
 			check_rules(1u << a | 1u << b, false, "two rules");
-	check_rules(127, false, "all rules");
+	check_rules((1u << RULES) - 1, false, "all rules");
 	check_rules(0, true, "limits alone");
-	for (unsigned a = 0; a < 7; a++)
+	for (unsigned a = 0; a < RULES; a++)
 		check_rules(1u << a, true, "one rule and limits");
 	while (history < 50 * HISTORIES &&
-		agrees(history, (unsigned)(history * 31 % 128), history % 2))
+		agrees(history, (unsigned)(history * 31 % (1u << RULES)), history % 2))
 		history++;
 	CHECK(history == 50 * HISTORIES, "any rules: as the reference says");
 }
@@ -388,6 +451,20 @@ static void check_by_hand(void)
 				   1700000000000 + 9 * 3600000, 10, hourly),
 			"8 9");
 	}
+	TEST("the last of each day, week and month")
+	{
+		/* Sunday 2023-12-31 22:00 and each 20 hours after it: to 2024-01-08 10:00, a Monday. */
+		struct checkpoint daily[10];
+		memcpy(daily, hourly, sizeof(daily));
+		for (size_t i = 0; i < 10; i++)
+			daily[i].utc = 1704060000000 + (int64_t)i * 20 * 3600000;
+		CHECK_TEXT(kept_of(&(struct keep_policy){.daily = 3}, 0, 10, daily), "7 8 9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.daily = 100}, 0, 10, daily),
+			"0 1 2 3 4 6 7 8 9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.weekly = 2}, 0, 10, daily), "8 9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.weekly = 3}, 0, 10, daily), "0 8 9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.monthly = 2}, 0, 10, daily), "0 9");
+	}
 	TEST("every: the clock goes back in the middle")
 	{
 		for (size_t i = 5; i < 10; i++)
@@ -427,6 +504,8 @@ static void check_by_hand(void)
 		decide_on(&policy, &moment, hourly, 10, decisions);
 		CHECK_TEXT(decisions[9].why, "the newest complete one");
 		CHECK_TEXT(decisions[8].why, "one of the last 2, every 4 steps");
+		CHECK_EQ(decisions[8].rules, KEEP_LAST | KEEP_EVERY_STEPS);
+		CHECK_EQ(decisions[7].rules, 0u);
 		CHECK_TEXT(decisions[7].why, "2 newer ones are complete");
 	}
 }
