@@ -129,7 +129,8 @@ static void keep_by_step(const struct keep_input *input)
 	for (size_t i = 0; i < input->count; i++) {
 		uint64_t step = input->items[i]->step;
 		if (policy->every_steps && counts(input, i) && step % policy->every_steps == 0)
-			keep(input, i, KEEP_EVERY_STEPS, "every %" PRIu64 " steps", policy->every_steps);
+			keep(input, i, KEEP_EVERY_STEPS, "every %" PRIu64 " steps",
+				policy->every_steps);
 		for (size_t k = 0; k < policy->step_count; k++)
 			if (policy->steps[k] == step) {
 				keep(input, i, KEEP_STEP, "named by --keep-step");
@@ -160,8 +161,7 @@ static void keep_by_time(const struct keep_input *input)
 		}
 		if (policy->within &&
 			(utc == 0 || later(input->moment->now, utc) <= policy->within))
-			keep(input, i, KEEP_WITHIN, "within %s",
-				within);
+			keep(input, i, KEEP_WITHIN, "within %s", within);
 	}
 }
 
@@ -271,7 +271,8 @@ static void keep_best(const struct keep_input *input)
 	if (count)
 		qsort(measured, count, sizeof(*measured), by_value);
 	for (size_t i = 0; i < count && i < policy->best; i++)
-		keep(input, measured[i].place, KEEP_BEST, "one of the best %" PRIu64 " by %s", policy->best, policy->metric);
+		keep(input, measured[i].place, KEEP_BEST, "one of the best %" PRIu64 " by %s",
+			policy->best, policy->metric);
 	free(measured);
 }
 

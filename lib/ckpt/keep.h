@@ -54,7 +54,7 @@ struct keep_policy {
 	 * committed: the one committed last; of equal times the one of the highest step.
 	 */
 	uint64_t daily, weekly, monthly;
-	uint64_t best;	/* the best so many by metric; of equal ones the newer */
+	uint64_t best; /* the best so many by metric; of equal ones the newer */
 	const char *metric;
 	bool highest;	 /* greater is better */
 	bool unmeasured; /* each that has no (finite) value of metric */
@@ -87,7 +87,7 @@ struct keep_moment {
 
 struct keep_decision {
 	bool keep;
-	bool must; /* kept, and no limit takes it */
+	bool must;	/* kept, and no limit takes it */
 	unsigned rules; /* enum keep_rule: those that keep it */
 	char why[192];
 };

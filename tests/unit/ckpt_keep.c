@@ -107,7 +107,8 @@ static bool by_every(size_t i, int64_t every)
 
 enum period { DAY, WEEK, MONTH };
 
-/* The date at which the period of utc begins, as strftime of the C library tells days of the week and months. */
+/* The date at which the period of utc begins, as strftime of the C library tells days of the week
+ * and months. */
 static int64_t period_begin(int64_t utc, enum period period)
 {
 	time_t at = utc / 1000;
@@ -453,7 +454,8 @@ static void check_by_hand(void)
 	}
 	TEST("the last of each day, week and month")
 	{
-		/* Sunday 2023-12-31 22:00 and each 20 hours after it: to 2024-01-08 10:00, a Monday. */
+		/* Sunday 2023-12-31 22:00 and each 20 hours after it: to 2024-01-08 10:00, a
+		 * Monday. */
 		struct checkpoint daily[10];
 		memcpy(daily, hourly, sizeof(daily));
 		for (size_t i = 0; i < 10; i++)

@@ -18,7 +18,7 @@ struct staging {
 	uint64_t inode;
 	bool sharded;		       /* the record of a task, or a shard, is there */
 	bool one_writer;	       /* the record of a one writer is there */
-	bool copy;		       /* the record of a copy is there (ckpt/copy.h) */
+	bool copy;		       /* the record of a copy is there (ckpt/tiers/copy.h) */
 	bool others;		       /* something that is not reserved is there */
 	uint64_t tasks;		       /* as recorded; 0: not known */
 	enum checkpoint_writer writer; /* WRITER_GONE: all recorded ones are */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/copy.h"
+#include "ckpt/tiers/copy.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,12 +12,12 @@
 #include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/publish.h"
-#include "ckpt/copy.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/native.h"
 #include "ckpt/prune_lock.h"
 #include "ckpt/prune_remove.h"
 #include "ckpt/scan.h"
+#include "ckpt/tiers/copy.h"
 
 static void decide(struct prune_item *item, bool keep, const char *why)
 {
