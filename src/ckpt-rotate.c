@@ -45,14 +45,6 @@ static int64_t settled = LAYOUT_SETTLED;
 		.target = &life, .environment = "PREEMPT_LIFE"}, \
 	{"tasks", "N", "how many tasks there are", ARGS_UNSIGNED, .target = &tasks, \
 		.environment = "PREEMPT_TASKS", .min = 1, .max = 1000000, .given = &tasks_given}
-
-/* Of the commands that read DIRs. */
-#define LAYOUT_OPTIONS \
-	{"layout", "NAME", \
-		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow, orbax or dcp", \
-		ARGS_TEXT, .target = &layout}, \
-	{"pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints", ARGS_TEXT, \
-		.target = &pattern}
 /* clang-format on */
 
 static const struct args_option begin_options[] = {
@@ -73,18 +65,18 @@ static const struct args_option latest_options[] = {
 	{"step", NULL, "print the step, not the path", ARGS_FLAG, .target = &only_step},
 	{"or", "WORD", "if there is none: print WORD, exit 0", ARGS_ANY_TEXT, .target = &otherwise},
 	{"verify", NULL, "compare the checksums, too", ARGS_FLAG, .target = &contents},
-	LAYOUT_OPTIONS,
+	LAYOUT_OPTIONS(layout, pattern),
 	{0},
 };
 static const struct args_option list_options[] = {
-	LAYOUT_OPTIONS,
+	LAYOUT_OPTIONS(layout, pattern),
 	{0},
 };
 static const struct args_option verify_options[] = {
 	{"all", NULL, "all of them, not only the newest", ARGS_FLAG, .target = &every},
 	{"quick", NULL, "check only that all files exist, with their sizes", ARGS_FLAG,
 		.target = &quick},
-	LAYOUT_OPTIONS,
+	LAYOUT_OPTIONS(layout, pattern),
 	{0},
 };
 static const struct args_option mark_options[] = {
@@ -129,7 +121,7 @@ static const struct args_option prune_options[] = {
 	{"settled", "D",
 		"framework layouts: unchanged this long means no longer being written (15m)",
 		ARGS_DURATION, .target = &settled},
-	LAYOUT_OPTIONS,
+	LAYOUT_OPTIONS(layout, pattern),
 	{0},
 };
 static const struct args_option json_option[] = {

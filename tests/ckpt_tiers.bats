@@ -186,26 +186,93 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	nothing_left
 }
 
-@test "a framework's checkpoints are not copied: there is nothing to verify them by" {
-	mkdir -p hf
-	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" hf hf 100
+# frameworks LAYOUT DIR STEP...: checkpoints, written an hour ago.
+frameworks() {
+	mkdir -p "$2"
+	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" "$@" &&
+		find "$2" -exec touch -h -d '1 hour ago' {} +
+}
+
+@test "checkpoints of frameworks are copied with their times, and the tracker that names one" {
+	mkdir far
+	for layout in hf lightning deepspeed megatron tensorflow dcp orbax; do
+		frameworks $layout $layout 100 200 300
+		run -0 --separate-stderr ckpt-rotate copy $layout far/$layout
+		[[ $output == *300*"copied and verified"* ]]
+		run -0 ckpt-rotate copy --all $layout far/$layout
+		[[ $(head -n 1 <<<"$output") == *300*"is there already" ]]
+		diff -r $layout far/$layout
+		[ "$(ckpt-rotate latest --step far/$layout)" = 300 ]
+		ckpt-rotate list $layout >here
+		ckpt-rotate list far/$layout >there
+		diff here there
+		[ "$(find far/$layout -name '.ckpt-*' -o -newermt '50 minutes ago' -type f ! -name latest \
+			! -name checkpoint ! -name 'latest_*')" = "" ]
+	done
+	# An older one does not bring the tracker, a path in it is not copied, and a pattern will do.
+	run -0 ckpt-rotate copy deepspeed far/older 100
+	[ ! -e far/older/latest ]
+	sed -i 's|"ckpt-300"|"/elsewhere/ckpt-300"|' tensorflow/checkpoint
+	run -0 --separate-stderr ckpt-rotate copy tensorflow far/paths
+	[[ $stderr == *"tensorflow/checkpoint names a path"* ]]
+	mkdir models
+	echo 1 >models/model-1.pt
+	run -0 ckpt-rotate copy --pattern 'model-{step}.pt' models far/models
+	[ "$(cat far/models/model-1.pt)" = 1 ]
+}
+
+@test "a framework's copy: other content stays, and so does a directory of another layout" {
+	frameworks hf hf 100
+	frameworks tensorflow tf 100
 	save 10
-	run -2 --separate-stderr ckpt-rotate copy hf far
-	[[ $stderr == *"layout hf"* ]]
-	[ ! -e far ]
+	ckpt-rotate copy -q hf far
+	ckpt-rotate copy -q tf tf.far
+	echo more >>far/checkpoint-100/config.json
+	echo more >>tf.far/ckpt-100.index
+	run -1 --separate-stderr ckpt-rotate copy hf far
+	[[ $stderr == *"far/checkpoint-100 is there already with other content; it stays as it is"* ]]
+	run -1 --separate-stderr ckpt-rotate copy tf tf.far
+	grep -aq more tf.far/ckpt-100.index
+	rm hf/checkpoint-100/model.safetensors tf/ckpt-100.index
+	for from in hf tf; do
+		run -1 --separate-stderr ckpt-rotate copy $from far.$from
+		[ ! -e far.$from ]
+	done
+	frameworks hf hf 100
+	run -2 --separate-stderr ckpt-rotate copy hf tf.far
+	[[ $stderr == *"tf.far holds checkpoints of the layout tensorflow"* ]]
+	run -2 --separate-stderr ckpt-rotate copy hf near
 	run -2 --separate-stderr ckpt-rotate copy near hf
 	run -2 --separate-stderr ckpt-rotate drain near hf
 	[ -d near/step-00000010 ]
-	# Of two frameworks neither, whatever the directory is called; beside others our own are ours.
-	mkdir native
-	for framework in hf megatron; do
-		python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" $framework native 100
-	done
-	run -2 --separate-stderr ckpt-rotate copy native far
-	[[ $stderr == *"native holds checkpoints of the layout hf"* ]]
+	# Of two frameworks one must be named; beside others our own are ours.
+	frameworks hf native 100
+	frameworks megatron native 100
+	run -2 --separate-stderr ckpt-rotate copy native both
+	[[ $stderr == *"native holds checkpoints of two layouts"* ]]
+	run -0 ckpt-rotate copy --layout hf native both
+	[ "$(ls both)" = checkpoint-100 ]
 	cp -a near/step-00000010 native
-	run -0 ckpt-rotate copy native far
-	[ -d far/step-00000010 ]
+	run -0 ckpt-rotate copy native ours
+	[ -d ours/step-00000010 ]
+}
+
+@test "a framework's original that changes in the middle of a copy is not published" {
+	frameworks hf near 100
+	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=1 \
+		ckpt-rotate copy -q near far 2>error 3>&- &
+	tracer=$!
+	until_true 20 grep -qs 'stopped by SIGSTOP' trace
+	stopped=$(pgrep -P $tracer)
+	echo '{"a": 1}' >near/checkpoint-100/config.json
+	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+	code=0
+	wait $tracer || code=$?
+	stopped=
+	[ $code = 75 ] || [ $code = 1 ]
+	run -1 ckpt-rotate latest --layout hf far
+	run -0 ckpt-rotate copy near far
+	diff -r near far
 }
 
 @test "a full disk: 75, and with room again the rest is copied" {

@@ -115,3 +115,21 @@ sweep() {
 	}
 	sweep 10 ckpt-rotate drain -q near far
 }
+
+@test "kill -9 at every system call of a copy of a framework's: of files, and of a directory" {
+	mkdir template
+	for layout in tensorflow hf; do
+		rm -rf near far template/*
+		mkdir near
+		python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" $layout near 100 200
+		find near -exec touch -h -d '1 hour ago' {} +
+		ckpt-rotate copy -q near far 100
+		mv near far template/
+		check() {
+			now=$(ckpt-rotate latest far --step) && [ "$now" -ge 100 ] &&
+				[ "$(ckpt-rotate latest near far --step)" = 200 ]
+		}
+		rerun() { ckpt-rotate copy -q near far && diff -r -x '.ckpt-copying-tracker.*' near far; }
+		sweep 15 ckpt-rotate copy -q near far
+	done
+}

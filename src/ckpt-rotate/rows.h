@@ -7,6 +7,16 @@
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
 
+/* clang-format off */
+/* Of the commands that read DIRs of any layout: two variables of theirs. */
+#define LAYOUT_OPTIONS(layout, pattern) \
+	{"layout", "NAME", \
+		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow, orbax or dcp", \
+		ARGS_TEXT, .target = &(layout)}, \
+	{"pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints", ARGS_TEXT, \
+		.target = &(pattern)}
+/* clang-format on */
+
 /* A DIR, without slashes at its end: paths that we print begin with it. */
 const char *directory_at(const struct args_rest *rest, size_t index);
 

@@ -14,13 +14,14 @@
 
 static uint64_t last = 1;
 static bool last_given, all, dry_run, json;
-static const char *limit;
+static const char *limit, *layout, *pattern;
 
 const struct args_option copy_options[] = {
 	{"last", "N", "the N newest complete ones (1)", ARGS_UNSIGNED, .target = &last, .min = 1,
 		.max = 1000000000, .given = &last_given},
 	{"all", NULL, "all complete ones", ARGS_FLAG, .target = &all},
 	{"bwlimit", "SIZE", "maximum bytes per second (200M)", ARGS_TEXT, .target = &limit},
+	LAYOUT_OPTIONS(layout, pattern),
 	{0},
 };
 const struct args_option drain_options[] = {
@@ -30,29 +31,30 @@ const struct args_option drain_options[] = {
 	{0},
 };
 
-/* Both must be of our own layout: without a manifest a copy cannot be verified. */
-static enum status check_layouts(const char *directory, const char *destination, struct error *err)
+/* Where some are ours, ours are meant, also beside those of a framework. */
+static enum status choose_layout(
+	const char *directory, struct layout_choice *choice, struct error *err)
 {
-	enum status status = layout_check_native(directory, err);
-	return status == STATUS_OK ? layout_check_native(destination, err) : status;
+	*choice = layout_ours;
+	if (!layout && !pattern && layout_check_native(directory, NULL) == STATUS_OK)
+		return STATUS_OK;
+	return layout_choose(directory, layout, pattern, choice, err);
 }
 
-static enum status copy_one(
-	const char *directory, const char *destination, uint64_t step, struct error *err)
+/* Copy one of DIR, as it was found. */
+static enum status copy_one(const char *directory, const char *destination,
+	const struct layout_choice *choice, const struct checkpoint *found, struct error *err)
 {
-	struct copy_options options = {.progress = NULL};
+	struct copy_options options = {.choice = choice};
 	struct copy_answer answer = {0};
-	struct checkpoint found;
 	struct text size = {0};
 	enum status status = STATUS_OK;
 	if (limit)
 		status = parse_bytes(limit, &options.bytes_per_second, "--bwlimit", err);
-	if (status == STATUS_OK)
-		status = checkpoint_inspect(directory, step, false, &found, err);
-	if (status == STATUS_OK && progress_begin(found.bytes))
+	if (status == STATUS_OK && progress_begin(found->bytes))
 		options.progress = progress_add;
 	if (status == STATUS_OK)
-		status = checkpoint_copy(directory, destination, step, &options, &answer, err);
+		status = checkpoint_copy(directory, destination, found, &options, &answer, err);
 	progress_end();
 	if (*answer.warning)
 		message_error("%s", answer.warning);
@@ -60,10 +62,10 @@ static enum status copy_one(
 		return status;
 	show_size(&size, answer.bytes);
 	if (!message_is_quiet() && answer.copied)
-		printf("%s copied and verified: %" PRIu64 " files, %s\n", found.name, answer.files,
+		printf("%s copied and verified: %" PRIu64 " files, %s\n", found->name, answer.files,
 			text_string(&size));
 	else if (!message_is_quiet())
-		printf("%s is there already\n", found.name);
+		printf("%s is there already\n", found->name);
 	if (answer.found)
 		message_detail(
 			"%" PRIu64 " files had been brought by an earlier copy", answer.found);
@@ -72,13 +74,14 @@ static enum status copy_one(
 }
 
 /* The newest first: it is the most important one if there is no time for all. */
-static int copy_newest(const char *directory, const char *destination)
+static int copy_newest(
+	const char *directory, const char *destination, const struct layout_choice *choice)
 {
 	struct error err = {0};
 	struct checkpoint_list list = {0};
 	uint64_t copied = 0;
 	int code = STATUS_OK;
-	enum status status = checkpoint_list(directory, &layout_ours, &list, NULL, &err);
+	enum status status = checkpoint_list(directory, choice, &list, NULL, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	for (size_t i = list.count; i-- > 0 && (all || copied < last);) {
@@ -91,7 +94,7 @@ static int copy_newest(const char *directory, const char *destination)
 		if (item->state != CHECKPOINT_COMPLETE)
 			continue;
 		copied++;
-		if (copy_one(directory, destination, item->step, &err) != STATUS_OK)
+		if (copy_one(directory, destination, choice, item, &err) != STATUS_OK)
 			code = worse(code, message_fail(&err));
 	}
 	if (copied == 0 && code == STATUS_OK) {
@@ -102,10 +105,36 @@ static int copy_newest(const char *directory, const char *destination)
 	return code;
 }
 
+/* The checkpoint of a step; of several of a framework the last version. */
+static enum status find_step(const char *directory, const struct layout_choice *choice,
+	const char *word, struct checkpoint *found, struct error *err)
+{
+	struct checkpoint_list list = {0};
+	uint64_t step;
+	bool any = false;
+	enum status status = parse_unsigned(word, 0, CKPT_NUMBER_MAX, &step, "STEP", err);
+	if (status != STATUS_OK)
+		return status;
+	if (layout_is_native(choice))
+		return checkpoint_inspect(directory, step, false, found, err);
+	status = checkpoint_list(directory, choice, &list, NULL, err);
+	for (size_t i = 0; i < list.count && status == STATUS_OK; i++)
+		if (list.items[i].step == step) {
+			*found = list.items[i];
+			any = true;
+		}
+	checkpoint_list_release(&list);
+	if (status == STATUS_OK && !any)
+		return error_set(err, STATUS_NO, "there is no checkpoint of step %" PRIu64 " in %s",
+			step, directory);
+	return status;
+}
+
 int run_copy(const struct args_rest *rest)
 {
 	struct error err = {0};
 	int code = STATUS_OK;
+	struct layout_choice choice;
 	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
 	enum status status = STATUS_OK;
 	if ((rest->count > 2) + all + last_given > 1)
@@ -114,20 +143,29 @@ int run_copy(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		status = copy_check_places(directory, destination, &err);
 	if (status == STATUS_OK)
-		status = check_layouts(directory, destination, &err);
+		status = choose_layout(directory, &choice, &err);
+	if (status == STATUS_OK && layout_is_native(&choice))
+		status = layout_check_native(destination, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	if (rest->count == 2)
-		return copy_newest(directory, destination);
+		return copy_newest(directory, destination, &choice);
 	for (size_t i = 2; i < rest->count; i++) {
-		uint64_t step;
-		status = parse_unsigned(rest->words[i], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+		struct checkpoint found;
+		status = find_step(directory, &choice, rest->words[i], &found, &err);
 		if (status == STATUS_OK)
-			status = copy_one(directory, destination, step, &err);
+			status = copy_one(directory, destination, &choice, &found, &err);
 		if (status != STATUS_OK)
 			code = worse(code, message_fail(&err));
 	}
 	return code;
+}
+
+/* Both must be of our own layout: without a manifest, that both are the same is not known. */
+static enum status check_layouts(const char *directory, const char *destination, struct error *err)
+{
+	enum status status = layout_check_native(directory, err);
+	return status == STATUS_OK ? layout_check_native(destination, err) : status;
 }
 
 int run_drain(const struct args_rest *rest)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/tiers/copy.h"
+#include "ckpt/tiers/copying.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,31 +14,10 @@
 #include "base/mounts/mounts.h"
 #include "ckpt/commit/publish.h"
 #include "ckpt/commit/writer.h"
-#include "ckpt/content/transfer.h"
 #include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/native.h"
 #include "ckpt/remove.h"
-
-/* How often others may publish or take away under our hands before we give up. */
-#define TRIES 8
-/* How often a file is copied that does not come out as it should. */
-#define ROUNDS 2
-
-/* One copy of one checkpoint. */
-struct copying {
-	const char *directory;
-	const char *destination;
-	const struct manifest *manifest; /* of the original */
-	struct transfer transfer;	 /* from: the original, open */
-	struct copy_answer *answer;
-	char staging[CKPT_NAME_SIZE];
-	char *path;	  /* DEST/STAGING */
-	int root;	  /* DEST/STAGING, open and locked */
-	uint64_t inode;	  /* which directory that is */
-	uint64_t damaged; /* inode of a damaged checkpoint that has the final name; 0: none */
-	bool again;	  /* another process changed something: look again */
-};
 
 enum status copy_check_places(const char *directory, const char *destination, struct error *err)
 {
@@ -80,31 +57,6 @@ static enum status look_at_destination(struct copying *copying, bool *there, str
 	case CHECKPOINT_DAMAGED: copying->damaged = found.inode; return STATUS_OK;
 	default: return inspect_refuse(copying->destination, &found, err);
 	}
-}
-
-/* Open the staging directory, if it is there, and lock it. -1 in root: it is not. */
-static enum status open_staging(struct copying *copying, struct error *err)
-{
-	struct stat st;
-	copying->root = open(copying->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (copying->root < 0)
-		return errno == ENOENT ? STATUS_OK
-				       : error_errno(err, errno, "open %s", copying->path);
-	/* (Where there are no such locks, two copies get in each other's way, and do no harm.) */
-	if (flock(copying->root, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return error_set(
-			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
-	if (fstat(copying->root, &st) < 0)
-		return error_errno(err, errno, "look at %s", copying->path);
-	copying->inode = st.st_ino;
-	return STATUS_OK;
-}
-
-static void close_staging(struct copying *copying)
-{
-	if (copying->root >= 0)
-		close(copying->root);
-	copying->root = -1;
 }
 
 /* Whether the open directory is what an earlier copy of the same checkpoint left. */
@@ -176,7 +128,7 @@ static enum status begin(struct copying *copying, struct error *err)
 {
 	bool made = false, usable = false;
 	int old = -1;
-	enum status status = open_staging(copying, err);
+	enum status status = copying_open(copying, err);
 	if (status == STATUS_OK && copying->root >= 0) {
 		status = is_left_over(copying, &usable, err);
 		if (status == STATUS_OK) {
@@ -190,7 +142,7 @@ static enum status begin(struct copying *copying, struct error *err)
 	if (status == STATUS_OK)
 		status = mounts_make_directory(copying->path, 0777, &made, err);
 	if (status == STATUS_OK)
-		status = open_staging(copying, err);
+		status = copying_open(copying, err);
 	/* Another process made it, or took it away. */
 	if (status == STATUS_OK && (!made || copying->root < 0)) {
 		copying->again = true;
@@ -205,85 +157,6 @@ static enum status begin(struct copying *copying, struct error *err)
 	if (status == STATUS_OK)
 		status = remove_finish_ours(copying->destination, copying->staging, err);
 	return status;
-}
-
-/* Copy what is not there yet. */
-static enum status bring(struct copying *copying, struct error *err)
-{
-	char part[CKPT_NAME_SIZE];
-	uint64_t unique;
-	struct stat st;
-	enum status status = STATUS_OK;
-	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
-		return error_errno(err, errno, "get %s", "random numbers");
-	snprintf(part, sizeof(part), CKPT_PART ".%06" PRIx64, unique & 0xffffff);
-	copying->transfer.part = part;
-	copying->transfer.to = copying->root;
-	for (size_t i = 0; i < copying->manifest->count && status == STATUS_OK; i++) {
-		const struct manifest_file *file = &copying->manifest->files[i];
-		if (fstatat(copying->root, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-			if (copying->transfer.pace.progress)
-				copying->transfer.pace.progress(file->bytes);
-			continue;
-		}
-		status = transfer_file(&copying->transfer, file->name, file->bytes, err);
-		if (status != STATUS_OK)
-			error_prefix(err, "%s, step %" PRIu64, copying->directory,
-				copying->manifest->step);
-	}
-	return status;
-}
-
-/* Take away what did not come out as it should. How many. */
-static size_t reject(struct copying *copying, const struct manifest *there)
-{
-	const struct manifest *wanted = copying->manifest;
-	size_t rejected = 0;
-	for (size_t i = 0, k = 0; i < there->count; i++) {
-		const struct manifest_file *file = &there->files[i];
-		while (k < wanted->count && strcmp(wanted->files[k].name, file->name) < 0)
-			k++;
-		if (k < wanted->count && strcmp(wanted->files[k].name, file->name) == 0 &&
-			wanted->files[k].bytes == file->bytes &&
-			strcmp(wanted->files[k].checksum, file->checksum) == 0)
-			continue;
-		rejected += unlinkat(copying->root, file->name, 0) == 0;
-	}
-	return rejected;
-}
-
-/*
- * All of it here, read back, as the manifest says, and synced. STATUS_DAMAGED: the original is not
- * what the manifest says.
- */
-static enum status bring_and_verify(struct copying *copying, struct error *err)
-{
-	enum status status = STATUS_OK;
-	bool same = false;
-	for (int round = 0; round < ROUNDS && !same && status == STATUS_OK; round++) {
-		struct manifest there = {0};
-		status = bring(copying, err);
-		if (status == STATUS_OK)
-			status = tree_find(copying->root, "", true, &there, err);
-		if (status == STATUS_OK)
-			status = tree_record(copying->root, &there, err);
-		same = status == STATUS_OK && manifest_same_files(&there, copying->manifest);
-		if (status == STATUS_OK && !same)
-			(void)reject(copying, &there);
-		manifest_release(&there);
-	}
-	if (status == STATUS_NO && access(copying->path, F_OK) < 0)
-		copying->again = true;
-	if (status != STATUS_OK || same)
-		return status;
-	struct error why;
-	status = tree_compare(copying->transfer.from, copying->manifest, true, &why);
-	if (status == STATUS_NO)
-		return error_set(err, STATUS_DAMAGED,
-			"%s: step %" PRIu64 " is damaged, and was not copied: %s",
-			copying->directory, copying->manifest->step, why.text);
-	return error_set(err, STATUS_TEMPORARY,
-		"%s: the copy reads back with different content; check that disk", copying->path);
 }
 
 static enum status publish(struct copying *copying, struct error *err)
@@ -311,13 +184,13 @@ static enum status copy_once(struct copying *copying, struct error *err)
 	if (status == STATUS_OK && !there) {
 		status = begin(copying, err);
 		if (status == STATUS_OK)
-			status = bring_and_verify(copying, err);
+			status = copying_bring(copying, err);
 		if (status == STATUS_OK)
 			status = publish(copying, err);
 	} else if (status == STATUS_OK) {
 		/* What a copy was about to bring that another one has brought. */
 		bool usable = false;
-		status = open_staging(copying, err);
+		status = copying_open(copying, err);
 		if (status == STATUS_OK && copying->root >= 0 &&
 			is_left_over(copying, &usable, err) == STATUS_OK && usable)
 			status = file_remove_tree(copying->path, err);
@@ -325,62 +198,72 @@ static enum status copy_once(struct copying *copying, struct error *err)
 	if (status == STATUS_OK)
 		status = publish_settle(copying->destination, copying->manifest->step,
 			copying->answer->warning, sizeof(copying->answer->warning), err);
-	close_staging(copying);
+	copying_close(copying);
 	return status;
 }
 
-enum status checkpoint_copy(const char *directory, const char *destination, uint64_t step,
-	const struct copy_options *options, struct copy_answer *answer, struct error *err)
+static enum status copy_ours(
+	struct copying *copying, const struct checkpoint *item, struct error *err)
 {
 	struct checkpoint found;
 	struct manifest manifest = {0};
+	char *original = NULL;
+	copying->manifest = &manifest;
+	enum status status = ckpt_directory_confirm(copying->directory, -1, err);
+	if (status == STATUS_OK)
+		status =
+			inspect_step(copying->directory, item->step, false, &found, &manifest, err);
+	if (status == STATUS_OK && found.state != CHECKPOINT_COMPLETE)
+		status =
+			error_set(err, found.state == CHECKPOINT_UNKNOWN ? found.status : STATUS_NO,
+				"%s/%s is %s and not copied: %s", copying->directory, found.name,
+				checkpoint_state_name(found.state), found.why);
+	if (status == STATUS_OK)
+		status = ckpt_directory_make(copying->destination, err);
+	if (status != STATUS_OK)
+		goto out;
+	ckpt_name_staging(copying->staging, item->step, manifest.attempt, "");
+	copying->path = ckpt_directory_path(copying->destination, copying->staging);
+	original = ckpt_directory_path(copying->directory, found.name);
+	copying->transfer.from = open(original, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (copying->transfer.from < 0) {
+		status = error_errno(err, errno, "open %s", original);
+		goto out;
+	}
+	copying->answer->files = manifest.count;
+	copying->answer->bytes = manifest_bytes(&manifest);
+	copying->again = true;
+	for (int tries = 0; copying->again && tries < COPYING_TRIES; tries++) {
+		copying->again = false;
+		status = copy_once(copying, err);
+	}
+	if (copying->again)
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s changed under the copy again and again", copying->path);
+	close(copying->transfer.from);
+out:
+	free(original);
+	free(copying->path);
+	manifest_release(&manifest);
+	return status;
+}
+
+enum status checkpoint_copy(const char *directory, const char *destination,
+	const struct checkpoint *item, const struct copy_options *options,
+	struct copy_answer *answer, struct error *err)
+{
 	struct copying copying = {.directory = directory,
 		.destination = destination,
-		.manifest = &manifest,
 		.transfer = {.from = -1,
 			.pace = {.bytes_per_second = options->bytes_per_second,
 				.progress = options->progress}},
 		.answer = answer,
-		.root = -1,
-		.again = true};
-	char *original = NULL;
+		.root = -1};
 	*answer = (struct copy_answer){0};
 	enum status status = copy_check_places(directory, destination, err);
-	if (status == STATUS_OK)
-		status = ckpt_directory_confirm(directory, -1, err);
-	if (status == STATUS_OK)
-		status = inspect_step(directory, step, false, &found, &manifest, err);
-	if (status == STATUS_OK && found.state != CHECKPOINT_COMPLETE)
-		status =
-			error_set(err, found.state == CHECKPOINT_UNKNOWN ? found.status : STATUS_NO,
-				"%s/%s is %s and not copied: %s", directory, found.name,
-				checkpoint_state_name(found.state), found.why);
-	if (status == STATUS_OK)
-		status = ckpt_directory_make(destination, err);
 	if (status != STATUS_OK)
-		goto out;
-	ckpt_name_staging(copying.staging, step, manifest.attempt, "");
-	copying.path = ckpt_directory_path(destination, copying.staging);
-	original = ckpt_directory_path(directory, found.name);
-	copying.transfer.from = open(original, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (copying.transfer.from < 0) {
-		status = error_errno(err, errno, "open %s", original);
-		goto out;
-	}
-	answer->files = manifest.count;
-	answer->bytes = manifest_bytes(&manifest);
-	for (int tries = 0; copying.again && tries < TRIES; tries++) {
-		copying.again = false;
-		status = copy_once(&copying, err);
-	}
-	if (copying.again)
-		status = error_set(err, STATUS_TEMPORARY,
-			"%s changed under the copy again and again", copying.path);
-out:
-	if (copying.transfer.from >= 0)
-		close(copying.transfer.from);
-	free(original);
-	free(copying.path);
-	manifest_release(&manifest);
-	return status;
+		return status;
+	return layout_is_native(options->choice)
+		       ? copy_ours(&copying, item, err)
+		       : copying_framework(&copying, options->choice, item, err);
 }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/tiers/copying.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ckpt/commit/names.h"
+#include "ckpt/content/tree.h"
+
+/* How often a file is copied that does not come out as it should. */
+#define ROUNDS 2
+
+enum status copying_open(struct copying *copying, struct error *err)
+{
+	struct stat st;
+	copying->root = open(copying->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (copying->root < 0)
+		return errno == ENOENT ? STATUS_OK
+				       : error_errno(err, errno, "open %s", copying->path);
+	/* (Where there are no such locks, two copies get in each other's way, and do no harm.) */
+	if (flock(copying->root, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return error_set(
+			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
+	if (fstat(copying->root, &st) < 0)
+		return error_errno(err, errno, "look at %s", copying->path);
+	copying->inode = st.st_ino;
+	return STATUS_OK;
+}
+
+void copying_close(struct copying *copying)
+{
+	if (copying->root >= 0)
+		close(copying->root);
+	copying->root = -1;
+}
+
+/* Copy what is not there yet. */
+static enum status bring(struct copying *copying, struct error *err)
+{
+	char part[CKPT_NAME_SIZE];
+	uint64_t unique;
+	struct stat st;
+	enum status status = STATUS_OK;
+	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
+		return error_errno(err, errno, "get %s", "random numbers");
+	snprintf(part, sizeof(part), CKPT_PART ".%06" PRIx64, unique & 0xffffff);
+	copying->transfer.part = part;
+	copying->transfer.to = copying->root;
+	for (size_t i = 0; i < copying->manifest->count && status == STATUS_OK; i++) {
+		const struct manifest_file *file = &copying->manifest->files[i];
+		if (fstatat(copying->root, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+			if (copying->transfer.pace.progress)
+				copying->transfer.pace.progress(file->bytes);
+			continue;
+		}
+		status = transfer_file(&copying->transfer, file->name, file->bytes, err);
+		if (status != STATUS_OK)
+			error_prefix(err, "%s, step %" PRIu64, copying->directory,
+				copying->manifest->step);
+	}
+	return status;
+}
+
+/* Take away what did not come out as it should. How many. */
+static size_t reject(struct copying *copying, const struct manifest *there)
+{
+	const struct manifest *wanted = copying->manifest;
+	size_t rejected = 0;
+	for (size_t i = 0, k = 0; i < there->count; i++) {
+		const struct manifest_file *file = &there->files[i];
+		while (k < wanted->count && strcmp(wanted->files[k].name, file->name) < 0)
+			k++;
+		if (k < wanted->count && strcmp(wanted->files[k].name, file->name) == 0 &&
+			wanted->files[k].bytes == file->bytes &&
+			strcmp(wanted->files[k].checksum, file->checksum) == 0)
+			continue;
+		rejected += unlinkat(copying->root, file->name, 0) == 0;
+	}
+	return rejected;
+}
+
+enum status copying_bring(struct copying *copying, struct error *err)
+{
+	enum status status = STATUS_OK;
+	bool same = false;
+	for (int round = 0; round < ROUNDS && !same && status == STATUS_OK; round++) {
+		struct manifest there = {0};
+		status = bring(copying, err);
+		if (status == STATUS_OK)
+			status = tree_find(copying->root, "", true, &there, err);
+		if (status == STATUS_OK)
+			status = tree_record(copying->root, &there, err);
+		same = status == STATUS_OK && manifest_same_files(&there, copying->manifest);
+		if (status == STATUS_OK && !same)
+			(void)reject(copying, &there);
+		manifest_release(&there);
+	}
+	if (status == STATUS_NO && access(copying->path, F_OK) < 0)
+		copying->again = true;
+	if (status != STATUS_OK || same)
+		return status;
+	struct error why;
+	status = tree_compare(copying->transfer.from, copying->manifest, true, &why);
+	if (status == STATUS_NO)
+		return error_set(err, STATUS_DAMAGED,
+			"%s: step %" PRIu64 " is damaged, and was not copied: %s",
+			copying->directory, copying->manifest->step, why.text);
+	return error_set(err, STATUS_TEMPORARY,
+		"%s: the copy reads back with different content; check that disk", copying->path);
+}

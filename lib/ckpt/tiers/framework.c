@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of checkpoints of frameworks, which have no manifest. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "ckpt/content/tree.h"
+#include "ckpt/directory.h"
+#include "ckpt/scan.h"
+#include "ckpt/tiers/copying.h"
+
+#define STAGING ".ckpt-copying-"
+/* A tracker is a name or a few; TensorFlow's lists all checkpoints. */
+#define TRACKER_LIMIT ((size_t)64 << 20)
+
+/* The files of a checkpoint, in DIR or in DEST. Zeroed, with root -1, before. */
+struct content {
+	int root; /* its directory, open; -1: it is files of the directory above */
+	struct manifest files;
+};
+
+static void content_release(struct content *content)
+{
+	if (content->root >= 0)
+		close(content->root);
+	content->root = -1;
+	manifest_release(&content->files);
+}
+
+/* The files of the item, whose names were scanned, without checksums. STATUS_NO: something there
+ * cannot be copied, or it is gone. */
+static enum status content_find(const struct scan *scan, const struct scan_item *item,
+	struct content *content, struct error *err)
+{
+	struct stat st;
+	for (size_t i = 0; i < item->count; i++) {
+		const char *entry = scan->parts[item->first + i].entry;
+		if (fstatat(scan->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return error_errno(err, errno, "look at %s/%s", scan->directory, entry);
+		if (S_ISDIR(st.st_mode)) {
+			content->root = openat(scan->descriptor, entry,
+				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			if (content->root < 0)
+				return error_errno(
+					err, errno, "open %s/%s", scan->directory, entry);
+			return tree_find(content->root, "", false, &content->files, err);
+		}
+		if (!S_ISREG(st.st_mode))
+			return error_set(
+				err, STATUS_NO, "%s/%s is not a file", scan->directory, entry);
+		struct manifest_file *file =
+			manifest_add(&content->files, entry, (uint64_t)st.st_size);
+		file->inode = st.st_ino;
+		file->modified = st.st_mtim;
+	}
+	manifest_sort(&content->files);
+	return STATUS_OK;
+}
+
+static int content_at(const struct content *content, const struct scan *scan)
+{
+	return content->root >= 0 ? content->root : scan->descriptor;
+}
+
+/* The item called name; NULL: none is. */
+static const struct scan_item *find_item(const struct scan *scan, const char *name)
+{
+	for (size_t i = 0; i < scan->count; i++)
+		if (strcmp(scan->items[i].checkpoint.name, name) == 0)
+			return &scan->items[i];
+	return NULL;
+}
+
+/* Whether each of these files is in whole, with the same content. */
+static bool is_part_of(const struct manifest *files, const struct manifest *whole)
+{
+	for (size_t i = 0, k = 0; i < files->count; i++) {
+		while (k < whole->count && strcmp(whole->files[k].name, files->files[i].name) < 0)
+			k++;
+		if (k == whole->count || strcmp(whole->files[k].name, files->files[i].name) != 0 ||
+			strcmp(whole->files[k].checksum, files->files[i].checksum) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* One of ours or of another framework in DEST would make DEST unclear. */
+static enum status check_destination(
+	const char *destination, const struct layout_choice *choice, struct error *err)
+{
+	struct layout_choice there;
+	struct scan ours = {.directory = destination, .choice = &layout_ours};
+	enum status status = layout_detect(destination, &there, err);
+	if (status != STATUS_OK)
+		return status;
+	bool other = !layout_is_native(&there) && there.layout != choice->layout;
+	if (layout_is_native(&there)) {
+		status = scan_open(&ours, err);
+		if (status == STATUS_OK)
+			status = scan_names(&ours, err);
+		other = status == STATUS_OK && ours.part_count > 0;
+		scan_close(&ours);
+	}
+	if (status == STATUS_OK && other && choice->layout != &layout_pattern)
+		return error_set(err, STATUS_USAGE,
+			"%s holds checkpoints of the layout %s, and a copy would bring one of %s: "
+			"name another directory",
+			destination, layout_name(&there), layout_name(choice));
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* DEST has something of this name: is it the same? STATUS_NO: no, and it stays. */
+static enum status look_at_destination(struct copying *copying, const struct scan *there,
+	const char *name, bool *same, struct error *err)
+{
+	struct content content = {.root = -1};
+	const struct scan_item *item = find_item(there, name);
+	*same = false;
+	if (!item)
+		return STATUS_OK;
+	enum status status = content_find(there, item, &content, err);
+	if (status == STATUS_OK)
+		status = tree_record(content_at(&content, there), &content.files, err);
+	*same = status == STATUS_OK && manifest_same_files(&content.files, copying->manifest);
+	/* A copy of several files that was killed has brought some of them to their names. */
+	if (status == STATUS_OK && !*same &&
+		(content.root >= 0 || !is_part_of(&content.files, copying->manifest)))
+		status = error_set(err, STATUS_NO,
+			"%s/%s is there already with other content; it stays as it is",
+			copying->destination, name);
+	content_release(&content);
+	return status;
+}
+
+/* The temporary directory, locked, and not one that another copy has just published. */
+static enum status begin(struct copying *copying, struct error *err)
+{
+	struct stat st;
+	struct file_names names = {0};
+	if (mkdir(copying->path, 0777) < 0 && errno != EEXIST)
+		return error_errno(err, errno, "make %s", copying->path);
+	enum status status = copying_open(copying, err);
+	if (status != STATUS_OK)
+		return status;
+	copying->again =
+		copying->root < 0 || lstat(copying->path, &st) < 0 || st.st_ino != copying->inode;
+	if (copying->again)
+		return STATUS_NO;
+	status = file_read_names(copying->root, copying->path, &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
+		if (ckpt_name_is_reserved(names.names[i]))
+			unlinkat(copying->root, names.names[i], 0);
+	file_names_release(&names);
+	return status;
+}
+
+/* By the times of its files a prune of DEST decides as one of DIR would. */
+static void set_times(const struct copying *copying, int64_t changed)
+{
+	const struct timespec newest = {changed / 1000, changed % 1000 * 1000000};
+	for (size_t i = 0; i < copying->manifest->count; i++) {
+		const struct manifest_file *file = &copying->manifest->files[i];
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file->modified};
+		const struct timespec both[2] = {{.tv_nsec = UTIME_OMIT}, newest};
+		char name[4096];
+		utimensat(copying->root, file->name, times, AT_SYMLINK_NOFOLLOW);
+		snprintf(name, sizeof(name), "%s", file->name);
+		for (char *slash = strrchr(name, '/'); slash; slash = strrchr(name, '/')) {
+			*slash = '\0';
+			utimensat(copying->root, name, both, AT_SYMLINK_NOFOLLOW);
+		}
+	}
+	futimens(copying->root, (struct timespec[2]){{.tv_nsec = UTIME_OMIT}, newest});
+}
+
+static enum status publish_files(struct copying *copying, int destination, struct error *err)
+{
+	for (size_t i = 0; i < copying->manifest->count; i++) {
+		const char *name = copying->manifest->files[i].name;
+		int code = file_rename_new(copying->root, name, destination, name);
+		/* An earlier copy brought it: look_at_destination has compared it. */
+		if (code == EEXIST)
+			code = unlinkat(copying->root, name, 0) < 0 ? errno : 0;
+		if (code)
+			return error_errno(err, code, "make %s/%s", copying->destination, name);
+	}
+	if (unlinkat(destination, copying->staging, AT_REMOVEDIR) < 0)
+		return error_errno(err, errno, "remove %s", copying->path);
+	return STATUS_OK;
+}
+
+static enum status publish(struct copying *copying, const struct scan *there, const char *name,
+	bool directory, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (!directory) {
+		status = publish_files(copying, there->descriptor, err);
+	} else {
+		int code = file_rename_new(
+			there->descriptor, copying->staging, there->descriptor, name);
+		copying->again = code == EEXIST || code == ENOTEMPTY;
+		if (code)
+			status = error_errno(err, code, "rename %s to %s", copying->path, name);
+	}
+	if (status == STATUS_OK)
+		status = file_sync_directory(copying->destination, err);
+	copying->answer->copied = status == STATUS_OK;
+	return status;
+}
+
+/* The original as it was when its checksums were taken. */
+static enum status check_unchanged(const struct scan *here, const struct scan_item *item,
+	const struct content *before, struct error *err)
+{
+	struct content now = {.root = -1};
+	struct error why = {0};
+	enum status status = content_find(here, item, &now, &why);
+	if (status == STATUS_OK)
+		tree_is_unchanged(&before->files, &now.files, &why) ? 0 : (status = STATUS_NO);
+	content_release(&now);
+	if (status == STATUS_OK)
+		return STATUS_OK;
+	return error_set(err, STATUS_TEMPORARY, "%s/%s changed while it was copied: %s",
+		here->directory, item->checkpoint.name, why.text);
+}
+
+static enum status copy_once(struct copying *copying, const struct scan *here,
+	const struct scan_item *item, const struct content *content, struct error *err)
+{
+	bool same;
+	const char *name = item->checkpoint.name;
+	struct scan there = {.directory = copying->destination,
+		.choice = here->choice,
+		.settled = here->settled};
+	enum status status = scan_open(&there, err);
+	if (status == STATUS_OK)
+		status = scan_read(&there, err);
+	if (status == STATUS_OK)
+		status = look_at_destination(copying, &there, name, &same, err);
+	if (status == STATUS_OK && !same) {
+		status = begin(copying, err);
+		if (status == STATUS_OK)
+			status = copying_bring(copying, err);
+		/* (There is no manifest that the original could differ from.) */
+		if (status == STATUS_OK || status == STATUS_DAMAGED) {
+			enum status changed = check_unchanged(here, item, content, err);
+			status = changed == STATUS_OK ? status : changed;
+		}
+		if (status == STATUS_OK) {
+			set_times(copying, item->changed);
+			status = publish(copying, &there, name, content->root >= 0, err);
+		}
+	} else if (status == STATUS_OK) {
+		/* What a copy was about to bring that another one has brought. */
+		status = copying_open(copying, err);
+		if (status == STATUS_OK && copying->root >= 0)
+			status = file_remove_tree(copying->path, err);
+		if (status == STATUS_OK)
+			status = file_sync_directory(copying->destination, err);
+	}
+	copying_close(copying);
+	scan_close(&there);
+	return status;
+}
+
+/* The tracker follows the checkpoint that it names. */
+static enum status copy_tracker(struct copying *copying, const struct scan *here,
+	const struct checkpoint *item, struct error *err)
+{
+	const struct layout *layout = here->choice->layout;
+	struct layout_tracker now, there = {0};
+	struct scan destination = {.directory = copying->destination, .choice = here->choice};
+	struct text text = {0};
+	if (!layout->tracker || layout->tracker_is_checkpoint)
+		return STATUS_OK;
+	enum status status = scan_track(here, &now, err);
+	if (status != STATUS_OK || !now.named || now.step != item->step)
+		return status;
+	status = scan_open(&destination, err);
+	if (status == STATUS_OK)
+		status = scan_track(&destination, &there, err);
+	scan_close(&destination);
+	if (status != STATUS_OK || (there.named && there.step >= now.step))
+		return status;
+	char *from = ckpt_directory_path(copying->directory, layout->tracker);
+	char *to = ckpt_directory_path(copying->destination, layout->tracker);
+	/* What a killed copy leaves must not look like the framework's. */
+	char *part = ckpt_directory_path(copying->destination, STAGING "tracker");
+	status = file_read_whole(from, TRACKER_LIMIT, &text, err);
+	if (status == STATUS_OK && strchr(text_string(&text), '/'))
+		snprintf(copying->answer->warning, sizeof(copying->answer->warning),
+			"%.180s names a path, and was not copied: write it by hand", from);
+	else if (status == STATUS_OK)
+		status = file_write_whole(part, text.data, text.length, 0666, true, err);
+	if (status == STATUS_OK && !*copying->answer->warning) {
+		if (rename(part, to) < 0)
+			status = error_errno(err, errno, "rename %s to %s", part, to);
+		else
+			status = file_sync_directory(copying->destination, err);
+	}
+	free(from);
+	free(to);
+	free(part);
+	text_release(&text);
+	return status;
+}
+
+/* The checkpoint that is to be copied, as it is now, with its checksums. */
+static enum status read_original(struct copying *copying, struct scan *here, const char *name,
+	const struct scan_item **item, struct content *content, struct error *err)
+{
+	enum status status = scan_open(here, err);
+	if (status == STATUS_OK)
+		status = scan_read(here, err);
+	if (status == STATUS_OK)
+		status = ckpt_directory_confirm(here->directory, here->descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	*item = find_item(here, name);
+	if (!*item)
+		return error_set(err, STATUS_NO, "%s/%s is gone", here->directory, name);
+	const struct checkpoint *found = &(*item)->checkpoint;
+	if (found->state != CHECKPOINT_COMPLETE)
+		return error_set(err, checkpoint_status(found), "%s/%s is %s and not copied: %s",
+			here->directory, name, checkpoint_state_name(found->state), found->why);
+	status = content_find(here, *item, content, err);
+	if (status == STATUS_OK)
+		status = tree_record(content_at(content, here), &content->files, err);
+	content->files.step = found->step;
+	copying->transfer.from = content_at(content, here);
+	copying->manifest = &content->files;
+	copying->answer->files = content->files.count;
+	copying->answer->bytes = manifest_bytes(&content->files);
+	return status;
+}
+
+enum status copying_framework(struct copying *copying, const struct layout_choice *choice,
+	const struct checkpoint *item, struct error *err)
+{
+	struct scan here = {
+		.directory = copying->directory, .choice = choice, .settled = LAYOUT_SETTLED};
+	struct content content = {.root = -1};
+	const struct scan_item *found = NULL;
+	if ((size_t)snprintf(copying->staging, sizeof(copying->staging), STAGING "%s",
+		    item->name) >= sizeof(copying->staging))
+		return error_set(err, STATUS_USAGE, "%s: the name is too long", item->name);
+	copying->path = ckpt_directory_path(copying->destination, copying->staging);
+	enum status status = check_destination(copying->destination, choice, err);
+	if (status == STATUS_OK)
+		status = read_original(copying, &here, item->name, &found, &content, err);
+	if (status == STATUS_OK)
+		status = ckpt_directory_make(copying->destination, err);
+	copying->again = status == STATUS_OK;
+	for (int tries = 0; copying->again && tries < COPYING_TRIES; tries++) {
+		copying->again = false;
+		status = copy_once(copying, &here, found, &content, err);
+	}
+	if (copying->again)
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s changed under the copy again and again", copying->path);
+	if (status == STATUS_OK)
+		status = copy_tracker(copying, &here, &found->checkpoint, err);
+	content_release(&content);
+	scan_close(&here);
+	free(copying->path);
+	return status;
+}
