@@ -203,6 +203,9 @@ install: all
 	install -D -m 644 -t "$(into)/share/preempt" lib/client/preempt.sh lib/client/preempt.py
 	$(if $(wildcard man/*.1),install -D -m 644 -t "$(into)/share/man/man1" $(wildcard man/*.1))
 	$(if $(wildcard man/*.3),install -D -m 644 -t "$(into)/share/man/man3" $(wildcard man/*.3))
+	for name in $$(sed -n 's/^\.Nm \(preempt_[a-z_]*\).*/\1/p' man/libpreempt.3); do \
+	  ln -sf libpreempt.3 "$(into)/share/man/man3/$$name.3" || exit; \
+	done
 	$(if $(wildcard man/*.7),install -D -m 644 -t "$(into)/share/man/man7" $(wildcard man/*.7))
 	install -D -m 644 completions/preempt.zsh "$(into)/share/zsh/site-functions/_preempt"
 	for program in $(programs); do \

@@ -40,7 +40,7 @@ cut_out() {
 shell_programs() {
 	local file i=0
 	preempt-step --help >help
-	for file in README.md man/preempt.7 man/preempt.3 lib/client/preempt.sh man/preempt-step.1 "$PWD/help"; do
+	for file in README.md man/preempt.7 man/libpreempt.3 lib/client/preempt.sh man/preempt-step.1 "$PWD/help"; do
 		[[ $file = /* ]] || file=$REPO/$file
 		i=$((i + 1))
 		{
@@ -57,7 +57,7 @@ shell_programs() {
 
 python_programs() {
 	local file i=0
-	for file in README.md man/preempt.3 lib/client/preempt.py; do
+	for file in README.md man/libpreempt.3 lib/client/preempt.py; do
 		i=$((i + 1))
 		cat - <(cut_out "$REPO/$file" 'for s in range(start, total):' '    train(s)') >"program$i.py" <<-'END'
 			import os, sys, time
@@ -78,7 +78,7 @@ python_programs() {
 
 c_programs() {
 	local file i=0
-	for file in README.md man/preempt.3 lib/client/preempt.h; do
+	for file in README.md man/libpreempt.3 lib/client/preempt.h; do
 		i=$((i + 1))
 		{
 			cat <<-'END'

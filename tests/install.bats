@@ -100,10 +100,14 @@ programs() {
 		programs | sed 's|^|share/bash-completion/completions/|'
 		programs | sed 's|.*|share/fish/vendor_completions.d/&.fish|'
 		find "$SOURCE/man" -name '*.[0-9]' -printf '%f\n' | sed 's|.*\.\(.\)$|share/man/man\1/&|'
+		sed -n 's|.*PREEMPT_API int \([a-z_]*\)(.*|share/man/man3/\1.3|p' "$SOURCE/lib/client/preempt.h"
 	} | sort >../expected
 	find . ! -type d -printf '%P\n' | sort | diff ../expected -
 	[ "$(readlink lib/this-machine/libpreempt.so)" = libpreempt.so.0 ]
 	[ "$(PKG_CONFIG_PATH=lib/this-machine/pkgconfig pkg-config --variable=libdir preempt)" = /usr/lib/this-machine ]
+	[ "$(readlink share/man/man3/preempt_step.3)" = libpreempt.3 ]
+	# "man preempt" opens the overview: no section before 7 has a page of this name.
+	[ "$(find share/man -name 'preempt.*')" = share/man/man7/preempt.7 ]
 	# Nothing is for its owner only, and nothing but programs can be run.
 	[ -z "$(find . ! -type l ! -perm -o=r)" ]
 	[ "$(find . -type f -perm /111 -printf '%P\n' | sort)" = "$(programs | sed 's|^|bin/|' | sort)" ]
