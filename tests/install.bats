@@ -18,7 +18,7 @@ setup_file() {
 	export ROOT SOURCE
 	tree >"$BATS_FILE_TMPDIR/fresh"
 	# What make has built for the tests is built there, too.
-	(cd "$ROOT" && make -s WERROR=1 && tar -cf - bin build/plain/flags build/plain/lib* build/plain/src) |
+	(cd "$ROOT" && make -s WERROR=1 >&2 && tar -cf - bin build/plain/flags build/plain/lib* build/plain/src) |
 		tar -C "$SOURCE" -xf -
 }
 
