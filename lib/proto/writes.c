@@ -149,7 +149,7 @@ static void build_claim(
 static void build_report(struct write *write, const struct view *view,
 	const struct agreement_plan *plan, const struct write_details *details)
 {
-	struct json_object *json = json_object_new_object();
+	struct json_object *json = stamped();
 	json_put_bool(json, "none", plan->report_none);
 	if (!plan->report_none) {
 		json_put_unsigned(json, "step", plan->step);

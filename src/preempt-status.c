@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* preempt-status: what a run is doing. See preempt-status(1). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/args.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/xalloc.h"
+#include "preempt-status/screen.h"
+#include "proto/runs.h"
+#include "run/options.h"
+#include "status/run_status.h"
+#include "status/table.h"
+
+#define EVERY  1000  /* ms between two looks at the beats */
+#define SELDOM 15000 /* ms after which the keys are read although there was no news */
+
+static bool follow, all, with_code, metrics;
+
+static const struct args_option options[] = {
+	{"follow", NULL, "show it again whenever it changes; q ends", ARGS_FLAG, .target = &follow,
+		.letter = 'f'},
+	{"all", NULL, "a row for each task, and all attempts before", ARGS_FLAG, .target = &all,
+		.letter = 'a'},
+	{"metrics", NULL, "print Prometheus's text format", ARGS_FLAG, .target = &metrics},
+	{"exit-code", NULL, "exit with the code of the attempt: 0 runs or finished, 42, 43, 44, 93",
+		ARGS_FLAG, .target = &with_code},
+	{0},
+};
+static const struct args_option common[] = {
+	GROUP_STORE_ROW,
+	GROUP_RUN_ROW("only this run (default: all of --store, else the scheduler's job)"),
+	{"attempt", "K", "which attempt (default: the newest)", ARGS_UNSIGNED,
+		.target = &group_options.attempt, .environment = "PREEMPT_ATTEMPT",
+		.given = &group_options.attempt_given, .min = 1, .max = 999999999},
+	GROUP_TIMEOUT_ROW("how long to try to reach the store (10s)"),
+	GROUP_JSON_ROW("print JSON, an object per run"),
+	{0},
+};
+
+/* The runs that are shown, as they were read last. */
+struct session {
+	struct store *store;
+	char run[129]; /* the only one; empty: all of the store */
+	struct run_status *runs;
+	size_t count;
+	int64_t read_at;
+};
+
+static enum status open_session(struct session *session, struct error *err)
+{
+	struct group_run own = {0};
+	enum status status = STATUS_OK;
+	const bool whole_store = !group_options.run && group_options.store;
+	if (whole_store) {
+		status = group_store_url("", false, own.url, sizeof(own.url), err);
+	} else {
+		status = group_find(IDENTITY_RUN, false, &own, err);
+		snprintf(session->run, sizeof(session->run), "%s", own.identity.run);
+	}
+	if (status == STATUS_OK)
+		status = store_open(&session->store, own.url, STORE_READ_ONLY,
+			clock_after(group_timeout(10000)), err);
+	if (status == STATUS_OK)
+		store_set_patience(session->store, group_timeout(10000));
+	return status;
+}
+
+static void release_runs(struct run_status *runs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		run_status_release(&runs[i]);
+	free(runs);
+}
+
+/* The earlier reading of this run; NULL: there is none. */
+static const struct run_status *earlier(const struct session *session, const char *run)
+{
+	for (size_t i = 0; i < session->count; i++)
+		if (strcmp(session->runs[i].view.attempt.run, run) == 0)
+			return &session->runs[i];
+	return NULL;
+}
+
+/* Read all again. With a failure what was read before stays. */
+static enum status read_session(struct session *session, struct error *err)
+{
+	struct run_summary run = {0};
+	struct run_status *runs = NULL;
+	size_t count = 0;
+	enum status status = STATUS_OK;
+	bool more = true;
+	while (more && status == STATUS_OK) {
+		const char *name = session->run;
+		if (!*session->run) {
+			status = runs_next(session->store, *run.name ? run.name : NULL, &run, err);
+			name = run.name;
+		}
+		if (status != STATUS_OK)
+			break;
+		runs = xrealloc(runs, count + 1, sizeof(*runs));
+		status = run_status_read(session->store, name, group_asked_attempt(),
+			earlier(session, name), &runs[count], err);
+		count += status == STATUS_OK;
+		/* A run of the store that was forgotten after it was listed, or has no such
+		 * attempt. */
+		if (status == STATUS_NO && !*session->run)
+			status = STATUS_OK;
+		more = !*session->run;
+	}
+	if (status == STATUS_NO && !*session->run)
+		status = count ? STATUS_OK
+			       : error_set(err, STATUS_NO, "%s: there is no run in this store",
+					 store_where(session->store));
+	if (status != STATUS_OK) {
+		release_runs(runs, count);
+		return status;
+	}
+	release_runs(session->runs, session->count);
+	session->runs = runs;
+	session->count = count;
+	session->read_at = clock_now();
+	return STATUS_OK;
+}
+
+static void render(
+	const struct session *session, const struct table_style *style, struct text *text)
+{
+	struct sample_page *page = metrics ? samples_begin() : NULL;
+	for (size_t i = 0; i < session->count; i++) {
+		if (metrics) {
+			samples_add(page, &session->runs[i], style->utc);
+		} else if (group_options.json) {
+			table_add_json(text, &session->runs[i], style);
+		} else {
+			text_add(text, i ? "\n" : "");
+			table_add(text, &session->runs[i], style);
+		}
+	}
+	if (metrics)
+		samples_end(page, text);
+}
+
+static void print(const struct session *session, bool terminal, const struct error *trouble)
+{
+	size_t width = 0, height;
+	struct text text = {0};
+	const char *no_colour = getenv("NO_COLOR");
+	if (terminal)
+		screen_size(&width, &height);
+	const struct table_style style = {.colour = terminal && !(no_colour && *no_colour),
+		.all = all,
+		.width = width,
+		.utc = clock_utc()};
+	if (trouble) {
+		text_add(&text, "as it was: ");
+		text_add_escaped(&text, trouble->text);
+		text_add(&text, "\n");
+	}
+	render(session, &style, &text);
+	if (follow && terminal)
+		screen_draw(&text);
+	else
+		fputs(text_string(&text), stdout);
+	fflush(stdout);
+	text_release(&text);
+}
+
+/* The worst code of those that are shown. */
+static int code_of(const struct session *session)
+{
+	int worst = 0;
+	for (size_t i = 0; i < session->count && with_code; i++) {
+		int code = run_status_code(&session->runs[i]);
+		worst = code > worst ? code : worst;
+	}
+	return worst;
+}
+
+/* Whether records are written that are no news. */
+static bool is_moving(const struct run_status *run)
+{
+	return !run->view.agreement.closed && (run->view.agreement.round || !run->view.all_joined);
+}
+
+/* Wait for news or for the time of the next beats. True: the keys are to be read again. */
+static bool await_change(struct session *session, int wake)
+{
+	struct error err;
+	struct run_status *run = &session->runs[0];
+	/* A large attempt is not read each second. */
+	int64_t every = view_is_large(&run->view) ? 5 * EVERY : EVERY;
+	char group[KEYS_GROUP];
+	keys_group(&run->view.attempt, group);
+	struct store_awaited awaited = {.group = group,
+		.heard = run->view.heard,
+		.prefix = run->view.attempt.prefix,
+		.since = run->view.revision,
+		.every = every,
+		.age = every};
+	enum status status =
+		store_await_news(session->store, &awaited, clock_after(every), wake, &err);
+	bool due = session->count > 1 || is_moving(run) || run->view.agreement.closed ||
+		   clock_now() - session->read_at >= SELDOM;
+	return status == STATUS_OK || (status == STATUS_TIMEOUT && due);
+}
+
+static int follow_runs(struct session *session, bool terminal)
+{
+	struct error err, *trouble = NULL;
+	enum screen_event event = SCREEN_NOTHING;
+	int wake = screen_begin(terminal, &err);
+	if (wake < 0)
+		return message_fail(&err);
+	print(session, terminal, NULL);
+	while (event != SCREEN_END) {
+		bool changed = await_change(session, wake);
+		event = screen_take();
+		if (event == SCREEN_END)
+			break;
+		if (changed)
+			trouble = read_session(session, &err) == STATUS_OK ? NULL : &err;
+		else
+			for (size_t i = 0; i < session->count; i++)
+				run_status_read_beats(session->store, &session->runs[i]);
+		if (terminal || changed)
+			print(session, terminal, trouble);
+	}
+	screen_end();
+	return screen_signal() ? 128 + screen_signal() : code_of(session);
+}
+
+static int run(const struct args_rest *rest)
+{
+	struct error err;
+	struct session session = {0};
+	int code;
+	(void)rest;
+	if (metrics && (follow || group_options.json)) {
+		message_error("--metrics is printed once, and as text: leave out %s",
+			follow ? "--follow" : "--json");
+		return STATUS_USAGE;
+	}
+	const bool terminal = screen_is_there() && !group_options.json && !metrics;
+	enum status status = open_session(&session, &err);
+	if (status == STATUS_OK)
+		status = read_session(&session, &err);
+	if (status != STATUS_OK) {
+		code = message_fail(&err);
+	} else if (follow) {
+		code = follow_runs(&session, terminal);
+	} else {
+		print(&session, terminal, NULL);
+		code = code_of(&session);
+	}
+	release_runs(session.runs, session.count);
+	store_close(session.store);
+	return code;
+}
+
+static const struct args_command commands[] = {
+	{NULL, "[OPTION...]", NULL, options, common, 0, 0, false, false, run},
+	{0},
+};
+
+int main(int argc, char **argv)
+{
+	return args_main(
+		&(struct args_program){"preempt-status",
+			"Show what a run is doing: its tasks, a preemption, the attempts before.",
+			commands,
+			"watch:    preempt-status --run mymodel --follow\n"
+			"monitor:  preempt-status --run mymodel --exit-code >/dev/null\n"},
+		argc, argv);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What preempt-status makes of the keys and the beats of an attempt: marks, states, silence, rates;
+ * and the table, the JSON and the metrics of it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "live/heartbeat.h"
+#include "status/run_status.h"
+#include "status/table.h"
+#include "unit.h"
+
+#define TASKS 3
+#define START INT64_C(1700000000000)
+
+/* Keys of run r, attempt 2, as they are given. */
+struct keys {
+	struct store_entry entries[32];
+	struct store_answer answer;
+};
+
+static void put(struct keys *keys, const char *name, const char *value)
+{
+	char key[KEYS_MAX];
+	snprintf(key, sizeof(key), "run/r/000002/%s", name);
+	keys->answer.revision++;
+	keys->entries[keys->answer.count++] = (struct store_entry){.key = strdup(key),
+		.value = strdup(value),
+		.length = strlen(value),
+		.revision = keys->answer.revision};
+	keys->answer.entries = keys->entries;
+}
+
+static void feed(struct run_status *status, const struct keys *keys)
+{
+	struct attempt attempt;
+	*status = (struct run_status){0};
+	attempt_name(&attempt, "r", 2, TASKS);
+	view_init(&status->view, &attempt);
+	run_status_feed(status, &keys->answer, 1000);
+}
+
+static void release(struct keys *keys)
+{
+	for (size_t i = 0; i < keys->answer.count; i++) {
+		free(keys->entries[i].key);
+		free(keys->entries[i].value);
+	}
+}
+
+static void put_joined(struct keys *keys)
+{
+	put(keys, "OPEN", "{\"tasks\":3,\"launch\":\"\",\"life\":\"a\",\"utc\":1700000000000}");
+	for (int i = 0; i < TASKS; i++) {
+		char name[32], value[200];
+		snprintf(name, sizeof(name), "TASK/%d", i);
+		snprintf(value, sizeof(value),
+			"{\"host\":\"n%d\",\"boot\":\"b\",\"pidns\":1,\"pid\":7,\"start\":1,"
+			"\"utc\":%lld}",
+			i, (long long)START + i);
+		put(keys, name, value);
+	}
+	put(keys, "ALL_JOINED", "{\"utc\":1700000000010}");
+}
+
+static struct store_beat_reading beat(uint64_t count, uint64_t step)
+{
+	return (struct store_beat_reading){.status = STATUS_OK,
+		.beat = {.token = 1, .sequence = heartbeat_sequence(count, 5000), .step = step}};
+}
+
+static void check_running(void)
+{
+	struct keys keys = {0};
+	struct run_status status, later;
+	put_joined(&keys);
+	feed(&status, &keys);
+	struct store_beat_reading beats[TASKS] = {
+		beat(11, 500), beat(11, 250), {.status = STATUS_NO}};
+	run_status_judge(&status, NULL, beats, 1000);
+	TEST("running, with steps and rates; a task without beats is not silent")
+	{
+		CHECK_TEXT(run_status_word(&status), "running");
+		CHECK_EQ(status.tasks[0].state, TASK_RUNNING);
+		CHECK_EQ(status.tasks[2].state, TASK_RUNNING);
+		CHECK_EQ(status.tasks[2].silent, -1);
+		CHECK(status.tasks[0].rate > 9.99 && status.tasks[0].rate < 10.01);
+		CHECK(status.tasks[1].rate > 4.99 && status.tasks[1].rate < 5.01);
+		CHECK_EQ(run_status_code(&status), 0);
+		CHECK_EQ(status.mark_count, (size_t)3);
+	}
+	TEST("silence is counted from one reading to the next, on our clock")
+	{
+		feed(&later, &keys);
+		struct store_beat_reading next[TASKS] = {
+			beat(12, 550), beat(11, 250), {.status = STATUS_NO}};
+		run_status_judge(&later, &status, next, 8000);
+		CHECK_EQ(later.tasks[0].silent, 0);
+		CHECK_EQ(later.tasks[1].silent, 7000);
+		CHECK_EQ(later.tasks[1].state, TASK_RUNNING);
+		/* In place: only the beats were read again. */
+		next[0] = beat(18, 700);
+		run_status_judge(&later, &later, next, 40000);
+		CHECK_EQ(later.tasks[0].state, TASK_RUNNING);
+		CHECK_EQ(later.tasks[1].state, TASK_SILENT);
+		CHECK_EQ(run_status_code(&later), 44);
+		run_status_release(&later);
+	}
+	TEST("a first reading sees silence by the number of beats")
+	{
+		feed(&later, &keys);
+		struct store_beat_reading next[TASKS] = {beat(40, 550), beat(11, 250), beat(39, 3)};
+		run_status_judge(&later, NULL, next, 8000);
+		CHECK_EQ(later.tasks[1].state, TASK_SILENT);
+		CHECK_EQ(later.tasks[2].state, TASK_RUNNING);
+		run_status_release(&later);
+	}
+	run_status_release(&status);
+	release(&keys);
+}
+
+static void check_preemption(void)
+{
+	struct keys keys = {0};
+	struct run_status status;
+	struct text text = {0};
+	struct table_style style = {.utc = START + 60000};
+	struct store_beat_reading beats[TASKS] = {beat(2, 9), beat(2, 9), beat(2, 9)};
+	put_joined(&keys);
+	put(&keys, "SEAL", "{\"by\":\"claim\",\"text\":\"x\",\"utc\":1700000050000}");
+	put(&keys, "TERMINATED_WORKER",
+		"{\"task\":1,\"then\":\"exit\",\"host\":\"n1\",\"source\":\"signal:TERM\",\"reason\":\"a\\u001bb\","
+		"\"utc\":1700000050000}");
+	put(&keys, "DEADLINE", "{\"left\":30000,\"utc\":1700000080000}");
+	put(&keys, "ROUND/1", "{\"utc\":1700000050001,\"final\":false}");
+	put(&keys, "STEP/1/0",
+		"{\"none\":false,\"step\":9,\"next\":10,\"step_ms\":1,\"utc\":1700000050100}");
+	feed(&status, &keys);
+	run_status_judge(&status, NULL, beats, 1000);
+	TEST("a task that has reported is held")
+	{
+		CHECK_TEXT(run_status_word(&status), "agreeing");
+		CHECK_EQ(status.tasks[0].state, TASK_HELD);
+		CHECK_EQ(status.tasks[0].reported, START + 50100);
+		CHECK_EQ(status.tasks[1].state, TASK_RUNNING);
+		CHECK_EQ(status.deadline_utc, START + 80000);
+	}
+	run_status_release(&status);
+	put(&keys, "RUN_TO_CHECKPOINT",
+		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":10,\"members\":\"0-2\",\"missing\":\"\",\"utc\":1700000050200}");
+	put(&keys, "SAVED/1/0", "{\"step\":10,\"ms\":1500,\"utc\":1700000053000}");
+	put(&keys, "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0", "{\"utc\":1700000053000}");
+	put(&keys, "LEFT/2", "{\"reason\":\"failed\",\"code\":1,\"utc\":1700000054000}");
+	feed(&status, &keys);
+	run_status_judge(&status, NULL, beats, 1000);
+	TEST("saving, saved, failed; the table shows claim, deadline, round and escapes")
+	{
+		CHECK_EQ(status.tasks[0].state, TASK_SAVED);
+		CHECK_EQ(status.tasks[0].took, 1500);
+		CHECK_EQ(status.tasks[1].state, TASK_SAVING);
+		CHECK_EQ(status.tasks[2].state, TASK_FAILED);
+		table_add(&text, &status, &style);
+		CHECK(strstr(text_string(&text),
+			      "claim: task 1 on n1, 10s ago: signal:TERM: a\\x1bb\n") != NULL,
+			"%s", text_string(&text));
+		CHECK(strstr(text_string(&text),
+			      "deadline: 2023-11-14T22:14:40.000Z, 20s left\n") != NULL);
+		CHECK(strstr(text_string(&text),
+			      "round 1: all save at step 10, then leave; of 3: 1 reported, 1 acked, 1 saved\n") !=
+			NULL);
+		CHECK(strstr(text_string(&text),
+			      "    0 n0           saved           10   1.80   0.0s  0.0s  2.9s  2.9s  1.5s\n") !=
+				NULL,
+			"%s", text_string(&text));
+		text_release(&text);
+	}
+	TEST("lines are cut to the width, and colours do not count")
+	{
+		style.width = 30;
+		style.colour = true;
+		table_add(&text, &status, &style);
+		size_t column = 0;
+		bool wide = false;
+		for (const char *at = text_string(&text); *at; at++) {
+			if (*at == '\033')
+				at += strcspn(at, "m");
+			else
+				column = *at == '\n' ? 0 : column + 1;
+			wide |= column > 30;
+		}
+		CHECK(!wide);
+		CHECK(strstr(text_string(&text), "\033[31mfailed  \033[0m") != NULL);
+		text_release(&text);
+	}
+	TEST("marks are in the order of time")
+	{
+		for (size_t i = 1; i < status.mark_count; i++)
+			CHECK(status.marks[i].utc >= status.marks[i - 1].utc);
+		CHECK_EQ(status.marks[status.mark_count - 1].kind, MARK_LEFT);
+	}
+	TEST("metrics: one heading for each metric, however many runs")
+	{
+		struct sample_page *page = samples_begin();
+		samples_add(page, &status, START + 60000);
+		samples_add(page, &status, START + 60000);
+		samples_end(page, &text);
+		const char *type = strstr(text_string(&text), "# TYPE preempt_run_tasks gauge\n");
+		CHECK(type && !strstr(type + 1, "# TYPE preempt_run_tasks "));
+		CHECK(strstr(text_string(&text),
+			      "preempt_run_tasks{run=\"r\",state=\"failed\"} 1\n") != NULL);
+		CHECK(strstr(text_string(&text),
+			      "preempt_run_deadline_seconds{run=\"r\"} 20.000\n") != NULL);
+		text_release(&text);
+	}
+	run_status_release(&status);
+	release(&keys);
+}
+
+static void check_large(void)
+{
+	struct keys keys = {0};
+	struct run_status status = {0};
+	struct attempt attempt;
+	struct text text = {0};
+	struct table_style style = {0};
+	attempt_name(&attempt, "r", 2, 100);
+	view_init(&status.view, &attempt);
+	put(&keys, "OPEN", "{\"tasks\":100}");
+	put(&keys, "DEAD/7", "{\"by\":\"silent\",\"utc\":1700000000000}");
+	put(&keys, "DEAD/9999", "{\"by\":\"silent\",\"utc\":1700000000000}");
+	put(&keys, "STEP/x/1", "garbage");
+	run_status_feed(&status, &keys.answer, 0);
+	TEST("many tasks: a row for each state; keys that are not understood are skipped")
+	{
+		table_add(&text, &status, &style);
+		CHECK(strstr(text_string(&text),
+			      "     1 dead             -         -      -  7\n") != NULL,
+			"%s", text_string(&text));
+		CHECK(strstr(text_string(&text),
+			      "    99 missing          -         -      -  0-6,8-99\n") != NULL);
+		text_release(&text);
+		style.all = true;
+		table_add(&text, &status, &style);
+		CHECK(strstr(text_string(&text), "\n   99 -") != NULL);
+		text_release(&text);
+	}
+	run_status_release(&status);
+	release(&keys);
+}
+
+int main(void)
+{
+	check_running();
+	check_preemption();
+	check_large();
+	return unit_end();
+}
