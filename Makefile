@@ -200,7 +200,7 @@ install: all
 	install -d "$(DESTDIR)$(LIBDIR)/pkgconfig"
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
 	  -e 's|@VERSION@|$(VERSION)|' lib/client/preempt.pc.in >"$(DESTDIR)$(LIBDIR)/pkgconfig/preempt.pc"
-	install -D -m 644 -t "$(into)/share/preempt" lib/client/preempt.sh lib/client/preempt.py
+	install -D -m 644 -t "$(into)/share/preempt" lib/client/preempt.sh lib/client/preempt.py $(wildcard completions/*.sh)
 	$(if $(wildcard man/*.1),install -D -m 644 -t "$(into)/share/man/man1" $(wildcard man/*.1))
 	$(if $(wildcard man/*.3),install -D -m 644 -t "$(into)/share/man/man3" $(wildcard man/*.3))
 	for name in $$(sed -n 's/^\.Nm \(preempt_[a-z_]*\).*/\1/p' man/libpreempt.3); do \

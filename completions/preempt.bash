@@ -1,86 +1,71 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Completion for bash, of all the programs. What there is to complete is read from --help at the
-# moment it is asked for, so it is always that of the program at hand. make install puts this file
-# under the name of each program, which is how bash-completion finds it.
+# Completion for bash, of all the programs: candidates.sh prints the candidates. make
+# install puts this file under the name of each program, which is how bash-completion finds it.
 
-# The words a value can be, one a line: _preempt_values VALUE HELP CUR
-_preempt_values() {
-	local kind=$1 help=$2 cur=$3 word
-	case $kind in
-	DIR) compgen -d -- "$cur" ;;
-	FILE | PATH) compgen -f -- "$cur" ;;
-	COMMAND) compgen -c -- "$cur" ;;
-	SIGNALS) compgen -W "$(compgen -A signal | sed -n 's/^SIG//p')" -- "$cur" ;;
-	*)
-		# "all (default) or chief: what it means", "min or max: what it means"
-		if [[ $help = *'(default)'* || $help =~ ^[a-z]+' or '[a-z]+: ]]; then
-			compgen -W "$(sed 's/:.*//; s/([^)]*)//g; s/ or / /g; s/,//g' <<<"$help")" -- "$cur"
-			return
-		fi
-		# "signal:TERM,USR1, file:PATH or command:TEXT"
-		for word in $help; do
-			[[ $word =~ ^[a-z]+:[A-Z] ]] && compgen -W "${word%%:*}:" -- "$cur"
-		done
-		[ "$kind" != URL ] || compgen -f -- "$cur"
-		;;
-	esac
-}
+_preempt_candidates=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" &&
+	for file in "$PWD/candidates.sh" "$PWD/../../preempt/candidates.sh"; do
+		[ ! -r "$file" ] || printf '%s\n' "$file"
+	done)
 
 _preempt() {
-	local program=${1/#\~/$HOME} cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-	local help line option command i
-	local -a offered=() commands=()
-	local entry='^ +((-[a-zA-Z0-9]), )?(--[a-z][a-z-]*)( ([A-Z]+))? +(.*)$'
+	local rest=${COMP_LINE:0:COMP_POINT} cur line word paths i breaks
+	local -a words=() found=()
 	COMPREPLY=()
 
-	# What follows "--" is another command line.
-	for ((i = 1; i < COMP_CWORD; i++)); do
-		if [ "${COMP_WORDS[i]}" = -- ]; then
-			if declare -F _command_offset >/dev/null; then
-				_command_offset $((i + 1))
-			elif ((i == COMP_CWORD - 1)); then
-				mapfile -t COMPREPLY < <(compgen -c -- "$cur")
-			fi
-			return
+	# COMP_WORDS is cut at : and =; a word of the command line ends at a space only.
+	for ((i = 0; i <= COMP_CWORD; i++)); do
+		word=${rest#"${rest%%[![:space:]]*}"}
+		if [ "$i" = 0 ] || [ "$word" != "$rest" ]; then
+			words+=("")
 		fi
+		rest=$word
+		word=${COMP_WORDS[i]}
+		[[ $i -lt $COMP_CWORD && $rest = "$word"* ]] || word=$rest
+		words[-1]+=$word
+		rest=${rest#"$word"}
 	done
+	words=("${words[@]//[\"\'\\]/}")
+	cur=${words[-1]}
 
-	help=$("$program" --help 2>/dev/null </dev/null) || return
-	if [[ $help = *$'\n'commands:* ]]; then
-		mapfile -t commands < <(sed -n '/^commands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p' <<<"$help")
-		# Options that all have may stand before the command.
-		command=
-		for ((i = 1; i < COMP_CWORD && ${#command} == 0; i++)); do
-			[[ " ${commands[*]} " != *" ${COMP_WORDS[i]} "* ]] || command=${COMP_WORDS[i]}
-		done
-		if [ -z "$command" ]; then
-			mapfile -t COMPREPLY < <(compgen -W "${commands[*]} --help --version" -- "$cur")
-			return
-		fi
-		help=$("$program" "$command" --help 2>/dev/null </dev/null) || return
-	fi
-
-	# readline cuts --option=value into three words.
-	if [ "$cur" = = ]; then
-		cur=
-	elif [ "$before" = = ]; then
-		before=${COMP_WORDS[COMP_CWORD - 2]}
-	fi
 	while IFS= read -r line; do
-		[[ $line =~ $entry ]] || continue
-		option=${BASH_REMATCH[3]}
-		if [ -n "${BASH_REMATCH[5]}" ] && [[ $before = "$option" || $before = "${BASH_REMATCH[2]}" ]]; then
-			mapfile -t COMPREPLY < <(_preempt_values "${BASH_REMATCH[5]}" "${BASH_REMATCH[6]}" "$cur")
-			case ${BASH_REMATCH[5]} in
-			DIR | FILE | PATH | URL) compopt -o filenames 2>/dev/null ;;
-			esac
-			[[ ${COMPREPLY[*]} != *: ]] || compopt -o nospace 2>/dev/null
-			return
-		fi
-		offered+=("${BASH_REMATCH[2]}" "$option")
-	done <<<"$help"
-	[[ $cur != -* ]] || mapfile -t COMPREPLY < <(compgen -W "${offered[*]}" -- "$cur")
+		word=${line%%$'\t'*}
+		paths=
+		case $line in
+		:files\ * | :directories\ * | :commands\ *)
+			paths=${line%% *}
+			word=${line#* }
+			;;
+		:line\ *)
+			if declare -F _command_offset >/dev/null; then
+				# It counts the words of COMP_WORDS.
+				for ((i = 1; i < COMP_CWORD; i++)); do
+					[ "${COMP_WORDS[i]}" != -- ] || break
+				done
+				_command_offset $((i + 1))
+				return
+			elif [ "${line#* }" = $((${#words[@]} - 1)) ]; then
+				paths=:commands word=
+			else
+				paths=:files word=
+			fi
+			;;
+		esac
+		case $paths in
+		:files) mapfile -t -O ${#found[@]} found < <(compgen -P "$word" -f -- "${cur#"$word"}") ;;
+		:directories) mapfile -t -O ${#found[@]} found < <(compgen -P "$word" -d -- "${cur#"$word"}") ;;
+		:commands) mapfile -t -O ${#found[@]} found < <(compgen -P "$word" -c -- "${cur#"$word"}") ;;
+		*) [[ $word != "$cur"* ]] || found+=("$word") ;;
+		esac
+		[[ $paths != :[fd]* ]] || compopt -o filenames 2>/dev/null
+	done < <([ -z "$_preempt_candidates" ] || sh "$_preempt_candidates" "${words[@]}" 2>/dev/null)
+
+	# readline replaces only what follows the last : or =.
+	breaks=${COMP_WORDBREAKS//[^:=@]/}
+	[[ -z $breaks ]] || cur=${cur%"${cur##*["$breaks"]}"}
+	[[ $cur != *["$breaks"] ]] || found=("${found[@]#"$cur"}")
+	COMPREPLY=("${found[@]}")
+	[[ "${COMPREPLY[*]}" != *[:=@] ]] || compopt -o nospace 2>/dev/null
 }
 
-complete -o default -F _preempt "${BASH_SOURCE[0]##*/}"
+complete -F _preempt "${BASH_SOURCE[0]##*/}"

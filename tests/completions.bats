@@ -1,137 +1,179 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What bash, zsh and fish offer when TAB is pressed. The same cases for each.
-# asan: no (the shells read --help; they run nothing else of ours)
+# What bash, zsh and fish offer when TAB is pressed: what candidates.sh says, and that the shells show it.
+# asan: no (the shells read --help and lists; the programs have tests of their own)
+# takes: 50
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
 
 setup_file() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
-	export ROOT PATH="${BIN:-$ROOT/bin}:$PATH"
-}
-
-setup() {
-	cd "$BATS_TEST_TMPDIR" || return
-	mkdir room # a directory and a file
+	export ROOT REAL="${BIN:-$ROOT/bin}" PREFIX=$BATS_FILE_TMPDIR/usr
+	export PATH="$REAL:$PATH"
+	local program to=$PREFIX/share
+	# As make install does it. On a terminal, the programs only say how they were called.
+	install -D -m 644 "$ROOT/completions/preempt.zsh" "$to/zsh/site-functions/_preempt"
+	install -D -m 644 -t "$to/preempt" "$ROOT"/completions/*.sh
+	for program in "$REAL"/*; do
+		program=${program##*/}
+		install -D -m 644 "$ROOT/completions/preempt.bash" "$to/bash-completion/completions/$program"
+		install -D -m 644 "$ROOT/completions/preempt.fish" "$to/fish/vendor_completions.d/$program.fish"
+		install -D /dev/stdin "$PREFIX/bin/$program" <<-'EOF'
+			#!/bin/sh
+			[ -t 0 ] || exec "$REAL/${0##*/}" "$@"
+			printf 'ran:'
+			printf '<%s>' "$@"
+			printf ':end\n'
+		EOF
+	done
+	# What there is to complete.
+	cd "$BATS_FILE_TMPDIR" || return
+	mkdir room 'a room'
 	touch rope
-	shells=(bash)
-	for shell in zsh fish; do
-		! command -v "$shell" >/dev/null || shells+=("$shell")
+	preempt-run -q --store s.db --run myrun -- true
+	preempt-queue schedule --store s.db --tag big -- true
+	for step in 100 200; do
+		echo "$step" >"$(ckpt-rotate begin ck $step)/model"
+		ckpt-rotate commit ck $step
 	done
 }
 
-# What each shell offers for a command line of words, the last one being typed.
-offers_bash() {
-	bash --norc -c '
-		. "$ROOT/completions/preempt.bash"
-		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-		_preempt "$1"
-		printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
-}
+setup() { cd "$BATS_FILE_TMPDIR" || return; }
 
-offers_fish() {
-	fish --no-config -c '
-		cp $ROOT/completions/preempt.fish ./$argv[1].fish
-		source ./$argv[1].fish
-		rm ./$argv[1].fish
-		complete -C (string join " " -- $argv)' -- "$@" | cut -f 1
-}
+candidates() { sh "$ROOT/completions/candidates.sh" "$@"; }
 
-# The line editor of zsh needs a terminal: its functions that show something are played here.
-offers_zsh() {
-	zsh -f -c '
-		function _describe { local name; for name in "$@"; do
-			case $name in
-			-* | options | option | command) ;;
-			\(*\)) print -l -- ${=name[2,-2]} ;;
-			*) print -l -- ${${(P)name}%%:*} ;;
-			esac; done }
-		function _files { print -l -- $PREFIX*(N) }
-		function _directories { print -l -- $PREFIX*(N/) }
-		function _command_names { print -l -- ${(k)commands} }
-		function _normal { [[ $CURRENT = 1 ]] && print -l -- ${(k)commands} || print -l -- *(N) }
-		function compadd { [[ $1 != -S ]] || shift 2; shift; print -l -- "$@" }
-		function compset { PREFIX=${PREFIX#*=} }
-		function _preempt { source $ROOT/completions/preempt.zsh }
-		words=("$@") CURRENT=$# PREFIX=${@[-1]}
-		_preempt' zsh "$@" | grep -- "^$(cut -d = -f 2 <<<"${!#}")"
-}
-
-# offers LINE WORD...: in each shell, what is offered for the words of LINE (one "_" at its end: an
-# empty word) is exactly this.
+# offers LINE WORD...: what is offered for the words of LINE (one "_" at its end: an empty word) is this.
 offers() {
-	local shell words
+	local words
 	read -ra words <<<"$1"
 	[ "${words[-1]}" != _ ] || words[-1]=
 	shift
-	for shell in "${shells[@]}"; do
-		diff <(printf '%s\n' "$@" | grep . | sort -u) <("offers_$shell" "${words[@]}" | sed '/^$/d; s|/$||' | sort -u) || {
-			echo "in $shell, for: ${words[*]}"
-			return 1
-		}
-	done
+	diff <(printf '%s\n' "$@" | grep . | sort) \
+		<(candidates "${words[@]}" | cut -f 1 | grep -e "^${words[-1]}" -e '^:' | sort) || {
+		echo "for: ${words[*]}"
+		return 1
+	}
 }
 
-# options PROGRAM [COMMAND]: what --help names.
-options() {
-	"$@" --help | grep -oE '^ +(-[a-zA-Z0-9], )?--[a-z][a-z-]*' | grep -oE -- '-[-a-zA-Z0-9]+'
+# unknown PROGRAM...: the values that --help and the usage lines name and that candidates.sh does not know,
+# and the commands of whose options it misses one.
+unknown() {
+	sed '/^program=/,$d' "$ROOT/completions/candidates.sh" >functions.sh
+	sh -c '
+		. ./functions.sh
+		ask() { :; }
+		table= prefix= current= first= store= run= queue= layout= pattern=
+		for program in "$@"; do
+			for command in "" $("$program" --help | sed -n "/^commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p"); do
+				help=$("$program" $command --help)
+				table=$(options)
+				printf "%s\n" "$table" | sed "s/^[^|]*|//"
+				positional | sed -n "s/\.\.\.\$//; s/^[A-Z]/|&/p"
+				[ "$(printf "%s\n" "$table" | grep -c .)" = "$(printf "%s\n" "$help" | grep -cE "^ +(-., )?--")" ] ||
+					echo "|options of $program $command|"
+			done
+		done | LC_ALL=C sort -u | while IFS="|" read -r option value text; do
+			[ -z "$value" ] || (values "$option" "$value" "$text") >/dev/null || echo "$option $value"
+		done' sh "$@"
 }
 
 # bats test_tags=smoke
-@test "every option of every program and command, and no other" {
-	local program command
-	for program in "${BIN:-$ROOT/bin}"/*; do
-		program=${program##*/}
-		for command in '' $("$program" --help | sed -n '/^commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
-			[ -n "$command" ] || ! "$program" --help | grep -q '^commands:' || continue
-			# shellcheck disable=SC2046,SC2086 # words, or none
-			offers "$program $command -" $(options "$program" $command)
-		done
-	done
+@test "every option and every kind of value that --help names is known to candidates.sh" {
+	run -0 --separate-stderr unknown "$REAL"/*
+	[ -z "$output$stderr" ]
+	install /dev/stdin new <<-'EOF'
+		#!/bin/sh
+		echo "usage: new PLANET VALUE|-"
+		echo "      --star STAR            a new kind of value"
+		echo "      --choice NAME          a new name"
+		echo "      --savers WHO           help that names no words"
+		echo "      --tag T                a known one"
+		echo "      --Odd                  not an option as candidates.sh reads them"
+	EOF
+	diff <(unknown ./new | sort) <(printf '%s\n' ' PLANET' '--choice NAME' '--savers WHO' '--star STAR' ' options of ./new ' | sort)
 }
 
 # bats test_tags=smoke
-@test "the commands of a program" {
+@test "options and commands" {
+	offers "preempt-step -" --saved --section -q --quiet -v --verbose -h --help -V --version
 	offers "preempt-store g" get gc
 	offers "preempt-store get --js" --json
-	offers "preempt-queue s" schedule show
-	offers "preempt-store --run r g" get gc
 	offers "preempt-store --run r -q get --js" --json
+	offers "no-such-program -"
 }
 
 # bats test_tags=smoke
-@test "values: words, prefixes, directories, files" {
+@test "values: words, sources, platforms, signals, directories, files" {
 	offers "preempt-run --savers _" all chief
-	offers "preempt-run --savers c" chief
 	offers "preempt-claim --then _" exit stop continue
 	offers "ckpt-rotate prune --mode _" min max
-	offers "preempt-run --board ro" room
-	offers "preempt-claim --from rop" rope
-	offers "preempt-watch --source s" signal:
-	offers "preempt-queue list --state r" running
-	offers "preempt-queue schedule --directory ro" room
-}
-
-# bats test_tags=smoke
-@test "after -- it is the other command's turn" {
-	offers "preempt-run -n 4 -- preempt-sto" preempt-store
+	offers "ckpt-rotate mark ck 100 _" bad good
+	offers "preempt-queue schedule --halt _" now soon never
+	offers "ckpt-rotate prune --must keep-last,keep-e" keep-last,keep-every keep-last,keep-every-steps
+	offers "preempt-watch --source g" gce group
+	offers "preempt-run --notice g" gce
+	offers "preempt-run --notice signal:TERM,USR" signal:TERM,USR1 signal:TERM,USR2
+	offers "preempt-run --on-notice s" signal:
+	offers "preempt-run --rehearse TER" TERM@
+	offers "preempt-run --platform slurm,a" slurm,aws slurm,azure slurm,alibaba
+	offers "preempt-run --board ro" ":directories "
+	offers "preempt-claim --from=ro" ":files --from="
 	offers "preempt-run --join-timeout _"
-	offers "preempt-queue schedule --lines -- preempt-sto" preempt-store
 }
 
 # bats test_tags=smoke
-@test "zsh registers it for the programs by their names" {
-	command -v zsh >/dev/null || skip "needs zsh"
-	mkdir functions
-	cp "$ROOT/completions/preempt.zsh" functions/_preempt
-	run -0 zsh -f -c 'fpath=($PWD/functions $fpath); autoload -Uz compinit; compinit -D -u
-		print ${_comps[ckpt-rotate]} ${_postpatcomps[preempt-*]}'
-	[ "$output" = "_preempt _preempt" ]
+@test "values that are asked for: runs, tags, ids, steps, keys" {
+	offers "preempt-run --store s.db --run _" myrun
+	offers "preempt-queue join --store s.db --tag _" big
+	offers "preempt-queue cancel --store s.db _" 1
+	offers "ckpt-rotate pin ck _" 100 200
+	offers "preempt-store get --store s.db r" run/
+	offers "preempt-store get --store s.db run/myrun/L" run/myrun/LAST
 }
 
 # bats test_tags=smoke
-@test "completion needs no bash-completion, and a program that is missing offers nothing" {
-	run -0 offers_bash no-such-program --
-	[ -z "$output" ]
+@test "a store that is absent: nothing is offered, nothing is made" {
+	run -0 --separate-stderr candidates preempt-run --store absent.db --run ''
+	[ -z "$output$stderr" ]
+	run -0 --separate-stderr candidates preempt-queue show --store absent.db ''
+	[ -z "$output$stderr" ]
+	[ -z "$(find . -name 'absent*')" ]
+}
+
+# in_shell SHELL: press TAB behind each of these lines in the real shell, on a terminal, and compare.
+in_shell() {
+	command -v "$1" >/dev/null || skip "needs $1"
+	command -v python3 >/dev/null || skip "needs python3"
+	cat >expected <<-'EOF'
+		preempt-run --noti | <--notice>
+		preempt-store --run r ge | <--run><r><get>
+		preempt-run --notice signal:USR1,TER | <--notice><signal:USR1,TERM>
+		preempt-run --platform=slurm,az | <--platform=slurm,azure>
+		preempt-run --store s.db --run my | <--store><s.db><--run><myrun>
+		preempt-queue fetch --store=s.db  | <fetch><--store=s.db><1>
+		ckpt-rotate mark ck 100 b | <mark><ck><100><bad>
+		preempt-run --checkpoints=a | <--checkpoints=a room>
+		preempt-watch --source file:rop | <--source><file:rope>
+		preempt-run -n 2 -- ckpt-rot | <-n><2><--><ckpt-rotate>
+		preempt-run --store absent.db --run x | <--store><absent.db><--run><x>
+	EOF
+	sed 's/ | .*//' expected |
+		PATH=$PREFIX/bin:$PATH python3 "$ROOT/tests/rig/press_tab.py" "$PREFIX" "$1" >words
+	diff <(sed 's/.* | //' expected) <(sed 's|/>$|>|' words)
+}
+
+# bats test_tags=smoke
+@test "TAB in bash" {
+	in_shell bash
+}
+
+# bats test_tags=smoke
+@test "TAB in zsh" {
+	in_shell zsh
+}
+
+# bats test_tags=smoke
+@test "TAB in fish" {
+	in_shell fish
 }

@@ -96,7 +96,7 @@ programs() {
 		programs | sed 's|^|bin/|'
 		printf '%s\n' include/preempt.h lib/this-machine/libpreempt.a lib/this-machine/libpreempt.so \
 			lib/this-machine/libpreempt.so.0 lib/this-machine/pkgconfig/preempt.pc \
-			share/preempt/preempt.sh share/preempt/preempt.py share/zsh/site-functions/_preempt
+			share/preempt/preempt.sh share/preempt/preempt.py share/preempt/candidates.sh share/zsh/site-functions/_preempt
 		programs | sed 's|^|share/bash-completion/completions/|'
 		programs | sed 's|.*|share/fish/vendor_completions.d/&.fish|'
 		find "$SOURCE/man" -name '*.[0-9]' -printf '%f\n' | sed 's|.*\.\(.\)$|share/man/man\1/&|'

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "notice/source.h"
 
 static bool on_slurm(const struct platform_signs *signs)
 {
@@ -189,5 +190,7 @@ void platform_show(const struct platform_signs *signs, struct text *text)
 	text_addf(text, "auto is %s, and watches:", choice.names);
 	for (size_t i = 0; i < choice.count; i++)
 		text_addf(text, " %s", choice.sources[i]);
+	text_add(text, "\nsources: ");
+	source_list(text);
 	text_add(text, "\n");
 }

@@ -12,11 +12,16 @@ static const struct source_kind *const kinds[] = {&source_signal, &source_file, 
 	&source_deadline, &source_slurm, &source_gce, &source_aws, &source_azure, &source_alibaba};
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
+void source_list(struct text *text)
+{
+	for (size_t i = 0; i < KINDS; i++)
+		text_addf(text, "%s%s", i ? ", " : "", kinds[i]->example);
+}
+
 static enum status refuse_kind(const char *specification, struct error *err)
 {
 	struct text known = {0};
-	for (size_t i = 0; i < KINDS; i++)
-		text_addf(&known, "%s%s", i ? ", " : "", kinds[i]->example);
+	source_list(&known);
 	error_set(err, STATUS_USAGE, "there is no source \"%.200s\"; known are %s", specification,
 		text_string(&known));
 	text_release(&known);

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "base/text.h"
 #include "notice/notice.h"
 
 enum source_answer {
@@ -95,6 +96,9 @@ enum source_answer source_check(
  * ended, or that is about to close the source.
  */
 bool source_take_held(struct source *source, struct notice *notice);
+/* Add an example of each kind to text: "signal:TERM,USR1, file:PATH, ..., azure". */
+void source_list(struct text *text);
+
 /* The signals that such a source catches, "TERM,USR1"; NULL: none. */
 const char *source_signals(const char *specification);
 /* Add them to set; a word that is no signal adds nothing. */

@@ -46,7 +46,7 @@ const struct args_option schedule_options[] = {
 	{"shell", NULL, "the first word is text for sh -c, the others its $1 ...", ARGS_FLAG,
 		.target = &shell},
 	{"halt", "WHEN",
-		"when it fails: now ends what runs (default), soon lets it end, never goes on",
+		"now (default), soon or never: end what runs when it fails, let it end, go on",
 		ARGS_TEXT, .target = &halt},
 	{"keep-going", NULL, "the same as --halt never: its failure cancels nothing", ARGS_FLAG,
 		.target = &keep_going},
