@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/xalloc.h"
+#include "preempt-status/page.h"
 #include "preempt-status/screen.h"
 #include "proto/runs.h"
 #include "run/options.h"
@@ -18,6 +19,7 @@
 #define SELDOM 15000 /* ms after which the keys are read although there was no news */
 
 static bool follow, all, with_code, metrics;
+static const char *timeline;
 
 static const struct args_option options[] = {
 	{"follow", NULL, "show it again whenever it changes; q ends", ARGS_FLAG, .target = &follow,
@@ -25,6 +27,8 @@ static const struct args_option options[] = {
 	{"all", NULL, "a row for each task, and all attempts before", ARGS_FLAG, .target = &all,
 		.letter = 'a'},
 	{"metrics", NULL, "print Prometheus's text format", ARGS_FLAG, .target = &metrics},
+	{"timeline", "FILE", "write a page, FILE.svg or FILE.html, with a lane per task", ARGS_TEXT,
+		.target = &timeline},
 	{"exit-code", NULL, "exit with the code of the attempt: 0 runs or finished, 42, 43, 44, 93",
 		ARGS_FLAG, .target = &with_code},
 	{0},
@@ -243,12 +247,24 @@ static int run(const struct args_rest *rest)
 			follow ? "--follow" : "--json");
 		return STATUS_USAGE;
 	}
+	if (timeline && (follow || metrics || group_options.json || !page_is_known(timeline))) {
+		message_error(
+			page_is_known(timeline)
+				? "--timeline: leave out --follow, --metrics and --json"
+				: "--timeline: the name of the file must end with .svg or .html");
+		return STATUS_USAGE;
+	}
 	const bool terminal = screen_is_there() && !group_options.json && !metrics;
 	enum status status = open_session(&session, &err);
 	if (status == STATUS_OK)
 		status = read_session(&session, &err);
+	if (status == STATUS_OK && timeline)
+		status =
+			page_write(timeline, session.store, session.runs, session.count, all, &err);
 	if (status != STATUS_OK) {
 		code = message_fail(&err);
+	} else if (timeline) {
+		code = code_of(&session);
 	} else if (follow) {
 		code = follow_runs(&session, terminal);
 	} else {

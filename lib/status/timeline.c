@@ -263,7 +263,7 @@ static void add_labels(struct text *text, const struct timeline_attempt *attempt
 
 /* ---- Lines through all lanes ---- */
 
-/* The label of a line, in the first row in which it covers no other. */
+/* The label of a line, in the first row in which it covers no other; none where all would. */
 static void add_line_label(struct text *text, double x, double top, double ends[LABELS],
 	const char *label, const char *class)
 {
@@ -271,8 +271,10 @@ static void add_line_label(struct text *text, double x, double top, double ends[
 	const bool before = x + width > WIDTH;
 	const double from = before ? x - width : x;
 	int row = 0;
-	while (row < LABELS - 1 && from < ends[row])
+	while (row < LABELS && from < ends[row])
 		row++;
+	if (row == LABELS)
+		return;
 	ends[row] = from + width;
 	const double y = top - 6 - 15 * row;
 	add_line(text, class, x, y - 8, top);
@@ -343,14 +345,14 @@ static double add_overview(struct text *text, const struct timeline_attempt *att
 	text_add(text, "whole attempt</text>\n");
 	text_addf(text, "<path class=\"train\" d=\"M%d %.1fH%dv14H%dz\"/>\n", LEFT, y + 4, RIGHT,
 		LEFT);
-	add_axis(text, &whole, attempt->began, y + 4, y + 18);
 	/* At least 3 px, so that 5 s of 10 h are seen. */
 	if (to - from < 3)
 		from = to - 3 > LEFT ? to - 3 : LEFT, to = from + 3;
+	text_addf(text, "<path class=\"funnel\" d=\"M%.1f %.1fH%.1fL%d %.1fH%dz\"/>\n", from,
+		y + 20, to, RIGHT, y + 54 + 15 * LABELS + 12, LEFT);
+	add_axis(text, &whole, attempt->began, y + 4, y + 18);
 	text_addf(text, "<path class=\"part\" d=\"M%.1f %.1fH%.1fv18H%.1fz\"/>\n", from, y + 2, to,
 		from);
-	text_addf(text, "<path class=\"funnel\" d=\"M%.1f %.1fH%.1fL%d %.1fH%dz\"/>\n", from,
-		y + 20, to, RIGHT, y + 54, LEFT);
 	return y + 54;
 }
 
@@ -433,7 +435,7 @@ static const char style[] =
 	".timeline .save{fill:var(--save)}.timeline .stay{fill:var(--stay)}"
 	".timeline .part{fill:none;stroke:var(--bad);stroke-width:2}"
 	".timeline .funnel{fill:var(--grid);opacity:.45}"
-	".timeline .shape{fill:var(--ink);stroke:var(--paper)}.timeline .dead{stroke:var(--bad);"
+	".shape{fill:var(--ink);stroke:var(--paper)}.dead{stroke:var(--bad);"
 	"stroke-width:3;fill:none}.timeline .lane:hover path{opacity:.75}\n";
 
 static const char shapes[] = "<defs><path id=\"er\" class=\"shape\" d=\"M0-6L5 0 0 6-5 0z\"/>"

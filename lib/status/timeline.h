@@ -57,7 +57,8 @@ struct timeline_lane {
 };
 
 struct timeline_attempt {
-	const char *run, *word, *why; /* why: "task 2 on n3: signal:TERM: ...", "" */
+	const char *run, *word;
+	char why[640]; /* "claimed by task 2 on n3: signal:TERM"; may be empty */
 	uint64_t number, tasks;
 	bool agreed;
 	uint64_t step;		     /* the agreed one */
