@@ -64,6 +64,7 @@ struct timeline_attempt {
 	uint64_t step;		     /* the agreed one */
 	int64_t began, ended;	     /* ended: the time of the reading, while it runs */
 	int64_t zoom_from, zoom_to;  /* what is drawn large; equal: all */
+	int64_t called;		     /* from when the way to the report is counted */
 	int64_t deadline;	     /* 0: none */
 	struct timeline_lane *lanes; /* [tasks] */
 	struct timeline_span *spans;

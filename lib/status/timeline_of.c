@@ -158,6 +158,8 @@ void timeline_of(const struct run_status *status, int64_t utc, struct timeline_a
 	attempt->zoom_to = a->claimed ? attempt->ended : round.last;
 	if (!attempt->zoom_from || attempt->zoom_to <= attempt->zoom_from)
 		attempt->zoom_from = attempt->zoom_to = 0;
+	/* The claim is that of the first round. */
+	attempt->called = a->round > 1 ? round.opened : attempt->zoom_from;
 	add_why(attempt, view);
 	for (uint64_t i = 0; i < tasks; i++)
 		add_lane(attempt, status, &round, i);

@@ -29,11 +29,13 @@ static void add_row(struct text *text, const struct timeline_attempt *attempt,
 	size_t count = 0;
 	for (size_t i = 0; i < attempt->span_count; i++) {
 		struct timeline_span span = attempt->spans[i];
-		if (span.phase != phase || span.to < attempt->zoom_from)
+		const bool before = span.from < attempt->called;
+		/* Of the training only what is between the notice and the report. */
+		if (span.phase != phase || span.to < attempt->called ||
+			(phase == PHASE_TRAIN && (!before || span.to >= attempt->ended)))
 			continue;
-		/* Training before the notice is no part of the answer to it. */
-		if (span.from < attempt->zoom_from)
-			span.from = attempt->zoom_from;
+		if (before)
+			span.from = attempt->called;
 		spans[count++] = span;
 	}
 	if (count) {
@@ -52,8 +54,8 @@ static void add_row(struct text *text, const struct timeline_attempt *attempt,
 
 static void add_table(struct text *text, const struct timeline_attempt *attempt)
 {
-	static const char *const words[PHASE_KINDS] = {"notice to report", "report to agreement",
-		"agreement to save", "save", "saved to exit"};
+	static const char *const words[PHASE_KINDS] = {"notice or round to report",
+		"report to agreement", "agreement to save", "save", "saved to exit"};
 	if (attempt->zoom_to <= attempt->zoom_from)
 		return;
 	text_addf(text, "<table><caption>Attempt %" PRIu64, attempt->number);

@@ -42,6 +42,7 @@ static void make(struct timeline_attempt *attempt, uint64_t tasks)
 		.ended = START + HOURS + 5000,
 		.zoom_from = START + HOURS,
 		.zoom_to = START + HOURS + 5000,
+		.called = START + HOURS,
 		.deadline = START + HOURS + 9000,
 		.lines = xcalloc(3, sizeof(lines[0])),
 		.line_count = 3,
@@ -128,6 +129,7 @@ static void check_page(uint64_t tasks, size_t limit)
 		"nothing from elsewhere");
 	CHECK(count_of(&text, "<script") == 0 && count_of(&text, "n&lt;script&gt;"),
 		"names are escaped");
+	CHECK(count_of(&text, "<tr><th scope=\"row\">") == PHASE_KINDS, "a row for each phase");
 	CHECK(text_is_utf8(text.data, text.length) && count_of(&text, "\xef\xbf\xbe") == 0,
 		"only characters of XML");
 	CHECK(count_of(&text, "class=\"grace\"") == 2 && count_of(&text, "\"part\"") == 1,
