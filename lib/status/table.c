@@ -328,7 +328,7 @@ static void add_past(
 		return;
 	text_addf(text, "%7s %-10s %9s %8s\n", "ATTEMPT", "ENDED", "SAVED", "LASTED");
 	if (first)
-		text_addf(text, "%7s (-v shows all %zu)\n", "...", history->count);
+		text_addf(text, "%7s (-a shows all %zu)\n", "...", history->count);
 	for (size_t i = first; i < history->count; i++) {
 		const struct outcome *past = &history->past[i];
 		text_addf(text, "%7" PRIu64 " %-10s", past->attempt, outcome_word(past->cause));
