@@ -207,10 +207,11 @@ def fsdp(top, step):
     save(f"{top}/model-{step}.pt", {"step": step})
 
 
-name, top = sys.argv[1:3]
-made, _, options = name.partition(":")
-arguments = dict(pair.split("=") for pair in options.split(",") if pair)
-for key, value in arguments.items():
-    arguments[key] = int(value) if value.isdigit() else value
-for step in sys.argv[3:]:
-    globals()[made](top, int(step), **arguments)
+if __name__ == "__main__":
+    name, top = sys.argv[1:3]
+    made, _, options = name.partition(":")
+    arguments = dict(pair.split("=") for pair in options.split(",") if pair)
+    for key, value in arguments.items():
+        arguments[key] = int(value) if value.isdigit() else value
+    for step in sys.argv[3:]:
+        globals()[made](top, int(step), **arguments)
