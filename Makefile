@@ -103,6 +103,8 @@ endef
 $(OUT)/%.o: %.c $(OUT)/flags | needs
 	$(compile) -c -o $@ $<
 $(OUT)/tests/%.o: ALL_CFLAGS += -Itests
+# As a program of a user includes preempt.h.
+$(OUT)/examples/loop.o: ALL_CPPFLAGS += -Ilib/client
 
 # The public client is position independent and exports only what preempt.h declares.
 $(OUT)/lib/client/%.o: lib/client/%.c $(OUT)/flags | needs

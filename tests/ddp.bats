@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # examples/ddp.py: PyTorch DDP, four ranks on real data, preempted and resumed: under a real Slurm (examples/ddp.sbatch),
 # and under torchrun (examples/torchrun.sh). Needs python3-torch; the first also root, slurm-wlm and munge.
-# takes: 90
+# takes: 120
 # asan: no (mostly PyTorch's time; the programs' own tests have it)
 # shellcheck disable=SC2016,SC2030,SC2031
 
@@ -51,6 +51,7 @@ same_bits() {
 	line=$(grep '^start at step [1-9]' "$1")
 	[ "$(grep -c '^start at step' "$1")" = 2 ]
 	grep -Fqx "saved ${line#start at }" "$1"
+	# shellcheck disable=SC2086 # two words: step, weights X
 	set -- ${line#start at step }
 	(
 		unset "${!SLURM_@}" PREEMPT_GRACE

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The smallest training in Python that stops saved, together with the other tasks, and goes on from there:
+
+    PYTHONPATH=lib/client preempt-run --run loop -n 2 --checkpoints ck -- examples/loop.py ck 1000
+"""
+import os
+import subprocess
+import sys
+import time
+
+import preempt
+
+top, steps = sys.argv[1], int(sys.argv[2])
+task = os.environ.get("PREEMPT_TASK", "0")
+step, state = 0, 0
+if os.environ.get("PREEMPT_RESUME"):
+    with open(f"{os.environ['PREEMPT_RESUME']}/task-{task}/state") as file:
+        step, state = map(int, file.read().split())
+
+
+def save():
+    """Each task has a directory of its own in it; the checkpoint is there when the last of them has committed."""
+    begin = subprocess.run(["ckpt-rotate", "begin", top, str(step), "--sharded"], check=True, stdout=subprocess.PIPE, text=True)
+    with open(f"{begin.stdout.strip()}/state", "w") as file:
+        print(step, state, file=file)
+    subprocess.run(["ckpt-rotate", "commit", top, str(step), "--sharded"], check=True, stdout=subprocess.DEVNULL)
+
+
+while step < steps:  # so many steps are finished
+    if preempt.step(step):
+        save()
+        if preempt.saved(step):
+            sys.exit(preempt.EXIT)
+    state = (state * 31 + step) % 1000003
+    time.sleep(0.01)
+    step += 1
+print(f"task {task}: {state}")

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The smallest training in bash that stops saved, together with the other tasks, and goes on from there:
+#
+#   PREEMPT_SH=lib/client/preempt.sh preempt-run --run loop -n 2 --checkpoints ck -- examples/loop.sh ck 1000
+# shellcheck source=/dev/null
+. "${PREEMPT_SH:-/usr/local/share/preempt/preempt.sh}"
+top=$1 steps=$2
+step=0 state=0
+if [ -n "${PREEMPT_RESUME-}" ]; then
+	read -r step state <"$PREEMPT_RESUME/task-$PREEMPT_TASK/state" || exit
+fi
+
+# Each task has a directory of its own in it; the checkpoint is there when the last of them has committed.
+save() {
+	local directory
+	directory=$(ckpt-rotate begin "$top" "$step" --sharded) &&
+		echo "$step $state" >"$directory/state" &&
+		ckpt-rotate commit "$top" "$step" --sharded >/dev/null
+}
+
+while ((step < steps)); do # so many steps are finished
+	preempt_step "$step" || { save && preempt_saved "$step"; } || exit
+	state=$(((state * 31 + step) % 1000003))
+	sleep 0.01
+	((step += 1))
+done
+echo "task $PREEMPT_TASK: $state"
