@@ -222,7 +222,7 @@ static void add_lane(struct text *text, const struct timeline_attempt *attempt,
 	text_add(text, "</g>\n");
 }
 
-/* At most so many bytes of a name, cut between characters. */
+/* At most `most` bytes of a name, cut between characters. */
 static void add_cut(struct text *text, const char *name, size_t most)
 {
 	char cut[4 * 64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A drawing of attempts: a lane per task with what it did, as one SVG or HTML page that refers to
- * nothing outside itself. Pure: it is told all, also the time. All times are UTC milliseconds;
- * strings may hold any bytes and belong to the caller.
+ * nothing outside itself. Pure: all of it, also the time, is an argument. All times are UTC
+ * milliseconds; strings may hold any bytes and belong to the caller.
  */
 #ifndef STATUS_TIMELINE_H
 #define STATUS_TIMELINE_H
