@@ -211,6 +211,15 @@ static bool await_change(struct session *session, int wake)
 	return status == STATUS_OK || (status == STATUS_TIMEOUT && due);
 }
 
+/* Changes with each record of a task or of the run that is shown. */
+static uint64_t count_marks(const struct session *session)
+{
+	uint64_t marks = 0;
+	for (size_t i = 0; i < session->count; i++)
+		marks += session->runs[i].mark_count + session->runs[i].view.attempt.number;
+	return marks;
+}
+
 static int follow_runs(struct session *session, bool terminal)
 {
 	struct error err, *trouble = NULL;
@@ -220,6 +229,7 @@ static int follow_runs(struct session *session, bool terminal)
 		return message_fail(&err);
 	print(session, terminal, NULL);
 	while (event != SCREEN_END) {
+		const uint64_t marks = count_marks(session);
 		bool changed = await_change(session, wake);
 		event = screen_take();
 		if (event == SCREEN_END)
@@ -229,7 +239,7 @@ static int follow_runs(struct session *session, bool terminal)
 		else
 			for (size_t i = 0; i < session->count; i++)
 				run_status_read_beats(session->store, &session->runs[i]);
-		if (terminal || changed)
+		if (terminal || count_marks(session) != marks)
 			print(session, terminal, trouble);
 	}
 	screen_end();

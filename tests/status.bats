@@ -155,4 +155,7 @@ for task in run["tasks"]:
 	wait $follower || code=$?
 	[ $code = 143 ]
 	head -n 1 states | grep -q '"state":"running"'
+	# A run that is over is looked at each second for the next attempt, and not printed again.
+	timeout 3 preempt-status --run r --follow --json >over || [ $? = 124 ]
+	[ "$(wc -l <over)" = 1 ]
 }
