@@ -264,6 +264,29 @@ static bool is_better(const struct checkpoint *a, const struct checkpoint *b)
 	return a->state == b->state ? a->step > b->step : a->state == CHECKPOINT_COMPLETE;
 }
 
+/* Whether this is a task of a job, but not its first: the first says for all what is no error. */
+static bool is_later_task(void)
+{
+	struct identity identity;
+	struct error unused;
+	uint64_t number;
+	if (group_own_task(&number, &unused) == STATUS_OK)
+		return number > 0;
+	return group_identify(IDENTITY_RUN, 0, &identity, &unused) == STATUS_OK &&
+	       identity.is_task && identity.task > 0;
+}
+
+/* There is none: with --or that is a first start, the same for all tasks. */
+static void say_none(const char *none)
+{
+	if (!otherwise)
+		message_info("%s", none);
+	else if (is_later_task())
+		message_detail("%s; the answer is \"%s\" (--or)", none, otherwise);
+	else
+		message_info("%s; the answer is \"%s\" (--or)", none, otherwise);
+}
+
 static int run_latest(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -291,7 +314,7 @@ static int run_latest(const struct args_rest *rest)
 			"at it before you resume from it",
 			where, best.name);
 	if (!where) {
-		message_info("%s", text_string(&none));
+		say_none(text_string(&none));
 		if (otherwise)
 			printf("%s\n", otherwise);
 	} else if (json) {

@@ -305,6 +305,25 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 }
 
 # bats test_tags=smoke
+@test "latest --or on a first start: task 0 says once that there is none, the other tasks only with -v" {
+	local i
+	latest() { ckpt-rotate latest "$@" --step --or 0; }
+	for i in 0 1 2 3; do [ "$(PREEMPT_TASK=$i latest missing 2>>err)" = 0 ]; done
+	[ "$(cat err)" = 'ckpt-rotate: there is no directory missing; the answer is "0" (--or)' ]
+	# Below no agent: by the launcher's number. A rank of torchrun below one is a task of its own.
+	for i in 0 1 2 3; do PREEMPT_RUN=job OMPI_COMM_WORLD_RANK=$i OMPI_COMM_WORLD_SIZE=4 latest missing; done \
+		>/dev/null 2>err
+	[ "$(wc -l <err)" = 1 ]
+	for i in 0 1 2 3; do PREEMPT_TASK=0 PREEMPT_RANKS=4 LOCAL_RANK=$i latest missing; done >/dev/null 2>err
+	[ "$(wc -l <err)" = 1 ]
+	PREEMPT_TASK=3 latest missing -v 2>err
+	grep -q 'there is no directory missing' err
+	# Without --or it is the reason of the exit code, which each task needs.
+	PREEMPT_TASK=3 run -1 --separate-stderr ckpt-rotate latest missing
+	[[ $stderr = *"there is no directory missing" ]]
+}
+
+# bats test_tags=smoke
 @test "none is said only where it is certain" {
 	run -1 --separate-stderr ckpt-rotate latest missing
 	[ "$(ckpt-rotate latest missing --step --or 0)" = 0 ]
