@@ -2,6 +2,7 @@
 #include "base/message.h"
 
 #include <errno.h>
+#include <json-c/json.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,11 +11,14 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/text.h"
+#include "base/json.h"
 
 static const char *program = "preempt";
 static enum message_level threshold = MESSAGE_NORMAL;
-static int64_t patience = -1; /* ms; negative: for ever */
+static enum message_format shape = MESSAGE_PLAIN;
+static const char *about_run, *about_tasks;
+static _Atomic uint64_t about_attempt; /* other threads speak, too */
+static int64_t patience = -1;	       /* ms; negative: for ever */
 static bool stalled;
 
 void message_program(const char *name)
@@ -25,6 +29,22 @@ void message_program(const char *name)
 void message_level(enum message_level level)
 {
 	threshold = level;
+}
+
+void message_format(enum message_format format)
+{
+	shape = format;
+}
+
+void message_about(const char *run, const char *tasks)
+{
+	about_run = run;
+	about_tasks = tasks;
+}
+
+void message_attempt(uint64_t attempt)
+{
+	about_attempt = attempt;
 }
 
 void message_patience(int64_t milliseconds)
@@ -52,27 +72,80 @@ static bool is_taken(void)
 	return !stalled;
 }
 
-static void say(const char *format, va_list arguments)
+static void write_line(const char *line, size_t length)
 {
-	char raw[1024];
-	char line[1400];
-	vsnprintf(raw, sizeof(raw), format, arguments);
-	int used = snprintf(line, sizeof(line), "%s: ", program);
-	text_escape(line + used, sizeof(line) - (size_t)used - 1, raw, strlen(raw));
-	strcat(line, "\n");
 	int kept = errno;
 	if (is_taken())
-		(void)file_write_all(STDERR_FILENO, line, strlen(line));
+		(void)file_write_all(STDERR_FILENO, line, length);
 	errno = kept;
+}
+
+void message_add_json(const struct message_event *event, const char *said, struct text *line)
+{
+	static const char *const levels[] = {"error", "info", "detail"};
+	struct json_object *json = json_object_new_object();
+	char utc[32];
+	clock_format_utc(clock_utc(), utc);
+	json_put_text(json, "time", utc);
+	json_put_text(json, "level", levels[event->level - MESSAGE_QUIET]);
+	json_put_text(json, "program", program);
+	if (about_run)
+		json_put_text(json, "run", about_run);
+	if (about_attempt)
+		json_put_unsigned(json, "attempt", about_attempt);
+	if (about_tasks)
+		json_put_text(json, "tasks", about_tasks);
+	json_put_text(json, "event", event->word);
+	json_put_text(json, "text", said);
+	if (event->fields) {
+		json_object_object_foreach(event->fields, name, value)
+			json_object_object_add(json, name, json_object_get(value));
+	}
+	json_add_line(json, line);
+	json_object_put(json);
+}
+
+static void say_json(const struct message_event *event, const char *said)
+{
+	struct text line = {0};
+	message_add_json(event, said, &line);
+	text_add(&line, "\n");
+	write_line(text_string(&line), line.length);
+	text_release(&line);
+}
+
+void message_event(const struct message_event *event, const char *said)
+{
+	char line[1400], utc[32];
+	int used = 0;
+	if (threshold < event->level)
+		return;
+	if (shape == MESSAGE_JSON) {
+		say_json(event, said);
+		return;
+	}
+	if (shape == MESSAGE_STAMPED) {
+		clock_format_utc(clock_utc(), utc);
+		used = snprintf(line, sizeof(line), "%s ", utc);
+	}
+	used += snprintf(line + used, sizeof(line) - (size_t)used, "%s: ", program);
+	text_escape(line + used, sizeof(line) - (size_t)used - 1, said, strlen(said));
+	strcat(line, "\n");
+	write_line(line, strlen(line));
+}
+
+static void say(enum message_level level, const char *format, va_list arguments)
+{
+	char raw[1024];
+	vsnprintf(raw, sizeof(raw), format, arguments);
+	message_event(&(struct message_event){.level = level, .word = "message"}, raw);
 }
 
 #define SAY_FROM(level)                                                                            \
 	do {                                                                                       \
 		va_list arguments;                                                                 \
-		if (threshold < (level))                                                           \
-			return;                                                                    \
 		va_start(arguments, format);                                                       \
-		say(format, arguments);                                                            \
+		say(level, format, arguments);                                                     \
 		va_end(arguments);                                                                 \
 	} while (0)
 

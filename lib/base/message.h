@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The messages of a program, on stderr: "PROGRAM: TEXT", one line, one write, control characters
- * escaped. Only src/ and the agent call this; libraries fill a struct error instead.
+ * escaped; or as JSON. Only src/ and the agent call this; libraries fill a struct error instead.
  */
 #ifndef BASE_MESSAGE_H
 #define BASE_MESSAGE_H
@@ -10,11 +10,25 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
+
+struct json_object;
 
 enum message_level { MESSAGE_QUIET = -1, MESSAGE_NORMAL = 0, MESSAGE_VERBOSE = 1 };
 
 void message_program(const char *name); /* name must stay valid */
 void message_level(enum message_level level);
+
+enum message_format {
+	MESSAGE_PLAIN,	 /* "PROGRAM: TEXT" */
+	MESSAGE_STAMPED, /* the same after the time in UTC */
+	MESSAGE_JSON,	 /* one object per line (message_add_json) */
+};
+void message_format(enum message_format format);
+/* What the JSON of each later line names: run and tasks ("0-7") must stay valid. */
+void message_about(const char *run, const char *tasks);
+void message_attempt(uint64_t attempt);
+
 /*
  * Wait at most so long (ms) for a reader of stderr that takes nothing; what is said until it reads
  * again is lost. For programs with more urgent things to do; without it they wait for ever.
@@ -31,6 +45,19 @@ void message_warnings(const char *lines);
 void message_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Why it happened: only with -v. */
 void message_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A message that programs recognize by its word. */
+struct message_event {
+	enum message_level level;   /* MESSAGE_QUIET: an error or a warning */
+	const char *word;	    /* "message": one of those above */
+	struct json_object *fields; /* what it tells in numbers and names; NULL: nothing */
+};
+void message_event(const struct message_event *event, const char *text);
+/*
+ * As an object without the end of the line: time, level, program, event, text; run, attempt and
+ * tasks where they are known; and the fields.
+ */
+void message_add_json(const struct message_event *event, const char *said, struct text *line);
 
 /* Say err and return its status: the last line of most failing programs. */
 int message_fail(const struct error *err);

@@ -44,6 +44,23 @@ void message_detail(const char *format, ...)
 	(void)format;
 }
 
+void message_event(const struct message_event *event, const char *text)
+{
+	if (event->level < MESSAGE_VERBOSE)
+		message_info("%s", text);
+}
+
+void message_add_json(const struct message_event *event, const char *said, struct text *line)
+{
+	(void)event;
+	text_add(line, said);
+}
+
+void message_attempt(uint64_t attempt)
+{
+	(void)attempt;
+}
+
 void message_warnings(const char *lines)
 {
 	(void)lines;
