@@ -29,7 +29,7 @@ static const char *savers = "all", *complete = "all", *store_loss = "save";
 static struct budget_limits limits = BUDGET_DEFAULTS;
 static bool restarts, crashes_given, hangs_given, no_progress_given;
 static const char *board, *shield, *on_notice, *signal_to = "child", *checkpoints, *done_if,
-					       *platform, *rehearse;
+					       *platform, *rehearse, *log_format, *event_command;
 
 static const struct args_option options[] = {
 	{"copies", "L", "start L copies of the command, one task each", ARGS_UNSIGNED,
@@ -87,6 +87,10 @@ static const struct args_option options[] = {
 		"with --restarts: forgive N attempts in a row, none saving a newer step (3)",
 		ARGS_UNSIGNED, .target = &limits.no_progress, .max = 1000000,
 		.given = &no_progress_given},
+	{"on-event", "COMMAND", "run by sh for each event of the job, once per job: mail, webhooks",
+		ARGS_TEXT, .target = &event_command},
+	{"log-format", "FORMAT", "text, with the time, or json: one object per line", ARGS_TEXT,
+		.target = &log_format, .environment = "PREEMPT_LOG_FORMAT"},
 	{"rehearse", "SIG@D", "give yourself the notice SIG after D, and say how it went",
 		ARGS_TEXT, .target = &rehearse},
 	{"board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, .target = &board},
@@ -228,8 +232,8 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 static int run(const struct args_rest *rest)
 {
 	struct error err;
-	struct identity identity;
-	char url[4096];
+	static struct identity identity;
+	static char url[4096];
 	struct agent_options agent = {.command = rest->command,
 		.ranks = ranks_given,
 		.grace = grace,
@@ -245,6 +249,10 @@ static int run(const struct args_rest *rest)
 			.startup = startup,
 			.leave_patience = save_timeout < 10000 ? save_timeout : 10000,
 			.per_task = per_task}};
+	bool json = false;
+	if (log_format && !is_word(log_format, "text", "json", "--log-format", &json))
+		return STATUS_USAGE;
+	message_format(json ? MESSAGE_JSON : log_format ? MESSAGE_STAMPED : MESSAGE_PLAIN);
 	message_patience(1000); /* a log that stalls must not keep us from saving */
 	if (choose_sources(&agent, &err) != STATUS_OK)
 		return message_fail(&err);
@@ -296,6 +304,11 @@ static int run(const struct args_rest *rest)
 	if (check_store(&identity, url, &err) != STATUS_OK)
 		return message_fail(&err);
 
+	static char tasks[64];
+	struct on_event on_event = {.command = event_command, .run = identity.run, .store = url};
+	announce_name_tasks(identity.task, identity.count, tasks);
+	message_about(identity.run, tasks);
+	agent.on_event = &on_event;
 	agent.identity = &identity;
 	agent.store = url;
 	agent.attempt = group_asked_attempt();

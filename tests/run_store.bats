@@ -147,6 +147,7 @@ saved_alone() { # N
 }
 
 @test "the store goes away right after the claim: every task that saw it saves by itself, 43" {
+	options+=(-v) # each says what it has seen
 	count_agents 3 --steps 100000 --step-ms 5 --slow 2:400
 	until_true 10 all_begun 3 3
 	kill -TERM "${pids[0]}"

@@ -50,6 +50,7 @@ static struct agent blank(const struct ack_request *request, int served, bool on
 		.group = {.options = request->options,
 			.own_deadline = CLOCK_NEVER,
 			.one_stage = one_stage},
+		.joined = true,
 		.signals = -1,
 		.served = served,
 		.terminal = {.descriptor = -1},

@@ -8,6 +8,7 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
+#include "agent/announce.h"
 #include "live/heartbeat.h"
 #include "live/progress.h"
 #include "notice/source_set.h"
@@ -68,6 +69,7 @@ struct agent_options {
 	enum status (*give_up_checkpoint)(uint64_t step, uint64_t failures, struct error *err);
 	const char *done_if; /* run by sh: exit 0 means that a command which ended has finished */
 	int exit_code;	     /* instead of 42 */
+	struct on_event *on_event; /* what --on-event runs; NULL: nothing */
 	struct agent_rehearsal rehearsal;
 	bool restarts;	      /* the caller runs it again after a failure (restart.h) */
 	int64_t join_timeout; /* ms */
@@ -99,6 +101,15 @@ struct agent_end {
 	bool noticed;	 /* this agent was, */
 	bool claimed;	 /* or another: the attempt was preempted */
 	int passed_on;	 /* a signal like INT that was passed on; 0 */
+	/* Of one that was started: what its end is, which agent says that, and with which code. */
+	char text[1024];
+	enum announce_by by;
+	int code;
+	bool decided; /* by the limits: no attempt follows */
+	bool trained; /* as far as: */
+	uint64_t step;
+	int64_t lost;	  /* ms from the notice or claim to the end, without training */
+	int64_t deadline; /* when the machine goes away; CLOCK_NEVER: not known */
 	/* The goodbyes that the store did not take, for when it answers again. */
 	struct write *unwritten;
 	size_t unwritten_count;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -12,6 +13,7 @@
 #include "agent/loop/loop.h"
 #include "agent/pulse/pulse.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/message.h"
 #include "base/process/process.h"
 #include "base/xalloc.h"
@@ -20,9 +22,11 @@
 #include "run/attempt.h"
 #include "run/history.h"
 
-#define OPEN_PATIENCE 2000 /* ms for one try to open the store */
-#define CHECK_EVERY   250  /* ms between looks for a notice while the store is waited for */
-#define GONE_EVERY    1000 /* ms between looks for agents that are gone */
+#define OPEN_PATIENCE	 2000 /* ms for one try to open the store */
+#define CHECK_EVERY	 250  /* ms between looks for a notice while the store is waited for */
+#define LAST_EVENT_LEAST 1000 /* ms that --on-event has at the end, and */
+#define LAST_EVENT_EARLY 2000 /* ms before the deadline until which it may take longer */
+#define GONE_EVERY	 1000 /* ms between looks for agents that are gone */
 
 /* The time between two attempts: no agent runs, but notices and signals come. */
 struct between {
@@ -47,9 +51,16 @@ static enum status open_between(struct between *between, struct error *err)
 	return status == STATUS_OK ? agent_watch_sources(options, &between->watch, err) : status;
 }
 
+/* Which agent is to say what is the same for all. */
+static enum announce_by speaks(const struct between *between)
+{
+	return announce_by(&between->view, between->options->identity, between->finished);
+}
+
 static void take_notice(struct between *between, const struct notice *notice)
 {
-	message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "", notice->reason);
+	announce(between->options->on_event, ANNOUNCE_NOTICE, ANNOUNCE_OWN, NULL, "notice: %s%s%s",
+		notice->source, *notice->reason ? ": " : "", notice->reason);
 	between->noticed = true;
 }
 
@@ -59,7 +70,12 @@ static bool wait_between(struct between *between, int64_t deadline)
 	do {
 		struct signalfd_siginfo info;
 		struct notice notice;
-		source_set_wait(&between->watch, &between->signals, 1, deadline);
+		struct on_event *on_event = between->options->on_event;
+		int64_t wake = deadline;
+		if (on_event)
+			on_event_advance(on_event, clock_now(), &wake);
+		int others[] = {between->signals, on_event ? on_event_descriptor(on_event) : -1};
+		source_set_wait(&between->watch, others, 2, wake);
 		while (source_set_take(&between->watch, &notice))
 			take_notice(between, &notice);
 		if (read(between->signals, &info, sizeof(info)) == sizeof(info))
@@ -170,9 +186,11 @@ static enum status wait_closed(struct between *between, struct error *err)
 						  (unsigned long long)between->view.attempt.number)
 					: status;
 		if (between->finished && !said)
-			message_info(answered ? "finished; the other tasks have not (--restarts)"
-					      : "finished; waiting for the store to say so to the "
-						"other tasks (--restarts)");
+			announce(NULL, ANNOUNCE_AGAIN, answered ? speaks(between) : ANNOUNCE_OWN,
+				NULL, "finished; %s",
+				answered ? "the other tasks have not (--restarts)"
+					 : "waiting for the store to say so to the other tasks "
+					   "(--restarts)");
 		said = true;
 		if (!wait_between(between, clock_after(answered ? 0 : CHECK_EVERY)))
 			return STATUS_NO;
@@ -233,16 +251,24 @@ static int preempted_code(const struct agent_options *options, int code)
 	return stands ? code : CODE_BROKEN;
 }
 
+/* The end is another one than that of the attempt. Returns code. */
+static int end_as(struct between *between, int code, const char *what, const char *why)
+{
+	struct agent_end *end = between->end;
+	snprintf(end->text, sizeof(end->text), "%s (%d)%s%s", what, code, *why ? ": " : "", why);
+	end->code = code;
+	return code;
+}
+
 /* The exit code of an agent that leaves although the limits allow another attempt. */
-static int leave_for_good(const struct between *between, int code)
+static int leave_for_good(struct between *between, int code)
 {
 	if (between->finished)
 		return STATUS_OK;
 	if (between->ended_by)
 		return 128 + between->ended_by;
 	code = preempted_code(between->options, code);
-	message_info("preempted between two attempts: run me again (%d)", code);
-	return code;
+	return end_as(between, code, "preempted between two attempts: run me again", "");
 }
 
 /* The attempt has closed: what all its agents do now. False: *code is the exit code. */
@@ -261,21 +287,23 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 		*code = between->finished ? STATUS_OK : CODE_BROKEN;
 		return false;
 	}
+	enum announce_by by = speaks(between);
 	if (decision.decided) {
-		message_error("not run again (%d): %s", CODE_DECIDED, decision.why);
-		*code = CODE_DECIDED;
+		*code = end_as(between, CODE_DECIDED, "not run again", decision.why);
+		between->end->decided = true;
 	}
 	if (!decision.again)
 		return false;
 	bool again;
 	if (between->finished) {
-		message_info("%s; the tasks here have finished: running again only together "
-			     "with a task that has not",
+		announce(options->on_event, ANNOUNCE_AGAIN, by, NULL,
+			"%s; the tasks here have finished: running again only together with a task "
+			"that has not",
 			decision.why);
 		again = wait_for_opening(between);
 	} else {
-		message_info(
-			"%s; running again in %.1f s", decision.why, (double)decision.pause / 1000);
+		announce(options->on_event, ANNOUNCE_AGAIN, by, NULL, "%s; running again in %.1f s",
+			decision.why, (double)decision.pause / 1000);
 		again = wait_between(between, clock_after(decision.pause));
 	}
 	again = end_between(between) && again;
@@ -347,11 +375,59 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 	return again;
 }
 
+/* What a code that was decided after the attempt asks for. */
+static const char *advice(const struct agent_options *options, int code)
+{
+	if (code == options->exit_code || code == CODE_PREEMPTED || code == CODE_BROKEN)
+		return "run me again";
+	return code == CODE_DECIDED ? "do not run me again"
+	       : code == STATUS_OK  ? "finished"
+				    : "ended";
+}
+
+/* The last line: how the last attempt has ended, and what all of them come to. */
+static void say_end(
+	const struct agent_options *options, struct agent_end *end, uint64_t attempts, int code)
+{
+	if (end->code != code)
+		snprintf(end->text, sizeof(end->text), "%s (%d)", advice(options, code), code);
+	char trained[64] = "", lost[64] = "";
+	struct json_object *fields = json_object_new_object();
+	int64_t took = clock_now() - options->began;
+	json_put_signed(fields, "code", code);
+	json_put_unsigned(fields, "attempts", attempts);
+	json_put_signed(fields, "ms", took);
+	if (end->trained) {
+		json_put_unsigned(fields, "step", end->step);
+		snprintf(trained, sizeof(trained), ", trained to step %llu",
+			(unsigned long long)end->step);
+	}
+	if (end->claimed || end->noticed) {
+		json_put_signed(fields, "lost_ms", end->lost);
+		snprintf(lost, sizeof(lost), ", %.1f s of it lost in preemption",
+			(double)end->lost / 1000);
+	}
+	announce(options->on_event, end->decided ? ANNOUNCE_STOPPED : ANNOUNCE_END, end->by, fields,
+		"%s; %llu attempt%s in %.1f s%s%s", end->text, (unsigned long long)attempts,
+		attempts == 1 ? "" : "s", (double)took / 1000, lost, trained);
+}
+
+/* Before the machine goes away the exit code must be out. */
+static int64_t last_commands_until(const struct agent_end *end)
+{
+	int64_t least = clock_after(LAST_EVENT_LEAST);
+	return clock_later(
+		least, clock_earlier(clock_after(ON_EVENT_LIMIT),
+			       end->deadline == CLOCK_NEVER ? CLOCK_NEVER
+							    : end->deadline - LAST_EVENT_EARLY));
+}
+
 int restart_run(const struct agent_options *options, const struct budget_limits *limits)
 {
 	struct agent_options next = *options;
 	sigset_t mask;
 	int code;
+	uint64_t attempts = 0;
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	next.restarts = limits != NULL;
 	next.began = clock_now();
@@ -359,17 +435,23 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 	for (bool first = true;;) {
 		struct agent_end end;
 		bool again = run_once(&next, limits, first, &end, &code);
+		attempts += end.started;
+		if (!again && end.started)
+			say_end(&next, &end, attempts, code);
 		/* After a rehearsal report the result instead of running again. */
 		if (!again && end.started && options->rehearsal.signal)
 			code = end.rehearsed_well ? STATUS_OK : STATUS_NO;
 		bool superseded =
 			end.superseded && !end.passed_on && clock_now() < superseded_until;
+		int64_t until = last_commands_until(&end);
 		agent_end_release(&end);
 		if (superseded) {
 			message_info("joining the next attempt");
 			sigprocmask(SIG_SETMASK, &mask, NULL);
 			continue;
 		}
+		if (!again && options->on_event)
+			on_event_finish(options->on_event, until);
 		if (!again)
 			return code;
 		first = false;

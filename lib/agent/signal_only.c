@@ -109,8 +109,10 @@ void signal_only_tell(struct command *command, const struct group *group, int64_
 	else if (options->notice_signal)
 		kill(command->process.pid, options->notice_signal);
 	if (options->notice_command)
-		hook_start(&command->on_notice, "--on-notice", options->notice_command,
-			command->end_not_before, group->reaper);
+		hook_start(&command->on_notice, "--on-notice",
+			&(struct subprocess_options){.shell = options->notice_command,
+				.limit = command->end_not_before,
+				.reaper = group->reaper});
 }
 
 uint64_t signal_only_others(const struct view *view, uint64_t task)
@@ -147,9 +149,10 @@ static int judge(struct agent_task *task, const struct group *group, int agreed,
 	if (status == STATUS_OK)
 		task->complete_step = found.step;
 	else if (status != STATUS_NO)
-		message_error("%s", err.text);
+		message_error("task %llu: %s", (unsigned long long)task->number, err.text);
 	else if (*found.note)
-		message_error("%s; it does not count as a new complete checkpoint", found.note);
+		message_error("task %llu: %s; it does not count as a new complete checkpoint",
+			(unsigned long long)task->number, found.note);
 	task->has_complete = status == STATUS_OK;
 	return task->has_complete ? CODE_SAVED : CODE_PREEMPTED;
 }
@@ -170,8 +173,10 @@ bool signal_only_conclude(
 		return true;
 	if (options->done_if && task->agreement.end_code == 0) {
 		if (!done_if->started)
-			hook_start(done_if, "--done-if", options->done_if,
-				now + options->agreement.save_timeout, group->reaper);
+			hook_start(done_if, "--done-if",
+				&(struct subprocess_options){.shell = options->done_if,
+					.limit = now + options->agreement.save_timeout,
+					.reaper = group->reaper});
 		if (hook_runs(done_if, now, wake))
 			return false;
 	}

@@ -55,6 +55,9 @@ tell_all() {
 	preempt-store list --values "run/$PREEMPT_RUN/" 2>/dev/null || :
 }
 
+# told_by TASKS TEXT: the agents of these tasks say it, and no other does.
+told_by() { [ "$(grep -lF -- "$2" err.? | sed 's/err\.//' | xargs)" = "$1" ]; }
+
 # ours: the processes with our mark in their environment, or forked by one that has.
 ours() (
 	mark=$AGENTS_MARK

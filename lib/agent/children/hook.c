@@ -4,13 +4,11 @@
 #include "base/clock.h"
 #include "base/message.h"
 
-void hook_start(struct hook *hook, const char *option, const char *text, int64_t limit,
-	const struct reaper *reaper)
+void hook_start(struct hook *hook, const char *option, const struct subprocess_options *how)
 {
-	struct subprocess_options how = {.shell = text, .limit = limit, .reaper = reaper};
 	struct error err;
 	*hook = (struct hook){.option = option, .started = true};
-	if (subprocess_start(&hook->process, &how, &err) == STATUS_OK)
+	if (subprocess_start(&hook->process, how, &err) == STATUS_OK)
 		return;
 	message_error("%s: %s", option, err.text);
 	hook->process.code = STATUS_NOT_FOUND;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shell command of the user's that the agent runs beside the training (--on-notice, --done-if),
+ * A shell command of the user's that the agent runs beside the training (--on-notice, --done-if,
+ * --on-event),
  * in a process group of its own and with a time limit. The agent does not wait for it. The command
  * is killed when the agent ends, even by kill -9. A zeroed struct means: never started. Private to
  * lib/agent.
@@ -16,9 +17,8 @@ struct hook {
 	struct subprocess process; /* its code is 127 if it could not be started */
 };
 
-/* Run text by sh; option stays the caller's. A failure is said, and is its code. */
-void hook_start(struct hook *hook, const char *option, const char *text, int64_t limit,
-	const struct reaper *reaper);
+/* how: shell and limit at least; option stays the caller's. A failure is said, and is its code. */
+void hook_start(struct hook *hook, const char *option, const struct subprocess_options *how);
 
 /*
  * Whether it still runs; ended with KILL when its time is over, and reaped once it has ended. *wake

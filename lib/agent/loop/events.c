@@ -26,10 +26,9 @@ void agent_take_notice(struct agent *agent, const struct notice *notice)
 	struct group *group = &agent->group;
 	int64_t deadline = notice_deadline(notice);
 	if (!group->noticed) {
-		message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "",
-			notice->reason);
 		group->notice = *notice;
 		group->notice.deadline = group->own_deadline = deadline;
+		agent_say_notice(agent, agent_speaks(agent));
 	}
 	group->noticed = true;
 	if (deadline < group->own_deadline)
@@ -190,6 +189,8 @@ static void reap(struct agent *agent, int64_t now)
 	}
 	for (size_t i = 0; i < agent->task_count; i++)
 		(void)hook_runs(&agent->tasks[i].done_if, now, &unused);
+	if (agent->options->on_event)
+		on_event_advance(agent->options->on_event, now, &unused);
 	agent_keep_reaper(agent);
 	subprocess_reap_others(&agent->reaper);
 }

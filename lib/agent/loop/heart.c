@@ -6,7 +6,6 @@
 #include "agent/loop/heart.h"
 #include "agent/loop/loop.h"
 #include "base/clock.h"
-#include "base/message.h"
 #include "base/xalloc.h"
 
 #define DEATHS_EVERY 1000 /* ms between looks for processes that are gone */
@@ -122,8 +121,9 @@ static void look_at_store(struct agent *agent, int64_t now)
 	if (!limit || agent->cut_off.lasted < limit || agent->cut_off_ended ||
 		is_preempted(group) || !is_watched(agent))
 		return;
-	message_error("run %s attempt %llu: the store has taken no beat for %lld s, so the other "
-		      "tasks must have given up those of this agent; they are ended (--cut-off)",
+	announce(agent->options->on_event, ANNOUNCE_CUT_OFF, ANNOUNCE_OWN, NULL,
+		"run %s attempt %llu: the store has taken no beat for %lld s, so the other tasks "
+		"must have given up those of this agent; they are ended (--cut-off)",
 		group->view.attempt.run, (unsigned long long)group->view.attempt.number,
 		(long long)agent->cut_off.lasted / 1000);
 	end_cut_off(agent);
@@ -140,7 +140,8 @@ static void declare_hung(struct agent *agent, struct agent_task *task)
 		.step = p->step,
 		.section = p->section};
 	if (!task->hung)
-		message_error("task %llu hangs: no progress for %lld s, the limit is %lld s",
+		announce(agent->options->on_event, ANNOUNCE_HANGS, ANNOUNCE_OWN, NULL,
+			"task %llu: hangs: no progress for %lld s, the limit is %lld s",
 			(unsigned long long)task->number, (long long)p->standing / 1000,
 			(long long)progress_limit(p, &group->progress) / 1000);
 	task->hung = true;
@@ -262,6 +263,7 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 		group->deaths_unseen = true;
 		agent->deaths_at = 0;
 	} else if (count) {
+		agent->declared = true;
 		write_deaths(group, agent->options->identity->task, deaths, count);
 	}
 	free(deaths);

@@ -64,6 +64,8 @@ int64_t agent_act(struct agent *agent)
 	for (size_t i = 0; i < agent->command_count; i++)
 		signal_only_tell(&agent->commands[i], &agent->group, now);
 	agent_rehearse(agent, now, &wake);
+	if (agent->options->on_event)
+		on_event_advance(agent->options->on_event, now, &wake);
 	agent_tell_ends(agent, now, &wake);
 	store_thread_batch(agent->group.store_thread, true);
 	for (size_t i = 0; i < agent->task_count; i++)
@@ -71,6 +73,8 @@ int64_t agent_act(struct agent *agent)
 	store_thread_batch(agent->group.store_thread, false);
 	for (size_t i = 0; i < agent->task_count; i++)
 		agent_task_account_grace(&agent->tasks[i], &agent->group, now);
+	if (!agent->preempted_at && (agent->group.noticed || agent->group.view.agreement.claimed))
+		agent->preempted_at = now;
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
 		return now;
@@ -213,6 +217,10 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		goto out;
 	}
 	enum status status = agent_join(&agent, &err);
+	agent.joined = true;
+	message_attempt(agent.group.view.attempt.number);
+	if (options->on_event)
+		options->on_event->attempt = agent.group.view.attempt.number;
 	if (status != STATUS_OK) {
 		superseded = status == STATUS_BROKEN && !options->attempt && !agent.group.noticed &&
 			     attempt_is_superseded(&agent.group.view);
@@ -229,6 +237,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	if (options->identity->tasks > options->identity->count)
 		pulse_watch(agent.group.pulse);
 	started = true;
+	agent_say_joined(&agent);
 	store_thread_follow(agent.group.store_thread, &agent.group.view);
 	while (!agent_is_through(&agent))
 		agent_advance(&agent);
@@ -237,8 +246,6 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	agent_say_goodbye(&agent, code);
 	if (options->rehearsal.signal)
 		rehearsed_well = agent_check_rehearsal(&agent, code);
-	if (!options->restarts || code != CODE_BROKEN)
-		agent_say_end(&agent, code);
 out:
 	/* The code is decided: a signal that comes now (srun -K) must not put another in its place.
 	 */
@@ -251,9 +258,13 @@ out:
 		.rehearsed_well = rehearsed_well,
 		.noticed = agent.group.noticed,
 		.claimed = agent.group.view.agreement.claimed,
-		.passed_on = agent.passed_on};
-	if (started)
+		.passed_on = agent.passed_on,
+		.deadline = clock_earlier(
+			agent.group.own_deadline, agent.group.view.agreement.deadline)};
+	if (started) {
+		agent_say_end(&agent, code, end);
 		keep_goodbyes(&agent, end);
+	}
 	/* Do not send a last beat for tasks that have not written LEFT: the other tasks must
 	 * notice that they are gone. */
 	if (end->unwritten_count)

@@ -4,6 +4,7 @@
 #define AGENT_LOOP_LOOP_H
 
 #include "agent/agent.h"
+#include "agent/announce.h"
 #include "agent/signal_only.h"
 #include "agent/task/agent_task.h"
 #include "base/process/terminal.h"
@@ -32,8 +33,12 @@ struct agent {
 	bool cut_off_ended;	      /* its tasks are ended because of that */
 	bool store_away, writes_away; /* the latter: it answers when asked, and takes nothing */
 	struct error store_error;     /* why it did not, the last time */
-	uint64_t said_round, said_decision, said_alone, said_dead;
-	bool said_claim, said_broken;
+	uint64_t speaker; /* the task whose agent spoke for all when the view was read last */
+	uint64_t said_decision, said_all_saved, said_alone, said_dead;
+	bool said_notice, said_claim, said_broken;
+	bool joined;	      /* the view is the loop's, no longer the store thread's */
+	bool declared;	      /* it has declared tasks of others dead, */
+	int64_t preempted_at; /* and has seen a notice or a claim then; 0: not yet */
 	bool goodbye_done;
 	bool unstarted; /* leaves without having started its commands: nothing is tried again */
 	size_t unstarted_writes; /* of such an agent, those that were not answered yet, */

@@ -1,10 +1,79 @@
 /* SPDX-License-Identifier: MIT */
 /* What people are told of a run, each thing once. */
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/loop/loop.h"
 #include "agent/loop/say.h"
+#include "base/clock.h"
+#include "base/json.h"
 #include "base/message.h"
+
+static bool is_ours(const struct agent *agent, uint64_t task)
+{
+	uint64_t first = agent->options->identity->task;
+	return task >= first && task - first < agent->task_count;
+}
+
+static enum announce_by speaks(const struct agent *agent, bool completed)
+{
+	/* While it joins the view is the store thread's. */
+	static const struct view none;
+	enum announce_by by = announce_by(
+		agent->joined ? &agent->group.view : &none, agent->options->identity, completed);
+	return by == ANNOUNCE_OTHERS && agent->store_away ? ANNOUNCE_OWN : by;
+}
+
+enum announce_by agent_speaks(const struct agent *agent)
+{
+	return speaks(agent, false);
+}
+
+/* The same, but what concerns the tasks here is said in any case. */
+static enum announce_by speaks_or_own(const struct agent *agent, bool own)
+{
+	enum announce_by by = agent_speaks(agent);
+	return by == ANNOUNCE_OTHERS && own ? ANNOUNCE_OWN : by;
+}
+
+/*
+ * An agent that takes over from one that was lost says again what may never have been said. One
+ * that has been heard of again does not.
+ */
+static void take_over(struct agent *agent)
+{
+	const struct view *view = &agent->group.view;
+	uint64_t former = agent->speaker;
+	agent->speaker = announce_speaker(view, false);
+	if (former >= agent->speaker || !is_ours(agent, agent->speaker) || is_ours(agent, former) ||
+		view->agreement.peers[former].left != REASON_NONE)
+		return;
+	agent->said_claim = agent->said_broken = false;
+	agent->said_decision = agent->said_all_saved = agent->said_dead = 0;
+}
+
+void agent_say_joined(const struct agent *agent)
+{
+	const struct attempt *attempt = &agent->group.view.attempt;
+	struct json_object *fields = json_object_new_object();
+	json_put_unsigned(fields, "count", attempt->tasks);
+	announce(agent->options->on_event, ANNOUNCE_JOINED, agent_speaks(agent), fields,
+		"run %s attempt %llu: all %llu have joined", attempt->run,
+		(unsigned long long)attempt->number, (unsigned long long)attempt->tasks);
+}
+
+void agent_say_notice(struct agent *agent, enum announce_by by)
+{
+	const struct notice *notice = &agent->group.notice;
+	struct json_object *fields = json_object_new_object();
+	if (agent->said_notice)
+		return;
+	agent->said_notice = by != ANNOUNCE_OTHERS;
+	json_put_text(fields, "source", notice->source);
+	json_put_text(fields, "reason", notice->reason);
+	announce(agent->options->on_event, ANNOUNCE_NOTICE, by, fields, "notice: %s%s%s",
+		notice->source, *notice->reason ? ": " : "", notice->reason);
+}
 
 static void say_claim(struct agent *agent)
 {
@@ -14,75 +83,141 @@ static void say_claim(struct agent *agent)
 	if (agent->said_claim || !view->agreement.claimed)
 		return;
 	agent->said_claim = true;
-	if (!claim->outside)
+	struct json_object *fields = json_object_new_object();
+	if (!claim->outside) {
 		snprintf(by, sizeof(by), "by task %llu", (unsigned long long)claim->task);
-	message_info("run %s attempt %llu: preemption claimed %s on %s (%s%s%s)", view->attempt.run,
+		json_put_unsigned(fields, "task", claim->task);
+	}
+	json_put_text(fields, "host", claim->host);
+	json_put_text(fields, "source", claim->source);
+	json_put_text(fields, "reason", claim->reason);
+	announce(agent->options->on_event, ANNOUNCE_CLAIM, agent_speaks(agent), fields,
+		"run %s attempt %llu: preemption claimed %s on %s (%s%s%s)", view->attempt.run,
 		(unsigned long long)view->attempt.number, by, claim->host, claim->source,
 		*claim->reason ? ": " : "", claim->reason);
+}
+
+static uint64_t count_members(const struct agreement_view *view)
+{
+	uint64_t members = 0;
+	for (uint64_t i = 0; i < view->tasks; i++)
+		members += view->peers[i].member;
+	return members;
+}
+
+/* Of a decision: how many save, and at which step. */
+static struct json_object *decision_fields(const struct agreement_view *view)
+{
+	struct json_object *fields = json_object_new_object();
+	json_put_unsigned(fields, "count", count_members(view));
+	if (view->decision.kind == KIND_SAVE || view->decision.kind == KIND_EXIT)
+		json_put_unsigned(fields, "step", view->decision.step);
+	return fields;
 }
 
 static void say_decision(struct agent *agent)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;
-	uint64_t members = 0;
+	unsigned long long count = count_members(view), step = view->decision.step;
+	char what[128] = "no task has begun, there is nothing to save";
 	if (!view->decided || agent->said_decision == view->round)
 		return;
 	agent->said_decision = view->round;
-	for (uint64_t i = 0; i < view->tasks; i++)
-		members += view->peers[i].member;
-	unsigned long long step = view->decision.step, count = members;
-	switch (view->decision.kind) {
-	case KIND_SAVE:
-		message_info("agreed: all %llu save at step %llu and run on", count, step);
-		break;
-	case KIND_EXIT:
-		message_info("agreed: all %llu save at step %llu, then leave", count, step);
-		break;
-	case KIND_EACH:
-		message_info("agreed: no common step can be reached in time; each of %llu saves at "
-			     "its own next boundary, then leaves",
+	if (view->decision.kind == KIND_EACH)
+		snprintf(what, sizeof(what),
+			"no common step can be reached in time; each of %llu saves at its own next "
+			"boundary, then leaves",
 			count);
-		break;
-	case KIND_NONE: message_info("agreed: no task has begun, there is nothing to save"); break;
+	else if (view->decision.kind != KIND_NONE)
+		snprintf(what, sizeof(what), "all %llu save at step %llu%s", count, step,
+			view->decision.kind == KIND_SAVE ? " and run on" : ", then leave");
+	announce(agent->options->on_event, ANNOUNCE_AGREED, agent_speaks(agent),
+		decision_fields(view), "agreed: %s", what);
+}
+
+/* "0.31 s", "0.31 to 0.35 s"; times in ms. */
+static void format_times(int64_t least, int64_t most, char text[64])
+{
+	if (least == most)
+		snprintf(text, 64, "%.2f s", (double)most / 1000);
+	else
+		snprintf(text, 64, "%.2f to %.2f s", (double)least / 1000, (double)most / 1000);
+}
+
+/* The view of a large job may lack the single saves, and say only that they are all there. */
+static void say_all_saved(struct agent *agent)
+{
+	const struct view *view = &agent->group.view;
+	const struct agreement_view *a = &view->agreement;
+	int64_t least = INT64_MAX, most = 0;
+	uint64_t saved = 0, members = 0;
+	char times[64] = "", text[64];
+	if (!a->decided || agent->said_all_saved == a->round ||
+		(a->decision.kind != KIND_SAVE && a->decision.kind != KIND_EXIT))
+		return;
+	for (uint64_t i = 0; i < a->tasks; i++) {
+		members += a->peers[i].member;
+		if (!a->peers[i].member || !a->peers[i].saved)
+			continue;
+		saved++;
+		least = clock_earlier(least, view->members[i].save_time);
+		most = clock_later(most, view->members[i].save_time);
 	}
+	if (saved < members && !agreement_all_saved(a))
+		return;
+	agent->said_all_saved = a->round;
+	if (saved && saved == members) {
+		format_times(least, most, text);
+		snprintf(times, sizeof(times), " in %.50s", text);
+	}
+	announce(agent->options->on_event, ANNOUNCE_ALL_SAVED, agent_speaks(agent),
+		decision_fields(a), "all %llu have saved step %llu%s", (unsigned long long)members,
+		(unsigned long long)a->decision.step, times);
 }
 
 /* What the tasks here have agreed on without the store. */
 static void say_alone(struct agent *agent)
 {
 	const struct agreement_view *view = &agent->group.alone.view;
-	unsigned long long members = 0;
+	char what[96] = "have not begun to train, and leave";
 	if (!agent->group.alone.begun || !view->decided || agent->said_alone == view->round)
 		return;
 	agent->said_alone = view->round;
-	for (uint64_t i = 0; i < view->tasks; i++)
-		members += view->peers[i].member;
+	if (agent->group.noticed)
+		agent_say_notice(agent, ANNOUNCE_OWN);
 	if (view->decision.kind == KIND_EXIT)
-		message_error(
-			"the store does not answer in time: %llu task(s) of this agent save at "
-			"step %llu by themselves, then leave",
-			members, (unsigned long long)view->decision.step);
-	else
-		message_error("the store does not answer in time: %llu task(s) of this agent %s",
-			members,
-			view->decision.kind == KIND_EACH
-				? "save at their own next boundaries, then leave"
-				: "have not begun to train, and leave");
+		snprintf(what, sizeof(what), "save at step %llu by themselves, then leave",
+			(unsigned long long)view->decision.step);
+	else if (view->decision.kind == KIND_EACH)
+		snprintf(what, sizeof(what), "save at their own next boundaries, then leave");
+	announce(agent->options->on_event, ANNOUNCE_ALONE, ANNOUNCE_OWN, decision_fields(view),
+		"the store does not answer in time: %llu task(s) of this agent %s",
+		(unsigned long long)count_members(view), what);
 }
 
+/* The agent of the task that failed, and the one that declared it dead, say so in any case. */
 static void say_broken(struct agent *agent)
 {
 	const struct view *view = &agent->group.view;
+	const struct view_error *error = &view->error;
 	if (agent->said_broken || !view->agreement.broken || view->agreement.claimed)
 		return;
 	agent->said_broken = true;
-	if (view->error.present)
-		message_error("task %llu failed on %s with %d%s%s",
-			(unsigned long long)view->error.task, view->error.host, view->error.code,
-			*view->error.line ? ": " : "", view->error.line);
-	else
-		message_error("run %s attempt %llu is broken: %s", view->attempt.run,
+	bool own = error->present ? is_ours(agent, error->task) : agent->declared;
+	enum announce_by by = speaks_or_own(agent, own);
+	struct json_object *fields = json_object_new_object();
+	if (!error->present) {
+		announce(agent->options->on_event, ANNOUNCE_BROKEN, by, fields,
+			"run %s attempt %llu is broken: %s", view->attempt.run,
 			(unsigned long long)view->attempt.number, view_why(view));
+		return;
+	}
+	json_put_unsigned(fields, "task", error->task);
+	json_put_text(fields, "host", error->host);
+	json_put_signed(fields, "code", error->code);
+	announce(agent->options->on_event, ANNOUNCE_BROKEN, by, fields,
+		"task %llu failed on %s with %d%s%s", (unsigned long long)error->task, error->host,
+		error->code, *error->line ? ": " : "", error->line);
 }
 
 static bool is_dead(const void *context, uint64_t task)
@@ -97,13 +232,19 @@ static void say_deaths(struct agent *agent)
 	const struct agreement_view *view = &agent->group.view.agreement;
 	struct text names = {0};
 	uint64_t dead = 0;
+	bool own = agent->declared;
 	for (uint64_t i = 0; i < view->tasks; i++)
 		dead += view->peers[i].dead;
 	if (dead == agent->said_dead || !view->claimed)
 		return;
+	for (size_t i = 0; i < agent->task_count; i++)
+		own |= view->peers[agent->tasks[i].number].dead;
 	agent->said_dead = dead;
 	keys_write_set(view->tasks, is_dead, view, &names);
-	message_error("declared dead: task %s; the others go on without", text_string(&names));
+	struct json_object *fields = json_object_new_object();
+	json_put_text(fields, "dead", text_string(&names));
+	announce(agent->options->on_event, ANNOUNCE_DEAD, speaks_or_own(agent, own), fields,
+		"declared dead: task %s; the others go on without", text_string(&names));
 	text_release(&names);
 }
 
@@ -117,10 +258,64 @@ void agent_say_news(struct agent *agent)
 {
 	if (is_quiet(agent))
 		return;
+	take_over(agent);
 	say_claim(agent);
 	say_deaths(agent);
 	say_decision(agent);
+	say_all_saved(agent);
 	say_broken(agent);
+}
+
+static bool is_to_be_said(const struct agent_task *task)
+{
+	return agreement_saved_reported(&task->agreement) &&
+	       task->said_saved != task->agreement.saving;
+}
+
+/*
+ * One line for the tasks of this agent that have saved. `rest`: also if some of them have not, who
+ * may come later.
+ */
+static void say_saves(struct agent *agent, bool rest)
+{
+	int64_t least = INT64_MAX, slowest = 0;
+	uint64_t first = UINT64_MAX, last = 0, low = UINT64_MAX, high = 0, count = 0;
+	char name[64], steps[64], times[64];
+	for (size_t i = 0; i < agent->task_count; i++) {
+		const struct agent_task *task = &agent->tasks[i];
+		if (!is_to_be_said(task)) {
+			if (!rest && !task->finished && task->agreement.saving &&
+				!agreement_saved_reported(&task->agreement))
+				return;
+			continue;
+		}
+		count++;
+		first = first < task->number ? first : task->number;
+		last = task->number;
+		low = low < task->agreement.saved_step ? low : task->agreement.saved_step;
+		high = high > task->agreement.saved_step ? high : task->agreement.saved_step;
+		least = clock_earlier(least, task->save_time);
+		slowest = clock_later(slowest, task->save_time);
+	}
+	if (count == 0)
+		return;
+	if (count == last - first + 1)
+		announce_name_tasks(first, count, name);
+	else
+		snprintf(name, sizeof(name), "%llu-%llu (%llu of them)", (unsigned long long)first,
+			(unsigned long long)last, (unsigned long long)count);
+	snprintf(steps, sizeof(steps), low == high ? "step %llu" : "steps %llu to %llu",
+		(unsigned long long)low, (unsigned long long)high);
+	format_times(least, slowest, times);
+	struct json_object *fields = json_object_new_object();
+	json_put_unsigned(fields, "step", high);
+	json_put_signed(fields, "longest_ms", slowest);
+	bool said = agent_speaks(agent) != ANNOUNCE_OTHERS;
+	announce(NULL, ANNOUNCE_SAVED, said ? ANNOUNCE_OWN : ANNOUNCE_OTHERS, fields,
+		"task%s %s: saved %s in %s", count > 1 ? "s" : "", name, steps, times);
+	for (size_t i = 0; i < agent->task_count; i++)
+		if (is_to_be_said(&agent->tasks[i]))
+			agent->tasks[i].said_saved = agent->tasks[i].agreement.saving;
 }
 
 void agent_say_saves(struct agent *agent)
@@ -128,25 +323,17 @@ void agent_say_saves(struct agent *agent)
 	if (is_quiet(agent))
 		return;
 	say_alone(agent);
-	for (size_t i = 0; i < agent->task_count; i++) {
-		struct agent_task *task = &agent->tasks[i];
-		const struct agreement *a = &task->agreement;
-		if (!agreement_saved_reported(a) || task->said_saved == a->saving)
-			continue;
-		task->said_saved = a->saving;
-		message_info("task %llu: saved step %llu in %.2f s",
-			(unsigned long long)task->number, (unsigned long long)a->saved_step,
-			(double)task->save_time / 1000);
-	}
+	say_saves(agent, false);
 }
 
 /* The tasks of one machine stop together: the first stands for all. */
-static void say_grace_account(const struct agent *agent)
+static void say_grace_account(const struct agent *agent, enum announce_by by)
 {
 	struct text text = {0};
 	if (agent->group.view.agreement.claimed &&
 		grace_account_describe(&agent->tasks[0].account, &text))
-		message_info("%s", text_string(&text));
+		announce(agent->options->on_event, ANNOUNCE_GRACE, by, NULL, "%s",
+			text_string(&text));
 	text_release(&text);
 }
 
@@ -169,27 +356,28 @@ static bool one_is_saved(const struct agent *agent)
 }
 
 /* What is complete, and only that. */
-static void say_saved(const struct agent *agent, const struct agent_task *saved, int code)
+static void describe_saved(
+	const struct agent *agent, const struct agent_task *saved, struct agent_end *end)
 {
 	bool same = true;
 	for (size_t i = 0; saved && i < agent->task_count; i++)
 		same &= !agent->tasks[i].has_complete ||
 			agent->tasks[i].complete_step == saved->complete_step;
 	if (!saved)
-		message_info(
+		snprintf(end->text, sizeof(end->text),
 			"no task had begun to train: nothing was saved, and nothing is lost; run "
-			"me again (%d)",
-			code);
+			"me again");
 	else if (!same)
-		message_info("each task's own checkpoint is saved and complete: run me again (%d)",
-			code);
+		snprintf(end->text, sizeof(end->text),
+			"each task's own checkpoint is saved and complete: run me again");
 	else
-		message_info("step %llu is saved and complete: run me again (%d)",
-			(unsigned long long)saved->complete_step, code);
+		snprintf(end->text, sizeof(end->text),
+			"step %llu is saved and complete: run me again",
+			(unsigned long long)saved->complete_step);
 }
 
 /* The run will not be started again, so say clearly whether a checkpoint is missing. */
-static void say_stopped(const struct agent *agent, int code)
+static void describe_stopped(const struct agent *agent, struct agent_end *end)
 {
 	const struct agent_task *complete = NULL;
 	bool lost = false;
@@ -199,27 +387,75 @@ static void say_stopped(const struct agent *agent, int code)
 		lost |= !task->has_complete && task->agreement.reason == REASON_PREEMPTED;
 	}
 	if (complete && !lost)
-		message_info("step %llu is saved and complete; asked to stop: do not run me again "
-			     "(%d)",
-			(unsigned long long)complete->complete_step, code);
+		snprintf(end->text, sizeof(end->text),
+			"step %llu is saved and complete; asked to stop: do not run me again",
+			(unsigned long long)complete->complete_step);
 	else
-		message_info("asked to stop%s: do not run me again (%d)",
-			lost ? ", without a new complete checkpoint" : "", code);
+		snprintf(end->text, sizeof(end->text), "asked to stop%s: do not run me again",
+			lost ? ", without a new complete checkpoint" : "");
 }
 
-void agent_say_end(const struct agent *agent, int code)
+static void describe_end(const struct agent *agent, int code, struct agent_end *end)
 {
-	const struct agent_task *saved = complete_task(agent);
-	say_grace_account(agent);
 	if (code == agent->options->exit_code && one_is_saved(agent))
-		say_saved(agent, saved, code);
+		describe_saved(agent, complete_task(agent), end);
 	else if (code == CODE_PREEMPTED)
-		message_info(
-			"preempted without a new complete checkpoint: run me again (%d)", code);
+		snprintf(end->text, sizeof(end->text),
+			"preempted without a new complete checkpoint: run me again");
 	else if (code == CODE_BROKEN)
-		message_info("%s: run me again (%d)",
-			agent->cut_off_ended ? "cut off from the store" : "another task broke",
-			code);
+		snprintf(end->text, sizeof(end->text), "%s: run me again",
+			agent->cut_off_ended ? "cut off from the store" : "another task broke");
 	else if (code == CODE_DECIDED)
-		say_stopped(agent, code);
+		describe_stopped(agent, end);
+	else
+		snprintf(end->text, sizeof(end->text), code == STATUS_OK ? "finished" : "failed");
+	size_t used = strlen(end->text);
+	snprintf(end->text + used, sizeof(end->text) - used, " (%d)", code);
+	end->code = code;
+}
+
+/* A task here was to save in the end, and did not. */
+static bool one_is_unsaved(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->task_count; i++) {
+		const struct agreement *a = &agent->tasks[i].agreement;
+		if (a->reason == REASON_PREEMPTED && a->called && !agreement_saved_reported(a))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the code says something about the tasks here that the other agents do not say. */
+static bool is_own_end(const struct agent *agent, int code)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	if (code == STATUS_OK)
+		return false;
+	if (code == CODE_BROKEN)
+		return agent->cut_off_ended || !view->broken;
+	if (!view->claimed || one_is_unsaved(agent))
+		return true;
+	if (code == agent->options->exit_code)
+		return false;
+	return code == CODE_PREEMPTED ? agreement_all_saved(view) : code != CODE_DECIDED;
+}
+
+void agent_say_end(struct agent *agent, int code, struct agent_end *end)
+{
+	const struct agent_task *first = &agent->tasks[0];
+	say_saves(agent, true);
+	end->by = speaks(agent, code == STATUS_OK);
+	if (end->by == ANNOUNCE_OTHERS && is_own_end(agent, code))
+		end->by = ANNOUNCE_OWN;
+	if (agent->group.noticed && end->by == ANNOUNCE_OWN)
+		agent_say_notice(agent, ANNOUNCE_OWN);
+	say_grace_account(agent, end->by == ANNOUNCE_OTHERS ? ANNOUNCE_OTHERS : ANNOUNCE_OWN);
+	describe_end(agent, code, end);
+	for (size_t i = 0; i < agent->task_count; i++)
+		if (agent->tasks[i].interval.seen && agent->tasks[i].interval.step >= end->step) {
+			end->trained = true;
+			end->step = agent->tasks[i].interval.step;
+		}
+	if (agent->preempted_at)
+		end->lost = clock_now() - agent->preempted_at - first->account.time[GRACE_TRAINING];
 }

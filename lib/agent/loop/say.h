@@ -5,8 +5,15 @@
 
 #include "agent/loop/loop.h"
 
+/* Whether this agent is to tell what concerns all; while it cannot ask the store, as its own. */
+enum announce_by agent_speaks(const struct agent *agent);
+
+void agent_say_joined(const struct agent *agent);
+/* The notice of this agent, unless it was said before. */
+void agent_say_notice(struct agent *agent, enum announce_by by);
 void agent_say_news(struct agent *agent);
 void agent_say_saves(struct agent *agent);
-void agent_say_end(const struct agent *agent, int code);
+/* The attempt is over, with this code: what is left to say, and into end what its end is. */
+void agent_say_end(struct agent *agent, int code, struct agent_end *end);
 
 #endif

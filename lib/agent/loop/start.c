@@ -7,6 +7,7 @@
 
 #include "agent/environment.h"
 #include "agent/loop/loop.h"
+#include "agent/loop/say.h"
 #include "agent/loop/start.h"
 #include "agent/loop/terminal.h"
 #include "base/clock.h"
@@ -209,18 +210,26 @@ void agent_leave_unstarted(
 int agent_not_joined(struct agent *agent, enum status status, const struct error *err)
 {
 	int code = status;
+	enum announce_by by = agent_speaks(agent);
 	enum agreement_reason reason = status == STATUS_BROKEN ? REASON_PEER : REASON_FAILED;
 	const char *why = err->text;
 	if (agent->group.noticed ||
 		(status == STATUS_NO && attempt_is_preempted(&agent->group.view))) {
 		code = agent->options->exit_code;
 		reason = REASON_PREEMPTED;
-		message_info("preempted before the start: nothing to save, run me again");
+		if (agent->group.noticed && by == ANNOUNCE_OTHERS)
+			by = ANNOUNCE_OWN;
+		if (agent->group.noticed)
+			agent_say_notice(agent, by);
+		announce(agent->options->on_event, ANNOUNCE_END, by, NULL,
+			"preempted before the start: nothing to save, run me again");
 	} else if (agent->passed_on) {
 		code = 128 + agent->passed_on;
 		why = "interrupted before the start";
 	} else {
-		message_error("%s", err->text);
+		/* What ended the attempt concerns all; else only this agent knows. */
+		announce(agent->options->on_event, ANNOUNCE_BROKEN,
+			*agent->group.view.seal ? by : ANNOUNCE_OWN, NULL, "%s", err->text);
 	}
 	agent->said_broken = true; /* just now */
 	agent_leave_unstarted(agent, reason, code, why);

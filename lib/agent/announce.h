@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The events that an agent tells people and programs, and which agent tells them. What concerns the
+ * whole group is reported once per job: by the agent of task 0, or, where that task is dead or was
+ * decided without, by that of the next one that is there. Each agent decides this alone, by its
+ * view. Private to lib/agent.
+ */
+#ifndef AGENT_ANNOUNCE_H
+#define AGENT_ANNOUNCE_H
+
+#include "agent/children/on_event.h"
+#include "proto/view.h"
+#include "run/identity.h"
+
+/* What may happen; preempt-run(1) has the words. */
+enum announce_event {
+	ANNOUNCE_JOINED,
+	ANNOUNCE_NOTICE,
+	ANNOUNCE_CLAIM,
+	ANNOUNCE_AGREED,
+	ANNOUNCE_SAVED,
+	ANNOUNCE_ALL_SAVED,
+	ANNOUNCE_ALONE,
+	ANNOUNCE_BROKEN,
+	ANNOUNCE_DEAD,
+	ANNOUNCE_HANGS,
+	ANNOUNCE_CUT_OFF,
+	ANNOUNCE_GRACE,
+	ANNOUNCE_AGAIN,
+	ANNOUNCE_STOPPED, /* the end, by the limits of --restarts */
+	ANNOUNCE_END,
+};
+
+enum announce_by {
+	ANNOUNCE_OTHERS, /* another agent tells it: here only with -v */
+	ANNOUNCE_OWN,	 /* it concerns the tasks here: said, and no command is run */
+	ANNOUNCE_GROUP,	 /* this agent speaks for all: said, and --on-event is run */
+};
+
+/* Say it as by asks; takes fields over (NULL: none). on_event may be NULL. */
+void announce(struct on_event *on_event, enum announce_event event, enum announce_by by,
+	struct json_object *fields, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/*
+ * The task whose agent speaks for all, by what the view shows. A task that has completed no longer
+ * does, unless `completed`: the event is that the tasks complete. 0 before any has joined.
+ */
+uint64_t announce_speaker(const struct view *view, bool completed);
+/* ANNOUNCE_GROUP where that task is one of these. */
+enum announce_by announce_by(
+	const struct view *view, const struct identity *identity, bool completed);
+
+/* "3", "0-7". */
+void announce_name_tasks(uint64_t first, uint64_t count, char name[64]);
+
+#endif

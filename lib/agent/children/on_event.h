@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --on-event: a shell command of the user's that is run for each event of the group, one after the
+ * other, with the event in its environment and as a line of JSON on its stdin. The agent does not
+ * wait for it: events queue up, and a command that takes too long is ended. Of one that fails a
+ * warning is said. Private to lib/agent.
+ */
+#ifndef AGENT_CHILDREN_ON_EVENT_H
+#define AGENT_CHILDREN_ON_EVENT_H
+
+#include "agent/children/hook.h"
+#include "base/message.h"
+
+#define ON_EVENT_QUEUE 16
+#define ON_EVENT_LIMIT 10000 /* ms for the command of one event */
+
+struct on_event_waiting {
+	const char *word;
+	char **environment;
+	char *line; /* of JSON */
+};
+
+/* Set command, run and store, which must stay valid; the rest is zeroed. */
+struct on_event {
+	const char *command; /* run by sh; NULL: no event is passed on */
+	const char *run, *store;
+	uint64_t attempt;
+	struct on_event_waiting queue[ON_EVENT_QUEUE];
+	size_t count;
+	const char *running; /* the word of the event that the command runs for */
+	struct hook hook;
+};
+
+/* Queue an event; where too many wait, a warning says that it is left out. */
+void on_event_add(struct on_event *on_event, const struct message_event *event, const char *said);
+/* Start what waits, and take in what has ended. *wake becomes at most when it is late. */
+void on_event_advance(struct on_event *on_event, int64_t now, int64_t *wake);
+/* Readable when the command that runs has ended; -1: none runs. */
+int on_event_descriptor(const struct on_event *on_event);
+/* Pass on what waits, at most until then; end the rest. */
+void on_event_finish(struct on_event *on_event, int64_t until);
+
+#endif
