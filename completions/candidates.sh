@@ -145,7 +145,7 @@ values() {
 		after_comma
 		printf '%s\n' "$table" | sed -n 's/.*|--\(keep-[a-z-]*\)|.*/\1/p; $s/.*/all/p' | offer
 		;;
-	"--layout NAME" | "--platform NAME" | *" WHO" | *" WHOM" | *" WHAT" | *" WHICH" | *" WHEN" | "--state S")
+	"--layout NAME" | "--platform NAME" | *" WHO" | *" WHOM" | *" WHAT" | *" WHICH" | *" WHEN" | *" FORMAT" | "--state S")
 		found=$(words "$3") || exit 3
 		printf '%s\n' "$found" | offer
 		;;

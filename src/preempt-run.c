@@ -89,7 +89,7 @@ static const struct args_option options[] = {
 		.given = &no_progress_given},
 	{"on-event", "COMMAND", "run by sh for each event of the job, once per job: mail, webhooks",
 		ARGS_TEXT, .target = &event_command},
-	{"log-format", "FORMAT", "text, with the time, or json: one object per line", ARGS_TEXT,
+	{"log-format", "FORMAT", "text (with the time) or json: one object per line", ARGS_TEXT,
 		.target = &log_format, .environment = "PREEMPT_LOG_FORMAT"},
 	{"rehearse", "SIG@D", "give yourself the notice SIG after D, and say how it went",
 		ARGS_TEXT, .target = &rehearse},

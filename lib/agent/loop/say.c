@@ -21,7 +21,9 @@ static enum announce_by speaks(const struct agent *agent, bool completed)
 	static const struct view none;
 	enum announce_by by = announce_by(
 		agent->joined ? &agent->group.view : &none, agent->options->identity, completed);
-	return by == ANNOUNCE_OTHERS && agent->store_away ? ANNOUNCE_OWN : by;
+	/* What serves a script has no agent of task 0 that is sure to speak: scripts differ. */
+	bool alone = agent->store_away || agent->served >= 0;
+	return by == ANNOUNCE_OTHERS && alone ? ANNOUNCE_OWN : by;
 }
 
 enum announce_by agent_speaks(const struct agent *agent)
