@@ -186,7 +186,8 @@ static int code_of(const struct session *session)
 /* Whether records are written that are no news. */
 static bool is_moving(const struct run_status *run)
 {
-	return !run->view.agreement.closed && (run->view.agreement.round || !run->view.all_joined);
+	return !run->view.agreement.closed &&
+	       (run->view.agreement.round || !run_status_has_joined(run));
 }
 
 /* Wait for news or for the time of the next beats. True: the keys are to be read again. */

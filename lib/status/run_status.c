@@ -149,9 +149,16 @@ static enum task_state left_state(enum agreement_reason reason)
 	}
 }
 
-/* Without its beats. */
-static enum task_state state_of(const struct view *view, uint64_t i)
+bool run_status_has_joined(const struct run_status *status)
 {
+	const struct view *view = &status->view;
+	return view->all_joined || (view->attempt.tasks == 1 && view_has_joined(view, 0));
+}
+
+/* Without its beats. */
+static enum task_state state_of(const struct run_status *status, uint64_t i)
+{
+	const struct view *view = &status->view;
 	const struct agreement_view *a = &view->agreement;
 	const struct agreement_peer *peer = &a->peers[i];
 	if (peer->left != REASON_NONE)
@@ -162,7 +169,7 @@ static enum task_state state_of(const struct view *view, uint64_t i)
 		return TASK_MISSING;
 	if (a->closed)
 		return TASK_ENDED;
-	if (!view->all_joined && !view_is_gathered(view))
+	if (!run_status_has_joined(status))
 		return TASK_JOINED;
 	if (a->decided && peer->member && a->decision.kind != KIND_NONE) {
 		bool runs_on = a->decision.kind == KIND_SAVE;
@@ -186,7 +193,7 @@ void run_status_feed(struct run_status *status, const struct store_answer *answe
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		struct run_task *task = &status->tasks[i];
 		const struct agreement_peer *peer = &view->agreement.peers[i];
-		task->state = state_of(view, i);
+		task->state = state_of(status, i);
 		task->silent = -1;
 		task->has_step = peer->saved || (peer->reported && !peer->none);
 		task->step = peer->saved ? peer->saved_step : peer->step;
@@ -245,7 +252,7 @@ void run_status_judge(struct run_status *status, const struct run_status *before
 		bool same_beat = then && then->beats &&
 				 then->beat.sequence == beats[i].beat.sequence &&
 				 then->beat.token == beats[i].beat.token;
-		task->state = state_of(&status->view, i);
+		task->state = state_of(status, i);
 		task->silent = -1;
 		task->changed = same_beat ? then->changed : now;
 		task->beats = beats[i].status == STATUS_OK;
@@ -346,7 +353,7 @@ const char *run_status_word(const struct run_status *status)
 		return a->decided ? "saving" : "agreeing";
 	if (a->round && !a->decided)
 		return "agreeing";
-	return status->view.all_joined ? "running" : "joining";
+	return run_status_has_joined(status) ? "running" : "joining";
 }
 
 int run_status_code(const struct run_status *status)

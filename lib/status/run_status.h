@@ -106,6 +106,8 @@ void run_status_feed(struct run_status *status, const struct store_answer *answe
 void run_status_judge(struct run_status *status, const struct run_status *before,
 	const struct store_beat_reading *beats, int64_t now);
 
+/* Pure: whether all tasks have joined. One that is alone does not write ALL_JOINED. */
+bool run_status_has_joined(const struct run_status *status);
 /* "running", "preempted", ...: how the attempt stands, in one word. */
 const char *run_status_word(const struct run_status *status);
 /*

@@ -64,6 +64,33 @@ static void put_joined(struct keys *keys)
 	put(keys, "ALL_JOINED", "{\"utc\":1700000000010}");
 }
 
+/* A run of one task, whose agent writes no ALL_JOINED. */
+static void check_alone(void)
+{
+	struct keys keys = {0};
+	struct run_status status = {0};
+	struct attempt attempt;
+	attempt_name(&attempt, "r", 2, 1);
+	put(&keys, "OPEN", "{\"tasks\":1}");
+	TEST("a task that is alone: joining, and running as soon as it has joined")
+	{
+		view_init(&status.view, &attempt);
+		run_status_feed(&status, &keys.answer, 1000);
+		CHECK_TEXT(run_status_word(&status), "joining");
+		CHECK_EQ(status.tasks[0].state, TASK_MISSING);
+		run_status_release(&status);
+		put(&keys, "TASK/0",
+			"{\"host\":\"n\",\"boot\":\"b\",\"pidns\":1,\"pid\":7,\"start\":1,\"utc\":1}");
+		status = (struct run_status){0};
+		view_init(&status.view, &attempt);
+		run_status_feed(&status, &keys.answer, 1000);
+		CHECK_TEXT(run_status_word(&status), "running");
+		CHECK_EQ(status.tasks[0].state, TASK_RUNNING);
+		run_status_release(&status);
+	}
+	release(&keys);
+}
+
 static struct store_beat_reading beat(uint64_t count, uint64_t step)
 {
 	return (struct store_beat_reading){.status = STATUS_OK,
@@ -252,6 +279,7 @@ static void check_large(void)
 int main(void)
 {
 	check_running();
+	check_alone();
 	check_preemption();
 	check_large();
 	return unit_end();
