@@ -201,7 +201,7 @@ static void add_round(struct text *text, const struct run_status *status)
 		text_addf(text, "all save at step %" PRIu64 ", then %s", a->decision.step,
 			a->decision.kind == KIND_EXIT ? "leave" : "train on");
 	text_addf(text,
-		"; of %" PRIu64 ": %" PRIu64 " reported, %" PRIu64 " acked, %" PRIu64 " saved\n",
+		"\n  of %" PRIu64 ": %" PRIu64 " reported, %" PRIu64 " acked, %" PRIu64 " saved\n",
 		status->view.attempt.tasks, count_of(status, has_reported),
 		count_of(status, has_acked), count_of(status, has_saved));
 }

@@ -194,7 +194,7 @@ static void check_preemption(void)
 		CHECK(strstr(text_string(&text),
 			      "deadline: 2023-11-14T22:14:40.000Z, 20s left\n") != NULL);
 		CHECK(strstr(text_string(&text),
-			      "round 1: all save at step 10, then leave; of 3: 1 reported, 1 acked, 1 saved\n") !=
+			      "round 1: all save at step 10, then leave\n  of 3: 1 reported, 1 acked, 1 saved\n") !=
 			NULL);
 		CHECK(strstr(text_string(&text),
 			      "    0 n0           saved           10   1.80   0.0s  0.0s  2.9s  2.9s  1.5s\n") !=
