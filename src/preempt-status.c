@@ -247,6 +247,16 @@ static int follow_runs(struct session *session, bool terminal)
 	return screen_signal() ? 128 + screen_signal() : code_of(session);
 }
 
+/* With --exit-code: look again until it is known of each task whether it beats. */
+static void await_proof(struct session *session)
+{
+	for (size_t i = 0; i < session->count; i++)
+		while (!run_status_is_proved(&session->runs[i])) {
+			clock_sleep_until(clock_after(EVERY / 2));
+			run_status_read_beats(session->store, &session->runs[i]);
+		}
+}
+
 static int run(const struct args_rest *rest)
 {
 	struct error err;
@@ -279,6 +289,8 @@ static int run(const struct args_rest *rest)
 	} else if (follow) {
 		code = follow_runs(&session, terminal);
 	} else {
+		if (with_code)
+			await_proof(&session);
 		print(&session, terminal, NULL);
 		code = code_of(&session);
 	}

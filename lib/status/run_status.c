@@ -254,6 +254,7 @@ void run_status_judge(struct run_status *status, const struct run_status *before
 				 then->beat.token == beats[i].beat.token;
 		task->state = state_of(status, i);
 		task->silent = -1;
+		task->proved = same_beat ? then->proved : then && then->beats;
 		task->changed = same_beat ? then->changed : now;
 		task->beats = beats[i].status == STATUS_OK;
 		task->beat = beats[i].beat;
@@ -272,12 +273,25 @@ void run_status_judge(struct run_status *status, const struct run_status *before
 		const int64_t period = heartbeat_period(task->beat.sequence);
 		/* All begin to beat together: one that has beaten less often has stopped since. */
 		int64_t behind_others = longest - beating(task);
-		task->silent = now - task->changed;
-		if (behind_others > task->silent + 2 * period)
+		int64_t unchanged = now - task->changed;
+		/* One reading, or two within a period, do not tell whether it beats. */
+		task->silent = task->proved || unchanged > 2 * period ? unchanged : -1;
+		if (behind_others > unchanged + 2 * period)
 			task->silent = behind_others;
 		if (task->silent > (HEARTBEAT_LIMIT + 3) * period)
 			task->state = TASK_SILENT;
 	}
+}
+
+bool run_status_is_proved(const struct run_status *status)
+{
+	for (uint64_t i = 0; i < status->view.attempt.tasks; i++) {
+		const struct run_task *task = &status->tasks[i];
+		if (task->beats && is_there(task->state) && task->state != TASK_SILENT &&
+			!task->proved && !heartbeat_is_farewell(task->beat.sequence))
+			return false;
+	}
+	return true;
 }
 
 /* ---- Reading ---- */

@@ -70,6 +70,7 @@ struct run_task {
 	/* Of its beats: */
 	bool beats; /* one was read */
 	struct store_beat beat;
+	bool proved;	 /* seen to change since the first reading */
 	int64_t changed; /* when it was seen to change, on our monotonic clock; 0: only once read */
 	int64_t silent;	 /* ms without a beat, as far as is known; -1: not known */
 	bool has_step;
@@ -108,6 +109,12 @@ void run_status_judge(struct run_status *status, const struct run_status *before
 
 /* Pure: whether all tasks have joined. One that is alone does not write ALL_JOINED. */
 bool run_status_has_joined(const struct run_status *status);
+/*
+ * Pure: whether it is known of each task that should beat that it does, or that it is silent. Until
+ * then a run whose tasks have all stopped together looks alive.
+ */
+bool run_status_is_proved(const struct run_status *status);
+
 /* "running", "preempted", ...: how the attempt stands, in one word. */
 const char *run_status_word(const struct run_status *status);
 /*
