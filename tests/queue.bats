@@ -149,12 +149,51 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 }
 
 # bats test_tags=smoke
+@test "ids in ranges: cancel, show, done, forget and join take them, and name the one that is missing" {
+	local words
+	seq 6 | preempt-queue schedule --lines --tag six -- echo
+	answers 0 preempt-queue cancel 2-3,5
+	[ "$(sort <<<"$output" | tr '\n' ' ')" = '2 3 5 ' ]
+	answers 0 preempt-queue show --json 5,2-3
+	[ "$(sed 's/^{ *"id": *\([0-9]*\).*/\1/' <<<"$output" | tr '\n' ' ')" = '5 2 3 ' ]
+	answers 0 preempt-queue 'done' 2-3 5
+	answers 0 preempt-queue join 2-3,5
+	answers 1 preempt-queue 'done' 1-3
+	[[ $stderr = *'1 of these commands wait or run'* ]]
+	answers 1 preempt-queue 'done' --tag six
+	[[ $stderr = *'3 of these commands wait or run'* ]]
+	answers 1 preempt-queue join 2-3,8
+	[[ $stderr = *'there is no command 8'* ]]
+	answers 1 preempt-queue forget 2-4,7
+	[ "$(sort <<<"$output" | tr '\n' ' ')" = '2 3 ' ]
+	[[ $stderr = *'command 4 is not over'* && $stderr = *'no command 7'* ]]
+	answers 2 preempt-queue 'done' 1 --tag six
+	for words in 4-2 0-3 3- -3 1,,2 1, 1-2-3 1-9999999999 x; do
+		answers 2 preempt-queue fetch "$words"
+		[[ -z $output && $stderr = *preempt-queue* ]]
+	done
+}
+
+# bats test_tags=smoke
+@test "list: several states, and at most so many" {
+	seq 6 | preempt-queue schedule --lines -- echo
+	preempt-queue cancel 2-3
+	[ "$(preempt-queue list --limit 3 | awk 'NR > 1 { printf "%s ", $1 }')" = '1 2 3 ' ]
+	[ "$(preempt-queue list --state failed,cancelled --limit 9 | awk 'NR > 1 { printf "%s ", $1 }')" = '2 3 ' ]
+	[ "$(preempt-queue list --state waiting,cancelled | wc -l)" = 7 ]
+	answers 0 preempt-queue list --limit 2 --follow --timeout 60s
+	[ "${#lines[@]}" = 3 ]
+	answers 2 preempt-queue list --state waiting,gone
+	[[ $stderr = *'"gone" is not waiting'* ]]
+}
+
+# bats test_tags=smoke
 @test "cancel and retry by id, by tag and all: the ids are printed, others refused" {
 	seq 5 | preempt-queue schedule --lines --tag odd -- echo
 	preempt-queue schedule --tag even -- true
 	answers 1 preempt-queue cancel 2 2 77
 	[ "$output" = 2 ]
-	[[ $stderr = *'command 77 is over, or there is none'* ]]
+	[[ $stderr = *'queue default has no command 77'* ]]
 	answers 1 preempt-queue cancel 2
 	answers 0 preempt-queue cancel --tag even
 	[ "$output" = 6 ]

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/parse.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/xalloc.h"
 
 /* Reads digits at *text and moves it past them; false on none or overflow. */
 static bool digits(const char **text, uint64_t *value)
@@ -35,6 +38,58 @@ enum status parse_unsigned(const char *text, uint64_t min, uint64_t max, uint64_
 			text, (unsigned long long)min, (unsigned long long)max);
 	*value = number;
 	return STATUS_OK;
+}
+
+enum status parse_numbers(const char *text, uint64_t max, struct parse_numbers *numbers,
+	const char *what, struct error *err)
+{
+	for (const char *at = text;; at++) {
+		uint64_t first, last;
+		bool good = digits(&at, &first);
+		last = first;
+		if (good && *at == '-') {
+			at++;
+			good = digits(&at, &last);
+		}
+		if (!good || (*at && *at != ',') || first < 1 || last > max || first > last)
+			return error_set(err, STATUS_USAGE,
+				"%s: \"%s\" is neither a number from 1 to %" PRIu64
+				" nor a list of them and of ranges, like 3-7,9",
+				what, text, max);
+		if (last - first >= PARSE_NUMBERS_MAX - numbers->count)
+			return error_set(err, STATUS_USAGE, "%s: more than %d numbers: give fewer",
+				what, PARSE_NUMBERS_MAX);
+		for (; first <= last; first++) {
+			numbers->items = xgrow(numbers->items, numbers->count, &numbers->room,
+				sizeof(*numbers->items));
+			numbers->items[numbers->count++] = first;
+		}
+		if (!*at)
+			return STATUS_OK;
+	}
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+	return one < other ? -1 : one > other;
+}
+
+void parse_numbers_sort(struct parse_numbers *numbers)
+{
+	size_t count = 0;
+	if (numbers->count)
+		qsort(numbers->items, numbers->count, sizeof(*numbers->items), compare_numbers);
+	for (size_t i = 0; i < numbers->count; i++)
+		if (!count || numbers->items[count - 1] != numbers->items[i])
+			numbers->items[count++] = numbers->items[i];
+	numbers->count = count;
+}
+
+void parse_numbers_release(struct parse_numbers *numbers)
+{
+	free(numbers->items);
+	*numbers = (struct parse_numbers){0};
 }
 
 enum status parse_duration(

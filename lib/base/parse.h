@@ -17,6 +17,22 @@
 enum status parse_unsigned(const char *text, uint64_t min, uint64_t max, uint64_t *value,
 	const char *what, struct error *err);
 
+/* Numbers, in the order in which they were given. Release with parse_numbers_release. */
+struct parse_numbers {
+	uint64_t *items;
+	size_t count, room;
+};
+#define PARSE_NUMBERS_MAX 1000000 /* of them */
+/*
+ * Add the numbers of a list with ranges, "3-7,9", each from 1 to max. Where one is refused,
+ * numbers holds those before it.
+ */
+enum status parse_numbers(const char *text, uint64_t max, struct parse_numbers *numbers,
+	const char *what, struct error *err);
+/* In ascending order, each once. */
+void parse_numbers_sort(struct parse_numbers *numbers);
+void parse_numbers_release(struct parse_numbers *numbers);
+
 /*
  * A duration into milliseconds: "90", "90s" (seconds), "250ms", "2m", "1h30m", "1d". Units must
  * fall in size and appear once each; a fraction is written with the next unit. At most 100 years.

@@ -82,7 +82,7 @@ static enum status change(struct queue *queue, enum queue_change how,
 	enum status status = moves_begin(&moves, queue, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		if (!views[i].item.id)
-			changed[i] = QUEUE_CHANGED_NOT;
+			changed[i] = QUEUE_CHANGED_ABSENT;
 		else if (how == QUEUE_CANCEL)
 			changed[i] = cancel(&moves, &views[i]);
 		else if (how == QUEUE_FORGET)

@@ -132,7 +132,8 @@ enum queue_change {
 	QUEUE_FORGET,	 /* one that is over is forgotten, with its output and its directory */
 };
 enum queue_changed {
-	QUEUE_CHANGED_NOT, /* there is none, or it is not where this could be done to it */
+	QUEUE_CHANGED_NOT,    /* it is not where this could be done to it */
+	QUEUE_CHANGED_ABSENT, /* there is none */
 	QUEUE_CHANGED,
 	QUEUE_CHANGED_REQUESTED, /* it runs, and its worker was told to end it */
 };

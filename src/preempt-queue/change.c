@@ -45,8 +45,8 @@ struct chosen {
 	enum queue_change how;
 	bool (*is_meant)(const struct queue_view *view);
 	bool named; /* by their ids */
-	uint64_t *ids;
-	size_t count, room, refused;
+	struct parse_numbers ids;
+	size_t refused;
 };
 
 static enum status choose(void *context, const struct queue_view *view)
@@ -55,29 +55,9 @@ static enum status choose(void *context, const struct queue_view *view)
 	bool tagged = !tag || (view->item.tag && strcmp(view->item.tag, tag) == 0);
 	if (!tagged || !chosen->is_meant(view))
 		return STATUS_OK;
-	chosen->ids = xgrow(chosen->ids, chosen->count, &chosen->room, sizeof(*chosen->ids));
-	chosen->ids[chosen->count++] = view->item.id;
-	return STATUS_OK;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
-	return one < other ? -1 : one > other;
-}
-
-/* The ids on the command line, sorted, each once. */
-static enum status take_ids(const struct args_rest *rest, struct chosen *chosen, struct error *err)
-{
-	size_t count = 0;
-	enum status status = client_parse_ids(rest, &chosen->ids, &chosen->count, err);
-	if (status != STATUS_OK)
-		return status;
-	qsort(chosen->ids, chosen->count, sizeof(*chosen->ids), compare_ids);
-	for (size_t i = 0; i < chosen->count; i++)
-		if (!count || chosen->ids[count - 1] != chosen->ids[i])
-			chosen->ids[count++] = chosen->ids[i];
-	chosen->count = count;
+	struct parse_numbers *ids = &chosen->ids;
+	ids->items = xgrow(ids->items, ids->count, &ids->room, sizeof(*ids->items));
+	ids->items[ids->count++] = view->item.id;
 	return STATUS_OK;
 }
 
@@ -91,21 +71,26 @@ static enum status change(struct queue *queue, void *context, struct error *err)
 	struct chosen *chosen = context;
 	uint64_t told = 0;
 	enum status status = chosen->named ? STATUS_OK : queue_visit(queue, 0, choose, chosen, err);
-	for (size_t end = chosen->count; end > 0 && status == STATUS_OK;) {
+	for (size_t end = chosen->ids.count; end > 0 && status == STATUS_OK;) {
 		enum queue_changed changed[QUEUE_CHANGE_BATCH];
 		size_t count = end < QUEUE_CHANGE_BATCH ? end : QUEUE_CHANGE_BATCH;
-		const uint64_t *ids = chosen->ids + end - count;
+		const uint64_t *ids = chosen->ids.items + end - count;
 		if (client_interrupted() || client_stdout_lost())
 			break;
 		status = queue_change(queue, chosen->how, ids, count, changed, err);
 		for (size_t i = count; i-- > 0 && status == STATUS_OK;) {
 			told += changed[i] == QUEUE_CHANGED_REQUESTED;
-			chosen->refused += changed[i] == QUEUE_CHANGED_NOT;
-			if (changed[i] != QUEUE_CHANGED_NOT)
+			bool absent = changed[i] == QUEUE_CHANGED_ABSENT;
+			bool refused = absent || changed[i] == QUEUE_CHANGED_NOT;
+			chosen->refused += refused;
+			if (!refused)
 				printf("%" PRIu64 "\n", ids[i]);
+			else if (chosen->named && absent)
+				message_info(
+					"queue %s has no command %" PRIu64, queue->name, ids[i]);
 			else if (chosen->named)
-				message_info("command %" PRIu64 " is %sover, or there is none",
-					ids[i], chosen->how == QUEUE_CANCEL ? "" : "not ");
+				message_info("command %" PRIu64 " is %s over", ids[i],
+					chosen->how == QUEUE_CANCEL ? "already" : "not");
 		}
 		end -= count;
 	}
@@ -126,9 +111,10 @@ static int run_change(
 		return client_refuse(cure);
 	client_catch();
 	if (chosen.named)
-		status = take_ids(rest, &chosen, &err);
+		status = client_parse_ids(rest, &chosen.ids, &err);
+	parse_numbers_sort(&chosen.ids);
 	int code = status == STATUS_OK ? client_run(0, change, &chosen) : message_fail(&err);
-	free(chosen.ids);
+	parse_numbers_release(&chosen.ids);
 	return code == STATUS_OK && chosen.named && chosen.refused ? CODE_NO : code;
 }
 

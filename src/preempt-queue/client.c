@@ -126,19 +126,24 @@ bool client_interrupted(void)
 	return caught && ending_signal();
 }
 
-enum status client_parse_id(const char *word, uint64_t *id, struct error *err)
-{
-	return parse_unsigned(word, 1, QUEUE_ID_MAX, id, "ID", err);
-}
-
 enum status client_parse_ids(
-	const struct args_rest *rest, uint64_t **ids, size_t *count, struct error *err)
+	const struct args_rest *rest, struct parse_numbers *ids, struct error *err)
 {
 	enum status status = STATUS_OK;
-	*count = rest->count;
-	*ids = xcalloc(*count + 1, sizeof(**ids));
-	for (size_t i = 0; i < *count && status == STATUS_OK; i++)
-		status = client_parse_id(rest->words[i], &(*ids)[i], err);
+	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++)
+		status = parse_numbers(rest->words[i], QUEUE_ID_MAX, ids, "ID", err);
+	return status;
+}
+
+enum status client_select(const struct args_rest *rest, const char *tag, struct parse_numbers *ids,
+	struct queue_selection *set, struct error *err)
+{
+	if (rest->count && tag)
+		return error_set(
+			err, STATUS_USAGE, "name either IDs or --tag; see preempt-queue --help");
+	enum status status = client_parse_ids(rest, ids, err);
+	parse_numbers_sort(ids);
+	*set = (struct queue_selection){.ids = ids->items, .count = ids->count, .tag = tag};
 	return status;
 }
 

@@ -4,6 +4,7 @@
 #define PREEMPT_QUEUE_CLIENT_H
 
 #include "base/args.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "queue/queue.h"
 
@@ -60,20 +61,20 @@ int client_catch(void);
 /* Whether one has come. */
 bool client_interrupted(void);
 
-/* The word as the id of a command. */
-enum status client_parse_id(const char *word, uint64_t *id, struct error *err);
-
-/* All words. ids is to be freed, whatever is answered. */
+/* All words, as ids and ranges of them. ids is to be released, whatever is answered. */
 enum status client_parse_ids(
-	const struct args_rest *rest, uint64_t **ids, size_t *count, struct error *err);
+	const struct args_rest *rest, struct parse_numbers *ids, struct error *err);
+/* The same as what is waited for; or those with this tag (NULL: none is given), or all. */
+enum status client_select(const struct args_rest *rest, const char *tag, struct parse_numbers *ids,
+	struct queue_selection *set, struct error *err);
 
 /* Whether stdout can no longer be written to: what more there is to print is lost. */
 bool client_stdout_lost(void);
 
 /* ---- The commands, for their table ---- */
 
-extern const struct args_option schedule_options[], work_options[], join_options[], list_options[],
-	fetch_options[], cancel_options[], retry_options[], forget_options[];
+extern const struct args_option schedule_options[], work_options[], join_options[], done_options[],
+	list_options[], fetch_options[], cancel_options[], retry_options[], forget_options[];
 int run_schedule(const struct args_rest *rest);
 int run_work(const struct args_rest *rest);
 int run_join(const struct args_rest *rest);

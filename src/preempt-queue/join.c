@@ -297,11 +297,8 @@ int run_join(const struct args_rest *rest)
 	struct error err = {0};
 	struct client client = {0};
 	int64_t now = clock_now();
-	uint64_t *ids;
-	size_t count;
-	enum status status = client_parse_ids(rest, &ids, &count, &err);
+	struct parse_numbers ids = {0};
 	struct joiner j = {.queue = &client.queue,
-		.set = {.ids = ids, .count = count, .tag = tag},
 		.wake = client_catch(),
 		.began = now,
 		.deadline = client_deadline(),
@@ -310,16 +307,14 @@ int run_join(const struct args_rest *rest)
 		.reported = now,
 		.judged = now - 1000,
 		.terminal = isatty(STDERR_FILENO) && !message_is_quiet()};
-	if (count && tag)
-		status = error_set(&err, STATUS_USAGE,
-			"join: name either IDs or --tag; see preempt-queue join --help");
+	enum status status = client_select(rest, tag, &ids, &j.set, &err);
 	if (status == STATUS_OK)
 		status = client_open(&client, 0, &err);
 	if (status == STATUS_OK)
 		status = join(&j, &err);
 	hide_progress(&j);
 	judge_release(&j.judge);
-	free(ids);
+	parse_numbers_release(&ids);
 	bool failed = status == STATUS_BROKEN || status == STATUS_NO;
 	int code = client_end_asked(&client, status, &err);
 	return failed && exit_status && j.code ? j.code : code;

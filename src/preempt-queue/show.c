@@ -15,13 +15,16 @@
 #include "queue/workers/workers.h"
 #include "rows.h"
 
-static const char *state_word, *tag;
+static const char *state_words, *tag;
+static uint64_t most;
 static bool follow, joblog, fetch_wait, fetch_stderr, exit_status;
 
 const struct args_option list_options[] = {
-	{"state", "S", "any (default), waiting, running, succeeded, failed or cancelled: which",
-		ARGS_TEXT, .target = &state_word},
+	{"state", "S[,S...]", "only waiting, running, succeeded, failed or cancelled ones (any)",
+		ARGS_TEXT, .target = &state_words},
 	{"tag", "T", "only those with this tag", ARGS_TEXT, .target = &tag},
+	{"limit", "N", "print at most so many", ARGS_UNSIGNED, .target = &most, .min = 1,
+		.max = QUEUE_ID_MAX},
 	{"follow", NULL, "then go on: print each that ends", ARGS_FLAG, .target = &follow,
 		.letter = 'f'},
 	{"joblog", NULL, "those that have run, in the columns of GNU parallel", ARGS_FLAG,
@@ -39,18 +42,23 @@ const struct args_option fetch_options[] = {
 /* ---- list ---- */
 
 struct lister {
-	enum queue_state state;
+	bool any, states[QUEUE_CANCELLED + 1]; /* which */
 	uint64_t rows;
 	int wake;
 	struct error *err;
 };
+
+static bool is_full(const struct lister *lister)
+{
+	return most && lister->rows >= most;
+}
 
 static enum status print_row(void *context, const struct queue_view *view)
 {
 	struct lister *lister = context;
 	struct text row = {0};
 	bool over = view->state >= QUEUE_SUCCEEDED;
-	if ((state_word && view->state != lister->state) ||
+	if ((!lister->any && !lister->states[view->state]) ||
 		(tag && (!view->item.tag || strcmp(view->item.tag, tag) != 0)) ||
 		(joblog && (!over || !view->result.started)))
 		return STATUS_OK;
@@ -64,7 +72,7 @@ static enum status print_row(void *context, const struct queue_view *view)
 	text_release(&row);
 	if (++lister->rows % 256 == 0 && client_stdout_lost())
 		return error_set(lister->err, STATUS_TEMPORARY, "cannot write to stdout");
-	return client_interrupted() ? STATUS_NO : STATUS_OK;
+	return is_full(lister) || client_interrupted() ? STATUS_NO : STATUS_OK;
 }
 
 /* Each that ends, from now on. STATUS_TIMEOUT: --timeout has passed. */
@@ -103,21 +111,39 @@ static enum status list(struct queue *queue, void *context, struct error *err)
 	fputs(text_string(&heading), stdout);
 	text_release(&heading);
 	status = queue_visit(queue, 0, print_row, lister, err);
-	return status == STATUS_OK && follow ? follow_ends(queue, lister, count.revision) : status;
+	if (status == STATUS_OK && follow)
+		status = follow_ends(queue, lister, count.revision);
+	return status == STATUS_NO && is_full(lister) ? STATUS_OK : status;
+}
+
+/* Which of the words, separated by commas. */
+static enum status parse_states(struct lister *lister, struct error *err)
+{
+	char *copy = xstrdup(state_words), *rest = copy;
+	enum status status = STATUS_OK;
+	for (char *word; status == STATUS_OK && (word = strsep(&rest, ","));) {
+		enum queue_state state;
+		if (!strcmp(word, "any"))
+			lister->any = true;
+		else if (queue_state_parse(word, &state))
+			lister->states[state] = true;
+		else
+			status = error_set(err, STATUS_USAGE,
+				"--state: \"%s\" is not waiting, running, succeeded, failed or "
+				"cancelled; see preempt-queue list --help",
+				word);
+	}
+	free(copy);
+	return status;
 }
 
 int run_list(const struct args_rest *rest)
 {
-	struct lister lister = {.wake = -1};
+	struct error err;
+	struct lister lister = {.wake = -1, .any = !state_words};
 	(void)rest;
-	if (state_word && !strcmp(state_word, "any"))
-		state_word = NULL;
-	if (state_word && !queue_state_parse(state_word, &lister.state)) {
-		message_error("--state: \"%s\" is not waiting, running, succeeded, failed or "
-			      "cancelled; see preempt-queue list --help",
-			state_word);
-		return STATUS_USAGE;
-	}
+	if (state_words && parse_states(&lister, &err) != STATUS_OK)
+		return message_fail(&err);
 	if (joblog && client_options.json)
 		return client_refuse("--joblog and --json exclude each other");
 	if (follow)
@@ -127,11 +153,11 @@ int run_list(const struct args_rest *rest)
 
 /* ---- show, fetch ---- */
 
-static enum status show(struct queue *queue, void *context, struct error *err)
+static enum status show_one(struct queue *queue, uint64_t id, struct error *err)
 {
 	struct queue_view view;
 	struct text text = {0};
-	enum status status = queue_inspect(queue, *(const uint64_t *)context, &view, err);
+	enum status status = queue_inspect(queue, id, &view, err);
 	if (status != STATUS_OK)
 		return status;
 	if (client_options.json)
@@ -144,17 +170,30 @@ static enum status show(struct queue *queue, void *context, struct error *err)
 	return STATUS_OK;
 }
 
+static enum status show(struct queue *queue, void *context, struct error *err)
+{
+	const struct parse_numbers *ids = context;
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < ids->count && status == STATUS_OK; i++) {
+		if (i && !client_options.json)
+			puts("");
+		status = show_one(queue, ids->items[i], err);
+	}
+	return status;
+}
+
 int run_show(const struct args_rest *rest)
 {
-	uint64_t id;
+	struct parse_numbers ids = {0};
 	struct error err;
-	return client_parse_id(rest->words[0], &id, &err) == STATUS_OK ? client_run(0, show, &id)
-								       : message_fail(&err);
+	int code = client_parse_ids(rest, &ids, &err) == STATUS_OK ? client_run(0, show, &ids)
+								   : message_fail(&err);
+	parse_numbers_release(&ids);
+	return code;
 }
 
 struct fetcher {
-	uint64_t *ids;
-	size_t count;
+	struct parse_numbers ids;
 	int wake;
 	int64_t deadline;
 	int code; /* of the first that was printed and did not succeed */
@@ -219,8 +258,8 @@ static enum status fetch(struct queue *queue, void *context, struct error *err)
 {
 	struct fetcher *fetcher = context;
 	enum status status = STATUS_OK;
-	for (size_t i = 0; i < fetcher->count && status == STATUS_OK; i++)
-		status = fetch_one(queue, fetcher, fetcher->ids[i], err);
+	for (size_t i = 0; i < fetcher->ids.count && status == STATUS_OK; i++)
+		status = fetch_one(queue, fetcher, fetcher->ids.items[i], err);
 	return status;
 }
 
@@ -230,9 +269,9 @@ int run_fetch(const struct args_rest *rest)
 	struct fetcher fetcher = {
 		.wake = fetch_wait ? client_catch() : -1, .deadline = client_deadline()};
 	/* Nothing is printed where one of them is no number. */
-	enum status status = client_parse_ids(rest, &fetcher.ids, &fetcher.count, &err);
+	enum status status = client_parse_ids(rest, &fetcher.ids, &err);
 	int code = status == STATUS_OK ? client_run(0, fetch, &fetcher) : message_fail(&err);
-	free(fetcher.ids);
+	parse_numbers_release(&fetcher.ids);
 	return code == STATUS_OK && exit_status ? fetcher.code : code;
 }
 

@@ -28,6 +28,15 @@ static void check_numbers(const char *text)
 	char again[32];
 	if (parse_unsigned(text, 5, 500, &value, "n", &err) == STATUS_OK)
 		FUZZ_HOLDS(value >= 5 && value <= 500);
+	struct parse_numbers numbers = {0};
+	if (parse_numbers(text, 5000, &numbers, "n", &err) == STATUS_OK) {
+		FUZZ_HOLDS(numbers.count >= 1 && numbers.count <= PARSE_NUMBERS_MAX);
+		size_t count = numbers.count;
+		parse_numbers_sort(&numbers);
+		FUZZ_HOLDS(numbers.count <= count && numbers.items[0] >= 1 &&
+			   numbers.items[numbers.count - 1] <= 5000);
+	}
+	parse_numbers_release(&numbers);
 	if (parse_decimal(text, &value)) {
 		snprintf(again, sizeof(again), "%" PRIu64, value);
 		FUZZ_HOLDS(strcmp(again, text) == 0);

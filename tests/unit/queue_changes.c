@@ -218,7 +218,7 @@ static void changing(void)
 		CHECK_EQ(changed[0], QUEUE_CHANGED);
 		CHECK_EQ(changed[1], QUEUE_CHANGED_REQUESTED);
 		CHECK_EQ(changed[2], QUEUE_CHANGED_NOT);
-		CHECK_EQ(changed[3], QUEUE_CHANGED_NOT);
+		CHECK_EQ(changed[3], QUEUE_CHANGED_ABSENT);
 		CHECK(counts_are(1, 1, 0, 1, 1));
 		CHECK_EQ(queue_inspect(&queue, 2, &view, &err), STATUS_OK);
 		CHECK(view.cancelling && view.state == QUEUE_RUNNING);

@@ -241,7 +241,8 @@ static void *change(void *context)
 	if (queue_open(&queue, store, QUEUE, NULL, NULL) == STATUS_OK) {
 		for (int i = 0; i < 5 && status == STATUS_TEMPORARY; i++)
 			status = queue_change(&queue, how, &node->id, 1, &changed, NULL);
-		if (status == STATUS_OK && changed == QUEUE_CHANGED_NOT)
+		if (status == STATUS_OK &&
+			(changed == QUEUE_CHANGED_NOT || changed == QUEUE_CHANGED_ABSENT))
 			status = STATUS_NO;
 		queue_release(&queue);
 	}
