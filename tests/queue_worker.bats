@@ -483,3 +483,29 @@ here() {
 	expect 0 preempt-queue join
 	ran_once "$long" "$id"
 }
+
+# ---- GPUs ----
+
+@test "--gpus-per-slot: no two commands that run at once see the same GPU; too few are refused" {
+	local ids=() id i
+	mkdir smi
+	printf '#!/bin/sh\n[ "$1" = -L ] && printf "GPU %%d: fake (UUID: GPU-x)\\n" 0 1 2 3\n' >smi/nvidia-smi
+	chmod +x smi/nvidia-smi
+	for i in 0 1; do
+		schedule id --shell -- \
+			': >"begun.$PREEMPT_ITEM_ID"; while [ ! -e go ]; do sleep 0.05; done; echo "$CUDA_VISIBLE_DEVICES"'
+		ids+=("$id")
+	done
+	CUDA_VISIBLE_DEVICES=7,GPU-ab,3 expect 2 preempt-queue work --slots 2 --gpus-per-slot 2 --idle-exit 0
+	PATH=$PWD/smi:$PATH worker a --slots 2 --gpus-per-slot 2 --idle-exit 0
+	for id in "${ids[@]}"; do
+		eventually [ -e "begun.$id" ]
+	done
+	: >go
+	worker_ends a 0
+	[ "$(preempt-queue fetch "${ids[@]}" | sort)" = $'0,1\n2,3' ]
+	schedule id --shell -- 'echo "$CUDA_VISIBLE_DEVICES"'
+	CUDA_VISIBLE_DEVICES=7,GPU-ab,3 worker b --gpus-per-slot 2 --idle-exit 0
+	worker_ends b 0
+	[ "$(preempt-queue fetch "$id")" = 7,GPU-ab ]
+}

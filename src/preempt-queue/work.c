@@ -18,7 +18,7 @@
 #define SLOTS_MAX  1024
 
 static const char *worker, *platform, *term_signal = "TERM", *joblog;
-static uint64_t slots = 1, limit = LIMIT;
+static uint64_t slots = 1, gpus_per_slot, limit = LIMIT;
 static int64_t idle_exit = -1, grace = -1, kill_after = 5000, period = PERIOD, start_delay,
 	       start_delay_max = 60000, watchdog;
 static struct args_list sources;
@@ -28,6 +28,8 @@ const struct args_option work_options[] = {
 		.target = &worker},
 	{"slots", "K", "commands that run at the same time (1)", ARGS_UNSIGNED, .target = &slots,
 		.min = 1, .max = SLOTS_MAX},
+	{"gpus-per-slot", "N", "of its GPUs for each slot alone, in CUDA_VISIBLE_DEVICES",
+		ARGS_UNSIGNED, .target = &gpus_per_slot, .min = 1, .max = SLOTS_MAX},
 	{"idle-exit", "D", "end once nothing waits or runs anywhere for D; 0: at once",
 		ARGS_DURATION, .target = &idle_exit},
 	{"source", "SPEC", "of notices: signal:TERM, file:PATH, command:TEXT, slurm, gce ...",
@@ -85,6 +87,7 @@ int run_work(const struct args_rest *rest)
 	struct error err = {0};
 	struct client client = {0};
 	struct source_set watch = {0};
+	struct devices devices = {0};
 	sigset_t all;
 	int signal = SIGTERM, code = STATUS_OK;
 	(void)rest;
@@ -92,6 +95,8 @@ int run_work(const struct args_rest *rest)
 	message_patience(1000); /* a log that stalls must not keep commands from ending */
 	/* Before the store is opened: a notice may come while it is slow, and a wrong option must
 	 * not make a store. */
+	if (status == STATUS_OK && gpus_per_slot)
+		status = devices_find(&devices, slots, gpus_per_slot, &err);
 	if (status == STATUS_OK)
 		status = open_sources(&watch, &err);
 	if (status == STATUS_OK)
@@ -112,12 +117,14 @@ int run_work(const struct args_rest *rest)
 						       .start_delay = start_delay,
 						       .start_delay_max = start_delay_max,
 						       .watchdog = watchdog,
+						       .devices = &devices,
 						       .joblog = joblog,
 					       });
 	/* A second TERM while we leave must not kill us: our exit code would be lost. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	source_set_release(&watch);
+	devices_release(&devices);
 	int ended = client_end(&client, status, &err);
 	if (ending_signal())
 		return ending_die(ending_signal());

@@ -11,12 +11,14 @@
 #include "base/process/variables.h"
 #include "queue/exchange.h"
 #include "queue/output/output.h"
+#include "queue/worker/devices.h"
 
 /* What all slots of a worker share. */
 struct slot_context {
 	const struct queue *queue;
 	const struct queue_worker *worker;
 	const struct reaper *reaper;
+	const struct devices *devices;
 	int64_t kill_after; /* ms between TERM and KILL where nothing else says */
 };
 
@@ -57,8 +59,9 @@ void slot_take(struct slot *slot, struct queue_run *run);
  * where we are. Its environment: ours, PREEMPT_QUEUE, PREEMPT_ITEM_ID, PREEMPT_ITEM_ATTEMPT (the
  * number of this start), PREEMPT_ITEM_DIR (a directory in queue->files that lasts from start to
  * start, is here already, and goes after success if it is empty), PREEMPT_WORKER,
- * PREEMPT_WORKER_INDEX, PREEMPT_SLOT, extra (NAME=VALUE, NULL-terminated; NULL: none: the
- * resources), and its own --env. Placeholders in argv are filled (template.h).
+ * PREEMPT_WORKER_INDEX, PREEMPT_SLOT, CUDA_VISIBLE_DEVICES (devices.h), extra (NAME=VALUE,
+ * NULL-terminated; NULL: none: the resources), and its own --env. Placeholders in argv are filled
+ * (template.h).
  */
 void slot_start(struct slot *slot, const struct slot_context *place, char *const *extra);
 /*

@@ -84,6 +84,12 @@ static void build_environment(const struct slot *slot, const struct slot_context
 	variables_set_number(all, "PREEMPT_ITEM_ATTEMPT", slot->run.lease.history.starts);
 	variables_set(all, "PREEMPT_ITEM_DIR", directory);
 	variables_set_number(all, "PREEMPT_SLOT", slot->number);
+	if (place->devices && place->devices->per_slot) {
+		struct text value = {0};
+		devices_of_slot(place->devices, slot->number, &value);
+		variables_set(all, "CUDA_VISIBLE_DEVICES", text_string(&value));
+		text_release(&value);
+	}
 	/* As a shell that goes there. */
 	if (item->directory)
 		variables_set(all, "PWD", item->directory);

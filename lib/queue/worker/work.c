@@ -348,6 +348,7 @@ int work_run(struct queue *queue, const struct work_options *options)
 	work.place = (struct slot_context){.queue = queue,
 		.worker = &work.worker,
 		.reaper = &work.reaper,
+		.devices = options->devices,
 		.kill_after = options->kill_after};
 	work.exchange = (struct exchange){.queue = queue, .worker = &work.worker};
 	int code = begin(&work, &err) == STATUS_OK ? loop(&work) : message_fail(&err);

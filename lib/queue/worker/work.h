@@ -5,6 +5,7 @@
 
 #include "notice/source_set.h"
 #include "queue/queue.h"
+#include "queue/worker/devices.h"
 
 struct work_options {
 	const char *url;    /* of the store: the beats have a handle of their own */
@@ -21,7 +22,8 @@ struct work_options {
 	int64_t period;			      /* of the beats, ms */
 	uint64_t limit;			      /* docs/design.md, section 5 */
 	int64_t start_delay, start_delay_max; /* ms: index x start_delay, at most that */
-	int64_t watchdog;   /* ms without any end after which what runs is reported; 0: never */
+	int64_t watchdog; /* ms without any end after which what runs is reported; 0: never */
+	const struct devices *devices; /* dealt out to the slots; stays the caller's */
 	const char *joblog; /* file that gets a line for each accepted result; NULL: none */
 };
 
