@@ -175,6 +175,27 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 }
 
 # bats test_tags=smoke
+@test "set: commands that say nothing else get the --halt of their queue, also with --once" {
+	halts() { preempt-queue show --json "$1" | python3 -c 'import json, sys
+for line in sys.stdin: print(json.loads(line).get("halt", "now"), end=" ")'; }
+	preempt-queue schedule -- true
+	[ "$(preempt-queue set)" = 'halt now' ]
+	preempt-queue set --keep-going
+	[ "$(preempt-queue set)" = 'halt never' ]
+	preempt-queue schedule -- true
+	preempt-queue schedule --halt now -- true
+	preempt-queue schedule --once k -- true
+	seq 2 | preempt-queue schedule --halt soon --lines -- true
+	preempt-queue set --halt soon
+	preempt-queue schedule -- true
+	[ "$(halts 1-7)" = 'now never now never soon soon soon ' ]
+	[ "$(preempt-queue set --queue other)" = 'halt now' ]
+	answers 2 preempt-queue set --halt seldom
+	answers 2 preempt-queue set --halt now --keep-going
+	[ "$(preempt-queue set)" = 'halt soon' ]
+}
+
+# bats test_tags=smoke
 @test "list: several states, and at most so many" {
 	seq 6 | preempt-queue schedule --lines -- echo
 	preempt-queue cancel 2-3

@@ -92,3 +92,30 @@ enum status queue_count(struct queue *queue, struct queue_count *count, struct e
 	store_answer_release(&answer);
 	return status;
 }
+
+enum status queue_settings_get(
+	struct queue *queue, struct queue_settings *settings, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	struct store_entry entry = {0};
+	queue_key(queue, key, "settings");
+	enum status status = store_get(queue->store, key, &entry, err);
+	if (status == STATUS_OK)
+		status = queue_read(&queue_settings_record, &entry, settings, err);
+	store_entry_release(&entry);
+	if (status != STATUS_NO)
+		return status;
+	*settings = (struct queue_settings){0};
+	return STATUS_OK;
+}
+
+enum status queue_settings_put(
+	struct queue *queue, const struct queue_settings *settings, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	struct json_object *object = queue_write(&queue_settings_record, settings);
+	queue_key(queue, key, "settings");
+	enum status status = store_put(queue->store, key, json_line(object), NULL, err);
+	json_object_put(object);
+	return status;
+}

@@ -57,13 +57,20 @@ void queue_draw_token(char token[17]);
 /* How many are where, all at the same instant. */
 enum status queue_count(struct queue *queue, struct queue_count *count, struct error *err);
 
+/* Where they were never set, they are zeroed. */
+enum status queue_settings_get(
+	struct queue *queue, struct queue_settings *settings, struct error *err);
+enum status queue_settings_put(
+	struct queue *queue, const struct queue_settings *settings, struct error *err);
+
 /* ---- schedule.c ---- */
 
 struct queue_schedule {
-	uint64_t limit;	  /* waiting commands above which it waits; 0: no limit */
-	int64_t deadline; /* STATUS_TIMEOUT: still full; nothing of this call was scheduled */
-	const char *once; /* NULL, or a name: what was scheduled under it is not scheduled again */
-	int wake;	  /* a descriptor that ends the waiting (STATUS_NO); -1: none */
+	uint64_t limit;	   /* waiting commands above which it waits; 0: no limit */
+	int64_t deadline;  /* STATUS_TIMEOUT: still full; nothing of this call was scheduled */
+	const char *once;  /* NULL, or a name: what was scheduled under it is not scheduled again */
+	int wake;	   /* a descriptor that ends the waiting (STATUS_NO); -1: none */
+	bool use_settings; /* the items get what is set for the queue (queue_settings) */
 };
 
 /* How many can be scheduled in one transaction of this store: 60 to QUEUE_SCHEDULE_BATCH. */

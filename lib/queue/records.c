@@ -104,6 +104,12 @@ static const struct json_field failure_fields[] = {
 	{0},
 };
 
+static const struct json_field settings_fields[] = {
+	{"halt", JSON_WORD, JSON_ALWAYS, JSON_MEMBER(struct queue_settings, halt),
+		.more = halt_words},
+	{0},
+};
+
 #define TALLY(name, member)                                                                        \
 	{                                                                                          \
 		name, JSON_UNSIGNED, 0, JSON_MEMBER(struct queue_tally, member)                    \
@@ -150,6 +156,7 @@ RECORD(lease, NULL);
 RECORD(result, check_result);
 RECORD(failure, check_failure);
 RECORD(tally, NULL);
+RECORD(settings, NULL);
 
 /* ---- Reading ---- */
 

@@ -22,6 +22,7 @@
  *   beat/NUMBER        the worker that beats there
  *   error              the failure that was not reported yet
  *   resource/NAME      how a resource is built
+ *   settings           struct queue_settings, where they were set
  *   once/KEY           what `schedule --once KEY` has scheduled
  *
  * Values are JSON objects on one line, except the outputs. One that cannot be read is
@@ -139,6 +140,11 @@ struct queue_result {
 	bool out_filed, err_filed; /* in a file (output.h), not in out/ID, err/ID */
 };
 
+/* What is set once for a queue, and holds for what is scheduled from then on. Zeroed: never set. */
+struct queue_settings {
+	enum queue_halt halt; /* of commands that are scheduled without one */
+};
+
 /* The first failure, until it was reported: the value of the key error. */
 struct queue_failure {
 	uint64_t id;
@@ -188,7 +194,7 @@ struct queue_record {
 	bool (*check)(void *record, const struct store_entry *entry); /* NULL: nothing */
 };
 extern const struct queue_record queue_item_record, queue_history_record, queue_lease_record,
-	queue_result_record, queue_failure_record, queue_tally_record;
+	queue_result_record, queue_failure_record, queue_tally_record, queue_settings_record;
 
 /*
  * Read the record at entry. STATUS_DAMAGED, which names the key: it is absent, or cannot be read,

@@ -92,7 +92,9 @@ struct scheduling {
 	uint64_t number;
 	const struct queue_schedule *how;
 	char batch[17];
-	char next_key[QUEUE_KEY_MAX], error_key[QUEUE_KEY_MAX], once_key[QUEUE_KEY_MAX];
+	char next_key[QUEUE_KEY_MAX], error_key[QUEUE_KEY_MAX], once_key[QUEUE_KEY_MAX],
+		settings_key[QUEUE_KEY_MAX];
+	struct queue_settings settings;
 	struct queue_tally next; /* of count/@next: the ids given so far are 1 .. scheduled */
 	store_revision next_revision;
 	struct once once;
@@ -125,9 +127,16 @@ static enum status look(struct scheduling *s, struct error *err)
 	transaction_get(&t, s->error_key);
 	if (s->how->once)
 		transaction_get(&t, s->once_key);
+	if (s->how->use_settings)
+		transaction_get(&t, s->settings_key);
 	enum status status = transaction_ask(&t, s->queue->store, &answer, err);
 	if (status == STATUS_OK)
 		status = take_note(s, answer.entries, err);
+	const struct store_entry *set = s->how->use_settings && status == STATUS_OK
+						? &answer.entries[answer.count - 1]
+						: NULL;
+	if (set && set->value)
+		status = queue_read(&queue_settings_record, set, &s->settings, err);
 	store_answer_release(&answer);
 	transaction_release(&t);
 	return status;
@@ -143,6 +152,8 @@ static enum status put_items(struct scheduling *s, struct transaction *t, struct
 		if (s->next.scheduled >= QUEUE_ID_MAX || item->id > QUEUE_ID_MAX)
 			return error_set(err, STATUS_USAGE,
 				"queue %s has used up its ids: use another queue", s->queue->name);
+		if (s->how->use_settings)
+			item->halt = s->settings.halt;
 		free(item->batch);
 		item->batch = xstrdup(s->batch);
 		transaction_put(t, queue_own_key_at(s->queue, t, "item", item->id),
@@ -298,6 +309,7 @@ enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t
 	bool known;
 	queue_key(queue, s.next_key, "count/@next");
 	queue_key(queue, s.error_key, "error");
+	queue_key(queue, s.settings_key, "settings");
 	queue_key(queue, s.once_key, "once/%s", how->once ? how->once : "");
 	queue_draw_token(s.batch);
 	enum status status = look(&s, err);

@@ -74,8 +74,10 @@ bool client_stdout_lost(void);
 /* ---- The commands, for their table ---- */
 
 extern const struct args_option schedule_options[], work_options[], join_options[], done_options[],
-	list_options[], fetch_options[], cancel_options[], retry_options[], forget_options[];
+	list_options[], fetch_options[], set_options[], cancel_options[], retry_options[],
+	forget_options[];
 int run_schedule(const struct args_rest *rest);
+int run_set(const struct args_rest *rest);
 int run_work(const struct args_rest *rest);
 int run_join(const struct args_rest *rest);
 int run_done(const struct args_rest *rest);

@@ -46,7 +46,7 @@ const struct args_option schedule_options[] = {
 	{"shell", NULL, "the first word is text for sh -c, the others its $1 ...", ARGS_FLAG,
 		.target = &shell},
 	{"halt", "WHEN",
-		"now (default), soon or never: end what runs when it fails, let it end, go on",
+		"now, soon or never: when it fails end what runs, let it end, or go on (now, or as set)",
 		ARGS_TEXT, .target = &halt},
 	{"keep-going", NULL, "the same as --halt never: its failure cancels nothing", ARGS_FLAG,
 		.target = &keep_going},
@@ -262,7 +262,8 @@ int run_schedule(const struct args_rest *rest)
 	s->how = (struct queue_schedule){.limit = limit,
 		.deadline = patience_given ? clock_after(patience) : CLOCK_NEVER,
 		.once = once,
-		.wake = client_catch()};
+		.wake = client_catch(),
+		.use_settings = !halt && !keep_going};
 	if (!limit)
 		message_error("warning: without a limit the queue may fill the disk");
 	enum status status = make_spec(words, &s->spec, &err);
