@@ -20,7 +20,7 @@ static const struct args_command commands[] = {
 	{"done", "[ID... | --tag T]",
 		"whether all is over, or these are: 0 yes, 1 not yet, 44 yes, and one has failed",
 		done_options, client_place, 0, 4096, false, false, run_done},
-	{"fetch", "ID... [--wait] [--stderr] [--exit-status]",
+	{"fetch", "ID... [--wait | --follow] [--stderr] [--exit-status]",
 		"print the output of commands that are over; 1 not yet", fetch_options, client_wait,
 		1, 4096, false, false, run_fetch},
 	{"list", "[OPTION...]", "print the commands, one per line", list_options, client_common, 0,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-queue work: preemption told apart from failure, attempts, time limits, cancel, and what
 # happens to commands when their worker, its store or its machine misbehaves.
-# takes: 50
+# takes: 55
 # limit: 1200
 # shellcheck disable=SC1010,SC2016 # text for another shell
 
@@ -508,4 +508,57 @@ here() {
 	CUDA_VISIBLE_DEVICES=7,GPU-ab,3 worker b --gpus-per-slot 2 --idle-exit 0
 	worker_ends b 0
 	[ "$(preempt-queue fetch "$id")" = 7,GPU-ab ]
+}
+
+# ---- Output while it is written ----
+
+# shows FILE TEXT: whether the file has exactly this
+shows() {
+	[ "$(<"$1")" = "$2" ]
+}
+
+@test "fetch --follow: prints what a command writes as it writes it, over a preemption, to its end" {
+	local id follower
+	cat >writes <<-'ITEM'
+		#!/bin/bash
+		trap 'exit 42' TERM
+		echo "start $PREEMPT_ITEM_ATTEMPT"
+		echo err >&2
+		until [ -e "go.$PREEMPT_ITEM_ATTEMPT" ]; do sleep 0.02; done
+		echo end
+		exit 3
+	ITEM
+	chmod +x writes
+	schedule id -- ./writes
+	preempt-queue fetch --follow --exit-status "$id" >out 2>said &
+	follower=$!
+	started+=("$follower")
+	worker a
+	eventually shows out 'start 1'
+	expect 124 preempt-queue fetch --follow --stderr --timeout 1s "$id"
+	kill -TERM "${workers[a]}"
+	worker_ends a 42
+	worker b
+	eventually shows out $'start 1\nstart 2'
+	[ ! -s said ]
+	: >go.2
+	code=0
+	wait "$follower" || code=$?
+	[ "$code" = 3 ]
+	shows out $'start 1\nstart 2\nend'
+	grep -q "command $id has failed" said
+	[ "$(preempt-queue fetch --follow --stderr "$id")" = err ]
+	expect 1 preempt-queue fetch --follow 99
+}
+
+@test "fetch --follow in another container than the worker: 75, and why" {
+	local id inside=(unshare --map-root-user --pid --fork --mount-proc)
+	"${inside[@]}" true 2>/dev/null || skip "no container can be made here (unshare)"
+	schedule id -- ./gated go
+	worker a
+	eventually [ -e "begun.$id" ]
+	expect 75 "${inside[@]}" preempt-queue fetch --follow "$id"
+	says "command $id runs on .*in another container.*fetch --wait"
+	: >go
+	expect 0 preempt-queue join
 }

@@ -10,14 +10,14 @@
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "client.h"
+#include "queue/output/follow.h"
 #include "queue/output/joblog.h"
-#include "queue/output/output.h"
 #include "queue/workers/workers.h"
 #include "rows.h"
 
 static const char *state_words, *tag;
 static uint64_t most;
-static bool follow, joblog, fetch_wait, fetch_stderr, exit_status;
+static bool follow, joblog, fetch_wait, fetch_follow, fetch_stderr, exit_status;
 
 const struct args_option list_options[] = {
 	{"state", "S[,S...]", "only waiting, running, succeeded, failed or cancelled ones (any)",
@@ -33,6 +33,8 @@ const struct args_option list_options[] = {
 };
 const struct args_option fetch_options[] = {
 	{"wait", NULL, "wait until it is over", ARGS_FLAG, .target = &fetch_wait},
+	{"follow", NULL, "print it while it runs, until it is over; on the worker's machine",
+		ARGS_FLAG, .target = &fetch_follow, .letter = 'f'},
 	{"stderr", NULL, "its stderr, not its stdout", ARGS_FLAG, .target = &fetch_stderr},
 	{"exit-status", NULL, "leave with the command's own code", ARGS_FLAG,
 		.target = &exit_status},
@@ -234,21 +236,23 @@ static enum status fetch_one(
 	struct queue *queue, struct fetcher *fetcher, uint64_t id, struct error *err)
 {
 	struct queue_view view = {0};
-	char how[64];
-	enum status status = queue_inspect(queue, id, &view, err);
-	if (status == STATUS_OK)
+	char ending[64];
+	const struct follow how = {fetch_stderr ? OUTPUT_ERR : OUTPUT_OUT, STDOUT_FILENO,
+		fetcher->deadline, fetcher->wake};
+	enum status status = fetch_follow ? output_follow(queue, id, &how, &view, err)
+					  : queue_inspect(queue, id, &view, err);
+	if (status == STATUS_OK && !fetch_follow)
 		status = wait_until_over(queue, fetcher, &view, err);
 	if (status == STATUS_OK && view.state == QUEUE_CANCELLED)
 		status = error_set(err, STATUS_NO, "command %" PRIu64 " was cancelled%s%s", id,
 			*view.result.ending.text ? ": " : "", view.result.ending.text);
-	if (status == STATUS_OK)
-		status = output_print(queue, id, &view.result,
-			fetch_stderr ? OUTPUT_ERR : OUTPUT_OUT, STDOUT_FILENO, err);
+	if (status == STATUS_OK && !fetch_follow)
+		status = output_print(queue, id, &view.result, how.stream, how.to, err);
 	if (status == STATUS_OK && view.state == QUEUE_FAILED) {
 		if (!fetcher->code)
 			fetcher->code = queue_ending_code(&view.result.ending);
-		queue_ending_describe(&view.result.ending, how);
-		message_info("command %" PRIu64 " has failed: it %s", id, how);
+		queue_ending_describe(&view.result.ending, ending);
+		message_info("command %" PRIu64 " has failed: it %s", id, ending);
 	}
 	queue_view_release(&view);
 	return status;
@@ -266,8 +270,8 @@ static enum status fetch(struct queue *queue, void *context, struct error *err)
 int run_fetch(const struct args_rest *rest)
 {
 	struct error err;
-	struct fetcher fetcher = {
-		.wake = fetch_wait ? client_catch() : -1, .deadline = client_deadline()};
+	struct fetcher fetcher = {.wake = fetch_wait || fetch_follow ? client_catch() : -1,
+		.deadline = client_deadline()};
 	/* Nothing is printed where one of them is no number. */
 	enum status status = client_parse_ids(rest, &fetcher.ids, &err);
 	int code = status == STATUS_OK ? client_run(0, fetch, &fetcher) : message_fail(&err);

@@ -90,15 +90,14 @@ static char *file_path(const struct output *output, const char *suffix)
 		output->token, stream_name(output->stream), suffix);
 }
 
-/* Exactly length bytes of one to the other, from offset 0; errno. *read_failed: which side. */
-static int copy_bytes(int from, int to, uint64_t length, bool *read_failed)
+int output_copy(int from, int to, uint64_t at, uint64_t until, bool *read_failed)
 {
 	char bytes[64 * 1024];
-	off_t at = 0;
-	while ((uint64_t)at < length) {
-		uint64_t left = length - (uint64_t)at;
-		ssize_t n =
-			pread(from, bytes, left < sizeof(bytes) ? (size_t)left : sizeof(bytes), at);
+	*read_failed = false;
+	while (at < until) {
+		uint64_t left = until - at;
+		ssize_t n = pread(from, bytes, left < sizeof(bytes) ? (size_t)left : sizeof(bytes),
+			(off_t)at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		*read_failed = n <= 0;
@@ -106,7 +105,7 @@ static int copy_bytes(int from, int to, uint64_t length, bool *read_failed)
 			return n < 0 ? errno : ENODATA;
 		if (file_write_all(to, bytes, (size_t)n) < 0)
 			return errno;
-		at += n;
+		at += (uint64_t)n;
 	}
 	return 0;
 }
@@ -114,12 +113,12 @@ static int copy_bytes(int from, int to, uint64_t length, bool *read_failed)
 /* Under its temporary name: the whole, synced. */
 static enum status write_file(const char *path, const struct output *output, struct error *err)
 {
-	bool read_failed = false;
+	bool read_failed;
 	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
 	int to = open(path, flags, 0600);
 	if (to < 0)
 		return error_errno(err, errno, "make %s", path);
-	int number = copy_bytes(output->descriptor, to, output->length, &read_failed);
+	int number = output_copy(output->descriptor, to, 0, output->length, &read_failed);
 	if (!number && fsync(to) < 0)
 		number = errno;
 	/* Network filesystems write back, and fail, at close. */
@@ -207,7 +206,7 @@ void output_remove_both(const struct queue *queue, uint64_t id, const char *toke
 static enum status print_file(const struct output *output, int to, struct error *err)
 {
 	enum status status = STATUS_OK;
-	bool read_failed = false;
+	bool read_failed;
 	char *path = file_path(output, "");
 	int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (from < 0) {
@@ -218,7 +217,7 @@ static enum status print_file(const struct output *output, int to, struct error 
 				 : error_errno(err, errno, "open %s", path);
 		goto out;
 	}
-	int number = copy_bytes(from, to, output->length, &read_failed);
+	int number = output_copy(from, to, 0, output->length, &read_failed);
 	if (number == ENODATA)
 		status = error_set(err, STATUS_DAMAGED,
 			"%s is shorter than the %" PRIu64 " bytes that command %" PRIu64 " wrote",

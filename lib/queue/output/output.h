@@ -44,6 +44,11 @@ enum status output_keep(struct output *output, struct error *err);
 void output_remove(
 	const struct queue *queue, uint64_t id, const char *token, enum output_stream stream);
 void output_remove_both(const struct queue *queue, uint64_t id, const char *token);
+/*
+ * The bytes from offset at to until, from one descriptor to the other. 0, or an errno (ENODATA: it
+ * is shorter); *read_failed: it is of the side that is read.
+ */
+int output_copy(int from, int to, uint64_t at, uint64_t until, bool *read_failed);
 /* The last line that is not blank, escaped (text_escape); "" where there is none. */
 void output_last_line(int descriptor, char *line, size_t size);
 /*
