@@ -146,6 +146,7 @@ values() {
 		printf '%s\n' "$table" | sed -n 's/.*|--\(keep-[a-z-]*\)|.*/\1/p; $s/.*/all/p' | offer
 		;;
 	"--layout NAME" | "--platform NAME" | *" WHO" | *" WHOM" | *" WHAT" | *" WHICH" | *" WHEN" | *" FORMAT" | "--state S")
+		[ "$1" != --state ] || after_comma
 		found=$(words "$3") || exit 3
 		printf '%s\n' "$found" | offer
 		;;

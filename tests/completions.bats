@@ -110,6 +110,7 @@ unknown() {
 	offers "ckpt-rotate prune --mode _" min max
 	offers "ckpt-rotate mark ck 100 _" bad good
 	offers "preempt-queue schedule --halt _" now soon never
+	offers "preempt-queue list --state waiting,fa" waiting,failed
 	offers "ckpt-rotate prune --must keep-last,keep-e" keep-last,keep-every keep-last,keep-every-steps
 	offers "preempt-watch --source g" gce group
 	offers "preempt-run --notice g" gce

@@ -20,7 +20,7 @@ static uint64_t most;
 static bool follow, joblog, fetch_wait, fetch_follow, fetch_stderr, exit_status;
 
 const struct args_option list_options[] = {
-	{"state", "S[,S...]", "only waiting, running, succeeded, failed or cancelled ones (any)",
+	{"state", "S", "any (default), waiting, running, succeeded, failed or cancelled: which",
 		ARGS_TEXT, .target = &state_words},
 	{"tag", "T", "only those with this tag", ARGS_TEXT, .target = &tag},
 	{"limit", "N", "print at most so many", ARGS_UNSIGNED, .target = &most, .min = 1,
