@@ -155,7 +155,7 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 	answers 0 preempt-queue cancel 2-3,5
 	[ "$(sort <<<"$output" | tr '\n' ' ')" = '2 3 5 ' ]
 	answers 0 preempt-queue show --json 5,2-3
-	[ "$(sed 's/^{ *"id": *\([0-9]*\).*/\1/' <<<"$output" | tr '\n' ' ')" = '5 2 3 ' ]
+	[ "$(grep -oE '^\{ *"id": *[0-9]+' <<<"$output" | grep -oE '[0-9]+' | tr '\n' ' ')" = '5 2 3 ' ]
 	answers 0 preempt-queue 'done' 2-3 5
 	answers 0 preempt-queue join 2-3,5
 	answers 1 preempt-queue 'done' 1-3
@@ -168,7 +168,7 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 	[ "$(sort <<<"$output" | tr '\n' ' ')" = '2 3 ' ]
 	[[ $stderr = *'command 4 is not over'* && $stderr = *'no command 7'* ]]
 	answers 2 preempt-queue 'done' 1 --tag six
-	for words in 4-2 0-3 3- -3 1,,2 1, 1-2-3 1-9999999999 x; do
+	for words in 4-2 0-3 3- -3 1,,2 '1,' 1-2-3 1-9999999999 x; do
 		answers 2 preempt-queue fetch "$words"
 		[[ -z $output && $stderr = *preempt-queue* ]]
 	done

@@ -487,11 +487,11 @@ here() {
 # ---- GPUs ----
 
 @test "--gpus-per-slot: no two commands that run at once see the same GPU; too few are refused" {
-	local ids=() id i
+	local ids=() id
 	mkdir smi
 	printf '#!/bin/sh\n[ "$1" = -L ] && printf "GPU %%d: fake (UUID: GPU-x)\\n" 0 1 2 3\n' >smi/nvidia-smi
 	chmod +x smi/nvidia-smi
-	for i in 0 1; do
+	for _ in 0 1; do
 		schedule id --shell -- \
 			': >"begun.$PREEMPT_ITEM_ID"; while [ ! -e go ]; do sleep 0.05; done; echo "$CUDA_VISIBLE_DEVICES"'
 		ids+=("$id")
