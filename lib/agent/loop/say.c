@@ -67,10 +67,10 @@ void agent_say_joined(const struct agent *agent)
 void agent_say_notice(struct agent *agent, enum announce_by by)
 {
 	const struct notice *notice = &agent->group.notice;
-	struct json_object *fields = json_object_new_object();
 	if (agent->said_notice)
 		return;
 	agent->said_notice = by != ANNOUNCE_OTHERS;
+	struct json_object *fields = json_object_new_object();
 	json_put_text(fields, "source", notice->source);
 	json_put_text(fields, "reason", notice->reason);
 	announce(agent->options->on_event, ANNOUNCE_NOTICE, by, fields, "notice: %s%s%s",
