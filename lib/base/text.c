@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -232,4 +233,17 @@ void text_add_escaped(struct text *text, const char *string)
 	text_escape(escaped, size, string, size / 4);
 	text_add(text, escaped);
 	free(escaped);
+}
+
+void text_add_age(struct text *text, int64_t milliseconds)
+{
+	int64_t seconds = milliseconds < 0 ? 0 : milliseconds / 1000;
+	if (seconds >= 86400)
+		text_addf(text, "%" PRId64 "d%02dh", seconds / 86400, (int)(seconds / 3600 % 24));
+	else if (seconds >= 3600)
+		text_addf(text, "%dh%02dm", (int)(seconds / 3600), (int)(seconds / 60 % 60));
+	else if (seconds >= 60)
+		text_addf(text, "%dm%02ds", (int)(seconds / 60), (int)(seconds % 60));
+	else
+		text_addf(text, "%ds", (int)seconds);
 }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define TEXT_LIMIT ((size_t)16 << 20)
 
@@ -51,5 +52,8 @@ const char *text_first_line(struct text *text);
  */
 void text_escape(char *to, size_t size, const char *from, size_t length);
 void text_add_escaped(struct text *text, const char *string);
+
+/* Milliseconds in two units at most: "12s", "1m02s", "3h20m", "2d03h". Less than 0 is 0. */
+void text_add_age(struct text *text, int64_t milliseconds);
 
 #endif

@@ -110,7 +110,7 @@ static bool is_protected(
 	if (!pruning->scan.choice->layout->inspect &&
 		quiet(pruning, found) < pruning->scan.settled) {
 		struct text age = {0};
-		show_age(&age, quiet(pruning, found));
+		text_add_age(&age, quiet(pruning, found));
 		snprintf(why, LAYOUT_NAME_SIZE, "perhaps still being written: changed %s ago",
 			text_string(&age));
 		text_release(&age);

@@ -174,7 +174,7 @@ static void conclude_not_complete(struct scan_item *item, int64_t settled, const
 		conclude(item, CHECKPOINT_DAMAGED, why);
 		return;
 	}
-	show_age(&age, quiet);
+	text_add_age(&age, quiet);
 	error_set(&both, STATUS_NO, "%s; changed %s ago", why->text, text_string(&age));
 	conclude(item, CHECKPOINT_INCOMPLETE, &both);
 	text_release(&age);

@@ -15,19 +15,6 @@ void show_size(struct text *text, uint64_t bytes)
 	text_addf(text, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
 }
 
-void show_age(struct text *text, int64_t milliseconds)
-{
-	int64_t seconds = milliseconds < 0 ? 0 : milliseconds / 1000;
-	if (seconds >= 86400)
-		text_addf(text, "%" PRId64 "d%02dh", seconds / 86400, (int)(seconds / 3600 % 24));
-	else if (seconds >= 3600)
-		text_addf(text, "%dh%02dm", (int)(seconds / 3600), (int)(seconds / 60 % 60));
-	else if (seconds >= 60)
-		text_addf(text, "%dm%02ds", (int)(seconds / 60), (int)(seconds % 60));
-	else
-		text_addf(text, "%ds", (int)seconds);
-}
-
 void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t now_utc,
 	const char *what, const char *why)
 {
@@ -36,7 +23,7 @@ void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t n
 		text_addf(&tasks, "%" PRIu64, checkpoint->tasks);
 	if (checkpoint->utc) {
 		show_size(&size, checkpoint->bytes);
-		show_age(&age, now_utc - checkpoint->utc);
+		text_add_age(&age, now_utc - checkpoint->utc);
 	}
 	text_addf(text, "%10" PRIu64 " %7" PRIu64 " %5s %10s %7s  %s%s%s\n", checkpoint->step,
 		checkpoint->attempt, tasks.data ? tasks.data : "-", size.data ? size.data : "-",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints as text: a JSON object, the columns of a table, sizes and ages to read. Appends to
+ * Checkpoints as text: a JSON object, the columns of a table, sizes to read. Appends to
  * a struct text; pure, the time is given.
  */
 #ifndef CKPT_SHOW_H
@@ -36,7 +36,5 @@ void show_end(struct text *text, bool json);
 
 /* "12 B", "3.4 GiB" */
 void show_size(struct text *text, uint64_t bytes);
-/* Between two times of clock_utc, in the two largest units: "2h05m". A negative one is "0s". */
-void show_age(struct text *text, int64_t milliseconds);
 
 #endif

@@ -65,17 +65,10 @@ int64_t queue_throughput_left(const struct queue_throughput *progress, int64_t n
 	return milliseconds > 1e15 ? -1 : (int64_t)milliseconds;
 }
 
+/* A time that is begun counts. */
 static void add_time(struct text *line, int64_t milliseconds)
 {
-	int64_t seconds = (milliseconds + 999) / 1000;
-	if (seconds < 60)
-		text_addf(line, "%ds", (int)seconds);
-	else if (seconds < 3600)
-		text_addf(line, "%dm%02ds", (int)(seconds / 60), (int)(seconds % 60));
-	else if (seconds < 86400)
-		text_addf(line, "%dh%02dm", (int)(seconds / 3600), (int)(seconds / 60 % 60));
-	else
-		text_addf(line, "%" PRId64 "d%02dh", seconds / 86400, (int)(seconds / 3600 % 24));
+	text_add_age(line, milliseconds + 999);
 }
 
 static void add_bar(struct text *line, uint64_t over, uint64_t all)

@@ -15,7 +15,7 @@ struct rows_time rows_time(int64_t milliseconds)
 {
 	struct rows_time time;
 	struct text age = {0};
-	show_age(&age, milliseconds);
+	text_add_age(&age, milliseconds);
 	if (milliseconds >= 0 && milliseconds < 60000)
 		snprintf(time.text, sizeof(time.text), "%d.%ds", (int)(milliseconds / 1000),
 			(int)(milliseconds % 1000 / 100));
