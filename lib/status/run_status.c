@@ -100,6 +100,7 @@ static void note_mark(struct run_task *task, const struct run_mark *mark, bool n
 	switch (mark->kind) {
 	case MARK_JOINED: task->joined = mark->utc; break;
 	case MARK_LEFT: task->left = mark->utc; break;
+	case MARK_DEAD: task->dead = mark->utc; break;
 	case MARK_REPORT: task->reported = newest ? mark->utc : task->reported; break;
 	case MARK_ACK: task->acked = newest ? mark->utc : task->acked; break;
 	case MARK_SAVED:
@@ -131,9 +132,11 @@ static void feed_entry(struct run_status *status, const struct store_entry *entr
 			json, mark.kind == MARK_REPORT ? "next" : "step", &mark.step);
 		(void)json_get_time(json, "ms", &mark.took);
 		status->marks[status->mark_count++] = mark;
+		bool newest = mark.round == status->view.agreement.round;
 		if (mark.task != MARK_OF_RUN)
-			note_mark(&status->tasks[mark.task], &mark,
-				mark.round == status->view.agreement.round);
+			note_mark(&status->tasks[mark.task], &mark, newest);
+		else if (mark.kind == MARK_ROUND && newest)
+			status->round_opened = utc;
 	}
 	json_object_put(json);
 }
@@ -317,6 +320,22 @@ void run_status_read_beats(struct store *store, struct run_status *status)
 	read_beats(store, status, status);
 }
 
+/* How the attempts before this one ended: of the same attempt it is not read again. */
+static enum status read_history(struct store *store, const struct run_status *before,
+	struct run_status *status, struct error *err)
+{
+	const struct attempt *attempt = &status->view.attempt;
+	struct history *history = &status->history;
+	if (attempt->number <= 1)
+		return STATUS_OK;
+	if (!before || before->view.attempt.number != attempt->number)
+		return history_read(store, attempt->run, attempt->number - 1, history, err);
+	*history = before->history;
+	history->past = xcalloc(history->count + 1, sizeof(*history->past));
+	memcpy(history->past, before->history.past, history->count * sizeof(*history->past));
+	return STATUS_OK;
+}
+
 enum status run_status_read(struct store *store, const char *run, uint64_t number,
 	const struct run_status *before, struct run_status *status, struct error *err)
 {
@@ -334,9 +353,7 @@ enum status run_status_read(struct store *store, const char *run, uint64_t numbe
 	if (answered == STATUS_OK) {
 		run_status_feed(status, &answer, clock_now());
 		store_answer_release(&answer);
-		if (attempt.number > 1)
-			answered =
-				history_read(store, run, attempt.number - 1, &status->history, err);
+		answered = read_history(store, before, status, err);
 	}
 	if (answered == STATUS_OK)
 		read_beats(store, status, before);

@@ -64,7 +64,7 @@ bool task_state_is_bad(enum task_state state);
 
 struct run_task {
 	enum task_state state;
-	int64_t joined, left;		/* UTC; 0: not */
+	int64_t joined, left, dead;	/* UTC; 0: not */
 	int64_t reported, acked, saved; /* in the newest round */
 	int64_t took;			/* ms: its save in the newest round; 0 */
 	/* Of its beats: */
@@ -83,6 +83,7 @@ struct run_status {
 	struct outcome outcome;	      /* of this attempt; CAUSE_OPEN: it runs */
 	struct history history;	      /* of the attempts before it */
 	int64_t opened, deadline_utc; /* UTC; 0: not known */
+	int64_t round_opened;	      /* of the newest round, UTC; 0: there is none */
 	struct run_task *tasks;	      /* [view.attempt.tasks] */
 	struct run_mark *marks;	      /* in the order of their times */
 	size_t mark_count;

@@ -21,22 +21,16 @@ static void paint(struct text *text, const struct table_style *style, enum colou
 		text_add(text, codes[colour]);
 }
 
-/* "2h03m", "12s", "0.4s" */
+/* As an age, below 10 s with tenths: "2h03m", "12s", "0.4s". */
 static void add_span(struct text *text, int64_t milliseconds)
 {
-	int64_t seconds = milliseconds / 1000;
-	if (milliseconds < 0)
-		text_add(text, "-");
-	else if (milliseconds < 10000)
-		text_addf(text, "%" PRId64 ".%ds", seconds, (int)(milliseconds % 1000 / 100));
-	else if (seconds < 60)
-		text_addf(text, "%" PRId64 "s", seconds);
-	else if (seconds < 3600)
-		text_addf(text, "%" PRId64 "m%02ds", seconds / 60, (int)(seconds % 60));
-	else if (seconds < 86400)
-		text_addf(text, "%" PRId64 "h%02dm", seconds / 3600, (int)(seconds / 60 % 60));
+	if (milliseconds >= 10000)
+		text_add_age(text, milliseconds);
+	else if (milliseconds >= 0)
+		text_addf(text, "%d.%ds", (int)(milliseconds / 1000),
+			(int)(milliseconds % 1000 / 100));
 	else
-		text_addf(text, "%" PRId64 "d%02dh", seconds / 86400, (int)(seconds / 3600 % 24));
+		text_add(text, "-");
 }
 
 /* The span in a column of this width, "-" where it is not known. */
@@ -233,11 +227,7 @@ static void add_trouble(struct text *text, const struct run_status *status)
 /* How long after the round was opened; the clocks may differ. */
 static void add_after(struct text *text, const struct run_status *status, int64_t utc)
 {
-	int64_t opened = 0;
-	for (size_t i = 0; i < status->mark_count; i++)
-		if (status->marks[i].kind == MARK_ROUND &&
-			status->marks[i].round == status->view.agreement.round)
-			opened = status->marks[i].utc;
+	const int64_t opened = status->round_opened;
 	add_cell(text, 5, utc && opened, utc > opened ? utc - opened : 0);
 }
 

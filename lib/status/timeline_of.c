@@ -33,7 +33,7 @@ static void add_mark(struct lane *lane, enum timeline_event event, int64_t at, u
 
 /* The times of the round that is drawn; 0: not there. */
 struct round_times {
-	int64_t opened, decided, closed, last;
+	int64_t decided, last;
 };
 
 static void add_lane(struct timeline_attempt *attempt, const struct run_status *status,
@@ -43,18 +43,14 @@ static void add_lane(struct timeline_attempt *attempt, const struct run_status *
 	const struct agreement_view *a = &status->view.agreement;
 	const struct agreement_peer *peer = &a->peers[i];
 	struct lane lane = {attempt, i, task->joined};
-	int64_t dead = 0;
-	for (size_t k = 0; peer->dead && k < status->mark_count; k++)
-		if (status->marks[k].kind == MARK_DEAD && status->marks[k].task == i)
-			dead = status->marks[k].utc;
 	attempt->lanes[i] = (struct timeline_lane){status->view.members[i].agent.host,
 		task_state_word(task->state), task_state_is_bad(task->state)};
 	if (!task->joined)
 		return;
-	const int64_t end = task->left ? task->left : dead ? dead : attempt->ended;
+	const int64_t end = task->left ? task->left : task->dead ? task->dead : attempt->ended;
 	enum timeline_phase next = PHASE_TRAIN;
 	if (task->reported) {
-		add_span(&lane, next, clock_later(task->reported, round->opened));
+		add_span(&lane, next, clock_later(task->reported, status->round_opened));
 		add_mark(&lane, EVENT_REPORT, task->reported, peer->next);
 		next = PHASE_HOLD;
 	}
@@ -75,8 +71,8 @@ static void add_lane(struct timeline_attempt *attempt, const struct run_status *
 	add_span(&lane, next, end);
 	if (task->left)
 		add_mark(&lane, EVENT_EXIT, task->left, 0);
-	else if (dead)
-		add_mark(&lane, EVENT_DEAD, dead, 0);
+	else if (task->dead)
+		add_mark(&lane, EVENT_DEAD, task->dead, 0);
 }
 
 static void add_line(struct timeline_attempt *attempt, const struct run_mark *mark)
@@ -121,12 +117,8 @@ static void find_round(const struct run_status *status, struct round_times *roun
 	for (size_t i = 0; i < status->mark_count; i++) {
 		const struct run_mark *mark = &status->marks[i];
 		round->last = clock_later(round->last, mark->utc);
-		if (mark->kind == MARK_ROUND && mark->round == newest)
-			round->opened = mark->utc;
-		else if (mark->kind == MARK_DECISION && mark->round == newest)
+		if (mark->kind == MARK_DECISION && mark->round == newest)
 			round->decided = mark->utc;
-		else if (mark->kind == MARK_CLOSED)
-			round->closed = mark->utc;
 	}
 }
 
@@ -153,13 +145,13 @@ void timeline_of(const struct run_status *status, int64_t utc, struct timeline_a
 	if (!attempt->began)
 		attempt->began = status->mark_count ? status->marks[0].utc : utc;
 	attempt->ended = clock_later(a->closed ? round.last : utc, attempt->began);
-	attempt->zoom_from = view->claim.utc ? view->claim.utc : round.opened;
+	attempt->zoom_from = view->claim.utc ? view->claim.utc : status->round_opened;
 	/* A save that was asked for, and after which the run goes on, ends with its last save. */
 	attempt->zoom_to = a->claimed ? attempt->ended : round.last;
 	if (!attempt->zoom_from || attempt->zoom_to <= attempt->zoom_from)
 		attempt->zoom_from = attempt->zoom_to = 0;
 	/* The claim is that of the first round. */
-	attempt->called = a->round > 1 ? round.opened : attempt->zoom_from;
+	attempt->called = a->round > 1 ? status->round_opened : attempt->zoom_from;
 	add_why(attempt, view);
 	for (uint64_t i = 0; i < tasks; i++)
 		add_lane(attempt, status, &round, i);
