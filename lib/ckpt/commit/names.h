@@ -20,10 +20,10 @@
  *   .ckpt-manifest.json                   what the checkpoint holds (ckpt/content/manifest.h)
  *   .ckpt-writer.json, .ckpt-writer-2.json   who writes (ckpt/commit/writer.h); gone once published
  *   .ckpt-shard-2.json                    what task 2 has committed; gone once published
- *   .ckpt-copy.json                       the manifest of what is copied here (ckpt/tiers/copy.h);
- * gone once published; .ckpt-part.XXXXXX: a file on its way .ckpt-bad.json, .ckpt-pin.json marks of
- * a published one (ckpt/commit/marks.h) and these with a dot and six characters behind: on their
- * way to such a name.
+ *   .ckpt-copy.json                       the manifest of what is copied here; gone once published
+ *                                         (ckpt/tiers/copy.h); .ckpt-part.XXXXXX: a file on its way
+ *   .ckpt-bad.json, .ckpt-pin.json        marks of a published one (ckpt/commit/marks.h)
+ * and these with a dot and six characters behind: on their way to such a name.
  */
 #ifndef CKPT_NAMES_H
 #define CKPT_NAMES_H

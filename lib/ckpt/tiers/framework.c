@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
+#include "ckpt/layout/structure.h"
 #include "ckpt/scan.h"
 #include "ckpt/tiers/copying.h"
 
@@ -80,11 +81,9 @@ static const struct scan_item *find_item(const struct scan *scan, const char *na
 /* Whether each of these files is in whole, with the same content. */
 static bool is_part_of(const struct manifest *files, const struct manifest *whole)
 {
-	for (size_t i = 0, k = 0; i < files->count; i++) {
-		while (k < whole->count && strcmp(whole->files[k].name, files->files[i].name) < 0)
-			k++;
-		if (k == whole->count || strcmp(whole->files[k].name, files->files[i].name) != 0 ||
-			strcmp(whole->files[k].checksum, files->files[i].checksum) != 0)
+	for (size_t i = 0; i < files->count; i++) {
+		const struct manifest_file *same = structure_find(whole, files->files[i].name);
+		if (!same || strcmp(same->checksum, files->files[i].checksum) != 0)
 			return false;
 	}
 	return true;
@@ -220,11 +219,10 @@ static enum status check_unchanged(const struct scan *here, const struct scan_it
 {
 	struct content now = {.root = -1};
 	struct error why = {0};
-	enum status status = content_find(here, item, &now, &why);
-	if (status == STATUS_OK)
-		tree_is_unchanged(&before->files, &now.files, &why) ? 0 : (status = STATUS_NO);
+	bool same = content_find(here, item, &now, &why) == STATUS_OK &&
+		    tree_is_unchanged(&before->files, &now.files, &why);
 	content_release(&now);
-	if (status == STATUS_OK)
+	if (same)
 		return STATUS_OK;
 	return error_set(err, STATUS_TEMPORARY, "%s/%s changed while it was copied: %s",
 		here->directory, item->checkpoint.name, why.text);
