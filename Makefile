@@ -2,13 +2,15 @@
 # make, make deps, make demo, make check, make check-all, make bench [SECTION=queue|scale],
 # make fuzz [SECONDS=60],
 # make soak [HOURS=1] [PLACES="gluster nfs"] [SEED=N],
-# make install [PREFIX=/usr/local] [LIBDIR=PREFIX/lib] [DESTDIR=], make clean
+# make install, make uninstall [PREFIX=/usr/local] [LIBDIR=PREFIX/lib] [DESTDIR=], make clean,
+# make dist, make deb, make static: the source, Debian packages, and static programs, into build/dist, build/deb
+# and build/static
 #
 # Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
 # the core library is lib/*/*.c and lib/*/*/*.c (without lib/client, which is the public libpreempt
 # and needs no other library).
 # SANITIZE=1 builds the same into build/asan, with AddressSanitizer and UndefinedBehaviorSanitizer.
-# LINK=dynamic links the libraries dynamically, WERROR=1 makes warnings errors, V=1 shows the commands.
+# LINK=dynamic links the libraries dynamically, LINK=all links the C library statically, too. WERROR=1 makes warnings errors, V=1 shows the commands.
 # The caller's CPPFLAGS, CFLAGS and LDFLAGS are used.
 
 VERSION    := $(file <VERSION)
@@ -49,6 +51,8 @@ LIBS      := $(shell $(PKG_CONFIG) --libs $(LIBRARIES) 2>/dev/null)
 LINK      ?= $(if $(filter /%,$(shell $(CC) -print-file-name=libsqlite3.a 2>/dev/null)),static,dynamic)
 ifeq ($(LINK),static)
 LIBS      := -Wl,-Bstatic $(LIBS) -Wl,-Bdynamic
+else ifeq ($(LINK),all)
+LIBS      := -static -Wl,--no-warnings $(LIBS)
 endif
 LIBS      += -lpthread -lm
 
@@ -72,7 +76,8 @@ faults      := $(addprefix $(OUT)/tests/faults/,lives sweep together powerloss i
 # The fuzz targets, by their names.
 fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 
-.PHONY: all everything needs deps demo check check-all bench soak fuzz fuzz-targets install clean format changed
+.PHONY: all everything needs deps demo check check-all bench soak fuzz fuzz-targets install uninstall dist deb static clean \
+        format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)
 everything: all $(unit_tests) $(extra) $(faults)
 
@@ -85,14 +90,21 @@ needs:
 deps:
 	@tests/rig/packages build
 
-# Objects that were built with other flags are built again. WERROR is not among these flags: objects are the same with it.
-flags := $(strip $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS))
+# Objects that were built with other flags are built again, and programs that were linked with other libraries are
+# linked again. WERROR is not among these flags: objects are the same with it.
+flags     := $(strip $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS))
+libraries := $(OUT)/libraries/$(BIN)
+$(OUT)/flags: contents := $(flags)
+$(libraries): contents := $(LIBS)
 ifneq ($(file <$(OUT)/flags),$(flags))
 $(OUT)/flags: changed
 endif
-$(OUT)/flags:
+ifneq ($(file <$(libraries)),$(LIBS))
+$(libraries): changed
+endif
+$(OUT)/flags $(libraries):
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(flags)' >$@
+	@printf '%s\n' '$(contents)' >$@
 
 define compile
 @mkdir -p $(@D)
@@ -129,14 +141,14 @@ $(say) LD $@
 $(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -Wl,--as-needed $(LIBS)
 endef
 
-$(BIN)/%: $(OUT)/src/%.o $(core) $(OUT)/libpreempt.a
+$(BIN)/%: $(OUT)/src/%.o $(core) $(OUT)/libpreempt.a $(if $(filter all,$(LINK)),$(OUT)/packaging/static.o) $(libraries)
 	$(link)
 $(foreach program,$(programs),$(eval $(BIN)/$(program): $(call objects,src/$(program)/*.c)))
-$(OUT)/unit/%: $(OUT)/tests/unit/%.o $(core) $(OUT)/libpreempt.a
+$(OUT)/unit/%: $(OUT)/tests/unit/%.o $(core) $(OUT)/libpreempt.a $(libraries)
 	$(link)
 $(OUT)/unit/history_check $(OUT)/unit/history_search: \
   $(addprefix $(OUT)/tests/history/,operations.o levels.o fault.o check.o)
-$(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
+$(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a $(libraries)
 	$(link)
 # Some of them are more than one file.
 simulation := $(filter-out %_sim.o,$(call objects,tests/sim/*.c))
@@ -154,7 +166,7 @@ $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
 fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o moves.o fixture.o)
 $(OUT)/tests/faults/calls.o $(OUT)/tests/faults/without.o: ALL_CFLAGS += -fPIC
-$(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core)
+$(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core) $(libraries)
 	$(link)
 $(OUT)/tests/faults/%.so: $(OUT)/tests/faults/%.o
 	$(say) LD $@
@@ -193,30 +205,51 @@ bench: everything
 soak: everything
 	@tests/soak --hours $(or $(HOURS),1) $(if $(PLACES),--places "$(PLACES)") $(if $(SEED),--seed $(SEED))
 
-install: into = $(DESTDIR)$(PREFIX)
 install: all
-	install -D -m 755 -t "$(into)/bin" $(addprefix $(BIN)/,$(programs))
-	install -D -m 644 -t "$(into)/include" lib/client/preempt.h
-	install -D -m 644 -t "$(DESTDIR)$(LIBDIR)" $(client)
-	ln -sf libpreempt.so.0 "$(DESTDIR)$(LIBDIR)/libpreempt.so"
-	install -d "$(DESTDIR)$(LIBDIR)/pkgconfig"
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
-	  -e 's|@VERSION@|$(VERSION)|' lib/client/preempt.pc.in >"$(DESTDIR)$(LIBDIR)/pkgconfig/preempt.pc"
-	install -D -m 644 -t "$(into)/share/preempt" lib/client/preempt.sh lib/client/preempt.py $(wildcard completions/*.sh)
-	$(if $(wildcard man/*.1),install -D -m 644 -t "$(into)/share/man/man1" $(wildcard man/*.1))
-	$(if $(wildcard man/*.3),install -D -m 644 -t "$(into)/share/man/man3" $(wildcard man/*.3))
-	for name in $$(sed -n 's/^\.Nm \(preempt_[a-z_]*\).*/\1/p' man/libpreempt.3); do \
-	  ln -sf libpreempt.3 "$(into)/share/man/man3/$$name.3" || exit; \
-	done
-	$(if $(wildcard man/*.7),install -D -m 644 -t "$(into)/share/man/man7" $(wildcard man/*.7))
-	install -D -m 644 completions/preempt.zsh "$(into)/share/zsh/site-functions/_preempt"
-	for program in $(programs); do \
-	  install -D -m 644 completions/preempt.bash \
-	    "$(into)/share/bash-completion/completions/$$program" && \
-	  install -D -m 644 completions/preempt.fish \
-	    "$(into)/share/fish/vendor_completions.d/$$program.fish" || exit; \
-	done
-	$(if $(DESTDIR),,-ldconfig 2>/dev/null)
+install uninstall:
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' VERSION='$(VERSION)' BIN=$(BIN) OUT=$(OUT) \
+	  packaging/install $(if $(filter uninstall,$@),--remove)
+
+# An archive does not depend on the place where it is made: sorted, without owners, with the time of the commit,
+# and in an unpacked archive of the time that this has given its files.
+name    := preempt-tools-$(VERSION)
+machine  = $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+git      = $(if $(wildcard .git),git -c safe.directory='*')
+epoch    = $(or $(SOURCE_DATE_EPOCH),$(shell $(if $(git),$(git) log -1 --format=%ct,stat -c %Y VERSION)))
+archive  = tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime=@$(epoch) --format=gnu -c
+ours     = $(if $(git),$(git) ls-files -z,find . -path ./build -prune -o -path './bin/[!.]*' -prune -o \
+             -name __pycache__ -prune -o ! -type d -printf '%P\0' | sort -z)
+
+dist:
+	@mkdir -p build/dist
+	@$(ours) | $(archive) --null -T - --transform='s|^|$(name)/|S' | gzip -9n >build/dist/$(name).tar.gz
+	@echo build/dist/$(name).tar.gz
+
+# What the Debian packages are made of is in packaging/debian; changelog and copyright come from here.
+deb:
+	@rm -rf build/deb/package build/deb/*.deb
+	@mkdir -p build/deb/package
+	@cp -r packaging/debian build/deb/package
+	@cp LICENSE build/deb/package/debian/copyright
+	@printf '%s\n\n  * See NEWS.md.\n\n -- %s  %s\n' 'preempt-tools ($(VERSION)-1) unstable; urgency=medium' \
+	  "$$(sed -n 's/^Maintainer: //p' packaging/debian/control)" "$$(date -uRd @$(epoch))" >build/deb/package/debian/changelog
+	cd build/deb/package && DEB_BUILD_OPTIONS="noautodbgsym $$DEB_BUILD_OPTIONS" dpkg-buildpackage -b -uc -us -J
+	@ls build/deb/*.deb
+
+# For machines of which no user is root, and with an older C library. The licences are those of what is linked in.
+static: unpacked = build/static/$(name)
+static:
+	@$(MAKE) --no-print-directory all LINK=all BIN=build/static/bin
+	@rm -rf $(unpacked)
+	@$(MAKE) --no-print-directory install LINK=all BIN=build/static/bin PREFIX=/$(name) LIBDIR=/$(name)/lib DESTDIR=build/static
+	@strip $(unpacked)/bin/*
+	@strip --strip-debug $(unpacked)/lib/libpreempt.a $(unpacked)/lib/libpreempt.so.0
+	@sed -i 's|^prefix=.*|prefix=$${pcfiledir}/../..|' $(unpacked)/lib/pkgconfig/preempt.pc
+	@for file in /usr/share/doc/lib*-dev/copyright; do \
+	  case $$file in *argtable2* | *json-c* | *sqlite3* | *xxhash* | */libc6-*) \
+	    install -D -m 644 $$file $(unpacked)/share/doc/preempt-tools/licenses/$$(basename $${file%/*}) ;; esac; done
+	@$(archive) -C build/static $(name) | gzip -9n >build/static/$(name)-$(machine)-static.tar.gz
+	@echo build/static/$(name)-$(machine)-static.tar.gz
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')

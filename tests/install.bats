@@ -96,7 +96,11 @@ programs() {
 		programs | sed 's|^|bin/|'
 		printf '%s\n' include/preempt.h lib/this-machine/libpreempt.a lib/this-machine/libpreempt.so \
 			lib/this-machine/libpreempt.so.0 lib/this-machine/pkgconfig/preempt.pc \
-			share/preempt/preempt.sh share/preempt/preempt.py share/preempt/candidates.sh share/zsh/site-functions/_preempt
+			share/zsh/site-functions/_preempt share/doc/preempt-tools/{README.md,NEWS.md,LICENSE}
+		(cd "$SOURCE/completions" && find . -name '*.sh' -printf 'share/preempt/%P\n')
+		printf '%s\n' share/preempt/preempt.{sh,py}
+		(cd "$SOURCE" && find docs examples -type f ! -path '*/training/*' ! -name train.c ! -name demo.sh) |
+			sed 's|^|share/doc/preempt-tools/|'
 		programs | sed 's|^|share/bash-completion/completions/|'
 		programs | sed 's|.*|share/fish/vendor_completions.d/&.fish|'
 		find "$SOURCE/man" -name '*.[0-9]' -printf '%f\n' | sed 's|.*\.\(.\)$|share/man/man\1/&|'
@@ -108,10 +112,31 @@ programs() {
 	[ "$(readlink share/man/man3/preempt_step.3)" = libpreempt.3 ]
 	# "man preempt" opens the overview: no section before 7 has a page of this name.
 	[ "$(find share/man -name 'preempt.*')" = share/man/man7/preempt.7 ]
-	# Nothing is for its owner only, and nothing but programs can be run.
+	# Nothing is for its owner only, and nothing but programs and examples can be run.
 	[ -z "$(find . ! -type l ! -perm -o=r)" ]
-	[ "$(find . -type f -perm /111 -printf '%P\n' | sort)" = "$(programs | sed 's|^|bin/|' | sort)" ]
+	[ "$(find . -type f -perm /111 ! -path '*/examples/*' -printf '%P\n' | sort)" = "$(programs | sed 's|^|bin/|' | sort)" ]
 	[ "$(find .. -mindepth 1 -maxdepth 1 -type d)" = ../usr ]
+	# The examples that the pages name are where preempt(7) says.
+	grep -q '^\.It Pa /usr/local/share/doc/preempt-tools$' "$SOURCE/man/preempt.7"
+	local example
+	while read -r example; do
+		[ -f "share/doc/preempt-tools/$example" ]
+	done < <(grep -rhoE 'examples/[a-z@.-]+[a-z]' "$SOURCE"/man)
+}
+
+# bats test_tags=smoke
+@test "make uninstall takes what make install has put there, and nothing else" {
+	local to="$BATS_TEST_TMPDIR/a root"
+	mkdir -p "$to/usr/share/preempt" "$to/usr/bin"
+	touch "$to/usr/share/preempt/mine" "$to/usr/bin/preempt-mine"
+	remake install DESTDIR="$to" PREFIX=/usr LIBDIR=/usr/lib/this-machine
+	remake uninstall DESTDIR="$to" PREFIX=/usr LIBDIR=/usr/lib/this-machine
+	[ "$(find "$to" ! -type d -printf '%P\n' | sort)" = $'usr/bin/preempt-mine\nusr/share/preempt/mine' ]
+	[ ! -e "$to/usr/share/doc/preempt-tools" ]
+	[ -d "$to/usr/lib/this-machine" ]
+	rm "$to/usr/share/preempt/mine"
+	remake uninstall DESTDIR="$to" PREFIX=/usr
+	[ ! -e "$to/usr/share/preempt" ]
 }
 
 # bats test_tags=smoke
