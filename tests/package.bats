@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # make dist, make static and make deb, in a copy of the source; the packages are examined, tested from where they
 # install, and installed in a clean root.
-# takes: 90
+# takes: 240
 # asan: no (it links what is built)
 # limit: 1800
 # shellcheck disable=SC2016 # text for another shell
@@ -142,9 +142,9 @@ tried() {
 	} >script
 	. /etc/os-release
 	# It is thrown away: its format is null.
-	cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null | timeout 600 mmdebstrap --quiet \
+	cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null | timeout 600 mmdebstrap --quiet --mode=root \
 		--variant=apt --format=null --customize-hook="touch '$PWD/clean'" \
-		--customize-hook="copy-in '$PWD/script' $DEBS/*.deb /root" \
+		--customize-hook="cp '$PWD/script' '$DEBS'/*.deb \"\$1/root\"" \
 		--customize-hook='chroot "$1" sh -c "apt-get install -yqq --no-install-recommends /root/*.deb"' \
 		--customize-hook='chroot "$1" sh /root/script >'"'$PWD/tried'" "$VERSION_CODENAME" - - >log 2>&1 || {
 		tail -n 30 log
