@@ -7,16 +7,7 @@
 
 bats_require_minimum_version 1.5.0
 load queue
-
-# example N [FILE]: the Nth literal block of the page's EXAMPLES, without prompts.
-example() {
-	awk -v n="$1" '
-		/^\.Sh / { inside = /EXAMPLES/ }
-		inside && /^\.Ed/ { block = 0 }
-		inside && block && found == n { sub(/^\$ /, ""); gsub(/\\e/, "\\"); print }
-		inside && /^\.Bd/ { block = 1; found++ }
-	' "$REPO/man/preempt-queue.1"
-}
+load manual
 
 # As its user would have it: the programs that the examples name.
 make_place() {
@@ -33,21 +24,21 @@ make_place() {
 @test "the examples of preempt-queue(1) run as they stand there" {
 	make_place
 	# Schedule a command for each file, and look.
-	example 1 >1.sh
+	example preempt-queue.1 1 >1.sh
 	grep -q . 1.sh
 	run -0 bash -e 1.sh
 	[ "$(grep -c 'waiting .* prepare .*\./prepare data/.*txt\.out' <<<"$output")" = 3 ]
 	# Workers, one in each task of an array; no worker waits for the minute here.
 	{
 		echo export SLURM_ARRAY_TASK_ID=7
-		example 2 | sed 's/--idle-exit 1m/--idle-exit 0/'
+		example preempt-queue.1 2 | sed 's/--idle-exit 1m/--idle-exit 0/'
 	} >2.sh
 	grep -q 'preempt-queue work --slots 4 --idle-exit 0' 2.sh
 	run -0 bash -e 2.sh
 	[ "$(sort ran)" = "$(for i in a b c; do echo "data/$i.txt data/$i.txt.out"; done)" ]
 	[ "$(what 1 worker)" = 7 ]
 	# Join, and put back what failed and what was cancelled.
-	example 3 >3.sh
+	example preempt-queue.1 3 >3.sh
 	grep -q 'retry --failed' 3.sh
 	run -0 bash -e 3.sh
 	FAIL=1 preempt-queue schedule --env FAIL=1 -- ./prepare
@@ -60,21 +51,21 @@ make_place() {
 	run -0 bash -e 2.sh
 	is 5 succeeded
 	# The output and the code of one.
-	example 4 >4.sh
+	example preempt-queue.1 4 >4.sh
 	PREEMPT_PLATFORM='' worker w
 	run -5 --separate-stderr timeout 180 bash 4.sh
 	[ "$output" = 'loss of model.pt' ]
 	expect 44 preempt-queue join
 	expect 0 preempt-queue forget --finished
 	# Scheduled from a script that may run again.
-	example 5 >5.sh
+	example preempt-queue.1 5 >5.sh
 	bash -e 5.sh >once
 	bash -e 5.sh >again
 	[ "$(wc -l <once)" = 100 ]
 	cmp once again
 	expect 0 preempt-queue join
 	[ "$(grep -c -e '^--seed' ran)" = 100 ]
-	[ -z "$(example 7)" ]
+	[ "$(examples preempt-queue.1)" = 5 ]
 }
 
 # bats test_tags=smoke

@@ -530,6 +530,8 @@ watch_told_term() {
 	done
 	run -2 preempt-watch --source signal:TERM --source signal:USR1,TERM
 	[[ $output == *"TERM is given twice"* ]]
+	# The sources of a platform come beside those that are given.
+	PREEMPT_PLATFORM=generic run -124 preempt-watch --source signal:TERM,USR1 --timeout 10ms
 	run -2 preempt-watch --once --follow
 	run -2 preempt-watch --period 0
 	run -2 preempt-watch --timeout -1s

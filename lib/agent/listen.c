@@ -86,6 +86,8 @@ enum status listen_open(struct source_set *watch, struct listen_request *request
 	*group = NULL;
 	if (request->platform)
 		status = open_platform(watch, request, warnings, err);
+	/* The user need not know which signals the platform sends. */
+	request->how.beside = request->platform != NULL;
 	for (size_t i = 0; i < request->count && status == STATUS_OK; i++)
 		status = open_one(watch, request, request->specifications[i], group, err);
 	return status;

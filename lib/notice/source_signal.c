@@ -80,7 +80,8 @@ static void signal_close(struct source *source)
 	free(self);
 }
 
-static enum status watch_signal(struct signal_source *self, const char *name, struct error *err)
+static enum status watch_signal(
+	struct signal_source *self, const char *name, bool beside, struct error *err)
 {
 	int number;
 	enum status status = parse_signal(name, &number, "source signal", err);
@@ -90,7 +91,9 @@ static enum status watch_signal(struct signal_source *self, const char *name, st
 		return error_set(err, STATUS_USAGE,
 			"source signal: %s cannot be a notice; take TERM, USR1, ...", name);
 	if (writing_ends[number])
-		return error_set(err, STATUS_USAGE, "source signal: %s is given twice", name);
+		return beside ? STATUS_OK
+			      : error_set(err, STATUS_USAGE, "source signal: %s is given twice",
+					name);
 	struct sigaction action = {.sa_sigaction = catch, .sa_flags = SA_SIGINFO | SA_RESTART};
 	sigfillset(&action.sa_mask);
 	writing_ends[number] = self->ends[1];
@@ -115,7 +118,7 @@ static enum status signal_open(struct source **source, const char *rest,
 	if (pipe2(self->ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		status = error_errno(err, errno, "make a pipe");
 	while (status == STATUS_OK && (name = strsep(&left, ",")))
-		status = watch_signal(self, name, err);
+		status = watch_signal(self, name, options->beside, err);
 	free(names);
 	if (status != STATUS_OK) {
 		signal_close(&self->source);
