@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The examples of the manual run as they stand there, but for the places /shared and /run. Those of preempt-queue(1)
+# The examples of the manual run as they stand there, with a place for /shared and /run. Those of preempt-queue(1)
 # are in queue_docs.bats, the script of preempt(7) is in composed.bats, the loops are in failed_save.bats.
 # takes: 60
 # asan: no (the programs' own tests do that)

@@ -15,15 +15,16 @@ setup_file() {
 	unset MAKEFLAGS CPPFLAGS CFLAGS LDFLAGS CC PKG_CONFIG LINK PREFIX LIBDIR DESTDIR SOURCE_DATE_EPOCH
 	export ROOT SOURCE VERSION DEBS="$BATS_FILE_TMPDIR/source/build/deb"
 	VERSION=$(cat "$ROOT/VERSION")
+	export ARCHIVE=build/dist/preempt-tools-$VERSION.tar.gz
 	make -s -C "$ROOT" dist all build/plain/tests/trainers/count >&2
 	mkdir "$SOURCE"
-	tar -C "$SOURCE" --strip-components=1 -xzf "$ROOT/build/dist/preempt-tools-$VERSION.tar.gz"
+	tar -C "$SOURCE" --strip-components=1 -xzf "$ROOT/$ARCHIVE"
 	# Objects that are newer than the source are not made again.
 	(cd "$ROOT" && tar -cf - bin build/plain/flags build/plain/lib* build/plain/src) | tar -C "$SOURCE" -xf -
 	# The flags of the objects: nothing is compiled twice.
 	"$ROOT/tests/rig/packages" deb >&2 || return 0
-	make -C "$SOURCE" deb OUT=build/plain CC=cc CFLAGS='-O2 -g' CPPFLAGS= LDFLAGS= >"$BATS_FILE_TMPDIR/deb.log" 2>&1 || {
-		tail -n 30 "$BATS_FILE_TMPDIR/deb.log" >&2
+	make -C "$SOURCE" deb OUT=build/plain CC=cc CFLAGS='-O2 -g' CPPFLAGS= LDFLAGS= >"$BATS_FILE_TMPDIR/packages.log" 2>&1 || {
+		tail -n 30 "$BATS_FILE_TMPDIR/packages.log" >&2
 		return 1
 	}
 }
@@ -80,12 +81,11 @@ tried() {
 }
 
 @test "make dist: the same archive from git and from an unpacked one, with all that make and make check need" {
-	local archive=build/dist/preempt-tools-$VERSION.tar.gz
 	make -s -C "$SOURCE" dist
-	cmp "$ROOT/$archive" "$SOURCE/$archive"
-	[ "$(tar -tvzf "$ROOT/$archive" | awk '{ print $2 }' | sort -u)" = 0/0 ]
+	cmp "$ROOT/$ARCHIVE" "$SOURCE/$ARCHIVE"
+	[ "$(tar -tvzf "$ROOT/$ARCHIVE" | awk '{ print $2 }' | sort -u)" = 0/0 ]
 	[ ! -d "$ROOT/.git" ] || diff <(git -C "$ROOT" -c safe.directory='*' ls-files | sort) \
-		<(tar -tzf "$ROOT/$archive" | sed 's|^[^/]*/||' | sort)
+		<(tar -tzf "$ROOT/$ARCHIVE" | sed 's|^[^/]*/||' | sort)
 }
 
 @test "make static: runs where there is nothing else, and says that it has no libcurl" {
