@@ -13,7 +13,7 @@ queue=0
 # missing NAME PROGRAM: a row that says so, where it is.
 missing() {
 	has "$2" && return 1
-	row "$1" "-" "not installed"
+	unmeasured "$1" "not installed"
 }
 
 new_queue() { export PREEMPT_QUEUE=bench$((++queue)); }
@@ -61,7 +61,7 @@ start_after() {
 		ratio $(($(<"$work/began") - from)) 1000
 		echo
 		sleep 0.1 # the worker is idle again
-	done | sort -g | sed -n 8p
+	done | median
 }
 
 title "from schedule's start to the command's start, with an idle worker (milliseconds, median)"

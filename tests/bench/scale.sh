@@ -68,8 +68,7 @@ measure() {
 		case $name in
 		codes | late | missing | wrong) continue ;;
 		esac
-		got[$name]=$(sed -n "s/^$name //p" "$work/figures" | sort -g |
-			awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }')
+		got[$name]=$(sed -n "s/^$name //p" "$work/figures" | median)
 	done < <(cut -d ' ' -f 1 "$work/figures" | sort -u)
 	got[wrong]=$wrong
 	got[codes]=${codes:-${got[codes]}}
@@ -146,7 +145,7 @@ fi
 if [[ " $agents " == *' 128 '* ]]; then
 	title "128 agents, half on each of two mounts of GlusterFS (milliseconds, median of $times)"
 	if ! why=$("$here/tests/rig/mounts" usable gluster 2>&1); then
-		row "128 agents" "-" "$why"
+		unmeasured "128 agents" "$why"
 	else
 		"$here/tests/rig/mounts" start "$work/mounts" --owner $$ gluster
 		measure preempt 128 "$work/mounts/gluster/{}" --option --no-heartbeat
