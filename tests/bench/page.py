@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""page.py MACHINE ROWS: what make bench has measured, as a picture (SVG, on stdout).
+"""page.py BUDGETS MACHINE FIGURES [DIR]: the page of make bench, on stdout; with DIR also as bench.txt and bench.svg there.
 
-MACHINE has lines of text, ROWS has those of bench.sh: "title WHAT", "row WHAT FIGURE BUDGET ok|OVER", with tabs.
-A row with a number for its budget has a bar that is as long as its part of the budget, which is the line at one half;
-with "at least N" a short bar is good, too. The other rows of a section, such as the peers, have grey bars, the longest
-as long as a budget. What is indented belongs to the row above, and is in another unit.
+BUDGETS has lines NAME, LIMIT ("at most N", "at least N", "exactly N") and WHAT, MACHINE has lines of text, FIGURES those of
+figures.sh, all with tabs. With DIR, a budget that is not among the figures gets a row that says so. In the picture, the bar
+of a figure with a budget is as long as its part of the budget, which is the line at one half; with "at least N" a short bar is
+good, too. The other figures of a section, such as the peers, have grey bars, the longest as long as a budget; those that are
+indented are in another unit and have none.
 """
+import pathlib
 import sys
 from xml.sax.saxutils import escape
 
@@ -20,6 +22,7 @@ svg { background: #fff; font: 12px sans-serif; fill: #1f2933 }
   .peer-bar { fill: #616e7c } .limit { stroke: #e4e7eb }
 }
 """
+LEGEND = "The line is the budget. Grey: figures of one section beside each other, without a budget of their own."
 
 
 def number(text):
@@ -29,79 +32,122 @@ def number(text):
         return None
 
 
-def limit_of(budget):
-    """(limit, whether more is better), or None where the budget is no number."""
-    more = budget.startswith("at least ")
-    limit = number(budget.removeprefix("at least "))
-    return (limit, more) if limit else None
+class Row:
+    """share: the part of the budget that is used, None without a budget or a figure. over: it is not met."""
+
+    def __init__(self, what, figure, limit=""):
+        self.what, self.figure, self.limit = what, figure, limit
+        self.share, self.over, value = None, False, number(figure)
+        if limit:
+            kind, bound = limit.rsplit(" ", 1)
+            bound = float(bound)
+            if value is None:
+                self.over = True
+            elif kind == "at least":
+                self.share = bound / value if value else 2
+                self.over = value < bound
+            else:
+                self.share = value / bound if bound else 2 * value
+                self.over = value > bound or (kind == "exactly" and value != bound)
+        self.peer = None if limit or what.startswith(" ") else value
 
 
-def text(x, y, what, style="", end=False):
-    anchor = ' text-anchor="end"' if end else ""
-    space = ' xml:space="preserve"' if what.startswith(" ") else ""
-    return f'<text x="{x}" y="{y}" class="{style}"{anchor}{space}>{escape(what)}</text>'
+class Missing(Row):
+    def __init__(self, what, why):
+        super().__init__(what, "-")
+        self.limit = "not measured: " + why
 
 
-def compared(row):
-    """The figure that is compared with those of the same section, or None."""
-    return None if row[0].startswith(" ") or limit_of(row[2]) else number(row[1])
+class Wrong(Row):
+    def __init__(self, what, figure):
+        super().__init__(what, figure)
+        self.over, self.peer = True, None
 
 
-def share_of(row, largest):
-    """The length of the row's bar, in budgets; None: it has none."""
-    value, limit = number(row[1]), limit_of(row[2])
-    if value is None:
-        return None
-    if limit:
-        return limit[0] / value if limit[1] and value else value / limit[0]
-    return value / largest if largest and compared(row) is not None else None
+def lines_of(name):
+    return [line.split("\t") for line in pathlib.Path(name).read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
 
 
-def sections_of(lines):
-    """[title, rows], and each row what, figure, budget, verdict."""
-    sections = []
-    for kind, *rest in (line.rstrip("\n").split("\t") for line in lines):
+def sections_of(figures, budgets, whole):
+    """[title, rows], and the counts of budgets that are met, not met and not measured."""
+    sections, open_budgets, met, measured = [], dict(budgets), 0, 0
+    for kind, name, *rest in figures:
         if kind == "title":
-            sections.append((rest[0], []))
+            sections.append((name, []))
+            continue
+        if kind in ("budget", "missing"):
+            open_budgets.pop(name, None)
+            limit, what = budgets[name]
+        if kind == "budget":
+            row = Row(what, rest[0] or "-", limit)
+            measured += 1
+            met += not row.over
+        elif kind == "missing":
+            row = Missing(what, rest[0])
         else:
-            sections[-1][1].append(rest)
-    return sections
+            row = (Wrong if kind == "wrong" else Row)(name, *rest)
+        sections[-1][1].append(row)
+    if whole and open_budgets:
+        rows = [Missing(f"{name}: {what}", "the bench ended early") for name, (_, what) in open_budgets.items()]
+        sections.append(("not measured", rows))
+    missing = sum(isinstance(row, Missing) for _, rows in sections for row in rows)
+    return sections, f"{met} budgets are met, {measured - met} are not, {missing} were not measured."
 
 
-def page(machine, lines):
+def text_page(machine, sections, summary):
+    lines = [*machine, "", f"{'what':<58} {'measured':>13}  budget"]
+    for title, rows in sections:
+        lines += ["", title]
+        lines += [f"  {row.what:<56} {row.figure:>13}  {row.limit:<14} {'OVER' * row.over}".rstrip() for row in rows]
+    return "\n".join([*lines, "", summary, ""])
+
+
+def svg_page(machine, sections, summary):
     body, y = [], 30
-    body.append(f'<text x="20" y="{y}" style="font-size: 16px" class="title">make bench</text>')
-    for line in machine:
+
+    def text(x, what, style="", end=False):
+        anchor = ' text-anchor="end"' if end else ""
+        body.append(f'<text x="{x}" y="{y}" class="{style}"{anchor} xml:space="preserve">{escape(what)}</text>')
+
+    text(20, "make bench", "title")
+    for line in [*machine, summary]:
         y += LINE
-        body.append(text(20, y, line.strip(), "quiet"))
-    for title, rows in sections_of(lines):
+        text(20, line, "quiet")
+    for title, rows in sections:
         y += LINE + LINE // 2
-        body.append(text(20, y, title, "title"))
-        largest = max((compared(row) or 0 for row in rows), default=0)
+        text(20, title, "title")
+        largest = max((row.peer or 0 for row in rows), default=0) or 1
         for row in rows:
             y += LINE
-            what, figure, budget, verdict = row
-            over = "" if verdict == "ok" else "over"
-            body.append(text(36, y, what))
-            body.append(text(510, y, figure, over, True))
-            body.append(text(530, y, budget + ("  OVER" if over else ""), over or "quiet"))
-            share, limited = share_of(row, largest), limit_of(budget) is not None
+            text(36, row.what)
+            text(510, row.figure, "over" if row.over else "", True)
+            text(530, row.limit + "  OVER" * row.over, "over" if row.over else "quiet")
+            share, style = (row.share, "over" if row.over else "ok") if row.share is not None else (row.peer, "peer")
             if share is not None:
-                length = min(max(share * BAR / 2, 1), BAR)
-                style = "peer" if not limited else over or "ok"
+                length = min(max((share / largest if style == "peer" else share) * BAR / 2, 1), BAR)
                 body.append(f'<rect x="{AT}" y="{y - 10}" width="{length:.1f}" height="11" class="{style}-bar"/>')
-            if limited:
+            if row.share is not None:
                 x = AT + BAR // 2
                 body.append(f'<line x1="{x}" x2="{x}" y1="{y - 13}" y2="{y + 4}" class="limit"/>')
     y += 2 * LINE
-    body.append(text(20, y, "The line is the budget. Grey: figures of one section beside each other, without a budget of their own.", "quiet"))
+    text(20, LEGEND, "quiet")
     height = y + LINE
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-        f'viewBox="0 0 {WIDTH} {height}">\n<style>{STYLE}</style>\n' + "\n".join(body) + "\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}">\n'
+        f"<style>{STYLE}</style>\n" + "\n".join(body) + "\n</svg>\n"
     )
 
 
+def main(budgets, machine, figures, directory=None):
+    limits = {name: (limit, what) for name, limit, what in lines_of(budgets)}
+    heading = pathlib.Path(machine).read_text(encoding="utf-8").splitlines()
+    page = heading, *sections_of(lines_of(figures), limits, directory is not None)
+    sys.stdout.write(text_page(*page))
+    if directory:
+        pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
+        pathlib.Path(directory, "bench.txt").write_text(text_page(*page), encoding="utf-8")
+        pathlib.Path(directory, "bench.svg").write_text(svg_page(*page), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    with open(sys.argv[1], encoding="utf-8") as machine, open(sys.argv[2], encoding="utf-8") as rows:
-        sys.stdout.write(page(list(machine), list(rows)))
+    main(*sys.argv[1:])

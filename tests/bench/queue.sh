@@ -4,50 +4,43 @@
 # anything to the disk, and none shares its queue with another machine.
 # shellcheck disable=SC2154 # what bench.sh has set: here, work, out, repeat
 
-"$here/tests/rig/packages" bench || :
 export TS_SOCKET=$work/tsp.socket TMPDIR=$work NQDIR=$work/nq PARALLEL_HOME=$work/parallel
 mkdir "$NQDIR" "$PARALLEL_HOME"
 : >"$PARALLEL_HOME/will-cite"
 queue=0
 
-# missing NAME PROGRAM: a row that says so, where it is.
-missing() {
-	has "$2" && return 1
-	unmeasured "$1" "not installed"
+# absent PROGRAM NAME: a row that says so, where it is.
+absent() {
+	has "$1" && return 1
+	row "$2" "not installed"
 }
 
 new_queue() { export PREEMPT_QUEUE=bench$((++queue)); }
 # fill COUNT: schedules the command `true` COUNT times.
 fill() { seq "$1" | preempt-queue schedule --lines -- true >/dev/null; }
 
-per_second() { awk -v n="$1" -v s="$2" 'BEGIN { printf "%.0f", n / s }'; }
-seconds_of() {
-	local from=${EPOCHREALTIME/./}
-	"$@" >/dev/null 2>&1
-	ratio $((${EPOCHREALTIME/./} - from)) 1000000
-}
+per_second() { calc "$1 / $2" %.0f; }
 
 title "a command is scheduled, as a whole process (milliseconds, median)"
 new_queue
 figure=$("$repeat" 40 preempt-queue schedule -- true)
-row "preempt-queue schedule (synced)" "$figure" ""
+row "preempt-queue schedule (synced)" "$figure"
 peer=$("$repeat" 40 "$out/tests/bench/bare_put" "$work/queue-bare.db" "key{}" x)
-row "  in synced transactions of a bare C program" "$(ratio "$figure" "$peer")" ""
-if ! missing "tsp" tsp; then
+row "  in synced transactions of a bare C program" "$(ratio "$figure" "$peer")"
+if ! absent tsp tsp; then
 	tsp -S 1
-	row "tsp (not synced)" "$("$repeat" 40 tsp true)" ""
+	row "tsp (not synced)" "$("$repeat" 40 tsp true)"
 	tsp -w
 	tsp -K
 fi
-missing "nq" nq || row "nq (not synced)" "$("$repeat" 40 nq -q true)" ""
+absent nq nq || row "nq (not synced)" "$("$repeat" 40 nq -q true)"
 
 title "100,000 commands are scheduled from a file (seconds)"
 new_queue
 seq 100000 >"$work/lines"
-figure=$(seconds_of preempt-queue schedule --lines -- echo {} <"$work/lines")
-row "preempt-queue schedule --lines" "$figure" "10" "$(below "$figure" 10)"
-row "  commands in a second" "$(per_second 100000 "$figure")" ""
-row "  that wait" "$(preempt-store list "queue/$PREEMPT_QUEUE/wait/" | wc -l)" "100000"
+figure=$(seconds preempt-queue schedule --lines -- echo {} <"$work/lines")
+budget schedule "$figure"
+row "commands in a second" "$(per_second 100000 "$figure")"
 
 # start_after COMMAND...: milliseconds until what it starts has begun, median of 15.
 start_after() {
@@ -58,8 +51,7 @@ start_after() {
 		# shellcheck disable=SC2016 # for the bash that is started
 		"$@" bash -c 'echo ${EPOCHREALTIME/./} >"$0.part"; mv "$0.part" "$0"' "$work/began" >/dev/null
 		until [ -e "$work/began" ]; do sleep 0.01; done
-		ratio $(($(<"$work/began") - from)) 1000
-		echo
+		calc "$(($(<"$work/began") - from)) / 1000" '%.2f\n'
 		sleep 0.1 # the worker is idle again
 	done | median
 }
@@ -69,15 +61,15 @@ new_queue
 preempt-queue work -q 2>/dev/null &
 worker=$!
 figure=$(start_after preempt-queue schedule --)
-row "preempt-queue (two synced transactions)" "$figure" ""
+row "preempt-queue (two synced transactions)" "$figure"
 kill "$worker"
 wait "$worker" || :
-if ! missing "tsp" tsp; then
+if ! absent tsp tsp; then
 	tsp -S 1
-	row "tsp" "$(start_after tsp)" ""
+	row "tsp" "$(start_after tsp)"
 	tsp -K
 fi
-missing "nq" nq || row "nq" "$(start_after nq -q)" ""
+absent nq nq || row "nq" "$(start_after nq -q)"
 
 # drain WORKERS SLOTS: until all is done.
 drain() {
@@ -105,36 +97,35 @@ count=1000
 title "$count of true, scheduled and run (commands in a second)"
 for slots in 1 4 16; do
 	new_queue
-	figure=$(seconds_of eval "fill $count; drain 1 $slots")
-	row "preempt-queue, one worker, $slots at a time" "$(per_second $count "$figure")" ""
+	figure=$(seconds eval "fill $count; drain 1 $slots")
+	row "preempt-queue, one worker, $slots at a time" "$(per_second $count "$figure")"
 	left=$(preempt-queue list --json --state succeeded | wc -l)
-	[ "$left" = $count ] || row "  succeeded" "$left" "$count" 0
-	if ! missing "GNU parallel" parallel; then
-		peer=$(seconds_of eval "seq $count | parallel -j$slots --joblog $work/joblog true")
-		row "GNU parallel -j$slots" "$(per_second $count "$peer")" ""
-		row "  ratio" "$(ratio "$peer" "$figure")" ""
+	[ "$left" = $count ] || wrong "succeeded of $count" "$left"
+	if ! absent parallel "GNU parallel"; then
+		peer=$(seconds eval "seq $count | parallel -j$slots --joblog $work/joblog true")
+		row "GNU parallel -j$slots" "$(per_second $count "$peer")"
+		row "  ratio" "$(ratio "$peer" "$figure")"
 	fi
-	if ! missing "tsp" tsp; then
-		peer=$(seconds_of spool $count "$slots")
-		row "tsp -S $slots" "$(per_second $count "$peer")" ""
-		row "  ratio" "$(ratio "$peer" "$figure")" ""
+	if ! absent tsp tsp; then
+		peer=$(seconds spool $count "$slots")
+		row "tsp -S $slots" "$(per_second $count "$peer")"
+		row "  ratio" "$(ratio "$peer" "$figure")"
 	fi
 done
 new_queue
-figure=$(seconds_of eval "fill $count; drain 4 4")
-row "preempt-queue, four workers, 4 at a time each" "$(per_second $count "$figure")" ""
-if ! missing "nq" nq; then
-	peer=$(seconds_of queue_up 200)
-	row "nq, one at a time" "$(per_second 200 "$peer")" ""
+figure=$(seconds eval "fill $count; drain 4 4")
+row "preempt-queue, four workers, 4 at a time each" "$(per_second $count "$figure")"
+if ! absent nq nq; then
+	peer=$(seconds queue_up 200)
+	row "nq, one at a time" "$(per_second 200 "$peer")"
 fi
 
 title "one exchange of a worker: hand in one, take the next (milliseconds, median, in turns)"
 mkdir -m 700 "$work/exchange"
 declare -A exchange=()
 while read -r name figure; do exchange[$name]=$figure; done < <("$out/tests/bench/exchange" "$work/exchange" 200)
-row "100 wait" "${exchange[few]}" ""
+row "100 wait" "${exchange[few]}"
 for name in waiting over; do
-	row "100,000 ${name/waiting/wait}, ratio" "$(ratio "${exchange[$name]}" "${exchange[few]}")" "1.3" \
-		"$(below "$(ratio "${exchange[$name]}" "${exchange[few]}")" 1.3)"
+	budget exchange-$name "$(ratio "${exchange[$name]}" "${exchange[few]}")"
 done
 rm -r "$work/exchange"

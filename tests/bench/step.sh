@@ -1,22 +1,16 @@
-#!/bin/bash
 # SPDX-License-Identifier: MIT
-# step.sh [COUNT]: us per preempt_step when nothing is wrong, for each client, on a board in /dev/shm; the
-# loop around it is in the number. Budgets (docs/design.md, section 8): bash 25, Python 5, C 2.
-# Best of five: what it costs, not who else is on this machine.
-set -euo pipefail
+# shellcheck shell=bash
+# A step of a training without a notice, for each client, on a board in memory; the loop around it is in the number.
+# Best of five: what it costs, not who else is on this machine. Sourced by bench.sh.
+# shellcheck disable=SC2154 # what bench.sh has set: here, out, quiet
 
-repo=$(cd "$(dirname "$0")/../.." && pwd)
-out=${OUT:-$repo/build/plain}
-bin=${BIN:-$repo/bin}
-count=${1:-100000}
-export CLIENT=$repo/lib/client
-
+export CLIENT=$here/lib/client
 # shellcheck disable=SC2016
-loop_bash='. "$CLIENT/preempt.sh"; preempt_step 0; from=${EPOCHREALTIME/[.,]/}
-for ((s = 1; s <= $1; s++)); do preempt_step $s; done
-to=${EPOCHREALTIME/[.,]/}; n=$(((to - from) * 100 / $1)); printf "%d.%02d\n" $((n / 100)) $((n % 100))'
+loop_bash='. "$CLIENT/preempt.sh"; preempt_step 0; for ((s = 1; s <= $1; s++)); do preempt_step $s; done'
 # shellcheck disable=SC2016
 loop_dash='. "$CLIENT/preempt.sh"; s=0; while [ $s -le $1 ]; do preempt_step $s; s=$((s + 1)); done'
+# shellcheck disable=SC2016
+loop_program='for ((s = 1; s <= $1; s++)); do preempt-step $s; done'
 loop_python='
 import os, sys, time
 sys.dont_write_bytecode = True
@@ -28,29 +22,27 @@ start = time.perf_counter()
 for s in range(1, n + 1):
     preempt.step(s)
 print("%.2f" % ((time.perf_counter() - start) * 1e6 / n))'
-# shellcheck disable=SC2016
-loop_program='for ((s = 1; s <= $1; s++)); do preempt-step $s; done'
 
 # timed COUNT COMMAND...: microseconds of all of it per step.
 timed() {
-	local from=${EPOCHREALTIME/[.,]/} n
+	local from=${EPOCHREALTIME/./}
 	"${@:2}"
-	n=$(((${EPOCHREALTIME/[.,]/} - from) * 100 / $1))
-	printf '%d.%02d\n' $((n / 100)) $((n % 100))
+	calc "($((${EPOCHREALTIME/./} - from))) / $1" '%.2f\n'
 }
-
-row() { # NAME COMMAND...
+# best_of_five COMMAND...: of the numbers that it prints.
+best_of_five() {
 	for _ in 1 2 3 4 5; do
-		PREEMPT_DIR=$(mktemp -d /dev/shm/step.XXXXXX)
+		PREEMPT_DIR=$(mktemp -d "$quiet/step.XXXXXX")
 		export PREEMPT_DIR
 		mkfifo "$PREEMPT_DIR/pause"
-		"${@:2}"
+		"$@"
 		rm -r "$PREEMPT_DIR"
-	done | sort -g | head -n 1 | xargs printf '%-14s %10s us\n' "$1"
+	done | least
 }
 
-row bash bash -c "$loop_bash" bash "$count"
-row dash timed "$count" dash -c "$loop_dash" dash "$count"
-row Python python3 -c "$loop_python" "$count"
-row C "$out/tests/bench/step" "$count"
-PATH=$bin:$PATH row preempt-step timed 500 bash -c "$loop_program" bash 500
+title "preempt_step without a notice (microseconds)"
+budget step-bash "$(best_of_five timed 20000 bash -c "$loop_bash" bash 20000)"
+row dash "$(best_of_five timed 20000 dash -c "$loop_dash" dash 20000)"
+budget step-python "$(best_of_five python3 -c "$loop_python" 20000)"
+budget step-c "$(best_of_five "$out/tests/bench/step" 20000)"
+row "preempt-step, a process for each step" "$(best_of_five timed 500 bash -c "$loop_program" bash 500)"
