@@ -28,8 +28,8 @@ setup() {
 	cmp stdout page/bench.txt
 	sed 's/  */ /g; s/^ //' stdout >squeezed
 	for line in 'a machine <of this name>' 'claims (ms)' 'ours 4' 'our wait 0.5 at most 2' 'our speed 1.6 at least 0.8' \
-		'slow & late 30 at most 10 OVER' 'lost 0 exactly 0' 'away - not measured: no mount' 'exit codes 3 x 1 OVER' \
-		'forgotten: forgotten - not measured: the bench ended early' \
+		'slow & late 30 at most 10 OVER' 'lost 0 exactly 0' 'away: not measured: no mount' 'exit codes 3 x 1 OVER' \
+		'forgotten: forgotten: not measured: the bench ended early' \
 		'3 budgets are met, 1 are not, 2 were not measured.'; do
 		grep -Fx "$line" squeezed || { echo "no: $line" && cat squeezed && false; }
 	done

@@ -10,6 +10,7 @@ indented are in another unit and have none.
 """
 import pathlib
 import sys
+import textwrap
 from xml.sax.saxutils import escape
 
 WIDTH, LINE, BAR, AT = 1000, 18, 240, 740
@@ -54,7 +55,7 @@ class Row:
 
 class Missing(Row):
     def __init__(self, what, why):
-        super().__init__(what, "-")
+        super().__init__(what, "")
         self.limit = "not measured: " + why
 
 
@@ -98,7 +99,11 @@ def text_page(machine, sections, summary):
     lines = [*machine, "", f"{'what':<58} {'measured':>13}  budget"]
     for title, rows in sections:
         lines += ["", title]
-        lines += [f"  {row.what:<56} {row.figure:>13}  {row.limit:<14} {'OVER' * row.over}".rstrip() for row in rows]
+        for row in rows:
+            if isinstance(row, Missing):
+                lines += textwrap.wrap(f"  {row.what}: {row.limit}", 98, subsequent_indent="    ", break_long_words=False)
+            else:
+                lines.append(f"  {row.what:<56} {row.figure:>13}  {row.limit:<14} {'OVER' * row.over}".rstrip())
     return "\n".join([*lines, "", summary, ""])
 
 
