@@ -36,7 +36,7 @@ cleanup() {
 trap cleanup EXIT
 
 # version COMMAND...: the first number of what it says; nothing where it is not there.
-version() { "$@" 2>/dev/null | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1 || :; }
+version() { "$@" 2>/dev/null | grep -oE '[0-9]+(\.[0-9]+)*' | head -n 1 || :; }
 # machine: where this is measured, and what with.
 machine() {
 	local name

@@ -34,7 +34,7 @@ seconds() {
 	calc "$((${EPOCHREALTIME/./} - from)) / 1000000" '%.2f\n'
 }
 # await COMMAND...: until it succeeds.
-await() { until "$@" >/dev/null 2>&1; do sleep 0.05; done; }
+await() { until "$@" >/dev/null 2>&1; do sleep 0.1; done; }
 
 # One member; its address is $etcd_at, its process $etcd.
 start_etcd() {

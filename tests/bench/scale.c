@@ -704,9 +704,9 @@ int main(int argc, char **argv)
 		}
 	}
 	store_count = argc - optind - 2;
-	if (store_count < 1 || !trainer || !read_what(argv[optind], &what) || count < 2 ||
-		count > AGENTS_MOST || copies < 1 || kills < 0 ||
-		(what == WHAT_KILLS && kills >= count)) {
+	if (store_count < 1 || !trainer || !read_what(argv[optind], &what) ||
+		count < (what == WHAT_DEATH ? 2 : 1) || count > AGENTS_MOST || copies < 1 ||
+		kills < 0 || (what == WHAT_KILLS && kills >= count)) {
 		fprintf(stderr, "usage: scale [OPTION]... end|preempt|death|kills DIR STORE...\n");
 		return 2;
 	}
