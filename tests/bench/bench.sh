@@ -182,7 +182,8 @@ sleep 20
 budget beats-processor "$(calc "($(cpu_of pulse "${agents[@]}") - $before) / 2e5")"
 kill "${loads[@]}"
 budget beats-dead "$(preempt-store list run/hearts/000001/DEAD/ | wc -l)"
-kill -INT "${agents[@]}"
+# (They were started in the background, where bash has INT ignored.)
+kill -KILL "${agents[@]}"
 wait "${agents[@]}" "${loads[@]}" || :
 
 title "an idle agent"
@@ -194,7 +195,7 @@ sleep 20
 after=$(awk '{ print $14 + $15 }' /proc/$agent/stat)
 budget idle-processor "$(calc "$((after - before)) / $(getconf CLK_TCK) / 20 * 100" %.3f)"
 budget idle-memory "$(awk '/VmRSS/ { printf "%.1f", $2 / 1024 }' /proc/$agent/status)"
-kill -INT $agent
+kill -KILL $agent
 wait $agent 2>/dev/null || :
 
 # Five rounds, each after its peer in the same round.
