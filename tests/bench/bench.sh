@@ -34,6 +34,8 @@ cleanup() {
 	rm -rf --one-file-system "$work" "$quiet"
 }
 trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # version COMMAND...: the first number of what it says; nothing where it is not there.
 version() { "$@" 2>/dev/null | grep -oE '[0-9]+(\.[0-9]+)*' | head -n 1 || :; }
