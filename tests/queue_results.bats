@@ -82,6 +82,30 @@ load queue
 }
 
 # bats test_tags=smoke
+@test "--stdout: the output goes to a file, one for each, emptied at each start; fetch names it" {
+	local again lost
+	mkdir there
+	printf '%s\n' one 'two {id}' >lines
+	mapfile -t ids < <(preempt-queue schedule --lines --stdout 'there/{}.{id}' --shell -- 'echo "$1"; echo "$1 err" >&2' <lines)
+	schedule again --directory there --stdout '{worker}.out' -- \
+		sh -c 'echo "start $PREEMPT_ITEM_ATTEMPT"; [ "$PREEMPT_ITEM_ATTEMPT" = 2 ] || exit 75'
+	schedule lost --keep-going --stdout 'missing/out' -- touch never
+	worker a
+	expect 1 preempt-queue join
+	[ "$(cat "there/one.${ids[0]}" "there/two {id}.${ids[1]}")" = $'one\ntwo {id}' ]
+	[ "$(cat there/a.out)" = "start 2" ]
+	[ "$(preempt-queue fetch --stderr "${ids[0]}")" = "one err" ]
+	expect 0 preempt-queue fetch "$again"
+	says "command $again: its stdout is in $PWD/there/a.out"
+	[ "$(preempt-queue fetch "$again" 2>&-)" = "" ]
+	grep -F "cannot write $PWD/missing/out as stdout: No such file or directory; make its directory first" < <(preempt-queue show "$lost")
+	[ ! -e never ] && [ ! -e missing ]
+	# Where all would overwrite one file, or the name cannot be known, nothing is scheduled.
+	expect 2 preempt-queue schedule --lines --stdout 'all.{{id}' -- echo <lines
+	expect 2 preempt-queue schedule --stdout '{per-worker:a,b}' -- echo
+}
+
+# bats test_tags=smoke
 @test "--joblog: a line for each accepted result, in the columns of GNU parallel" {
 	local good bad again last ids
 	schedule good -- bash -c 'printf 12345; sleep 0.3'

@@ -46,6 +46,7 @@ static const struct json_field item_fields[] = {
 	{"directory", JSON_STRING, 0, ITEM(directory)},
 	{"tag", JSON_STRING, 0, ITEM(tag)},
 	{"stdin", JSON_STRING, 0, ITEM(input)},
+	{"stdout", JSON_STRING, 0, ITEM(output)},
 	{"batch", JSON_STRING, 0, ITEM(batch), .shown = ""},
 	{"priority", JSON_SIGNED, 0, ITEM(priority), -QUEUE_PRIORITY_MAX, QUEUE_PRIORITY_MAX},
 	{"max_attempts", JSON_UNSIGNED, 0, ITEM(max_attempts)},

@@ -56,14 +56,15 @@ const char *queue_halt_word(enum queue_halt halt);
 /* What was asked. Release with queue_item_release. */
 struct queue_item {
 	uint64_t id;
-	char **argv;		/* NULL-terminated; never empty */
-	char **environment;	/* "NAME=VALUE", NULL-terminated; NULL: none */
-	char **resources;	/* names, NULL-terminated; NULL: none */
-	char *directory;	/* where it runs: absolute; NULL: where the worker is */
-	char *tag;		/* NULL: none */
-	char *input;		/* file that becomes its stdin: absolute; NULL: /dev/null */
-	char *batch;		/* nonce of the transaction that scheduled it */
-	int priority;		/* higher is sooner */
+	char **argv;	    /* NULL-terminated; never empty */
+	char **environment; /* "NAME=VALUE", NULL-terminated; NULL: none */
+	char **resources;   /* names, NULL-terminated; NULL: none */
+	char *directory;    /* where it runs: absolute; NULL: where the worker is */
+	char *tag;	    /* NULL: none */
+	char *input;	    /* file that becomes its stdin: absolute; NULL: /dev/null */
+	char *output;	    /* file for its stdout (template_fill_name); NULL: the queue keeps it */
+	char *batch;	    /* nonce of the transaction that scheduled it */
+	int priority;	    /* higher is sooner */
 	uint64_t max_attempts;	/* 0: not given (rules.h) */
 	uint64_t max_transient; /* failures with 75 in a row that are forgiven */
 	int64_t timeout;	/* ms that one start may run; 0: no limit */

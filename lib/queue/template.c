@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/template.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 
 #define WORKER "{worker}"
 #define CHOICE "{per-worker:"
+#define ID     "{id}"
 
 static bool begins(const char *text, const char *with)
 {
@@ -46,17 +48,51 @@ static char *take_word(struct text *text)
 
 /* ---- Lines ---- */
 
-/* One brace more before what template_fill_worker would fill (or take a brace from). */
-static void add_kept(struct text *text, const char *line, size_t length)
+static bool begins_within(const char *text, size_t left, const char *with)
+{
+	return left >= strlen(with) && begins(text, with);
+}
+
+/*
+ * One brace more before what template_fill_worker (template_fill_name) would fill, or take a brace
+ * from.
+ */
+static void add_kept(struct text *text, const char *line, size_t length, bool is_name)
 {
 	for (size_t i = 0; i < length; i++) {
-		const char *brace = line[i] == '{' ? line + i : NULL;
-		size_t left = length - i;
-		if (brace && ((left >= strlen(WORKER) && begins(brace, WORKER)) ||
-				     (left >= strlen(CHOICE) && begins(brace, CHOICE))))
+		const char *at = line + i;
+		if (begins_within(at, length - i, WORKER) ||
+			begins_within(at, length - i, is_name ? ID : CHOICE))
 			text_add(text, "{");
-		text_add_bytes(text, line + i, 1);
+		text_add_bytes(text, at, 1);
 	}
+}
+
+/* Whether word has a {}. */
+static bool fill_braces(
+	struct text *text, const char *word, const char *line, size_t length, bool is_name)
+{
+	bool found = false;
+	for (const char *at = word; *at;) {
+		if (begins(at, "{{}")) {
+			text_add(text, "{}");
+			at += 3;
+		} else if (begins(at, "{}")) {
+			add_kept(text, line, length, is_name);
+			found = true;
+			at += 2;
+		} else {
+			text_add_bytes(text, at++, 1);
+		}
+	}
+	return found;
+}
+
+char *template_fill_name_line(const char *name, const char *line, size_t length)
+{
+	struct text text = {0};
+	(void)fill_braces(&text, name, line, length, true);
+	return take_word(&text);
 }
 
 char **template_fill_line(char *const *words, const char *line, size_t length)
@@ -66,23 +102,12 @@ char **template_fill_line(char *const *words, const char *line, size_t length)
 	bool found = false;
 	for (size_t i = 0; i < count; i++) {
 		struct text text = {0};
-		for (const char *at = words[i]; *at;) {
-			if (begins(at, "{{}")) {
-				text_add(&text, "{}");
-				at += 3;
-			} else if (begins(at, "{}")) {
-				add_kept(&text, line, length);
-				found = true;
-				at += 2;
-			} else {
-				text_add_bytes(&text, at++, 1);
-			}
-		}
+		found |= fill_braces(&text, words[i], line, length, false);
 		filled[i] = take_word(&text);
 	}
 	struct text last = {0};
 	if (!found && count)
-		add_kept(&last, line, length);
+		add_kept(&last, line, length, false);
 	else if (!found)
 		text_add_bytes(&last, line, length);
 	filled[count] = found ? NULL : take_word(&last);
@@ -151,4 +176,29 @@ enum status template_fill_worker(
 	else
 		template_free(made);
 	return status;
+}
+
+char *template_fill_name(const char *name, const char *directory, uint64_t id, const char *worker)
+{
+	struct text text = {0};
+	if (*name != '/' && directory)
+		text_addf(&text, "%s/", directory);
+	for (const char *at = name; *at;) {
+		bool kept = begins(at, "{" WORKER) || begins(at, "{" ID);
+		if (kept)
+			text_add_bytes(&text, at++, 1);
+		if (begins(at, WORKER)) {
+			text_add(&text, kept ? WORKER + 1 : worker);
+			at += strlen(WORKER);
+		} else if (begins(at, ID)) {
+			if (kept)
+				text_add(&text, ID + 1);
+			else
+				text_addf(&text, "%" PRIu64, id);
+			at += strlen(ID);
+		} else {
+			text_add_bytes(&text, at++, 1);
+		}
+	}
+	return take_word(&text);
 }

@@ -7,6 +7,8 @@
  *   {per-worker:a,b,c}   a, b or c by the worker's index (modulo their number); a choice may be
  *                        empty, and has neither ',' nor '{' nor '}'
  *
+ * In the name of a file also {id}, the command's id; and no {per-worker:...}.
+ *
  * One brace more keeps them: "{{}" is "{}", "{{worker}" is "{worker}", "{{per-worker:" is
  * "{per-worker:". Other braces are what they are.
  */
@@ -34,6 +36,11 @@ char **template_fill_line(char *const *words, const char *line, size_t length);
  */
 enum status template_fill_worker(
 	char *const *words, const char *worker, uint64_t index, char ***filled, struct error *err);
+
+/* The name of a file for one line of --lines: every {} becomes the line; malloc'd. */
+char *template_fill_name_line(const char *name, const char *line, size_t length);
+/* When it is started: its path, below directory where it is relative (NULL: as it is); malloc'd. */
+char *template_fill_name(const char *name, const char *directory, uint64_t id, const char *worker);
 
 /* NULL-terminated words: how many; a copy; free them. */
 size_t template_count(char *const *words);

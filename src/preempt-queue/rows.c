@@ -10,6 +10,7 @@
 #include "base/xalloc.h"
 #include "ckpt/show.h"
 #include "queue/output/joblog.h"
+#include "queue/template.h"
 
 struct rows_time rows_time(int64_t milliseconds)
 {
@@ -61,12 +62,26 @@ void rows_heading(struct text *text)
 		"WORKER", "TAG", "COMMAND");
 }
 
+static const char *worker_of(const struct queue_view *view)
+{
+	/* One that waits has neither a lease nor a result. */
+	return *view->lease.worker ? view->lease.worker : view->result.worker;
+}
+
+char *rows_output(const struct queue_view *view)
+{
+	const struct queue_item *item = &view->item;
+	const char *worker = worker_of(view);
+	return item->output ? template_fill_name(item->output, item->directory, item->id,
+				      *worker ? worker : "{worker}")
+			    : NULL;
+}
+
 void rows_add(struct text *text, const struct queue_view *view, int64_t now)
 {
 	struct text worker = {0}, tag = {0};
 	int64_t took = runtime(view, now);
-	/* One that waits has neither a lease nor a result. */
-	const char *name = *view->lease.worker ? view->lease.worker : view->result.worker;
+	const char *name = worker_of(view);
 	text_add_escaped(&worker, *name ? name : "-");
 	text_add_escaped(&tag, view->item.tag ? view->item.tag : "-");
 	text_addf(text, "%10" PRIu64 " %-10s %5" PRIu64 " %8s ", view->item.id,
@@ -152,7 +167,8 @@ static void describe_limits(struct text *text, const struct queue_item *item)
 		add_line(text, "halt", queue_halt_word(item->halt));
 }
 
-static void describe_result(struct text *text, const struct queue_result *result)
+static void describe_result(
+	struct text *text, const struct queue_item *item, const struct queue_result *result)
 {
 	struct text ending = {0};
 	rows_ending(&ending, &result->ending);
@@ -170,9 +186,13 @@ static void describe_result(struct text *text, const struct queue_result *result
 		rows_time(result->ended - result->started).text,
 		rows_time(result->user + result->system).text);
 	show_size(text, result->memory);
-	text_addf(text, "\n%-12s stdout ", "output");
-	show_size(text, result->out);
-	text_add(text, ", stderr ");
+	text_addf(text, "\n%-12s ", "output");
+	if (!item->output) {
+		text_add(text, "stdout ");
+		show_size(text, result->out);
+		text_add(text, ", ");
+	}
+	text_add(text, "stderr ");
 	show_size(text, result->err);
 	text_add(text, "\n");
 }
@@ -191,6 +211,9 @@ void rows_describe(struct text *text, const struct queue_view *view, int64_t now
 	describe_limits(text, item);
 	add_line(text, "directory", item->directory);
 	add_line(text, "stdin", item->input);
+	char *output = rows_output(view);
+	add_line(text, "stdout", output);
+	free(output);
 	add_words(text, "env", item->environment);
 	add_words(text, "resource", item->resources);
 	add_instant(text, "scheduled", item->scheduled);
@@ -204,6 +227,6 @@ void rows_describe(struct text *text, const struct queue_view *view, int64_t now
 		add_instant(text, "since", view->lease.since);
 		add_line(text, "runs for", rows_time(runtime(view, now)).text);
 	} else if (view->state >= QUEUE_SUCCEEDED) {
-		describe_result(text, &view->result);
+		describe_result(text, item, &view->result);
 	}
 }

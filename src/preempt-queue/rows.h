@@ -13,6 +13,8 @@ void rows_add_json(struct text *text, const struct queue_view *view);
 /* "name: value" lines. */
 void rows_describe(struct text *text, const struct queue_view *view, int64_t now);
 
+/* The file that its stdout goes to (--stdout), to be freed; NULL: the queue keeps it. */
+char *rows_output(const struct queue_view *view);
 /* "exit 3", "signal 9", "timed out: ...", for messages. */
 void rows_ending(struct text *text, const struct queue_ending *ending);
 /* "1.2s", "3m05s", "2h05m" */

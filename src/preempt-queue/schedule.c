@@ -20,7 +20,7 @@
 /* The most that is scheduled at once; the bytes limit the size of a transaction. */
 enum { BATCH = QUEUE_SCHEDULE_BATCH, BATCH_BYTES = 256 * 1024 };
 
-static const char *tag, *priority_text, *directory, *input, *once, *halt;
+static const char *tag, *priority_text, *directory, *input, *output, *once, *halt;
 static uint64_t max_attempts, max_transient = QUEUE_TRANSIENT_MAX, limit = QUEUE_LIMIT;
 static int64_t start_timeout, patience;
 static bool patience_given, shell, keep_going, lines, null_lines;
@@ -39,6 +39,8 @@ const struct args_option schedule_options[] = {
 	{"env", "ENTRY", "NAME=VALUE for it, or NAME as it is here; may be repeated", ARGS_LIST,
 		.target = &environment},
 	{"stdin", "FILE", "what it reads (nothing)", ARGS_TEXT, .target = &input},
+	{"stdout", "FILE", "where its output goes, emptied at each start; {}, {id}, {worker}",
+		ARGS_TEXT, .target = &output},
 	{"directory", "DIR", "where it runs (here; '': where its worker is)", ARGS_ANY_TEXT,
 		.target = &directory},
 	{"resource", "NAME", "a resource that it uses; may be repeated", ARGS_LIST,
@@ -103,6 +105,30 @@ static enum status check_words(char *const *words, struct error *err)
 	return words ? check_placeholders(words, err) : STATUS_OK;
 }
 
+/* Whether name has this placeholder: not a kept one, with one brace more. */
+static bool has_placeholder(const char *name, const char *placeholder)
+{
+	const char *at = strstr(name, placeholder);
+	while (at && at > name && at[-1] == '{')
+		at = strstr(at + 1, placeholder);
+	return at;
+}
+
+static enum status check_output(struct error *err)
+{
+	if (!*output)
+		return error_set(err, STATUS_USAGE, "--stdout: the name of the file is empty");
+	if (has_placeholder(output, "{per-worker:"))
+		return error_set(err, STATUS_USAGE,
+			"--stdout: {per-worker:...} is for commands: use {worker} or {id}");
+	if (lines && !has_placeholder(output, "{}") && !has_placeholder(output, "{id}"))
+		return error_set(err, STATUS_USAGE,
+			"--stdout with --lines: all commands would write to %s: put {id} or {} "
+			"into its name",
+			output);
+	return STATUS_OK;
+}
+
 static enum status make_spec(char *const *words, struct queue_item *spec, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -137,6 +163,8 @@ static enum status make_spec(char *const *words, struct queue_item *spec, struct
 			directory ? directory : ".", "--directory", &spec->directory, err);
 	if (status == STATUS_OK && input)
 		status = spec_path(input, "--stdin", &spec->input, err);
+	if (status == STATUS_OK && output)
+		status = check_output(err);
 	if (status == STATUS_OK)
 		status = spec_list(&environment, spec_variable, &spec->environment, err);
 	if (status == STATUS_OK)
@@ -153,6 +181,7 @@ static void drop_batch(struct scheduler *s)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		template_free(s->items[i].argv);
+		free(s->items[i].output);
 		free(s->items[i].batch);
 	}
 	s->count = s->bytes = 0;
@@ -177,13 +206,15 @@ static enum status flush(struct scheduler *s, struct error *err)
 	return status;
 }
 
-/* argv is taken over. */
-static enum status add(struct scheduler *s, char **argv, struct error *err)
+/* argv and name, that of its output (NULL: none), are taken over. */
+static enum status add(struct scheduler *s, char **argv, char *name, struct error *err)
 {
 	struct queue_item *item = &s->items[s->count++];
 	*item = s->spec;
 	item->argv = argv;
+	item->output = name;
 	item->scheduled = clock_utc();
+	s->bytes += name ? strlen(name) : 0;
 	bool has_placeholders = false;
 	for (char *const *word = argv; *word; word++) {
 		s->bytes += strlen(*word) + 4;
@@ -193,6 +224,7 @@ static enum status add(struct scheduler *s, char **argv, struct error *err)
 	if (status != STATUS_OK) {
 		s->count--;
 		template_free(argv);
+		free(name);
 		return status;
 	}
 	return s->count < s->most && s->bytes < BATCH_BYTES ? STATUS_OK : flush(s, err);
@@ -211,8 +243,8 @@ static enum status schedule_lines(struct scheduler *s, char *const *words, struc
 		size_t length = 0;
 		status = lines_next(r, &line, &length, err);
 		if (status == STATUS_OK && length)
-			status =
-				add(s, template_fill_line(words ? words : none, line, length), err);
+			status = add(s, template_fill_line(words ? words : none, line, length),
+				output ? template_fill_name_line(output, line, length) : NULL, err);
 		if (status != STATUS_NO)
 			continue;
 		if (r->over)
@@ -241,7 +273,7 @@ static enum status schedule(struct scheduler *s, char *const *words, struct erro
 {
 	if (lines)
 		return schedule_lines(s, words, err);
-	enum status status = add(s, template_copy(words), err);
+	enum status status = add(s, template_copy(words), output ? xstrdup(output) : NULL, err);
 	return status == STATUS_OK ? flush(s, err) : status;
 }
 

@@ -246,6 +246,11 @@ static enum status fetch_one(
 	if (status == STATUS_OK && view.state == QUEUE_CANCELLED)
 		status = error_set(err, STATUS_NO, "command %" PRIu64 " was cancelled%s%s", id,
 			*view.result.ending.text ? ": " : "", view.result.ending.text);
+	if (status == STATUS_OK && view.item.output && !fetch_stderr) {
+		char *name = rows_output(&view);
+		message_info("command %" PRIu64 ": its stdout is in %s", id, name);
+		free(name);
+	}
 	if (status == STATUS_OK && !fetch_follow)
 		status = output_print(queue, id, &view.result, how.stream, how.to, err);
 	if (status == STATUS_OK && view.state == QUEUE_FAILED) {

@@ -96,6 +96,29 @@ static void workers(void)
 	}
 }
 
+static void names(void)
+{
+	static const struct {
+		const char *name, *line, *directory, *wanted;
+	} cases[] = {
+		{"out", "x", "/d", "/d/out"},
+		{"out", "x", NULL, "out"},
+		{"/o/{}.{id}", "a b", "/d", "/o/a b.7"},
+		{"{worker}/{{id}{{worker}{{}", "x", NULL, "w-1/{id}{worker}{}"},
+		{"{{{id}{ {i", "x", NULL, "{{id}{ {i"},
+		/* Lines and directories are data. */
+		{"{}", "{id}{{id}{worker}{}", "/{id}", "/{id}/{id}{{id}{worker}{}"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *once = template_fill_name_line(
+			cases[i].name, cases[i].line, strlen(cases[i].line));
+		char *name = template_fill_name(once, cases[i].directory, 7, "w-1");
+		CHECK(!strcmp(name, cases[i].wanted), "name %zu: %s", i, name);
+		free(once);
+		free(name);
+	}
+}
+
 static void both(void)
 {
 	TEST("a line ends where its length says")
@@ -121,6 +144,7 @@ int main(void)
 {
 	lines();
 	workers();
+	names();
 	both();
 	return unit_end();
 }

@@ -31,7 +31,13 @@
 /* What the child reports to its parent when it cannot start the command. */
 struct refusal {
 	int number;
-	enum { REFUSED_COMMAND, REFUSED_INPUT, REFUSED_DIRECTORY, REFUSED_INTERPRETER } what;
+	enum {
+		REFUSED_COMMAND,
+		REFUSED_INPUT,
+		REFUSED_OUTPUT,
+		REFUSED_DIRECTORY,
+		REFUSED_INTERPRETER
+	} what;
 };
 
 static void refuse(int report, struct refusal refusal)
@@ -103,6 +109,14 @@ static int open_input(const char *path)
 	return -1;
 }
 
+/* -1 with errno: path cannot be written as standard output. It is emptied, and grows at its end. */
+static int open_output(const char *path)
+{
+	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NONBLOCK | O_NOCTTY;
+	int descriptor = open(path, flags, 0666);
+	return descriptor < 0 || fcntl(descriptor, F_SETFL, O_APPEND) < 0 ? -1 : descriptor;
+}
+
 static void place_standard(const struct subprocess_options *options, const int given[3], int report)
 {
 	int input = options->input_path ? open_input(options->input_path) : given[STDIN_FILENO];
@@ -115,6 +129,13 @@ static void place_standard(const struct subprocess_options *options, const int g
 	for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
 		if (given[i] > 0)
 			dup2(given[i], i);
+	int output = options->output_path ? open_output(options->output_path) : STDOUT_FILENO;
+	if (output < 0)
+		refuse(report, (struct refusal){errno, REFUSED_OUTPUT});
+	if (output != STDOUT_FILENO) {
+		dup2(output, STDOUT_FILENO);
+		close(output);
+	}
 	if (options->standard[STDERR_FILENO] == SUBPROCESS_JOINED)
 		dup2(STDOUT_FILENO, STDERR_FILENO);
 }
@@ -134,9 +155,9 @@ static void become(
 	if (getppid() != parent)
 		_exit(128 + SIGKILL);
 	reset_signals(options->ignored);
-	place_standard(options, given, report);
 	if (options->directory && chdir(options->directory) < 0)
 		refuse(report, (struct refusal){errno, REFUSED_DIRECTORY});
+	place_standard(options, given, report);
 	/* Not execvpe, which searches our own PATH. */
 	if (options->environment)
 		environ = (char **)(uintptr_t)options->environment;
@@ -164,7 +185,7 @@ static bool passes(int number)
 	return is_one_of(number, transient, sizeof(transient) / sizeof(*transient));
 }
 
-/* Why an input or a directory cannot be used, and never can: anything else may pass. */
+/* Why a file or a directory cannot be used, and never can: anything else may pass. */
 static bool stays(int number)
 {
 	static const int staying[] = {
@@ -181,6 +202,10 @@ static enum status say_refusal(
 	case REFUSED_INPUT:
 		return error_set(err, stays(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
 			"cannot open %s as stdin: %s", options->input_path, why);
+	case REFUSED_OUTPUT:
+		return error_set(err, stays(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
+			"cannot write %s as stdout: %s%s", options->output_path, why,
+			refusal.number == ENOENT ? "; make its directory first" : "");
 	case REFUSED_DIRECTORY:
 		return error_set(err, stays(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
 			"cannot run %s in %s: %s", name, options->directory, why);

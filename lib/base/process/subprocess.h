@@ -48,8 +48,9 @@ struct subprocess_options {
 	const char *directory;	  /* where it runs; NULL: where we are */
 	int standard[3];	  /* become its descriptors 0, 1 and 2 */
 	const char *input;	  /* instead of standard[0]: these bytes, at most 4096 */
-	const char *input_path; /* or this file: opened by the child, a pipe is never waited for */
-	size_t keep;		/* bytes of SUBPROCESS_KEEP, each; the rest is dropped; 0: 64 KiB */
+	const char *input_path;	 /* or this file: opened by the child, a pipe is never waited for */
+	const char *output_path; /* instead of standard[1]: emptied by the child, in directory */
+	size_t keep; /* bytes of SUBPROCESS_KEEP, each; the rest is dropped; 0: 64 KiB */
 	const sigset_t *ignored; /* ignored from its start; NULL: as we were started */
 	bool in_our_group;	 /* it gets what is sent to our process group */
 	int terminal;  /* its group gets the foreground of it; 0: stays in the background */
@@ -81,8 +82,9 @@ struct subprocess {
 
 /*
  * STATUS_NOT_FOUND (127) and STATUS_CANNOT_RUN (126) as a shell would say; STATUS_NO, with an
- * error: its directory or its input is not there, or not for us; STATUS_TEMPORARY: what can pass
- * (no process, no descriptor, a filesystem that does not answer). It starts with no signal blocked.
+ * error: its directory, its input or output file is not there, or not for us; STATUS_TEMPORARY:
+ * what can pass (no process, no descriptor, a filesystem that does not answer). It starts with no
+ * signal blocked.
  */
 enum status subprocess_start(
 	struct subprocess *child, const struct subprocess_options *options, struct error *err);

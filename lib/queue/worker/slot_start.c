@@ -121,7 +121,7 @@ void slot_start(struct slot *slot, const struct slot_context *place, char *const
 {
 	struct error err = {0};
 	struct variables environment = {0};
-	char **words = NULL, *directory = NULL;
+	char **words = NULL, *directory = NULL, *file = NULL;
 	const struct queue_item *item = &slot->run.item;
 	begin(slot);
 	if (item->damaged) {
@@ -133,14 +133,19 @@ void slot_start(struct slot *slot, const struct slot_context *place, char *const
 		status = make_directory(place, item->id, &directory, &err);
 	if (status == STATUS_OK)
 		build_environment(slot, place, directory, extra, &environment);
-	if (status == STATUS_OK &&
-		((slot->out = output_open(&err)) < 0 || (slot->err = output_open(&err)) < 0))
+	if (status == STATUS_OK && item->output)
+		file = template_fill_name(
+			item->output, item->directory, item->id, place->worker->name);
+	if (status == STATUS_OK && !file && (slot->out = output_open(&err)) < 0)
+		status = err.status;
+	if (status == STATUS_OK && (slot->err = output_open(&err)) < 0)
 		status = err.status;
 	if (status == STATUS_OK) {
 		struct subprocess_options command = {.argv = words,
 			.environment = environment.items,
 			.directory = item->directory,
 			.input_path = item->input,
+			.output_path = file,
 			.standard = {SUBPROCESS_NOTHING, slot->out, slot->err},
 			.reaper = place->reaper};
 		slot->started = clock_utc();
@@ -151,6 +156,7 @@ void slot_start(struct slot *slot, const struct slot_context *place, char *const
 	else if (item->timeout > 0)
 		slot->timeout = clock_after(item->timeout);
 	variables_release(&environment);
+	free(file);
 	free(directory);
 	template_free(words);
 }
