@@ -160,7 +160,10 @@ values() {
 		;;
 	*" STEP") steps | offer ;;
 	"--keep-step STEPS") after_comma && steps | offer ;;
-	" ID") queue list | awk 'NR > 1 { print $1 "\t" $2 }' | offer ;;
+	*" ID")
+		[ "$1" != --after ] || after_comma
+		queue list | awk 'NR > 1 { print $1 "\t" $2 }' | offer
+		;;
 	" KEY" | " PREFIX") keys ;;
 	" "[a-z]*"|"[a-z]*) printf '%s\n' "$2" | tr '|' '\n' ;;
 	# What only the user knows.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The tests of queues: scenarios, workers, results, with their
+# The tests of queues: scenarios, workers, results, commands after others, with their
 # stores in a real etcd of three members. Needs etcd.
-# takes: 100
+# takes: 110
 # limit: 1800
 # asan: no (each of these files runs with sanitizers, too, and with a store of its own)
 
@@ -22,4 +22,8 @@ teardown_file() { etcd_teardown_file; }
 
 @test "queue_results.bats" {
 	etcd_runs queue_results
+}
+
+@test "queue_after.bats" {
+	etcd_runs queue_after
 }

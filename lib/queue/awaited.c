@@ -26,7 +26,7 @@ static enum status add(void *context, const struct queue_view *view)
 	struct queue_awaited *outcome = context;
 	bool none_yet = !outcome->failed && !outcome->cancelled;
 	outcome->commands++;
-	if (view->state == QUEUE_WAITING || view->state == QUEUE_RUNNING) {
+	if (view->state < QUEUE_SUCCEEDED) {
 		outcome->going_on++;
 	} else if (view->state == QUEUE_FAILED && view->item.halt != HALT_NEVER) {
 		keep_first(outcome, view, !outcome->failed);

@@ -111,6 +111,12 @@ static bool heeds_cancel(const struct queue_run *run)
 	return run->result.state == QUEUE_WAITING || run->result.ending.kind == ENDING_LOST;
 }
 
+/* Whether others, which it may block, are to know of its end. */
+static bool goes_over(const struct queue_run *run)
+{
+	return run->result.state != QUEUE_WAITING;
+}
+
 static void build(struct exchange *x, struct moves *moves, bool requires_no_error, bool note)
 {
 	transaction_require_told(&moves->t,
@@ -125,6 +131,9 @@ static void build(struct exchange *x, struct moves *moves, bool requires_no_erro
 		moves_require(moves, "run", run->item.id, run->revision);
 		if (heeds_cancel(run))
 			moves_require(moves, "cancel", run->item.id, 0);
+		if (goes_over(run))
+			moves_over(moves, run->item.id, run->dependents);
+		x->pending |= goes_over(run) && run->dependents;
 		moves_end(moves, run, note);
 		run->outcome = RUN_SENT;
 	}
@@ -182,8 +191,11 @@ static void find_conflicts(struct exchange *x, const struct store_answer *answer
 		if (run->outcome != RUN_SENT)
 			continue;
 		run->outcome = entry++->revision == run->revision ? RUN_PENDING : RUN_REFUSED;
-		if (heeds_cancel(run) && entry++->value)
-			cancel_run(run, entry - 1);
+		const struct store_entry *cancel_request = heeds_cancel(run) ? entry++ : NULL;
+		if (goes_over(run))
+			run->dependents = entry++->revision;
+		if (cancel_request && cancel_request->value)
+			cancel_run(run, cancel_request);
 	}
 	for (size_t i = 0; i < x->candidates; i++) {
 		if (entry++->revision != x->taken[i].revision || x->error_pending)

@@ -30,6 +30,7 @@ struct exchange {
 	 */
 	bool error_pending;
 	store_revision seen;
+	bool pending; /* queue_carry_on may have to be called: set here, cleared by the caller */
 
 	/* Commands that this worker leaves alone for a while (rules_pause). */
 	struct {

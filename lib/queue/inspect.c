@@ -13,13 +13,26 @@
 void queue_view_release(struct queue_view *view)
 {
 	queue_item_release(&view->item);
+	free(view->after);
 	*view = (struct queue_view){0};
 }
 
 /* ---- Where a command is ---- */
 
-enum place { PLACE_WAIT, PLACE_RUN, PLACE_CANCEL, PLACE_DONE };
-static const char *const place_names[] = {"wait", "run", "cancel", "done"};
+/* In the order in which one moves. */
+enum place { PLACE_BLOCKED, PLACE_WAIT, PLACE_RUN, PLACE_CANCEL, PLACE_DONE, PLACES };
+static const char *const place_names[] = {"blocked", "wait", "run", "cancel", "done"};
+
+static enum status see_blocked(
+	struct queue_view *view, const struct store_entry *entry, struct error *err)
+{
+	struct queue_blocked blocked;
+	enum status status = queue_read(&queue_blocked_record, entry, &blocked, err);
+	view->state = QUEUE_BLOCKED;
+	view->history = blocked.history;
+	view->after = blocked.after;
+	return status;
+}
 
 static enum status see(struct queue_view *view, enum place place, const struct store_entry *entry,
 	struct error *err)
@@ -27,7 +40,12 @@ static enum status see(struct queue_view *view, enum place place, const struct s
 	enum status status = STATUS_OK;
 	if (place != PLACE_CANCEL)
 		view->revision = entry->revision;
+	if (place != PLACE_CANCEL) {
+		free(view->after);
+		view->after = NULL;
+	}
 	switch (place) {
+	case PLACE_BLOCKED: return see_blocked(view, entry, err);
 	case PLACE_WAIT:
 		view->state = QUEUE_WAITING;
 		return queue_read(&queue_history_record, entry, &view->history, err);
@@ -43,6 +61,7 @@ static enum status see(struct queue_view *view, enum place place, const struct s
 		view->history = view->result.history;
 		view->cancelling = false;
 		break;
+	case PLACES: break;
 	}
 	return status;
 }
@@ -87,6 +106,7 @@ static enum status read_places(
 		char key[QUEUE_KEY_MAX];
 		if (!is_unseen(&views[i]))
 			continue;
+		transaction_get(&t, queue_own_key_at(queue, &t, "blocked", views[i].item.id));
 		queue_key_waiting(queue, key, views[i].item.priority, views[i].item.id);
 		transaction_get(&t, transaction_own(&t, key));
 		for (enum place place = PLACE_RUN; place <= PLACE_DONE; place++)
@@ -99,7 +119,7 @@ static enum status read_places(
 	for (size_t i = 0; i < count && t.op_count && status == STATUS_OK; i++) {
 		if (!is_unseen(&views[i]))
 			continue;
-		for (enum place place = PLACE_WAIT; place <= PLACE_DONE; place++, entry++)
+		for (enum place place = PLACE_BLOCKED; place <= PLACE_DONE; place++, entry++)
 			if (entry->value && status == STATUS_OK)
 				status = see(&views[i], place, entry, err);
 		if (status == STATUS_OK && is_unseen(&views[i]))
@@ -221,8 +241,10 @@ static enum status page_waiting(struct page *page, struct error *err)
  */
 static enum status page_fill(struct page *page, struct error *err)
 {
-	size_t chunk = store_operations(page->queue->store) / 4;
+	size_t chunk = store_operations(page->queue->store) / PLACES;
 	enum status status = page_items(page, err);
+	if (status == STATUS_OK && page->count)
+		status = page_place(page, PLACE_BLOCKED, "blocked", page->count, err);
 	if (status == STATUS_OK)
 		status = page_waiting(page, err);
 	for (enum place place = PLACE_RUN; place <= PLACE_DONE && page->count; place++)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "queue/after.h"
 #include "queue/rules.h"
 
 /* ---- A command in the hands of a worker ---- */
@@ -176,15 +177,29 @@ void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
 	moves->tally.cancelled++;
 }
 
-void moves_reopen(
-	struct moves *moves, const struct queue_item *item, enum queue_state was, uint64_t starts)
+void moves_over(struct moves *moves, uint64_t id, store_revision dependents)
+{
+	moves_require(moves, "after", id, dependents);
+	if (dependents)
+		transaction_put(
+			&moves->t, key_of(moves, "pending/over", id), json_object_new_object());
+}
+
+void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue_state was,
+	uint64_t starts, const char *after)
 {
 	const struct queue_history fresh = {.starts = starts};
 	struct transaction *t = &moves->t;
 	transaction_delete(t, key_of(moves, "done", item->id));
 	transaction_delete(t, key_of(moves, "out", item->id));
 	transaction_delete(t, key_of(moves, "err", item->id));
-	transaction_put(t, waiting_key_of(moves, item), queue_write(&queue_history_record, &fresh));
+	if (after) {
+		queue_block(moves->queue, t, item, &fresh, after);
+		queue_block_new(moves->queue, t, item->id, item->id, after);
+	} else {
+		transaction_put(
+			t, waiting_key_of(moves, item), queue_write(&queue_history_record, &fresh));
+	}
 	moves->tally.reopened_succeeded += was == QUEUE_SUCCEEDED;
 	moves->tally.reopened_failed += was == QUEUE_FAILED;
 	moves->tally.reopened_cancelled += was == QUEUE_CANCELLED;

@@ -32,7 +32,8 @@
 struct queue_run {
 	struct queue_item item;
 	struct queue_lease lease;
-	store_revision revision; /* of run/ID */
+	store_revision revision;   /* of run/ID */
+	store_revision dependents; /* of after/ID, where that is known: moves_over */
 	/* All of it is filled, also where it goes back to waiting; run_end does some. */
 	struct queue_result result;
 	char *out, *err; /* its output where that is not filed: result.out and .err bytes */
@@ -84,12 +85,20 @@ void moves_end(struct moves *moves, const struct queue_run *run, bool note);
 void moves_request_cancel(struct moves *moves, uint64_t id, uint64_t because);
 /* What stands in "cancel/ID" of that; 0: the entry is empty, or does not say it. */
 uint64_t queue_cancel_cause(const struct store_entry *cancel_request);
-/* waiting to over, without having run; because this command failed, or 0. */
+/* waiting or blocked to over, without having run; because this command failed, or 0. */
 void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
 	const struct queue_history *history, uint64_t because, const char *why);
-/* over to waiting, its output and what it has used up forgotten; its starts go on being counted. */
-void moves_reopen(
-	struct moves *moves, const struct queue_item *item, enum queue_state was, uint64_t starts);
+/*
+ * One comes to be over: dependents is the revision of after/ID (after.h; 0: absent), which must
+ * still be so. Where it is there, those that it blocks are to be told: queue_carry_on.
+ */
+void moves_over(struct moves *moves, uint64_t id, store_revision dependents);
+/*
+ * over to waiting, or to blocked by those in after (NULL: none), its output and what it has used up
+ * forgotten; its starts go on being counted.
+ */
+void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue_state was,
+	uint64_t starts, const char *after);
 
 /*
  * STATUS_OK with answer->held: done. Not held: the answer's entries are the keys that were

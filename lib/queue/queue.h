@@ -16,7 +16,7 @@
 #define QUEUE_BATCH 12
 /* The same of commands that are only scheduled, or only changed; queue_schedule_most says more. */
 #define QUEUE_SCHEDULE_BATCH 500
-#define QUEUE_CHANGE_BATCH   30
+#define QUEUE_CHANGE_BATCH   24
 
 struct queue {
 	struct store *store;
@@ -77,7 +77,8 @@ struct queue_schedule {
 size_t queue_schedule_most(const struct queue *queue);
 
 /*
- * Schedule items in one transaction (at most queue_schedule_most); fills each item's id and batch.
+ * Schedule items in one transaction (at most queue_schedule_most, and with the same `after`, by
+ * queue_after: then call queue_carry_on); fills each item's id and batch.
  * Waits while an error is pending or the queue is full. STATUS_BROKEN: it raised a pending error
  * (queue_raise), and scheduled nothing. With `once`, the caller gives the items of one batch in
  * the same order at each try; number is the number of the first of them (0, 1, ...), and those that
@@ -96,6 +97,7 @@ struct queue_view {
 	struct queue_lease lease;   /* QUEUE_RUNNING */
 	struct queue_result result; /* done */
 	bool cancelling;	    /* QUEUE_RUNNING: it was cancelled, and has not ended yet */
+	char *after;		    /* QUEUE_BLOCKED: those that have not succeeded yet */
 	store_revision revision;    /* of its place */
 };
 void queue_view_release(struct queue_view *view);

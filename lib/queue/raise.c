@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
-#include "queue/moves.h"
+#include "queue/after.h"
 
 enum status queue_failure_pending(
 	struct queue *queue, struct queue_failure *failure, struct error *err)
@@ -98,9 +99,23 @@ static enum status stop_running(
 	return status;
 }
 
+/* The history of one that is blocked or waits. */
+static enum status read_history(const struct store_entry *entry, bool is_blocked,
+	struct queue_history *history, struct error *err)
+{
+	struct queue_blocked blocked;
+	if (!is_blocked)
+		return queue_read(&queue_history_record, entry, history, err);
+	enum status status = queue_read(&queue_blocked_record, entry, &blocked, err);
+	*history = blocked.history;
+	free(blocked.after);
+	return status;
+}
+
 /*
- * Cancel a batch of what waits, counted in the failure itself, so that the process that reports it
- * knows how many it were. *some: there was one. STATUS_NO: another process was faster.
+ * Cancel a batch of what is blocked, else of what waits, counted in the failure itself, so that the
+ * process that reports it knows how many it were. *some: there was one. STATUS_NO: another process
+ * was faster.
  */
 static enum status cancel_batch(
 	struct queue *queue, const struct queue_failure *failure, bool *some, struct error *err)
@@ -110,20 +125,33 @@ static enum status cancel_batch(
 	struct queue_history history;
 	struct queue_failure counted = *failure;
 	char why[128];
-	uint64_t id;
-	struct store_range range = {.limit = queue_schedule_most(queue)};
-	enum status status = queue_list(queue, "wait", range, &waiting, err);
+	uint64_t ids[QUEUE_SCHEDULE_BATCH] = {0};
+	store_revision dependents[QUEUE_SCHEDULE_BATCH];
+	/* Three operations for each. */
+	struct store_range range = {.limit = 2 * queue_schedule_most(queue) / 3 - 1};
+	/* What is blocked may come to wait, and not the other way round. */
+	enum status status = queue_list(queue, "blocked", range, &waiting, err);
+	bool blocked = waiting.count;
+	if (status == STATUS_OK && !blocked) {
+		store_answer_release(&waiting);
+		status = queue_list(queue, "wait", range, &waiting, err);
+	}
 	*some = waiting.count;
+	for (size_t i = 0; i < waiting.count; i++)
+		(void)queue_key_id(waiting.entries[i].key, &ids[i]);
+	if (status == STATUS_OK)
+		status = queue_dependents(queue, ids, waiting.count, dependents, err);
 	if (status == STATUS_OK && *some) {
 		snprintf(why, sizeof(why), "cancelled because command %" PRIu64 " failed",
 			failure->id);
 		status = moves_begin(&moves, queue, err);
 		for (size_t i = 0; i < waiting.count && status == STATUS_OK; i++) {
 			const struct store_entry *entry = &waiting.entries[i];
-			status = queue_read(&queue_history_record, entry, &history, err);
-			if (status != STATUS_OK || !queue_key_id(entry->key, &id))
+			status = read_history(entry, blocked, &history, err);
+			if (status != STATUS_OK || !ids[i])
 				continue;
-			moves_cancel(&moves, entry->key, id, &history, failure->id, why);
+			moves_cancel(&moves, entry->key, ids[i], &history, failure->id, why);
+			moves_over(&moves, ids[i], dependents[i]);
 			counted.cancelled++;
 		}
 		if (status == STATUS_OK)

@@ -12,7 +12,7 @@
 #define SIGNAL_MAX 127 /* a shell reports 128 more */
 
 static const char *const state_words[] = {
-	"waiting", "running", "succeeded", "failed", "cancelled", NULL};
+	"waiting", "running", "blocked", "succeeded", "failed", "cancelled", NULL};
 static const char *const halt_words[] = {"now", "soon", "never", NULL};
 static const char *const ending_words[] = {
 	"exited", "signalled", "timed-out", "preempted", "lost", "cancelled", "cannot", NULL};
@@ -47,6 +47,7 @@ static const struct json_field item_fields[] = {
 	{"tag", JSON_STRING, 0, ITEM(tag)},
 	{"stdin", JSON_STRING, 0, ITEM(input)},
 	{"stdout", JSON_STRING, 0, ITEM(output)},
+	{"after", JSON_STRING, 0, ITEM(after), .shown = ""},
 	{"batch", JSON_STRING, 0, ITEM(batch), .shown = ""},
 	{"priority", JSON_SIGNED, 0, ITEM(priority), -QUEUE_PRIORITY_MAX, QUEUE_PRIORITY_MAX},
 	{"max_attempts", JSON_UNSIGNED, 0, ITEM(max_attempts)},
@@ -55,6 +56,26 @@ static const struct json_field item_fields[] = {
 	{"shell", JSON_BOOL, 0, ITEM(shell)},
 	{"halt", JSON_WORD, 0, ITEM(halt), .more = halt_words},
 	{"scheduled", JSON_TIME, JSON_SHOWN, ITEM(scheduled), .shown = "scheduled_utc"},
+	{0},
+};
+
+#define BLOCKED(member) JSON_MEMBER(struct queue_blocked, member)
+static const struct json_field blocked_fields[] = {
+	{"after", JSON_STRING, JSON_REQUIRED, BLOCKED(after)},
+	{"priority", JSON_SIGNED, 0, BLOCKED(priority), -QUEUE_PRIORITY_MAX, QUEUE_PRIORITY_MAX},
+	{NULL, JSON_PART, 0, BLOCKED(history), .more = history_fields},
+	{0},
+};
+#define SPAN(member) JSON_MEMBER(struct queue_dependents, member), 1, QUEUE_ID_MAX
+static const struct json_field dependents_fields[] = {
+	{"first", JSON_UNSIGNED, JSON_REQUIRED, SPAN(first)},
+	{"last", JSON_UNSIGNED, JSON_REQUIRED, SPAN(last)},
+	{0},
+};
+#define BLOCK(member) JSON_MEMBER(struct queue_block, member)
+static const struct json_field block_fields[] = {
+	{"last", JSON_UNSIGNED, JSON_REQUIRED, BLOCK(last), 1, QUEUE_ID_MAX},
+	{"after", JSON_STRING, JSON_REQUIRED, BLOCK(after)},
 	{0},
 };
 
@@ -152,6 +173,9 @@ static bool check_failure(void *record, const struct store_entry *entry)
 	const struct queue_record queue_##name##_record = {                                        \
 		name##_fields, sizeof(struct queue_##name), check}
 RECORD(item, check_item);
+RECORD(blocked, NULL);
+RECORD(dependents, NULL);
+RECORD(block, NULL);
 RECORD(history, NULL);
 RECORD(lease, NULL);
 RECORD(result, check_result);

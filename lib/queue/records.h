@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A command in a queue: what was asked, which never changes, and where it is now. It is in exactly
- * one of three places, and every move between them is one transaction that compares the place it
+ * one of four places, and every move between them is one transaction that compares the place it
  * leaves, so that a process that was overtaken is refused:
  *
  *   waiting --take--> running --finish--> done
- *      ^                 |                  |
- *      +---give back-----+      retry-------+      (waiting --cancel--> done)
+ *      ^ ^               |                  |
+ *      | +--give back----+      retry-------+      (waiting, blocked --cancel--> done)
+ *      |                          |
+ *   blocked <---------------------+   (after.h: until others have succeeded)
  *
  * Keys under queue/QUEUE/ (ID: ten digits, from 1; PRIORITY: four, the highest first):
  *
  *   item/ID            what was asked (struct queue_item)
  *   wait/PRIORITY/ID   it waits: its history
+ *   blocked/ID         it waits until others have succeeded: for which, and its history
  *   run/ID             a worker runs it: the lease; its revision fences the worker off
  *   done/ID            it is over: the result
  *   out/ID, err/ID     its output, where that is short; else in a file that done/ID names
  *   cancel/ID          it runs, and is to be ended
+ *   after/ID           it blocks others: the first and the last of them
+ *   pending/new/ID     from this one on some are blocked, and after/... does not say so yet
+ *   pending/over/ID    it is over, and not all of those that it blocked were told
  *   count/@next        the tally of schedule: the ids that were given
  *   count/WHO          a tally (struct queue_tally): one list of all is a consistent picture
  *   worker/TOKEN       a worker that is registered (workers.h)
@@ -63,6 +69,7 @@ struct queue_item {
 	char *tag;	    /* NULL: none */
 	char *input;	    /* file that becomes its stdin: absolute; NULL: /dev/null */
 	char *output;	    /* file for its stdout (template_fill_name); NULL: the queue keeps it */
+	char *after;	    /* ids that must succeed before it: "3-7,9"; NULL: none */
 	char *batch;	    /* nonce of the transaction that scheduled it */
 	int priority;	    /* higher is sooner */
 	uint64_t max_attempts;	/* 0: not given (rules.h) */
@@ -84,6 +91,22 @@ struct queue_history {
 	uint64_t lost;	     /* workers that vanished under it */
 };
 
+/* It waits for others. */
+struct queue_blocked {
+	char *after; /* those that have not succeeded yet */
+	int priority;
+	struct queue_history history;
+};
+/* Commands that one of them blocks: some of those from first to last. */
+struct queue_dependents {
+	uint64_t first, last;
+};
+/* Commands that were blocked, up to last, by these. */
+struct queue_block {
+	uint64_t last;
+	char *after;
+};
+
 /* Who runs it. */
 struct queue_lease {
 	char token[17];	       /* fresh for each acquisition: 16 hexadecimal digits */
@@ -97,6 +120,7 @@ struct queue_lease {
 enum queue_state {
 	QUEUE_WAITING,
 	QUEUE_RUNNING,
+	QUEUE_BLOCKED,
 	QUEUE_SUCCEEDED, /* from here on: it is done */
 	QUEUE_FAILED,
 	QUEUE_CANCELLED,
@@ -178,8 +202,8 @@ struct queue_tally {
 };
 
 struct queue_count {
-	uint64_t scheduled, waiting, running, succeeded, failed, cancelled;
-	store_revision revision; /* when this was so */
+	uint64_t scheduled, waiting, running, succeeded, failed, cancelled; /* blocked ones wait */
+	store_revision revision;					    /* when this was so */
 };
 
 void queue_tally_add(struct queue_tally *to, const struct queue_tally *more);
@@ -194,8 +218,9 @@ struct queue_record {
 	size_t size;
 	bool (*check)(void *record, const struct store_entry *entry); /* NULL: nothing */
 };
-extern const struct queue_record queue_item_record, queue_history_record, queue_lease_record,
-	queue_result_record, queue_failure_record, queue_tally_record, queue_settings_record;
+extern const struct queue_record queue_item_record, queue_blocked_record, queue_dependents_record,
+	queue_block_record, queue_history_record, queue_lease_record, queue_result_record,
+	queue_failure_record, queue_tally_record, queue_settings_record;
 
 /*
  * Read the record at entry. STATUS_DAMAGED, which names the key: it is absent, or cannot be read,

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "queue/moves.h"
+#include "queue/after.h"
 
 enum { SETTLE_TRIES = 5, SETTLE_PAUSE = 50 /* ms, doubled each time */ };
 
@@ -142,10 +142,30 @@ static enum status look(struct scheduling *s, struct error *err)
 	return status;
 }
 
-static enum status put_items(struct scheduling *s, struct transaction *t, struct error *err)
+/* Where it begins. Consecutive items that wait for the same are told of together. */
+static void put_place(struct scheduling *s, struct transaction *t, size_t i)
 {
 	char key[QUEUE_KEY_MAX];
 	static const struct queue_history fresh;
+	const struct queue_item *item = &s->items[i];
+	size_t last = i;
+	if (!item->after) {
+		queue_key_waiting(s->queue, key, item->priority, item->id);
+		transaction_put(
+			t, transaction_own(t, key), queue_write(&queue_history_record, &fresh));
+		return;
+	}
+	queue_block(s->queue, t, item, &fresh, item->after);
+	if (i > s->old && item[-1].after && !strcmp(item[-1].after, item->after))
+		return;
+	while (last + 1 < s->count && s->items[last + 1].after &&
+		!strcmp(s->items[last + 1].after, item->after))
+		last++;
+	queue_block_new(s->queue, t, item->id, item->id + (last - i), item->after);
+}
+
+static enum status put_items(struct scheduling *s, struct transaction *t, struct error *err)
+{
 	for (size_t i = s->old; i < s->count; i++) {
 		struct queue_item *item = &s->items[i];
 		item->id = s->next.scheduled + 1 + (i - s->old);
@@ -163,9 +183,7 @@ static enum status put_items(struct scheduling *s, struct transaction *t, struct
 				"the command has %zu bytes with all its options; at most %d can be "
 				"kept: put what it needs into a file",
 				t->ops[t->op_count - 1].length, QUEUE_ITEM_MAX);
-		queue_key_waiting(s->queue, key, item->priority, item->id);
-		transaction_put(
-			t, transaction_own(t, key), queue_write(&queue_history_record, &fresh));
+		put_place(s, t, i);
 	}
 	return STATUS_OK;
 }
@@ -296,8 +314,8 @@ static enum status raise_error(struct scheduling *s, struct error *err)
 
 size_t queue_schedule_most(const struct queue *queue)
 {
-	/* Two for each item, and those for the tally and for `once`. */
-	size_t most = (store_operations(queue->store) - 2) / 2;
+	/* Two for each item, and those for the tally, for `once` and for what blocks them. */
+	size_t most = (store_operations(queue->store) - 3) / 2;
 	return most < QUEUE_SCHEDULE_BATCH ? most : QUEUE_SCHEDULE_BATCH;
 }
 

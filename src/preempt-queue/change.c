@@ -63,18 +63,21 @@ static enum status choose(void *context, const struct queue_view *view)
 
 /*
  * A batch at a time, the newest first: those at the head are on their way to a worker, and would be
- * compared in vain. Prints the id of each that is changed, and reports each that was named and
- * could not be.
+ * compared in vain. But to retry, the oldest first: what comes after others is blocked again, where
+ * these are to run again. Prints the id of each that is changed, and reports each that was named
+ * and could not be.
  */
 static enum status change(struct queue *queue, void *context, struct error *err)
 {
 	struct chosen *chosen = context;
 	uint64_t told = 0;
 	enum status status = chosen->named ? STATUS_OK : queue_visit(queue, 0, choose, chosen, err);
+	bool oldest_first = chosen->how == QUEUE_RETRY || chosen->how == QUEUE_RETRY_ANY;
 	for (size_t end = chosen->ids.count; end > 0 && status == STATUS_OK;) {
 		enum queue_changed changed[QUEUE_CHANGE_BATCH];
 		size_t count = end < QUEUE_CHANGE_BATCH ? end : QUEUE_CHANGE_BATCH;
-		const uint64_t *ids = chosen->ids.items + end - count;
+		size_t at = oldest_first ? chosen->ids.count - end : end - count;
+		const uint64_t *ids = chosen->ids.items + at;
 		if (client_interrupted() || client_stdout_lost())
 			break;
 		status = queue_change(queue, chosen->how, ids, count, changed, err);
@@ -120,7 +123,7 @@ static int run_change(
 
 static bool is_going_on(const struct queue_view *view)
 {
-	return view->state == QUEUE_WAITING || view->state == QUEUE_RUNNING;
+	return view->state < QUEUE_SUCCEEDED;
 }
 
 int run_cancel(const struct args_rest *rest)

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "client.h"
+#include "queue/after.h"
 
 static const char *tag;
 
@@ -20,7 +21,9 @@ static enum status look_once(
 	struct queue_awaited outcome;
 	enum status status;
 	do {
-		status = queue_count(queue, &count, err);
+		status = queue_carry_on(queue, NULL, err);
+		if (status == STATUS_OK)
+			status = queue_count(queue, &count, err);
 		/* An error comes together with the count that contains it. */
 		if (status == STATUS_OK)
 			status = queue_raise(queue, clock_now(), -1, &failure, err);

@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "base/process/ending.h"
 #include "client.h"
+#include "queue/after.h"
 #include "queue/throughput.h"
 #include "queue/workers/workers.h"
 #include "rows.h"
@@ -192,7 +193,9 @@ static enum status look_at_set(struct joiner *j, const struct queue_count *count
 static enum status look(struct joiner *j, struct queue_count *count, struct error *err)
 {
 	struct queue_failure failure;
-	enum status status = queue_count(j->queue, count, err);
+	enum status status = queue_carry_on(j->queue, NULL, err);
+	if (status == STATUS_OK)
+		status = queue_count(j->queue, count, err);
 	if (status != STATUS_OK)
 		return status;
 	queue_throughput_note(&j->progress, count, clock_now());

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
 #include "ckpt/show.h"
 #include "queue/output/joblog.h"
@@ -94,6 +95,10 @@ void rows_add(struct text *text, const struct queue_view *view, int64_t now)
 		rows_ending(text, &view->result.ending);
 		text_add(text, ")");
 	}
+	if (view->state == QUEUE_CANCELLED && view->item.after)
+		text_addf(text, "  (%s)", view->result.ending.text);
+	if (view->state == QUEUE_BLOCKED)
+		text_addf(text, "  (after %s)", view->after);
 	text_add(text, "\n");
 	text_release(&worker);
 	text_release(&tag);
@@ -110,12 +115,28 @@ static void put_result(struct json_object *object, const struct queue_result *re
 	json_object_object_del(object, "memory_bytes");
 }
 
+/* The ids in this text (after.h) as an array. */
+static void put_ids(struct json_object *object, const char *name, const char *text)
+{
+	struct parse_numbers ids = {0};
+	if (!text)
+		return;
+	(void)parse_numbers(text, QUEUE_ID_MAX, &ids, name, NULL);
+	struct json_object *array = json_object_new_array();
+	for (size_t i = 0; i < ids.count; i++)
+		json_object_array_add(array, json_object_new_int64((int64_t)ids.items[i]));
+	json_object_object_add(object, name, array);
+	parse_numbers_release(&ids);
+}
+
 void rows_add_json(struct text *text, const struct queue_view *view)
 {
 	struct json_object *object = json_object_new_object();
 	json_put_unsigned(object, "id", view->item.id);
 	json_put_text(object, "state", queue_state_word(view->state));
 	queue_show(&queue_item_record, &view->item, object);
+	put_ids(object, "after", view->item.after);
+	put_ids(object, "blocked_by", view->after);
 	queue_show(&queue_history_record, &view->history, object);
 	if (view->state == QUEUE_RUNNING) {
 		queue_show(&queue_lease_record, &view->lease, object);
@@ -208,6 +229,8 @@ void rows_describe(struct text *text, const struct queue_view *view, int64_t now
 	joblog_command(text, item);
 	text_add(text, "\n");
 	add_line(text, "tag", item->tag);
+	add_line(text, "after", item->after);
+	add_line(text, "blocked by", view->after);
 	describe_limits(text, item);
 	add_line(text, "directory", item->directory);
 	add_line(text, "stdin", item->input);

@@ -13,6 +13,7 @@
 #include "base/xalloc.h"
 #include "client.h"
 #include "lines.h"
+#include "queue/after.h"
 #include "queue/rules.h"
 #include "queue/template.h"
 #include "spec.h"
@@ -24,7 +25,7 @@ static const char *tag, *priority_text, *directory, *input, *output, *once, *hal
 static uint64_t max_attempts, max_transient = QUEUE_TRANSIENT_MAX, limit = QUEUE_LIMIT;
 static int64_t start_timeout, patience;
 static bool patience_given, shell, keep_going, lines, null_lines;
-static struct args_list environment, resources;
+static struct args_list environment, resources, after;
 
 const struct args_option schedule_options[] = {
 	{"tag", "T", "a word for it in list, cancel and messages", ARGS_TEXT, .target = &tag},
@@ -34,6 +35,8 @@ const struct args_option schedule_options[] = {
 		ARGS_UNSIGNED, .target = &max_attempts, .min = 1, .max = 1000000},
 	{"max-transient", "N", "exit codes 75 in a row that are forgiven (3)", ARGS_UNSIGNED,
 		.target = &max_transient, .max = 1000000},
+	{"after", "ID", "only when this one has succeeded; a list, ranges; may be repeated",
+		ARGS_LIST, .target = &after},
 	{"timeout", "D", "how long one start of it may run (for ever)", ARGS_DURATION,
 		.target = &start_timeout},
 	{"env", "ENTRY", "NAME=VALUE for it, or NAME as it is here; may be repeated", ARGS_LIST,
@@ -197,6 +200,9 @@ static enum status flush(struct scheduler *s, struct error *err)
 		printf("%" PRIu64 "\n", s->items[i].id);
 	s->number += status == STATUS_OK ? s->count : 0;
 	drop_batch(s);
+	/* Where this fails, workers do it. */
+	if (status == STATUS_OK && s->spec.after)
+		(void)queue_carry_on(&s->client.queue, NULL, NULL);
 	/* The reader of the ids is gone: schedule no more commands. */
 	if (status == STATUS_OK && client_stdout_lost())
 		return error_set(err, STATUS_TEMPORARY,
@@ -215,6 +221,7 @@ static enum status add(struct scheduler *s, char **argv, char *name, struct erro
 	item->output = name;
 	item->scheduled = clock_utc();
 	s->bytes += name ? strlen(name) : 0;
+	s->bytes += item->after ? 2 * strlen(item->after) : 0;
 	bool has_placeholders = false;
 	for (char *const *word = argv; *word; word++) {
 		s->bytes += strlen(*word) + 4;
@@ -277,6 +284,22 @@ static enum status schedule(struct scheduler *s, char *const *words, struct erro
 	return status == STATUS_OK ? flush(s, err) : status;
 }
 
+/* What it comes after. */
+static enum status find_after(struct scheduler *s, struct error *err)
+{
+	struct parse_numbers ids = {0};
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < after.count && status == STATUS_OK; i++)
+		status = parse_numbers(after.items[i], QUEUE_ID_MAX, &ids, "--after", err);
+	parse_numbers_sort(&ids);
+	if (status == STATUS_OK && ids.count)
+		status = queue_after(&s->client.queue, &ids, false, &s->spec.after, err);
+	if (status == STATUS_USAGE)
+		error_prefix(err, "--after");
+	parse_numbers_release(&ids);
+	return status;
+}
+
 /* A batch is scheduled as a whole, so it must be much smaller than --limit. */
 static size_t batch_size(const struct queue *queue)
 {
@@ -303,8 +326,10 @@ int run_schedule(const struct args_rest *rest)
 		status = client_open(&s->client, STORE_CREATE, &err);
 	if (status == STATUS_OK) {
 		s->most = batch_size(&s->client.queue);
-		status = schedule(s, words, &err);
+		status = find_after(s, &err);
 	}
+	if (status == STATUS_OK)
+		status = schedule(s, words, &err);
 	drop_batch(s);
 	queue_item_release(&s->spec);
 	int code = client_end(&s->client, status, &err);

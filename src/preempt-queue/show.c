@@ -20,7 +20,7 @@ static uint64_t most;
 static bool follow, joblog, fetch_wait, fetch_follow, fetch_stderr, exit_status;
 
 const struct args_option list_options[] = {
-	{"state", "S", "any (default), waiting, running, succeeded, failed or cancelled: which",
+	{"state", "S", "any (default), waiting, running, blocked, succeeded, failed or cancelled",
 		ARGS_TEXT, .target = &state_words},
 	{"tag", "T", "only those with this tag", ARGS_TEXT, .target = &tag},
 	{"limit", "N", "print at most so many", ARGS_UNSIGNED, .target = &most, .min = 1,
@@ -131,7 +131,7 @@ static enum status parse_states(struct lister *lister, struct error *err)
 			lister->states[state] = true;
 		else
 			status = error_set(err, STATUS_USAGE,
-				"--state: \"%s\" is not waiting, running, succeeded, failed or "
+				"--state: \"%s\" is not waiting, running, blocked, succeeded, failed or "
 				"cancelled; see preempt-queue list --help",
 				word);
 	}
@@ -211,7 +211,9 @@ static enum status wait_until_over(struct queue *queue, const struct fetcher *fe
 	store_revision since = view->revision;
 	queue_key_at(queue, prefix, "done", id);
 	while (view->state < QUEUE_SUCCEEDED) {
-		const char *doing = view->state == QUEUE_RUNNING ? "runs" : "waits";
+		const char *doing = view->state == QUEUE_RUNNING   ? "runs"
+				    : view->state == QUEUE_BLOCKED ? "is blocked"
+								   : "waits";
 		if (!fetch_wait)
 			return error_set(err, STATUS_NO, "command %" PRIu64 " is not over: it %s",
 				id, doing);

@@ -18,6 +18,8 @@ static void print(const struct statistics *t)
 	printf("workers treated as dead %" PRIu64 ", failures pending %" PRIu64 " and told %" PRIu64
 	       "; joined with 0: %" PRIu64 ", 1: %" PRIu64 ", 44: %" PRIu64 "\n",
 		t->fenced, t->errors, t->raised, t->joined[0], t->joined[1], t->joined[2]);
+	printf("after others: blocked %" PRIu64 ", released %" PRIu64 ", cancelled %" PRIu64 "\n",
+		t->blocked, t->released, t->cancelled_after);
 	printf("deeds:");
 	for (int i = KILL_WORKER; i < DEEDS; i++)
 		printf(" %s %" PRIu64 "%s", deed_name((enum deed)i), t->deeds[i],
@@ -35,9 +37,11 @@ static const char *unseen(const struct statistics *t, uint64_t schedules)
 			return deed_name((enum deed)i);
 	bool moved = t->succeeded && t->failed && t->cancelled && t->returned && t->lost;
 	bool told = t->fenced && t->raised && t->joined[0] && t->joined[1] && t->joined[2];
-	return !moved  ? "an end of a command"
-	       : !told ? "a death, a failure, or a code of join"
-		       : NULL;
+	bool after = t->blocked && t->released && t->cancelled_after;
+	return !moved	? "an end of a command"
+	       : !after ? "a command that comes after others"
+	       : !told	? "a death, a failure, or a code of join"
+			: NULL;
 }
 
 int main(int argc, char **argv)

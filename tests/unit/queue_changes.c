@@ -98,7 +98,7 @@ static enum queue_state state_of(uint64_t id)
 
 /* What a visit has shown. */
 struct seen {
-	uint64_t count, last, disorder, of[5];
+	uint64_t count, last, disorder, of[QUEUE_CANCELLED + 1];
 	uint8_t state[3000];
 };
 

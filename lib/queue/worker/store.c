@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
-#include "queue/moves.h"
+#include "queue/after.h"
 #include "queue/worker/leave.h"
 #include "queue/worker/loop.h"
 #include "queue/worker/say.h"
@@ -192,6 +192,28 @@ static void exchange(struct work *work)
 
 /* ---- Now and then ---- */
 
+/* A record that is damaged, and not of ours: what we run goes on. */
+static void say_damage(struct work *work, const struct error *err)
+{
+	if (!work->said_damage)
+		message_error("%s", err->text);
+	work->said_damage = true;
+	work->worth_trying |= work->failures > 0;
+}
+
+/* Commands that come after others, which are over. */
+static void carry_on(struct work *work)
+{
+	struct error err;
+	enum status status = queue_carry_on(work->queue, &work->exchange.pending, &err);
+	if (status == STATUS_DAMAGED) {
+		work->exchange.pending = false;
+		say_damage(work, &err);
+		return;
+	}
+	work_note_answer(work, status, &err);
+}
+
 static void look_at_others(struct work *work)
 {
 	struct error err, trouble_err;
@@ -207,10 +229,7 @@ static void look_at_others(struct work *work)
 			(unsigned long long)fenced, fenced == 1 ? " is" : "s are");
 	if (status == STATUS_DAMAGED) {
 		/* Of another worker: what we run goes on. Taking tells if the store answers. */
-		if (!work->said_damage)
-			message_error("%s", err.text);
-		work->said_damage = true;
-		work->worth_trying |= work->failures > 0;
+		say_damage(work, &err);
 		return;
 	}
 	work_note_answer(work, status, &err);
@@ -315,10 +334,14 @@ void work_ask_store(struct work *work)
 		look_at_others(work);
 		if (work->registered && !work->stuck && !work_is_idle(work))
 			look_for_cancelled(work);
+		/* What others have left behind. */
+		work->exchange.pending |= work->registered && !work->leaving;
 		work->period_at = clock_after(work->options->period);
 	}
 	while (has_something_for_store(work, clock_now()))
 		exchange(work);
+	if (work->exchange.pending && work->registered && !work->stuck)
+		carry_on(work);
 	now = clock_now();
 	if (!work->stuck && work_asks_whether_drained(work, now) && now >= work->drained_at)
 		look_whether_drained(work, now);

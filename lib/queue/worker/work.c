@@ -192,6 +192,8 @@ static int64_t due(const struct work *work)
 		/* The retry time may have passed; still return a finite deadline. */
 		return clock_earlier(
 			at, work->again > work->asked_at ? work->again : work->asked_at + PATIENCE);
+	if (work->exchange.pending && work->registered)
+		return now;
 	if (!work->leaving || work_looks_at_others(work, now))
 		at = clock_earlier(at, work->period_at);
 	if (work->leaving)

@@ -137,9 +137,11 @@ void check_end(void)
 	for (int i = 0; i < k->items; i++) {
 		const struct item *item = &k->item[i];
 		scheduled[item->spec] = true;
-		if (item->place == WAITING || item->place == RUNNING)
+		if (item->place == BLOCKED || item->place == WAITING || item->place == RUNNING)
 			VIOLATE("hangs", "command %d still %s", i + 1,
-				item->place == WAITING ? "waits" : "runs");
+				item->place == BLOCKED	 ? "is blocked"
+				: item->place == WAITING ? "waits"
+							 : "runs");
 		if (item->place == OVER && item->result.out_filed &&
 			!file_is_there((uint64_t)i + 1, item->result.token, OUTPUT_OUT))
 			VIOLATE("output", "that of command %d is lost", i + 1);

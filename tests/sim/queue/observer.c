@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backends/memory.h"
+#include "base/parse.h"
 #include "queue/moves.h"
 #include "queue/rules.h"
 #include "sim.h"
@@ -19,11 +20,12 @@
 /* What one transaction does to one command. */
 struct change {
 	uint64_t id;
-	bool asked, forgotten;	/* item/ID */
-	bool waits, runs, over; /* put */
-	bool left_waiting, left_running, left_over;
+	bool asked, forgotten;		/* item/ID */
+	bool blocks, waits, runs, over; /* put */
+	bool left_blocked, left_waiting, left_running, left_over;
 	bool told, untold;
 	int spec;
+	uint64_t blocked_by;
 	struct queue_history history;
 	struct queue_lease lease;
 	struct queue_result result;
@@ -97,6 +99,19 @@ static void read_item(const struct store_op *op, struct change *change)
 	queue_item_release(&item);
 }
 
+static void read_blocked(const struct store_op *op, struct change *change)
+{
+	struct queue_blocked blocked = {0};
+	struct parse_numbers ids = {0};
+	must_read(&queue_blocked_record, op, &blocked);
+	(void)parse_numbers(blocked.after ? blocked.after : "", MOST_SPECS, &ids, "after", NULL);
+	for (size_t i = 0; i < ids.count; i++)
+		change->blocked_by |= UINT64_C(1) << (ids.items[i] - 1);
+	change->history = blocked.history;
+	parse_numbers_release(&ids);
+	free(blocked.after);
+}
+
 static void read_place(const struct store_op *op, const char *name)
 {
 	struct change *change = change_of(name);
@@ -105,6 +120,11 @@ static void read_place(const struct store_op *op, const char *name)
 		return;
 	switch (*name) {
 	case 'i': read_item(op, change); break;
+	case 'b':
+		*(put ? &change->blocks : &change->left_blocked) = true;
+		if (put)
+			read_blocked(op, change);
+		break;
 	case 'w':
 		*(put ? &change->waits : &change->left_waiting) = true;
 		if (put)
@@ -225,12 +245,50 @@ static void observe_worker(const struct store_op *op, const char *token)
 
 /* ---- Moves ---- */
 
+/* Those of this set for which it does not hold that they have just now succeeded. */
+static uint64_t not_succeeded(uint64_t set)
+{
+	for (int i = 0; i < world->keys.items; i++) {
+		const struct item *item = &world->keys.item[i];
+		if (item->place == OVER && item->result.state == QUEUE_SUCCEEDED)
+			set &= ~(UINT64_C(1) << i);
+	}
+	return set;
+}
+
+static uint64_t not_there(uint64_t set)
+{
+	for (int i = 0; i < world->keys.items; i++)
+		if (world->keys.item[i].place != NOWHERE)
+			set &= ~(UINT64_C(1) << i);
+	return set;
+}
+
+/* Less blocks it, or nothing does: what no longer does has succeeded. */
+static void release(struct item *item, const struct change *change)
+{
+	uint64_t left = change->blocks ? change->blocked_by : 0, gone = item->blocked_by & ~left;
+	if (!gone || (left & ~item->blocked_by) || (change->blocks && !left))
+		VIOLATE("after", "command %" PRIu64 " is blocked by others than before",
+			change->id);
+	if (not_succeeded(gone))
+		VIOLATE("after",
+			"command %" PRIu64 " is released, and what blocks it has not "
+			"succeeded",
+			change->id);
+	item->blocked_by = left;
+	item->place = left ? BLOCKED : WAITING;
+	world->statistics->released += !left;
+	TRACE("command %" PRIu64 " is blocked by less", change->id);
+}
+
 static void schedule_it(struct item *item, const struct change *change)
 {
 	struct keys *k = &world->keys;
 	if (change->id != (uint64_t)k->items + 1 || item->place != NOWHERE || item->forgotten)
 		VIOLATE("ids", "command %" PRIu64 " is scheduled after %d", change->id, k->items);
-	if (!change->waits || change->spec < 0 || change->spec >= world->schedule->specs)
+	if ((!change->waits && !change->blocked_by) || change->spec < 0 ||
+		change->spec >= world->schedule->specs)
 		VIOLATE("schedule", "command %" PRIu64 " comes, and does not wait", change->id);
 	if (k->error)
 		VIOLATE("pending", "command %" PRIu64 " is scheduled while a failure is pending",
@@ -240,7 +298,14 @@ static void schedule_it(struct item *item, const struct change *change)
 			VIOLATE("once", "what was scheduled as command %d is so again as %" PRIu64,
 				i + 1, change->id);
 	k->items++;
-	*item = (struct item){.place = WAITING, .spec = change->spec};
+	if (not_there(change->blocked_by) & (UINT64_MAX << (change->id - 1)))
+		VIOLATE("after", "command %" PRIu64 " comes after one that is not there",
+			change->id);
+	*item = (struct item){.place = change->blocks ? BLOCKED : WAITING,
+		.spec = change->spec,
+		.after = change->blocked_by,
+		.blocked_by = change->blocked_by};
+	world->statistics->blocked += change->blocks;
 	world->statistics->items++;
 	world_trigger(AT_SCHEDULE, node_current());
 }
@@ -392,14 +457,34 @@ static void finish(struct item *item, const struct change *change)
 	check_output(item, change);
 }
 
-static void cancel(const struct change *change)
+/* Whether the result names the end of one that blocks it as its reason. */
+static bool is_because_of_another(const struct item *item, const struct queue_result *result)
+{
+	for (int i = 0; i < world->keys.items && item->place == BLOCKED; i++) {
+		const struct item *other = &world->keys.item[i];
+		uint64_t because = other->result.state == QUEUE_FAILED ? (uint64_t)i + 1
+								       : other->result.because;
+		if (!(item->blocked_by & (UINT64_C(1) << i)))
+			continue;
+		if (other->place == OVER && other->result.state != QUEUE_SUCCEEDED &&
+			result->because == because)
+			return true;
+		if (other->forgotten && !result->because)
+			return true;
+	}
+	return false;
+}
+
+static void cancel(const struct item *item, const struct change *change)
 {
 	const struct queue_result *result = &change->result;
 	if (result->state != QUEUE_CANCELLED)
 		VIOLATE("moves", "command %" PRIu64 " is over, and did not run", change->id);
 	const struct node *node = node_current();
 	bool asked = node && node->role == PERSON && node->deed == CANCEL;
-	if (node && result->because != world->keys.error && !asked)
+	bool blocked = is_because_of_another(item, result);
+	world->statistics->cancelled_after += blocked;
+	if (node && result->because != world->keys.error && !asked && !blocked)
 		VIOLATE("cancel", "command %" PRIu64 " is cancelled for no reason", change->id);
 }
 
@@ -409,8 +494,10 @@ static void end(struct item *item, const struct change *change)
 	if (item->place == RUNNING)
 		finish(item, change);
 	else
-		cancel(change);
+		cancel(item, change);
 	item->place = OVER;
+	item->blocked_by = 0;
+	item->has_succeeded |= change->result.state == QUEUE_SUCCEEDED;
 	item->result = change->result;
 	item->history = change->result.history;
 	statistics->succeeded += item->result.state == QUEUE_SUCCEEDED;
@@ -432,7 +519,12 @@ static void reopen(struct item *item, const struct change *change)
 		VIOLATE("over", "command %" PRIu64 " was over, and waits again", change->id);
 	if (change->history.starts != item->leases || change->history.attempts)
 		VIOLATE("history", "that of command %" PRIu64 " is not fresh", change->id);
-	item->place = WAITING;
+	if ((change->blocked_by | not_there(item->after)) != item->after)
+		VIOLATE("after",
+			"command %" PRIu64 " waits again, not after all that it came after",
+			change->id);
+	item->place = change->blocks ? BLOCKED : WAITING;
+	item->blocked_by = change->blocked_by;
 	item->reopened = true;
 	item->history = change->history;
 	item->result = (struct queue_result){0};
@@ -443,17 +535,18 @@ static void move(const struct change *change)
 {
 	struct item *item = &world->keys.item[change->id - 1];
 	enum place was = item->place;
-	if (change->waits + change->runs + change->over > 1)
+	if (change->blocks + change->waits + change->runs + change->over > 1)
 		VIOLATE("one place", "command %" PRIu64 " comes to two places", change->id);
 	if (was == RUNNING && change->told)
 		item->told = true;
 	else if (change->told)
 		VIOLATE("cancel", "command %" PRIu64 " is to end, and does not run", change->id);
-	bool moves = change->waits || change->runs || change->over || change->asked ||
-		     (change->forgotten && was != NOWHERE);
+	bool moves = change->blocks || change->waits || change->runs || change->over ||
+		     change->asked || (change->forgotten && was != NOWHERE);
 	if (!moves)
 		return;
-	bool left = (was == WAITING && change->left_waiting) ||
+	bool left = (was == BLOCKED && change->left_blocked != change->blocks) ||
+		    (was == WAITING && change->left_waiting) ||
 		    (was == RUNNING && change->left_running) ||
 		    (was == OVER && change->left_over) || was == NOWHERE;
 	if (!left)
@@ -467,9 +560,11 @@ static void move(const struct change *change)
 		item->forgotten = true;
 	} else if (change->runs && was == WAITING)
 		take(item, change);
+	else if ((change->blocks || change->waits) && was == BLOCKED)
+		release(item, change);
 	else if (change->waits && was == RUNNING)
 		give_back(item, change);
-	else if (change->waits && was == OVER)
+	else if ((change->blocks || change->waits) && was == OVER)
 		reopen(item, change);
 	else if (change->over && was != OVER)
 		end(item, change);
@@ -490,7 +585,7 @@ static void check_counts(void)
 	queue_tally_count(&all, &count);
 	for (int i = 0; i < k->items; i++) {
 		const struct item *item = &k->item[i];
-		is.waiting += item->place == WAITING;
+		is.waiting += item->place == WAITING || item->place == BLOCKED;
 		is.running += item->place == RUNNING;
 		forgotten += item->forgotten;
 	}
@@ -523,7 +618,8 @@ static void observe_error(void)
 	if (!commit.raised || !k->error)
 		return;
 	for (int i = 0; i < k->items; i++)
-		if ((k->item[i].place == WAITING && !k->item[i].reopened) ||
+		if (((k->item[i].place == WAITING || k->item[i].place == BLOCKED) &&
+			    !k->item[i].reopened) ||
 			k->item[i].place == RUNNING)
 			VIOLATE("raise", "a failure is told while command %d is not over", i + 1);
 	k->error = 0;
@@ -543,8 +639,9 @@ static void read_op(const struct store_op *op)
 	else if (!strcmp(name, "error"))
 		read_error(op);
 	else if (!strncmp(name, "item/", 5) || !strncmp(name, "wait/", 5) ||
-		 !strncmp(name, "run/", 4) || !strncmp(name, "done/", 5) ||
-		 !strncmp(name, "cancel/", 7) || !strncmp(name, "out/", 4))
+		 !strncmp(name, "blocked/", 8) || !strncmp(name, "run/", 4) ||
+		 !strncmp(name, "done/", 5) || !strncmp(name, "cancel/", 7) ||
+		 !strncmp(name, "out/", 4))
 		read_place(op, name);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../../src/preempt-queue/client.h"
+#include "queue/after.h"
 #include "sim.h"
 
 struct node *node_current(void)
@@ -132,6 +133,32 @@ static void fill(struct queue_item *item, int number)
 		.scheduled = clock_utc()};
 }
 
+/* It comes after those of its spec that are there by now. */
+static void block(struct queue *queue, struct queue_item *item, const struct spec *spec)
+{
+	const struct keys *k = &world->keys;
+	uint64_t numbers[MOST_AFTER], seen = 0;
+	struct parse_numbers ids = {.items = numbers};
+	struct error err;
+	for (int i = 0; i < k->items; i++)
+		for (int a = 0; a < MOST_AFTER; a++)
+			if (k->item[i].spec == spec->after[a] && k->item[i].place != NOWHERE &&
+				!(seen & (UINT64_C(1) << i))) {
+				seen |= UINT64_C(1) << i;
+				numbers[ids.count++] = (uint64_t)i + 1;
+			}
+	enum status status = ids.count ? STATUS_TEMPORARY : STATUS_OK;
+	while (status == STATUS_TEMPORARY) {
+		status = queue_after(queue, &ids, false, &item->after, &err);
+		if (status == STATUS_TEMPORARY)
+			clock_sleep_until(clock_after(300));
+	}
+	for (int i = 0; i < k->items; i++)
+		if (!item->after && status == STATUS_OK && (seen & (UINT64_C(1) << i)) &&
+			!k->item[i].has_succeeded)
+			VIOLATE("after", "command %d counts as succeeded", i + 1);
+}
+
 static void empty(struct queue_item *item)
 {
 	item->resources = NULL;
@@ -150,8 +177,10 @@ static bool schedule_batch(struct node *node, struct queue *queue, int first, in
 	struct error err;
 	enum status status;
 	snprintf(once, sizeof(once), "s%d", node->number);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
 		fill(&items[i], first + i);
+		block(queue, &items[i], &world->schedule->spec[first + i]);
+	}
 	do {
 		status = queue_schedule(queue, items, (size_t)count, (uint64_t)number, &how, &err);
 		if (status == STATUS_TEMPORARY && how.once)
@@ -166,6 +195,8 @@ static bool schedule_batch(struct node *node, struct queue *queue, int first, in
 				items[i].id);
 		empty(&items[i]);
 	}
+	if (status == STATUS_OK)
+		(void)queue_carry_on(queue, NULL, NULL);
 	if (status != STATUS_OK)
 		TRACE("scheduler %d: %s", node->number, err.text);
 	return status == STATUS_OK;

@@ -10,8 +10,11 @@ static void build_plain(struct schedule *s)
 	s->seed = 1;
 	s->specs = 6;
 	for (int i = 0; i < s->specs; i++)
-		s->spec[i] = (struct spec){
-			.duration = 100, .halt = HALT_NEVER, .term_code = 143, .max_transient = 3};
+		s->spec[i] = (struct spec){.duration = 100,
+			.halt = HALT_NEVER,
+			.term_code = 143,
+			.max_transient = 3,
+			.after = {NOBODY, NOBODY}};
 	s->schedulers = 1;
 	s->batch = 6;
 	s->workers = 2;
@@ -103,6 +106,37 @@ static void build_late(struct schedule *s)
 	s->way.late_commit = 300;
 }
 
+/* 0 and 1, then 2 and 3 after both, then 4 after 3, then 5 after 4 and 2. */
+static void build_after(struct schedule *s)
+{
+	static const int after[][MOST_AFTER] = {{0, 1}, {0, 1}, {3, NOBODY}, {4, 2}};
+	build_plain(s);
+	s->batch = 1;
+	for (int i = 2; i < s->specs; i++)
+		memcpy(s->spec[i].after, after[i - 2], sizeof(after[0]));
+}
+
+static const char *four_are_released(struct world *w)
+{
+	return w->statistics->blocked != 4 || w->statistics->released != 4 ? "not four were blocked"
+									   : each_once(w);
+}
+
+static void build_after_failed(struct schedule *s)
+{
+	build_after(s);
+	for (int i = 0; i < MOST_CODES; i++)
+		s->spec[3].codes[i] = 1;
+}
+
+static const char *two_are_cancelled(struct world *w)
+{
+	const struct statistics *t = w->statistics;
+	return t->succeeded == 3 && t->failed == 1 && t->cancelled == 2 && t->cancelled_after == 2
+		       ? NULL
+		       : "not one has failed and two were cancelled because of it";
+}
+
 const struct scenario scenarios[] = {
 	{"plain", "six commands are run, each once", build_plain, each_once},
 	{"killed", "what a dead worker ran is run by the other one", build_killed, one_is_lost},
@@ -116,5 +150,8 @@ const struct scenario scenarios[] = {
 		each_once},
 	{"late", "what is committed after it was given up is not scheduled again", build_late,
 		all_succeed},
+	{"after", "what comes after others is run after them", build_after, four_are_released},
+	{"after-failed", "what comes after one that fails is cancelled", build_after_failed,
+		two_are_cancelled},
 	{0},
 };

@@ -82,6 +82,34 @@ static void draw_act(struct act *act, struct random *r)
 		act->amount = -1;
 }
 
+/* People who cancel, retry and forget, at the moments at which that could go wrong. */
+static void draw_people(struct schedule *s, struct random *r)
+{
+	static const enum deed deeds[] = {CANCEL, RETRY, RETRY_ANY, FORGET};
+	static const enum trigger triggers[] = {AT_OVER, AT_ENDED, AT_SCHEDULE, AT_TAKE};
+	s->acts = s->acts < 4 ? 4 : s->acts;
+	for (int i = 0; i < s->acts; i++)
+		if (!s->act[i].deed || random_chance(r, 500))
+			s->act[i] = (struct act){.trigger = triggers[random_in(r, 0, 3)],
+				.nth = (int)random_in(r, 0, 5),
+				.delay = random_in(r, 0, 40),
+				.deed = deeds[random_in(r, 0, 3)]};
+}
+
+/* Drawn from a seed of its own: without it all is as it was. */
+static void draw_after(struct schedule *s)
+{
+	struct random random = {.state = s->seed * 2246822519u + 29}, *r = &random;
+	int chance = random_chance(r, 500) ? 0 : (int)random_in(r, 100, 900);
+	for (int i = 0; i < s->specs; i++)
+		for (int a = 0; a < MOST_AFTER; a++)
+			s->spec[i].after[a] = random_chance(r, chance)
+						      ? (int)random_in(r, 0, s->specs - 1)
+						      : NOBODY;
+	if (chance && random_chance(r, 600))
+		draw_people(s, r);
+}
+
 static void draw_way(struct way *way, struct random *r)
 {
 	bool faulty = random_chance(r, 400);
@@ -124,6 +152,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 	s->acts = (int)random_in(r, 0, 6);
 	for (int i = 0; i < s->acts; i++)
 		draw_act(&s->act[i], r);
+	draw_after(s);
 }
 
 void schedule_print(const struct schedule *s, FILE *out)

@@ -20,6 +20,7 @@
 #define MOST_WORKERS	8
 #define MOST_SCHEDULERS 3
 #define MOST_ACTS	16
+#define MOST_AFTER	2
 #define MOST_NODES	96
 #define MOST_STARTS	2048
 #define MOST_COMMANDS	2048
@@ -85,6 +86,7 @@ struct spec {
 	bool uses_resource, ignores_term, has_long_output;
 	int64_t duration; /* ms, at most */
 	int codes[MOST_CODES];
+	int after[MOST_AFTER]; /* specs that come before it, where they are there; NOBODY: none */
 	int term_code; /* 0, 42, 143 (of the signal), ...: what it ends with when it is asked to */
 };
 
@@ -114,11 +116,13 @@ const char *deed_name(enum deed deed);
 
 /* ---- What stands in the store, by what was committed ---- */
 
-enum place { NOWHERE, WAITING, RUNNING, OVER };
+enum place { NOWHERE, BLOCKED, WAITING, RUNNING, OVER };
 
 struct item { /* of the id that is one more than its index */
 	enum place place;
 	int spec;
+	uint64_t after, blocked_by;   /* bit N: of the id N + 1; as it was scheduled, and now */
+	bool has_succeeded;	      /* once, at least */
 	struct queue_history history; /* as it stands at its place */
 	char lease[17];		      /* RUNNING */
 	int start;		      /* RUNNING: of starts */
@@ -205,7 +209,8 @@ struct file {
 struct statistics {
 	uint64_t events, commits;
 	uint64_t items, leases, started, succeeded, failed, cancelled, returned, lost, fenced;
-	uint64_t errors, raised, joined[4]; /* with 0, 1, 44, others */
+	uint64_t blocked, released, cancelled_after; /* of --after */
+	uint64_t errors, raised, joined[4];	     /* with 0, 1, 44, others */
 	uint64_t lost_answers, late_commits;
 	uint64_t deeds[DEEDS];
 };
