@@ -60,7 +60,7 @@ setup() {
 	grep -v '^#' "$bench/budgets" | cut -f 1 | sort >listed
 	[ "$(wc -l <listed)" -ge 30 ]
 	# What a variable is part of stands for its values.
-	sed -nE 's/^[[:space:]]*budget ([^ ]+) .*/\1/p' "$bench"/*.sh |
+	sed -nE 's/^[[:space:]]*budget "?([^ "]+)"? .*/\1/p' "$bench"/*.sh |
 		while read -r name; do
 			case $name in
 			hold-\$count) printf '%s\n' hold-64 hold-256 ;;

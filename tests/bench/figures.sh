@@ -42,6 +42,7 @@ start_etcd() {
 	etcd_at=127.0.0.1:$port
 	etcd --data-dir "$work/etcd$port" --listen-client-urls "http://$etcd_at" --advertise-client-urls "http://$etcd_at" \
 		--listen-peer-urls "http://127.0.0.1:$((port + 1))" >/dev/null 2>&1 &
+	# shellcheck disable=SC2034 # for the sections
 	etcd=$!
 	await etcdctl --endpoints "$etcd_at" endpoint health
 }

@@ -126,6 +126,6 @@ declare -A exchange=()
 while read -r name figure; do exchange[$name]=$figure; done < <("$out/tests/bench/exchange" "$work/exchange" 200)
 row "100 wait" "${exchange[few]}"
 for name in waiting over; do
-	budget exchange-$name "$(ratio "${exchange[$name]}" "${exchange[few]}")"
+	budget "exchange-$name" "$(ratio "${exchange[$name]}" "${exchange[few]}")"
 done
 rm -r "$work/exchange"

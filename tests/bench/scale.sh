@@ -109,7 +109,7 @@ for kind in gluster bindfs; do
 	"$here/tests/rig/mounts" start "$work/mounts" --owner $$ $kind
 	measure preempt 4 "$work/mounts/$kind/{}"
 	codes "all 42"
-	budget hold-$kind "${got[hold]:--}"
+	budget "hold-$kind" "${got[hold]:--}"
 	"$here/tests/rig/mounts" stop "$work/mounts"
 done
 
@@ -128,8 +128,8 @@ for count in $agents; do
 	processor[$count]=${got[cpu]:-0}
 	case $count in
 	64 | 256)
-		budget hold-$count "${got[hold]:--}"
-		budget gone-$count "${got[gone]:--}"
+		budget "hold-$count" "${got[hold]:--}"
+		budget "gone-$count" "${got[gone]:--}"
 		;;
 	*)
 		figure "from a TERM to one to hold on all boards" hold
