@@ -10,7 +10,8 @@
 # the core library is lib/*/*.c and lib/*/*/*.c (without lib/client, which is the public libpreempt
 # and needs no other library).
 # SANITIZE=1 builds the same into build/asan, with AddressSanitizer and UndefinedBehaviorSanitizer.
-# LINK=dynamic links the libraries dynamically, LINK=all links the C library statically, too. WERROR=1 makes warnings errors, V=1 shows the commands.
+# LINK=dynamic links the libraries dynamically, LINK=all links the C library statically, too.
+# WERROR=1 makes warnings errors, V=1 shows the commands.
 # The caller's CPPFLAGS, CFLAGS and LDFLAGS are used.
 
 VERSION    := $(file <VERSION)
@@ -206,27 +207,32 @@ soak: everything
 	@tests/soak --hours $(or $(HOURS),1) $(if $(PLACES),--places "$(PLACES)") $(if $(SEED),--seed $(SEED))
 
 install: all
+install uninstall: export DESTDIR := $(DESTDIR)
+install uninstall: export PREFIX := $(PREFIX)
+install uninstall: export LIBDIR := $(LIBDIR)
 install uninstall:
-	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' VERSION='$(VERSION)' BIN=$(BIN) OUT=$(OUT) \
-	  packaging/install $(if $(filter uninstall,$@),--remove)
+	@VERSION=$(VERSION) BIN=$(BIN) OUT=$(OUT) packaging/install $(if $(filter uninstall,$@),--remove)
 
-# An archive does not depend on the place where it is made: sorted, without owners, with the time of the commit,
-# and in an unpacked archive of the time that this has given its files.
+# An archive does not depend on the place where it is made: it is sorted, without owners, and all its files have the
+# time of the commit. Outside git that is the time of VERSION.
 name    := preempt-tools-$(VERSION)
 machine  = $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 git      = $(if $(wildcard .git),git -c safe.directory='*')
 epoch    = $(or $(SOURCE_DATE_EPOCH),$(shell $(if $(git),$(git) log -1 --format=%ct,stat -c %Y VERSION)))
 archive  = tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime=@$(epoch) --format=gnu -c
 ours     = $(if $(git),$(git) ls-files -z,find . -path ./build -prune -o -path './bin/[!.]*' -prune -o \
-             -name __pycache__ -prune -o ! -type d -printf '%P\0' | sort -z)
+             -name __pycache__ -prune -o ! -type d -printf '%P\0' | LC_ALL=C sort -z)
 
 dist:
 	@mkdir -p build/dist
-	@$(ours) | $(archive) --null -T - --transform='s|^|$(name)/|S' | gzip -9n >build/dist/$(name).tar.gz
+	@$(ours) >build/dist/files
+	@$(archive) --null -T build/dist/files --transform='s|^|$(name)/|S' -f build/dist/$(name).tar
+	@gzip -9nf build/dist/$(name).tar
 	@echo build/dist/$(name).tar.gz
 
 # What the Debian packages are made of is in packaging/debian; changelog and copyright come from here.
 deb:
+	@tests/rig/packages --dry-run build deb
 	@rm -rf build/deb/package build/deb/*.deb
 	@mkdir -p build/deb/package
 	@cp -r packaging/debian build/deb/package

@@ -96,7 +96,7 @@ programs() {
 		programs | sed 's|^|bin/|'
 		printf '%s\n' include/preempt.h lib/this-machine/libpreempt.a lib/this-machine/libpreempt.so \
 			lib/this-machine/libpreempt.so.0 lib/this-machine/pkgconfig/preempt.pc \
-			share/zsh/site-functions/_preempt share/doc/preempt-tools/{README.md,NEWS.md,LICENSE}
+			share/zsh/site-functions/_preempt share/doc/preempt-tools/{README.md,CONTRIBUTING.md,NEWS.md,LICENSE}
 		(cd "$SOURCE/completions" && find . -name '*.sh' -printf 'share/preempt/%P\n')
 		printf '%s\n' share/preempt/preempt.{sh,py}
 		(cd "$SOURCE" && find docs examples -type f ! -path '*/training/*' ! -name train.c ! -name demo.sh) |
@@ -130,7 +130,8 @@ programs() {
 	mkdir -p "$to/usr/share/preempt" "$to/usr/bin"
 	touch "$to/usr/share/preempt/mine" "$to/usr/bin/preempt-mine"
 	remake install DESTDIR="$to" PREFIX=/usr LIBDIR=/usr/lib/this-machine
-	remake uninstall DESTDIR="$to" PREFIX=/usr LIBDIR=/usr/lib/this-machine
+	# Whether or not it is built still.
+	remake uninstall DESTDIR="$to" PREFIX=/usr LIBDIR=/usr/lib/this-machine OUT=build/none BIN=build/none
 	[ "$(find "$to" ! -type d -printf '%P\n' | sort)" = $'usr/bin/preempt-mine\nusr/share/preempt/mine' ]
 	[ ! -e "$to/usr/share/doc/preempt-tools" ]
 	[ -d "$to/usr/lib/this-machine" ]

@@ -22,7 +22,7 @@ setup_file() {
 	# Objects that are newer than the source are not made again.
 	(cd "$ROOT" && tar -cf - bin build/plain/flags build/plain/lib* build/plain/src) | tar -C "$SOURCE" -xf -
 	# The flags of the objects: nothing is compiled twice.
-	"$ROOT/tests/rig/packages" deb >&2 || return 0
+	"$ROOT/tests/rig/packages" deb trial >&2 || return 0
 	make -C "$SOURCE" deb OUT=build/plain CC=cc CFLAGS='-O2 -g' CPPFLAGS= LDFLAGS= >"$BATS_FILE_TMPDIR/packages.log" 2>&1 || {
 		tail -n 30 "$BATS_FILE_TMPDIR/packages.log" >&2
 		return 1
@@ -30,10 +30,10 @@ setup_file() {
 }
 
 needs_debs() {
-	[ -d "$DEBS" ] || skip "no packages to build packages: tests/rig/packages deb"
+	[ -d "$DEBS" ] || skip "no packages to build packages: tests/rig/packages deb trial"
 }
 
-# trial: a script of one's own in sh, started with two tasks, preempted, and started again. Prints the codes and
+# trial: a training script in sh, started with two tasks, preempted, and started again. Prints the codes and
 # where the second start began.
 trial() {
 	cat <<-'END'
@@ -96,10 +96,11 @@ tried() {
 	[ "$(PKG_CONFIG_PATH=$root/home/lib/pkgconfig pkg-config --variable=includedir preempt)" -ef "$root/home/include" ]
 	run ! grep -rlF -e "$ROOT" -e "$SOURCE" "$root/home"
 	[ "$(id -u)" = 0 ] || skip "needs root for a root directory of its own"
-	busybox=$(command -v busybox) && ! ldd "$busybox" >&2 || skip "no static busybox: tests/rig/packages deb"
+	busybox=$(command -v busybox) && ! ldd "$busybox" >&2 || skip "no static busybox: tests/rig/packages deb trial"
 	cp "$busybox" "$root/bin/busybox"
 	trial >"$root/trial"
-	run -0 --separate-stderr timeout 120 unshare -mpf sh -c 'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" &&
+	unshare -mpf true || skip "needs namespaces"
+	run -0 --separate-stderr timeout 120 unshare --kill-child -mpf sh -c 'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" &&
 		exec chroot "$0" /bin/busybox sh -c "busybox --install -s /bin
 			export PATH=/home/bin:/bin HOME=/tmp CLIENT=/home/share/preempt/preempt.sh && sh /trial"' "$root"
 	tried "$output"
@@ -109,6 +110,7 @@ tried() {
 
 @test "make deb: four packages, each file in one of them, and lintian finds no error" {
 	needs_debs
+	run ! grep -q '^  CC ' "$BATS_FILE_TMPDIR/packages.log"
 	cd "$DEBS"
 	[ "$(printf '%s\n' *.deb | cut -d _ -f 1 | sort | tr '\n' ' ')" = "libpreempt-dev libpreempt0 preempt-tools python3-preempt " ]
 	[ "$(printf '%s\n' *.deb | cut -d _ -f 2 | sort -u)" = "$VERSION-1" ]
@@ -127,7 +129,8 @@ tried() {
 	local root=$BATS_TEST_TMPDIR/root deb
 	for deb in "$DEBS"/*.deb; do dpkg-deb -x "$deb" "$root"; done
 	env -u BATS_TMPDIR -u BATS_RUN_TMPDIR BIN="$root/usr/bin" OUT="$ROOT/build/plain" \
-		bats -f 'PH-1: |PH-7|PH-10' "$ROOT/tests/run.bats"
+		bats -f 'PH-1: |PH-7|PH-10' "$ROOT/tests/run.bats" | tee log
+	[ "$(grep -c '^ok' log)" -ge 3 ]
 	PYTHONPATH=$root/usr/lib/python3/dist-packages python3 -B -c 'import preempt; preempt.step(0)'
 }
 

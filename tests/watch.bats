@@ -517,6 +517,16 @@ watch_told_term() {
 }
 
 # bats test_tags=smoke
+@test "a signal that the platform's source catches may be given, too: one notice of it" {
+	PREEMPT_PLATFORM=generic start --follow --source signal:TERM,USR1
+	kill -TERM "$watch"
+	eventually grep -q 'signal:TERM' out
+	kill -USR1 "$watch"
+	eventually grep -q 'signal:USR1\|signal:TERM,USR1.*USR1' out
+	[ "$(wc -l <out)" = 2 ]
+}
+
+# bats test_tags=smoke
 @test "wrong usage names what is right" {
 	run -2 preempt-watch --source cloud:gce
 	[[ $output == *'no source "cloud:gce"; known are signal:TERM,USR1, file:PATH, command:TEXT'* ]]
@@ -530,8 +540,8 @@ watch_told_term() {
 	done
 	run -2 preempt-watch --source signal:TERM --source signal:USR1,TERM
 	[[ $output == *"TERM is given twice"* ]]
-	# The sources of a platform come beside those that are given.
-	PREEMPT_PLATFORM=generic run -124 preempt-watch --source signal:TERM,USR1 --timeout 10ms
+	PREEMPT_PLATFORM=generic run -2 preempt-watch --source signal:USR1 --source signal:USR1
+	[[ $output == *"USR1 is given twice"* ]]
 	run -2 preempt-watch --once --follow
 	run -2 preempt-watch --period 0
 	run -2 preempt-watch --timeout -1s

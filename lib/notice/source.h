@@ -51,7 +51,7 @@ struct source_options {
 			    source's own */
 	int64_t timeout; /* ms that one request may take; 0: 10 s */
 	int64_t since;	 /* the instant from which deadline:+2h counts; 0: when it is opened */
-	bool beside; /* a signal that an open source catches is left to that one, and no error */
+	bool beside;	 /* a signal of a source that was opened without this is left to it */
 };
 
 /* What a kind of source is. */

@@ -36,6 +36,7 @@ struct signal_source {
 
 /* Where the handler writes to, by signal; 0: not watched. A disposition belongs to the process. */
 static atomic_int writing_ends[NSIG];
+static bool opened_beside[NSIG]; /* as that one was opened (source.h) */
 
 static void catch (int number, siginfo_t *info, void *context)
 {
@@ -91,11 +92,13 @@ static enum status watch_signal(
 		return error_set(err, STATUS_USAGE,
 			"source signal: %s cannot be a notice; take TERM, USR1, ...", name);
 	if (writing_ends[number])
-		return beside ? STATUS_OK
-			      : error_set(err, STATUS_USAGE, "source signal: %s is given twice",
-					name);
+		return beside && !opened_beside[number]
+			       ? STATUS_OK
+			       : error_set(err, STATUS_USAGE, "source signal: %s is given twice",
+					 name);
 	struct sigaction action = {.sa_sigaction = catch, .sa_flags = SA_SIGINFO | SA_RESTART};
 	sigfillset(&action.sa_mask);
+	opened_beside[number] = beside;
 	writing_ends[number] = self->ends[1];
 	if (sigaction(number, &action, &self->old[number]) < 0) {
 		writing_ends[number] = 0;
