@@ -128,8 +128,8 @@ tried() {
 	local root=$BATS_TEST_TMPDIR/root deb
 	for deb in "$DEBS"/*.deb; do dpkg-deb -x "$deb" "$root"; done
 	env -u BATS_TMPDIR -u BATS_RUN_TMPDIR BIN="$root/usr/bin" OUT="$ROOT/build/plain" \
-		bats -f 'PH-1: |PH-7|PH-10' "$ROOT/tests/run.bats" | tee log
-	[ "$(grep -c '^ok' log)" -ge 3 ]
+		bats -f 'PH-1: |PH-7|PH-10' "$ROOT/tests/run.bats" | tee "$BATS_TEST_TMPDIR/log"
+	[ "$(grep -c '^ok' "$BATS_TEST_TMPDIR/log")" -ge 3 ]
 	PYTHONPATH=$root/usr/lib/python3/dist-packages python3 -B -c 'import preempt; preempt.step(0)'
 }
 
