@@ -258,14 +258,12 @@ static void unblock(struct moves *moves, const struct queue_item *item,
 	const struct queue_history *history, const char *left)
 {
 	struct transaction *t = &moves->t;
-	char key[QUEUE_KEY_MAX];
 	if (left) {
 		queue_block(moves->queue, t, item, history, left);
 		return;
 	}
 	transaction_delete(t, queue_own_key_at(moves->queue, t, "blocked", item->id));
-	queue_key_waiting(moves->queue, key, item->priority, item->id);
-	transaction_put(t, transaction_own(t, key), queue_write(&queue_history_record, history));
+	queue_wait(moves->queue, t, item, history);
 }
 
 /* Those of a page that it blocks: less blocked, or waiting, or cancelled. */

@@ -90,11 +90,12 @@ void moves_require(struct moves *moves, const char *what, uint64_t id, store_rev
 	transaction_require_told(&moves->t, key_of(moves, what, id), revision);
 }
 
-static const char *waiting_key_of(struct moves *moves, const struct queue_item *item)
+void queue_wait(const struct queue *queue, struct transaction *t, const struct queue_item *item,
+	const struct queue_history *history)
 {
 	char key[QUEUE_KEY_MAX];
-	queue_key_waiting(moves->queue, key, item->priority, item->id);
-	return transaction_own(&moves->t, key);
+	queue_key_waiting(queue, key, item->priority, item->id);
+	transaction_put(t, transaction_own(t, key), queue_write(&queue_history_record, history));
 }
 
 void moves_take(
@@ -125,8 +126,7 @@ void moves_end(struct moves *moves, const struct queue_run *run, bool note)
 	transaction_delete(t, key_of(moves, "run", id));
 	transaction_delete(t, key_of(moves, "cancel", id));
 	if (result->state == QUEUE_WAITING) {
-		transaction_put(t, waiting_key_of(moves, &run->item),
-			queue_write(&queue_history_record, &result->history));
+		queue_wait(moves->queue, t, &run->item, &result->history);
 		moves->tally.returned++;
 		return;
 	}
@@ -197,8 +197,7 @@ void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue
 		queue_block(moves->queue, t, item, &fresh, after);
 		queue_block_new(moves->queue, t, item->id, item->id, after);
 	} else {
-		transaction_put(
-			t, waiting_key_of(moves, item), queue_write(&queue_history_record, &fresh));
+		queue_wait(moves->queue, t, item, &fresh);
 	}
 	moves->tally.reopened_succeeded += was == QUEUE_SUCCEEDED;
 	moves->tally.reopened_failed += was == QUEUE_FAILED;

@@ -93,6 +93,9 @@ void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
  * still be so. Where it is there, those that it blocks are to be told: queue_carry_on.
  */
 void moves_over(struct moves *moves, uint64_t id, store_revision dependents);
+/* It waits for a worker: for every move that ends there. */
+void queue_wait(const struct queue *queue, struct transaction *t, const struct queue_item *item,
+	const struct queue_history *history);
 /*
  * over to waiting, or to blocked by those in after (NULL: none), its output and what it has used up
  * forgotten; its starts go on being counted.

@@ -145,14 +145,11 @@ static enum status look(struct scheduling *s, struct error *err)
 /* Where it begins. Consecutive items that wait for the same are told of together. */
 static void put_place(struct scheduling *s, struct transaction *t, size_t i)
 {
-	char key[QUEUE_KEY_MAX];
 	static const struct queue_history fresh;
 	const struct queue_item *item = &s->items[i];
 	size_t last = i;
 	if (!item->after) {
-		queue_key_waiting(s->queue, key, item->priority, item->id);
-		transaction_put(
-			t, transaction_own(t, key), queue_write(&queue_history_record, &fresh));
+		queue_wait(s->queue, t, item, &fresh);
 		return;
 	}
 	queue_block(s->queue, t, item, &fresh, item->after);

@@ -26,6 +26,8 @@ page() {
 # What was measured until an interruption is shown, too.
 cleanup() {
 	local job
+	# make passes on a signal that its group has got already.
+	trap '' INT TERM
 	for job in $(jobs -p); do kill "$job" 2>/dev/null || :; done
 	wait 2>/dev/null || :
 	"$here/tests/rig/mounts" stop "$work/mounts"
