@@ -830,7 +830,7 @@ taken_by_mistake() {
 
 # A job of two tasks in which only task $2 saves step 20 before the job is lost.
 lost_job() {
-	run -0 preempt-run --run "$1" -n 2 -- bash -c '
+	run -0 --separate-stderr preempt-run --run "$1" -n 2 -- bash -c '
 		[ "$PREEMPT_TASK" = "$1" ] || exit 0
 		d=$(ckpt-rotate begin ck 20 --sharded) && echo "$PREEMPT_RUN" >"$d/part" &&
 			ckpt-rotate commit ck 20 --sharded' - "$2"
