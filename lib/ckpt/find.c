@@ -7,6 +7,7 @@
 #include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/content/parallel.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/layout.h"
 #include "ckpt/scan.h"
@@ -38,25 +39,54 @@ static void note_tracker(const struct scan *scan, struct text *notes)
 			tracker->name);
 }
 
-/* Inspect all into list. */
+struct filling {
+	struct scan *scan;
+	struct checkpoint *items;
+	bool *gone; /* of each: since it was listed */
+};
+
+static enum status fill_one(void *context, size_t i, struct error *err)
+{
+	const struct filling *filling = context;
+	struct scan_item item = {0};
+	(void)scan_item(filling->scan, i, &item);
+	enum status status = scan_inspect(filling->scan, &item, err);
+	if (status == STATUS_OK)
+		filling->items[i] = item.checkpoint;
+	filling->gone[i] = status == STATUS_NO;
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* Inspect all of ours into list: each is one directory, and none is compared with the others. */
+static enum status fill_ours(struct scan *scan, struct checkpoint_list *list, struct error *err)
+{
+	enum status status = scan_names(scan, err);
+	if (status != STATUS_OK)
+		return status;
+	list->items = xcalloc(scan->part_count + 1, sizeof(*list->items));
+	struct filling filling = {
+		scan, list->items, xcalloc(scan->part_count + 1, sizeof(*filling.gone))};
+	status =
+		parallel(scan->part_count, scan_threads(scan->part_count), fill_one, &filling, err);
+	for (size_t i = 0; i < scan->part_count; i++) {
+		if (filling.gone[i])
+			continue;
+		if (i != list->count)
+			list->items[list->count] = list->items[i];
+		list->count++;
+	}
+	free(filling.gone);
+	return status;
+}
+
 static enum status fill(struct scan *scan, struct checkpoint_list *list, struct error *err)
 {
-	/* Of frameworks each is compared with the others; ours are inspected one by one. */
-	bool alone = scan->choice->layout->inspect != NULL;
-	enum status status = alone ? scan_names(scan, err) : scan_read(scan, err);
-	list->items = xcalloc(scan->part_count + 1, sizeof(*list->items));
-	list->removed = scan->removed;
+	if (scan->choice->layout->inspect)
+		return fill_ours(scan, list, err);
+	enum status status = scan_read(scan, err);
+	list->items = xcalloc(scan->count + 1, sizeof(*list->items));
 	for (size_t i = 0; i < scan->count; i++)
 		list->items[list->count++] = scan->items[i].checkpoint;
-	for (size_t i = 0; i < scan->part_count && alone && status == STATUS_OK;) {
-		struct scan_item item = {0};
-		i = scan_item(scan, i, &item);
-		status = scan_inspect(scan, &item, err);
-		if (status == STATUS_OK)
-			list->items[list->count++] = item.checkpoint;
-		else if (status == STATUS_NO) /* gone since it was listed */
-			status = STATUS_OK;
-	}
 	return status;
 }
 
@@ -68,6 +98,7 @@ enum status checkpoint_list(const char *directory, const struct layout_choice *c
 	enum status status = scan_open(&scan, err);
 	if (status == STATUS_OK)
 		status = fill(&scan, &made, err);
+	made.removed = scan.removed;
 	if (status == STATUS_OK && made.count == 0)
 		status = ckpt_directory_confirm(directory, scan.descriptor, err);
 	if (status == STATUS_OK) {

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,33 +49,19 @@ struct deleting {
 	int directory;
 	const char *const *names;
 	enum status *statuses;
-	pthread_mutex_t mutex; /* of those below */
-	size_t first_failed;   /* the number of names: none */
-	struct error err;
 };
 
-static void delete_one(void *context, size_t i)
+static enum status delete_one(void *context, size_t i, struct error *err)
 {
-	struct deleting *work = context;
-	struct error err;
-	work->statuses[i] = file_remove_tree_at(work->directory, work->names[i], &err);
-	if (work->statuses[i] == STATUS_OK)
-		return;
-	pthread_mutex_lock(&work->mutex);
-	if (i < work->first_failed) {
-		work->first_failed = i;
-		work->err = err;
-	}
-	pthread_mutex_unlock(&work->mutex);
+	const struct deleting *work = context;
+	return work->statuses[i] = file_remove_tree_at(work->directory, work->names[i], err);
 }
 
 enum status remove_delete(int directory, const char *path, const char *const *names, size_t count,
 	enum status *statuses, struct error *err)
 {
-	struct deleting work = {.directory = directory,
-		.names = names,
-		.statuses = statuses,
-		.first_failed = count};
+	struct deleting work = {directory, names, statuses};
+	struct error why;
 	/* Otherwise a crash of the machine could show the old name with half the files. (EINVAL:
 	 * the filesystem cannot sync a directory and need not.) */
 	if (count && fsync(directory) < 0 && errno != EINVAL) {
@@ -85,12 +70,9 @@ enum status remove_delete(int directory, const char *path, const char *const *na
 			statuses[i] = status;
 		return status;
 	}
-	pthread_mutex_init(&work.mutex, NULL);
-	parallel(count, count > FEW ? THREADS_MAX : 1, delete_one, &work);
-	pthread_mutex_destroy(&work.mutex);
-	if (work.first_failed == count)
-		return STATUS_OK;
-	return error_set(err, statuses[work.first_failed], "%s: %s", path, work.err.text);
+	enum status status =
+		parallel(count, count > FEW ? THREADS_MAX : 1, delete_one, &work, &why);
+	return status == STATUS_OK ? STATUS_OK : error_set(err, status, "%s: %s", path, why.text);
 }
 
 /*

@@ -13,11 +13,17 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
+#include "ckpt/content/parallel.h"
 #include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/shards.h"
 #include "ckpt/layout/structure.h"
 #include "ckpt/show.h"
+
+/* Of what is listed; most of the time they wait for a shared filesystem. So few are not worth one.
+ */
+#define THREADS_MAX 8
+#define FEW	    4
 
 /* How often something may be replaced under our eyes before we give up. */
 #define TRIES 8
@@ -383,20 +389,36 @@ size_t scan_item(const struct scan *scan, size_t first, struct scan_item *item)
 	return next;
 }
 
+size_t scan_threads(size_t count)
+{
+	return count > FEW ? THREADS_MAX : 1;
+}
+
+static enum status read_one(void *context, size_t i, struct error *err)
+{
+	struct scan *scan = context;
+	enum status status = inspect_alone(scan, &scan->items[i], err);
+	/* It was listed, and is gone. */
+	if (status == STATUS_NO)
+		scan->items[i].count = 0;
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
 enum status scan_read(struct scan *scan, struct error *err)
 {
+	size_t listed = 0;
 	enum status status = scan_names(scan, err);
 	scan->items = xcalloc(scan->part_count + 1, sizeof(*scan->items));
-	for (size_t i = 0; i < scan->part_count && status == STATUS_OK;) {
-		struct scan_item *item = &scan->items[scan->count];
-		i = scan_item(scan, i, item);
-		status = inspect_alone(scan, item, err);
-		scan->count += status == STATUS_OK;
-		if (status == STATUS_NO) {
-			scan->vanished = true;
-			status = STATUS_OK;
-		}
-	}
+	for (size_t i = 0; i < scan->part_count && status == STATUS_OK;)
+		i = scan_item(scan, i, &scan->items[listed++]);
+	/* (The contents of one checkpoint have threads of their own.) */
+	if (status == STATUS_OK)
+		status = parallel(
+			listed, scan->contents ? 1 : scan_threads(listed), read_one, scan, err);
+	for (size_t i = 0; i < listed; i++)
+		if (scan->items[i].count)
+			scan->items[scan->count++] = scan->items[i];
+	scan->vanished = scan->count < listed;
 	for (size_t i = 0; i < scan->count && status == STATUS_OK; i++)
 		compare(scan, &scan->items[i]);
 	return status;

@@ -38,8 +38,6 @@ struct work {
 	pthread_mutex_t mutex;	    /* of those below */
 	uint64_t reported;	    /* bytes */
 	int64_t next_report;
-	enum status status;
-	struct error err;
 };
 
 static void (*watcher)(uint64_t bytes);
@@ -165,23 +163,15 @@ static enum status do_file(struct work *work, struct manifest_file *file, struct
 	return status;
 }
 
-static void work_on(void *context, size_t i)
+static enum status work_on(void *context, size_t i, struct error *err)
 {
 	struct work *work = context;
-	struct error err = {0};
 	if (atomic_load(&work->stop))
-		return;
-	enum status status = do_file(work, &work->files[i], &err);
-	if (status == STATUS_OK)
-		return;
-	atomic_store(&work->stop, true);
-	pthread_mutex_lock(&work->mutex);
-	/* "Could not be asked" outweighs a difference: nothing may be concluded then. */
-	if (work->status == STATUS_OK || work->status == STATUS_NO) {
-		work->status = status;
-		work->err = err;
-	}
-	pthread_mutex_unlock(&work->mutex);
+		return STATUS_OK;
+	enum status status = do_file(work, &work->files[i], err);
+	if (status != STATUS_OK)
+		atomic_store(&work->stop, true);
+	return status;
 }
 
 static enum status run(struct work *work, size_t count, struct error *err)
@@ -189,13 +179,11 @@ static enum status run(struct work *work, size_t count, struct error *err)
 	size_t threads = work->record ? SYNCING_MAX : work->contents ? READING_MAX : 1;
 	pthread_mutex_init(&work->mutex, NULL);
 	work->next_report = clock_after(WATCH_PERIOD);
-	parallel(count, threads, work_on, work);
+	enum status status = parallel(count, threads, work_on, work, err);
 	if (watcher && work->contents)
 		report(work);
 	pthread_mutex_destroy(&work->mutex);
-	if (work->status != STATUS_OK && err)
-		*err = work->err;
-	return work->status;
+	return status;
 }
 
 enum status tree_record(int root, struct manifest *manifest, struct error *err)

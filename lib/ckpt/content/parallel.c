@@ -8,28 +8,58 @@
 
 struct loop {
 	size_t count;
-	void (*work)(void *context, size_t i);
+	enum status (*work)(void *context, size_t i, struct error *err);
 	void *context;
 	atomic_size_t next;
+	pthread_mutex_t mutex; /* of those below */
+	size_t first;	       /* whose answer counts most so far; count: all were STATUS_OK */
+	enum status status;    /* this answer */
+	struct error err;
 };
+
+/* Whether the answer of i counts more than that of loop->first. */
+static bool outweighs(const struct loop *loop, size_t i, enum status status)
+{
+	if (status_is_error(status) != status_is_error(loop->status))
+		return status_is_error(status);
+	return i < loop->first;
+}
 
 static void *run(void *argument)
 {
 	struct loop *loop = argument;
-	for (size_t i; (i = atomic_fetch_add(&loop->next, 1)) < loop->count;)
-		loop->work(loop->context, i);
+	for (size_t i; (i = atomic_fetch_add(&loop->next, 1)) < loop->count;) {
+		struct error err = {0};
+		enum status status = loop->work(loop->context, i, &err);
+		if (status == STATUS_OK)
+			continue;
+		pthread_mutex_lock(&loop->mutex);
+		if (outweighs(loop, i, status)) {
+			loop->first = i;
+			loop->status = status;
+			loop->err = err;
+		}
+		pthread_mutex_unlock(&loop->mutex);
+	}
 	return NULL;
 }
 
-void parallel(size_t count, size_t threads, void (*work)(void *context, size_t i), void *context)
+enum status parallel(size_t count, size_t threads,
+	enum status (*work)(void *context, size_t i, struct error *err), void *context,
+	struct error *err)
 {
-	struct loop loop = {.count = count, .work = work, .context = context};
+	struct loop loop = {.count = count, .work = work, .context = context, .first = count};
 	pthread_t started[THREADS_MAX];
 	size_t others = 0;
+	pthread_mutex_init(&loop.mutex, NULL);
 	while (others + 1 < threads && others + 1 < count && others < THREADS_MAX &&
 		pthread_create(&started[others], NULL, run, &loop) == 0)
 		others++;
 	run(&loop);
 	for (size_t i = 0; i < others; i++)
 		pthread_join(started[i], NULL);
+	pthread_mutex_destroy(&loop.mutex);
+	if (loop.status != STATUS_OK && err)
+		*err = loop.err;
+	return loop.status;
 }
