@@ -199,7 +199,7 @@ check:
 check-all:
 	@tests/run --all
 
-bench: everything
+bench: all $(filter $(OUT)/tests/bench/% $(OUT)/tests/rig/% $(OUT)/tests/trainers/%,$(extra))
 	@tests/bench/bench.sh $(SECTION)
 
 # For so many hours, which may be a fraction, everything at once on shared filesystems, disturbed at random.

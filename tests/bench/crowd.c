@@ -10,6 +10,8 @@
  *   --step-ms MS   of a step (1000)
  *   --save-ms MS   of a save (500)
  *   --limit S      seconds that joining, and the preemption, may take (300)
+ *   --patience MS  report_timeout; an agent goes alone when the store is silent for half of it, but
+ *                  at least 5 s (10000)
  *   --missing N    agents that never start: the others end when their --join-timeout, S, is over
  *
  * DIR must be empty: what the stores have counted is written there. Prints one line of names and
@@ -78,13 +80,14 @@ struct node {
 static struct {
 	uint64_t agents, copies;
 	uint64_t missing;
-	int64_t step, save, limit;
+	int64_t step, save, limit, patience;
 	const char *store, *directory;
 	struct task *task;
 	struct node *node;
 	atomic_uint_fast64_t started, held, ordered, saved, gone;
 	_Atomic int64_t started_at, held_at, ordered_at, saved_at, gone_at;
-} crowd = {.agents = 16, .copies = 8, .step = 1000, .save = 500, .limit = 300000};
+} crowd = {
+	.agents = 16, .copies = 8, .step = 1000, .save = 500, .limit = 300000, .patience = 10000};
 
 static _Thread_local struct node *self;
 
@@ -381,7 +384,7 @@ static void begin_agent(uint64_t index)
 		.exit_code = CODE_SAVED,
 		.join_timeout = crowd.limit,
 		.kill_after = 5000,
-		.agreement = {.report_timeout = 10000,
+		.agreement = {.report_timeout = crowd.patience,
 			.save_timeout = 300000,
 			.startup = 600000,
 			.leave_patience = 10000}};
@@ -518,6 +521,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {{"copies", required_argument, NULL, 'c'},
 		{"step-ms", required_argument, NULL, 's'},
 		{"save-ms", required_argument, NULL, 'v'}, {"limit", required_argument, NULL, 'l'},
+		{"patience", required_argument, NULL, 'p'},
 		{"missing", required_argument, NULL, 'm'}, {0}};
 	uint64_t number = 0;
 	bool right = true;
@@ -529,6 +533,7 @@ int main(int argc, char **argv)
 		case 's': crowd.step = (int64_t)number; break;
 		case 'v': crowd.save = (int64_t)number; break;
 		case 'l': crowd.limit = (int64_t)number * 1000; break;
+		case 'p': crowd.patience = (int64_t)number; break;
 		case 'm': crowd.missing = number; break;
 		default: break;
 		}
@@ -536,7 +541,7 @@ int main(int argc, char **argv)
 	if (!right || argc - optind != 2 || crowd.missing >= crowd.agents) {
 		fprintf(stderr,
 			"usage: crowd [-n N] [--copies L] [--step-ms MS] [--save-ms MS] [--limit S] "
-			"[--missing N] STORE DIR\n");
+			"[--patience MS] [--missing N] STORE DIR\n");
 		return 2;
 	}
 	crowd.store = argv[optind];

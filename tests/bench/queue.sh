@@ -93,9 +93,9 @@ queue_up() {
 	nq -w
 }
 
-count=1000
+count=300
 title "$count of true, scheduled and run (commands in a second)"
-for slots in 1 4 16; do
+for slots in 1 16; do
 	new_queue
 	figure=$(seconds eval "fill $count; drain 1 $slots")
 	row "preempt-queue, one worker, $slots at a time" "$(per_second $count "$figure")"
@@ -116,8 +116,8 @@ new_queue
 figure=$(seconds eval "fill $count; drain 4 4")
 row "preempt-queue, four workers, 4 at a time each" "$(per_second $count "$figure")"
 if ! absent nq nq; then
-	peer=$(seconds queue_up 200)
-	row "nq, one at a time" "$(per_second 200 "$peer")"
+	peer=$(seconds queue_up 100)
+	row "nq, one at a time" "$(per_second 100 "$peer")"
 fi
 
 title "one exchange of a worker: hand in one, take the next (milliseconds, median, in turns)"
