@@ -174,6 +174,27 @@ void text_add_shell_word(struct text *text, const char *string)
 	text_add(text, "'");
 }
 
+void text_range(struct text_ranges *ranges, uint64_t number)
+{
+	if (!ranges->open || number != ranges->last + 1) {
+		text_ranges_end(ranges);
+		ranges->first = number;
+		ranges->open = true;
+	}
+	ranges->last = number;
+}
+
+void text_ranges_end(struct text_ranges *ranges)
+{
+	if (!ranges->open)
+		return;
+	text_addf(ranges->text, "%s%" PRIu64, ranges->some ? "," : "", ranges->first);
+	if (ranges->last > ranges->first)
+		text_addf(ranges->text, "-%" PRIu64, ranges->last);
+	ranges->some = true;
+	ranges->open = false;
+}
+
 void text_release(struct text *text)
 {
 	free(text->data);

@@ -37,6 +37,15 @@ void text_add_json(struct text *text, const char *document);
 void text_add_shell_word(struct text *text, const char *string);
 void text_release(struct text *text);
 
+/* Numbers in ascending order as "3-7,9": text_range adds one, text_ranges_end completes them. */
+struct text_ranges {
+	struct text *text;
+	uint64_t first, last; /* the range that may still grow */
+	bool open, some;      /* there is such a range; there are others before it */
+};
+void text_range(struct text_ranges *ranges, uint64_t number);
+void text_ranges_end(struct text_ranges *ranges);
+
 /* Whether all length bytes are well-formed UTF-8. */
 bool text_is_utf8(const char *bytes, size_t length);
 

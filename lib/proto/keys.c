@@ -104,19 +104,11 @@ bool keys_death_parse(const char *word, enum death_cause *cause)
 void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t task),
 	const void *context, struct text *text)
 {
-	bool any = false;
-	for (uint64_t first = 0; first < tasks; first++) {
-		if (!chosen(context, first))
-			continue;
-		uint64_t last = first;
-		while (last + 1 < tasks && chosen(context, last + 1))
-			last++;
-		text_addf(text, "%s%llu", any ? "," : "", (unsigned long long)first);
-		if (last > first)
-			text_addf(text, "-%llu", (unsigned long long)last);
-		any = true;
-		first = last;
-	}
+	struct text_ranges ranges = {.text = text};
+	for (uint64_t task = 0; task < tasks; task++)
+		if (chosen(context, task))
+			text_range(&ranges, task);
+	text_ranges_end(&ranges);
 }
 
 static bool is_marked(const void *context, uint64_t task)

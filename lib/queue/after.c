@@ -16,13 +16,10 @@ enum { STEPS = 32 /* transactions of one call */ };
 static char *write_ids(const uint64_t *ids, size_t count)
 {
 	struct text text = {0};
-	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && ids[end] == ids[end - 1] + 1; end++)
-			;
-		text_addf(&text, "%s%" PRIu64, i ? "," : "", ids[i]);
-		if (end > i + 1)
-			text_addf(&text, "-%" PRIu64, ids[end - 1]);
-	}
+	struct text_ranges ranges = {.text = &text};
+	for (size_t i = 0; i < count; i++)
+		text_range(&ranges, ids[i]);
+	text_ranges_end(&ranges);
 	return text.data;
 }
 
