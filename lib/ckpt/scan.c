@@ -20,10 +20,9 @@
 #include "ckpt/layout/structure.h"
 #include "ckpt/show.h"
 
-/* Of what is listed; most of the time they wait for a shared filesystem. So few are not worth one.
- */
+/* Most of the time they wait for a shared filesystem. */
 #define THREADS_MAX 8
-#define FEW	    4
+#define FEW	    4 /* so many checkpoints are not worth a thread */
 
 /* How often something may be replaced under our eyes before we give up. */
 #define TRIES 8
