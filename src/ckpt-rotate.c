@@ -373,7 +373,7 @@ static int run_list(const struct args_rest *rest)
 			show_begin(&line, false, list.count, "STATE");
 		for (size_t i = 0; i < list.count; i++) {
 			show_listed(&line, shown++, directory, layout_is_native(&choice),
-				&list.items[i]);
+				list.items[i]);
 			print(&line);
 		}
 		checkpoint_list_release(&list);
@@ -459,14 +459,14 @@ static int verify_directory(const char *directory, bool one, uint64_t step)
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	for (size_t i = list.count; i-- > 0 && (every || total == 0);)
-		total += can_be_verified(&list.items[i]) ? list.items[i].bytes : 0;
+		total += can_be_verified(list.items[i]) ? list.items[i]->bytes : 0;
 	if (layout_is_native(&choice))
 		watch_progress(total);
 	for (size_t i = list.count; i-- > 0 && (one || every || code == STATUS_NO);) {
-		if (one ? list.items[i].step != step : !can_be_verified(&list.items[i]))
+		if (one ? list.items[i]->step != step : !can_be_verified(list.items[i]))
 			continue;
 		any = true;
-		int answer = verify_one(directory, &choice, &list.items[i]);
+		int answer = verify_one(directory, &choice, list.items[i]);
 		/* "Could not ask" outweighs "damaged", which outweighs "verified". */
 		if (answer != STATUS_NO && (code == STATUS_NO || answer > code))
 			code = answer;

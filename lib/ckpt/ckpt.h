@@ -170,9 +170,10 @@ enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
 /* All, by rising step, published before incomplete; several may have the same step. A zeroed one is
  * empty. */
 struct checkpoint_list {
-	struct checkpoint *items;
+	const struct checkpoint **items;
 	size_t count;
 	size_t removed; /* directories and files on their way to deletion */
+	void *memory;	/* what items point into */
 };
 /* notes (may be NULL): a line on each thing that people should know, such as a broken tracker. */
 enum status checkpoint_list(const char *directory, const struct layout_choice *choice,

@@ -7,7 +7,6 @@
 #include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/content/parallel.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/layout.h"
 #include "ckpt/scan.h"
@@ -18,6 +17,7 @@
 void checkpoint_list_release(struct checkpoint_list *list)
 {
 	free(list->items);
+	free(list->memory);
 	*list = (struct checkpoint_list){0};
 }
 
@@ -39,57 +39,6 @@ static void note_tracker(const struct scan *scan, struct text *notes)
 			tracker->name);
 }
 
-struct filling {
-	struct scan *scan;
-	struct checkpoint *items;
-	bool *gone; /* of each: since it was listed */
-};
-
-static enum status fill_one(void *context, size_t i, struct error *err)
-{
-	const struct filling *filling = context;
-	struct scan_item item = {0};
-	(void)scan_item(filling->scan, i, &item);
-	enum status status = scan_inspect(filling->scan, &item, err);
-	if (status == STATUS_OK)
-		filling->items[i] = item.checkpoint;
-	filling->gone[i] = status == STATUS_NO;
-	return status == STATUS_NO ? STATUS_OK : status;
-}
-
-/* Inspect all of ours into list: each is one directory, and none is compared with the others. */
-static enum status fill_ours(struct scan *scan, struct checkpoint_list *list, struct error *err)
-{
-	enum status status = scan_names(scan, err);
-	if (status != STATUS_OK)
-		return status;
-	list->items = xcalloc(scan->part_count + 1, sizeof(*list->items));
-	struct filling filling = {
-		scan, list->items, xcalloc(scan->part_count + 1, sizeof(*filling.gone))};
-	status =
-		parallel(scan->part_count, scan_threads(scan->part_count), fill_one, &filling, err);
-	for (size_t i = 0; i < scan->part_count; i++) {
-		if (filling.gone[i])
-			continue;
-		if (i != list->count)
-			list->items[list->count] = list->items[i];
-		list->count++;
-	}
-	free(filling.gone);
-	return status;
-}
-
-static enum status fill(struct scan *scan, struct checkpoint_list *list, struct error *err)
-{
-	if (scan->choice->layout->inspect)
-		return fill_ours(scan, list, err);
-	enum status status = scan_read(scan, err);
-	list->items = xcalloc(scan->count + 1, sizeof(*list->items));
-	for (size_t i = 0; i < scan->count; i++)
-		list->items[list->count++] = scan->items[i].checkpoint;
-	return status;
-}
-
 enum status checkpoint_list(const char *directory, const struct layout_choice *choice,
 	struct checkpoint_list *list, struct text *notes, struct error *err)
 {
@@ -97,15 +46,18 @@ enum status checkpoint_list(const char *directory, const struct layout_choice *c
 	struct scan scan = {.directory = directory, .choice = choice, .settled = LAYOUT_SETTLED};
 	enum status status = scan_open(&scan, err);
 	if (status == STATUS_OK)
-		status = fill(&scan, &made, err);
+		status = scan_read(&scan, err);
 	made.removed = scan.removed;
-	if (status == STATUS_OK && made.count == 0)
+	if (status == STATUS_OK && scan.count == 0)
 		status = ckpt_directory_confirm(directory, scan.descriptor, err);
 	if (status == STATUS_OK) {
 		note_tracker(&scan, notes);
+		made.items = xcalloc(scan.count + 1, sizeof(*made.items));
+		for (; made.count < scan.count; made.count++)
+			made.items[made.count] = &scan.items[made.count].checkpoint;
+		made.memory = scan.items;
+		scan.items = NULL;
 		*list = made;
-	} else {
-		checkpoint_list_release(&made);
 	}
 	scan_close(&scan);
 	return status;
@@ -288,7 +240,8 @@ enum status checkpoint_give_up(
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_TEMPORARY : status;
 	for (size_t i = 0; i < list.count; i++)
-		others += list.items[i].state == CHECKPOINT_COMPLETE && list.items[i].step != step;
+		others +=
+			list.items[i]->state == CHECKPOINT_COMPLETE && list.items[i]->step != step;
 	checkpoint_list_release(&list);
 	if (others == 0)
 		return error_set(err, STATUS_NO, "there is no other complete checkpoint");

@@ -388,11 +388,6 @@ size_t scan_item(const struct scan *scan, size_t first, struct scan_item *item)
 	return next;
 }
 
-size_t scan_threads(size_t count)
-{
-	return count > FEW ? THREADS_MAX : 1;
-}
-
 static enum status read_one(void *context, size_t i, struct error *err)
 {
 	struct scan *scan = context;
@@ -410,13 +405,15 @@ enum status scan_read(struct scan *scan, struct error *err)
 	scan->items = xcalloc(scan->part_count + 1, sizeof(*scan->items));
 	for (size_t i = 0; i < scan->part_count && status == STATUS_OK;)
 		i = scan_item(scan, i, &scan->items[listed++]);
-	/* (The contents of one checkpoint have threads of their own.) */
 	if (status == STATUS_OK)
-		status = parallel(
-			listed, scan->contents ? 1 : scan_threads(listed), read_one, scan, err);
-	for (size_t i = 0; i < listed; i++)
-		if (scan->items[i].count)
-			scan->items[scan->count++] = scan->items[i];
+		status = parallel(listed, listed > FEW ? THREADS_MAX : 1, read_one, scan, err);
+	for (size_t i = 0; i < listed; i++) {
+		if (!scan->items[i].count)
+			continue;
+		if (i != scan->count)
+			scan->items[scan->count] = scan->items[i];
+		scan->count++;
+	}
 	scan->vanished = scan->count < listed;
 	for (size_t i = 0; i < scan->count && status == STATUS_OK; i++)
 		compare(scan, &scan->items[i]);

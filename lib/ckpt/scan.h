@@ -62,8 +62,6 @@ enum status scan_names(struct scan *scan, struct error *err);
 /* The checkpoint whose first part is parts[first], not inspected. Its last part is before the
  * answer. */
 size_t scan_item(const struct scan *scan, size_t first, struct scan_item *item);
-/* How many threads inspect so many (ckpt/content/parallel.h). */
-size_t scan_threads(size_t count);
 /* scan_names, and inspect all: items. */
 enum status scan_read(struct scan *scan, struct error *err);
 

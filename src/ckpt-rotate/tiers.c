@@ -85,7 +85,7 @@ static int copy_newest(
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	for (size_t i = list.count; i-- > 0 && (all || copied < last);) {
-		const struct checkpoint *item = &list.items[i];
+		const struct checkpoint *item = list.items[i];
 		if (item->state == CHECKPOINT_UNKNOWN) {
 			message_error("%s/%s: %s", directory, item->name, item->why);
 			code = worse(code, (int)item->status);
@@ -119,8 +119,8 @@ static enum status find_step(const char *directory, const struct layout_choice *
 		return checkpoint_inspect(directory, step, false, found, err);
 	status = checkpoint_list(directory, choice, &list, NULL, err);
 	for (size_t i = 0; i < list.count && status == STATUS_OK; i++)
-		if (list.items[i].step == step) {
-			*found = list.items[i];
+		if (list.items[i]->step == step) {
+			*found = *list.items[i];
 			any = true;
 		}
 	checkpoint_list_release(&list);

@@ -232,7 +232,7 @@ budget idle-memory "$(awk '/VmRSS/ { printf "%.1f", $2 / 1024 }' /proc/$agent/st
 kill -KILL $agent
 wait $agent 2>/dev/null || :
 
-# Five rounds, each after its peer in the same round.
+# In rounds, each after its peer in the same round.
 bare=$out/tests/bench/bare_files
 bytes_at_once=$((512 << 20))
 

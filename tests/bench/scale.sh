@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # A run with many agents, one task each, on this one machine: sourced by bench.sh.
 #
-#   make bench SECTION=scale AGENTS="4 64" TIMES=1 LIMIT=60
+#   make bench SECTION=scale AGENTS="4 64" ON_GLUSTER= KILLED= ON_ETCD= TIMES=1 LIMIT=60
 #
 # AGENTS: how many, "4 16 64 128 256". ON_GLUSTER: how many over two mounts of GlusterFS, 128. KILLED: of 256, so many are
 # killed, 16. An empty one leaves out its part. TIMES: the median of so many (3). LIMIT: seconds that each phase may take
