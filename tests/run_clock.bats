@@ -80,8 +80,9 @@ machines() {
 }
 
 @test "machines whose clocks are 35 s, an hour and a day apart: with a grace period all save, whichever task claims" {
-	# The final round begins at once, because a save is said to have taken long before.
-	options=(--grace 32s)
+	# The final round begins at once, because a save is said to have taken long before. With -v each agent
+	# says what it did with its grace period; without it, one says it for all.
+	options=(-v --grace 32s)
 	# Once as on a disk of this machine, once as where changes have to be looked for.
 	disks=(local shared)
 	for claimer in 0 1; do

@@ -78,7 +78,7 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 	# It does not save, so the others wait for it until the agent is gone.
 	kill -STOP "$(command_of 2)"
 	kill -TERM "${pids[0]}"
-	until_true 10 grep -q "preemption claimed by task 0" err.0
+	until_true 10 grep -q "agreed: all 3 save at step" err.0
 	kill -KILL "${pids[0]}"
 	until_true 20 grep -q "declared dead: task 0; the others go on without" err.1
 	kill -CONT "$(command_of 2)"
