@@ -313,7 +313,7 @@ static int run_wait(const struct args_rest *rest)
 		status = look(store, key, &was_there, &entry, &seen, &err);
 		if (status != STATUS_TIMEOUT)
 			break;
-		status = store_wait(store, prefix, seen, deadline, -1, &seen, &err);
+		status = store_wait(store, prefix, &seen, deadline, -1, &err);
 	}
 	if (status == STATUS_OK)
 		print_entry(&entry);

@@ -194,11 +194,9 @@ static enum status wait_closed(struct between *between, struct error *err)
 		said = true;
 		if (!wait_between(between, clock_after(answered ? 0 : CHECK_EVERY)))
 			return STATUS_NO;
-		store_revision revision;
 		if (answered)
-			(void)store_wait(between->store, between->view.attempt.prefix,
-				between->view.revision, clock_after(CHECK_EVERY), -1, &revision,
-				NULL);
+			(void)view_wait(
+				&between->view, between->store, clock_after(CHECK_EVERY), -1, NULL);
 	}
 }
 

@@ -176,8 +176,8 @@ static void *ask(void *context)
 			continue;
 		}
 		bool till_gone = self->options.until_exit && self->view.agreement.claimed;
-		status = store_wait(self->store, self->prefix, since,
-			till_gone ? clock_after(GONE_LOOK) : CLOCK_NEVER, self->stop, &since, &err);
+		status = store_wait(self->store, self->prefix, &since,
+			till_gone ? clock_after(GONE_LOOK) : CLOCK_NEVER, self->stop, &err);
 		if (status == STATUS_NO)
 			break;
 		if (status == STATUS_OK || status == STATUS_TIMEOUT)

@@ -262,8 +262,8 @@ static int run_command(const struct args_program *program, const struct args_com
 
 	char **joined = xcalloc(2 * (size_t)seen + 1, sizeof(*joined));
 	table_init(&table, command);
-	enum status wrong =
-		args_check(table.options, table.count, command, &rest, seen, argv, &err);
+	const struct args_line line = {.argc = seen, .argv = argv, .rest = rest.command};
+	enum status wrong = args_check(table.options, table.count, command, &line, &err);
 	join_values(&table, &seen, argv, joined);
 	bool parsed = arg_parse(seen, joined, table.entries) == 0;
 	/* They are shown whatever else is wrong. */

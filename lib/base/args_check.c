@@ -82,23 +82,23 @@ enum status args_check_option(const struct args_option *const *options, size_t c
 }
 
 enum status args_check(const struct args_option *const *options, size_t count,
-	const struct args_command *command, const struct args_rest *rest, int argc, char **argv,
-	struct error *err)
+	const struct args_command *command, const struct args_line *line, struct error *err)
 {
+	char **argv = line->argv;
 	size_t words = 0;
 	bool first_part = true;
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < line->argc; i++) {
 		if (first_part && !strcmp(argv[i], "--")) {
 			first_part = false;
 		} else if (first_part && argv[i][0] == '-' && argv[i][1]) {
-			const char *next = i + 1 < argc ? argv[i + 1] : NULL;
+			const char *next = i + 1 < line->argc ? argv[i + 1] : NULL;
 			bool takes_next = false;
 			if (args_check_option(options, count, argv[i], next, &takes_next, err) !=
 				STATUS_OK)
 				return STATUS_USAGE;
 			i += takes_next;
 		} else if (++words > command->max_words) {
-			return command->takes_command && !rest->command
+			return command->takes_command && !line->rest
 				       ? error_set(err, STATUS_USAGE,
 						 "\"%s\" is not an option; if the command begins "
 						 "here, write -- before it: -- %s",
@@ -109,7 +109,7 @@ enum status args_check(const struct args_option *const *options, size_t count,
 	}
 	if (words < command->min_words)
 		return error_set(err, STATUS_USAGE, "missing argument: %s", command->synopsis);
-	if (command->command_required && (!rest->command || !rest->command[0]))
+	if (command->command_required && (!line->rest || !line->rest[0]))
 		return error_set(
 			err, STATUS_USAGE, "a command is missing: write -- COMMAND [ARG...]");
 	return STATUS_OK;

@@ -20,12 +20,13 @@ bool args_is_flag(const struct args_option *option);
 enum status args_check_option(const struct args_option *const *options, size_t count,
 	const char *word, const char *next, bool *takes_next, struct error *err);
 
-/*
- * Checks argv[1] to argv[argc - 1], which end before a "--" that begins a command (rest->command).
- * Returns STATUS_OK, or STATUS_USAGE with a sentence that names the cure.
- */
+struct args_line {
+	int argc; /* argv[1] to argv[argc - 1], which end before a "--" that begins a command */
+	char **argv;
+	char **rest; /* the command behind "--"; NULL: none */
+};
+/* Returns STATUS_OK, or STATUS_USAGE with a sentence that names the cure. */
 enum status args_check(const struct args_option *const *options, size_t count,
-	const struct args_command *command, const struct args_rest *rest, int argc, char **argv,
-	struct error *err);
+	const struct args_command *command, const struct args_line *line, struct error *err);
 
 #endif

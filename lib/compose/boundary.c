@@ -50,7 +50,6 @@ static enum status report_and_wait(const struct boundary *boundary, struct error
 		agreement_read(&a, true, at, next, now);
 	while (!view->agreement.decided) {
 		struct agreement_plan plan;
-		store_revision revision;
 		bool wrote = false;
 		enum status status = check_broken(view, err);
 		if (status == STATUS_OK)
@@ -80,8 +79,7 @@ static enum status report_and_wait(const struct boundary *boundary, struct error
 		}
 		int64_t until = plan.look < plan.wake ? plan.look : plan.wake;
 		status = wrote ? STATUS_OK
-			       : store_wait(store, view->attempt.prefix, view->revision,
-					 until < deadline ? until : deadline, -1, &revision, err);
+			       : view_wait(view, store, clock_earlier(until, deadline), -1, err);
 		if (status == STATUS_OK || status == STATUS_TIMEOUT)
 			status = view_refresh(view, store, err);
 		if (status != STATUS_OK)
@@ -188,7 +186,6 @@ enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave,
 {
 	struct view *view = boundary->view;
 	int64_t limit = clock_after(boundary->config->save_timeout);
-	store_revision revision;
 	enum status status;
 	*leave = 0;
 	while ((status = judge_saves(view, leave, err)) == STATUS_TIMEOUT) {
@@ -198,8 +195,7 @@ enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave,
 		end = clock_earlier(end, boundary->deadline);
 		if (clock_now() >= end)
 			return status;
-		status = store_wait(boundary->store, view->attempt.prefix, view->revision, end, -1,
-			&revision, err);
+		status = view_wait(view, boundary->store, end, -1, err);
 		if (status == STATUS_OK || status == STATUS_TIMEOUT)
 			status = view_refresh(view, boundary->store, err);
 		if (status != STATUS_OK)

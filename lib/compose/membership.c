@@ -170,14 +170,12 @@ static void stay_while_others_save(struct store *store, struct view *view, uint6
 			return;
 		store_set_patience(store, end - now < PATIENCE ? end - now : PATIENCE);
 		enum status status = view_refresh(view, store, NULL);
-		store_revision revision;
 		if (status == STATUS_TEMPORARY)
 			clock_sleep_until(clock_after(clock_jitter(400)));
 		else if (status != STATUS_OK || !agreement_others_save(&view->agreement, task))
 			return;
 		else
-			(void)store_wait(store, view->attempt.prefix, view->revision, end, -1,
-				&revision, NULL);
+			(void)view_wait(view, store, end, -1, NULL);
 	}
 }
 

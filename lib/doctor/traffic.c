@@ -83,10 +83,10 @@ static enum status put_once(struct traffic *traffic, int64_t claim, struct error
  */
 static void wait_a_moment(struct store *store, int64_t milliseconds)
 {
-	store_revision seen;
+	store_revision since = INT64_MAX;
 	int64_t until = clock_after(milliseconds);
 	while (clock_now() < until &&
-		store_wait(store, "nothing/", INT64_MAX, until, -1, &seen, NULL) == STATUS_OK)
+		store_wait(store, "nothing/", &since, until, -1, NULL) == STATUS_OK)
 		;
 	clock_sleep_until(until);
 }
@@ -159,7 +159,7 @@ static enum status wait_key(
 		store_entry_release(&entry);
 		if (status != STATUS_NO)
 			return status;
-		status = store_wait(store, "ping/", seen, deadline, -1, &seen, err);
+		status = store_wait(store, "ping/", &seen, deadline, -1, err);
 		if (status != STATUS_OK)
 			return status;
 	}

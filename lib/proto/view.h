@@ -144,6 +144,10 @@ uint64_t view_unseen(const struct view *view, enum view_record kind);
 
 /* Read what changed since the last time and take it in. */
 enum status view_refresh(struct view *view, struct store *store, struct error *err);
+
+/* Wait until a key of the attempt is newer than the view. Answers as store_wait does. */
+enum status view_wait(const struct view *view, struct store *store, int64_t deadline, int wake,
+	struct error *err);
 /* The same without the records of single tasks; those that are awaited are counted. */
 enum status view_refresh_news(struct view *view, struct store *store, struct error *err);
 

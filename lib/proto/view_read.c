@@ -184,6 +184,13 @@ enum status view_refresh(struct view *view, struct store *store, struct error *e
 	return status;
 }
 
+enum status view_wait(
+	const struct view *view, struct store *store, int64_t deadline, int wake, struct error *err)
+{
+	store_revision since = view->revision;
+	return store_wait(store, view->attempt.prefix, &since, deadline, wake, err);
+}
+
 enum status view_refresh_news(struct view *view, struct store *store, struct error *err)
 {
 	struct store_answer answer = {0};

@@ -27,7 +27,6 @@ static enum status wait_for_running(
 {
 	char prefix[QUEUE_KEY_MAX];
 	struct store_answer answer = {0};
-	store_revision revision;
 	enum status status =
 		queue_list(queue, "run", (struct store_range){.limit = 1}, &answer, err);
 	bool running = answer.count;
@@ -39,7 +38,7 @@ static enum status wait_for_running(
 		return STATUS_NO;
 	if (deadline > clock_now()) {
 		queue_key(queue, prefix, "run/");
-		status = store_wait(queue->store, prefix, since, deadline, wake, &revision, err);
+		status = store_wait(queue->store, prefix, &since, deadline, wake, err);
 		if (status != STATUS_TIMEOUT && status != STATUS_NO)
 			return status;
 	}

@@ -273,7 +273,6 @@ static enum status wait_for_room(struct scheduling *s, struct error *err)
 	struct queue_count count;
 	char prefix[QUEUE_KEY_MAX];
 	size_t fresh = s->count - s->old;
-	store_revision revision;
 	/* A batch larger than the limit comes into an empty queue. */
 	uint64_t limit = s->how->limit > fresh ? s->how->limit : fresh;
 	if (!s->how->limit)
@@ -287,8 +286,8 @@ static enum status wait_for_room(struct scheduling *s, struct error *err)
 		status = look(s, err);
 		if (status != STATUS_OK || s->failing || s->old == s->count)
 			return status;
-		status = store_wait(s->queue->store, prefix, count.revision, s->how->deadline,
-			s->how->wake, &revision, err);
+		status = store_wait(s->queue->store, prefix, &count.revision, s->how->deadline,
+			s->how->wake, err);
 		if (status == STATUS_TIMEOUT)
 			return error_set(err, status,
 				"queue %s is full: %" PRIu64

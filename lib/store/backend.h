@@ -23,8 +23,8 @@ struct store_backend {
 		int64_t deadline, struct store_answer *answer, struct error *err);
 	enum status (*list)(struct store *store, const struct store_range *range, int64_t deadline,
 		struct store_answer *answer, struct error *err);
-	enum status (*wait)(struct store *store, const char *prefix, store_revision since,
-		int64_t deadline, int wake, store_revision *revision, struct error *err);
+	enum status (*wait)(struct store *store, const char *prefix, store_revision *since,
+		int64_t deadline, int wake, struct error *err);
 	uint32_t (*news)(struct store *store, const char *group);
 	/* heard is not 0. */
 	enum status (*await_news)(struct store *store, struct store_awaited *awaited,

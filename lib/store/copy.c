@@ -203,8 +203,7 @@ static enum status write_all(struct store *from, struct store *to, uint64_t miss
 
 static enum status check_unchanged(struct store *from, store_revision since, struct error *err)
 {
-	store_revision revision;
-	enum status status = store_wait(from, "", since, clock_now(), -1, &revision, err);
+	enum status status = store_wait(from, "", &since, clock_now(), -1, err);
 	if (status == STATUS_OK)
 		return error_set(err, STATUS_TEMPORARY,
 			"store %s was changed while it was copied: end what runs on it, and copy "

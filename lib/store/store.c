@@ -322,17 +322,17 @@ enum status store_list(struct store *store, const struct store_range *range,
 	return STATUS_OK;
 }
 
-enum status store_wait(struct store *store, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err)
+enum status store_wait(struct store *store, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err)
 {
 	WITH_ERROR(err);
 	enum status status = check_prefix(prefix, err);
 	if (status != STATUS_OK)
 		return status;
-	store->waited_since = since;
+	store->waited_since = *since;
 	store->waited_group = 0;
 	store->unchanged = 0;
-	return store->backend->wait(store, prefix, since, deadline, wake, revision, err);
+	return store->backend->wait(store, prefix, since, deadline, wake, err);
 }
 
 uint32_t store_news(struct store *store, const char *group)
@@ -345,13 +345,12 @@ enum status store_await_news(struct store *store, struct store_awaited *awaited,
 	int wake, struct error *err)
 {
 	WITH_ERROR(err);
-	store_revision unused;
+	store_revision since = awaited->since;
 	enum status status = check_group(awaited->group, err);
 	if (status != STATUS_OK)
 		return status;
 	if (awaited->heard == 0) {
-		status = store_wait(
-			store, awaited->prefix, awaited->since, deadline, wake, &unused, err);
+		status = store_wait(store, awaited->prefix, &since, deadline, wake, err);
 		if (status == STATUS_OK)
 			awaited->heard = store_news(store, awaited->group);
 		return status;

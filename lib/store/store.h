@@ -144,18 +144,19 @@ enum status store_list(struct store *store, const struct store_range *range,
 	struct store_answer *answer, struct error *err);
 
 /*
- * Wait until a key under prefix was put or deleted after revision `since`. STATUS_OK: *revision is
+ * Wait until a key under prefix was put or deleted after revision *since. STATUS_OK: *since becomes
  * the store's revision; pass it to the next wait. STATUS_TIMEOUT: the deadline passed. STATUS_NO:
- * the descriptor wake (-1: none) became readable. With these two *revision is the newest revision
- * up to which nothing under prefix has changed; passing it to the next wait saves a search. While
- * nothing changes it takes no lock and reads no page, except for a safety read every 15 s.
+ * the descriptor wake (-1: none) became readable. With these two *since becomes the newest revision
+ * up to which nothing under prefix has changed; passing it to the next wait saves a search. With an
+ * error it stays. While nothing changes the wait takes no lock and reads no page, except for a
+ * safety read every 15 s.
  *
- * Deletions are remembered for some hundred revisions. If deletions newer than `since` (also 0)
+ * Deletions are remembered for some hundred revisions. If deletions newer than *since (also 0)
  * were forgotten, the answer is STATUS_OK at once, even if nothing under prefix changed: read, and
- * continue from *revision. A change is never missed.
+ * continue from *since. A change is never missed.
  */
-enum status store_wait(struct store *store, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err);
+enum status store_wait(struct store *store, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err);
 
 /*
  * An older copy of the store was put back while it was open. What was acknowledged since the copy

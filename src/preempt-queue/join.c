@@ -250,7 +250,7 @@ static enum status wait_for_change(
 	struct joiner *j, const struct queue_count *count, struct error *err)
 {
 	char prefix[QUEUE_KEY_MAX];
-	store_revision revision;
+	store_revision since = count->revision;
 	int64_t now = clock_now(), next = now + (j->terminal ? 500 : 1000);
 	if (now >= j->deadline)
 		return error_set(err, STATUS_TIMEOUT,
@@ -268,8 +268,7 @@ static enum status wait_for_change(
 	if (client_interrupted())
 		return STATUS_OK;
 	queue_key(j->queue, prefix, "count/");
-	enum status status =
-		store_wait(j->queue->store, prefix, count->revision, next, j->wake, &revision, err);
+	enum status status = store_wait(j->queue->store, prefix, &since, next, j->wake, err);
 	return status == STATUS_TIMEOUT || status == STATUS_NO ? STATUS_OK : status;
 }
 

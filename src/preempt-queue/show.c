@@ -85,11 +85,11 @@ static enum status follow_ends(struct queue *queue, struct lister *lister, store
 	enum status status = STATUS_OK;
 	queue_key(queue, prefix, "done/");
 	while (status == STATUS_OK && !client_interrupted()) {
-		store_revision revision;
+		store_revision changed = since;
 		if (client_stdout_lost())
 			return error_set(lister->err, STATUS_TEMPORARY, "cannot write to stdout");
-		status = store_wait(queue->store, prefix, since, deadline, lister->wake, &revision,
-			lister->err);
+		status = store_wait(
+			queue->store, prefix, &changed, deadline, lister->wake, lister->err);
 		if (status == STATUS_OK)
 			status = queue_visit_done(
 				queue, &since, NULL, print_row, lister, lister->err);
@@ -219,7 +219,7 @@ static enum status wait_until_over(struct queue *queue, const struct fetcher *fe
 				id, doing);
 		/* From there on, where it is read again after a wait: its place may be long ago. */
 		enum status status = store_wait(
-			queue->store, prefix, since, fetcher->deadline, fetcher->wake, &since, err);
+			queue->store, prefix, &since, fetcher->deadline, fetcher->wake, err);
 		if (status == STATUS_TIMEOUT)
 			return error_set(err, status,
 				"command %" PRIu64 " was not over in time: it %s", id, doing);

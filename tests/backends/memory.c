@@ -356,7 +356,7 @@ static bool sleep_until(const struct memory_store *store, int64_t deadline, int 
 struct look {
 	bool (*has_come)(struct memory_store *store, struct look *look, bool woken);
 	const char *prefix; /* of memory_wait: */
-	store_revision since, *revision;
+	store_revision *since;
 	struct store_awaited *awaited; /* of memory_await_news */
 };
 
@@ -388,24 +388,23 @@ static enum status wait_for(struct memory_store *store, struct look *look, int64
 
 static bool has_change(struct memory_store *store, struct look *look, bool woken)
 {
-	bool changed = has_changed(store->content, look->prefix, look->since);
+	store_revision since = *look->since;
+	bool changed = has_changed(store->content, look->prefix, since);
 	if (!woken)
-		*look->revision = store->content->revision;
+		*look->since = store->content->revision;
 	if (!changed) {
 		store->looked = clock_now();
 		store->newest = store->content->revision;
 	}
-	if (!changed || look->since >= store->newest)
+	if (!changed || since >= store->newest)
 		store->base.unchanged = store->looked;
 	return changed;
 }
 
-static enum status memory_wait(struct store *base, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err)
+static enum status memory_wait(struct store *base, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err)
 {
-	struct look look = {
-		.has_come = has_change, .prefix = prefix, .since = since, .revision = revision};
-	*revision = since;
+	struct look look = {.has_come = has_change, .prefix = prefix, .since = since};
 	return wait_for((struct memory_store *)base, &look, deadline, wake, err);
 }
 

@@ -238,8 +238,8 @@ static bool is_readable_by(int descriptor, int64_t deadline)
 /* What is waited for: a change below a prefix, or news. */
 struct waiting {
 	const char *prefix;
-	store_revision since, *revision;
-	struct store_awaited *news; /* NULL: a change */
+	store_revision *since, began; /* began: *since before the wait */
+	struct store_awaited *news;   /* NULL: a change */
 };
 
 static enum status wait_in(struct store *inner, const struct waiting *waiting, int64_t until,
@@ -247,8 +247,7 @@ static enum status wait_in(struct store *inner, const struct waiting *waiting, i
 {
 	if (waiting->news)
 		return inner->backend->await_news(inner, waiting->news, until, wake, err);
-	return inner->backend->wait(
-		inner, waiting->prefix, waiting->since, until, wake, waiting->revision, err);
+	return inner->backend->wait(inner, waiting->prefix, waiting->since, until, wake, err);
 }
 
 /* The change takes its time to be seen; true: wake became readable before it was. */
@@ -262,7 +261,7 @@ static bool hears_late(
 	if (waiting->news)
 		waiting->news->heard = heard;
 	else
-		*waiting->revision = waiting->since;
+		*waiting->since = waiting->began;
 	return true;
 }
 
@@ -297,11 +296,10 @@ static enum status wait_for(struct store *store, const struct waiting *waiting, 
 	}
 }
 
-static enum status shim_wait(struct store *store, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err)
+static enum status shim_wait(struct store *store, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err)
 {
-	struct waiting waiting = {.prefix = prefix, .since = since, .revision = revision};
-	*revision = since;
+	struct waiting waiting = {.prefix = prefix, .since = since, .began = *since};
 	return wait_for(store, &waiting, deadline, wake, err);
 }
 

@@ -97,11 +97,9 @@ static enum status list(struct store *store, struct outcome *outcome)
 
 static enum status wait_for(struct store *store, store_revision since, struct outcome *outcome)
 {
-	store_revision seen = 0;
-	enum status status =
-		store_wait(store, "run/", since, clock_after(20), -1, &seen, &outcome->err);
+	enum status status = store_wait(store, "run/", &since, clock_after(20), -1, &outcome->err);
 	if (status == STATUS_OK)
-		snprintf(outcome->answer, sizeof(outcome->answer), "%" PRId64, seen);
+		snprintf(outcome->answer, sizeof(outcome->answer), "%" PRId64, since);
 	return status;
 }
 

@@ -170,11 +170,9 @@ static int64_t finish(enum verdict verdict, int64_t result)
 
 /* ---- What was changed ---- */
 
-static void record(enum change_kind kind, ino_t inode, uint64_t offset, const void *bytes,
-	uint64_t length, const char *first, const char *second)
+static void record(struct change change, const void *bytes, const char *first, const char *second)
 {
-	struct change change = {.kind = kind, .inode = inode, .offset = offset, .length = length};
-	size_t size = (sizeof(change) + length + 15) & ~(size_t)15;
+	size_t size = (sizeof(change) + change.length + 15) & ~(size_t)15;
 	if (!plan || !plan->record || plan->recorded + size > CALLS_RECORDED)
 		return;
 	if (first)
@@ -182,8 +180,8 @@ static void record(enum change_kind kind, ino_t inode, uint64_t offset, const vo
 	if (second)
 		snprintf(change.name[1], sizeof(change.name[1]), "%s", second);
 	memcpy(plan->changes + plan->recorded, &change, sizeof(change));
-	if (length)
-		memcpy(plan->changes + plan->recorded + sizeof(change), bytes, length);
+	if (change.length)
+		memcpy(plan->changes + plan->recorded + sizeof(change), bytes, change.length);
 	plan->recorded += size;
 }
 
@@ -193,7 +191,11 @@ static void record_descriptor(enum change_kind kind, int descriptor, int64_t off
 	struct stat st;
 	int kept = errno;
 	if (plan && plan->record && below(path_of(descriptor)) && next(fstat)(descriptor, &st) == 0)
-		record(kind, st.st_ino, (uint64_t)offset, bytes, (uint64_t)length, name, NULL);
+		record((struct change){.kind = kind,
+			       .inode = st.st_ino,
+			       .offset = (uint64_t)offset,
+			       .length = (uint64_t)length},
+			bytes, name, NULL);
 	errno = kept;
 }
 
@@ -204,7 +206,8 @@ static void record_names(enum change_kind kind, const char *from, const char *to
 	if (plan && plan->record && below(from)) {
 		if (to)
 			(void)next(stat)(to, &st);
-		record(kind, st.st_ino, 0, NULL, 0, below(from), to ? below(to) : NULL);
+		record((struct change){.kind = kind, .inode = st.st_ino}, NULL, below(from),
+			to ? below(to) : NULL);
 	}
 	errno = kept;
 }

@@ -220,11 +220,11 @@ static enum status ask_list(struct worker *worker, const struct question *questi
 static enum status ask_wait(struct worker *worker, const struct question *question)
 {
 	char prefix[MIX_KEY_LONGEST];
-	store_revision revision = 0;
+	store_revision revision = question->since;
 	struct error err = {0};
 	mix_prefix(prefix, question->group);
-	enum status status = store_wait(worker->store, prefix, question->since,
-		clock_after(question->limit), -1, &revision, &err);
+	enum status status = store_wait(
+		worker->store, prefix, &revision, clock_after(question->limit), -1, &err);
 	if (status == STATUS_OK) {
 		log_back(worker, "changed", revision, NULL);
 	} else if (status == STATUS_TIMEOUT) {

@@ -94,8 +94,7 @@ static void pass(struct store *store, int revisions)
 
 static enum status wait_since(struct store *store, const char *prefix, store_revision since)
 {
-	store_revision seen = 0;
-	return store_wait(store, prefix, since, clock_now() - 1, -1, &seen, &err);
+	return store_wait(store, prefix, &since, clock_now() - 1, -1, &err);
 }
 
 static void waits(void)
@@ -135,9 +134,8 @@ static void waits(void)
 		CHECK_EQ(wait_since(store, "p/", 0), STATUS_OK);
 		/* One that is woken in vain goes on from the revision returned, and is not woken
 		 * again. */
-		store_revision seen = 0;
-		CHECK_EQ(store_wait(store, "q/", floor - 1, clock_after(60000), -1, &seen, &err),
-			STATUS_OK);
+		store_revision seen = floor - 1;
+		CHECK_EQ(store_wait(store, "q/", &seen, clock_after(60000), -1, &err), STATUS_OK);
 		CHECK_EQ(seen, ask(name, REVISION));
 		CHECK_EQ(wait_since(store, "q/", seen), STATUS_TIMEOUT);
 		CHECK_EQ(wait_since(store, "q/", floor), STATUS_TIMEOUT);

@@ -470,10 +470,9 @@ static void ask_and_wait(struct sqlite_store *store, int i, struct result *resul
 {
 	struct error why = {0};
 	ask(store, i, result);
-	store_revision revision = result->revision;
 	/* Those behind it were carried out in the same commit. */
-	result->status = store_wait(
-		&store->base, "", revision, clock_after(PATIENCE), -1, &result->revision, &why);
+	result->status =
+		store_wait(&store->base, "", &result->revision, clock_after(PATIENCE), -1, &why);
 }
 
 typedef void asks(struct sqlite_store *store, int i, struct result *result);

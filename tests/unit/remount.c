@@ -99,7 +99,7 @@ static void goes_and_comes(const char *parameters)
 	if (mkdir("d", 0700) != 0)
 		exit(99);
 	struct store *store = open_store(parameters, STORE_CREATE);
-	store_revision revision;
+	store_revision revision = 0;
 	int ended = -1;
 	CHECK_EQ(put(store, "first"), STATUS_OK);
 	printf("# %s\n", parameters);
@@ -130,7 +130,7 @@ static void goes_and_comes(const char *parameters)
 		CHECK(strstr(err.text, "no longer mounted") || strstr(err.text, "moved away"));
 		CHECK_EQ(rmdir("d"), 0);
 		CHECK_EQ(put(store, "nowhere"), STATUS_TEMPORARY);
-		CHECK_EQ(store_wait(store, "", 0, clock_after(PATIENCE), -1, &revision, &err),
+		CHECK_EQ(store_wait(store, "", &revision, clock_after(PATIENCE), -1, &err),
 			STATUS_TEMPORARY);
 		store_close(beating);
 	}
@@ -158,7 +158,7 @@ static void goes_and_comes(const char *parameters)
 		}
 		int64_t end = clock_after(PATIENCE);
 		do
-			status = store_wait(store, "awaited", revision, end, -1, &revision, &err);
+			status = store_wait(store, "awaited", &revision, end, -1, &err);
 		while (status == STATUS_TEMPORARY && clock_now() < end);
 		CHECK_EQ(status, STATUS_OK);
 		CHECK(has(store, "awaited"));

@@ -62,8 +62,8 @@ static const char *keys_since(struct store *store, store_revision since, store_r
 
 static bool is_over_at_once(struct store *store, store_revision since)
 {
-	store_revision revision;
-	return store_wait(store, "", since, clock_now(), -1, &revision, &err) == STATUS_OK &&
+	store_revision revision = since;
+	return store_wait(store, "", &revision, clock_now(), -1, &err) == STATUS_OK &&
 	       revision != since;
 }
 

@@ -332,7 +332,7 @@ static void *wait_for_all(void *count)
 	struct error mine;
 	store_revision seen = 0;
 	while (seen < 100 &&
-		store_wait(store, "", seen, clock_after(PATIENCE), -1, &seen, &mine) == STATUS_OK)
+		store_wait(store, "", &seen, clock_after(PATIENCE), -1, &mine) == STATUS_OK)
 		;
 	*(store_revision *)count = seen;
 	store_close(store);
@@ -384,15 +384,13 @@ static void peeks(void)
 		store_revision seen = 0;
 		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 		store_set_patience(waiter, 100);
-		CHECK_EQ(store_wait(waiter, "", 0, clock_after(10), -1, &seen, &err),
-			STATUS_TIMEOUT);
+		CHECK_EQ(store_wait(waiter, "", &seen, clock_after(10), -1, &err), STATUS_TIMEOUT);
 		/* In the place of a transaction of another thread. */
 		CHECK_EQ(lock_acquire(&writer->lock, clock_after(PATIENCE), &err), STATUS_OK);
 		int descriptor = open(path_of("peek.db"), O_RDWR | O_CLOEXEC);
 		CHECK_EQ(fcntl(descriptor, F_SETLK, &lock), 0);
 		CHECK(is_locked_by_us("peek.db"));
-		CHECK_EQ(store_wait(waiter, "", 0, clock_after(50), -1, &seen, &err),
-			STATUS_TIMEOUT);
+		CHECK_EQ(store_wait(waiter, "", &seen, clock_after(50), -1, &err), STATUS_TIMEOUT);
 		CHECK(is_locked_by_us("peek.db"));
 		close(descriptor);
 		lock_release(&writer->lock);
@@ -425,14 +423,14 @@ static int64_t hand_over(void)
 	snprintf(url, sizeof(url), "%s?assume=shared", path_of("handed.db"));
 	CHECK_EQ(store_open(&first, url, STORE_CREATE, clock_after(60000), &err), STATUS_OK);
 	(void)store_put(first, "k", "v", &seen, &err);
-	CHECK_EQ(store_wait(first, "", seen, clock_after(20), -1, &seen, &err), STATUS_TIMEOUT);
+	CHECK_EQ(store_wait(first, "", &seen, clock_after(20), -1, &err), STATUS_TIMEOUT);
 	fflush(stdout);
 	int64_t began = clock_now();
 	pid_t pid = fork();
 	if (pid == 0)
 		_exit(store_open(&second, url, 0, clock_after(60000), &err) ||
-			store_wait(second, "", seen, clock_after(PATIENCE), -1, &seen, &err));
-	CHECK_EQ(store_wait(first, "", seen, clock_after(200), -1, &seen, &err), STATUS_TIMEOUT);
+			store_wait(second, "", &seen, clock_after(PATIENCE), -1, &err));
+	CHECK_EQ(store_wait(first, "", &seen, clock_after(200), -1, &err), STATUS_TIMEOUT);
 	write_from_elsewhere("handed.db");
 	int status = -1;
 	waitpid(pid, &status, 0);
@@ -457,14 +455,12 @@ static void polls(void)
 		store_revision seen = 0;
 		for (int i = 0; i < 3; i++)
 			CHECK_EQ(store_put(store, "k", "v", &seen, &err), STATUS_OK);
-		CHECK_EQ(store_wait(store, "", seen, clock_after(20), -1, &seen, &err),
-			STATUS_TIMEOUT);
+		CHECK_EQ(store_wait(store, "", &seen, clock_after(20), -1, &err), STATUS_TIMEOUT);
 		write_from_elsewhere("back.db");
 		int descriptor = open(path_of("back.db"), O_WRONLY);
 		CHECK_EQ(pwrite(descriptor, "\0\0\0\1", 4, 24), 4);
 		close(descriptor);
-		CHECK_EQ(store_wait(store, "", seen, clock_after(12000), -1, &seen, &err),
-			STATUS_OK);
+		CHECK_EQ(store_wait(store, "", &seen, clock_after(12000), -1, &err), STATUS_OK);
 		store_close(store);
 	}
 	TEST("polled: a change from elsewhere wakes all, and one polls for the others")
@@ -481,8 +477,8 @@ static void polls(void)
 			if (pids[i] == 0) {
 				store_revision seen = 0;
 				_exit(store_open(&store, url, 0, clock_after(60000), &err) ||
-					store_wait(store, "", 0, clock_after(PATIENCE), -1, &seen,
-						&err));
+					store_wait(
+						store, "", &seen, clock_after(PATIENCE), -1, &err));
 			}
 		}
 		/* Until one of them is the poller and has looked. */

@@ -123,11 +123,9 @@ static void tell_verdict(struct pulse *pulse)
 static void rest(struct pulse *pulse, int64_t until)
 {
 	while (!atomic_load(&pulse->stopping) && clock_now() < until) {
-		store_revision revision;
 		enum status status = STATUS_NO;
 		if (pulse->options.follow && atomic_load(&pulse->watching) && !pulse->told)
-			status = store_wait(pulse->store, pulse->attempt.prefix,
-				pulse->view.revision, until, pulse->wake, &revision, NULL);
+			status = view_wait(&pulse->view, pulse->store, until, pulse->wake, NULL);
 		else
 			(void)descriptor_wait(pulse->wake, until);
 		bell_hush(pulse->wake);

@@ -219,7 +219,7 @@ static void watch_sources(struct work *work)
 static void wait_for_something(struct work *work)
 {
 	char prefix[QUEUE_KEY_MAX];
-	store_revision revision;
+	store_revision revision = work->exchange.seen;
 	struct error err;
 	watch_sources(work);
 	int64_t until = due(work);
@@ -228,8 +228,8 @@ static void wait_for_something(struct work *work)
 		return;
 	}
 	queue_key(work->queue, prefix, work->exchange.error_pending ? "error" : "wait/");
-	enum status status = store_wait(work->queue->store, prefix, work->exchange.seen, until,
-		work->wake, &revision, &err);
+	enum status status =
+		store_wait(work->queue->store, prefix, &revision, until, work->wake, &err);
 	if (status == STATUS_OK)
 		work->worth_trying = true;
 	else if (status == STATUS_NO || status == STATUS_TIMEOUT)

@@ -45,12 +45,11 @@ static enum status refresh(struct judge *judge, struct queue *queue, struct erro
 	char prefix[QUEUE_KEY_MAX];
 	struct queue_worker *workers;
 	size_t count;
-	store_revision revision = 0;
+	store_revision revision = judge->listed;
 	enum status status = STATUS_OK;
 	queue_key(queue, prefix, "worker/");
 	if (judge->listed)
-		status = store_wait(
-			queue->store, prefix, judge->listed, clock_now(), -1, &revision, err);
+		status = store_wait(queue->store, prefix, &revision, clock_now(), -1, err);
 	if (status == STATUS_TIMEOUT) {
 		judge->listed = revision;
 		return STATUS_OK;

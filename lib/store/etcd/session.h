@@ -92,8 +92,8 @@ enum status etcd_purge(struct store *store, const char *prefix,
 	struct error *err);
 enum status etcd_list(struct store *store, const struct store_range *range, int64_t deadline,
 	struct store_answer *answer, struct error *err);
-enum status etcd_wait(struct store *store, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err);
+enum status etcd_wait(struct store *store, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err);
 uint32_t etcd_news(struct store *store, const char *group);
 enum status etcd_await_news(struct store *store, struct store_awaited *awaited, int64_t deadline,
 	int wake, struct error *err);

@@ -259,15 +259,15 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 	}
 }
 
-enum status etcd_wait(struct store *base, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err)
+enum status etcd_wait(struct store *base, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err)
 {
 	struct etcd_store *store = etcd_of(base);
 	struct change change = {.prefix = prefix,
 		.look = look_below,
 		.told = told_below,
 		.every = LOOK_EVERY,
-		.revision = since};
+		.revision = *since};
 	wire_key_set(&change.keys.first, store->options.prefix, 'k', prefix);
 	change.keys.end = change.keys.first;
 	wire_key_end(&change.keys.end);
@@ -282,7 +282,7 @@ enum status etcd_wait(struct store *base, const char *prefix, store_revision sin
 		gateway_reply_release(&reply);
 	}
 	if (!status_is_error(status) || status == STATUS_TIMEOUT)
-		*revision = change.revision;
+		*since = change.revision;
 	return status;
 }
 

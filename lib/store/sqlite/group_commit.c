@@ -85,9 +85,8 @@ enum status group_commit_read_answer(struct sqlite_store *store,
 	return STATUS_OK;
 }
 
-bool group_commit_enter(struct sqlite_store *store, const struct store_request *request,
-	struct post *post, int64_t deadline, struct store_answer *answer, enum status *status,
-	struct error *err)
+enum status group_commit_enter(struct sqlite_store *store, const struct store_request *request,
+	struct post *post, int64_t deadline, struct store_answer *answer, struct error *err)
 {
 	bool may_write = !(store->base.flags & STORE_READ_ONLY) && !store->lock.file.read_only;
 	/* The room is large: it is written below as far as it is used. */
@@ -96,18 +95,17 @@ bool group_commit_enter(struct sqlite_store *store, const struct store_request *
 	post->posted = false;
 	post->fate = FATE_OURS;
 	if (!may_write || !store->lock.machine.page || !lock_is_open(&store->lock))
-		return false;
+		return STATUS_NO;
 	bool fits = request_room_write(&post->room, request, store->newest);
-	*status = lock_enter_queue(&store->lock, fits ? post : NULL, deadline, err);
-	if (*status == STATUS_OK)
-		return false;
-	if (*status != STATUS_NO)
-		error_prefix(err, "store %s", store->base.where);
-	else if (post->fate == FATE_ANSWERED)
-		*status = group_commit_read_answer(store, request, post, answer, err);
-	else
-		*status = is_unknown(store, post, answer, err);
-	return true;
+	enum status status = lock_enter_queue(&store->lock, fits ? post : NULL, deadline, err);
+	if (status == STATUS_OK)
+		return STATUS_NO;
+	if (status == STATUS_NO)
+		return post->fate == FATE_ANSWERED
+			       ? group_commit_read_answer(store, request, post, answer, err)
+			       : is_unknown(store, post, answer, err);
+	error_prefix(err, "store %s", store->base.where);
+	return status;
 }
 
 enum status group_commit_find_outcome(

@@ -16,13 +16,12 @@ struct group_commit {
 };
 /*
  * Wait for our turn among the processes of this machine, with the request posted so that another
- * may carry it out. True: it is over, with this status. False: it is our turn, or there
- * is no queue; session_begin goes on from there. Then with FATE_CHECK group_commit_find_outcome
- * says whether it was carried out, else we are to run it.
+ * may carry it out. STATUS_NO: it is our turn, or there is no queue; session_begin goes on from
+ * there. Then with FATE_CHECK group_commit_find_outcome says whether it was carried out, else we
+ * are to run it. Any other status: so it ended.
  */
-bool group_commit_enter(struct sqlite_store *store, const struct store_request *request,
-	struct post *post, int64_t deadline, struct store_answer *answer, enum status *status,
-	struct error *err);
+enum status group_commit_enter(struct sqlite_store *store, const struct store_request *request,
+	struct post *post, int64_t deadline, struct store_answer *answer, struct error *err);
 /*
  * In a session that may write. *committed: it was carried out; once this session is committed, so
  * that it is synced, group_commit_read_answer has the answer. Else post becomes FATE_OURS.

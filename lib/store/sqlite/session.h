@@ -162,8 +162,8 @@ enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
 
 /* wait.c */
-enum status wait_change(struct store *store, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err);
+enum status wait_change(struct store *store, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err);
 /* Under the lock, at the end of a transaction: what it saw. */
 void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
 /* The same, of a transaction after instant, in which another process carried out our request. */

@@ -228,12 +228,13 @@ enum status session_run(struct store *base, const struct store_request *request,
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
 	struct execution execution;
-	enum status status;
 	execution.store = store;
 	execution.request = request;
 	execution.deadline = deadline;
 	answer->known = true;
-	if (group_commit_enter(store, request, &execution.post, deadline, answer, &status, err)) {
+	enum status status =
+		group_commit_enter(store, request, &execution.post, deadline, answer, err);
+	if (status != STATUS_NO) {
 		/* Another process has carried it out: our write, if it was one, in its transaction.
 		 */
 		bool wrote = answer->held ? store_ops_change(request->then, request->then_count)

@@ -95,38 +95,36 @@ void wait_note_unchanged(struct sqlite_store *store, int64_t instant)
 }
 
 static enum status wait_for_change(struct sqlite_store *store, const char *prefix,
-	store_revision since, int64_t deadline, int wake, store_revision *revision,
-	struct error *err)
+	store_revision *since, int64_t deadline, int wake, struct error *err)
 {
 	const struct sight *sight = &store->sight;
 	const struct watched_file watched = database(store);
-	*revision = since;
 	for (;;) {
 		if (descriptor_is_ready(wake))
 			return STATUS_NO;
-		if (sight->seen && since >= sight->revision)
+		if (sight->seen && *since >= sight->revision)
 			wait_note_unchanged(store, sight->when);
 		struct counter_state look =
 			file_watch_check(&store->watch, &watched, sight->counter);
-		if (sight->seen && since >= sight->revision && look.hint == HINT_SAME)
+		if (sight->seen && *since >= sight->revision && look.hint == HINT_SAME)
 			wait_note_unchanged(store, look.as_of);
-		bool ask_now = !sight->seen || since < sight->revision ||
+		bool ask_now = !sight->seen || *since < sight->revision ||
 			       look.hint == HINT_DIFFERENT ||
 			       clock_now() - sight->when >= LOCKED_EVERY;
 		if (ask_now && look.hint != HINT_BUSY) {
 			int64_t asked = clock_now();
-			struct range_change change = {.prefix = prefix, .since = since};
+			struct range_change change = {.prefix = prefix, .since = *since};
 			enum status status = ask(store, &change, deadline, wake, err);
 			if (status != STATUS_OK)
 				return status;
 			if (change.changed) {
-				*revision = change.revision;
+				*since = change.revision;
 				return STATUS_OK;
 			}
 			wait_note_unchanged(store, asked);
 			/* All up to change.revision is known not to concern the caller. */
-			if (change.revision > since)
-				*revision = since = change.revision;
+			if (change.revision > *since)
+				*since = change.revision;
 			if (look.next == 0)
 				continue;
 		}
@@ -139,11 +137,11 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 	}
 }
 
-enum status wait_change(struct store *base, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err)
+enum status wait_change(struct store *base, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err)
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
-	enum status status = wait_for_change(store, prefix, since, deadline, wake, revision, err);
+	enum status status = wait_for_change(store, prefix, since, deadline, wake, err);
 	file_watch_stop(&store->watch);
 	return status;
 }

@@ -84,15 +84,14 @@ static enum status list(struct store *base, const struct store_range *range, int
 }
 
 /* Something has always changed. */
-static enum status wait_for(struct store *base, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err)
+static enum status wait_for(struct store *base, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err)
 {
 	(void)prefix;
-	(void)since;
 	(void)deadline;
 	(void)wake;
 	(void)err;
-	*revision = ((const struct fuzz_store *)base)->revision;
+	*since = ((const struct fuzz_store *)base)->revision;
 	return STATUS_OK;
 }
 

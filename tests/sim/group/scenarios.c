@@ -34,21 +34,20 @@ static void plain(struct schedule *s, int tasks, bool synchronous)
 }
 
 /* A deed to task `who`, `delay` ms after something happened to `subject` for the first time. */
-static void act(struct schedule *s, enum trigger trigger, int subject, int64_t delay,
-	enum deed deed, int who, int64_t amount)
+static void act(struct schedule *s, struct act act)
 {
-	s->act[s->acts++] = (struct act){.trigger = trigger,
-		.subject = subject,
-		.delay = delay,
-		.deed = deed,
-		.who = who,
-		.amount = amount};
+	s->act[s->acts++] = act;
 }
 
 /* `at` ms after the start. */
 static void act_at(struct schedule *s, int64_t at, enum deed deed, int who, int64_t amount)
 {
-	act(s, AT_START, NOBODY, at, deed, who, amount);
+	act(s, (struct act){.trigger = AT_START,
+		       .subject = NOBODY,
+		       .delay = at,
+		       .deed = deed,
+		       .who = who,
+		       .amount = amount});
 }
 
 static void notice(struct schedule *s, int task, int64_t at, int64_t deadline)
@@ -60,14 +59,24 @@ static void notice(struct schedule *s, int task, int64_t at, int64_t deadline)
 static void fate(struct schedule *s, enum trigger trigger, int task, int64_t delay, enum deed deed,
 	int64_t amount)
 {
-	act(s, trigger, task, delay, deed, task, amount);
+	act(s, (struct act){.trigger = trigger,
+		       .subject = task,
+		       .delay = delay,
+		       .deed = deed,
+		       .who = task,
+		       .amount = amount});
 }
 
 /* The store is unreachable for all, from `delay` ms after something happened to a task. */
 static void cut_off_all(
 	struct schedule *s, enum trigger trigger, int task, int64_t delay, int64_t length)
 {
-	act(s, trigger, task, delay, CUT_OFF, EVERYBODY, length);
+	act(s, (struct act){.trigger = trigger,
+		       .subject = task,
+		       .delay = delay,
+		       .deed = CUT_OFF,
+		       .who = EVERYBODY,
+		       .amount = length});
 }
 
 /* ---- What must come out ---- */
@@ -193,7 +202,11 @@ static void runner_paused(struct schedule *s)
 {
 	plain(s, 4, false);
 	notice(s, 0, 1000, -1);
-	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 2, s->report_timeout + 2500);
+	act(s, (struct act){.trigger = AT_CLAIM,
+		       .subject = NOBODY,
+		       .deed = PAUSE_AGENT,
+		       .who = 2,
+		       .amount = s->report_timeout + 2500});
 }
 
 static void deadline_moved(struct schedule *s)
@@ -202,7 +215,12 @@ static void deadline_moved(struct schedule *s)
 	s->notify = 400;
 	s->remembered_save = 500;
 	notice(s, 0, 1000, 120000);
-	act(s, AT_DECISION, NOBODY, 1, MOVE_DEADLINE, NOBODY, 12000);
+	act(s, (struct act){.trigger = AT_DECISION,
+		       .subject = NOBODY,
+		       .delay = 1,
+		       .deed = MOVE_DEADLINE,
+		       .who = NOBODY,
+		       .amount = 12000});
 }
 
 static void three_dead(struct schedule *s)
@@ -579,7 +597,7 @@ static void ph12(struct schedule *s)
 	plain(s, 4, false);
 	s->complete_chief = true;
 	notice(s, 0, 1000, -1);
-	act(s, AT_CLAIM, NOBODY, 0, KILL_AGENT, 2, 0);
+	act(s, (struct act){.trigger = AT_CLAIM, .subject = NOBODY, .deed = KILL_AGENT, .who = 2});
 	s->watches_peers = true;
 	s->agents_per_machine = 4;
 }
@@ -836,7 +854,8 @@ static void garbage_for_a_report(struct schedule *s)
 {
 	plain(s, 3, false);
 	notice(s, 1, 1000, -1);
-	act(s, AT_CLAIM, NOBODY, 0, GARBAGE_REPORT, 2, 0);
+	act(s, (struct act){
+		       .trigger = AT_CLAIM, .subject = NOBODY, .deed = GARBAGE_REPORT, .who = 2});
 }
 
 static const char *heard_of_all(struct world *w)
@@ -848,7 +867,11 @@ static const char *heard_of_all(struct world *w)
 static void garbage_for_a_missing_report(struct schedule *s)
 {
 	garbage_for_a_report(s);
-	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 2, s->report_timeout + 2500);
+	act(s, (struct act){.trigger = AT_CLAIM,
+		       .subject = NOBODY,
+		       .deed = PAUSE_AGENT,
+		       .who = 2,
+		       .amount = s->report_timeout + 2500});
 }
 
 static const char *all_42_in_a_second_round(struct world *w)
@@ -988,7 +1011,11 @@ static void claimer_falls_silent(struct schedule *s)
 {
 	beating(s, 3, false);
 	notice(s, 1, 20000, -1);
-	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 1, 90000);
+	act(s, (struct act){.trigger = AT_CLAIM,
+		       .subject = NOBODY,
+		       .deed = PAUSE_AGENT,
+		       .who = 1,
+		       .amount = 90000});
 }
 
 /* The task that was stopped is dead: the others have saved at one step, and it has not. */
@@ -1063,7 +1090,11 @@ static void full_while_leaving(struct schedule *s)
 {
 	plain(s, 3, false);
 	notice(s, 1, 1000, 20000);
-	act(s, AT_CLAIM, NOBODY, 0, FULL_STORE, NOBODY, 120000);
+	act(s, (struct act){.trigger = AT_CLAIM,
+		       .subject = NOBODY,
+		       .deed = FULL_STORE,
+		       .who = NOBODY,
+		       .amount = 120000});
 }
 
 static const char *left_by_the_deadline(struct world *w)
@@ -1105,7 +1136,12 @@ static const char *broken_by_a_hang(struct world *w)
 
 static void clock_is_set(struct schedule *s, enum trigger trigger, int64_t delay, int64_t ahead)
 {
-	act(s, trigger, NOBODY, delay, SET_CLOCK, EVERYBODY, ahead);
+	act(s, (struct act){.trigger = trigger,
+		       .subject = NOBODY,
+		       .delay = delay,
+		       .deed = SET_CLOCK,
+		       .who = EVERYBODY,
+		       .amount = ahead});
 }
 
 #define HOUR 3600000
@@ -1180,7 +1216,11 @@ static void decision_of_a_dead_task(struct schedule *s)
 	fate(s, AT_REPORT, 0, 450, PAUSE_AGENT, 2000);
 	fate(s, AT_REPORT, 0, 450, DECLARE_DEAD, 1);
 	for (int i = 1; i < 3; i++)
-		act(s, AT_REPORT, 0, 0, PAUSE_AGENT, i, 4000);
+		act(s, (struct act){.trigger = AT_REPORT,
+			       .subject = 0,
+			       .deed = PAUSE_AGENT,
+			       .who = i,
+			       .amount = 4000});
 }
 
 static const char *decided_by_others(struct world *w)
