@@ -14,8 +14,6 @@ setup_file() {
 	# Debian's Python comes first: it has the package.
 	PATH=${BIN:-$ROOT/bin}:/usr/bin:$PATH
 	export ROOT PATH PYTHONPATH=$ROOT/lib/client
-	command -v preempt-run ckpt-rotate >/dev/null || skip "not built: make"
-	python3 -c 'import torch.distributed' 2>/dev/null || skip "no PyTorch: apt-get install python3-torch"
 	unset "${!PREEMPT_@}"
 	# The machine's own name may not resolve to an address that gloo can use.
 	export GLOO_SOCKET_IFNAME=lo
@@ -23,6 +21,7 @@ setup_file() {
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
+	python3 -c 'import torch.distributed' 2>/dev/null || skip "no PyTorch: apt-get install python3-torch"
 	# All nodes are this machine; and what is saved is saved at once.
 	export PREEMPT_STORE=$PWD/s.db PREEMPT_MACHINES=1 PREEMPT_GRACE=0
 	# Slow at first; started again from a checkpoint, it hurries.

@@ -18,7 +18,6 @@ setup_file() {
 	out=${OUT:-$root/build/plain}
 	PATH=${BIN:-$root/bin}:$out/examples:$PATH
 	export PATH
-	command -v preempt-run ckpt-rotate >/dev/null || skip "not built: make"
 	[ -x "$out/examples/train" ] || make -s -C "$root" build/plain/examples/train >&2
 	slurm_start --grace 20 --kill-wait 10
 	# All four nodes are this machine, so that a store in /tmp is seen by all.

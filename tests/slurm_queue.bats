@@ -12,7 +12,6 @@ setup_file() {
 	root=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 	PATH=${BIN:-$root/bin}:$PATH
 	export PATH root
-	command -v preempt-queue preempt-requeue >/dev/null || skip "not built: make"
 	slurm_start --grace 15 --kill-wait 3
 }
 

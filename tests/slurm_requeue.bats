@@ -15,7 +15,6 @@ setup_file() {
 	root=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 	PATH=${BIN:-$root/bin}:$PATH
 	export PATH CLIENT=$root/lib/client
-	command -v preempt-run preempt-requeue >/dev/null || skip "not built: make"
 	slurm_start --grace 15 --kill-wait 3
 	export PREEMPT_MACHINES=1
 }
