@@ -482,16 +482,15 @@ static enum status give_up_gathering(struct store *store, struct view *view, str
 }
 
 /*
- * All places seem to be taken: whether that is so, and whether a task that took one is gone, is to
- * be seen in the records, which are read once after each change.
+ * By the counts all tasks have joined, and still the attempt is not gathered: only the records of
+ * the tasks show who has joined, and whether a task whose process is gone has left. They are read
+ * once after each change.
  */
-static bool lacks_members(const struct view *view)
+static bool lacks_records(const struct view *view)
 {
-	uint64_t tasks = view->attempt.tasks;
 	bool unread =
 		view->revision < view->seen || view->revision < view->counted[RECORD_TASK].revision;
-	return view->shown[RECORD_TASK] < tasks && !view_is_large(view) &&
-	       view_joined(view) == tasks && unread;
+	return !view_is_large(view) && view_joined(view) == view->attempt.tasks && unread;
 }
 
 #define GIVE_UP_APART 2 /* ms for each task, over which those of a large attempt give up */
@@ -513,16 +512,16 @@ enum status attempt_gather(
 			status = check_gathering(view, err);
 		if (status != STATUS_OK)
 			return status;
-		if (lacks_members(view)) {
-			status = view_refresh(view, store, err);
-			continue;
-		}
 		if (large && view_joined(view) == view->attempt.tasks)
 			view->all_there = true;
 		if (large ? view->all_there : view_is_gathered(view)) {
 			if (!view->all_joined && view->attempt.tasks > 1)
 				tell_all_joined(store, view);
 			return STATUS_OK;
+		}
+		if (lacks_records(view)) {
+			status = view_refresh(view, store, err);
+			continue;
 		}
 		status = wait_for_news(store, view, deadline, cancel, err);
 		if (status == STATUS_OK)

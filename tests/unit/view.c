@@ -2,7 +2,9 @@
 /* What the store shows, decoded; garbage in every key (SY-11); what is written is read back. */
 #include "proto/view.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/ack.h"
@@ -694,6 +696,35 @@ static void stray_member(void)
 	store_close(store);
 }
 
+/*
+ * The task that joined last is held up until another task has finished its training: that task is
+ * not missing, although its process is gone and the news do not show that it has left.
+ */
+static void left_early(void)
+{
+	struct error err = {0};
+	struct view view;
+	int64_t deadline = clock_after(60000);
+	pid_t child = fork();
+	if (child == 0) {
+		join_as(open_store("left-early.db"), 2, 0, 1, "", &view);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(child, NULL, WUNTRACED), child);
+	struct store *store = open_store("left-early.db");
+	join_as(store, 2, 1, 1, "", &view);
+	kill(child, SIGKILL);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	CHECK(view.shown[RECORD_TASK] == 2 && view_is_surely_dead(&view, 0));
+	CHECK(store_put(store, "run/s/000001/LEFT/0", "{\"reason\": \"completed\", \"code\": 0}",
+		      NULL, &err) == STATUS_OK);
+	CHECK(attempt_gather(store, &view, deadline, -1, &err) == STATUS_OK);
+	CHECK(clock_now() < deadline, "it does not wait for the deadline");
+	view_release(&view);
+	store_close(store);
+}
+
 /* The life of each attempt: the same for all its tasks, and never the same again. */
 static void lives(void)
 {
@@ -973,6 +1004,7 @@ int main(void)
 	staged();
 	launched();
 	stray_member();
+	left_early();
 	lives();
 	deaths();
 	staged_deadline();
