@@ -22,12 +22,11 @@
 
 enum status compact_bury(struct session *session, const char *key, struct error *err)
 {
-	int changes;
 	sqlite3_stmt *statement = session_keep(session, STATEMENT_BURY, key, err);
 	if (!statement)
 		return err->status;
 	sqlite3_bind_int64(statement, 2, session->revision + 1);
-	return session_finish(session, statement, &changes, err);
+	return session_finish(session, statement, err);
 }
 
 /* The one number that a query answers; 0 where it is NULL. Any of ?1 and ?2 may be unused. */
@@ -39,13 +38,7 @@ static enum status ask_revision(struct session *session, const char *sql, store_
 		return err->status;
 	(void)sqlite3_bind_int64(statement, 1, up_to);
 	(void)sqlite3_bind_int64(statement, 2, most);
-	int code = sqlite3_step(statement);
-	enum status status = STATUS_OK;
-	if (code == SQLITE_ROW)
-		*revision = sqlite3_column_int64(statement, 0);
-	else
-		status = session_failed(
-			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, err);
+	enum status status = session_take_number(session, statement, revision, err);
 	sqlite3_finalize(statement);
 	return status;
 }
@@ -53,14 +46,13 @@ static enum status ask_revision(struct session *session, const char *sql, store_
 static enum status forget(
 	struct session *session, store_revision up_to, int64_t most, struct error *err)
 {
-	int changes;
 	sqlite3_stmt *statement = session_prepare(
 		session, "DELETE FROM gone WHERE (revision, key) IN (" OLDEST ")", err);
 	if (!statement)
 		return err->status;
 	sqlite3_bind_int64(statement, 1, up_to);
 	sqlite3_bind_int64(statement, 2, most);
-	enum status status = session_finish(session, statement, &changes, err);
+	enum status status = session_finish(session, statement, err);
 	sqlite3_finalize(statement);
 	return status;
 }
@@ -79,9 +71,7 @@ enum status compact_some(struct session *session, struct error *err)
 		session, "SELECT max(revision) FROM (" OLDEST ")", up_to, most, &last, err);
 	if (status == STATUS_OK)
 		status = forget(session, up_to, most, err);
-	if (status != STATUS_OK || last <= session->floor)
-		return status;
-	session->floor = last;
-	session->raised = true;
-	return STATUS_OK;
+	if (status == STATUS_OK && last > session->floor)
+		session->floor = last;
+	return status;
 }

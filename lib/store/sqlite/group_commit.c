@@ -125,12 +125,10 @@ enum status group_commit_find_outcome(
 	make_key(end.mark, key);
 	sqlite3_bind_int64(statement, 1, end.newest);
 	sqlite3_bind_blob(statement, 2, key, sizeof(key), SQLITE_STATIC);
-	int code = sqlite3_step(statement);
-	enum status status = STATUS_OK;
-	if (code != SQLITE_ROW && code != SQLITE_DONE)
-		status = session_failed(session, "read", code, err);
+	int64_t found = 0;
+	enum status status = session_take_number(session, statement, &found, err);
 	sqlite3_finalize(statement);
-	*committed = code == SQLITE_ROW;
+	*committed = found;
 	if (status == STATUS_OK && !*committed)
 		post->fate = FATE_OURS;
 	/* It may have been killed before its last sync: this commit is synced. */
@@ -198,7 +196,6 @@ static enum status run_item(
 static enum status write_mark(
 	struct group_commit *others, struct session *session, struct error *err)
 {
-	int changes;
 	unsigned char key[MARK_LENGTH];
 	if (getrandom(&others->mark, sizeof(others->mark), 0) != sizeof(others->mark))
 		return error_set(err, STATUS_TEMPORARY, "cannot get a random number");
@@ -209,7 +206,7 @@ static enum status write_mark(
 		return err->status;
 	sqlite3_bind_blob(statement, 1, key, sizeof(key), SQLITE_STATIC);
 	sqlite3_bind_int64(statement, 2, session->revision);
-	enum status status = session_finish(session, statement, &changes, err);
+	enum status status = session_finish(session, statement, err);
 	sqlite3_finalize(statement);
 	session->deleted++;
 	return status;

@@ -120,18 +120,14 @@ static sqlite3_stmt *prepare_list(struct session *session, const struct store_ra
 	return statement;
 }
 
-/* Take the first row of a statement, which is closed: its first column, 0 where there is none. */
-static enum status take_number(
-	struct session *session, sqlite3_stmt *statement, int64_t *number, struct error *err)
+/* What SELECT ... FROM a table, restricted to the bounds, answers first; 0: nothing. */
+static enum status ask_number(struct session *session, const char *head,
+	const struct bounds *bounds, store_revision since, int64_t *number, struct error *err)
 {
+	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, since, "LIMIT 1", err);
 	if (!statement)
 		return err->status;
-	int code = sqlite3_step(statement);
-	enum status status = STATUS_OK;
-	if (code != SQLITE_ROW && code != SQLITE_DONE)
-		status = session_failed(session, "read", code, err);
-	else
-		*number = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+	enum status status = session_take_number(session, statement, number, err);
 	sqlite3_finalize(statement);
 	return status;
 }
@@ -146,23 +142,9 @@ enum status range_count(struct session *session, const char *const prefixes[STOR
 		if (!prefixes[i])
 			continue;
 		find_bounds(prefixes[i], NULL, &bounds);
-		status = take_number(session,
-			prepare_for_bounds(
-				session, "SELECT count(*) FROM keys", &bounds, 0, "", err),
-			&number, err);
+		status = ask_number(session, "SELECT count(*) FROM keys", &bounds, 0, &number, err);
 		answer->counted[i] = (uint64_t)number;
 	}
-	return status;
-}
-
-/* Whether the statement that head begins finds anything. */
-static enum status find_any(struct session *session, const char *head, const struct bounds *bounds,
-	store_revision since, bool *any, struct error *err)
-{
-	int64_t number = 0;
-	enum status status = take_number(session,
-		prepare_for_bounds(session, head, bounds, since, "LIMIT 1", err), &number, err);
-	*any = number != 0;
 	return status;
 }
 
@@ -207,6 +189,7 @@ enum status range_changed(struct sqlite_store *store, struct range_change *chang
 	struct session session;
 	struct bounds bounds;
 	bool known;
+	int64_t found = 0;
 	enum status status = session_begin(&session, store, false, deadline, err);
 	if (status != STATUS_OK)
 		return status;
@@ -217,12 +200,13 @@ enum status range_changed(struct sqlite_store *store, struct range_change *chang
 	if (session.revision > since && !change->changed) {
 		find_bounds(change->prefix, NULL, &bounds);
 		/* since 0 asks for any key ever put. */
-		status = find_any(&session,
+		status = ask_number(&session,
 			since ? "SELECT 1 FROM keys" CHANGED_LATELY : "SELECT 1 FROM keys", &bounds,
-			since, &change->changed, err);
-		if (status == STATUS_OK && !change->changed)
-			status = find_any(&session, "SELECT 1 FROM gone", &bounds, since,
-				&change->changed, err);
+			since, &found, err);
+		if (status == STATUS_OK && !found)
+			status = ask_number(
+				&session, "SELECT 1 FROM gone", &bounds, since, &found, err);
+		change->changed = found;
 	}
 	return session_end(&session, status, &known, err);
 }
@@ -230,11 +214,10 @@ enum status range_changed(struct sqlite_store *store, struct range_change *chang
 static enum status delete_all(
 	struct session *session, const char *head, const struct bounds *bounds, struct error *err)
 {
-	int changes;
 	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, 0, "", err);
 	if (!statement)
 		return err->status;
-	enum status status = session_finish(session, statement, &changes, err);
+	enum status status = session_finish(session, statement, err);
 	sqlite3_finalize(statement);
 	return status;
 }

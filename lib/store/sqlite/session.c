@@ -44,6 +44,15 @@ enum status session_execute(
 	return code == SQLITE_OK ? STATUS_OK : session_failed(session, action, code, err);
 }
 
+enum status session_write_meta(
+	struct session *session, store_revision revision, store_revision floor, struct error *err)
+{
+	char sql[128];
+	snprintf(sql, sizeof(sql), "UPDATE meta SET revision=%lld, floor=%lld", (long long)revision,
+		(long long)floor);
+	return session_execute(session, sql, "change", err);
+}
+
 static enum status check_file(
 	struct sqlite_store *store, const char *path, const struct stat *st, struct error *err)
 {
@@ -181,15 +190,12 @@ static enum status begin(struct session *session, struct error *err)
  */
 static enum status go_on(struct session *session, struct error *err)
 {
-	char sql[128];
 	bool write = session->write;
 	struct sqlite_store *store = session->store;
 	store_revision next = store->newest + AHEAD, back_to = session->revision;
-	snprintf(sql, sizeof(sql), "UPDATE meta SET revision=%lld, floor=%lld", (long long)next,
-		(long long)next);
 	enum status status = session_upgrade(session, err);
 	if (status == STATUS_OK)
-		status = session_execute(session, sql, "change", err);
+		status = session_write_meta(session, next, next, err);
 	if (status == STATUS_OK)
 		status = session_execute(session, "COMMIT", "change", err);
 	session->write = write;

@@ -77,7 +77,6 @@ struct session {
 	bool busy;		 /* what failed last failed because another program has it open */
 	/* Of what was deleted up to here not all is remembered; 0: all is. */
 	store_revision floor;
-	bool raised;	/* the floor, by this transaction */
 	size_t deleted; /* so many keys by this transaction */
 	bool counted;	/* it was committed with this change counter */
 	uint32_t counter;
@@ -115,6 +114,8 @@ enum status session_commit(
 /* Run sql, which answers no rows. */
 enum status session_execute(
 	struct session *session, const char *sql, const char *action, struct error *err);
+enum status session_write_meta(
+	struct session *session, store_revision revision, store_revision floor, struct error *err);
 void session_close(struct session *session);
 /* What a connection to the store's files is guarded by (write_guard_set). */
 struct write_guard session_write_guard(struct sqlite_store *store);
@@ -132,8 +133,10 @@ sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct e
 sqlite3_stmt *session_keep(
 	struct session *session, enum statement which, const char *key, struct error *err);
 /* Run one that answers no rows, and reset it. */
-enum status session_finish(
-	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err);
+enum status session_finish(struct session *session, sqlite3_stmt *statement, struct error *err);
+/* The first column of its first row, 0 where there is none or it is NULL; and reset it. */
+enum status session_take_number(
+	struct session *session, sqlite3_stmt *statement, int64_t *number, struct error *err);
 void session_drop_statements(struct session *session);
 
 /* compact.c */

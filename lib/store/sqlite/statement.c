@@ -36,13 +36,24 @@ sqlite3_stmt *session_keep(
 	return *kept;
 }
 
-enum status session_finish(
-	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err)
+enum status session_finish(struct session *session, sqlite3_stmt *statement, struct error *err)
 {
 	int code = sqlite3_step(statement);
 	enum status status =
 		code == SQLITE_DONE ? STATUS_OK : session_failed(session, "change", code, err);
-	*changes = sqlite3_changes(session->database);
+	sqlite3_reset(statement);
+	return status;
+}
+
+enum status session_take_number(
+	struct session *session, sqlite3_stmt *statement, int64_t *number, struct error *err)
+{
+	int code = sqlite3_step(statement);
+	enum status status = STATUS_OK;
+	if (code == SQLITE_ROW || code == SQLITE_DONE)
+		*number = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+	else
+		status = session_failed(session, "read", code, err);
 	sqlite3_reset(statement);
 	return status;
 }

@@ -17,14 +17,10 @@ static enum status compare_one(struct session *session, const struct store_compa
 	sqlite3_stmt *statement = session_keep(session, STATEMENT_COMPARE, compare->key, err);
 	if (!statement)
 		return err->status;
-	int code = sqlite3_step(statement);
-	store_revision revision = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-	enum status status = STATUS_OK;
-	if (code != SQLITE_ROW && code != SQLITE_DONE)
-		status = session_failed(session, "read", code, err);
-	else
+	store_revision revision = 0;
+	enum status status = session_take_number(session, statement, &revision, err);
+	if (status == STATUS_OK)
 		*holds = revision == compare->revision;
-	sqlite3_reset(statement);
 	return status;
 }
 
@@ -70,7 +66,6 @@ static enum status get_one(
 
 static enum status put_one(struct session *session, const struct store_op *op, struct error *err)
 {
-	int changes;
 	sqlite3_stmt *statement = session_keep(session, STATEMENT_PUT, op->key, err);
 	if (!statement)
 		return err->status;
@@ -80,17 +75,16 @@ static enum status put_one(struct session *session, const struct store_op *op, s
 		sqlite3_bind_zeroblob(statement, 2, 0);
 	sqlite3_bind_int64(statement, 3, session->revision + 1);
 	session->changed = true;
-	return session_finish(session, statement, &changes, err);
+	return session_finish(session, statement, err);
 }
 
 static enum status delete_one(struct session *session, const char *key, struct error *err)
 {
-	int changes;
 	sqlite3_stmt *statement = session_keep(session, STATEMENT_DELETE, key, err);
 	if (!statement)
 		return err->status;
-	enum status status = session_finish(session, statement, &changes, err);
-	if (status != STATUS_OK || changes == 0)
+	enum status status = session_finish(session, statement, err);
+	if (status != STATUS_OK || sqlite3_changes(session->database) == 0)
 		return status;
 	session->changed = true;
 	session->deleted++;
@@ -148,26 +142,14 @@ enum status session_run_one(struct session *session, const struct store_request 
 /* What all requests of the transaction have changed in common. */
 static enum status write_meta(struct session *session, struct error *err)
 {
-	int changes;
 	enum status status = STATUS_OK;
 	if (session->revision == session->began)
 		return STATUS_OK;
 	if (session->deleted)
 		status = compact_some(session, err);
-	if (status != STATUS_OK)
-		return status;
-	sqlite3_stmt *statement = session_prepare(session,
-		session->raised ? "UPDATE meta SET revision=?1, floor=?2"
-				: "UPDATE meta SET revision=?1",
-		err);
-	if (!statement)
-		return err->status;
-	sqlite3_bind_int64(statement, 1, session->revision);
-	if (session->raised)
-		sqlite3_bind_int64(statement, 2, session->floor);
-	status = session_finish(session, statement, &changes, err);
-	sqlite3_finalize(statement);
-	return status;
+	return status == STATUS_OK
+		       ? session_write_meta(session, session->revision, session->floor, err)
+		       : status;
 }
 
 /* A request, in the turn of this process among those of its machine. */
