@@ -4,24 +4,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
-#include "store/lock/lockfile.h"
+#include "store/sqlite/session.h"
 
 #define META_PAGE    2 /* of the table that is made first */
 #define LARGEST_PAGE 65536
 
 static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
-
-static uint32_t big_endian(const unsigned char *bytes)
-{
-	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
-	       bytes[3];
-}
 
 /* Whether the first part holds the page of meta, and this without the nonce. */
 static bool is_foreign(int descriptor, const unsigned char head[28], const char *nonce)

@@ -15,8 +15,9 @@ static bool read_one(struct parameters *parameters, const char *name, const char
 	if (!strcmp(name, "must-exist"))
 		return parameters->must_exist = !value;
 	if (!strcmp(name, "assume")) {
-		parameters->assume = value;
-		return value && (!strcmp(value, "local") || !strcmp(value, "shared"));
+		bool local = value && !strcmp(value, "local");
+		parameters->assume = local ? "local" : "shared";
+		return local || (value && !strcmp(value, "shared"));
 	}
 	return !strcmp(name, "takeover") && value;
 }

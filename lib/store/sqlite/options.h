@@ -15,7 +15,7 @@ struct parameters {
 	enum lock_mode mode; /* LOCK_AUTO: not given */
 	bool shared_group;
 	bool must_exist;    /* that it is missing is STATUS_TEMPORARY, and it is never made */
-	const char *assume; /* "local", "shared" or NULL; belongs to the url */
+	const char *assume; /* "local", "shared" or NULL */
 	int64_t takeover;   /* milliseconds, TAKEOVER_LEAST to TAKEOVER_MOST; 0: not given */
 };
 

@@ -114,12 +114,6 @@ static int read_header(struct session *session, unsigned char header[100])
 	return code == SQLITE_IOERR_SHORT_READ ? SQLITE_NOTADB : code;
 }
 
-static uint32_t big_endian(const unsigned char *bytes)
-{
-	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
-	       bytes[3];
-}
-
 static enum status check_format(struct session *session, struct error *err)
 {
 	unsigned char header[100];
@@ -139,38 +133,29 @@ static enum status check_format(struct session *session, struct error *err)
 /* Read meta, the first access of the transaction: it also rolls back what a killed writer left. */
 static enum status read_meta(struct session *session, struct error *err)
 {
-	struct error trouble = {0};
 	sqlite3_stmt *statement =
-		session_prepare(session, "SELECT nonce, revision, floor FROM meta", &trouble);
+		session_prepare(session, "SELECT nonce, revision, floor FROM meta", err);
 	int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
 	enum status status = STATUS_OK;
 	if (!statement)
-		status = trouble.status;
+		status = err->status;
 	else if (code != SQLITE_ROW)
 		status = session_failed(
-			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, &trouble);
+			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, err);
 	/* Not ours, or of another format, explains any other trouble, except not being able to ask.
 	 */
-	if (status == STATUS_OK || status == STATUS_DAMAGED) {
-		enum status format = check_format(session, err);
-		if (format != STATUS_OK) {
-			sqlite3_finalize(statement);
-			return format;
-		}
-	}
-	const char *nonce =
-		status == STATUS_OK ? (const char *)sqlite3_column_text(statement, 0) : NULL;
-	if (status != STATUS_OK) {
-		if (err)
-			*err = trouble;
-	} else if (!nonce || strcmp(nonce, session->store->lock.file.nonce) != 0) {
-		status = error_set(err, STATUS_DAMAGED,
-			"store %s was not made together with its lock file %s: one of them was replaced; "
-			"not used; put back the two that belong together",
-			session->store->base.where, session->store->lock.file.path);
-	} else {
+	if ((status == STATUS_OK || status == STATUS_DAMAGED) &&
+		check_format(session, err) != STATUS_OK)
+		status = err->status;
+	if (status == STATUS_OK) {
+		const char *nonce = (const char *)sqlite3_column_text(statement, 0);
 		session->began = session->revision = sqlite3_column_int64(statement, 1);
 		session->floor = sqlite3_column_int64(statement, 2);
+		if (!nonce || strcmp(nonce, session->store->lock.file.nonce) != 0)
+			status = error_set(err, STATUS_DAMAGED,
+				"store %s was not made together with its lock file %s: one of them was "
+				"replaced; not used; put back the two that belong together",
+				session->store->base.where, session->store->lock.file.path);
 	}
 	sqlite3_finalize(statement);
 	return status;
@@ -302,13 +287,11 @@ static enum status open_and_begin(struct session *session, struct error *err)
 /* The lock was lost, which explains whatever else failed. */
 enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err)
 {
-	enum status status = lock_lost(&store->lock,
+	lock_lost(&store->lock,
 		unknown ? "whether this change was made is not known: look before you try again"
 			: "nothing was changed: try again",
 		err);
-	if (err)
-		error_prefix(err, "store %s", store->base.where);
-	return status;
+	return error_prefix(err, "store %s", store->base.where);
 }
 
 /* Take the lock; once more where the filesystem was unmounted and mounted again. */
@@ -323,11 +306,8 @@ static enum status take_lock(struct sqlite_store *store, int64_t deadline, struc
 		status = lock_acquire(&store->lock, deadline, err);
 		if (status == STATUS_OK)
 			return STATUS_OK;
-		if (again || lock_is_open(&store->lock)) {
-			if (err)
-				error_prefix(err, "store %s", store->base.where);
-			return status;
-		}
+		if (again || lock_is_open(&store->lock))
+			return error_prefix(err, "store %s", store->base.where);
 	}
 }
 
@@ -341,11 +321,8 @@ static enum status unless_gone(struct sqlite_store *store, enum status status, s
 	if (status != STATUS_DAMAGED ||
 		lockfile_verify(&store->lock.file, &gone) != STATUS_TEMPORARY)
 		return status;
-	if (err) {
-		*err = gone;
-		error_prefix(err, "store %s", store->base.where);
-	}
-	return STATUS_TEMPORARY;
+	*err = gone;
+	return error_prefix(err, "store %s", store->base.where);
 }
 
 enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
@@ -357,9 +334,7 @@ enum status database_lock(struct sqlite_store *store, int64_t deadline, struct e
 	if (status == STATUS_OK)
 		return STATUS_OK;
 	(void)lock_release(&store->lock);
-	if (err)
-		error_prefix(err, "store %s", store->base.where);
-	return status;
+	return error_prefix(err, "store %s", store->base.where);
 }
 
 enum status database_recover(struct sqlite_store *store, const char *path, struct error *err)
@@ -442,11 +417,12 @@ enum status session_upgrade(struct session *session, struct error *err)
  */
 static bool was_rolled_back(struct session *session)
 {
+	struct error unused;
 	struct session again = {.store = session->store,
 		.path = session->path,
 		.write = true,
 		.deadline = session->deadline};
-	bool old = open_and_begin(&again, NULL) == STATUS_OK && again.revision == session->began;
+	bool old = open_and_begin(&again, &unused) == STATUS_OK && again.revision == session->began;
 	session_close(&again);
 	return old;
 }

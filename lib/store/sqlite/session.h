@@ -28,6 +28,13 @@
 
 #define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 
+/* A number in SQLite's files. */
+static inline uint32_t big_endian(const unsigned char *bytes)
+{
+	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+	       bytes[3];
+}
+
 /* What a locked transaction of ours saw last. */
 struct sight {
 	bool seen;
@@ -38,10 +45,7 @@ struct sight {
 
 struct sqlite_store {
 	struct store base; /* where: the path of the database */
-	char *journal;
-	char *directory;
-	char *beats;
-	char *assume; /* of the parameters; may be NULL */
+	char *journal, *directory, *beats;
 	struct parameters parameters;
 	bool far_locks; /* byte-range locks are kept by a server, which can keep us waiting */
 	struct lock lock;

@@ -96,8 +96,9 @@ static enum status check_place(struct sqlite_store *store, struct error *err)
 		store->base.where);
 }
 
-static void release(struct sqlite_store *store)
+static void sqlite_close(struct store *base)
 {
+	struct sqlite_store *store = (struct sqlite_store *)base;
 	file_watch_release(&store->watch);
 	news_release(&store->news);
 	lock_close(&store->lock);
@@ -106,13 +107,7 @@ static void release(struct sqlite_store *store)
 	free(store->journal);
 	free(store->directory);
 	free(store->beats);
-	free(store->assume);
 	free(store);
-}
-
-static void sqlite_close(struct store *base)
-{
-	release((struct sqlite_store *)base);
 }
 
 static enum status refuse_missing(const struct sqlite_store *store, struct error *err)
@@ -233,9 +228,8 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct loc
 enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct error *err)
 {
 	struct lock fresh;
-	struct error unasked, *why = err ? err : &unasked;
 	bool local = store->base.local;
-	enum status status = open_lock(store, false, &fresh, deadline, why);
+	enum status status = open_lock(store, false, &fresh, deadline, err);
 	bool opened = status == STATUS_OK;
 	if (opened)
 		status = lock_replace(&store->lock, &fresh);
@@ -254,20 +248,9 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	 */
 	bool absent = access(store->lock.file.path, F_OK) < 0 && errno == ENOENT;
 	if (opened || absent || status == STATUS_NO) {
-		status = lockfile_gone(&store->lock.file, why);
-		error_prefix(why, "store %s", store->base.where);
+		lockfile_gone(&store->lock.file, err);
+		return error_prefix(err, "store %s", store->base.where);
 	}
-	return status;
-}
-
-/* Make text, unless it is NULL, point to a copy, which *copy owns. */
-static enum status read_parameters(
-	struct sqlite_store *store, const struct store_url *url, struct error *err)
-{
-	enum status status = parameters_read(url, &store->parameters, err);
-	/* It belongs to the URL: copy it. */
-	if (status == STATUS_OK && store->parameters.assume)
-		store->parameters.assume = store->assume = xstrdup(store->parameters.assume);
 	return status;
 }
 
@@ -280,7 +263,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	file_watch_init(&store->news.watch);
 	lock_init(&store->lock);
 	store->base.flags = flags;
-	enum status status = read_parameters(store, url, err);
+	enum status status = parameters_read(url, &store->parameters, err);
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) &&
 		      !store->parameters.must_exist;
 	if (status == STATUS_OK) {
@@ -297,7 +280,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	if (status == STATUS_OK)
 		*opened = &store->base;
 	else
-		release(store);
+		sqlite_close(&store->base);
 	return status;
 }
 

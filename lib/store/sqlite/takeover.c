@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "store/access.h"
 #include "store/cache.h"
 #include "store/failure.h"
@@ -49,12 +50,10 @@ static enum takeover_answer failed(
 {
 	if (takeover->status != STATUS_OK)
 		return TAKEOVER_NO;
-	takeover->status =
-		error_cured(takeover->err, number, store_cure(number), "%s %s", action, path);
-	if (takeover->err)
-		error_prefix(takeover->err,
-			"its lock was taken over from a process that is dead or does not "
-			"answer, but its files cannot be replaced to keep that process out");
+	error_cured(takeover->err, number, store_cure(number), "%s %s", action, path);
+	takeover->status = error_prefix(takeover->err,
+		"its lock was taken over from a process that is dead or does not "
+		"answer, but its files cannot be replaced to keep that process out");
 	return TAKEOVER_NO;
 }
 
@@ -168,13 +167,10 @@ static int write_part(int to, const char *bytes, size_t n, off_t at)
 static int pass(struct takeover *takeover, int from, int to, uint64_t *hash)
 {
 	int number = 0;
-	XXH64_state_t *state = XXH64_createState();
-	char *bytes = malloc(CHUNK);
+	XXH64_state_t *state = xneeded(XXH64_createState());
+	char *bytes = xmalloc(CHUNK);
 	ssize_t n = -1;
-	if (!state || !bytes)
-		number = ENOMEM;
-	else
-		(void)XXH64_reset(state, 0);
+	(void)XXH64_reset(state, 0);
 	for (off_t at = 0; !number && n; at += n) {
 		n = pread(from, bytes, CHUNK, at);
 		if (n < 0 || (to >= 0 && n > 0 && write_part(to, bytes, (size_t)n, at) < 0))

@@ -37,8 +37,7 @@ enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *cou
 	database_mutex_unlock(store->lock.mutex);
 	if (!read)
 		return READING_FAILED; /* the locked read says what is wrong */
-	*counter = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
-		   bytes[3];
+	*counter = big_endian(bytes);
 	return READING_RIGHT;
 }
 

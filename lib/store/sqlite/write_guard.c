@@ -228,64 +228,21 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync)
 	return SQLITE_IOERR_DELETE;
 }
 
-static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *result)
-{
-	(void)vfs;
-	return below->xAccess(below, name, flags, result);
-}
-
-static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int size, char *path)
-{
-	(void)vfs;
-	return below->xFullPathname(below, name, size, path);
-}
-
-static int vfs_random(sqlite3_vfs *vfs, int count, char *to)
-{
-	(void)vfs;
-	return below->xRandomness(below, count, to);
-}
-
-static int vfs_sleep(sqlite3_vfs *vfs, int microseconds)
-{
-	(void)vfs;
-	return below->xSleep(below, microseconds);
-}
-
-static int vfs_time(sqlite3_vfs *vfs, double *now)
-{
-	(void)vfs;
-	return below->xCurrentTime(below, now);
-}
-
-static int vfs_error(sqlite3_vfs *vfs, int count, char *text)
-{
-	(void)vfs;
-	return below->xGetLastError(below, count, text);
-}
-
-static sqlite3_vfs write_guard_vfs = {
-	.iVersion = 1,
-	.zName = WRITE_GUARD_VFS,
-	.xOpen = vfs_open,
-	.xDelete = vfs_delete,
-	.xAccess = vfs_access,
-	.xFullPathname = vfs_full_path,
-	.xRandomness = vfs_random,
-	.xSleep = vfs_sleep,
-	.xCurrentTime = vfs_time,
-	.xGetLastError = vfs_error,
-};
-
+/* The VFS below in all but what is done with files. */
 static void register_once(void)
 {
-	sqlite3_vfs *found = sqlite3_vfs_find(NULL);
-	if (!found)
+	static sqlite3_vfs ours;
+	below = sqlite3_vfs_find(NULL);
+	if (!below)
 		return;
-	write_guard_vfs.szOsFile = (int)sizeof(struct guarded) + found->szOsFile;
-	write_guard_vfs.mxPathname = found->mxPathname;
-	below = found;
-	if (sqlite3_vfs_register(&write_guard_vfs, 0) != SQLITE_OK)
+	ours = *below;
+	ours.iVersion = 1;
+	ours.pNext = NULL;
+	ours.zName = WRITE_GUARD_VFS;
+	ours.szOsFile += (int)sizeof(struct guarded);
+	ours.xOpen = vfs_open;
+	ours.xDelete = vfs_delete;
+	if (sqlite3_vfs_register(&ours, 0) != SQLITE_OK)
 		below = NULL;
 }
 
