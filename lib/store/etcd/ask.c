@@ -12,16 +12,6 @@ store_revision etcd_revision(const struct etcd_store *store, store_revision revi
 	return revision > store->offset ? revision - store->offset : 0;
 }
 
-static struct gateway_request plain(const struct etcd_request *request)
-{
-	return (struct gateway_request){.path = request->path,
-		.body = text_string(request->body),
-		.length = request->body->length,
-		.repeatable = request->repeatable || request->reads,
-		.reads = request->reads,
-		.deadline = request->deadline};
-}
-
 /* Put the trace, which is a transaction of its own; the reply has the newest revision. */
 static enum status ask_last(
 	struct etcd_store *store, int64_t deadline, struct gateway_reply *reply, struct error *err)
@@ -30,12 +20,10 @@ static enum status ask_last(
 	struct wire_key trace;
 	wire_key_set(&trace, store->options.prefix, 'd', NULL);
 	text_add(&body, "{");
-	wire_add_key(&body, "key", &trace);
+	wire_add_key(&body, &trace);
 	text_add(&body, "}");
-	struct etcd_request request = {
-		.path = "/v3/kv/put", .body = &body, .repeatable = true, .deadline = deadline};
-	struct gateway_request put = plain(&request);
-	enum status status = gateway_ask(&store->gateway, &put, reply, err);
+	enum status status = gateway_repeat(
+		&store->gateway, "/v3/kv/put", text_string(&body), deadline, reply, err);
 	text_release(&body);
 	return status;
 }
@@ -82,7 +70,7 @@ static void set_back(struct etcd_store *store, const struct gateway_reply *reply
  * stopped and gives an old state. A write tells, as it has to be agreed on by a majority.
  * STATUS_NO: the answer is an old one, to be asked for again.
  */
-static enum status judge(struct etcd_store *store, const struct etcd_request *request,
+static enum status judge(struct etcd_store *store, const struct gateway_request *request,
 	const struct gateway_reply *reply, struct error *err)
 {
 	struct gateway_reply last = {0};
@@ -101,12 +89,11 @@ static enum status judge(struct etcd_store *store, const struct etcd_request *re
 	return status;
 }
 
-enum status etcd_ask(struct etcd_store *store, const struct etcd_request *request,
+enum status etcd_ask(struct etcd_store *store, const struct gateway_request *request,
 	struct gateway_reply *reply, struct error *err)
 {
-	struct gateway_request asked = plain(request);
 	for (;;) {
-		enum status status = gateway_ask(&store->gateway, &asked, reply, err);
+		enum status status = gateway_ask(&store->gateway, request, reply, err);
 		if (status == STATUS_OK && is_other_history(store, reply))
 			status = judge(store, request, reply, err);
 		else if (status == STATUS_OK)
@@ -123,11 +110,22 @@ enum status etcd_ask(struct etcd_store *store, const struct etcd_request *reques
 	}
 }
 
+enum status etcd_repeat(struct etcd_store *store, const char *path, const struct text *body,
+	int64_t deadline, struct gateway_reply *reply, struct error *err)
+{
+	struct gateway_request request = {
+		.path = path, .body = text_string(body), .repeatable = true, .deadline = deadline};
+	return etcd_ask(store, &request, reply, err);
+}
+
 enum status etcd_read(struct etcd_store *store, const char *path, const struct text *body,
 	int64_t deadline, struct gateway_reply *reply, struct error *err)
 {
-	struct etcd_request request = {
-		.path = path, .body = body, .reads = true, .deadline = deadline};
+	struct gateway_request request = {.path = path,
+		.body = text_string(body),
+		.repeatable = true,
+		.reads = true,
+		.deadline = deadline};
 	return etcd_ask(store, &request, reply, err);
 }
 
@@ -136,11 +134,9 @@ enum status etcd_read_key(struct etcd_store *store, const struct wire_key *key, 
 {
 	struct text body = {0};
 	text_add(&body, "{");
-	wire_add_key(&body, "key", key);
-	if (at) {
-		text_add(&body, ",");
+	wire_add_key(&body, key);
+	if (at)
 		wire_add_number(&body, "revision", at);
-	}
 	text_add(&body, "}");
 	enum status status = etcd_read(store, "/v3/kv/range", &body, deadline, reply, err);
 	text_release(&body);

@@ -32,44 +32,14 @@ static struct wire_key beat_key(const struct etcd_store *store, const char *grou
 	return key;
 }
 
-static enum status ask(struct etcd_store *store, const char *path, const struct text *body,
+static enum status ask(struct etcd_store *store, const struct text *body,
 	struct gateway_reply *reply, struct error *err)
 {
-	struct etcd_request request = {.path = path,
-		.body = body,
-		.repeatable = true,
-		.deadline = clock_after(store->base.patience)};
-	return etcd_ask(store, &request, reply, err);
+	return etcd_repeat(
+		store, "/v3/kv/txn", body, clock_after(store->base.patience), reply, err);
 }
 
 /* ---- The lease ---- */
-
-/* The answers to these are not about the keys. */
-static enum status ask_lease(struct etcd_store *store, const char *path, const struct text *body,
-	struct gateway_reply *reply, struct error *err)
-{
-	struct gateway_request request = {.path = path,
-		.body = text_string(body),
-		.length = body->length,
-		.repeatable = true,
-		.deadline = clock_after(store->base.patience)};
-	return gateway_ask(&store->gateway, &request, reply, err);
-}
-
-static enum status grant(struct etcd_store *store, struct error *err)
-{
-	struct text body = {0};
-	struct gateway_reply reply = {0};
-	text_addf(&body, "{\"TTL\":\"%d\"}", LEASE_LIFE);
-	enum status status = ask_lease(store, "/v3/lease/grant", &body, &reply, err);
-	if (status == STATUS_OK) {
-		store->lease = wire_number(reply.object, "ID");
-		store->lease_renew = clock_after(LEASE_RENEW);
-	}
-	gateway_reply_release(&reply);
-	text_release(&body);
-	return status;
-}
 
 /* A lease that has ended is answered without a time that is left: then there is none. */
 static enum status renew(struct etcd_store *store, struct error *err)
@@ -79,10 +49,10 @@ static enum status renew(struct etcd_store *store, struct error *err)
 	text_add(&body, "{");
 	wire_add_number(&body, "ID", store->lease);
 	text_add(&body, "}");
-	enum status status = ask_lease(store, "/v3/lease/keepalive", &body, &reply, err);
-	if (status == STATUS_OK && wire_number(wire_object(reply.object, "result"), "TTL") > 0)
-		store->lease_renew = clock_after(LEASE_RENEW);
-	else if (status == STATUS_OK)
+	/* The answer is not about the keys. */
+	enum status status = gateway_repeat(&store->gateway, "/v3/lease/keepalive",
+		text_string(&body), clock_after(store->base.patience), &reply, err);
+	if (status == STATUS_OK && wire_number(wire_object(reply.object, "result"), "TTL") <= 0)
 		store->lease = 0;
 	gateway_reply_release(&reply);
 	text_release(&body);
@@ -92,21 +62,19 @@ static enum status renew(struct etcd_store *store, struct error *err)
 static enum status have_lease(struct etcd_store *store, struct error *err)
 {
 	enum status status = STATUS_OK;
-	if (store->lease && clock_now() >= store->lease_renew)
+	if (store->lease && clock_now() < store->lease_renew)
+		return STATUS_OK;
+	if (store->lease)
 		status = renew(store, err);
-	return status == STATUS_OK && !store->lease ? grant(store, err) : status;
+	if (status == STATUS_OK && !store->lease)
+		status = gateway_grant(&store->gateway, LEASE_LIFE,
+			clock_after(store->base.patience), &store->lease, err);
+	if (status == STATUS_OK)
+		store->lease_renew = clock_after(LEASE_RENEW);
+	return status;
 }
 
 /* ---- Prepare and remove ---- */
-
-static void write_tasks(const struct wire_key *key, const char *count, struct text *body)
-{
-	text_add(body, "\"success\":[{\"request_put\":{");
-	wire_add_key(body, "key", key);
-	text_add(body, ",");
-	wire_add_bytes(body, "value", count, strlen(count));
-	text_add(body, "}}]");
-}
 
 /* Where it is prepared for fewer tasks, for more. Numbers of one length compare as texts do. */
 enum status etcd_beats_prepare(
@@ -118,33 +86,21 @@ enum status etcd_beats_prepare(
 	struct wire_key key = news_key(store, group);
 	char count[24];
 	(void)snprintf(count, sizeof(count), "%08" PRIu64, tasks);
-	text_add(&body, "{\"compare\":[{");
-	wire_add_key(&body, "key", &key);
-	text_add(&body, ",\"target\":\"VERSION\",\"result\":\"EQUAL\",\"version\":\"0\"}],");
-	write_tasks(&key, count, &body);
-	text_add(&body, ",\"failure\":[{\"request_txn\":{\"compare\":[{");
-	wire_add_key(&body, "key", &key);
-	text_add(&body, ",\"target\":\"VALUE\",\"result\":\"LESS\",");
+	text_add(&body, "{\"compare\":[");
+	wire_add_compare(&body, &key, false);
+	text_add(&body, "],\"success\":[");
+	wire_add_put(&body, &key, count, strlen(count));
+	text_add(&body, "],\"failure\":[{\"request_txn\":{\"compare\":[{");
+	wire_add_key(&body, &key);
+	wire_add(&body, "\"target\":\"VALUE\",\"result\":\"LESS\"");
 	wire_add_bytes(&body, "value", count, strlen(count));
-	text_add(&body, "}],");
-	write_tasks(&key, count, &body);
-	text_add(&body, "}}]}");
-	enum status status = ask(store, "/v3/kv/txn", &body, &reply, err);
+	text_add(&body, "}],\"success\":[");
+	wire_add_put(&body, &key, count, strlen(count));
+	text_add(&body, "]}}]}");
+	enum status status = ask(store, &body, &reply, err);
 	gateway_reply_release(&reply);
 	text_release(&body);
 	return status;
-}
-
-static void write_removal(
-	const struct wire_key *first, const struct wire_key *end, struct text *body)
-{
-	text_add(body, "{\"request_delete_range\":{");
-	wire_add_key(body, "key", first);
-	if (end) {
-		text_add(body, ",");
-		wire_add_key(body, "range_end", end);
-	}
-	text_add(body, "}}");
 }
 
 enum status etcd_beats_remove(struct store *base, const char *group, struct error *err)
@@ -152,21 +108,20 @@ enum status etcd_beats_remove(struct store *base, const char *group, struct erro
 	struct etcd_store *store = etcd_of(base);
 	struct text body = {0};
 	struct gateway_reply reply = {0};
-	struct wire_key news = news_key(store, group), below, end;
+	struct wire_keys keys[3] = {{.first = news_key(store, group)}};
 	char *inner = xprintf("%s/", group);
+	wire_keys_below(&keys[1], store->options.prefix, 'n', inner);
+	wire_keys_below(&keys[2], store->options.prefix, 'b', inner);
 	text_add(&body, "{\"success\":[");
-	write_removal(&news, NULL, &body);
-	for (const char *kind = "nb"; *kind; kind++) {
-		wire_key_set(&below, store->options.prefix, *kind, inner);
-		end = below;
-		wire_key_end(&end);
-		text_add(&body, ",");
-		write_removal(&below, &end, &body);
+	for (size_t i = 0; i < 3; i++) {
+		wire_add(&body, "{\"request_delete_range\":{");
+		wire_add_keys(&body, &keys[i]);
+		text_add(&body, "}}");
 	}
 	text_add(&body, "]}");
 	free(inner);
 	store->group_made = 0;
-	enum status status = ask(store, "/v3/kv/txn", &body, &reply, err);
+	enum status status = ask(store, &body, &reply, err);
 	gateway_reply_release(&reply);
 	text_release(&body);
 	return status;
@@ -206,17 +161,15 @@ static enum status put_beats(struct etcd_store *store, const char *group, uint64
 	struct text body = {0};
 	struct wire_key news = news_key(store, group), key = beat_key(store, group, first);
 	text_add(&body, "{\"compare\":[{");
-	wire_add_key(&body, "key", &news);
-	text_add(&body, ",\"target\":\"CREATE\",\"result\":\"EQUAL\",");
+	wire_add_key(&body, &news);
+	wire_add(&body, "\"target\":\"CREATE\",\"result\":\"EQUAL\"");
 	wire_add_number(&body, "create_revision", store->group_made);
 	text_add(&body, "}],\"success\":[{\"request_put\":{");
-	wire_add_key(&body, "key", &key);
-	text_add(&body, ",");
+	wire_add_key(&body, &key);
 	wire_add_bytes(&body, "value", value->data, value->length);
-	text_add(&body, ",");
 	wire_add_number(&body, "lease", store->lease);
 	text_add(&body, "}}]}");
-	enum status status = ask(store, "/v3/kv/txn", &body, reply, err);
+	enum status status = ask(store, &body, reply, err);
 	if (status == STATUS_OK && !wire_flag(reply->object, "succeeded")) {
 		store->group_made = 0;
 		status = error_set(err, STATUS_NO, "the beats of %s were removed", group);
@@ -282,17 +235,15 @@ static uint32_t *first_of(struct etcd_store *store, const char *group, uint64_t 
 static void write_search(struct etcd_store *store, const char *group, uint64_t task, uint32_t first,
 	struct text *body)
 {
-	struct wire_key from = beat_key(store, group, first ? first - 1 : 0);
-	struct wire_key end = beat_key(store, group, task);
+	struct wire_keys keys = {.first = beat_key(store, group, first ? first - 1 : 0)};
 	text_add(body, "{");
-	wire_add_key(body, "key", &from);
 	if (!first) {
-		wire_key_next(&end);
-		text_add(body, ",");
-		wire_add_key(body, "range_end", &end);
-		text_add(body,
-			",\"sort_order\":\"DESCEND\",\"sort_target\":\"KEY\",\"limit\":\"1\"");
+		keys.end = beat_key(store, group, task);
+		wire_key_next(&keys.end);
+		wire_add(
+			body, "\"sort_order\":\"DESCEND\",\"sort_target\":\"KEY\",\"limit\":\"1\"");
 	}
+	wire_add_keys(body, &keys);
 	text_add(body, "}");
 }
 
@@ -362,14 +313,12 @@ enum status etcd_beats_read(struct store *base, const char *group, uint64_t firs
 	uint64_t begin;
 	enum status status = etcd_beat_read(base, group, first, &beats[0], err);
 	uint32_t *known = first_of(store, group, first);
-	struct wire_key from = beat_key(store, group, *known ? *known - 1 : first);
-	struct wire_key end = beat_key(store, group, first + count);
+	struct wire_keys keys = {beat_key(store, group, *known ? *known - 1 : first),
+		beat_key(store, group, first + count)};
 	if (status_is_error(status) || count == 1)
 		return status == STATUS_NO ? STATUS_OK : status;
 	text_add(&body, "{");
-	wire_add_key(&body, "key", &from);
-	text_add(&body, ",");
-	wire_add_key(&body, "range_end", &end);
+	wire_add_keys(&body, &keys);
 	text_add(&body, "}");
 	status = etcd_read(store, "/v3/kv/range", &body, clock_after(base->patience), &reply, err);
 	for (size_t i = 0; status == STATUS_OK && i < wire_count(reply.object, "kvs"); i++)

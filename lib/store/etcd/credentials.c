@@ -81,7 +81,6 @@ enum status credentials_show(struct gateway *gateway, int64_t deadline, struct e
 	if (status == STATUS_OK) {
 		struct gateway_request request = {.path = "/v3/auth/authenticate",
 			.body = text_string(&body),
-			.length = body.length,
 			.repeatable = true,
 			.introduces = true,
 			.deadline = deadline};
@@ -112,11 +111,10 @@ enum status credentials_matter(
 		return status;
 	wire_key_set(&mark, options->prefix, 's', NULL);
 	text_add(&body, "{");
-	wire_add_key(&body, "key", &mark);
+	wire_add_key(&body, &mark);
 	text_add(&body, "}");
 	struct gateway_request request = {.path = "/v3/kv/range",
 		.body = text_string(&body),
-		.length = body.length,
 		.repeatable = true,
 		.introduces = true, /* it goes without a token */
 		.deadline = deadline};

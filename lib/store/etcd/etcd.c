@@ -56,17 +56,12 @@ static enum status put_mark(struct etcd_store *store, int64_t deadline, struct e
 	struct gateway_reply reply = {0};
 	struct wire_key mark;
 	wire_key_set(&mark, store->options.prefix, 's', NULL);
-	text_add(&body, "{\"compare\":[{");
-	wire_add_key(&body, "key", &mark);
-	text_add(&body, ",\"target\":\"VERSION\",\"result\":\"EQUAL\",\"version\":\"0\"}],"
-			"\"success\":[{\"request_put\":{");
-	wire_add_key(&body, "key", &mark);
-	text_add(&body, ",");
-	wire_add_bytes(&body, "value", FORMAT, strlen(FORMAT));
-	text_add(&body, "}}]}");
-	struct etcd_request request = {
-		.path = "/v3/kv/txn", .body = &body, .repeatable = true, .deadline = deadline};
-	enum status status = etcd_ask(store, &request, &reply, err);
+	text_add(&body, "{\"compare\":[");
+	wire_add_compare(&body, &mark, false);
+	text_add(&body, "],\"success\":[");
+	wire_add_put(&body, &mark, FORMAT, strlen(FORMAT));
+	text_add(&body, "]}");
+	enum status status = etcd_repeat(store, "/v3/kv/txn", &body, deadline, &reply, err);
 	gateway_reply_release(&reply);
 	text_release(&body);
 	return status;

@@ -2,6 +2,7 @@
 #include "store/etcd/gateway.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,7 +63,7 @@ static enum status start(struct gateway *gateway, struct http *http,
 		.headers = {"Content-Type: application/json", "Grpc-Metadata-hasleader: true",
 			*gateway->header ? gateway->header : NULL},
 		.body = request->body,
-		.length = request->length,
+		.length = strlen(request->body),
 		.most = ANSWER_MOST,
 		.once = !request->repeatable,
 		.connect = CONNECT,
@@ -76,10 +77,8 @@ static enum status start(struct gateway *gateway, struct http *http,
 enum status gateway_begin(struct gateway *gateway, struct http *http, const char *path,
 	const struct text *body, struct error *err)
 {
-	struct gateway_request request = {.path = path,
-		.body = text_string(body),
-		.length = body->length,
-		.repeatable = true};
+	struct gateway_request request = {
+		.path = path, .body = text_string(body), .repeatable = true};
 	return start(gateway, http, &request, 0, err);
 }
 
@@ -295,4 +294,26 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 		if (clock_now() >= request->deadline)
 			return status;
 	}
+}
+
+enum status gateway_repeat(struct gateway *gateway, const char *path, const char *body,
+	int64_t deadline, struct gateway_reply *reply, struct error *err)
+{
+	struct gateway_request request = {
+		.path = path, .body = body, .repeatable = true, .deadline = deadline};
+	return gateway_ask(gateway, &request, reply, err);
+}
+
+enum status gateway_grant(
+	struct gateway *gateway, int seconds, int64_t deadline, int64_t *lease, struct error *err)
+{
+	char body[40];
+	struct gateway_reply reply = {0};
+	snprintf(body, sizeof(body), "{\"TTL\":\"%d\"}", seconds);
+	enum status status =
+		gateway_repeat(gateway, "/v3/lease/grant", body, deadline, &reply, err);
+	if (status == STATUS_OK)
+		*lease = wire_number(reply.object, "ID");
+	gateway_reply_release(&reply);
+	return status;
 }

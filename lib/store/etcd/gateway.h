@@ -43,10 +43,9 @@ enum gateway_code {
 struct gateway_request {
 	const char *path; /* "/v3/kv/txn" */
 	const char *body;
-	size_t length;
 	/* It may be asked again where it is not known whether it was carried out. */
 	bool repeatable;
-	bool reads;	 /* for the count */
+	bool reads;	 /* it changes nothing, and the answer may be of an old state */
 	bool introduces; /* it asks for a token, and goes without one */
 	int64_t deadline;
 };
@@ -70,7 +69,14 @@ void gateway_close(struct gateway *gateway);
  */
 enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
 	struct gateway_reply *reply, struct error *err);
+/* The same of one that is repeatable and no more. */
+enum status gateway_repeat(struct gateway *gateway, const char *path, const char *body,
+	int64_t deadline, struct gateway_reply *reply, struct error *err);
 void gateway_reply_release(struct gateway_reply *reply);
+
+/* A new lease, which ends after so many seconds unless it is renewed. */
+enum status gateway_grant(
+	struct gateway *gateway, int seconds, int64_t deadline, int64_t *lease, struct error *err);
 
 /* Begin a request to the present endpoint whose answer is a stream, on an http of its own. */
 enum status gateway_begin(struct gateway *gateway, struct http *http, const char *path,

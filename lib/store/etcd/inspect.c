@@ -36,13 +36,8 @@ static int64_t now_us(void)
 static enum status ask(struct gateway *gateway, const char *path, const char *body,
 	int64_t deadline, struct gateway_reply *reply, struct error *err)
 {
-	struct gateway_request request = {.path = path,
-		.body = body,
-		.length = strlen(body),
-		.repeatable = true,
-		.deadline = deadline};
 	gateway_reply_release(reply);
-	return gateway_ask(gateway, &request, reply, err);
+	return gateway_repeat(gateway, path, body, deadline, reply, err);
 }
 
 /* ---- Each endpoint by itself ---- */
@@ -168,7 +163,7 @@ static enum status measure(const struct inspection *self, struct gateway *gatewa
 }
 
 struct probe {
-	struct text grant, put, read, revoke;
+	struct text put, read, revoke;
 };
 
 static void write_probe(const struct inspection *self, int64_t lease, struct probe *probe)
@@ -178,12 +173,11 @@ static void write_probe(const struct inspection *self, int64_t lease, struct pro
 	snprintf(name, sizeof(name), "%lld", (long long)lease);
 	wire_key_set(&key, self->options->prefix, 'x', name);
 	text_add(&probe->put, "{");
-	wire_add_key(&probe->put, "key", &key);
-	text_add(&probe->put, ",");
+	wire_add_key(&probe->put, &key);
 	wire_add_number(&probe->put, "lease", lease);
 	text_add(&probe->put, "}");
 	text_add(&probe->read, "{");
-	wire_add_key(&probe->read, "key", &key);
+	wire_add_key(&probe->read, &key);
 	text_add(&probe->read, "}");
 	text_add(&probe->revoke, "{");
 	wire_add_number(&probe->revoke, "ID", lease);
@@ -196,14 +190,11 @@ static enum status probe_cluster(
 {
 	struct etcd_report *report = self->report;
 	struct gateway_reply reply = {0};
-	text_addf(&probe->grant, "{\"TTL\":\"%d\"}", LEASE_LIFE);
-	enum status status = ask(gateway, "/v3/lease/grant", text_string(&probe->grant),
-		self->deadline, &reply, err);
-	if (status != STATUS_OK) {
-		gateway_reply_release(&reply);
+	int64_t lease;
+	enum status status = gateway_grant(gateway, LEASE_LIFE, self->deadline, &lease, err);
+	if (status != STATUS_OK)
 		return status;
-	}
-	write_probe(self, wire_number(reply.object, "ID"), probe);
+	write_probe(self, lease, probe);
 	const struct measured writes = {"/v3/kv/put", &probe->put, &report->write_us},
 			      reads = {"/v3/kv/range", &probe->read, &report->read_us};
 	status = measure(self, gateway, &writes, &reply, err);
@@ -238,7 +229,6 @@ static void inspect(struct inspection *self)
 	report->open =
 		report->probe == STATUS_OK && credentials_matter(self->options, report->where,
 						      endpoint_deadline(self), &err) == STATUS_NO;
-	text_release(&probe.grant);
 	text_release(&probe.put);
 	text_release(&probe.read);
 	text_release(&probe.revoke);

@@ -11,12 +11,8 @@
 
 #define PAGE 1000 /* entries */
 
-struct gap {
-	struct wire_key from, end;
-};
-
 struct plan {
-	struct gap gaps[STORE_SKIP + 1];
+	struct wire_keys gaps[STORE_SKIP + 1];
 	size_t count;
 	size_t at;		 /* the gap that is read now */
 	store_revision since;	 /* the server's */
@@ -39,7 +35,7 @@ static int compare_keys(const struct wire_key *a, const struct wire_key *b)
 static void add_gap(struct plan *plan, const struct wire_key *from, const struct wire_key *end)
 {
 	if (compare_keys(from, end) < 0)
-		plan->gaps[plan->count++] = (struct gap){*from, *end};
+		plan->gaps[plan->count++] = (struct wire_keys){*from, *end};
 }
 
 static void make_plan(
@@ -48,11 +44,11 @@ static void make_plan(
 	const char *prefix = range->prefix, *root = store->options.prefix;
 	const char *skip[STORE_SKIP];
 	size_t count = 0, length = strlen(prefix);
-	struct wire_key from, end, skipped;
+	struct wire_keys all, skipped;
+	struct wire_key from;
 	*plan = (struct plan){.since = etcd_revision(store, range->since)};
-	wire_key_set(&end, root, 'k', prefix);
-	from = end;
-	wire_key_end(&end);
+	wire_keys_below(&all, root, 'k', prefix);
+	from = all.first;
 	if (range->after && strcmp(range->after, prefix) >= 0) {
 		wire_key_set(&from, root, 'k', range->after);
 		wire_key_next(&from);
@@ -64,33 +60,25 @@ static void make_plan(
 	qsort(skip, count, sizeof(*skip), compare_words);
 	for (size_t i = 0; i < count; i++) {
 		char *whole = xprintf("%s%s", prefix, skip[i]);
-		wire_key_set(&skipped, root, 'k', whole);
+		wire_keys_below(&skipped, root, 'k', whole);
 		free(whole);
-		add_gap(plan, &from, &skipped);
-		wire_key_end(&skipped);
-		if (compare_keys(&from, &skipped) < 0)
-			from = skipped;
+		add_gap(plan, &from, &skipped.first);
+		if (compare_keys(&from, &skipped.end) < 0)
+			from = skipped.end;
 	}
-	add_gap(plan, &from, &end);
+	add_gap(plan, &from, &all.end);
 }
 
 static void write_page(const struct plan *plan, size_t limit, struct text *body)
 {
 	for (size_t i = plan->at; i < plan->count; i++) {
-		text_add(body, i > plan->at ? ",{\"request_range\":{" : "{\"request_range\":{");
-		wire_add_key(body, "key", &plan->gaps[i].from);
-		text_add(body, ",");
-		wire_add_key(body, "range_end", &plan->gaps[i].end);
-		text_add(body, ",");
+		wire_add(body, "{\"request_range\":{");
+		wire_add_keys(body, &plan->gaps[i]);
 		wire_add_number(body, "limit", (int64_t)limit);
-		if (plan->since) {
-			text_add(body, ",");
+		if (plan->since)
 			wire_add_number(body, "min_mod_revision", plan->since + 1);
-		}
-		if (plan->revision) {
-			text_add(body, ",");
+		if (plan->revision)
 			wire_add_number(body, "revision", plan->revision);
-		}
 		text_add(body, "}}");
 	}
 }
@@ -113,10 +101,10 @@ static enum status take_page(const struct etcd_store *store, struct plan *plan,
 			answer->count++;
 		}
 		if (wire_flag(found, "more") && count) {
-			struct gap *gap = &plan->gaps[plan->at];
-			wire_key_set(&gap->from, store->options.prefix, 'k',
+			struct wire_key *from = &plan->gaps[plan->at].first;
+			wire_key_set(from, store->options.prefix, 'k',
 				answer->entries[answer->count - 1].key);
-			wire_key_next(&gap->from);
+			wire_key_next(from);
 			return STATUS_OK;
 		}
 		plan->at++;
@@ -146,7 +134,7 @@ enum status etcd_list(struct store *base, const struct store_range *range, int64
 		text_add(&body, "{\"success\":[");
 		write_page(&plan, left < PAGE ? left : PAGE, &body);
 		if (first)
-			wire_add_counts(&body, store->options.prefix, range->count, gaps);
+			wire_add_counts(&body, store->options.prefix, range->count);
 		text_add(&body, "]}");
 		status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
 		if (status == STATUS_OK && first) {

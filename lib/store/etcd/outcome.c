@@ -21,9 +21,7 @@ void outcome_write_fence(const struct etcd_store *store, struct text *body)
 {
 	struct wire_key key;
 	fence_key(store, &key);
-	text_add(body, "{");
-	wire_add_key(body, "key", &key);
-	text_add(body, ",\"target\":\"VERSION\",\"result\":\"EQUAL\",\"version\":\"0\"}");
+	wire_add_compare(body, &key, false);
 }
 
 void outcome_new_client(struct etcd_store *store)
@@ -32,36 +30,23 @@ void outcome_new_client(struct etcd_store *store)
 		store->client = (uint32_t)clock_now() ^ (uint32_t)(uintptr_t)store;
 }
 
-static enum status ask(struct etcd_store *store, const char *path, const struct text *body,
-	int64_t deadline, struct gateway_reply *reply)
-{
-	struct error unused;
-	struct gateway_request request = {.path = path,
-		.body = text_string(body),
-		.length = body->length,
-		.repeatable = true,
-		.deadline = deadline};
-	return gateway_ask(&store->gateway, &request, reply, &unused);
-}
-
 /* Put the fence, under a lease so that it goes away by itself. */
 static enum status put_fence(struct etcd_store *store, const struct wire_key *key, int64_t deadline)
 {
-	struct text grant = {0}, put = {0};
+	struct error unused;
+	struct text put = {0};
 	struct gateway_reply reply = {0};
-	text_addf(&grant, "{\"TTL\":\"%d\"}", FENCE_LIFE);
-	enum status status = ask(store, "/v3/lease/grant", &grant, deadline, &reply);
-	if (status == STATUS_OK) {
-		text_add(&put, "{");
-		wire_add_key(&put, "key", key);
-		text_add(&put, ",");
-		wire_add_number(&put, "lease", wire_number(reply.object, "ID"));
-		text_add(&put, "}");
-		gateway_reply_release(&reply);
-		status = ask(store, "/v3/kv/put", &put, deadline, &reply);
-	}
+	int64_t lease;
+	enum status status = gateway_grant(&store->gateway, FENCE_LIFE, deadline, &lease, &unused);
+	if (status != STATUS_OK)
+		return status;
+	text_add(&put, "{");
+	wire_add_key(&put, key);
+	wire_add_number(&put, "lease", lease);
+	text_add(&put, "}");
+	status = gateway_repeat(
+		&store->gateway, "/v3/kv/put", text_string(&put), deadline, &reply, &unused);
 	gateway_reply_release(&reply);
-	text_release(&grant);
 	text_release(&put);
 	return status;
 }
@@ -98,7 +83,7 @@ static enum status read_history(struct etcd_store *store, struct search *search,
 {
 	struct error unused;
 	struct watch watch = {0};
-	struct watched_keys keys;
+	struct wire_keys keys;
 	struct watch_reader reader = {.tell = look_at, .context = search};
 	/* From the trace of deletions over the fences to the last key. */
 	wire_key_set(&keys.first, store->options.prefix, 'd', NULL);

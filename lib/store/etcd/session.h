@@ -51,21 +51,15 @@ static inline struct etcd_store *etcd_of(struct store *store)
 	return (struct etcd_store *)store;
 }
 
-/* What a request is, above gateway_request. */
-struct etcd_request {
-	const char *path;
-	const struct text *body;
-	bool repeatable; /* it may be asked again */
-	bool reads;	 /* it changes nothing: repeatable, and the answer may be of an old state */
-	int64_t deadline;
-};
-
 /*
  * gateway_ask, and the answer is not older than what this handle has seen. A server whose data was
  * set back is noted (store_was_set_back).
  */
-enum status etcd_ask(struct etcd_store *store, const struct etcd_request *request,
+enum status etcd_ask(struct etcd_store *store, const struct gateway_request *request,
 	struct gateway_reply *reply, struct error *err);
+/* The same of a write that is repeatable. */
+enum status etcd_repeat(struct etcd_store *store, const char *path, const struct text *body,
+	int64_t deadline, struct gateway_reply *reply, struct error *err);
 /* The same of one that reads. */
 enum status etcd_read(struct etcd_store *store, const char *path, const struct text *body,
 	int64_t deadline, struct gateway_reply *reply, struct error *err);

@@ -36,12 +36,12 @@ static void write_compares(const struct etcd_store *store, const struct store_co
 	for (size_t i = 0; i < count; i++) {
 		store_revision revision = etcd_revision(store, compares[i].revision);
 		wire_key_set(&key, store->options.prefix, 'k', compares[i].key);
-		text_add(body, i ? ",{" : "{");
-		wire_add_key(body, "key", &key);
+		wire_add(body, "{");
+		wire_add_key(body, &key);
 		/* What was read before the server was set back never holds. */
 		if (compares[i].revision && !revision)
 			revision = INT64_MAX;
-		text_add(body, ",\"target\":\"MOD\",\"result\":\"EQUAL\",");
+		wire_add(body, "\"target\":\"MOD\",\"result\":\"EQUAL\"");
 		wire_add_number(body, "mod_revision", revision);
 		text_add(body, "}");
 	}
@@ -57,20 +57,21 @@ static void write_value(const struct store_op *op, const char *stamp, struct tex
 	free(value);
 }
 
-static void write_op(const struct etcd_store *store, const struct store_op *op, const char *stamp,
-	struct text *body)
+static void write_ops(const struct etcd_store *store, const struct store_op *ops, size_t count,
+	const char *stamp, struct text *body)
 {
-	static const char *const names[] = {
-		[STORE_PUT] = "put", [STORE_DELETE] = "delete_range", [STORE_GET] = "range"};
+	static const char *const begin[] = {[STORE_PUT] = "{\"request_put\":{",
+		[STORE_DELETE] = "{\"request_delete_range\":{",
+		[STORE_GET] = "{\"request_range\":{"};
 	struct wire_key key;
-	wire_key_set(&key, store->options.prefix, 'k', op->key);
-	text_addf(body, "{\"request_%s\":{", names[op->kind]);
-	wire_add_key(body, "key", &key);
-	if (op->kind == STORE_PUT) {
-		text_add(body, ",");
-		write_value(op, stamp, body);
+	for (size_t i = 0; i < count; i++) {
+		wire_key_set(&key, store->options.prefix, 'k', ops[i].key);
+		wire_add(body, begin[ops[i].kind]);
+		wire_add_key(body, &key);
+		if (ops[i].kind == STORE_PUT)
+			write_value(&ops[i], stamp, body);
+		text_add(body, "}}");
 	}
-	text_add(body, "}}");
 }
 
 /* The news of the group, one more of them first where that is so. */
@@ -79,28 +80,17 @@ static void write_news(
 {
 	struct wire_key key;
 	wire_key_set(&key, store->options.prefix, 'n', group);
-	text_add(body, "{\"request_txn\":{\"compare\":[{");
-	wire_add_key(body, "key", &key);
-	text_add(body,
-		",\"target\":\"VERSION\",\"result\":\"GREATER\",\"version\":\"0\"}],\"success\":[");
+	wire_add(body, "{\"request_txn\":{\"compare\":[");
+	wire_add_compare(body, &key, true);
+	text_add(body, "],\"success\":[");
 	if (more) {
 		text_add(body, "{\"request_put\":{");
-		wire_add_key(body, "key", &key);
-		text_add(body, ",\"ignore_value\":true}},");
+		wire_add_key(body, &key);
+		text_add(body, ",\"ignore_value\":true}}");
 	}
-	text_add(body, "{\"request_range\":{");
-	wire_add_key(body, "key", &key);
+	wire_add(body, "{\"request_range\":{");
+	wire_add_key(body, &key);
 	text_add(body, "}}]}}");
-}
-
-static void write_ops(const struct etcd_store *store, const struct store_op *ops, size_t count,
-	const char *stamp, struct text *body)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (i)
-			text_add(body, ",");
-		write_op(store, &ops[i], stamp, body);
-	}
 }
 
 /* The trace names what is deleted (wait.c): 'k' KEY or 'p' PREFIX, each with a NUL. */
@@ -114,11 +104,7 @@ static void write_trace(const struct etcd_store *store, const struct text *trace
 {
 	struct wire_key key;
 	wire_key_set(&key, store->options.prefix, 'd', NULL);
-	text_add(body, "{\"request_put\":{");
-	wire_add_key(body, "key", &key);
-	text_add(body, ",");
-	wire_add_bytes(body, "value", trace->data, trace->length);
-	text_add(body, "}}");
+	wire_add_put(body, &key, trace->data, trace->length);
 }
 
 /*
@@ -135,11 +121,11 @@ static void write_trace_of_effect(const struct etcd_store *store, const struct s
 		if (ops[i].kind != STORE_DELETE)
 			continue;
 		wire_key_set(&key, store->options.prefix, 'k', ops[i].key);
-		text_add(body, deep++ ? ",\"failure\":[" : "");
-		text_add(body, "{\"request_txn\":{\"compare\":[{");
-		wire_add_key(body, "key", &key);
-		text_add(body, ",\"target\":\"VERSION\",\"result\":\"GREATER\",\"version\":\"0\"}],"
-			       "\"success\":[");
+		if (deep++)
+			text_add(body, ",\"failure\":[");
+		wire_add(body, "{\"request_txn\":{\"compare\":[");
+		wire_add_compare(body, &key, true);
+		text_add(body, "],\"success\":[");
 		write_trace(store, trace, body);
 		text_add(body, "]");
 	}
@@ -159,16 +145,13 @@ static void write_branch(
 	bool writes = store_ops_change(ops, count);
 	char stamp[WIRE_STAMP + 1];
 	wire_stamp(stamp, store->client, store->number, then);
-	text_add(body, then ? "\"success\":[" : "\"failure\":[");
+	wire_add(body, then ? "\"success\":[" : "\"failure\":[");
 	write_ops(store, ops, count, stamp, body);
-	if (request->group) {
-		text_add(body, count ? "," : "");
+	if (request->group)
 		write_news(store, request->group, writes && request->news, body);
-	}
 	if (has_counts(request)) {
-		text_add(body, count || request->group ? "," : "");
-		text_add(body, "{\"request_txn\":{\"success\":[");
-		wire_add_counts(body, store->options.prefix, request->count, false);
+		wire_add(body, "{\"request_txn\":{\"success\":[");
+		wire_add_counts(body, store->options.prefix, request->count);
 		text_add(body, "]}}");
 	}
 	size_t deletes = count_of(ops, count, STORE_DELETE);
@@ -178,7 +161,6 @@ static void write_branch(
 		for (size_t i = 0; i < count; i++)
 			if (ops[i].kind == STORE_DELETE)
 				add_name(&trace, 'k', ops[i].key);
-		text_add(body, ",");
 		if (count_of(ops, count, STORE_PUT) || count + deletes + 5 > ETCD_SERVER_OPERATIONS)
 			write_trace(store, &trace, body);
 		else
@@ -202,12 +184,9 @@ static void write_request(
 	outcome_write_fence(store, body);
 	if (nested)
 		text_add(body, "],\"success\":[{\"request_txn\":{\"compare\":[");
-	else if (request->compare_count)
-		text_add(body, ",");
 	write_compares(store, request->compares, request->compare_count, body);
-	text_add(body, "],");
+	text_add(body, "]");
 	write_branch(store, request, true, body);
-	text_add(body, ",");
 	write_branch(store, request, false, body);
 	text_add(body, nested ? "}}]}" : "}");
 }
@@ -220,10 +199,10 @@ static void write_reads(
 	write_compares(store, request->compares, request->compare_count, body);
 	text_add(body, "],\"success\":[");
 	write_ops(store, request->then, request->then_count, NULL, body);
-	wire_add_counts(body, store->options.prefix, request->count, request->then_count);
+	wire_add_counts(body, store->options.prefix, request->count);
 	text_add(body, "],\"failure\":[");
 	write_ops(store, request->otherwise, request->otherwise_count, NULL, body);
-	wire_add_counts(body, store->options.prefix, request->count, request->otherwise_count);
+	wire_add_counts(body, store->options.prefix, request->count);
 	text_add(body, "]}");
 }
 
@@ -343,7 +322,8 @@ struct written {
 static enum status ask_writes(struct etcd_store *store, const struct text *body, int64_t deadline,
 	struct written *written, struct error *err)
 {
-	struct etcd_request asked = {.path = "/v3/kv/txn", .body = body, .deadline = deadline};
+	struct gateway_request asked = {
+		.path = "/v3/kv/txn", .body = text_string(body), .deadline = deadline};
 	enum status status = etcd_ask(store, &asked, &written->reply, err);
 	written->known = written->reply.known;
 	if (status != STATUS_TEMPORARY || written->known)
@@ -399,22 +379,17 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 static void write_purge(struct etcd_store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, struct text *body)
 {
-	struct wire_key first, end;
+	struct wire_keys keys;
 	struct text trace = {0};
 	char stamp[WIRE_STAMP + 1];
-	wire_key_set(&first, store->options.prefix, 'k', prefix);
-	end = first;
-	wire_key_end(&end);
+	wire_keys_below(&keys, store->options.prefix, 'k', prefix);
 	wire_stamp(stamp, store->client, store->number, true);
 	text_add(body, "{\"compare\":[");
 	outcome_write_fence(store, body);
-	text_add(body, compare_count ? "," : "");
 	write_compares(store, compares, compare_count, body);
 	text_add(body, "],\"success\":[{\"request_delete_range\":{");
-	wire_add_key(body, "key", &first);
-	text_add(body, ",");
-	wire_add_key(body, "range_end", &end);
-	text_add(body, "}},");
+	wire_add_keys(body, &keys);
+	text_add(body, "}}");
 	text_add(&trace, stamp);
 	add_name(&trace, 'p', prefix);
 	write_trace(store, &trace, body);

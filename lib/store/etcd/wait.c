@@ -19,7 +19,7 @@
 #define PAUSE	   500	 /* at most, before a stream is opened again */
 
 struct change {
-	struct watched_keys keys;
+	struct wire_keys keys;
 	const char *prefix; /* of etcd_wait */
 	int64_t patience;   /* the instant until which the present look may ask */
 	/* STATUS_OK: there is one; STATUS_NO: none up to revision. */
@@ -119,13 +119,11 @@ static enum status look_below(
 	change->patience = deadline;
 	wire_key_set(&trace, store->options.prefix, 'd', NULL);
 	text_add(&body, "{\"success\":[{\"request_range\":{");
-	wire_add_key(&body, "key", &change->keys.first);
-	text_add(&body, ",");
-	wire_add_key(&body, "range_end", &change->keys.end);
-	text_add(&body, ",\"keys_only\":true,\"limit\":\"1\",");
+	wire_add_keys(&body, &change->keys);
+	wire_add(&body, "\"keys_only\":true,\"limit\":\"1\"");
 	wire_add_number(&body, "min_mod_revision", etcd_revision(store, since) + 1);
 	text_add(&body, "}},{\"request_range\":{");
-	wire_add_key(&body, "key", &trace);
+	wire_add_key(&body, &trace);
 	text_add(&body, "}}]}");
 	enum status status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
 	if (status == STATUS_OK) {
@@ -290,7 +288,6 @@ static struct change news_of(const struct etcd_store *store, const char *group)
 {
 	struct change change = {.look = look_at_news, .told = told_news, .every = LOOK_EVERY};
 	wire_key_set(&change.keys.first, store->options.prefix, 'n', group);
-	change.keys.end.length = 0;
 	return change;
 }
 

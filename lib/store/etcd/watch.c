@@ -15,14 +15,14 @@ static bool same_key(const struct wire_key *a, const struct wire_key *b)
 }
 
 bool watch_is_open_for(
-	const struct watch *watch, const struct gateway *gateway, const struct watched_keys *keys)
+	const struct watch *watch, const struct gateway *gateway, const struct wire_keys *keys)
 {
 	return watch->open && watch->endpoint == gateway->at &&
 	       same_key(&watch->keys.first, &keys->first) && same_key(&watch->keys.end, &keys->end);
 }
 
-enum status watch_open(struct watch *watch, struct gateway *gateway,
-	const struct watched_keys *keys, store_revision from, struct error *err)
+enum status watch_open(struct watch *watch, struct gateway *gateway, const struct wire_keys *keys,
+	store_revision from, struct error *err)
 {
 	struct text body = {0};
 	watch_close(watch);
@@ -34,12 +34,7 @@ enum status watch_open(struct watch *watch, struct gateway *gateway,
 	watch->from = from;
 	watch->changed = watch->answered = 0;
 	text_add(&body, "{\"create_request\":{");
-	wire_add_key(&body, "key", &keys->first);
-	if (keys->end.length) {
-		text_add(&body, ",");
-		wire_add_key(&body, "range_end", &keys->end);
-	}
-	text_add(&body, ",");
+	wire_add_keys(&body, keys);
 	wire_add_number(&body, "start_revision", from);
 	text_add(&body, "}}\n");
 	status = gateway_begin(gateway, watch->http, "/v3/watch", &body, err);

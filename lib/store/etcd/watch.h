@@ -12,17 +12,12 @@
 #include "store/etcd/gateway.h"
 #include "store/etcd/wire.h"
 
-/* The keys from first to before end (length 0: first only). */
-struct watched_keys {
-	struct wire_key first, end;
-};
-
 /* Revisions are the server's here. */
 struct watch {
 	struct http *http; /* NULL: never opened */
 	bool open;
 	size_t endpoint; /* of the gateway: a stream whose endpoint no longer answers is left */
-	struct watched_keys keys;
+	struct wire_keys keys;
 	store_revision from;	 /* its first event may have this revision */
 	store_revision changed;	 /* of the newest event; 0: none */
 	store_revision answered; /* of the newest message */
@@ -43,9 +38,9 @@ struct watch_reader {
 
 /* With the endpoint that the gateway asks now. */
 bool watch_is_open_for(
-	const struct watch *watch, const struct gateway *gateway, const struct watched_keys *keys);
-enum status watch_open(struct watch *watch, struct gateway *gateway,
-	const struct watched_keys *keys, store_revision from, struct error *err);
+	const struct watch *watch, const struct gateway *gateway, const struct wire_keys *keys);
+enum status watch_open(struct watch *watch, struct gateway *gateway, const struct wire_keys *keys,
+	store_revision from, struct error *err);
 /* Read what has come, without waiting. */
 enum watch_state watch_read(struct watch *watch, struct gateway *gateway,
 	const struct watch_reader *reader, struct error *err);

@@ -31,6 +31,20 @@ void wire_key_next(struct wire_key *key)
 	key->bytes[key->length++] = '\0';
 }
 
+void wire_keys_below(struct wire_keys *keys, const char *prefix, char kind, const char *name)
+{
+	wire_key_set(&keys->first, prefix, kind, name);
+	keys->end = keys->first;
+	wire_key_end(&keys->end);
+}
+
+void wire_add(struct text *text, const char *added)
+{
+	if (text->length && !strchr("[{", text->data[text->length - 1]))
+		text_add(text, ",");
+	text_add(text, added);
+}
+
 void wire_add_bytes(struct text *text, const char *name, const void *bytes, size_t length)
 {
 	const unsigned char *from = bytes;
@@ -46,38 +60,57 @@ void wire_add_bytes(struct text *text, const char *name, const void *bytes, size
 		*to++ = left > 2 ? digits[group & 63] : '=';
 	}
 	*to = '\0';
+	wire_add(text, "");
 	text_addf(text, "\"%s\":\"", name);
 	text_add_bytes(text, encoded, (size_t)(to - encoded));
 	text_add(text, "\"");
 	free(encoded);
 }
 
-void wire_add_key(struct text *text, const char *name, const struct wire_key *key)
-{
-	wire_add_bytes(text, name, key->bytes, key->length);
-}
-
 void wire_add_number(struct text *text, const char *name, int64_t number)
 {
+	wire_add(text, "");
 	text_addf(text, "\"%s\":\"%" PRId64 "\"", name, number);
 }
 
-void wire_add_counts(
-	struct text *text, const char *root, const char *const prefixes[STORE_COUNTS], bool more)
+void wire_add_key(struct text *text, const struct wire_key *key)
+{
+	wire_add_bytes(text, "key", key->bytes, key->length);
+}
+
+void wire_add_keys(struct text *text, const struct wire_keys *keys)
+{
+	wire_add_key(text, &keys->first);
+	if (keys->end.length)
+		wire_add_bytes(text, "range_end", keys->end.bytes, keys->end.length);
+}
+
+void wire_add_compare(struct text *text, const struct wire_key *key, bool present)
+{
+	wire_add(text, "{");
+	wire_add_key(text, key);
+	text_addf(text, ",\"target\":\"VERSION\",\"result\":\"%s\",\"version\":\"0\"}",
+		present ? "GREATER" : "EQUAL");
+}
+
+void wire_add_put(struct text *text, const struct wire_key *key, const void *value, size_t length)
+{
+	wire_add(text, "{\"request_put\":{");
+	wire_add_key(text, key);
+	wire_add_bytes(text, "value", value, length);
+	text_add(text, "}}");
+}
+
+void wire_add_counts(struct text *text, const char *root, const char *const prefixes[STORE_COUNTS])
 {
 	for (size_t i = 0; i < STORE_COUNTS; i++) {
-		struct wire_key first, end;
+		struct wire_keys keys;
 		if (!prefixes[i])
 			continue;
-		wire_key_set(&first, root, 'k', prefixes[i]);
-		end = first;
-		wire_key_end(&end);
-		text_add(text, more ? ",{\"request_range\":{" : "{\"request_range\":{");
-		wire_add_key(text, "key", &first);
-		text_add(text, ",");
-		wire_add_key(text, "range_end", &end);
+		wire_keys_below(&keys, root, 'k', prefixes[i]);
+		wire_add(text, "{\"request_range\":{");
+		wire_add_keys(text, &keys);
 		text_add(text, ",\"count_only\":true}}");
-		more = true;
 	}
 }
 

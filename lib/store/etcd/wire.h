@@ -36,16 +36,33 @@ void wire_key_end(struct wire_key *key);
 /* The key right behind it. */
 void wire_key_next(struct wire_key *key);
 
-/* Each adds one member, "NAME":VALUE, without a comma. */
+/* The keys from first to before end (length 0: first only). */
+struct wire_keys {
+	struct wire_key first, end;
+};
+/* All that begin with the key that wire_key_set makes. */
+void wire_keys_below(struct wire_keys *keys, const char *prefix, char kind, const char *name);
+
+/*
+ * Each adds to an object or an array that is still open, with a comma before it unless it is the
+ * first there. This one adds text as it is, such as the beginning of a member or an element.
+ */
+void wire_add(struct text *text, const char *added);
+/* A member, "NAME":VALUE. */
 void wire_add_bytes(struct text *text, const char *name, const void *bytes, size_t length);
-void wire_add_key(struct text *text, const char *name, const struct wire_key *key);
 void wire_add_number(struct text *text, const char *name, int64_t number);
+/* The members "key", and "range_end" where there is an end. */
+void wire_add_key(struct text *text, const struct wire_key *key);
+void wire_add_keys(struct text *text, const struct wire_keys *keys);
+/* One of the compares: that the key is there, or absent. */
+void wire_add_compare(struct text *text, const struct wire_key *key, bool present);
+/* An operation that puts the key. */
+void wire_add_put(struct text *text, const struct wire_key *key, const void *value, size_t length);
 /*
  * Operations that count the keys of the store below each of these prefixes (NULL: none); root is
- * the store's own prefix. more: an operation stands before them.
+ * the store's own prefix.
  */
-void wire_add_counts(
-	struct text *text, const char *root, const char *const prefixes[STORE_COUNTS], bool more);
+void wire_add_counts(struct text *text, const char *root, const char *const prefixes[STORE_COUNTS]);
 
 /*
  * Every value of the store begins with the stamp of the transaction that put it: 8 hex digits of
