@@ -18,17 +18,10 @@
 
 enum {
 	MAGIC_NFS = 0x6969,
-	MAGIC_LUSTRE = 0x0bd00bd0,
-	MAGIC_GPFS = 0x47504653,
 	MAGIC_BEEGFS = 0x19830326,
-	MAGIC_CEPH = 0x00c36400,
-	MAGIC_GFS2 = 0x01161970,
 	MAGIC_FUSE = 0x65735546,
-	MAGIC_AFS = 0x5346414f,
 	MAGIC_9P = 0x01021997,
 };
-#define MAGIC_CIFS 0xff534d42u
-#define MAGIC_SMB2 0xfe534d42u
 
 /* Filesystems of one machine. What is not here and not below is not known. */
 static const struct {
@@ -50,6 +43,39 @@ static const struct {
 	{0x4d44, "vfat"},
 	{0x2011bab0, "exfat"},
 	{0x7366746e, "ntfs3"},
+};
+
+static const char nobrl[] =
+	"it is mounted with nobrl here, so that its locks stay on this machine; mount it without";
+
+/*
+ * Filesystems that other machines see. why: their locks stay on each machine where the mount has
+ * this option (NULL: in any case), or where it does not (without).
+ */
+static const struct {
+	uint64_t magic;
+	const char *name;
+	int outlived;
+	const char *option;
+	bool without;
+	const char *why;
+} clusters[] = {
+	{0x47504653, "GPFS", 0, NULL, false, NULL},
+	{0x00c36400, "CephFS", 300 /* mds_session_autoclose */, NULL, false, NULL},
+	{0x01161970, "GFS2", 0, "localflocks", false,
+		"it is mounted with localflocks here; mount it without"},
+	{0x01161970, "GFS2", 0, "localcaching", false,
+		"it is mounted with localflocks here; mount it without"},
+	/* noflock, the default of old clients, fails with ENOSYS when the lock is asked. */
+	{0x0bd00bd0, "Lustre", 0, "localflock", false,
+		"it is mounted with localflock here, so that its locks stay on this machine; mount it "
+		"with flock"},
+	{MAGIC_BEEGFS, "BeeGFS", 0, "tuneUseGlobalFileLocks", true,
+		"its locks stay on this machine unless tuneUseGlobalFileLocks is set in "
+		"beegfs-client.conf"},
+	{0xff534d42, "CIFS", 0, "nobrl", false, nobrl},
+	{0xfe534d42, "CIFS", 0, "nobrl", false, nobrl},
+	{0x5346414f, "AFS", 0, NULL, false, "its byte-range locks stay on each machine"},
 };
 
 /* Filesystems in user space that are known, by their type in mountinfo. */
@@ -131,64 +157,31 @@ static struct filesystem_traits classify_nfs(const struct filesystem *filesystem
 
 struct filesystem_traits filesystem_classify(const struct filesystem *filesystem)
 {
-	struct filesystem_traits traits = {.reach = FILESYSTEM_SHARED};
+	struct filesystem_traits traits = {.reach = FILESYSTEM_UNKNOWN,
+		.name = filesystem->magic == MAGIC_9P ? "9p" : "an unknown filesystem",
+		.why = "it is not known whether its locks reach other machines"};
 	for (size_t i = 0; i < sizeof(locals) / sizeof(locals[0]); i++)
 		if (locals[i].magic == filesystem->magic)
 			return (struct filesystem_traits){
 				.reach = FILESYSTEM_LOCAL, .name = locals[i].name};
-
-	switch (filesystem->magic) {
-	case MAGIC_FUSE: return classify_in_user_space(filesystem);
-	case MAGIC_NFS: return classify_nfs(filesystem);
-	case MAGIC_GPFS: traits.name = "GPFS"; break;
-	case MAGIC_CEPH:
-		traits.name = "CephFS";
-		traits.outlived = 300; /* mds_session_autoclose */
-		break;
-	case MAGIC_GFS2:
-		traits.name = "GFS2";
-		if (has(filesystem, "localflocks") || has(filesystem, "localcaching"))
-			traits.why = "it is mounted with localflocks here; mount it without";
-		break;
-	case MAGIC_LUSTRE:
-		traits.name = "Lustre";
-		/* noflock, the default of old clients, fails with ENOSYS when the lock is asked. */
-		if (has(filesystem, "localflock"))
-			traits.why =
-				"it is mounted with localflock here, so that its locks stay on "
-				"this machine; mount it with flock";
-		break;
-	case MAGIC_BEEGFS:
-		traits.name = "BeeGFS";
-		if (!has(filesystem, "tuneUseGlobalFileLocks"))
-			traits.why = "its locks stay on this machine unless tuneUseGlobalFileLocks "
-				     "is set in beegfs-client.conf";
-		break;
-	case MAGIC_CIFS:
-	case MAGIC_SMB2:
-		traits.name = "CIFS";
-		if (has(filesystem, "nobrl"))
-			traits.why =
-				"it is mounted with nobrl here, so that its locks stay on this "
-				"machine; mount it without";
-		break;
-	case MAGIC_AFS:
-		traits.name = "AFS";
-		traits.why = "its byte-range locks stay on each machine";
-		break;
-	case MAGIC_9P:
-		traits.reach = FILESYSTEM_UNKNOWN;
-		traits.name = "9p";
-		traits.why = "it is not known whether its locks reach other machines";
-		return traits;
-	default:
-		traits.reach = FILESYSTEM_UNKNOWN;
-		traits.name = "an unknown filesystem";
-		traits.why = "it is not known whether its locks reach other machines";
-		return traits;
+	if (filesystem->magic == MAGIC_FUSE)
+		return classify_in_user_space(filesystem);
+	if (filesystem->magic == MAGIC_NFS)
+		return classify_nfs(filesystem);
+	for (size_t i = 0; i < sizeof(clusters) / sizeof(clusters[0]); i++) {
+		if (clusters[i].magic != filesystem->magic)
+			continue;
+		const char *option = clusters[i].option;
+		bool stay = clusters[i].why &&
+			    (!option || has(filesystem, option) != clusters[i].without);
+		traits = (struct filesystem_traits){
+			.reach = stay ? FILESYSTEM_NODE : FILESYSTEM_SHARED,
+			.name = clusters[i].name,
+			.why = stay ? clusters[i].why : NULL,
+			.outlived = clusters[i].outlived};
+		if (stay)
+			break;
 	}
-	if (traits.why)
-		traits.reach = FILESYSTEM_NODE;
 	return traits;
 }
 
