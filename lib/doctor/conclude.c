@@ -342,8 +342,5 @@ void doctor_conclude(const struct doctor_findings *findings, struct doctor_verdi
 		verdict->status = find_gap(findings, verdict);
 	if (verdict->status == STATUS_OK)
 		limit_scope(findings, verdict);
-	verdict->word = verdict->status == STATUS_OK   ? "safe"
-			: verdict->status == STATUS_NO ? "unsafe"
-						       : "could not tell";
 	warn_of_all(findings, verdict);
 }

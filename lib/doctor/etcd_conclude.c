@@ -196,11 +196,6 @@ static void judge_probe(const struct etcd_report *seen, struct doctor_verdict *v
 			seen->write_us / 1000);
 }
 
-static const char *word_of(enum status status)
-{
-	return status == STATUS_OK ? "safe" : status == STATUS_NO ? "unsafe" : "could not tell";
-}
-
 void doctor_etcd_conclude(const struct etcd_report *seen, struct doctor_verdict *verdict)
 {
 	const struct etcd_endpoint *first = NULL;
@@ -217,5 +212,4 @@ void doctor_etcd_conclude(const struct etcd_report *seen, struct doctor_verdict 
 	if (verdict->status == STATUS_OK)
 		snprintf(verdict->reason, sizeof(verdict->reason),
 			"its cluster takes writes and answers with them");
-	verdict->word = word_of(verdict->status);
 }

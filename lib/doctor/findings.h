@@ -100,7 +100,6 @@ struct doctor_findings {
 
 struct doctor_verdict {
 	enum status status; /* OK safe, NO unsafe, else could not tell */
-	const char *word;   /* "safe", "unsafe", "could not tell" */
 	char reason[1024];
 	char change[2][320]; /* what to do */
 	char scope[256];     /* what was not proved; empty: nothing is missing */
@@ -109,6 +108,8 @@ struct doctor_verdict {
 	bool safe[3]; /* by enum lock_mode: --fix may record it */
 };
 
+/* "safe", "unsafe" or "could not tell". */
+const char *doctor_word(enum status verdict);
 enum lock_mode doctor_other_mode(enum lock_mode mode);
 /* Remember the first error. STATUS_NO becomes STATUS_TEMPORARY: an error is not the answer "no". */
 void doctor_trouble(struct doctor_findings *findings, enum status status, const char *why);

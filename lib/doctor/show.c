@@ -86,9 +86,14 @@ static void show_load(enum lock_mode which, const struct doctor_mode *mode, stru
 		mode->contended, mode->longest);
 }
 
+const char *doctor_word(enum status verdict)
+{
+	return verdict == STATUS_OK ? "safe" : verdict == STATUS_NO ? "unsafe" : "could not tell";
+}
+
 void doctor_show_verdict(const struct doctor_verdict *verdict, struct text *text)
 {
-	doctor_show_row(text, "verdict", "%s: %s", verdict->word, verdict->reason);
+	doctor_show_row(text, "verdict", "%s: %s", doctor_word(verdict->status), verdict->reason);
 	if (*verdict->scope)
 		doctor_show_row(text, "", "%s", verdict->scope);
 	for (int i = 0; i < 2; i++)
@@ -192,7 +197,7 @@ static void put_mode(
 
 void doctor_put_verdict(struct json_object *object, const struct doctor_verdict *verdict)
 {
-	json_put_text(object, "verdict", verdict->word);
+	json_put_text(object, "verdict", doctor_word(verdict->status));
 	json_put_signed(object, "exit", verdict->status);
 	json_put_text(object, "reason", verdict->reason);
 	json_put_text(object, "scope", verdict->scope);

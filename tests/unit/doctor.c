@@ -163,11 +163,11 @@ static void check_example(const struct example *example)
 	snprintf(both, sizeof(both), "%s%s", verdict.change[0], verdict.change[1]);
 	CHECK(verdict.status == example->wanted && says(both, example->change) &&
 			says(verdict.scope, example->scope) && *verdict.reason,
-		"%s: %s", example->name, verdict.word);
+		"%s: %s", example->name, doctor_word(verdict.status));
 	if (verdict.status != example->wanted || !says(both, example->change) ||
 		!says(verdict.scope, example->scope))
-		printf("# %d %s: %s\n# change: %s\n# scope: %s\n", verdict.status, verdict.word,
-			verdict.reason, both, verdict.scope);
+		printf("# %d %s: %s\n# change: %s\n# scope: %s\n", verdict.status,
+			doctor_word(verdict.status), verdict.reason, both, verdict.scope);
 }
 
 static size_t warnings_with(void (*spoil)(struct doctor_findings *findings))

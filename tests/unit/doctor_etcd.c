@@ -63,7 +63,7 @@ int main(void)
 		report = good();
 		doctor_etcd_conclude(&report, &verdict);
 		CHECK_EQ(verdict.status, STATUS_OK);
-		CHECK_TEXT(verdict.word, "safe");
+		CHECK_TEXT(doctor_word(verdict.status), "safe");
 		CHECK_EQ(verdict.warning_count, 0);
 	}
 	TEST("known bad versions, at their borders")
@@ -125,7 +125,7 @@ int main(void)
 			strcpy(report.probe_why, "no leader");
 			doctor_etcd_conclude(&report, &verdict);
 			CHECK_EQ(verdict.status, statuses[i]);
-			CHECK_TEXT(verdict.word, "could not tell");
+			CHECK_TEXT(doctor_word(verdict.status), "could not tell");
 			CHECK_TEXT(verdict.reason, "no leader");
 		}
 		report.probe = STATUS_NO;
