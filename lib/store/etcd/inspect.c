@@ -33,13 +33,6 @@ static int64_t now_us(void)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static enum status ask(struct gateway *gateway, const char *path, const char *body,
-	int64_t deadline, struct gateway_reply *reply, struct error *err)
-{
-	gateway_reply_release(reply);
-	return gateway_repeat(gateway, path, body, deadline, reply, err);
-}
-
 /* ---- Each endpoint by itself ---- */
 
 static void take_status(struct etcd_endpoint *endpoint, struct json_object *said)
@@ -82,7 +75,7 @@ static void look_at(struct inspection *self, size_t i)
 	snprintf(endpoint->name, sizeof(endpoint->name), "%s", self->options->endpoints[i]);
 	endpoint->status = open_one(self, i, &single, &gateway, &err);
 	if (endpoint->status == STATUS_OK) {
-		endpoint->status = ask(&gateway, "/v3/maintenance/status", "{}",
+		endpoint->status = gateway_repeat(&gateway, "/v3/maintenance/status", "{}",
 			endpoint_deadline(self), &reply, &err);
 		gateway_close(&gateway);
 	}
@@ -104,7 +97,8 @@ static void look_again(struct inspection *self, size_t i, const char *read, int6
 	if (endpoint->status != STATUS_OK ||
 		open_one(self, i, &single, &gateway, &err) != STATUS_OK)
 		return;
-	if (ask(&gateway, "/v3/kv/range", read, endpoint_deadline(self), &reply, &err) == STATUS_OK)
+	if (gateway_repeat(&gateway, "/v3/kv/range", read, endpoint_deadline(self), &reply, &err) ==
+		STATUS_OK)
 		endpoint->behind =
 			wire_number(wire_object(reply.object, "header"), "revision") < revision;
 	gateway_close(&gateway);
@@ -119,10 +113,11 @@ static void look_at_cluster(struct inspection *self, struct gateway *gateway)
 	struct gateway_reply reply = {0};
 	struct error err;
 	int64_t deadline = endpoint_deadline(self);
-	if (ask(gateway, "/v3/cluster/member/list", "{}", deadline, &reply, &err) == STATUS_OK)
-		report->members = wire_count(reply.object, "members");
-	if (ask(gateway, "/v3/maintenance/alarm", "{\"action\":\"GET\"}", deadline, &reply, &err) ==
+	if (gateway_repeat(gateway, "/v3/cluster/member/list", "{}", deadline, &reply, &err) ==
 		STATUS_OK)
+		report->members = wire_count(reply.object, "members");
+	if (gateway_repeat(gateway, "/v3/maintenance/alarm", "{\"action\":\"GET\"}", deadline,
+		    &reply, &err) == STATUS_OK)
 		for (size_t i = 0; i < wire_count(reply.object, "alarms"); i++) {
 			const char *kind = "";
 			(void)json_get_text(
@@ -151,8 +146,8 @@ static enum status measure(const struct inspection *self, struct gateway *gatewa
 	int64_t samples[ETCD_SAMPLES];
 	for (size_t i = 0; i < ETCD_SAMPLES; i++) {
 		int64_t began = now_us();
-		enum status status = ask(gateway, measured->path, text_string(measured->body),
-			self->deadline, reply, err);
+		enum status status = gateway_repeat(gateway, measured->path,
+			text_string(measured->body), self->deadline, reply, err);
 		if (status != STATUS_OK)
 			return status;
 		samples[i] = now_us() - began;
@@ -162,59 +157,59 @@ static enum status measure(const struct inspection *self, struct gateway *gatewa
 	return STATUS_OK;
 }
 
-struct probe {
-	struct text put, read, revoke;
-};
-
-static void write_probe(const struct inspection *self, int64_t lease, struct probe *probe)
+static void write_probe(const struct inspection *self, int64_t lease, struct text *put,
+	struct text *read, struct text *revoke)
 {
 	struct wire_key key;
 	char name[32];
 	snprintf(name, sizeof(name), "%lld", (long long)lease);
 	wire_key_set(&key, self->options->prefix, 'x', name);
-	text_add(&probe->put, "{");
-	wire_add_key(&probe->put, &key);
-	wire_add_number(&probe->put, "lease", lease);
-	text_add(&probe->put, "}");
-	text_add(&probe->read, "{");
-	wire_add_key(&probe->read, &key);
-	text_add(&probe->read, "}");
-	text_add(&probe->revoke, "{");
-	wire_add_number(&probe->revoke, "ID", lease);
-	text_add(&probe->revoke, "}");
+	text_add(put, "{");
+	wire_add_key(put, &key);
+	wire_add_number(put, "lease", lease);
+	text_add(put, "}");
+	text_add(read, "{");
+	wire_add_key(read, &key);
+	text_add(read, "}");
+	text_add(revoke, "{");
+	wire_add_number(revoke, "ID", lease);
+	text_add(revoke, "}");
 }
 
 /* A lease, writes of a key with it, reads of it by each endpoint; the key goes with the lease. */
 static enum status probe_cluster(
-	struct inspection *self, struct gateway *gateway, struct probe *probe, struct error *err)
+	struct inspection *self, struct gateway *gateway, struct error *err)
 {
 	struct etcd_report *report = self->report;
+	struct text put = {0}, read = {0}, revoke = {0};
 	struct gateway_reply reply = {0};
 	int64_t lease;
 	enum status status = gateway_grant(gateway, LEASE_LIFE, self->deadline, &lease, err);
 	if (status != STATUS_OK)
 		return status;
-	write_probe(self, lease, probe);
-	const struct measured writes = {"/v3/kv/put", &probe->put, &report->write_us},
-			      reads = {"/v3/kv/range", &probe->read, &report->read_us};
+	write_probe(self, lease, &put, &read, &revoke);
+	const struct measured writes = {"/v3/kv/put", &put, &report->write_us},
+			      reads = {"/v3/kv/range", &read, &report->read_us};
 	status = measure(self, gateway, &writes, &reply, err);
 	if (status == STATUS_OK) {
 		int64_t revision = wire_number(wire_object(reply.object, "header"), "revision");
 		status = measure(self, gateway, &reads, &reply, err);
 		for (size_t i = 0; i < report->count && status == STATUS_OK; i++)
-			look_again(self, i, text_string(&probe->read), revision);
+			look_again(self, i, text_string(&read), revision);
 	}
 	struct error unused;
-	(void)ask(gateway, "/v3/lease/revoke", text_string(&probe->revoke), self->deadline, &reply,
-		&unused);
+	(void)gateway_repeat(
+		gateway, "/v3/lease/revoke", text_string(&revoke), self->deadline, &reply, &unused);
 	gateway_reply_release(&reply);
+	text_release(&put);
+	text_release(&read);
+	text_release(&revoke);
 	return status;
 }
 
 static void inspect(struct inspection *self)
 {
 	struct etcd_report *report = self->report;
-	struct probe probe = {0};
 	struct gateway gateway;
 	struct error err = {0};
 	for (size_t i = 0; i < report->count; i++)
@@ -222,16 +217,13 @@ static void inspect(struct inspection *self)
 	report->probe = gateway_open(&gateway, self->options, report->where, &self->count, &err);
 	if (report->probe == STATUS_OK) {
 		look_at_cluster(self, &gateway);
-		report->probe = probe_cluster(self, &gateway, &probe, &err);
+		report->probe = probe_cluster(self, &gateway, &err);
 		gateway_close(&gateway);
 	}
 	snprintf(report->probe_why, sizeof(report->probe_why), "%s", err.text);
 	report->open =
 		report->probe == STATUS_OK && credentials_matter(self->options, report->where,
 						      endpoint_deadline(self), &err) == STATUS_NO;
-	text_release(&probe.put);
-	text_release(&probe.read);
-	text_release(&probe.revoke);
 }
 
 static bool is_near(const char *endpoint)
