@@ -18,32 +18,24 @@
 #define LIST_LIMIT 1000000
 #define TASKS_MAX  1000000
 
-static struct {
-	const char *scheme;
-	const struct store_backend *backend;
-} registry[8] = {
-	{"sqlite", &store_sqlite},
-	{"etcd", &store_etcd},
-};
-static size_t registered = 2;
+static const struct store_backend *backends[8] = {&store_sqlite, &store_etcd};
+static size_t backend_count = 2;
 
 void store_register(const struct store_backend *backend)
 {
-	if (registered == sizeof(registry) / sizeof(registry[0]))
+	if (backend_count == sizeof(backends) / sizeof(backends[0]))
 		abort();
-	registry[registered].scheme = backend->scheme;
-	registry[registered++].backend = backend;
+	backends[backend_count++] = backend;
 }
 
 static enum status find_backend(
 	const char *scheme, const struct store_backend **backend, struct error *err)
 {
-	for (size_t i = 0; i < registered; i++) {
-		if (strcmp(registry[i].scheme, scheme))
-			continue;
-		*backend = registry[i].backend;
-		return STATUS_OK;
-	}
+	for (size_t i = 0; i < backend_count; i++)
+		if (!strcmp(backends[i]->scheme, scheme)) {
+			*backend = backends[i];
+			return STATUS_OK;
+		}
 	return error_set(err, STATUS_USAGE,
 		"unknown kind of store \"%s\"; write sqlite:PATH, or ./PATH for a file of that "
 		"name",

@@ -152,8 +152,7 @@ enum status lockfile_refuse_format(const char *what, unsigned format, struct err
 				      : "it was made before the first release, make a new store");
 }
 
-/* Understand the opened file. */
-static enum status read_record(struct lockfile *file, struct error *err)
+enum status lockfile_read(struct lockfile *file, struct error *err)
 {
 	char text[512], mode[16];
 	unsigned format = 0;
@@ -191,7 +190,7 @@ static bool is_at(const struct lockfile_location *place, const struct stat *st)
 	return place->device == st->st_dev && place->inode == st->st_ino;
 }
 
-static void close_descriptor(struct lockfile *file)
+void lockfile_drop(struct lockfile *file)
 {
 	if (file->descriptor >= 0)
 		close(file->descriptor);
@@ -219,7 +218,7 @@ static int open_path(struct lockfile *file, bool write, struct stat *st)
 			     : 0;
 	close(outer);
 	if (number) {
-		close_descriptor(file);
+		lockfile_drop(file);
 		return number;
 	}
 	file->itself = place_of(st);
@@ -267,7 +266,7 @@ static enum status open_and_read(
 	if (*number)
 		return lockfile_failed(err, "open", file, *number);
 	enum status status = access_check(file->path, &st, file->shared_group, err);
-	return status == STATUS_OK ? read_record(file, err) : status;
+	return status == STATUS_OK ? lockfile_read(file, err) : status;
 }
 
 static enum status open_existing(
@@ -297,7 +296,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 		status = open_existing(file, terms, &number, err);
 		if (status == STATUS_OK)
 			return STATUS_OK;
-		close_descriptor(file);
+		lockfile_drop(file);
 		if (status == STATUS_NO) {
 			/*
 			 * The lock file is there before the database: a database without one has
@@ -350,7 +349,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 
 void lockfile_close(struct lockfile *file)
 {
-	close_descriptor(file);
+	lockfile_drop(file);
 	free(file->path);
 	*file = (struct lockfile){.descriptor = -1};
 }
@@ -392,11 +391,6 @@ enum status lockfile_gone(const struct lockfile *file, struct error *err)
 	return status;
 }
 
-void lockfile_drop(struct lockfile *file)
-{
-	close_descriptor(file);
-}
-
 enum status lockfile_verify(struct lockfile *file, struct error *err)
 {
 	struct stat there;
@@ -425,11 +419,6 @@ void lockfile_tidy(const struct lockfile *file)
 	if (entries)
 		closedir(entries);
 	free(directory);
-}
-
-enum status lockfile_read_made(struct lockfile *file, struct error *err)
-{
-	return read_record(file, err);
 }
 
 enum status lockfile_write_made(struct lockfile *file, struct error *err)

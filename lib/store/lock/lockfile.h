@@ -56,7 +56,7 @@ struct lockfile {
 	bool shared_group;
 	enum cache cache; /* what to let go of before files of the store are read */
 	int outlived;	  /* as in struct filesystem_traits */
-	bool made;	  /* the database was finished once; see lockfile_read_made */
+	bool made;	  /* the database was finished once; see lockfile_read */
 	bool read_only;	  /* the filesystem or the file cannot be written */
 	/* What the descriptor is open on, and in which directory that was found. */
 	struct lockfile_location itself, directory;
@@ -97,10 +97,10 @@ enum status lockfile_verify(struct lockfile *file, struct error *err);
 enum status lockfile_gone(const struct lockfile *file, struct error *err);
 
 /*
- * Under the lock: read or write that the database was finished. A lock file that says so without a
- * database means that the database was deleted.
+ * Under the lock: read what the open file records, or write that the database was finished. A lock
+ * file that says so without a database means that the database was deleted.
  */
-enum status lockfile_read_made(struct lockfile *file, struct error *err);
+enum status lockfile_read(struct lockfile *file, struct error *err);
 enum status lockfile_write_made(struct lockfile *file, struct error *err);
 
 /*

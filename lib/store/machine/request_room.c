@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/machine/request_room.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+
+#include "base/xalloc.h"
 
 _Static_assert(sizeof(struct request_room) == REQUEST_ROOM, "a room has no gaps");
 
@@ -257,11 +258,10 @@ static void read_entry(struct reader *reader, const char *key, struct store_entr
 	*entry = (struct store_entry){.revision = revision, .length = length};
 	if (reader->bad)
 		return;
-	entry->key = strdup(key);
-	entry->value = present ? malloc(length + 1) : NULL;
-	reader->bad |= !entry->key || (present && !entry->value);
-	if (reader->bad || !present)
+	entry->key = xstrdup(key);
+	if (!present)
 		return;
+	entry->value = xmalloc(length + 1);
 	memcpy(entry->value, value, length);
 	entry->value[length] = '\0';
 }
@@ -271,8 +271,7 @@ static void read_entries(struct reader *reader, const struct store_op *ops, size
 	struct store_answer *answer)
 {
 	size_t entries = (size_t)read_number(reader, REQUEST_OPS);
-	if (count && !(answer->entries = calloc(count, sizeof(*answer->entries))))
-		reader->bad = true;
+	answer->entries = xcalloc(count, sizeof(*answer->entries));
 	for (size_t i = 0; i < count && !reader->bad; i++)
 		if (ops[i].kind == STORE_GET)
 			read_entry(reader, ops[i].key, &answer->entries[answer->count++]);

@@ -102,10 +102,7 @@ bool request_room_write_answer(struct request_room *room, const struct store_ans
 void request_room_write_summary(struct request_room *room, const struct commit_summary *end);
 void request_room_read_summary(const struct request_room *room, struct commit_summary *end);
 
-/*
- * Read the answer to request. False: there is none in it, or there is no memory for it; then answer
- * stays empty.
- */
+/* Read the answer to request. False: there is none in it; then answer stays empty. */
 bool request_room_read_answer(const struct request_room *room, const struct store_request *request,
 	struct store_answer *answer);
 

@@ -175,7 +175,7 @@ enum status database_make(
 	status = database_lock(store, deadline, err);
 	if (status != STATUS_OK)
 		return status;
-	status = lockfile_read_made(&store->lock.file, err);
+	status = lockfile_read(&store->lock.file, err);
 	if (status == STATUS_OK && !store->lock.file.made) {
 		status = is_there(store, &there, err);
 		/* Not below the mount point, if it was unmounted since. */
