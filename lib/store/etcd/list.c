@@ -88,8 +88,7 @@ static enum status take_page(const struct etcd_store *store, struct plan *plan,
 	struct json_object *object, struct store_answer *answer, struct error *err)
 {
 	for (size_t i = 0; plan->at < plan->count; i++) {
-		struct json_object *found =
-			wire_object(wire_element(object, "responses", i), "response_range");
+		struct json_object *found = wire_response(object, i, "response_range");
 		size_t count = wire_count(found, "kvs");
 		answer->entries = xrealloc(
 			answer->entries, answer->count + count + 1, sizeof(*answer->entries));

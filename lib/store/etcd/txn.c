@@ -227,21 +227,18 @@ static enum status take_entries(const struct etcd_store *store, const struct sto
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		if (ops[i].kind != STORE_GET)
 			continue;
-		struct json_object *found =
-			wire_object(wire_element(responses, "responses", i), "response_range");
+		struct json_object *found = wire_response(responses, i, "response_range");
 		status = take_entry(store, ops[i].key, wire_element(found, "kvs", 0), answer, err);
 	}
 	return status;
 }
 
-/* The version of the news, from the response to write_news. */
+/* The version of the news, from the response to write_news; more than one: the last. */
 static uint32_t take_news(struct json_object *response)
 {
-	struct json_object *inner = wire_object(response, "response_txn");
-	size_t count = wire_count(inner, "responses");
+	size_t count = wire_count(response, "responses");
 	struct json_object *found =
-		count ? wire_object(wire_element(inner, "responses", count - 1), "response_range")
-		      : NULL;
+		count ? wire_response(response, count - 1, "response_range") : NULL;
 	return (uint32_t)wire_number(wire_element(found, "kvs", 0), "version");
 }
 
@@ -254,10 +251,9 @@ static enum status take(const struct etcd_store *store, const struct store_reque
 	/* One that only reads has asked for the news before, and counts beside what it reads. */
 	bool writes = store_request_changes(request), told = writes && request->group;
 	struct json_object *counts =
-		writes ? wire_object(wire_element(said, "responses", count + told), "response_txn")
-		       : said;
+		writes ? wire_response(said, count + told, "response_txn") : said;
 	if (told)
-		answer->news = take_news(wire_element(said, "responses", count));
+		answer->news = take_news(wire_response(said, count, "response_txn"));
 	wire_take_counts(counts, writes ? 0 : count, request->count, answer);
 	return take_entries(store, ops, count, said, answer, err);
 }
@@ -347,7 +343,7 @@ static enum status write_once(struct etcd_store *store, const struct store_reque
 	if (status == STATUS_OK) {
 		struct json_object *said = written.reply.object;
 		if (is_nested(request))
-			said = wire_object(wire_element(said, "responses", 0), "response_txn");
+			said = wire_response(said, 0, "response_txn");
 		answer->revision = etcd_answered(store, &written.reply);
 		status = take(store, request, said, answer, err);
 	} else if (written.outcome.done) {

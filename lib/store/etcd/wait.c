@@ -128,10 +128,8 @@ static enum status look_below(
 	enum status status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
 	if (status == STATUS_OK) {
 		revision = etcd_answered(store, &reply);
-		struct json_object *put =
-			wire_object(wire_element(reply.object, "responses", 0), "response_range");
-		struct json_object *deleted =
-			wire_object(wire_element(reply.object, "responses", 1), "response_range");
+		struct json_object *put = wire_response(reply.object, 0, "response_range");
+		struct json_object *deleted = wire_response(reply.object, 1, "response_range");
 		/* What was read before the server was set back, or of a newer state, is void. */
 		bool other = since && (since <= store->offset || since > revision);
 		if (wire_count(put, "kvs") == 0 && !other)
@@ -266,9 +264,7 @@ enum status etcd_wait(struct store *base, const char *prefix, store_revision *si
 		.told = told_below,
 		.every = LOOK_EVERY,
 		.revision = *since};
-	wire_key_set(&change.keys.first, store->options.prefix, 'k', prefix);
-	change.keys.end = change.keys.first;
-	wire_key_end(&change.keys.end);
+	wire_keys_below(&change.keys, store->options.prefix, 'k', prefix);
 	enum status status = wait_for(store, &change, deadline, wake, err);
 	/* What the stream told may be older than what others have read. */
 	if (status == STATUS_OK && told_below(store, &change)) {

@@ -142,6 +142,11 @@ struct json_object *wire_element(struct json_object *object, const char *name, s
 	return array ? json_object_array_get_idx(array, i) : NULL;
 }
 
+struct json_object *wire_response(struct json_object *object, size_t i, const char *kind)
+{
+	return wire_object(wire_element(object, "responses", i), kind);
+}
+
 size_t wire_count(struct json_object *object, const char *name)
 {
 	struct json_object *array = member_of(object, name, json_type_array);
@@ -205,7 +210,5 @@ void wire_take_counts(struct json_object *object, size_t at,
 	for (size_t i = 0; i < STORE_COUNTS; i++)
 		if (prefixes[i])
 			answer->counted[i] = (uint64_t)wire_number(
-				wire_object(
-					wire_element(object, "responses", at++), "response_range"),
-				"count");
+				wire_response(object, at++, "response_range"), "count");
 }

@@ -78,6 +78,8 @@ void wire_stamp(char stamp[WIRE_STAMP + 1], uint32_t client, uint32_t number, bo
 struct json_object *wire_object(struct json_object *object, const char *name);
 /* Element i of the array of that name; NULL. */
 struct json_object *wire_element(struct json_object *object, const char *name, size_t i);
+/* The answer to operation i of a transaction, by its kind: "response_range", "response_txn". */
+struct json_object *wire_response(struct json_object *object, size_t i, const char *kind);
 size_t wire_count(struct json_object *object, const char *name);
 /* A number, or a string that is one, of 64 bits with or without a sign; absent: 0. */
 int64_t wire_number(struct json_object *object, const char *name);
