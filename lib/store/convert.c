@@ -255,18 +255,6 @@ static enum status record(struct conversion *conversion, sqlite3 *database, cons
 	return status;
 }
 
-/* What one that was killed while it wrote the new lock file left; we hold the locks. */
-static void sweep(const struct conversion *conversion)
-{
-	char pattern[PATH_MAX + 8];
-	glob_t found = {0};
-	snprintf(pattern, sizeof(pattern), "%s.??????", conversion->fresh);
-	if (glob(pattern, 0, NULL, &found) == 0)
-		for (size_t i = 0; i < found.gl_pathc; i++)
-			(void)unlink(found.gl_pathv[i]);
-	globfree(&found);
-}
-
 enum status convert_mode(const char *database, const struct parameters *parameters,
 	enum lock_mode mode, int64_t patience, enum lock_mode *recorded, struct error *err)
 {
@@ -294,7 +282,7 @@ enum status convert_mode(const char *database, const struct parameters *paramete
 		status = record(&conversion, opened, nonce, &mode, err);
 	sqlite3_close(opened);
 	if (conversion.locked == 2)
-		sweep(&conversion);
+		lockfile_tidy(conversion.fresh, ".");
 	if (status == STATUS_OK)
 		*recorded = mode;
 	unlock_all(&conversion);

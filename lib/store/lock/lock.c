@@ -2,12 +2,10 @@
 #include "store/lock/lock.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "store/failure.h"
 
 static const struct lock_kind *const kinds[] = {
@@ -28,14 +26,14 @@ void lock_init(struct lock *lock)
 enum status lock_open(
 	struct lock *lock, const struct lockfile_terms *terms, int64_t deadline, struct error *err)
 {
-	struct stat st;
 	lock_init(lock);
 	lock->mutex = database_mutex_get(terms->database);
 	enum status status = lockfile_open(&lock->file, terms, deadline, err);
 	if (status != STATUS_OK)
 		lock_close(lock);
-	else if (!terms->alone && file_fstat(lock->file.descriptor, &st) == 0)
-		(void)machine_open(&lock->machine, st.st_dev, st.st_ino, lock->file.nonce);
+	else if (!terms->alone)
+		(void)machine_open(&lock->machine, lock->file.itself.st_dev,
+			lock->file.itself.st_ino, lock->file.nonce);
 	return status;
 }
 
@@ -66,13 +64,6 @@ enum status lock_replace(struct lock *lock, struct lock *fresh)
 	return same ? STATUS_OK : STATUS_NO;
 }
 
-static void pause_for(int64_t milliseconds, int64_t deadline)
-{
-	int64_t left = deadline - clock_now();
-	if (milliseconds > 0 && left > 0)
-		poll(NULL, 0, (int)(milliseconds < left ? milliseconds : left));
-}
-
 /* NULL where only this machine uses it, or its processes share no page. */
 static struct handoff *handoff_of(struct lock *lock)
 {
@@ -88,7 +79,8 @@ static enum status ask_machines(struct lock *lock, int64_t deadline, struct erro
 	const struct lock_kind *kind = kind_of(lock);
 	struct handoff *handoff = handoff_of(lock);
 	if (handoff)
-		pause_for(handoff_pause(handoff, clock_now()), deadline);
+		clock_sleep_until(
+			clock_earlier(clock_after(handoff_pause(handoff, clock_now())), deadline));
 	for (int64_t longest = 1;; longest = longest < HANDOFF_RETRY ? longest * 2 : longest) {
 		int number = kind->try(lock, deadline);
 		if (number == 0) {
@@ -97,7 +89,8 @@ static enum status ask_machines(struct lock *lock, int64_t deadline, struct erro
 			return STATUS_OK;
 		}
 		if (number == EAGAIN && clock_now() < deadline) {
-			pause_for(clock_jitter(longest), deadline);
+			clock_sleep_until(
+				clock_earlier(clock_after(clock_jitter(longest)), deadline));
 			continue;
 		}
 		if (kind->give_up)

@@ -21,7 +21,6 @@
 #include "store/lock/link_prove.h"
 
 #define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
-#define TEMPORARY     ".new-XXXXXX"
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
 #define RETRY_LONGEST 64  /* milliseconds */
@@ -93,7 +92,7 @@ static enum status make(
 		status = mounts_open(path, &directory, err);
 	if (status != STATUS_OK)
 		goto out;
-	temporary = xprintf("%s" TEMPORARY, file->path);
+	temporary = xprintf("%s" LOCKFILE_BEGUN "XXXXXX", file->path);
 	descriptor = file_make_temporary(directory, strrchr(temporary, '/') + 1);
 	if (descriptor < 0) {
 		status = lockfile_failed(err, "make", file, errno);
@@ -180,14 +179,9 @@ enum status lockfile_read(struct lockfile *file, struct error *err)
 	return STATUS_OK;
 }
 
-static struct lockfile_location place_of(const struct stat *st)
+bool lockfile_is(const struct lockfile *file, const struct stat *st)
 {
-	return (struct lockfile_location){st->st_dev, st->st_ino};
-}
-
-static bool is_at(const struct lockfile_location *place, const struct stat *st)
-{
-	return place->device == st->st_dev && place->inode == st->st_ino;
+	return file->itself.st_dev == st->st_dev && file->itself.st_ino == st->st_ino;
 }
 
 void lockfile_drop(struct lockfile *file)
@@ -201,9 +195,8 @@ void lockfile_drop(struct lockfile *file)
  * Open what is under the path, through its directory, so that no mount and no move comes between
  * the two. 0, or errno.
  */
-static int open_path(struct lockfile *file, bool write, struct stat *st)
+static int open_path(struct lockfile *file, bool write)
 {
-	struct stat around;
 	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
 	char *directory = file_directory_of(file->path);
 	int outer = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -212,18 +205,14 @@ static int open_path(struct lockfile *file, bool write, struct stat *st)
 		return errno;
 	file->descriptor = cache_open_at(file->cache, outer, strrchr(file->path, '/') + 1,
 		(write ? O_RDWR : O_RDONLY) | flags);
-	int number = file->descriptor < 0 || file_fstat(file->descriptor, st) < 0 ||
-				     fstat(outer, &around) < 0
+	int number = file->descriptor < 0 || file_fstat(file->descriptor, &file->itself) < 0 ||
+				     fstat(outer, &file->directory) < 0
 			     ? errno
 			     : 0;
 	close(outer);
-	if (number) {
+	if (number)
 		lockfile_drop(file);
-		return number;
-	}
-	file->itself = place_of(st);
-	file->directory = place_of(&around);
-	return 0;
+	return number;
 }
 
 static enum status check_link(
@@ -248,12 +237,11 @@ static enum status check_link(
 static enum status open_and_read(
 	struct lockfile *file, bool read_only, int *number, struct error *err)
 {
-	struct stat st;
 	file->read_only = false;
-	*number = open_path(file, true, &st);
+	*number = open_path(file, true);
 	if (read_only && (*number == EROFS || *number == EACCES || *number == EPERM)) {
 		file->read_only = true;
-		*number = open_path(file, false, &st);
+		*number = open_path(file, false);
 	}
 	if (*number == ENOENT)
 		return STATUS_NO;
@@ -265,7 +253,7 @@ static enum status open_and_read(
 					    : "not a regular file");
 	if (*number)
 		return lockfile_failed(err, "open", file, *number);
-	enum status status = access_check(file->path, &st, file->shared_group, err);
+	enum status status = access_check(file->path, &file->itself, file->shared_group, err);
 	return status == STATUS_OK ? lockfile_read(file, err) : status;
 }
 
@@ -358,7 +346,7 @@ void lockfile_close(struct lockfile *file)
 static bool is_back(const struct lockfile *file)
 {
 	struct stat there;
-	return file_stat(AT_FDCWD, file->path, 0, &there) == 0 && is_at(&file->itself, &there);
+	return file_stat(AT_FDCWD, file->path, 0, &there) == 0 && lockfile_is(file, &there);
 }
 
 enum status lockfile_gone(const struct lockfile *file, struct error *err)
@@ -369,12 +357,12 @@ enum status lockfile_gone(const struct lockfile *file, struct error *err)
 	enum status status;
 	if (number && number != ENOENT)
 		status = lockfile_failed(err, "look at the directory of", file, number);
-	else if (number || there.st_dev != file->directory.device)
+	else if (number || there.st_dev != file->directory.st_dev)
 		status = error_set(err, STATUS_TEMPORARY,
 			"its directory %s %s while it was in use: it was moved away, or its filesystem is "
 			"no longer mounted; put it back, then try again",
 			directory, number ? "disappeared" : "came to lie on another filesystem");
-	else if (there.st_ino != file->directory.inode)
+	else if (there.st_ino != file->directory.st_ino)
 		status = error_set(err, STATUS_TEMPORARY,
 			"its directory %s was moved away or replaced by another while it was in use; put "
 			"it back, then try again",
@@ -396,7 +384,7 @@ enum status lockfile_verify(struct lockfile *file, struct error *err)
 	struct stat there;
 	int number = file_stat(AT_FDCWD, file->path, 0, &there) < 0 ? errno : 0;
 	/* While the descriptor is open, no other file of its device has its number. */
-	if (!number && is_at(&file->itself, &there))
+	if (!number && lockfile_is(file, &there))
 		return STATUS_OK;
 	enum status status = !number || number == ENOENT
 				     ? lockfile_gone(file, err)
@@ -406,18 +394,18 @@ enum status lockfile_verify(struct lockfile *file, struct error *err)
 	return status;
 }
 
-void lockfile_tidy(const struct lockfile *file)
+void lockfile_tidy(const char *path, const char *ending)
 {
-	char *directory = file_directory_of(file->path);
+	char *directory = file_directory_of(path);
+	char *begun = xprintf("%s%s", strrchr(path, '/') + 1, ending);
+	size_t length = strlen(begun);
 	DIR *entries = opendir(directory);
-	const char *name = strrchr(file->path, '/') + 1;
-	size_t length = strlen(name), fixed = strlen(TEMPORARY) - strlen("XXXXXX");
 	for (struct dirent *entry; entries && (entry = readdir(entries));)
-		if (!strncmp(entry->d_name, name, length) &&
-			!strncmp(entry->d_name + length, TEMPORARY, fixed))
+		if (!strncmp(entry->d_name, begun, length) && strlen(entry->d_name) == length + 6)
 			(void)unlinkat(dirfd(entries), entry->d_name, 0);
 	if (entries)
 		closedir(entries);
+	free(begun);
 	free(directory);
 }
 

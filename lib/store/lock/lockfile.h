@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "store/cache.h"
@@ -42,11 +42,6 @@ struct lockfile_terms {
 	struct filesystem_traits traits;
 };
 
-struct lockfile_location {
-	dev_t device;
-	ino_t inode;
-};
-
 struct lockfile {
 	char *path; /* DATABASE.lock */
 	int descriptor;
@@ -59,7 +54,7 @@ struct lockfile {
 	bool made;	  /* the database was finished once; see lockfile_read */
 	bool read_only;	  /* the filesystem or the file cannot be written */
 	/* What the descriptor is open on, and in which directory that was found. */
-	struct lockfile_location itself, directory;
+	struct stat itself, directory;
 };
 
 /* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
@@ -72,6 +67,9 @@ void lockfile_close(struct lockfile *file);
  * unmounted. The rest stays; the file must be opened again.
  */
 void lockfile_drop(struct lockfile *file);
+
+/* Whether this is the file that was opened. */
+bool lockfile_is(const struct lockfile *file, const struct stat *st);
 
 /*
  * For the doctor and for conversions: the record of the lock file path, whatever its mode is.
@@ -105,9 +103,11 @@ enum status lockfile_write_made(struct lockfile *file, struct error *err);
 
 /*
  * Under the lock, before lockfile_write_made: remove what processes left that were killed while
- * they made the lock file. One that is still at work finds that the lock file exists.
+ * they made a lock file: path, ending, and six characters. One that is still at work finds that the
+ * lock file exists.
  */
-void lockfile_tidy(const struct lockfile *file);
+void lockfile_tidy(const char *path, const char *ending);
+#define LOCKFILE_BEGUN ".new-" /* the ending where a store is made */
 
 /* what, the lock file or the database, does not have STORE_FORMAT: STATUS_DAMAGED. */
 enum status lockfile_refuse_format(const char *what, unsigned format, struct error *err);

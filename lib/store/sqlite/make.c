@@ -14,7 +14,6 @@
 #include "store/access.h"
 #include "store/failure.h"
 #include "store/sqlite/session.h"
-#include "store/sqlite/syscalls.h"
 
 #define TEXT_OF(number)	 #number
 #define VALUE_OF(number) TEXT_OF(number)
@@ -64,16 +63,7 @@ static enum status make_temporary(
 		return make_failed(store, number, err);
 	}
 	close(descriptor);
-	syscalls_forget(store->lock.file.cache);
-	int code = write_guard_register() ? sqlite3_open_v2(temporary, &session.database,
-						    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
-							    SQLITE_OPEN_EXRESCODE,
-						    WRITE_GUARD_VFS)
-					  : SQLITE_NOMEM;
-	session.write_guard = session_write_guard(store);
-	if (code == SQLITE_OK && lock_can_be_lost(&store->lock) &&
-		!write_guard_set(session.database, &session.write_guard))
-		code = SQLITE_INTERNAL;
+	int code = session_open(&session, temporary, SQLITE_OPEN_READWRITE);
 	enum status status = code == SQLITE_OK ? session_execute(&session, on_make, "make", err)
 					       : session_failed(&session, "make", code, err);
 	if (status == STATUS_OK) {
@@ -108,13 +98,11 @@ static enum status check_lock_is_in(
 {
 	const struct lockfile *file = &store->lock.file;
 	const char *name = strrchr(file->path, '/') + 1;
-	struct stat held, there = {0};
-	int number = fstat(file->descriptor, &held) < 0 ? errno : 0;
-	if (!number && fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
-		number = errno;
+	struct stat there;
+	int number = fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
 	if (number && number != ENOENT)
 		return make_failed(store, number, err);
-	if (number || held.st_dev != there.st_dev || held.st_ino != there.st_ino)
+	if (number || !lockfile_is(file, &there))
 		return error_set(err, STATUS_TEMPORARY,
 			"the filesystem of store %s went away while it was made: try again",
 			store->base.where);
@@ -184,7 +172,7 @@ enum status database_make(
 		if (status == STATUS_OK && !there)
 			status = make_whole(store, err);
 		if (status == STATUS_OK)
-			lockfile_tidy(&store->lock.file);
+			lockfile_tidy(store->lock.file.path, LOCKFILE_BEGUN);
 		if (status == STATUS_OK)
 			status = lockfile_write_made(&store->lock.file, err);
 	}

@@ -211,11 +211,6 @@ static enum status compare_with_past(struct session *session, struct error *err)
 	return STATUS_OK;
 }
 
-static bool keep_lock(void *lock, bool ask)
-{
-	return lock_confirm(lock, ask);
-}
-
 /* How long SQLite may wait for another program that has the database open. */
 static int busy_timeout(const struct session *session)
 {
@@ -227,28 +222,23 @@ static int busy_timeout(const struct session *session)
 	return (int)(left < 1 ? 1 : left > most ? most : left);
 }
 
-/* A lock that needs no server shall not wait for one, nor for a machine that died. */
-struct write_guard session_write_guard(struct sqlite_store *store)
+int session_open(struct session *session, const char *path, int flags)
 {
-	return (struct write_guard){
-		.keep = keep_lock, .context = &store->lock, .lockless = store->far_locks};
+	struct sqlite_store *store = session->store;
+	syscalls_forget(store->lock.file.cache);
+	/* A lock that needs no server shall not wait for one, nor for a machine that died. */
+	session->write_guard =
+		(struct write_guard){.lock = &store->lock, .lockless = store->far_locks};
+	return write_guard_open(path, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+		&session->write_guard, &session->database);
 }
 
 /* Open the database and begin, once; the lock is held. */
 static enum status try_to_begin(struct session *session, struct error *err)
 {
-	struct sqlite_store *store = session->store;
-	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
-	syscalls_forget(store->lock.file.cache);
-	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-	bool fenced = lock_can_be_lost(&store->lock);
-	if (!write_guard_register())
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	int code = sqlite3_open_v2(session->path, &session->database, flags, WRITE_GUARD_VFS);
-	session->write_guard = session_write_guard(store);
-	if (code == SQLITE_OK && fenced &&
-		!write_guard_set(session->database, &session->write_guard))
-		code = SQLITE_INTERNAL;
+	bool read_only = session->store->lock.file.read_only;
+	int code = session_open(session, session->path,
+		SQLITE_OPEN_NOFOLLOW | (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE));
 	if (code != SQLITE_OK)
 		return session_failed(session, "open", code, err);
 	enum status status = session_execute(session, on_open, "open", err);

@@ -1,19 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A transaction of the SQLite backend, and what its files share:
- *   sqlite.c	  opening and closing, and the table of the calls
- *   transaction.c  compares and operations
- *   group_commit.h  the transactions of other processes of this machine, carried out with ours
- *   statement.c	  the statements that they are made of
- *   compact.c	  what is remembered of deleted keys, and for how long
- *   range.c	  all keys under a prefix
- *   session.c	  one locked transaction on the file
- *   make.c	  its creation
- *   takeover.c	  the file out of the reach of one whose lock was taken over
- *   cause.c	  what an error of SQLite means here
- *   wait.c	  waiting for a change of a key
- * Every transaction is: outer lock, let go of what is cached, open, one transaction, close,
- * release.
+ * A transaction of the SQLite backend, and what its files share. Every transaction is: outer lock,
+ * let go of what is cached, open, one transaction, close, release.
  */
 #ifndef STORE_SQLITE_SESSION_H
 #define STORE_SQLITE_SESSION_H
@@ -121,8 +109,8 @@ enum status session_execute(
 enum status session_write_meta(
 	struct session *session, store_revision revision, store_revision floor, struct error *err);
 void session_close(struct session *session);
-/* What a connection to the store's files is guarded by (write_guard_set). */
-struct write_guard session_write_guard(struct sqlite_store *store);
+/* Open path, with session's store, and guard it; SQLite's code. */
+int session_open(struct session *session, const char *path, int flags);
 /* The lock was lost, which explains whatever else failed. unknown: whether a change was made is. */
 enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err);
 

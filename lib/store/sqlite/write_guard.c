@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "store/lock/lock.h"
 
+#define VFS_NAME	"preempt-write-guard"
 #define SET_WRITE_GUARD 0x50726d74 /* an xFileControl of our own */
 
 struct guarded {
@@ -35,7 +37,7 @@ static bool may_write(sqlite3_file *file)
 	struct guarded *guarded = of(file);
 	if (!guarded->write_guard)
 		return true;
-	if (!guarded->write_guard->keep(guarded->write_guard->context, false))
+	if (!lock_confirm(guarded->write_guard->lock, false))
 		return false;
 	guarded->write_guard->touched |= guarded->main;
 	return true;
@@ -50,7 +52,7 @@ static int guarded_read(sqlite3_file *file, void *to, int count, sqlite3_int64 a
 {
 	struct write_guard *write_guard = of(file)->write_guard;
 	/* One that reads for long keeps its lock, too. */
-	if (write_guard && !write_guard->keep(write_guard->context, false))
+	if (write_guard && !lock_confirm(write_guard->lock, false))
 		return SQLITE_IOERR_READ;
 	return real_of(file)->pMethods->xRead(real_of(file), to, count, at);
 }
@@ -188,7 +190,7 @@ static int open_journal(const char *name, sqlite3_file *file, int flags, int *gi
 static int prove(struct guarded *guarded, int code)
 {
 	struct write_guard *write_guard = guarded->write_guard;
-	if (code != SQLITE_OK || !write_guard || write_guard->keep(write_guard->context, true))
+	if (code != SQLITE_OK || !write_guard || lock_confirm(write_guard->lock, true))
 		return code;
 	(void)guarded->real->pMethods->xClose(guarded->real);
 	guarded->real->pMethods = NULL;
@@ -238,7 +240,7 @@ static void register_once(void)
 	ours = *below;
 	ours.iVersion = 1;
 	ours.pNext = NULL;
-	ours.zName = WRITE_GUARD_VFS;
+	ours.zName = VFS_NAME;
 	ours.szOsFile += (int)sizeof(struct guarded);
 	ours.xOpen = vfs_open;
 	ours.xDelete = vfs_delete;
@@ -246,14 +248,16 @@ static void register_once(void)
 		below = NULL;
 }
 
-bool write_guard_register(void)
+int write_guard_open(
+	const char *path, int flags, struct write_guard *write_guard, sqlite3 **database)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	(void)pthread_once(&once, register_once);
-	return below;
-}
-
-bool write_guard_set(sqlite3 *database, struct write_guard *write_guard)
-{
-	return sqlite3_file_control(database, "main", SET_WRITE_GUARD, write_guard) == SQLITE_OK;
+	if (!below)
+		return SQLITE_NOMEM;
+	int code = sqlite3_open_v2(path, database, flags, VFS_NAME);
+	if (code == SQLITE_OK && lock_can_be_lost(write_guard->lock) &&
+		sqlite3_file_control(*database, "main", SET_WRITE_GUARD, write_guard) != SQLITE_OK)
+		code = SQLITE_INTERNAL;
+	return code;
 }

@@ -17,23 +17,19 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-/* NULL on success, else the name of the VFS is not known to SQLite. */
-#define WRITE_GUARD_VFS "preempt-write-guard"
-
-/* Once or more: make WRITE_GUARD_VFS known. False without memory. */
-bool write_guard_register(void);
+struct lock;
 
 struct write_guard {
-	/* Whether it is still ours; ask: also where the clock says so. */
-	bool (*keep)(void *context, bool ask);
-	void *context;
+	struct lock *lock;
 	bool lockless; /* without SQLite's own locks */
 	bool touched;  /* something may have reached the database itself */
 };
+
 /*
- * Guard a database just opened with WRITE_GUARD_VFS, before anything is read from it. fence stays
- * where it is until the database is closed. False if the database is not one of ours.
+ * sqlite3_open_v2 through this layer, and SQLite's code. Where the lock can be lost it guards the
+ * database; it stays where it is until that is closed.
  */
-bool write_guard_set(sqlite3 *database, struct write_guard *write_guard);
+int write_guard_open(
+	const char *path, int flags, struct write_guard *write_guard, sqlite3 **database);
 
 #endif
