@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/beats/file_watch.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 /* All in milliseconds. */
 #define POLLER_LOST  3000 /* the poller has not looked for this long: look ourselves */
@@ -32,7 +34,8 @@ void file_watch_release(struct file_watch *watch)
 static struct doorbell *doorbell_of(struct file_watch *watch, const struct watched_file *watched)
 {
 	struct stat st;
-	if (!watched->local && !watch->asked && watched->identity(watched->store, &st) == 0) {
+	if (!watched->local && !watch->asked &&
+		file_stat(AT_FDCWD, watched->named_after, AT_SYMLINK_NOFOLLOW, &st) == 0) {
 		watch->asked = true;
 		(void)doorbell_open(&watch->doorbell, st.st_dev, st.st_ino);
 	}

@@ -10,7 +10,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include "store/machine/doorbell.h"
 
@@ -29,10 +28,9 @@ enum counter_reading { READING_RIGHT, READING_FAILED, READING_BUSY };
 /* A file with a counter that each change of it changes. */
 struct watched_file {
 	const char *path;
-	bool local;		    /* only this machine changes it */
-	struct sqlite_store *store; /* for the next two */
-	/* What the doorbell is named after: 0, or -1. */
-	int (*identity)(struct sqlite_store *store, struct stat *st);
+	bool local;		 /* only this machine changes it */
+	const char *named_after; /* the file that the doorbell is named after */
+	struct sqlite_store *store;
 	/* Read the counter, without any lock. */
 	enum counter_reading (*read)(struct sqlite_store *store, uint32_t *counter);
 	int64_t every; /* ms between two readings without inotify, +- a quarter */

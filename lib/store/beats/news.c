@@ -7,11 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/process/descriptor.h"
 #include "base/xalloc.h"
 #include "store/beats/beats.h"
@@ -69,17 +67,12 @@ static enum counter_reading read_news(struct sqlite_store *store, uint32_t *coun
 	return *count ? READING_RIGHT : READING_FAILED;
 }
 
-static int find_identity(struct sqlite_store *store, struct stat *st)
-{
-	return file_stat(AT_FDCWD, store->news.path, AT_SYMLINK_NOFOLLOW, st);
-}
-
 static struct watched_file watched_news(struct sqlite_store *store, int64_t every)
 {
 	return (struct watched_file){.path = store->news.path,
 		.local = store->base.local,
 		.store = store,
-		.identity = find_identity,
+		.named_after = store->news.path,
 		.read = read_news,
 		.every = every};
 }

@@ -22,29 +22,22 @@ static char *name_of(const struct etcd_options *options)
 }
 
 /* STATUS_NO: there is none. */
-static enum status check_mark(struct etcd_store *store, struct json_object *kv, struct error *err)
-{
-	size_t length = 0;
-	char *value = kv ? wire_bytes(kv, "value", &length) : NULL;
-	enum status status = STATUS_OK;
-	if (!kv)
-		status = error_set(err, STATUS_NO, "store %s does not exist", store->base.where);
-	else if (!value || strcmp(value, FORMAT) != 0)
-		status = error_set(err, STATUS_DAMAGED,
-			"store %s: its format is \"%.40s\", and this version knows \"%s\"",
-			store->base.where, value ? value : "", FORMAT);
-	free(value);
-	return status;
-}
-
 static enum status read_mark(struct etcd_store *store, int64_t deadline, struct error *err)
 {
 	struct gateway_reply reply = {0};
 	struct wire_key mark;
+	size_t length;
 	wire_key_set(&mark, store->options.prefix, 's', NULL);
 	enum status status = etcd_read_key(store, &mark, 0, deadline, &reply, err);
-	if (status == STATUS_OK)
-		status = check_mark(store, wire_element(reply.object, "kvs", 0), err);
+	struct json_object *kv = wire_element(reply.object, "kvs", 0);
+	char *value = wire_bytes(kv, "value", &length);
+	if (status == STATUS_OK && !kv)
+		status = error_set(err, STATUS_NO, "store %s does not exist", store->base.where);
+	else if (status == STATUS_OK && (!value || strcmp(value, FORMAT) != 0))
+		status = error_set(err, STATUS_DAMAGED,
+			"store %s: its format is \"%.40s\", and this version knows \"%s\"",
+			store->base.where, value ? value : "", FORMAT);
+	free(value);
 	gateway_reply_release(&reply);
 	return status;
 }

@@ -135,6 +135,13 @@ static const char *read_text(struct reader *reader, size_t least, size_t most)
 	return reader->bad ? NULL : text;
 }
 
+/* What was written as "" where there is none. */
+static const char *read_optional(struct reader *reader)
+{
+	const char *text = read_text(reader, 0, STORE_KEY_MAX);
+	return text && *text ? text : NULL;
+}
+
 /* ---- Requests ---- */
 
 static void write_ops(struct writer *writer, const struct store_op *ops, size_t count)
@@ -198,15 +205,10 @@ bool request_room_read(const struct request_room *room, struct posted_request *r
 	}
 	to->then_count = read_ops(&reader, request->then);
 	to->otherwise_count = read_ops(&reader, request->otherwise);
-	to->group = read_text(&reader, 0, STORE_KEY_MAX);
+	to->group = read_optional(&reader);
 	to->news = read_number(&reader, 1);
-	if (to->group && !*to->group)
-		to->group = NULL;
-	for (size_t i = 0; i < STORE_COUNTS; i++) {
-		to->count[i] = read_text(&reader, 0, STORE_KEY_MAX);
-		if (to->count[i] && !*to->count[i])
-			to->count[i] = NULL;
-	}
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		to->count[i] = read_optional(&reader);
 	/* It is a path below the store's, and leads nowhere else. */
 	reader.bad |= to->group && (*to->group == '/' || strstr(to->group, ".."));
 	to->compares = request->compares;

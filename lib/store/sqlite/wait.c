@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/process/descriptor.h"
 #include "store/sqlite/session.h"
 
@@ -17,11 +16,6 @@
 #define LOCKED_EVERY  15000 /* a locked read, whatever the hints say */
 #define POLL_EVERY    1000  /* of the shared counter, +- a quarter */
 #define LOCK_PATIENCE 200   /* how long wake may be kept waiting by a lock */
-
-static int find_identity(struct sqlite_store *store, struct stat *st)
-{
-	return file_fstat(store->lock.file.descriptor, st);
-}
 
 enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)
 {
@@ -46,7 +40,7 @@ static struct watched_file database(struct sqlite_store *store)
 	return (struct watched_file){.path = store->base.where,
 		.local = store->base.local,
 		.store = store,
-		.identity = find_identity,
+		.named_after = store->lock.file.path,
 		.read = wait_read_counter,
 		.every = POLL_EVERY};
 }
