@@ -170,16 +170,6 @@ bool lock_release(struct lock *lock)
 	return was_ours;
 }
 
-bool lock_overtook(const struct lock *lock)
-{
-	return lock->link.overtook;
-}
-
-void lock_takeover_done(struct lock *lock)
-{
-	lock->link.overtook = false;
-}
-
 bool lock_can_be_lost(const struct lock *lock)
 {
 	return kind_of(lock)->confirm;
@@ -188,11 +178,6 @@ bool lock_can_be_lost(const struct lock *lock)
 bool lock_confirm(struct lock *lock, bool ask)
 {
 	return !kind_of(lock)->confirm || kind_of(lock)->confirm(lock, ask);
-}
-
-bool lock_is_lost(const struct lock *lock)
-{
-	return lock->link.lost;
 }
 
 enum status lock_lost(const struct lock *lock, const char *consequence, struct error *err)

@@ -80,26 +80,16 @@ bool lock_release(struct lock *lock);
  * Let other machines have it, and keep the first two levels: no other process of this machine goes
  * on before lock_leave_queue. True: the filesystem says that it was ours until now. False: others
  * may have taken it over, and what was read or written since it was last known to be ours does not
- * count (lock_is_lost).
+ * count (link.lost).
  */
 bool lock_unlock(struct lock *lock);
 void lock_leave_queue(struct lock *lock);
-
-/*
- * Whether the lock was taken over from a holder that may be alive and may still write: then nothing
- * is read or written before takeover_run (takeover.h), and lock_takeover_done follows it. If the
- * lock is released without that, the next holder begins the takeover again.
- */
-bool lock_overtook(const struct lock *lock);
-void lock_takeover_done(struct lock *lock);
 
 /*
  * Whether the lock that was acquired is still ours, to be asked before every write. False: touch
  * nothing any more, and release it. Costs a look at the clock; ask: ask the filesystem in any case.
  */
 bool lock_confirm(struct lock *lock, bool ask);
-/* Whether lock_confirm has answered false since it was acquired. */
-bool lock_is_lost(const struct lock *lock);
 /* Whether writes must be guarded by lock_confirm. In other modes a holder cannot lose the lock. */
 bool lock_can_be_lost(const struct lock *lock);
 /* "its lock was taken over ...; CONSEQUENCE", or that this cannot be told; mostly STATUS_TEMPORARY.

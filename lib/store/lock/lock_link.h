@@ -25,10 +25,15 @@ struct link_state {
 	struct link_state *next_live; /* of this process */
 	bool live;		      /* in that list: the names are in use */
 	bool made;		      /* our directory, not yet HELD, is there */
-	bool lost;
-	bool overtook; /* a holder was considered dead: its takeover is not finished */
-	int why;       /* why it is lost: the errno of the check; 0: it was taken over */
-	bool sweep;    /* a holder was killed: it may have left more */
+	bool lost;		      /* lock_confirm has answered false since it was acquired */
+	/*
+	 * The lock was taken over from a holder that may be alive and may still write: nothing is
+	 * read or written before takeover_run, which clears this. If the lock is released before,
+	 * the next holder begins the takeover again.
+	 */
+	bool overtook;
+	int why;    /* why it is lost: the errno of the check; 0: it was taken over */
+	bool sweep; /* a holder was killed: it may have left more */
 	bool swept;
 	char name[LINK_NAME_MAX]; /* ours */
 	char next[LINK_NAME_MAX]; /* that it is to be renewed to, or may have been */

@@ -18,7 +18,6 @@
 #include "store/sqlite/journal.h"
 #include "store/sqlite/session.h"
 #include "store/sqlite/syscalls.h"
-#include "store/sqlite/takeover.h"
 
 #define RETRY_LONGEST 32  /* milliseconds */
 #define SMALLEST_PAGE 512 /* bytes, of SQLite */
@@ -318,7 +317,7 @@ static enum status unless_gone(struct sqlite_store *store, enum status status, s
 enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
 {
 	enum status status = take_lock(store, deadline, err);
-	if (status != STATUS_OK || !lock_overtook(&store->lock))
+	if (status != STATUS_OK || !store->lock.link.overtook)
 		return status;
 	status = takeover_run(store, err);
 	if (status == STATUS_OK)
@@ -387,7 +386,7 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 	if (status != STATUS_OK) {
 		session_close(session);
 		(void)lock_release(&store->lock);
-		if (lock_is_lost(&store->lock))
+		if (store->lock.link.lost)
 			status = database_lost(store, false, err);
 		status = unless_gone(store, status, err);
 	}
@@ -445,7 +444,7 @@ enum status session_commit(
 	else
 		store->base.count.reads++;
 	session_close(session);
-	if (unknown && !lock_is_lost(lock))
+	if (unknown && !lock->link.lost)
 		unknown = !was_rolled_back(session);
 	/*
 	 * What was read or committed counts only if no other process has had the lock: one that

@@ -141,8 +141,17 @@ enum status compact_bury(struct session *session, const char *key, struct error 
  */
 enum status compact_some(struct session *session, struct error *err);
 
+/* takeover.c */
 /*
- * Take the lock, and take the files over from a process that may still write (takeover.h).
+ * Under a lock that overtook another (link.overtook), before anything else: give database and
+ * journal new inodes, with all that was committed, so that the overtaken process cannot reach them
+ * (takeover_step.h). STATUS_OK also where there is no database. After an error nothing may be read
+ * or written, and the lock is released unsettled.
+ */
+enum status takeover_run(struct sqlite_store *store, struct error *err);
+
+/*
+ * Take the lock, and take the files over from a process that may still write.
  * STATUS_OK: it is held, until lock_release.
  */
 enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/sqlite/takeover.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +19,7 @@
 #include "store/failure.h"
 #include "store/lock/link_sweep.h"
 #include "store/sqlite/journal.h"
+#include "store/sqlite/session.h"
 #include "store/sqlite/takeover_step.h"
 
 #define CHUNK	   ((size_t)256 << 10)
@@ -335,10 +334,10 @@ enum status takeover_run(struct sqlite_store *store, struct error *err)
 		(void)takeover_next(&step, carry_out(&takeover, step.action));
 	if (step.action == TAKEOVER_DONE)
 		rest(store);
-	if (lock_is_lost(&store->lock))
+	if (store->lock.link.lost)
 		return lock_lost(&store->lock, "nothing was changed: try again", err);
 	if (step.action == TAKEOVER_DONE) {
-		lock_takeover_done(&store->lock);
+		store->lock.link.overtook = false;
 		return STATUS_OK;
 	}
 	if (takeover.status == STATUS_OK)
