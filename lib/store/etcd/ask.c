@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Asking, with an eye on the revisions that are answered. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

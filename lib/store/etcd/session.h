@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One handle on an etcd store, and what its files share. */
+/*
+ * One handle on an etcd store. Its parts: ask.c asks and keeps an eye on the revisions, txn.c makes
+ * transactions, outcome.c finds out whether one whose answer was lost was carried out, list.c
+ * lists, watch.c follows changes, wait.c waits for them, beats.c keeps beats and news.
+ */
 #ifndef STORE_ETCD_SESSION_H
 #define STORE_ETCD_SESSION_H
 
