@@ -533,6 +533,8 @@ paused() {
 			preempt_section stuck
 			sleep 1000
 		fi
+		# Until the other has hung, task 0 trains.
+		[ "$PREEMPT_TASK:$PREEMPT_ATTEMPT" != 0:1 ] && [ -z "${ALWAYS-}" ] || exec sleep 1000
 		exec ./trainer
 	HANGS
 	chmod +x hangs
