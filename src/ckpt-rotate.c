@@ -501,29 +501,22 @@ static int run_verify(const struct args_rest *rest)
 	return code;
 }
 
-typedef enum status (*change)(const char *directory, uint64_t step, struct error *err);
-
-static int run_change(const struct args_rest *rest, change apply)
+static int set_mark(const struct args_rest *rest, enum checkpoint_mark mark)
 {
 	struct error err = {0};
 	uint64_t step;
 	enum status status =
 		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
 	if (status == STATUS_OK)
-		status = apply(directory_at(rest, 0), step, &err);
+		status = checkpoint_mark(directory_at(rest, 0), step, mark, reason, &err);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
-}
-
-static enum status mark_bad(const char *directory, uint64_t step, struct error *err)
-{
-	return checkpoint_mark_bad(directory, step, reason, err);
 }
 
 static int run_mark(const struct args_rest *rest)
 {
 	bool bad = strcmp(rest->words[2], "bad") == 0;
 	if (bad || (strcmp(rest->words[2], "good") == 0 && !reason))
-		return run_change(rest, bad ? mark_bad : checkpoint_mark_good);
+		return set_mark(rest, bad ? CKPT_MARK_BAD : CKPT_MARK_GOOD);
 	message_error(
 		reason ? "--reason is for bad ones" : "%s is neither bad nor good", rest->words[2]);
 	return STATUS_USAGE;
@@ -531,12 +524,12 @@ static int run_mark(const struct args_rest *rest)
 
 static int run_pin(const struct args_rest *rest)
 {
-	return run_change(rest, checkpoint_pin);
+	return set_mark(rest, CKPT_MARK_PINNED);
 }
 
 static int run_unpin(const struct args_rest *rest)
 {
-	return run_change(rest, checkpoint_unpin);
+	return set_mark(rest, CKPT_MARK_UNPINNED);
 }
 
 /* The options of prune as one request. */

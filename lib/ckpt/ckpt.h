@@ -149,16 +149,14 @@ void checkpoint_on_progress(void (*progress)(uint64_t bytes));
  * STATUS_TEMPORARY unproven, else NO (bad, foreign, incomplete). */
 enum status checkpoint_status(const struct checkpoint *checkpoint);
 
+enum checkpoint_mark { CKPT_MARK_BAD, CKPT_MARK_GOOD, CKPT_MARK_PINNED, CKPT_MARK_UNPINNED };
 /*
  * Set or take back a mark (ckpt/commit/marks.h) of a published checkpoint, complete or damaged; to
  * do it again changes nothing but the reason. STATUS_OK: it is durable. STATUS_NO: there is no such
- * checkpoint. reason: cut to fit; NULL: none.
+ * checkpoint. reason: of CKPT_MARK_BAD, cut to fit; NULL: none.
  */
-enum status checkpoint_mark_bad(
-	const char *directory, uint64_t step, const char *reason, struct error *err);
-enum status checkpoint_mark_good(const char *directory, uint64_t step, struct error *err);
-enum status checkpoint_pin(const char *directory, uint64_t step, struct error *err);
-enum status checkpoint_unpin(const char *directory, uint64_t step, struct error *err);
+enum status checkpoint_mark(const char *directory, uint64_t step, enum checkpoint_mark mark,
+	const char *reason, struct error *err);
 
 /*
  * Whether the same checkpoint (step, attempt and time of commit) is marked as bad in one of these

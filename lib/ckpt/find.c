@@ -248,6 +248,6 @@ enum status checkpoint_give_up(
 	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
 		(unsigned long long)failures);
 	/* If another process has marked or pruned it, it is not offered either. */
-	status = checkpoint_mark_bad(directory, step, reason, err);
+	status = checkpoint_mark(directory, step, CKPT_MARK_BAD, reason, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }

@@ -73,10 +73,11 @@ static enum status remove_mark(const char *path, const char *mark, struct error 
 	return status == STATUS_OK ? file_sync_directory(path, err) : status;
 }
 
-/* set: write mark, else remove it. */
-static enum status change(const char *directory, uint64_t step, const char *mark, bool set,
+enum status checkpoint_mark(const char *directory, uint64_t step, enum checkpoint_mark mark,
 	const char *reason, struct error *err)
 {
+	const char *name = mark == CKPT_MARK_BAD || mark == CKPT_MARK_GOOD ? CKPT_BAD : CKPT_PIN;
+	bool set = mark == CKPT_MARK_BAD || mark == CKPT_MARK_PINNED;
 	struct checkpoint found;
 	enum status status = STATUS_TEMPORARY;
 	for (int tries = 0; tries < TRIES; tries++) {
@@ -87,7 +88,7 @@ static enum status change(const char *directory, uint64_t step, const char *mark
 			return error_set(err, checkpoint_status(&found), "%s/%s: %s", directory,
 				found.name, found.why);
 		char *path = ckpt_directory_path(directory, found.name);
-		status = set ? write_mark(path, mark, reason, err) : remove_mark(path, mark, err);
+		status = set ? write_mark(path, name, reason, err) : remove_mark(path, name, err);
 		if (status == STATUS_OK)
 			sweep(path);
 		/* Was it the one we looked at? A pruner or another save may have been quicker. */
@@ -105,27 +106,6 @@ static enum status change(const char *directory, uint64_t step, const char *mark
 		status = error_set(err, STATUS_TEMPORARY, "%s/%s was replaced again and again",
 			directory, found.name);
 	return status;
-}
-
-enum status checkpoint_mark_bad(
-	const char *directory, uint64_t step, const char *reason, struct error *err)
-{
-	return change(directory, step, CKPT_BAD, true, reason, err);
-}
-
-enum status checkpoint_mark_good(const char *directory, uint64_t step, struct error *err)
-{
-	return change(directory, step, CKPT_BAD, false, NULL, err);
-}
-
-enum status checkpoint_pin(const char *directory, uint64_t step, struct error *err)
-{
-	return change(directory, step, CKPT_PIN, true, NULL, err);
-}
-
-enum status checkpoint_unpin(const char *directory, uint64_t step, struct error *err)
-{
-	return change(directory, step, CKPT_PIN, false, NULL, err);
 }
 
 enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
