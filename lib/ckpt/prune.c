@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/names.h"
-#include "ckpt/prune_lock.h"
 #include "ckpt/prune_remove.h"
 #include "ckpt/scan.h"
 #include "ckpt/show.h"
@@ -41,14 +41,6 @@ const char *prune_action(const struct prune_item *item, bool dry_run)
 	return dry_run || item->status == STATUS_OK ? "removed"
 	       : item->status == STATUS_NO	    ? "gone"
 						    : "FAILED";
-}
-
-static void keep(struct prune_item *item, const char *why)
-{
-	item->decision.keep = true;
-	item->status = STATUS_OK;
-	snprintf(item->decision.why, sizeof(item->decision.why), "%.*s",
-		(int)sizeof(item->decision.why) - 1, why);
 }
 
 /* Whether a tracker protects it; then why. */
@@ -157,21 +149,31 @@ static bool is_apart(const struct pruning *pruning, const struct scan_item *foun
 	const struct scan *scan = &pruning->scan;
 	const struct layout *layout = scan->choice->layout;
 	if (layout->tracker && strcmp(item->checkpoint.name, layout->tracker) == 0) {
-		keep(item, "the trainer's own");
+		prune_decide(item, true, "the trainer's own");
 	} else if (scan->parts[found->first].read.group) {
 		keep_decide_incomplete(&item->checkpoint,
 			newest_attempt(scan, item->checkpoint.life), newest, &item->decision);
 		item->status = item->decision.keep ? STATUS_OK : STATUS_TEMPORARY;
 	} else if (item->checkpoint.state == CHECKPOINT_INCOMPLETE) {
-		keep(item, item->checkpoint.why);
+		prune_decide(item, true, item->checkpoint.why);
 	} else if (!layout->inspect && item->checkpoint.state == CHECKPOINT_COMPLETE &&
 		   quiet(pruning, found) < scan->settled && !is_finished(pruning, found)) {
 		(void)is_protected(pruning, found, why);
-		keep(item, why);
+		prune_decide(item, true, why);
 	} else {
 		return false;
 	}
 	return true;
+}
+
+/* The bytes that may still be written to DIR's filesystem. */
+static enum status measure_free(const struct scan *scan, uint64_t *free_bytes, struct error *err)
+{
+	struct statvfs about;
+	if (fstatvfs(scan->descriptor, &about) < 0)
+		return error_errno(err, errno, "ask for the free space of %s", scan->directory);
+	*free_bytes = (uint64_t)about.f_bavail * about.f_frsize;
+	return STATUS_OK;
 }
 
 /* Fill the report with all checkpoints and whether they stay. *met: the limits are met. */
@@ -189,7 +191,7 @@ static enum status decide(
 	report->items = xcalloc(count + 1, sizeof(*report->items));
 	enum status status = STATUS_OK;
 	if (request->policy.min_free)
-		status = prune_measure_free(scan->directory, scan->descriptor, &moment.free, err);
+		status = measure_free(scan, &moment.free, err);
 	for (size_t i = 0; i < count; i++) {
 		report->items[i].checkpoint = scan->items[i].checkpoint;
 		items[i] = &report->items[i].checkpoint;
@@ -208,7 +210,7 @@ static enum status decide(
 			continue;
 		bool stays = is_protected(pruning, found, why);
 		if (stays)
-			keep(item, why);
+			prune_decide(item, true, why);
 		places[judged] = i;
 		/* (To the rules it is one that stays whatever they say.) */
 		item->checkpoint.pinned |= stays;
@@ -330,7 +332,7 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 		char why[LAYOUT_NAME_SIZE];
 		if (!item->decision.keep &&
 			is_tracked(pruning->scan.choice->layout, &now, &item->checkpoint, why))
-			keep(item, why);
+			prune_decide(item, true, why);
 	}
 	for (size_t i = pruning->scan.count; i-- > 0;) {
 		struct scan_item look = pruning->scan.items[i];
@@ -349,6 +351,17 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 		break;
 	}
 	return status;
+}
+
+static enum status say_unmet(
+	const char *directory, const struct keep_policy *policy, struct error *err)
+{
+	const char *limit = policy->max_bytes && policy->min_free ? "--max-bytes and --min-free"
+			    : policy->max_bytes			  ? "--max-bytes"
+								  : "--min-free";
+	return error_set(err, STATUS_NO,
+		"%s: %s cannot be met: what is left must be kept (see the reasons)", directory,
+		limit);
 }
 
 static enum status prune(
@@ -380,7 +393,7 @@ static enum status prune(
 			status = prune_remove(&pruning->scan, NULL, pruning->report, err);
 	}
 	if (status == STATUS_OK && !met)
-		status = prune_unmet(pruning->scan.directory, &request->policy, err);
+		status = say_unmet(pruning->scan.directory, &request->policy, err);
 	return status;
 }
 
@@ -391,10 +404,8 @@ enum status checkpoint_prune(const char *directory, const struct layout_choice *
 		.scan = {.directory = directory, .choice = choice, .settled = request->settled},
 		.report = report};
 	*report = (struct prune_report){0};
-	enum status status = scan_open(&pruning.scan, err);
+	enum status status = prune_begin(&pruning.scan, request, err);
 	report->absent = status == STATUS_NO;
-	if (status == STATUS_OK && !request->dry_run)
-		status = prune_lock(directory, pruning.scan.descriptor, request->wait, err);
 	if (status == STATUS_OK) {
 		/* (It makes a file in DIR. Of ours it is known who writes.) */
 		if (!request->dry_run && !choice->layout->inspect)

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/marks.h"
@@ -17,6 +19,37 @@
 #include "ckpt/directory.h"
 #include "ckpt/layout/structure.h"
 #include "ckpt/remove.h"
+
+static enum status lock(const struct scan *scan, int64_t wait, struct error *err)
+{
+	int64_t deadline = clock_after(wait);
+	while (flock(scan->descriptor, LOCK_EX | LOCK_NB) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno != EWOULDBLOCK)
+			return STATUS_OK;
+		if (clock_now() >= deadline)
+			return error_set(err, STATUS_TEMPORARY,
+				"another prune of %s is still at work; try again later",
+				scan->directory);
+		clock_sleep_until(clock_now() + clock_jitter(50));
+	}
+	return STATUS_OK;
+}
+
+enum status prune_begin(struct scan *scan, const struct prune_request *request, struct error *err)
+{
+	enum status status = scan_open(scan, err);
+	return status == STATUS_OK && !request->dry_run ? lock(scan, request->wait, err) : status;
+}
+
+void prune_decide(struct prune_item *item, bool keep, const char *why)
+{
+	item->decision = (struct keep_decision){.keep = keep};
+	item->status = keep ? STATUS_OK : STATUS_TEMPORARY;
+	snprintf(item->decision.why, sizeof(item->decision.why), "%.*s",
+		(int)sizeof(item->decision.why) - 1, why);
+}
 
 /* Keep the first failure. */
 static void note(

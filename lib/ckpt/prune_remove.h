@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Removing what a prune has decided on. Private to ckpt/prune.h. */
+/* What a prune and a drain have in common. Private to lib/ckpt. */
 #ifndef CKPT_PRUNE_REMOVE_H
 #define CKPT_PRUNE_REMOVE_H
 
 #include "ckpt/prune.h"
 #include "ckpt/scan.h"
+
+/*
+ * Open scan (STATUS_NO: there is no DIR). Unless it is a dry run, processes that prune DIR on one
+ * machine wait for each other, up to request->wait. The lock is on the directory itself and leaves
+ * nothing behind; where a filesystem has no such locks (NFS), they work side by side. It ends with
+ * scan_close.
+ */
+enum status prune_begin(struct scan *scan, const struct prune_request *request, struct error *err);
+
+/* Decide that an item stays, or goes, for this reason (cut to fit). */
+void prune_decide(struct prune_item *item, bool keep, const char *why);
 
 /* After an item was renamed away: whether it may be deleted. Otherwise it gets its name back, and
  * with STATUS_USAGE nothing else is renamed. */

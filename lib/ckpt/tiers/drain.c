@@ -14,18 +14,9 @@
 #include "ckpt/commit/publish.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/native.h"
-#include "ckpt/prune_lock.h"
 #include "ckpt/prune_remove.h"
 #include "ckpt/scan.h"
 #include "ckpt/tiers/copy.h"
-
-static void decide(struct prune_item *item, bool keep, const char *why)
-{
-	item->decision = (struct keep_decision){.keep = keep};
-	item->status = keep ? STATUS_OK : STATUS_TEMPORARY;
-	snprintf(item->decision.why, sizeof(item->decision.why), "%.*s",
-		(int)sizeof(item->decision.why) - 1, why);
-}
 
 /*
  * Whether both names lead to one directory, whatever the mounts say: the manifest is one file, last
@@ -91,7 +82,7 @@ static enum status check_copy(void *context, struct prune_item *item, struct err
 		return STATUS_OK;
 	if (status != STATUS_OK && status != STATUS_NO)
 		return status;
-	decide(item, true, "its copy disappeared with it: are both the same directory?");
+	prune_decide(item, true, "its copy disappeared with it: are both the same directory?");
 	return error_set(err, STATUS_USAGE,
 		"%s: the copy of %s went when the original was renamed; is it the same directory "
 		"as %s? It was given back",
@@ -113,20 +104,20 @@ static enum status decide_drain(const struct draining *draining, bool newest_too
 		struct prune_item *item = &report->items[i];
 		item->checkpoint = scan->items[i].checkpoint;
 		if (item->checkpoint.state != CHECKPOINT_COMPLETE) {
-			decide(item, true, checkpoint_state_name(item->checkpoint.state));
+			prune_decide(item, true, checkpoint_state_name(item->checkpoint.state));
 			continue;
 		}
 		if (i == newest && !newest_too) {
-			decide(item, true, "the newest complete one");
+			prune_decide(item, true, "the newest complete one");
 			continue;
 		}
 		if (item->checkpoint.pinned) {
-			decide(item, true, "pinned");
+			prune_decide(item, true, "pinned");
 			continue;
 		}
 		enum status status = compare(
 			draining->directory, draining->destination, &item->checkpoint, &why);
-		decide(item, status != STATUS_OK,
+		prune_decide(item, status != STATUS_OK,
 			status == STATUS_OK ? "its copy is verified" : why.text);
 		if (status != STATUS_OK && status != STATUS_NO && first == STATUS_OK)
 			first = error_set(err, status, "%s", why.text);
@@ -167,9 +158,7 @@ enum status checkpoint_drain(const char *directory, const char *destination, boo
 	*report = (struct prune_report){0};
 	enum status status = copy_check_places(directory, destination, err);
 	if (status == STATUS_OK)
-		status = scan_open(&scan, err);
-	if (status == STATUS_OK && !request->dry_run)
-		status = prune_lock(directory, scan.descriptor, request->wait, err);
+		status = prune_begin(&scan, request, err);
 	if (status == STATUS_OK)
 		status = scan_read(&scan, err);
 	if (status == STATUS_OK && scan.count == 0)
