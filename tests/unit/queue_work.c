@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a worker decides by itself: its share of the time that is left, and its name. */
-#include "queue/worker/leave.h"
 #include "queue/worker/loop.h"
-#include "queue/worker/say.h"
 
 #include <stdlib.h>
 #include <unistd.h>

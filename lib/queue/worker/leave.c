@@ -6,9 +6,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
-#include "queue/worker/leave.h"
 #include "queue/worker/loop.h"
-#include "queue/worker/store.h"
 
 #define HAND_IN	 3000  /* ms of the time until a deadline that are kept for handing in */
 #define WITHOUT	 60000 /* ms for handing in where no deadline is known */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of a worker, and its loop: starting and ending of commands. */
+/* The state of a worker, and its parts. Private to lib/queue/worker. */
 #ifndef QUEUE_WORKER_LOOP_H
 #define QUEUE_WORKER_LOOP_H
 
@@ -59,6 +59,8 @@ struct work {
 
 #define WORK_NOT_STARTED "its worker had to leave before it started"
 
+/* ---- Its loop, starting and ending of commands: work.c ---- */
+
 bool work_is_idle(const struct work *work); /* nothing runs, nothing is to be handed in */
 bool work_runs_something(const struct work *work);
 size_t work_free_slots(const struct work *work);
@@ -67,5 +69,49 @@ bool work_may_take(const struct work *work, int64_t now);
 void work_start(struct work *work, struct queue_run *run);
 /* What this slot holds and did not start yet is over for this reason. */
 void work_end_held(struct slot *slot, enum queue_ending_kind why, const char *text);
+
+/* ---- What it asks of the store: store.c ---- */
+
+/* All that is due with the store. */
+void work_ask_store(struct work *work);
+/* It answered, or not; a status that does not pass makes us leave. */
+void work_note_answer(struct work *work, enum status status, const struct error *err);
+
+/*
+ * Whether it looks at the others, too, as it does until it leaves: also while what runs has a long
+ * grace. It beats on, and who sees that may leave the dead to it.
+ */
+bool work_looks_at_others(const struct work *work, int64_t now);
+/* Whether it is to be found out if all is done. */
+bool work_asks_whether_drained(const struct work *work, int64_t now);
+
+/* ---- Notices, signals, and how it leaves: leave.c ---- */
+
+void work_take_notices(struct work *work);
+/* Also those that a source has caught and keeps until it knows more. */
+void work_take_held(struct work *work);
+void work_take_signals(struct work *work);
+/*
+ * Take nothing any more; what runs is told to end, and gets KILL at kill_at. Called again, only the
+ * earlier times count.
+ */
+void work_leave(struct work *work, int code, int64_t kill_at, int64_t until);
+/* Since leaving: whether it is done, or no time is left for it. */
+bool work_has_left(struct work *work);
+/*
+ * How long what runs may go on, of what is left until a deadline: some is kept for handing in.
+ * Pure; ms.
+ */
+int64_t work_share(int64_t left);
+
+/* ---- Its name, its joblog, its watchdog: say.c ---- */
+
+/* Its name and index, by the options and the environment. */
+void work_name(const struct work_options *options, struct queue_worker *worker);
+enum status work_open_joblog(const char *path, int *descriptor, struct error *err);
+void work_write_joblog(struct work *work, const struct queue_run *run);
+/* When the watchdog wants to be called; CLOCK_NEVER. */
+int64_t work_watchdog_due(const struct work *work);
+void work_watchdog(struct work *work, int64_t now);
 
 #endif

@@ -16,7 +16,6 @@
 #include "base/parse.h"
 #include "queue/output/joblog.h"
 #include "queue/worker/loop.h"
-#include "queue/worker/say.h"
 
 #define SHOWN 100 /* bytes of a command that the watchdog shows */
 

@@ -7,10 +7,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "queue/after.h"
-#include "queue/worker/leave.h"
 #include "queue/worker/loop.h"
-#include "queue/worker/say.h"
-#include "queue/worker/store.h"
 
 #define AGAIN_FIRST  100    /* ms */
 #define AGAIN_MOST   5000   /* ms */

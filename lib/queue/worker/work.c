@@ -15,10 +15,7 @@
 #include "base/process/ending.h"
 #include "base/xalloc.h"
 #include "queue/template.h"
-#include "queue/worker/leave.h"
 #include "queue/worker/loop.h"
-#include "queue/worker/say.h"
-#include "queue/worker/store.h"
 #include "store/access.h"
 
 #define PATIENCE      5000  /* ms that one answer of the store may take, and a notice may wait */
