@@ -38,9 +38,8 @@ static enum status see(struct queue_view *view, enum place place, const struct s
 	struct error *err)
 {
 	enum status status = STATUS_OK;
-	if (place != PLACE_CANCEL)
-		view->revision = entry->revision;
 	if (place != PLACE_CANCEL) {
+		view->revision = entry->revision;
 		free(view->after);
 		view->after = NULL;
 	}
@@ -257,9 +256,8 @@ static enum status page_fill(struct page *page, struct error *err)
 	return status;
 }
 
-enum status queue_visit(struct queue *queue, uint64_t after,
-	enum status (*visit)(void *context, const struct queue_view *view), void *context,
-	struct error *err)
+enum status queue_visit(
+	struct queue *queue, uint64_t after, queue_visitor *visit, void *context, struct error *err)
 {
 	enum status status = STATUS_OK;
 	struct page page = {.queue = queue,
@@ -285,7 +283,7 @@ struct place_visit {
 	struct queue *queue;
 	enum place place;
 	const enum queue_state *only; /* NULL: all */
-	enum status (*visit)(void *context, const struct queue_view *view);
+	queue_visitor *visit;
 	void *context;
 };
 
@@ -344,9 +342,8 @@ static enum status visit_place(
 	return status;
 }
 
-enum status queue_visit_running(struct queue *queue,
-	enum status (*visit)(void *context, const struct queue_view *view), void *context,
-	struct error *err)
+enum status queue_visit_running(
+	struct queue *queue, queue_visitor *visit, void *context, struct error *err)
 {
 	store_revision since = 0;
 	const struct place_visit how = {queue, PLACE_RUN, NULL, visit, context};
@@ -354,9 +351,7 @@ enum status queue_visit_running(struct queue *queue,
 }
 
 enum status queue_visit_done(struct queue *queue, store_revision *since,
-	const enum queue_state *only,
-	enum status (*visit)(void *context, const struct queue_view *view), void *context,
-	struct error *err)
+	const enum queue_state *only, queue_visitor *visit, void *context, struct error *err)
 {
 	const struct place_visit how = {queue, PLACE_DONE, only, visit, context};
 	return visit_place(&how, since, err);

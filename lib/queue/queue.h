@@ -111,26 +111,24 @@ enum status queue_inspect(
  */
 enum status queue_inspect_some(struct queue *queue, const uint64_t *ids, size_t count,
 	struct queue_view *views, struct error *err);
+/* What is done with each command; the view is its only during the call. */
+typedef enum status queue_visitor(void *context, const struct queue_view *view);
 /*
  * Call visit for every command with an id above after, in the order of ids, until it answers other
- * than STATUS_OK, which is answered then. The view is visit's only during the call. Commands may
- * move during the call: none is shown further back than it is.
+ * than STATUS_OK, which is answered then. Commands may move during the call: none is shown further
+ * back than it is.
  */
-enum status queue_visit(struct queue *queue, uint64_t after,
-	enum status (*visit)(void *context, const struct queue_view *view), void *context,
+enum status queue_visit(struct queue *queue, uint64_t after, queue_visitor *visit, void *context,
 	struct error *err);
 /* The same for those that run; cancelling is not told. */
-enum status queue_visit_running(struct queue *queue,
-	enum status (*visit)(void *context, const struct queue_view *view), void *context,
-	struct error *err);
+enum status queue_visit_running(
+	struct queue *queue, queue_visitor *visit, void *context, struct error *err);
 /*
  * The same for those that came to be over after revision *since (0: all), which becomes the one up
  * to which they were visited; only (NULL: all): with this state.
  */
 enum status queue_visit_done(struct queue *queue, store_revision *since,
-	const enum queue_state *only,
-	enum status (*visit)(void *context, const struct queue_view *view), void *context,
-	struct error *err);
+	const enum queue_state *only, queue_visitor *visit, void *context, struct error *err);
 
 /* ---- change.c ---- */
 
