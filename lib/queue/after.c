@@ -312,7 +312,6 @@ static enum status tell_page(struct queue *queue, const struct over *over,
 	const struct store_answer *page, bool last, struct error *err)
 {
 	struct moves moves = {.queue = queue};
-	struct store_answer answer = {0};
 	enum status status = over->succeeded ? STATUS_OK : moves_begin(&moves, queue, err);
 	struct transaction *t = &moves.t;
 	transaction_require(t, transaction_own(t, over->pending->key), over->pending->revision);
@@ -322,14 +321,10 @@ static enum status tell_page(struct queue *queue, const struct over *over,
 	}
 	if (status == STATUS_OK)
 		status = move_dependents(&moves, over, page, err);
-	if (status == STATUS_OK && !moves.tally.cancelled) {
-		status = t->op_count ? transaction_run(t, queue->store, err) : STATUS_OK;
-	} else if (status == STATUS_OK) {
-		status = moves_run(&moves, &answer, err);
-		if (status == STATUS_OK && !answer.held)
-			status = STATUS_NO;
-	}
-	store_answer_release(&answer);
+	if (status == STATUS_OK && moves.tally.cancelled)
+		status = moves_run_told(&moves, err);
+	else if (status == STATUS_OK && t->op_count)
+		status = transaction_run(t, queue->store, err);
 	moves_release(&moves);
 	return status;
 }

@@ -103,7 +103,6 @@ static enum status change(struct queue *queue, enum queue_change how, struct que
 	size_t count, enum queue_changed *changed, struct error *err)
 {
 	struct moves moves;
-	struct store_answer answer = {0};
 	uint64_t ids[QUEUE_CHANGE_BATCH];
 	store_revision dependents[QUEUE_CHANGE_BATCH] = {0};
 	enum status status = moves_begin(&moves, queue, err);
@@ -124,10 +123,7 @@ static enum status change(struct queue *queue, enum queue_change how, struct que
 			changed[i] = retry(&moves, &views[i], how == QUEUE_RETRY_ANY);
 	}
 	if (status == STATUS_OK && moves.t.op_count)
-		status = moves_run(&moves, &answer, err);
-	if (status == STATUS_OK && moves.t.op_count && !answer.held)
-		status = STATUS_NO;
-	store_answer_release(&answer);
+		status = moves_run_told(&moves, err);
 	moves_release(&moves);
 	return status;
 }

@@ -239,6 +239,16 @@ enum status moves_run(struct moves *moves, struct store_answer *answer, struct e
 	return status;
 }
 
+enum status moves_run_told(struct moves *moves, struct error *err)
+{
+	struct store_answer answer = {0};
+	enum status status = moves_run(moves, &answer, err);
+	if (status == STATUS_OK && !answer.held)
+		status = STATUS_NO;
+	store_answer_release(&answer);
+	return status;
+}
+
 void moves_release(struct moves *moves)
 {
 	transaction_release(&moves->t);

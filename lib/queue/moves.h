@@ -109,6 +109,8 @@ void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue
  * again. Where it fails, nothing was changed if answer->known; else queue->unknown is set.
  */
 enum status moves_run(struct moves *moves, struct store_answer *answer, struct error *err);
+/* The same, of which only the outcome counts. STATUS_NO: a requirement does not hold. */
+enum status moves_run_told(struct moves *moves, struct error *err);
 void moves_release(struct moves *moves);
 
 bool moves_are_unknown(const struct queue *queue);

@@ -53,18 +53,13 @@ static enum status wait_for_running(
 static enum status run_moves(struct moves *moves, const struct store_answer *batch,
 	const struct queue_failure *failure, const struct queue_failure *noted, struct error *err)
 {
-	struct store_answer answer = {0};
 	const char *key = queue_own_key(moves->queue, &moves->t, "error");
 	transaction_require(&moves->t, key, failure->revision);
 	for (size_t i = 0; i < batch->count; i++)
 		transaction_require(&moves->t, batch->entries[i].key, batch->entries[i].revision);
 	if (noted)
 		transaction_put(&moves->t, key, queue_write(&queue_failure_record, noted));
-	enum status status = moves_run(moves, &answer, err);
-	if (status == STATUS_OK && !answer.held)
-		status = STATUS_NO;
-	store_answer_release(&answer);
-	return status;
+	return moves_run_told(moves, err);
 }
 
 /* Tell all that runs to end, and note that in the failure. STATUS_NO: something has moved. */
