@@ -11,6 +11,7 @@
 #include "base/process/bell.h"
 #include "base/process/descriptor.h"
 #include "base/process/thread.h"
+#include "base/xalloc.h"
 #include "queue/workers/workers.h"
 
 #define STOP_PATIENCE 2000 /* ms that the end of the thread is waited for */
@@ -86,17 +87,15 @@ static void release(struct beater *beater)
 enum status beater_start(struct beater **out, const char *url, const struct queue *queue,
 	const struct queue_worker *worker, struct error *err)
 {
-	struct beater *beater = calloc(1, sizeof(*beater));
-	if (!beater)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct beater *beater = xcalloc(1, sizeof(*beater));
 	pthread_mutex_init(&beater->lock, NULL);
 	beater->wake = bell_open();
-	beater->url = strdup(url);
+	beater->url = xstrdup(url);
 	beater->number = worker->beat;
 	beater->token = workers_beat_token(worker);
 	beater->period = worker->period;
 	workers_beats(queue, beater->group);
-	int number = beater->wake < 0 ? errno : beater->url ? 0 : ENOMEM;
+	int number = beater->wake < 0 ? errno : 0;
 	if (number == 0)
 		number = thread_start(&beater->thread, work, beater);
 	if (number == 0) {

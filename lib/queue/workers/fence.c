@@ -9,7 +9,6 @@
 #include "queue/exchange.h"
 #include "queue/output/output.h"
 #include "queue/workers/workers.h"
-#include "store/builder.h"
 
 #define PAGE 1000 /* leases that are read at once */
 
@@ -27,12 +26,9 @@ static enum status read_items(struct lost *lost, struct error *err)
 	struct queue *queue = lost->exchange.queue;
 	struct transaction t = {0};
 	struct store_answer answer = {0};
-	char key[QUEUE_KEY_MAX];
 	size_t count = lost->exchange.ended_count;
-	for (size_t i = 0; i < count; i++) {
-		queue_key_at(queue, key, "item", lost->runs[i].item.id);
-		transaction_get(&t, transaction_own(&t, key));
-	}
+	for (size_t i = 0; i < count; i++)
+		transaction_get(&t, queue_own_key_at(queue, &t, "item", lost->runs[i].item.id));
 	enum status status = transaction_ask(&t, queue->store, &answer, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		struct queue_run *run = &lost->runs[i];
@@ -93,14 +89,12 @@ static enum status add_lease(struct lost *lost, const struct store_entry *entry,
 static enum status give_all_back(struct lost *lost, struct error *err)
 {
 	struct queue *queue = lost->exchange.queue;
-	char prefix[QUEUE_KEY_MAX], after[QUEUE_KEY_MAX] = "";
+	char after[QUEUE_KEY_MAX] = "";
+	const struct store_range range = {.after = after, .limit = PAGE};
 	enum status status = STATUS_OK;
-	queue_key(queue, prefix, "run/");
 	for (bool more = true; more && status == STATUS_OK;) {
 		struct store_answer page = {0};
-		struct store_range range = {
-			.prefix = prefix, .after = *after ? after : NULL, .limit = PAGE};
-		status = store_list(queue->store, &range, &page, err);
+		status = queue_list(queue, "run", range, &page, err);
 		for (size_t i = 0; i < page.count && status == STATUS_OK; i++)
 			status = add_lease(lost, &page.entries[i], err);
 		more = page.more && page.count;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "queue/workers/workers.h"
 
 void judge_release(struct judge *judge)
@@ -14,14 +15,10 @@ void judge_release(struct judge *judge)
 }
 
 /* Keep what is known of the workers that are in the new list, too. */
-static enum status take_list(struct judge *judge, struct queue_worker *workers, size_t count,
-	store_revision revision, struct error *err)
+static void take_list(
+	struct judge *judge, struct queue_worker *workers, size_t count, store_revision revision)
 {
-	struct judge_other *others = calloc(count + 1, sizeof(*others));
-	if (!others) {
-		free(workers);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	struct judge_other *others = xcalloc(count + 1, sizeof(*others));
 	/* Both are in the order of the beat numbers. */
 	for (size_t i = 0, old = 0; i < count; i++) {
 		memcpy(others[i].token, workers[i].token, sizeof(others[i].token));
@@ -36,7 +33,6 @@ static enum status take_list(struct judge *judge, struct queue_worker *workers, 
 	judge->workers = workers;
 	judge->count = count;
 	judge->listed = revision;
-	return STATUS_OK;
 }
 
 /* List the registered workers, if one has come or gone since the last list. */
@@ -56,7 +52,9 @@ static enum status refresh(struct judge *judge, struct queue *queue, struct erro
 	}
 	if (status == STATUS_OK)
 		status = workers_list(queue, &workers, &count, &revision, err);
-	return status == STATUS_OK ? take_list(judge, workers, count, revision, err) : status;
+	if (status == STATUS_OK)
+		take_list(judge, workers, count, revision);
+	return status;
 }
 
 static bool is_gone(const struct queue_worker *worker)

@@ -84,11 +84,8 @@ static int by_beat(const void *a, const void *b)
 enum status workers_list(struct queue *queue, struct queue_worker **workers, size_t *count,
 	store_revision *revision, struct error *err)
 {
-	char prefix[QUEUE_KEY_MAX];
 	struct store_answer answer = {0};
-	queue_key(queue, prefix, "worker/");
-	struct store_range range = {.prefix = prefix};
-	enum status status = store_list(queue->store, &range, &answer, err);
+	enum status status = queue_list(queue, "worker", (struct store_range){0}, &answer, err);
 	if (status != STATUS_OK)
 		return status;
 	struct queue_worker *list = xcalloc(answer.count + 1, sizeof(*list));
