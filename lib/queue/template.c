@@ -16,6 +16,14 @@ static bool begins(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
+/* Whether *at begins with this, and then *at moves behind it. */
+static bool skip(const char **at, const char *with)
+{
+	bool found = begins(*at, with);
+	*at += found ? strlen(with) : 0;
+	return found;
+}
+
 size_t template_count(char *const *words)
 {
 	size_t count = 0;
@@ -74,13 +82,11 @@ static bool fill_braces(
 {
 	bool found = false;
 	for (const char *at = word; *at;) {
-		if (begins(at, "{{}")) {
+		if (skip(&at, "{{}")) {
 			text_add(text, "{}");
-			at += 3;
-		} else if (begins(at, "{}")) {
+		} else if (skip(&at, "{}")) {
 			add_kept(text, line, length, is_name);
 			found = true;
-			at += 2;
 		} else {
 			text_add_bytes(text, at++, 1);
 		}
@@ -142,20 +148,16 @@ static enum status fill_word(
 {
 	enum status status = STATUS_OK;
 	for (const char *at = word; *at && status == STATUS_OK;) {
-		if (begins(at, "{" WORKER)) {
+		if (skip(&at, "{" WORKER))
 			text_add(text, WORKER);
-			at += strlen("{" WORKER);
-		} else if (begins(at, "{" CHOICE)) {
+		else if (skip(&at, "{" CHOICE))
 			text_add(text, CHOICE);
-			at += strlen("{" CHOICE);
-		} else if (begins(at, WORKER)) {
+		else if (skip(&at, WORKER))
 			text_add(text, worker);
-			at += strlen(WORKER);
-		} else if (begins(at, CHOICE)) {
-			status = add_choice(text, word, at + strlen(CHOICE), index, &at, err);
-		} else {
+		else if (skip(&at, CHOICE))
+			status = add_choice(text, word, at, index, &at, err);
+		else
 			text_add_bytes(text, at++, 1);
-		}
 	}
 	return status;
 }
@@ -184,21 +186,16 @@ char *template_fill_name(const char *name, const char *directory, uint64_t id, c
 	if (*name != '/' && directory)
 		text_addf(&text, "%s/", directory);
 	for (const char *at = name; *at;) {
-		bool kept = begins(at, "{" WORKER) || begins(at, "{" ID);
-		if (kept)
+		if (skip(&at, "{" WORKER))
+			text_add(&text, WORKER);
+		else if (skip(&at, "{" ID))
+			text_add(&text, ID);
+		else if (skip(&at, WORKER))
+			text_add(&text, worker);
+		else if (skip(&at, ID))
+			text_addf(&text, "%" PRIu64, id);
+		else
 			text_add_bytes(&text, at++, 1);
-		if (begins(at, WORKER)) {
-			text_add(&text, kept ? WORKER + 1 : worker);
-			at += strlen(WORKER);
-		} else if (begins(at, ID)) {
-			if (kept)
-				text_add(&text, ID + 1);
-			else
-				text_addf(&text, "%" PRIu64, id);
-			at += strlen(ID);
-		} else {
-			text_add_bytes(&text, at++, 1);
-		}
 	}
 	return take_word(&text);
 }
