@@ -6,9 +6,6 @@
 #ifndef CKPT_DIRECTORY_H
 #define CKPT_DIRECTORY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/error.h"
 #include "ckpt/commit/names.h"
 

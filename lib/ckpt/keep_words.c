@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules by name: lists of them and of steps, and whether they make sense together. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"

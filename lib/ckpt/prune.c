@@ -16,7 +16,6 @@
 #include "ckpt/commit/names.h"
 #include "ckpt/prune_remove.h"
 #include "ckpt/scan.h"
-#include "ckpt/show.h"
 
 /* One prune of one DIR. */
 struct pruning {

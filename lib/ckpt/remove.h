@@ -8,7 +8,6 @@
 #ifndef CKPT_REMOVE_H
 #define CKPT_REMOVE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 #include "ckpt/directory.h"
 #include "ckpt/layout/shards.h"
 #include "ckpt/layout/structure.h"
-#include "ckpt/show.h"
 
 /* Most of the time they wait for a shared filesystem. */
 #define THREADS_MAX 8

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
 #include "queue/after.h"
 #include "queue/output/files.h"
 #include "queue/output/output.h"

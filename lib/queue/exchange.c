@@ -2,7 +2,6 @@
 #include "queue/exchange.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -2,8 +2,6 @@
 #include "queue/throughput.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 uint64_t queue_throughput_over(const struct queue_count *count)
 {

@@ -8,7 +8,6 @@
 #include "base/message.h"
 #include "base/parse.h"
 #include "base/process/ending.h"
-#include "base/xalloc.h"
 #include "store/url.h"
 
 struct client_options client_options = {.queue = "default"};

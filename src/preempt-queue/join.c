@@ -2,7 +2,6 @@
 /* preempt-queue join: wait until all commands, or the chosen ones, have ended. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

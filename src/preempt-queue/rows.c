@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/xalloc.h"
 #include "ckpt/show.h"
 #include "queue/output/joblog.h"
 #include "queue/template.h"

@@ -3,8 +3,6 @@
 #include "queue/worker/work.h"
 
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agent/listen.h"
 #include "base/message.h"

@@ -29,7 +29,6 @@
 #define CKPT_NAMES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/process/life.h"

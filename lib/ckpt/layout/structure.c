@@ -15,7 +15,6 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/names.h"
 
 #define JSON_LIMIT     ((size_t)256 << 20)
 #define METADATA_LIMIT ((size_t)512 << 20)

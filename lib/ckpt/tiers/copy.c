@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +12,6 @@
 #include "base/mounts/mounts.h"
 #include "ckpt/commit/publish.h"
 #include "ckpt/commit/writer.h"
-#include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/native.h"
 #include "ckpt/remove.h"

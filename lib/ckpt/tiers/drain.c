@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Off the first tier when it is safe on the second. */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/publish.h"
 #include "ckpt/directory.h"

@@ -2,7 +2,6 @@
 /* Copies of checkpoints of frameworks, which have no manifest. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,7 @@
 #include "queue/output/joblog.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/xalloc.h"
 
 void joblog_command(struct text *text, const struct queue_item *item)
 {

@@ -2,10 +2,8 @@
 #include "queue/worker/resource.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/xalloc.h"
 #include "queue/template.h"
 
 struct definition {

@@ -2,13 +2,10 @@
 #include "queue/worker/slot.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "queue/output/files.h"
-#include "queue/rules.h"
 
 #define AGAIN  1000 /* ms until a full disk is tried again */
 #define SETTLE 2000 /* ms in which a notice comes that has killed a command before it was known */

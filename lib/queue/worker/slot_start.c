@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How a command comes into its slot. */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/process/variables.h"

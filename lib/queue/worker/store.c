@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the worker asks of the store. */
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/message.h"

@@ -2,7 +2,6 @@
 /* The registry: coming, going, who is here. */
 #include "queue/workers/workers.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
