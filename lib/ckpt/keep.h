@@ -67,8 +67,6 @@ struct keep_policy {
 
 /* The rules that are given, of enum keep_rule. */
 unsigned keep_rules(const struct keep_policy *policy);
-/* The one called so: "keep-last"; 0: none. */
-unsigned keep_rule_named(const char *name);
 /* The name of one rule. */
 const char *keep_rule_name(enum keep_rule rule);
 /* Add those of a list "keep-last,keep-best" or "all" (of those given so far) to must. */

@@ -14,7 +14,8 @@ static const struct {
 	{"keep-weekly", KEEP_WEEKLY}, {"keep-monthly", KEEP_MONTHLY}};
 #define RULES (sizeof(names) / sizeof(names[0]))
 
-unsigned keep_rule_named(const char *name)
+/* The one called so: "keep-last"; 0: none. */
+static unsigned rule_named(const char *name)
 {
 	for (size_t i = 0; i < RULES; i++)
 		if (strcmp(names[i].name, name) == 0)
@@ -80,7 +81,7 @@ enum status keep_read_must(struct keep_policy *policy, const char *text, struct 
 		bool read = next_part(&list, part, sizeof(part));
 		unsigned rule = !read			   ? 0
 				: strcmp(part, "all") == 0 ? keep_rules(policy)
-							   : keep_rule_named(part);
+							   : rule_named(part);
 		if (!rule && read && strcmp(part, "all") == 0)
 			return error_set(err, STATUS_USAGE, "--must all: there is no rule");
 		if (!rule)

@@ -8,7 +8,7 @@ uint64_t queue_throughput_over(const struct queue_count *count)
 	return count->succeeded + count->failed + count->cancelled;
 }
 
-uint64_t queue_throughput_all(const struct queue_count *count)
+static uint64_t count_all(const struct queue_count *count)
 {
 	return queue_throughput_over(count) + count->waiting + count->running;
 }
@@ -83,7 +83,7 @@ static void add_bar(struct text *line, uint64_t over, uint64_t all)
 static void build(const struct queue_throughput *progress, int64_t now, int rank, struct text *line)
 {
 	const struct queue_count *count = &progress->now;
-	uint64_t over = queue_throughput_over(count), all = queue_throughput_all(count);
+	uint64_t over = queue_throughput_over(count), all = count_all(count);
 	double rate = queue_throughput_rate(progress, now);
 	int64_t left = queue_throughput_left(progress, now);
 	if (rank >= 5)

@@ -27,9 +27,8 @@ struct queue_throughput {
 void queue_throughput_note(
 	struct queue_throughput *progress, const struct queue_count *count, int64_t now);
 
-/* Succeeded, failed or cancelled; and all that were scheduled. */
+/* Succeeded, failed or cancelled. */
 uint64_t queue_throughput_over(const struct queue_count *count);
-uint64_t queue_throughput_all(const struct queue_count *count);
 
 /* Commands per second; 0: nothing has ended yet, or not long enough ago to tell. */
 double queue_throughput_rate(const struct queue_throughput *progress, int64_t now);

@@ -99,11 +99,9 @@ static struct ckpt_name read_step(const char *name)
 	struct ckpt_name read = {.kind = CKPT_NAME_FOREIGN};
 	char again[CKPT_NAME_SIZE];
 	const char *digits = after(name, STEP_PREFIX);
-	if (!digits || strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 18)
+	uint64_t step;
+	if (!digits || parse_unsigned(digits, 0, CKPT_NUMBER_MAX, &step, "step", NULL) != STATUS_OK)
 		return read;
-	uint64_t step = 0;
-	for (; *digits; digits++)
-		step = step * 10 + (uint64_t)(*digits - '0');
 	ckpt_name_step(again, step);
 	if (strcmp(again, name) == 0)
 		read = (struct ckpt_name){.kind = CKPT_NAME_STEP, .step = step};

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,9 +83,7 @@ size_t layout_number(const char *text, uint64_t *number)
 	size_t length = strspn(text, "0123456789");
 	if (length == 0 || length > 18)
 		return 0;
-	*number = 0;
-	for (size_t i = 0; i < length; i++)
-		*number = *number * 10 + (uint64_t)(text[i] - '0');
+	*number = strtoull(text, NULL, 10);
 	return length;
 }
 

@@ -140,7 +140,7 @@ enum status inspect_refuse(const char *directory, const struct checkpoint *found
 		directory, found->name, found->why);
 }
 
-enum status inspect_staging(
+static enum status inspect_staging(
 	const char *directory, const char *name, struct checkpoint *found, struct error *err)
 {
 	struct ckpt_name read = ckpt_name_read(name);

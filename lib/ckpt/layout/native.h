@@ -19,7 +19,5 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 /* The error where what was found has the name of a step, but cannot be asked, or is not ours. */
 enum status inspect_refuse(
 	const char *directory, const struct checkpoint *found, struct error *err);
-enum status inspect_staging(
-	const char *directory, const char *name, struct checkpoint *found, struct error *err);
 
 #endif
