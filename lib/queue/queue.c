@@ -64,6 +64,19 @@ enum status queue_list(const struct queue *queue, const char *what, struct store
 	return store_list(queue->store, &range, answer, err);
 }
 
+enum status queue_get(const struct queue *queue, const char *key, const struct queue_record *kind,
+	void *record, store_revision *revision, struct error *err)
+{
+	struct store_entry entry = {0};
+	enum status status = store_get(queue->store, key, &entry, err);
+	if (status == STATUS_OK)
+		status = queue_read(kind, &entry, record, err);
+	if (revision)
+		*revision = entry.revision;
+	store_entry_release(&entry);
+	return status;
+}
+
 void queue_draw_token(char token[17])
 {
 	uint64_t number = 0;
@@ -96,16 +109,10 @@ enum status queue_settings_get(
 	struct queue *queue, struct queue_settings *settings, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
-	struct store_entry entry = {0};
-	queue_key(queue, key, "settings");
-	enum status status = store_get(queue->store, key, &entry, err);
-	if (status == STATUS_OK)
-		status = queue_read(&queue_settings_record, &entry, settings, err);
-	store_entry_release(&entry);
-	if (status != STATUS_NO)
-		return status;
 	*settings = (struct queue_settings){0};
-	return STATUS_OK;
+	queue_key(queue, key, "settings");
+	enum status status = queue_get(queue, key, &queue_settings_record, settings, NULL, err);
+	return status == STATUS_NO ? STATUS_OK : status;
 }
 
 enum status queue_settings_put(

@@ -51,6 +51,13 @@ void queue_key_at(
 enum status queue_list(const struct queue *queue, const char *what, struct store_range range,
 	struct store_answer *answer, struct error *err);
 
+/*
+ * The record at key. STATUS_NO: nothing is there, and record is as it was. revision (may be NULL):
+ * of the key; 0: absent.
+ */
+enum status queue_get(const struct queue *queue, const char *key, const struct queue_record *kind,
+	void *record, store_revision *revision, struct error *err);
+
 /* A random token that no other call gets: 16 hexadecimal digits, never all 0. */
 void queue_draw_token(char token[17]);
 

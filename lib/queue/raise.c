@@ -10,15 +10,8 @@ enum status queue_failure_pending(
 	struct queue *queue, struct queue_failure *failure, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
-	struct store_entry entry = {0};
 	queue_key(queue, key, "error");
-	enum status status = store_get(queue->store, key, &entry, err);
-	if (status == STATUS_OK) {
-		status = queue_read(&queue_failure_record, &entry, failure, err);
-		failure->revision = entry.revision;
-	}
-	store_entry_release(&entry);
-	return status;
+	return queue_get(queue, key, &queue_failure_record, failure, NULL, err);
 }
 
 /* STATUS_NO: nothing runs. STATUS_OK: something has ended. */

@@ -79,13 +79,9 @@ static enum status open_start(struct queue *queue, const struct queue_view *view
 	enum output_stream stream, int *descriptor, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
-	struct store_entry entry = {0};
 	struct queue_worker worker;
 	workers_key(queue, key, view->lease.worker_token);
-	enum status status = store_get(queue->store, key, &entry, err);
-	if (status == STATUS_OK)
-		status = queue_read(&queue_worker_record, &entry, &worker, err);
-	store_entry_release(&entry);
+	enum status status = queue_get(queue, key, &queue_worker_record, &worker, NULL, err);
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_OK : status;
 	if (process_check(&worker.process) == PROCESS_ELSEWHERE)
