@@ -41,7 +41,6 @@ void run_release(struct queue_run *run)
 enum status moves_begin(struct moves *moves, struct queue *queue, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
-	struct store_entry entry = {0};
 	*moves = (struct moves){.queue = queue};
 	if (moves_are_unknown(queue))
 		return error_set(err, STATUS_TEMPORARY,
@@ -50,17 +49,14 @@ enum status moves_begin(struct moves *moves, struct queue *queue, struct error *
 	if (queue->tallied >= 0)
 		return STATUS_OK;
 	queue_key(queue, key, "count/%s", queue->who);
-	enum status status = store_get(queue->store, key, &entry, err);
-	if (status == STATUS_NO) {
-		queue->tally = (struct queue_tally){0};
-		queue->tallied = 0;
-		status = STATUS_OK;
-	} else if (status == STATUS_OK) {
-		status = queue_read(&queue_tally_record, &entry, &queue->tally, err);
-		queue->tallied = entry.revision;
-	}
-	store_entry_release(&entry);
-	return status;
+	struct queue_tally tally = {0};
+	store_revision revision;
+	enum status status = queue_get(queue, key, &queue_tally_record, &tally, &revision, err);
+	if (status != STATUS_OK && status != STATUS_NO)
+		return status;
+	queue->tally = tally;
+	queue->tallied = revision;
+	return STATUS_OK;
 }
 
 const char *queue_own_key(const struct queue *queue, struct transaction *t, const char *format, ...)

@@ -499,6 +499,29 @@ static void limited(void)
 	}
 }
 
+static void damaged(void)
+{
+	struct moves moves;
+	char key[QUEUE_KEY_MAX];
+	struct store_entry entry = {0};
+	TEST("a tally that cannot be read is refused as often as it is asked for")
+	{
+		snprintf(queue.who, sizeof(queue.who), "somebody");
+		queue.tallied = -1;
+		queue_key(&queue, key, "count/%s", queue.who);
+		CHECK_EQ(store_put(store, key, "[]", NULL, &err), STATUS_OK);
+		for (int i = 0; i < 2; i++) {
+			CHECK_EQ(moves_begin(&moves, &queue, &err), STATUS_DAMAGED);
+			moves_release(&moves);
+		}
+		CHECK_EQ(store_get(store, key, &entry, &err), STATUS_OK);
+		CHECK(entry.value && !strcmp(entry.value, "[]"));
+		store_entry_release(&entry);
+		CHECK_EQ(store_delete(store, key, &err), STATUS_OK);
+		queue.tallied = -1;
+	}
+}
+
 int main(void)
 {
 	scratch_make();
@@ -512,6 +535,7 @@ int main(void)
 	limited();
 	lost_schedule();
 	always_late();
+	damaged();
 	close_all();
 	scratch_remove();
 	return unit_end();
