@@ -351,8 +351,6 @@ static int run_list(const struct args_rest *rest)
 	struct text line = {0};
 	size_t shown = 0;
 	int code = STATUS_OK;
-	if (json)
-		show_begin(&line, true, 0, "");
 	for (size_t d = 0; d < rest->count; d++) {
 		struct error err = {0};
 		struct text notes = {0};
@@ -367,10 +365,10 @@ static int run_list(const struct args_rest *rest)
 			code = worse(code, message_fail(&err));
 			continue;
 		}
-		if (!json)
+		if (!json) {
 			show_heading(rest, d);
-		if (!json)
-			show_begin(&line, false, list.count, "STATE");
+			show_head(&line, list.count, "STATE");
+		}
 		for (size_t i = 0; i < list.count; i++) {
 			show_listed(&line, shown++, directory, layout_is_native(&choice),
 				list.items[i]);
@@ -378,10 +376,8 @@ static int run_list(const struct args_rest *rest)
 		}
 		checkpoint_list_release(&list);
 	}
-	if (rest->count > 1 || code == STATUS_OK)
-		show_end(&line, json);
-	else
-		text_release(&line);
+	if (json && (rest->count > 1 || code == STATUS_OK))
+		show_end(&line, shown);
 	print(&line);
 	return code;
 }
@@ -605,16 +601,14 @@ static int run_prune(const struct args_rest *rest)
 	if (read_prune_request(&request, &err) != STATUS_OK)
 		return message_fail(&err);
 	bool wanted = json || !message_is_quiet();
-	if (json)
-		show_begin(&line, true, 0, "");
-	print(&line);
 	for (size_t i = 0; i < rest->count; i++) {
 		if (wanted && !json)
 			show_heading(rest, i);
 		code = worse(
 			code, prune_directory(directory_at(rest, i), &request, wanted, &shown));
 	}
-	show_end(&line, json);
+	if (json)
+		show_end(&line, shown);
 	print(&line);
 	return code;
 }

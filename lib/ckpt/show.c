@@ -81,7 +81,7 @@ void show_element(struct text *text, size_t index, const char *directory,
 	const struct checkpoint *checkpoint, const struct keep_decision *decision,
 	const char *action)
 {
-	text_add(text, index ? ",\n " : "\n ");
+	text_add(text, index ? ",\n " : "[\n ");
 	show_json(text, directory, checkpoint, decision, action);
 }
 
@@ -103,17 +103,14 @@ void show_metrics(struct text *text, const struct metrics *metrics)
 	}
 }
 
-void show_begin(struct text *text, bool json, size_t count, const char *what)
+void show_end(struct text *text, size_t count)
 {
-	if (json)
-		text_add(text, "[");
-	else if (count)
-		text_addf(text, "%10s %7s %5s %10s %7s  %s\n", "STEP", "ATTEMPT", "TASKS", "SIZE",
-			"AGE", what);
+	text_add(text, count ? "\n]\n" : "[\n]\n");
 }
 
-void show_end(struct text *text, bool json)
+void show_head(struct text *text, size_t count, const char *what)
 {
-	if (json)
-		text_add(text, "\n]\n");
+	if (count)
+		text_addf(text, "%10s %7s %5s %10s %7s  %s\n", "STEP", "ATTEMPT", "TASKS", "SIZE",
+			"AGE", what);
 }

@@ -22,17 +22,17 @@ void show_json(struct text *text, const char *directory, const struct checkpoint
 /* A line of a table: its columns, "-" for what is not known, then what it is and why. */
 void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t now_utc,
 	const char *what, const char *why);
-/* One more of a JSON array, whose index it has. */
+/* One more of a JSON array, whose index it has; and the end of an array of so many. */
 void show_element(struct text *text, size_t index, const char *directory,
 	const struct checkpoint *checkpoint, const struct keep_decision *decision,
 	const char *action);
+void show_end(struct text *text, size_t count);
 /* "complete, pinned" */
 void show_state(struct text *text, const struct checkpoint *checkpoint);
 /* "loss=0.25 score=-" */
 void show_metrics(struct text *text, const struct metrics *metrics);
-/* The head of either; what: the head of the table's last column. A table of nothing is nothing. */
-void show_begin(struct text *text, bool json, size_t count, const char *what);
-void show_end(struct text *text, bool json);
+/* The head of a table of so many lines (none: no head); what: that of its last column. */
+void show_head(struct text *text, size_t count, const char *what);
 
 /* "12 B", "3.4 GiB" */
 void show_size(struct text *text, uint64_t bytes);

@@ -60,7 +60,7 @@ void print_report(const char *directory, bool native, bool json,
 {
 	struct text line = {0};
 	if (!json)
-		show_begin(&line, false, report->count, "WHAT");
+		show_head(&line, report->count, "WHAT");
 	for (size_t i = 0; i < report->count; i++) {
 		const struct prune_item *item = &report->items[i];
 		const char *action = prune_action(item, request->dry_run);

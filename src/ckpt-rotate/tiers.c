@@ -181,12 +181,10 @@ int run_drain(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		status = checkpoint_drain(directory, destination, all, &request, &report, &err);
 	progress_end();
-	if (json)
-		show_begin(&line, true, 0, "");
-	print(&line);
 	if (json || !message_is_quiet())
 		print_report(directory, true, json, &request, &report, &shown);
-	show_end(&line, json);
+	if (json)
+		show_end(&line, shown);
 	print(&line);
 	prune_report_release(&report);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
