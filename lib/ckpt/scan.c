@@ -135,7 +135,7 @@ static enum status read_directory(int descriptor, struct scan_item *item, int *r
 		return error_errno(err, errno, "open %s", name);
 	item->checkpoint.inode = st.st_ino;
 	note_change(item, &st.st_mtim);
-	enum status status = tree_find_noting(*root, "", false, files, notes, err);
+	enum status status = tree_find(*root, "", false, files, notes, err);
 	for (size_t i = 0; i < files->count; i++)
 		note_change(item, &files->files[i].modified);
 	note_change(item, &notes->changed);

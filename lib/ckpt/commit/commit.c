@@ -83,7 +83,7 @@ static enum status record_files(struct pass *pass, struct manifest *manifest, st
 	char below[CKPT_NAME_SIZE] = "";
 	if (target->sharded)
 		ckpt_name_task(below, target->task);
-	enum status status = tree_find(pass->root, below, true, manifest, err);
+	enum status status = tree_find(pass->root, below, true, manifest, NULL, err);
 	if (status != STATUS_OK)
 		return status;
 	if (manifest_bytes(manifest) == 0)
@@ -92,7 +92,7 @@ static enum status record_files(struct pass *pass, struct manifest *manifest, st
 			pass->path, *below ? "/" : "", below);
 	status = tree_record(pass->root, manifest, err);
 	if (status == STATUS_OK)
-		status = tree_find(pass->root, below, false, &after, err);
+		status = tree_find(pass->root, below, false, &after, NULL, err);
 	if (status == STATUS_OK && !tree_is_unchanged(manifest, &after, err))
 		status = STATUS_NO;
 	manifest_release(&after);
@@ -238,7 +238,7 @@ static enum status publish_shards(struct pass *pass, struct error *err)
 		status = merge_shard(pass, task, &whole, err);
 	manifest_sort(&whole);
 	if (status == STATUS_OK)
-		status = tree_find(pass->root, "", false, &there, err);
+		status = tree_find(pass->root, "", false, &there, NULL, err);
 	if (status == STATUS_OK)
 		status = tree_compare(pass->root, &whole, false, err);
 	if (status == STATUS_OK && there.count != whole.count)

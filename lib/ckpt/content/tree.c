@@ -116,13 +116,7 @@ static enum status find(struct walk *walk, int directory, struct error *err)
 	return status;
 }
 
-enum status tree_find(
-	int root, const char *below, bool sync, struct manifest *manifest, struct error *err)
-{
-	return tree_find_noting(root, below, sync, manifest, NULL, err);
-}
-
-enum status tree_find_noting(int root, const char *below, bool sync, struct manifest *manifest,
+enum status tree_find(int root, const char *below, bool sync, struct manifest *manifest,
 	struct tree_notes *notes, struct error *err)
 {
 	struct walk walk = {.sync = sync, .manifest = manifest, .notes = notes};

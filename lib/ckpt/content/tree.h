@@ -17,21 +17,18 @@
 
 #define TREE_DEPTH_MAX 64
 
-/*
- * Add to manifest all files below root/below ("": root itself, whose reserved names are left out),
- * sorted, without checksums. With sync, each directory is synced on the way.
- * STATUS_NO: something there cannot be in a checkpoint, err says what.
- */
-enum status tree_find(
-	int root, const char *below, bool sync, struct manifest *manifest, struct error *err);
-
-/* What tree_find_noting notes of directories, empty ones, too. All but part is zeroed before. */
+/* What tree_find notes of directories, empty ones, too. All but part is zeroed before. */
 struct tree_notes {
 	const char *part;	 /* what the name of a directory may hold; NULL: nothing */
 	char found[4096];	 /* the path of one whose name holds it; empty: there is none */
 	struct timespec changed; /* when one of them changed last */
 };
-enum status tree_find_noting(int root, const char *below, bool sync, struct manifest *manifest,
+/*
+ * Add to manifest all files below root/below ("": root itself, whose reserved names are left out),
+ * sorted, without checksums. With sync, each directory is synced on the way. notes may be NULL.
+ * STATUS_NO: something there cannot be in a checkpoint, err says what.
+ */
+enum status tree_find(int root, const char *below, bool sync, struct manifest *manifest,
 	struct tree_notes *notes, struct error *err);
 
 /*

@@ -94,7 +94,7 @@ enum status copying_bring(struct copying *copying, struct error *err)
 		struct manifest there = {0};
 		status = bring(copying, err);
 		if (status == STATUS_OK)
-			status = tree_find(copying->root, "", true, &there, err);
+			status = tree_find(copying->root, "", true, &there, NULL, err);
 		if (status == STATUS_OK)
 			status = tree_record(copying->root, &there, err);
 		same = status == STATUS_OK && manifest_same_files(&there, copying->manifest);

@@ -49,7 +49,7 @@ static enum status content_find(const struct scan *scan, const struct scan_item 
 			if (content->root < 0)
 				return error_errno(
 					err, errno, "open %s/%s", scan->directory, entry);
-			return tree_find(content->root, "", false, &content->files, err);
+			return tree_find(content->root, "", false, &content->files, NULL, err);
 		}
 		if (!S_ISREG(st.st_mode))
 			return error_set(
