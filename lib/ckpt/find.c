@@ -96,13 +96,6 @@ static enum status meet(struct walk *walk, const struct scan_item *item, struct 
 	return STATUS_NO;
 }
 
-static bool is_offered(
-	const struct scan *scan, const struct walk *walk, const struct scan_item *item)
-{
-	return scan->parts[item->first].read.group == 0 &&
-	       (!walk->search->below || item->checkpoint.step < *walk->search->below);
-}
-
 /* The newest one that may be resumed from. STATUS_NO: there is none among those that were read. */
 static enum status choose(struct scan *scan, struct walk *walk, struct error *err)
 {
@@ -119,7 +112,8 @@ static enum status choose(struct scan *scan, struct walk *walk, struct error *er
 			(void)scan_item(scan, i, &item);
 		else
 			item = scan->items[i];
-		if (!is_offered(scan, walk, &item))
+		if (scan->parts[item.first].read.group != 0 ||
+			(walk->search->below && item.checkpoint.step >= *walk->search->below))
 			continue;
 		if (alone)
 			status = scan_inspect(scan, &item, err);

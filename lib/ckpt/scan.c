@@ -101,14 +101,9 @@ static void conclude(struct scan_item *item, enum checkpoint_state state, const 
 		item->checkpoint.why, sizeof(item->checkpoint.why), "%.255s", why ? why->text : "");
 }
 
-static int64_t milliseconds(const struct timespec *time)
-{
-	return (int64_t)time->tv_sec * 1000 + time->tv_nsec / 1000000;
-}
-
 static void note_change(struct scan_item *item, const struct timespec *time)
 {
-	int64_t changed = milliseconds(time);
+	int64_t changed = (int64_t)time->tv_sec * 1000 + time->tv_nsec / 1000000;
 	if (changed > item->changed)
 		item->changed = changed;
 }

@@ -6,11 +6,6 @@
 
 #include "queue/moves.h"
 
-static bool is_whole(const struct queue_selection *set)
-{
-	return !set->count && !set->tag;
-}
-
 /* The failure to be told is the one that came first. */
 static void keep_first(struct queue_awaited *outcome, const struct queue_view *view, bool better)
 {
@@ -100,9 +95,9 @@ enum status queue_awaited(struct queue *queue, const struct queue_selection *set
 {
 	struct queue_awaited found = {0};
 	struct tagged tagged = {set->tag, &found};
-	enum status status = is_whole(set) ? add_all(queue, count, &found, err)
-			     : set->tag	   ? queue_visit(queue, 0, add_tagged, &tagged, err)
-					   : add_named(queue, set, &found, err);
+	enum status status = set->tag	  ? queue_visit(queue, 0, add_tagged, &tagged, err)
+			     : set->count ? add_named(queue, set, &found, err)
+					  : add_all(queue, count, &found, err);
 	if (status == STATUS_OK)
 		*outcome = found;
 	return status;

@@ -8,11 +8,6 @@ uint64_t queue_throughput_over(const struct queue_count *count)
 	return count->succeeded + count->failed + count->cancelled;
 }
 
-static uint64_t count_all(const struct queue_count *count)
-{
-	return queue_throughput_over(count) + count->waiting + count->running;
-}
-
 void queue_throughput_note(
 	struct queue_throughput *progress, const struct queue_count *count, int64_t now)
 {
@@ -63,12 +58,6 @@ int64_t queue_throughput_left(const struct queue_throughput *progress, int64_t n
 	return milliseconds > 1e15 ? -1 : (int64_t)milliseconds;
 }
 
-/* A time that is begun counts. */
-static void add_time(struct text *line, int64_t milliseconds)
-{
-	text_add_age(line, milliseconds + 999);
-}
-
 static void add_bar(struct text *line, uint64_t over, uint64_t all)
 {
 	enum { CELLS = 20 };
@@ -83,7 +72,7 @@ static void add_bar(struct text *line, uint64_t over, uint64_t all)
 static void build(const struct queue_throughput *progress, int64_t now, int rank, struct text *line)
 {
 	const struct queue_count *count = &progress->now;
-	uint64_t over = queue_throughput_over(count), all = count_all(count);
+	uint64_t over = queue_throughput_over(count), all = over + count->waiting + count->running;
 	double rate = queue_throughput_rate(progress, now);
 	int64_t left = queue_throughput_left(progress, now);
 	if (rank >= 5)
@@ -99,7 +88,7 @@ static void build(const struct queue_throughput *progress, int64_t now, int rank
 		text_addf(line, rate < 10 ? ", %.2f/s" : ", %.0f/s", rate);
 	if (rank >= 3 && left > 0) {
 		text_add(line, ", ");
-		add_time(line, left);
+		text_add_age(line, left + 999); /* a second that is begun counts */
 		text_add(line, " left");
 	}
 }

@@ -160,13 +160,6 @@ int run_copy(const struct args_rest *rest)
 	return code;
 }
 
-/* Both must be of our own layout: without a manifest, that both are the same is not known. */
-static enum status check_layouts(const char *directory, const char *destination, struct error *err)
-{
-	enum status status = layout_check_native(directory, err);
-	return status == STATUS_OK ? layout_check_native(destination, err) : status;
-}
-
 int run_drain(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -175,7 +168,10 @@ int run_drain(const struct args_rest *rest)
 	struct prune_report report = {0};
 	struct prune_request request = {.now = clock_utc(), .wait = 60000, .dry_run = dry_run};
 	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
-	enum status status = check_layouts(directory, destination, &err);
+	/* Without a manifest, that both are the same is not known. */
+	enum status status = layout_check_native(directory, &err);
+	if (status == STATUS_OK)
+		status = layout_check_native(destination, &err);
 	if (status == STATUS_OK && progress_begin(0))
 		checkpoint_on_progress(progress_add);
 	if (status == STATUS_OK)

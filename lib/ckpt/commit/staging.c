@@ -76,13 +76,6 @@ static enum status look_at_writer(
 	return STATUS_OK;
 }
 
-static void add_shard(struct staging *staging, uint64_t task)
-{
-	size_t count = staging->shard_count++;
-	staging->shards = xrealloc(staging->shards, count + 1, sizeof(*staging->shards));
-	staging->shards[count] = task;
-}
-
 static int by_number(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -117,7 +110,9 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 			status = look_at_writer(path, name, &look, err);
 		} else if (ckpt_name_is_shard(name, &task)) {
 			look.sharded = true;
-			add_shard(&look, task);
+			look.shards =
+				xrealloc(look.shards, look.shard_count + 1, sizeof(*look.shards));
+			look.shards[look.shard_count++] = task;
 		} else if (strcmp(name, CKPT_COPY) == 0) {
 			look.copy = true;
 		} else if (!ckpt_name_is_reserved(name)) {

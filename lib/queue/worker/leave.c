@@ -23,10 +23,8 @@ void work_leave(struct work *work, int code, int64_t kill_at, int64_t until)
 	if (!work->leaving)
 		work->code = code;
 	work->leaving = true;
-	if (kill_at < work->kill_at)
-		work->kill_at = kill_at;
-	if (until < work->until)
-		work->until = until;
+	work->kill_at = clock_earlier(work->kill_at, kill_at);
+	work->until = clock_earlier(work->until, until);
 	store_set_patience(work->queue->store, PATIENCE);
 	for (size_t i = 0; i < work->slot_count; i++) {
 		slot_tell(&work->slots[i], ENDING_PREEMPTED, work->options->term_signal,

@@ -43,8 +43,7 @@ void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_
 	if (!slot->told)
 		slot->why = why;
 	slot->told = true;
-	if (kill_at < slot->kill_at)
-		slot->kill_at = kill_at;
+	slot->kill_at = clock_earlier(slot->kill_at, kill_at);
 	if (again)
 		return;
 	subprocess_signal(&slot->child, signal);

@@ -170,13 +170,6 @@ static void tick(struct work *work, int64_t now)
 
 /* ---- Waiting ---- */
 
-/* Whether we sleep until there is something to take. */
-static bool waits_for_commands(const struct work *work)
-{
-	return work_may_take(work, clock_now()) && !work->worth_trying && !work->failures &&
-	       work_free_slots(work);
-}
-
 static int64_t due(const struct work *work)
 {
 	int64_t now = clock_now(), at = source_set_due(work->options->watch);
@@ -220,7 +213,9 @@ static void wait_for_something(struct work *work)
 	struct error err;
 	watch_sources(work);
 	int64_t until = due(work);
-	if (!waits_for_commands(work)) {
+	/* Do we sleep until there is something to take? */
+	if (!work_may_take(work, clock_now()) || work->worth_trying || work->failures ||
+		!work_free_slots(work)) {
 		(void)descriptor_wait(work->wake, until);
 		return;
 	}
