@@ -2,14 +2,18 @@
 /*
  * The names below a checkpoint directory DIR, and back. Pure.
  *
- *   step-00000120                         a checkpoint that was published whole
+ *   step-00000120          a checkpoint that was published whole
  *   .tmp-step-00000120-attempt-3-life-0123456789ab0123456789ab
- *                                         being written by attempt 3 of this life
- * (base/process/life.h); without "-life-..." where no life is known task-2 the shard of task 2;
- * also in the published one .tmp-step-00000120-attempt-3[-life-...]-workertemp_2   the copy of task
- * 2, which is discarded (--chief-only) .gone-0123456789abcdef-NAME           NAME on its way to
- * deletion, if its inode has this number; else it was taken by mistake (ckpt/remove.h) latest a
- * symbolic link for users; never trusted .latest.tmp                           that link on its way
+ *                          being written by attempt 3 of this life (base/process/life.h);
+ *                          without "-life-..." where no life is known
+ *   .tmp-...-workertemp_2  the copy of task 2, which is discarded (--chief-only)
+ *   .gone-0123456789abcdef-NAME
+ *                          NAME on its way to deletion, if its inode has this number; else it
+ *                          was taken by mistake (ckpt/remove.h)
+ *   latest                 a symbolic link for users; never trusted
+ *   .latest.tmp            that link on its way
+ *
+ * In a sharded one, being written or published, task-2 is the shard of task 2.
  *
  * A step is written with at least eight digits, so that ls, a shell's glob and "tail -1" give the
  * order of training up to 99,999,999 (beyond, the number grows; the tools always compare numbers).
