@@ -116,50 +116,57 @@ static bool is_marked(const struct layout *layout, const struct manifest *files)
 	return !layout->marks;
 }
 
-/* The files of an item that is a directory, and one of its directories that is not finished. root
- * stays open. STATUS_NO: it is gone. */
-static enum status read_directory(int descriptor, struct scan_item *item, int *root,
-	struct manifest *files, struct tree_notes *notes, struct error *err)
+enum status scan_files(const struct scan *scan, const struct scan_item *item,
+	struct scan_files *files, struct tree_notes *notes, struct error *err)
 {
 	struct stat st;
-	const char *name = item->checkpoint.name;
-	*root = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*root < 0 && errno == ENOENT)
-		return error_set(err, STATUS_NO, "%s is gone", name);
-	if (*root < 0 || fstat(*root, &st) < 0)
-		return error_errno(err, errno, "open %s", name);
-	item->checkpoint.inode = st.st_ino;
-	note_change(item, &st.st_mtim);
-	enum status status = tree_find(*root, "", false, files, notes, err);
-	for (size_t i = 0; i < files->count; i++)
-		note_change(item, &files->files[i].modified);
-	note_change(item, &notes->changed);
-	return status;
-}
-
-/* The files of an item that is files. STATUS_NO: they are no files, or gone. */
-static enum status read_files(
-	const struct scan *scan, struct scan_item *item, struct manifest *files, struct error *err)
-{
 	for (size_t i = 0; i < item->count; i++) {
-		struct stat st;
 		const char *entry = scan->parts[item->first + i].entry;
 		if (fstatat(scan->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 			if (errno == ENOENT)
 				continue;
 			return error_errno(err, errno, "look at %s", entry);
 		}
+		if (S_ISDIR(st.st_mode) && item->count == 1) {
+			files->root = openat(scan->descriptor, entry,
+				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			if (files->root < 0 && errno == ENOENT)
+				return error_set(err, STATUS_NO, "%s is gone", entry);
+			if (files->root < 0)
+				return error_errno(err, errno, "open %s", entry);
+			return tree_find(files->root, "", false, &files->list, notes, err);
+		}
 		if (!S_ISREG(st.st_mode))
 			return error_set(err, STATUS_NO, "%s is not a file", entry);
-		struct manifest_file *file = manifest_add(files, entry, (uint64_t)st.st_size);
+		struct manifest_file *file =
+			manifest_add(&files->list, entry, (uint64_t)st.st_size);
 		file->modified = st.st_mtim;
 		file->inode = st.st_ino;
-		if (files->count == 1)
-			item->checkpoint.inode = st.st_ino;
-		note_change(item, &st.st_mtim);
 	}
-	manifest_sort(files);
+	manifest_sort(&files->list);
 	return STATUS_OK;
+}
+
+void scan_files_release(struct scan_files *files)
+{
+	if (files->root >= 0)
+		close(files->root);
+	files->root = -1;
+	manifest_release(&files->list);
+}
+
+/* Which item it is, and when it changed last. */
+static void note_files(
+	struct scan_item *item, const struct scan_files *files, const struct tree_notes *notes)
+{
+	struct stat st;
+	if (files->root >= 0 && fstat(files->root, &st) == 0)
+		item->checkpoint.inode = st.st_ino;
+	else if (files->root < 0 && files->list.count)
+		item->checkpoint.inode = files->list.files[0].inode;
+	note_change(item, &notes->changed);
+	for (size_t i = 0; i < files->list.count; i++)
+		note_change(item, &files->list.files[i].modified);
 }
 
 /* Something is missing: perhaps it is still being written, else it is damaged. */
@@ -200,13 +207,11 @@ static enum status check_files(const struct scan *scan, const struct layout_item
 
 static void inspect_once(const struct scan *scan, struct scan_item *item, bool *gone)
 {
-	int descriptor = scan->descriptor;
 	const struct layout *layout = scan->choice->layout;
 	struct tree_notes notes = {.part = layout->unfinished};
-	struct manifest files = {0};
+	struct scan_files files = {.root = -1};
 	struct error why = {0};
 	struct stat st;
-	int root = -1;
 	const char *entry = scan->parts[item->first].entry;
 	enum status status = STATUS_OK;
 	*gone = false;
@@ -215,7 +220,7 @@ static void inspect_once(const struct scan *scan, struct scan_item *item, bool *
 	item->shards = (struct shards){0};
 	item->whole = item->fewer = false;
 	item->checkpoint.metrics = (struct metrics){0};
-	if (fstatat(descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+	if (fstatat(scan->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		/* (The others of several files may still be there, on their way, too.) */
 		*gone = errno == ENOENT;
 		error_errno(&why, errno, "look at %s", entry);
@@ -229,14 +234,13 @@ static void inspect_once(const struct scan *scan, struct scan_item *item, bool *
 		status = error_set(&why, STATUS_NO, "it is a directory");
 	else if (!directory && !(layout->shape & LAYOUT_FILE))
 		status = error_set(&why, STATUS_NO, "it is not a directory");
-	else if (directory)
-		status = read_directory(descriptor, item, &root, &files, &notes, &why);
 	else
-		status = read_files(scan, item, &files, &why);
-	if (status == STATUS_OK && directory && !is_marked(layout, &files))
+		status = scan_files(scan, item, &files, &notes, &why);
+	note_files(item, &files, &notes);
+	if (status == STATUS_OK && directory && !is_marked(layout, &files.list))
 		status = error_set(&why, STATUS_NO, "it holds nothing of %s", layout->title);
-	*gone = status == STATUS_NO && directory && root < 0;
-	if (status == STATUS_OK && !directory && files.count == 0)
+	*gone = status == STATUS_NO && directory && files.root < 0;
+	if (status == STATUS_OK && !directory && files.list.count == 0)
 		*gone = true;
 	if (status != STATUS_OK) {
 		conclude(item, status == STATUS_NO ? CHECKPOINT_FOREIGN : CHECKPOINT_UNKNOWN, &why);
@@ -244,16 +248,16 @@ static void inspect_once(const struct scan *scan, struct scan_item *item, bool *
 	}
 	struct layout_item look = {.name = item->checkpoint.name,
 		.step = item->checkpoint.step,
-		.root = directory ? root : descriptor,
+		.root = files.root >= 0 ? files.root : scan->descriptor,
 		.directory = directory,
-		.files = &files,
+		.files = &files.list,
 		.tracked = scan->tracker.named && item->checkpoint.step <= scan->tracker.step};
 	if (*notes.found)
 		status = error_set(&why, STATUS_NO, "%s is not finished", notes.found);
 	else
 		status = check_files(scan, &look, item, &why);
-	item->checkpoint.files = files.count;
-	item->checkpoint.bytes = manifest_bytes(&files);
+	item->checkpoint.files = files.list.count;
+	item->checkpoint.bytes = manifest_bytes(&files.list);
 	item->checkpoint.utc = item->changed ? item->changed : 1;
 	if (status == STATUS_OK)
 		conclude(item, CHECKPOINT_COMPLETE, NULL);
@@ -262,9 +266,7 @@ static void inspect_once(const struct scan *scan, struct scan_item *item, bool *
 	else
 		conclude(item, CHECKPOINT_UNKNOWN, &why);
 out:
-	if (root >= 0)
-		close(root);
-	manifest_release(&files);
+	scan_files_release(&files);
 }
 
 /* Inspect one by itself. STATUS_NO: it is gone. */

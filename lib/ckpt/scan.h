@@ -17,6 +17,7 @@
 #define CKPT_SCAN_H
 
 #include "ckpt/ckpt.h"
+#include "ckpt/content/tree.h"
 #include "ckpt/layout/layout.h"
 
 struct scan_part {
@@ -64,6 +65,20 @@ enum status scan_names(struct scan *scan, struct error *err);
 size_t scan_item(const struct scan *scan, size_t first, struct scan_item *item);
 /* scan_names, and inspect all: items. */
 enum status scan_read(struct scan *scan, struct error *err);
+
+/* The files of a checkpoint, without checksums. Before: zeroed, with root -1. */
+struct scan_files {
+	int root; /* its directory, open; -1: it is files of DIR */
+	struct manifest list;
+};
+/*
+ * Those of an item of a framework, as they are now; of several files those that are there. notes
+ * may be NULL. STATUS_NO: its directory is gone, or something there is neither a file nor a
+ * directory.
+ */
+enum status scan_files(const struct scan *scan, const struct scan_item *item,
+	struct scan_files *files, struct tree_notes *notes, struct error *err);
+void scan_files_release(struct scan_files *files);
 
 /* Inspect one, as it is now, beside the items as they were. STATUS_NO: it is gone. */
 enum status scan_inspect(const struct scan *scan, struct scan_item *item, struct error *err);

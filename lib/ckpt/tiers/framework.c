@@ -19,53 +19,23 @@
 /* A tracker is a name or a few; TensorFlow's lists all checkpoints. */
 #define TRACKER_LIMIT ((size_t)64 << 20)
 
-/* The files of a checkpoint, in DIR or in DEST. Zeroed, with root -1, before. */
-struct content {
-	int root; /* its directory, open; -1: it is files of the directory above */
-	struct manifest files;
-};
-
-static void content_release(struct content *content)
-{
-	if (content->root >= 0)
-		close(content->root);
-	content->root = -1;
-	manifest_release(&content->files);
-}
-
 /* The files of the item, whose names were scanned, without checksums. STATUS_NO: something there
  * cannot be copied, or it is gone. */
-static enum status content_find(const struct scan *scan, const struct scan_item *item,
-	struct content *content, struct error *err)
+static enum status find_files(const struct scan *scan, const struct scan_item *item,
+	struct scan_files *files, struct error *err)
 {
-	struct stat st;
-	for (size_t i = 0; i < item->count; i++) {
-		const char *entry = scan->parts[item->first + i].entry;
-		if (fstatat(scan->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return error_errno(err, errno, "look at %s/%s", scan->directory, entry);
-		if (S_ISDIR(st.st_mode)) {
-			content->root = openat(scan->descriptor, entry,
-				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-			if (content->root < 0)
-				return error_errno(
-					err, errno, "open %s/%s", scan->directory, entry);
-			return tree_find(content->root, "", false, &content->files, NULL, err);
-		}
-		if (!S_ISREG(st.st_mode))
-			return error_set(
-				err, STATUS_NO, "%s/%s is not a file", scan->directory, entry);
-		struct manifest_file *file =
-			manifest_add(&content->files, entry, (uint64_t)st.st_size);
-		file->inode = st.st_ino;
-		file->modified = st.st_mtim;
-	}
-	manifest_sort(&content->files);
+	enum status status = scan_files(scan, item, files, NULL, err);
+	if (status != STATUS_OK)
+		return error_prefix(err, "%s", scan->directory);
+	if (files->root < 0 && files->list.count != item->count)
+		return error_set(err, STATUS_TEMPORARY, "some of %s/%s is gone", scan->directory,
+			item->checkpoint.name);
 	return STATUS_OK;
 }
 
-static int content_at(const struct content *content, const struct scan *scan)
+static int files_at(const struct scan_files *files, const struct scan *scan)
 {
-	return content->root >= 0 ? content->root : scan->descriptor;
+	return files->root >= 0 ? files->root : scan->descriptor;
 }
 
 /* The item called name; NULL: none is. */
@@ -117,22 +87,22 @@ static enum status check_destination(
 static enum status look_at_destination(struct copying *copying, const struct scan *there,
 	const char *name, bool *same, struct error *err)
 {
-	struct content content = {.root = -1};
+	struct scan_files files = {.root = -1};
 	const struct scan_item *item = find_item(there, name);
 	*same = false;
 	if (!item)
 		return STATUS_OK;
-	enum status status = content_find(there, item, &content, err);
+	enum status status = find_files(there, item, &files, err);
 	if (status == STATUS_OK)
-		status = tree_record(content_at(&content, there), &content.files, err);
-	*same = status == STATUS_OK && manifest_same_files(&content.files, copying->manifest);
+		status = tree_record(files_at(&files, there), &files.list, err);
+	*same = status == STATUS_OK && manifest_same_files(&files.list, copying->manifest);
 	/* A copy of several files that was killed has brought some of them to their names. */
 	if (status == STATUS_OK && !*same &&
-		(content.root >= 0 || !is_part_of(&content.files, copying->manifest)))
+		(files.root >= 0 || !is_part_of(&files.list, copying->manifest)))
 		status = error_set(err, STATUS_NO,
 			"%s/%s is there already with other content; it stays as it is",
 			copying->destination, name);
-	content_release(&content);
+	scan_files_release(&files);
 	return status;
 }
 
@@ -214,13 +184,13 @@ static enum status publish(struct copying *copying, const struct scan *there, co
 
 /* The original as it was when its checksums were taken. */
 static enum status check_unchanged(const struct scan *here, const struct scan_item *item,
-	const struct content *before, struct error *err)
+	const struct scan_files *before, struct error *err)
 {
-	struct content now = {.root = -1};
+	struct scan_files now = {.root = -1};
 	struct error why = {0};
-	bool same = content_find(here, item, &now, &why) == STATUS_OK &&
-		    tree_is_unchanged(&before->files, &now.files, &why);
-	content_release(&now);
+	bool same = find_files(here, item, &now, &why) == STATUS_OK &&
+		    tree_is_unchanged(&before->list, &now.list, &why);
+	scan_files_release(&now);
 	if (same)
 		return STATUS_OK;
 	return error_set(err, STATUS_TEMPORARY, "%s/%s changed while it was copied: %s",
@@ -228,7 +198,7 @@ static enum status check_unchanged(const struct scan *here, const struct scan_it
 }
 
 static enum status copy_once(struct copying *copying, const struct scan *here,
-	const struct scan_item *item, const struct content *content, struct error *err)
+	const struct scan_item *item, const struct scan_files *files, struct error *err)
 {
 	bool same;
 	const char *name = item->checkpoint.name;
@@ -246,12 +216,12 @@ static enum status copy_once(struct copying *copying, const struct scan *here,
 			status = copying_bring(copying, err);
 		/* (There is no manifest that the original could differ from.) */
 		if (status == STATUS_OK || status == STATUS_DAMAGED) {
-			enum status changed = check_unchanged(here, item, content, err);
+			enum status changed = check_unchanged(here, item, files, err);
 			status = changed == STATUS_OK ? status : changed;
 		}
 		if (status == STATUS_OK) {
 			set_times(copying, item->changed);
-			status = publish(copying, &there, name, content->root >= 0, err);
+			status = publish(copying, &there, name, files->root >= 0, err);
 		}
 	} else if (status == STATUS_OK) {
 		/* What a copy was about to bring that another one has brought. */
@@ -310,7 +280,7 @@ static enum status copy_tracker(struct copying *copying, const struct scan *here
 
 /* The checkpoint that is to be copied, as it is now, with its checksums. */
 static enum status read_original(struct copying *copying, struct scan *here, const char *name,
-	const struct scan_item **item, struct content *content, struct error *err)
+	const struct scan_item **item, struct scan_files *files, struct error *err)
 {
 	enum status status = scan_open(here, err);
 	if (status == STATUS_OK)
@@ -326,14 +296,14 @@ static enum status read_original(struct copying *copying, struct scan *here, con
 	if (found->state != CHECKPOINT_COMPLETE)
 		return error_set(err, checkpoint_status(found), "%s/%s is %s and not copied: %s",
 			here->directory, name, checkpoint_state_name(found->state), found->why);
-	status = content_find(here, *item, content, err);
+	status = find_files(here, *item, files, err);
 	if (status == STATUS_OK)
-		status = tree_record(content_at(content, here), &content->files, err);
-	content->files.step = found->step;
-	copying->transfer.from = content_at(content, here);
-	copying->manifest = &content->files;
-	copying->answer->files = content->files.count;
-	copying->answer->bytes = manifest_bytes(&content->files);
+		status = tree_record(files_at(files, here), &files->list, err);
+	files->list.step = found->step;
+	copying->transfer.from = files_at(files, here);
+	copying->manifest = &files->list;
+	copying->answer->files = files->list.count;
+	copying->answer->bytes = manifest_bytes(&files->list);
 	return status;
 }
 
@@ -342,7 +312,7 @@ enum status copying_framework(struct copying *copying, const struct layout_choic
 {
 	struct scan here = {
 		.directory = copying->directory, .choice = choice, .settled = LAYOUT_SETTLED};
-	struct content content = {.root = -1};
+	struct scan_files files = {.root = -1};
 	const struct scan_item *found = NULL;
 	if ((size_t)snprintf(copying->staging, sizeof(copying->staging), STAGING "%s",
 		    item->name) >= sizeof(copying->staging))
@@ -350,20 +320,20 @@ enum status copying_framework(struct copying *copying, const struct layout_choic
 	copying->path = ckpt_directory_path(copying->destination, copying->staging);
 	enum status status = check_destination(copying->destination, choice, err);
 	if (status == STATUS_OK)
-		status = read_original(copying, &here, item->name, &found, &content, err);
+		status = read_original(copying, &here, item->name, &found, &files, err);
 	if (status == STATUS_OK)
 		status = ckpt_directory_make(copying->destination, err);
 	copying->again = status == STATUS_OK;
 	for (int tries = 0; copying->again && tries < COPYING_TRIES; tries++) {
 		copying->again = false;
-		status = copy_once(copying, &here, found, &content, err);
+		status = copy_once(copying, &here, found, &files, err);
 	}
 	if (copying->again)
 		status = error_set(err, STATUS_TEMPORARY,
 			"%s changed under the copy again and again", copying->path);
 	if (status == STATUS_OK)
 		status = copy_tracker(copying, &here, &found->checkpoint, err);
-	content_release(&content);
+	scan_files_release(&files);
 	scan_close(&here);
 	free(copying->path);
 	return status;
