@@ -442,6 +442,13 @@ doubts() {
 	: >ck/ckpt-200.data-00001-of-00002
 	age
 	[ "$(steps complete)" = "100 200 300 " ]
+	# A directory of such a name is none.
+	mkdir ck/ckpt-400.index
+	[ "$(steps foreign)" = "400 " ]
+	rm ck/ckpt-[123]*
+	run --separate-stderr ckpt-rotate latest ck --layout tensorflow
+	[ "$status" = 1 ]
+	[[ $stderr == *"ckpt-400 is foreign and was skipped: it is a directory"* ]]
 }
 
 # bats test_tags=smoke

@@ -234,14 +234,14 @@ static void inspect_once(const struct scan *scan, struct scan_item *item, bool *
 		status = error_set(&why, STATUS_NO, "it is a directory");
 	else if (!directory && !(layout->shape & LAYOUT_FILE))
 		status = error_set(&why, STATUS_NO, "it is not a directory");
-	else
+	if (status == STATUS_OK) {
 		status = scan_files(scan, item, &files, &notes, &why);
-	note_files(item, &files, &notes);
+		note_files(item, &files, &notes);
+		*gone = directory ? status == STATUS_NO && files.root < 0
+				  : status == STATUS_OK && files.list.count == 0;
+	}
 	if (status == STATUS_OK && directory && !is_marked(layout, &files.list))
 		status = error_set(&why, STATUS_NO, "it holds nothing of %s", layout->title);
-	*gone = status == STATUS_NO && directory && files.root < 0;
-	if (status == STATUS_OK && !directory && files.list.count == 0)
-		*gone = true;
 	if (status != STATUS_OK) {
 		conclude(item, status == STATUS_NO ? CHECKPOINT_FOREIGN : CHECKPOINT_UNKNOWN, &why);
 		goto out;
