@@ -145,15 +145,11 @@ enum status queue_inspect_some(struct queue *queue, const uint64_t *ids, size_t 
 enum status queue_inspect(
 	struct queue *queue, uint64_t id, struct queue_view *view, struct error *err)
 {
-	struct queue_view seen;
-	enum status status = queue_inspect_some(queue, &id, 1, &seen, err);
-	if (status != STATUS_OK)
-		return status;
-	if (!seen.item.id)
-		return error_set(
+	enum status status = queue_inspect_some(queue, &id, 1, view, err);
+	if (status == STATUS_OK && !view->item.id)
+		status = error_set(
 			err, STATUS_NO, "queue %s has no command %" PRIu64, queue->name, id);
-	*view = seen;
-	return STATUS_OK;
+	return status;
 }
 
 /* ---- All, a page at a time ---- */

@@ -15,43 +15,49 @@
 #define LIMIT	   6
 #define SLOTS_MAX  1024
 
-static const char *worker, *platform, *term_signal = "TERM", *joblog;
-static uint64_t slots = 1, gpus_per_slot, limit = LIMIT;
-static int64_t idle_exit = -1, grace = -1, kill_after = 5000, period = PERIOD, start_delay,
-	       start_delay_max = 60000, watchdog;
+static const char *platform, *term_signal = "TERM";
+static uint64_t gpus_per_slot;
 static struct args_list sources;
+static struct work_options work = {.index = UINT64_MAX,
+	.slots = 1,
+	.idle_exit = -1,
+	.grace = -1,
+	.kill_after = 5000,
+	.period = PERIOD,
+	.limit = LIMIT,
+	.start_delay_max = 60000};
 
 const struct args_option work_options[] = {
 	{"worker", "NAME", "name of this worker (the array index, else host and pid)", ARGS_NAME,
-		.target = &worker},
-	{"slots", "K", "commands that run at the same time (1)", ARGS_UNSIGNED, .target = &slots,
-		.min = 1, .max = SLOTS_MAX},
+		.target = &work.worker},
+	{"slots", "K", "commands that run at the same time (1)", ARGS_UNSIGNED,
+		.target = &work.slots, .min = 1, .max = SLOTS_MAX},
 	{"gpus-per-slot", "N", "of its GPUs for each slot alone, in CUDA_VISIBLE_DEVICES",
 		ARGS_UNSIGNED, .target = &gpus_per_slot, .min = 1, .max = SLOTS_MAX},
 	{"idle-exit", "D", "end once nothing waits or runs anywhere for D; 0: at once",
-		ARGS_DURATION, .target = &idle_exit},
+		ARGS_DURATION, .target = &work.idle_exit},
 	{"source", "SPEC", "of notices: signal:TERM, file:PATH, command:TEXT, slurm, gce ...",
 		ARGS_LIST, .target = &sources},
 	{"platform", "NAMES", "auto, or slurm,aws and the like: their sources", ARGS_TEXT,
 		.target = &platform, .environment = "PREEMPT_PLATFORM"},
-	{"grace", "D", "time between a notice and the end", ARGS_DURATION, .target = &grace,
+	{"grace", "D", "time between a notice and the end", ARGS_DURATION, .target = &work.grace,
 		.environment = "PREEMPT_GRACE"},
 	{"term-signal", "SIG", "what running commands get at a notice (TERM)", ARGS_TEXT,
 		.target = &term_signal},
 	{"kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION,
-		.target = &kill_after},
+		.target = &work.kill_after},
 	{"period", "D", "beat and look for the other workers every D (5s)", ARGS_DURATION,
-		.target = &period},
+		.target = &work.period},
 	{"limit", "N", "periods of silence in a row that mean death (6)", ARGS_UNSIGNED,
-		.target = &limit, .min = 2, .max = 1000},
+		.target = &work.limit, .min = 2, .max = 1000},
 	{"start-delay", "D", "start this much later for each lower index", ARGS_DURATION,
-		.target = &start_delay},
+		.target = &work.start_delay},
 	{"start-delay-max", "D", "and never later than this (1m)", ARGS_DURATION,
-		.target = &start_delay_max},
+		.target = &work.start_delay_max},
 	{"watchdog", "D", "print what runs when nothing has ended for D", ARGS_DURATION,
-		.target = &watchdog},
+		.target = &work.watchdog},
 	{"joblog", "FILE", "add a line for each result, as GNU parallel does", ARGS_TEXT,
-		.target = &joblog},
+		.target = &work.joblog},
 	{0},
 };
 
@@ -62,22 +68,22 @@ static enum status open_sources(struct source_set *watch, struct error *err)
 		.platform = platform	    ? platform
 			    : sources.count ? NULL
 					    : "auto",
-		.how = {.grace = grace}};
+		.how = {.grace = work.grace}};
 	struct source *group;
 	struct text warnings = {0};
 	enum status status = listen_open(watch, &request, &group, &warnings, err);
 	if (status == STATUS_OK)
-		grace = request.how.grace;
+		work.grace = request.how.grace;
 	message_warnings(warnings.data);
 	text_release(&warnings);
 	return status;
 }
 
-static enum status check_options(int *signal, struct error *err)
+static enum status check_options(struct error *err)
 {
-	if (period < PERIOD_MIN)
+	if (work.period < PERIOD_MIN)
 		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
-	return parse_signal(term_signal, signal, "--term-signal", err);
+	return parse_signal(term_signal, &work.term_signal, "--term-signal", err);
 }
 
 int run_work(const struct args_rest *rest)
@@ -87,37 +93,24 @@ int run_work(const struct args_rest *rest)
 	struct source_set watch = {0};
 	struct devices devices = {0};
 	sigset_t all;
-	int signal = SIGTERM, code = STATUS_OK;
+	int code = STATUS_OK;
 	(void)rest;
-	enum status status = check_options(&signal, &err);
+	enum status status = check_options(&err);
 	message_patience(1000); /* a log that stalls must not keep commands from ending */
 	/* Before the store is opened: a notice may come while it is slow, and a wrong option must
 	 * not make a store. */
 	if (status == STATUS_OK && gpus_per_slot)
-		status = devices_find(&devices, slots, gpus_per_slot, &err);
+		status = devices_find(&devices, work.slots, gpus_per_slot, &err);
 	if (status == STATUS_OK)
 		status = open_sources(&watch, &err);
 	if (status == STATUS_OK)
 		status = client_open(&client, STORE_CREATE, &err);
-	if (status == STATUS_OK)
-		code = work_run(&client.queue, &(struct work_options){
-						       .url = text_string(&client.url),
-						       .worker = worker,
-						       .index = UINT64_MAX,
-						       .slots = slots,
-						       .idle_exit = idle_exit,
-						       .watch = &watch,
-						       .grace = grace,
-						       .term_signal = signal,
-						       .kill_after = kill_after,
-						       .period = period,
-						       .limit = limit,
-						       .start_delay = start_delay,
-						       .start_delay_max = start_delay_max,
-						       .watchdog = watchdog,
-						       .devices = &devices,
-						       .joblog = joblog,
-					       });
+	if (status == STATUS_OK) {
+		work.url = text_string(&client.url);
+		work.watch = &watch;
+		work.devices = &devices;
+		code = work_run(&client.queue, &work);
+	}
 	/* A second TERM while we leave must not kill us: our exit code would be lost. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
