@@ -18,15 +18,14 @@
 #include "ckpt/show.h"
 #include "run/options.h"
 
-static uint64_t attempt, task, tasks;
 static bool attempt_given, task_given, tasks_given, timeout_given, every_given, within_given;
-static bool sharded, chief_only, only_step, json, contents, quick, every, dry_run;
+static bool only_step, json, contents, quick, every;
 static const char *otherwise, *when, *now_is, *reason, *mode, *max_bytes, *min_free;
 static struct args_list metrics, keep_steps, must;
-static struct keep_policy policy;
+static struct checkpoint_target target = {.tasks = 1};
+static struct prune_request request = {.wait = 60000, .settled = LAYOUT_SETTLED};
 static int64_t timeout;
 static const char *layout, *pattern, *life;
-static int64_t settled = LAYOUT_SETTLED;
 
 /* How many DIRs a command takes at most. */
 #define DIRECTORIES 1024
@@ -34,16 +33,16 @@ static int64_t settled = LAYOUT_SETTLED;
 /* clang-format off */
 #define WRITE_OPTIONS \
 	{"attempt", "K", "the writer's attempt number; 0: attempts are not counted", ARGS_UNSIGNED, \
-		.target = &attempt, .environment = "PREEMPT_ATTEMPT", .max = CKPT_NUMBER_MAX, \
+		.target = &target.attempt, .environment = "PREEMPT_ATTEMPT", .max = CKPT_NUMBER_MAX, \
 		.given = &attempt_given}, \
-	{"sharded", NULL, "each task has a shard of its own", ARGS_FLAG, .target = &sharded}, \
+	{"sharded", NULL, "each task has a shard of its own", ARGS_FLAG, .target = &target.sharded}, \
 	{"chief-only", NULL, "all tasks write the same; only task 0's is kept", ARGS_FLAG, \
-		.target = &chief_only}, \
+		.target = &target.chief_only}, \
 	{"task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank's)", ARGS_UNSIGNED, \
-		.target = &task, .max = CKPT_NUMBER_MAX, .given = &task_given}, \
+		.target = &target.task, .max = CKPT_NUMBER_MAX, .given = &task_given}, \
 	{"life", "WORD", "the start of the job that writes, alike in all its tasks", ARGS_TEXT, \
 		.target = &life, .environment = "PREEMPT_LIFE"}, \
-	{"tasks", "N", "how many tasks there are", ARGS_UNSIGNED, .target = &tasks, \
+	{"tasks", "N", "how many tasks there are", ARGS_UNSIGNED, .target = &target.tasks, \
 		.environment = "PREEMPT_TASKS", .min = 1, .max = 1000000, .given = &tasks_given}
 /* clang-format on */
 
@@ -84,27 +83,27 @@ static const struct args_option mark_options[] = {
 	{0},
 };
 static const struct args_option prune_options[] = {
-	{"keep-last", "N", "keep the N newest complete ones", ARGS_UNSIGNED, .target = &policy.last,
-		.min = 1, .max = 1000000000},
+	{"keep-last", "N", "keep the N newest complete ones", ARGS_UNSIGNED,
+		.target = &request.policy.last, .min = 1, .max = 1000000000},
 	{"keep-every-steps", "K", "keep each whose step is divisible by K", ARGS_UNSIGNED,
-		.target = &policy.every_steps, .min = 1, .max = CKPT_NUMBER_MAX},
+		.target = &request.policy.every_steps, .min = 1, .max = CKPT_NUMBER_MAX},
 	{"keep-every", "D", "keep one per interval D, starting with the oldest", ARGS_DURATION,
-		.target = &policy.every, .given = &every_given},
+		.target = &request.policy.every, .given = &every_given},
 	{"keep-within", "D", "keep what is not older than D", ARGS_DURATION,
-		.target = &policy.within, .given = &within_given},
+		.target = &request.policy.within, .given = &within_given},
 	{"keep-daily", "N", "keep the last of each of the N newest days (UTC)", ARGS_UNSIGNED,
-		.target = &policy.daily, .min = 1, .max = 1000000000},
+		.target = &request.policy.daily, .min = 1, .max = 1000000000},
 	{"keep-weekly", "N", "the same of weeks, which begin on Monday", ARGS_UNSIGNED,
-		.target = &policy.weekly, .min = 1, .max = 1000000000},
-	{"keep-monthly", "N", "the same of months", ARGS_UNSIGNED, .target = &policy.monthly,
-		.min = 1, .max = 1000000000},
-	{"keep-best", "N", "keep the N best by --metric", ARGS_UNSIGNED, .target = &policy.best,
-		.min = 1, .max = 1000000000},
+		.target = &request.policy.weekly, .min = 1, .max = 1000000000},
+	{"keep-monthly", "N", "the same of months", ARGS_UNSIGNED,
+		.target = &request.policy.monthly, .min = 1, .max = 1000000000},
+	{"keep-best", "N", "keep the N best by --metric", ARGS_UNSIGNED,
+		.target = &request.policy.best, .min = 1, .max = 1000000000},
 	{"metric", "NAME", "by which metric of commit --metric", ARGS_TEXT,
-		.target = &policy.metric},
+		.target = &request.policy.metric},
 	{"mode", "WHICH", "min or max: which values are better", ARGS_TEXT, .target = &mode},
 	{"keep-unmeasured", NULL, "keep each without a value of --metric", ARGS_FLAG,
-		.target = &policy.unmeasured},
+		.target = &request.policy.unmeasured},
 	{"keep-step", "STEPS", "keep these: 100,200; may be repeated", ARGS_LIST,
 		.target = &keep_steps},
 	{"max-bytes", "SIZE", "remove the oldest while all together are larger (500G)", ARGS_TEXT,
@@ -113,14 +112,15 @@ static const struct args_option prune_options[] = {
 		.target = &min_free},
 	{"must", "RULES", "rules whose checkpoints no limit removes: keep-last,keep-best; or all",
 		ARGS_LIST, .target = &must},
-	{"dry-run", NULL, "only say what would go", ARGS_FLAG, .target = &dry_run, .letter = 'n'},
+	{"dry-run", NULL, "only say what would go", ARGS_FLAG, .target = &request.dry_run,
+		.letter = 'n'},
 	{"now", "INSTANT", "@SECONDS after 1970: decide as if it were this time", ARGS_TEXT,
 		.target = &now_is},
-	{"timeout", "D", "time to wait for another prune (1m)", ARGS_DURATION, .target = &timeout,
-		.given = &timeout_given},
+	{"timeout", "D", "time to wait for another prune (1m)", ARGS_DURATION,
+		.target = &request.wait},
 	{"settled", "D",
 		"framework layouts: unchanged this long means no longer being written (15m)",
-		ARGS_DURATION, .target = &settled},
+		ARGS_DURATION, .target = &request.settled},
 	LAYOUT_OPTIONS(layout, pattern),
 	{0},
 };
@@ -129,28 +129,22 @@ static const struct args_option json_option[] = {
 	{0},
 };
 
-static enum status read_target(
-	const struct args_rest *rest, struct checkpoint_target *target, struct error *err)
+static enum status read_target(const struct args_rest *rest, struct error *err)
 {
-	*target = (struct checkpoint_target){.directory = directory_at(rest, 0),
-		.attempt = attempt,
-		.sharded = sharded,
-		.chief_only = chief_only,
-		.task = task,
-		.tasks = tasks_given ? tasks : 1};
+	target.directory = directory_at(rest, 0);
 	enum status status =
-		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target->step, "STEP", err);
+		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target.step, "STEP", err);
 	/* Only shards need a life: a single writer without one has its attempt in the name. */
-	if (status == STATUS_OK && !sharded && life && *life &&
-		group_life(life, target->life, NULL) != STATUS_OK)
-		target->life[0] = '\0';
-	if (status != STATUS_OK || (!sharded && !chief_only))
+	if (status == STATUS_OK && !target.sharded && life && *life &&
+		group_life(life, target.life, NULL) != STATUS_OK)
+		target.life[0] = '\0';
+	if (status != STATUS_OK || (!target.sharded && !target.chief_only))
 		return status;
-	if (sharded && chief_only)
+	if (target.sharded && target.chief_only)
 		return error_set(
 			err, STATUS_USAGE, "--sharded and --chief-only exclude each other");
 	if (!task_given) {
-		status = group_own_task(&target->task, err);
+		status = group_own_task(&target.task, err);
 		if (status_is_error(status))
 			return status;
 		task_given = status == STATUS_OK;
@@ -158,25 +152,25 @@ static enum status read_target(
 	if (!task_given || !tasks_given)
 		return error_set(err, STATUS_USAGE,
 			"%s needs --task and --tasks (PREEMPT_TASK, PREEMPT_TASKS)",
-			sharded ? "--sharded" : "--chief-only");
-	if (target->task >= tasks)
+			target.sharded ? "--sharded" : "--chief-only");
+	if (target.task >= target.tasks)
 		return error_set(err, STATUS_USAGE,
-			"task %" PRIu64 " of %" PRIu64 ": tasks count from 0", target->task, tasks);
-	if (!sharded)
+			"task %" PRIu64 " of %" PRIu64 ": tasks count from 0", target.task,
+			target.tasks);
+	if (!target.sharded)
 		return STATUS_OK;
 	/* Else shards written before and after a restart would make one checkpoint. */
 	if (!attempt_given)
 		return error_set(err, STATUS_USAGE,
 			"--sharded needs --attempt (PREEMPT_ATTEMPT), another one for each start");
-	return group_life(life, target->life, err);
+	return group_life(life, target.life, err);
 }
 
 static int run_begin(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct text path = {0};
-	struct checkpoint_target target;
-	enum status status = read_target(rest, &target, &err);
+	enum status status = read_target(rest, &err);
 	if (status == STATUS_OK)
 		status = checkpoint_begin(&target, &path, &err);
 	if (status == STATUS_OK)
@@ -196,11 +190,10 @@ static enum status read_metrics(struct metrics *read, struct error *err)
 static int run_commit(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct checkpoint_target target;
 	struct checkpoint_commit answer = {0};
 	struct metrics read = {0};
 	int64_t deadline = clock_after(timeout);
-	enum status status = read_target(rest, &target, &err);
+	enum status status = read_target(rest, &err);
 	if (status == STATUS_OK)
 		status = read_metrics(&read, &err);
 	if (status == STATUS_OK && when)
@@ -529,63 +522,59 @@ static int run_unpin(const struct args_rest *rest)
 }
 
 /* The options of prune as one request. */
-static enum status read_prune_request(struct prune_request *request, struct error *err)
+static enum status read_prune_request(struct error *err)
 {
 	static uint64_t steps[4096];
+	struct keep_policy *policy = &request.policy;
 	enum status status = STATUS_OK;
-	*request = (struct prune_request){.now = clock_utc(),
-		.wait = timeout_given ? timeout : 60000,
-		.settled = settled,
-		.dry_run = dry_run};
-	policy.steps = steps;
+	request.now = clock_utc();
+	policy->steps = steps;
 	for (size_t i = 0; i < keep_steps.count && status == STATUS_OK; i++)
 		status = keep_read_steps(keep_steps.items[i], steps,
-			sizeof(steps) / sizeof(steps[0]), &policy.step_count, err);
+			sizeof(steps) / sizeof(steps[0]), &policy->step_count, err);
 	if (status == STATUS_OK && max_bytes)
-		status = parse_bytes(max_bytes, &policy.max_bytes, "--max-bytes", err);
+		status = parse_bytes(max_bytes, &policy->max_bytes, "--max-bytes", err);
 	if (status == STATUS_OK && min_free)
-		status = parse_bytes(min_free, &policy.min_free, "--min-free", err);
+		status = parse_bytes(min_free, &policy->min_free, "--min-free", err);
 	if (status == STATUS_OK && now_is)
-		status = parse_instant(now_is, &request->now, "--now", err);
+		status = parse_instant(now_is, &request.now, "--now", err);
 	if (status == STATUS_OK &&
-		((every_given && !policy.every) || (within_given && !policy.within)))
+		((every_given && !policy->every) || (within_given && !policy->within)))
 		status = error_set(err, STATUS_USAGE, "--keep-%s: duration must be greater than 0",
-			within_given && !policy.within ? "within" : "every");
-	policy.highest = mode && strcmp(mode, "max") == 0;
-	if (status == STATUS_OK && mode && !policy.highest && strcmp(mode, "min") != 0)
+			within_given && !policy->within ? "within" : "every");
+	policy->highest = mode && strcmp(mode, "max") == 0;
+	if (status == STATUS_OK && mode && !policy->highest && strcmp(mode, "min") != 0)
 		status =
 			error_set(err, STATUS_USAGE, "--mode: \"%s\" is neither min nor max", mode);
-	if (status == STATUS_OK && policy.best && !mode)
+	if (status == STATUS_OK && policy->best && !mode)
 		status = error_set(err, STATUS_USAGE,
 			"--keep-best needs --mode min or max: which values are better?");
-	if (status == STATUS_OK && mode && !policy.best)
+	if (status == STATUS_OK && mode && !policy->best)
 		status = error_set(err, STATUS_USAGE, "--mode has no effect without --keep-best");
 	for (size_t i = 0; i < must.count && status == STATUS_OK; i++)
-		status = keep_read_must(&policy, must.items[i], err);
+		status = keep_read_must(policy, must.items[i], err);
 	if (status == STATUS_OK)
-		status = keep_check(&policy, err);
-	request->policy = policy;
+		status = keep_check(policy, err);
 	return status;
 }
 
 /* One DIR; *shown: rows of all so far. */
-static int prune_directory(
-	const char *directory, const struct prune_request *request, bool wanted, size_t *shown)
+static int prune_directory(const char *directory, bool wanted, size_t *shown)
 {
 	struct error err = {0};
 	struct prune_report report = {0};
 	struct layout_choice choice;
 	enum status status = layout_choose(directory, layout, pattern, &choice, &err);
 	if (status == STATUS_OK)
-		status = checkpoint_prune(directory, &choice, request, &report, &err);
+		status = checkpoint_prune(directory, &choice, &request, &report, &err);
 	if (wanted)
-		print_report(directory, layout_is_native(&choice), json, request, &report, shown);
+		print_report(directory, layout_is_native(&choice), json, &request, &report, shown);
 	if (report.absent)
 		message_info("there is no directory %s, so nothing to prune", directory);
 	if (report.leftovers)
 		message_info("%s %zu left by an earlier prune",
-			dry_run ? "would delete" : "deleted", report.leftovers);
-	if (dry_run && report.count)
+			request.dry_run ? "would delete" : "deleted", report.leftovers);
+	if (request.dry_run && report.count)
 		message_info("a dry run: nothing was removed");
 	prune_report_release(&report);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
@@ -595,17 +584,15 @@ static int run_prune(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct text line = {0};
-	struct prune_request request;
 	size_t shown = 0;
 	int code = STATUS_OK;
-	if (read_prune_request(&request, &err) != STATUS_OK)
+	if (read_prune_request(&err) != STATUS_OK)
 		return message_fail(&err);
 	bool wanted = json || !message_is_quiet();
 	for (size_t i = 0; i < rest->count; i++) {
 		if (wanted && !json)
 			show_heading(rest, i);
-		code = worse(
-			code, prune_directory(directory_at(rest, i), &request, wanted, &shown));
+		code = worse(code, prune_directory(directory_at(rest, i), wanted, &shown));
 	}
 	if (json)
 		show_end(&line, shown);
