@@ -21,24 +21,26 @@
 /* The most that is scheduled at once; the bytes limit the size of a transaction. */
 enum { BATCH = QUEUE_SCHEDULE_BATCH, BATCH_BYTES = 256 * 1024 };
 
-static const char *tag, *priority_text, *directory, *input, *output, *once, *halt;
-static uint64_t max_attempts, max_transient = QUEUE_TRANSIENT_MAX, limit = QUEUE_LIMIT;
-static int64_t start_timeout, patience;
-static bool patience_given, shell, keep_going, lines, null_lines;
+static const char *tag, *priority_text, *directory, *input, *output, *halt;
+static int64_t patience;
+static bool patience_given, keep_going, lines, null_lines;
 static struct args_list environment, resources, after;
+/* What all commands have in common, and how they are scheduled. */
+static struct queue_item spec = {.max_transient = QUEUE_TRANSIENT_MAX};
+static struct queue_schedule how = {.limit = QUEUE_LIMIT};
 
 const struct args_option schedule_options[] = {
 	{"tag", "T", "a word for it in list, cancel and messages", ARGS_TEXT, .target = &tag},
 	{"priority", "N", "-4999 to 4999, the higher the sooner (0)", ARGS_TEXT,
 		.target = &priority_text},
 	{"max-attempts", "N", "failures and lost workers until it has failed (1 and 3)",
-		ARGS_UNSIGNED, .target = &max_attempts, .min = 1, .max = 1000000},
+		ARGS_UNSIGNED, .target = &spec.max_attempts, .min = 1, .max = 1000000},
 	{"max-transient", "N", "exit codes 75 in a row that are forgiven (3)", ARGS_UNSIGNED,
-		.target = &max_transient, .max = 1000000},
+		.target = &spec.max_transient, .max = 1000000},
 	{"after", "ID", "only when this one has succeeded; a list, ranges; may be repeated",
 		ARGS_LIST, .target = &after},
 	{"timeout", "D", "how long one start of it may run (for ever)", ARGS_DURATION,
-		.target = &start_timeout},
+		.target = &spec.timeout},
 	{"env", "ENTRY", "NAME=VALUE for it, or NAME as it is here; may be repeated", ARGS_LIST,
 		.target = &environment},
 	{"stdin", "FILE", "what it reads (nothing)", ARGS_TEXT, .target = &input},
@@ -49,7 +51,7 @@ const struct args_option schedule_options[] = {
 	{"resource", "NAME", "a resource that it uses; may be repeated", ARGS_LIST,
 		.target = &resources},
 	{"shell", NULL, "the first word is text for sh -c, the others its $1 ...", ARGS_FLAG,
-		.target = &shell},
+		.target = &spec.shell},
 	{"halt", "WHEN",
 		"now, soon or never: when it fails end what runs, let it end, or go on (now, or as set)",
 		ARGS_TEXT, .target = &halt},
@@ -60,22 +62,20 @@ const struct args_option schedule_options[] = {
 	{"null", NULL, "the lines of --lines end with a NUL", ARGS_FLAG, .target = &null_lines,
 		.letter = '0'},
 	{"once", "KEY", "do not schedule again what was scheduled under KEY", ARGS_NAME,
-		.target = &once},
+		.target = &how.once},
 	{"limit", "N", "wait while N commands are waiting (262144; 0: no limit)", ARGS_UNSIGNED,
-		.target = &limit, .max = QUEUE_ID_MAX},
+		.target = &how.limit, .max = QUEUE_ID_MAX},
 	{"wait", "D", "how long to wait for room, or the end of others (for ever)", ARGS_DURATION,
 		.target = &patience, .given = &patience_given},
 	{0},
 };
 
-/* A batch of items to come, and how they are scheduled. */
+/* A batch of items to come. */
 struct scheduler {
 	struct client client;
-	struct queue_item spec; /* what all have in common */
 	struct queue_item items[BATCH];
 	size_t count, most, bytes;
 	uint64_t number; /* scheduled so far */
-	struct queue_schedule how;
 };
 
 /* ---- The options ---- */
@@ -101,7 +101,7 @@ static enum status check_placeholders(char *const *words, struct error *err)
 
 static enum status check_words(char *const *words, struct error *err)
 {
-	if (lines && shell && words && pastes_lines(words[0]))
+	if (lines && spec.shell && words && pastes_lines(words[0]))
 		return error_set(err, STATUS_USAGE,
 			"--shell with --lines: {} in the shell's text would be run as a part of it; "
 			"write \"$1\" instead");
@@ -132,7 +132,7 @@ static enum status check_output(struct error *err)
 	return STATUS_OK;
 }
 
-static enum status make_spec(char *const *words, struct queue_item *spec, struct error *err)
+static enum status make_spec(char *const *words, struct error *err)
 {
 	enum status status = STATUS_OK;
 	if (!words && !lines)
@@ -145,35 +145,32 @@ static enum status make_spec(char *const *words, struct queue_item *spec, struct
 			"schedule --help");
 	if (null_lines && !lines)
 		return error_set(err, STATUS_USAGE, "-0 is for --lines");
-	spec->max_attempts = max_attempts;
-	spec->max_transient = max_transient;
-	spec->timeout = start_timeout;
 	if (halt && keep_going)
 		return error_set(err, STATUS_USAGE, "--halt and --keep-going exclude each other");
-	if (halt && !queue_halt_parse(halt, &spec->halt))
+	if (halt && !queue_halt_parse(halt, &spec.halt))
 		return error_set(
 			err, STATUS_USAGE, "--halt: \"%s\" is none of now, soon and never", halt);
 	if (keep_going)
-		spec->halt = HALT_NEVER;
+		spec.halt = HALT_NEVER;
 	/* Without COMMAND each line is text for a shell. */
-	spec->shell = shell || !words;
+	spec.shell |= !words;
 	if (priority_text)
-		status = spec_priority(priority_text, &spec->priority, err);
+		status = spec_priority(priority_text, &spec.priority, err);
 	if (status == STATUS_OK)
 		status = check_words(words, err);
 	if (status == STATUS_OK && (!directory || *directory))
-		status = spec_path(
-			directory ? directory : ".", "--directory", &spec->directory, err);
+		status =
+			spec_path(directory ? directory : ".", "--directory", &spec.directory, err);
 	if (status == STATUS_OK && input)
-		status = spec_path(input, "--stdin", &spec->input, err);
+		status = spec_path(input, "--stdin", &spec.input, err);
 	if (status == STATUS_OK && output)
 		status = check_output(err);
 	if (status == STATUS_OK)
-		status = spec_list(&environment, spec_variable, &spec->environment, err);
+		status = spec_list(&environment, spec_variable, &spec.environment, err);
 	if (status == STATUS_OK)
-		status = spec_list(&resources, spec_resource, &spec->resources, err);
+		status = spec_list(&resources, spec_resource, &spec.resources, err);
 	if (tag)
-		spec->tag = xstrdup(tag);
+		spec.tag = xstrdup(tag);
 	return status;
 }
 
@@ -195,13 +192,13 @@ static enum status flush(struct scheduler *s, struct error *err)
 	if (!s->count)
 		return STATUS_OK;
 	enum status status =
-		queue_schedule(&s->client.queue, s->items, s->count, s->number, &s->how, err);
+		queue_schedule(&s->client.queue, s->items, s->count, s->number, &how, err);
 	for (size_t i = 0; i < s->count && status == STATUS_OK; i++)
 		printf("%" PRIu64 "\n", s->items[i].id);
 	s->number += status == STATUS_OK ? s->count : 0;
 	drop_batch(s);
 	/* Where this fails, workers do it. */
-	if (status == STATUS_OK && s->spec.after)
+	if (status == STATUS_OK && spec.after)
 		(void)queue_carry_on(&s->client.queue, NULL, NULL);
 	/* The reader of the ids is gone: schedule no more commands. */
 	if (status == STATUS_OK && client_stdout_lost())
@@ -216,7 +213,7 @@ static enum status flush(struct scheduler *s, struct error *err)
 static enum status add(struct scheduler *s, char **argv, char *name, struct error *err)
 {
 	struct queue_item *item = &s->items[s->count++];
-	*item = s->spec;
+	*item = spec;
 	item->argv = argv;
 	item->output = name;
 	item->scheduled = clock_utc();
@@ -258,8 +255,8 @@ static enum status schedule_lines(struct scheduler *s, char *const *words, struc
 			break;
 		/* A slow writer of stdin waits for the ids. With --once, batches must be the same.
 		 */
-		status = lines_read(r, once != NULL || !s->count, err);
-		if (status == STATUS_NO && !once)
+		status = lines_read(r, how.once != NULL || !s->count, err);
+		if (status == STATUS_NO && !how.once)
 			status = flush(s, err);
 		else if (status == STATUS_NO)
 			status = STATUS_OK;
@@ -293,7 +290,7 @@ static enum status find_after(struct scheduler *s, struct error *err)
 		status = parse_numbers(after.items[i], QUEUE_ID_MAX, &ids, "--after", err);
 	parse_numbers_sort(&ids);
 	if (status == STATUS_OK && ids.count)
-		status = queue_after(&s->client.queue, &ids, false, &s->spec.after, err);
+		status = queue_after(&s->client.queue, &ids, false, &spec.after, err);
 	if (status == STATUS_USAGE)
 		error_prefix(err, "--after");
 	parse_numbers_release(&ids);
@@ -304,8 +301,8 @@ static enum status find_after(struct scheduler *s, struct error *err)
 static size_t batch_size(const struct queue *queue)
 {
 	size_t most = queue_schedule_most(queue);
-	if (limit && limit / 4 < most)
-		most = (size_t)limit / 4;
+	if (how.limit && how.limit / 4 < most)
+		most = (size_t)how.limit / 4;
 	return most ? most : 1;
 }
 
@@ -314,14 +311,12 @@ int run_schedule(const struct args_rest *rest)
 	struct error err = {0};
 	char *const *words = rest->command && rest->command[0] ? rest->command : NULL;
 	struct scheduler *s = xcalloc(1, sizeof(*s));
-	s->how = (struct queue_schedule){.limit = limit,
-		.deadline = patience_given ? clock_after(patience) : CLOCK_NEVER,
-		.once = once,
-		.wake = client_catch(),
-		.use_settings = !halt && !keep_going};
-	if (!limit)
+	how.deadline = patience_given ? clock_after(patience) : CLOCK_NEVER;
+	how.wake = client_catch();
+	how.use_settings = !halt && !keep_going;
+	if (!how.limit)
 		message_error("warning: without a limit the queue may fill the disk");
-	enum status status = make_spec(words, &s->spec, &err);
+	enum status status = make_spec(words, &err);
 	if (status == STATUS_OK)
 		status = client_open(&s->client, STORE_CREATE, &err);
 	if (status == STATUS_OK) {
@@ -331,7 +326,7 @@ int run_schedule(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		status = schedule(s, words, &err);
 	drop_batch(s);
-	queue_item_release(&s->spec);
+	queue_item_release(&spec);
 	int code = client_end(&s->client, status, &err);
 	free(s);
 	return code;
