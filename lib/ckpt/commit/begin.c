@@ -67,14 +67,6 @@ static enum status empty(
 	return status;
 }
 
-static bool has_shard(const struct staging *staging, uint64_t task)
-{
-	for (size_t i = 0; i < staging->shard_count; i++)
-		if (staging->shards[i] == task)
-			return true;
-	return false;
-}
-
 static enum status refuse_in_use(const char *path, const struct checkpoint_target *target,
 	const struct staging *staging, const struct writer *self, struct error *err)
 {
@@ -85,11 +77,13 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	if (target->sharded ? staging->one_writer : staging->sharded)
 		return error_set(err, STATUS_USAGE, "%s was begun %s --sharded", path,
 			target->sharded ? "without" : "with");
-	if (target->sharded && has_shard(staging, target->task))
-		return error_set(err, STATUS_NO,
-			"task %" PRIu64 "'s shard of step %" PRIu64 " is committed already by "
-			"attempt %" PRIu64 " of this start; another start writes it again",
-			target->task, target->step, target->attempt);
+	for (size_t i = 0; i < staging->shard_count && target->sharded; i++)
+		if (staging->shards[i] == target->task)
+			return error_set(err, STATUS_NO,
+				"task %" PRIu64 "'s shard of step %" PRIu64
+				" is committed already by attempt %" PRIu64
+				" of this start; another start writes it again",
+				target->task, target->step, target->attempt);
 	char name[CKPT_NAME_SIZE];
 	struct writer other;
 	ckpt_name_writer(name, target->sharded, target->task);

@@ -13,6 +13,7 @@
 
 #include "ckpt/commit/names.h"
 #include "ckpt/content/tree.h"
+#include "ckpt/layout/structure.h"
 
 /* How often a file is copied that does not come out as it should. */
 #define ROUNDS 2
@@ -68,22 +69,16 @@ static enum status bring(struct copying *copying, struct error *err)
 	return status;
 }
 
-/* Take away what did not come out as it should. How many. */
-static size_t reject(struct copying *copying, const struct manifest *there)
+/* Take away what did not come out as it should. */
+static void reject(struct copying *copying, const struct manifest *there)
 {
-	const struct manifest *wanted = copying->manifest;
-	size_t rejected = 0;
-	for (size_t i = 0, k = 0; i < there->count; i++) {
+	for (size_t i = 0; i < there->count; i++) {
 		const struct manifest_file *file = &there->files[i];
-		while (k < wanted->count && strcmp(wanted->files[k].name, file->name) < 0)
-			k++;
-		if (k < wanted->count && strcmp(wanted->files[k].name, file->name) == 0 &&
-			wanted->files[k].bytes == file->bytes &&
-			strcmp(wanted->files[k].checksum, file->checksum) == 0)
-			continue;
-		rejected += unlinkat(copying->root, file->name, 0) == 0;
+		const struct manifest_file *wanted = structure_find(copying->manifest, file->name);
+		if (!wanted || wanted->bytes != file->bytes ||
+			strcmp(wanted->checksum, file->checksum) != 0)
+			unlinkat(copying->root, file->name, 0);
 	}
-	return rejected;
 }
 
 enum status copying_bring(struct copying *copying, struct error *err)
@@ -99,7 +94,7 @@ enum status copying_bring(struct copying *copying, struct error *err)
 			status = tree_record(copying->root, &there, err);
 		same = status == STATUS_OK && manifest_same_files(&there, copying->manifest);
 		if (status == STATUS_OK && !same)
-			(void)reject(copying, &there);
+			reject(copying, &there);
 		manifest_release(&there);
 	}
 	if (status == STATUS_NO && access(copying->path, F_OK) < 0)
