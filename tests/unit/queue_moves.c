@@ -506,7 +506,7 @@ static void damaged(void)
 	struct store_entry entry = {0};
 	TEST("a tally that cannot be read is refused as often as it is asked for")
 	{
-		snprintf(queue.who, sizeof(queue.who), "somebody");
+		snprintf(queue.who, sizeof(queue.who), "damaged");
 		queue.tallied = -1;
 		queue_key(&queue, key, "count/%s", queue.who);
 		CHECK_EQ(store_put(store, key, "[]", NULL, &err), STATUS_OK);
