@@ -3,10 +3,10 @@
  * For how long a task has been cut off from the store: pure functions of times and answers. Only
  * time that the task watched counts, not the time of a suspended machine.
  *
- * A task cannot know whether no task reaches the store or only this one does not. In the first
- * case no task is declared dead, and all could train on; in the second one the others have declared
- * this one dead and have left, and further training of this one is lost. So it waits longer than a
- * server takes to come back, and at least until the others must have declared it dead.
+ * A task that is cut off cannot know whether the other tasks reach the store. If none does, no task
+ * is declared dead, and all can train on. If the others do, they declare this task dead and leave,
+ * and what it trains after that is lost. So it waits longer than a server takes to come back, and
+ * at least until the others must have declared it dead.
  */
 #ifndef LIVE_CUT_OFF_H
 #define LIVE_CUT_OFF_H
@@ -18,7 +18,7 @@
 
 #define CUT_OFF_LEAST 600000 /* ms: the shortest default */
 
-/* Zeroed: it is not cut off. */
+/* Zeroed: the task is not cut off. */
 struct cut_off {
 	int64_t looked_at;
 	int64_t lasted; /* ms without an answer, up to the last call */
@@ -30,7 +30,7 @@ void cut_off_update(struct cut_off *cut_off, bool answered, int64_t now);
 /* ms without a beat after which the tasks that reach the store have declared a task dead. */
 int64_t cut_off_given_up(const struct heartbeat_rules *rules);
 
-/* The default: ms without the store after which a task ends. */
+/* The default of heartbeat_rules.cut_off, ms. */
 int64_t cut_off_default(const struct heartbeat_rules *rules);
 
 #endif

@@ -5,7 +5,7 @@
 #define COUNT_BITS 40
 #define COUNT_MASK ((UINT64_C(1) << COUNT_BITS) - 1)
 #define PERIOD_MAX INT64_C(0xffffff)
-#define RECENT	   3 /* periods */
+#define RECENT	   3 /* periods: an observation that is older proves nothing */
 
 const char *heartbeat_word(enum heartbeat_state state)
 {
@@ -64,8 +64,7 @@ uint64_t heartbeat_limit(const struct heartbeat_peer *peer, const struct heartbe
 static enum heartbeat_state take_change(struct heartbeat_peer *peer,
 	const struct heartbeat_rules *rules, const struct store_beat *beat, int64_t now)
 {
-	/* A change since an observation of long ago shows that it lived then, not that it lives
-	 * now. */
+	/* A change since an old observation may be old itself: it does not prove life now. */
 	peer->proved = peer->state != HEARTBEAT_UNKNOWN &&
 		       now - peer->observed_at <= RECENT * period_of(peer, rules);
 	peer->beat = *beat;
@@ -111,11 +110,11 @@ static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct hear
 		return HEARTBEAT_DEAD;
 	bool due =
 		!known && look->seen == SEEN_NOTHING && in_time && look->expected && rules->first;
-	if (due && !peer->changed_at) /* counted from here */
+	if (due && !peer->changed_at) /* count the silence from here */
 		peer->observed_at = peer->changed_at = exchange->began;
 	if (readable || due)
 		return take_silence(peer, rules, exchange);
-	/* A death has to be observed again before it is declared. */
+	/* Nothing was observed: a death has to be observed again before it is declared. */
 	return peer->state == HEARTBEAT_DEAD ? HEARTBEAT_LATE : peer->state;
 }
 

@@ -25,7 +25,7 @@ enum heartbeat_state {
 	HEARTBEAT_HUNG, /* beats, but its training does not advance (progress.h) */
 	HEARTBEAT_DEAD,
 	HEARTBEAT_RESTARTED, /* beats as another incarnation */
-	HEARTBEAT_LEFT,	     /* has said that it stops */
+	HEARTBEAT_LEFT,	     /* announced that it stops */
 };
 const char *heartbeat_word(enum heartbeat_state state);
 
@@ -33,7 +33,7 @@ struct heartbeat_rules {
 	int64_t period;	 /* ms between two beats; at least 1 */
 	int64_t timeout; /* ms that a beat or a reading may take */
 	uint64_t limit;	 /* observations of silence in a row that mean death; at least 1 */
-	int64_t first;	 /* ms in which one that has joined must begin to beat; 0: no limit */
+	int64_t first;	 /* ms after joining in which a peer must begin to beat; 0: no limit */
 	int64_t cut_off; /* ms without the store after which a task ends (cut_off.h); 0: never */
 };
 #define HEARTBEAT_PERIOD 5000
@@ -41,11 +41,11 @@ struct heartbeat_rules {
 #define HEARTBEAT_FIRST	 300000
 
 /*
- * Each peer reads from the lowest number up to the first one that lives, the monitor. The monitor
- * reads all and declares the dead.
+ * Each peer reads the beats of the others, from the lowest number up to the first peer that lives:
+ * the monitor. The monitor reads all and declares the dead.
  */
-#define HEARTBEAT_UNPROVED 8 /* peers not seen to change that one observer reads in one round */
-#define HEARTBEAT_DEPUTY   5 /* observations beyond the limit after which any peer declares */
+#define HEARTBEAT_UNPROVED 8 /* a round of reading ends after this many beats of unproved peers */
+#define HEARTBEAT_DEPUTY   5 /* observations beyond the limit after which any peer may declare */
 
 /* max(period - 10 s, 2 s), as in DTensor's service. */
 int64_t heartbeat_timeout(int64_t period);
@@ -54,7 +54,7 @@ int64_t heartbeat_timeout(int64_t period);
 
 #define HEARTBEAT_NO_STEP UINT64_MAX
 
-/* Has the period in it, so that a peer with a longer period is not declared dead. */
+/* Contains the period: observers wait longer for a peer whose period is longer. */
 uint64_t heartbeat_sequence(uint64_t count, int64_t period);
 /* The last beat of a task that stops on purpose. */
 uint64_t heartbeat_farewell(int64_t period);
@@ -64,11 +64,11 @@ int64_t heartbeat_period(uint64_t sequence);
 
 /* ---- Judging a peer ---- */
 
-/* One round of beating and reading, as its observer did it. */
+/* One round in which an observer beats and reads the others. */
 struct heartbeat_exchange {
-	int64_t began; /* before our own beat was written; those that follow are a period later */
+	int64_t began; /* before our own beat was written; a period or more after the last round */
 	bool beaten;   /* our own beats were written, each within the timeout */
-	bool paused;   /* it came more than a period late: this process was stopped */
+	bool paused;   /* the round began more than a period late: this process was stopped */
 };
 
 enum heartbeat_seen { SEEN_BEAT, SEEN_NOTHING, SEEN_ERROR };
@@ -77,9 +77,9 @@ struct heartbeat_look {
 	enum heartbeat_seen seen; /* SEEN_NOTHING: no beat was ever written there */
 	struct store_beat beat;
 	int64_t took;  /* ms */
-	bool expected; /* it has joined, and not said that it never beats: a first beat is due */
-	bool reused;   /* its number may have had another owner: a new token is a change, too */
-	bool gone;     /* its process ran on this machine, and does not exist any more */
+	bool expected; /* the peer has joined and is one that beats: its first beat is due */
+	bool reused;   /* another owner may take over its number: a new token is a change, too */
+	bool gone;     /* its process ran on this machine and no longer exists */
 };
 
 /* Zeroed: nothing is known. */
@@ -89,16 +89,14 @@ struct heartbeat_peer {
 	struct store_beat beat;
 	uint64_t silent;     /* observations of silence in a row */
 	int64_t observed_at; /* when the last observation began */
-	int64_t changed_at;  /* the last one that saw a change; before the first beat: the first one
-			      */
+	int64_t changed_at;  /* when it last changed, or its first beat was first due */
 };
 
 /*
- * The observations of silence in a row that mean its death: limit, or of one that has never beaten
- * as many as take rules->first.
+ * How many observations of silence in a row mean the death of this peer: rules->limit; for a peer
+ * that has never beaten, as many as fit into rules->first, if that is more.
  */
 uint64_t heartbeat_limit(const struct heartbeat_peer *peer, const struct heartbeat_rules *rules);
-/* Whether it was ever seen to beat. */
 static inline bool heartbeat_has_beaten(const struct heartbeat_peer *peer)
 {
 	return peer->beat.token != 0;
@@ -109,7 +107,7 @@ enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,
 	const struct heartbeat_rules *rules, const struct heartbeat_exchange *exchange,
 	const struct heartbeat_look *look);
 
-/* Whether the group has to end because of it. */
+/* Whether the group has to end because of a peer in this state. */
 static inline bool heartbeat_is_lost(enum heartbeat_state state)
 {
 	return state == HEARTBEAT_DEAD || state == HEARTBEAT_RESTARTED;

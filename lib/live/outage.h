@@ -16,16 +16,16 @@
 enum { OUTAGE_CANCEL = 32 };
 
 struct outage {
-	int64_t deadline;    /* for asking again */
+	int64_t deadline;    /* until which the store is asked again */
 	const int *cancel;   /* descriptors: give up once one of them is readable; -1: none */
 	size_t cancel_count; /* at most OUTAGE_CANCEL */
-	bool said;	     /* that the store does not answer */
+	bool said;	     /* it was reported that the store does not answer */
 };
 
 /*
- * After a step that answered *status. True: the store could not be asked, a moment has passed, do
- * the step again. False: *status is the answer; STATUS_NO, with err: cancelled. Says on stderr when
- * the store stops and when it starts to answer.
+ * To be called after each try, with its *status. True: the store did not answer and a moment has
+ * passed: try again. False: *status is final; it was made STATUS_NO, with err, if a descriptor of
+ * cancel is readable. Reports on stderr when the store stops to answer and when it answers again.
  */
 bool outage_retry(struct outage *outage, enum status *status, struct error *err);
 

@@ -6,24 +6,8 @@
 
 #include "base/parse.h"
 
-#define LONGEST_TICK                                                                               \
-	2500	  /* ms between two calls; any time beyond it was a pause of this process          \
-		   */
-#define WARM_UP 2 /* steps that may be slow (compilation) and are not learned from */
-
-struct progress_section *progress_section(
-	struct progress_rules *rules, const char *name, bool create)
-{
-	for (size_t i = 0; i < rules->count; i++)
-		if (!strcmp(rules->sections[i].name, name))
-			return &rules->sections[i];
-	if (!create || rules->count == PROGRESS_SECTIONS)
-		return NULL;
-	struct progress_section *section = &rules->sections[rules->count++];
-	*section = (struct progress_section){0};
-	snprintf(section->name, sizeof(section->name), "%s", name);
-	return section;
-}
+#define LONGEST_TICK  2500 /* ms: any more between two calls was a pause of this process */
+#define WARM_UP_STEPS 2	   /* may be slow (compilation): they are learned apart, as "warm-up" */
 
 static const struct progress_section *find(const struct progress_rules *rules, const char *name)
 {
@@ -31,6 +15,19 @@ static const struct progress_section *find(const struct progress_rules *rules, c
 		if (!strcmp(rules->sections[i].name, name))
 			return &rules->sections[i];
 	return NULL;
+}
+
+struct progress_section *progress_section(struct progress_rules *rules, const char *name)
+{
+	const struct progress_section *found = find(rules, name);
+	if (found)
+		return &rules->sections[found - rules->sections];
+	if (rules->count == PROGRESS_SECTIONS)
+		return NULL;
+	struct progress_section *section = &rules->sections[rules->count++];
+	*section = (struct progress_section){0};
+	snprintf(section->name, sizeof(section->name), "%s", name);
+	return section;
 }
 
 enum status progress_add_section(struct progress_rules *rules, const char *text, struct error *err)
@@ -48,7 +45,7 @@ enum status progress_add_section(struct progress_rules *rules, const char *text,
 		status = parse_duration(equals + 1, &limit, "--section", err);
 	if (status != STATUS_OK)
 		return status;
-	struct progress_section *section = progress_section(rules, name, true);
+	struct progress_section *section = progress_section(rules, name);
 	if (!section)
 		return error_set(err, STATUS_USAGE, "--section: more than %d", PROGRESS_SECTIONS);
 	section->limit = limit;
@@ -62,28 +59,27 @@ bool progress_is_wanted(const struct progress_rules *rules)
 
 int64_t progress_limit(const struct progress *p, const struct progress_rules *rules)
 {
-	const struct progress_section *section = find(rules, p->section), *training;
-	bool setup = !strcmp(p->section, PROGRESS_SETUP);
+	const struct progress_section *section = find(rules, p->section);
+	const struct progress_section *training = find(rules, PROGRESS_TRAINING);
 	if (section && section->limit)
 		return section->limit;
-	training = strcmp(p->section, PROGRESS_WARM_UP) ? NULL : find(rules, PROGRESS_TRAINING);
-	if (training && training->limit)
+	if (!strcmp(p->section, PROGRESS_WARM_UP) && training && training->limit)
 		return training->limit;
 	if (!rules->learn)
-		return setup ? 0 : rules->limit;
+		return strcmp(p->section, PROGRESS_SETUP) ? rules->limit : 0;
 	if (!section || !section->longest)
-		return 0; /* nothing is known of it yet */
+		return 0; /* nothing was learned of it yet */
 	int64_t least = rules->limit ? rules->limit : PROGRESS_LEAST;
 	int64_t learned = PROGRESS_FACTOR * section->longest;
 	return learned > least ? learned : least;
 }
 
-/* It has moved after so long. */
+/* The training has moved after standing still for p->standing ms. */
 static void learn(const struct progress *p, struct progress_rules *rules)
 {
 	if (!rules->learn)
 		return;
-	struct progress_section *section = progress_section(rules, p->section, true);
+	struct progress_section *section = progress_section(rules, p->section);
 	if (section && p->standing > section->longest)
 		section->longest = p->standing;
 }
@@ -93,15 +89,16 @@ bool progress_observe(
 {
 	bool advanced = p->any && p->started && look->started && p->step != look->step;
 	uint64_t advances = p->advances + advanced;
-	const char *section = *look->section	   ? look->section
-			      : !look->started	   ? PROGRESS_SETUP
-			      : advances < WARM_UP ? PROGRESS_WARM_UP
-						   : PROGRESS_TRAINING;
+	const char *section = *look->section		 ? look->section
+			      : !look->started		 ? PROGRESS_SETUP
+			      : advances < WARM_UP_STEPS ? PROGRESS_WARM_UP
+							 : PROGRESS_TRAINING;
 	bool same = p->any && p->started == look->started && p->step == look->step &&
 		    p->written == look->written && !strcmp(p->section, section);
 	int64_t passed = p->any ? look->now - p->looked_at : 0;
 	if (passed > LONGEST_TICK)
 		passed = LONGEST_TICK;
+	/* The time before this reading belongs to the section that was read before. */
 	if (look->counts)
 		p->standing += passed;
 	p->looked_at = look->now;
@@ -126,7 +123,7 @@ bool progress_merge(struct progress_rules *rules, const struct progress_rules *l
 	for (size_t i = 0; i < learned->count; i++) {
 		const struct progress_section *theirs = &learned->sections[i];
 		struct progress_section *section =
-			theirs->longest ? progress_section(rules, theirs->name, true) : NULL;
+			theirs->longest ? progress_section(rules, theirs->name) : NULL;
 		if (!section || theirs->longest <= section->longest)
 			continue;
 		section->longest = theirs->longest;

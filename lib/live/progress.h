@@ -24,44 +24,43 @@
 #define PROGRESS_TRAINING "step"
 #define PROGRESS_WARM_UP  "warm-up" /* the first steps, in which a program may be compiled */
 
-/* How long a section was seen to stand still at most, and may stand still. */
+/* How long a section may stand still, and for how long at most it was seen to. */
 struct progress_section {
 	char name[PROGRESS_NAME]; /* "step" is the training itself */
 	int64_t limit;		  /* ms; 0: none of its own */
-	int64_t longest;	  /* ms without a change, over its whole stay; 0: not known */
+	int64_t longest;	  /* ms without a change, the most that was seen; 0: not known */
 };
 
 struct progress_rules {
 	int64_t limit; /* ms without a change of the step; 0: none. With learn: the least limit */
-	bool learn;    /* five times the longest seen, in this attempt or an earlier one */
+	bool learn;    /* the limit is five times the longest seen, here or in an earlier attempt */
 	struct progress_section sections[PROGRESS_SECTIONS];
 	size_t count;
 };
 #define PROGRESS_LEAST	60000 /* ms: the least learned limit where none is given */
 #define PROGRESS_FACTOR 5
 
-/* "NAME=D". STATUS_USAGE: it is not that, or there are too many. */
+/* Add "NAME=D". STATUS_USAGE: text is not that, or there are too many. */
 enum status progress_add_section(struct progress_rules *rules, const char *text, struct error *err);
 
-/* The section of that name; if it is missing and create, it is added. NULL: none, or no room. */
-struct progress_section *progress_section(
-	struct progress_rules *rules, const char *name, bool create);
+/* The section of that name, added if it is missing. NULL: no room. */
+struct progress_section *progress_section(struct progress_rules *rules, const char *name);
 
-/* Add what other rules have learned: the longest counts. Returns whether any became longer. */
+/* Add what other rules have learned. Returns whether the longest of any section grew. */
 bool progress_merge(struct progress_rules *rules, const struct progress_rules *learned);
 
 /* What was read. */
 struct progress_reading {
 	int64_t now;
-	bool counts; /* it runs, the agent does not hold it, and the time counts (above) */
-	bool started;
+	bool counts;  /* the time since the last reading counts (above) */
+	bool started; /* the training has called preempt_step */
 	uint64_t step;
-	const char *section; /* what the board says; "": nothing */
+	const char *section; /* as the board has it; "": none */
 	int64_t written;     /* changes whenever the section is reported, also the same one */
 };
 
 struct progress {
-	bool any; /* something was read before */
+	bool any; /* one reading was taken in */
 	bool started;
 	uint64_t step;
 	uint64_t advances; /* times that the step was seen to change */
@@ -71,14 +70,17 @@ struct progress {
 	int64_t standing; /* ms that count since the last change */
 };
 
-/* Take in one reading, and note in rules what is learned. True: it hangs. */
+/* Take in one reading, and note in rules what is learned. True: the training hangs. */
 bool progress_observe(
 	struct progress *p, struct progress_rules *rules, const struct progress_reading *look);
 
-/* The limit that holds now, ms; 0: none. */
+/*
+ * The limit that holds now, ms; 0: none. A section without a limit of its own has that of all
+ * sections; but "warm-up" has that of "step", if "step" has its own, and "setup" has none.
+ */
 int64_t progress_limit(const struct progress *p, const struct progress_rules *rules);
 
-/* Whether anything is limited or learned at all. */
+/* Whether anything is to be limited or learned. */
 bool progress_is_wanted(const struct progress_rules *rules);
 
 #endif

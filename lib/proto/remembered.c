@@ -20,7 +20,7 @@ void remembered_read_pace(const struct json_object *json, struct progress_rules 
 		(void)value;
 		struct progress_section *section =
 			json_get_time(longest, name, &milliseconds) && milliseconds > 0
-				? progress_section(rules, name, true)
+				? progress_section(rules, name)
 				: NULL;
 		if (section && milliseconds > section->longest)
 			section->longest = milliseconds;

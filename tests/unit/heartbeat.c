@@ -477,7 +477,7 @@ static void test_progress(void)
 		t.look.step++;
 		CHECK(!tick(&t, 20000));
 		CHECK(tick(&t, 1000));
-		progress_section(&t.rules, PROGRESS_TRAINING, false)->longest = 500;
+		progress_section(&t.rules, PROGRESS_TRAINING)->longest = 500;
 		CHECK_EQ(progress_limit(&t.p, &t.rules), 5000);
 	}
 	TEST("the first steps are learned apart: compiling again after a restart is no hang")
