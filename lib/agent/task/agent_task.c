@@ -9,10 +9,11 @@
 
 #include "agent/signal_only.h"
 
-/* ms between looks for a save that was asked for: a tenth of the wait, within these. */
+/* ms between two looks for a save: a tenth of the time since it was ordered, within these. */
 #define SAVED_EVERY  20
 #define SAVED_SELDOM 100
-#define FAILED_EVERY 100 /* ms between two tries to write to a board that cannot be written */
+#define FAILED_EVERY 100      /* ms between two tries on a board that cannot be read or written */
+#define SAVE_MOST    86400000 /* ms: a longer save is not measured; a clock may have been set */
 
 void agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
 	struct command *command, int64_t now)
@@ -51,7 +52,7 @@ void agent_task_release(struct agent_task *task)
 }
 
 /*
- * The board could not be read or written. One that is gone is lost; what can pass (a full
+ * The board could not be read or written. If it is gone, it is lost. An error that can pass (a full
  * filesystem, no descriptor) is tried again, until the deadline if need be.
  */
 static void board_failed(struct agent_task *task, const struct error *err)
@@ -68,7 +69,7 @@ static void board_failed(struct agent_task *task, const struct error *err)
 
 static void tell_measure(struct agent_task *task, int64_t now)
 {
-	const uint64_t enough = 3; /* saves, to say what is usual */
+	const uint64_t enough = 3; /* saves, to know how long one usually takes */
 	struct grace_measure measure = {.longest_save = task->save_time,
 		.longest_step = step_interval_longest(&task->interval, now),
 		.usual_step = step_interval_usual(&task->interval)};
@@ -117,7 +118,6 @@ static int64_t written_at(const struct agent_task *task, const struct board_step
 	return age < now - least ? now - age : least;
 }
 
-/* The board says that the training has come to this step. */
 static void saw_step(struct agent_task *task, const struct board_step *step, int64_t now)
 {
 	bool moved = task->interval.seen && step->step > task->interval.step;
@@ -142,7 +142,7 @@ void agent_task_sample(struct agent_task *task, int64_t now)
 		return;
 	agent_task_read_saved(task, now);
 	saw_step(task, &step, now);
-	/* What was read for the report binds: it has come to that boundary since, not past it. */
+	/* The step that was read for the report stays: the task may not pass that boundary. */
 	if (task->agreement.told.order != ORDER_WAIT || !task->agreement.read)
 		agreement_read(&task->agreement, true, step.step, step.next, now);
 	tell_measure(task, now);
@@ -157,17 +157,15 @@ void agent_task_read_saved(struct agent_task *task, int64_t now)
 	if (board_read_saved(&task->board, &saved, &saved_at, NULL) != STATUS_OK ||
 		(a->has_saved && saved <= a->saved_step))
 		return;
-	look_at_owner(task); /* it may be of a former training */
+	look_at_owner(task); /* `saved` may be that of an earlier process */
 	if (board_read_saved(&task->board, &saved, &saved_at, NULL) != STATUS_OK ||
 		(a->has_saved && saved <= a->saved_step))
 		return;
-	/*
-	 * From the boundary (or from the order, if that came later) to `saved`: the save, by the
-	 * times of the files.
+	/* By the files' times, a save lasts from the boundary, or from a later order, to `saved`.
 	 */
 	if (board_read_step(&task->board, &step, NULL) == STATUS_OK && step.step == saved) {
 		int64_t began = clock_later(step.written, task->hold_written);
-		if (saved_at >= began && saved_at - began < 86400000)
+		if (saved_at >= began && saved_at - began < SAVE_MOST)
 			task->save_time = saved_at - began;
 	}
 	if (!task->hold_written && (a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT)) {
@@ -203,7 +201,7 @@ static void end_command(
 			leave.code = CODE_PREEMPTED;
 		command->ending = true;
 		command->kill_at = now + group->options->kill_after;
-		if (!group->one_stage) /* then the caller is told */
+		if (!group->one_stage) /* the caller of one stage gets the code instead */
 			(void)board_tell(&task->board, &leave, NULL);
 		signal_command(command, SIGTERM);
 		signal_command(command, SIGCONT);
@@ -287,8 +285,8 @@ static bool read_board(struct agent_task *task, int64_t now)
 }
 
 /*
- * About to be told to save where it stands, not where all agreed: then what was read when it was
- * told to wait is too old. True if it has moved since.
+ * Whether the task, about to be told to save where it stands and not at an agreed step, has moved
+ * since it was told to wait: then the step that was read before is too old.
  */
 static bool has_moved(const struct agent_task *task, const struct agreement_plan *plan)
 {
@@ -339,14 +337,14 @@ static bool advance_once(struct agent_task *task, struct group *group, int64_t n
 			start_write(task, group, what, plan, now);
 	if (plan->end_command) {
 		signal_only_tell(
-			task->command, group, now); /* if it was not, it shall save first */
+			task->command, group, now); /* if it was not told, let it save first */
 		end_command(task, group, now, wake);
 	}
 	return again;
 }
 
 /*
- * Whether a task that was only told of a notice may leave: its time is over, or all other tasks
+ * Whether a task may leave. A signal-only task may when its time is over, or when all other tasks
  * have left, so that its exit cannot interrupt their saves.
  */
 static bool may_finish(const struct agent_task *task, const struct group *group, int64_t now,
@@ -377,7 +375,7 @@ static int64_t look_for_save_at(const struct agent_task *task, int64_t now)
 	return now + pause;
 }
 
-/* A command's own exit code that preempt-run reserves for its answers is reported as 1. */
+/* The code to report: 1 if the command failed with a code that has a meaning of its own here. */
 static int own_code(struct agent_task *task, const struct group *group, int code)
 {
 	bool means_other = code == CODE_SAVED || code == CODE_PREEMPTED || code == CODE_BROKEN ||
@@ -430,7 +428,7 @@ void agent_task_account_grace(struct agent_task *task, const struct group *group
 	int64_t deadline = group->view.agreement.deadline;
 	if (group->own_deadline < deadline)
 		deadline = group->own_deadline;
-	if (deadline == CLOCK_NEVER || (task->account.begun && task->account.on == GRACE_NOT_USED))
+	if (deadline == CLOCK_NEVER || (task->account.begun && task->account.use == GRACE_NOT_USED))
 		return;
 	bool through = a->concluded || a->parked_at || a->ended;
 	grace_account_switch(&task->account,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One task in the agent: its command, its board, its agreement. The agent's loop feeds it with what
+ * One task in the agent: its command, its board, its agreement. The agent's loop tells it what
  * happens and lets it carry out what the agreement wants. Private to lib/agent.
  */
 #ifndef AGENT_TASK_AGENT_TASK_H
@@ -22,13 +22,13 @@ struct command {
 	struct subprocess process;
 	bool foreign;	 /* another program has started it, and ends it when the board says so */
 	bool ending;	 /* it was asked to end */
-	int64_t kill_at; /* KILL then */
-	int64_t end_not_before; /* a program that saves on a signal has until then */
+	int64_t kill_at; /* when it is sent KILL */
+	int64_t end_not_before; /* until when a signal-only program may save; 0: not told yet */
 	struct hook on_notice;	/* what --on-notice runs */
 	int64_t ended_at;
-	bool root_found; /* a peer is gone, and that was said */
-	bool told;	 /* the agreement knows that it has ended */
-	char line[STDERR_RELAY_LINE];
+	bool root_found; /* a peer whose process is gone was declared dead: it failed first */
+	bool told;	 /* the agreement knows that the command has ended */
+	char line[STDERR_RELAY_LINE]; /* of its stderr: says best why it failed */
 };
 
 struct agent_task {
@@ -36,27 +36,26 @@ struct agent_task {
 	struct agreement agreement;
 	struct agreement_config config;
 	struct board board;
-	int64_t hold_written; /* of an order to save that an earlier program told; 0: none */
-	store_revision
-		deadline_kept;	  /* of the key, as the board has it (agent_task_keep_deadline) */
-	struct board_owner owner; /* the training process, as last seen; "": not yet */
+	int64_t hold_written; /* when an earlier program ordered to save, ms UTC; 0: none did */
+	store_revision deadline_kept; /* the key's revision in the board's `deadline` */
+	struct board_owner owner;     /* the training process, as last seen; "": not yet */
 	struct command *command;
 	struct hook done_if; /* what --done-if runs, after the command has ended */
 	bool finished;
 	int code;
-	bool has_complete; /* a complete checkpoint is known, with code 42: */
+	bool has_complete; /* a new complete checkpoint is known: */
 	uint64_t complete_step;
 	/* How long steps and saves take. */
 	struct step_interval interval;
-	int64_t looked;		      /* when the board's step was read last */
-	struct grace_account account; /* of the grace period */
-	int64_t save_time;	      /* of the last save, ms */
-	uint64_t saves;		      /* so many, */
-	int64_t saves_time;	      /* ms in all */
+	int64_t looked; /* when the board's step was read last */
+	struct grace_account account;
+	int64_t save_time;  /* of the last save, ms */
+	uint64_t saves;	    /* how many there were, */
+	int64_t saves_time; /* and their time in all, ms */
 	uint64_t said_saved;
 	bool said_lost, said_failing, said_own_code;
 	struct progress progress;
-	bool hung; /* said so */
+	bool hung; /* it was reported that the training hangs */
 };
 
 /* What the tasks share. */
@@ -68,14 +67,14 @@ struct group {
 	struct progress_rules progress;
 	struct view view;
 	struct agreement_alone alone; /* what the tasks agree on without the store */
-	struct notice notice;	      /* our own, when noticed */
+	struct notice notice;	      /* this machine's, if noticed */
 	bool noticed;
 	bool one_stage; /* preempt-ack without --serve: this process leaves before its task does */
 	int64_t own_deadline;
-	bool shared[WRITE_KINDS]; /* one that is the same from whichever task is under way */
+	bool shared[WRITE_KINDS]; /* a write that any task may do for all is under way */
 	unsigned deaths_asked;	  /* writes of deaths that are under way */
 	bool deaths_unseen;	  /* writes of deaths have ended since everything was read */
-	int64_t looked_at;	  /* when the store was looked at last */
+	int64_t looked_at;	  /* when the store was last read */
 };
 
 void agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
@@ -83,18 +82,18 @@ void agent_task_init(struct agent_task *task, struct group *group, uint64_t numb
 void agent_task_release(struct agent_task *task);
 
 /*
- * For a board on which several programs act one after the other: what is left until the deadline
- * counts from when the first of them read it.
+ * For a board on which several programs act one after the other: they all use the deadline that the
+ * first of them computed.
  */
 void agent_task_keep_deadline(struct agent_task *task, struct view *view);
-/* saved was written, or may have been. */
+/* Take in `saved`, which may have been written. */
 void agent_task_read_saved(struct agent_task *task, int64_t now);
-/* About once a second: how far is it? */
+/* About once a second: read how far the training is. */
 void agent_task_sample(struct agent_task *task, int64_t now);
 
 /*
- * Carry out what is wanted now. *wake becomes the earlier of itself and when this wants to be
- * called again; *wants likewise for what is to be asked of the store.
+ * Carry out what the agreement wants now. *wake becomes the time of the next call, if that is
+ * earlier; *wants likewise has what is to be asked of the store, and when.
  */
 void agent_task_advance(struct agent_task *task, struct group *group, int64_t now, int64_t *wake,
 	struct store_wants *wants);
@@ -104,7 +103,7 @@ void agent_task_advance(struct agent_task *task, struct group *group, int64_t no
  */
 size_t agent_task_unwritten(
 	struct agent_task *task, const struct group *group, struct write unwritten[2]);
-/* What the grace period, if there is one, is spent on now. */
+/* Note what the grace period, if one has begun, is used for now. */
 void agent_task_account_grace(struct agent_task *task, const struct group *group, int64_t now);
 
 #endif

@@ -16,8 +16,8 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 
-#define BOARD_ROOM 128	/* bytes: files that are written in place are shorter */
-#define FILE_MOST  8192 /* bytes: notices and error lines that are kept are shorter */
+#define BOARD_ROOM 128	/* bytes: files that are overwritten in place are shorter */
+#define FILE_MOST  8192 /* bytes: the files notice and error are shorter */
 
 /*
  * The next `hold` is written into a spare file, whose space is allocated in advance. Both spare
@@ -33,8 +33,8 @@ static enum status failed(struct error *err, const char *action, const char *pat
 }
 
 /*
- * Allocate the space of files that are overwritten in place now, because data loaders may fill the
- * filesystem later. False: no space. True also on filesystems that cannot preallocate.
+ * Allocate the space of a file that is overwritten in place: data loaders may fill the filesystem
+ * later. False: no space. True also on filesystems that cannot preallocate.
  */
 static bool make_room(int descriptor)
 {
@@ -153,7 +153,7 @@ void board_release(struct board *board, bool remove)
 	*board = (struct board){.directory = -1};
 }
 
-/* A spare file that exists; or, if `there` is false, one that does not. */
+/* The name of a spare file that exists; or, if `there` is false, of one that does not. */
 static const char *spare(const struct board *board, bool there)
 {
 	return spares[(faccessat(board->directory, spares[0], F_OK, 0) == 0) == there ? 0 : 1];
@@ -199,7 +199,7 @@ enum status board_tell(
 	return STATUS_OK;
 }
 
-/* The content of a small file; length -1 and errno on failure. */
+/* Read a small file. Returns its length, or -1 with errno. *written: mtime, ms UTC. */
 static ssize_t read_small(
 	const struct board *board, const char *name, char buffer[128], int64_t *written)
 {
@@ -237,7 +237,7 @@ static ssize_t read_record(
 	return length;
 }
 
-/* Digits with leading zeros, ended by a blank or newline; moves *at behind it. */
+/* Parse digits with leading zeros up to a blank or newline, and move *at behind that. */
 static bool take_padded(char **at, uint64_t *value)
 {
 	size_t length = strspn(*at, "0123456789");
@@ -251,7 +251,7 @@ static bool take_padded(char **at, uint64_t *value)
 
 bool board_remove_joined(const char *path)
 {
-	return !strstr(path, "/preempt-board-") || file_remove_tree(path, NULL) == STATUS_OK;
+	return !strstr(path, "/" BOARD_NAME) || file_remove_tree(path, NULL) == STATUS_OK;
 }
 
 enum status board_told(
@@ -306,7 +306,7 @@ void board_keep_deadline(const struct board *board, struct board_deadline *known
 		(void)renameat(board->directory, "deadline.new", board->directory, "deadline");
 }
 
-/* The files that are replaced as a whole. */
+/* Replace a file of the board at path as a whole. */
 static enum status keep_file(
 	const char *path, const char *name, const char *text, struct error *err)
 {

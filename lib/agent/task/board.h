@@ -17,30 +17,30 @@
 struct board {
 	char *path;
 	int directory; /* descriptor */
-	pid_t agent;   /* whose death frees the training process */
-	int alive; /* the only writing end of the fifo of that name, of the agent; 0: not ours */
+	pid_t agent;   /* the training process stops waiting when this process dies */
+	int alive;     /* our end of the fifo `alive`; 0: this process is not the board's agent */
 };
 
 /*
  * Make a board below parent (NULL: board_place), and remove those there whose agents were killed.
- * It has mode 0700 and contains agent, step, saved, section and the fifos pause and alive. A client
- * has the kernel end it when no process holds the writing end of alive any more.
+ * It has mode 0700 and contains agent, step, saved, section and the fifos pause and alive. The
+ * kernel ends a client that asks for it when no process has alive open for writing any more.
  */
 enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err);
 /* The board of a rank below a directory that board_create made: "0", "1", ... */
 enum status board_create_rank(
 	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err);
-/* One that exists: for the small programs. */
+/* Open a board that exists, for the small programs. */
 enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err);
-/* Close; with removal, the directory goes too. */
+/* Close it; with remove, delete the directory, too. */
 void board_release(struct board *board, bool remove);
-/* Remove the board at path, where preempt-store join made it. False: something is left there. */
+/* Remove the board at path, if preempt-store join made it. False: not all could be removed. */
 bool board_remove_joined(const char *path);
 
-/* Replace hold by what the order says (ORDER_RUN: remove it). STATUS_NO: the board vanished. */
+/* Write the order into the file hold (ORDER_RUN: remove the file). */
 enum status board_tell(
 	const struct board *board, const struct agreement_hold *hold, struct error *err);
-/* What hold says now, and since when (mtime, ms UTC; 0: it is not there; may be NULL). */
+/* Read the order from the file hold. *written: its mtime, ms UTC; 0: no such file; may be NULL. */
 enum status board_told(const struct board *board, struct agreement_hold *hold, int64_t *written,
 	struct error *err);
 
@@ -52,27 +52,26 @@ struct board_deadline {
 };
 /*
  * For the small programs: each reads the store for itself, but all must use the same deadline. If
- * an earlier program has noted one of the same revision, known becomes that; otherwise known is
+ * an earlier program has noted one of the same revision, it replaces *known; otherwise *known is
  * noted.
  */
 void board_keep_deadline(const struct board *board, struct board_deadline *known);
 
 /*
- * The line that says best why the command of the board at path has failed: kept by the program that
- * has run it, for preempt-store leave. line is cut at size; "": none is there.
+ * The line that says best why the command of the board at path has failed. The program that ran
+ * the command keeps it, preempt-store leave reads it: cut at size, "" if there is none.
  */
 void board_keep_error(const char *path, const char *line);
 void board_read_error(const char *path, char *line, size_t size);
 
 /*
- * A notice of this task's machine, for the program that serves the board at path: it acts on it
- * also while the store does not answer. Of several the one with the earliest deadline is kept.
+ * Keep a notice of this task's machine for the program that serves the board at path, which acts on
+ * it also while the store does not answer. Of several, the one with the earliest deadline is kept.
  */
 enum status board_put_notice(const char *path, const struct notice *notice, struct error *err);
 /* STATUS_NO: there is none. */
 enum status board_read_notice(const char *path, struct notice *notice, struct error *err);
 
-/* Whether two orders are the same. */
 bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b);
 
 struct board_step {
@@ -81,7 +80,7 @@ struct board_step {
 	int64_t written; /* mtime, ms UTC */
 };
 enum status board_read_step(const struct board *board, struct board_step *step, struct error *err);
-/* STATUS_NO: nothing was saved yet, or the board vanished (then *vanished). */
+/* STATUS_NO: nothing was saved yet. *written: mtime, ms UTC. */
 enum status board_read_saved(
 	const struct board *board, uint64_t *step, int64_t *written, struct error *err);
 /* The section that the training process has named (preempt_section); "": none. */
@@ -91,14 +90,15 @@ struct board_section {
 };
 enum status board_read_section(const struct board *board, struct board_section *section);
 /*
- * Which process trains: it changes when the training is started again below its command (torchrun
- * --max-restarts), which empties step, saved and section before. STATUS_NO: nothing whole is there.
+ * The process that trains: another one after the training was started again below its command
+ * (torchrun --max-restarts). It empties step, saved and section before it writes this. STATUS_NO:
+ * no whole line is there.
  */
 struct board_owner {
 	char line[64];
 };
 enum status board_read_owner(const struct board *board, struct board_owner *owner);
-/* Room for what the training process writes, if there is any: one that follows has emptied it. */
+/* Allocate step, saved and section in advance again, after a new process has emptied them. */
 void board_make_room(const struct board *board);
 bool board_vanished(const struct board *board);
 

@@ -26,9 +26,8 @@ const char *board_choose_place(const struct board_signs *signs)
 	return signs->temporary && *signs->temporary ? signs->temporary : "/tmp";
 }
 
-/* Whether systemd-logind removes this user's files at logout: it runs, and lingering is not enabled
- * for the user. */
-static bool clears_up(void)
+/* Whether systemd-logind runs and removes this user's files at logout (no lingering is enabled). */
+static bool logout_removes_files(void)
 {
 	char path[300] = "/var/lib/systemd/linger/";
 	const char *name = getenv("USER");
@@ -49,7 +48,7 @@ const char *board_place(void)
 	return board_choose_place(&(struct board_signs){.runtime = usable ? runtime : NULL,
 		.temporary = getenv("TMPDIR"),
 		.shared_memory = access("/dev/shm", W_OK | X_OK) == 0,
-		.logout = clears_up()});
+		.logout = logout_removes_files()});
 }
 
 /* Whether this is a board of this user whose agent has ended. */

@@ -7,12 +7,12 @@
 
 #define BOARD_NAME "preempt-board-"
 
-/* What decides on the place. */
+/* What the choice depends on. */
 struct board_signs {
 	const char *runtime;   /* $XDG_RUNTIME_DIR, if it exists, is ours and writable; else NULL */
 	const char *temporary; /* $TMPDIR; may be NULL */
 	bool shared_memory;    /* /dev/shm is there, and writable */
-	bool logout;	       /* a logout empties the places above */
+	bool logout;	       /* a logout empties $XDG_RUNTIME_DIR and /dev/shm */
 };
 
 /*

@@ -10,25 +10,27 @@
 
 enum grace_use {
 	GRACE_TRAINING,
-	GRACE_SAVING,	/* agreeing and saving, and waiting for the others at it */
-	GRACE_NOT_USED, /* through: the rest is left over */
+	GRACE_SAVING,	/* agreeing, saving, waiting for the others to save */
+	GRACE_NOT_USED, /* the task has finished: the rest is left over */
 	GRACE_USES,
 };
 
-/* A zeroed one: no grace period has begun. */
+/* Zeroed: no grace period has begun. */
 struct grace_account {
 	bool begun;
 	int64_t start, deadline;
-	enum grace_use on;
-	int64_t since; /* when that began */
+	enum grace_use use;
+	int64_t since; /* when this use began */
 	int64_t time[GRACE_USES];
 };
 
-/* From now on it is spent on that; the first call begins it. A deadline that has moved counts. */
+/* From now on the grace period has this use; the first call begins it. The last deadline counts. */
 void grace_account_switch(
-	struct grace_account *account, enum grace_use on, int64_t deadline, int64_t now);
+	struct grace_account *account, enum grace_use use, int64_t deadline, int64_t now);
 
-/* "20.0 s of grace: 12.3 s of training, 4.0 s to agree and save, 3.7 s left"; false: there is none.
+/*
+ * "20.0 s of grace: 12.3 s of training, 4.0 s to agree and save, 3.7 s left", or "1.5 s past the
+ * deadline". False: no grace period has begun.
  */
 bool grace_account_describe(const struct grace_account *account, struct text *text);
 

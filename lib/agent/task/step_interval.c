@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/task/step_interval.h"
 
-#define FADE 64 /* a look takes one part in so many away */
+#define FADE 64 /* each new interval takes 1/FADE off the remembered longest */
 
 void step_interval_saw(
 	struct step_interval *interval, uint64_t step, uint64_t next, bool held, int64_t now)
@@ -15,7 +15,7 @@ void step_interval_saw(
 		if (each > interval->longest)
 			interval->longest = each;
 	}
-	/* While it is held, standing still is no measure of its speed. */
+	/* The time for which a task is held is no part of an interval. */
 	if (held || !interval->seen || step > interval->step)
 		interval->since = now;
 	interval->step = step;
