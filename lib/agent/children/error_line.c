@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BURST 60000 /* ms: exceptions that have one cause, and the end that they lead to */
+#define BURST 60000 /* ms in which all exceptions and the end of the command have one cause */
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 static const char digits_and_dots[] = "0123456789_.";
@@ -21,8 +21,7 @@ static bool has_letter(const char *line)
 	return *line;
 }
 
-/* Behind the "[rank1]: " or "[default0]:" that torchrun and PyTorch write before a worker's lines.
- */
+/* The text behind "[rank1]: " or "[default0]:", which torchrun and PyTorch put before lines. */
 static const char *behind_prefix(const char *line)
 {
 	const char *end = *line == '[' ? strstr(line, "]:") : NULL;

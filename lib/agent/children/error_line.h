@@ -2,9 +2,9 @@
 /*
  * The one line of a command's stderr that says best why it failed. Pure: lines and times in.
  *
- * That is the last line with a letter in it, for launchers draw lines of ===== around their
- * reports; but rather the first exception of the last minute, which is the cause of those that
- * follow. torchrun's own exception only says that a worker has failed, so it is none.
+ * This is the first exception of the last minute, which is the cause of those that follow. Without
+ * an exception it is the last line with a letter in it: launchers draw lines of ===== around their
+ * reports. torchrun's own exception does not count: it only says that a worker has failed.
  */
 #ifndef AGENT_CHILDREN_ERROR_LINE_H
 #define AGENT_CHILDREN_ERROR_LINE_H
@@ -14,18 +14,18 @@
 
 #define ERROR_LINE 400
 
-/* A zeroed one is empty. */
+/* Zeroed: no line was taken in. */
 struct error_line {
 	char last[ERROR_LINE];	    /* with a letter */
-	char exception[ERROR_LINE]; /* the first of the newest minute that has one; "": none */
+	char exception[ERROR_LINE]; /* the first of the newest minute with exceptions; "": none */
 	int64_t exception_at;
-	bool in_traceback; /* its head has come, its exception not yet */
+	bool in_traceback; /* a traceback has begun, its exception has not come yet */
 };
 
-/* A whole line, without its newline; one that is too long was cut. */
+/* Take in a line, without its newline. The caller may have cut it. */
 void error_line_take(struct error_line *lines, const char *line, int64_t now);
 
-/* What says best why a command failed that has ended at now; "": nothing does. */
+/* The best line, if the command ended at now; "": none. */
 const char *error_line_best(const struct error_line *lines, int64_t now);
 
 #endif

@@ -76,7 +76,7 @@ static void start_next(struct on_event *on_event, int64_t now)
 	on_event->count--;
 	memmove(on_event->queue, on_event->queue + 1, on_event->count * sizeof(next));
 	on_event->running = next.word;
-	/* stdout is the training's. */
+	/* Our stdout belongs to the training. */
 	hook_start(&on_event->hook, "--on-event",
 		&(struct subprocess_options){.shell = on_event->command,
 			.environment = next.environment,

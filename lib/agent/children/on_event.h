@@ -2,8 +2,8 @@
 /*
  * --on-event: a shell command of the user's that is run for each event of the group, one after the
  * other, with the event in its environment and as a line of JSON on its stdin. The agent does not
- * wait for it: events queue up, and a command that takes too long is ended. Of one that fails a
- * warning is said. Private to lib/agent.
+ * wait for it: events queue up, and a command that takes too long is ended. A failure is reported
+ * as a warning. Private to lib/agent.
  */
 #ifndef AGENT_CHILDREN_ON_EVENT_H
 #define AGENT_CHILDREN_ON_EVENT_H
@@ -31,13 +31,13 @@ struct on_event {
 	struct hook hook;
 };
 
-/* Queue an event; where too many wait, a warning says that it is left out. */
+/* Queue an event. If too many wait, it is left out, with a warning. */
 void on_event_add(struct on_event *on_event, const struct message_event *event, const char *said);
-/* Start what waits, and take in what has ended. *wake becomes at most when it is late. */
+/* Reap a command that has ended, start the next. *wake becomes at most its time limit. */
 void on_event_advance(struct on_event *on_event, int64_t now, int64_t *wake);
 /* Readable when the command that runs has ended; -1: none runs. */
 int on_event_descriptor(const struct on_event *on_event);
-/* Pass on what waits, at most until then; end the rest. */
+/* Run the commands of all events that wait, at most until then; drop the rest. */
 void on_event_finish(struct on_event *on_event, int64_t until);
 
 #endif

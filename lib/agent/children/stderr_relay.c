@@ -23,7 +23,7 @@ struct relay_stream {
 	int from, into;		      /* the pipe's ends; -1: closed */
 	char line[STDERR_RELAY_LINE]; /* the line being written */
 	size_t length;
-	struct error_line lines; /* the complete ones; error_line.h chooses */
+	struct error_line lines; /* what was chosen of the complete lines */
 };
 
 struct stderr_relay {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Passes on what the commands write to stderr, and remembers the line of each that says best why it
- * failed (error_line.h): it goes into the error that the other tasks print. The relay has a thread
- * of its own: a slow reader of our stderr then blocks the commands that write, but not the agent.
+ * failed (error_line.h), for the error that the other tasks print. The relay has a thread of its
+ * own: a slow reader of our stderr blocks the commands that write, but not the agent.
  */
 #ifndef AGENT_CHILDREN_STDERR_RELAY_H
 #define AGENT_CHILDREN_STDERR_RELAY_H
@@ -22,8 +22,8 @@ enum status stderr_relay_start(struct stderr_relay **relay, size_t count, struct
 int stderr_relay_input(const struct stderr_relay *relay, size_t index);
 void stderr_relay_started(struct stderr_relay *relay, size_t index);
 /*
- * The line that says best why it failed, "" where none does, once all that was written has been
- * passed on; waits for that at most patience ms.
+ * The line that says best why the command failed; "": none. Waits at most patience ms until all
+ * that the command wrote has been passed on.
  */
 void stderr_relay_line(
 	struct stderr_relay *relay, size_t index, int64_t patience, char line[STDERR_RELAY_LINE]);

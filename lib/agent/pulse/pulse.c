@@ -29,11 +29,6 @@ uint64_t pulse_token(const struct process_identity *who)
 
 /* ---- The thread ---- */
 
-static bool is_ours(const struct pulse *pulse, uint64_t task)
-{
-	return task >= pulse->options.first && task - pulse->options.first < pulse->options.count;
-}
-
 /* One beat for each of our tasks. True: the store took all of them in time. */
 static bool beat(struct pulse *pulse, bool farewell)
 {
@@ -55,7 +50,7 @@ static bool beat(struct pulse *pulse, bool farewell)
 	return right;
 }
 
-/* So that no preempt-heartbeat beats for them as well. */
+/* Claim our tasks, so that no preempt-heartbeat beats for them; with follow, the caller has. */
 static void claim_streams(struct pulse *pulse)
 {
 	pulse->streams = pulse->options.follow ? NULL : xcalloc(pulse->options.count, sizeof(int));
@@ -81,7 +76,7 @@ static void prepare(struct pulse *pulse)
 	pulse->peers = xcalloc(pulse->attempt.tasks, sizeof(*pulse->peers));
 	pulse->out = xcalloc(pulse->attempt.tasks, sizeof(*pulse->out));
 	view_init(&pulse->view, &pulse->attempt);
-	/* Where our own beats have got to: the same incarnation goes on where it stopped. */
+	/* Our process may have beaten before: count on from its last beat. */
 	struct store_beat last;
 	if (store_beat_read(pulse->store, pulse->group, pulse->options.first, &last, NULL) ==
 			STATUS_OK &&
@@ -89,8 +84,8 @@ static void prepare(struct pulse *pulse)
 		pulse->count = heartbeat_count(last.sequence);
 }
 
-/* The group cannot go on, or not with us. */
-static void tell_verdict(struct pulse *pulse)
+/* Ring `broken`, once, if the group is broken or the attempt is over for our tasks. */
+static void tell_end(struct pulse *pulse)
 {
 	const struct view *view = &pulse->view;
 	const struct agreement_view *a = &view->agreement;
@@ -98,8 +93,8 @@ static void tell_verdict(struct pulse *pulse)
 	if (pulse->told || pulse->view.revision == 0)
 		return;
 	for (uint64_t i = 0; i < a->tasks; i++) {
-		dead |= is_ours(pulse, i) && a->peers[i].dead;
-		over &= !is_ours(pulse, i) || a->peers[i].left != REASON_NONE;
+		dead |= pulse_has_task(pulse, i) && a->peers[i].dead;
+		over &= !pulse_has_task(pulse, i) || a->peers[i].left != REASON_NONE;
 	}
 	bool broken = a->broken && !a->claimed && !over;
 	if (!dead && !broken && !over && !a->closed)
@@ -133,7 +128,7 @@ static void rest(struct pulse *pulse, int64_t until)
 			status = pulse_refresh(pulse, NULL);
 		if (status != STATUS_OK && status != STATUS_NO && status != STATUS_TIMEOUT)
 			clock_sleep_until(clock_after(clock_jitter(200)));
-		tell_verdict(pulse);
+		tell_end(pulse);
 	}
 }
 
@@ -145,7 +140,7 @@ static void exchange_beats(struct pulse *pulse, int64_t *last)
 	exchange.beaten = beat(pulse, false);
 	if (atomic_load(&pulse->watching))
 		pulse_look_around(pulse, &exchange);
-	/* Never less than a period after the beginning of this one. */
+	/* The next exchange begins at least a period after this one. */
 	rest(pulse, exchange.began + pulse->options.rules.period);
 }
 

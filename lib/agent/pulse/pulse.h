@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pulse: a thread that beats for the tasks of one agent, watches the others, and declares the
- * dead. It has a store of its own, because a beat must never wait behind a transaction: if a
+ * dead. It has a store handle of its own, because a beat must never wait behind a transaction: if a
  * process were stopped while it holds the store's lock, all tasks that wait for the lock would look
  * dead.
  *
- * Who watches whom: every pulse reads the lowest task that lives (the monitor), and that one reads
- * all. When the monitor is silent, the next one reads on from there, so it takes over by itself. A
- * death is committed (DEAD/i and, where nothing else sealed the attempt, SEAL), which is how the
- * others and their agreements learn of it; the pulse notifies no task in another way (except its
- * own with follow). As long as no task is suspected it takes no lock and reads no page of the
- * database: it writes one small file and reads one per period.
+ * Every pulse reads the beats of the lowest task that lives (the monitor); the monitor's pulse
+ * reads those of all tasks. When the monitor is silent, the next task reads on from there and so
+ * takes over. A death is committed (DEAD/i, and SEAL unless the attempt is sealed already): the
+ * other tasks and their agreements learn of it from these keys alone. As long as no task is
+ * suspected, a pulse takes no lock and reads no page of the database: it writes one small file and
+ * reads one per period.
  */
 #ifndef AGENT_PULSE_PULSE_H
 #define AGENT_PULSE_PULSE_H
@@ -25,8 +25,8 @@ struct pulse_options {
 	const char *store; /* URL; must stay valid */
 	struct heartbeat_rules rules;
 	uint64_t first, count;		    /* tasks first .. first + count - 1 */
-	const struct process_identity *who; /* the incarnation of all of them */
-	bool follow;			    /* tell by pulse_descriptor when the group is broken */
+	const struct process_identity *who; /* the process that the beats are for */
+	bool follow;			    /* watch the attempt for pulse_descriptor */
 };
 
 /* Start the thread; it does nothing before pulse_begin. All signals are blocked in it. */
@@ -35,18 +35,18 @@ enum status pulse_start(
 
 /* Beat from now on, as tasks of this attempt. From any thread. */
 void pulse_begin(struct pulse *pulse, const struct attempt *attempt);
-/* All have joined: watch them, too. */
+/* All tasks have joined: watch the others, too. */
 void pulse_watch(struct pulse *pulse);
 
-/* How far a task (first + index) is: it travels with its beats. */
+/* Set the step that the beats of task first + index carry. */
 void pulse_tell_step(struct pulse *pulse, uint64_t index, uint64_t step);
 
 /* Whether the store took our last beat in time: less than two periods and a timeout ago. */
 bool pulse_is_answered(const struct pulse *pulse);
 
 /*
- * With follow: whether our silence would break the group: another task is in, and no preemption is
- * under way.
+ * With follow: whether our silence would break the group, because other tasks are in the attempt
+ * and no preemption is under way.
  */
 bool pulse_is_needed(const struct pulse *pulse);
 
@@ -55,15 +55,15 @@ bool pulse_is_needed(const struct pulse *pulse);
  * attempt is over for all of them.
  */
 int pulse_descriptor(const struct pulse *pulse);
-/* Then: why it is broken, one line. False: it is only over. */
+/* Why the group is broken, in one line. False: it is not; the attempt is only over. */
 bool pulse_why(struct pulse *pulse, char text[256]);
 
-/* pulse_stop will not say that we stop on purpose: the silence is to be seen. NULL is fine. */
+/* pulse_stop will send no farewell, so that the others declare our tasks dead. NULL is fine. */
 void pulse_fall_silent(struct pulse *pulse);
 
 /*
- * Beat once more, to say that we stop on purpose, and end the thread; one that hangs in the
- * filesystem for longer than patience (ms) is left alone. NULL is fine.
+ * Beat a farewell and end the thread. If it hangs in the filesystem for longer than patience (ms),
+ * it is left alone. NULL is fine.
  */
 void pulse_stop(struct pulse *pulse, int64_t patience);
 

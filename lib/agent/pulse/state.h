@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the thread of a pulse has and knows; its callers use pulse.h. */
+/* Private to lib/agent/pulse: the state of a pulse and of its thread. */
 #ifndef AGENT_PULSE_STATE_H
 #define AGENT_PULSE_STATE_H
 
@@ -20,13 +20,13 @@ struct pulse {
 	pthread_t thread;
 	int *streams; /* [count]: stream_claim of each task; -1: not claimed */
 	int wake;     /* eventfd: something new for the thread */
-	int broken;   /* eventfd: the verdict is there */
+	int broken;   /* eventfd: the group is broken, or the attempt is over for us */
 
 	_Atomic uint64_t *steps;     /* [count] */
 	_Atomic int64_t answered_at; /* 0: not yet */
 	_Atomic bool begun, watching, silent, stopping;
 	_Atomic bool needed;  /* pulse_is_needed */
-	pthread_mutex_t lock; /* over attempt (until begun) and why */
+	pthread_mutex_t lock; /* over why */
 	char why[256];
 
 	/* Of the thread alone. */
@@ -35,11 +35,16 @@ struct pulse {
 	struct store *store;
 	uint64_t count;		      /* beats so far */
 	struct heartbeat_peer *peers; /* [tasks] */
-	bool *out;		      /* [tasks]: has left or is dead, by its key */
-	struct view view;	      /* read when a task is suspected; with follow at changes */
+	bool *out;		      /* [tasks]: has left or is dead, by its keys */
+	struct view view; /* read when a task is suspected; with follow at each change */
 	struct pulse_tally tally;
-	uint64_t waited; /* exchanges for which a conclusion was put off */
-	bool told;	 /* the verdict */
+	uint64_t waited; /* exchanges for which lost tasks were not declared dead yet */
+	bool told;	 /* broken was rung */
 };
+
+static inline bool pulse_has_task(const struct pulse *pulse, uint64_t task)
+{
+	return task >= pulse->options.first && task - pulse->options.first < pulse->options.count;
+}
 
 #endif

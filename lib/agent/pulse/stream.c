@@ -21,7 +21,7 @@ static socklen_t make_name(
 	int length = snprintf(key, sizeof(key), "%s %s%" PRIu64, store, attempt->prefix, task);
 	size_t size = length < (int)sizeof(key) ? (size_t)length : sizeof(key) - 1;
 	*name = (struct sockaddr_un){.sun_family = AF_UNIX};
-	/* A first byte of 0: no file. */
+	/* The first byte is NUL: such a name makes no file. */
 	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1,
 		"preempt-heartbeat-%u-%016" PRIx64, (unsigned)geteuid(),
 		(uint64_t)XXH64(key, size, 0));
@@ -91,7 +91,7 @@ enum status stream_stop(const char *store, const struct attempt *attempt, uint64
 				    : error_set(err, STATUS_NO,
 					      "no process sends heartbeats for task %llu on this machine",
 					      (unsigned long long)task);
-		/* It hangs up when it has taken the call. */
+		/* The owner closes the connection when it has accepted it. */
 		(void)descriptor_wait(descriptor, clock_earlier(clock_after(100), deadline));
 		close(descriptor);
 		if (clock_now() >= deadline)

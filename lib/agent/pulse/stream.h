@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ensures that at most one process of a machine beats for a task of an attempt, even if several are
- * started (HB-6). The owner holds a local socket whose name is made of store, run, attempt and
- * task; the kernel frees it when the owner dies. Through it the owner can be told to stop. Only
- * processes of the same user count.
+ * A stream is the right to beat for one task of an attempt: at most one process of a machine has
+ * it, even if several are started. The owner holds a local socket whose name is made of store, run,
+ * attempt and task; the kernel frees it when the owner dies. Through it the owner can be told to
+ * stop. Only processes of the same user count.
  */
 #ifndef AGENT_PULSE_STREAM_H
 #define AGENT_PULSE_STREAM_H
 
 #include "proto/keys.h"
 
-/* *descriptor is ours until it is closed. STATUS_NO: another process has it. store: store_where. */
+/* Closing *descriptor gives it back. STATUS_NO: another process has it. store: store_where. */
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,
 	int *descriptor, struct error *err);
 
 /* The owner's side, when the descriptor is readable: whether it was told to stop. */
 bool stream_is_stopped(int descriptor);
 
-/* Tell the owner to stop, and wait until it has. STATUS_NO: there is none. */
+/* Tell the owner to stop, and wait until it has. STATUS_NO: there is no owner. */
 enum status stream_stop(const char *store, const struct attempt *attempt, uint64_t task,
 	int64_t deadline, struct error *err);
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the others, and declaring the dead. */
 #include <stdlib.h>
 
 #include "agent/pulse/watch.h"
@@ -7,20 +6,15 @@
 #include "base/xalloc.h"
 #include "proto/writes.h"
 
-#define WAIT_MOST 2 /* exchanges for which lost tasks wait for late ones */
+#define WAIT_MOST 2 /* exchanges for which lost tasks are not declared, if others are late */
 
-static bool is_ours(const struct pulse *pulse, uint64_t task)
-{
-	return task >= pulse->options.first && task - pulse->options.first < pulse->options.count;
-}
-
-/* Take over what the view shows. */
-static void take_over(struct pulse *pulse)
+/* Note what the view shows. */
+static void take_view(struct pulse *pulse)
 {
 	bool others = false;
 	for (uint64_t i = 0; i < pulse->attempt.tasks; i++) {
 		pulse->out[i] = !agreement_counts(&pulse->view.agreement, i);
-		others |= !pulse->out[i] && !is_ours(pulse, i);
+		others |= !pulse->out[i] && !pulse_has_task(pulse, i);
 	}
 	atomic_store(&pulse->needed, others && !pulse->view.agreement.claimed);
 }
@@ -29,7 +23,7 @@ enum status pulse_refresh(struct pulse *pulse, struct error *err)
 {
 	enum status status = view_refresh(&pulse->view, pulse->store, err);
 	if (status == STATUS_OK)
-		take_over(pulse);
+		take_view(pulse);
 	return status;
 }
 
@@ -39,7 +33,7 @@ static bool reads_all(const struct pulse *pulse, bool monitor)
 	return monitor || pulse->options.follow || !view_is_large(&pulse->view);
 }
 
-static bool is_odd(const struct heartbeat_peer *peer)
+static bool is_suspect(const struct heartbeat_peer *peer)
 {
 	return peer->state == HEARTBEAT_LATE || peer->state == HEARTBEAT_UNKNOWN;
 }
@@ -51,19 +45,19 @@ static bool is_lost(const struct pulse *pulse, uint64_t task, bool monitor)
 	       heartbeat_may_declare(&pulse->peers[task], &pulse->options.rules, monitor);
 }
 
-/* Everything, or the news, and the records of the tasks that seem to be lost. */
+/* Read everything, or, in a large attempt, the news and the records of tasks that seem lost. */
 static enum status read_lost(struct pulse *pulse, bool monitor)
 {
 	if (reads_all(pulse, monitor))
 		return pulse_refresh(pulse, NULL);
 	enum status status = view_refresh_news(&pulse->view, pulse->store, NULL);
 	if (status == STATUS_OK)
-		take_over(pulse);
+		take_view(pulse);
 	for (uint64_t i = 0; i < pulse->attempt.tasks && status == STATUS_OK; i++)
 		if (is_lost(pulse, i, monitor))
 			status = view_read_task(&pulse->view, pulse->store, i, NULL);
 	if (status == STATUS_OK)
-		take_over(pulse);
+		take_view(pulse);
 	return status;
 }
 
@@ -85,7 +79,7 @@ static enum heartbeat_state observe(struct pulse *pulse, uint64_t task,
 	/* The view has the process of a task only after a task was suspected. Checking a process
 	 * costs a system call, so it is done for late and unknown tasks only. */
 	look.expected = view_has_joined(&pulse->view, task) && !member->beatless;
-	look.gone = is_odd(peer) && member->shown[RECORD_TASK] &&
+	look.gone = is_suspect(peer) && member->shown[RECORD_TASK] &&
 		    process_check(&member->agent) == PROCESS_GONE;
 	enum heartbeat_state state =
 		heartbeat_observe(peer, &pulse->options.rules, exchange, &look);
@@ -104,14 +98,14 @@ static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchang
 {
 	int unproved = 0;
 	for (uint64_t i = 0; i < pulse->attempt.tasks; i++) {
-		if (is_ours(pulse, i))
+		if (pulse_has_task(pulse, i))
 			return true;
 		if (pulse->out[i])
 			continue;
 		struct store_beat_reading reading;
 		store_beats_read(pulse->store, pulse->group, i, &reading, 1);
 		enum heartbeat_state state = observe(pulse, i, &reading, exchange);
-		if (is_odd(&pulse->peers[i]) && !reads_all(pulse, false) &&
+		if (is_suspect(&pulse->peers[i]) && !reads_all(pulse, false) &&
 			!pulse->view.members[i].shown[RECORD_TASK])
 			(void)view_read_task(&pulse->view, pulse->store, i, NULL);
 		if (state == HEARTBEAT_ALIVE && pulse->peers[i].proved)
@@ -122,8 +116,8 @@ static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchang
 	return false;
 }
 
-/* How many tasks from this one on are to be read together. */
-static size_t count_in(const struct pulse *pulse, uint64_t first)
+/* How many beats from task first on can be read together: none of a task that is out. */
+static size_t count_together(const struct pulse *pulse, uint64_t first)
 {
 	size_t count = 0;
 	while (count < STORE_BEATS_READ && first + count < pulse->attempt.tasks &&
@@ -136,7 +130,7 @@ static void look_at_all(struct pulse *pulse, const struct heartbeat_exchange *ex
 {
 	struct store_beat_reading *readings = xcalloc(STORE_BEATS_READ, sizeof(*readings));
 	for (uint64_t i = pulse->options.first + pulse->options.count; i < pulse->attempt.tasks;) {
-		size_t count = count_in(pulse, i);
+		size_t count = count_together(pulse, i);
 		store_beats_read(pulse->store, pulse->group, i, readings, count);
 		for (size_t k = 0; k < count; k++)
 			(void)observe(pulse, i + k, &readings[k], exchange);
@@ -145,7 +139,8 @@ static void look_at_all(struct pulse *pulse, const struct heartbeat_exchange *ex
 	free(readings);
 }
 
-static bool is_silent(const struct pulse *pulse, uint64_t task)
+/* Read the beat of a task again: whether it is still silent. */
+static bool is_still_silent(const struct pulse *pulse, uint64_t task)
 {
 	struct store_beat_reading reading;
 	const struct heartbeat_peer *peer = &pulse->peers[task];
@@ -170,8 +165,8 @@ static enum death_cause cause_of(const struct pulse *pulse, uint64_t task)
 
 /*
  * Commit the deaths of lost tasks, as many as one transaction takes. Time may have passed since
- * they were judged, so each silent task is read again right before: a newer beat, or a read that
- * takes too long, spares it. True: there may be more.
+ * they were judged, so the beat of each silent task is read again right before: a newer beat, or a
+ * reading that takes too long, spares the task. True: there may be more.
  */
 static bool declare_some(struct pulse *pulse, bool monitor)
 {
@@ -184,7 +179,7 @@ static bool declare_some(struct pulse *pulse, bool monitor)
 		if (!is_lost(pulse, i, monitor))
 			continue;
 		enum death_cause cause = cause_of(pulse, i);
-		if (cause == DEATH_SILENT && !is_silent(pulse, i))
+		if (cause == DEATH_SILENT && !is_still_silent(pulse, i))
 			continue;
 		int64_t ago = peer->changed_at ? clock_now() - peer->changed_at : 0;
 		deaths[count++] = (struct death){.task = i,
