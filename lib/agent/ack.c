@@ -16,7 +16,7 @@
 #define RECALL	5000 /* ms to ask the store what earlier attempts have measured */
 #define GOODBYE 5000 /* ms to write that the task is dead */
 
-/* If the store cannot be asked, the first save counts as fast. */
+/* If the store does not answer, the first save is taken to be fast. */
 static void recall_saves(struct agent *agent)
 {
 	struct store *store;
@@ -57,7 +57,7 @@ static struct agent blank(const struct ack_request *request, int served, bool on
 		.boards = {.directory = -1}};
 }
 
-/* The board, and an empty view of the attempt. */
+/* Open the board, and make an empty view of the attempt. */
 static enum status open_board(
 	struct agent *agent, const struct ack_request *request, struct error *err)
 {
@@ -85,13 +85,13 @@ static enum status follow(struct agent *agent, struct store *store, struct error
 	if (status != STATUS_OK)
 		return status;
 	agent_task_init(task, group, group->alone.first, &agent->commands[0], clock_now());
-	/* The acknowledgement is for the program that asks, as soon as the step is agreed on. */
+	/* The calling program needs the acknowledgement as soon as the step is agreed on. */
 	task->config.acknowledges = task->agreement.config.acknowledges = true;
 	store_thread_follow(group->store_thread, &group->view);
 	return STATUS_OK;
 }
 
-/* The board is its agent's to remove. */
+/* Leave the board to its agent, which removes it. */
 static void release(struct agent *agent)
 {
 	if (agent->task_count)
@@ -101,7 +101,7 @@ static void release(struct agent *agent)
 
 /* ---- One stage ---- */
 
-/* What the store and an earlier program on this board have left. */
+/* Read the store, and what an earlier program has left on this board. */
 static enum status take_up(struct agent *agent, struct store *store, struct error *err)
 {
 	struct view *view = &agent->group.view;
@@ -137,7 +137,7 @@ static bool reached(const struct agent *agent, enum ack_goal goal)
 {
 	const struct agreement *a = &agent->tasks[0].agreement;
 	const struct agreement_view *view = &agent->group.view.agreement;
-	if (a->solo) /* nothing that this task does by itself is agreed on */
+	if (a->solo) /* what a task does by itself was not agreed on */
 		return goal == ACK_ALL && a->told.order == ORDER_LEAVE;
 	bool told = a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT;
 	/* Reported in the newest round, by us or by an earlier call. */
@@ -238,10 +238,10 @@ static enum status run_until(
 	struct agent *agent, const struct ack_request *request, int *leave, struct error *err)
 {
 	const struct agent_task *task = &agent->tasks[0];
-	/* By an earlier call: then the training process is not to be held once more. */
+	/* If an earlier call has reached the goal, do not hold the training process once more. */
 	while (!reached(agent, request->goal)) {
 		int64_t wake = clock_now();
-		/* What was told to leave before us is to be told nothing else. */
+		/* A training that was told to leave by an earlier call gets no other order. */
 		if (task->agreement.told.order != ORDER_LEAVE)
 			wake = agent_act(agent);
 		if (request->progress)
@@ -305,8 +305,8 @@ static int64_t time_left(const struct notice *notice)
 }
 
 /*
- * A later notice may have an earlier deadline. The same one is taken once: its file counts by the
- * wall clock, which may have been set since.
+ * Take a notice from the board: a later one may have an earlier deadline. Each is taken once,
+ * because its deadline would change if it was read again after the wall clock was set.
  */
 static void look_for_notice(struct agent *agent, struct notice *taken)
 {
@@ -321,8 +321,8 @@ static void look_for_notice(struct agent *agent, struct notice *taken)
 }
 
 /*
- * The process that stands for the task was killed: the others need not wait for its silence.
- * preempt-heartbeat says so, too; either may have been killed with it.
+ * The process that stands for the task was killed: declare the task dead, so that the others need
+ * not wait until it is silent. preempt-heartbeat does so, too, if it was not killed as well.
  */
 static void declare_dead(struct agent *agent)
 {
@@ -345,7 +345,7 @@ static void declare_dead(struct agent *agent)
 	}
 }
 
-/* The training may write to it until the heartbeat has killed it. */
+/* Try again for a while: the training writes to the board until preempt-heartbeat kills it. */
 static void remove_board(const char *board)
 {
 	int64_t until = clock_after(GOODBYE);
@@ -379,7 +379,7 @@ int ack_serve(const struct ack_request *request, int served)
 		}
 	}
 	release(&agent);
-	/* No other process removes the board where its agent is gone. */
+	/* If the agent of the board is gone, no other process removes the board. */
 	if (served_is_gone(served))
 		remove_board(request->board);
 	return code;

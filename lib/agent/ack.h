@@ -35,12 +35,12 @@ struct ack_answer {
 };
 
 /*
- * Go on until the goal; store is open, and is closed in any case. STATUS_OK, also when an earlier
- * call has reached it. STATUS_NO with answer->leave 0: nothing to agree on (no claim, no round),
- * the task has no part in it, or the board is gone. STATUS_NO with answer->leave: the training was
- * told to leave with that code, or the caller must end it; the error says which. STATUS_BROKEN: the
- * run has failed. STATUS_TIMEOUT: deadline has passed. If the store does not answer, it is asked
- * again; if it stays unreachable, the task saves alone before the deadline.
+ * Act until the goal is reached. store is open, and is closed in any case. STATUS_OK: it is
+ * reached, also by an earlier call. STATUS_NO with answer->leave 0: nothing to agree on (no claim,
+ * no round), the task has no part in it, or the board is gone. STATUS_NO with answer->leave: the
+ * training was told to leave with that code, or the caller must end it; the error says which.
+ * STATUS_BROKEN: the run has failed. STATUS_TIMEOUT: deadline has passed. If the store does not
+ * answer, it is asked again; if it stays unreachable, the task saves alone before the deadline.
  */
 enum status ack_run(const struct ack_request *request, struct store *store,
 	struct ack_answer *answer, struct error *err);

@@ -37,15 +37,15 @@ struct agent_rehearsal {
 struct agent_options {
 	const struct identity *identity; /* tasks task .. task + count - 1 of tasks */
 	const char *store;		 /* URL */
-	uint64_t attempt;		 /* 0: whichever is right */
+	uint64_t attempt;		 /* 0: the newest, or the next one */
 	char *const *command;
 	bool ranks;		    /* the command starts its own ranks (--ranks), once for all */
 	const char *const *sources; /* notice sources */
 	size_t source_count;
-	bool sources_found;	  /* those behind the first were not asked for: one may fail */
+	bool sources_found;	  /* all but the first were found, not asked for: they may fail */
 	int64_t grace;		  /* ms after a notice; negative: not known */
 	int64_t began;		  /* when the first attempt did: deadline:+2h counts from there */
-	const char *board_parent; /* NULL: a good place */
+	const char *board_parent; /* NULL: board_place chooses */
 	const char *shield;	  /* "TERM,USR1": ignored before exec; NULL: none */
 	bool forward;		  /* pass notice signals on to the command */
 	/*
@@ -62,8 +62,8 @@ struct agent_options {
 	 */
 	enum status (*find_checkpoint)(struct agent_checkpoint *found, struct error *err);
 	/*
-	 * After so many failed restarts from one, give it up: STATUS_OK, it is no longer found;
-	 * STATUS_NO: it stays, err says why. 0: never.
+	 * After this many failed restarts from a checkpoint, give it up (0: never). STATUS_OK: it
+	 * is not found any more. STATUS_NO: it stays, err says why.
 	 */
 	uint64_t max_bad_restarts;
 	enum status (*give_up_checkpoint)(uint64_t step, uint64_t failures, struct error *err);
@@ -74,43 +74,43 @@ struct agent_options {
 	bool restarts;	      /* the caller runs it again after a failure (restart.h) */
 	int64_t join_timeout; /* ms */
 	int64_t kill_after;   /* ms between TERM and KILL */
-	/* Beat, and watch the others: period 0: neither. */
+	/* For beating and watching the others; period 0: neither. */
 	struct heartbeat_rules beats;
-	/* When the training of a task hangs. What is learned is kept in a copy. */
+	/* When a training hangs. The agent learns in a copy. */
 	struct progress_rules progress;
 	struct agreement_config agreement; /* task is filled in by the agent */
 };
 
 /*
- * Early in the program: keep notices that come by a signal until agent_run listens to them, so that
- * one that comes while we start is not the end of us.
+ * Early in the program: block the signals of these sources until agent_run listens to them, so that
+ * a notice does not end a program that is still starting.
  */
 void agent_hold_signals(const char *const *sources, size_t count);
 
-/* Open the sources, as agent_run does; what is open is in watch also where it fails. */
+/* Open the sources, as agent_run does. After an error watch has those that were opened. */
 enum status agent_watch_sources(
 	const struct agent_options *options, struct source_set *watch, struct error *err);
 
-/* What its caller has to know to run it again; a notice or a signal came until the very end. */
+/* What the caller of agent_run has to know to run it again. */
 struct agent_end {
 	struct attempt attempt; /* number 0: none was joined */
-	bool started;		/* the commands were */
+	bool started;		/* the commands were started */
 	bool rehearsed_well;	/* --rehearse has passed */
 	bool superseded; /* not started: a restarted task ended the attempt, the next one is to be
 			    joined */
-	bool noticed;	 /* this agent was, */
-	bool claimed;	 /* or another: the attempt was preempted */
-	int passed_on;	 /* a signal like INT that was passed on; 0 */
-	/* Of one that was started: what its end is, which agent says that, and with which code. */
+	bool noticed;	 /* this agent had a notice */
+	bool claimed;	 /* the attempt was preempted */
+	int passed_on;	 /* a signal like INT that was passed on; 0: none */
+	/* If it was started: the end in words, which agent reports it, and its code. */
 	char text[1024];
 	enum announce_by by;
 	int code;
-	bool decided; /* by the limits: no attempt follows */
-	bool trained; /* as far as: */
+	bool decided; /* the limits of --restarts allow no other attempt */
+	bool trained; /* to this step: */
 	uint64_t step;
 	int64_t lost;	  /* ms from the notice or claim to the end, without training */
 	int64_t deadline; /* when the machine goes away; CLOCK_NEVER: not known */
-	/* The goodbyes that the store did not take, for when it answers again. */
+	/* The goodbyes that the store did not take, to be written when it answers again. */
 	struct write *unwritten;
 	size_t unwritten_count;
 };

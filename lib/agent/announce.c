@@ -45,7 +45,7 @@ void announce(struct on_event *on_event, enum announce_event event, enum announc
 	json_object_put(fields);
 }
 
-/* Dead, or the others have decided without its report. */
+/* Whether the task is dead, or the others have decided without its report. */
 static bool is_missed(const struct view *view, uint64_t task)
 {
 	return view->agreement.peers[task].dead || view->members[task].unreported;

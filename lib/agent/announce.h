@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events that an agent tells people and programs, and which agent tells them. What concerns the
- * whole group is reported once per job: by the agent of task 0, or, where that task is dead or was
- * decided without, by that of the next one that is there. Each agent decides this alone, by its
- * view. Private to lib/agent.
+ * The events that agents report to users and programs, and which agent reports them. What concerns
+ * the whole group is reported once per job: by the agent of task 0, or, if that task is dead or the
+ * decision was made without its report, by the agent of the next task. Each agent finds this out
+ * from its own view. Private to lib/agent.
  */
 #ifndef AGENT_ANNOUNCE_H
 #define AGENT_ANNOUNCE_H
@@ -32,21 +32,21 @@ enum announce_event {
 };
 
 enum announce_by {
-	ANNOUNCE_OTHERS, /* another agent tells it: here only with -v */
-	ANNOUNCE_OWN,	 /* it concerns the tasks here: said, and no command is run */
-	ANNOUNCE_GROUP,	 /* this agent speaks for all: said, and --on-event is run */
+	ANNOUNCE_OTHERS, /* another agent reports it: here only with -v */
+	ANNOUNCE_OWN,	 /* it concerns the tasks here: print it, run no command */
+	ANNOUNCE_GROUP,	 /* this agent speaks for all: print it and run --on-event */
 };
 
-/* Say it as by asks; takes fields over (NULL: none). on_event may be NULL. */
+/* Report an event as `by` asks. Takes fields over (NULL: none). on_event may be NULL. */
 void announce(struct on_event *on_event, enum announce_event event, enum announce_by by,
 	struct json_object *fields, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /*
- * The task whose agent speaks for all, by what the view shows. A task that has completed no longer
- * does, unless `completed`: the event is that the tasks complete. 0 before any has joined.
+ * The task whose agent speaks for all; 0 before any has joined. Not one that has completed, unless
+ * `completed`: the event is that the tasks complete.
  */
 uint64_t announce_speaker(const struct view *view, bool completed);
-/* ANNOUNCE_GROUP where that task is one of these. */
+/* ANNOUNCE_GROUP if that task is one of identity's, else ANNOUNCE_OTHERS. */
 enum announce_by announce_by(
 	const struct view *view, const struct identity *identity, bool completed);
 

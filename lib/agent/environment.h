@@ -18,20 +18,20 @@ struct command_environment {
 	uint64_t task;
 	uint64_t local;		    /* which of the commands of this machine */
 	bool ranks;		    /* the command starts identity->count ranks itself */
-	bool spread;		    /* -n: RANK, WORLD_SIZE and the like are ours to say */
+	bool spread;		    /* -n: set RANK, WORLD_SIZE and the like */
 	const char *resume;	    /* PREEMPT_RESUME; NULL: not looked for */
 	const char *const *sources; /* their signals become PREEMPT_SIGNALS */
 	size_t source_count;
 };
 
-/* Ours with what the command needs. Free with environment_free. */
+/* Our own environment and what the command needs. Free with environment_free. */
 char **environment_build(const struct command_environment *what);
 void environment_free(char **environment);
 
-/* PREEMPT_SIGNALS: the signals of all sources that catch some, "TERM,USR1"; empty: none does. */
+/* The value of PREEMPT_SIGNALS: all signals that these sources catch, "TERM,USR1"; "": none. */
 void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE]);
 
-/* Adds the signals of "TERM,USR1" (NULL: none) to the set. what: who names them, for an error. */
+/* Add the signals of "TERM,USR1" (NULL: none) to the set. what: the option, for an error. */
 enum status environment_signal_set(
 	const char *names, const char *what, sigset_t *set, struct error *err);
 

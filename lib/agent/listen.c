@@ -17,7 +17,7 @@ static enum status add(
 	return status == STATUS_OK ? source_set_add(watch, source, err) : status;
 }
 
-/* round 0: the claim. */
+/* round 0: only the claim. */
 static enum status open_group(struct source_set *watch, const struct listen_request *request,
 	uint64_t round, struct source **group, struct error *err)
 {
@@ -40,7 +40,7 @@ static enum status open_group(struct source_set *watch, const struct listen_requ
 	return status;
 }
 
-/* "group" or "group:ROUND": anything else is a source by its specification. */
+/* Open "group", "group:ROUND" or the source of any other specification. */
 static enum status open_one(struct source_set *watch, const struct listen_request *request,
 	const char *specification, struct source **group, struct error *err)
 {
@@ -86,7 +86,7 @@ enum status listen_open(struct source_set *watch, struct listen_request *request
 	*group = NULL;
 	if (request->platform)
 		status = open_platform(watch, request, warnings, err);
-	/* The user need not know which signals the platform sends. */
+	/* A user may also name a signal that the platform's sources catch already. */
 	request->how.beside = request->platform != NULL;
 	for (size_t i = 0; i < request->count && status == STATUS_OK; i++)
 		status = open_one(watch, request, request->specifications[i], group, err);

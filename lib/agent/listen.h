@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The sources that a user names or a platform has, opened, the group among them. */
+/* Opens the sources that a user names or a platform has; one of them may be the group. */
 #ifndef AGENT_LISTEN_H
 #define AGENT_LISTEN_H
 
@@ -9,21 +9,21 @@
 struct listen_request {
 	const char *const *specifications; /* source.h; also "group", "group:ROUND" */
 	size_t count;
-	const char *platform;	   /* platform.h; NULL: none besides */
-	struct source_options how; /* its grace, where not known, becomes the platform's */
+	const char *platform;	   /* platform.h; NULL: only the specifications */
+	struct source_options how; /* a grace that is not known becomes the platform's */
 	bool until_exit, past;	   /* of the group: source_group.h */
 };
 
 /*
- * Open all into watch. *group is the one of them that is the group, NULL where none is; it stays
- * the watch's. warnings: a line for each source that was only found here and cannot be opened.
+ * Open all into watch. *group becomes the group's source, which watch owns; NULL: none. warnings
+ * gets a line for each source that the user has not named and that cannot be opened.
  */
 enum status listen_open(struct source_set *watch, struct listen_request *request,
 	struct source **group, struct text *warnings, struct error *err);
 
 /*
- * The signals that are notices of this process, "TERM,USR1", for PREEMPT_SIGNALS: what that says
- * already, else those of the platform.
+ * The signals that are notices of this process, "TERM,USR1": those of PREEMPT_SIGNALS, if that is
+ * set, else those of the platform.
  */
 enum { LISTEN_SIGNALS_SIZE = 256 };
 enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err);

@@ -24,19 +24,19 @@
 
 #define OPEN_PATIENCE	 2000 /* ms for one try to open the store */
 #define CHECK_EVERY	 250  /* ms between looks for a notice while the store is waited for */
-#define LAST_EVENT_LEAST 1000 /* ms that --on-event has at the end, and */
-#define LAST_EVENT_EARLY 2000 /* ms before the deadline until which it may take longer */
+#define LAST_EVENT_LEAST 1000 /* ms that --on-event has at the end; it may run longer */
+#define LAST_EVENT_EARLY 2000 /* until this many ms before the deadline */
 #define GONE_EVERY	 1000 /* ms between looks for agents that are gone */
 
 /* The time between two attempts: no agent runs, but notices and signals come. */
 struct between {
 	const struct agent_options *options;
 	struct agent_end *end; /* of the attempt that is over here */
-	bool finished;	       /* with 0: this agent's tasks have nothing more to do */
+	bool finished;	       /* it ended with 0: this agent's tasks have nothing more to do */
 	struct source_set watch;
-	int signals; /* signalfd of those that end us */
+	int signals; /* signalfd of the signals that end us */
 	bool noticed;
-	int ended_by; /* INT, HUP, QUIT; 0 */
+	int ended_by; /* INT, HUP, QUIT; 0: none */
 	struct pulse *pulse;
 	struct store *store; /* NULL: not open yet */
 	struct view view;
@@ -51,7 +51,7 @@ static enum status open_between(struct between *between, struct error *err)
 	return status == STATUS_OK ? agent_watch_sources(options, &between->watch, err) : status;
 }
 
-/* Which agent is to say what is the same for all. */
+/* Which agent reports what concerns all. */
 static enum announce_by speaks(const struct between *between)
 {
 	return announce_by(&between->view, between->options->identity, between->finished);
@@ -84,12 +84,12 @@ static bool wait_between(struct between *between, int64_t deadline)
 	return !between->noticed && !between->ended_by;
 }
 
-/* The end of the time between; false: a notice has come that was not given yet. */
+/* End the time between. False: a notice has come. */
 static bool end_between(struct between *between)
 {
 	struct notice notice;
 	sigset_t all;
-	/* What comes from here on waits for the next start. */
+	/* A signal that comes from here on waits for the next start. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	while (source_set_take_held(&between->watch, &notice))
@@ -97,8 +97,8 @@ static bool end_between(struct between *between)
 	return !between->noticed;
 }
 
-/* Agents of this machine that were killed cannot say goodbye. */
-static void look_for_the_gone(struct store *store, struct view *view)
+/* Declare dead the agents of this machine that were killed: they cannot say goodbye. */
+static void declare_gone(struct store *store, struct view *view)
 {
 	struct write write;
 	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
@@ -111,7 +111,7 @@ static void look_for_the_gone(struct store *store, struct view *view)
 	free(deaths);
 }
 
-/* Write the goodbyes that the store has not taken yet; what another has overtaken is dropped. */
+/* Write the goodbyes that the store has not taken yet; drop those that came too late. */
 static enum status say_goodbyes(struct between *between, struct error *err)
 {
 	struct agent_end *end = between->end;
@@ -131,7 +131,7 @@ static enum status say_goodbyes(struct between *between, struct error *err)
 	return STATUS_OK;
 }
 
-/* Open the store if it is not open, say what was left unsaid, and read what has changed. */
+/* Open the store if it is not open, write the goodbyes, and read what has changed. */
 static enum status look(struct between *between, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -145,14 +145,14 @@ static enum status look(struct between *between, struct error *err)
 	return status;
 }
 
-/* Whether the wait ends on what the store shows; else the agents that are gone are looked for. */
+/* Whether the attempt is closed or was preempted. Closes it, if all have left or are dead. */
 static bool is_over(
 	struct between *between, int64_t *gone_at, enum status *status, struct error *err)
 {
 	struct view *view = &between->view;
 	if (!view->agreement.closed && clock_now() >= *gone_at) {
 		if (!between->finished || *view->seal)
-			look_for_the_gone(between->store, view);
+			declare_gone(between->store, view);
 		*gone_at = clock_after(GONE_EVERY);
 	}
 	if (view_all_through(view))
@@ -161,9 +161,9 @@ static bool is_over(
 }
 
 /*
- * Wait until the attempt is closed, or was preempted after all. STATUS_OK; STATUS_NO: a notice or a
- * signal; STATUS_TIMEOUT; or the store cannot be asked. Limited by --join-timeout. For a finished
- * agent this limit starts again at each answer of the store while the heartbeat watches the others.
+ * Wait until the attempt is closed, or was preempted after all (STATUS_OK), for --join-timeout
+ * (STATUS_TIMEOUT, or why the store cannot be asked). STATUS_NO: a notice or a signal came. For a
+ * finished agent the limit starts again at each answer of the store while its heartbeat watches.
  */
 static enum status wait_closed(struct between *between, struct error *err)
 {
@@ -176,7 +176,7 @@ static enum status wait_closed(struct between *between, struct error *err)
 		if (answered && is_over(between, &gone_at, &status, err))
 			return STATUS_OK;
 		if (status == STATUS_DAMAGED || status == STATUS_PERMISSION)
-			return status; /* that does not pass */
+			return status; /* waiting does not help */
 		if (answered && between->finished && between->pulse)
 			limit = clock_after(patience);
 		if (clock_now() >= limit)
@@ -202,7 +202,8 @@ static enum status wait_closed(struct between *between, struct error *err)
 
 /*
  * Another task has failed or was lost; the tasks here have finished. Run them again only together
- * with a task that has not finished, once that task has opened the next attempt. True: it has.
+ * with a task that has not finished, once that task has opened the next attempt. True: it was
+ * opened.
  */
 static bool wait_for_opening(struct between *between)
 {
@@ -249,7 +250,7 @@ static int preempted_code(const struct agent_options *options, int code)
 	return stands ? code : CODE_BROKEN;
 }
 
-/* The end is another one than that of the attempt. Returns code. */
+/* Describe an end that differs from that of the attempt. Returns code. */
 static int end_as(struct between *between, int code, const char *what, const char *why)
 {
 	struct agent_end *end = between->end;
@@ -259,7 +260,7 @@ static int end_as(struct between *between, int code, const char *what, const cha
 }
 
 /* The exit code of an agent that leaves although the limits allow another attempt. */
-static int leave_for_good(struct between *between, int code)
+static int leave_now(struct between *between, int code)
 {
 	if (between->finished)
 		return STATUS_OK;
@@ -269,7 +270,7 @@ static int leave_for_good(struct between *between, int code)
 	return end_as(between, code, "preempted between two attempts: run me again", "");
 }
 
-/* The attempt has closed: what all its agents do now. False: *code is the exit code. */
+/* The attempt has closed: do what was decided for all its agents. False: *code is the exit code. */
 static bool follow_decision(struct between *between, const struct budget_limits *limits, int *code)
 {
 	const struct agent_options *options = between->options;
@@ -306,7 +307,7 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	}
 	again = end_between(between) && again;
 	if (!again)
-		*code = leave_for_good(between, *code);
+		*code = leave_now(between, *code);
 	return again;
 }
 
@@ -323,7 +324,7 @@ static bool runs_again(struct between *between, const struct budget_limits *limi
 	if (status == STATUS_OK && !between->view.agreement.claimed)
 		return follow_decision(between, limits, code);
 	if (status == STATUS_NO) {
-		*code = leave_for_good(between, *code);
+		*code = leave_now(between, *code);
 	} else if (status == STATUS_OK) {
 		*code = preempted_code(between->options, *code);
 	} else {
@@ -361,7 +362,7 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 		*code = CODE_BROKEN;
 		return false;
 	}
-	/* The machine that was noticed goes away; what the attempt ended by is counted later. */
+	/* The machine with the notice goes away; the next start counts how this attempt ended. */
 	if (end->noticed || end->claimed) {
 		*code = preempted_code(options, *code);
 		return false;
@@ -373,7 +374,7 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 	return again;
 }
 
-/* What a code that was decided after the attempt asks for. */
+/* What an exit code that was chosen after the attempt asks of the user. */
 static const char *advice(const struct agent_options *options, int code)
 {
 	if (code == options->exit_code || code == CODE_PREEMPTED || code == CODE_BROKEN)
@@ -383,7 +384,7 @@ static const char *advice(const struct agent_options *options, int code)
 				    : "ended";
 }
 
-/* The last line: how the last attempt has ended, and what all of them come to. */
+/* The last line: how the last attempt has ended, and the totals of all attempts. */
 static void say_end(
 	const struct agent_options *options, struct agent_end *end, uint64_t attempts, int code)
 {
@@ -410,7 +411,7 @@ static void say_end(
 		attempts == 1 ? "" : "s", (double)took / 1000, lost, trained);
 }
 
-/* Before the machine goes away the exit code must be out. */
+/* Until when --on-event may run: the exit code must be there before the machine goes away. */
 static int64_t last_commands_until(const struct agent_end *end)
 {
 	int64_t least = clock_after(LAST_EVENT_LEAST);

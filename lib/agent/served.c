@@ -14,8 +14,8 @@
 #include "base/process/descriptor.h"
 
 /*
- * "PID", of preempt-store join. "PID.START" is the mark of preempt-run, which does itself what the
- * small programs do, and whose number may mean another process inside a container.
+ * preempt-store join sets "PID". "PID.START" is the mark of preempt-run, which does itself what the
+ * small programs do, and whose PID may be that of another process inside a container.
  */
 enum status served_agent(pid_t *pid, struct error *err)
 {
@@ -65,7 +65,7 @@ enum status served_open(pid_t pid, int *descriptor, struct error *err)
 		err, STATUS_TEMPORARY, "cannot watch process %d: %s", (int)pid, strerror(errno));
 }
 
-/* Where the process does not exist it was killed, or is outside this container. */
+/* A process that does not exist was killed, or is outside of this container. */
 enum status served_open_task(int *descriptor, const char **board, struct error *err)
 {
 	pid_t pid;

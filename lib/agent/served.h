@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The process that a small program serves: the script that stands for the task, as preempt-store
- * join exports it (PREEMPT_AGENT). What serves one ends when it is gone.
+ * join exports it (PREEMPT_AGENT). The program ends when that process is gone.
  */
 #ifndef AGENT_SERVED_H
 #define AGENT_SERVED_H
@@ -12,22 +12,22 @@
 #include "base/error.h"
 
 /*
- * What PREEMPT_AGENT names; *pid is 0 where it is not set, is this very process, or is the mark of
- * preempt-run (REAPER_MARK).
+ * The process that PREEMPT_AGENT names. *pid is 0 if the variable is not set, names this process,
+ * or has the mark of preempt-run (REAPER_MARK).
  */
 enum status served_agent(pid_t *pid, struct error *err);
 
 /*
- * *descriptor becomes a pidfd of pid, readable when that process is gone; -1 where pid is 0. The
+ * *descriptor becomes a pidfd of pid, readable when that process is gone; -1 if pid is 0. The
  * caller closes it. STATUS_NO: there is no such process.
  */
 enum status served_open(pid_t pid, int *descriptor, struct error *err);
-/* The same of what PREEMPT_AGENT names. */
+/* The same for the process that PREEMPT_AGENT names. */
 enum status served_open_agent(int *descriptor, struct error *err);
 bool served_is_gone(int descriptor);
 /*
- * For a program that does without the process where it does not exist, and says so: *descriptor is
- * -1 then. *board is that of the task, PREEMPT_DIR; NULL where PREEMPT_AGENT names no process.
+ * The same for a program that can do without the process: if it does not exist, this is reported,
+ * and *descriptor is -1. *board becomes PREEMPT_DIR; NULL if PREEMPT_AGENT names no process.
  */
 enum status served_open_task(int *descriptor, const char **board, struct error *err);
 /* Whether the process or the board is gone. */

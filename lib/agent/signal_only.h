@@ -2,7 +2,7 @@
 /*
  * Programs that do not use the board but save on a signal. They are signalled when any task
  * receives a notice, may use the remaining time, and their exit code depends on the checkpoints
- * that they wrote. Private to lib/agent.
+ * that they wrote. Also: which checkpoint an attempt resumes from. Private to lib/agent.
  */
 #ifndef AGENT_SIGNAL_ONLY_H
 #define AGENT_SIGNAL_ONLY_H
@@ -36,10 +36,10 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 	struct agent_checkpoint *found, struct error *err);
 
 /*
- * A task has finished, and the agreement's code is `agreed`: sets task->code. If the command was
- * told, or is judged by its checkpoints: 0 finished, 42 a newer complete checkpoint exists,
- * else 43. False as long as what --on-notice or --done-if has started runs within its time: call it
- * again, by *wake.
+ * A task has finished: set task->code. It is `agreed`, the agreement's code, or, for a command that
+ * was told or is judged by its checkpoints, 0 if it has finished, 42 if there is a newer complete
+ * checkpoint, else 43. False as long as a command of --on-notice or --done-if runs within its time:
+ * call it again at *wake.
  */
 bool signal_only_conclude(
 	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake);

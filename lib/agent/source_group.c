@@ -16,8 +16,8 @@
 #include "proto/claim.h"
 #include "run/attempt.h"
 
-#define AGAIN	  1000 /* ms after the store could not be asked, or where there is none yet */
-#define GONE_LOOK 200  /* ms between two looks whether the claimer's process is there */
+#define AGAIN	  1000 /* ms to wait if the store does not answer or does not exist yet */
+#define GONE_LOOK 200  /* ms between two looks whether the claiming process has ended */
 #define PATIENCE  2000 /* ms to wait for the thread at the end */
 
 struct group_source {
@@ -25,7 +25,7 @@ struct group_source {
 	struct group_source_options options; /* strings are below */
 	char *url;
 	char run[129];
-	char prefix[192]; /* what changes concern us */
+	char prefix[192]; /* of the keys whose changes concern us */
 	int ready;	  /* eventfd: there is news */
 	int stop;	  /* eventfd: the thread is to end */
 	pthread_t thread;
@@ -33,7 +33,7 @@ struct group_source {
 	/* Of the thread alone. */
 	struct store *store;
 	struct view view;
-	uint64_t given_round; /* in the attempt of the view; of a claim: 1 */
+	uint64_t given_round; /* for which a notice was given in the view's attempt; a claim: 1 */
 
 	pthread_mutex_t lock; /* over everything below */
 	bool looked, failed, noticed, gone;
@@ -45,7 +45,7 @@ struct group_source {
 
 /* ---- The thread ---- */
 
-/* The notice that the claim, or a round without one, is for us. */
+/* Describe the claim, or a round without one, as a notice. */
 static void describe(const struct view *view, struct notice *notice)
 {
 	const struct view_claim *claim = &view->claim;
@@ -62,7 +62,7 @@ static void describe(const struct view *view, struct notice *notice)
 			(unsigned long long)claim->task, claim->host);
 	snprintf(reason, sizeof(reason), "%s%s%s%s%s", who, *claim->source ? ": " : "",
 		claim->source, *claim->reason ? " " : "", claim->reason);
-	/* The time when it was seen here: the claiming machine's clock may be wrong. */
+	/* Times count from when it was seen here: the claiming machine's clock may be wrong. */
 	int64_t deadline = view->agreement.deadline;
 	if (deadline != CLOCK_NEVER && !view->agreement.deadline_doubted)
 		left = deadline > received.now ? deadline - received.now : 0;
@@ -97,7 +97,7 @@ static enum status judge_over(const struct view *view, struct error *err)
 	return STATUS_OK;
 }
 
-/* What the view shows now, for the caller. */
+/* Post what the view shows now, for the caller. */
 static void post_view(struct group_source *self)
 {
 	const struct view *view = &self->view;
@@ -106,7 +106,7 @@ static void post_view(struct group_source *self)
 	uint64_t round = self->options.round ? a->round : a->claimed;
 	struct notice notice;
 	struct error err;
-	/* Where no attempt is named, the claim of the next one is wanted, not of a closed one. */
+	/* If no attempt is named, wait for the claim of the next one, not of a closed one. */
 	bool past = !self->options.attempt && a->closed && !self->options.past;
 	bool fresh = view->attempt.number && round >= wanted && round > self->given_round && !past;
 	bool gone = self->options.until_exit && a->claimed && claim_is_gone(view);
@@ -160,7 +160,7 @@ static enum status look(struct group_source *self, struct error *err)
 static void *ask(void *context)
 {
 	struct group_source *self = context;
-	/* What is known to be seen by the next look: from before the last one. */
+	/* The next wait is for changes after this revision (store_wait). */
 	store_revision since = 0;
 	for (;;) {
 		struct error err = {0};
@@ -263,7 +263,7 @@ enum status source_group_open(
 	self->options = *options;
 	self->url = xstrdup(options->store);
 	snprintf(self->run, sizeof(self->run), "%s", options->run);
-	/* A later attempt is announced outside of this one. */
+	/* Without an attempt, watch the whole run: keys of a later attempt have another prefix. */
 	if (options->attempt) {
 		struct attempt attempt;
 		attempt_name(&attempt, self->run, options->attempt, 0);

@@ -21,7 +21,7 @@ struct group_source_options {
 	uint64_t attempt; /* only this one; 0: always the newest */
 	uint64_t round;	  /* this round or a later one, claimed or not; 0: only the claim */
 	bool until_exit;  /* go on until the claimer is gone: source_group_gone */
-	bool past;	  /* without attempt: the claim of a newest one that is closed counts */
+	bool past;	  /* without attempt: the claim of a closed newest one counts, too */
 };
 
 /* The source's descriptor becomes readable when there is news. Closed by source_close. */
@@ -29,13 +29,12 @@ enum status source_group_open(
 	struct source **source, const struct group_source_options *options, struct error *err);
 
 /*
- * Whether anything can still come. STATUS_OK: yes. STATUS_BROKEN: the attempt that was asked for
- * broke; STATUS_NO: it is over. The error says which. Where no attempt was asked for, there is
- * always another one to come.
+ * Whether another notice can come. STATUS_OK: yes, always if the options name no attempt.
+ * STATUS_BROKEN: the attempt broke. STATUS_NO: it is over. The error says more.
  */
 enum status source_group_over(struct source *source, struct error *err);
 
-/* With until_exit: the claimer has left, is dead, or was never here. */
+/* With until_exit: the claiming task has left, is dead, or was never on this machine. */
 bool source_group_gone(struct source *source);
 
 #endif

@@ -23,7 +23,7 @@ enum request_kind { REQUEST_JOIN, REQUEST_WRITE, REQUEST_CLOSE };
 
 struct request {
 	enum request_kind kind;
-	struct attempt_entry entry; /* strings are copied into text */
+	struct attempt_entry entry; /* its strings are copied into these: */
 	char run[129], launch[160];
 	const struct agent_options *options;
 	struct view *view;
@@ -47,11 +47,11 @@ struct store_thread {
 	pthread_mutex_t lock; /* over everything below */
 	struct request *first, **last;
 	struct result *results, **results_end;
-	bool following, stopping, ended;
+	bool following, stopping;
 	bool gathering; /* more writes follow: do not begin yet */
 	struct attempt attempt;
-	store_revision revision; /* all was read up to here, */
-	store_revision seen;	 /* and the news up to here */
+	store_revision revision; /* up to which everything was read, */
+	store_revision seen;	 /* and up to which the news were */
 	uint32_t heard;		 /* the count of news (store.h) when the last look began */
 	struct store_wants wants;
 };
@@ -89,7 +89,7 @@ static enum status open_store(struct store_thread *thread, struct error *err)
 	return outage_open(&thread->store, thread->url, clock_after(30000), err);
 }
 
-/* What the store remembers of the run's earlier attempts. */
+/* Read what the store remembers of the run's earlier attempts. */
 static enum status recall(
 	struct store_thread *thread, struct request *request, struct result *result)
 {
@@ -135,7 +135,7 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 }
 
 /*
- * Sleep after so many failures in a row: longer after each, up to a second. A request ends the
+ * Sleep after failures in a row: longer after each, up to a second. A request ends the
  * sleep if requests_end_it is true; a wanted look does not.
  */
 static void pause_after(struct store_thread *thread, int failures, bool requests_end_it)
@@ -206,7 +206,7 @@ static bool carry_out_writes(struct store_thread *thread, struct request *first)
 	bool made = false;
 	for (struct request *request = first; request; request = request->next) {
 		if (request->write.deadline_key)
-			return false; /* it is completed right before it is written */
+			return false; /* such a write is completed only when it is carried out */
 		made |= request->write.transaction.news;
 		writes[count++] = &request->write;
 	}
@@ -410,9 +410,6 @@ static void *work(void *context)
 			(void)descriptor_wait(thread->wake, CLOCK_NEVER);
 	}
 	store_close(thread->store);
-	pthread_mutex_lock(&thread->lock);
-	thread->ended = true;
-	pthread_mutex_unlock(&thread->lock);
 	return NULL;
 }
 

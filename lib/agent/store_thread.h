@@ -25,7 +25,7 @@ struct result {
 	enum result_kind kind;
 	enum status status; /* RESULT_SAW: STATUS_OK, or why the store could not be asked */
 	struct error error;
-	bool set_back; /* RESULT_SAW: an older copy of the store was put back; in error */
+	bool set_back; /* RESULT_SAW: an older copy of the store was put back, as error says */
 	enum agreement_outcome outcome;
 	struct write write; /* RESULT_WROTE: what was, or was to be, written */
 	bool news;    /* RESULT_WROTE: changes by others that no RESULT_SAW has reported yet */
@@ -62,7 +62,7 @@ void store_thread_join(struct store_thread *thread, const struct attempt_entry *
 	const struct agent_options *options, struct view *view, struct pulse *pulse,
 	struct progress_rules *progress);
 void store_thread_cancel(struct store_thread *thread);
-/* Hold back writes from begin to end; then try to make them in one transaction. */
+/* begin: hold writes back. Not begin: make those held back, in one transaction if possible. */
 void store_thread_batch(struct store_thread *thread, bool begin);
 /* Carry out a write, which is taken over. */
 void store_thread_write(struct store_thread *thread, struct write *write);
@@ -72,12 +72,12 @@ void store_thread_follow(struct store_thread *thread, const struct view *view);
 void store_thread_unfollow(struct store_thread *thread);
 struct store_wants {
 	int64_t look;  /* read the news by this instant; */
-	int64_t count; /* from this one on count these records along; */
+	int64_t count; /* if the look is at this one or later, count these records, too; */
 	struct view_counts counts;
 	int64_t read; /* read everything by this one */
 	bool awaits;  /* news is to be expected soon */
 };
-/* In place of what was wanted before. Ask again after taking results: each ends what it answers. */
+/* Replace what was wanted before. To be called after taking results: they end what they meet. */
 void store_thread_want(struct store_thread *thread, const struct store_wants *wants);
 /*
  * If all tasks have left, are dead or can no longer join, store what they have learned, and close

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens: notices, signals, ends of commands, answers of the store, deaths. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,8 +17,8 @@
 #include "base/process/process.h"
 
 #define STDERR_WAIT  500 /* ms for the last line of a command that has ended */
-#define ROOT_LOOK    20	 /* ms between two looks for it */
 #define ROOT_FAILURE 200 /* ms in which a death elsewhere explains a failure here */
+#define ROOT_LOOK    20	 /* ms between two looks for that death */
 
 void agent_take_notice(struct agent *agent, const struct notice *notice)
 {
@@ -67,13 +66,13 @@ bool agent_watches_signal(const struct agent *agent, int number)
 	return sigismember(&set, number) == 1;
 }
 
-/* The signal that has killed it; 0: none. */
+/* The signal that killed the command; 0: none. */
 static int killed_by(const struct command *command)
 {
 	return command->process.how.si_code != CLD_EXITED ? command->process.how.si_status : 0;
 }
 
-/* The agreements of its tasks learn that a command has ended. */
+/* Tell the agreements of its tasks that a command has ended. */
 static void tell_end(struct agent *agent, size_t index, int64_t now)
 {
 	struct command *command = &agent->commands[index];
@@ -82,7 +81,7 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 	command->told = true;
 	if (agent->relay)
 		stderr_relay_line(agent->relay, index, patience > 0 ? patience : 0, command->line);
-	/* Killed by the signal of a notice: the notice reaches us too, in a moment. */
+	/* A command killed by the signal of a notice: that notice comes to us too, in a moment. */
 	if (number && agent_watches_signal(agent, number) && !command->ending &&
 		!agent->group.noticed) {
 		struct notice notice = {.signal = number,
@@ -104,11 +103,11 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 }
 
 /*
- * The instant until which the agent keeps the failure of this command to itself; 0: it reports it
- * at once. When one task dies, its peers fail within milliseconds because of it, and the error must
- * name the task that died first. So a killed command is reported at once, and a command that failed
- * by itself only after the death of another task had time to become known. While one failure is
- * being written to the store, others wait longer.
+ * Until when the agent keeps the failure of this command to itself; 0: it reports it at once. When
+ * one task dies, its peers fail within milliseconds because of it, and the error must name the task
+ * that died first. So a killed command is reported at once, and a command that failed by itself
+ * only after the death of another task had time to become known. While one failure is being written
+ * to the store, others wait longer.
  */
 static int64_t wait_with_failure(const struct agent *agent, const struct command *command)
 {
@@ -119,17 +118,6 @@ static int64_t wait_with_failure(const struct agent *agent, const struct command
 	if (agent->failure_told)
 		return command->ended_at + 10 * ROOT_FAILURE;
 	return killed_by(command) ? 0 : command->ended_at + ROOT_FAILURE;
-}
-
-/*
- * A peer whose agent was killed on this machine is why ours has failed: say so, before our own
- * failure is told. Its command may go a moment before it has gone itself: looked for again and
- * again.
- */
-static void look_for_root(struct agent *agent, struct command *command)
-{
-	if (!command->root_found)
-		command->root_found = agent_declare_gone(agent, false);
 }
 
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
@@ -145,8 +133,11 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 			 * ended: take it now. */
 			agent_take_held(agent);
 			int64_t until = wait_with_failure(agent, command);
-			if (until)
-				look_for_root(agent, command);
+			/* A peer whose agent was killed on this machine is why ours has failed:
+			 * declare it dead first. Its agent may end a moment later than its command:
+			 * look again. */
+			if (until && !command->root_found)
+				command->root_found = agent_declare_gone(agent, false);
 			if (until > now && !command->root_found && now + ROOT_LOOK < *wake)
 				*wake = now + ROOT_LOOK;
 			if (until < first_until) {
@@ -172,9 +163,7 @@ void agent_keep_reaper(struct agent *agent)
 			"killed; a new one was started");
 }
 
-/*
- * Our commands and hooks, and what lost its parent below us: we are its parent now (or process 1).
- */
+/* Reap our commands and hooks, and orphans below us, whose parent is this process now. */
 static void reap(struct agent *agent, int64_t now)
 {
 	int64_t unused = CLOCK_NEVER;
@@ -231,7 +220,7 @@ static void store_answered(struct agent *agent, const struct result *result)
 	agent->store_away = !right;
 }
 
-/* What the answer tells beside itself: what is unseen, and how long the store takes. */
+/* Note how many records the view does not have yet, and how long the store took. */
 static void learn_from(struct group *group, const struct result *result)
 {
 	group->view.agreement.unseen = view_unseen(&group->view, view_awaited(&group->view));
@@ -271,8 +260,7 @@ static void take_write(struct agent *agent, const struct result *result)
 	struct group *group = &agent->group;
 	const struct write *write = &result->write;
 	if (result->outcome == OUTCOME_DONE) {
-		/* It was the next change of all after what the view shows, which is all there was.
-		 */
+		/* No other change lies between what the view shows and this write. */
 		if (write->transaction.group && !result->news &&
 			write->revision == group->view.seen + 1 &&
 			result->began > group->view.unchanged)

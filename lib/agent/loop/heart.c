@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's heartbeat: its tasks beat, and one whose training hangs is declared by its own agent.
- */
 #include <stdlib.h>
 
 #include "agent/loop/heart.h"
@@ -9,7 +7,7 @@
 #include "base/xalloc.h"
 
 #define DEATHS_EVERY 1000 /* ms between looks for processes that are gone */
-#define NEIGHBOURS   4	  /* agents of a machine that look */
+#define NEIGHBOURS   4	  /* agents of a machine that look for them, at most */
 
 enum status agent_start_pulse(
 	const struct agent_options *options, struct pulse **pulse, struct error *err)
@@ -24,12 +22,6 @@ enum status agent_start_pulse(
 		return STATUS_OK;
 	enum status status = process_identify(0, &self, err);
 	return status == STATUS_OK ? pulse_start(pulse, &how, err) : status;
-}
-
-enum status agent_open_pulse(struct agent *agent, struct error *err)
-{
-	agent->group.progress = agent->options->progress;
-	return agent_start_pulse(agent->options, &agent->group.pulse, err);
 }
 
 static bool is_answered(const struct agent *agent)
@@ -60,29 +52,27 @@ static void write_deaths(struct group *group, uint64_t by, const struct death *d
 }
 
 /*
- * Deaths are written again only after the view was read: it may say that they were, or that these
- * tasks have left. Else a slow store would get one write after the other, and no look between them.
+ * Deaths are written again only after everything was read, which may show them, or that these tasks
+ * have left. Otherwise a slow store would get write after write, and no reading in between.
  */
 static bool may_write_deaths(const struct group *group)
 {
 	return !group->deaths_asked && !group->deaths_unseen;
 }
 
-/* Another task is in, which declares ours dead if it can ask the store. */
+/* Whether another agent has a task in the attempt: it declares ours dead if it can. */
 static bool is_watched(const struct agent *agent)
 {
 	const struct view *view = &agent->group.view;
-	uint64_t first = agent->options->identity->task;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		bool ours = i >= first && i - first < agent->task_count;
-		if (!ours && view_has_joined(view, i) && agreement_counts(&view->agreement, i))
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		if (!agent_has_task(agent, i) && view_has_joined(view, i) &&
+			agreement_counts(&view->agreement, i))
 			return true;
-	}
 	return false;
 }
 
 /*
- * End all tasks of this agent, once. Should the store answer after all, the other tasks learn it
+ * End all tasks of this agent, once. If the store answers after all, the other tasks learn of it
  * from the same keys with which they would declare these dead.
  */
 static void end_cut_off(struct agent *agent)
@@ -105,7 +95,7 @@ static void end_cut_off(struct agent *agent)
 	free(deaths);
 }
 
-/* Then --on-store-loss decides what happens without the store. */
+/* In a preemption --on-store-loss decides what happens without the store. */
 static bool is_preempted(const struct group *group)
 {
 	return group->noticed || group->view.agreement.claimed;
@@ -145,7 +135,7 @@ static void declare_hung(struct agent *agent, struct agent_task *task)
 			(unsigned long long)task->number, (long long)p->standing / 1000,
 			(long long)progress_limit(p, &group->progress) / 1000);
 	task->hung = true;
-	if (!is_answered(agent)) { /* the others cannot be told */
+	if (!is_answered(agent)) { /* the other tasks cannot be told */
 		if (!is_preempted(group) && !agent->cut_off_ended)
 			end_cut_off(agent);
 		return;
@@ -183,24 +173,18 @@ void agent_check_progress(struct agent *agent, int64_t now)
 	}
 }
 
-static bool is_ours(const struct agent *agent, uint64_t task)
-{
-	uint64_t first = agent->options->identity->task;
-	return task >= first && task - first < agent->task_count;
-}
-
 static bool is_of_another(const void *context, uint64_t task)
 {
-	return !is_ours(context, task);
+	return !agent_has_task(context, task);
 }
 
-/* It is of another agent, and the round waits for its report or for its save. */
+/* Whether the round waits for the report or the save of this task, which is of another agent. */
 static bool is_awaited(const void *context, uint64_t task)
 {
 	const struct agent *agent = context;
 	const struct agreement_view *view = &agent->group.view.agreement;
 	const struct agreement_peer *peer = &view->peers[task];
-	if (!view->round || is_ours(agent, task))
+	if (!view->round || agent_has_task(agent, task))
 		return false;
 	return view->decided ? peer->member && !peer->saved : !peer->reported;
 }
@@ -217,7 +201,7 @@ static size_t rank_on_machine(const struct agent *agent)
 	size_t rank = 0;
 	for (uint64_t i = 0; i < view->attempt.tasks && rank < NEIGHBOURS; i++) {
 		const struct process_identity *who = &view->members[i].agent;
-		if (is_ours(agent, i))
+		if (agent_has_task(agent, i))
 			break;
 		if (!view->members[i].shown[RECORD_TASK] ||
 			!agreement_counts(&view->agreement, i) ||
@@ -235,7 +219,7 @@ void agent_check_gone(struct agent *agent, int64_t now)
 	const struct agreement_view *view = &agent->group.view.agreement;
 	if (!view->round || now < agent->deaths_at || !may_write_deaths(&agent->group))
 		return;
-	/* Where only our own processes are known there is no other to look for. */
+	/* The view has only our own processes: there is no other to look for. */
 	if (agent->group.view.shown[RECORD_TASK] <= agent->task_count)
 		return;
 	size_t rank = rank_on_machine(agent);
@@ -259,7 +243,7 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 		view, awaited_only ? is_awaited : is_of_another, agent, deaths, DEATHS_MOST);
 	bool certain = !view->agreement.unseen && !view->agreement.departed;
 	if (count && awaited_only && !certain) {
-		/* It may have done what is awaited, or left: read first, and look again at once. */
+		/* It may have done what is awaited, or left: read everything, then look again. */
 		group->deaths_unseen = true;
 		agent->deaths_at = 0;
 	} else if (count) {

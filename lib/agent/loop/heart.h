@@ -5,18 +5,17 @@
 
 #include "agent/loop/loop.h"
 
-enum status agent_open_pulse(struct agent *agent, struct error *err);
-/* The heartbeat of all tasks of this agent; *pulse stays as it is where there is none to be. */
+/* Start the heartbeat of all tasks of this agent. With a period of 0 *pulse is unchanged. */
 enum status agent_start_pulse(
 	const struct agent_options *options, struct pulse **pulse, struct error *err);
-/* About once a second, after the boards were sampled: tell how far we are; does it hang, or is it
- * cut off from the store? */
+/* About once a second, after the boards were sampled: set the steps that the beats carry, and end
+ * tasks that hang or are cut off from the store. */
 void agent_check_progress(struct agent *agent, int64_t now);
-/* In a round, now and then: is one that it waits for gone? */
+/* In a round, from time to time: declare dead the tasks that it waits for and that are gone. */
 void agent_check_gone(struct agent *agent, int64_t now);
 /*
- * Declare the peers whose processes ran on this machine and exist no more, of all or of those that
- * the round waits for; whether there are any.
+ * Declare dead the peers whose processes ran on this machine and are gone; awaited_only: only those
+ * that the round waits for. Returns whether there are any.
  */
 bool agent_declare_gone(struct agent *agent, bool awaited_only);
 

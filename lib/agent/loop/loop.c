@@ -78,7 +78,7 @@ int64_t agent_act(struct agent *agent)
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
 		return now;
-	/* What serves a training learns from the store that its task has left. */
+	/* A program that serves a training learns from the store that its task has left. */
 	bool departed = agent->served >= 0 && agent->group.view.agreement.departed;
 	if (agent->served >= 0)
 		wants.count = 0;
@@ -124,14 +124,15 @@ void agent_say_goodbye(struct agent *agent, int code)
 /* Exit with the most severe code of the tasks: own failure, 44, 43, 93, 42, 0. */
 static int combined_code(const struct agent *agent)
 {
-	static const int weight[] = {
+	enum { KINDS = 5 };
+	static const int weight[KINDS] = {
 		STATUS_OK, CODE_SAVED, CODE_DECIDED, CODE_PREEMPTED, CODE_BROKEN};
 	size_t heaviest = 0;
 	for (size_t i = 0; i < agent->task_count; i++) {
 		size_t rank = 0;
-		while (rank < 5 && weight[rank] != agent->tasks[i].code)
+		while (rank < KINDS && weight[rank] != agent->tasks[i].code)
 			rank++;
-		if (rank == 5)
+		if (rank == KINDS)
 			return agent->tasks[i].code; /* its own failure */
 		if (rank > heaviest)
 			heaviest = rank;
@@ -190,7 +191,9 @@ void agent_end_release(struct agent_end *end)
 int agent_run(const struct agent_options *options, struct agent_end *end)
 {
 	struct agent agent = {.options = options,
-		.group = {.options = options, .own_deadline = CLOCK_NEVER},
+		.group = {.options = options,
+			.progress = options->progress,
+			.own_deadline = CLOCK_NEVER},
 		.signals = -1,
 		.served = -1,
 		.terminal = {.descriptor = -1},
@@ -212,7 +215,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		agent_watch_sources(options, &agent.watch, &err) != STATUS_OK ||
 		store_thread_start(&agent.group.store_thread, options->store, NULL, &err) !=
 			STATUS_OK ||
-		agent_open_pulse(&agent, &err) != STATUS_OK) {
+		agent_start_pulse(options, &agent.group.pulse, &err) != STATUS_OK) {
 		code = message_fail(&err);
 		goto out;
 	}
@@ -247,8 +250,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	if (options->rehearsal.signal)
 		rehearsed_well = agent_check_rehearsal(&agent, code);
 out:
-	/* The code is decided: a signal that comes now (srun -K) must not put another in its place.
-	 */
+	/* The code is decided: a signal that comes now (srun -K) must not change it. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	agent_take_held(&agent);

@@ -17,47 +17,54 @@ struct agent {
 	struct reaper reaper;
 	struct stderr_relay *relay;
 	struct source_set watch; /* the sources of notices */
-	int signals;		 /* signalfd: CHLD, and what is passed on */
+	int signals;		 /* signalfd: CHLD, and those that are passed on */
 	int served;		 /* a pidfd of the process that ack_serve serves; -1: none */
 	struct terminal terminal;
-	bool terminal_lent; /* the command has used it */
+	bool terminal_lent; /* to a command, now or before */
 	struct command *commands;
 	size_t command_count;
 	struct agent_task *tasks;
 	size_t task_count;
 	struct board boards; /* with --ranks: the directory above the boards; no path: none */
 	int64_t sample_at, deaths_at;
-	uint64_t deaths_round;		   /* the one in which deaths were looked for last */
+	uint64_t deaths_round;		   /* in which deaths were looked for last */
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
 	struct cut_off cut_off;
-	bool cut_off_ended;	      /* its tasks are ended because of that */
-	bool store_away, writes_away; /* the latter: it answers when asked, and takes nothing */
-	struct error store_error;     /* why it did not, the last time */
+	bool cut_off_ended; /* its tasks were ended because it was cut off */
+	bool store_away;    /* the store does not answer, or takes no writes: */
+	bool writes_away;
+	struct error store_error; /* the last reason for it */
 	uint64_t speaker; /* the task whose agent spoke for all when the view was read last */
 	uint64_t said_decision, said_all_saved, said_alone, said_dead;
 	bool said_notice, said_claim, said_broken;
 	bool joined;	      /* the view is the loop's, no longer the store thread's */
-	bool declared;	      /* it has declared tasks of others dead, */
-	int64_t preempted_at; /* and has seen a notice or a claim then; 0: not yet */
+	bool declared;	      /* it has declared tasks of other agents dead */
+	int64_t preempted_at; /* when it first saw a notice or a claim; 0: not yet */
 	bool goodbye_done;
-	bool unstarted; /* leaves without having started its commands: nothing is tried again */
-	size_t unstarted_writes; /* of such an agent, those that were not answered yet, */
-	bool unstarted_unsure;	 /* and whether one was not taken, or may not have been */
-	bool failure_told;
-	int passed_on; /* a signal like INT that was passed on; 0 */
+	bool unstarted; /* leaves without having started its commands: no write is tried again */
+	size_t unstarted_writes; /* of such an agent: how many have no result yet, */
+	bool unstarted_unsure;	 /* and whether one was not made, or may not have been */
+	bool failure_told;	 /* the failure of a command was told to its tasks */
+	int passed_on;		 /* a signal like INT that was passed on; 0: none */
 };
 
-/* Every task is. */
+static inline bool agent_has_task(const struct agent *agent, uint64_t task)
+{
+	uint64_t first = agent->options->identity->task;
+	return task >= first && task - first < agent->task_count;
+}
+
+/* Whether every task has finished. */
 bool agent_is_through(const struct agent *agent);
-/* Do what is wanted now; returns when to do so again, if nothing happens before. */
+/* Do what is wanted now. Returns when to call it again if nothing happens before. */
 int64_t agent_act(struct agent *agent);
 /* agent_act, then wait for the next event and take it in. */
 void agent_advance(struct agent *agent);
-/* Wait for signals, sources and the store thread until wake; take in all but the latter's results.
+/* Wait until wake for signals, sources and the store thread. Take in all but the thread's results.
  */
 void agent_wait_for_events(struct agent *agent, int64_t wake);
 void agent_take_results(struct agent *agent);
-/* Close the attempt if we are the last, within a bounded time. code: what we leave with. */
+/* Close the attempt if we are the last, within a bounded time. code: the agent's exit code. */
 void agent_say_goodbye(struct agent *agent, int code);
 /* End what runs, and free everything. */
 void agent_release(struct agent *agent);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rehearsal: the agent gets its signal as from a launcher, after a while, so that the wiring can
- * be seen to work before the machine really goes away.
+ * A rehearsal: after a while the agent sends itself a signal, as a launcher would, to show that all
+ * parts work together before a machine really goes away.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/message.h"
 #include "base/process/tree.h"
 
-/* To every process below us, where the launcher does that; else only what it would do there. */
+/* With tree, send the signal to every process below us; else report what it would do there. */
 static void reach_tree(const struct agent_rehearsal *rehearsal)
 {
 	static const char *const would[] = {[TREE_DIES] = "would die of",
@@ -80,7 +80,7 @@ static const char *which_did_not_obey(const struct agent *agent)
 	return NULL;
 }
 
-/* Why it went wrong; NULL: it did not. */
+/* Why the rehearsal failed; NULL: it passed. */
 static const char *what_failed(const struct agent *agent, int code)
 {
 	const struct agent_options *options = agent->options;
@@ -92,7 +92,7 @@ static const char *what_failed(const struct agent *agent, int code)
 	for (size_t i = 0; i < agent->task_count && !told && !options->find_checkpoint; i++)
 		if (!agent->tasks[i].agreement.called)
 			return "a task has never called preempt_step: does its program get PREEMPT_DIR?";
-	/* Of a program that is only told nothing more can be known. */
+	/* Without --checkpoints nothing shows whether a signal-only program has saved. */
 	if (told && !options->find_checkpoint)
 		return which_did_not_obey(agent);
 	if (code == CODE_PREEMPTED)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* What people are told of a run, each thing once. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,19 +8,13 @@
 #include "base/json.h"
 #include "base/message.h"
 
-static bool is_ours(const struct agent *agent, uint64_t task)
-{
-	uint64_t first = agent->options->identity->task;
-	return task >= first && task - first < agent->task_count;
-}
-
 static enum announce_by speaks(const struct agent *agent, bool completed)
 {
-	/* While it joins the view is the store thread's. */
+	/* While the agent joins, the view belongs to the store thread. */
 	static const struct view none;
 	enum announce_by by = announce_by(
 		agent->joined ? &agent->group.view : &none, agent->options->identity, completed);
-	/* What serves a script has no agent of task 0 that is sure to speak: scripts differ. */
+	/* A script need not have an agent for task 0 that reports: each one reports for itself. */
 	bool alone = agent->store_away || agent->served >= 0;
 	return by == ANNOUNCE_OTHERS && alone ? ANNOUNCE_OWN : by;
 }
@@ -31,7 +24,7 @@ enum announce_by agent_speaks(const struct agent *agent)
 	return speaks(agent, false);
 }
 
-/* The same, but what concerns the tasks here is said in any case. */
+/* The same, but with own at least ANNOUNCE_OWN. */
 static enum announce_by speaks_or_own(const struct agent *agent, bool own)
 {
 	enum announce_by by = agent_speaks(agent);
@@ -39,16 +32,16 @@ static enum announce_by speaks_or_own(const struct agent *agent, bool own)
 }
 
 /*
- * An agent that takes over from one that was lost says again what may never have been said. One
- * that has been heard of again does not.
+ * An agent that becomes the speaker because the former one was lost repeats what may not have been
+ * reported. If it becomes the speaker because it was heard of again, it does not.
  */
 static void take_over(struct agent *agent)
 {
 	const struct view *view = &agent->group.view;
 	uint64_t former = agent->speaker;
 	agent->speaker = announce_speaker(view, false);
-	if (former >= agent->speaker || !is_ours(agent, agent->speaker) || is_ours(agent, former) ||
-		view->agreement.peers[former].left != REASON_NONE)
+	if (former >= agent->speaker || !agent_has_task(agent, agent->speaker) ||
+		agent_has_task(agent, former) || view->agreement.peers[former].left != REASON_NONE)
 		return;
 	agent->said_claim = agent->said_broken = false;
 	agent->said_decision = agent->said_all_saved = agent->said_dead = 0;
@@ -197,7 +190,7 @@ static void say_alone(struct agent *agent)
 		(unsigned long long)count_members(view), what);
 }
 
-/* The agent of the task that failed, and the one that declared it dead, say so in any case. */
+/* The agent of the task that failed and the agent that declared it dead report it in any case. */
 static void say_broken(struct agent *agent)
 {
 	const struct view *view = &agent->group.view;
@@ -205,7 +198,7 @@ static void say_broken(struct agent *agent)
 	if (agent->said_broken || !view->agreement.broken || view->agreement.claimed)
 		return;
 	agent->said_broken = true;
-	bool own = error->present ? is_ours(agent, error->task) : agent->declared;
+	bool own = error->present ? agent_has_task(agent, error->task) : agent->declared;
 	enum announce_by by = speaks_or_own(agent, own);
 	struct json_object *fields = json_object_new_object();
 	if (!error->present) {
@@ -228,7 +221,7 @@ static bool is_dead(const void *context, uint64_t task)
 	return view->peers[task].dead;
 }
 
-/* With a preemption under way the others go on without them; else the seal says it. */
+/* In a preemption the others go on without the dead; else say_broken reports the seal. */
 static void say_deaths(struct agent *agent)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;
@@ -250,7 +243,7 @@ static void say_deaths(struct agent *agent)
 	text_release(&names);
 }
 
-/* What one stage of preempt-ack has to say is its answer. */
+/* One stage of preempt-ack reports nothing but its answer. */
 static bool is_quiet(const struct agent *agent)
 {
 	return agent->group.one_stage;
@@ -275,8 +268,8 @@ static bool is_to_be_said(const struct agent_task *task)
 }
 
 /*
- * One line for the tasks of this agent that have saved. `rest`: also if some of them have not, who
- * may come later.
+ * Report in one line which tasks of this agent have saved, once all of them have. `rest`: do not
+ * wait for the others.
  */
 static void say_saves(struct agent *agent, bool rest)
 {
@@ -339,7 +332,7 @@ static void say_grace_account(const struct agent *agent, enum announce_by by)
 	text_release(&text);
 }
 
-/* A task that knows of a complete checkpoint; NULL: none does. */
+/* A task that has saved and knows of a complete checkpoint; NULL: none does. */
 static const struct agent_task *complete_task(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->task_count; i++)
@@ -348,7 +341,7 @@ static const struct agent_task *complete_task(const struct agent *agent)
 	return NULL;
 }
 
-/* Whether a task was preempted and lost nothing: a command may have failed with the same code. */
+/* Whether a task has saved: a command that failed may have the same exit code. */
 static bool one_is_saved(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->task_count; i++)
@@ -357,7 +350,7 @@ static bool one_is_saved(const struct agent *agent)
 	return false;
 }
 
-/* What is complete, and only that. */
+/* Describe which checkpoint is complete, and claim nothing else. */
 static void describe_saved(
 	const struct agent *agent, const struct agent_task *saved, struct agent_end *end)
 {
@@ -416,7 +409,7 @@ static void describe_end(const struct agent *agent, int code, struct agent_end *
 	end->code = code;
 }
 
-/* A task here was to save in the end, and did not. */
+/* Whether a task here that had begun to train was preempted and did not save. */
 static bool one_is_unsaved(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->task_count; i++) {

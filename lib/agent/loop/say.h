@@ -5,15 +5,15 @@
 
 #include "agent/loop/loop.h"
 
-/* Whether this agent is to tell what concerns all; while it cannot ask the store, as its own. */
+/* Which agent reports what concerns all tasks: without the store each agent does, as its own. */
 enum announce_by agent_speaks(const struct agent *agent);
 
 void agent_say_joined(const struct agent *agent);
-/* The notice of this agent, unless it was said before. */
+/* Report this agent's notice, unless it was reported before. */
 void agent_say_notice(struct agent *agent, enum announce_by by);
 void agent_say_news(struct agent *agent);
 void agent_say_saves(struct agent *agent);
-/* The attempt is over, with this code: what is left to say, and into end what its end is. */
+/* The attempt is over, with this code: report what is left, and describe the end in *end. */
 void agent_say_end(struct agent *agent, int code, struct agent_end *end);
 
 #endif

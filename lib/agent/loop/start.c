@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Joining, and the start of the commands; or leaving without it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -31,11 +30,11 @@ static void do_nothing(int number)
 
 enum status agent_open_signals(struct agent *agent, struct error *err)
 {
-	/* CONT only where there is a terminal, INT, HUP and QUIT to be passed on. */
+	/* INT, HUP and QUIT are passed on. CONT, the last, is taken only if there is a terminal. */
 	static const int numbers[] = {SIGCHLD, SIGINT, SIGHUP, SIGQUIT, SIGCONT};
 	size_t count = sizeof(numbers) / sizeof(numbers[0]);
 	terminal_open(&agent->terminal);
-	/* A reader of our stderr that goes away must not end us; a handler is not inherited. */
+	/* A reader of our stderr that ends must not end us. Handlers are not inherited. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing}, NULL);
 	return process_open_signals(
 		numbers, count - (agent->terminal.descriptor < 0), &agent->signals, err);
@@ -140,7 +139,6 @@ enum status agent_start(struct agent *agent, struct error *err)
 	return status;
 }
 
-/* Wait until all have joined; a notice or INT ends that early. */
 enum status agent_join(struct agent *agent, struct error *err)
 {
 	const struct agent_options *options = agent->options;
@@ -184,8 +182,6 @@ static void write_unstarted(struct agent *agent, enum agreement_write what, uint
 	agent->unstarted_writes++;
 }
 
-/* Leave an attempt whose commands were never started; the others are told why, if it is an error.
- */
 void agent_leave_unstarted(
 	struct agent *agent, enum agreement_reason reason, int code, const char *why)
 {
@@ -227,11 +223,11 @@ int agent_not_joined(struct agent *agent, enum status status, const struct error
 		code = 128 + agent->passed_on;
 		why = "interrupted before the start";
 	} else {
-		/* What ended the attempt concerns all; else only this agent knows. */
+		/* The reason for a seal concerns all tasks; only this agent knows other errors. */
 		announce(agent->options->on_event, ANNOUNCE_BROKEN,
 			*agent->group.view.seal ? by : ANNOUNCE_OWN, NULL, "%s", err->text);
 	}
-	agent->said_broken = true; /* just now */
+	agent->said_broken = true;
 	agent_leave_unstarted(agent, reason, code, why);
 	return code;
 }

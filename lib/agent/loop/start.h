@@ -8,12 +8,11 @@
 enum status agent_open_signals(struct agent *agent, struct error *err);
 /* Wait until all have joined; a notice or INT ends that early. */
 enum status agent_join(struct agent *agent, struct error *err);
-/* The exit code of an agent that could not join; says why. */
+/* Report why the agent could not join, and leave. Returns its exit code. */
 int agent_not_joined(struct agent *agent, enum status status, const struct error *err);
 /* Make the boards, start the commands. */
 enum status agent_start(struct agent *agent, struct error *err);
-/* Leave an attempt whose commands were never started; the others are told why, if it is an error.
- */
+/* Leave the attempt without having started the commands; if it is an error, tell the others why. */
 void agent_leave_unstarted(
 	struct agent *agent, enum agreement_reason reason, int code, const char *why);
 

@@ -73,7 +73,7 @@ void agent_terminal_ended(struct agent *agent, const struct command *command)
 {
 	bool had = terminal_is_of(&agent->terminal, command->process.pid);
 	terminal_take_back(&agent->terminal, command->process.pid);
-	/* Other commands may be stopped because they asked for it: continued, they ask again. */
+	/* Others may be stopped because they asked for it: continue them, they ask again. */
 	for (size_t i = 0; had && i < agent->command_count; i++)
 		if (agent->commands[i].process.pid)
 			subprocess_signal(&agent->commands[i].process, SIGCONT);
