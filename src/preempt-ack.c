@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* preempt-ack: the agent side of one board, one stage at a time. See preempt-ack(1). */
+/* preempt-ack: the agent's side of one board, one stage at a time. See preempt-ack(1). */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static const struct args_option options[] = {
 	{0},
 };
 
-/* The process that owns the board: --agent, else the agent that was joined for, else our parent. */
+/* Find the process that owns the board: --agent, else $PREEMPT_AGENT, else our parent. */
 static enum status find_agent(pid_t *agent, struct error *err)
 {
 	enum status status = STATUS_OK;

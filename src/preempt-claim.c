@@ -37,7 +37,7 @@ static const struct args_option options[] = {
 	{0},
 };
 
-/* What a claim needs besides its notice. */
+/* What the claims of this program share. */
 struct session {
 	struct group_run own;
 	enum agreement_then then;
@@ -85,7 +85,7 @@ static void print_claim(const struct view *view)
 static enum status open_run(struct session *session, int64_t deadline, struct error *err)
 {
 	enum status status = STATUS_OK;
-	/* A store that was joined is there: if it is missing, it cannot be reached. */
+	/* A served task has joined, so its store exists: a missing one is out of reach for now. */
 	if (!session->own.store && session->agent >= 0)
 		status = outage_open(&session->own.store, session->own.url, deadline, err);
 	else if (!session->own.store)
@@ -97,7 +97,7 @@ static enum status open_run(struct session *session, int64_t deadline, struct er
 	return status;
 }
 
-/* STATUS_NO: the event is a claim of this same run, read from preempt-watch: do not announce it. */
+/* STATUS_NO: the event is a claim of this same run, seen by preempt-watch: do not announce it. */
 static enum status check_origin(
 	const struct session *session, const struct notice *notice, struct error *err)
 {
@@ -111,7 +111,7 @@ static enum status check_origin(
 		session->own.identity.run);
 }
 
-/* One try within --timeout. STATUS_NO: another task holds it, or there is nothing to claim. */
+/* Try once, within --timeout. STATUS_NO: another task has claimed, or there is nothing to claim. */
 static enum status announce(struct session *session, const struct notice *notice, struct error *err)
 {
 	int64_t deadline = clock_after(group_timeout(session->agent >= 0 ? TRY : 30000));
@@ -145,7 +145,7 @@ static int say(enum status status, const struct error *err)
 	return status;
 }
 
-/* The event on this line. Its notice is on the board before the store is asked. */
+/* Take in the event on this line, and put its notice on the board before the store is asked. */
 static void take_line(struct session *session, char *line)
 {
 	struct notice notice;
@@ -172,9 +172,9 @@ static void take_line(struct session *session, char *line)
 }
 
 /*
- * Announce the first of the events that wait. Where an agent is served and the store does not
- * answer, the event goes on waiting, and this returns a moment later, or once outage->cancel can be
- * read.
+ * Announce the first of the events that wait. If an agent is served and the store does not answer,
+ * the event stays, and this returns after a moment, or once a descriptor of outage->cancel is
+ * readable.
  */
 static void announce_waiting(struct session *session, struct outage *outage)
 {
@@ -194,9 +194,9 @@ static void announce_waiting(struct session *session, struct outage *outage)
 }
 
 /*
- * Every event, until the end of the input or of the agent: a later one may have an earlier
- * deadline, so the input is read also while the store does not answer. Returns the code of the
- * first.
+ * Take every event until the end of the input or of the agent. The input is read also while the
+ * store does not answer: a later event may have an earlier deadline. Returns the code of the first
+ * one.
  */
 static int take_events(struct session *session)
 {
@@ -211,7 +211,7 @@ static int take_events(struct session *session)
 	}
 	/* Unbuffered: poll() does not see what stdio has already read. */
 	setvbuf(stream, NULL, _IONBF, 0);
-	int readable[] = {fileno(stream), session->agent}; /* -1: no more */
+	int readable[] = {fileno(stream), session->agent}; /* -1: it has ended; there is none */
 	struct outage outage = {.deadline = session->agent < 0 ? 0 : CLOCK_NEVER,
 		.cancel = readable,
 		.cancel_count = 2};
@@ -232,7 +232,7 @@ static int take_events(struct session *session)
 			announce_waiting(session, &outage);
 	}
 	if (session->code < 0 && session->waiting_count)
-		session->code = STATUS_TEMPORARY; /* the agent has not waited for the store */
+		session->code = STATUS_TEMPORARY; /* the agent ended before the store answered */
 	if (session->code < 0 && session->agent < 0)
 		message_info("%s: no notice came", from);
 	free(line);

@@ -138,7 +138,7 @@ static enum status beat_once(struct group_run *own, struct error *err)
 		beat.token = pulse_token(&who);
 		beat.sequence = heartbeat_sequence(
 			heartbeat_count(beat.sequence) + 1, heartbeat_options.rules.period);
-		if (beat.step == 0)
+		if (beat.step == 0) /* no beat was there to read */
 			beat.step = HEARTBEAT_NO_STEP;
 		status = store_beat(own->store, group, task, &beat, err);
 	} else if (status == STATUS_NO && stream < 0) {
@@ -228,7 +228,7 @@ static int run(const struct args_rest *rest)
 	struct group_run own = {0};
 	int code = CODE_OK;
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
-	/* The keeper takes them: until then they must not end this program. */
+	/* Notices must not end this program before keeper_run takes them. */
 	if (with_words.count)
 		served_block_notices(true);
 	enum status status = check_options(rest->command != NULL, &err);

@@ -117,6 +117,7 @@ static enum status parse_rehearsal(struct agent_rehearsal *rehearsal, struct err
 				   : status;
 }
 
+/* Whether text is one of the two words; if not, an error was printed. */
 static bool is_word(const char *text, const char *first, const char *second, const char *option,
 	bool *is_second)
 {
@@ -128,7 +129,6 @@ static bool is_word(const char *text, const char *first, const char *second, con
 	return false;
 }
 
-/* --on-notice into the agent's terms. */
 static enum status parse_on_notice(struct agent_options *agent, struct error *err)
 {
 	if (!on_notice)
@@ -153,7 +153,7 @@ static enum status find_checkpoint(struct agent_checkpoint *found, struct error 
 	return status;
 }
 
-/* For --checkpoints, before anything starts. Other errors are ignored: it is looked for again. */
+/* Check --checkpoints before anything starts. Errors that may pass are ignored. */
 static enum status check_checkpoints(struct error *err)
 {
 	struct layout_choice choice;
@@ -186,7 +186,7 @@ static enum status check_store(const struct identity *identity, const char *url,
 	return status;
 }
 
-/* Whether one of the sources that were named is a signal. */
+/* Whether --notice names a signal. */
 static bool signal_is_named(void)
 {
 	for (size_t i = 0; i < notices.count; i++)
@@ -214,11 +214,12 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 	if (platform_choose(platform ? platform : "auto", &signs, &choice, err) != STATUS_OK)
 		return err->status;
 	if (notices.count && !platform)
-		choice.count = 1; /* the signals; the rest was not asked for */
+		choice.count = 1; /* only the platform's signals */
 	if (choice.warning)
 		message_error("warning: %s", choice.warning);
 	message_detail("platform %s", choice.names);
-	for (size_t i = 0; i < choice.count && notices.count < 64; i++)
+	const size_t most = sizeof(notices.items) / sizeof(notices.items[0]);
+	for (size_t i = 0; i < choice.count && notices.count < most; i++)
 		notices.items[notices.count++] = choice.sources[i];
 	agent->source_count = notices.count;
 	agent->sources_found = !choice.certain;
@@ -313,7 +314,7 @@ static int run(const struct args_rest *rest)
 	agent.store = url;
 	agent.attempt = group_asked_attempt();
 	int code = restart_run(&agent, restarts ? &limits : NULL);
-	/* Its name was made for this start, so no later one finds it. */
+	/* The run's name was made for this start: no later start would find the store. */
 	if (identity.run_is_ours && !group_options.store && store_remove(url, &err) != STATUS_OK)
 		message_error("warning: the store of this run is left behind: %s", err.text);
 	return code;

@@ -4,10 +4,10 @@
  * preempt-step --saved N: the checkpoint of N is complete; run on (0), leave (any other code).
  * preempt-step --section NAME: what the training is at from now on.
  *
- * The board's client as a program, for shells and languages without one. It speaks for its parent
- * process, which is the owner of the board, and keeps what was answered in the board's file
- * `answered` (three times "step + 1", 0 for none: asked to save, asked to save and exit, at which
- * boundary).
+ * The board's client as a program, for shells and languages without one. It acts for its parent
+ * process, which is the owner of the board. The board's file `answered` keeps what was answered:
+ * three numbers "step + 1", or 0 for none: asked to save; asked to save and exit; at which
+ * boundary.
  */
 #include "client/board.h"
 
@@ -40,7 +40,7 @@ static bool read_step(const char *text, uint64_t *step)
 	return false;
 }
 
-/* A damaged or missing memory means "nothing answered": at worst a save is asked for twice. */
+/* A damaged or missing file means "nothing answered": at worst a save is asked for twice. */
 static void answers_read(const struct preempt_board *board, struct board_answers *answers)
 {
 	char path[PATH_MAX], line[80];

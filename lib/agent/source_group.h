@@ -34,7 +34,7 @@ enum status source_group_open(
  */
 enum status source_group_over(struct source *source, struct error *err);
 
-/* With until_exit: the claiming task has left, is dead, or was never on this machine. */
+/* With until_exit: the claiming task has left, or is dead or gone; or the claim is from outside. */
 bool source_group_gone(struct source *source);
 
 #endif

@@ -15,11 +15,11 @@
 #include "run/attempt.h"
 #include "run/scheduler.h"
 
-#define ASK_LIMIT   5000 /* ms to ask Slurm for the deadline */
-#define STORE_LIMIT 3000 /* ms for one try to tell the tasks */
-#define TELL_EVERY  1000 /* ms between two tries */
-#define TELL_LIMIT  5000 /* ms after which the launcher is sent a signal instead */
-#define FAR_AWAY    86400000
+#define ASK_LIMIT   5000     /* ms to ask Slurm for the deadline */
+#define STORE_LIMIT 3000     /* ms for one try to tell the tasks */
+#define TELL_EVERY  1000     /* ms between two tries */
+#define TELL_LIMIT  5000     /* ms after which the launcher is sent a signal instead */
+#define FAR_AWAY    86400000 /* ms: a later end of the job has nothing to do with a notice */
 
 enum status batch_open(struct batch *batch, const char *const *sources, size_t count, int64_t grace,
 	struct error *err)
@@ -64,7 +64,7 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 	if (batch->command.pid && batch->slurm_job && notice->deadline > notice->received &&
 		slurm_ask(batch->slurm_job, clock_after(ASK_LIMIT), &job, NULL) == STATUS_OK &&
 		!strcmp(job.state, "RUNNING")) {
-		int64_t left = job.end - clock_utc(); /* negative: no end is told */
+		int64_t left = job.end - clock_utc(); /* negative: no end is known */
 		if (left > 0 && left < FAR_AWAY && clock_after(left) < batch->notice.deadline)
 			batch->notice.deadline = clock_after(left);
 	}
@@ -86,15 +86,14 @@ static void take_signals(struct batch *batch)
 		if (number == SIGCHLD)
 			continue;
 		batch->ended_by = number;
-		/* The terminal has sent it to the launcher, too; srun counts them. */
+		/* The terminal sends it to the launcher, too: once is enough, srun counts them. */
 		if (info.ssi_code != SI_KERNEL)
 			subprocess_signal(&batch->command, number);
 	}
 	reap(batch);
 }
 
-/* One try to claim for all tasks. STATUS_OK: the tasks know. STATUS_NO: there is nothing to claim
- * yet. */
+/* Try once to claim for all tasks. STATUS_OK: they know. STATUS_NO: there is no attempt yet. */
 static enum status tell_once(const struct batch *batch, struct error *err)
 {
 	const struct requeue_question *question = batch->question;
@@ -112,7 +111,7 @@ static enum status tell_once(const struct batch *batch, struct error *err)
 			err, STATUS_NO, "run %s has no attempt of this job yet", question->run);
 	else if (status == STATUS_OK) {
 		status = claim_make(store, &view, &claim, limit, err);
-		/* Another claim, an error or the end of the attempt has told them. */
+		/* The tasks know already: by another claim, an error or the end of the attempt. */
 		if (status == STATUS_NO)
 			status = STATUS_OK;
 	}
@@ -134,7 +133,7 @@ static void tell(struct batch *batch, int64_t now)
 	if (now < batch->forward_at)
 		return;
 	batch->told = true;
-	/* srun passes USR1 on, and takes TERM for an order to kill. */
+	/* srun passes USR1 on to its tasks; at TERM it kills them. */
 	if (!batch->slurm_job)
 		number = batch->notice.signal ? batch->notice.signal : SIGTERM;
 	message_info("cannot notify the tasks through the store: %s: sending the command a SIG%s",

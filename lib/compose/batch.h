@@ -23,7 +23,7 @@ struct batch {
 	bool told;		   /* the tasks know, or the launcher got a signal instead */
 	int64_t tell_at;	   /* when to try (again) to notify them */
 	int64_t forward_at;	   /* when to send the launcher a signal instead */
-	int ended_by;		   /* INT, HUP or QUIT, if one has come; else 0 */
+	int ended_by;		   /* INT, HUP or QUIT, if one has come; 0: none */
 };
 
 /* Zero the other members before, and call batch_close after. Blocks the signals of its sources. */
@@ -31,12 +31,12 @@ enum status batch_open(struct batch *batch, const char *const *sources, size_t c
 	struct error *err);
 
 /*
- * Run command until it has ended, and set question->code and ->noticed. Passes INT, HUP and QUIT of
- * a process on to it; those of the terminal reach it anyway.
+ * Run command until it has ended, and set question->code and ->noticed. Passes INT, HUP and QUIT on
+ * to it if a process sent them: those of the terminal reach it anyway.
  */
 enum status batch_run(struct batch *batch, char *const *command, struct error *err);
 
-/* Wait until deadline; false: ended early, by a notice or a signal. */
+/* Wait until deadline. False: a notice or a signal has ended the wait. */
 bool batch_wait(struct batch *batch, int64_t deadline);
 
 void batch_close(struct batch *batch);

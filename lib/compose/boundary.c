@@ -27,8 +27,9 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
 }
 
 /*
- * The training process itself is asking, at its boundary: a board that stands at `at`. It can stop
- * there, so that is the first boundary it reports, unless its stride would then be told wrongly.
+ * Report `at` and wait for the decision. The training process waits at `at` and can save there, so
+ * the agreement is told that it comes from the boundary before, and `at` is next. At the first
+ * boundaries, which have none before, it is told that the process is at `at`.
  */
 static enum status report_and_wait(const struct boundary *boundary, struct error *err)
 {
@@ -61,7 +62,7 @@ static enum status report_and_wait(const struct boundary *boundary, struct error
 			return error_set(err, STATUS_TIMEOUT, "run %s: no agreement in time",
 				view->attempt.run);
 		agreement_next(&a, now, &plan);
-		/* A decision that cannot be read is healed by another round. */
+		/* WRITE_ROUND: if the decision cannot be read, another round follows. */
 		const enum agreement_write mine[] = {WRITE_ROUND, WRITE_REPORT, WRITE_DECISION};
 		for (size_t i = 0; i < 3; i++) {
 			struct write write;
@@ -108,7 +109,7 @@ enum status boundary_ask(
 		return status;
 	const struct agreement_decision *decision = &view->agreement.decision;
 	answer->kind = decision->kind;
-	if (decision->kind == KIND_NONE) /* the others leave without a save; ours is all there is */
+	if (decision->kind == KIND_NONE) /* no other task has trained: only this one can save */
 		answer->save = view->agreement.claimed;
 	else
 		answer->save = decision->kind == KIND_EACH || boundary->at >= decision->step;
@@ -116,7 +117,7 @@ enum status boundary_ask(
 	return STATUS_OK;
 }
 
-/* The training process says that it has saved. */
+/* Write that the training process has saved at boundary->at. */
 static enum status report_saved(const struct boundary *boundary, struct error *err)
 {
 	struct view *view = boundary->view;
@@ -135,7 +136,7 @@ static enum status report_saved(const struct boundary *boundary, struct error *e
 			(unsigned long long)at);
 	plan.write[WRITE_SAVED] = a->round;
 	write_build(&write, view, WRITE_SAVED, task, &plan, &(struct write_details){0});
-	/* This program ends now, and cannot see later whether this save was the last one. */
+	/* Wake the others now: this program ends before it sees whether this save was the last. */
 	write_news(&write.transaction, &view->attempt, true);
 	enum agreement_outcome outcome = write_carry_out(&write, boundary->store, err);
 	write_release(&write);
@@ -147,7 +148,7 @@ static enum status report_saved(const struct boundary *boundary, struct error *e
 }
 
 /*
- * What comes after the save. STATUS_OK: run on. STATUS_NO: leave with *leave; with *leave 0: run
+ * Decide what follows the save. STATUS_OK: run on. STATUS_NO: leave with *leave; with *leave 0: run
  * on, but the checkpoint is not complete. STATUS_TIMEOUT: a task may still save.
  */
 static enum status judge_saves(const struct view *view, int *leave, struct error *err)
@@ -191,7 +192,7 @@ enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave,
 	while ((status = judge_saves(view, leave, err)) == STATUS_TIMEOUT) {
 		int64_t end = view->agreement.deadline == CLOCK_NEVER
 				      ? limit
-				      : view->agreement.deadline - 2000;
+				      : view->agreement.deadline - LEAVE_EARLY;
 		end = clock_earlier(end, boundary->deadline);
 		if (clock_now() >= end)
 			return status;

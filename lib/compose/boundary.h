@@ -13,8 +13,8 @@ struct boundary {
 	struct store *store;
 	struct view *view; /* refreshed by each call */
 	const struct agreement_config *config;
-	uint64_t at;	  /* finished steps: where the training stands */
-	uint64_t next;	  /* where it can stand next; boundary_ask only */
+	uint64_t at;	  /* finished steps: the boundary at which the training stands */
+	uint64_t next;	  /* the boundary after that; for boundary_ask only */
 	int64_t deadline; /* of the call; CLOCK_NEVER: none */
 };
 
@@ -26,14 +26,14 @@ struct boundary {
 struct boundary_answer {
 	bool save;
 	enum agreement_kind kind;
-	int leave; /* CODE_PREEMPTED, CODE_DECIDED; 0: none */
+	int leave; /* CODE_PREEMPTED, CODE_DECIDED; 0: do not leave */
 };
 enum status boundary_ask(
 	const struct boundary *boundary, struct boundary_answer *answer, struct error *err);
 
 /*
- * The training has saved here. STATUS_OK: reported. STATUS_NO: no step is agreed on, or another one
- * is; the task was declared dead.
+ * Report that the training has saved at `at`. STATUS_NO: no step is agreed on, or a later one, or
+ * the task was declared dead.
  */
 enum status boundary_saved(const struct boundary *boundary, struct error *err);
 

@@ -26,9 +26,10 @@
 #include "live/outage.h"
 
 #define CHECK_EVERY  1000  /* ms between looks at the board */
-#define SILENCE_SAID 3000  /* ms after which we say that the store does not answer */
+#define SILENCE_SAID 3000  /* ms after which we report that the store does not answer */
 #define STDERR_WAIT  500   /* ms for the last line of a command that has ended */
 #define HOOK_LIMIT   30000 /* ms for --on-failure */
+#define KILL_LIMIT   10000 /* ms for a process to end after KILL */
 
 struct keeper {
 	const struct keeper_options *options;
@@ -49,10 +50,10 @@ struct keeper {
 	int code;		    /* of the command */
 	bool stopped;
 	struct cut_off cut_off;
-	bool hangs;	       /* and the store did not take the report of it */
-	bool preempted;	       /* the board says so: a notice, or the command is held */
-	int64_t told_to_leave; /* since when the board says so; 0: it does not */
-	int leave_with;	       /* that code */
+	bool hangs;	       /* the training does, and the store does not take the report */
+	bool preempted;	       /* the board has a notice, or holds the command */
+	int64_t told_to_leave; /* since when the board orders to leave; 0: it does not */
+	int leave_with;	       /* the code of that order */
 	bool said_silent;
 };
 
@@ -68,7 +69,7 @@ static void keep_error(const struct keeper *k)
 	board_keep_error(k->options->board, line);
 }
 
-/* If it has ended, take its exit code; what is left of its group ends, too. */
+/* If the process has ended, take its exit code and end the rest of its process group. */
 static void reap(struct keeper *k)
 {
 	bool ended = subprocess_finish(&k->process, clock_now()) == SUBPROCESS_ENDED;
@@ -100,7 +101,7 @@ static enum status start(struct keeper *k, struct error *err)
 	return status;
 }
 
-/* Until it has ended, or deadline. */
+/* Wait until the process has ended, or until deadline. */
 static void wait_for_end(struct keeper *k, int64_t deadline)
 {
 	while (k->process.pid && clock_now() < deadline) {
@@ -131,7 +132,7 @@ static void run_hook(const struct keeper *k, const char *why)
 	subprocess_release(&hook);
 }
 
-/* End it by TERM, later KILL; and by the board, because clients ignore TERM. */
+/* End the process by TERM, later by KILL; and by the board, because clients ignore TERM. */
 static void end_process(struct keeper *k, int code)
 {
 	struct agreement_hold leave = {.order = ORDER_LEAVE, .code = code};
@@ -143,7 +144,7 @@ static void end_process(struct keeper *k, int code)
 		wait_for_end(k, clock_after(k->options->kill_after));
 	subprocess_signal(&k->process, SIGKILL);
 	if (k->pid)
-		wait_for_end(k, clock_after(10000));
+		wait_for_end(k, clock_after(KILL_LIMIT));
 	if (k->process.pid)
 		message_error("process %d could not be ended, and runs on", (int)k->pid);
 }
@@ -217,7 +218,7 @@ static bool is_given_up(const struct keeper *k, char why[256])
 {
 	int64_t limit = k->options->rules.cut_off, lasted = k->cut_off.lasted;
 	bool cut_off = limit && lasted >= limit && k->pulse && pulse_is_needed(k->pulse);
-	if (k->preempted) /* it saves by itself in time */
+	if (k->preempted) /* then the task saves by itself in time */
 		return false;
 	if (k->hangs)
 		snprintf(why, 256, "this task hangs, and the store has taken no beat for %lld s",
@@ -245,7 +246,7 @@ static void take_signals(struct keeper *k)
 	}
 }
 
-/* --stop of another process. A command runs on. */
+/* Obey the --stop of another process. A command runs on. */
 static void take_stop(struct keeper *k)
 {
 	if (k->stream < 0 || !stream_is_stopped(k->stream))
@@ -273,7 +274,7 @@ static void wait_for_events(const struct keeper *k, int verdict, int64_t until)
 enum keeper_end {
 	END_NONE,     /* the command or process has ended by itself, or we were told to stop */
 	END_BROKEN,   /* the group is broken: why */
-	END_TOLD,     /* the board has told the command to leave, and it has not */
+	END_TOLD,     /* the command has not left although the board orders it */
 	END_ALONE,    /* a process that serves the command with us has ended */
 	END_DESERTED, /* the process that we serve is gone */
 };
@@ -289,11 +290,11 @@ static enum keeper_end look_at_others(const struct keeper *k)
 	return k->alone ? END_ALONE : END_NONE;
 }
 
-/* Until the guarded process ends by itself, or is to be ended. */
+/* Watch until the guarded process ends by itself, or is to be ended. */
 static enum keeper_end watch_over(struct keeper *k, char why[256])
 {
 	int64_t look_at = clock_now();
-	bool over = false; /* the attempt is, for us */
+	bool over = false; /* the attempt is over for this task */
 	for (;;) {
 		int verdict = k->pulse && !over ? pulse_descriptor(k->pulse) : -1;
 		wait_for_events(k, verdict, look_at);
@@ -330,7 +331,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 	}
 }
 
-/* End the guarded process for that reason; the exit code. */
+/* End the guarded process for this reason. Returns the exit code. */
 static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 {
 	const struct keeper_options *options = k->options;
@@ -370,7 +371,7 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 		if (!options->command || !k->pid)
 			return STATUS_NO;
 		subprocess_signal(&k->process, SIGKILL);
-		wait_for_end(k, clock_after(10000));
+		wait_for_end(k, clock_after(KILL_LIMIT));
 		declare_dead(k, DEATH_GONE);
 		return CODE_BROKEN;
 	}
@@ -403,7 +404,7 @@ static enum keeper_end look_before_start(struct keeper *k)
 	return k->told_to_leave && k->options->command ? END_TOLD : look_at_others(k);
 }
 
-/* Find the attempt. A store that was joined and does not answer is asked again until an end. */
+/* Find the attempt. Ask a joined store that does not answer until there is a reason to end. */
 static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, struct error *err)
 {
 	struct outage outage = {.deadline = outage_is_joined() ? CLOCK_NEVER : 0,
@@ -419,7 +420,7 @@ static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, s
 
 static enum status open_signals(struct keeper *k, struct error *err)
 {
-	/* The last two only where there is a command to pass them on to. */
+	/* USR1 and USR2, the last two, only if there is a command to pass them on to. */
 	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 	size_t count = sizeof(numbers) / sizeof(numbers[0]);
 	sigprocmask(SIG_SETMASK, NULL, &k->before);
@@ -497,7 +498,7 @@ static int keep(struct keeper *k)
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	enum keeper_end end = watch_over(k, why);
-	/* Then the others must not take the end of the beats for a normal end. */
+	/* After a failure the beats must not end with a farewell. */
 	if (end != END_NONE || is_failure(k->code))
 		pulse_fall_silent(k->pulse);
 	int code = end_for(k, end, why);

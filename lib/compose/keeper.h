@@ -24,7 +24,7 @@ struct keeper_options {
 	int served; /* a pidfd of the process that we serve; a command ends with it; -1: none */
 	/*
 	 * The processes that serve the command with us: when one of them ends, or is gone, the
-	 * command is ended (75). With any, notices (served.h) are not passed on to it.
+	 * command is ended (75). If there are any, notices (served.h) are not passed on to it.
 	 */
 	const pid_t *with;
 	size_t with_count;	/* at most KEEPER_WITH */
@@ -37,9 +37,9 @@ struct keeper_options {
 /*
  * Returns the exit code when the command has ended (its own code), when the process has ended or
  * --stop came (0), or when the group is broken (44). While a store that was joined (outage.h) does
- * not answer, the command is not started yet. A command that does not leave although its board says
- * so is ended after kill_after; then the code is the board's. If another process beats for this
- * task already, this one becomes the command; without a command it returns 0.
+ * not answer, the command is not started. A command that does not leave although its board orders
+ * it is ended after kill_after, and the code is the board's. If another process beats for this task
+ * already, this process becomes the command; without a command it returns 0.
  */
 int keeper_run(const struct keeper_options *options);
 

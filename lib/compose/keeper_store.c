@@ -8,9 +8,8 @@
 #include "proto/view.h"
 #include "run/attempt.h"
 
-/* ms for one try; and for the only try. */
-#define PATIENCE      5000
-#define PATIENCE_ONCE 30000
+#define PATIENCE      5000  /* ms for one try of several */
+#define PATIENCE_ONCE 30000 /* ms for the only try */
 
 enum status keeper_find(const struct keeper_options *options, struct attempt *attempt,
 	struct progress_rules *rules, char **where, struct error *err)

@@ -15,7 +15,7 @@
 enum status keeper_find(const struct keeper_options *options, struct attempt *attempt,
 	struct progress_rules *rules, char **where, struct error *err);
 
-/* Declare our own task dead, as another task would. */
+/* Declare our own task dead, unless it was declared already. */
 void keeper_declare_dead(const struct keeper_options *options, const struct attempt *attempt,
 	const struct death *death);
 

@@ -14,8 +14,8 @@
 #include "base/xalloc.h"
 #include "compose/vitals.h"
 
-#define SAVE_LIMIT 300000 /* ms that others may save, where no deadline is known */
-#define PATIENCE   30000  /* ms for one question to the store during that */
+#define SAVE_LIMIT 300000 /* ms to wait for saves of others, if no deadline is known */
+#define PATIENCE   30000  /* ms for one question to the store during that wait */
 
 static void export(struct text *exports, const char *name, const char *value)
 {
@@ -211,12 +211,12 @@ enum status membership_leave(struct store *store, struct view *view,
 	*leave = code;
 	if (reason == REASON_FAILED && !left)
 		status = announce_failure(store, view, task, code, line, err);
-	if (status == STATUS_OK && !left) /* what was said first stands */
+	if (status == STATUS_OK && !left) /* the first LEFT counts */
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
 		status = attempt_close(store, view, NULL, err);
 	bool through = reason != REASON_FAILED && reason != REASON_PEER;
-	if (status == STATUS_NO && through) /* others are there */
+	if (status == STATUS_NO && through) /* other tasks have not left */
 		stay_while_others_save(store, view, task);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
@@ -233,7 +233,7 @@ static bool may_beat(const void *context, uint64_t task)
 	return is_there(view, task) && process_check(&view->members[task].agent) != PROCESS_GONE;
 }
 
-/* Mark the tasks whose processes run on this machine; how many. */
+/* Mark the tasks whose processes run on this machine. Returns how many. */
 static uint64_t find_processes(const struct view *view, bool *running)
 {
 	uint64_t count = 0;
@@ -253,7 +253,7 @@ static void say_watching(const struct view *view)
 	text_release(&names);
 }
 
-/* Mark the tasks that beat; *count says how many. Error: the beats of one cannot be read. */
+/* Mark the tasks that beat; *count: how many. An error: the beats of a task cannot be read. */
 static enum status find_beating(struct store *store, const struct view *view, bool *running,
 	uint64_t *count, struct error *err)
 {
@@ -313,7 +313,7 @@ enum status membership_close(struct store *store, struct view *view, bool force,
 	enum status status = view_refresh(view, store, err);
 	for (uint64_t joined = 0; status == STATUS_OK && joined != view_joined(view);) {
 		joined = view_joined(view);
-		/* The tasks of a preemption save at this moment, and would not heed the seal. */
+		/* In a preemption force has no effect: the tasks save, and ignore the seal. */
 		if (view->agreement.closed || (force && !view->agreement.claimed))
 			break;
 		status = refuse_running(store, view, err);

@@ -16,9 +16,9 @@ struct membership_request {
 	pid_t agent;		  /* the process that stands for the task: the script */
 	int64_t timeout;	  /* ms for all tasks to join */
 	bool beatless;		  /* no process will beat for the task */
-	const char *signals;	  /* that are notices: PREEMPT_SIGNALS */
-	const char *board_parent; /* make the board below it; NULL: board.h chooses */
+	const char *signals;	  /* the signals that are notices, for PREEMPT_SIGNALS */
 	bool board;		  /* make a board */
+	const char *board_parent; /* below this directory; NULL: board.h chooses */
 };
 
 /*
@@ -34,8 +34,8 @@ struct membership_goodbye {
 	/* The exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer
 	 * failed; any other is a failure, */
 	int code;
-	const char *reason; /* for which the other tasks see this line, cut at 400 bytes; */
-	const char *board; /* with reason NULL: the line that this board has kept; NULL: no board */
+	const char *reason; /* of the failure, for the other tasks, cut at 400 bytes; or NULL: */
+	const char *board;  /* take the line that this board has kept; NULL: no line */
 };
 /*
  * Leave; the last task closes the attempt. *leave becomes the code to leave with: 43 if the

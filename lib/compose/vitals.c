@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 
-#define CHECK_EVERY 50	 /* ms */
-#define ALLOWANCE   1000 /* ms more than a period before a beat is missed */
+#define CHECK_EVERY 50	 /* ms between two readings */
+#define ALLOWANCE   1000 /* ms after a period until a task without a new beat is late */
 
 static enum heartbeat_state by_keys(const struct view *view, uint64_t task)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of all tasks of an attempt, as seen from outside: their beats are watched for a period.
- */
+/* The state of all tasks of an attempt, found from outside by watching their beats for a period. */
 #ifndef COMPOSE_VITALS_H
 #define COMPOSE_VITALS_H
 
