@@ -85,7 +85,7 @@ static bool is_signal_only(const struct agent_options *options)
 	return options->notice_signal || options->notice_command;
 }
 
-/* The store shows a claim; or it does not answer, and the tasks here agree without it. */
+/* Whether there is a claim, or the tasks here agree without a store that does not answer. */
 static bool is_preempted(const struct group *group)
 {
 	return group->view.agreement.claimed || group->alone.begun;

@@ -28,8 +28,8 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
 
 /*
  * Report `at` and wait for the decision. The training process waits at `at` and can save there, so
- * the agreement is told that it comes from the boundary before, and `at` is next. At the first
- * boundaries, which have none before, it is told that the process is at `at`.
+ * for the agreement it stands at the boundary before, and `at` is next. At the first boundary,
+ * which has none before, it stands at `at`.
  */
 static enum status report_and_wait(const struct boundary *boundary, struct error *err)
 {

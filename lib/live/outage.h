@@ -25,7 +25,7 @@ struct outage {
 /*
  * To be called after each try, with its *status. True: the store did not answer and a moment has
  * passed: try again. False: *status is final; it was made STATUS_NO, with err, if a descriptor of
- * cancel is readable. Reports on stderr when the store stops to answer and when it answers again.
+ * cancel is readable. Reports on stderr when the store stops answering and when it answers again.
  */
 bool outage_retry(struct outage *outage, enum status *status, struct error *err);
 

@@ -75,8 +75,8 @@ bool progress_observe(
 	struct progress *p, struct progress_rules *rules, const struct progress_reading *look);
 
 /*
- * The limit that holds now, ms; 0: none. A section without a limit of its own has that of all
- * sections; but "warm-up" has that of "step", if "step" has its own, and "setup" has none.
+ * The limit that holds now, ms; 0: none. It is the section's own limit; in "warm-up", also that of
+ * "step"; with learn, what was learned of the section; else rules->limit, except in "setup".
  */
 int64_t progress_limit(const struct progress *p, const struct progress_rules *rules);
 

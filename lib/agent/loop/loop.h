@@ -30,9 +30,9 @@ struct agent {
 	uint64_t deaths_round;		   /* in which deaths were looked for last */
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
 	struct cut_off cut_off;
-	bool cut_off_ended; /* its tasks were ended because it was cut off */
-	bool store_away;    /* the store does not answer, or takes no writes: */
-	bool writes_away;
+	bool cut_off_ended;	  /* its tasks were ended because it was cut off */
+	bool store_away;	  /* the store does not answer, or takes no writes */
+	bool writes_away;	  /* the last write was not taken */
 	struct error store_error; /* the last reason for it */
 	uint64_t speaker; /* the task whose agent spoke for all when the view was read last */
 	uint64_t said_decision, said_all_saved, said_alone, said_dead;

@@ -375,7 +375,7 @@ static int64_t look_for_save_at(const struct agent_task *task, int64_t now)
 	return now + pause;
 }
 
-/* The code to report: 1 if the command failed with a code that has a meaning of its own here. */
+/* The code to report: 1 if the command failed with a code that preempt-run gives a meaning. */
 static int own_code(struct agent_task *task, const struct group *group, int code)
 {
 	bool means_other = code == CODE_SAVED || code == CODE_PREEMPTED || code == CODE_BROKEN ||
