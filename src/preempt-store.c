@@ -332,16 +332,16 @@ static void print_run(const struct run_summary *run)
 	if (run->changed)
 		clock_format_utc(run->changed, changed);
 	if (!group_options.json) {
-		char reason[4 * sizeof(run->reason)];
-		text_escape(reason, sizeof(reason), run->reason, strlen(run->reason));
-		printf("%-24s %8" PRIu64 "  %-12s %s\n", run->name, run->attempts, reason, changed);
+		char state[4 * sizeof(run->state)];
+		text_escape(state, sizeof(state), run->state, strlen(run->state));
+		printf("%-24s %8" PRIu64 "  %-12s %s\n", run->name, run->attempts, state, changed);
 		return;
 	}
 	struct text line = {0};
 	text_add(&line, "{\"run\":");
 	text_add_json_string(&line, run->name);
 	text_addf(&line, ",\"attempts\":%" PRIu64 ",\"state\":", run->attempts);
-	text_add_json_string(&line, run->reason);
+	text_add_json_string(&line, run->state);
 	text_addf(&line, ",\"closed\":%s,\"utc\":%" PRId64 "}", run->closed ? "true" : "false",
 		run->changed);
 	puts(text_string(&line));

@@ -11,10 +11,11 @@
 #define PREFIX	"run/"
 #define ATTEMPT "%06" PRIu64
 #define KEY	512
-/* Instead of the '/' behind the name of a directory: behind all keys in it. */
-#define BEHIND "0"
+#define BEHIND	"0" /* '0' comes after '/': "NAME0" is behind all keys "NAME/..." */
 
-/* The part of key behind prefix up to the next '/', if it is followed by one and fits. */
+/*
+ * Copy the part of key between prefix and the next '/'. False: no '/' follows, or it does not fit.
+ */
 static bool part_after(const char *key, const char *prefix, char *part, size_t size)
 {
 	const char *from = key + strlen(prefix);
@@ -27,8 +28,8 @@ static bool part_after(const char *key, const char *prefix, char *part, size_t s
 }
 
 /*
- * The first directory under prefix behind after, by one short list: the keys in it are not read.
- * Keys directly under prefix are skipped.
+ * Find the first directory under prefix that is behind `after` (NULL: of all) without reading the
+ * keys in it. Keys directly under prefix are skipped.
  */
 static enum status next_directory(struct store *store, const char *prefix, const char *after,
 	char *name, size_t size, struct error *err)
@@ -55,7 +56,7 @@ static enum status next_directory(struct store *store, const char *prefix, const
 	}
 }
 
-/* What the keys of the newest attempt tell. */
+/* Fill in the fields that the keys of the newest attempt give. */
 static enum status read_attempt(
 	struct store *store, const char *prefix, struct run_summary *run, struct error *err)
 {
@@ -64,7 +65,7 @@ static enum status read_attempt(
 	enum status status = store_list(store, &range, &answer, err);
 	if (status != STATUS_OK)
 		return status;
-	strcpy(run->reason, "open");
+	strcpy(run->state, "open");
 	for (size_t i = 0; i < answer.count; i++) {
 		const struct store_entry *entry = &answer.entries[i];
 		struct json_object *value = json_parse(entry->value, entry->length);
@@ -74,11 +75,11 @@ static enum status read_attempt(
 		if (!strcmp(entry->key + strlen(prefix), "CLOSED")) {
 			run->closed = true;
 			run->closed_revision = entry->revision;
-			/* How long ago it was closed is what counts then. */
+			/* Of a closed attempt only this time counts. */
 			if (!json_get_time(value, "utc", &run->changed))
 				run->changed = 0;
-			if (!json_copy_text(value, "state", run->reason, sizeof(run->reason)))
-				strcpy(run->reason, "closed");
+			if (!json_copy_text(value, "state", run->state, sizeof(run->state)))
+				strcpy(run->state, "closed");
 			json_object_put(value);
 			break;
 		}
@@ -130,8 +131,8 @@ enum status runs_forget(struct store *store, const struct run_summary *run, stru
 	snprintf(closed, sizeof(closed), PREFIX "%s/" ATTEMPT "/CLOSED", run->name, run->last);
 	snprintf(next, sizeof(next), PREFIX "%s/" ATTEMPT "/OPEN", run->name, run->last + 1);
 	/*
-	 * The beats attempt by attempt, and before the keys: another attempt may be preparing its
-	 * own at this moment.
+	 * Remove only the beats of these attempts, and before the keys: a new attempt may be
+	 * preparing its own now, and once the keys are gone it may have one of these numbers.
 	 */
 	for (uint64_t attempt = 1; attempt <= run->last; attempt++) {
 		char group[192];
