@@ -58,16 +58,17 @@ enum status remembered_read(
 		return status;
 	struct json_object *json = json_parse(answer.entries[0].value, answer.entries[0].length);
 	(void)json_get_time(json, "save_ms", &known->longest_save);
-	known->measured = answer.entries[0].revision;
+	known->measure_revision = answer.entries[0].revision;
 	json_object_put(json);
 	json = json_parse(answer.entries[1].value, answer.entries[1].length);
 	remembered_read_pace(json, &known->pace);
-	known->paced = answer.entries[1].revision;
+	known->pace_revision = answer.entries[1].revision;
 	json_object_put(json);
 	store_answer_release(&answer);
 	return STATUS_OK;
 }
 
+/* Put json with the time at key, which must still be at this revision. */
 static void put(
 	struct transaction *t, const char *key, store_revision revision, struct json_object *json)
 {
@@ -84,29 +85,30 @@ void remembered_put(const struct remembered *known, const char *run, int64_t lon
 	if (longest_save > known->longest_save) {
 		json = json_object_new_object();
 		json_put_signed(json, "save_ms", longest_save);
-		put(t, own_key(t, run, "MEASURE"), known->measured, json);
+		put(t, own_key(t, run, "MEASURE"), known->measure_revision, json);
 	}
 	if (learned && progress_merge(&pace, learned)) {
 		json = json_object_new_object();
 		remembered_write_pace(&pace, json);
-		put(t, own_key(t, run, "PACE"), known->paced, json);
+		put(t, own_key(t, run, "PACE"), known->pace_revision, json);
 	}
 }
 
 enum status remembered_add(struct store *store, const char *run, int64_t longest_save,
 	const struct progress_rules *learned, struct error *err)
 {
-	enum status status = STATUS_NO;
-	while (status == STATUS_NO) {
+	/* Until no other process changes a key between the reading and the put (STATUS_NO). */
+	for (;;) {
 		struct transaction t = {0};
 		struct remembered known;
-		status = remembered_read(store, run, &known, err);
+		enum status status = remembered_read(store, run, &known, err);
 		if (status != STATUS_OK)
 			return status;
 		remembered_put(&known, run, longest_save, learned, &t);
 		if (t.op_count)
 			status = transaction_run(&t, store, err);
 		transaction_release(&t);
+		if (status != STATUS_NO)
+			return status;
 	}
-	return status;
 }

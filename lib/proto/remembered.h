@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the store remembers of a run across its attempts: how long a save takes (run/RUN/MEASURE),
- * and how long each section of the work stands still at most (run/RUN/PACE, progress.h). The
- * longest counts. What cannot be read is as if nothing were known, and nothing depends on it.
+ * What the store remembers of a run across its attempts: its longest save (run/RUN/MEASURE), and
+ * the longest time that each section of the work went without a change (run/RUN/PACE,
+ * live/progress.h). A value that cannot be parsed counts as unknown.
  */
 #ifndef PROTO_REMEMBERED_H
 #define PROTO_REMEMBERED_H
@@ -11,24 +11,27 @@
 #include "store/builder.h"
 
 struct remembered {
-	int64_t longest_save; /* ms; 0: not known */
+	int64_t longest_save; /* ms; 0: unknown */
 	struct progress_rules pace;
-	store_revision measured, paced; /* the keys' */
+	store_revision measure_revision,
+		pace_revision; /* of the keys MEASURE and PACE; 0: absent */
 };
 
-/* In one reading transaction. */
 enum status remembered_read(
 	struct store *store, const char *run, struct remembered *known, struct error *err);
 
-/* Put what is longer than known into a transaction, which then requires that known is still so. */
+/*
+ * Add to the transaction what is longer than known. It is refused if a key that it puts has changed
+ * since known was read.
+ */
 void remembered_put(const struct remembered *known, const char *run, int64_t longest_save,
 	const struct progress_rules *learned, struct transaction *t);
 
-/* Both, again while others are faster. learned NULL: nothing. */
+/* Read, then put; again when another process changed a key in between. learned NULL: no pace. */
 enum status remembered_add(struct store *store, const char *run, int64_t longest_save,
 	const struct progress_rules *learned, struct error *err);
 
-/* The pace within any value, as "longest_ms": into it, and out of it, added to rules. */
+/* Write the pace to the member "longest_ms" of json; read it from there and merge it into rules. */
 struct json_object;
 void remembered_write_pace(const struct progress_rules *rules, struct json_object *json);
 void remembered_read_pace(const struct json_object *json, struct progress_rules *rules);
