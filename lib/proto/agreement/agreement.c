@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happened, and the order in which agreement_next asks what is to be done. */
+/* Take in what happened; ask the rules in order what is to be done (agreement_next). */
 #include "proto/agreement/agreement.h"
 
 #include "base/clock.h"
@@ -10,8 +10,8 @@
 #include "proto/agreement/reading.h"
 #include "proto/agreement/round.h"
 
-#define STOPPED	   1000 /* a call that comes this many ms late: this process was stopped */
-#define NEIGHBOURS 50	/* ms between looks at the other tasks of the agent, without the store */
+#define STOPPED	   1000 /* ms: agreement_next comes so late only if this process was stopped */
+#define NEIGHBOURS 50	/* ms between looks at the agent's other tasks, without the store */
 
 void agreement_init(struct agreement *a, const struct agreement_config *config,
 	const struct agreement_view *view, int64_t started)
@@ -64,7 +64,7 @@ void agreement_writing(struct agreement *a, enum agreement_write what)
 		a->deadline_written = a->own_deadline;
 }
 
-/* Whether the news do not show the result. */
+/* Whether the result of the write must be read because the news do not show it. */
 static bool needs_reading(enum agreement_write what, enum agreement_outcome outcome)
 {
 	bool record = what == WRITE_REPORT || what == WRITE_ACK || what == WRITE_SAVED ||
@@ -81,8 +81,7 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 	a->pending[what] = false;
 	if (outcome == OUTCOME_DONE && !overtaken)
 		a->done[what] = round;
-	/* The result of our own write is known. If it was refused or was made before, read the
-	 * store. */
+	/* After a write that was accepted read only what the view does not show yet. */
 	if (outcome != OUTCOME_DONE || news)
 		a->look_first = true;
 	if (needs_reading(what, outcome))
@@ -104,7 +103,7 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 	a->told = *hold;
 	a->told_at = now;
 	if (hold->order == ORDER_RUN || waits_anew)
-		a->read = false; /* it may be anywhere from now on */
+		a->read = false; /* from now on the task may be at any step */
 	if (hold->order == ORDER_RUN) {
 		if (!a->has_saved || a->saved_step < a->saving_step)
 			a->saving = 0; /* the save was abandoned; a later save is another one */
@@ -185,9 +184,9 @@ static void note_deadline(struct agreement *a, int64_t now)
 }
 
 /*
- * Others have left, and a task that reports or saves is still awaited, also after the attempt fell
- * apart: is it one of them? The tasks that count often read it at once, the others later, if it is
- * still so then.
+ * Plan to read all if others have left while a task that reports or saves is still awaited: it may
+ * be one of them. This holds also after the attempt was broken. Tasks that count often read at
+ * once, the others later, if it is still so then.
  */
 static void read_departed(struct agreement *a, struct agreement_plan *plan)
 {
@@ -212,7 +211,7 @@ static bool awaits(const struct agreement_plan *plan)
 	return plan->look != CLOCK_NEVER || plan->read != CLOCK_NEVER;
 }
 
-/* The tasks that act for all count with each look, the rest seldom, and while they wait. */
+/* The tasks that act for all count with each look, the others seldom and only while they wait. */
 static void count_along(const struct agreement *a, struct agreement_plan *plan)
 {
 	int64_t pace = agreement_count_pace(a);
@@ -239,7 +238,7 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 	if (!a->concluded) {
 		(void)agreement_report_saved(a, plan);
 		if (a->ended)
-			view_by(a, plan);
+			look_soon(a, plan);
 		else if (a->lost)
 			plan->end_command = true;
 		else

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * When the store does not answer after a notice: the tasks of one agent agree among themselves, in
- * a round that stands in the agent's memory. The rules are those of any other round: what is wanted
- * to be written of it is done here, at once.
+ * a round that is kept in the agent's memory. The rules are those of any other round; its writes
+ * are carried out here, at once.
  */
 #include "proto/agreement/alone.h"
 
 #include "proto/agreement/reading.h"
 
-/* Whether the round that is kept in memory is what this write belongs to. */
 bool agreement_is_of_round(enum agreement_write what)
 {
 	return what == WRITE_ROUND || what == WRITE_REPORT || what == WRITE_DECISION ||
@@ -61,7 +60,7 @@ static void join(struct agreement *a, int64_t now)
 			a->pending[what] = false;
 	a->solo = true;
 	a->view = &a->config.alone->view;
-	/* It may have been marked dead while it still had to save at an agreed step. */
+	/* agreement_follow_alone may have marked it dead while it was to save at an agreed step. */
 	a->config.alone->view.peers[a->config.task].dead = false;
 	agreement_take_in(a, now);
 }

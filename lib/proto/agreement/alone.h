@@ -5,14 +5,15 @@
 
 #include "proto/agreement/agreement.h"
 
+/* Whether this write belongs to a round, which may be one that is kept in memory. */
 bool agreement_is_of_round(enum agreement_write what);
 /* Agree with the tasks of the same agent only. */
 void agreement_begin_alone(struct agreement *a, int64_t now);
-/* Take part if another task of the agent has begun that. */
+/* Take part if another task of the agent has begun such an agreement. */
 void agreement_follow_alone(struct agreement *a, int64_t now);
-/* Do what is wanted of a round in memory. True: something was done. */
+/* Carry out what the plan wants written to the round in memory. False: it wants nothing there. */
 bool agreement_write_alone(struct agreement *a, struct agreement_plan *plan);
-/* Whether every task that is not dead or done is one of this agent's. */
+/* Whether all tasks that have neither left nor died belong to this agent, or the store is used. */
 bool agreement_knows_all(const struct agreement *a);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is so, by what the agreement knows: one-line answers for its rules. */
+/* Facts that the rules of the agreement ask for, derived from what it knows. */
 #ifndef PROTO_AGREEMENT_FACTS_H
 #define PROTO_AGREEMENT_FACTS_H
 
@@ -11,7 +11,7 @@ static inline int64_t deadline_of(const struct agreement *a)
 	return clock_earlier(a->view->deadline, a->own_deadline);
 }
 
-/* At the latest; our own machine's is known, so that is never later than it. */
+/* The latest instant that the deadline can be. That of our own machine is known exactly. */
 static inline int64_t latest_deadline_of(const struct agreement *a)
 {
 	return clock_earlier(a->view->deadline_latest, a->own_deadline);
@@ -22,13 +22,13 @@ static inline const struct agreement_peer *self(const struct agreement *a)
 	return &a->view->peers[a->config.task];
 }
 
-/* Until then the store has answered, and taken what this task had to write. */
+/* The instant up to which the store has answered all, also the writes of this task. */
 static inline int64_t answered_until(const struct agreement *a)
 {
 	return a->unanswered_at ? clock_earlier(a->answered_at, a->unanswered_at) : a->answered_at;
 }
 
-/* Whether this attempt ends: a task was noticed, and it was not only a checkpoint on demand. */
+/* Whether the attempt ends because a task has a notice. (A checkpoint on demand is no notice.) */
 static inline bool preempted(const struct agreement *a)
 {
 	return a->noticed || a->view->claimed;
@@ -39,7 +39,7 @@ static inline bool is_final(const struct agreement_view *view)
 	return view->decided && view->decision.kind != KIND_SAVE;
 }
 
-/* The decision is there, but of this task nothing is known until it calls. */
+/* There is a decision, but where this task is will be known only when it calls preempt_step. */
 static inline bool awaits_first_call(const struct agreement *a)
 {
 	return a->view->decided && !a->called;

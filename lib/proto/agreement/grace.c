@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 
-#define AGREE_TIME	  2500 /* ms, over a store that is polled */
-#define SPARE		  1000 /* ms */
-#define SHORTEST_PATIENCE 250  /* ms */
-#define AGREE_FIRST	  500  /* ms */
-#define MOST_SKEW	  1000000
+#define AGREE_TIME	  2500	  /* ms to agree over a store that is polled, at least */
+#define SPARE		  1000	  /* ms of reserve */
+#define SHORTEST_PATIENCE 250	  /* ms */
+#define AGREE_LEAST	  500	  /* ms to agree where time is short */
+#define MOST_SKEW	  1000000 /* keeps the product from overflowing */
 
 int64_t grace_save_time(const struct grace_measure *measure)
 {
@@ -15,9 +15,9 @@ int64_t grace_save_time(const struct grace_measure *measure)
 }
 
 /*
- * By how much a save may take longer than the longest one: half as long again, or, where it is
- * known how much they differ, twice the difference between the longest and the usual one; at least
- * a sixth.
+ * By how much a save may take longer than the longest so far: half of that, or, where the usual
+ * time is known, twice the difference between the longest and the usual one, at least a sixth and
+ * at most half of the longest.
  */
 static int64_t save_margin(const struct grace_measure *measure)
 {
@@ -47,7 +47,7 @@ bool grace_allows_training(int64_t now, int64_t deadline, const struct grace_mea
 {
 	if (deadline == CLOCK_NEVER)
 		return false;
-	int64_t save_now = measure->longest_save + 2 * measure->longest_step + 500;
+	int64_t save_now = measure->longest_save + 2 * measure->longest_step + AGREE_LEAST;
 	return grace_final_time(deadline, measure) > now + save_now;
 }
 
@@ -63,7 +63,7 @@ int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_meas
 	int64_t least = measure->longest_save <= 0 && quarter > SPARE ? quarter : SPARE;
 	int64_t last = deadline - (save > least ? save : least);
 	int64_t spare = deadline - known - measure->longest_save - measure->longest_step;
-	int64_t agree = known + (spare / 2 > AGREE_FIRST ? spare / 2 : AGREE_FIRST);
+	int64_t agree = known + (spare / 2 > AGREE_LEAST ? spare / 2 : AGREE_LEAST);
 	return last > agree ? last : agree;
 }
 

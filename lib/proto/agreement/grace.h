@@ -8,16 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long a save is taken to last, ms, where that is not known but has to be. */
-#define GRACE_UNKNOWN_SAVE 5000
-
 /* Measured durations of this and earlier attempts; 0: not measured yet. */
 struct grace_measure {
 	int64_t longest_save;
 	int64_t usual_save;   /* of at least three saves; 0: not known */
 	int64_t longest_step; /* from one boundary to the next */
 	int64_t usual_step;   /* the same, on average; 0: as the longest */
-	uint64_t skew;	      /* of the tasks, in such steps: the largest less the smallest */
+	uint64_t skew;	      /* by how many such steps the tasks are apart */
 };
 
 /* The time from an order to save at the next boundary to the last byte on disk, ms. */
@@ -47,14 +44,14 @@ bool grace_fits(int64_t now, int64_t deadline, const struct grace_measure *measu
  * The last instant at which a task that has known its deadline since `known` may still wait for an
  * agreement: then it has to save at its next boundary. That leaves the time of a save, at least
  * 1 s; where no save was measured yet, at least a quarter of the time that there was. Where there
- * never was time enough, an agreement is given half of what a step and a save leave, at least
+ * was never enough time, the agreement gets half of what remains after a step and a save, at least
  * 500 ms.
  */
 int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_measure *measure);
 
 /*
  * How long to wait for a further report before deciding without it: report_timeout, but never so
- * long that waiting twice would eat the time that the save itself needs.
+ * long that waiting twice would use up the time that the save itself needs.
  */
 int64_t grace_report_patience(int64_t opened, int64_t deadline, int64_t report_timeout,
 	const struct grace_measure *measure);

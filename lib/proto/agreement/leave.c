@@ -10,11 +10,11 @@
 #include "proto/agreement/round.h"
 #include "proto/agreement/tally.h"
 
-#define LEAVE_BARELY   500 /* but one that was barely in time looks once more */
-#define MOST_STRIDES   1000000
-#define LEAVE_STUBBORN 10000 /* ms that a command may take to obey `leave` */
-#define STAY_ALONE     5000  /* ms that others may take longer to save, where nothing is known */
-#define GOODBYE_SHORT  1500  /* ms to say goodbye where the time is up, or the store is lost */
+#define LEAVE_BARELY   500     /* ms before the deadline at which a task leaves at the latest */
+#define MOST_STRIDES   1000000 /* keeps the product from overflowing */
+#define LEAVE_STUBBORN 10000   /* ms that a command may take to obey `leave` */
+#define STAY_ALONE     5000    /* ms to wait for saves of tasks of the same agent, at least */
+#define GOODBYE_SHORT  1500    /* ms to say goodbye where the time is up, or the store is lost */
 
 /* ---- What is known about the saves ---- */
 
@@ -24,23 +24,18 @@ bool agreement_final_save_done(const struct agreement *a)
 	return a->told.order == ORDER_EXIT && a->has_saved && a->saved_step >= a->told.step;
 }
 
-static bool save_is_written(const struct agreement *a)
-{
-	return a->saving && a->done[WRITE_SAVED] == a->saving;
-}
-
 /* A save that was asked for is done: say so in the round it belongs to. False: nothing to say. */
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan)
 {
 	if (!a->saving || !a->has_saved || a->saved_step < a->saving_step || self(a)->dead ||
-		save_is_written(a))
+		agreement_saved_reported(a))
 		return false;
 	plan->saved_step = a->saved_step;
 	want(a, plan, WRITE_SAVED, a->saving);
 	return true;
 }
 
-/* The other members of the decision who have not saved, ended or died. */
+/* How many other members of the decision have not saved, ended or died. */
 static uint64_t count_unsaved(const struct agreement_view *view, uint64_t task)
 {
 	const struct agreement_peer *ours = &view->peers[task];
@@ -57,12 +52,12 @@ static bool others_have_saved(const struct agreement *a)
 static bool saved_at(const struct agreement *a, uint64_t task, uint64_t step)
 {
 	const struct agreement_peer *peer = &a->view->peers[task];
-	if (task == a->config.task && a->saving == a->view->round && save_is_written(a))
+	if (task == a->config.task && a->saving == a->view->round && agreement_saved_reported(a))
 		return a->saved_step == step; /* the view may be older than that */
 	return peer->saved && peer->saved_step == step;
 }
 
-/* How many tasks, from the first on, have to save for a checkpoint. */
+/* How many tasks, from task 0 on, have to save for a complete checkpoint. */
 static uint64_t savers(const struct agreement *a)
 {
 	return a->config.savers_chief || a->config.complete_chief ? 1 : a->view->tasks;
@@ -101,7 +96,7 @@ static bool newest_complete(const struct agreement *a)
 	if (!view->decided)
 		return false;
 	bool ours_counts = view->decision.kind == KIND_EACH || a->solo;
-	if (ours_counts && a->config.per_task && save_is_written(a))
+	if (ours_counts && a->config.per_task && agreement_saved_reported(a))
 		return true;
 	return common_complete(a);
 }
@@ -109,9 +104,9 @@ static bool newest_complete(const struct agreement *a)
 void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	/* A checkpoint on demand is awaited by no task. */
+	/* No task waits for the end of a checkpoint on demand. */
 	if (a->solo || !view->claimed || !view->decided || a->saving != view->round ||
-		!save_is_written(a) || view->all_saved >= view->round)
+		!agreement_saved_reported(a) || view->all_saved >= view->round)
 		return;
 	agreement_await(a, plan, count_unsaved(view, a->config.task));
 	bool ours = view->last_saver == a->config.task || a->stands_in;
@@ -135,7 +130,7 @@ static bool standing_complete(const struct agreement *a)
 	return view->standing_round;
 }
 
-/* Since the notice a checkpoint was saved that is complete. */
+/* Whether a complete checkpoint was saved since the notice. */
 static bool checkpoint_complete(const struct agreement *a)
 {
 	return newest_complete(a) || standing_complete(a);
@@ -191,7 +186,7 @@ enum agreement_prospect agreement_prospect(
 		return PROSPECT_COMPLETE;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
-		/* `saved` shows only a later periodic save. */
+		/* The board shows a later periodic save of this task: do not wait for this one. */
 		bool hidden =
 			i == a->config.task && a->has_saved && a->saved_step > view->decision.step;
 		bool awaited = peer->member && agreement_counts(view, i) && !peer->saved && !hidden;
@@ -212,7 +207,7 @@ enum agreement_prospect agreement_prospect(
 	return PROSPECT_OPEN;
 }
 
-/* ---- Verdicts ---- */
+/* ---- Conclusions ---- */
 
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code)
 {
@@ -253,7 +248,7 @@ static int64_t give_up_at(const struct agreement *a)
 	if (deadline_of(a) != CLOCK_NEVER)
 		return latest_deadline_of(a);
 	if (a->told.order != ORDER_EXIT && !(is_final(a->view) && awaits_first_call(a)))
-		return CLOCK_NEVER; /* it will have to go alone first */
+		return CLOCK_NEVER; /* go_alone acts first */
 	return clock_later(a->told_at, a->decided_at) + a->config.save_timeout;
 }
 
@@ -271,21 +266,21 @@ static bool looks_once_more(const struct agreement *a, int64_t now, struct agree
 	return true;
 }
 
-/* Parked after the final save: until all tasks have saved or left, or a newer round makes it void.
- */
+/* Park after the final save until all tasks have saved or left, or a newer round makes it void. */
 static void conclude_parked(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	bool newest = a->saving == a->view->round;
 	if (!a->parked_at)
 		a->parked_at = now;
-	bool through =
-		newest && save_is_written(a) && others_have_saved(a) && agreement_knows_all(a);
-	bool void_here = a->ended && !newest; /* what has ended takes no part in a newer round */
+	bool through = newest && agreement_saved_reported(a) && others_have_saved(a) &&
+		       agreement_knows_all(a);
+	bool void_here =
+		a->ended && !newest; /* a command that has ended takes no part in a newer round */
 	if (through || void_here)
 		reach_preempted(a);
 	else if (has_come(plan, stay_until(a), now) && !looks_once_more(a, now, plan))
 		reach_preempted(a);
-	view_by(a, plan);
+	look_soon(a, plan);
 }
 
 /*
@@ -339,7 +334,7 @@ static bool is_in_save(const struct agreement *a, int64_t now, struct agreement_
 	if (!a->saving || !asked || now >= limit)
 		return false;
 	if (a->read_at < a->answered_at) {
-		plan->read_board = now; /* newer than the news that it fell apart */
+		plan->read_board = now; /* look at it after the news of the failure */
 		return true;
 	}
 	wake_at(plan, limit);
@@ -350,7 +345,7 @@ static void conclude_running(struct agreement *a, int64_t now, struct agreement_
 {
 	const struct agreement_view *view = a->view;
 	if (a->lost)
-		return; /* its command is ended; then we shall see */
+		return; /* its command is ended first; then conclude_ended decides */
 	if (self(a)->dead) {
 		if (preempted(a))
 			reach_preempted(a);
@@ -400,8 +395,9 @@ static bool others_are_saving(const struct agreement *a, int64_t now)
 }
 
 /*
- * Whether this task is about to say that no checkpoint is complete, while the records that make one
- * complete may be unread: then it reads them once, when the others have saved, while there is time.
+ * Whether this task still has to read: it is about to report that no checkpoint is complete, but
+ * records that make one complete may be unread. It reads them once, when the others have saved,
+ * while there is time.
  */
 static bool reads_to_be_sure(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
@@ -454,10 +450,11 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	plan->reason = a->reason;
 	if (!unwritten)
 		want(a, plan, WRITE_LEFT, 1);
-	view_by(a, plan);
-	wake_at(plan, now + GOODBYE_SHORT / 6); /* a pause of our own is not the store's silence */
+	look_soon(a, plan);
+	wake_at(plan,
+		now + GOODBYE_SHORT / 6); /* tell a pause of our own from silence of the store */
 	bool gone = a->done[WRITE_LEFT] || a->store->peers[a->config.task].left != REASON_NONE;
-	/* Whether others are saving is judged by a view from after our goodbye. */
+	/* Only a view that was read after our goodbye shows whether others are saving. */
 	bool free = gone && !unwritten && !a->look_first && !a->read_first &&
 		    !others_are_saving(a, now) && !reads_to_be_sure(a, now, plan);
 	if (!free && !(is_hopeless(a, now) && !others_are_saving(a, now)))

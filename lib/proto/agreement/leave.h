@@ -5,16 +5,20 @@
 
 #include "proto/agreement/agreement.h"
 
-/* What is to be expected of the save of the newest round. */
+/* Whether the save of the newest round is, or can become, a complete checkpoint. */
 enum agreement_prospect {
-	PROSPECT_COMPLETE, /* a checkpoint, and no task is saving any more */
+	PROSPECT_COMPLETE, /* it is complete, and no task is saving any more */
 	PROSPECT_OPEN,	   /* a task is saving, and may be done in time */
 	PROSPECT_NONE,	   /* a task that is needed cannot save there any more, or not in time */
 };
-/* While it is open, measure learns how long it has taken. */
+/*
+ * PROSPECT_OPEN: measure->longest_save becomes at least the time that this save has taken so far.
+ */
 enum agreement_prospect agreement_prospect(
 	const struct agreement *a, int64_t now, struct grace_measure *measure);
-/* The newest checkpoint is complete, and without a task that died or left none can be after it. */
+/*
+ * Whether the newest checkpoint is complete and no newer one can be: a task that must save is gone.
+ */
 bool agreement_no_newer(const struct agreement *a);
 bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);

@@ -13,7 +13,7 @@ static inline void wake_at(struct agreement_plan *plan, int64_t instant)
 	plan->wake = clock_earlier(plan->wake, instant);
 }
 
-/* Whether the instant has come. Until then the plan wakes at it: never at one that is over. */
+/* Whether the instant has come. If not, the plan wakes at it. */
 static inline bool has_come(struct agreement_plan *plan, int64_t instant, int64_t now)
 {
 	if (now < instant)
@@ -21,20 +21,20 @@ static inline bool has_come(struct agreement_plan *plan, int64_t instant, int64_
 	return now >= instant;
 }
 
-/* Something is awaited from the others. */
-static inline void view_by(const struct agreement *a, struct agreement_plan *plan)
+/* Other tasks are awaited: look at the store's news soon. */
+static inline void look_soon(const struct agreement *a, struct agreement_plan *plan)
 {
 	plan->look = clock_earlier(
 		plan->look, clock_later(a->answered_at, a->awaits_at) + agreement_pace(a));
 }
 
-/* All records are wanted, now. */
+/* Read all records now. */
 static inline void read_now(const struct agreement *a, struct agreement_plan *plan)
 {
 	plan->read = clock_earlier(plan->read, a->answered_at);
 }
 
-/* Wanted until it is done; after an unclear or refusing answer only with a fresh view. */
+/* Plan this write until it is done. After an unknown or refused outcome read the store first. */
 static inline void want(const struct agreement *a, struct agreement_plan *plan,
 	enum agreement_write what, uint64_t round)
 {

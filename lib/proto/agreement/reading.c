@@ -7,12 +7,12 @@
 #include "proto/agreement/tally.h"
 
 #define POLL_SELDOM  4000 /* ms between readings of the tasks that do not read often, at least */
-#define POLL_SHARE   8	  /* of the time, at most, is one reading */
-#define LOOKERS	     16	  /* tasks that act for all, and those of the second turn that are spread */
-#define RECORDS_READ 2	  /* in a millisecond, at least */
-#define COUNT_SELDOM 4	  /* ms for each record between two counts of a task of the third turn */
+#define POLL_SHARE   8	  /* a reading takes at most 1 / POLL_SHARE of the time */
+#define LOOKERS	     16	  /* how many tasks have the first turn (turn) */
+#define RECORDS_READ 2	  /* records that are read in a millisecond, at least */
+#define COUNT_SELDOM 4	  /* ms for each task of the job between two counts in the third turn */
 
-/* Tasks with lower numbers that are still there, counted up to a few. */
+/* How many tasks with lower numbers are still there; not counted further than turn() needs. */
 static uint64_t live_before(const struct agreement *a)
 {
 	uint64_t before = 0;
@@ -22,9 +22,9 @@ static uint64_t live_before(const struct agreement *a)
 }
 
 /*
- * The lookers are the first few tasks: they act for all. The next few, and a few that are spread
- * over the job, have the second turn: what takes the machines of the lookers away spares some of
- * them. All others have the third.
+ * The first few tasks have the first turn (0): they look often and act for all. The next few, and a
+ * few that are spread over the job, have the second turn (1): if all machines of the first few go
+ * away, some of these remain. All others have the third turn (2).
  */
 static int64_t turn(const struct agreement *a)
 {
@@ -39,7 +39,9 @@ static int64_t reading_time(const struct agreement *a)
 	return (int64_t)(a->view->tasks / RECORDS_READ);
 }
 
-/* The tasks that do not read often read the less often the more they are, until time gets short. */
+/*
+ * ms between readings in the third turn: the more tasks, the longer, unless the deadline is near.
+ */
 static int64_t seldom(const struct agreement *a)
 {
 	int64_t pace = (int64_t)a->view->tasks;
@@ -48,7 +50,7 @@ static int64_t seldom(const struct agreement *a)
 	return clock_later(POLL_SELDOM, pace);
 }
 
-/* Only a few tasks read often, so that not all of them read at once. */
+/* Only a few tasks read often: readings of all tasks would load the store. */
 static int64_t pace_by_rank(const struct agreement *a)
 {
 	if (turn(a) > 1)
@@ -56,13 +58,13 @@ static int64_t pace_by_rank(const struct agreement *a)
 	return live_before(a) > LOOKERS / 4 ? 2 * POLL_OFTEN : POLL_OFTEN;
 }
 
-/* No task polls so often that polling loads the store. */
+/* A task reads less often from a store that answers slowly. */
 int64_t agreement_pace(const struct agreement *a)
 {
 	return clock_later(pace_by_rank(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
 }
 
-/* Not all count at the same instant. */
+/* Tasks of the third turn count at different instants, the others with each look (0). */
 int64_t agreement_count_pace(const struct agreement *a)
 {
 	int64_t pace = COUNT_SELDOM * (int64_t)a->view->tasks;
@@ -80,8 +82,8 @@ int64_t agreement_store_patience(const struct agreement *a)
 }
 
 /*
- * How long the agent that wrote the last record may take to read all, and to write what it makes of
- * them. If it is dead, only a few of the others read first.
+ * How long the agent that wrote the last record may take to read all and to write the result. If it
+ * is dead, only a few of the other tasks read at first.
  */
 static int64_t reading_delay(const struct agreement *a)
 {
@@ -106,7 +108,8 @@ static void enter_round(struct agreement *a, int64_t now)
 	a->round = a->view->round;
 	a->round_seen = now;
 	if (a->told.order != ORDER_WAIT)
-		a->read = false; /* while it waits, it stays where it can save at read_next */
+		a->read =
+			false; /* a task that has waited all the time can still save at read_next */
 	a->skipped = a->stands_in = false;
 	a->records_due = 0;
 	a->decided_at = 0;
@@ -138,7 +141,7 @@ void agreement_take_in(struct agreement *a, int64_t now)
 	const struct agreement_view *view = a->view;
 	if (view->round != a->round)
 		enter_round(a, now);
-	if (a->solo) /* what is agreed on in memory is known at once */
+	if (a->solo) /* the round in memory has no records that were not counted */
 		agreement_count_silence(a, now, true);
 	if (view->decided && !a->decided_at) {
 		a->decided_at = now;

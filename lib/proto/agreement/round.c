@@ -10,11 +10,13 @@
 #include "proto/agreement/reading.h"
 #include "proto/agreement/tally.h"
 
-#define CALLS_YET      100  /* ms between looks at whether a task has called at last */
-#define STAGGER	       10   /* ms by which one reporter lets another publish first */
-#define MEASURE_AGAIN  1000 /* ms between looks at how long steps and saves take */
-#define STAGGER_MOST   500
-#define SAVES_READ     2000 /* ms: an older reading of the saves is too old to give one up */
+#define CALLS_YET 100 /* ms between looks at whether a task has called preempt_step */
+#define STAGGER	  10  /* ms by which a task lets the one before it publish the decision first */
+#define MEASURE_AGAIN                                                                              \
+	1000 /* ms after which the final time is computed again from what was measured */
+#define STAGGER_MOST 500 /* ms by which it lets all before it publish first, at most */
+#define SAVES_READ                                                                                 \
+	2000 /* ms: after an older reading of the saves, read again before giving a save up */
 #define STORE_PATIENCE 5000 /* ms after a notice without an answer of the store */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
@@ -37,29 +39,29 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
 {
 	plan->final = final;
 	want(a, plan, WRITE_ROUND, a->view->round + 1);
-	view_by(a, plan);
+	look_soon(a, plan);
 }
 
 /* ---- Announcing ---- */
 
 /*
- * What this task was told, the others have to know, even if it has no time left itself. False:
- * they do.
+ * Announce this task's notice to the others, even if it has no time left itself. False: they know
+ * it.
  */
 bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->store;
 	bool completed =
-		a->concluded && a->reason == REASON_COMPLETED; /* and no longer needs its machine */
+		a->concluded && a->reason == REASON_COMPLETED; /* it no longer needs its machine */
 	if (!a->noticed || completed || view->closed || view->broken ||
 		view->peers[a->config.task].dead)
 		return false;
 	if (!view->claimed) {
 		want(a, plan, WRITE_CLAIM, 1);
-		view_by(a, plan);
+		look_soon(a, plan);
 		return true;
 	}
-	/* The claim may have waited for the store since its seconds were counted. */
+	/* Our claim may have waited for the store after its remaining time was computed. */
 	int64_t spare = a->done[WRITE_CLAIM] ? TOLD_LATE : NEARLY_SAME;
 	bool known = view->deadline_told != CLOCK_NEVER &&
 		     a->own_deadline >= view->deadline_told - spare;
@@ -86,7 +88,7 @@ static int64_t publish_delay(const struct agreement *a)
 	return clock_earlier(before * clock_later(STAGGER, a->view->took), STAGGER_MOST);
 }
 
-/* Whether it is for this task to publish now. */
+/* Whether this task is to publish the decision now. */
 static bool may_decide(struct agreement *a, const struct grace_measure *measure, int64_t now,
 	struct agreement_plan *plan)
 {
@@ -99,7 +101,7 @@ static bool may_decide(struct agreement *a, const struct grace_measure *measure,
 	if (patience == a->config.report_timeout)
 		patience += a->config.report_jitter;
 	patience += clock_earlier(agreement_turn_delay(a), patience / 4);
-	if (a->solo) /* a neighbour tells at once what it does */
+	if (a->solo) /* the tasks of this agent report at once, or have ended */
 		return false;
 	if (a->view->unseen && a->silence >= patience)
 		read_now(a, plan);
@@ -113,9 +115,11 @@ static bool may_decide(struct agreement *a, const struct grace_measure *measure,
 static void report_and_decide(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	view_by(a, plan);
+	look_soon(a, plan);
 	if (!preempted(a) && now - a->answered_at >= a->config.report_timeout) {
-		/* No task has to leave, so wait only a short time for late reports. */
+		/*
+		 * No task has to leave: do not hold the training longer while the store is silent.
+		 */
 		order(plan, ORDER_RUN, 0);
 		return;
 	}
@@ -137,7 +141,7 @@ static void report_and_decide(struct agreement *a, int64_t now, struct agreement
 
 /* ---- Following ---- */
 
-/* As hold_and_read; of one that has not called yet nothing is known until it does. */
+/* As hold_and_read; also false until the task has called preempt_step: where it is, is unknown. */
 static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan)
 {
 	if (!hold_and_read(a, plan))
@@ -148,8 +152,8 @@ static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan
 }
 
 /*
- * Whether the decision is one that this task can carry out, which it knows once `wait` stands and
- * the board was read: a report may be older than a hold that was lifted since.
+ * Whether this task can carry out the decision, as it knows once the board was read while `wait`
+ * stands. Its report does not tell: the hold may have been lifted since.
  */
 static bool can_follow(const struct agreement *a)
 {
@@ -183,7 +187,7 @@ static void acknowledge(const struct agreement *a, struct agreement_plan *plan)
 		want(a, plan, WRITE_ACK, a->round);
 }
 
-/* The save of this round is done, cannot be done, or takes too long: train on. */
+/* Whether the save of this round is done, cannot be done, or takes too long. */
 static bool is_through(const struct agreement *a, int64_t now)
 {
 	bool done = a->saving == a->round && a->has_saved && a->saved_step >= a->saving_step;
@@ -192,16 +196,16 @@ static bool is_through(const struct agreement *a, int64_t now)
 
 static void follow_save(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
-	/* Whether there is time for another depends on this one. */
+	/* How long this save takes decides whether there is time for another. */
 	struct grace_measure measure = agreement_measure(a);
 	if (a->view->claimed && agreement_prospect(a, now, &measure) == PROSPECT_OPEN)
-		view_by(a, plan);
+		look_soon(a, plan);
 	if (is_through(a, now)) {
 		order(plan, ORDER_RUN, 0);
 		return;
 	}
 	wake_at(plan, a->decided_at + a->config.save_timeout);
-	/* The agent may have told it to wait since, because of a notice of its own. */
+	/* The agent may since have told the task to wait, because of a notice of its own. */
 	bool was_told = a->saving == a->round;
 	if (!was_told && !hold_and_know(a, plan))
 		return;
@@ -217,7 +221,7 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_decision *decision = &a->view->decision;
-	view_by(a, plan);
+	look_soon(a, plan);
 	if (is_told(a, ORDER_EXIT)) {
 		acknowledge(a, plan);
 		return;
@@ -246,7 +250,7 @@ static bool no_task_has_begun(const struct agreement_view *view)
 /* No task has started to train: there is nothing to save. */
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
-	if (!a->solo && a->saw_at < a->decided_at) { /* others may have begun */
+	if (!a->solo && a->saw_at < a->decided_at) { /* others may have begun to train */
 		(void)hold_and_read(a, plan);
 		read_now(a, plan);
 		return;
@@ -284,7 +288,7 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 
 /*
  * When the store counts as lost: it has not answered for a while since the training process was
- * told to wait, or has not taken what this task has to write.
+ * told to wait, or has not accepted what this task has to write.
  */
 static int64_t lost_at(const struct agreement *a)
 {
@@ -297,7 +301,7 @@ static int64_t lost_at(const struct agreement *a)
 	return since + pause + clock_earlier(patience, a->config.save_timeout);
 }
 
-/* When there is no more time to wait for an agreement. */
+/* The last instant at which there is time to wait for an agreement. */
 static int64_t last_call(const struct agreement *a)
 {
 	struct grace_measure measure = agreement_measure(a);
@@ -332,7 +336,7 @@ static void go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 
 /* ---- What the board's hold has to say ---- */
 
-/* The final round is due: the grace period allows no more training. */
+/* Whether the final round is due: the grace period allows no more training. */
 static bool final_time_has_come(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
@@ -348,16 +352,15 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 }
 
 /*
- * The final round is due. If the first save took so long that another cannot be done in time, it is
- * not begun: a task that has done that first save leaves with it, and waits while it is not
- * complete.
+ * The final round is due. If the first save took so long that another cannot be done in time, no
+ * other is begun: the task leaves with the first one, once that is complete.
  */
 static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	bool all_saved = a->view->all_saved == a->view->round;
 	if (!a->solo && !all_saved && now - a->saw_at > SAVES_READ &&
 		now - a->answered_at <= agreement_pace(a) + POLL_OFTEN) {
-		plan->hold = a->told; /* also where go_alone has just asked it to wait */
+		plan->hold = a->told; /* do not wait, even if go_alone has just planned that */
 		read_now(a, plan);
 		return;
 	}
@@ -372,7 +375,7 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 		break;
 	case PROSPECT_OPEN:
 		follow(a, now, plan);
-		view_by(a, plan);
+		look_soon(a, plan);
 		break;
 	case PROSPECT_NONE:
 		(void)hold_and_read(a, plan);
@@ -388,7 +391,7 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 		return;
 	const struct agreement_view *view = a->view;
 	if (a->noticed && !view->claimed && !view->broken) {
-		(void)hold_and_read(a, plan); /* whatever the group is at, this task will claim */
+		(void)hold_and_read(a, plan); /* whatever the others do now, this task will claim */
 	} else if (final_time_has_come(a, now, plan)) {
 		come_to_an_end(a, now, plan);
 	} else if (view->decided || view->unreadable) {
@@ -399,6 +402,6 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 		order(plan, ORDER_RUN, 0);
 	}
 	if (plan->hold.order == ORDER_WAIT)
-		view_by(a,
+		look_soon(a,
 			plan); /* do not hold the training without a recent answer of the store */
 }

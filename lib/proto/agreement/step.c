@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The value of a decision, as pure functions of the view. */
+/* Choose the step and the kind of a decision: pure functions of the view. */
 #include "base/clock.h"
 #include "proto/agreement/agreement.h"
 
-/* How many boundaries of the task with the longest stride are tried for one that all share. */
-#define CANDIDATES 256
+#define CANDIDATES 256 /* boundaries that are tried for one that all tasks share */
 
 /* Whether the report of this task names a boundary. */
 static bool names_step(const struct agreement_view *view, uint64_t task)
@@ -29,7 +28,7 @@ static bool is_boundary_of_all(const struct agreement_view *view, uint64_t step)
 
 bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
 {
-	uint64_t largest = 0, stride = 0, anchor = 0;
+	uint64_t largest = 0, stride = 0, boundary = 0;
 	bool any = false;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		if (!names_step(view, i))
@@ -40,22 +39,28 @@ bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
 			largest = peer->next;
 		if (agreement_stride(peer) > stride) {
 			stride = agreement_stride(peer);
-			anchor = peer->next;
+			boundary = peer->next;
 		}
 	}
 	if (!any)
 		return false;
-	uint64_t candidate = anchor + (largest - anchor + stride - 1) / stride * stride;
+	/* The first boundary, not below the largest report, of the task with the longest stride. */
+	uint64_t candidate = boundary + (largest - boundary + stride - 1) / stride * stride;
 	for (int i = 0; i < CANDIDATES && candidate >= largest; i++, candidate += stride)
 		if (is_boundary_of_all(view, candidate)) {
 			*step = candidate;
 			return true;
 		}
+	/* None is near. A task that cannot stop at the largest report does not follow (can_follow).
+	 */
 	*step = largest;
 	return true;
 }
 
-/* Whether some task would come too late if it had to run up to step. */
+/*
+ * Whether a task would come too late if it had to run up to step. The save gets 1.5 times the
+ * longest one; if none was measured, only the steps count.
+ */
 static bool out_of_reach(const struct agreement_view *view, const struct grace_measure *measure,
 	int64_t deadline, uint64_t step, int64_t now)
 {
@@ -81,6 +86,7 @@ void agreement_decide(const struct agreement_view *view, const struct grace_meas
 		.kind = KIND_NONE, .then = view->claimed ? view->claim_then : THEN_CONTINUE};
 	if (!agreement_choose_step(view, &decision->step))
 		return;
+	/* Asked to stop: no more training. (A checkpoint on demand, without a claim, runs on.) */
 	bool final = view->round_final || view->deadline_doubted || decision->then != THEN_EXIT;
 	bool run_on = !view->claimed || (!final && grace_allows_training(now, deadline, measure));
 	if (run_on)

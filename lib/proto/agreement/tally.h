@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tasks of a view add up to. An agent asks this many times between two changes, and in a
- * large job looking at each task every time takes most of its processor time: so the view may keep
- * the answer.
+ * Sums over the tasks of a view. An agent needs them many times between two changes, and in a large
+ * job a loop over all tasks each time takes most of its processor time: so the view may cache them.
  */
 #ifndef PROTO_AGREEMENT_TALLY_H
 #define PROTO_AGREEMENT_TALLY_H
@@ -17,14 +16,14 @@ struct agreement_tally {
 	uint64_t reports; /* of the newest round */
 	uint64_t awaited; /* tasks that count, and whose report is not there */
 	uint64_t unsaved; /* members that count, and whose save is not there */
-	/* Of the reports of tasks that train: */
-	uint64_t least;	 /* the smallest, */
-	uint64_t most;	 /* and the largest step, */
-	uint64_t stride; /* the smallest distance of two boundaries, */
-	int64_t longest; /* and the longest way between them, ms */
+			  /* Of the reports of tasks that train: */
+	uint64_t least;	  /* the smallest step */
+	uint64_t most;	  /* the largest step */
+	uint64_t stride;  /* the fewest steps between two boundaries */
+	int64_t longest;  /* the longest time between two boundaries, ms */
 };
 
-/* Of this view, as it is now. */
+/* Return the sums of the view as it is now, from its cache if that is known. */
 struct agreement_tally agreement_tally(const struct agreement_view *view);
 
 #endif
