@@ -295,7 +295,7 @@ static bool look(struct store_thread *thread, const struct store_awaited *since,
 	result->counted = !whole && wants->count <= clock_now();
 	result->counts = wants->counts;
 	if (result->counted)
-		view_count_along(&result->counts, range.count);
+		view_count_prefixes(&result->counts, range.count);
 	uint32_t heard = since->heard;
 	result->status = open_store(thread, &result->error);
 	if (result->status == STATUS_OK)

@@ -31,7 +31,7 @@ struct result {
 	bool news;    /* RESULT_WROTE: changes by others that no RESULT_SAW has reported yet */
 	bool whole;   /* RESULT_SAW: with the records of single tasks (view_feed) */
 	bool counted; /* RESULT_SAW: the records of these kinds were counted */
-	struct view_counts counts;
+	struct view_count_request counts;
 	struct store_answer answer;
 	int64_t unchanged, began, now;
 	int64_t longest_save; /* RESULT_JOINED: what the store remembers */
@@ -73,7 +73,7 @@ void store_thread_unfollow(struct store_thread *thread);
 struct store_wants {
 	int64_t look;  /* read the news by this instant; */
 	int64_t count; /* if the look is at this one or later, count these records, too; */
-	struct view_counts counts;
+	struct view_count_request counts;
 	int64_t read; /* read everything by this one */
 	bool awaits;  /* news is to be expected soon */
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of an attempt, one function each: what a value means, and what a broken one counts
- * as. */
+/* Decode the records of an attempt, one function each, also values that cannot be parsed. */
 #include "proto/view.h"
 
 #include <stdlib.h>
@@ -13,8 +12,10 @@
 #include "proto/agreement/tally.h"
 #include "proto/remembered.h"
 
+#define DEADLINE_FARTHEST (INT64_C(366) * 86400000) /* ms */
+
 /* Remember the last completed save-and-continue round: resume from it if no final save happens. */
-static void let_stand(
+static void remember_standing(
 	struct agreement_view *a, uint64_t round, const struct agreement_decision *decision)
 {
 	if (decision->kind != KIND_SAVE || decision->then == THEN_CONTINUE ||
@@ -36,7 +37,7 @@ static void enter_round(struct view *view, uint64_t round)
 	if (round <= a->round)
 		return;
 	if (a->decided)
-		let_stand(a, a->round, &a->decision);
+		remember_standing(a, a->round, &a->decision);
 	uint64_t former = a->round;
 	a->round = round;
 	a->round_final = a->decided = a->unreadable = false;
@@ -54,7 +55,7 @@ static void enter_round(struct view *view, uint64_t round)
 	}
 	view->shown[RECORD_STEP] = view->shown[RECORD_SAVED] = 0;
 	view->surplus[RECORD_STEP] = view->surplus[RECORD_SAVED] = 0;
-	view->counted[RECORD_STEP] = view->counted[RECORD_SAVED] = (struct view_count){0};
+	view->counted[RECORD_STEP] = view->counted[RECORD_SAVED] = (struct view_record_count){0};
 	view->reported_at = view->saved_at = 0;
 }
 
@@ -160,7 +161,7 @@ static bool read_decision(struct view *view, const struct reading *r)
 			get_step(r->json, "step", &decision.step));
 	bool over = r->round < a->round;
 	if (over && right)
-		let_stand(a, r->round, &decision);
+		remember_standing(a, r->round, &decision);
 	if (!over) {
 		a->unreadable = !right;
 		a->decided = right;
@@ -201,7 +202,7 @@ static bool read_claim(struct view *view, const struct reading *r)
 	       view->agreement.claim_then != THEN_CONTINUE;
 }
 
-/* The deadline itself, where our monotonic clock is the writer's; 0: it is not. */
+/* The deadline itself, if its writer had our monotonic clock (boot and time namespace); else 0. */
 static int64_t exact_deadline(struct json_object *json)
 {
 	struct process_identity self;
@@ -221,10 +222,8 @@ static bool read_deadline(struct view *view, const struct reading *r)
 	struct agreement_sighting sighting = {.seen = r->when->ended};
 	if (r->entry->revision == view->deadline_revision)
 		return true;
-	view->deadline_revision =
-		r->entry->revision; /* also replace a value that cannot be parsed */
-	if (!json_get_time(r->json, "left", &sighting.left) ||
-		sighting.left > (int64_t)366 * 86400000)
+	view->deadline_revision = r->entry->revision; /* even if it cannot be parsed */
+	if (!json_get_time(r->json, "left", &sighting.left) || sighting.left > DEADLINE_FARTHEST)
 		return false; /* as if there were none */
 	sighting.exact = exact_deadline(r->json);
 	sighting.absent = clock_later(view->unchanged, view->deadline_unchanged);
@@ -318,7 +317,6 @@ static bool read_all_saved(struct view *view, const struct reading *r)
 	(void)json_get_bool(r->json, "complete", &complete);
 	if (r->round < a->all_saved)
 		return true;
-	view->all_saved_at = r->entry->revision;
 	a->all_saved = r->round;
 	a->all_saved_complete = complete;
 	return r->json;
@@ -344,7 +342,7 @@ static bool read_closed(struct view *view, const struct reading *r)
 	return json_copy_text(r->json, "state", view->closed, sizeof(view->closed));
 }
 
-/* "NUMBER" and then stop; the number and what follows stop. */
+/* Parse a number and the character `stop` after it; move *at behind both. */
 static bool take_number(const char **at, char stop, uint64_t *number)
 {
 	char digits[24];
@@ -357,7 +355,7 @@ static bool take_number(const char **at, char stop, uint64_t *number)
 	return parse_decimal(digits, number);
 }
 
-/* The number of a round, of which the first is 1. */
+/* The same for the number of a round, at least 1. */
 static bool take_round(const char **at, char stop, uint64_t *round)
 {
 	return take_number(at, stop, round) && *round > 0;
@@ -448,7 +446,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 	}
 	if (!strncmp(name, "RECEIVED_SIGNAL_", 16))
 		return feed_ack(view, r, name + 16);
-	return true; /* keys of a newer version */
+	return true; /* OPEN, NEXT, REFUSED, and keys of a newer version */
 }
 
 void view_feed_entry(

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* Processes of this machine that a task checks after another task has checked all. */
-#define CHECKED_MOST 16
+#define CHECKED_MOST 16 /* processes to check, once another task has checked all */
 
 uint64_t view_joined(const struct view *view)
 {
@@ -14,7 +13,7 @@ uint64_t view_joined(const struct view *view)
 	return view->all_there || count > tasks ? tasks : count;
 }
 
-/* How many tasks that have joined, or still may, have not left and are not dead. */
+/* How many tasks are there: they have joined, or still can, and have neither left nor died. */
 static uint64_t count_there(const struct view *view)
 {
 	uint64_t count = 0;
@@ -35,7 +34,9 @@ bool view_may_be_through(const struct view *view)
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		gone += !view->members[i].shown[RECORD_TASK] &&
 			!agreement_counts(&view->agreement, i);
-	/* Of those that were counted when they joined, and are not shown, these are there no more.
+	/*
+	 * Tasks are also there whose TASK was counted but not read, unless they are known to be
+	 * gone.
 	 */
 	if (*view->seal && !view->all_there && view_unseen(view, RECORD_TASK) > gone)
 		unseen = view_unseen(view, RECORD_TASK) - gone;
@@ -71,7 +72,7 @@ static bool is_missing(const void *context, uint64_t task)
 bool view_is_gathered(const struct view *view)
 {
 	unsigned looked = 0;
-	/* Looking at processes takes time: none is looked at before all places are taken. */
+	/* Checking processes takes time: check none before all tasks have joined. */
 	if (view_joined(view) < view->attempt.tasks)
 		return false;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {

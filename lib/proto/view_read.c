@@ -10,6 +10,9 @@
 #include "proto/agreement/tally.h"
 #include "store/builder.h"
 
+#define NEWS_AGE   2000 /* ms, at least */
+#define LOOKS_MOST 2	/* requests in a millisecond, of all tasks together */
+
 void view_init(struct view *view, const struct attempt *attempt)
 {
 	*view = (struct view){.attempt = *attempt};
@@ -43,10 +46,10 @@ void view_feed_news(
 		view->unchanged = reading->began;
 }
 
-/* Everything was read: what was counted before and is not shown are keys that are no records. */
+/* After a whole reading, counted keys that are not shown are no records: they are surplus. */
 static void note_surplus(struct view *view, enum view_record kind)
 {
-	const struct view_count *counted = &view->counted[kind];
+	const struct view_record_count *counted = &view->counted[kind];
 	if (counted->revision <= view->revision && counted->keys > view->shown[kind])
 		view->surplus[kind] = counted->keys - view->shown[kind];
 }
@@ -61,7 +64,7 @@ void view_feed(
 		note_surplus(view, kind);
 }
 
-enum view_record view_awaited(const struct view *view)
+enum view_record view_awaited_kind(const struct view *view)
 {
 	if (view->agreement.decided)
 		return RECORD_SAVED;
@@ -73,62 +76,64 @@ static bool is_of_round(enum view_record kind)
 	return kind == RECORD_STEP || kind == RECORD_SAVED;
 }
 
-static void add_count(const struct attempt *attempt, struct view_counts *counts, size_t place,
-	enum view_record kind)
+static void request_count(const struct attempt *attempt, struct view_count_request *request,
+	size_t place, enum view_record kind)
 {
 	static const char *const name[] = {[RECORD_TASK] = "TASK",
 		[RECORD_STEP] = "STEP",
 		[RECORD_SAVED] = "SAVED",
 		[RECORD_LEFT] = "LEFT"};
-	counts->of[place] = kind;
+	request->of[place] = kind;
 	if (is_of_round(kind))
-		keys_of(attempt, counts->prefix[place], "%s/%llu/", name[kind],
-			(unsigned long long)counts->round);
+		keys_of(attempt, request->prefix[place], "%s/%llu/", name[kind],
+			(unsigned long long)request->round);
 	else
-		keys_of(attempt, counts->prefix[place], "%s/", name[kind]);
+		keys_of(attempt, request->prefix[place], "%s/", name[kind]);
 }
 
-/* Whether there are records still to come that a task waits for. */
-static bool awaits_records(const struct view *view)
+/* Whether awaited records may still be written. */
+static bool any_outstanding(const struct view *view)
 {
 	const struct agreement_view *a = &view->agreement;
 	return a->round ? !a->closed && !(is_final(a) && a->all_saved == a->round)
 			: !view->all_joined;
 }
 
-void view_counts_awaited(const struct view *view, struct view_counts *counts)
+void view_request_counts(const struct view *view, struct view_count_request *request)
 {
-	*counts = (struct view_counts){.round = view->agreement.round};
-	add_count(&view->attempt, counts, 0, RECORD_LEFT);
-	if (awaits_records(view))
-		add_count(&view->attempt, counts, 1, view_awaited(view));
+	*request = (struct view_count_request){.round = view->agreement.round};
+	request_count(&view->attempt, request, 0, RECORD_LEFT);
+	if (any_outstanding(view))
+		request_count(&view->attempt, request, 1, view_awaited_kind(view));
 }
 
-void view_count_along(const struct view_counts *counts, const char *count[STORE_COUNTS])
+void view_count_prefixes(const struct view_count_request *request, const char *count[STORE_COUNTS])
 {
 	for (size_t i = 0; i < STORE_COUNTS; i++)
-		count[i] = *counts->prefix[i] ? counts->prefix[i] : NULL;
+		count[i] = *request->prefix[i] ? request->prefix[i] : NULL;
 }
 
-void view_feed_counts(struct view *view, const struct view_counts *counts,
+void view_feed_counts(struct view *view, const struct view_count_request *request,
 	const uint64_t counted[STORE_COUNTS], store_revision revision)
 {
 	for (size_t i = 0; i < STORE_COUNTS; i++) {
-		struct view_count *known = &view->counted[counts->of[i]];
-		bool other = is_of_round(counts->of[i]) && counts->round != view->agreement.round;
-		if (*counts->prefix[i] && counted[i] && !other && revision >= known->revision)
-			*known = (struct view_count){counted[i], revision};
+		struct view_record_count *known = &view->counted[request->of[i]];
+		bool other_round =
+			is_of_round(request->of[i]) && request->round != view->agreement.round;
+		if (*request->prefix[i] && counted[i] && !other_round &&
+			revision >= known->revision)
+			*known = (struct view_record_count){counted[i], revision};
 	}
 }
 
 void view_feed_written(struct view *view, const struct transaction *written,
 	store_revision revision, const struct view_reading *reading)
 {
-	store_revision all_saved_at = view->all_saved_at;
 	if (revision < view->revision)
-		return; /* it was read since */
+		return; /* it was read in the meantime */
 	for (size_t i = 0; i < written->op_count; i++) {
 		const struct store_op *op = &written->ops[i];
+		/* The casts: view_feed_entry changes neither. */
 		struct store_entry entry = {.key = (char *)op->key,
 			.value = (char *)op->value,
 			.length = op->length,
@@ -136,11 +141,10 @@ void view_feed_written(struct view *view, const struct transaction *written,
 		if (op->kind == STORE_PUT)
 			view_feed_entry(view, &entry, reading);
 	}
-	/* A deadline that replaces ours was written after we began to write ours. */
+	/* A deadline that replaces ours is written after we began to write ours. */
 	if (view->deadline_revision == revision)
 		view->deadline_unchanged = reading->began;
-	view->all_saved_at = all_saved_at;
-	/* The next revision after what it shows: nothing came between. */
+	/* The revision directly after those that it shows: no other change came between. */
 	if (view->revision == view->seen && revision == view->seen + 1)
 		view->revision = revision;
 	if (revision == view->seen + 1)
@@ -149,7 +153,7 @@ void view_feed_written(struct view *view, const struct transaction *written,
 
 uint64_t view_unseen(const struct view *view, enum view_record kind)
 {
-	const struct view_count *counted = &view->counted[kind];
+	const struct view_record_count *counted = &view->counted[kind];
 	uint64_t shown = view->shown[kind] + view->surplus[kind];
 	if (counted->revision <= view->revision)
 		return 0;
@@ -160,7 +164,6 @@ static enum status refresh(struct view *view, struct store *store, struct store_
 	struct store_answer *answer, struct error *err)
 {
 	char group[KEYS_GROUP];
-	bool whole = !range->skip;
 	struct view_reading reading = {
 		.unchanged = store_unchanged(store, range->since), .began = clock_now()};
 	range->prefix = view->attempt.prefix;
@@ -170,7 +173,10 @@ static enum status refresh(struct view *view, struct store *store, struct store_
 	reading.ended = clock_now();
 	if (status != STATUS_OK)
 		return status;
-	(whole ? view_feed : view_feed_news)(view, answer, &reading);
+	if (range->skip)
+		view_feed_news(view, answer, &reading);
+	else
+		view_feed(view, answer, &reading);
 	view->heard = heard;
 	return STATUS_OK;
 }
@@ -195,9 +201,9 @@ enum status view_refresh_news(struct view *view, struct store *store, struct err
 {
 	struct store_answer answer = {0};
 	struct store_range range = {.since = view->seen, .skip = view_records};
-	struct view_counts counts;
-	view_counts_awaited(view, &counts);
-	view_count_along(&counts, range.count);
+	struct view_count_request counts;
+	view_request_counts(view, &counts);
+	view_count_prefixes(&counts, range.count);
 	enum status status = refresh(view, store, &range, &answer, err);
 	if (status == STATUS_OK)
 		view_feed_counts(view, &counts, answer.counted, answer.revision);
@@ -209,7 +215,7 @@ enum status view_read_task(struct view *view, struct store *store, uint64_t task
 {
 	char joined[KEYS_MAX], left[KEYS_MAX];
 	struct store_answer answer = {0};
-	const struct view_reading reading = {0};
+	const struct view_reading reading = {0}; /* only DEADLINE depends on when it was read */
 	const struct store_op ops[] = {
 		{.kind = STORE_GET, .key = joined}, {.kind = STORE_GET, .key = left}};
 	const struct store_request request = {.then = ops, .then_count = 2};
@@ -224,10 +230,10 @@ enum status view_read_task(struct view *view, struct store *store, uint64_t task
 
 int64_t view_news_age(uint64_t tasks)
 {
-	return clock_later(2000, (int64_t)(tasks / 2));
+	return clock_later(NEWS_AGE, (int64_t)(tasks / LOOKS_MOST));
 }
 
-enum status view_await(
+enum status view_wait_for_news(
 	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err)
 {
 	char group[KEYS_GROUP];

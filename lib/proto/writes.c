@@ -13,7 +13,7 @@
 #include "proto/agreement/facts.h"
 #include "proto/remembered.h"
 
-#define SILENT_MOST 100 /* of them are compared with a decision: fewer than store_operations */
+#define SILENT_MOST 100 /* silent tasks that a decision compares: fewer than store_operations */
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
 {
@@ -50,8 +50,8 @@ void write_news(struct transaction *t, const struct attempt *attempt, bool news)
 void write_count(struct write *write, const struct view *view)
 {
 	const char *prefix[STORE_COUNTS];
-	view_counts_awaited(view, &write->counts);
-	view_count_along(&write->counts, prefix);
+	view_request_counts(view, &write->counts);
+	view_count_prefixes(&write->counts, prefix);
 	for (size_t i = 0; i < STORE_COUNTS; i++)
 		write->transaction.count[i] =
 			prefix[i] ? transaction_own(&write->transaction, prefix[i]) : NULL;
@@ -86,8 +86,8 @@ static struct json_object *round_value(bool final)
 }
 
 /*
- * What is left, for other machines; the instant, for readers whose monotonic clock is ours; and
- * utc, only to be printed.
+ * left: for other machines; at: the instant, for readers that have our monotonic clock; utc: only
+ * to be printed.
  */
 static struct json_object *deadline_value(int64_t deadline)
 {
@@ -132,7 +132,7 @@ static void build_claim(
 	else
 		snprintf(by, sizeof(by), "claimed by task %llu on %s",
 			(unsigned long long)write->task, host);
-	/* A task that has left takes no part, and stops no other task. */
+	/* A task that has left must not stop the others. */
 	if (!details->outside)
 		transaction_require(
 			&write->transaction, own_task_key(write, view, "LEFT", write->task), 0);
@@ -282,8 +282,8 @@ static void build_left(struct write *write, const struct view *view,
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
 	write_count(write, view);
 	/*
-	 * Without news the count is read along: has anything happened that it does not know of? In
-	 * a large job a few count the goodbyes, and act for all.
+	 * A goodbye that is no news still reads their count, which shows whether this agent has
+	 * missed any. In a large job a few tasks count the goodbyes and act for all.
 	 */
 	bool news = !view_is_large(view) && is_awaited(view, write->task);
 	write_news(&write->transaction, &view->attempt, news);
@@ -389,7 +389,7 @@ void write_build_deaths(struct write *write, const struct view *view, uint64_t b
 	struct transaction *t = &write->transaction;
 	bool own = false;
 	for (size_t i = 0; i < count; i++) {
-		/* One whose goodbye we have not seen yet is not dead. */
+		/* Refused if the task has left, which the view may not show yet. */
 		transaction_require(t, own_task_key(write, view, "LEFT", deaths[i].task), 0);
 		transaction_put_new(t, own_task_key(write, view, "DEAD", deaths[i].task),
 			death_value(view, &deaths[i]));
@@ -421,7 +421,7 @@ void write_release(struct write *write)
 }
 
 /* Compute the remaining time as late as possible. */
-static void tell_deadline(struct write *write)
+static void put_deadline(struct write *write)
 {
 	if (write->deadline_key)
 		transaction_put(
@@ -446,7 +446,7 @@ static enum agreement_outcome run(const struct transaction *t, struct store *sto
 enum agreement_outcome write_carry_out(struct write *write, struct store *store, struct error *err)
 {
 	struct store_answer answer;
-	tell_deadline(write);
+	put_deadline(write);
 	enum agreement_outcome outcome = run(&write->transaction, store, &answer, err);
 	write->revision = answer.revision;
 	write->news = answer.news;
@@ -460,7 +460,7 @@ bool write_carry_out_all(
 	struct transaction all = {0};
 	struct store_answer answer;
 	for (size_t i = 0; i < count; i++) {
-		tell_deadline(writes[i]);
+		put_deadline(writes[i]);
 		transaction_add(&all, &writes[i]->transaction);
 	}
 	enum agreement_outcome outcome = OUTCOME_REFUSED;

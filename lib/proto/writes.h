@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the agreement wants written, as transactions on the store. Each is built whole (keys,
- * values, compares) where the plan is known, and carried out elsewhere, later, once or again:
- * all are put-if-absent or guarded by a revision, so that a repetition changes nothing.
+ * values, compares) where the plan is known, and carried out by another thread, perhaps more than
+ * once: it is put-if-absent or guarded by a revision, so that a repetition changes nothing.
  */
 #ifndef PROTO_WRITES_H
 #define PROTO_WRITES_H
@@ -16,9 +16,9 @@ struct write {
 	uint64_t task, round;
 	struct transaction transaction;
 	const char
-		*deadline_key; /* where deadline is told, as what is left then; NULL: it is not */
+		*deadline_key; /* NULL, or put there how much time is left when it is carried out */
 	int64_t deadline;
-	struct view_counts counts; /* which records are counted along */
+	struct view_count_request counts; /* which records it also counts */
 	/* Once it was carried out: the store's revision then, and the counts of news (store.h) and
 	 * of those records. */
 	store_revision revision;
@@ -30,19 +30,18 @@ struct write {
 struct write_details {
 	const struct notice *notice; /* of WRITE_CLAIM, WRITE_DEADLINE */
 	enum agreement_then then;    /* of WRITE_CLAIM */
-	bool outside;		     /* WRITE_CLAIM: not made by a task, */
-	uint64_t pid;	   /* but by this process; 0: no process in particular (claim.h) */
-	int64_t deadline;  /* of WRITE_CLAIM, WRITE_DEADLINE; CLOCK_NEVER */
-	int64_t step_time; /* of WRITE_REPORT, ms */
-	int64_t save_time; /* of WRITE_SAVED, ms */
-	bool acknowledges; /* WRITE_SAVED: and the decision, which was not until now */
-	int code;	   /* of WRITE_ERROR, WRITE_LEFT */
-	const char *line;  /* of WRITE_ERROR */
-	/* Of WRITE_LEFT: what was learned, for the next attempt; */
+	bool outside;		     /* of WRITE_CLAIM: not made by a task */
+	uint64_t pid;		     /* of WRITE_CLAIM from outside: the process, or 0 (claim.h) */
+	int64_t deadline;	     /* of WRITE_CLAIM, WRITE_DEADLINE; CLOCK_NEVER */
+	int64_t step_time;	     /* of WRITE_REPORT, ms */
+	int64_t save_time;	     /* of WRITE_SAVED, ms */
+	bool acknowledges;	     /* of WRITE_SAVED: acknowledge the decision, too */
+	int code;		     /* of WRITE_ERROR, WRITE_LEFT */
+	const char *line;	     /* of WRITE_ERROR */
+	/* Of WRITE_LEFT: what was learned, for the next attempt, and how far the task has come. */
 	int64_t longest_save;		      /* ms; 0: nothing */
 	const struct progress_rules *learned; /* NULL: nothing */
-	/* and how far it has come. */
-	bool called, saved; /* whether it has called preempt_step, and saved */
+	bool called, saved;		      /* whether it has called preempt_step, and saved */
 	uint64_t step, saved_step;
 };
 
@@ -50,20 +49,21 @@ struct write_details {
 void write_build(struct write *write, const struct view *view, enum agreement_write what,
 	uint64_t task, const struct agreement_plan *plan, const struct write_details *details);
 
-/* What is told of a task that cannot go on. */
+/* A task that is to be declared dead. */
 struct death {
 	uint64_t task;
 	enum death_cause cause;
 	int64_t since_utc; /* ms: the last sign of life or progress */
 	bool has_step;
 	uint64_t step;	     /* the last one known */
-	const char *section; /* DEATH_HUNG: where; NULL: not said */
+	const char *section; /* of DEATH_HUNG: where; NULL: unknown */
 };
 
 #define DEATHS_MOST 60 /* in one transaction, with two compares each; the rest follows */
 /*
- * Fill deaths, at most `most`, with the tasks that count, and whose process ran on this machine and
- * is gone. asked (may be NULL) chooses among them. Returns how many.
+ * Fill deaths (at most `most`) with the tasks that have neither left nor died, but whose process
+ * ran on this machine and is gone; only those for which asked returns true, if it is not NULL.
+ * Returns how many.
  */
 size_t write_find_gone(const struct view *view, bool (*asked)(const void *context, uint64_t task),
 	const void *context, struct death *deaths, size_t most);
@@ -71,10 +71,10 @@ size_t write_find_gone(const struct view *view, bool (*asked)(const void *contex
 #define BY_NO_TASK UINT64_MAX /* concluded by a process that speaks for no task */
 
 /*
- * DEAD/i of one or more tasks, and the seal if there is none, all or none, as concluded by task
- * `by`, which must not be dead itself (the one that hangs is declared by its own agent), or by
- * BY_NO_TASK. The seal is "death", or "hung" where that is
- * the cause of the first; its text is the one line that people are shown.
+ * Build one transaction with DEAD/i of one or more tasks, and the seal if there is none, as
+ * concluded by task `by`, which must not be declared dead already (a task that hangs is declared
+ * dead by its own agent), or by BY_NO_TASK. The seal is "death", or "hung" if that is the cause of
+ * the first death; its text is the line that is printed.
  */
 void write_build_deaths(struct write *write, const struct view *view, uint64_t by,
 	const struct death *deaths, size_t count);
@@ -82,19 +82,19 @@ void write_build_deaths(struct write *write, const struct view *view, uint64_t b
 /* An on-demand checkpoint: the next round, without a claim. */
 void write_build_demand(struct write *write, const struct view *view);
 
-/* Have the count of the attempt's news read along; news: this is one. */
+/* Let the transaction read the attempt's count of news; news: it is itself news. */
 void write_news(struct transaction *t, const struct attempt *attempt, bool news);
 
-/* Have those records counted along of which this write may add the last one. */
+/* Let the write count the records that are awaited: it may add the last one. */
 void write_count(struct write *write, const struct view *view);
-/* Take in what was carried out, from began to ended (view_feed_written), and what was counted. */
+/* Take in what was written (view_feed_written) and counted. */
 void write_feed(const struct write *write, struct view *view, const struct view_reading *reading);
 
 void write_release(struct write *write);
 
 /*
- * Carry out several, which are of different tasks or of different kinds, in one transaction. False:
- * not all together; each is to be carried out by itself, as after any unknown outcome.
+ * Carry out several writes, no two of one kind and task, in one transaction. False: refused, or the
+ * outcome is unknown; carry out each by itself.
  */
 bool write_carry_out_all(
 	struct write *const writes[], size_t count, struct store *store, struct error *err);

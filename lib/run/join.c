@@ -285,7 +285,7 @@ static enum status wait_for_news(
 {
 	int64_t look = clock_after(CHECK_EVERY / 2 + clock_jitter(CHECK_EVERY / 2));
 	enum status status =
-		view_await(view, store, look < deadline ? look : deadline, cancel, err);
+		view_wait_for_news(view, store, look < deadline ? look : deadline, cancel, err);
 	if (status == STATUS_NO)
 		return error_set(
 			err, STATUS_NO, "run %s: joining was cancelled", view->attempt.run);

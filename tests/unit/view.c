@@ -154,8 +154,8 @@ static void decoded(void)
 static void count(
 	struct view *view, enum view_record kind, uint64_t keys, uint64_t left, store_revision at)
 {
-	struct view_counts counts;
-	view_counts_awaited(view, &counts);
+	struct view_count_request counts;
+	view_request_counts(view, &counts);
 	CHECK_EQ(counts.of[0], RECORD_LEFT);
 	CHECK_EQ(counts.of[1], kind);
 	view_feed_counts(view, &counts, (uint64_t[STORE_COUNTS]){left, keys}, at);
@@ -166,7 +166,7 @@ static void counted(void)
 	static const char save[] =
 		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0-3\"}";
 	struct view view;
-	struct view_counts old;
+	struct view_count_request old;
 	TEST("a view knows how many records it lacks, of the kind that is awaited")
 	{
 		fresh(&view);
@@ -176,7 +176,7 @@ static void counted(void)
 		feed(&view, "TASK/1", "{}");
 		CHECK_EQ(view_unseen(&view, RECORD_TASK), 2);
 		feed(&view, "ROUND/1", "{\"final\":false}");
-		view_counts_awaited(&view, &old);
+		view_request_counts(&view, &old);
 		CHECK(strstr(old.prefix[1], "/STEP/1/") && strstr(old.prefix[0], "/LEFT/"));
 		count(&view, RECORD_STEP, 3, 1, 20);
 		feed(&view, "STEP/1/0", "{\"step\":4,\"next\":5}");
@@ -199,7 +199,7 @@ static void counted(void)
 	{
 		fresh(&view);
 		feed(&view, "ROUND/1", "{}");
-		view_counts_awaited(&view, &old);
+		view_request_counts(&view, &old);
 		feed(&view, "STEP/1/0", "{\"step\":4,\"next\":5}");
 		count(&view, RECORD_STEP, 4, 0, 20);
 		feed(&view, "ROUND/2", "{}");

@@ -223,7 +223,7 @@ static void store_answered(struct agent *agent, const struct result *result)
 /* Note how many records the view does not have yet, and how long the store took. */
 static void learn_from(struct group *group, const struct result *result)
 {
-	group->view.agreement.unseen = view_unseen(&group->view, view_awaited(&group->view));
+	group->view.agreement.unseen = view_unseen(&group->view, view_awaited_kind(&group->view));
 	group->view.agreement.departed = view_unseen(&group->view, RECORD_LEFT);
 	group->view.agreement.took = result->now - result->began;
 }

@@ -86,7 +86,7 @@ int64_t agent_act(struct agent *agent)
 		wants.read = now;
 	wants.awaits = wants.look != CLOCK_NEVER || wants.read != CLOCK_NEVER;
 	wants.look = clock_earlier(wants.look, agent->group.looked_at + SAFETY_LOOK);
-	view_counts_awaited(&agent->group.view, &wants.counts);
+	view_request_counts(&agent->group.view, &wants.counts);
 	store_thread_want(agent->group.store_thread, &wants);
 	return agent->sample_at < wake ? agent->sample_at : wake;
 }
