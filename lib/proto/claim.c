@@ -41,7 +41,7 @@ static enum agreement_outcome put(struct store *store, const struct view *view,
 	return outcome;
 }
 
-/* Why a claim cannot be made (any more); STATUS_OK: it can. */
+/* STATUS_NO: no claim can be made (any more); err says why. STATUS_OK: it can. */
 static enum status refuse(const struct view *view, const struct claim *claim, struct error *err)
 {
 	const char *run = view->attempt.run;
@@ -71,7 +71,10 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 	return STATUS_OK;
 }
 
-/* The claim may have waited for the store since the remaining time was computed. */
+/*
+ * Whether to announce our deadline. Even that of our own claim may be announced too late: the claim
+ * may have waited for the store after its remaining time was computed.
+ */
 static bool brings_deadline_forward(const struct view *view, const struct claim *claim)
 {
 	int64_t told = view->agreement.deadline_told;
@@ -80,7 +83,7 @@ static bool brings_deadline_forward(const struct view *view, const struct claim 
 	       (told == CLOCK_NEVER || claim->notice.deadline < told - spare);
 }
 
-/* What the claim that we have just made will show, without reading it back. */
+/* Show the claim that we have just made in the view, without reading it back. */
 static void show_ours(struct view *view, const struct claim *claim)
 {
 	if (claim->then != THEN_CONTINUE) {
@@ -128,7 +131,7 @@ static enum status try_once(struct store *store, struct view *view, const struct
 			correct_deadline(store, view, claim);
 		return STATUS_OK;
 	case OUTCOME_UNKNOWN:
-		/* A round that is there when we look again may be ours. */
+		/* If the next reading shows this round, it counts as ours. */
 		if (claim->then == THEN_CONTINUE)
 			*demanded = view->agreement.round + 1;
 		break;

@@ -5,31 +5,32 @@
  *
  *   run/RUN/LAST                                number of the newest attempt
  *   run/RUN/MEASURE, run/RUN/PACE               measurements kept across attempts
- *   .../OPEN                                    launch id, number of tasks, life
- * (base/process/life.h)
- *   .../TASK/i                                  who task i's agent is (it has joined)
- *   .../ALL_JOINED                              all have
- *   .../SEAL                                    what ended the joining: claim, error, death, hung,
- *                                               restart, ...
+ *   .../OPEN                                    launch id, tasks, life (base/process/life.h)
+ *   .../TASK/i                                  task i has joined: its agent's process
+ *   .../ALL_JOINED                              all tasks have joined
+ *   .../SEAL                                    why no task can join any more: claim, error, death,
+ *                                               hung, restart, ...
  *   .../TERMINATED_WORKER                       the claim
- *   .../DEADLINE                                only ever moves earlier
+ *   .../DEADLINE                                the machine's end; only ever moves earlier
  *   .../ROUND/r                                 round r was opened
  *   .../STEP/r/i                                report of task i
  *   .../RUN_TO_CHECKPOINT                       decision of round 1
  *   .../LAST_RUN_TO_CHECKPOINT/r                decision of round r > 1
  *   .../RECEIVED_SIGNAL_<step key>_i            acknowledgement of task i
  *   .../SAVED/r/i                               task i has saved
- *   .../ALL_SAVED/r                             no task of round r has still to save
+ *   .../ALL_SAVED/r                             no save of round r is outstanding
  *   .../RESUME                                  the checkpoint that all tasks resume from
  *   .../ERROR                                   the first failure
- *   .../DEAD/i, .../LEFT/i, .../CLOSED          the last with how it ended (outcome.h)
- *   .../NEXT                                    whether its agents run again in a next one
- *   .../REFUSED                                 decided later not to run again
+ *   .../DEAD/i, .../LEFT/i                      task i was declared dead; has left
+ *   .../CLOSED                                  the attempt is over, and how (run/outcome.h)
+ *   .../NEXT                                    the decision whether a next attempt follows
+ *   .../REFUSED                                 a later decision that none follows
  *
  * Writing most of these keys notifies all tasks of the attempt (news, store.h). TASK, STEP, SAVED
  * and the acknowledgements do not: only a task that waits for all of them needs them. A task that
- * writes one has the store count them along (view.h): the last one learns that it is the last, and
- * reads them all, once. LEFT notifies only while a round is open.
+ * writes one has the store count its kind in the same transaction (view.h). So the task that writes
+ * the last one knows that all are there, and reads them, once. LEFT notifies only while the other
+ * tasks of a small attempt wait for this one in a round.
  *
  * Values are JSON objects on one line. A value that cannot be parsed never crashes a reader; the
  * comment at each reader says how it is treated (scenario SY-11, docs/scenarios.md).
@@ -47,8 +48,8 @@
 #define KEYS_MAX 512 /* bytes of a key with its NUL */
 
 /*
- * Steps have at most 18 digits, as on a board (client/board.h); the boundary behind the last one is
- * this.
+ * Steps have at most 18 digits, as on a board (client/board.h). This is the boundary behind the
+ * last one.
  */
 #define KEYS_STEP_MAX UINT64_C(1000000000000000000)
 
@@ -58,8 +59,8 @@ struct attempt {
 	uint64_t number; /* 1, 2, ... */
 	uint64_t tasks;
 	char prefix[192]; /* "run/RUN/000001/" */
-	/* Of its record OPEN; "": that was not read. */
-	char launch[160]; /* launch id (run/identity.h); "": not known */
+	/* From the record OPEN; "" if that was not read: */
+	char launch[160]; /* launch id (run/identity.h) */
 	char life[LIFE_SIZE];
 };
 void attempt_name(struct attempt *attempt, const char *run, uint64_t number, uint64_t tasks);
@@ -75,7 +76,7 @@ void keys_of(const struct attempt *attempt, char key[KEYS_MAX], const char *form
 /* "RUN_TO_CHECKPOINT" or "LAST_RUN_TO_CHECKPOINT/r", without the prefix. */
 void keys_decision(uint64_t round, char name[64]);
 
-/* Words that stand in values. The readers answer false for words they do not know. */
+/* The words for these in values. The parsers return false for an unknown word. */
 const char *keys_then_word(enum agreement_then then);
 bool keys_then_parse(const char *word, enum agreement_then *then);
 const char *keys_kind_word(enum agreement_kind kind);
@@ -83,7 +84,7 @@ bool keys_kind_parse(const char *word, enum agreement_kind *kind);
 const char *keys_reason_word(enum agreement_reason reason);
 bool keys_reason_parse(const char *word, enum agreement_reason *reason);
 
-/* Why a task was declared dead; DEATH_UNKNOWN: its key does not say it. */
+/* Why a task was declared dead; DEATH_UNKNOWN: its key does not say why. */
 enum death_cause { DEATH_UNKNOWN, DEATH_SILENT, DEATH_GONE, DEATH_RESTARTED, DEATH_HUNG };
 const char *keys_death_word(enum death_cause cause);
 bool keys_death_parse(const char *word, enum death_cause *cause);
@@ -91,7 +92,7 @@ bool keys_death_parse(const char *word, enum death_cause *cause);
 /* A set of tasks as text: "0-3,7"; "" for none. chosen(context, i) says whether i is in it. */
 void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t task),
 	const void *context, struct text *text);
-/* The same of those whose mark is set. */
+/* The same for the tasks with marks[task]. */
 void keys_write_marks(uint64_t tasks, const bool *marks, struct text *text);
 /* Marks the tasks of the text in set[tasks]; false if it cannot be parsed. */
 bool keys_read_set(const char *text, uint64_t tasks, bool *set);
