@@ -12,7 +12,7 @@
 
 #define DEPTH_MAX 100
 
-/* One small file of /proc/PID, NULs and newlines as spaces. */
+/* Read a small file of /proc/PID; replace NULs and newlines by spaces. */
 static bool read_proc(pid_t pid, const char *name, char *to, size_t size)
 {
 	char path[320];
@@ -30,7 +30,7 @@ static bool read_proc(pid_t pid, const char *name, char *to, size_t size)
 	return read;
 }
 
-/* 0: it has none that we can see. */
+/* 0: it has none, or we cannot see it. */
 static pid_t parent_of(pid_t pid)
 {
 	char text[4096];
@@ -80,7 +80,9 @@ bool ancestors_slurm_step(char *step, size_t size)
 
 pid_t ancestors_prolog_task(void)
 {
-	/* The one that runs a step has forked one for each task, which becomes it after the prolog.
+	/*
+	 * The slurmstepd of a step forks one for each task. It runs the prolog, then becomes the
+	 * task.
 	 */
 	pid_t pid = find_slurmstepd();
 	return pid && is_slurmstepd(parent_of(pid)) ? pid : 0;

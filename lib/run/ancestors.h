@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes above this one, by /proc: Slurm's, and the one that reads our output. */
+/* Find ancestors of this process in /proc: Slurm's, and the one that reads our output. */
 #ifndef RUN_ANCESTORS_H
 #define RUN_ANCESTORS_H
 
@@ -8,7 +8,8 @@
 #include <sys/types.h>
 
 /*
- * The Slurm step that we are in, "9.batch" or "9.0", by the name of the slurmstepd above us. The
+ * Get the Slurm step that we are in, "9.batch" or "9.0", from the command line of the slurmstepd
+ * above us. The
  * environment is not enough, because sbatch passes SLURM_STEP_ID on to the jobs it submits.
  */
 bool ancestors_slurm_step(char *step, size_t size);
@@ -20,9 +21,9 @@ bool ancestors_slurm_step(char *step, size_t size);
 pid_t ancestors_prolog_task(void);
 
 /*
- * The nearest process above us that reads the pipe of our standard output, as a shell does in
- * $(...); programs such as timeout and env may be in between. 0: there is none, or it is a
- * slurmstepd, which only passes on the output of a task.
+ * The nearest ancestor that reads the pipe of our standard output, as a shell does in $(...);
+ * programs such as timeout and env may be in between. 0: there is none, or it is a slurmstepd,
+ * which only passes on the output of a task.
  */
 pid_t ancestors_reader(void);
 

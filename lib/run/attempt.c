@@ -50,8 +50,7 @@ struct json_object *attempt_open_value(const struct attempt *attempt)
 	return json;
 }
 
-/* Read tasks, launch id and life from the value of OPEN. NULL: STATUS_NO, there is no such attempt.
- */
+/* Read tasks, launch id and life from the value of OPEN. open NULL (absent): STATUS_NO. */
 static enum status read_open(const struct store *store, struct attempt *attempt,
 	const struct store_entry *open, struct error *err)
 {
@@ -65,7 +64,7 @@ static enum status read_open(const struct store *store, struct attempt *attempt,
 		store_where(store), attempt->prefix);
 }
 
-/* All that the store shows of an attempt, in one reading. */
+/* Read all keys of an attempt at once, and make a view of them. */
 static enum status read_attempt(
 	struct store *store, const char *run, uint64_t number, struct view *view, struct error *err)
 {
@@ -154,7 +153,7 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 	return outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY : STATUS_OK;
 }
 
-/* The word for "state" in CLOSED; the cause has the details. */
+/* The word for "state" in CLOSED. */
 static const char *state_of(enum outcome_cause cause, bool claimed)
 {
 	return cause == CAUSE_COMPLETED ? "completed" : claimed ? "preempted" : "failed";
@@ -218,7 +217,10 @@ static enum status close_now(struct store *store, const struct view *view,
 	learned = learned && remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
 	enum status status =
 		put_closed(store, view, corrects, finding, learned ? &known : NULL, err);
-	/* Another process has closed it or stored measurements: try without ours. */
+	/*
+	 * Another process has closed it or changed what is remembered: try without our
+	 * measurements.
+	 */
 	if (status == STATUS_NO && learned)
 		status = put_closed(store, view, corrects, finding, NULL, err);
 	return status == STATUS_NO ? STATUS_OK : status;

@@ -20,9 +20,9 @@ struct attempt_entry {
 	uint64_t first, count; /* tasks first .. first + count - 1 */
 	const char *launch;    /* launch id; "": not known */
 	struct process_identity agent;
-	bool beatless;	  /* it will never beat; the key TASK/i tells the others */
+	bool beatless;	  /* it never beats, as TASK/i tells the others */
 	int64_t deadline; /* for waiting until a predecessor's attempt closes */
-	int cancel;	  /* a descriptor: readable means give up (STATUS_NO); -1 */
+	int cancel;	  /* a descriptor: give up (STATUS_NO) when it is readable; -1: none */
 };
 
 /* What the store shows, as far as the decision to join needs it. */
@@ -41,10 +41,10 @@ struct attempt_join_state {
 	uint64_t tasks;		  /* of the newest attempt */
 	enum launch_order launch; /* our launch compared with the attempt's */
 	bool same_launch;	  /* both are known, and equal */
-	enum membership
-		membership;	/* the worst of ours: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE */
-	enum membership others; /* the worst of all other tasks that joined */
-	/* Certain: not only concluded from a reboot of a host of the same name. */
+	/* The worst of our tasks: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE. */
+	enum membership membership;
+	enum membership others; /* the same of all other tasks that joined */
+	/* These two do not rely on the reboot of a host of the same name. */
 	bool lost;     /* one of these others is dead */
 	bool deserted; /* at least one other task joined, and all have left or are dead */
 };
@@ -60,7 +60,6 @@ enum attempt_join_decision {
 	ATTEMPT_REFUSE_LINGERING,
 	ATTEMPT_REFUSE_TASKS,
 };
-/* Pure. */
 enum attempt_join_decision attempt_decide_join(
 	const struct attempt_join_state *state, uint64_t tasks);
 
@@ -71,23 +70,23 @@ enum attempt_join_decision attempt_decide_join(
 enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
 
 /*
- * Join, or open and join. STATUS_OK: the slots are taken; *view shows the attempt, and is to be
- * released. STATUS_USAGE: refused, err says the cure. STATUS_TIMEOUT: the predecessor's attempt did
- * not close in time. STATUS_NO, with err: cancelled, or the attempt is missing from the store, or
- * this launch was preempted before it began (attempt_is_preempted). A store that does not answer is
- * asked again until the deadline (outage.h); then STATUS_TEMPORARY.
+ * Join, or open and join. STATUS_OK: our tasks have joined; *view shows the attempt; release it.
+ * STATUS_USAGE: refused, err says what to do. STATUS_TIMEOUT: the predecessor's attempt did not
+ * close in time. STATUS_NO, with err: cancelled, or the attempt is missing from the store, or this
+ * launch was preempted before it began (attempt_is_preempted). A store that does not answer is
+ * asked again until the deadline (live/outage.h); then STATUS_TEMPORARY.
  */
 enum status attempt_join(struct store *store, const struct attempt_entry *entry, struct view *view,
 	struct error *err);
 
 /*
- * The number of the newest attempt of a run, 0: there is none yet; and the revision of the key that
- * holds it (may be NULL).
+ * Get the number of the newest attempt of a run (0: there is none yet) and the revision of the key
+ * that holds it (revision may be NULL).
  */
 enum status attempt_newest(struct store *store, const char *run, uint64_t *number,
 	store_revision *revision, struct error *err);
 
-/* The newest attempt of a run (number 0), or the given one; STATUS_NO: there is none. */
+/* Find the newest attempt of a run (number 0), or the given one. STATUS_NO: there is none. */
 enum status attempt_find(struct store *store, const char *run, uint64_t number,
 	struct attempt *attempt, struct error *err);
 
@@ -97,23 +96,22 @@ struct json_object *attempt_open_value(const struct attempt *attempt);
 /* STATUS_USAGE: the attempt has no task of this number. */
 enum status attempt_check_task(const struct attempt *attempt, uint64_t task, struct error *err);
 
-/* As attempt_find, with all that the store shows of it; release it with view_release. */
+/* As attempt_find, and read all that the store shows of it. Release it with view_release. */
 enum status attempt_view(struct store *store, const char *run, uint64_t number, struct view *view,
 	struct error *err);
 
 /*
- * Wait until all tasks have joined. STATUS_OK; STATUS_TIMEOUT with the missing named (and the
- * attempt sealed); STATUS_BROKEN: something else than a claim sealed it (see
- * attempt_is_superseded); STATUS_NO, with err: cancelled, or a claim came first
- * (attempt_is_preempted); STATUS_TEMPORARY: the store did not answer at the deadline, and was asked
- * again until then. The view is kept up to date.
+ * Wait until all tasks have joined, and keep the view up to date. STATUS_TIMEOUT: err names the
+ * missing, and the attempt is sealed. STATUS_BROKEN: an error, a death or a restart sealed it (see
+ * attempt_is_superseded). STATUS_NO, with err: cancelled, or a claim came first
+ * (attempt_is_preempted). STATUS_TEMPORARY: the store did not answer, also not at the deadline.
  */
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err);
 
 /*
- * Whether a restarted task ended the attempt: a task that gathers there, and has started nothing,
- * joins the next one.
+ * Whether a restarted task ended the attempt. A task that still waits for others to join, and has
+ * started nothing, then joins the next one.
  */
 bool attempt_is_superseded(const struct view *view);
 
@@ -131,27 +129,26 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 	enum agreement_reason reason, int code, struct error *err);
 
 /*
- * Write SEAL, if it is not there: no further task can join, and those that run leave with 44. by
- * and text say why.
+ * Write SEAL, if it is not there: no further task can join, and those that run leave with 44. `by`
+ * is the word for the cause, text the line for it.
  */
 enum status attempt_seal(struct store *store, const struct attempt *attempt, const char *by,
 	const char *text, struct error *err);
 
 /*
- * Close it if all tasks have left. If it is closed already, but all tasks have finished after all,
- * correct that to "completed". finding: what an agent knows of its end (outcome.h); NULL: nothing.
- * STATUS_NO: a task has not left.
+ * Close the attempt if all tasks have left. If it is closed already, but all tasks have finished
+ * after all, correct its state to "completed". finding: what an agent knows of its end (outcome.h),
+ * or NULL. STATUS_NO: a task has not left.
  */
 struct outcome_finding;
 enum status attempt_close(struct store *store, struct view *view,
 	const struct outcome_finding *finding, struct error *err);
-/* The same by the view as it is, without a refresh. */
+/* The same without a refresh of the view. */
 enum status attempt_close_as_seen(struct store *store, const struct view *view,
 	const struct outcome_finding *finding, struct error *err);
 /*
- * Close it by the view as it is, although tasks have not left. Those that still run see the seal,
- * and leave with 44.
- * STATUS_NO: a claim was faster.
+ * Close the attempt although tasks have not left. Those that still run see the seal, and leave with
+ * 44. STATUS_NO: a claim was faster.
  */
 enum status attempt_close_by_hand(struct store *store, struct view *view, struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a process that wants to join has to do: pure functions of what the store shows. */
+/* Decide what a process that wants to join has to do: pure functions of what the store shows. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 enum attempt_join_decision attempt_decide_join(
 	const struct attempt_join_state *state, uint64_t tasks)
 {
-	/* The others of this launch have left already; it is to be started again as a whole. */
+	/* This launch was preempted before we joined: it is to be started again as a whole. */
 	if (state->exists && state->claimed && state->same_launch &&
 		state->membership == MEMBERSHIP_FREE)
 		return ATTEMPT_TOO_LATE;
@@ -45,7 +45,7 @@ enum attempt_join_decision attempt_decide_join(
 	}
 	/*
 	 * Without a launch id this may be the first task of a new launch. A sealed attempt is over
-	 * when no task that joined it lives; one that gathers is over when it has lost a task.
+	 * when no other task of it lives; one that is not sealed is over when it has lost a task.
 	 */
 	if (!state->same_launch && (state->sealed ? state->deserted : state->lost))
 		return ATTEMPT_DECLARE_DEAD;
@@ -75,6 +75,6 @@ enum launch_order attempt_compare_launch(const char *ours, const char *theirs)
 	if (!find_restart(ours, &length, &restart) ||
 		!find_restart(theirs, &other_length, &other_restart) || length != other_length ||
 		strncmp(ours, theirs, length) || restart == other_restart)
-		return LAUNCH_OTHER; /* two steps of one job, say: neither is to be preferred */
+		return LAUNCH_OTHER; /* for instance two steps of one job: neither is newer */
 	return restart > other_restart ? LAUNCH_NEWER : LAUNCH_OLDER;
 }

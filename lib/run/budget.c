@@ -7,8 +7,8 @@
 
 struct tally {
 	uint64_t restarts, crashes, hangs;
-	uint64_t no_progress; /* in a row, up to the last attempt */
-	uint64_t in_a_row;    /* failures, for the pause */
+	uint64_t no_progress; /* attempts without progress in a row, up to the last one */
+	uint64_t in_a_row;    /* failures in a row, for the pause */
 	bool any_saved;
 	uint64_t best; /* the newest step that was ever saved */
 };
@@ -25,13 +25,13 @@ static bool is_failure(const struct outcome *o)
 	}
 }
 
-/* It ended in a way that normally leaves a newer save. */
+/* Whether it ended in a way that normally leaves a newer save, and saves are known. */
 static bool owes_progress(const struct outcome *o)
 {
 	return o->cause != CAUSE_PREEMPTED && o->cause != CAUSE_UNJOINED && o->measured;
 }
 
-/* What it saved: what it says, or what the next one found when it began. */
+/* The newest step that attempt i saved, by its own record or by what the next one resumed from. */
 static bool saved_step(const struct outcome *past, size_t i, size_t count, uint64_t *step)
 {
 	bool known = past[i].has_saved;
@@ -63,7 +63,7 @@ static struct tally count_all(const struct outcome *past, size_t count)
 	struct tally tally = {0};
 	for (size_t i = 0; i < count; i++) {
 		uint64_t step;
-		/* The step it started from was saved earlier, by this or another attempt. */
+		/* The step that it resumed from was saved earlier. */
 		if (past[i].has_resume && past[i].resume > tally.best) {
 			tally.best = past[i].resume;
 			tally.any_saved = true;

@@ -31,7 +31,7 @@ static bool read_decision(const struct store_entry *entry, struct budget_decisio
 	return true;
 }
 
-/* Put the decision at key. revision (may be NULL): only if the key has it. */
+/* Put the decision at key; if revision is not NULL, only if the key has this revision. */
 static enum status put_decision(struct store *store, const char *key,
 	const store_revision *revision, const struct budget_decision *decision, struct error *err)
 {
@@ -57,7 +57,7 @@ static void read_refusal(const struct store_entry *entry, struct outcome *outcom
 	snprintf(outcome->why, sizeof(outcome->why), "%.511s", decision.why);
 }
 
-/* An attempt that is not closed: conclude from all its keys. */
+/* Conclude the outcome from all keys of an attempt, because CLOSED does not tell. */
 static enum status read_whole(struct store *store, const char *run, uint64_t number,
 	struct outcome *outcome, struct error *err)
 {
@@ -86,7 +86,7 @@ static enum status take_one(struct store *store, const char *run, uint64_t numbe
 	return status;
 }
 
-/* CLOSED, NEXT and REFUSED of count attempts from first on, in one transaction. */
+/* Read CLOSED, NEXT and REFUSED of count attempts from first on, in one transaction. */
 static enum status read_batch(struct store *store, const char *run, uint64_t first, size_t count,
 	struct outcome *past, struct error *err)
 {
@@ -185,7 +185,8 @@ enum status history_decide_next(struct store *store, const struct attempt *attem
 		status = put_decision(store, key, &revision, &ours, err);
 		if (status == STATUS_OK)
 			*decision = ours;
-		if (status != STATUS_NO) /* else another was first: follow it */
+		if (status !=
+			STATUS_NO) /* STATUS_NO: another agent was first; follow its decision */
 			return status;
 	}
 }

@@ -26,14 +26,15 @@ enum status history_read(struct store *store, const char *run, uint64_t number,
 void history_release(struct history *history);
 
 /*
- * Whether the agents of this attempt, which has closed, run again: as NEXT says, or by the budgets,
- * and then written to NEXT. resume: the step of the newest complete checkpoint; NULL: not known.
+ * Decide whether the agents of this attempt, which has closed, run again: as NEXT says; without
+ * NEXT by the budgets, and write that to NEXT. resume: the step of the newest complete checkpoint;
+ * NULL: not known.
  */
 enum status history_decide_next(struct store *store, const struct attempt *attempt,
 	const struct budget_limits *limits, const uint64_t *resume,
 	struct budget_decision *decision, struct error *err);
 
-/* Keep that it was decided not to run again after this attempt. */
+/* Record the decision not to run again after this attempt (REFUSED). */
 enum status history_refuse(
 	struct store *store, const struct attempt *attempt, const char *why, struct error *err);
 

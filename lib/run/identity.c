@@ -24,7 +24,7 @@ static void warn(struct identity *identity, const char *format, ...)
 	va_end(arguments);
 }
 
-/* What is known so far. */
+/* What identity_find has found so far. */
 struct finding {
 	const struct identity_environment *environment;
 	const struct identity_request *request;
@@ -35,11 +35,11 @@ struct finding {
 	char job[129]; /* "slurm-9"; empty: none */
 	const char *scheduler;
 	bool by_launcher;     /* the number of the task is the launcher's */
-	uint64_t rank, ranks; /* with request->local they count agents */
+	uint64_t rank, ranks; /* task and tasks, or, with request->local, agent and agents */
 	struct identity identity;
 };
 
-/* How the number of a task, or of tasks, is given. */
+/* The option and the variable that give a task, or the number of tasks, and its range. */
 struct number_source {
 	const char *option, *variable;
 	uint64_t least, most;
@@ -55,7 +55,7 @@ struct number {
 	bool given;
 };
 
-/* The number of the option (NULL: not given), else of the variable. */
+/* Take the number from the option (NULL: not given), else from the variable. */
 static enum status read_number(const struct identity_environment *environment,
 	const struct number_source *from, const uint64_t *option, struct number *number,
 	struct error *err)
@@ -123,7 +123,7 @@ static const struct launcher *launcher_find(const struct finding *f)
 	return f->tf_status == STATUS_OK && f->tf.is_task ? &launcher_tf_config : NULL;
 }
 
-/* The launcher's own numbers; *tasks is 0 where it does not say how many. */
+/* Get the launcher's own numbers; *tasks is 0 if it does not give that. */
 static enum status launcher_numbers(
 	const struct finding *f, uint64_t *task, uint64_t *tasks, struct error *err)
 {
@@ -158,8 +158,8 @@ static enum status launcher_numbers(
 }
 
 /*
- * No launcher says that this is a task. Refused where one says that it is none. In a Slurm job, but
- * not in a step: right only for what fits on this machine, and then with a warning.
+ * No launcher says that this is a task. STATUS_USAGE: TF_CONFIG says that it is none, or this is a
+ * shell of a Slurm job for several machines or tasks. In a shell of a smaller job: warn.
  */
 static enum status check_outside(struct finding *f, struct error *err)
 {
@@ -187,7 +187,7 @@ static enum status check_outside(struct finding *f, struct error *err)
 	return STATUS_OK;
 }
 
-/* The number of the task is given by an option or a variable: so must be how many there are. */
+/* If an option or a variable gives the task, one must give the number of tasks, too. */
 static enum status check_given(
 	const struct number *task, const struct number *tasks, struct error *err)
 {
@@ -204,7 +204,7 @@ static enum status check_given(
 	return STATUS_OK;
 }
 
-/* STATUS_NO: this is no task, as far as the launcher says, and only the run is asked for. */
+/* STATUS_NO: only the run is asked for, and the launcher does not give all numbers. */
 static enum status take_from_launcher(
 	struct finding *f, struct number *task, struct number *tasks, struct error *err)
 {
@@ -235,7 +235,7 @@ static enum status take_from_launcher(
 	return STATUS_OK;
 }
 
-/* Neither an option nor a launcher numbers this task: it is the only one, or an error. */
+/* Neither an option nor a launcher numbers this task: it must be the only one. */
 static enum status take_as_single(
 	struct finding *f, struct number *task, const struct number *tasks, struct error *err)
 {
@@ -403,8 +403,8 @@ static enum status find_run(struct finding *f, struct error *err)
 		return error_set(
 			err, STATUS_USAGE, "no run is named: give --run NAME or set PREEMPT_RUN");
 	/*
-	 * Not from user, directory or command: a sweep starts the same command many times in one
-	 * directory. The price is that a later start does not find this one.
+	 * Do not derive the name from user, directory or command: a sweep starts the same command
+	 * many times in one directory. So a later start does not find this run.
 	 */
 	snprintf(identity->run, sizeof(identity->run), "solo-%s", environment->nonce);
 	identity->run_source = "made up";
@@ -432,12 +432,14 @@ static enum status find_launch(struct finding *f, struct error *err)
 	if (start.job)
 		snprintf(slurm, sizeof(slurm), "slurm:%llu:%llu", (unsigned long long)start.job,
 			(unsigned long long)start.restarts);
-	/* Numbers given by hand may come from many steps: then only the job is common to all. */
+	/*
+	 * Numbers given by hand may belong to many steps: then tasks have only the job in common.
+	 */
 	if (f->by_launcher)
 		status = launcher_launch(f->launcher, f->environment, own, sizeof(own), err);
 	if (status != STATUS_OK)
 		return status;
-	/* The longest are 27 and 91 bytes: all of 118 fit. */
+	/* The longest have 27 and 91 bytes: both fit. */
 	snprintf(identity->launch, sizeof(identity->launch), "%.40s%s%.87s", slurm,
 		*slurm && *own ? "+" : "", own);
 	return STATUS_OK;

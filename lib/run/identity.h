@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who am I: run, task, tasks and launch of this process, from options and the environment that its
+ * Find run, task, tasks and launch of this process, from options and the environment that its
  * launcher gave it. Pure: the environment is a lookup function, and the caller passes in what only
  * the kernel knows.
  *
  * Order for task and tasks: option; PREEMPT_TASK(S); the innermost launcher (launchers.c); else 0
  * of 1. Innermost first, because the variables of an outer launcher reach everything started below
  * it: a worker of torchrun under srun has both, and Slurm's count the torchruns.
- * Order for the run: option; PREEMPT_RUN; the scheduler's job; torchrun's id; else --run is asked
- * for, except that the program which starts a run of one task may make up a name.
+ * Order for the run: option; PREEMPT_RUN; the scheduler's job; torchrun's id; a made-up name if
+ * this program starts a run of one task; else the user is told to give --run.
  *
  * PREEMPT_MACHINES corrects what the launcher says about machines (several pods or slurmds on one).
  *
- * Fails with STATUS_USAGE and one sentence that names the cure.
+ * Fails with STATUS_USAGE and one sentence that says what to do.
  */
 #ifndef RUN_IDENTITY_H
 #define RUN_IDENTITY_H
@@ -26,7 +26,7 @@
 enum identity_need {
 	IDENTITY_START, /* a task; a run of one task may get a new name (run, join) */
 	IDENTITY_TASK,	/* a task of a run that has a name (ack, heartbeat, leave) */
-	IDENTITY_RUN,	/* the run; a task only if we are one (claim, status, watch) */
+	IDENTITY_RUN,	/* the run, and the task if this process is one (claim, status, watch) */
 };
 
 struct identity_request {
@@ -35,41 +35,42 @@ struct identity_request {
 	bool task_given, tasks_given;
 	uint64_t task, tasks; /* of --task, --tasks */
 	/*
-	 * Of -n or --ranks: the tasks that this agent serves; 0: not given. Every number that names
-	 * a task, wherever it comes from, then counts agents: task = rank x local + 0..local-1,
-	 * tasks = ranks x local.
+	 * Of -n or --ranks: how many tasks this agent serves; 0: not given. If it is given, the
+	 * numbers of options, variables and launchers count agents, not tasks: the agent's tasks
+	 * are number x local + 0..local-1.
 	 */
 	uint64_t local;
 };
 
 struct identity {
-	char run[129];	   /* by parse_name */
+	char run[129];	   /* valid for parse_name */
 	bool run_is_ours;  /* a new name, which no later start has: remove its store at the end */
 	bool is_task;	   /* false only with IDENTITY_RUN */
-	uint64_t task;	   /* the first of ours */
-	uint64_t count;	   /* how many are ours, one after the other */
+	uint64_t task;	   /* our first task */
+	uint64_t count;	   /* how many consecutive tasks are ours */
 	uint64_t tasks;	   /* of the run */
 	char launch[129];  /* the same for all tasks that were started together; empty: unknown */
 	uint64_t machines; /* 0: not known */
-	bool several_machines;	 /* the launch is (Kubernetes: most probably is) on more than one */
+	bool several_machines;	 /* the launch is (Kubernetes: probably is) on more than one machine
+				  */
 	const char *run_source;	 /* for -v: "--run", "Slurm", ...; static text */
 	const char *task_source; /* likewise; NULL where is_task is false */
-	char warning[512];	 /* what the user should know although we go on; empty: nothing */
+	char warning[512];	 /* to print, without failing; empty: nothing */
 };
 
 enum status identity_find(const struct identity_environment *environment,
 	const struct identity_request *request, struct identity *identity, struct error *err);
 
 /*
- * The task that an agent has named in the environment: PREEMPT_TASK, plus LOCAL_RANK below an agent
- * that serves several ranks of one command (PREEMPT_RANKS), as the clients choose their board.
- * *source (may be NULL): the variables that said it. STATUS_NO: no PREEMPT_TASK. STATUS_USAGE: no
- * LOCAL_RANK below such an agent, or a number that cannot be.
+ * Get the task that an agent has named in the environment: PREEMPT_TASK, plus LOCAL_RANK below an
+ * agent that serves several ranks of one command (PREEMPT_RANKS). The clients choose their board in
+ * the same way. *source (may be NULL): the names of these variables. STATUS_NO: no PREEMPT_TASK.
+ * STATUS_USAGE: LOCAL_RANK is missing below such an agent, or a number is out of range.
  */
 enum status identity_own_task(const struct identity_environment *environment, uint64_t *task,
 	const char **source, struct error *err);
 
-/* Refuses a launch over several machines whose store (where) is seen by this machine only. */
+/* STATUS_USAGE: a launch over several machines whose store (where) only this machine can see. */
 enum status identity_check_store(const struct identity *identity, const char *where,
 	bool local_filesystem, struct error *err);
 

@@ -10,7 +10,7 @@
 #include "run/attempt.h"
 #include "store/builder.h"
 
-#define CHECK_EVERY 4000 /* ms between two checks while waiting for news that may never come */
+#define CHECK_EVERY 4000 /* ms between two checks, at most: the sender of the news may be dead */
 
 static bool same_process(const struct process_identity *a, const struct process_identity *b)
 {
@@ -36,7 +36,7 @@ static enum membership read_membership(
 	case PROCESS_GONE: return MEMBERSHIP_DEAD;
 	case PROCESS_ELSEWHERE: break;
 	}
-	/* The host has rebooted since, so every process that ran there is gone. */
+	/* If our host has rebooted since, every process that ran there is gone. */
 	bool rebooted =
 		!strcmp(member->agent.host, us->host) && strcmp(member->agent.boot, us->boot);
 	return rebooted ? MEMBERSHIP_DEAD : MEMBERSHIP_UNKNOWN;
@@ -129,7 +129,7 @@ static enum status take_part(
 	int64_t began = clock_now();
 	enum agreement_outcome outcome = write_carry_out(write, store, err);
 	if (outcome == OUTCOME_DONE) {
-		if (opens) /* nothing came before */
+		if (opens) /* no key of the attempt is older */
 			view->revision = view->seen = write->revision - 1;
 		view->heard = view->heard ? view->heard : write->news;
 		write_feed(
@@ -190,7 +190,7 @@ static enum status join_this(struct store *store, const struct attempt_entry *en
 	keys_of(&view->attempt, key, "CLOSED");
 	transaction_require(t, transaction_own(t, key), 0);
 	take_memberships(&write, view, entry);
-	write_news(t, &view->attempt, false); /* the count is read along */
+	write_news(t, &view->attempt, false); /* only read the count of news */
 	return take_part(&write, false, store, view, err);
 }
 
@@ -215,7 +215,7 @@ static size_t find_predecessors(
 }
 
 /*
- * Declare our dead predecessors dead and close their attempt. Write the seal first: tasks that are
+ * Declare our predecessors dead and close their attempt. Write the seal first: tasks that are
  * still joining that attempt then see a restart, and join the next one.
  */
 static enum status seal_as_dead(struct store *store, const struct attempt_entry *entry,
@@ -231,7 +231,10 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 	if (status != STATUS_OK)
 		return status;
 	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
-	/* Refused, because another process was faster: the view shows what is left to do. */
+	/*
+	 * If a write is refused, another process was faster; the view then shows what is left to
+	 * do.
+	 */
 	for (uint64_t tries = view->attempt.tasks; tries > 0 && status == STATUS_OK; tries--) {
 		struct write write;
 		size_t count = find_predecessors(view, entry, deaths);
@@ -307,8 +310,8 @@ static enum status check_number(const struct attempt_entry *entry,
 }
 
 /*
- * Join attempt `last` without reading who else has, where nothing can speak against it: it is of
- * this launch, not sealed, and our places are free. STATUS_NO: the whole has to decide.
+ * Join attempt `last` without reading who else has joined, if that is certainly right: it is of
+ * this launch and not sealed, and our tasks have not joined. STATUS_NO: decide by the whole view.
  */
 static enum status join_at_once(struct store *store, const struct attempt_entry *entry,
 	uint64_t last, struct view *view, struct error *err)
@@ -442,7 +445,7 @@ static void tell_all_joined(struct store *store, const struct view *view)
 	(void)run_and_release(&t, store, NULL);
 }
 
-/* What ends the gathering before all have joined. */
+/* Not STATUS_OK: err says what ended the attempt before all tasks had joined. */
 static enum status check_gathering(const struct view *view, struct error *err)
 {
 	const char *run = view->attempt.run;
@@ -460,7 +463,7 @@ static enum status check_gathering(const struct view *view, struct error *err)
 	return STATUS_OK;
 }
 
-/* Too few have joined in time. STATUS_OK: but now they have. */
+/* Too few tasks have joined in time: seal the attempt. STATUS_OK: the last have joined just now. */
 static enum status give_up_gathering(struct store *store, struct view *view, struct error *err)
 {
 	struct text missing = {0};
@@ -493,15 +496,15 @@ static bool lacks_records(const struct view *view)
 	return !view_is_large(view) && view_joined(view) == view->attempt.tasks && unread;
 }
 
-#define GIVE_UP_APART 2 /* ms for each task, over which those of a large attempt give up */
+#define GIVE_UP_APART                                                                              \
+	2 /* ms for each task: the tasks of a large attempt give up spread over this */
 
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
 	bool large = view_is_large(view);
 	enum status status = STATUS_OK;
-	/* The first to give up reads who is missing, and tells the others, who have to wait for it.
-	 */
+	/* So the first task to give up can read who is missing, and seal, before the others do. */
 	if (large && deadline != CLOCK_NEVER)
 		deadline += clock_jitter(GIVE_UP_APART * (int64_t)view->attempt.tasks);
 	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};

@@ -29,7 +29,9 @@ enum status environment_number(const struct identity_environment *environment, c
 	return parse_unsigned(text, min, max, value, what, err);
 }
 
-/* An id as part of a name: as it is where that is short and plain, else its hash. */
+/*
+ * Write an id as part of a name: the id itself if it is short and valid in a name, else its hash.
+ */
 static void put_id(char *to, size_t size, const char *id)
 {
 	size_t length = strlen(id);
@@ -44,9 +46,9 @@ static void put_id(char *to, size_t size, const char *id)
 /* torchrun */
 
 /*
- * TORCHELASTIC_RESTART_COUNT counts failures seen by this machine's torchrun; the others restart
- * their workers without counting. So with several machines it differs between tasks that belong
- * together, and the port chosen at each rendezvous, alike for all, stands in for it.
+ * TORCHELASTIC_RESTART_COUNT counts failures seen by this machine's torchrun; those of other
+ * machines restart their workers without counting. So with several machines it differs between
+ * tasks of one launch. The port is chosen at each rendezvous and equal for all: use that instead.
  */
 static enum status torchrun_launch(
 	const struct identity_environment *environment, char *to, size_t size, struct error *err)
@@ -181,7 +183,7 @@ static enum shell_kind find_shell_kind(const struct identity_environment *enviro
 	 * Measured with Slurm 22.05: the batch shell has SLURM_PROCID=0 and no SLURM_STEP_ID; the
 	 * shell of salloc on the login node has neither; the interactive step has 4294967290. A
 	 * job that was submitted from inside a step keeps that step's SLURM_STEP_* in its batch
-	 * shell: slurm_step above tells, and step sizes that do not fit into the job.
+	 * shell: slurm_step (above) shows that, and so does a step that is larger than the job.
 	 */
 	uint64_t step, step_nodes, job_nodes;
 	if (environment_number(environment, "SLURM_STEP_ID", 0, UINT64_MAX, &step, NULL) ==
@@ -268,7 +270,7 @@ enum status slurm_shell_find(const struct identity_environment *environment,
 		environment, "SLURM_JOB_NUM_NODES", 1, UINT32_MAX, &found.machines, err);
 	if (status_is_error(status))
 		return status;
-	found.tasks = found.machines; /* srun's default is one on each machine */
+	found.tasks = found.machines; /* srun starts one on each machine by default */
 	status = environment_number(environment, "SLURM_NTASKS", 1, UINT32_MAX, &found.tasks, err);
 	if (status_is_error(status))
 		return status;

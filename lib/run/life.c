@@ -9,7 +9,7 @@
 #define WORD_MAX 128
 #define PART_MAX 512
 
-/* The job: all its restarts have the same line. */
+/* Name the line of lives: all restarts of a job have the same. */
 static void write_line(const struct identity_environment *environment,
 	const struct slurm_start *job, char line[PART_MAX])
 {
@@ -18,7 +18,7 @@ static void write_line(const struct identity_environment *environment,
 		(unsigned long long)job->job);
 }
 
-/* The start of the job. A job number is used again after the controller has lost its state. */
+/* Name the start of the job, with its time: a controller that lost its state reuses job numbers. */
 static void write_job(const struct identity_environment *environment, const struct slurm_start *job,
 	char part[PART_MAX])
 {
@@ -63,7 +63,7 @@ static enum status add_torchrun(
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* The life that word names: an agent's own, or any other word. */
+/* The life of a word: of an agent's PREEMPT_LIFE, or of any other word. */
 static enum status find_by_word(const struct identity_environment *environment, const char *word,
 	const struct slurm_start *job, char life[LIFE_SIZE], struct error *err)
 {
@@ -72,7 +72,7 @@ static enum status find_by_word(const struct identity_environment *environment, 
 	if (strlen(word) > WORD_MAX)
 		return error_set(
 			err, STATUS_USAGE, "--life (PREEMPT_LIFE): at most %d bytes", WORD_MAX);
-	/* What was exported before sbatch is the same in each restart, and in each job. */
+	/* A word that was exported before sbatch is the same in all restarts, and in other jobs. */
 	if (job->job && !(job->launched == job->job && drawn))
 		write_job(environment, job, part);
 	if (drawn && slurm_start_check(job, err) != STATUS_OK)

@@ -3,7 +3,7 @@
  * The life (base/process/life.h) of a process that saves: it differs between all starts of a job,
  * and is the same in all tasks of one start.
  *
- *   PREEMPT_LIFE as an agent or "preempt-store join" exports it: the attempt's own.
+ *   PREEMPT_LIFE as an agent or "preempt-store join" exports it: the attempt's life.
  *   PREEMPT_LIFE or --life with any other word: the word, within a Slurm job and its restart.
  *   Neither, in a Slurm step: cluster, job, start time, restart count and step.
  *   Neither, under a torchrun of one machine: the directory that it made for this start.

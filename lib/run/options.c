@@ -21,7 +21,7 @@ struct heartbeat_options heartbeat_options = {
 	.rules = {.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT, .first = HEARTBEAT_FIRST}};
 
 /* clang-format off */
-/* What every program has. */
+/* The options that every program has. */
 #define IDENTITY_ROWS \
 	GROUP_STORE_ROW, \
 	GROUP_RUN_ROW(GROUP_RUN_HELP), \
@@ -74,7 +74,7 @@ static const char *lookup_own(void *context, const char *name)
 	return getenv(name);
 }
 
-/* This process's environment. step: room for what the slurmstepd above us says. */
+/* This process's environment. step: room for slurm_step. */
 static struct identity_environment own_environment(char *step, size_t size)
 {
 	struct identity_environment environment = {.lookup = lookup_own};
@@ -83,7 +83,7 @@ static struct identity_environment own_environment(char *step, size_t size)
 	return environment;
 }
 
-/* "HOST-PID-HASH": the hash is of all that makes this process one of its kind. */
+/* "HOST-PID-HASH": the hash is of boot, pid namespace, pid and start time of this process. */
 static bool make_nonce(char *nonce, size_t size)
 {
 	struct process_identity self = {0};

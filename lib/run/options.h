@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options that every program shares, and who this very process is by them and by its
- * environment: the one place of this room that asks the kernel.
+ * The options that all programs share, and the identity of this process by them, its environment
+ * and the kernel. The rest of this directory gets these as arguments.
  */
 #ifndef RUN_OPTIONS_H
 #define RUN_OPTIONS_H
@@ -30,13 +30,13 @@ struct group_options {
 };
 
 extern struct group_options group_options;
-/* --timeout, or otherwise (milliseconds) if it is not given. */
+/* --timeout, or `otherwise` if it is not given; ms. */
 int64_t group_timeout(int64_t otherwise);
 
 /* For args_command.common: --store to --tasks; and those with --timeout and --json. */
 extern const struct args_option group_identity_table[];
 extern const struct args_option group_option_table[];
-/* For the tables of programs that do not take all of them. */
+/* Single rows, for the tables of programs that do not take all of them. */
 /* clang-format off */
 #define GROUP_STORE_ROW \
 	{"store", "URL", "where the keys are: PATH or etcd://HOST:PORT/PREFIX", ARGS_TEXT, \
@@ -50,7 +50,7 @@ extern const struct args_option group_option_table[];
 /* clang-format on */
 #define GROUP_RUN_HELP "the job across restarts (default: the scheduler's job)"
 
-/* The options of programs that beat for a task. rules.first is the program's. */
+/* The options of programs that beat for a task. The program itself sets rules.first. */
 struct heartbeat_options {
 	struct heartbeat_rules rules;
 	bool cut_off_given;
@@ -74,23 +74,23 @@ extern struct heartbeat_options heartbeat_options;
 	{"learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts", \
 		ARGS_FLAG, .target = &heartbeat_options.progress.learn}
 /* clang-format on */
-/* After parsing: check them, and set what was not given. beats: false with --no-heartbeat. */
+/* After parsing: check them, and set defaults. beats: false with --no-heartbeat. */
 enum status heartbeat_options_complete(bool beats, struct error *err);
 
-/* Who this process is. local: of -n or --ranks, 0 where not given. */
+/* Find the identity of this process. local: of -n or --ranks; 0: not given. */
 enum status group_identify(
 	enum identity_need need, uint64_t local, struct identity *identity, struct error *err);
 
 /*
- * The process that a join by hand stands for if --pid names none: in Slurm's TaskProlog the process
- * that becomes the task, else the one that reads our output, else our parent. STATUS_NO: this is
- * the TaskProlog of a shell of a Slurm job, which is not a task.
+ * Find the process for which "preempt-store join" joins without --pid: in Slurm's TaskProlog the
+ * process that becomes the task, else the one that reads our output, else our parent. STATUS_NO:
+ * this is the TaskProlog of a shell of a Slurm job, which is not a task.
  */
 enum status group_find_agent(pid_t *agent, struct error *err);
 
 /*
- * The attempt that the user asks for, 0: none. One that comes with PREEMPT_LIFE was left in the
- * environment by an earlier join or by the agent, and is not asked for; --attempt is.
+ * The attempt that the user asks for; 0: none. --attempt asks for one; a PREEMPT_ATTEMPT that was
+ * set by an earlier join or by the agent does not.
  */
 uint64_t group_asked_attempt(void);
 
@@ -101,8 +101,8 @@ enum status group_own_task(uint64_t *task, struct error *err);
 enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err);
 
 /*
- * The store's URL: --store, else store_default_url. create makes the default's
- * directory (0700): a program that may be the first of its run needs it.
+ * The store's URL: --store, else store_default_url. create: make the default's directory (0700),
+ * for a program that may be the first of its run.
  */
 enum status group_store_url(
 	const char *run, bool create, char *url, size_t size, struct error *err);
@@ -111,17 +111,17 @@ enum status group_store_url(
 struct group_run {
 	struct identity identity;
 	char url[4096];
-	/* Of group_open. */
+	/* Set by group_open: */
 	struct store *store;
-	struct view view; /* of the attempt; not read yet: view_refresh */
+	struct view view; /* of the attempt; empty until view_refresh */
 };
-/* Its identity and its store's URL: the rest is zeroed. */
+/* Find its identity and its store's URL; zero the rest. */
 enum status group_find(
 	enum identity_need need, bool create, struct group_run *run, struct error *err);
 /*
  * The same, and open the store and find the attempt: that of --attempt, else the newest. With
- * IDENTITY_TASK it must have our task. joined: where this process has joined, a store that is
- * missing is STATUS_TEMPORARY (live/outage.h). group_close also after a failure.
+ * IDENTITY_TASK it must have our task. joined: this process has joined the attempt, so a missing
+ * store is STATUS_TEMPORARY (live/outage.h). Call group_close also after a failure.
  */
 enum status group_open(enum identity_need need, bool joined, int64_t deadline,
 	struct group_run *run, struct error *err);

@@ -22,7 +22,7 @@ const char *outcome_word(enum outcome_cause cause)
 	return words[cause];
 }
 
-/* Preempted: a checkpoint, or nothing that could have been in one. */
+/* Whether a preempted attempt has its checkpoint, or had nothing yet that could be saved. */
 static bool has_its_checkpoint(const struct view *view, const struct outcome_finding *finding)
 {
 	bool any = false, only_unstarted = true;
@@ -31,7 +31,7 @@ static bool has_its_checkpoint(const struct view *view, const struct outcome_fin
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		const struct agreement_peer *peer = &view->agreement.peers[i];
 		if (peer->left == REASON_SAVED && !view->resume_known)
-			return true; /* it has seen that the checkpoint is complete */
+			return true; /* this task has seen that the checkpoint is complete */
 		if (!view_has_joined(view, i))
 			continue;
 		any = true;
@@ -43,7 +43,7 @@ static bool has_its_checkpoint(const struct view *view, const struct outcome_fin
 
 static enum outcome_cause cause_of(const struct view *view, const struct outcome_finding *finding)
 {
-	/* A program that saves on a signal also ends with 0 where it has not finished. */
+	/* A program that saves on a signal ends with 0 even if it has not finished. */
 	bool only_stopped = view->agreement.claimed && finding && !finding->finished;
 	if (view_all_completed(view) && !only_stopped)
 		return CAUSE_COMPLETED;
@@ -101,7 +101,7 @@ void outcome_of_view(
 		outcome->has_saved |= saved;
 		if (saved && step > outcome->saved)
 			outcome->saved = step;
-		/* Clocks of machines do not agree: only what one task wrote is compared. */
+		/* Clocks of machines differ: compare only times that one task wrote. */
 		int64_t lasted = member->joined_utc ? member->newest_utc - member->joined_utc : -1;
 		if (lasted > outcome->lasted)
 			outcome->lasted = lasted;
@@ -138,7 +138,7 @@ bool outcome_read(const struct json_object *closed, struct outcome *outcome)
 	if (json_read_fields(fields, closed, &found, NULL) == JSON_UNUSABLE)
 		return false;
 	(void)json_get_time(closed, "lasted_ms", &found.lasted);
-	/* One that crashed did not end with 0. */
+	/* A command that crashed did not end with 0. */
 	if (found.cause != CAUSE_CRASHED)
 		found.code = 0;
 	else if (!found.code)

@@ -25,21 +25,21 @@ enum outcome_cause {
 struct outcome {
 	uint64_t attempt;
 	enum outcome_cause cause;
-	int code;	/* of CAUSE_CRASHED: the command's, as a shell says it */
+	int code;	/* of CAUSE_CRASHED: the command's, as a shell reports it */
 	char text[512]; /* human-readable: "task 2 failed on n3 with 1: no memory"; may be empty */
-	int64_t lasted; /* ms, by the clock of the task that took part longest; -1: not known */
+	int64_t lasted; /* ms that the task took part that did so longest; -1: unknown */
 	/*
-	 * Whether saves are known at all: the program calls preempt_step, or --checkpoints names
-	 * its checkpoints.
+	 * Whether the store would show saves: the program calls preempt_step, or --checkpoints
+	 * names its checkpoints.
 	 */
 	bool measured;
-	bool has_saved;	 /* a save is known: */
+	bool has_saved;	 /* a save is known */
 	uint64_t saved;	 /* the newest step that any task has saved */
-	bool has_resume; /* the checkpoint it began from was looked for: */
-	uint64_t resume; /* its step, 0: there was none, */
-	uint64_t from;	 /* and a hash of its path (outcome_from); 0: none, or not known */
-	bool refused;	 /* after it, it was decided not to run again: */
-	char why[512];
+	bool has_resume; /* the checkpoint that it resumed from is known */
+	uint64_t resume; /* the step of that; 0: there was none */
+	uint64_t from;	 /* a hash of its path (outcome_from); 0: none, or not known */
+	bool refused;	 /* it was decided not to run again after it */
+	char why[512];	 /* that decision's reason */
 };
 
 /* The hash of this path for `from`; 0 for "". */
@@ -48,11 +48,11 @@ uint64_t outcome_from(const char *path);
 /* "crashed", "preempted", ... */
 const char *outcome_word(enum outcome_cause cause);
 
-/* What an agent whose tasks have all left knows, and the store does not show. */
+/* What only an agent whose tasks have all left knows: the store does not show it. */
 struct outcome_finding {
-	bool finished; /* it leaves with 0 */
-	bool newer;    /* a complete checkpoint is newer than the one the attempt began from: */
-	uint64_t step;
+	bool finished; /* the agent leaves with 0 */
+	bool newer; /* a complete checkpoint is newer than the one that the attempt resumed from */
+	uint64_t step; /* of that newer one */
 };
 
 /*
@@ -63,7 +63,7 @@ struct outcome_finding {
 void outcome_of_view(
 	const struct view *view, const struct outcome_finding *finding, struct outcome *outcome);
 
-/* Into the value of CLOSED, and back. False: it has no cause that can be parsed; use the view. */
+/* Write to the value of CLOSED; read from it. False: it has no cause that can be parsed. */
 void outcome_write(const struct outcome *outcome, struct json_object *closed);
 bool outcome_read(const struct json_object *closed, struct outcome *outcome);
 

@@ -19,7 +19,7 @@ static int code_of(const struct outcome *outcome)
 	return outcome->cause == CAUSE_UNSAVED ? CODE_PREEMPTED : CODE_BROKEN;
 }
 
-/* A store that refuses this program will refuse it after a restart, too. */
+/* Whether a restart may help: a store that refuses this program will refuse it then, too. */
 static bool may_pass(const struct error *unasked)
 {
 	return unasked && unasked->status != STATUS_USAGE && unasked->status != STATUS_DAMAGED;
@@ -37,8 +37,10 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	const char *without = unasked ? ", and the store could not be asked" : "";
 	unsigned long long restarts = question->restarts;
 	*requeue = (struct requeue_decision){.code = code < 0 ? 0 : code};
-	/* Preemptions are no failures, but without attempts in the store they cannot be told from
-	 * failures: all restarts count. */
+	/*
+	 * Without attempts in the store preemptions cannot be told from failures: all restarts
+	 * count.
+	 */
 	decision->again = again && restarts < question->limits->no_progress;
 	if (decision->again) {
 		requeue->code = means_again(code)   ? code
@@ -65,7 +67,7 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 static bool is_of_launch(const struct attempt *attempt, const char *ours)
 {
 	const char *theirs = attempt->launch;
-	size_t length = strcspn(ours, "+"); /* a step adds its own to the job's */
+	size_t length = strcspn(ours, "+"); /* a job step's id begins with the job's */
 	return !*ours || !*theirs ||
 	       (length == strcspn(theirs, "+") && !strncmp(ours, theirs, length));
 }
@@ -86,7 +88,7 @@ static void take_hint(int code, struct outcome *last)
 					       : CAUSE_LOST;
 }
 
-static enum status judge(struct store *store, const struct requeue_question *question,
+static enum status decide_by_store(struct store *store, const struct requeue_question *question,
 	struct requeue_decision *requeue, struct error *err)
 {
 	struct view view = {0};
@@ -138,7 +140,7 @@ enum status requeue_decide(const struct requeue_question *question,
 	struct requeue_decision found = {0};
 	enum status status = store_open(&store, question->store, 0, question->deadline, err);
 	if (status == STATUS_OK) {
-		status = judge(store, question, &found, err);
+		status = decide_by_store(store, question, &found, err);
 	} else if (status == STATUS_NO) {
 		requeue_guess(question, NULL, &found);
 		status = STATUS_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a job that has ended is to run again: history -> budget -> decision. The store shows how
- * the attempts of the run ended (history.h), the budgets say whether that allows another one
- * (budget.h), and the exit code of the launcher is only a hint (srun returns the largest code, and
- * leaves out tasks that were ended by TERM).
+ * Decide whether a job that has ended is to run again. The store shows how the attempts of the run
+ * ended (history.h), and the budgets say whether that allows another one (budget.h). The exit code
+ * of the launcher is only a hint: srun returns the largest code, and leaves out tasks that were
+ * ended by TERM.
  */
 #ifndef RUN_REQUEUE_DECISION_H
 #define RUN_REQUEUE_DECISION_H
@@ -14,30 +14,29 @@
 struct requeue_question {
 	const char *run;
 	const char *store;  /* URL */
-	const char *launch; /* of this start of the job (identity.h); "": not known */
+	const char *launch; /* the launch id of this start of the job (identity.h); "": not known */
 	uint64_t before;    /* the newest attempt when the job began; 0: none, or not known */
-	int code;	    /* of the launcher; negative: not known (still to run) */
+	int code;	    /* the launcher's exit code; negative: it has not run yet */
 	bool noticed;	    /* the batch shell itself got a notice */
-	uint64_t restarts;  /* how often the scheduler has run the job again, if it says so */
+	uint64_t restarts;  /* how often the scheduler has run the job again, as it says; else 0 */
 	const struct budget_limits *limits;
-	bool record;	  /* keep a decision against running again in the store */
+	bool record;	  /* write a decision not to run again to the store */
 	int64_t deadline; /* for the store */
 };
 
 struct requeue_decision {
 	struct budget_decision decision;
-	bool known;		 /* the store shows an attempt of this start of the job: */
-	struct outcome outcome;	 /* which it is, and how it ended */
+	bool known;		 /* the store shows an attempt of this start of the job */
+	struct outcome outcome;	 /* which one, and how it ended */
 	bool by_signal;		 /* its notice was a TERM, as schedulers send */
-	struct error unrecorded; /* not STATUS_OK: why the decision could not be kept */
+	struct error unrecorded; /* not STATUS_OK: why the decision could not be written */
 	/*
-	 * The exit code: 42 to 44 again, 93 decided against; else that of the launcher, which is
-	 * left as it is.
+	 * The exit code: 42 to 44: run again; 93: decided not to; any other is the launcher's own.
 	 */
 	int code;
 };
 
-/* Fails if the store could not be asked: then nothing is known, which is not "no". */
+/* Fails if the store could not be asked: then it is not known whether to run again. */
 enum status requeue_decide(const struct requeue_question *question,
 	struct requeue_decision *requeue, struct error *err);
 

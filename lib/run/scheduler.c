@@ -13,7 +13,7 @@
 #define CALL_LIMIT  30000 /* ms that one call of scontrol may take */
 #define RETRY_PAUSE 2000  /* ms between two calls */
 
-/* Innermost first; the last row is for where there is none. */
+/* Innermost first; the last row means that there is none. */
 static const struct scheduler schedulers[] = {
 	{.name = "Flux", .job = "FLUX_JOB_ID", .prefix = "flux"},
 	{.name = "Slurm",
@@ -61,7 +61,7 @@ static const struct scheduler schedulers[] = {
 
 /* ---- The name of a job ---- */
 
-/* An indexed pod's host name is its Job's name and its index. */
+/* The host name of an indexed pod is "JOB-INDEX". */
 static bool kubernetes_job(const struct identity_environment *environment, char *job, size_t size)
 {
 	const char *index = environment_value(environment, "JOB_COMPLETION_INDEX");
@@ -161,14 +161,15 @@ enum status slurm_job_name(char name[64], struct error *err)
 	if (number_of("SLURM_ARRAY_JOB_ID", &array) && number_of("SLURM_ARRAY_TASK_ID", &index))
 		snprintf(name, 64, "%llu_%llu", (unsigned long long)array,
 			(unsigned long long)index);
-	else if (number_of("SLURM_HET_JOB_ID", &array)) /* only its leader can be requeued */
+	else if (number_of("SLURM_HET_JOB_ID",
+			 &array)) /* a heterogeneous job: only its leader can be requeued */
 		snprintf(name, 64, "%llu", (unsigned long long)array);
 	else
 		snprintf(name, 64, "%llu", (unsigned long long)job);
 	return STATUS_OK;
 }
 
-/* *code is its exit code; not STATUS_OK: it did not answer. name is for messages. */
+/* Run argv; *code is its exit code. Not STATUS_OK: it gave no answer. name is for messages. */
 static enum status call(const char *name, char *const *argv, int64_t deadline, struct text *output,
 	int *code, struct error *err)
 {
@@ -179,14 +180,15 @@ static enum status call(const char *name, char *const *argv, int64_t deadline, s
 	enum status status = subprocess_run(&child, &how, err);
 	*output = child.output;
 	*code = child.code;
-	if (status == STATUS_OK && *code != STATUS_NOT_FOUND) /* env ends with that, too */
+	if (status == STATUS_OK &&
+		*code != STATUS_NOT_FOUND) /* env ends with 127 if the command is missing */
 		return STATUS_OK;
 	if (status == STATUS_OK || status == STATUS_NOT_FOUND || status == STATUS_CANNOT_RUN)
 		return error_set(err, STATUS_NOT_FOUND, "cannot run %s: is it in PATH?", name);
 	return error_set(err, STATUS_TEMPORARY, "%s has not answered in time", name);
 }
 
-/* A failed command's first line of output. */
+/* Report the first line of a failed command's output. */
 static enum status say_failed(
 	const char *name, const struct text *output, enum status status, struct error *err)
 {
@@ -221,8 +223,6 @@ enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job,
 	return status;
 }
 
-/* States that can be requeued; states that mean it is requeued already. All other states: the
- * job is ending or over. */
 static bool is_one_of(const char *state, const char *const *states)
 {
 	while (*states && strcmp(*states, state) != 0)
@@ -232,6 +232,7 @@ static bool is_one_of(const char *state, const char *const *states)
 
 static enum slurm_answer try_requeue(const char *name, int64_t deadline, struct error *err)
 {
+	/* A job in another state is ending or over. */
 	static const char *const running[] = {
 		"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", NULL};
 	static const char *const again[] = {

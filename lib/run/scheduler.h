@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Schedulers as a table: how a job is named by its id, and how a scheduler is made to run it again:
- * by an exit code, or with Slurm by a command.
+ * A table of schedulers: the variables that give a job's id, and how a scheduler is made to run the
+ * job again: by an exit code, or with Slurm by a command.
  */
 #ifndef RUN_SCHEDULER_H
 #define RUN_SCHEDULER_H
@@ -11,31 +11,31 @@
 
 struct scheduler {
 	const char *name; /* "Grid Engine" */
-	const char *word; /* of --platform: "sge"; NULL: it is not told to run a job again */
-	const char *job;  /* the variable that shows it */
-	const char *also; /* must be set too, because job is a common word; may be NULL */
+	const char *word; /* for --platform: "sge"; NULL: it cannot be made to run a job again */
+	const char *job;  /* the variable that shows it, and has the job's id */
+	const char *also; /* a variable that must be set, too: `job` is a common word; or NULL */
 
-	const char *prefix;    /* of a job's name, which is made of the value of job; NULL: not */
-	const char *index;     /* of a job in an array; NULL: is part of job */
-	const char *array_job; /* replaces job where there is an index; may be NULL */
+	const char *prefix; /* before the id in a run's name; NULL: make no name of the id */
+	const char *index;  /* the variable of a job's index in an array; NULL: it is in the id */
+	const char *array_job; /* the variable that replaces `job` if there is an index; or NULL */
 	const char *no_index;  /* the value of index that means none; may be NULL */
 
 	const char *restarts; /* the variable that counts its restarts of the job; may be NULL */
-	int again;	      /* the exit code that makes it run the job again; 0: any of ours */
-	bool scontrol;	      /* it is asked by a command */
+	int again;	      /* the exit code that makes it run the job again; 0: our own codes */
+	bool scontrol;	      /* it is made to by scontrol requeue */
 	const char *note;     /* what the site or the user has to configure */
 };
 
 /*
- * "slurm-9_3" and the scheduler's name, of the innermost scheduler that this is in. STATUS_NO: in
+ * Get "slurm-9_3" and the scheduler's name, of the innermost scheduler that runs us. STATUS_NO:
  * none.
  */
 enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
 	const char **scheduler, struct error *err);
 
-/* By its word; NULL: there is none of that name. */
+/* Find a scheduler by its word; NULL: there is none. */
 const struct scheduler *scheduler_find(const char *word);
-/* The innermost with a word whose variables are set; never NULL ("none"). */
+/* The innermost one with a word whose variables are set; the last row ("none") if there is none. */
 const struct scheduler *scheduler_here(void);
 /* "slurm, lsf, ..." */
 void scheduler_names(char *names, size_t size);
@@ -43,8 +43,8 @@ void scheduler_names(char *names, size_t size);
 /* ---- Slurm ---- */
 
 /*
- * The job's id for scontrol: "9_3" for a task of an array. (The plain number of an array's last
- * task names the whole array: requeue would take all of its tasks.) STATUS_NO: not in a job.
+ * Get the job's id for scontrol: "9_3" for a task of an array. (The plain number of an array's last
+ * task names the whole array, and would requeue all of its tasks.) STATUS_NO: not in a job.
  */
 enum status slurm_job_name(char name[64], struct error *err);
 
@@ -52,10 +52,10 @@ enum status slurm_job_name(char name[64], struct error *err);
 enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job, struct error *err);
 
 enum slurm_answer {
-	SLURM_REQUEUED,	  /* now, or it was before */
-	SLURM_ENDING,	  /* cancelled, completing or over: not requested; err says which */
-	SLURM_REFUSED,	  /* twice, while the job ran; err says why */
-	SLURM_UNREACHABLE /* its commands are not here, hang, or cannot reach the controller */
+	SLURM_REQUEUED,	  /* now or earlier */
+	SLURM_ENDING,	  /* not requested: the job is cancelled, completing or over, as err says */
+	SLURM_REFUSED,	  /* refused twice while the job ran; err says why */
+	SLURM_UNREACHABLE /* its commands are missing, hang, or cannot reach the controller */
 };
 /* Look at the job's state, then request it. Tries again while Slurm cannot be reached, until
  * deadline. */

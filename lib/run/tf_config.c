@@ -34,7 +34,7 @@ static bool find_addresses(const struct json_object *cluster, const char *type,
 	return true;
 }
 
-/* Whether an address of the list is of another host than the first that was ever seen. */
+/* Whether an address of the list has another host than *first, the first of all lists. */
 static bool has_other_host(struct json_object *list, size_t count, const char **first)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -68,7 +68,7 @@ static enum status find_role(
 			"TF_CONFIG says that this is %s, which is not a task of the run because "
 			"it does not train in step with the others; start it without preempt-run",
 			*type == 'e' ? "an evaluator" : "a parameter server (ps)");
-	/* What a job of one machine has. */
+	/* A job of one machine has no cluster. */
 	if (!cluster || (json_object_is_type(cluster, json_type_object) &&
 				json_object_object_length(cluster) == 0))
 		return index == 0 ? STATUS_OK : refuse(err, "has a task, but no cluster");
