@@ -42,14 +42,14 @@ bool task_state_is_bad(enum task_state state)
 
 /* ---- The entries ---- */
 
-/* The rest of name behind a kind of keys, NULL: it is of another kind. */
+/* What follows `kind` in name; NULL: the name does not begin with it. */
 static const char *behind(const char *name, const char *kind)
 {
 	size_t length = strlen(kind);
 	return strncmp(name, kind, length) == 0 ? name + length : NULL;
 }
 
-/* What the name of a key says of its mark; false: there is no mark for it. */
+/* Read kind, task and round of a mark from the name of its key. False: this key makes no mark. */
 static bool name_mark(const char *name, struct run_mark *mark)
 {
 	static const struct {
@@ -68,6 +68,7 @@ static bool name_mark(const char *name, struct run_mark *mark)
 		const char *at = behind(name, kinds[i].kind);
 		if (!at)
 			continue;
+		/* Their keys in round 1 have no number. */
 		const bool first = kinds[i].mark == MARK_ACK || kinds[i].mark == MARK_DECISION;
 		*mark = (struct run_mark){
 			.kind = kinds[i].mark, .task = MARK_OF_RUN, .round = first};
@@ -94,7 +95,7 @@ static int by_time(const void *a, const void *b)
 	return x->task < y->task ? -1 : x->task > y->task;
 }
 
-/* A mark of a task in the newest round, or of none, is shown in its row. */
+/* Note a mark in the row of its task; of marks of rounds, only those of the newest. */
 static void note_mark(struct run_task *task, const struct run_mark *mark, bool newest)
 {
 	switch (mark->kind) {
@@ -158,7 +159,7 @@ bool run_status_has_joined(const struct run_status *status)
 	return view->all_joined || (view->attempt.tasks == 1 && view_has_joined(view, 0));
 }
 
-/* Without its beats. */
+/* The state of a task, without what its beats show. */
 static enum task_state state_of(const struct run_status *status, uint64_t i)
 {
 	const struct view *view = &status->view;
@@ -205,7 +206,9 @@ void run_status_feed(struct run_status *status, const struct store_answer *answe
 
 /* ---- The beats ---- */
 
-/* ms from its first beat to this one, by its own count; -1: it has said that it stops. */
+/*
+ * ms from its first beat to this one, by the task's count of beats; -1: none, or it was the last.
+ */
 static int64_t beating(const struct run_task *task)
 {
 	if (!task->beats || heartbeat_is_farewell(task->beat.sequence))
@@ -214,7 +217,7 @@ static int64_t beating(const struct run_task *task)
 	       heartbeat_period(task->beat.sequence);
 }
 
-/* The average from its first beat on, or over the whole attempt once that has ended. */
+/* Steps per second since the task's first beat; after the end, over the whole attempt. */
 static double rate_of(const struct run_status *status, const struct run_task *task, uint64_t from)
 {
 	bool over = status->view.agreement.closed;
@@ -225,7 +228,7 @@ static double rate_of(const struct run_status *status, const struct run_task *ta
 	return (double)(step - from) * 1000 / (double)time;
 }
 
-/* The step that the attempt began from, as far as the store shows it. */
+/* The step that the attempt resumed from, as far as the store shows it. */
 static uint64_t began_from(const struct run_status *status)
 {
 	uint64_t step = status->view.resume_known ? status->view.resume_step : 0;
@@ -235,13 +238,13 @@ static uint64_t began_from(const struct run_status *status)
 	return step;
 }
 
-/* Whether beats are expected of it. */
+/* Whether a task in this state should beat. */
 static bool is_there(enum task_state state)
 {
 	return state >= TASK_RUNNING && state <= TASK_SILENT;
 }
 
-void run_status_judge(struct run_status *status, const struct run_status *before,
+void run_status_take_beats(struct run_status *status, const struct run_status *before,
 	const struct store_beat_reading *beats, int64_t now)
 {
 	const uint64_t tasks = status->view.attempt.tasks;
@@ -274,10 +277,10 @@ void run_status_judge(struct run_status *status, const struct run_status *before
 		if (beating(task) < 0 || !is_there(task->state))
 			continue;
 		const int64_t period = heartbeat_period(task->beat.sequence);
-		/* All begin to beat together: one that has beaten less often has stopped since. */
+		/* All tasks begin to beat together: a task with fewer beats has stopped since. */
 		int64_t behind_others = longest - beating(task);
 		int64_t unchanged = now - task->changed;
-		/* One reading, or two within a period, do not tell whether it beats. */
+		/* One reading, or two within two periods, do not show whether it beats. */
 		task->silent = task->proved || unchanged > 2 * period ? unchanged : -1;
 		if (behind_others > unchanged + 2 * period)
 			task->silent = behind_others;
@@ -311,7 +314,7 @@ static void read_beats(
 			tasks - first < STORE_BEATS_READ ? tasks - first : STORE_BEATS_READ;
 		store_beats_read(store, group, first, beats + first, (size_t)count);
 	}
-	run_status_judge(status, before, beats, clock_now());
+	run_status_take_beats(status, before, beats, clock_now());
 	free(beats);
 }
 
@@ -320,7 +323,9 @@ void run_status_read_beats(struct store *store, struct run_status *status)
 	read_beats(store, status, status);
 }
 
-/* How the attempts before this one ended: of the same attempt it is not read again. */
+/*
+ * Read how the attempts before this one ended; take it from `before` if that has the same number.
+ */
 static enum status read_history(struct store *store, const struct run_status *before,
 	struct run_status *status, struct error *err)
 {

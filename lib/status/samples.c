@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Prometheus's text format: the samples of one metric stand together, so each has a text of its
- * own. */
+/*
+ * Prometheus's text format wants all samples of a metric together, so each has a text of its own.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ struct sample_page *samples_begin(void)
 	return xcalloc(1, sizeof(struct sample_page));
 }
 
-/* Names of runs, states and causes are of letters, digits and a few marks: nothing to escape. */
+/* Names of runs, states and causes have no characters that must be escaped. */
 static void sample(struct sample_page *page, enum metric metric, const struct run_status *status,
 	const char *label, const char *value)
 {

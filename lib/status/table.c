@@ -21,7 +21,7 @@ static void paint(struct text *text, const struct table_style *style, enum colou
 		text_add(text, codes[colour]);
 }
 
-/* As an age, below 10 s with tenths: "2h03m", "12s", "0.4s". */
+/* A duration; below 10 s with tenths: "2h03m", "12s", "0.4s". */
 static void add_span(struct text *text, int64_t milliseconds)
 {
 	if (milliseconds >= 10000)
@@ -33,7 +33,7 @@ static void add_span(struct text *text, int64_t milliseconds)
 		text_add(text, "-");
 }
 
-/* The span in a column of this width, "-" where it is not known. */
+/* The duration in a column of this width; "-" if it is not known. */
 static void add_cell(struct text *text, int width, bool known, int64_t milliseconds)
 {
 	struct text span = {0};
@@ -82,7 +82,6 @@ static void add_step(struct text *text, bool known, uint64_t step)
 
 /* ---- The lines above the tasks ---- */
 
-/* "3 of 4" */
 static uint64_t count_of(const struct run_status *status, bool (*is)(const struct run_task *task))
 {
 	uint64_t count = 0;
@@ -224,7 +223,7 @@ static void add_trouble(struct text *text, const struct run_status *status)
 
 /* ---- The tasks ---- */
 
-/* How long after the round was opened; the clocks may differ. */
+/* How long after the opening of the round; at least 0, because clocks of machines differ. */
 static void add_after(struct text *text, const struct run_status *status, int64_t utc)
 {
 	const int64_t opened = status->round_opened;
@@ -261,7 +260,7 @@ static bool is_in_state(const void *context, uint64_t task)
 	return chosen->status->tasks[task].state == chosen->state;
 }
 
-/* One row for all tasks of a state: how many, their steps, the longest silence, which they are. */
+/* One row for all tasks in a state: how many, their steps, the longest silence, their numbers. */
 static void add_group(struct text *text, const struct run_status *status,
 	const struct table_style *style, enum task_state state)
 {
@@ -330,8 +329,9 @@ static void add_past(
 	}
 }
 
-/* Cut lines that are wider, not counting what colours them. Bytes of UTF-8 behind the first take no
- * place. */
+/*
+ * Cut lines at this width. Colour sequences, and bytes of UTF-8 after a first one, have no width.
+ */
 static void add_cut(struct text *text, const char *from, size_t width)
 {
 	size_t column = 0;

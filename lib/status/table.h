@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The forms in which a status is printed. All are pure, and append to text. */
+/* Print a status as a table, as JSON or as metrics. All functions are pure, and append to text. */
 #ifndef STATUS_TABLE_H
 #define STATUS_TABLE_H
 
@@ -11,21 +11,21 @@
 struct table_style {
 	bool colour;
 	bool all;     /* a row for each task, and all attempts before */
-	size_t width; /* columns; longer lines are cut. 0: do not */
-	int64_t utc;
+	size_t width; /* columns; longer lines are cut. 0: they are not */
+	int64_t utc;  /* the time now */
 };
 
-/* Lines for a person. */
+/* Lines for a user to read. */
 void table_add(struct text *text, const struct run_status *status, const struct table_style *style);
 /* One JSON object on one line. */
 void table_add_json(
 	struct text *text, const struct run_status *status, const struct table_style *style);
 
-/* Prometheus's text format: samples_begin once, the samples of each run, samples_end. */
+/* Prometheus's text format: call samples_begin, samples_add for each run, samples_end. */
 struct sample_page;
 struct sample_page *samples_begin(void);
 void samples_add(struct sample_page *page, const struct run_status *status, int64_t utc);
-/* Appends the page to text, and releases it. */
+/* Append the page to text, and release it. */
 void samples_end(struct sample_page *page, struct text *text);
 
 #endif

@@ -7,10 +7,10 @@
 #include "base/clock.h"
 
 #define WIDTH	1200
-#define LEFT	170 /* where the lanes begin; the labels stand before */
+#define LEFT	170 /* where the lanes begin; their labels are left of it */
 #define RIGHT	1180
-#define LABELS	3 /* rows of labels above the lanes */
-#define LETTER	6.4
+#define LABELS	3   /* rows of labels above the lanes */
+#define LETTER	6.4 /* px: the average width of a letter */
 #define UNDREWN 0.3 /* px: a shorter span cannot be seen */
 
 static const struct {
@@ -85,7 +85,7 @@ void timeline_add_xml(struct text *text, const char *string)
 	text_release(&plain);
 }
 
-/* ---- Places ---- */
+/* ---- Positions ---- */
 
 /* A time that is drawn from LEFT to RIGHT. */
 struct scale {
@@ -112,14 +112,14 @@ static bool is_zoomed(const struct timeline_attempt *attempt)
 	return attempt->zoom_to > attempt->zoom_from;
 }
 
-/* Some room before the first and behind the last event. */
+/* The time that the lanes show, with some room before the first and after the last event. */
 static struct scale panel_scale(const struct timeline_attempt *attempt)
 {
 	struct scale scale = {attempt->began, attempt->ended};
 	if (is_zoomed(attempt)) {
 		int64_t length = attempt->zoom_to - attempt->zoom_from;
 		scale = (struct scale){attempt->zoom_from, attempt->zoom_to};
-		/* A deadline that is not far is drawn, another one is told. */
+		/* Draw a deadline that is not far; add_attempt writes about one that is. */
 		if (attempt->deadline > scale.to && attempt->deadline - scale.to <= 2 * length)
 			scale.to = attempt->deadline;
 		scale.from -= (scale.to - scale.from) / 20;
@@ -151,7 +151,7 @@ static void begin_words(struct text *text, const char *class, double x, double y
 	text_addf(text, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
 }
 
-/* The time axis below: ticks since zero. */
+/* The time axis below the lanes; its labels count from zero. */
 static void add_axis(
 	struct text *text, const struct scale *scale, int64_t zero, double top, double bottom)
 {
@@ -188,13 +188,13 @@ static void add_span(struct text *text, const struct scale *scale, const struct 
 		phases[span->phase].class, from, y, to, height, from);
 }
 
-/* The first span and mark of the task; those of the next one follow its own. */
+/* The next span and mark to draw; both are sorted by task. */
 struct cursor {
 	uint64_t task;
 	size_t span, mark;
 };
 
-/* What it did, in a tooltip and as bars; marks where the lane is high enough. */
+/* Draw what a task did: a tooltip, bars, and, if the lane is high enough, marks. */
 static void add_lane(struct text *text, const struct timeline_attempt *attempt,
 	struct cursor *cursor, const struct scale *scale, double y)
 {
@@ -222,7 +222,7 @@ static void add_lane(struct text *text, const struct timeline_attempt *attempt,
 	text_add(text, "</g>\n");
 }
 
-/* At most `most` bytes of a name, cut between characters. */
+/* Add at most `most` bytes of a name, cut between characters. */
 static void add_cut(struct text *text, const char *name, size_t most)
 {
 	char cut[4 * 64];
@@ -238,7 +238,7 @@ static void add_cut(struct text *text, const char *name, size_t most)
 	text_add(text, whole ? "" : "\xe2\x80\xa6");
 }
 
-/* Each task where there is room; else the first of each host, and each 32nd. */
+/* Label each task if there is room; else the first of each host, and each 32nd. */
 static void add_labels(struct text *text, const struct timeline_attempt *attempt, double top)
 {
 	const double height = lane_height(attempt->tasks);
@@ -263,7 +263,10 @@ static void add_labels(struct text *text, const struct timeline_attempt *attempt
 
 /* ---- Lines through all lanes ---- */
 
-/* The label of a line, in the first row in which it covers no other; none where all would. */
+/*
+ * Add the label of a line in the first row where it covers no other label; if there is none, omit
+ * it.
+ */
 static void add_line_label(struct text *text, double x, double top, double ends[LABELS],
 	const char *label, const char *class)
 {
@@ -334,7 +337,7 @@ static double add_title(struct text *text, const struct timeline_attempt *attemp
 	return y + 72;
 }
 
-/* The whole attempt as one bar, and which part of it is drawn large below. */
+/* The whole attempt as one bar that shows which part is drawn large below. */
 static double add_overview(struct text *text, const struct timeline_attempt *attempt,
 	const struct scale *panel, double y)
 {

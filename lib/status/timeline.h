@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A drawing of attempts: a lane per task with what it did, as one SVG or HTML page that refers to
- * nothing outside itself. Pure: all of it, also the time, is an argument. All times are UTC
- * milliseconds; strings may hold any bytes and belong to the caller.
+ * Draw attempts, a lane per task with what it did, as one SVG or HTML page that needs no other
+ * file. Pure: all inputs, also the time, are arguments. All times are UTC milliseconds; strings may
+ * hold any bytes and belong to the caller.
  */
 #ifndef STATUS_TIMELINE_H
 #define STATUS_TIMELINE_H
@@ -16,9 +16,9 @@
 enum timeline_phase {
 	PHASE_TRAIN,
 	PHASE_HOLD,  /* from its report to the decision */
-	PHASE_REACH, /* trains on to the agreed step */
+	PHASE_REACH, /* it trains on to the agreed step */
 	PHASE_SAVE,
-	PHASE_STAY, /* has saved, and stays until all have */
+	PHASE_STAY, /* it has saved, and stays until all have */
 	PHASE_KINDS,
 };
 
@@ -53,7 +53,7 @@ struct timeline_line {
 
 struct timeline_lane {
 	const char *host, *state;
-	bool bad; /* the state is one to look at */
+	bool bad; /* a user should look at this task */
 };
 
 struct timeline_attempt {
@@ -61,11 +61,11 @@ struct timeline_attempt {
 	char why[640]; /* "claimed by task 2 on n3: signal:TERM"; may be empty */
 	uint64_t number, tasks;
 	bool agreed;
-	uint64_t step;		     /* the agreed one */
-	int64_t began, ended;	     /* ended: the time of the reading, while it runs */
-	int64_t zoom_from, zoom_to;  /* what is drawn large; equal: all */
-	int64_t called;		     /* from when the way to the report is counted */
-	int64_t deadline;	     /* 0: none */
+	uint64_t step;		    /* the agreed step */
+	int64_t began, ended;	    /* ended, while it runs: the time of the reading */
+	int64_t zoom_from, zoom_to; /* the part that is drawn large; equal: the whole attempt */
+	int64_t called;		    /* the notice, or the round's opening: phases count from here */
+	int64_t deadline;	    /* 0: none */
 	struct timeline_lane *lanes; /* [tasks] */
 	struct timeline_span *spans;
 	struct timeline_mark *marks;
@@ -80,11 +80,11 @@ void timeline_add_html(struct text *text, const struct timeline_attempt *attempt
 
 /* For both, and for tests: */
 
-/* ms between two ticks, so that there are at most so many in a time of this length. */
+/* ms between two ticks, so that there are at most `most` in a time of this length. */
 int64_t timeline_tick(int64_t length, int most);
 /* A duration: "250 ms", "1.5 s", "2 min 5 s", "3 h 20 min". */
 void timeline_add_time(struct text *text, int64_t milliseconds);
-/* For XML: any bytes; what no page can hold is escaped as text_escape does. */
+/* Any bytes, as XML; bytes that XML cannot hold are escaped as by text_escape. */
 void timeline_add_xml(struct text *text, const char *string);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 
-/* A lane that is being made: what was drawn of it ends at `at`. */
+/* A lane that is being made: its spans so far end at `at`. */
 struct lane {
 	struct timeline_attempt *attempt;
 	uint64_t task;
@@ -24,14 +24,14 @@ static void add_span(struct lane *lane, enum timeline_phase phase, int64_t to)
 	lane->at = to;
 }
 
-/* An event, not before `at`; a step of 0 is none. */
+/* Add an event, at lane->at at the earliest; step 0: it has none. */
 static void add_mark(struct lane *lane, enum timeline_event event, int64_t at, uint64_t step)
 {
 	lane->attempt->marks[lane->attempt->mark_count++] = (struct timeline_mark){
 		event, lane->task, clock_later(at, lane->at), step, step != 0};
 }
 
-/* The times of the round that is drawn; 0: not there. */
+/* When the newest round was decided, and the time of the last mark; 0: none. */
 struct round_times {
 	int64_t decided, last;
 };
@@ -90,7 +90,7 @@ static void add_line(struct timeline_attempt *attempt, const struct run_mark *ma
 		snprintf(line->label, sizeof(line->label), "%s", words[mark->kind]);
 	else
 		return;
-	/* The claim and its round are one event; the claim has the better name. */
+	/* The claim and its round are one event: label it "claim". */
 	if (mark->kind == MARK_ROUND && attempt->line_count && line[-1].at == mark->utc)
 		return;
 	line->at = mark->utc;
@@ -110,7 +110,6 @@ static void add_why(struct timeline_attempt *attempt, const struct view *view)
 		snprintf(attempt->why, sizeof(attempt->why), "%s", view->seal_text);
 }
 
-/* The times of the newest round, and the newest of all. */
 static void find_round(const struct run_status *status, struct round_times *round)
 {
 	const uint64_t newest = status->view.agreement.round;
@@ -146,11 +145,11 @@ void timeline_of(const struct run_status *status, int64_t utc, struct timeline_a
 		attempt->began = status->mark_count ? status->marks[0].utc : utc;
 	attempt->ended = clock_later(a->closed ? round.last : utc, attempt->began);
 	attempt->zoom_from = view->claim.utc ? view->claim.utc : status->round_opened;
-	/* A save that was asked for, and after which the run goes on, ends with its last save. */
+	/* A checkpoint on demand ends with the last record: the attempt goes on. */
 	attempt->zoom_to = a->claimed ? attempt->ended : round.last;
 	if (!attempt->zoom_from || attempt->zoom_to <= attempt->zoom_from)
 		attempt->zoom_from = attempt->zoom_to = 0;
-	/* The claim is that of the first round. */
+	/* The claim opened the first round. */
 	attempt->called = a->round > 1 ? status->round_opened : attempt->zoom_from;
 	add_why(attempt, view);
 	for (uint64_t i = 0; i < tasks; i++)

@@ -21,7 +21,7 @@ static void add_cell(struct text *text, int64_t milliseconds)
 	text_add(text, "</td>");
 }
 
-/* The rows are of what is drawn large: spans that end within it. */
+/* Add the row of a phase: of its spans that end in the part that is drawn large. */
 static void add_row(struct text *text, const struct timeline_attempt *attempt,
 	enum timeline_phase phase, const char *word)
 {
@@ -30,7 +30,7 @@ static void add_row(struct text *text, const struct timeline_attempt *attempt,
 	for (size_t i = 0; i < attempt->span_count; i++) {
 		struct timeline_span span = attempt->spans[i];
 		const bool before = span.from < attempt->called;
-		/* Of the training only what is between the notice and the report. */
+		/* Of the training count only the time between the notice and the report. */
 		if (span.phase != phase || span.to < attempt->called ||
 			(phase == PHASE_TRAIN && (!before || span.to >= attempt->ended)))
 			continue;

@@ -105,7 +105,7 @@ static void check_running(void)
 	feed(&status, &keys);
 	struct store_beat_reading beats[TASKS] = {
 		beat(11, 500), beat(11, 250), {.status = STATUS_NO}};
-	run_status_judge(&status, NULL, beats, 1000);
+	run_status_take_beats(&status, NULL, beats, 1000);
 	TEST("running, with steps and rates; a task without beats is not silent")
 	{
 		CHECK_TEXT(run_status_word(&status), "running");
@@ -123,14 +123,14 @@ static void check_running(void)
 		struct store_beat_reading next[TASKS] = {
 			beat(12, 550), beat(11, 250), {.status = STATUS_NO}};
 		CHECK(!run_status_is_proved(&status));
-		run_status_judge(&later, &status, next, 15000);
+		run_status_take_beats(&later, &status, next, 15000);
 		CHECK(!run_status_is_proved(&later));
 		CHECK_EQ(later.tasks[0].silent, 0);
 		CHECK_EQ(later.tasks[1].silent, 14000);
 		CHECK_EQ(later.tasks[1].state, TASK_RUNNING);
 		/* In place: only the beats were read again. */
 		next[0] = beat(18, 700);
-		run_status_judge(&later, &later, next, 40000);
+		run_status_take_beats(&later, &later, next, 40000);
 		CHECK_EQ(later.tasks[0].state, TASK_RUNNING);
 		CHECK_EQ(later.tasks[1].state, TASK_SILENT);
 		CHECK_EQ(run_status_code(&later), 44);
@@ -141,7 +141,7 @@ static void check_running(void)
 	{
 		feed(&later, &keys);
 		struct store_beat_reading next[TASKS] = {beat(40, 550), beat(11, 250), beat(39, 3)};
-		run_status_judge(&later, NULL, next, 8000);
+		run_status_take_beats(&later, NULL, next, 8000);
 		CHECK_EQ(later.tasks[1].state, TASK_SILENT);
 		CHECK_EQ(later.tasks[2].state, TASK_RUNNING);
 		run_status_release(&later);
@@ -167,7 +167,7 @@ static void check_preemption(void)
 	put(&keys, "STEP/1/0",
 		"{\"none\":false,\"step\":9,\"next\":10,\"step_ms\":1,\"utc\":1700000050100}");
 	feed(&status, &keys);
-	run_status_judge(&status, NULL, beats, 1000);
+	run_status_take_beats(&status, NULL, beats, 1000);
 	TEST("a task that has reported is held")
 	{
 		CHECK_TEXT(run_status_word(&status), "agreeing");
@@ -183,7 +183,7 @@ static void check_preemption(void)
 	put(&keys, "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0", "{\"utc\":1700000053000}");
 	put(&keys, "LEFT/2", "{\"reason\":\"failed\",\"code\":1,\"utc\":1700000054000}");
 	feed(&status, &keys);
-	run_status_judge(&status, NULL, beats, 1000);
+	run_status_take_beats(&status, NULL, beats, 1000);
 	TEST("saving, saved, failed; the table shows claim, deadline, round and escapes")
 	{
 		CHECK_EQ(status.tasks[0].state, TASK_SAVED);
