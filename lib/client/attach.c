@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * First use of a board: which one it is, whether its agent can be seen, whose it is, which signals
- * are ignored from now on.
+ * First use of a board: find it, check that its agent can be seen, become its owner, ignore the
+ * notice signals.
  */
 #include "client/board.h"
 
@@ -17,8 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A step number of the file `step` has 20 digits. */
-#define STEP_FILE 64
+#define STEP_FILE 64 /* bytes for the text of step, agent or owner */
 
 static const struct {
 	const char *name;
@@ -72,7 +71,7 @@ static void signals_ignore(const char *name)
 	}
 }
 
-/* board->path from the environment. 1, 0 for no board, else BOARD_LEAVE + code. */
+/* Set board->path from the environment. 1: found; 0: no board; else BOARD_LEAVE + code. */
 static int board_find(struct preempt_board *board)
 {
 	const char *dir = getenv("PREEMPT_DIR"), *ranks = getenv("PREEMPT_RANKS");
@@ -129,7 +128,7 @@ static bool namespace_shared(pid_t pid)
 	struct stat ours, theirs;
 	snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
 	if (stat("/proc/self/ns/pid", &ours) != 0 || stat(path, &theirs) != 0)
-		return true; /* it is gone, or we may not ask: the next check tells */
+		return true; /* it is gone, or we may not ask: agent_check finds out */
 	return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
@@ -166,8 +165,8 @@ static int agent_check(struct preempt_board *board)
 	return 1;
 }
 
-/* The process recorded in `owner`; pid 0: none. The file is created first and filled a moment
- * later. */
+/* The process in an owner file; pid 0: none. Wait a little: the file is filled after its
+ * creation. */
 static struct board_process owner_read(const char *path)
 {
 	for (int turn = 0; turn < 100; turn++) {
@@ -247,8 +246,9 @@ static int owner_take(struct preempt_board *board, pid_t owner)
 	}
 }
 
-/* Above the numbers that programs use: where one closes everything (to become a daemon, say), the
- * next file it opens must not take the place of step and be written over. */
+/* Move a descriptor above the numbers that programs use: if a program closes them all (to become a
+ * daemon, for example), the next file that it opens must not get the number of step, and be
+ * overwritten. */
 static int descriptor_raise(int fd)
 {
 	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 400);
@@ -258,8 +258,8 @@ static int descriptor_raise(int fd)
 	return high;
 }
 
-/* Ask the kernel to end this process's group when the agent is gone, whatever ends it: ranks that a
- * launcher started in sessions of their own are in no group that it knows. */
+/* Ask the kernel to kill this process's group when the agent dies, whatever ends it: the agent does
+ * not know the groups of ranks that a launcher started in sessions of their own. */
 static int die_with_agent(struct preempt_board *board, pid_t owner)
 {
 	char path[PATH_MAX];
@@ -304,7 +304,7 @@ bool preempt_board_open(struct preempt_board *board, int how)
 	return true;
 }
 
-/* Opens the board and reads where this owner is, which preempt-step cannot know otherwise. */
+/* Open the board and read the last step of this owner: preempt-step has no other memory of it. */
 static int step_open(struct preempt_board *board)
 {
 	char line[STEP_FILE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The rules of a board: what is written, and what hold asks for at a boundary (board.h,
- * docs/design.md, section 3). The decision is a pure function of hold and the numbers; other
- * functions wait and call it.
+ * docs/design.md, section 3). `decide` is a pure function of hold and the numbers; other functions
+ * wait and call it.
  */
 #include "client/board.h"
 
@@ -14,23 +14,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_NS	    (10 * 1000 * 1000)
-#define LONG_NS	    (50 * 1000 * 1000) /* of a wait that has lasted for PATIENT turns */
+#define POLL_NS	    (10 * 1000 * 1000) /* between two readings of hold */
+#define LONG_NS	    (50 * 1000 * 1000) /* the same, after PATIENT readings */
 #define PATIENT	    50
 #define ALIVE_EVERY 10		       /* readings of hold for each check whether the agent lives */
 #define SETTLED_NS  (50 * 1000 * 1000) /* several ticks of any kernel */
-#define AGAIN_NS    INT64_C(2000000000)
+#define AGAIN_NS    INT64_C(2000000000) /* without a report: ask for the final save again */
 
 /* What a wait remembers between two readings of hold. */
 struct patience {
-	bool told; /* that `line` is garbled */
-	bool gone; /* the process that `line` names */
+	bool told; /* it was reported that `line` cannot be parsed */
+	bool gone; /* the process that `line` names is gone */
 	unsigned turns;
 	char line[96];
 };
 
 /* 0, or BOARD_LEAVE + 43 when the board is gone. */
-static int hold_look(const struct preempt_board *board, struct board_hold *hold)
+static int hold_read(const struct preempt_board *board, struct board_hold *hold)
 {
 	*hold = (struct board_hold){.word = HOLD_NONE};
 	ssize_t length = preempt_board_read(board->hold, hold->line, sizeof hold->line);
@@ -52,8 +52,8 @@ static int hold_look(const struct preempt_board *board, struct board_hold *hold)
 	return 0;
 }
 
-/* One turn of waiting for hold to change. False: the process it names is gone, and hold is the same
- * after that: an agent may write hold a last time and end. */
+/* Wait a moment for hold to change. False: the process that it names is gone, and hold read after
+ * that is still the same. (An agent may write hold a last time and end.) */
 static bool patience_turn(
 	struct patience *patience, const struct preempt_board *board, const struct board_hold *hold)
 {
@@ -89,7 +89,7 @@ static bool patience_turn(
 
 enum step_answer { RUN, SAVE, AGAIN, OVERSHOOT, LEAVE, STAY };
 
-/* What `hold` asks for when n steps are finished. answers: the steps at which save and exit
+/* What hold asks for when n steps are finished. answers: the steps for which save and exit
  * were answered already. Once the final save was asked for, no further step may start: asking at
  * the same boundary again waits for the report of the save. */
 static enum step_answer decide(
@@ -144,7 +144,7 @@ int preempt_board_answer(struct preempt_board *board, uint64_t finished)
 	int64_t since = now_ns();
 	for (;;) {
 		struct board_hold hold;
-		int gone = hold_look(board, &hold);
+		int gone = hold_read(board, &hold);
 		if (gone)
 			return gone;
 		switch (decide(&hold, &board->answers, finished)) {
@@ -158,7 +158,7 @@ int preempt_board_answer(struct preempt_board *board, uint64_t finished)
 			return BOARD_SAVE;
 		case SAVE: return BOARD_SAVE;
 		case AGAIN:
-			/* Another thread saves, or the caller has not begun to. */
+			/* Another thread saves, or the caller has not begun to save. */
 			if (!is_reported(board, hold.number) && now_ns() - since >= AGAIN_NS)
 				return BOARD_SAVE;
 			break;
@@ -176,7 +176,7 @@ int preempt_board_barrier(const struct preempt_board *board, uint64_t step)
 	uint64_t final = 0;
 	for (;;) {
 		struct board_hold hold;
-		int gone = hold_look(board, &hold);
+		int gone = hold_read(board, &hold);
 		if (gone)
 			return gone;
 		if (hold.word == HOLD_LEAVE)
@@ -204,7 +204,7 @@ static int vanished(const struct preempt_board *board, const char *what)
 }
 
 /* Whether `hold` exists, and whether the board does. tmpfs does not cache missing names: looking
- * one up takes 1.6 us, as much as the rest of a step, and a step may take 2. So read the
+ * one up takes 1.6 us, and the rest of a step only 2. So read the
  * directory's modification time instead. It has the resolution of a clock tick: trust "no hold"
  * only if the directory last changed well before the previous lookup, because any later change
  * then shows. On other filesystems times may be coarser or cached: look up the name. */

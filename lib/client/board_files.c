@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Messages, small files, numbers and processes, for the client library alone: it uses no other one.
+ * Messages, small files, numbers and processes: the client library uses no other code of this
+ * house.
  */
 #include "client/board.h"
 
@@ -150,7 +151,7 @@ bool preempt_board_answered(const char *line, struct board_answers *answers)
 	return true;
 }
 
-/* State and start time. The name in parentheses may contain anything, so count from its end. */
+/* Read state and start time. The name in parentheses may contain anything: count from its end. */
 static bool process_read(pid_t pid, char *state, uint64_t *started)
 {
 	char path[32], text[1024];

@@ -13,14 +13,14 @@
 static struct preempt_board board = {.name = "preempt"};
 static pid_t attached_by; /* this process, or the one it was forked from; 0: not attached */
 static bool boardless;	  /* PREEMPT_DIR is not set, and that was reported */
-static bool watched;	  /* `forked` is called after a fork */
+static bool watched;	  /* `forked` is registered to run after a fork */
 
-/* `using` guards what is above and is held for moments; `asking` lets one thread at a time through
- * preempt_ask, which may wait. preempt_saved does not take the second. */
+/* `using` guards the variables above and is held only briefly; `asking` lets one thread at a time
+ * through preempt_ask, which may wait. preempt_saved does not take `asking`. */
 static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
-/* The child has one thread, which holds neither. */
+/* A forked child has one thread, which holds neither. */
 static void forked(void)
 {
 	using = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -83,7 +83,7 @@ int preempt_saved(uint64_t step)
 	return answer >= PREEMPT_LEAVE ? answer - PREEMPT_LEAVE : answer;
 }
 
-/* exit flushes; fflush(NULL) would wait for a thread that sits in a read of stdin. */
+/* No fflush(NULL): it would wait for a thread that reads stdin. exit flushes. */
 static int leave_if_asked(int answer)
 {
 	if (answer >= PREEMPT_LEAVE)

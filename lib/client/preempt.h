@@ -23,26 +23,26 @@
  *
  * Two forms: preempt_ask, preempt_tell_section and preempt_saved always return, so a program can
  *   end its threads or its other processes before it leaves. preempt_step, preempt_step_next and
- *   preempt_section do the same and call exit(code) where the first two return
- *   PREEMPT_LEAVE + code.
+ *   preempt_section do the same as preempt_ask and preempt_tell_section, but call exit(code) where
+ *   those return PREEMPT_LEAVE + code.
  * Units: a step number is the number of finished steps, 0 to 999,999,999,999,999,999. It never
  *   falls within one process; only preempt_saved may name an earlier step. Exit codes are 1 to 255.
- * Errors: a call that fails writes one line to stderr, which names the cure, and answers with
+ * Errors: a call that fails writes one line to stderr, which says what to do, and answers with
  *	2	wrong use: two writers on one board, a falling or impossible step number, an
  *		impossible name, a board or an agent that cannot be seen from this process (in a
  *		container, for example)
  *	43	the agent or the board is gone: the process must leave, no save can be reported
  *   Any other code is the agent's. errno is not part of the interface. Without $PREEMPT_DIR every
  *   call does nothing and returns 0; the first call says so on stderr.
- * Owns: two or three descriptors, above 400 where possible and close-on-exec, until the process
- *   ends. The process becomes the board's only writer. No function returns memory, keeps a pointer
- *   to an argument, starts a thread or uses another library.
+ * Owns: two or three descriptors until the process ends, close-on-exec, from 400 up if possible.
+ *The process becomes the board's only writer. No function returns memory, keeps a pointer to an
+ *   argument, starts a thread or uses another library.
  * Costs: three short system calls per step and no waiting, unless the agent asks for it.
  * Threads: one thread asks at step boundaries; preempt_saved may be called later and from another
- *   thread (an asynchronous saver). Then the first one asks again with the same number, until the
- *   answer is not PREEMPT_SAVE, before it goes on. Only one thread may call exit: the one that
- *   asks. After fork the child is another process: it is refused (2) as long as the process lives
- *   that called first.
+ *   thread (an asynchronous saver). Then the asking thread asks again with the same
+ *   number, until the answer is not PREEMPT_SAVE, before it goes on. Only the asking thread may
+ *call exit. After fork the child is another process: it is refused (2) as long as the process that
+ *   called first lives.
  * Signals: the first call ignores the notice signals ($PREEMPT_SIGNALS, default TERM) that have
  *   their default action: schedulers signal whole process trees, and a trainer that dies of the
  *   notice cannot save. Handlers of the program are never replaced.

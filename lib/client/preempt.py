@@ -21,16 +21,16 @@ Two forms: ask, tell_section and saved always return, so a program can end its t
   processes before it leaves. step and section do the same and leave the process where ask and tell_section
   return LEAVE + code: by SystemExit, or, in a thread other than the main one, where SystemExit would end
   only the thread, by os._exit after a flush.
-Errors: a call that fails writes one line to stderr, which names the cure, and answers with
+Errors: a call that fails writes one line to stderr, which says what to do, and answers with
     2   wrong use: two writers on one board, a falling or impossible step number, an impossible name, a
         board or an agent that cannot be seen from this process (in a container, for example)
     43  the agent or the board is gone: the process must leave, no save can be reported
   Any other code is the agent's. Without $PREEMPT_DIR every call does nothing and returns 0; the first
   call says so on stderr.
 Threads: one thread asks at step boundaries; saved may be called later and from another thread (an
-  asynchronous saver), and the first one then asks again until the answer is not SAVE. A forked or spawned child is another process: it is refused (2) as long as the
-  process lives that called first. Data loader processes:
-  DataLoader(..., worker_init_fn=preempt.worker_init).
+  asynchronous saver). Then the asking thread asks again until the answer is not SAVE. A forked or spawned
+  child is another process: it is refused (2) as long as the process that called first lives. Data loader
+  processes: DataLoader(..., worker_init_fn=preempt.worker_init).
 Signals: the first call, in the main thread, ignores the notice signals ($PREEMPT_SIGNALS, default TERM)
   that have their default action: schedulers signal whole process trees, and a trainer that dies of the
   notice cannot save. Handlers of the program are never replaced.
@@ -49,9 +49,9 @@ import time
 
 __all__ = ["EXIT", "LEAVE", "SAVE", "ask", "saved", "section", "step", "tell_section", "worker_init"]
 
-SAVE = 10  #: what ask and step return when they ask for a save
+SAVE = 10  #: ask and step return it to ask for a save
 LEAVE = 0x100  #: ask and tell_section add it to the code with which the process must leave
-EXIT = 42  #: the code to leave with: what saved returned last, if it returned one
+EXIT = 42  #: the code to leave with: the last one that saved returned, if any
 
 _LAST = 10**18 - 1  # step numbers have at most 18 digits
 _POLL = 0.010
@@ -130,7 +130,7 @@ def worker_init(*_):
     _ignore_signals((signal.SIG_DFL, None))
 
 
-# What the functions above do; all of them raise _Leave
+# The work of the functions above; all of these raise _Leave
 
 
 def _ask(n, next):
@@ -181,7 +181,7 @@ def _section(name):
     return 0
 
 
-# Leaving and saying
+# Leaving and printing
 
 
 def _say(text):
@@ -277,13 +277,13 @@ class _Board:
         self.hold = path + "/hold"
         self.agent = self.agent_started = 0
         self.dir = self.step = self.alive = -1  # descriptors
-        self.ino = self.dev = -1  # what dir is
-        self.dated = False  # the directory's time tells for sure whether a file was made in it
-        self.unheld = None  # that time, when there was no hold
+        self.ino = self.dev = -1  # the file that dir was opened on
+        self.dated = False  # the directory's time shows reliably whether a file was made in it
+        self.unheld = None  # that time, at which there was no hold
         self.last = 0
-        self.answered = -1  # greatest step that was asked to be saved
+        self.answered = -1  # the greatest step that the caller was asked to save
         self.final = -1  # the same, of `exit` only
-        self.at = -1  # the boundary where `final` was answered: beyond it after an overshoot
+        self.at = -1  # the boundary where `final` was answered: greater after an overshoot
 
     def open(self, how=0):
         self.dir = self.step = -1
@@ -301,8 +301,8 @@ class _Board:
 
 
 def _raise(fd):
-    """Above the numbers that programs use: where one closes everything (to become a daemon, say), the
-    next file it opens must not take the place of step and be written over."""
+    """Move a descriptor above the numbers that programs use: if a program closes them all (to become a daemon,
+        for example), the next file that it opens must not get the number of step, and be overwritten."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 400)
     except OSError:
@@ -338,7 +338,7 @@ def _attach():
             _say("PREEMPT_DIR is not set: no agent, so nothing will ask this task to save")
             return None
         board = _Board(_find())
-        if _board is not None:  # forked: another process, but it knows what it knew
+        if _board is not None:  # forked: another process, but with the memory of its parent
             board.last, board.answered = _board.last, _board.answered
             board.final, board.at = _board.final, _board.at
         try:
@@ -405,7 +405,7 @@ def _check_agent(board):
         ours, theirs = os.stat("/proc/self/ns/pid"), os.stat("/proc/%d/ns/pid" % pid)
         shared = os.path.samestat(ours, theirs)
     except OSError:
-        shared = True  # it is gone, or we may not ask: the next check tells
+        shared = True  # it is gone, or we may not ask: _alive finds out
     if not shared:
         _say(
             "the agent (process %d) is in another PID namespace, so its death could not be seen; run "
@@ -435,7 +435,7 @@ def _owner(path):
 
 
 def _take(board):
-    """Makes this process the board's writer; board.h says how a second one is kept out."""
+    """Make this process the board's writer; board.h says how a second one is kept out."""
     pid, started = os.getpid(), (_stat(os.getpid()) or ("", 0))[1]
     line = b"%d %d\n" % (pid, started) if started else b"%d\n" % pid
     first = path = board.path + "/owner"
@@ -485,7 +485,7 @@ def _forget_former(board):
 
 
 def _open(board):
-    """Opens step and reads where this owner was."""
+    """Open step and read the last step of this owner."""
     try:
         board.open(os.O_CREAT)
         text = os.pread(board.step, 64, 0)
@@ -501,8 +501,8 @@ def _open(board):
 
 
 def _die_with_agent(board):
-    """Asks the kernel to end this process's group when the agent is gone, whatever ends it: ranks that a
-    launcher started in sessions of their own are in no group that it knows."""
+    """Ask the kernel to kill this process's group when the agent dies, whatever ends it: the agent does not
+        know the groups of ranks that a launcher started in sessions of their own."""
     if not board.agent:
         return
     try:
@@ -578,7 +578,7 @@ def _held(board):
 
 
 def _look(board):
-    """Hold as (text, word, number, process to watch); what cannot be understood is a wait."""
+    """Hold as (text, word, number, process to watch). Text that cannot be parsed is treated as a wait."""
     try:
         text = _read(board.hold)
     except FileNotFoundError:
@@ -604,15 +604,15 @@ def _look(board):
 
 
 class _Patience:
-    """Waiting for hold to change, from look to look."""
+    """What a wait for hold to change remembers between two readings."""
 
     def __init__(self):
         self.text = None
         self.told = self.gone = False
 
     def turn(self, board, text, word, watch):
-        """False: the process that hold names is gone. That is believed only when hold reads the same
-        afterwards: an agent may write its last word and end."""
+        """Wait a moment. False: the process that hold names is gone, and hold read after that is still the same.
+                (An agent may write hold a last time and end.)"""
         if text != self.text:
             self.text, self.told, self.gone = text, False, False
         if word == "garbled" and not self.told:
@@ -675,7 +675,7 @@ def _answer(board, n):
         if verdict in ("save", "overshoot"):
             return SAVE
         if verdict == "again" and not _reported(board, number) and time.monotonic() - since >= 2:
-            return SAVE  # another thread saves, or the caller has not begun to
+            return SAVE  # another thread saves, or the caller has not begun to save
         if verdict not in ("stay", "again"):
             return 0
         if not patience.turn(board, text, word, watch):
@@ -695,6 +695,6 @@ def _barrier(board, n):
         elif final is None or word not in ("wait", "garbled"):
             if word == "garbled":
                 patience.turn(board, text, word, watch)
-            return 0  # lifted, or another round: the next boundary sees it
+            return 0  # hold is gone, or of another round: the next boundary acts on it
         if not patience.turn(board, text, word, watch):
             return 43

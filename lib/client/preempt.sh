@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh
 #
-# preempt.sh: stop together, at one step, with a complete checkpoint. What training scripts source.
+# preempt.sh: stop together, at one step, with a complete checkpoint. Training scripts source this file.
 #
-# A script that runs under an agent (preempt-run, say) finds its board in $PREEMPT_DIR and asks it at
-# every step boundary whether it should save. The whole use of this file, right under set -euo pipefail:
+# A script that runs under an agent (preempt-run, for example) finds its board in $PREEMPT_DIR and asks it
+# at every step boundary whether it should save. All that a script needs, also with set -euo pipefail:
 #
 #	. preempt.sh
 #	for ((s = start; s < total; s++)); do          # s steps are finished
@@ -12,46 +12,46 @@
 #	    train $s
 #	done
 #
-# save: 0 when the checkpoint of N is complete and durable, else non-zero. In this place a shell ignores
+# save: your function: 0 when the checkpoint is complete and durable, else non-zero. After || a shell ignores
 #	set -e, inside of save, too: join its commands with &&.
 # preempt_step N [NEXT]: N steps are finished, the next one has not begun. 0: run the next step; 10: save
 #	this state, call preempt_saved, act on its answer. NEXT: the step at which it will be asked again,
 #	if that is not N+1. Waits while the group agrees on a step, which is rare and short. Calling it
-#	again with the same N is right, and is answered with 10 once; after the final save was asked for,
-#	it waits, and answers 10 again when the save is not reported for 2 s.
-# preempt_saved N: the checkpoint of N is complete and durable. 0: run on; else the code to leave with.
-#	After the final save it first waits until every other task has saved. Report periodic saves too:
-#	that is how the tools know how long a save takes.
-# preempt_section NAME: what this script is at from now on (eval, save, ...), which may have a limit of its
-#	own for the time without progress; named again, that counts as progress. "step" is the training
+#	again with the same N is allowed, and is answered with 10 only once. But if the save is the final
+#	one, it then waits, and answers 10 again if the save is not reported for 2 s.
+# preempt_saved N: report that the checkpoint of N is complete and durable. 0: run on; else the code to
+#	leave with. After the final save it first waits until every other task has saved. Report periodic
+#	saves too: the agent measures how long a save takes.
+# preempt_section NAME: report what this script does from now on (eval, save, ...). A section may have its own
+#	limit for the time without progress; naming it again counts as progress. "step" is the training
 #	itself. NAME: 1 to 31 letters, digits or _.:@+-
-# N says how many steps are finished: 0 to 999999999999999999, no leading zeros. In one shell it never falls.
+# N is the number of finished steps: 0 to 999999999999999999, no leading zeros. In one shell it never falls.
 #
-# Shells: POSIX sh; under bash builtins only, nothing is forked. Call the functions in the shell itself: a
+# Shells: POSIX sh; bash runs only builtins and forks nothing. Call the functions in the shell itself: a
 #	subshell (...) forgets what was answered. Options, IFS, positional parameters and your variables
 #	stay as they are; everything private is named _preempt_*.
-# Signals: sourcing this ignores the notice signals ($PREEMPT_SIGNALS, default TERM) where no trap is set:
-#	schedulers signal whole process trees, and a script that dies of the notice cannot save. A trap
-#	of yours is never replaced, and one that you set later replaces this.
+# Signals: sourcing this file ignores the notice signals ($PREEMPT_SIGNALS, default TERM) where no trap is set:
+#	schedulers signal whole process trees, and a script that dies of the notice cannot save. Your
+#	traps are never replaced, and a trap that you set later replaces this.
 # Errors leave the shell (exit) after one line on stderr. (A script that must not be left calls
 # preempt-step(1), whose exit code is the answer.) Codes:
 #	2	wrong use: two writers on one board, a falling or impossible step number, a board or an
-#		agent that cannot be seen from here (a container, say); the line names the cure
+#		agent that cannot be seen from here (a container, say); the line says what to do
 #	43	the agent or the board is gone: no save can be reported
-#   and, asked to by the agent, with the agent's code while preempt_step waits.
+#   preempt_step also exits, with the agent's code, if the agent asks for that while it waits.
 # Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.
 #
 # The rules are those of lib/client/board.h; the same tests run through all clients.
 
-# Sourced twice, or with these variables in the environment (set -a in a parent): $$ tells.
+# $$ shows whether these variables are of this shell, or of a parent that exported them (set -a).
 if [ "${_preempt_process-}" != "$$" ]; then
 	_preempt_process=$$
 	_preempt_state=new    # new, none (no PREEMPT_DIR), board
 	_preempt_board=       # its directory
 	_preempt_last=0       # finished steps as last written
-	_preempt_answered=-1  # greatest step that was asked to be saved
+	_preempt_answered=-1  # the greatest step that the caller was asked to save
 	_preempt_final=-1     # the same, of `exit` only
-	_preempt_final_at=-1  # the boundary where that was answered: beyond it after an overshoot
+	_preempt_final_at=-1  # the boundary where that was answered: greater after an overshoot
 	_preempt_agent=       # process of the agent, and its start time
 	_preempt_agent_started=
 	_preempt_shielded=    # signals are ignored
@@ -82,8 +82,8 @@ _preempt_step() {
 	[ ! -e "$_preempt_board/hold" ] || _preempt_answer "$1"
 }
 
-# Under bash, where all is well, the same in two thirds of the time. What is checked stands before what
-# would be evaluated. (Other shells take [[ for a command that is never run.)
+# Bash does the same in two thirds of the time if all is well. [[ -lt evaluates its operands, so check them
+# first. (Other shells parse [[ as a command, and never run it.)
 if [ -n "${BASH_VERSION-}" ]; then
 	# shellcheck disable=SC3010
 	preempt_step() {
@@ -123,7 +123,7 @@ preempt_section() {
 	printf '%-31s\n' "$1" 1<>"$_preempt_board/section" || _preempt_vanished || exit
 }
 
-# What hold asks for where $1 steps are finished. Once the final save was asked for, no further step
+# Act on what hold asks for when $1 steps are finished. Once the final save was asked for, no further step
 # may start: asking at the same boundary again waits for the report of the save.
 _preempt_answer() {
 	_preempt_seen='' _preempt_turns=0
@@ -157,7 +157,7 @@ _preempt_answer() {
 	done
 }
 
-# Was a save of step $1 or a later one reported? What hold says stays known.
+# Was a save of step $1 or a later one reported? Keeps the text of hold in _preempt_line.
 _preempt_reported() {
 	_preempt_a=$_preempt_line
 	_preempt_read "$_preempt_board/saved"
@@ -166,7 +166,7 @@ _preempt_reported() {
 	_preempt_number "${_preempt_b:-0}" && [ "${_preempt_b:-0}" -ge "$1" ] && [ -s "$_preempt_board/saved" ]
 }
 
-# Asks for the save at $1 which hold wants at $_preempt_s.
+# Asks for a save at $1, which hold wanted at $_preempt_s.
 _preempt_save() {
 	[ "$_preempt_answered" -ge "$_preempt_s" ] || _preempt_answered=$_preempt_s
 	[ "$1" -eq "$_preempt_s" ] ||
@@ -194,14 +194,14 @@ _preempt_barrier() {
 				return 0
 			fi
 			;;
-		*) return 0 ;; # lifted, or another round: the next boundary sees it
+		*) return 0 ;; # hold is gone, or of another round: the next boundary acts on it
 		esac
 		_preempt_turn || return 43
 	done
 }
 
 # Reads hold: _preempt_word is none, wait, save, exit or leave; _preempt_s the number of the last three;
-# _preempt_watch the process of the first three or empty. What cannot be understood is a wait.
+# _preempt_watch the process of wait, save and exit, or empty. Text that cannot be parsed is treated as a wait.
 _preempt_look() {
 	_preempt_word=none _preempt_s='' _preempt_watch='' _preempt_garbled=''
 	_preempt_read "$_preempt_board/hold" || _preempt_read "$_preempt_board/hold" || {
@@ -244,8 +244,8 @@ _preempt_look() {
 	_preempt_word=wait _preempt_s='' _preempt_watch='' _preempt_garbled=yes
 }
 
-# One turn of waiting for hold to change. 1: the process it names is gone. That is believed only when
-# hold reads the same afterwards: an agent may write its last word and end.
+# Wait a moment for hold to change. 1: the process that it names is gone, and hold read after that is still
+# the same. (An agent may write hold a last time and end.)
 _preempt_turn() {
 	_preempt_tell
 	if [ -n "$_preempt_watch" ]; then
@@ -267,7 +267,7 @@ _preempt_turn() {
 	_preempt_sleep
 }
 
-# Once for each text of hold.
+# Report text of hold that cannot be parsed, once for each text.
 _preempt_tell() {
 	[ "$_preempt_seen" != ".$_preempt_line" ] || return 0
 	_preempt_seen=.$_preempt_line
@@ -276,7 +276,7 @@ _preempt_tell() {
 		_preempt_say "cannot understand $_preempt_board/hold: $_preempt_line; waiting here until the agent changes it"
 }
 
-# 20 ms. Reading a fifo that no process writes to, with a timeout, needs no fork.
+# Sleep for 20 ms. Reading a fifo that no process writes to, with a timeout, needs no fork.
 _preempt_sleep() {
 	if [ -n "${BASH_VERSION-}" ] && [ -p "$_preempt_board/pause" ]; then
 		# shellcheck disable=SC3045
@@ -286,7 +286,7 @@ _preempt_sleep() {
 	fi
 }
 
-# The one whole line of the file $1, in _preempt_line. 1: it is not there, or it is not one whole line.
+# Read the file $1 into _preempt_line. 1: it is not there, or it is not one whole line.
 _preempt_read() {
 	_preempt_line='' _preempt_b=''
 	{
@@ -308,7 +308,7 @@ _preempt_pid() {
 	esac
 }
 
-# One line on stderr, control characters replaced.
+# Print one line on stderr, control characters replaced.
 _preempt_say() {
 	while :; do
 		case $1 in
@@ -339,7 +339,7 @@ _preempt_stat() {
 	_preempt_b=${_preempt_b%% *}
 }
 
-# Is process $1, started at $2 (empty: unknown), there? A zombie is not.
+# Does process $1, started at $2 (empty: unknown), live? A zombie does not.
 _preempt_alive() {
 	if _preempt_stat "$1"; then
 		case $_preempt_a in
@@ -351,7 +351,7 @@ _preempt_alive() {
 	fi
 }
 
-# First use: which board, can its agent be seen, whose is it. 1: there is none.
+# First use: find the board, check its agent, become its owner. 1: there is no board.
 _preempt_attach() {
 	[ "$_preempt_state" = new ] || return 1
 	if [ -z "${PREEMPT_DIR-}" ]; then
@@ -362,7 +362,7 @@ _preempt_attach() {
 	_preempt_find
 	_preempt_check_agent
 	_preempt_take
-	# Where this shell was: a subshell of it may have asked before.
+	# Read the last step of this shell: a subshell of it may have asked before.
 	if _preempt_read "$_preempt_board/step"; then
 		_preempt_line=${_preempt_line%% *}
 		_preempt_last=${_preempt_line#"${_preempt_line%%[!0]*}"}
@@ -409,7 +409,7 @@ _preempt_check_agent() {
 		_preempt_say "$_preempt_board/agent does not name the agent's process: not a board, or damaged; start the command under its agent again"
 		exit 2
 	}
-	# Where it is gone or we may not ask, the next check tells.
+	# If it is gone or we may not ask, _preempt_alive finds out.
 	# shellcheck disable=SC3013
 	if [ -e /proc/self/ns/pid ] && [ -e "/proc/$_preempt_agent/ns/pid" ] &&
 		! [ /proc/self/ns/pid -ef "/proc/$_preempt_agent/ns/pid" ]; then
@@ -423,8 +423,8 @@ _preempt_check_agent() {
 	if _preempt_stat "$_preempt_agent"; then _preempt_agent_started=$_preempt_b; fi
 }
 
-# Makes this shell the board's writer; board.h says how a second one is kept out. A subshell counts as
-# the shell it was made from.
+# Make this shell the board's writer; board.h says how a second one is kept out. A subshell counts as the
+# shell that made it.
 _preempt_take() {
 	_preempt_started=
 	if _preempt_stat "$$"; then _preempt_started=$_preempt_b; fi
@@ -494,8 +494,8 @@ _preempt_owner() {
 	_preempt_pid='' _preempt_since=''
 }
 
-# Ignores each notice signal that has no trap. What has one is written to a file on the board, as
-# $(trap) would be a fork. Once, so that a later `trap - TERM` of the script stays.
+# Ignore each notice signal that has no trap. List the traps in a file on the board, because $(trap) would
+# fork. Do it only once, so that a later `trap - TERM` of the script stays.
 _preempt_ignore_signals() {
 	[ -z "$_preempt_shielded" ] && [ -d "$PREEMPT_DIR" ] && [ -w "$PREEMPT_DIR" ] || return 0
 	_preempt_shielded=yes
