@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-requeue: run the job of a batch script, and have the scheduler run it again when that is
+ * preempt-requeue: run the job of a batch script, and make the scheduler run it again if that is
  * right. See preempt-requeue(1).
  */
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "run/options.h"
 #include "run/scheduler.h"
 
-#define STORE_LIMIT 60000 /* ms to read the causes */
+#define STORE_LIMIT 60000 /* ms to read from the store how the attempts ended */
 #define TAKEN_LIMIT 10000 /* ms in which Slurm ends a script that it has requeued */
 
 static struct budget_limits limits = BUDGET_DEFAULTS;
@@ -85,8 +85,8 @@ static void ask_by_command(const char *job)
 }
 
 /*
- * Slurm could not be asked. When it preempts a job, it requeues the job by itself if the script
- * still runs at the end of the grace time; a job whose script ends before counts as completed.
+ * Slurm could not be asked. When Slurm preempts a job, it requeues the job by itself if the script
+ * still runs at the end of the grace time. If the script ends before, the job counts as completed.
  */
 static void stay_for_slurm(struct batch *batch, const struct requeue_decision *requeue)
 {
@@ -122,7 +122,7 @@ static void ask_slurm(struct batch *batch, const char *job, const struct requeue
 	}
 }
 
-/* The code that makes the scheduler run it again, if the user has named the scheduler. */
+/* The exit code that makes the scheduler run the job again; `code` if the user named none. */
 static int code_for(const struct scheduler *scheduler, int code)
 {
 	if (exit_code_given)
@@ -130,7 +130,7 @@ static int code_for(const struct scheduler *scheduler, int code)
 	return platform_name && scheduler->again ? scheduler->again : code;
 }
 
-/* One line on stdout: names and reasons come from the store and the scheduler. */
+/* Print one line on stdout, escaped: names and reasons come from the store and the scheduler. */
 static void __attribute__((format(printf, 1, 2))) print_line(const char *format, ...)
 {
 	struct text line = {0};
@@ -198,8 +198,10 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 	return code_for(scheduler, requeue->code);
 }
 
-/* The newest attempt before we start; 0 if the store cannot be asked. Then only the launch id tells
- * which attempts are of this start. */
+/*
+ * The newest attempt before we start; 0 if the store cannot be asked: then only the launch id shows
+ * which attempts belong to this start.
+ */
 static uint64_t newest_attempt(const struct requeue_question *question)
 {
 	struct store *store;
@@ -212,7 +214,7 @@ static uint64_t newest_attempt(const struct requeue_question *question)
 	return number;
 }
 
-static int judge_and_act(struct batch *batch, struct requeue_question *question,
+static int decide_and_act(struct batch *batch, struct requeue_question *question,
 	const struct scheduler *scheduler, const char *job)
 {
 	struct requeue_decision requeue;
@@ -220,7 +222,7 @@ static int judge_and_act(struct batch *batch, struct requeue_question *question,
 	question->record = !dry_run;
 	question->deadline = clock_after(STORE_LIMIT);
 	enum status status = requeue_decide(question, &requeue, &err);
-	/* With --dry-run and neither the store nor an exit code there is nothing to decide by. */
+	/* Without the store and an exit code a dry run has nothing to decide by. */
 	if (status != STATUS_OK && dry_run && !code_given)
 		return message_fail(&err);
 	if (status != STATUS_OK) {
@@ -248,7 +250,7 @@ static int run(const struct args_rest *rest)
 		platform_name ? scheduler_find(platform_name) : scheduler_here();
 	struct requeue_question question = {.code = -1, .limits = &limits};
 	struct batch batch = {.question = &question, .signals = -1};
-	message_patience(1000); /* a log that stalls must not keep us from telling the tasks */
+	message_patience(1000); /* a log that stalls must not delay the notice to the tasks */
 	if (!scheduler) {
 		scheduler_names(names, sizeof(names));
 		message_error("--platform: \"%s\" is none of %s", platform_name, names);
@@ -273,7 +275,7 @@ static int run(const struct args_rest *rest)
 		question.code = (int)given_code;
 	const char *job_name = *job && scheduler->scontrol ? job : NULL;
 	if (dry_run)
-		return judge_and_act(&batch, &question, scheduler, job_name);
+		return decide_and_act(&batch, &question, scheduler, job_name);
 
 	batch.slurm_job = job_name;
 	bool slurm = getenv("SLURM_JOB_ID") != NULL;
@@ -285,7 +287,7 @@ static int run(const struct args_rest *rest)
 		    notices.count ? notices.count : 1, grace, &err) != STATUS_OK)
 		code = message_fail(&err);
 	if (code == STATUS_OK && !code_given) {
-		/* The job is to find the same run and store. */
+		/* The job must find the same run and store. */
 		if (group_options.run)
 			setenv("PREEMPT_RUN", group_options.run, 1);
 		if (group_options.store)
@@ -297,7 +299,7 @@ static int run(const struct args_rest *rest)
 	if (code == STATUS_OK && batch.ended_by && !question.noticed)
 		code = question.code; /* ended by INT, HUP or QUIT, not preempted */
 	else if (code == STATUS_OK)
-		code = judge_and_act(&batch, &question, scheduler, job_name);
+		code = decide_and_act(&batch, &question, scheduler, job_name);
 	batch_close(&batch);
 	return code;
 }

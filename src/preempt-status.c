@@ -16,7 +16,7 @@
 #include "status/table.h"
 
 #define EVERY  1000  /* ms between two looks at the beats */
-#define SELDOM 15000 /* ms after which the keys are read although there was no news */
+#define SELDOM 15000 /* ms after which the keys are read even without news */
 
 static bool follow, all, with_code, metrics;
 static const char *timeline;
@@ -44,10 +44,10 @@ static const struct args_option common[] = {
 	{0},
 };
 
-/* The runs that are shown, as they were read last. */
+/* The runs that are shown, as last read. */
 struct session {
 	struct store *store;
-	char run[129]; /* the only one; empty: all of the store */
+	char run[129]; /* the only one to show; empty: all of the store */
 	struct run_status *runs;
 	size_t count;
 	int64_t read_at;
@@ -88,7 +88,7 @@ static const struct run_status *earlier(const struct session *session, const cha
 	return NULL;
 }
 
-/* Read all again. With a failure what was read before stays. */
+/* Read all runs again. After a failure the former readings stay. */
 static enum status read_session(struct session *session, struct error *err)
 {
 	struct run_summary run = {0};
@@ -108,8 +108,7 @@ static enum status read_session(struct session *session, struct error *err)
 		status = run_status_read(session->store, name, group_asked_attempt(),
 			earlier(session, name), &runs[count], err);
 		count += status == STATUS_OK;
-		/* A run of the store that was forgotten after it was listed, or has no such
-		 * attempt. */
+		/* This run was deleted after it was listed, or has no such attempt: skip it. */
 		if (status == STATUS_NO && !*session->run)
 			status = STATUS_OK;
 		more = !*session->run;
@@ -172,7 +171,7 @@ static void print(const struct session *session, bool terminal, const struct err
 	text_release(&text);
 }
 
-/* The worst code of those that are shown. */
+/* The most severe code of the runs that are shown. */
 static int code_of(const struct session *session)
 {
 	int worst = 0;
@@ -183,19 +182,19 @@ static int code_of(const struct session *session)
 	return worst;
 }
 
-/* Whether records are written that are no news. */
+/* Whether tasks write records that are no news, so that the keys must be read without news. */
 static bool is_moving(const struct run_status *run)
 {
 	return !run->view.agreement.closed &&
 	       (run->view.agreement.round || !run_status_has_joined(run));
 }
 
-/* Wait for news or for the time of the next beats. True: the keys are to be read again. */
+/* Wait for news, at most until the beats are due. True: read the keys again. */
 static bool await_change(struct session *session, int wake)
 {
 	struct error err;
 	struct run_status *run = &session->runs[0];
-	/* A large attempt is not read each second. */
+	/* Reading a large attempt each second would load the store. */
 	int64_t every = view_is_large(&run->view) ? 5 * EVERY : EVERY;
 	char group[KEYS_GROUP];
 	keys_group(&run->view.attempt, group);
@@ -212,7 +211,7 @@ static bool await_change(struct session *session, int wake)
 	return status == STATUS_OK || (status == STATUS_TIMEOUT && due);
 }
 
-/* Changes with each record of a task or of the run that is shown. */
+/* A number that changes with each new record of a run that is shown. */
 static uint64_t count_marks(const struct session *session)
 {
 	uint64_t marks = 0;
@@ -247,7 +246,7 @@ static int follow_runs(struct session *session, bool terminal)
 	return screen_signal() ? 128 + screen_signal() : code_of(session);
 }
 
-/* With --exit-code: look again until it is known of each task whether it beats. */
+/* With --exit-code: read the beats again until each task is known to beat or to be silent. */
 static void await_proof(struct session *session)
 {
 	for (size_t i = 0; i < session->count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of preempt-status --timeline. */
+/* Write the page of preempt-status --timeline. */
 #ifndef PREEMPT_STATUS_PAGE_H
 #define PREEMPT_STATUS_PAGE_H
 
@@ -9,8 +9,8 @@
 bool page_is_known(const char *path);
 
 /*
- * Write the page of these runs. earlier: also the attempts before each of them, up to 20. The file
- * appears whole or not at all.
+ * Write the page of these runs; earlier: also up to 20 attempts before each. The file appears whole
+ * or not at all.
  */
 enum status page_write(const char *path, struct store *store, const struct run_status *runs,
 	size_t count, bool earlier, struct error *err);

@@ -18,9 +18,9 @@
 #define LEAVE "\033[?25h\033[?1049l"
 
 static struct {
-	bool terminal, keys; /* drawn on, and its keys are ours */
+	bool terminal, keys; /* stdout is drawn on as a terminal; stdin gives us its keys */
 	int poll, signals;
-	int signal; /* that ended it */
+	int signal; /* that ended the screen; 0: none */
 	struct termios before;
 } screen = {.poll = -1, .signals = -1};
 
@@ -86,7 +86,7 @@ int screen_begin(bool terminal, struct error *err)
 	return screen.poll;
 }
 
-/* The shell shows its own screen while we are stopped. */
+/* Stop as after TSTP: leave the alternate screen until we go on. */
 static void stop(void)
 {
 	if (screen.terminal)

@@ -14,17 +14,16 @@ bool screen_is_there(void);
 void screen_size(size_t *width, size_t *height);
 
 /*
- * Begin: INT, TERM, HUP, QUIT and TSTP are waited for from now on, and on a terminal also keys, on
- * a screen of its own. The descriptor can be read when screen_take has something to answer; -1:
- * err.
+ * Begin to wait for INT, TERM, HUP, QUIT and TSTP, and on a terminal for keys, on its alternate
+ * screen. Returns a descriptor that can be read when screen_take has an answer; -1: see err.
  */
 int screen_begin(bool terminal, struct error *err);
 enum screen_event { SCREEN_NOTHING, SCREEN_REDRAW, SCREEN_END };
 enum screen_event screen_take(void);
-/* Draw: cut to the height of the terminal. */
+/* Draw the text, cut to the height of the terminal. */
 void screen_draw(const struct text *text);
 void screen_end(void);
-/* Which signal ended it; 0: the user did. */
+/* The signal that ended it; 0: the user pressed a key. */
 int screen_signal(void);
 
 #endif
