@@ -199,8 +199,7 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 }
 
 /*
- * The newest attempt before we start; 0 if the store cannot be asked: then only the launch id shows
- * which attempts belong to this start.
+ * The newest attempt before we start; 0 if the store cannot be asked: then the launch id must do.
  */
 static uint64_t newest_attempt(const struct requeue_question *question)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * First use of a board: find it, check that its agent can be seen, become its owner, ignore the
- * notice signals.
+ * First use of a board: find it, check its agent, become its owner, ignore the notice signals.
  */
 #include "client/board.h"
 
@@ -165,8 +164,7 @@ static int agent_check(struct preempt_board *board)
 	return 1;
 }
 
-/* The process in an owner file; pid 0: none. Wait a little: the file is filled after its
- * creation. */
+/* The process in an owner file; pid 0: none. Wait for that: the file is created empty. */
 static struct board_process owner_read(const char *path)
 {
 	for (int turn = 0; turn < 100; turn++) {
@@ -247,8 +245,7 @@ static int owner_take(struct preempt_board *board, pid_t owner)
 }
 
 /* Move a descriptor above the numbers that programs use: if a program closes them all (to become a
- * daemon, for example), the next file that it opens must not get the number of step, and be
- * overwritten. */
+ * daemon, for example), the next file that it opens must not get the number of step. */
 static int descriptor_raise(int fd)
 {
 	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 400);

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * board.h: the rules by which a training process uses its task's board. preempt.c (the library)
- *adds locks, preempt-step (the program) keeps what was answered in a file, and both decide how the
- * process leaves. Not installed. preempt.sh and preempt.py follow the same rules, and pass the same
- *tests.
+ * board.h: the rules by which a training process uses the board of its task. preempt.c (the
+ * library) adds locks, preempt-step (the program) keeps the answers in a file, and both decide how
+ * the process leaves.
+ * Not installed. preempt.sh and preempt.py follow the same rules, and pass the same tests.
  *
  * A board is a directory with small text files:
  *	agent	"PID\n" of the agent; written once, before the training process starts
  *	owner	"PID [STARTTIME]\n" of the one process that may write; made by the first call. A
- *		process that takes over from an owner that is gone makes owner.1, owner.2, ...
- *		(O_EXCL, so that one of several wins, and never removed), empties step, saved,
- *		section and answered (it may have gone back to a checkpoint), and rewrites `owner`
+ *		process that takes over from one that is gone makes owner.1, owner.2, ... (O_EXCL,
+ *		so that one of several wins, and never removed), empties step, saved, section and
+ *		answered (it may have gone back to a checkpoint), and then rewrites `owner`
  *	step	"%020d %020d\n": finished steps, next boundary; overwritten in place in one write
  *	saved	"%020d\n": the step whose checkpoint is complete; the same way
  *	section	"%-31s\n": the name of what the training is at; the same way
  *	hold	written by the agent, whole or absent, one line (C is 1 to 255):
  *		wait PID | save S [PID] | exit S [PID] | leave C
  *	hold.0, hold.1	the agent's next text of hold, before it is renamed
- *	pause	a fifo, made by the agent, to which no process writes: bash can sleep by reading it,
- *		without a fork
+ *	pause	a fifo by the agent, to which no process writes: bash reads it to sleep
  *	alive	a fifo whose only writing end the agent has. A client in C or Python asks the
  *		kernel to send KILL to its process group when that end is closed
  *	answered, traps.PID	private to preempt-step and to preempt.sh
  *
  * A struct preempt_board is zero-initialised by its caller, who sets `name`, and is released with
  * preempt_board_release (legal on a zeroed one). Nothing is allocated.
- * Functions that give an answer return BOARD_RUN, BOARD_SAVE or BOARD_LEAVE + code. Before they
- *return a "leave" that the agent did not ask for, they print its reason on stderr in one line.
+ * Functions that give an answer return BOARD_RUN, BOARD_SAVE or BOARD_LEAVE + code. Before a
+ *"leave" that the agent did not ask for, they print its reason on stderr in one line.
  */
 #ifndef CLIENT_BOARD_H
 #define CLIENT_BOARD_H
@@ -73,8 +72,7 @@ struct preempt_board {
 	char path[PATH_MAX]; /* absolute; "" while not attached */
 	char hold[PATH_MAX]; /* path of hold */
 	int dir, step;	     /* open while attached; reopened where the program closed them */
-	int alive; /* descriptor: while open, the kernel kills this process if the agent dies; or 0
-		    */
+	int alive; /* a descriptor: the kernel kills this process if the agent dies; or 0 */
 	dev_t dev; /* with ino: the file that dir was opened on */
 	ino_t ino;
 	bool dated; /* the directory's time shows reliably whether a file was made in it */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Messages, small files, numbers and processes: the client library uses no other code of this
- * house.
+ * Messages, small files, numbers and processes: the client library uses nothing else.
  */
 #include "client/board.h"
 

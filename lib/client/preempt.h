@@ -34,15 +34,15 @@
  *	43	the agent or the board is gone: the process must leave, no save can be reported
  *   Any other code is the agent's. errno is not part of the interface. Without $PREEMPT_DIR every
  *   call does nothing and returns 0; the first call says so on stderr.
- * Owns: two or three descriptors until the process ends, close-on-exec, from 400 up if possible.
- *The process becomes the board's only writer. No function returns memory, keeps a pointer to an
- *   argument, starts a thread or uses another library.
+ * Owns: two or three descriptors, from 400 up if possible and close-on-exec, until the process
+ *   ends. The process becomes the board's only writer. No function returns memory, keeps a pointer
+ *   to an argument, starts a thread or uses another library.
  * Costs: three short system calls per step and no waiting, unless the agent asks for it.
  * Threads: one thread asks at step boundaries; preempt_saved may be called later and from another
- *   thread (an asynchronous saver). Then the asking thread asks again with the same
- *   number, until the answer is not PREEMPT_SAVE, before it goes on. Only the asking thread may
- *call exit. After fork the child is another process: it is refused (2) as long as the process that
- *   called first lives.
+ *   thread (an asynchronous saver). Then the asking thread asks again with the same number, until
+ *   the answer is not PREEMPT_SAVE, before it goes on. Only the asking thread may call exit. After
+ *   fork the child is another process: it is refused (2) as long as the process that called first
+ *   lives.
  * Signals: the first call ignores the notice signals ($PREEMPT_SIGNALS, default TERM) that have
  *   their default action: schedulers signal whole process trees, and a trainer that dies of the
  *   notice cannot save. Handlers of the program are never replaced.

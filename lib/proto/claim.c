@@ -72,8 +72,8 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 }
 
 /*
- * Whether to announce our deadline. Even that of our own claim may be announced too late: the claim
- * may have waited for the store after its remaining time was computed.
+ * Whether to announce our deadline. Our claim may have announced it too late: it may have waited
+ * for the store after its remaining time was computed.
  */
 static bool brings_deadline_forward(const struct view *view, const struct claim *claim)
 {

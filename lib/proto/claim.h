@@ -13,8 +13,7 @@ struct claim {
 	uint64_t task;
 	/*
 	 * From outside: this process, if it made the notice itself, so that two claims of one
-	 * millisecond differ. 0: the notice was passed on, and claiming with it again is the same
-	 * claim.
+	 * millisecond differ. 0: the notice was passed on; with it, a claim is always the same.
 	 */
 	uint64_t pid;
 	enum agreement_then then; /* THEN_CONTINUE: a checkpoint on demand, which claims nothing */
@@ -33,8 +32,7 @@ enum status claim_make(struct store *store, struct view *view, const struct clai
 
 /*
  * Whether the task that made the view's claim is gone: it left, died or never joined, or its
- * agent's process on this machine is gone. True for a claim from outside: there is no task to wait
- * for.
+ * agent's process on this machine is gone. A claim from outside has no task: true.
  */
 bool claim_is_gone(const struct view *view);
 

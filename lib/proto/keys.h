@@ -8,8 +8,7 @@
  *   .../OPEN                                    launch id, tasks, life (base/process/life.h)
  *   .../TASK/i                                  task i has joined: its agent's process
  *   .../ALL_JOINED                              all tasks have joined
- *   .../SEAL                                    why no task can join any more: claim, error, death,
- *                                               hung, restart, ...
+ *   .../SEAL                                    why no task can join: claim, death, ...
  *   .../TERMINATED_WORKER                       the claim
  *   .../DEADLINE                                the machine's end; only ever moves earlier
  *   .../ROUND/r                                 round r was opened
@@ -47,10 +46,7 @@
 
 #define KEYS_MAX 512 /* bytes of a key with its NUL */
 
-/*
- * Steps have at most 18 digits, as on a board (client/board.h). This is the boundary behind the
- * last one.
- */
+/* Steps have at most 18 digits, as on a board (client/board.h): the first number beyond. */
 #define KEYS_STEP_MAX UINT64_C(1000000000000000000)
 
 /* The attempt that a key or a program belongs to. */

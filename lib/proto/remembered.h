@@ -21,8 +21,8 @@ enum status remembered_read(
 	struct store *store, const char *run, struct remembered *known, struct error *err);
 
 /*
- * Add to the transaction what is longer than known. It is refused if a key that it puts has changed
- * since known was read.
+ * Add to t what is longer than known; t is then refused if its key has changed since known was
+ * read.
  */
 void remembered_put(const struct remembered *known, const char *run, int64_t longest_save,
 	const struct progress_rules *learned, struct transaction *t);

@@ -13,9 +13,7 @@
 #define KEY	512
 #define BEHIND	"0" /* '0' comes after '/': "NAME0" is behind all keys "NAME/..." */
 
-/*
- * Copy the part of key between prefix and the next '/'. False: no '/' follows, or it does not fit.
- */
+/* Copy what is in key between prefix and the next '/'. False: there is no '/', or no room. */
 static bool part_after(const char *key, const char *prefix, char *part, size_t size)
 {
 	const char *from = key + strlen(prefix);

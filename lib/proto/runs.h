@@ -19,9 +19,8 @@ struct run_summary {
 	bool closed;			/* the newest attempt is closed */
 	store_revision closed_revision; /* of its key CLOSED */
 	char state[32];			/* "open", or how the newest attempt was closed */
-	/* ms: when the newest attempt was closed; if it is open, the newest utc in its keys; 0:
-	 * unknown */
-	int64_t changed;
+	int64_t changed; /* ms: when that was closed; if open, the newest utc in its keys; 0:
+			    unknown */
 };
 
 /* Find the first run whose name is greater than after (NULL: of all). STATUS_NO: there is none. */
@@ -29,7 +28,7 @@ enum status runs_next(
 	struct store *store, const char *after, struct run_summary *run, struct error *err);
 
 /*
- * Delete all keys and beats of a run. STATUS_NO: it is not closed any more, or a new attempt was
+ * Delete all keys and beats of a run. STATUS_NO: not closed, or a new attempt was
  * opened since the summary was read.
  */
 enum status runs_forget(struct store *store, const struct run_summary *run, struct error *err);

@@ -67,9 +67,7 @@ struct view_member {
 
 struct view {
 	struct attempt attempt;
-	/*
-	 * It shows all up to `revision`, and all except the records of single tasks up to `seen`.
-	 */
+	/* It shows all up to `revision`, and all but the records of tasks up to `seen`. */
 	store_revision revision, seen;
 	int64_t unchanged; /* an instant at which nothing was newer than `seen`; 0: none is known */
 	struct view_record_count counted[RECORD_KINDS];

@@ -35,7 +35,7 @@ bool view_may_be_through(const struct view *view)
 		gone += !view->members[i].shown[RECORD_TASK] &&
 			!agreement_counts(&view->agreement, i);
 	/*
-	 * Tasks are also there whose TASK was counted but not read, unless they are known to be
+	 * Tasks whose TASK was counted but not read are there, too, unless they are known to be
 	 * gone.
 	 */
 	if (*view->seal && !view->all_there && view_unseen(view, RECORD_TASK) > gone)

@@ -133,8 +133,8 @@ void view_feed_written(struct view *view, const struct transaction *written,
 		return; /* it was read in the meantime */
 	for (size_t i = 0; i < written->op_count; i++) {
 		const struct store_op *op = &written->ops[i];
-		/* The casts: view_feed_entry changes neither. */
-		struct store_entry entry = {.key = (char *)op->key,
+		struct store_entry entry = {
+			.key = (char *)op->key, /* view_feed_entry only reads these */
 			.value = (char *)op->value,
 			.length = op->length,
 			.revision = revision};

@@ -86,8 +86,7 @@ static struct json_object *round_value(bool final)
 }
 
 /*
- * left: for other machines; at: the instant, for readers that have our monotonic clock; utc: only
- * to be printed.
+ * left: for other machines; at: for readers that have our monotonic clock; utc: only to be printed.
  */
 static struct json_object *deadline_value(int64_t deadline)
 {

@@ -62,8 +62,7 @@ struct death {
 #define DEATHS_MOST 60 /* in one transaction, with two compares each; the rest follows */
 /*
  * Fill deaths (at most `most`) with the tasks that have neither left nor died, but whose process
- * ran on this machine and is gone; only those for which asked returns true, if it is not NULL.
- * Returns how many.
+ * ran on this machine and is gone; asked: choose among them; may be NULL. Returns how many.
  */
 size_t write_find_gone(const struct view *view, bool (*asked)(const void *context, uint64_t task),
 	const void *context, struct death *deaths, size_t most);

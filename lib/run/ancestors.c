@@ -81,7 +81,7 @@ bool ancestors_slurm_step(char *step, size_t size)
 pid_t ancestors_prolog_task(void)
 {
 	/*
-	 * The slurmstepd of a step forks one for each task. It runs the prolog, then becomes the
+	 * The slurmstepd of a step forks one for each task, which runs the prolog and then the
 	 * task.
 	 */
 	pid_t pid = find_slurmstepd();

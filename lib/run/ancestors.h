@@ -8,8 +8,7 @@
 #include <sys/types.h>
 
 /*
- * Get the Slurm step that we are in, "9.batch" or "9.0", from the command line of the slurmstepd
- * above us. The
+ * Get our Slurm step, "9.batch" or "9.0", from the command line of the slurmstepd above us. The
  * environment is not enough, because sbatch passes SLURM_STEP_ID on to the jobs it submits.
  */
 bool ancestors_slurm_step(char *step, size_t size);

@@ -28,8 +28,7 @@ struct budget_limits {
 	uint64_t no_progress;
 	/*
 	 * The pause before the n-th restart in a row is random between 1 ms and pause x 2^(n-1), at
-	 * most longest_pause; ms. The row begins again after progress, and after an attempt that
-	 * lasted BUDGET_STEADY.
+	 * most longest_pause; ms. Progress, or BUDGET_STEADY in one attempt, begins a new row.
 	 */
 	int64_t pause, longest_pause;
 };
@@ -56,8 +55,7 @@ uint64_t budget_failed_from(const struct outcome *past, size_t count, uint64_t s
 
 /*
  * past[count - 1] is the attempt that has just ended; the older ones, as far as known, come before
- * it. draw is a random number. CAUSE_OPEN counts as lost here: nothing of the attempt runs any
- * more.
+ * it. draw is a random number. CAUSE_OPEN counts as lost here: none of its tasks runs.
  */
 void budget_decide(const struct outcome *past, size_t count, const struct budget_limits *limits,
 	uint64_t draw, struct budget_decision *decision);

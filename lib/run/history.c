@@ -185,8 +185,7 @@ enum status history_decide_next(struct store *store, const struct attempt *attem
 		status = put_decision(store, key, &revision, &ours, err);
 		if (status == STATUS_OK)
 			*decision = ours;
-		if (status !=
-			STATUS_NO) /* STATUS_NO: another agent was first; follow its decision */
+		if (status != STATUS_NO) /* another agent was first: follow its decision */
 			return status;
 	}
 }

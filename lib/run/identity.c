@@ -432,9 +432,7 @@ static enum status find_launch(struct finding *f, struct error *err)
 	if (start.job)
 		snprintf(slurm, sizeof(slurm), "slurm:%llu:%llu", (unsigned long long)start.job,
 			(unsigned long long)start.restarts);
-	/*
-	 * Numbers given by hand may belong to many steps: then tasks have only the job in common.
-	 */
+	/* With numbers given by hand, tasks may be in several steps, and share only the job. */
 	if (f->by_launcher)
 		status = launcher_launch(f->launcher, f->environment, own, sizeof(own), err);
 	if (status != STATUS_OK)

@@ -51,8 +51,7 @@ struct identity {
 	uint64_t tasks;	   /* of the run */
 	char launch[129];  /* the same for all tasks that were started together; empty: unknown */
 	uint64_t machines; /* 0: not known */
-	bool several_machines;	 /* the launch is (Kubernetes: probably is) on more than one machine
-				  */
+	bool several_machines;	 /* the launch is, or with Kubernetes probably is, on several */
 	const char *run_source;	 /* for -v: "--run", "Slurm", ...; static text */
 	const char *task_source; /* likewise; NULL where is_task is false */
 	char warning[512];	 /* to print, without failing; empty: nothing */

@@ -231,10 +231,7 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 	if (status != STATUS_OK)
 		return status;
 	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
-	/*
-	 * If a write is refused, another process was faster; the view then shows what is left to
-	 * do.
-	 */
+	/* Refused: another process was faster, and the view shows what is left to do. */
 	for (uint64_t tries = view->attempt.tasks; tries > 0 && status == STATUS_OK; tries--) {
 		struct write write;
 		size_t count = find_predecessors(view, entry, deaths);
@@ -496,15 +493,14 @@ static bool lacks_records(const struct view *view)
 	return !view_is_large(view) && view_joined(view) == view->attempt.tasks && unread;
 }
 
-#define GIVE_UP_APART                                                                              \
-	2 /* ms for each task: the tasks of a large attempt give up spread over this */
+#define GIVE_UP_APART 2 /* ms for each task, over which those of a large attempt give up */
 
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
 	bool large = view_is_large(view);
 	enum status status = STATUS_OK;
-	/* So the first task to give up can read who is missing, and seal, before the others do. */
+	/* Spread, so that the first one can read who is missing, and seal, before the others. */
 	if (large && deadline != CLOCK_NEVER)
 		deadline += clock_jitter(GIVE_UP_APART * (int64_t)view->attempt.tasks);
 	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};

@@ -29,9 +29,7 @@ enum status environment_number(const struct identity_environment *environment, c
 	return parse_unsigned(text, min, max, value, what, err);
 }
 
-/*
- * Write an id as part of a name: the id itself if it is short and valid in a name, else its hash.
- */
+/* Write an id as part of a name: itself if it is short and valid in a name, else its hash. */
 static void put_id(char *to, size_t size, const char *id)
 {
 	size_t length = strlen(id);

@@ -29,8 +29,7 @@ struct outcome {
 	char text[512]; /* human-readable: "task 2 failed on n3 with 1: no memory"; may be empty */
 	int64_t lasted; /* ms that the task took part that did so longest; -1: unknown */
 	/*
-	 * Whether the store would show saves: the program calls preempt_step, or --checkpoints
-	 * names its checkpoints.
+	 * Whether saves would show: the program calls preempt_step, or --checkpoints is given.
 	 */
 	bool measured;
 	bool has_saved;	 /* a save is known */

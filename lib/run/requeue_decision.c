@@ -37,10 +37,7 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	const char *without = unasked ? ", and the store could not be asked" : "";
 	unsigned long long restarts = question->restarts;
 	*requeue = (struct requeue_decision){.code = code < 0 ? 0 : code};
-	/*
-	 * Without attempts in the store preemptions cannot be told from failures: all restarts
-	 * count.
-	 */
+	/* Without attempts in the store, preemptions look like failures: all restarts count. */
 	decision->again = again && restarts < question->limits->no_progress;
 	if (decision->again) {
 		requeue->code = means_again(code)   ? code

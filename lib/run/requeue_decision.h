@@ -2,8 +2,7 @@
 /*
  * Decide whether a job that has ended is to run again. The store shows how the attempts of the run
  * ended (history.h), and the budgets say whether that allows another one (budget.h). The exit code
- * of the launcher is only a hint: srun returns the largest code, and leaves out tasks that were
- * ended by TERM.
+ * of the launcher is only a hint: srun returns the largest, without tasks that TERM ended.
  */
 #ifndef RUN_REQUEUE_DECISION_H
 #define RUN_REQUEUE_DECISION_H

@@ -206,9 +206,7 @@ void run_status_feed(struct run_status *status, const struct store_answer *answe
 
 /* ---- The beats ---- */
 
-/*
- * ms from its first beat to this one, by the task's count of beats; -1: none, or it was the last.
- */
+/* ms from its first beat to this one, by the count of beats; -1: none, or it was the last. */
 static int64_t beating(const struct run_task *task)
 {
 	if (!task->beats || heartbeat_is_farewell(task->beat.sequence))
@@ -323,9 +321,7 @@ void run_status_read_beats(struct store *store, struct run_status *status)
 	read_beats(store, status, status);
 }
 
-/*
- * Read how the attempts before this one ended; take it from `before` if that has the same number.
- */
+/* Read how the attempts before this one ended, unless `before` is of the same attempt. */
 static enum status read_history(struct store *store, const struct run_status *before,
 	struct run_status *status, struct error *err)
 {

@@ -91,8 +91,7 @@ struct run_status {
 
 /*
  * Read an attempt of a run (0: the newest). before (may be NULL): an earlier reading; the beats are
- * compared with it. STATUS_NO: there is no such run or attempt. Other errors: the store could not
- * be asked.
+ * compared with it. STATUS_NO: there is no such run or attempt. Other: could not be asked.
  */
 enum status run_status_read(struct store *store, const char *run, uint64_t number,
 	const struct run_status *before, struct run_status *status, struct error *err);
@@ -105,8 +104,7 @@ void run_status_release(struct run_status *status);
  * tasks except what their beats show.
  */
 void run_status_feed(struct run_status *status, const struct store_answer *answer, int64_t now);
-/* Pure: take in beats[tasks], read at now. before: an earlier reading, or status itself; or NULL.
- */
+/* Pure: take in beats[tasks], read at now. before: an earlier reading, status itself or NULL. */
 void run_status_take_beats(struct run_status *status, const struct run_status *before,
 	const struct store_beat_reading *beats, int64_t now);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prometheus's text format wants all samples of a metric together, so each has a text of its own.
- */
+/* Prometheus's format wants all samples of a metric together, so each has a text of its own. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

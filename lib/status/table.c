@@ -329,9 +329,7 @@ static void add_past(
 	}
 }
 
-/*
- * Cut lines at this width. Colour sequences, and bytes of UTF-8 after a first one, have no width.
- */
+/* Cut lines at this width. Colours, and bytes of UTF-8 after a first one, have no width. */
 static void add_cut(struct text *text, const char *from, size_t width)
 {
 	size_t column = 0;

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 
 #define WIDTH	1200
-#define LEFT	170 /* where the lanes begin; their labels are left of it */
+#define LEFT	170 /* where the lanes begin, with their labels before it */
 #define RIGHT	1180
 #define LABELS	3   /* rows of labels above the lanes */
 #define LETTER	6.4 /* px: the average width of a letter */
@@ -263,10 +263,7 @@ static void add_labels(struct text *text, const struct timeline_attempt *attempt
 
 /* ---- Lines through all lanes ---- */
 
-/*
- * Add the label of a line in the first row where it covers no other label; if there is none, omit
- * it.
- */
+/* Add the label of a line in the first row where it covers no other label; else omit it. */
 static void add_line_label(struct text *text, double x, double top, double ends[LABELS],
 	const char *label, const char *class)
 {

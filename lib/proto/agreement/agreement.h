@@ -258,8 +258,7 @@ struct agreement {
 	uint64_t saving; /* the round whose save the board was last told of; 0: none */
 	uint64_t saving_step;
 
-	/* What the board said. read: `wait` stood then, and stands, so the task stops at read_next
-	 * at the latest.
+	/* What the board said. read: `wait` stood then and still does: the task stops at read_next.
 	 */
 	bool read;
 	uint64_t read_step, read_next;

@@ -39,9 +39,7 @@ static int64_t reading_time(const struct agreement *a)
 	return (int64_t)(a->view->tasks / RECORDS_READ);
 }
 
-/*
- * ms between readings in the third turn: the more tasks, the longer, unless the deadline is near.
- */
+/* ms between readings in the third turn: longer with more tasks, unless the deadline is near. */
 static int64_t seldom(const struct agreement *a)
 {
 	int64_t pace = (int64_t)a->view->tasks;

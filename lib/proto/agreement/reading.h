@@ -15,8 +15,7 @@ void agreement_take_in(struct agreement *a, int64_t now);
  */
 void agreement_count_silence(struct agreement *a, int64_t now, bool counted);
 /*
- * ms to wait for a notification, at most, before reading without one: the task that should send it
- * may be dead.
+ * ms after which to read without a notification: the task that should send it may be dead.
  */
 int64_t agreement_pace(const struct agreement *a);
 /* ms between two counts of records: a count costs the store more the more records there are. */

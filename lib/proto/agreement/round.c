@@ -45,8 +45,7 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
 /* ---- Announcing ---- */
 
 /*
- * Announce this task's notice to the others, even if it has no time left itself. False: they know
- * it.
+ * Announce this task's notice, even if it has no time left itself. False: the others know it.
  */
 bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
@@ -117,9 +116,7 @@ static void report_and_decide(struct agreement *a, int64_t now, struct agreement
 	const struct agreement_view *view = a->view;
 	look_soon(a, plan);
 	if (!preempted(a) && now - a->answered_at >= a->config.report_timeout) {
-		/*
-		 * No task has to leave: do not hold the training longer while the store is silent.
-		 */
+		/* No task has to leave: do not hold the training while the store is silent. */
 		order(plan, ORDER_RUN, 0);
 		return;
 	}

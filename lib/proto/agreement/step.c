@@ -51,15 +51,14 @@ bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
 			*step = candidate;
 			return true;
 		}
-	/* None is near. A task that cannot stop at the largest report does not follow (can_follow).
-	 */
+	/* None is near. A task that cannot stop at the largest report does not follow. */
 	*step = largest;
 	return true;
 }
 
 /*
- * Whether a task would come too late if it had to run up to step. The save gets 1.5 times the
- * longest one; if none was measured, only the steps count.
+ * Whether a task would come too late if it had to run up to step. The save itself is given 1.5
+ * times the longest one. If none was measured, only the steps count.
  */
 static bool out_of_reach(const struct agreement_view *view, const struct grace_measure *measure,
 	int64_t deadline, uint64_t step, int64_t now)
