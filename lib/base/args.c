@@ -31,14 +31,14 @@ static const struct args_option everywhere[] = {
 /* All options of a command, in the order of --help, with argtable2's view of them. */
 struct table {
 	const struct args_option *options[96];
-	void *entries[96 + 2]; /* one for each, then words, then the end */
+	void *entries[96 + 2]; /* the options, then words, then end */
 	char letters[96][2];
 	size_t count;
 	struct arg_str *words;
 	struct arg_end *end;
 };
 
-static const struct table *running; /* of the command that runs; NULL: none does */
+static const struct table *running; /* that of the running command; NULL: none */
 
 static void table_add(struct table *table, const struct args_option *options)
 {
@@ -116,7 +116,7 @@ static void print_help(const struct args_program *program, const struct args_com
 		printf("\n%s", program->epilogue);
 }
 
-/* Stands for '' where that is a value: argtable2 takes an empty one for a missing one. */
+/* Passed to argtable2 in place of an empty value, which it treats as missing. */
 static char empty_word[] = "''";
 
 static enum status set_target(
@@ -200,9 +200,8 @@ static int refuse(
 }
 
 /*
- * argtable2 takes an optional number only behind "=": a number that follows is meant, too. And it
- * takes no empty value: where one is meant, empty_word is given. joined has room for twice as many
- * words as argv.
+ * Copy argv to joined, with each value in the form that argtable2 accepts: an optional number only
+ * after "=", an empty value as empty_word. joined has room for twice as many words as argv.
  */
 static void join_values(const struct table *table, int *argc, char **argv, char *joined[])
 {
@@ -231,7 +230,7 @@ static void join_values(const struct table *table, int *argc, char **argv, char 
 	*argc = count;
 }
 
-/* Those words of joined that are not argv's own. */
+/* Free joined, and those of its words that join_values allocated. */
 static void free_joined(char **joined, int count, int argc, char **argv)
 {
 	for (int i = 0; i < count; i++) {
@@ -252,7 +251,7 @@ static int run_command(const struct args_program *program, const struct args_com
 	struct error err = {0};
 	int code;
 
-	/* argtable2 permutes its arguments: what follows "--" is not shown to it. */
+	/* argtable2 reorders its arguments, so it does not get the words after "--". */
 	int own = 1;
 	while (own < argc && strcmp(argv[own], "--"))
 		own++;
@@ -266,7 +265,7 @@ static int run_command(const struct args_program *program, const struct args_com
 	enum status wrong = args_check(table.options, table.count, command, &line, &err);
 	join_values(&table, &seen, argv, joined);
 	bool parsed = arg_parse(seen, joined, table.entries) == 0;
-	/* They are shown whatever else is wrong. */
+	/* --help and --version work even if the rest of the command line is wrong. */
 	for (size_t i = 0; i < table.count; i++) {
 		const struct args_option *option = table.options[i];
 		if (option->target == &show_help || option->target == &show_version)
@@ -343,8 +342,8 @@ static bool is_one_of(const char *word, const char *name, const char *letter)
 }
 
 /*
- * Options that several commands share may stand before the command, too. Returns where the first
- * other word stands: the command, or an option that belongs behind it; argc: there is none.
+ * The index in argv of the command: only options that several commands share may come before it. If
+ * another option does, its index is returned; argc: there is no command.
  */
 static int find_command(const struct args_program *program, int argc, char **argv)
 {
@@ -369,7 +368,7 @@ static int find_command(const struct args_program *program, int argc, char **arg
 	return at;
 }
 
-/* What is said where no command stands on the command line. */
+/* The command line has only options: answer --version or --help, refuse all others. */
 static int answer_without_command(const struct args_program *program, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -388,7 +387,7 @@ static int answer_without_command(const struct args_program *program, int argc, 
 int args_main(const struct args_program *program, int argc, char **argv)
 {
 	occupy_standard_descriptors();
-	/* Inherited SIG_IGN would let the kernel reap our children, and their codes be lost. */
+	/* If SIGCHLD is ignored, the kernel reaps our children, and their exit codes are lost. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	survive_file_size();
 	message_program(program->name);
@@ -399,18 +398,19 @@ int args_main(const struct args_program *program, int argc, char **argv)
 	if (at == argc)
 		return answer_without_command(program, argc, argv);
 	char *word = argv[at], *about = at + 1 < argc ? argv[at + 1] : NULL;
+	/* Move the command before its options: run_command expects it at the place of argv[0]. */
 	memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
 	argv[1] = word;
-	bool asks = !strcmp(word, "help");
-	if (asks && !about) {
+	bool is_help = !strcmp(word, "help");
+	if (is_help && !about) {
 		print_help(program, NULL);
 		return message_close(STATUS_OK);
 	}
-	word = asks ? about : word;
+	word = is_help ? about : word;
 	const char *names[64];
 	size_t count = 0;
 	for (; command->name; command++) {
-		if (!strcmp(word, command->name) && asks) {
+		if (!strcmp(word, command->name) && is_help) {
 			print_help(program, command);
 			return message_close(STATUS_OK);
 		}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options: one table per program, from which argtable2 parses, --help is written, and the man page
- * and completions are checked. Values go through base/parse.h, never through argtable2's own
- * numbers (they accept suffixes and hexadecimal).
+ * Command line options. Each program has one table: argtable2 parses by it, --help is printed from
+ * it, and the tests check man pages and completions against it. Values are parsed by base/parse.h,
+ * not by argtable2, whose numbers accept suffixes and hexadecimal.
  *
- * A program with commands (preempt-store get ...) has one struct args_command for each. A command
- * line that is refused gets one message that names the cure, and exit code 2.
+ * A program with commands (preempt-store get ...) has one struct args_command for each. For a wrong
+ * command line, args_main prints one message that says how to correct it, and returns 2.
  */
 #ifndef BASE_ARGS_H
 #define BASE_ARGS_H
@@ -16,13 +16,13 @@
 
 enum args_kind {
 	ARGS_FLAG,     /* bool */
-	ARGS_COUNT,    /* int: how often given */
+	ARGS_COUNT,    /* int: the number of times it was given */
 	ARGS_TEXT,     /* const char *, not empty */
-	ARGS_ANY_TEXT, /* const char *; '' is a value, too */
-	ARGS_NAME,     /* const char *, by parse_name */
+	ARGS_ANY_TEXT, /* const char *, may be empty */
+	ARGS_NAME,     /* const char *, a name for parse_name */
 	ARGS_LIST,     /* struct args_list: may be given several times */
 	ARGS_UNSIGNED, /* uint64_t, min to max */
-	ARGS_OPTIONAL, /* the same, and the number may be left out: then only given is set */
+	ARGS_OPTIONAL, /* uint64_t like ARGS_UNSIGNED; given without a number it sets only *given */
 	ARGS_DURATION, /* int64_t, milliseconds */
 };
 
@@ -31,32 +31,32 @@ struct args_list {
 	size_t count;
 };
 
-/* Write the members from target on by name, and leave out those that are zero. */
+/* In a table, write name, value, help and kind by position, and other members by name. */
 struct args_option {
 	const char *name;  /* long name; NULL ends a table */
 	const char *value; /* what --help calls the value; NULL for flags */
 	const char *help;  /* one line, for --help and the man page */
 	enum args_kind kind;
-	void *target;		 /* keeps its value, the default, when the option is not given */
-	const char *environment; /* a variable that gives the default; NULL: none. Empty is unset */
+	void *target;		 /* holds the default, and keeps it when the option is not given */
+	const char *environment; /* variable with the default, if not empty; NULL: none */
 	uint64_t min, max;	 /* of ARGS_UNSIGNED, ARGS_OPTIONAL */
 	bool *given;		 /* set when the option or its variable was given; may be NULL */
-	char letter;		 /* 0: none */
+	char letter;		 /* the short option; 0: none */
 };
 
-/* What stands on the command line beside the options. All point into argv. */
+/* The command line without its options. All pointers point into argv. */
 struct args_rest {
 	char **words; /* positional arguments */
 	size_t count;
-	char **command; /* what follows "--", NULL-terminated; NULL where there is none */
+	char **command; /* the words after "--", NULL-terminated; NULL: there is no "--" */
 };
 
 struct args_command {
 	const char *name;		   /* NULL for a program without commands */
 	const char *synopsis;		   /* what follows the name: "KEY VALUE [--if-absent]" */
 	const char *summary;		   /* one line */
-	const struct args_option *options; /* its own; NULL: none */
-	const struct args_option *common;  /* those that several share; NULL: none */
+	const struct args_option *options; /* options of this command; NULL: none */
+	const struct args_option *common;  /* options that several commands share; NULL: none */
 	size_t min_words, max_words;
 	bool takes_command; /* "-- COMMAND [ARG...]" may follow; required when command_required */
 	bool command_required;
@@ -66,19 +66,19 @@ struct args_command {
 struct args_program {
 	const char *name;
 	const char *summary;
-	const struct args_command *commands; /* ended by a zeroed one */
+	const struct args_command *commands; /* ends with a zeroed element */
 	const char *epilogue;		     /* a few lines of examples under --help; may be NULL */
 };
 
 /*
- * The whole main: parse, set the targets, run, close stdout, return the exit code. Handles --help,
+ * All of main(): parse, set the targets, run, close stdout, return the exit code. Handles --help,
  * --version, -q and -v (base/message.h) for every program.
  */
 int args_main(const struct args_program *program, int argc, char **argv);
 
 /*
- * While the command runs: whether this long option stands on the command line, and not only in its
- * variable.
+ * Whether the command line itself has this long option, not only its variable. Valid while the
+ * command runs.
  */
 bool args_is_typed(const char *name);
 

@@ -11,7 +11,7 @@ bool args_is_flag(const struct args_option *option)
 	return option->kind == ARGS_FLAG || option->kind == ARGS_COUNT;
 }
 
-/* The option that stands as "--NAME" or "--NAME=VALUE" on the command line; NULL: there is none. */
+/* The option that word names, "--NAME" or "--NAME=VALUE"; NULL: there is none. */
 static const struct args_option *find_option(
 	const struct args_option *const *options, size_t count, const char *word)
 {
@@ -49,7 +49,7 @@ enum status args_check_option(const struct args_option *const *options, size_t c
 	const char *word, const char *next, bool *takes_next, struct error *err)
 {
 	const struct args_option *option;
-	const char *value = NULL; /* behind the "=" of the same word */
+	const char *value = NULL; /* in the same word */
 	if (word[1] == '-') {
 		option = find_option(options, count, word);
 		value = strchr(word, '=');
@@ -67,7 +67,7 @@ enum status args_check_option(const struct args_option *const *options, size_t c
 		} while (args_is_flag(option) && word[1]);
 		value = !args_is_flag(option) && word[1] ? word + 1 : NULL;
 	}
-	if (option->kind == ARGS_OPTIONAL) /* only a number is its value */
+	if (option->kind == ARGS_OPTIONAL) /* the next word is its value only if it is a number */
 		*takes_next = !value && next && *next && !next[strspn(next, "0123456789")];
 	else
 		*takes_next = !args_is_flag(option) && !value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is wrong with a command line, as a pure function: options that do not exist, values that are
- * missing or not wanted, too many words, no command. The values themselves are base/parse.h's.
+ * Checks a command line; pure. Refuses unknown options, missing or superfluous values, a wrong
+ * number of words and a missing command. The values themselves are checked by base/parse.h.
  */
 #ifndef BASE_ARGS_CHECK_H
 #define BASE_ARGS_CHECK_H
@@ -13,19 +13,19 @@
 bool args_is_flag(const struct args_option *option);
 
 /*
- * Checks one option of the command line, "--NAME", "--NAME=VALUE" or "-xyz". next: the word behind
- * it, NULL: none. *takes_next: that is its value. Names are not abbreviated: a script that did so
- * would mean something else as soon as another option began with the same letters.
+ * Check one option of the command line, "--NAME", "--NAME=VALUE" or "-xyz". next: the following
+ * word; NULL: none. *takes_next: next is its value. Abbreviated names are refused: their meaning
+ * would change when another option with the same beginning is added.
  */
 enum status args_check_option(const struct args_option *const *options, size_t count,
 	const char *word, const char *next, bool *takes_next, struct error *err);
 
 struct args_line {
-	int argc; /* argv[1] to argv[argc - 1], which end before a "--" that begins a command */
+	int argc; /* checked are argv[1] to argv[argc - 1], without "-- COMMAND" */
 	char **argv;
-	char **rest; /* the command behind "--"; NULL: none */
+	char **rest; /* the command after "--"; NULL: none */
 };
-/* Returns STATUS_OK, or STATUS_USAGE with a sentence that names the cure. */
+/* Returns STATUS_OK, or STATUS_USAGE with an error that says how to correct the command line. */
 enum status args_check(const struct args_option *const *options, size_t count,
 	const struct args_command *command, const struct args_line *line, struct error *err);
 

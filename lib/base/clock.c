@@ -56,7 +56,7 @@ int64_t clock_jitter(int64_t ceiling)
 	if (ceiling <= 1)
 		return 1;
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = (uint64_t)clock_now() * 2654435761u;
+		random = (uint64_t)clock_now() * 2654435761u; /* Knuth's multiplicative hash */
 	return 1 + (int64_t)(random % (uint64_t)ceiling);
 }
 

@@ -10,16 +10,16 @@
 
 #define CLOCK_NEVER INT64_MAX
 
-/* Monotonic, since some start; jumps of the wall clock do not touch it. */
+/* Monotonic, from an arbitrary start; jumps of the wall clock do not affect it. */
 int64_t clock_now(void);
 
-/* Monotonic, and goes on while the machine is suspended: for leases that others measure. */
+/* Monotonic, and also counts while the machine is suspended: for leases that others measure. */
 int64_t clock_boot(void);
 
 /* Milliseconds since 1970 UTC: for messages and for other machines, never for waiting. */
 int64_t clock_utc(void);
 
-/* now + duration, CLOCK_NEVER where that overflows or duration is negative (no limit). */
+/* now + duration; CLOCK_NEVER if that overflows or duration is negative (no limit). */
 int64_t clock_after(int64_t duration);
 
 static inline int64_t clock_earlier(int64_t a, int64_t b)
@@ -32,7 +32,7 @@ static inline int64_t clock_later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* The timeout for poll(2): 0 when passed, -1 for CLOCK_NEVER, rounded so as not to spin. */
+/* The timeout for poll(2): 0 when the deadline has passed, -1 for CLOCK_NEVER. */
 int clock_poll_timeout(int64_t deadline);
 
 /* Sleep at most until deadline; signals end it early. */
@@ -41,7 +41,7 @@ void clock_sleep_until(int64_t deadline);
 /* A random duration from 1 to ceiling (at least 1), for retries with full jitter. */
 int64_t clock_jitter(int64_t ceiling);
 
-/* "2026-01-31T12:00:00.123Z" of an instant of clock_utc. */
+/* Write utc as "2026-01-31T12:00:00.123Z". */
 void clock_format_utc(int64_t utc, char text[32]);
 
 #endif

@@ -78,7 +78,7 @@ enum status error_status_of_errno(int number)
 	case EACCES:
 	case EPERM:
 	case EROFS: return STATUS_PERMISSION;
-	case ENAMETOOLONG: return STATUS_USAGE; /* which never passes */
+	case ENAMETOOLONG: return STATUS_USAGE; /* trying again cannot help */
 	default: return STATUS_TEMPORARY;
 	}
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a library function answers. Every fallible function returns a status: an answer (ok, no,
- * broken) or an error. A function that answers neither STATUS_OK nor STATUS_NO has filled its
+ * The result of a library function. Every function that can fail returns a status: an answer (ok,
+ * no, broken) or an error. A function that returns neither STATUS_OK nor STATUS_NO has filled its
  * struct error with one sentence: what, where, why, what to do. Out-parameters are written only on
  * success.
  *
  * The numbers are those of the exit codes in preempt(7) (base/exit_code.h), so that a program can
- * return a status as it is. What a task leaves with (10, 42, 43, 93) is no status: functions that
- * decide it return an int of enum exit_code.
+ * return a status as it is. The codes that a task exits with (10, 42, 43, 93) are not statuses:
+ * functions that choose one return an int, of enum exit_code.
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
@@ -19,16 +19,16 @@
 enum status {
 	/* Answers. */
 	STATUS_OK = CODE_OK,
-	STATUS_NO = CODE_NO,	     /* asked, and the definite answer is no */
-	STATUS_BROKEN = CODE_BROKEN, /* asked: the run, or what a queue ran, has failed */
+	STATUS_NO = CODE_NO,	     /* the answer is definitely no */
+	STATUS_BROKEN = CODE_BROKEN, /* the answer: the run, or a command of a queue, has failed */
 	/* Errors. */
 	STATUS_USAGE = CODE_USAGE,	   /* the caller asked for something impossible */
 	STATUS_DAMAGED = CODE_DAMAGED,	   /* damaged, or of a newer format: nothing was changed */
-	STATUS_TEMPORARY = CODE_TEMPORARY, /* could not ask: not a "no" */
+	STATUS_TEMPORARY = CODE_TEMPORARY, /* could not find out: this is not a "no" */
 	STATUS_PERMISSION = CODE_PERMISSION,
 	STATUS_TIMEOUT = CODE_TIMEOUT,	     /* the deadline passed */
-	STATUS_CANNOT_RUN = CODE_CANNOT_RUN, /* of a command, as a shell says it */
-	STATUS_NOT_FOUND = CODE_NOT_FOUND,   /* the same; or a library that is not installed */
+	STATUS_CANNOT_RUN = CODE_CANNOT_RUN, /* a command cannot be executed, as in a shell */
+	STATUS_NOT_FOUND = CODE_NOT_FOUND,   /* a command or a library does not exist */
 };
 
 struct error {
@@ -36,7 +36,7 @@ struct error {
 	char text[768];
 };
 
-/* Whether the question had no answer. Statuses are never compared by order. */
+/* Whether status is an error, not an answer. Statuses are never compared by order. */
 static inline bool status_is_error(enum status status)
 {
 	return status != STATUS_OK && status != STATUS_NO && status != STATUS_BROKEN;
@@ -47,24 +47,24 @@ enum status error_set(struct error *err, enum status status, const char *format,
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * The same for an errno: "cannot FORMAT: why", and what to do if that is known ("; free space
- * there"). The status is error_status_of_errno's.
+ * The same for an errno: "cannot FORMAT: ", the errno's text, error_cure. The status is that of
+ * error_status_of_errno.
  */
 enum status error_errno(struct error *err, int number, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same with another text of what to do: "; ..." or "". */
+/* The same with another text in place of error_cure: "; ..." or "". */
 enum status error_cured(struct error *err, int number, const char *cure, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-/* What error_errno says of what to do. */
+/* What to do about this errno, as "; free space there"; "": not known. */
 const char *error_cure(int number);
 
-/* Put "TEXT: " before what err, which is not NULL, says already. Returns err's status. */
+/* Put "TEXT: " before the text of err, which must not be NULL. Returns its status. */
 enum status error_prefix(struct error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
  * The status of an errno: permission for EACCES, EPERM, EROFS; usage for ENAMETOOLONG; temporary
- * for everything else that can pass (no space, quota, stale handles, I/O errors, timeouts).
+ * for all others, which may pass (no space, quota, stale handles, I/O errors, timeouts).
  */
 enum status error_status_of_errno(int number);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The exit codes of all programs: the table of preempt(7). 10, 42, 43, 44 and 93 are also values of
- * the protocol: they stand in records, on a board (leave 42) and in what a launcher is told.
+ * the protocol: in records, on a board (leave 42) and in exit codes that a launcher reads.
  */
 #ifndef BASE_EXIT_CODE_H
 #define BASE_EXIT_CODE_H
@@ -15,7 +15,7 @@ enum exit_code {
 	CODE_PREEMPTED = 43, /* preempted without a new complete checkpoint, run me again */
 	CODE_BROKEN = 44,    /* a peer failed, run me again */
 	CODE_DAMAGED = 65,   /* damaged, or of a newer format */
-	CODE_TEMPORARY = 75, /* could not ask: try again */
+	CODE_TEMPORARY = 75, /* could not find out: try again */
 	CODE_PERMISSION = 77,
 	CODE_DECIDED = 93, /* decided, do not run again */
 	CODE_TIMEOUT = 124,

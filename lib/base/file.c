@@ -14,7 +14,7 @@
 
 #include "base/xalloc.h"
 
-/* How often a write may be interrupted: a filesystem that says so for ever must not hang us. */
+/* The most EINTRs in one write: a filesystem that always returns it must not hang us. */
 #define INTERRUPTIONS	1000
 #define TEMPORARY_TRIES 100
 
@@ -46,7 +46,7 @@ int file_write_all(int descriptor, const void *bytes, size_t length)
 
 int file_stat(int directory, const char *path, int flags, struct stat *st)
 {
-	int result, tries = 100;
+	int result, tries = 100; /* 1 ms each */
 	while ((result = fstatat(directory, path, st, flags)) < 0 && errno == EBADFD && --tries > 0)
 		poll(NULL, 0, 1);
 	return result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that appear whole or not at all, and small files read whole. Errors carry the path and the
- * reason; their status follows error_status_of_errno, except that a missing file is STATUS_NO.
+ * Write files that appear whole or not at all, and read small files whole. Errors name the path and
+ * the reason; the status is that of error_status_of_errno, but STATUS_NO for a missing file.
  */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -15,15 +15,15 @@
 #include "base/text.h"
 
 /*
- * Replace path by these bytes: temporary file beside it, rename. With durable, the file and its
- * directory are synced before success is answered. Nothing is left behind when it fails.
+ * Replace the contents of path: write a temporary file beside it, then rename it. durable: sync the
+ * file and its directory before returning. On failure the temporary file is removed.
  */
 enum status file_write_whole(const char *path, const void *bytes, size_t length, mode_t mode,
 	bool durable, struct error *err);
 
 /*
- * Append what path holds to text. STATUS_DAMAGED: it holds more than limit bytes, or is no regular
- * file (a pipe is never waited for).
+ * Append the contents of path to text. STATUS_DAMAGED: it has more than limit bytes, or is not a
+ * regular file (so this never waits for a pipe).
  */
 enum status file_read_whole(const char *path, size_t limit, struct text *text, struct error *err);
 
@@ -31,60 +31,59 @@ enum status file_read_whole(const char *path, size_t limit, struct text *text, s
 enum status file_read_descriptor(
 	int descriptor, const char *name, size_t limit, struct text *text, struct error *err);
 
-/* The names in a directory but "." and "..", in no order. A zeroed one has none. */
+/* The names in a directory without "." and "..", unsorted. A zeroed struct has none. */
 struct file_names {
 	char **names;
 	size_t count;
 };
 /*
- * Read those of an open directory, which is opened a second time, so that a network filesystem
- * asks its server; path is for errors. names is zeroed before, and to be released whatever is
- * answered.
+ * Read the names in an open directory. It is opened again for this, so that a network filesystem
+ * asks its server. path: for errors. Zero names before, and release it also after an error.
  */
 enum status file_read_names(
 	int directory, const char *path, struct file_names *names, struct error *err);
 void file_names_release(struct file_names *names);
 
-/* All bytes or an errno (EINTR retried, short writes continued). 0 on success, else -1. */
+/* Write all bytes: retry after EINTR, continue short writes. 0, or -1 and errno. */
 int file_write_all(int descriptor, const void *bytes, size_t length);
 
 /*
  * Make a new file, mode 0600, in an open directory and open it for reading and writing; the last
- * six characters of name, "XXXXXX", become its own. -1 and errno where that fails.
+ * six characters of name, "XXXXXX", are replaced by random ones. -1 and errno on failure.
  */
 int file_make_temporary(int directory, char *name);
 
-/* fsync of the directory itself, so that a rename or a new name in it is durable. */
+/* fsync a directory, so that a rename or a new name in it is durable. */
 enum status file_sync_directory(const char *path, struct error *err);
 
 /*
- * fstatat: 0, or -1 and errno. GlusterFS may ask through a descriptor of another process that is
- * just being closed, and answers EBADFD: then it is asked again, for a tenth of a second.
+ * fstatat: 0, or -1 and errno. On GlusterFS it may fail with EBADFD when another process has just
+ * closed its descriptor of that file: this tries again for 0.1 s.
  */
 int file_stat(int directory, const char *path, int flags, struct stat *st);
-/* fstat, in the same way. */
+/* fstat, with the same retries. */
 int file_fstat(int descriptor, struct stat *st);
 
 /*
- * An NFS client keeps for up to a minute that there was no file of a name. Opening the directory
- * makes it ask the server whether there are new names. directory: relative to outer, as in openat.
- * 0, or the errno of opening it.
+ * An NFS client may remember for up to a minute that a name did not exist. Opening its directory
+ * makes the client ask the server for new names. directory: relative to outer, as in openat.
+ * Returns 0, or the errno of opening it.
  */
 int file_ask_for_names(int outer, const char *directory);
 
-/* "DIRECTORY" of "DIRECTORY/NAME", "." or "/" where there is none; malloc'd. */
+/* The directory part of a path: "." for a bare name, "/" for "/NAME"; malloc'd. */
 char *file_directory_of(const char *path);
 
 /*
- * Rename, unless something has the new name: 0, or errno (EEXIST or ENOTEMPTY then). Where the
- * filesystem (NFS) knows no such rename, a file gets the new name as a link first, and a directory
- * may replace an empty one.
+ * Rename without replacing: 0, or an errno (EEXIST or ENOTEMPTY: new_name exists). On a filesystem
+ * that cannot do this (NFS), a file first gets new_name as a hard link, and a directory may replace
+ * an empty one.
  */
 int file_rename_new(int from, const char *name, int to, const char *new_name);
 
 /* Remove a directory and everything below it; symbolic links are not followed. Missing is fine. */
 enum status file_remove_tree(const char *path, struct error *err);
-/* The same of a name in an open directory, wherever that has been renamed to. */
+/* The same for a name in an open directory, even if that was renamed after it was opened. */
 enum status file_remove_tree_at(int directory, const char *name, struct error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON, by json-c, but strictly: its getters coerce ("12abc" is 12 there). A getter here answers
- * only where the member is present and of that very type. Documents are at most 1 MiB and 32 deep.
+ * JSON by json-c, with strict getters: those of json-c convert types ("12abc" becomes 12). A getter
+ * here returns true only if the member exists and has exactly that type. Documents are at most 1
+ * MiB and 32 levels deep.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -13,19 +14,19 @@
 
 #include "base/text.h"
 
-/* One whole document; NULL where it is not one. Release with json_object_put. */
+/* Parse one whole document; NULL: it is not one. Release with json_object_put. */
 struct json_object *json_parse(const char *text, size_t length);
-/* The same with a limit of one's own, at most 1 GiB, for lists of many thousands of files. */
+/* The same with another limit, at most 1 GiB: for lists of many thousands of files. */
 struct json_object *json_parse_limited(const char *text, size_t length, size_t limit);
 
 bool json_get_unsigned(const struct json_object *object, const char *member, uint64_t *value);
-/* An exit code as a shell says it, 0 to 255. */
+/* An exit code as in a shell ($?), 0 to 255. */
 bool json_get_code(const struct json_object *object, const char *member, int *code);
 bool json_get_signed(const struct json_object *object, const char *member, int64_t *value);
 bool json_get_bool(const struct json_object *object, const char *member, bool *value);
 /*
- * Milliseconds, of an instant since 1970 or of a time: 0 to JSON_TIME_MAX, so that a few of them
- * can be added without overflow.
+ * An instant (ms since 1970) or a duration (ms): 0 to JSON_TIME_MAX, so that the sum of a few of
+ * them cannot overflow.
  */
 #define JSON_TIME_MAX INT64_C(253402300799999) /* the year 9999 */
 bool json_get_time(const struct json_object *object, const char *member, int64_t *value);
@@ -42,14 +43,14 @@ void json_put_bool(struct json_object *object, const char *member, bool value);
 /* An array of strings from a NULL-terminated list; NULL: the member stays absent. */
 void json_put_words(struct json_object *object, const char *member, char *const *words);
 /*
- * And back: *words and each word are to be freed. An absent member is fine and leaves *words as it
- * is. False: it is no such array.
+ * Read such an array; the caller frees *words and each word. An absent member leaves *words
+ * unchanged and is no error. False: the member is not an array of strings.
  */
 bool json_get_words(const struct json_object *object, const char *member, char ***words);
 
-/* On one line, for a record; owned by the object. */
+/* The object on one line, for a record; the text is owned by the object. */
 const char *json_line(struct json_object *object);
-/* The same to be printed: with text_add_json. */
+/* Add the same line to text, for printing (text_add_json). */
 void json_add_line(struct json_object *object, struct text *text);
 
 #endif

@@ -166,17 +166,17 @@ static struct json_object *value_of(const struct json_field *field, const void *
 }
 
 static void put_fields(const struct json_field *fields, const void *record,
-	struct json_object *object, bool for_people)
+	struct json_object *object, bool for_output)
 {
 	unsigned always =
-		for_people ? JSON_REQUIRED | JSON_ALWAYS | JSON_SHOWN : JSON_REQUIRED | JSON_ALWAYS;
+		for_output ? JSON_REQUIRED | JSON_ALWAYS | JSON_SHOWN : JSON_REQUIRED | JSON_ALWAYS;
 	for (const struct json_field *field = fields; field->kind; field++) {
-		const char *name = for_people && field->shown ? field->shown : field->name;
+		const char *name = for_output && field->shown ? field->shown : field->name;
 		const char *from = (const char *)record + field->offset;
 		bool absent = field->present ? !*((const bool *)record + field->present - 1)
 					     : !(field->flags & always) && is_empty(field, from);
 		if (field->kind == JSON_PART)
-			put_fields(field->more, from, object, for_people);
+			put_fields(field->more, from, object, for_output);
 		else if (*name && !absent)
 			json_object_object_add(object, name, xneeded(value_of(field, from)));
 		else if (*name && field->flags & JSON_NULL)

@@ -13,15 +13,15 @@
  *	if (json_read_record(lease_fields, entry->value, entry->length, &lease, NULL) == JSON_WELL)
  *	object = json_write_record(lease_fields, &lease);
  *
- * Reading: a required field that is absent, of another type or out of range makes the record one
- * that cannot be used (JSON_UNUSABLE). Any other wrong field counts as absent, and the answer is
- *JSON_PARTLY: the caller decides whether that is damage. An absent or null field leaves its member
- *unchanged: set defaults before the call. Fields that the table does not name are ignored: newer
- *versions may add some. All fields that can be read are read, whatever the answer.
+ * Reading: if a required field is absent, of another type or out of range, the record cannot be
+ *used (JSON_UNUSABLE). Any other wrong field counts as absent, and the result is JSON_PARTLY: the
+ *caller decides whether that is damage. The member of an absent or null field is not changed: set
+ *defaults before the call. Fields that are not in the table are ignored: newer versions may add
+ *some. After a wrong field the others are still read.
  *
- * Writing, in the order of the table: a field is left out where its member is 0, false, empty or
- * NULL, unless it is required, or JSON_ALWAYS says otherwise. A field with `present` is written if
- *and only if that bool is true.
+ * Writing, in the order of the table: a field is left out if its member is 0, false, empty or NULL,
+ * unless it is JSON_REQUIRED or JSON_ALWAYS. A field with `present` is written if that bool is
+ *true, and only then.
  */
 #ifndef BASE_JSON_FIELDS_H
 #define BASE_JSON_FIELDS_H
@@ -32,9 +32,9 @@
 
 #include "base/json.h"
 
-/* By the type of the member. */
+/* The type of the member. */
 enum json_kind {
-	JSON_END,      /* of the table */
+	JSON_END,      /* ends the table */
 	JSON_UNSIGNED, /* uint64_t, or a smaller unsigned integer */
 	JSON_SIGNED,   /* int64_t or int (also pid_t) */
 	JSON_TIME,     /* int64_t: milliseconds, 0 to JSON_TIME_MAX */
@@ -42,16 +42,16 @@ enum json_kind {
 	JSON_TEXT,     /* char[]: cut to its size when read */
 	JSON_STRING,   /* char *: freed by json_release_record */
 	JSON_WORDS,    /* char **: an array of texts, NULL-terminated; freed in the same way */
-	JSON_WORD,     /* an enum; more: its words by value, NULL-terminated */
+	JSON_WORD,     /* an enum, written as a word; more: its words by value, NULL-terminated */
 	JSON_OBJECT,   /* a struct as an object of its own; more: its fields */
-	JSON_PART,     /* a struct whose fields stand in this object; more: its fields; no name */
+	JSON_PART,     /* a struct whose fields are in this object; more: its fields; no name */
 };
 
 enum json_flags {
-	JSON_REQUIRED = 1, /* must be there when read; always written */
-	JSON_ALWAYS = 2,   /* written also where it is 0, false, empty or NULL */
-	JSON_NULL = 4,	   /* written as null where it would be left out */
-	JSON_SHOWN = 8, /* json_show_fields only: shown also where it is 0, false, empty or NULL */
+	JSON_REQUIRED = 1, /* must exist when read; always written */
+	JSON_ALWAYS = 2,   /* written even if it is 0, false, empty or NULL */
+	JSON_NULL = 4,	   /* written as null instead of left out */
+	JSON_SHOWN = 8,	   /* like JSON_ALWAYS, for json_show_fields only */
 };
 
 struct json_field {
@@ -62,7 +62,7 @@ struct json_field {
 	/* The smallest and the largest number allowed; both 0: the range of the type. */
 	int64_t least, most;
 	const void *more;
-	/* Its name in the --json of a program; NULL: the same; "": not shown */
+	/* Its name in the --json output of a program; NULL: the same; "": left out */
 	const char *shown;
 	/* 1 + the offset of a bool that says whether there is a value: JSON_PRESENT; 0: none */
 	size_t present;
@@ -75,12 +75,12 @@ struct json_field {
 enum json_reading {
 	JSON_WELL,     /* no field is wrong */
 	JSON_PARTLY,   /* a field that is not required is wrong, and counts as absent */
-	JSON_UNUSABLE, /* a required one is wrong or absent, or this is no object */
+	JSON_UNUSABLE, /* a required field is wrong or absent, or this is not an object */
 };
 
 /*
- * Fill the record from object, which may be NULL or of any type. *wrong (wrong may be NULL) is the
- * name of the first field that is wrong; "" where there is no object.
+ * Fill the record from object, which may be NULL or of any type. *wrong (wrong may be NULL): the
+ * name of the first of the worst fields; "" if none is wrong, or if there is no object.
  */
 enum json_reading json_read_fields(const struct json_field *fields,
 	const struct json_object *object, void *record, const char **wrong);
@@ -88,13 +88,13 @@ enum json_reading json_read_fields(const struct json_field *fields,
 enum json_reading json_read_record(const struct json_field *fields, const char *text, size_t length,
 	void *record, const char **wrong);
 
-/* A new object, to be released by json_object_put or handed on to a transaction. */
+/* A new object: release it by json_object_put, or hand it on to a transaction. */
 struct json_object *json_write_record(const struct json_field *fields, const void *record);
-/* The same fields into an object that has others. */
+/* Add the same fields to an existing object. */
 void json_write_fields(
 	const struct json_field *fields, const void *record, struct json_object *object);
 
-/* The same for --json: under the names that are shown. */
+/* The same for --json output, with the names of `shown`. */
 void json_show_fields(
 	const struct json_field *fields, const void *record, struct json_object *object);
 

@@ -17,7 +17,7 @@ static const char *program = "preempt";
 static enum message_level threshold = MESSAGE_NORMAL;
 static enum message_format shape = MESSAGE_PLAIN;
 static const char *about_run, *about_tasks;
-static _Atomic uint64_t about_attempt; /* other threads speak, too */
+static _Atomic uint64_t about_attempt; /* other threads print messages, too */
 static int64_t patience = -1;	       /* ms; negative: for ever */
 static bool stalled;
 
@@ -57,8 +57,9 @@ bool message_is_quiet(void)
 	return threshold <= MESSAGE_QUIET;
 }
 
-/* Whether stderr takes a line now, or within the patience; waited for in full only once. */
-static bool is_taken(void)
+/* Whether stderr can take a line, now or within the patience. Once that has passed, later lines do
+ * not wait again until one was taken. */
+static bool stderr_takes_line(void)
 {
 	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
 	int64_t until = clock_after(stalled ? 0 : patience);
@@ -75,7 +76,7 @@ static bool is_taken(void)
 static void write_line(const char *line, size_t length)
 {
 	int kept = errno;
-	if (is_taken())
+	if (stderr_takes_line())
 		(void)file_write_all(STDERR_FILENO, line, length);
 	errno = kept;
 }

@@ -25,16 +25,16 @@ enum message_format {
 	MESSAGE_JSON,	 /* one object per line (message_add_json) */
 };
 void message_format(enum message_format format);
-/* What the JSON of each later line names: run and tasks ("0-7") must stay valid. */
+/* The run and tasks ("0-7") that later JSON lines name; both texts must stay valid. */
 void message_about(const char *run, const char *tasks);
 void message_attempt(uint64_t attempt);
 
 /*
- * Wait at most so long (ms) for a reader of stderr that takes nothing; what is said until it reads
- * again is lost. For programs with more urgent things to do; without it they wait for ever.
+ * How long (ms) a message waits if the reader of stderr does not read; then messages are dropped
+ * until it reads again. For programs that must not block; by default they wait for ever.
  */
 void message_patience(int64_t milliseconds);
-/* Whether -q was given: an answer that only a user reads may be left out. */
+/* Whether -q was given: leave out answers that only a user would read. */
 bool message_is_quiet(void);
 
 /* Errors and warnings: always. */
@@ -49,17 +49,17 @@ void message_detail(const char *format, ...) __attribute__((format(printf, 1, 2)
 /* A message that programs recognize by its word. */
 struct message_event {
 	enum message_level level;   /* MESSAGE_QUIET: an error or a warning */
-	const char *word;	    /* "message": one of those above */
-	struct json_object *fields; /* what it tells in numbers and names; NULL: nothing */
+	const char *word;	    /* "message" for the functions above */
+	struct json_object *fields; /* its details; NULL: none */
 };
 void message_event(const struct message_event *event, const char *text);
 /*
- * As an object without the end of the line: time, level, program, event, text; run, attempt and
- * tasks where they are known; and the fields.
+ * Add the event to line as a JSON object, without a newline: time, level, program, event, text;
+ * run, attempt and tasks if they are known; and the fields.
  */
 void message_add_json(const struct message_event *event, const char *said, struct text *line);
 
-/* Say err and return its status: the last line of most failing programs. */
+/* Print err and return its status: the last line of most failing programs. */
 int message_fail(const struct error *err);
 
 /* Flush and close stdout; a failed write turns code into STATUS_TEMPORARY with a message. */

@@ -109,7 +109,7 @@ enum status parse_duration(
 		if (!digits(&s, &number))
 			goto malformed;
 		size_t length = strspn(s, "dhms");
-		size_t unit = 3;
+		size_t unit = 3; /* seconds, if none is written */
 		if (length == 0 && (*s != '\0' || total || next))
 			goto malformed;
 		if (length) {
@@ -221,7 +221,7 @@ bool parse_word(const char *const *words, size_t count, const char *word, size_t
 	return false;
 }
 
-/* Words longer than this are like no other. */
+/* Longer words are not compared. */
 #define NEAREST_LONGEST 32
 
 /* How many letters must be added, removed or replaced to make b of a. */
@@ -245,7 +245,7 @@ static size_t distance(const char *a, const char *b)
 
 const char *parse_nearest(const char *const *words, size_t count, const char *word)
 {
-	size_t length = strlen(word), least = length < 4 ? 2 : 3, begin_so = 0;
+	size_t length = strlen(word), least = length < 4 ? 2 : 3, beginnings = 0;
 	const char *best = NULL, *begins = NULL;
 	for (size_t i = 0; i < count && length <= NEAREST_LONGEST; i++) {
 		if (strlen(words[i]) > NEAREST_LONGEST)
@@ -257,10 +257,10 @@ const char *parse_nearest(const char *const *words, size_t count, const char *wo
 		}
 		if (length > 1 && !strncmp(words[i], word, length)) {
 			begins = words[i];
-			begin_so++;
+			beginnings++;
 		}
 	}
-	return best ? best : begin_so == 1 ? begins : NULL;
+	return best ? best : beginnings == 1 ? begins : NULL;
 }
 
 bool parse_decimal(const char *text, uint64_t *value)

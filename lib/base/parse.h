@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The only way in for numbers, durations and names from outside: the whole string, an explicit
- * range, no sign, no blanks, no other base, nothing behind it. Each returns STATUS_OK, or
- * STATUS_USAGE with an error that names what (an option, a variable) and the text refused.
+ * Parses all numbers, durations and names from outside: the whole string, in decimal, in an
+ * explicit range, without signs and blanks. Each function returns STATUS_OK, or STATUS_USAGE with
+ * an error that names `what` (an option, a variable) and the text.
  */
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
@@ -22,27 +22,27 @@ struct parse_numbers {
 	uint64_t *items;
 	size_t count, room;
 };
-#define PARSE_NUMBERS_MAX 1000000 /* of them */
+#define PARSE_NUMBERS_MAX 1000000 /* in one list */
 /*
- * Add the numbers of a list with ranges, "3-7,9", each from 1 to max. Where one is refused,
- * numbers holds those before it.
+ * Add the numbers of a list with ranges, "3-7,9", each from 1 to max. After an error, numbers has
+ * those before the refused one.
  */
 enum status parse_numbers(const char *text, uint64_t max, struct parse_numbers *numbers,
 	const char *what, struct error *err);
-/* In ascending order, each once. */
+/* Sort the numbers and drop duplicates. */
 void parse_numbers_sort(struct parse_numbers *numbers);
 void parse_numbers_release(struct parse_numbers *numbers);
 
 /*
  * A duration into milliseconds: "90", "90s" (seconds), "250ms", "2m", "1h30m", "1d". Units must
- * fall in size and appear once each; a fraction is written with the next unit. At most 100 years.
+ * come in descending order, each at most once, and there are no fractions. At most 100 years.
  */
 enum status parse_duration(
 	const char *text, int64_t *milliseconds, const char *what, struct error *err);
 
 /*
- * A number of bytes: "4096", "10K" and "10KiB" (1024), "10KB" (1000), up to E; a fraction is
- * written with a smaller unit. At least 1.
+ * A number of bytes: "4096", "10K" and "10KiB" (1024), "10KB" (1000), up to E; no fractions. At
+ * least 1.
  */
 enum status parse_bytes(const char *text, uint64_t *bytes, const char *what, struct error *err);
 
@@ -59,12 +59,12 @@ enum status parse_name(const char *text, const char *what, struct error *err);
 /* A signal by name (TERM or SIGTERM) or number. */
 enum status parse_signal(const char *text, int *number, const char *what, struct error *err);
 
-/* Whether word is one of these, and which. */
+/* Whether word is one of words; *index: its place there. */
 bool parse_word(const char *const *words, size_t count, const char *word, size_t *index);
 
 /*
- * Of these words the one that was probably meant by word: few letters are added, removed or
- * replaced, or it begins with word and no other does. NULL: none.
+ * The one of words that was probably meant: it differs from word in a few letters, or is the only
+ * one that begins with word. NULL: none.
  */
 const char *parse_nearest(const char *const *words, size_t count, const char *word);
 

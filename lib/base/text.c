@@ -54,7 +54,7 @@ void text_addf(struct text *text, const char *format, ...)
 	free(formatted);
 }
 
-/* The length of the UTF-8 sequence at s, and its character; 0: there is none, *character stays. */
+/* The length of the UTF-8 sequence at s; *character: its character. 0: there is none. */
 static size_t utf8_read(const unsigned char *s, size_t left, uint32_t *character)
 {
 	static const struct {
@@ -110,7 +110,7 @@ bool text_is_utf8(const char *bytes, size_t length)
 	return true;
 }
 
-/* Add the character at s of a JSON document; its length there. */
+/* Add the character at s of a JSON document, escaped. Returns its length at s. */
 static size_t add_json_character(struct text *text, const unsigned char *s, size_t left)
 {
 	uint32_t character;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A string that grows, up to a stated ceiling. A zeroed struct text is empty and has the ceiling
- * TEXT_LIMIT. The bytes in data always end with a NUL that length does not count; data is NULL
- * until something is added. Reaching the ceiling, or memory running out, sets failed and drops the
- * addition: check once at the end.
+ * A string that grows, up to a limit. A zeroed struct text is empty and has the limit TEXT_LIMIT.
+ * The bytes in data always end with a NUL that length does not count; data is NULL until something
+ * is added. An addition that exceeds the limit or the memory is dropped and sets failed: check that
+ * once at the end.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
@@ -26,14 +26,14 @@ void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const void *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
- * As a double-quoted JSON string; bytes that are not UTF-8 become U+FFFD. Characters that a
+ * Add a double-quoted JSON string; bytes that are not UTF-8 become U+FFFD. Characters that a
  * terminal may act on (text_escape) are written as \uXXXX.
  */
 void text_add_json_string(struct text *text, const char *string);
 void text_add_json_bytes(struct text *text, const void *bytes, size_t length);
-/* A JSON document of one line, changed in the same way. */
+/* Add a JSON document of one line, with the same replacements. */
 void text_add_json(struct text *text, const char *document);
-/* As one word of a POSIX shell, in single quotes where needed. */
+/* Add one word for a POSIX shell, in single quotes where needed. */
 void text_add_shell_word(struct text *text, const char *string);
 void text_release(struct text *text);
 
@@ -41,7 +41,8 @@ void text_release(struct text *text);
 struct text_ranges {
 	struct text *text;
 	uint64_t first, last; /* the range that may still grow */
-	bool open, some;      /* there is such a range; there are others before it */
+	bool open;	      /* first and last are set */
+	bool some;	      /* others were added before it */
 };
 void text_range(struct text_ranges *ranges, uint64_t number);
 void text_ranges_end(struct text_ranges *ranges);
@@ -49,20 +50,21 @@ void text_ranges_end(struct text_ranges *ranges);
 /* Whether all length bytes are well-formed UTF-8. */
 bool text_is_utf8(const char *bytes, size_t length);
 
-/* data, never NULL. */
+/* data; "" in place of NULL. */
 const char *text_string(const struct text *text);
-/* The same, cut where its first line ends. */
+/* Cut text at the end of its first line, and return it. */
 const char *text_first_line(struct text *text);
 
 /*
- * Copy for a terminal or a line: characters that a terminal may act on (controls, ends of lines,
- * changes of direction) become \n, \t, \xHH or \uXXXX, bytes that are not UTF-8 \xHH. At most
- * size bytes with the NUL, at most 4 times as long; what does not fit is cut between characters.
+ * Copy, made safe for a terminal and for one line: characters that a terminal may act on (controls,
+ * ends of lines, changes of direction) become \n, \t, \xHH or \uXXXX, bytes that are not UTF-8
+ * \xHH. Writes at most size bytes, NUL included, and cuts the rest off at a character; 4 * length +
+ * 1 bytes are always enough.
  */
 void text_escape(char *to, size_t size, const char *from, size_t length);
 void text_add_escaped(struct text *text, const char *string);
 
-/* Milliseconds in two units at most: "12s", "1m02s", "3h20m", "2d03h". Less than 0 is 0. */
+/* Add a duration in two units at most: "12s", "1m02s", "3h20m", "2d03h"; 0 if it is negative. */
 void text_add_age(struct text *text, int64_t milliseconds);
 
 #endif
