@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* An eventfd by which one thread tells another, which polls it, that there is something. */
+/* An eventfd with which one thread wakes another that polls it. */
 #ifndef BASE_PROCESS_BELL_H
 #define BASE_PROCESS_BELL_H
 
-/* The descriptor; -1 with errno: there is none left. Close it with close(2). */
+/* A new descriptor, to be closed by close(2); -1 and errno on failure. */
 int bell_open(void);
-/* Readable until it is hushed, however often it was rung. */
+/* Make it readable, until bell_hush. */
 void bell_ring(int descriptor);
 void bell_hush(int descriptor);
 

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Wait until a read would not block, the process of a pidfd has ended (true), `until`, or a signal.
- */
+/* Wait until a read would not block, or the process of a pidfd has ended. False: `until` came
+ * first, or a signal. */
 bool descriptor_wait(int descriptor, int64_t until);
-/* Whether a read would not block, or the process of a pidfd has ended. -1: never. */
+/* The same without waiting. False for descriptor -1. */
 bool descriptor_is_ready(int descriptor);
 
 #endif

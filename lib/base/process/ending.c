@@ -7,16 +7,17 @@
 
 #include "base/clock.h"
 
-/* Signals that end us. Blocked, except while we wait: no wake-up can be missed. */
+/* Signals that end us. Blocked except while we wait, so that no wake-up is missed. */
 static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static volatile sig_atomic_t ended_by;
 static sigset_t waiting_mask;
+
 static void end(int number)
 {
 	ended_by = number;
 }
 
-/* Handlers, not SIG_IGN: what is ignored would be ignored by the commands we start, too. */
+/* Handlers, not SIG_IGN, which the commands that we start would inherit. */
 void ending_catch(void)
 {
 	struct sigaction old, action = {.sa_handler = end};

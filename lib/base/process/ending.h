@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The signals that end a program (INT, TERM, HUP, QUIT; PIPE of a reader that went away), for one
- * that has to clean up first: they are blocked except while it waits, so that none is missed. Call
- * it from one thread.
+ * Catches the signals that end a program (INT, TERM, HUP, QUIT, and PIPE when the reader of its
+ * output is gone), so that it can clean up first. The first four are blocked except in ending_wait,
+ * so that none is missed. Call all of these from one thread.
  */
 #ifndef BASE_PROCESS_ENDING_H
 #define BASE_PROCESS_ENDING_H
@@ -11,23 +11,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From now on. What is ignored or handled already (a source of notices) is left as it is. */
+/* Begin. A signal that is already ignored, or handled by a source of notices, is left alone. */
 void ending_catch(void);
 
-/* The signal that has come; 0: none. And another one, or none, in its place. */
+/* The last of these signals that came; 0: none. ending_set replaces it; 0: by none. */
 int ending_signal(void);
 void ending_set(int number);
 
 /*
- * A signalfd, which does not block, of the signals that ending_catch has blocked, for a program
- * that reads them itself; -1 with errno.
+ * A non-blocking signalfd for the signals that ending_catch has blocked, for a program that reads
+ * them itself; -1 and errno on failure.
  */
 int ending_descriptor(void);
 
-/* Wait until one is ready, deadline, or a signal. revents are those of poll(2), or 0. */
+/* Wait for one of polls, the deadline or a signal. Sets all revents, like poll(2). */
 void ending_wait(struct pollfd *polls, size_t count, int64_t deadline);
 
-/* End as this signal ends a program, so that a shell sees it; its exit code where it cannot. */
+/* End this process by the signal, so that a shell sees it. Returns 128 + number if that fails. */
 int ending_die(int number);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 
-/* What /proc says of a process (0: ourselves); false if it does not. */
+/* Read from /proc about a process (0: ourselves). False: it cannot be read. */
 static bool read_stat(pid_t pid, char *state, uint64_t *start, long *threads)
 {
 	char path[64] = "/proc/self/stat";
@@ -70,16 +70,16 @@ enum process_state process_check(const struct process_identity *identity)
 	uint64_t start;
 	long threads;
 	if (!identity->pid && !*identity->boot)
-		return PROCESS_ELSEWHERE; /* of which nothing is known */
+		return PROCESS_ELSEWHERE; /* nothing is known of it */
 	if (process_identify(0, &self, NULL) != STATUS_OK || strcmp(self.boot, identity->boot) ||
 		self.pid_namespace != identity->pid_namespace)
 		return PROCESS_ELSEWHERE;
-	/* The kernel's own answer; /proc may hide the processes of other users (hidepid). */
+	/* Ask the kernel first: /proc may hide the processes of other users (hidepid). */
 	if (identity->pid <= 0 || (kill(identity->pid, 0) < 0 && errno == ESRCH))
 		return PROCESS_GONE;
 	if (!proc_is_ours() || !read_stat(identity->pid, &state, &start, &threads))
 		return PROCESS_ALIVE;
-	/* Start times are told relative to the time namespace. */
+	/* A start time counts by the clock of a time namespace. */
 	if (start != identity->start &&
 		(!identity->time_namespace || identity->time_namespace == self.time_namespace))
 		return PROCESS_GONE;
@@ -87,7 +87,7 @@ enum process_state process_check(const struct process_identity *identity)
 	return (state == 'Z' && threads <= 1) || state == 'X' ? PROCESS_GONE : PROCESS_ALIVE;
 }
 
-/* Fields 48 and 49 of /proc/self/stat: where the arguments are, which ps and pkill -f read. */
+/* Find our arguments in memory, which ps and pkill -f read: fields 48 and 49 of /proc/self/stat. */
 static bool find_arguments(char **begin, size_t *size)
 {
 	struct text text = {0};

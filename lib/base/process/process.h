@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes: who one is, beyond its number. Commands of ours: base/process/subprocess.h. */
+/* What identifies a process besides its number. To start one: base/process/subprocess.h. */
 #ifndef BASE_PROCESS_PROCESS_H
 #define BASE_PROCESS_PROCESS_H
 
@@ -12,7 +12,7 @@
 
 /*
  * One incarnation of a process, on one boot of one machine. Two processes are the same only if all
- * fields are equal: containers share host name and boot id, and numbers are used again.
+ * fields are equal: containers share host name and boot id, and numbers are reused.
  */
 struct process_identity {
 	char host[65];
@@ -20,27 +20,27 @@ struct process_identity {
 	uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
 	pid_t pid;
 	uint64_t start;		 /* clock ticks after boot, /proc/PID/stat field 22 */
-	uint64_t time_namespace; /* inode of /proc/self/ns/time, to which start belongs; 0: ours */
+	uint64_t time_namespace; /* inode of /proc/self/ns/time, for start; 0: ours */
 };
 
-/* Who process pid (of our own namespace; 0: we) is. STATUS_NO: there is no such process. */
+/* Identify process pid of our own namespace; 0: ourselves. STATUS_NO: there is no such process. */
 enum status process_identify(pid_t pid, struct process_identity *identity, struct error *err);
 
 enum process_state {
 	PROCESS_ALIVE,
 	PROCESS_GONE,
-	PROCESS_ELSEWHERE, /* another machine, boot or namespace, or not known: cannot be told */
+	PROCESS_ELSEWHERE, /* on another machine, boot or namespace, or not known */
 };
 enum process_state process_check(const struct process_identity *identity);
 
 /*
- * Block these signals, and read them from a signalfd from now on: *descriptor, which does not
- * block. Those that are ignored are left alone, as nohup must stay nohup; CHLD is read in any case.
+ * Block these signals and make a non-blocking signalfd, *descriptor, to read them. A signal that is
+ * ignored stays ignored, so that nohup works; CHLD is read in any case.
  */
 enum status process_open_signals(
 	const int *numbers, size_t count, int *descriptor, struct error *err);
 
-/* What this process, forked from ours, is called from now on: in ps, and for pkill -f. */
+/* Rename this process, which is a fork of ours, in ps and for pkill -f. */
 void process_rename(const char *name);
 
 #endif

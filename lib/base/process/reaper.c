@@ -22,11 +22,12 @@
 #include "base/xalloc.h"
 
 #define REAPER_NAME "preempt-guard"
-#define SWEEPS	    100 /* a process that forks while we look is found by the next look */
+#define SWEEPS	    100 /* at most; each finds what was forked during the one before */
 
 /*
- * What the guard is told; one packet, as long as its path. To forget no path: nothing that carries
- * the mark is left, so that it is not looked for among all processes of the machine.
+ * A message to the reaper: add or forget a process group or a directory. One packet, cut after its
+ * path. To forget an empty path means that no marked process is left, so that the reaper need not
+ * look for one in all of /proc.
  */
 struct message {
 	bool forget;
@@ -34,9 +35,10 @@ struct message {
 	char path[PATH_MAX]; /* a directory */
 };
 
-/* ---- In the guard ---- */
+/* ---- In the reaper ---- */
 
-/* The same message again, or room for a new one, that of a forgotten one first; NULL: no room. */
+/* The entry for the same group or path, else the entry of a forgotten message, else a new one;
+ * NULL: no memory. */
 static struct message *find(struct message **list, size_t *count, const struct message *wanted)
 {
 	struct message *vacant = NULL;
@@ -70,7 +72,7 @@ static bool carries(pid_t pid, const char *mark)
 	return found;
 }
 
-/* A guard sees to its own; it inherits the mark where an agent runs below another. */
+/* Spare the reaper of a nested agent, which has inherited our mark: it ends by itself. */
 static bool is_reaper(pid_t pid)
 {
 	char path[32];
@@ -82,7 +84,7 @@ static bool is_reaper(pid_t pid)
 	return same;
 }
 
-/* KILL to every process that has the mark; false if there was none. */
+/* Send KILL to every process that has the mark; false: there was none. */
 static bool sweep_once(const char *mark)
 {
 	bool any = false;
@@ -131,16 +133,17 @@ static void watch_over(const char *mark)
 	_exit(0);
 }
 
-/* ---- Outside ---- */
+/* ---- In the process that started it ---- */
 
-/* What all guards of this process were told, so that the next one can be told it, too. */
+/* All messages to the reaper, to be repeated to its replacement. */
 struct reaper_told {
 	pthread_mutex_t lock;
 	struct message *list;
 	size_t count;
 };
 
-/* In the child: be a guard. Holding nothing of ours; it may have been forked beside threads. */
+/* In the child: become the reaper, without descriptors of ours. Locks of our other threads may be
+ * held for ever here. */
 static void become_reaper(int end, const char *value)
 {
 	char mark[sizeof(((struct reaper *)0)->mark) + sizeof(REAPER_MARK)];
@@ -196,7 +199,7 @@ enum status reaper_start(struct reaper *reaper, struct error *err)
 	return status;
 }
 
-/* One that was killed gets no word: the next one is told all. */
+/* Sending to a reaper that was killed fails: its replacement gets all messages. */
 static void send_message(const struct reaper *reaper, const struct message *message)
 {
 	size_t length = offsetof(struct message, path) + strlen(message->path) + 1;
@@ -257,7 +260,7 @@ static bool is_subreaper(void)
 	return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &is) == 0 && is);
 }
 
-/* Whether we have no child but the guard. What loses its parent below us becomes our child. */
+/* Whether we have no child but the reaper, and orphans below us would have become our children. */
 static bool is_only_child(pid_t reaper)
 {
 	uint64_t child;
@@ -287,7 +290,7 @@ void reaper_stop(struct reaper *reaper)
 		if (is_only_child(reaper->pid))
 			send_message(reaper, &(struct message){.forget = true});
 		close(reaper->socket);
-		kill(reaper->pid, SIGCONT); /* it may have been stopped with all of us */
+		kill(reaper->pid, SIGCONT); /* it may have been stopped together with us */
 		waitpid(reaper->pid, NULL, 0);
 	}
 	if (reaper->told) {

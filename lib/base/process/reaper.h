@@ -4,8 +4,8 @@
  * cleaning up (kill -9), the reaper sends KILL to the process groups that were registered and to
  * every process with our mark in its environment, and removes the directories that were registered.
  * It has its own session, name and argv, so a signal to our process group, our session or our
- * command line does not reach it. If it is killed, it is replaced (reaper_keep). If both are killed
- * at once, the kernel still kills the process groups (base/process/subprocess.h).
+ * command line does not reach it. If it is killed, reaper_keep replaces it. If both are killed at
+ * once, the kernel still kills the process groups (base/process/subprocess.h).
  */
 #ifndef BASE_PROCESS_REAPER_H
 #define BASE_PROCESS_REAPER_H
@@ -15,29 +15,30 @@
 
 #include "base/error.h"
 
-#define REAPER_MARK "PREEMPT_AGENT"
+#define REAPER_MARK "PREEMPT_AGENT" /* an environment variable */
 
 struct reaper_told;
 
 struct reaper {
 	int socket;		  /* the reaper sees its other end closed when we die */
 	pid_t pid;		  /* 0: there is none */
-	struct reaper_told *told; /* all that one which replaces it has to know */
-	/* Value of REAPER_MARK in what we start: also what leaves its group is found by it. */
+	struct reaper_told *told; /* everything that a replacement has to know */
+	/* Value of REAPER_MARK in our commands, to find processes that have left their group. */
 	char mark[64];
 };
 
 enum status reaper_start(struct reaper *reaper, struct error *err);
 void reaper_add(const struct reaper *reaper, pid_t group);
 void reaper_remove(const struct reaper *reaper, pid_t group);
-/* A directory, to be removed with what is in it; its path is shorter than PATH_MAX. */
+/* Register a directory, to be removed with its contents; its path is shorter than PATH_MAX. */
 void reaper_add_directory(const struct reaper *reaper, const char *path);
 /*
- * Start another one if it was killed; true if that was so. A child of ours: call it when it is seen
- * to have ended, or about once a second. Where none can be started now, the next call tries.
+ * Start another reaper if this one was killed; true: it was replaced. The reaper is a child of
+ * ours: call this when a child has ended, or about once a second. If it cannot be started now, the
+ * next call tries again.
  */
 bool reaper_keep(struct reaper *reaper);
-/* End the guard, and all that carries our mark. */
+/* End the reaper and every process that carries our mark. */
 void reaper_stop(struct reaper *reaper);
 
 #endif

@@ -22,9 +22,9 @@
 #include "base/process/reaper.h"
 #include "base/xalloc.h"
 
-#define KEEP	   ((size_t)64 << 10) /* bytes of what it writes */
-#define KILL_TIME  1000		      /* ms that the kernel may take to end what got KILL */
-#define LOOK_AGAIN 50		      /* ms between two looks, where there is no pidfd */
+#define KEEP	   ((size_t)64 << 10) /* default of subprocess_options.keep */
+#define KILL_TIME  1000		      /* ms that the kernel may take to end a process after KILL */
+#define LOOK_AGAIN 50		      /* ms between two checks if there is no pidfd */
 
 /* ---- The start ---- */
 
@@ -48,25 +48,25 @@ static void refuse(int report, struct refusal refusal)
 
 #define HIGH 500 /* above the descriptors that programs use */
 
-/* A pipe that is never written to: only this process has its writing end, as long as it lives. */
-static int life[2] = {-1, -1};
-static pthread_once_t life_made = PTHREAD_ONCE_INIT;
-static void make_life(void)
+/* A pipe that is never written to. Only this process has its writing end, until it ends. */
+static int only_writer[2] = {-1, -1};
+static pthread_once_t only_writer_made = PTHREAD_ONCE_INIT;
+static void make_only_writer(void)
 {
-	if (pipe2(life, O_CLOEXEC) < 0)
-		life[0] = life[1] = -1;
+	if (pipe2(only_writer, O_CLOEXEC) < 0)
+		only_writer[0] = only_writer[1] = -1;
 }
 
 /*
- * The kernel tells readers that want to know when the last writer is gone, by a signal of their
- * choice to a process group of their choice. The command keeps this descriptor, for as long as
- * anything of it runs and has not closed it; nothing has to run for it to work.
+ * Let the kernel KILL the process group of the command when we end: it sends a signal to the group
+ * that owns a reading descriptor when the last writer of the pipe is gone. The command inherits
+ * this descriptor; it works while a process of the command has it open, and needs none of ours.
  */
 static void die_with_writer(void)
 {
 	char path[40];
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", life[0]);
-	int reader = life[0] < 0 ? -1 : open(path, O_RDONLY | O_NONBLOCK);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", only_writer[0]);
+	int reader = only_writer[0] < 0 ? -1 : open(path, O_RDONLY | O_NONBLOCK);
 	int high = reader < 0 ? -1 : fcntl(reader, F_DUPFD, HIGH);
 	if (high >= 0)
 		close(reader);
@@ -77,7 +77,7 @@ static void die_with_writer(void)
 		(void)fcntl(high, F_SETFL, O_NONBLOCK | O_ASYNC);
 }
 
-/* The dispositions that a command starts with: what was ignored stays ignored, no handler stays. */
+/* A command ignores the signals that we ignore and those in `ignored`; all others are default. */
 static void reset_signals(const sigset_t *ignored)
 {
 	sigset_t none;
@@ -96,7 +96,7 @@ static void reset_signals(const sigset_t *ignored)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* -1 with errno: path cannot be read as standard input. A pipe without a writer is empty. */
+/* -1 and errno: path cannot be read as stdin. A pipe without a writer is empty. */
 static int open_input(const char *path)
 {
 	struct stat st;
@@ -109,7 +109,7 @@ static int open_input(const char *path)
 	return -1;
 }
 
-/* -1 with errno: path cannot be written as standard output. It is emptied, and grows at its end. */
+/* -1 and errno: path cannot be written as stdout. The file is emptied, and opened for appending. */
 static int open_output(const char *path)
 {
 	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NONBLOCK | O_NOCTTY;
@@ -140,19 +140,19 @@ static void place_standard(const struct subprocess_options *options, const int g
 		dup2(STDOUT_FILENO, STDERR_FILENO);
 }
 
-/* In the child. */
+/* In the child: become the command, or report why not and exit. */
 static void become(
 	const struct subprocess_options *options, const int given[3], pid_t parent, int report)
 {
 	char *const *argv = options->argv;
 	if (!options->in_our_group) {
 		setpgid(0, 0);
-		if (options->terminal > 0) /* TTOU is blocked */
+		if (options->terminal > 0) /* TTOU is blocked, so this does not stop us */
 			(void)tcsetpgrp(options->terminal, getpid());
 		die_with_writer();
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
+	if (getppid() != parent) /* it died before the prctl */
 		_exit(128 + SIGKILL);
 	reset_signals(options->ignored);
 	if (options->directory && chdir(options->directory) < 0)
@@ -176,17 +176,17 @@ static bool is_one_of(int number, const int *numbers, size_t count)
 	return false;
 }
 
-/* Why a program cannot be run, but can be at another time: errors of the machine or of a
- * filesystem. */
-static bool passes(int number)
+/* Whether a program that cannot be run now may be run at another time: the error is one of the
+ * machine or of a filesystem. */
+static bool may_run_later(int number)
 {
 	static const int transient[] = {EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO, EREMOTEIO,
 		ESTALE, ETIMEDOUT, EHOSTDOWN, ENOTCONN, ETXTBSY};
 	return is_one_of(number, transient, sizeof(transient) / sizeof(*transient));
 }
 
-/* Why a file or a directory cannot be used, and never can: anything else may pass. */
-static bool stays(int number)
+/* Whether a file or directory can never be used because of this error; others may pass. */
+static bool is_permanent(int number)
 {
 	static const int staying[] = {
 		ENOENT, ENOTDIR, EISDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, ENXIO};
@@ -197,17 +197,17 @@ static enum status say_refusal(
 	const struct subprocess_options *options, struct refusal refusal, struct error *err)
 {
 	const char *why = strerror(refusal.number), *name = options->argv[0];
-	bool later = passes(refusal.number);
+	bool later = may_run_later(refusal.number);
 	switch (refusal.what) {
 	case REFUSED_INPUT:
-		return error_set(err, stays(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
+		return error_set(err, is_permanent(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
 			"cannot open %s as stdin: %s", options->input_path, why);
 	case REFUSED_OUTPUT:
-		return error_set(err, stays(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
+		return error_set(err, is_permanent(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
 			"cannot write %s as stdout: %s%s", options->output_path, why,
 			refusal.number == ENOENT ? "; make its directory first" : "");
 	case REFUSED_DIRECTORY:
-		return error_set(err, stays(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
+		return error_set(err, is_permanent(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
 			"cannot run %s in %s: %s", name, options->directory, why);
 	case REFUSED_INTERPRETER:
 		return error_set(err, STATUS_CANNOT_RUN,
@@ -221,14 +221,14 @@ static enum status say_refusal(
 		"cannot run %s: %s", name, why);
 }
 
-/* Start it with these standard descriptors (0: ours), and wait until it has become the command. */
+/* Start it with these standard descriptors (0: ours), and wait until exec succeeds or fails. */
 static enum status launch(
 	const struct subprocess_options *options, const int given[3], pid_t *pid, struct error *err)
 {
 	int report[2];
 	sigset_t all, old;
 	pid_t parent = getpid();
-	pthread_once(&life_made, make_life);
+	pthread_once(&only_writer_made, make_only_writer);
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return error_set(err, STATUS_TEMPORARY, "cannot make a pipe: %s", strerror(errno));
 	/* No handler of ours may run in the child before its dispositions are reset. */
@@ -249,7 +249,7 @@ static enum status launch(
 	int64_t until = options->limit ? options->limit : CLOCK_NEVER;
 	ssize_t n = 0;
 	bool told;
-	/* A filesystem that does not answer may hold it: then it is late like any other. */
+	/* exec may hang on a filesystem that does not answer: then the limit applies, too. */
 	while (!(told = descriptor_wait(report[0], until)) && clock_now() < until)
 		;
 	if (told)
@@ -266,7 +266,7 @@ static enum status launch(
 	return STATUS_OK;
 }
 
-/* ---- What a command is given, and what is kept of it ---- */
+/* ---- Input and output ---- */
 
 static bool open_pipe(int *ours, int *its, int of_ours)
 {
@@ -278,7 +278,7 @@ static bool open_pipe(int *ours, int *its, int of_ours)
 	return true;
 }
 
-/* made: what is to be closed here once the command has it. */
+/* Fill given for launch(). made: descriptors of it that the caller closes after the start. */
 static bool open_standard(struct subprocess *child, const struct subprocess_options *options,
 	int given[3], int made[3])
 {
@@ -287,7 +287,7 @@ static bool open_standard(struct subprocess *child, const struct subprocess_opti
 		if (i == STDIN_FILENO && options->input) {
 			if (!open_pipe(&ours, &made[i], 1))
 				return false;
-			/* It fits into a pipe. */
+			/* It fits into a pipe, so this does not block. */
 			(void)file_write_all(ours, options->input, strlen(options->input));
 			close(ours);
 		} else if (asked == SUBPROCESS_NOTHING) {
@@ -311,7 +311,7 @@ static void attend(const struct subprocess *child, int descriptor)
 		(void)epoll_ctl(child->epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-/* Closing alone would not do while a child between fork and exec has it open, too. */
+/* epoll would keep it after close(2) while a child between fork and exec has a copy: remove it. */
 static void dismiss(const struct subprocess *child, int *descriptor)
 {
 	if (*descriptor < 0)
@@ -322,7 +322,7 @@ static void dismiss(const struct subprocess *child, int *descriptor)
 	*descriptor = -1;
 }
 
-/* Read what it has written, and keep as much of it as the caller wants. */
+/* Read its output (i 0) or its errors (1), and keep as much as the caller wants. */
 static void drain(struct subprocess *child, int i)
 {
 	struct text *to = i == 0 ? &child->output : &child->errors;
@@ -342,13 +342,13 @@ static void drain(struct subprocess *child, int i)
 	}
 }
 
-/* ---- All that run ---- */
+/* ---- The running commands ---- */
 
 static pid_t *running;
 static size_t running_count, running_room;
 
-/* When to look again in any case: without a pidfd only a look tells the end. */
-static int64_t next_look(const struct subprocess *child, int64_t now)
+/* When to check again in any case: without a pidfd only a check finds the end. */
+static int64_t next_check(const struct subprocess *child, int64_t now)
 {
 	return child->end.descriptor >= 0 ? child->limit
 					  : clock_earlier(child->limit, now + LOOK_AGAIN);
@@ -357,7 +357,7 @@ static int64_t next_look(const struct subprocess *child, int64_t now)
 static void begin(struct subprocess *child)
 {
 	child->end.descriptor = pidfd_open(child->pid, 0);
-	child->end.due = next_look(child, clock_now());
+	child->end.due = next_check(child, clock_now());
 	running = xgrow(running, running_count, &running_room, sizeof(*running));
 	running[running_count++] = child->pid;
 	attend(child, child->end.descriptor);
@@ -365,7 +365,7 @@ static void begin(struct subprocess *child)
 	attend(child, child->from[1]);
 }
 
-/* Its number is not its own any more; what it has written and its code stay. */
+/* Its number may be reused from now on; its output and code stay. */
 static void forget(struct subprocess *child)
 {
 	dismiss(child, &child->end.descriptor);
@@ -427,7 +427,7 @@ enum status subprocess_watch(struct subprocess *child, pid_t pid, struct error *
 		"cannot watch process %d: %s", (int)pid, strerror(number));
 }
 
-static void look_for_end(struct subprocess *child)
+static void check_end(struct subprocess *child)
 {
 	if (child->is_watched_only) {
 		child->ended = descriptor_is_ready(child->end.descriptor);
@@ -436,7 +436,7 @@ static void look_for_end(struct subprocess *child)
 	}
 	child->how = (siginfo_t){0};
 	int waited = waitid(P_PID, (id_t)child->pid, &child->how, WEXITED | WNOHANG | WNOWAIT);
-	/* Where SIGCHLD is ignored the kernel reaps it. */
+	/* If SIGCHLD is ignored, the kernel has reaped it. */
 	child->ended = waited < 0 ? errno == ECHILD : child->how.si_pid == child->pid;
 	if (waited < 0)
 		child->code = -1;
@@ -451,24 +451,24 @@ enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
 	if (!child->pid)
 		return SUBPROCESS_NONE;
 	if (!child->ended)
-		look_for_end(child);
+		check_end(child);
 	drain(child, 0);
 	drain(child, 1);
 	if (child->ended) {
 		child->end.due = CLOCK_NEVER;
 		return SUBPROCESS_ENDED;
 	}
-	bool over = now >= child->limit, said = child->late;
+	bool over = now >= child->limit, reported = child->late;
 	if (over) {
 		subprocess_signal(child, SIGKILL);
 		child->late = true;
-		child->limit = now + KILL_TIME; /* again, until it is gone */
+		child->limit = now + KILL_TIME; /* then KILL again */
 	}
-	child->end.due = next_look(child, now);
-	return over && !said ? SUBPROCESS_LATE : SUBPROCESS_RUNS;
+	child->end.due = next_check(child, now);
+	return over && !reported ? SUBPROCESS_LATE : SUBPROCESS_RUNS;
 }
 
-/* Whether KILL to the group that it leads hits nothing else. */
+/* Whether it leads a group of its own, so that KILL to the group hits nothing else. */
 static bool leads_group(const struct subprocess *child)
 {
 	return !child->in_our_group && !child->is_watched_only;
@@ -489,7 +489,7 @@ void subprocess_reap(struct subprocess *child, bool spare)
 {
 	if (!child->pid)
 		return;
-	if (leads_group(child) && !spare && child->code >= 0) /* -1: the number is not its own */
+	if (leads_group(child) && !spare && child->code >= 0) /* -1: its number may be reused */
 		kill(-child->pid, SIGKILL);
 	if (child->reaper)
 		reaper_remove(child->reaper, child->pid);
@@ -508,7 +508,7 @@ enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
 	return child->late ? SUBPROCESS_NONE : SUBPROCESS_ENDED;
 }
 
-/* Until something of it can be read, its end, its limit, or deadline. */
+/* Wait until its output can be read, for its end, until its limit or deadline. */
 static void wait_for(const struct subprocess *child, int64_t deadline)
 {
 	struct pollfd polled[] = {{.fd = child->end.descriptor, .events = POLLIN},

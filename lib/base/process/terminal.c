@@ -12,7 +12,8 @@ void terminal_open(struct terminal *terminal)
 	terminal->descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (terminal->descriptor < 0)
 		return;
-	/* Else to take it back, from the background, would stop us. A command is not born so. */
+	/* Without this, taking the terminal back from the background would stop us.
+	 * subprocess_start clears the mask for the command. */
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
@@ -22,7 +23,7 @@ void terminal_close(struct terminal *terminal)
 {
 	if (terminal->descriptor < 0)
 		return;
-	terminal_take_back(terminal, 0);
+	terminal_take_back(terminal, 0 /* no group */);
 	close(terminal->descriptor);
 	terminal->descriptor = -1;
 }
@@ -56,7 +57,7 @@ void terminal_take_back(const struct terminal *terminal, pid_t group)
 {
 	if (terminal->descriptor < 0)
 		return;
-	/* If a shell has taken it since, the shell keeps it. */
+	/* If a shell has taken the terminal in the meantime, the shell keeps it. */
 	pid_t has = tcgetpgrp(terminal->descriptor);
 	bool gone = has > 0 && kill(-has, 0) < 0 && errno == ESRCH;
 	if (gone || (group && has == group))
@@ -67,6 +68,6 @@ bool terminal_stop(int signal)
 {
 	sigset_t pending;
 	kill(0, signal);
-	/* CONT is read from a signalfd: it is pending if we have been stopped. */
+	/* The caller has blocked CONT: it is pending if we were stopped and continued. */
 	return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The terminal that we were started from, and which process group may use it: a command in a group
- * of its own gets it from us as a job gets it from a shell. Without a terminal nothing happens.
- * Everything from one thread, in which terminal_open blocks TTOU.
+ * The terminal that we were started from, and the process group in its foreground: a command in a
+ * group of its own gets the foreground from us, as a job gets it from a shell. Without a terminal
+ * nothing happens. Call all of these from one thread, in which terminal_open blocks TTOU.
  */
 #ifndef BASE_PROCESS_TERMINAL_H
 #define BASE_PROCESS_TERMINAL_H
@@ -15,26 +15,27 @@ struct terminal {
 };
 
 void terminal_open(struct terminal *terminal);
-/* Takes it back from what is gone, and closes it. */
+/* Takes the foreground back from a group that is gone, and closes the terminal. */
 void terminal_close(struct terminal *terminal);
 
-/* We are in its foreground now. */
+/* Whether our group is in the foreground. */
 bool terminal_is_ours(const struct terminal *terminal);
-/* This group is. */
+/* Whether this group is in the foreground. */
 bool terminal_is_of(const struct terminal *terminal, pid_t group);
-/* It has hung up. */
+/* Whether the terminal has hung up. */
 bool terminal_is_gone(const struct terminal *terminal);
-/* What we start would be used from the terminal: stdin and stdout are it, and we have it. */
+/* Whether a command would use it: it is stdin and stdout, and our group is in the foreground. */
 bool terminal_is_used(const struct terminal *terminal);
 
-/* Give it to this group if we have it; true: it has it now. */
+/* Give the foreground to this group if our group has it. True: the group has it now. */
 bool terminal_lend(const struct terminal *terminal, pid_t group);
-/* Take it back if this group has it, or if the group that has it is gone. */
+/* Take the foreground back from this group (0: from none), or from a group that is gone. */
 void terminal_take_back(const struct terminal *terminal, pid_t group);
 
 /*
- * Stop with our whole group, as a job of a shell does that was stopped by this signal. False: we
- * were not stopped, because no shell would continue us.
+ * Stop our whole group by this signal, like a job of a shell. The caller must have blocked CONT: it
+ * is pending if we were stopped and continued. False: we were not stopped, because no shell would
+ * continue us.
  */
 bool terminal_stop(int signal);
 

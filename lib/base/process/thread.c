@@ -7,8 +7,8 @@
 #include <time.h>
 
 /*
- * The contexts of the threads that were not joined. They stay reachable, as a leak checker may look
- * after such a thread has ended.
+ * The contexts of threads that were not joined. They stay reachable, so that a leak checker that
+ * runs after the end of such a thread does not report them.
  */
 struct kept {
 	struct kept *next;

@@ -14,7 +14,7 @@
 #include "base/xalloc.h"
 
 /* The value of "Name:\tVALUE" in /proc/PID/status; NULL: there is none. */
-static const char *line_of(const struct text *status, const char *name)
+static const char *value_of(const struct text *status, const char *name)
 {
 	const char *at = strstr(text_string(status), name);
 	return at ? at + strlen(name) : NULL;
@@ -22,7 +22,7 @@ static const char *line_of(const struct text *status, const char *name)
 
 static bool in_mask(const struct text *status, const char *name, int signal)
 {
-	const char *mask = line_of(status, name);
+	const char *mask = value_of(status, name);
 	return mask && strtoull(mask, NULL, 16) >> (signal - 1) & 1;
 }
 
@@ -33,7 +33,7 @@ static bool read_process(pid_t pid, int signal, struct tree_process *process)
 	struct text status = {0};
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	bool read = file_read_whole(path, 65536, &status, NULL) == STATUS_OK;
-	const char *name = line_of(&status, "Name:\t"), *parent = line_of(&status, "\nPPid:\t");
+	const char *name = value_of(&status, "Name:\t"), *parent = value_of(&status, "\nPPid:\t");
 	read = read && name && parent;
 	if (read) {
 		*process = (struct tree_process){.pid = pid, .parent = (pid_t)atoi(parent)};

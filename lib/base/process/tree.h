@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes below one, as /proc shows them now, and what each would do with a signal. */
+/* The descendants of a process, as /proc shows them now, and what each would do on a signal. */
 #ifndef BASE_PROCESS_TREE_H
 #define BASE_PROCESS_TREE_H
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 enum tree_disposition {
-	TREE_DIES,    /* it has no handler: what the system does by default */
+	TREE_DIES,    /* it has no handler: the default action applies */
 	TREE_CATCHES, /* it has a handler, or keeps it blocked */
 	TREE_IGNORES,
 };
@@ -21,8 +21,8 @@ struct tree_process {
 };
 
 /*
- * All descendants of root (not itself), each behind its parent. A process that starts or ends
- * during the call may be missing. *processes is to be freed.
+ * All descendants of root (not itself), each after its parent. A process that starts or ends during
+ * the call may be missing. The caller frees *processes.
  */
 enum status tree_list(
 	pid_t root, int signal, struct tree_process **processes, size_t *count, struct error *err);

@@ -16,7 +16,7 @@ static void append(struct variables *variables, char *item)
 	variables->items[variables->count] = NULL;
 }
 
-/* item, which is taken over, in the place of the one with its name. */
+/* Replace the variable of the same name, or add item; takes ownership of it. */
 static void put(struct variables *variables, char *item)
 {
 	size_t length = strcspn(item, "=");
