@@ -13,9 +13,9 @@
 #include "base/http/transport.h"
 #include "base/xalloc.h"
 
-#define YEAR_9999 ((time_t)253402300799) /* its last second: what names a later one is no date */
+#define YEAR_9999 ((time_t)253402300799) /* its last second; a later date is invalid */
 
-/* What we call of libcurl. */
+/* The functions of libcurl that we call, without their prefix curl_. */
 #define FUNCTIONS(use)                                                                             \
 	use(global_init) use(easy_init) use(easy_cleanup) use(easy_reset) use(easy_setopt)         \
 		use(easy_getinfo) use(easy_strerror) use(slist_append) use(slist_free_all)         \
@@ -23,7 +23,7 @@
 				use(multi_remove_handle) use(multi_setopt)                         \
 					use(multi_socket_action) use(multi_info_read)
 
-/* curl.h makes macros of some of these, for checks that a pointer cannot have. */
+/* curl.h defines some of these names as macros that check types. They do not work with pointers. */
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 #undef curl_multi_setopt
@@ -56,8 +56,8 @@ struct http_curl {
 	CURL *easy;
 	struct curl_slist *headers;
 	bool added;
-	bool once;	   /* the request may be sent once only, */
-	unsigned attempts; /* and so many connections were there to send it on */
+	bool once;	   /* the request may be sent only once */
+	unsigned attempts; /* how often it was about to be sent */
 	char failure[CURL_ERROR_SIZE];
 };
 
@@ -118,8 +118,8 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
 }
 
 /*
- * libcurl sends a request again, whatever it is, when a connection that was kept ends before the
- * answer. It asks here each time before it sends.
+ * libcurl sends any request again when a connection that was kept ends before the answer. It calls
+ * this before each sending, so that this can prevent the second one.
  */
 static int about_to_send(void *context, char *address, char *own_address, int port, int own_port)
 {
@@ -151,7 +151,7 @@ enum status http_curl_open(struct http *http, struct error *err)
 	return STATUS_OK;
 }
 
-/* Take the request out of libcurl's hands. */
+/* Stop the request. */
 void http_curl_stop(struct http *http)
 {
 	struct http_curl *self = http->curl;
@@ -187,7 +187,7 @@ static void set_tls(CURL *easy, const struct http_tls *tls)
 		curl.easy_setopt(easy, CURLOPT_SSLKEY, tls->key);
 }
 
-/* A libcurl of before 7.80 does not ask: the request gets a connection of its own. */
+/* libcurl before 7.80 has no such callback: use a new connection, on which it sends once. */
 static void set_once(struct http_curl *self, bool once)
 {
 	self->once = once;
@@ -203,10 +203,10 @@ enum status http_curl_start(
 	struct http_curl *self = http->curl;
 	CURL *easy = self->easy;
 	*self->failure = '\0';
-	self->headers = xneeded(curl.slist_append(NULL, "Expect:"));
+	self->headers = xneeded(curl.slist_append(NULL, "Expect:")); /* no 100-continue */
 	for (size_t i = 0; i < HTTP_HEADERS && request->headers[i]; i++)
 		self->headers = xneeded(curl.slist_append(self->headers, request->headers[i]));
-	curl.easy_reset(easy); /* it keeps its connections */
+	curl.easy_reset(easy); /* this keeps its connections */
 	curl.easy_setopt(easy, CURLOPT_URL, request->url);
 	curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 	curl.easy_setopt(easy, CURLOPT_HTTPHEADER, self->headers);
@@ -262,7 +262,7 @@ static enum http_failure failure_of(CURLcode result, const char *text)
 	case CURLE_SSL_CERTPROBLEM:
 	case CURLE_SSL_CACERT_BADFILE: return HTTP_UNTRUSTED;
 	case CURLE_GOT_NOTHING: return HTTP_EMPTY;
-	/* With TLS 1.3 a server refuses our certificate in its first answer. */
+	/* With TLS 1.3 a server refuses our certificate by an alert in its first answer. */
 	default: return strstr(text, "alert") ? HTTP_UNTRUSTED : HTTP_BROKEN;
 	}
 }

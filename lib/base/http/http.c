@@ -54,7 +54,7 @@ void http_close(struct http *http)
 enum status http_start(struct http *http, const struct http_request *request, struct error *err)
 {
 	enum status status = STATUS_OK;
-	struct http_place place;
+	struct http_address place;
 	http_stop(http);
 	text_release(&http->answer.body);
 	http->most = request->most ? request->most : ANSWER_MAX;
@@ -78,7 +78,7 @@ int64_t http_due(const struct http *http)
 	return http->busy ? clock_earlier(http->curl_due, http->plain_due) : CLOCK_NEVER;
 }
 
-/* Also where nothing is under way: a connection that is kept may have been closed. */
+/* Steps both transports, even without a request: a connection that is kept may have been closed. */
 enum http_state http_step(struct http *http, int64_t now, struct error *err)
 {
 	enum http_state curl = HTTP_IDLE, plain = HTTP_IDLE;

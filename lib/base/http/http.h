@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/1.1, one request at a time and without ever blocking: for metadata servers and for etcd.
- * libcurl does it. Loading it takes 5 ms, more than all that a program asks of etcd: so plain.c
- * carries what needs neither TLS nor names, and libcurl is loaded when it is needed.
+ * An HTTP/1.1 client for metadata servers and for etcd: one request at a time, never blocking.
+ * libcurl does the work, but loading it takes 5 ms, longer than all requests of a program to etcd.
+ * So plain.c sends requests that need neither TLS nor name resolution, and libcurl is loaded only
+ * for others.
  *
  *	http_start(http, &request, &err);
  *	poll(2) http_descriptor for reading until http_due, then http_step, until it is not PENDING
  *
- * Connections are kept for the next request. Proxies and redirects are off, only http and https are
- * spoken.
+ * Connections are kept for the next request. Proxies and redirects are off, and only http and https
+ * are used.
  */
 #ifndef BASE_HTTP_H
 #define BASE_HTTP_H
@@ -28,21 +29,22 @@ struct http;
 struct http_request {
 	const char *method; /* "GET", "PUT", "POST" */
 	const char *url;
-	const char *headers[HTTP_HEADERS]; /* "Name: value"; NULL ends them early */
+	const char *headers[HTTP_HEADERS]; /* "Name: value"; ended by NULL if there are fewer */
 	const char *body;		   /* NULL: none */
 	size_t length;			   /* of the body */
-	size_t most;			   /* bytes that an answer may have; 0: 64 KiB */
+	size_t most;			   /* most bytes of an answer; 0: 64 KiB */
 	/*
-	 * Never send it a second time. Without this it is sent again where a connection that was
-	 * kept ends before the answer.
+	 * Never send it twice. Without this, it is sent again if a connection that was kept ends
+	 * before the answer.
 	 */
 	bool once;
-	int64_t connect;	    /* ms, to be connected; 0: 5 s */
-	int64_t timeout;	    /* ms, for all of it; 0: none, for a stream */
-	const struct http_tls *tls; /* NULL: what libcurl does by itself */
+	int64_t connect;	    /* ms until it is connected; 0: 5 s */
+	int64_t timeout;	    /* ms for the whole request; 0: no limit, for a stream */
+	const struct http_tls *tls; /* NULL: the defaults of libcurl */
 };
 
-/* Files in PEM; NULL: none, or the machine's own authorities. They must live as long as http. */
+/* PEM files. NULL: no certificate, or the authorities of this machine. They must live as long as
+ * http. */
 struct http_tls {
 	const char *authorities, *certificate, *key;
 };
@@ -57,30 +59,30 @@ enum http_failure {
 struct http_answer {
 	int code;		   /* 200, 404, ... */
 	enum http_failure failure; /* HTTP_FAILED only */
-	bool sent;	  /* the server may have got the request, also where there is no answer */
-	struct text body; /* also while it is pending: what has come */
+	bool sent;	  /* the server may have got the request, even if there is no answer */
+	struct text body; /* while it is pending: what has come so far */
 	char etag[128];	  /* empty: none */
-	int64_t date_utc; /* the server's clock, ms since 1970; 0: it did not say */
+	int64_t date_utc; /* the server's clock, ms since 1970; 0: not given */
 };
 
 enum http_state {
-	HTTP_IDLE,    /* nothing was started, or its end was told already */
+	HTTP_IDLE,    /* no request, or its end was returned already */
 	HTTP_PENDING, /* not ended yet */
 	HTTP_DONE,    /* there is an answer, of whatever code */
 	HTTP_FAILED,  /* there is none; the error is filled */
 };
 
 /*
- * light: without libcurl where a request goes to a numeric address without TLS; http_start loads it
- * otherwise. The date of an answer is not told then. STATUS_NOT_FOUND, also of http_start: libcurl
- * is not installed. STATUS_TEMPORARY.
+ * light: load libcurl only in http_start, when a request needs TLS or has a host name; until then
+ * answers have no date. STATUS_NOT_FOUND (also from http_start): libcurl is not installed.
+ * STATUS_TEMPORARY.
  */
 enum status http_open(struct http **http, bool light, struct error *err);
-/* Ends what is under way. NULL is legal. */
+/* Stops a pending request. NULL is legal. */
 void http_close(struct http *http);
 
 enum status http_start(struct http *http, const struct http_request *request, struct error *err);
-/* Give up what is under way. */
+/* Stop the pending request, if there is one. */
 void http_stop(struct http *http);
 /* The descriptor never changes; it is readable when http_step has something to do. */
 int http_descriptor(const struct http *http);
@@ -89,12 +91,12 @@ int64_t http_due(const struct http *http);
 /* Returns HTTP_DONE or HTTP_FAILED once for each request. */
 enum http_state http_step(struct http *http, int64_t now, struct error *err);
 /*
- * Note in answer what one header line, of length bytes, says: its etag, and its date where libcurl
- * is loaded, which reads it.
+ * Read one header line of length bytes into answer: the etag, and the date if libcurl, which parses
+ * dates, is loaded.
  */
 void http_take_header(struct http_answer *answer, const char *bytes, size_t length);
 const struct http_answer *http_answer(const struct http *http);
-/* Forget the first length bytes of the body: those of a stream that were read. */
+/* Remove the first length bytes of the body: those that the caller has read from a stream. */
 void http_forget(struct http *http, size_t length);
 
 #endif

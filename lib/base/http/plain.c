@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One connection to a numeric address. It is kept while requests go to the same one. */
+/* One connection to a numeric address. It is kept for further requests to the same address. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -15,22 +15,23 @@
 #include "base/http/transport.h"
 #include "base/xalloc.h"
 
-#define ALIVE 60 /* seconds of silence, and then of silence to each question whether it lives */
+#define ALIVE 60 /* seconds without traffic before a keepalive probe, and between two probes */
 
 struct http_plain {
 	int socket; /* -1: none */
-	struct http_place place;
+	struct http_address place;
 	bool connected;
-	bool kept; /* it has carried a request before this one */
-	bool added, once;
+	bool kept;  /* it has carried a request before this one */
+	bool added; /* a request is under way */
+	bool once;
 	struct text request;
-	size_t sent; /* bytes of it */
+	size_t sent; /* bytes of it that were sent */
 	int64_t connect, connect_by, end;
 	struct http_reader reader;
 };
 
 /* "http://127.0.0.1:2379/PATH", "http://[::1]:2379/PATH" */
-bool http_plain_carries(const char *url, struct http_place *place)
+bool http_plain_carries(const char *url, struct http_address *place)
 {
 	char host[64], port[8] = "80";
 	struct addrinfo *found,
@@ -51,7 +52,7 @@ bool http_plain_carries(const char *url, struct http_place *place)
 	}
 	if (getaddrinfo(host, port, &hints, &found) != 0)
 		return false;
-	*place = (struct http_place){.length = found->ai_addrlen};
+	*place = (struct http_address){.length = found->ai_addrlen};
 	memcpy(&place->address, found->ai_addr, found->ai_addrlen);
 	freeaddrinfo(found);
 	return true;
@@ -105,7 +106,7 @@ static bool await(struct http *http, uint32_t events)
 	       epoll_ctl(http->epoll, EPOLL_CTL_ADD, event.data.fd, &event) == 0;
 }
 
-/* Begin to connect, and to send from the start. False: errno says why not. */
+/* Begin to connect; the request is then sent from its start. False and errno on failure. */
 static bool dial(struct http *http)
 {
 	struct http_plain *self = http->plain;
@@ -129,7 +130,7 @@ static bool dial(struct http *http)
 	return await(http, EPOLLOUT);
 }
 
-/* Nothing comes on a connection that is kept, except its end. */
+/* Whether the kept connection is usable: nothing comes on it except its end. */
 static bool is_quiet(const struct http_plain *self)
 {
 	char byte;
@@ -138,7 +139,7 @@ static bool is_quiet(const struct http_plain *self)
 }
 
 enum status http_plain_start(struct http *http, const struct http_request *request,
-	const struct http_place *place, struct error *err)
+	const struct http_address *place, struct error *err)
 {
 	struct http_plain *self = http->plain;
 	if (!self) {
@@ -169,11 +170,11 @@ enum status http_plain_start(struct http *http, const struct http_request *reque
 	return STATUS_OK;
 }
 
-/* How far a step came. */
+/* The result of a step. */
 enum step {
 	STEP_WAITS,
 	STEP_DONE,
-	STEP_FAILED, /* errno; 0: the other side has ended the connection */
+	STEP_FAILED, /* errno says why; 0: the other side has ended the connection */
 };
 
 static enum step connect_on(struct http_plain *self)
@@ -251,7 +252,7 @@ static enum step go_on(struct http *http)
 	return step;
 }
 
-/* Not a byte of the answer has come. */
+/* No byte of the answer has come. */
 static bool has_nothing(const struct http_reader *reader)
 {
 	return reader->at == HTTP_READ_STATUS && reader->head == 0;
@@ -276,8 +277,7 @@ static enum http_state fail(struct http *http, int number, struct error *err)
 	return HTTP_FAILED;
 }
 
-/* Whether the request can go again over a connection of its own: nothing has come by the old one.
- */
+/* Whether to send the request again by a new connection: the kept one ended before an answer. */
 static bool may_begin_again(const struct http_plain *self)
 {
 	return self->kept && has_nothing(&self->reader) && (!self->once || self->sent == 0);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define HEAD_MOST ((size_t)64 << 10) /* bytes of the lines up to a body */
+#define HEAD_MOST ((size_t)64 << 10) /* most bytes of the lines up to a body */
 #define DIGITS	  "0123456789"
 
 void http_reader_release(struct http_reader *reader)
@@ -19,7 +19,7 @@ void http_reader_start(struct http_reader *reader)
 	*reader = (struct http_reader){.sized = -1};
 }
 
-/* A number of digits only, at most 15 of them. -1: it is none. */
+/* The number that these digits write, at most 15 of them; -1: they do not. */
 static int64_t number_of(const char *digits, size_t length)
 {
 	int64_t number = 0;
@@ -62,10 +62,10 @@ static enum http_reading read_length(struct http_reader *reader, const char *val
 	return HTTP_READ_HEADER;
 }
 
-/* The body begins, or there is none. */
+/* After the header: what is read next. */
 static enum http_reading begin_body(struct http_reader *reader)
 {
-	if (reader->code < 200) { /* the answer itself follows */
+	if (reader->code < 200) { /* interim: the final answer follows */
 		reader->sized = -1;
 		reader->chunked = false;
 		return reader->code == 101 ? HTTP_READ_WRONG : HTTP_READ_STATUS;
@@ -119,7 +119,7 @@ static enum http_reading read_line(struct http_reader *reader, const char *line)
 	}
 }
 
-/* As much of a line as there is. */
+/* Read bytes up to the end of the line. Returns how many were used. */
 static size_t take_line(struct http_reader *reader, const char *bytes, size_t length)
 {
 	const char *end = memchr(bytes, '\n', length);
@@ -153,7 +153,7 @@ static size_t take_body(struct http_reader *reader, const char *bytes, size_t le
 		return length;
 	}
 	reader->left -= sized ? length : 0;
-	reader->head = 0; /* a stream has lines of chunks without an end */
+	reader->head = 0; /* HEAD_MOST must not limit the number of chunks of a stream */
 	if (sized && reader->left == 0)
 		reader->at = reader->at == HTTP_READ_SIZED ? HTTP_READ_ENDED : HTTP_READ_NEWLINE;
 	return length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads one answer of HTTP/1 as it arrives (RFC 9112): the status line, the header, and a body
- * whose end is told by its length, by chunks, or by the end of the connection.
+ * whose end is given by its length, by chunks, or by the end of the connection.
  */
 #ifndef BASE_HTTP_READER_H
 #define BASE_HTTP_READER_H
@@ -19,38 +19,37 @@ enum http_reading {
 	HTTP_READ_SIZED,   /* a body of the length that the header gives */
 	HTTP_READ_CHUNK,   /* the line with the size of a chunk */
 	HTTP_READ_DATA,	   /* the bytes of a chunk */
-	HTTP_READ_NEWLINE, /* behind them */
+	HTTP_READ_NEWLINE, /* the end of line after them */
 	HTTP_READ_TRAILER, /* what follows the last chunk */
 	HTTP_READ_OPEN,	   /* a body up to the end of the connection */
 	HTTP_READ_ENDED,   /* nothing more */
-	HTTP_READ_WRONG,   /* this is no HTTP */
+	HTTP_READ_WRONG,   /* this is not HTTP, or the caller refused more of the body */
 };
 
 struct http_reader {
 	enum http_reading at;
 	int code;
-	bool keeps; /* the connection may be used again, once this has ended */
+	bool keeps; /* the connection may be used again after this answer */
 	bool chunked;
-	int64_t sized; /* bytes of the body; -1: not told */
-	uint64_t left; /* bytes of the body, or of the chunk */
+	int64_t sized; /* bytes of the body; -1: not given */
+	uint64_t left; /* bytes that are left of the body, or of the chunk */
 	struct text line;
-	size_t head; /* bytes of the lines since the last of the body */
+	size_t head; /* bytes of lines since the last byte of the body */
 };
 
 /* Where the body goes. False: it cannot take more. */
 typedef bool http_take_body(void *context, const char *bytes, size_t length);
 
-/* The value of a line of a header, where it has that name; NULL. */
+/* The value of a header line, if it has this name; else NULL. */
 const char *http_header_value(const char *line, const char *name);
 
-/* Begin. An earlier answer's line is released. */
+/* Begin to read an answer; releases the line of an earlier one. */
 void http_reader_start(struct http_reader *reader);
 void http_reader_release(struct http_reader *reader);
-/* How many of the bytes were read: fewer than length at the end, and where body gives up (WRONG).
- */
+/* Read bytes; returns how many were used: fewer than length after the end and after an error. */
 size_t http_reader_take(struct http_reader *reader, const char *bytes, size_t length,
 	http_take_body *body, void *context);
-/* The connection has ended. Whether the answer is whole. */
+/* To be called when the connection has ended. Whether the answer is complete. */
 bool http_reader_end(struct http_reader *reader);
 
 #endif

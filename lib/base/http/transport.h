@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of struct http. Each of the two that carry requests registers its sockets in epoll,
- * with the socket as data.fd, and keeps due.
+ * Inside struct http: the two transports, by libcurl and plain. Each registers its sockets in
+ * epoll, with the socket as data.fd, and sets its due time.
  */
 #ifndef BASE_HTTP_TRANSPORT_H
 #define BASE_HTTP_TRANSPORT_H
@@ -10,7 +10,7 @@
 
 #include "base/http/http.h"
 
-#define HTTP_CONNECT 5000L /* ms, where the request does not say it */
+#define HTTP_CONNECT 5000L /* ms, if the request does not set it */
 #define HTTP_AGENT   "preempt-tools/" PREEMPT_VERSION
 
 struct http_curl;
@@ -20,7 +20,7 @@ struct http {
 	int epoll;
 	int64_t curl_due, plain_due; /* when each wants a step in any case */
 	bool light, busy;
-	size_t most; /* bytes of an answer */
+	size_t most; /* most bytes of an answer */
 	struct http_answer answer;
 	struct http_curl *curl;	  /* NULL: not needed yet */
 	struct http_plain *plain; /* NULL: not needed yet */
@@ -30,7 +30,7 @@ struct http {
 /* Add to the body. False: the answer is too long, or there is no memory. */
 bool http_add_body(struct http *http, const char *bytes, size_t length);
 
-/* By libcurl: everything. STATUS_NOT_FOUND: it is not installed. */
+/* The transport by libcurl, for every request. STATUS_NOT_FOUND: it is not installed. */
 enum status http_curl_open(struct http *http, struct error *err);
 enum status http_curl_start(
 	struct http *http, const struct http_request *request, struct error *err);
@@ -38,14 +38,15 @@ void http_curl_stop(struct http *http);
 enum http_state http_curl_step(struct http *http, int64_t now, struct error *err);
 void http_curl_close(struct http_curl *curl);
 
-struct http_place {
+struct http_address {
 	struct sockaddr_storage address;
 	socklen_t length;
 };
-/* Whether plain can carry it: to a numeric address, which is found, without TLS. */
-bool http_plain_carries(const char *url, struct http_place *place);
+/* Whether the plain transport can send to url: a numeric address, without TLS. *place: the
+ * address. */
+bool http_plain_carries(const char *url, struct http_address *place);
 enum status http_plain_start(struct http *http, const struct http_request *request,
-	const struct http_place *place, struct error *err);
+	const struct http_address *place, struct error *err);
 void http_plain_stop(struct http *http);
 enum http_state http_plain_step(struct http *http, int64_t now, struct error *err);
 void http_plain_close(struct http_plain *plain);

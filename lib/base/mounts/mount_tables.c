@@ -15,7 +15,7 @@ static bool is_octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/* \040 is a blank, as fstab and mountinfo write it. */
+/* Decode \040, a blank, and the like, as fstab and mountinfo write them. */
 static void decode_octal(char *text)
 {
 	char *to = text;
@@ -30,7 +30,7 @@ static void decode_octal(char *text)
 	*to = '\0';
 }
 
-/* The next line, without its end, NUL-terminated; NULL: no more, or no memory. */
+/* The next line, without its end, malloc'd; NULL: no more. */
 static char *next_line(const char **at)
 {
 	if (!**at)
@@ -54,7 +54,7 @@ static char *next_word(char **line)
 	return word;
 }
 
-/* Without slashes at its end; "/" and what is not absolute are nothing to look for. */
+/* Report point without slashes at its end, unless it is "/" or not absolute. */
 static void tell_point(char *point, mount_point_found *found, void *context)
 {
 	size_t length = strlen(point);
@@ -118,8 +118,8 @@ bool mount_tables_unit(const char *name, char point[PATH_MAX])
 }
 
 /*
- * The same for the automounter's maps: a line that ends with a backslash goes on, and a key may
- * stand in quotes or have backslashes before blanks.
+ * next_line and next_word for maps of the automounter: a backslash at the end of a line continues
+ * it, and a key may be in quotes or have backslashes before blanks.
  */
 static char *next_map_line(const char **at)
 {
@@ -129,7 +129,7 @@ static char *next_map_line(const char **at)
 		if (!length || line[length - 1] != '\\' || !**at)
 			break;
 		char *more = next_line(at);
-		char *joined = more ? xprintf("%.*s %s", (int)length - 1, line, more) : NULL;
+		char *joined = xprintf("%.*s %s", (int)length - 1, line, more);
 		free(more);
 		free(line);
 		line = joined;
@@ -156,7 +156,7 @@ static char *next_map_word(char **line)
 	return word;
 }
 
-/* The name behind "file:" or "file,sun:", or all of it where no kind is given. */
+/* The name after "file:" or "file,sun:", or all of it if there is no such kind. */
 static const char *map_name(const char *map)
 {
 	const char *colon = strchr(map, ':');

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tables of an administrator say about mount points, and what the kernel says is mounted.
- * Pure functions of the text of those files, with a table of cases in tests/unit/mounts.c; mounts.c
- * reads the files.
+ * Parses the tables in which administrators list mount points, and the kernel's list of mounts.
+ * Pure functions of the text of those files; mounts.c reads the files.
  */
 #ifndef BASE_MOUNTS_MOUNT_TABLES_H
 #define BASE_MOUNTS_MOUNT_TABLES_H
@@ -20,12 +19,12 @@ typedef void mount_point_found(void *context, const char *point);
  */
 void mount_tables_fstab(const char *text, mount_point_found *found, void *context);
 
-/* A list of directories, one a line; what begins with '#' is a comment. Others are left out. */
+/* A list of absolute directories, one a line. All other lines, such as comments, are ignored. */
 void mount_tables_list(const char *text, mount_point_found *found, void *context);
 
 /*
- * The directory of a systemd unit, which its name alone says: "mnt-a\x2db.mount" is /mnt/a-b.
- * False: this is not the name of a mount or automount unit.
+ * The mount point of a systemd unit, as its name gives it: "mnt-a\x2db.mount" is /mnt/a-b. False:
+ * not the name of a mount or automount unit, or that of the root.
  */
 bool mount_tables_unit(const char *name, char point[PATH_MAX]);
 
@@ -48,7 +47,7 @@ struct mount_entry {
 	char type[64];
 	char options[2048];
 };
-/* The mount of this number. False: there is none that this process can reach. */
+/* The mount with this number. False: there is none that this process can reach. */
 bool mount_tables_find(const char *mountinfo, long number, struct mount_entry *entry);
 /* Whether something is mounted on exactly this directory. */
 bool mount_tables_has(const char *mountinfo, const char *point);

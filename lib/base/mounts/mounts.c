@@ -15,20 +15,20 @@
 #include "base/xalloc.h"
 
 #define TABLE_LIMIT ((size_t)8 << 20)
-#define MAPS_DEEP   4 /* so deep may master maps include each other */
+#define MAPS_DEEP   4 /* levels of master maps that include each other, at most */
 
-/* Later directories are overruled by earlier ones, unit by unit. Those of the vendor, in /usr/lib,
- * name the kernel's own filesystems, which are no place for a store. */
+/* A unit in an earlier directory overrides the one of the same name in a later directory. The units
+ * of the vendor, in /usr/lib, are for the kernel's own filesystems, which hold no stores. */
 static const char *const unit_directories[] = {"/etc/systemd/system", "/run/systemd/system",
 	"/run/systemd/generator", "/usr/local/lib/systemd/system", "/run/systemd/generator.late"};
 static const char *const master_maps[] = {"/etc/auto.master", "/etc/autofs/auto.master"};
 
 struct check {
 	const char *path;	 /* as it was given */
-	char real[PATH_MAX];	 /* absolute, symbolic links followed as far as they are there */
-	struct text mountinfo;	 /* empty: the kernel does not say */
-	struct mount_entry here; /* the mount that path is on; point "": out of reach */
-	const char *table;	 /* that is read now */
+	char real[PATH_MAX];	 /* absolute, its symbolic links followed */
+	struct text mountinfo;	 /* empty: not known */
+	struct mount_entry here; /* the mount that path is on; point "": not known */
+	const char *table;	 /* the one that is read now */
 	int depth;		 /* of included maps */
 	enum status status;
 	struct error *err;
@@ -40,7 +40,7 @@ static enum status cannot(const char *action, const char *path, int number, stru
 		strerror(number));
 }
 
-/* The number of the mount that a descriptor is on; -1 where the kernel does not say. */
+/* The number of the mount that a descriptor is on; -1: not known. */
 static long mount_number(int descriptor)
 {
 	char path[64];
@@ -74,8 +74,8 @@ bool mounts_find(int descriptor, struct mount_entry *entry)
 	return found;
 }
 
-/* The place of a mount point in path: itself, or where its symbolic links lead. NULL: path is not
- * below it. */
+/* The mount point as a part of path: point itself, or real, where its symbolic links lead. NULL:
+ * path is not below it. */
 static const char *is_on_the_way(const struct check *check, const char *point, char real[PATH_MAX])
 {
 	if (mount_tables_is_below(check->real, point))
@@ -86,7 +86,7 @@ static const char *is_on_the_way(const struct check *check, const char *point, c
 	return mount_tables_is_below(check->real, real) ? real : NULL;
 }
 
-/* Something should be mounted on point. */
+/* A table lists point: complain if it is above path and nothing is mounted on it. */
 static void expect_mount(void *context, const char *point)
 {
 	struct check *check = context;
@@ -94,7 +94,8 @@ static void expect_mount(void *context, const char *point)
 	if (check->status != STATUS_OK || !check->mountinfo.length)
 		return;
 	const char *top = is_on_the_way(check, point, real);
-	/* Both lead to path, so the longer one is below the other, and hides it. */
+	/* Both top and here are above path. If here is not above top, then top is mounted, or
+	 * hidden. */
 	if (!top || strlen(top) <= strlen(check->here.point) || strcmp(top, "/") == 0)
 		return;
 	check->status = error_set(check->err, STATUS_NO,
@@ -103,7 +104,7 @@ static void expect_mount(void *context, const char *point)
 		check->table, top, check->path);
 }
 
-/* A directory in which a marker file shows that its filesystem is mounted. */
+/* A list has point, in which a marker file shows that its filesystem is mounted. */
 static void expect_marker(void *context, const char *point)
 {
 	struct check *check = context;
@@ -117,7 +118,8 @@ static void expect_marker(void *context, const char *point)
 	int number = descriptor < 0 ? errno : 0;
 	if (!number && fstatat(descriptor, MOUNTS_MARKER, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		number = errno;
-	/* The filesystem may have come since the check's descriptor was opened below it. */
+	/* The filesystem may have been mounted after the descriptor was opened: then here is above
+	 * it. */
 	bool there = !number && S_ISREG(st.st_mode) &&
 		     (!mounts_find(descriptor, &root) ||
 			     strlen(check->here.point) >= strlen(root.point));
@@ -192,7 +194,8 @@ static void check_units(struct check *check, size_t which)
 
 static void check_master_map(struct check *check, const char *path);
 
-/* A map whose name is no path is looked for in /etc, as the automounter does for kind "files". */
+/* A map whose name is not a path is searched for in /etc, as the automounter does for kind
+ * "files". */
 static void check_map(
 	struct check *check, const char *name, void (*read)(struct check *check, const char *path))
 {
@@ -212,7 +215,7 @@ static void check_map(
 static void check_direct_map(struct check *check, const char *path)
 {
 	struct stat st;
-	/* A map that can be run is a program: it is asked for one key at a time. */
+	/* An executable map is a program that answers for one key at a time: it has no list. */
 	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & S_IXUSR))
 		check_table(check, path, mount_tables_autofs_direct, expect_mount);
 }
@@ -311,7 +314,7 @@ static enum status check_tables(struct check *check, int descriptor)
 	return check->status;
 }
 
-static enum status look(const char *path, int descriptor, bool markers, struct error *err)
+static enum status check_path(const char *path, int descriptor, bool markers, struct error *err)
 {
 	struct check check = {.path = path, .err = err};
 	size_t length;
@@ -331,17 +334,17 @@ static enum status look(const char *path, int descriptor, bool markers, struct e
 
 enum status mounts_check_tables(const char *path, int descriptor, struct error *err)
 {
-	return look(path, descriptor, false, err);
+	return check_path(path, descriptor, false, err);
 }
 
 enum status mounts_check(const char *path, int descriptor, struct error *err)
 {
-	return look(path, descriptor, true, err);
+	return check_path(path, descriptor, true, err);
 }
 
 enum status mounts_confirm(const char *path, int descriptor, struct error *err)
 {
-	enum status status = look(path, descriptor, true, err);
+	enum status status = check_path(path, descriptor, true, err);
 	if (status == STATUS_NO && err)
 		err->status = STATUS_TEMPORARY;
 	return status == STATUS_NO ? STATUS_TEMPORARY : status;

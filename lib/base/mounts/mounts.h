@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the filesystems that belong on a path are mounted. An empty mount point looks like an
- * empty directory, so callers ask here before they answer "there is none", and before they make a
- * store or a directory. Lists by administrators and users tell the two cases apart: /etc/fstab;
- * systemd's *.mount and *.automount; the automounter's maps in /etc; and directories that hold a
- * marker file while their filesystem is mounted. Those are listed in /etc/preempt/mounts, in
- * ~/.config/preempt/mounts and in $PREEMPT_MOUNTS. A mount point that none of them names cannot be
- * checked.
+ * Whether the filesystems that should be mounted on a path are mounted. An empty mount point looks
+ * like an empty directory, so callers ask here before they answer "there is none", and before they
+ * make a store or a directory. These lists tell the two cases apart: /etc/fstab; systemd's *.mount
+ * and *.automount; the automounter's maps in /etc; and directories that hold a marker file while
+ * their filesystem is mounted. Those are listed in /etc/preempt/mounts, in ~/.config/preempt/mounts
+ * and in $PREEMPT_MOUNTS. A mount point that none of them names cannot be checked.
  */
 #ifndef BASE_MOUNTS_MOUNTS_H
 #define BASE_MOUNTS_MOUNTS_H
@@ -23,31 +22,32 @@
 #define MOUNTS_LIST   "/etc/preempt/mounts"
 
 /*
- * STATUS_OK: every filesystem that should be mounted on the way to path is, and descriptor is on
- * it: a file or directory that was opened at path or above; -1: the deepest directory on the way
- * that is there. STATUS_NO: one is not mounted. Other answers: that could not be found out.
+ * STATUS_OK: every filesystem that should be mounted on the way to path is mounted, and descriptor
+ * is on the last of them. descriptor: a file or directory that was opened at path or above; -1:
+ * take the deepest directory on the way that exists. STATUS_NO: a filesystem is not mounted.
+ * Others: could not find out.
  */
 enum status mounts_check(const char *path, int descriptor, struct error *err);
 /* The same, but marker files are ignored. */
 enum status mounts_check_tables(const char *path, int descriptor, struct error *err);
-/* As mounts_check, for a caller that wants to use path: STATUS_TEMPORARY where a filesystem is not
- * mounted. */
+/* As mounts_check, for a caller that wants to use path: STATUS_TEMPORARY in place of STATUS_NO. */
 enum status mounts_confirm(const char *path, int descriptor, struct error *err);
 
 /*
- * Open a directory for reading, confirmed. What is then made through the descriptor is made on that
- * filesystem, also if it is unmounted in the meantime. Fails by the errno of opening it.
+ * Open a directory for reading, and confirm it. What is made through the descriptor is then on that
+ * filesystem, even if it is unmounted afterwards. If it cannot be opened, the status is that of
+ * error_status_of_errno.
  */
 enum status mounts_open(const char *directory, int *descriptor, struct error *err);
 
 /*
- * Make one directory in a confirmed parent, which must exist. made: it was not there before.
- * STATUS_DAMAGED: something else has the name.
+ * Make one directory in a confirmed parent, which must exist. *made: it did not exist before.
+ * STATUS_DAMAGED: path is something else than a directory.
  */
 enum status mounts_make_directory(const char *path, mode_t mode, bool *made, struct error *err);
 /*
- * Make path and its missing parents, each with mode, all below base, which must exist:
- * STATUS_TEMPORARY where it does not.
+ * Make path and its missing parents, each with mode, all below base. STATUS_TEMPORARY: base does
+ * not exist.
  */
 enum status mounts_make_directories(
 	const char *path, const char *base, mode_t mode, struct error *err);
@@ -58,17 +58,17 @@ enum status mounts_make_directories(
  */
 enum status mounts_allow_new(const char *path, struct error *err);
 
-/* The mount that a descriptor is on. False: the kernel does not say, or it is out of reach. */
+/* The mount that a descriptor is on. False: not known, or this process cannot reach it. */
 bool mounts_find(int descriptor, struct mount_entry *entry);
 
-/* The list of this user, in its home. False: there is none, or its path is too long. */
+/* The path of this user's list. False: HOME is not set, or the path is too long. */
 bool mounts_own_list(char path[PATH_MAX]);
 
 /*
- * Write the marker file into directory, and the directory into the list of this user (of root: the
- * machine's). list: the list's path. STATUS_OK also if both were there. STATUS_TEMPORARY: nothing
- * is mounted there. STATUS_NO: marked, but the list lies on the same filesystem and would go away
- * with it, so the directory was not written into it.
+ * Write the marker file into directory, and add directory to the list of this user (of root: of the
+ * machine). list: the path of the list. STATUS_OK also if both were done before. STATUS_TEMPORARY:
+ * nothing is mounted there. STATUS_NO: directory is marked but not listed, because the list lies on
+ * the same filesystem and would go away with it.
  */
 enum status mounts_mark(const char *directory, struct text *list, struct error *err);
 

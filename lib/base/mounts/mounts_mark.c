@@ -31,7 +31,7 @@ static enum status write_marker(int directory, const char *path, struct error *e
 		S_ISREG(st.st_mode))
 		return STATUS_OK;
 	int number = errno;
-	/* Whatever the umask is. Some filesystems have no modes. */
+	/* Set the mode whatever the umask is. This may fail: some filesystems have no modes. */
 	if (descriptor >= 0)
 		(void)fchmod(descriptor, 0644);
 	bool written = descriptor >= 0 &&
@@ -68,7 +68,8 @@ static enum status add_to_list(const char *list, const char *point, struct error
 	text_addf(&line, "%s%s\n", torn ? "\n" : "", point);
 	text_release(&text);
 	if (!search.found) {
-		/* One write at the end: who marks at the same time loses nothing. */
+		/* Append by one write, so that processes that mark at the same time lose no
+		 * line. */
 		int descriptor = open(list, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 		bool written = descriptor >= 0 &&
 			       file_write_all(descriptor, text_string(&line), line.length) == 0 &&
@@ -81,7 +82,7 @@ static enum status add_to_list(const char *list, const char *point, struct error
 	return search.found || status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* The list of the machine is for all users, whatever the umask of root. */
+/* All users must be able to read the list of the machine, whatever the umask of root is. */
 static enum status let_all_read(const char *path, mode_t bits, struct error *err)
 {
 	struct stat st;
@@ -133,7 +134,8 @@ static enum status mark(const char *real, int descriptor, struct text *list, str
 			"it: set PREEMPT_MOUNTS=%s where the jobs start, or list it in " MOUNTS_LIST
 			" on every machine",
 			real, path, real);
-	/* ~/.config may be missing, the home may not; the same for XDG_CONFIG_HOME. */
+	/* ~/.config may be missing, and is made then; the home, or the parent of XDG_CONFIG_HOME,
+	 * must exist. */
 	char *directory = file_directory_of(path);
 	char *base = file_directory_of(directory);
 	char *above = file_directory_of(base);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The way to a path, also where a part of it is missing. */
+/* Paths of which a part may not exist. */
 #ifndef BASE_MOUNTS_PATH_H
 #define BASE_MOUNTS_PATH_H
 
@@ -8,15 +8,15 @@
 #include <stddef.h>
 
 /*
- * Path as an absolute one without "." and "..", with all symbolic links followed that are there;
- * what is missing stays as it is written. (realpath fails where anything is missing.) False: too
- * long, too many links, or no current directory.
+ * Make path absolute, without "." and "..", and follow all symbolic links on it; a missing part
+ * stays as it is written. (realpath fails if a part is missing.) False: too long, too many links,
+ * or no current directory.
  */
 bool path_resolve(const char *path, char real[PATH_MAX]);
 
 /*
- * Open (O_PATH) the deepest directory on the way to path that is there; path is absolute. *length:
- * of that directory's path. -1 and errno where it cannot be told.
+ * Open (O_PATH) the deepest directory on the way to the absolute path that exists. *length: the
+ * length of its path. -1 and errno on failure.
  */
 int path_open_deepest(const char *path, size_t *length);
 
