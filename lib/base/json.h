@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * JSON by json-c, with strict getters: those of json-c convert types ("12abc" becomes 12). A getter
- * here returns true only if the member exists and has exactly that type. Documents are at most 1
- * MiB and 32 levels deep.
+ * here returns true only for a member of exactly that type. Documents have at most 1 MiB, 32 deep.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H

@@ -57,8 +57,7 @@ bool message_is_quiet(void)
 	return threshold <= MESSAGE_QUIET;
 }
 
-/* Whether stderr can take a line, now or within the patience. Once that has passed, later lines do
- * not wait again until one was taken. */
+/* Whether stderr can take a line within the patience; while it stalls, lines do not wait again. */
 static bool stderr_takes_line(void)
 {
 	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};

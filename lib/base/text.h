@@ -2,8 +2,8 @@
 /*
  * A string that grows, up to a limit. A zeroed struct text is empty and has the limit TEXT_LIMIT.
  * The bytes in data always end with a NUL that length does not count; data is NULL until something
- * is added. An addition that exceeds the limit or the memory is dropped and sets failed: check that
- * once at the end.
+ * is added. An addition beyond the limit or the memory is dropped and sets failed: check once at
+ * the end.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
@@ -58,8 +58,7 @@ const char *text_first_line(struct text *text);
 /*
  * Copy, made safe for a terminal and for one line: characters that a terminal may act on (controls,
  * ends of lines, changes of direction) become \n, \t, \xHH or \uXXXX, bytes that are not UTF-8
- * \xHH. Writes at most size bytes, NUL included, and cuts the rest off at a character; 4 * length +
- * 1 bytes are always enough.
+ * \xHH. Cut at a character to size bytes with the NUL; 4 * length + 1 are enough.
  */
 void text_escape(char *to, size_t size, const char *from, size_t length);
 void text_add_escaped(struct text *text, const char *string);

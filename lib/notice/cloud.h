@@ -14,15 +14,15 @@
 #include "base/error.h"
 
 enum cloud_answer {
-	CLOUD_NONE,
+	CLOUD_NONE,	  /* no notice */
 	CLOUD_NOTICE,	  /* the finding is filled */
-	CLOUD_CANNOT_ASK, /* the error is filled: another code, or not one of the known forms */
+	CLOUD_CANNOT_ASK, /* the error is filled: an unknown code or body */
 	CLOUD_REFUSED,	  /* the token is not accepted (any more) */
 };
 
-/* What came back. */
+/* An answer of the server. */
 struct cloud_reply {
-	int code;	  /* of HTTP */
+	int code;	  /* HTTP status */
 	const char *body; /* as text; a NUL inside ends it */
 	const char *self; /* the answer to the cloud's introduction (below); NULL: it has none */
 	int64_t utc;	  /* now, by the server's clock if the answer has a date, ms since 1970 */
@@ -30,29 +30,29 @@ struct cloud_reply {
 };
 
 struct cloud_finding {
-	char reason[256]; /* for messages; the same for the same event */
+	char reason[256]; /* for messages; repeated notices of one event have the same */
 	int64_t left;	  /* ms until the end; -1: the answer has no time */
 };
 
 /* A request that is repeated. */
 struct cloud_query {
-	const char *name;      /* "preempted"; its notices come from "gce:preempted" */
-	const char *path;      /* behind the base */
+	const char *name;      /* "preempted": its notices have the source "gce:preempted" */
+	const char *path;      /* appended to the base */
 	const char *long_poll; /* added to path, followed by the last etag; NULL: it has none */
-	const char *option;    /* only where this option was given; NULL: always */
-	int64_t period;	       /* ms between two looks */
-	int64_t patience;      /* ms that the first one may take; later ones 5 s */
-	int64_t lead;	       /* ms from the notice to the end, where the answer does not say */
+	const char *option;    /* asked only if this option is given; NULL: always */
+	int64_t period;	       /* ms between two requests */
+	int64_t patience;      /* ms that the first request may take; 0: 5 s, as later ones */
+	int64_t lead; /* ms from the notice to the end, if the answer does not say; -1: not known */
 	int64_t lead_with_gpu; /* the same on a machine with a GPU; 0: no difference */
 	enum cloud_answer (*read)(
 		const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err);
 };
 
-/* The request before all others: for a token that they must send, or for our own name. */
+/* The first request: for a token that all others must send, or for the name of this machine. */
 struct cloud_introduction {
 	const char *method, *path;
-	const char *header; /* of the request; NULL: the cloud's */
-	const char *bear;   /* header in which the others send the answer; NULL: they do not */
+	const char *header; /* its header; NULL: cloud->header */
+	const char *bear;   /* header in which the other requests send the answer; NULL: none */
 	int64_t life;	    /* ms that the answer is valid; 0: for ever */
 };
 
@@ -65,9 +65,9 @@ struct cloud {
 	const char *hosts[2];	 /* variables with another HOST[:PORT], as the cloud's
 				    own tools read them; NULL: none */
 	const char *header;	 /* of every request; NULL: none */
-	struct cloud_introduction introduction;	 /* method NULL: none */
-	const char *options[CLOUD_OPTIONS];	 /* words that the specification may have */
-	struct cloud_query looks[CLOUD_QUERIES]; /* path NULL ends them */
+	struct cloud_introduction introduction;	   /* method NULL: none */
+	const char *options[CLOUD_OPTIONS];	   /* option words of the specification */
+	struct cloud_query queries[CLOUD_QUERIES]; /* path NULL ends them */
 };
 
 extern const struct cloud cloud_gce, cloud_aws, cloud_azure, cloud_alibaba;

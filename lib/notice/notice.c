@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 
-/* Longer than any duration that parse_duration accepts: treat such a deadline as unknown. */
+/* The longest duration that parse_duration accepts: a later deadline counts as unknown. */
 #define LONGEST (INT64_C(100) * 366 * 86400000)
 
 struct notice_time notice_time(void)
@@ -66,7 +66,7 @@ void notice_write_text(const struct notice *notice, struct text *line)
 		text_addf(line, " %s", notice->reason);
 }
 
-/* A notice in JSON. A source that is too long is read whole, and refused. */
+/* A notice in JSON. source has room for one byte too many, so that accept refuses it. */
 struct json_notice {
 	char utc[32], source[65], reason[512];
 	bool has_left;
@@ -136,7 +136,7 @@ static bool read_utc(const char *text, int64_t *utc)
 	return true;
 }
 
-/* What both forms come down to. */
+/* Fill a notice from the parts of either form. */
 static enum status accept(struct notice *notice, const char *utc, const char *source,
 	const char *reason, int64_t left, struct error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A notice: "this machine goes away". Where it came from, why, when it was received and how much
- * time is left, if that is known. One line of text or JSON each way, so that preempt-watch can pipe
- * it into preempt-claim.
+ * A notice: "this machine goes away", with its source, reason, time of receipt and the time left,
+ * if that is known. It can be one line of text or JSON: so preempt-watch pipes it into
+ * preempt-claim.
  *
  * Source and reason are UTF-8 without control characters: fill them by notice_set, which escapes
  * them, so that they can be printed and put into a variable as they are.
@@ -23,15 +23,13 @@ struct notice {
 	int64_t received_utc; /* ms: when the signal was caught, not when the source was asked */
 	int64_t received;     /* the same instant on our monotonic clock */
 	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where it is not known */
-	/*
-	 * The claim of a group: which group, and how. run "": no group's claim, or not known.
-	 */
+	/* The claim of a group, if the notice is one. run "": it is not, or not known. */
 	struct notice_claim {
 		char run[129];
 		uint64_t attempt;
-		bool by_task; /* else from outside */
+		bool by_task; /* false: claimed from outside the run */
 		uint64_t task;
-		char then[9]; /* exit, continue, stop */
+		char then[9]; /* what follows the save: exit, continue or stop */
 	} claim;
 };
 
@@ -46,28 +44,28 @@ void notice_set(struct notice *notice, const char *source, const char *reason,
 	struct notice_time received, int64_t grace);
 
 /*
- * The deadline by which a group plans its saves. Where no time was left at receipt, as with
- * --grace 0, there is nothing to plan: the end counts as unknown (CLOCK_NEVER), and the group saves
- * at once.
+ * The deadline by which a group plans its saves. If no time was left at receipt (--grace 0), there
+ * is nothing to plan: it is CLOCK_NEVER, not known, and the group saves at once.
  */
 int64_t notice_deadline(const struct notice *notice);
 
 /*
  * One line, no newline: "2026-01-31T12:00:00.123Z signal:TERM left=30s reason text", or
  * "left=unknown". The time left counts from the time of receipt, so the line is the same whenever
- * it is written. A blank in the source is written \x20 and a backslash \x5c, so that columns hold.
+ * it is written. In the source a blank is written \x20 and a backslash \x5c, so that blanks
+ * separate columns.
  */
 void notice_write_text(const struct notice *notice, struct text *line);
 /*
- * {"utc":"2026-...Z","source":"signal:TERM","reason":"...","left_ms":30000}, or null; of a group's
- * claim also "run", "attempt", "task" (not from outside) and "then".
+ * {"utc":"2026-...Z","source":"signal:TERM","reason":"...","left_ms":30000}; left_ms null: not
+ * known. The claim of a group also has "run", "attempt", "then" and, if a task claimed, "task".
  */
 void notice_write_json(const struct notice *notice, struct text *line);
 
 /*
- * Either form, with or without a newline; STATUS_USAGE with a reason where it is neither. The time
- * since receipt is taken from the wall clock and never below 0: a line from a machine whose clock
- * is ahead counts as received now.
+ * Read a line of either form, with or without a newline; STATUS_USAGE with a reason if it is
+ * neither. The time since receipt is taken from the wall clock and never below 0: a line from a
+ * machine whose clock is ahead counts as received now.
  */
 enum status notice_read(const char *line, struct notice *notice, struct error *err);
 

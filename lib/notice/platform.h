@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Presets: where notices come from on a platform, and what its launcher expects. Several add up.
- * A platform is found by the environment and the firmware's tables (DMI), never by the network;
- * choosing is pure.
+ * Presets for platforms: where notices come from, and which exit code a launcher expects. Several
+ * can be combined. A platform is recognised by the environment and the firmware's tables (DMI),
+ * never over the network; choosing is pure.
  *
- * A platform that was found, not named, adds sources and nothing else: it never changes an exit
- * code, and never makes the group rely on a grace period.
+ * A platform that was recognised, and not named by the user, adds sources and nothing else: it
+ * never changes an exit code, and never makes the group rely on a grace period.
  */
 #ifndef NOTICE_PLATFORM_H
 #define NOTICE_PLATFORM_H
@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* What tells platforms apart. */
+/* By what platforms are recognised. */
 struct platform_signs {
 	bool slurm;				     /* SLURM_JOB_ID */
 	bool kubernetes;			     /* KUBERNETES_SERVICE_HOST */
@@ -46,13 +46,13 @@ enum { PLATFORM_SOURCES = 8 };
 struct platform_choice {
 	char sources[PLATFORM_SOURCES][64]; /* specifications (source.h) */
 	size_t count;
-	bool certain;	     /* the user named all: a source that cannot be opened is an error */
-	int exit_code;	     /* 0: as without */
+	bool certain;	     /* the user named them: a source that cannot be opened is an error */
+	int exit_code;	     /* 0: no change */
 	int64_t grace;	     /* ms; -1: not known */
 	const char *warning; /* NULL: none */
 	char names[128];     /* "slurm,aws" */
 };
-/* names: "auto" or "slurm,aws"; STATUS_USAGE. */
+/* names: "auto", or a list: "slurm,aws". STATUS_USAGE: one of them is not known. */
 enum status platform_choose(const char *names, const struct platform_signs *signs,
 	struct platform_choice *choice, struct error *err);
 

@@ -14,40 +14,38 @@
 struct slurm_job {
 	char state[32]; /* "RUNNING" */
 	int64_t end;	/* ms since 1970; 0: no limit, or not given */
-	int64_t start;	/* ms since 1970; 0: not told */
+	int64_t start;	/* 0: not given */
 };
 
-/*
- * The command that asks squeue for such a job, "9" or "9_3": ended by NULL, not changed by its
- * callers.
- */
+/* The squeue command for a job, "9" or "9_3": NULL-terminated, its words must not be changed. */
 #define SLURM_QUESTION 10
 void slurm_question(const char *job, char *argv[SLURM_QUESTION]);
 
 /*
- * Its answer, "RUNNING 1767225600 1767222000": times in seconds since 1970, or words for none. The
- * start may be missing.
+ * Read its answer, "RUNNING 1767225600 1767222000": the state, the end and the start, which may be
+ * missing; times in seconds since 1970, or a word for none. False: it is something else.
  */
 bool slurm_read_job(const char *line, struct slurm_job *job);
 
 /*
- * The time of the controller, by whose clock Slurm gives the end: no command of Slurm answers with
- * a remaining time that is independent of our own clock (squeue's TimeLeft subtracts time(2) of the
- * machine that asks). utc: our clock. A job that started at start (0: not known) and that we have
- * seen running for running ms must be at start + running at least: a clock that is behind that is
- * corrected. One that is ahead is noticed only when it is past the job's end.
+ * The time by the controller's clock, by which Slurm gives the end: no command of Slurm answers
+ * with a remaining time that is independent of our own clock (squeue's TimeLeft subtracts time(2)
+ * of the machine that asks). utc: our clock. A job that started at start (0: not known) and that we
+ * have seen running for running ms is at start + running at least: if our clock is behind that, it
+ * is corrected. A clock that is ahead is noticed only when it is past the job's end.
  */
 int64_t slurm_utc(int64_t utc, int64_t start, int64_t running);
 
 struct slurm_estimate {
 	int64_t left; /* ms until the job is killed; -1: not known */
 	const char *why;
-	bool over; /* the end is over by our clock: so left is not known */
+	bool over; /* the end has passed by our clock, so left is not known */
 };
 /*
- * The time left after a notice signal, for this state of the job. known_end: the end before (0:
- * none). A TERM whose sender has not moved the end (scancel -s TERM) does not show when it will be,
- * unless the end is no further away than lead. Any other signal was asked for (--signal=USR1@T).
+ * The time left after a notice signal, for this state of the job. known_end: the end that was known
+ * before the signal (0: none). A TERM whose sender has not moved the end (scancel -s TERM) does not
+ * tell the time left, unless the end is within lead. Any other signal was requested by the user to
+ * come before the end (--signal=USR1@T).
  */
 struct slurm_estimate slurm_estimate_left(
 	const struct slurm_job *job, int signal, int64_t known_end, int64_t lead, int64_t utc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deadline:+2h or deadline:TIME. A duration runs on the monotonic clock. A time is one of the wall
- * clock, also when that is set later: so the wall clock is read twice a minute.
+ * deadline:+2h or deadline:TIME. A duration is measured by the monotonic clock. A TIME is one of
+ * the wall clock, which may be set later, so it is read twice a minute.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "notice/lead.h"
 #include "notice/source.h"
 
-#define CHECK_EVERY 30000 /* ms, at the wall clock */
+#define CHECK_EVERY 30000 /* ms between two readings of the wall clock */
 
 struct deadline_source {
 	struct source source;

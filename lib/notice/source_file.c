@@ -20,7 +20,7 @@
 /* How long to wait for the rest of a first line. */
 static const int64_t settling = 500;
 
-/* Which file it is. The inode's number is not enough: it is used again at once. */
+/* Identifies a file. The inode number is not enough: it is reused at once. */
 struct which {
 	uint32_t major, minor;
 	uint64_t inode;
@@ -106,7 +106,7 @@ static void watch_directory(struct file_source *self)
 				IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF);
 }
 
-/* The first line of a regular file; whether its end was there. */
+/* Read the first line of a regular file. Whether its end was there. */
 static bool read_reason(const char *path, char reason[256])
 {
 	*reason = '\0';

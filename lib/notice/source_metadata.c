@@ -29,8 +29,8 @@ struct look {
 	struct http *http;
 	int64_t next; /* when to ask again */
 	bool busy;
-	bool asked; /* at least once with an answer */
-	bool none;  /* said so since "none" was answered last */
+	bool asked; /* it was answered at least once */
+	bool none;  /* answered, without a failure, since the last SOURCE_NONE */
 	bool given; /* the notice of given_reason */
 	unsigned failures;
 	char etag[128];
@@ -43,15 +43,15 @@ struct metadata_source {
 	int64_t grace, period; /* period: 0: each look's own */
 	unsigned options;
 	char *base;
-	bool base_named; /* by the specification */
+	bool base_named; /* in the specification */
 	int epoll;
-	bool more; /* check has to be called again at once */
+	bool more; /* call check again at once */
 
 	struct http *introduction;
 	bool introducing;
 	unsigned introduction_failures;
-	char *introduced;	  /* what it answered; NULL: not yet */
-	int64_t introduced_until; /* good until */
+	char *introduced;	  /* the answer to it; NULL: none yet */
+	int64_t introduced_until; /* end of its validity */
 	int64_t introduce_next;
 
 	struct look looks[CLOUD_QUERIES];
@@ -158,11 +158,12 @@ static enum status open_cloud(const struct cloud *cloud, struct source **source,
 	enum status status = read_words(self, rest, err);
 	if (status == STATUS_OK && cloud->introduction.method)
 		status = attend(self, &self->introduction, err);
-	for (size_t i = 0; status == STATUS_OK && i < CLOUD_QUERIES && cloud->looks[i].path; i++) {
-		if (!is_wanted(self, &cloud->looks[i]))
+	for (size_t i = 0; status == STATUS_OK && i < CLOUD_QUERIES && cloud->queries[i].path;
+		i++) {
+		if (!is_wanted(self, &cloud->queries[i]))
 			continue;
 		struct look *look = &self->looks[self->count++];
-		look->kind = &cloud->looks[i];
+		look->kind = &cloud->queries[i];
 		status = attend(self, &look->http, err);
 	}
 	if (status == STATUS_OK)
@@ -276,7 +277,7 @@ static enum source_answer check_introduction(
 	self->introduced_until =
 		self->cloud->introduction.life ? now + self->cloud->introduction.life : CLOCK_NEVER;
 	self->introduction_failures = 0;
-	self->more = true; /* the looks may begin */
+	self->more = true; /* the queries may begin */
 	return SOURCE_PENDING;
 }
 
@@ -361,7 +362,7 @@ static enum source_answer give(struct metadata_source *self, struct look *look,
 	return SOURCE_NOTICE;
 }
 
-static enum source_answer judge(struct metadata_source *self, struct look *look, int64_t now,
+static enum source_answer read_answer(struct metadata_source *self, struct look *look, int64_t now,
 	struct notice *notice, struct error *err)
 {
 	const struct http_answer *answer = http_answer(look->http);
@@ -411,7 +412,7 @@ static enum source_answer check_look(struct metadata_source *self, struct look *
 	look->busy = false;
 	if (state == HTTP_FAILED)
 		return look_failed(self, look, now, err);
-	return judge(self, look, now, notice, err);
+	return read_answer(self, look, now, notice, err);
 }
 
 static enum source_answer metadata_check(

@@ -7,70 +7,70 @@
 /* After this number of failures in a row a source is reported as lost. */
 static const unsigned patience = 3;
 
-enum status source_set_add(struct source_set *watch, struct source *source, struct error *err)
+enum status source_set_add(struct source_set *set, struct source *source, struct error *err)
 {
-	if (watch->count == SOURCE_SET_SOURCES) {
+	if (set->count == SOURCE_SET_SOURCES) {
 		source_close(source);
 		return error_set(
 			err, STATUS_USAGE, "more than %d sources of notices", SOURCE_SET_SOURCES);
 	}
-	watch->sources[watch->count].source = source;
-	watch->sources[watch->count].answer = SOURCE_PENDING;
-	watch->count++;
+	set->sources[set->count].source = source;
+	set->sources[set->count].answer = SOURCE_PENDING;
+	set->count++;
 	return STATUS_OK;
 }
 
-void source_set_release(struct source_set *watch)
+void source_set_release(struct source_set *set)
 {
-	for (size_t i = 0; i < watch->count; i++)
-		source_close(watch->sources[i].source);
-	*watch = (struct source_set){0};
+	for (size_t i = 0; i < set->count; i++)
+		source_close(set->sources[i].source);
+	*set = (struct source_set){0};
 }
 
-size_t source_set_poll(const struct source_set *watch, struct pollfd *polls)
+size_t source_set_poll(const struct source_set *set, struct pollfd *polls)
 {
-	for (size_t i = 0; i < watch->count; i++)
+	for (size_t i = 0; i < set->count; i++)
 		polls[i] = (struct pollfd){
-			.fd = source_descriptor(watch->sources[i].source), .events = POLLIN};
-	return watch->count;
+			.fd = source_descriptor(set->sources[i].source), .events = POLLIN};
+	return set->count;
 }
 
-int64_t source_set_due(const struct source_set *watch)
+int64_t source_set_due(const struct source_set *set)
 {
 	int64_t due = CLOCK_NEVER;
-	for (size_t i = 0; i < watch->count; i++) {
-		int64_t its = source_due(watch->sources[i].source);
+	for (size_t i = 0; i < set->count; i++) {
+		int64_t its = source_due(set->sources[i].source);
 		due = its < due ? its : due;
 	}
 	return due;
 }
 
-void source_set_begin(struct source_set *watch, const struct pollfd *polls)
+void source_set_begin(struct source_set *set, const struct pollfd *polls)
 {
-	for (size_t i = 0; i < watch->count; i++)
-		watch->sources[i].ready = polls[i].revents != 0;
-	watch->next = 0;
+	for (size_t i = 0; i < set->count; i++)
+		set->sources[i].ready = polls[i].revents != 0;
+	set->next = 0;
 }
 
-void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until)
+void source_set_wait(struct source_set *set, const int *others, size_t count, int64_t until)
 {
 	struct pollfd polls[SOURCE_SET_SOURCES + 4];
-	size_t sources = source_set_poll(watch, polls);
+	size_t sources = source_set_poll(set, polls);
 	for (size_t i = 0; i < count; i++)
 		polls[sources + i] = (struct pollfd){.fd = others[i], .events = POLLIN};
-	until = clock_earlier(source_set_due(watch), until);
+	until = clock_earlier(source_set_due(set), until);
 	(void)poll(polls, sources + count, clock_poll_timeout(until));
-	source_set_begin(watch, polls);
+	source_set_begin(set, polls);
 }
 
 enum source_set_event source_set_next(
-	struct source_set *watch, size_t *which, struct notice *notice, struct error *err)
+	struct source_set *set, size_t *which, struct notice *notice, struct error *err)
 {
-	while (watch->next < watch->count) {
-		size_t i = watch->next++;
-		struct source *source = watch->sources[i].source;
+	while (set->next < set->count) {
+		size_t i = set->next++;
+		struct source *source = set->sources[i].source;
 		int64_t now = clock_now();
-		if (!watch->sources[i].ready && source_due(source) > now)
+		if (!set->sources[i].ready && source_due(source) > now)
 			continue;
 		enum source_answer answer = source_check(source, now, notice, err);
 		if (answer == SOURCE_PENDING)
@@ -78,15 +78,15 @@ enum source_set_event source_set_next(
 		*which = i;
 		if (answer == SOURCE_WARNING)
 			return SOURCE_SET_WARNING;
-		watch->sources[i].answer = answer;
-		bool lost = watch->sources[i].failures == patience;
+		set->sources[i].answer = answer;
+		bool lost = set->sources[i].failures == patience;
 		if (answer == SOURCE_CANNOT_ASK) {
 			if (lost)
-				continue; /* said already */
-			return ++watch->sources[i].failures == patience ? SOURCE_SET_LOST
-									: SOURCE_SET_DOUBT;
+				continue; /* reported already */
+			return ++set->sources[i].failures == patience ? SOURCE_SET_LOST
+								      : SOURCE_SET_DOUBT;
 		}
-		watch->sources[i].failures = 0;
+		set->sources[i].failures = 0;
 		if (answer == SOURCE_NOTICE)
 			return SOURCE_SET_NOTICE;
 		if (lost)
@@ -110,23 +110,23 @@ void source_set_say(enum source_set_event event, const char *name, const struct 
 	}
 }
 
-bool source_set_take(struct source_set *watch, struct notice *notice)
+bool source_set_take(struct source_set *set, struct notice *notice)
 {
 	struct error err;
 	enum source_set_event event;
 	size_t which;
-	while ((event = source_set_next(watch, &which, notice, &err)) != SOURCE_SET_END) {
+	while ((event = source_set_next(set, &which, notice, &err)) != SOURCE_SET_END) {
 		if (event == SOURCE_SET_NOTICE)
 			return true;
-		source_set_say(event, source_name(watch->sources[which].source), &err);
+		source_set_say(event, source_name(set->sources[which].source), &err);
 	}
 	return false;
 }
 
-bool source_set_take_held(struct source_set *watch, struct notice *notice)
+bool source_set_take_held(struct source_set *set, struct notice *notice)
 {
-	for (size_t i = 0; i < watch->count; i++)
-		if (source_take_held(watch->sources[i].source, notice))
+	for (size_t i = 0; i < set->count; i++)
+		if (source_take_held(set->sources[i].source, notice))
 			return true;
 	return false;
 }

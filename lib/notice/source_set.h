@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several sources side by side, so that one which cannot be asked never stops the others. A zeroed
- * struct source_set is empty.
+ * Several sources side by side: one that cannot be asked never stops the others. A zeroed struct
+ * source_set is empty.
  *
  *	source_set_add(...);
  *	for (;;) {
- *		source_set_wait(&watch, NULL, 0, deadline);
- *		while (source_set_take(&watch, &notice))
+ *		source_set_wait(&set, NULL, 0, deadline);
+ *		while (source_set_take(&set, &notice))
  *			...
  *	}
  */
@@ -43,32 +43,32 @@ enum source_set_event {
 	SOURCE_SET_WARNING,
 };
 
-/* Takes source over. STATUS_USAGE when there are too many; then it is closed. */
-enum status source_set_add(struct source_set *watch, struct source *source, struct error *err);
+/* Takes ownership of source. STATUS_USAGE: there are too many; source is closed. */
+enum status source_set_add(struct source_set *set, struct source *source, struct error *err);
 /* Closes all. A zeroed set is legal. */
-void source_set_release(struct source_set *watch);
+void source_set_release(struct source_set *set);
 
 /*
- * Start a round: wait until a source is to be asked, one of the count (at most 4) other descriptors
- * can be read (-1: none), `until`, or a signal.
+ * Start a round: wait until a source has to be asked, one of the count (at most 4) other
+ * descriptors (-1: none) can be read, until `until`, or for a signal.
  */
-void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until);
+void source_set_wait(struct source_set *set, const int *others, size_t count, int64_t until);
 
-/* The parts of it, for a caller that waits in another way. Fill polls[] (SOURCE_SET_SOURCES long),
- * one for each source, in order. Returns their number. */
-size_t source_set_poll(const struct source_set *watch, struct pollfd *polls);
+/* source_set_wait in parts, for a caller that waits in another way. Fill polls[]
+ * (SOURCE_SET_SOURCES long), one for each source, in order. Returns their number. */
+size_t source_set_poll(const struct source_set *set, struct pollfd *polls);
 /* The instant until which to poll; CLOCK_NEVER: no limit. */
-int64_t source_set_due(const struct source_set *watch);
+int64_t source_set_due(const struct source_set *set);
 /* Start a round with what poll(2) answered. */
-void source_set_begin(struct source_set *watch, const struct pollfd *polls);
+void source_set_begin(struct source_set *set, const struct pollfd *polls);
 /* The next event of this round; *which is its source's index. */
 enum source_set_event source_set_next(
-	struct source_set *watch, size_t *which, struct notice *notice, struct error *err);
+	struct source_set *set, size_t *which, struct notice *notice, struct error *err);
 /* Print the event if it is a warning or an outage (SOURCE_SET_DOUBT only with -v). */
 void source_set_say(enum source_set_event event, const char *name, const struct error *err);
 /* The next notice of this round; everything else is reported. False: there is none now. */
-bool source_set_take(struct source_set *watch, struct notice *notice);
-/* A notice that one of them has caught, but not given yet (source_take_held). False: none has. */
-bool source_set_take_held(struct source_set *watch, struct notice *notice);
+bool source_set_take(struct source_set *set, struct notice *notice);
+/* A notice that a source has caught, but not returned yet (source_take_held). */
+bool source_set_take_held(struct source_set *set, struct notice *notice);
 
 #endif

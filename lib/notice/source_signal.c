@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * signal:TERM,USR1. A handler stamps each signal with the time and writes it into a pipe: where the
+ * signal:TERM,USR1. A handler stamps each signal with the time and writes it into a pipe: if the
  * caller is busy for seconds (a slow shared filesystem), the deadline still counts from the signal.
  * With a signalfd only the time of reading would be known.
  */
@@ -30,13 +30,13 @@ struct signal_source {
 	struct source source;
 	int ends[2];
 	int64_t grace;
-	sigset_t watched, unblocked; /* unblocked: those that were blocked before */
+	sigset_t watched, unblocked; /* unblocked: those that were blocked, until signal_close */
 	struct sigaction old[NSIG];
 };
 
-/* Where the handler writes to, by signal; 0: not watched. A disposition belongs to the process. */
+/* The pipe that the handler writes to, by signal; 0: not watched. Global, as dispositions are. */
 static atomic_int writing_ends[NSIG];
-static bool opened_beside[NSIG]; /* as that one was opened (source.h) */
+static bool opened_beside[NSIG]; /* source_options.beside of the source that watches it */
 
 static void catch (int number, siginfo_t *info, void *context)
 {

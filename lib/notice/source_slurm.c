@@ -6,10 +6,10 @@
  * been changed), and once after a signal. The notice of the signal waits for that answer, at most
  * for PATIENCE: the time left decides what the group does first.
  *
- * Slurm gives an end by the clock of its controller. An end that is over by our clock when we first
- * get it is not used as a deadline: the job runs, so one of the clocks is wrong. Then the time left
- * is counted as if the job had started together with this process, and only decides when to report
- * that the end is near.
+ * Slurm gives an end by the clock of its controller. An end that has already passed by our clock
+ * when we first get it is not used as a deadline: the job runs, so one of the clocks is wrong. Then
+ * the time left is counted as if the job had started together with this process, and is only used
+ * to report in time that the end is near.
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,11 +28,11 @@
 #include "notice/source.h"
 
 #define PATIENCE    3000   /* ms for an answer while a signal is held back */
-#define NO_HURRY    10000  /* ms for any other */
+#define NO_HURRY    10000  /* ms for any other answer */
 #define SPREAD	    2000   /* ms at most over which the tasks of a job spread their questions */
 #define SPREAD_EACH 4	   /* ms for each task */
 #define AGAIN	    600000 /* ms until a failed question about the end is asked again */
-#define CHECK_EVERY 30000  /* ms, at the wall clock */
+#define CHECK_EVERY 30000  /* ms between two readings of the wall clock */
 #define SIGNALS	    "TERM,USR1"
 
 struct slurm_source {
@@ -45,20 +45,20 @@ struct slurm_source {
 	int64_t began;	   /* clock_now */
 	int64_t start_utc; /* of the job; 0: not known */
 	int64_t end_utc;   /* 0: not known */
-	bool doubted;	   /* its end was over by our clock when we first got it, */
-	int64_t warn_of;   /* this end, of which the user is still to be warned; 0: none */
-	int64_t lead;	   /* of the notice that the end is near */
+	bool doubted;	   /* the end had passed by our clock when we first got it */
+	int64_t warn_of;   /* that end, until the user has been warned of it; 0: none */
+	int64_t lead;	   /* before the end, its notice is given */
 	int64_t ask;	   /* when to ask about the end; CLOCK_NEVER: not */
 	int64_t spread;
-	bool confirmed; /* the end was asked for while it was near */
-	bool given;	/* the notice that it is near */
+	bool confirmed; /* Slurm was asked again when the end was near */
+	bool given;	/* the notice that the end is near */
 	bool looked;
 
 	bool held;  /* a signal's notice waits for the answer */
-	bool asked; /* its question was asked, after it */
+	bool asked; /* Slurm was asked after that signal */
 	struct notice notice;
-	int64_t timeout;      /* of the question under way, ms */
-	int64_t start, until; /* of its question; until: then it is given without */
+	int64_t timeout;      /* for the pending question */
+	int64_t start, until; /* when to ask for it; when to give its notice without an answer */
 };
 
 static void slurm_close(struct source *source)
@@ -97,7 +97,7 @@ static int64_t controller_utc(const struct slurm_source *self)
 	return slurm_utc(clock_utc(), self->start_utc, running);
 }
 
-/* The job's start and end as Slurm gives them; 0: not given. */
+/* Note the job's start and end as Slurm gives them; 0: not given. */
 static void know_end(struct slurm_source *self, int64_t start_utc, int64_t end_utc)
 {
 	if (start_utc)
@@ -109,7 +109,7 @@ static void know_end(struct slurm_source *self, int64_t start_utc, int64_t end_u
 		self->warn_of = end_utc;
 	self->doubted |= over;
 	if (self->doubted && (!self->start_utc || self->start_utc >= end_utc))
-		return; /* nothing to count from */
+		return; /* there is no start to count from */
 	if (!self->end_utc)
 		self->lead = notice_lead(self->grace, end_utc - controller_utc(self));
 	self->end_utc = end_utc;
@@ -128,7 +128,7 @@ static enum source_answer warn(struct slurm_source *self, struct error *err)
 	return SOURCE_WARNING;
 }
 
-/* A time of the environment, ms since 1970; 0: it is not there. */
+/* A time from the environment, ms since 1970; 0: not set. */
 static int64_t time_of(const char *variable)
 {
 	const char *text = getenv(variable);
@@ -182,7 +182,7 @@ static int64_t end_due(const struct slurm_source *self)
 {
 	if (!self->end_utc || self->given)
 		return CLOCK_NEVER;
-	if (is_near(self)) /* now, or when the question about it is to be asked */
+	if (is_near(self)) /* now, unless Slurm will be asked first */
 		return self->confirmed || self->ask == CLOCK_NEVER ? 0 : CLOCK_NEVER;
 	int64_t wait = self->end_utc - self->lead - controller_utc(self);
 	return clock_after(wait < CHECK_EVERY ? wait : CHECK_EVERY);
@@ -227,7 +227,7 @@ static enum source_answer give_held(struct slurm_source *self, struct notice *no
 	return SOURCE_NOTICE;
 }
 
-/* Give the notice that waited: why, and the time left at its receipt (ms; negative: not known). */
+/* Complete the waiting notice: why, and the time left at its receipt (ms; negative: not known). */
 static void amend_held(struct slurm_source *self, const char *why, int64_t left)
 {
 	struct notice_time received = {self->notice.received, self->notice.received_utc};
@@ -274,7 +274,7 @@ static void complete_held(struct slurm_source *self, const struct slurm_job *job
 	amend_held(self, why, left);
 }
 
-/* Slurm did not answer: log it, because it explains why the grace time is not used. */
+/* Give the waiting notice without an answer; its reason explains why grace is not used. */
 static enum source_answer give_unanswered(
 	struct slurm_source *self, const char *why, struct notice *notice)
 {
@@ -341,8 +341,8 @@ static enum source_answer look_at_end(struct slurm_source *self, int64_t now, st
 }
 
 /*
- * One notice waits; signals that are caught until it is given are the same event. A question that
- * was asked before the signal does not count, because Slurm had not moved the end yet.
+ * Only one notice waits: signals that come before it is given belong to the same event. A question
+ * that was asked before the signal is ended, because Slurm had not moved the end yet.
  */
 static void catch_signal(struct slurm_source *self, int64_t now, struct error *err)
 {

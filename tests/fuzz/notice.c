@@ -89,9 +89,9 @@ static void check_cloud(const struct cloud_query *look, const char *body)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct cloud_query *looks[] = {&cloud_gce.looks[0], &cloud_gce.looks[1],
-		&cloud_aws.looks[0], &cloud_aws.looks[1], &cloud_aws.looks[2],
-		&cloud_azure.looks[0], &cloud_alibaba.looks[0]};
+	const struct cloud_query *looks[] = {&cloud_gce.queries[0], &cloud_gce.queries[1],
+		&cloud_aws.queries[0], &cloud_aws.queries[1], &cloud_aws.queries[2],
+		&cloud_azure.queries[0], &cloud_alibaba.queries[0]};
 	if (size == 0)
 		return 0;
 	char *text = fuzz_text(data + 1, size - 1);

@@ -109,9 +109,9 @@ static const struct {
 
 static const struct cloud_query *look_of(const struct cloud *cloud, const char *name)
 {
-	for (size_t i = 0; i < CLOUD_QUERIES && cloud->looks[i].path; i++)
-		if (!strcmp(cloud->looks[i].name, name))
-			return &cloud->looks[i];
+	for (size_t i = 0; i < CLOUD_QUERIES && cloud->queries[i].path; i++)
+		if (!strcmp(cloud->queries[i].name, name))
+			return &cloud->queries[i];
 	abort();
 }
 
@@ -132,7 +132,8 @@ static bool any_bytes(void)
 		struct cloud_finding finding;
 		struct error err = {0};
 		for (size_t i = 0; i < 4; i++)
-			if (clouds[i]->looks[0].read(&reply, &finding, &err) == CLOUD_CANNOT_ASK &&
+			if (clouds[i]->queries[0].read(&reply, &finding, &err) ==
+					CLOUD_CANNOT_ASK &&
 				!*err.text)
 				return false;
 	}

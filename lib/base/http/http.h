@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP/1.1 client for metadata servers and for etcd: one request at a time, never blocking.
- * libcurl does the work, but loading it takes 5 ms, longer than all requests of a program to etcd.
- * So plain.c sends requests that need neither TLS nor name resolution, and libcurl is loaded only
- * for others.
+ * An HTTP/1.1 client for metadata servers and etcd: one request at a time, never blocking. libcurl
+ * does the work, but loading it takes 5 ms, longer than all requests of a program to etcd: so
+ * plain.c sends requests without TLS and host names, and libcurl is loaded only for others.
  *
  *	http_start(http, &request, &err);
  *	poll(2) http_descriptor for reading until http_due, then http_step, until it is not PENDING
@@ -43,8 +42,7 @@ struct http_request {
 	const struct http_tls *tls; /* NULL: the defaults of libcurl */
 };
 
-/* PEM files. NULL: no certificate, or the authorities of this machine. They must live as long as
- * http. */
+/* PEM files, for as long as http lives. NULL: no certificate, or the machine's authorities. */
 struct http_tls {
 	const char *authorities, *certificate, *key;
 };

@@ -42,8 +42,7 @@ struct http_address {
 	struct sockaddr_storage address;
 	socklen_t length;
 };
-/* Whether the plain transport can send to url: a numeric address, without TLS. *place: the
- * address. */
+/* Whether plain can send to url: a numeric address, which is found, without TLS. */
 bool http_plain_carries(const char *url, struct http_address *place);
 enum status http_plain_start(struct http *http, const struct http_request *request,
 	const struct http_address *place, struct error *err);

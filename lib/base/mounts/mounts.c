@@ -94,8 +94,7 @@ static void expect_mount(void *context, const char *point)
 	if (check->status != STATUS_OK || !check->mountinfo.length)
 		return;
 	const char *top = is_on_the_way(check, point, real);
-	/* Both top and here are above path. If here is not above top, then top is mounted, or
-	 * hidden. */
+	/* Both are above path: if top is not longer than here, it is mounted, or hidden. */
 	if (!top || strlen(top) <= strlen(check->here.point) || strcmp(top, "/") == 0)
 		return;
 	check->status = error_set(check->err, STATUS_NO,
@@ -118,8 +117,7 @@ static void expect_marker(void *context, const char *point)
 	int number = descriptor < 0 ? errno : 0;
 	if (!number && fstatat(descriptor, MOUNTS_MARKER, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		number = errno;
-	/* The filesystem may have been mounted after the descriptor was opened: then here is above
-	 * it. */
+	/* If it was mounted after descriptor was opened, then here is above it. */
 	bool there = !number && S_ISREG(st.st_mode) &&
 		     (!mounts_find(descriptor, &root) ||
 			     strlen(check->here.point) >= strlen(root.point));
@@ -194,8 +192,7 @@ static void check_units(struct check *check, size_t which)
 
 static void check_master_map(struct check *check, const char *path);
 
-/* A map whose name is not a path is searched for in /etc, as the automounter does for kind
- * "files". */
+/* A map without a path is searched for in /etc, as the automounter does for kind "files". */
 static void check_map(
 	struct check *check, const char *name, void (*read)(struct check *check, const char *path))
 {

@@ -68,8 +68,7 @@ static enum status add_to_list(const char *list, const char *point, struct error
 	text_addf(&line, "%s%s\n", torn ? "\n" : "", point);
 	text_release(&text);
 	if (!search.found) {
-		/* Append by one write, so that processes that mark at the same time lose no
-		 * line. */
+		/* One write, so that processes that mark at the same time lose no line. */
 		int descriptor = open(list, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 		bool written = descriptor >= 0 &&
 			       file_write_all(descriptor, text_string(&line), line.length) == 0 &&
@@ -134,8 +133,7 @@ static enum status mark(const char *real, int descriptor, struct text *list, str
 			"it: set PREEMPT_MOUNTS=%s where the jobs start, or list it in " MOUNTS_LIST
 			" on every machine",
 			real, path, real);
-	/* ~/.config may be missing, and is made then; the home, or the parent of XDG_CONFIG_HOME,
-	 * must exist. */
+	/* ~/.config may be missing, but not the home or the parent of XDG_CONFIG_HOME. */
 	char *directory = file_directory_of(path);
 	char *base = file_directory_of(directory);
 	char *above = file_directory_of(base);

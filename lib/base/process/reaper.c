@@ -37,8 +37,7 @@ struct message {
 
 /* ---- In the reaper ---- */
 
-/* The entry for the same group or path, else the entry of a forgotten message, else a new one;
- * NULL: no memory. */
+/* The entry for wanted's group or path, else a forgotten or a new one; NULL: no memory. */
 static struct message *find(struct message **list, size_t *count, const struct message *wanted)
 {
 	struct message *vacant = NULL;
@@ -142,8 +141,7 @@ struct reaper_told {
 	size_t count;
 };
 
-/* In the child: become the reaper, without descriptors of ours. Locks of our other threads may be
- * held for ever here. */
+/* In the child: become the reaper, without descriptors and locks of ours. */
 static void become_reaper(int end, const char *value)
 {
 	char mark[sizeof(((struct reaper *)0)->mark) + sizeof(REAPER_MARK)];

@@ -33,9 +33,8 @@ void reaper_remove(const struct reaper *reaper, pid_t group);
 /* Register a directory, to be removed with its contents; its path is shorter than PATH_MAX. */
 void reaper_add_directory(const struct reaper *reaper, const char *path);
 /*
- * Start another reaper if this one was killed; true: it was replaced. The reaper is a child of
- * ours: call this when a child has ended, or about once a second. If it cannot be started now, the
- * next call tries again.
+ * Start another reaper if it was killed; true: it was replaced. It is a child of ours: call this
+ * when a child has ended, or about once a second. After a failure, the next call tries again.
  */
 bool reaper_keep(struct reaper *reaper);
 /* End the reaper and every process that carries our mark. */

@@ -24,7 +24,7 @@ bool terminal_is_ours(const struct terminal *terminal);
 bool terminal_is_of(const struct terminal *terminal, pid_t group);
 /* Whether the terminal has hung up. */
 bool terminal_is_gone(const struct terminal *terminal);
-/* Whether a command would use it: it is stdin and stdout, and our group is in the foreground. */
+/* Whether it is stdin and stdout, and our group is in the foreground. */
 bool terminal_is_used(const struct terminal *terminal);
 
 /* Give the foreground to this group if our group has it. True: the group has it now. */
