@@ -146,7 +146,7 @@ static int run_get(const struct args_rest *rest)
 	return answer_with(store, status, &err);
 }
 
-/* The value: the word, or with "-" what stdin holds. */
+/* The value: word, or all of stdin if word is "-". */
 static enum status read_value(const char *word, struct text *value, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -162,7 +162,7 @@ static enum status read_value(const char *word, struct text *value, struct error
 		       : status;
 }
 
-/* answer->held: it was put; else the answer has the entry that is there. */
+/* answer->held: the value was put; else the answer has the present entry. */
 static enum status put(struct store *store, const char *key, const struct text *value,
 	struct store_answer *answer, struct error *err)
 {
@@ -262,10 +262,10 @@ static int run_list(const struct args_rest *rest)
 }
 
 /*
- * The key's state, and at which revision it was seen. STATUS_OK: it is what is waited for.
- * STATUS_TIMEOUT: not yet. STATUS_NO: it was there at the start and is deleted.
+ * Read the key, and the revision of the store in *seen. STATUS_OK: what was waited for is in
+ * *entry. STATUS_TIMEOUT: not yet. STATUS_NO: the key was there before and is deleted.
  */
-static enum status look(struct store *store, const char *key, bool *was_there,
+static enum status check_key(struct store *store, const char *key, bool *was_there,
 	struct store_entry *entry, store_revision *seen, struct error *err)
 {
 	struct store_op get = {.kind = STORE_GET, .key = key};
@@ -310,7 +310,7 @@ static int run_wait(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		store_set_patience(store, 30000);
 	while (status == STATUS_OK) {
-		status = look(store, key, &was_there, &entry, &seen, &err);
+		status = check_key(store, key, &was_there, &entry, &seen, &err);
 		if (status != STATUS_TIMEOUT)
 			break;
 		status = store_wait(store, prefix, &seen, deadline, -1, &err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-watch: wait for a notice, of this machine or of the group; print it as one line, or run a
- * command for it. One event and exit 0, or --follow. --once looks at each source once.
+ * preempt-watch: wait for a notice of this machine or of the group; print it as one line, or run a
+ * command for it. Ends after the first one, or with --follow never. --once checks each source once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #include "notice/source_set.h"
 #include "run/options.h"
 
-#define BOARD_EVERY 1000 /* ms between looks whether the board is there */
+#define BOARD_EVERY 1000 /* ms between two checks that the board exists */
 
 static struct args_list sources;
 static int64_t grace = -1, period, look_timeout;
@@ -32,7 +32,7 @@ static bool follow, once, until_exit, show_platform;
 static const char *command, *platform;
 static struct source *group; /* the one among the sources, or NULL */
 static int agent = -1;	     /* a pidfd of the process that we serve; -1: none */
-static const char *board;    /* of its task: we end when it is gone; NULL: none */
+static const char *board;    /* the board of its task: we end when it is gone; NULL: none */
 
 static const struct args_option options[] = {
 	{"source", "SPEC",
@@ -104,7 +104,7 @@ static int handle(const struct notice *notice)
 	return command ? run_command(notice) : print_notice(notice);
 }
 
-/* The last two: our stdout, whose reader may go away while we wait for a notice, and the agent. */
+/* The sources; then our stdout, whose reader may go away while we wait; then the agent. */
 static struct pollfd polls[SOURCE_SET_SOURCES + 2];
 
 static void wait_for_sources(const struct source_set *watch, int64_t deadline)
@@ -120,7 +120,7 @@ static void wait_for_sources(const struct source_set *watch, int64_t deadline)
 		ending_set(SIGPIPE);
 }
 
-/* A store that refuses us will do so for ever; one that cannot be asked at the moment will not. */
+/* A refusal by the store is permanent; a store that does not answer may answer later. */
 static bool is_refusal(const struct error *err)
 {
 	return err->status == STATUS_USAGE || err->status == STATUS_DAMAGED ||
@@ -137,8 +137,8 @@ static bool group_has_answered(const struct source_set *watch)
 }
 
 /*
- * Until the first notice (and until the claimer is gone), or --follow; or until agent or board is
- * gone. code: STATUS_TIMEOUT until a notice came.
+ * Wait for the first notice (with --until-exit, also for the end of the claiming task), or with
+ * --follow for all; end when agent or board is gone. code: so far; STATUS_TIMEOUT: no notice yet.
  */
 static int watch_on(struct source_set *watch, int64_t deadline, int code)
 {
@@ -197,7 +197,7 @@ static int watch_on(struct source_set *watch, int64_t deadline, int code)
 	}
 }
 
-/* One look at each. A "no" is definite only where all could be asked. */
+/* For --once: check each source once. The answer is "no" only if all could be asked. */
 static int look_once(struct source_set *watch, int64_t deadline)
 {
 	struct notice notice;
@@ -209,7 +209,7 @@ static int look_once(struct source_set *watch, int64_t deadline)
 
 	source_set_poll(watch, polls);
 	for (size_t i = 0; i < watch->count; i++)
-		polls[i].revents = POLLIN; /* ask also those that would wait */
+		polls[i].revents = POLLIN; /* check all, not only those that are ready */
 	for (;;) {
 		source_set_begin(watch, polls);
 		while ((event = source_set_next(watch, &which, &notice, &err)) != SOURCE_SET_END) {
@@ -241,7 +241,7 @@ static int look_once(struct source_set *watch, int64_t deadline)
 	return found ? code : doubt ? refused : STATUS_NO;
 }
 
-/* Without --source: our own notice, and the claim of the group where one is named. */
+/* Without --source: the notices of this machine, and the claim of the group if a run is named. */
 static enum status open_sources(struct source_set *watch, struct error *err)
 {
 	struct listen_request request = {.specifications = sources.items,
@@ -309,13 +309,13 @@ static int run(const struct args_rest *rest)
 		code = message_fail(&err);
 	} else {
 		ending_catch();
-		message_patience(1000); /* a log that stalls must not hold a notice up */
+		message_patience(1000); /* a stalled reader of stderr must not delay a notice */
 		has_reader = stdout_has_reader();
 		code = once ? look_once(&watch, deadline) : STATUS_TIMEOUT;
 		if (!once || (until_exit && code == STATUS_OK))
 			code = watch_on(&watch, deadline, code);
 	}
-	/* A second TERM while we leave must not turn our answer into a death. */
+	/* A second TERM must not end us by the signal before we have returned our exit code. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	source_set_release(&watch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands of ckpt-rotate have in common: their DIRs, tables, warnings, progress. */
+/* What the commands of ckpt-rotate share: directories, tables, warnings, progress. */
 #ifndef CKPT_ROTATE_ROWS_H
 #define CKPT_ROTATE_ROWS_H
 
@@ -8,7 +8,7 @@
 #include "ckpt/show.h"
 
 /* clang-format off */
-/* Of the commands that read DIRs of any layout: two variables of theirs. */
+/* Options of commands that read DIRs of any layout. layout, pattern: the variables to set. */
 #define LAYOUT_OPTIONS(layout, pattern) \
 	{"layout", "NAME", \
 		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow, orbax or dcp", \
@@ -17,28 +17,28 @@
 		.target = &(pattern)}
 /* clang-format on */
 
-/* A DIR, without slashes at its end: paths that we print begin with it. */
+/* The DIR at index, without slashes at its end: printed paths begin with it. */
 const char *directory_at(const struct args_rest *rest, size_t index);
 
-/* Print and release. */
+/* Print text and release it. */
 void print(struct text *text);
-/* Print each line as a warning, and release them. */
+/* Print each line as a warning, and release lines. */
 void warn(struct text *lines);
 
 /* The head of a table of several DIRs. */
 void show_heading(const struct args_rest *rest, size_t index);
-/* A row of a table. Of a framework's layout it has the name of the checkpoint, too. */
+/* Add a row to a table. Unless native, it has the name of the checkpoint, too. */
 void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,
 	const char *what, const char *why);
 
-/* What a prune or a drain decided; *shown: rows so far. */
+/* Print what a prune or a drain decided. *shown: the number of rows so far, updated. */
 void print_report(const char *directory, bool native, bool json,
 	const struct prune_request *request, const struct prune_report *report, size_t *shown);
 
 /* The worse of two codes: "could not ask" outweighs "damaged", which outweighs any other. */
 int worse(int a, int b);
 
-/* How far reading or copying is, on a terminal, unless -q was given. */
+/* Show the progress of reading or copying on a terminal, unless -q was given. */
 bool progress_begin(uint64_t total);
 void progress_add(uint64_t bytes);
 void progress_end(void);

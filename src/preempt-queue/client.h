@@ -27,48 +27,48 @@ struct client {
 };
 
 /*
- * The queue that the options name. flags: of store_open. STATUS_NO: there is no such store. A
- * client that could not be opened is to be ended, too.
+ * Open the queue that the options name. flags: of store_open. STATUS_NO: there is no such store.
+ * Call client_end also after an error.
  */
 enum status client_open(struct client *client, unsigned flags, struct error *err);
 
 /*
- * The last line of a command: releases all, prints err if status is not STATUS_OK (STATUS_NO: not
- * with -q), and returns the exit code. Dies of the signal that has come, if any.
+ * The last call of a command: releases all, prints err if status is not STATUS_OK (STATUS_NO: not
+ * with -q), and returns the exit code. If a signal has come, it ends this process by that signal.
  */
 int client_end(struct client *client, enum status status, const struct error *err);
 /*
- * The same for a command that asks about a queue. A missing store is a no, which is printed also
+ * The same for a command that asks about a queue. A missing store is a "no", which is printed even
  * with -q: schedule and work make stores, so the name may be mistyped.
  */
 int client_end_asked(struct client *client, enum status status, const struct error *err);
 
-/* A whole command: open the queue, do this with it, end. */
+/* A whole command: client_open, command, client_end. */
 int client_run(unsigned flags,
 	enum status (*command)(struct queue *queue, void *context, struct error *err),
 	void *context);
 /* The exit code of wrong usage, after a message. */
 int client_refuse(const char *text);
 
-/* The deadline of --timeout, CLOCK_NEVER without. */
+/* The deadline of --timeout; CLOCK_NEVER without it. */
 int64_t client_deadline(void);
 
 /*
- * From now on signals that end a program are seen by base/process/ending.h, and this descriptor is
- * readable when one has come: what waits for the store is woken by it. -1: there is none.
+ * Catch the signals that end a program (base/process/ending.h). The descriptor is readable when one
+ * has come, so that it ends a wait for the store. -1: there is no descriptor.
  */
 int client_catch(void);
-/* Whether one has come. */
+/* Whether such a signal has come. */
 bool client_interrupted(void);
 
-/* All words, as ids and ranges of them. ids is to be released, whatever is answered. */
+/* Parse all words as ids and ranges of ids. Release ids also after an error. */
 enum status client_parse_ids(
 	const struct args_rest *rest, struct parse_numbers *ids, struct error *err);
-/* The same as what is waited for; or those with this tag (NULL: none is given), or all. */
+/* Select the commands with these ids; or with this tag (NULL: not given); or all. */
 enum status client_select(const struct args_rest *rest, const char *tag, struct parse_numbers *ids,
 	struct queue_selection *set, struct error *err);
 
-/* Whether stdout can no longer be written to: what more there is to print is lost. */
+/* Whether stdout can no longer be written to, so that further output would be lost. */
 bool client_stdout_lost(void);
 
 /* ---- The commands, for their table ---- */

@@ -73,10 +73,10 @@ static enum status check_workers(struct store *from, struct error *err)
 
 static struct {
 	const char *from, *to;
-	char *missing; /* one that to does not have */
+	char *missing; /* a file that `to` does not have */
 } files;
 
-static int look_at_file(const char *path, const struct stat *st, int kind, struct FTW *where)
+static int compare_file(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
 	struct stat there;
 	(void)where;
@@ -95,7 +95,7 @@ static enum status check_files(struct store *from, struct store *to, struct erro
 	files.to = store_files(to);
 	if (!files.from || access(files.from, F_OK) < 0)
 		return STATUS_OK;
-	if (nftw(files.from, look_at_file, 16, FTW_PHYS) < 0)
+	if (nftw(files.from, compare_file, 16, FTW_PHYS) < 0)
 		return error_set(err, STATUS_TEMPORARY, "cannot read %s", files.from);
 	if (!files.missing)
 		return STATUS_OK;
@@ -114,12 +114,12 @@ static enum status check_files(struct store *from, struct store *to, struct erro
 
 /* ---- The command ---- */
 
-static void show(uint64_t written, uint64_t all)
+static void show_progress(uint64_t written, uint64_t all)
 {
 	fprintf(stderr, "\r\033[K%" PRIu64 " of %" PRIu64 " keys", written, all);
 }
 
-static void tell(const struct store_copied *copied, const struct store *to)
+static void print_result(const struct store_copied *copied, const struct store *to)
 {
 	if (group_options.json)
 		printf("{\"keys\":%" PRIu64 ",\"copied\":%" PRIu64 "}\n", copied->keys,
@@ -145,11 +145,11 @@ int copy_command(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		status = check_files(from, to, &err);
 	if (status == STATUS_OK)
-		status = store_copy(from, to, shows ? show : NULL, &copied, &err);
+		status = store_copy(from, to, shows ? show_progress : NULL, &copied, &err);
 	if (shows)
 		fputs("\r\033[K", stderr);
 	if (status == STATUS_OK)
-		tell(&copied, to);
+		print_result(&copied, to);
 	store_close(from);
 	store_close(to);
 	if (status == STATUS_NO)

@@ -42,7 +42,7 @@ static void print_progress(const char *what)
 		fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
 }
 
-/* The number of this node and the name of this launch: by options, else by the launcher. */
+/* Find the number of this node and the name of this launch: by options, else by the launcher. */
 static enum status find_node(
 	struct doctor_request *request, struct identity *identity, struct error *err)
 {

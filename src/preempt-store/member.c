@@ -16,7 +16,7 @@
 #include "run/options.h"
 
 #define LEAVE_PATIENCE 30000 /* ms to try to reach a store that does not answer */
-#define LEAVE_ONCE     1000  /* ms for one try, however little the notice leaves */
+#define LEAVE_ONCE     1000  /* ms for one try at least, even if the notice leaves less */
 
 static uint64_t pid, code;
 static bool pid_given, no_board, no_heartbeat, force;
@@ -106,7 +106,7 @@ static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 	return status;
 }
 
-/* Until when to try to reach the store. A notice may leave less time. */
+/* How long to try to reach the store; a notice may leave less time. */
 static int64_t goodbye_until(const struct notice *notice)
 {
 	int64_t until = clock_after(LEAVE_PATIENCE), end = notice_deadline(notice) - LEAVE_EARLY;
@@ -128,7 +128,7 @@ int member_leave(const struct args_rest *rest)
 	while (outage_retry(&outage, &status, &err));
 	if (board)
 		board_remove_joined(board);
-	/* The script leaves with this code also if the store could not be told. */
+	/* The script exits with this code even if the store did not answer. */
 	if (status != STATUS_USAGE)
 		printf("%d\n", leave_with);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
