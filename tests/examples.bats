@@ -242,8 +242,8 @@ need_yaml() {
 	"$ROOT/tests/rig/metadata" cloud >url 2>server.err 3>&- &
 	server=$! # teardown ends it
 	eventually [ -s url ]
-	AWS_METADATA=$(<url)
-	export AWS_METADATA TASKS=2
+	PREEMPT_AWS_METADATA=$(<url)
+	export PREEMPT_AWS_METADATA TASKS=2
 	unset PREEMPT_STORE PREEMPT_RUN
 	write_training efs/ck
 	"$EXAMPLES/aws-spot.sh" efs ./train.sh >log 2>err 3>&- &
