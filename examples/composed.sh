@@ -3,6 +3,7 @@
 # composed.sh COMMAND [ARG...]: what preempt-run does for one task, out of the small programs. Start one
 # for each task, with PREEMPT_RUN, PREEMPT_TASK and PREEMPT_TASKS set (or by a launcher that preempt-run
 # knows). COMMAND has the loop with preempt_step in it, and saves with ckpt-rotate.
+[ $# -gt 0 ] || { echo "usage: $0 COMMAND [ARG...]" >&2; exit 2; }
 exports=$(preempt-store join) || exit
 eval "$exports"
 

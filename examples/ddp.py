@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A training with PyTorch's DistributedDataParallel that stops saved, together, and goes on from there.
+"""A training with PyTorch's DistributedDataParallel whose ranks save and stop together, and resume from there.
 
     ddp.py CHECKPOINTS STEPS
 
@@ -81,7 +81,7 @@ def main(top, steps):
     if rank == 0:
         print(f"start at step {start} weights {digest(model)}", flush=True)
 
-    for step in range(start, steps + 1):  # so many steps are finished
+    for step in range(start, steps + 1):  # step: the number of finished steps
         if preempt.step(step) or (step > start and step % PERIOD == 0) or step == steps:
             save(top, step, model, optimizer, rank)
             if preempt.saved(step):
@@ -97,4 +97,6 @@ def main(top, steps):
         print(f"done step {steps} loss {loss.item():.4f}", flush=True)
 
 
+if len(sys.argv) != 3:
+    sys.exit(f"usage: {sys.argv[0]} CHECKPOINTS STEPS")
 main(sys.argv[1], int(sys.argv[2]))

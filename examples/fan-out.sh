@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A preprocessing fan-out: each file of a directory is a command in a queue, and the tasks of a Slurm
-# array (fan-out.sbatch) work them off, though they may be preempted at any time.
+# array (fan-out.sbatch) run them, although they may be preempted at any time.
 #
 #   examples/fan-out.sh IN OUT 'TEXT FOR sh, WITH $1: THE FILE, $2: ITS RESULT' [OPTION OF sbatch...]
 #   examples/fan-out.sh raw clean 'tr A-Z a-z <"$1" >"$2"' --partition=low
 #
-# Safe to be started again: the same files are not scheduled again, and with others among them those
-# that have their results are skipped. 0: every file has its result.
+# It may be started again: the same set of files is not scheduled again; of another set, files that
+# have their results are skipped. Exits with 0 when every file has its result.
 set -euo pipefail
 
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
@@ -30,6 +30,6 @@ files | preempt-queue schedule --lines -0 --once "files-$(files | cksum | tr ' '
 job=$(sbatch --parsable "$@" "$here/fan-out.sbatch")
 code=0
 preempt-queue join || code=$?
-# Workers that still wait for more, and those that Slurm was going to start again.
+# End the workers that wait for more commands, and those that Slurm would start again.
 scancel --quiet "$job" || :
 exit "$code"

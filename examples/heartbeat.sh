@@ -5,10 +5,11 @@
 # a launcher that preempt-run knows). Leaves with 44, run me again, when another task has died.
 set -u
 
+[ $# -gt 0 ] || { echo "usage: $0 COMMAND [ARG...]" >&2; exit 2; }
 exports=$(preempt-store join --pid $$ --no-board) || exit
 eval "$exports"
 
-# shellcheck disable=SC2086 # several words
+# shellcheck disable=SC2086 # HEARTBEAT_OPTIONS may be several words
 preempt-heartbeat ${HEARTBEAT_OPTIONS-} -- "$@"
 code=$?
 # The others learn of a failure; when all have left, the attempt is closed.

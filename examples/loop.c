@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest training in C that stops saved, together with the other tasks, and goes on from
+ * The smallest training in C that saves and stops together with the other tasks, and resumes from
  * there:
  *
  *   cc -o loop examples/loop.c $(pkg-config --cflags --libs preempt)
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Each task has a directory of its own in it; the checkpoint is there when the last of them has
- * committed. Returns 0, or the exit code of what failed. */
+/* Each task has its own directory in the checkpoint, which is complete when the last task has
+ * committed. Returns 0 or 1. */
 static int save(const char *top, unsigned long step, unsigned long state)
 {
 	char command[4096];
@@ -25,8 +25,10 @@ static int save(const char *top, unsigned long step, unsigned long state)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
+	if (argc != 3) {
+		fprintf(stderr, "usage: %s CHECKPOINTS STEPS\n", argv[0]);
 		return 2;
+	}
 	unsigned long step = 0, state = 0, steps = strtoul(argv[2], NULL, 10);
 	const char *resume = getenv("PREEMPT_RESUME"), *task = getenv("PREEMPT_TASK");
 	if (resume && *resume) {
@@ -37,7 +39,7 @@ int main(int argc, char **argv)
 			return 1;
 		fclose(file);
 	}
-	for (; step < steps; step++) { /* so many steps are finished */
+	for (; step < steps; step++) { /* step: the number of finished steps */
 		if (preempt_step(step) == PREEMPT_SAVE) {
 			if (save(argv[1], step, state) != 0)
 				return 1;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The smallest training in Python that stops saved, together with the other tasks, and goes on from there:
+"""The smallest training in Python that saves and stops together with the other tasks, and resumes from there:
 
     PYTHONPATH=lib/client preempt-run --run loop -n 2 --checkpoints ck -- examples/loop.py ck 1000
 """
@@ -11,6 +11,8 @@ import time
 
 import preempt
 
+if len(sys.argv) != 3:
+    sys.exit(f"usage: {sys.argv[0]} CHECKPOINTS STEPS")
 top, steps = sys.argv[1], int(sys.argv[2])
 task = os.environ.get("PREEMPT_TASK", "0")
 step, state = 0, 0
@@ -20,14 +22,14 @@ if os.environ.get("PREEMPT_RESUME"):
 
 
 def save():
-    """Each task has a directory of its own in it; the checkpoint is there when the last of them has committed."""
+    """Each task has its own directory in the checkpoint, which is complete when the last task has committed."""
     begin = subprocess.run(["ckpt-rotate", "begin", top, str(step), "--sharded"], check=True, stdout=subprocess.PIPE, text=True)
     with open(f"{begin.stdout.strip()}/state", "w") as file:
         print(step, state, file=file)
     subprocess.run(["ckpt-rotate", "commit", top, str(step), "--sharded"], check=True, stdout=subprocess.DEVNULL)
 
 
-while step < steps:  # so many steps are finished
+while step < steps:  # step: the number of finished steps
     if preempt.step(step):
         save()
         if preempt.saved(step):

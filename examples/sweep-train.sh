@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# sweep-train.sh --width W --rate R: a trainer for sweep.sh that is no trainer, but behaves as one
-# should: it checkpoints into $PREEMPT_ITEM_DIR, goes on from there, and on TERM saves and leaves with
-# 42, "run me again". Prints "LOSS width W rate R".
+# sweep-train.sh --width W --rate R: stands in for a trainer in sweep.sh. It checkpoints into
+# $PREEMPT_ITEM_DIR, resumes from there, and on TERM saves and exits with 42, "run me again". Prints "LOSS width W rate R".
 set -euo pipefail
 
 [ "${1-} ${3-}" = "--width --rate" ] || { echo "usage: $0 --width W --rate R" >&2; exit 2; }
@@ -23,7 +22,7 @@ if [ -e "$checkpoint" ]; then
 fi
 while ((step < ${STEPS:-50})); do
 	sleep "${STEP_SECONDS:-0.02}" & # stands for the work of a step
-	wait $! || wait $! || :
+	wait $! || wait $! || : # twice: TERM interrupts the first wait
 	error=$((error - error * rate / 1000))
 	step=$((step + 1))
 	[ -z "$stop" ] || { save; exit 42; }

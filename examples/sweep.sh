@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A hyper-parameter sweep: each combination is a command in a queue, and some workers of this machine
-# run them; more, on other machines that see the store, help when they like (preempt-queue work).
+# A hyper-parameter sweep: each combination is a command in a queue, which workers on this machine run.
+# Workers on other machines that see the store may help (preempt-queue work).
 #
 #   examples/sweep.sh [TRAINER]
 #
-# TRAINER --width W --rate R prints its loss, and more if it likes, as its last line. What it keeps in
-# $PREEMPT_ITEM_DIR is still there when it is started again: see sweep-train.sh. Prints the best.
-# Ended by TERM or by a reboot, this script leaves with 42, and goes on when it is started again: what
-# was scheduled under a name (--once) is not scheduled again, and what is done is done.
+# The last line of TRAINER --width W --rate R begins with its loss; sweep.sh prints the best of them.
+# Files in $PREEMPT_ITEM_DIR are still there when TRAINER is started again: see sweep-train.sh. On TERM
+# this script exits with 42. Started again, it continues: commands that were scheduled under a name
+# (--once) are not scheduled again, and those that have finished do not run again.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 trainer=$(realpath "${1:-$here/sweep-train.sh}")
 export PREEMPT_STORE=${PREEMPT_STORE:-$PWD/sweep.db} PREEMPT_QUEUE=${PREEMPT_QUEUE:-sweep}
 
-# A combination that fails is a result, too: the others go on. Other rates are another name.
+# If a combination fails, the others run on (--keep-going). With other rates the name is another one.
 read -ra rates <<<"${RATES:-10 30 100 300}"
 for width in ${WIDTHS:-8 16 32}; do
 	printf '%s\n' "${rates[@]}" |
@@ -23,7 +23,7 @@ for width in ${WIDTHS:-8 16 32}; do
 			--keep-going --tag "width-$width" -- "$trainer" --width "$width" --rate {} >/dev/null
 done
 
-# A shell hears a signal only while it waits. The workers then tell their commands, and give them back.
+# bash runs a trap only while it waits. The workers then signal their commands, and give them back.
 # shellcheck disable=SC2046,SC2317 # numbers; by the trap
 leave() {
 	kill -TERM $(jobs -pr) 2>/dev/null || :

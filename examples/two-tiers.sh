@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A training on one node that saves to the node's own disk, which is soon done, while what it saved
-# is copied to the shared filesystem, where the next node finds it:
+# A training on one node that saves to the node's own disk, which is fast. A loop copies the newest
+# checkpoint to the shared filesystem, where the next node finds it:
 #
 #   sbatch examples/two-tiers.sh ./train.sh ARGUMENT...
 #
@@ -9,9 +9,10 @@
 #SBATCH --nodes=1 --requeue --open-mode=append
 set -u
 
+[ $# -gt 0 ] || { echo "usage: sbatch two-tiers.sh COMMAND [ARG...]" >&2; exit 2; }
 export NEAR=${NEAR:-${TMPDIR:-/tmp}/preempt-$SLURM_JOB_ID/ck} FAR=${FAR:-$SLURM_SUBMIT_DIR/ck}
 
-# A new node has nothing. In a job that was restarted "ckpt-rotate begin" does not make the directory.
+# A new node does not have this directory, and in a restarted job "ckpt-rotate begin" does not make it.
 mkdir -p "$NEAR" || exit
 RESUME=$(ckpt-rotate latest "$NEAR" "$FAR" --or none) || exit
 [ "$RESUME" != none ] || RESUME=
@@ -28,7 +29,7 @@ copier=$!
 "$@"
 code=$?
 
-# Copy what was saved last. 75: another copy is still at work, or a disk cannot be reached now.
+# Copy the last checkpoint. 75: another copy is still running, or a disk cannot be reached now.
 kill "$copier"
 if [ -d "$NEAR" ]; then
 	for _ in {1..60}; do

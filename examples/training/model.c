@@ -164,8 +164,8 @@ static float dot(const float *x, const float *y, size_t count)
 	return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
 }
 
-// How badly the character after CONTEXT others at this place in the text is foreseen: its loss.
-// Leaves the values of the hidden layer and the probabilities.
+// The loss: how badly the character after the CONTEXT characters at place is predicted. Fills
+// hidden and probability.
 static float look_ahead(const struct parts *w, const unsigned char *place, float *hidden,
 	float probability[CHARACTERS])
 {

@@ -3,8 +3,8 @@
  * The tasks as a ring: task i sends to task i+1 and receives from task i-1, over TCP.
  *
  * To find each other, each task listens on a port and writes its address and a secret to a file.
- * Its predecessor reads the file, calls there and says who it is, with the secret: so neither a
- * stranger nor a task of another start of the job can get into the ring.
+ * Its predecessor reads the file, connects and says which task it is, with the secret: so neither
+ * a stranger nor a task of another start of the job can get into the ring.
  */
 #include "training.h"
 #include <errno.h>
@@ -27,10 +27,9 @@
 static uint32_t next, previous;
 static int to_next = -1, from_previous = -1;
 static const char *directory;
-static double
-	deadline; // until all are there; then 0: a peer may be told to wait as long as it takes
+static double deadline; // for all tasks to connect; then 0: no limit
 
-// "; no sign of task 2, 3": who has not even left a file.
+// "; no sign of task 2, 3": the tasks that have not written their file.
 static const char *missing(void)
 {
 	static char list[200];
@@ -128,7 +127,7 @@ void all_reduce(float *vector, size_t count)
 	free(chunk);
 }
 
-// Handed on from task to task, beginning with task 0.
+// Each task hands the bytes on to the next, beginning with task 0.
 void broadcast(void *bytes, size_t size)
 {
 	if (task > 0)
@@ -225,7 +224,7 @@ static int call_next(unsigned char secret[16])
 	return fd;
 }
 
-// Whether we were greeted by this task, which our own greeting is meant for.
+// Whether hello is the greeting of task peer to us, with the secret that own has.
 static bool is_from(const struct hello *hello, uint32_t peer, const struct hello *own)
 {
 	if (memcmp(hello->magic, own->magic, sizeof own->magic) || hello->from != peer ||
@@ -248,7 +247,7 @@ static void admit_previous(int door, const struct hello *own)
 			continue;
 		prepare(fd);
 		struct hello hello;
-		// Answered before it is judged, so that both see when their options differ.
+		// Answer before the options are compared, so that both tasks see a difference.
 		if (recv(fd, &hello, sizeof hello, MSG_WAITALL) == sizeof hello &&
 			!memcmp(hello.secret, own->secret, sizeof own->secret) &&
 			send(fd, own, sizeof *own, MSG_NOSIGNAL) == sizeof *own &&
@@ -300,13 +299,13 @@ void connect_ring(const char *meeting_point, const char *address, double seconds
 	if (size <= 0)
 		lost(next);
 	if (size != sizeof answer || !is_from(&answer, next, &own))
-		fail("who answers in place of task %" PRIu32 " is not that task", next);
+		fail("another process answers in place of task %" PRIu32, next);
 
-	// A sum that comes out only when all are there; then the files have done their work.
+	// This sum is complete only when all tasks are connected; then the files are not needed.
 	float present = 1;
 	all_reduce(&present, 1);
 	deadline = 0;
 	char path[PATH_SIZE];
 	unlink(path_of(path, "%s/%" PRIu32, directory, task));
-	rmdir(directory); // the last one's succeeds
+	rmdir(directory); // succeeds in the last task
 }

@@ -33,8 +33,8 @@ uint64_t random_at(uint64_t seed, uint64_t stream, uint64_t index);
 // ---------------------------------------------------------------------------------------- model.c
 
 /*
- * All there is of a training, the same in every task. A model file is this, then the weights, then
- * the momentum.
+ * The whole state of a training, the same in every task. A model file is this, then the weights,
+ * then the momentum.
  */
 extern struct state {
 	char magic[8];
@@ -51,22 +51,22 @@ extern struct state {
 extern size_t gradient_size; // of all weights; then the loss, and 1 for each task that took part
 
 void make_model(void);
-// Sets the gradient: of this task's share of the batch in the step after state.step.
+// Computes the gradient of this task's share of the batch in the step after state.step.
 void compute_gradient(float *gradient);
 // Finishes that step, with the gradient summed up over all tasks.
 void update_model(const float *gradient);
 double loss_on_unseen_text(void);
 void write_model(const char *path); // complete and synced
 void read_model(const char *path, uint64_t step);
-void share_model(void); // task 0's, to all
+void share_model(void); // copy the model of task 0 to all tasks
 void free_model(void);
 
 // ----------------------------------------------------------------------------------------- ring.c
 
 /*
- * Connects the tasks, or fails within some seconds and names who is missing. They find each other
- * by files in directory, which must be of this start of the job alone and is removed in the end.
- * address is this machine's as the others reach it; settings must be equal in all.
+ * Connects the tasks, or fails within some seconds and names the missing ones. They find each
+ * other by files in directory, which only this start of the job may use; it is removed at the end.
+ * address: of this machine, as the others reach it. settings must be equal in all tasks.
  */
 void connect_ring(const char *directory, const char *address, double seconds, uint64_t settings);
 // Adds up a vector over all tasks; then all hold the same bits, whatever the timing was.
