@@ -224,7 +224,7 @@ bool parse_word(const char *const *words, size_t count, const char *word, size_t
 /* Longer words are not compared. */
 #define NEAREST_LONGEST 32
 
-/* How many letters must be added, removed or replaced to make b of a. */
+/* The edits that make b of a: letters that are added, removed or replaced. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[NEAREST_LONGEST + 1];
@@ -245,7 +245,8 @@ static size_t distance(const char *a, const char *b)
 
 const char *parse_nearest(const char *const *words, size_t count, const char *word)
 {
-	size_t length = strlen(word), least = length < 4 ? 2 : 3, beginnings = 0;
+	size_t length = strlen(word), beginnings = 0;
+	size_t least = length < 4 ? 2 : 3; /* fewer edits than this make a word similar */
 	const char *best = NULL, *begins = NULL;
 	for (size_t i = 0; i < count && length <= NEAREST_LONGEST; i++) {
 		if (strlen(words[i]) > NEAREST_LONGEST)

@@ -140,6 +140,7 @@ enum status platform_choose(const char *names, const struct platform_signs *sign
 	struct platform_choice made = {.certain = !found, .grace = -1};
 	if (!found && !is_known(names))
 		return refuse(names, err);
+	/* sources[0] is for the signals of all of them. */
 	for (const struct platform *platform = platforms; platform->name; platform++) {
 		if (found ? !platform->here || !platform->here(signs)
 			  : !has_word(names, platform->name))

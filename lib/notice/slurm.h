@@ -31,8 +31,8 @@ bool slurm_read_job(const char *line, struct slurm_job *job);
  * The time by the controller's clock, by which Slurm gives the end: no command of Slurm answers
  * with a remaining time that is independent of our own clock (squeue's TimeLeft subtracts time(2)
  * of the machine that asks). utc: our clock. A job that started at start (0: not known) and that we
- * have seen running for running ms is at start + running at least: if our clock is behind that, it
- * is corrected. A clock that is ahead is noticed only when it is past the job's end.
+ * have seen running for `running` ms is at start + running at least: if our clock is behind that,
+ * it is corrected. A clock that is ahead is noticed only when it is past the job's end.
  */
 int64_t slurm_utc(int64_t utc, int64_t start, int64_t running);
 

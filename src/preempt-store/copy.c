@@ -95,7 +95,7 @@ static enum status check_files(struct store *from, struct store *to, struct erro
 	files.to = store_files(to);
 	if (!files.from || access(files.from, F_OK) < 0)
 		return STATUS_OK;
-	if (nftw(files.from, compare_file, 16, FTW_PHYS) < 0)
+	if (nftw(files.from, compare_file, 16 /* descriptors */, FTW_PHYS) < 0)
 		return error_set(err, STATUS_TEMPORARY, "cannot read %s", files.from);
 	if (!files.missing)
 		return STATUS_OK;
