@@ -131,7 +131,7 @@ enum status scan_files(const struct scan *scan, const struct scan_item *item,
 			files->root = openat(scan->descriptor, entry,
 				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			if (files->root < 0 && errno == ENOENT)
-				return error_set(err, STATUS_NO, "%s is gone", entry);
+				continue;
 			if (files->root < 0)
 				return error_errno(err, errno, "open %s", entry);
 			return tree_find(files->root, "", false, &files->list, notes, err);
@@ -237,8 +237,7 @@ static void inspect_once(const struct scan *scan, struct scan_item *item, bool *
 	if (status == STATUS_OK) {
 		status = scan_files(scan, item, &files, &notes, &why);
 		note_files(item, &files, &notes);
-		*gone = directory ? status == STATUS_NO && files.root < 0
-				  : status == STATUS_OK && files.list.count == 0;
+		*gone = status == STATUS_OK && files.root < 0 && files.list.count == 0;
 	}
 	if (status == STATUS_OK && directory && !is_marked(layout, &files.list))
 		status = error_set(&why, STATUS_NO, "it holds nothing of %s", layout->title);

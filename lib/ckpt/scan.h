@@ -3,13 +3,14 @@
  * What is in DIR, whatever the layout (ckpt/layout/layout.h). Our own layout inspects each of its
  * checkpoints by manifest and marks. A framework knows nothing of us, so of its checkpoints:
  *
- *   complete is what the framework's own rule calls complete, and what its tracker does not say to
- *   be unfinished; there are no checksums, only names, sizes and the structure of files;
+ *   a checkpoint is complete if the framework's own rule says so and its tracker does not say
+ *   otherwise; there are no checksums: names, sizes and the structure of files are checked;
  *   where the files of some ranks could be missing and nothing says so, it is
  *   CHECKPOINT_UNPROVEN: never offered before a complete one, never removed, never counted;
- *   who writes is not known: what changed within a time (settled) counts as being written, and is
- *   CHECKPOINT_INCOMPLETE when it is not complete; incomplete and quiet is CHECKPOINT_DAMAGED;
- *   a tracker is read, never written; what it names and whatever is newer is never touched;
+ *   which process writes is not known: one that changed less than `settled` ago counts as being
+ *   written, and is CHECKPOINT_INCOMPLETE while it is not complete; later it is CHECKPOINT_DAMAGED;
+ *   a tracker is read, never written; the checkpoint that it names and all newer ones are never
+ *   touched;
  *   a name that the layout does not read exactly, a symbolic link, a directory that holds no
  *   file of the framework or a link or device: CHECKPOINT_FOREIGN, never touched.
  */
@@ -25,29 +26,30 @@ struct scan_part {
 	struct layout_name read;
 };
 
-/* One checkpoint: parts[first] up to count of them. */
+/* One checkpoint: parts[first] to parts[first + count - 1]. */
 struct scan_item {
 	struct checkpoint checkpoint;
 	int64_t changed; /* when any of it changed last, milliseconds since 1970; of frameworks */
 	size_t first, count;
 	struct shards shards;
 	bool whole;   /* complete, as far as it can be told from itself alone */
-	bool fewer;   /* of CHECKPOINT_UNPROVEN: another one is of more ranks */
+	bool fewer;   /* CHECKPOINT_UNPROVEN because another checkpoint has more ranks */
 	bool witness; /* of a prune: shows of how many ranks the newest one is */
 };
 
-/* The first four are set before scan_open, the rest is zeroed. */
+/* The first four are set before scan_open, the rest is zeroed; where scan_close may come without
+ * scan_open, descriptor is -1. */
 struct scan {
 	const char *directory; /* DIR */
 	const struct layout_choice *choice;
 	int64_t settled;	 /* of frameworks: unchanged for so long is no longer written, ms */
 	bool contents;		 /* of ours: compare checksums, too */
-	int descriptor;		 /* DIR, open; -1: it is not */
+	int descriptor;		 /* DIR, open; -1: it is not open */
 	struct scan_part *parts; /* by group, step, version, checkpoint, entry */
 	size_t part_count;
 	struct scan_item *items;
 	size_t count;
-	size_t removed; /* directories and files on their way to deletion */
+	size_t removed; /* entries that were renamed away and are not deleted yet */
 	bool vanished;	/* something that was listed was gone when it was looked at */
 	struct layout_tracker tracker;
 };
@@ -60,8 +62,7 @@ void scan_close(struct scan *scan);
 
 /* The tracker and the names: parts. May be called again. */
 enum status scan_names(struct scan *scan, struct error *err);
-/* The checkpoint whose first part is parts[first], not inspected. Its last part is before the
- * answer. */
+/* Fill item without inspecting it. Returns the index of the first part of the next checkpoint. */
 size_t scan_item(const struct scan *scan, size_t first, struct scan_item *item);
 /* scan_names, and inspect all: items. */
 enum status scan_read(struct scan *scan, struct error *err);
@@ -72,18 +73,18 @@ struct scan_files {
 	struct manifest list;
 };
 /*
- * Those of an item of a framework, as they are now; of several files those that are there. notes
- * may be NULL. STATUS_NO: its directory is gone, or something there is neither a file nor a
- * directory.
+ * Those of an item of a framework, as they are now: of its entries in DIR those that are there.
+ * notes may be NULL. STATUS_NO: something there is neither a file nor a directory.
  */
 enum status scan_files(const struct scan *scan, const struct scan_item *item,
 	struct scan_files *files, struct tree_notes *notes, struct error *err);
 void scan_files_release(struct scan_files *files);
 
-/* Inspect one, as it is now, beside the items as they were. STATUS_NO: it is gone. */
+/* Inspect item again, and compare it with the other items as they were read. STATUS_NO: it is gone.
+ */
 enum status scan_inspect(const struct scan *scan, struct scan_item *item, struct error *err);
 
-/* item as a sibling of another. */
+/* Describe item as a sibling of `of`, for shards_decide. */
 struct shards_sibling scan_sibling(const struct scan_item *item, const struct scan_item *of);
 
 /* The tracker as it is now. */

@@ -19,8 +19,8 @@
 /* A tracker is a name or a few; TensorFlow's lists all checkpoints. */
 #define TRACKER_LIMIT ((size_t)64 << 20)
 
-/* The files of the item, whose names were scanned, without checksums. STATUS_NO: something there
- * cannot be copied, or it is gone. */
+/* The files of the item, without checksums. STATUS_NO: something there cannot be copied.
+ * STATUS_TEMPORARY: some of them are gone. */
 static enum status find_files(const struct scan *scan, const struct scan_item *item,
 	struct scan_files *files, struct error *err)
 {
@@ -310,8 +310,10 @@ static enum status read_original(struct copying *copying, struct scan *here, con
 enum status copying_framework(struct copying *copying, const struct layout_choice *choice,
 	const struct checkpoint *item, struct error *err)
 {
-	struct scan here = {
-		.directory = copying->directory, .choice = choice, .settled = LAYOUT_SETTLED};
+	struct scan here = {.directory = copying->directory,
+		.choice = choice,
+		.settled = LAYOUT_SETTLED,
+		.descriptor = -1};
 	struct scan_files files = {.root = -1};
 	const struct scan_item *found = NULL;
 	if ((size_t)snprintf(copying->staging, sizeof(copying->staging), STAGING "%s",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asking an etcd cluster: POST to the JSON gateway of one endpoint after the other, with what the
- * server wants to know of us (user, certificate). Not for two threads at once.
+ * Send a request (POST) to the JSON gateway of one endpoint after another until one answers, with
+ * our token and certificate. Not thread-safe.
  */
 #ifndef STORE_ETCD_GATEWAY_H
 #define STORE_ETCD_GATEWAY_H
@@ -21,8 +21,8 @@ struct gateway {
 	struct http *http;
 	struct store_count *count;
 	size_t at;	  /* the endpoint that is asked first */
-	unsigned slow;	  /* so often the time for an answer was doubled */
-	int wake;	  /* it ends asking once it is readable; -1: none */
+	unsigned slow;	  /* how many times the time limit was doubled */
+	int wake;	  /* a descriptor that ends a request when it becomes readable; -1: none */
 	char header[600]; /* "Authorization: TOKEN"; empty: none */
 };
 
@@ -30,7 +30,7 @@ struct gateway {
 enum gateway_code {
 	GATEWAY_OK = 0,
 	GATEWAY_INVALID = 3,
-	GATEWAY_NOT_FOUND = 5, /* a lease */
+	GATEWAY_NOT_FOUND = 5, /* no such lease */
 	GATEWAY_DENIED = 7,
 	GATEWAY_EXHAUSTED = 8,	  /* no space, or too many requests */
 	GATEWAY_PRECONDITION = 9, /* a lease is there already */
@@ -43,21 +43,21 @@ enum gateway_code {
 struct gateway_request {
 	const char *path; /* "/v3/kv/txn" */
 	const char *body;
-	/* It may be asked again where it is not known whether it was carried out. */
+	/* A second request is safe even if the first was carried out. */
 	bool repeatable;
 	bool reads;	 /* it changes nothing, and the answer may be of an old state */
-	bool introduces; /* it asks for a token, and goes without one */
+	bool introduces; /* it asks for a token: it is sent without one */
 	int64_t deadline;
 };
 
 struct gateway_reply {
 	struct json_object *object; /* gateway_reply_release */
 	enum gateway_code code;	    /* the server's, where it refused */
-	bool known;		    /* also where this fails: nothing was changed then */
+	bool known;		    /* the outcome is known; after a failure: nothing was changed */
 	bool untrusted; /* this endpoint and we do not accept each other's certificates */
 };
 
-/* STATUS_NOT_FOUND: no libcurl. options, where and count must live as long. */
+/* STATUS_NOT_FOUND: no libcurl. options, where and count must outlive gateway. */
 enum status gateway_open(struct gateway *gateway, const struct etcd_options *options,
 	const char *where, struct store_count *count, struct error *err);
 void gateway_close(struct gateway *gateway);
@@ -84,7 +84,7 @@ enum status gateway_begin(struct gateway *gateway, struct http *http, const char
 /* Ask another endpoint next. */
 void gateway_turn(struct gateway *gateway);
 
-/* What a refusal of the server means: the code and the text are out of its answer. */
+/* Fill err for a refusal with this code and text, and return its status. */
 enum status gateway_refusal(
 	const struct gateway *gateway, enum gateway_code code, const char *text, struct error *err);
 
