@@ -61,7 +61,7 @@ struct view_member {
 	bool left_called;	/* when it left, it had called preempt_step */
 	bool left_saved;	/* when it left, it had saved, last at left_saved_step */
 	uint64_t left_saved_step;
-	int64_t joined_utc, newest_utc; /* ms by its own clock, of TASK and of SAVED or LEFT; 0 */
+	int64_t joined_utc, newest_utc; /* ms by its own clock: TASK; SAVED or LEFT; 0 */
 	struct process_identity agent;
 };
 

@@ -15,8 +15,7 @@ struct write {
 	enum agreement_write what;
 	uint64_t task, round;
 	struct transaction transaction;
-	const char
-		*deadline_key; /* NULL, or put there how much time is left when it is carried out */
+	const char *deadline_key; /* put there how much time is left by then; NULL: nothing */
 	int64_t deadline;
 	struct view_count_request counts; /* which records it also counts */
 	/* Once it was carried out: the store's revision then, and the counts of news (store.h) and

@@ -17,9 +17,8 @@
 struct identity_environment {
 	const char *(*lookup)(void *context, const char *name); /* as getenv */
 	void *context;
-	const char
-		*slurm_step; /* "9.batch", "9.0": by the slurmstepd above us (ancestors.h); NULL */
-	const char *nonce;   /* for a made-up name: unique to this process; NULL: make none up */
+	const char *slurm_step; /* "9.batch", "9.0", of slurmstepd (ancestors.h); or NULL */
+	const char *nonce;	/* for a made-up name: unique to this process; NULL: make none up */
 };
 
 /* The value of a variable, NULL where it is unset or empty. */

@@ -180,8 +180,7 @@ static enum status call(const char *name, char *const *argv, int64_t deadline, s
 	enum status status = subprocess_run(&child, &how, err);
 	*output = child.output;
 	*code = child.code;
-	if (status == STATUS_OK &&
-		*code != STATUS_NOT_FOUND) /* env ends with 127 if the command is missing */
+	if (status == STATUS_OK && *code != STATUS_NOT_FOUND) /* env: no such command */
 		return STATUS_OK;
 	if (status == STATUS_OK || status == STATUS_NOT_FOUND || status == STATUS_CANNOT_RUN)
 		return error_set(err, STATUS_NOT_FOUND, "cannot run %s: is it in PATH?", name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * TF_CONFIG, which Kubeflow and clouds set for TensorFlow:
- *   {"cluster": {"chief": ["a:2222"], "worker": ["b:2222"]}, "task": {"type": "worker", "index":
- * 0}} The chief (in older versions: the master) is task 0, the workers follow. Evaluators and
+ *   {"cluster": {"chief": ["a:2222"], "worker": ["b:2222"]},
+ *    "task": {"type": "worker", "index": 0}}
+ * The chief (in older versions: the master) is task 0, the workers follow. Evaluators and
  * parameter servers run beside the training and reach no step together with it: they are no tasks.
  */
 #include <stdio.h>
