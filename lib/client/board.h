@@ -24,8 +24,8 @@
  *
  * A struct preempt_board is zero-initialised by its caller, who sets `name`, and is released with
  * preempt_board_release (legal on a zeroed one). Nothing is allocated.
- * Functions that give an answer return BOARD_RUN, BOARD_SAVE or BOARD_LEAVE + code. If the agent
- *did not ask for a "leave", its reason was printed on stderr in one line.
+ * Functions that give an answer return BOARD_RUN, BOARD_SAVE or BOARD_LEAVE + code. If the
+ * agent did not ask for a "leave", its reason was printed on stderr in one line.
  */
 #ifndef CLIENT_BOARD_H
 #define CLIENT_BOARD_H
