@@ -190,7 +190,17 @@ static void say_alone(struct agent *agent)
 		(unsigned long long)count_members(view), what);
 }
 
-/* The agent of the task that failed and the agent that declared it dead report it in any case. */
+/* Whether this agent declared tasks dead, or a task of its own was declared dead. */
+static bool has_part_in_death(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->task_count; i++)
+		if (agent->group.view.agreement.peers[agent->tasks[i].number].dead)
+			return true;
+	return agent->declared;
+}
+
+/* The agent of the task that failed or died, and the one that declared it dead, report it in any
+ * case. */
 static void say_broken(struct agent *agent)
 {
 	const struct view *view = &agent->group.view;
@@ -198,7 +208,7 @@ static void say_broken(struct agent *agent)
 	if (agent->said_broken || !view->agreement.broken || view->agreement.claimed)
 		return;
 	agent->said_broken = true;
-	bool own = error->present ? agent_has_task(agent, error->task) : agent->declared;
+	bool own = error->present ? agent_has_task(agent, error->task) : has_part_in_death(agent);
 	enum announce_by by = speaks_or_own(agent, own);
 	struct json_object *fields = json_object_new_object();
 	if (!error->present) {
@@ -227,18 +237,16 @@ static void say_deaths(struct agent *agent)
 	const struct agreement_view *view = &agent->group.view.agreement;
 	struct text names = {0};
 	uint64_t dead = 0;
-	bool own = agent->declared;
 	for (uint64_t i = 0; i < view->tasks; i++)
 		dead += view->peers[i].dead;
 	if (dead == agent->said_dead || !view->claimed)
 		return;
-	for (size_t i = 0; i < agent->task_count; i++)
-		own |= view->peers[agent->tasks[i].number].dead;
 	agent->said_dead = dead;
 	keys_write_set(view->tasks, is_dead, view, &names);
 	struct json_object *fields = json_object_new_object();
 	json_put_text(fields, "dead", text_string(&names));
-	announce(agent->options->on_event, ANNOUNCE_DEAD, speaks_or_own(agent, own), fields,
+	announce(agent->options->on_event, ANNOUNCE_DEAD,
+		speaks_or_own(agent, has_part_in_death(agent)), fields,
 		"declared dead: task %s; the others go on without", text_string(&names));
 	text_release(&names);
 }
