@@ -482,9 +482,8 @@ static enum status give_up_gathering(struct store *store, struct view *view, str
 }
 
 /*
- * By the counts all tasks have joined, and still the attempt is not gathered: only the records of
- * the tasks show who has joined, and whether a task whose process is gone has left. They are read
- * once after each change.
+ * By the counts all tasks have joined: only the records of the tasks show whether that is so, and
+ * whether a task whose process is gone has left. They are read once after each change.
  */
 static bool lacks_records(const struct view *view)
 {
@@ -511,16 +510,17 @@ enum status attempt_gather(
 			status = check_gathering(view, err);
 		if (status != STATUS_OK)
 			return status;
+		if (lacks_records(view) && (view->shown[RECORD_TASK] < view->attempt.tasks ||
+						   !view_is_gathered(view))) {
+			status = view_refresh(view, store, err);
+			continue;
+		}
 		if (large && view_joined(view) == view->attempt.tasks)
 			view->all_there = true;
 		if (large ? view->all_there : view_is_gathered(view)) {
 			if (!view->all_joined && view->attempt.tasks > 1)
 				tell_all_joined(store, view);
 			return STATUS_OK;
-		}
-		if (lacks_records(view)) {
-			status = view_refresh(view, store, err);
-			continue;
 		}
 		status = wait_for_news(store, view, deadline, cancel, err);
 		if (status == STATUS_OK)
