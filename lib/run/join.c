@@ -12,6 +12,11 @@
 
 #define CHECK_EVERY 4000 /* ms between two checks, at most: the sender of the news may be dead */
 
+static bool is_ours(const struct attempt_entry *entry, uint64_t task)
+{
+	return task >= entry->first && task - entry->first < entry->count;
+}
+
 static bool same_process(const struct process_identity *a, const struct process_identity *b)
 {
 	return a->pid == b->pid && a->start == b->start && a->pid_namespace == b->pid_namespace &&
@@ -64,7 +69,7 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 		.others = MEMBERSHIP_OURS};
 	bool any = false, lives = false;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		bool ours = i >= entry->first && i < entry->first + entry->count;
+		bool ours = is_ours(entry, i);
 		enum membership membership = read_membership(view, i, &entry->agent);
 		enum membership *worst = ours ? &state->membership : &state->others;
 		if (membership == MEMBERSHIP_FREE && !ours)
@@ -201,7 +206,7 @@ static size_t find_predecessors(
 	size_t count = 0;
 	for (uint64_t i = 0; i < view->attempt.tasks && count < DEATHS_MOST; i++) {
 		enum membership membership = read_membership(view, i, &entry->agent);
-		bool ours = i >= entry->first && i < entry->first + entry->count;
+		bool ours = is_ours(entry, i);
 		bool dead =
 			membership == MEMBERSHIP_DEAD || (ours && membership != MEMBERSHIP_FREE);
 		if (!dead || view->agreement.peers[i].dead ||
@@ -285,7 +290,7 @@ static enum status wait_for_news(
 {
 	int64_t look = clock_after(CHECK_EVERY / 2 + clock_jitter(CHECK_EVERY / 2));
 	enum status status =
-		view_wait_for_news(view, store, look < deadline ? look : deadline, cancel, err);
+		view_wait_for_news(view, store, clock_earlier(look, deadline), cancel, err);
 	if (status == STATUS_NO)
 		return error_set(
 			err, STATUS_NO, "run %s: joining was cancelled", view->attempt.run);
@@ -510,14 +515,15 @@ enum status attempt_gather(
 			status = check_gathering(view, err);
 		if (status != STATUS_OK)
 			return status;
-		if (lacks_records(view) && (view->shown[RECORD_TASK] < view->attempt.tasks ||
-						   !view_is_gathered(view))) {
+		if (large && view_joined(view) == view->attempt.tasks)
+			view->all_there = true;
+		bool shown = view->shown[RECORD_TASK] >= view->attempt.tasks;
+		bool gathered = large ? view->all_there : view_is_gathered(view);
+		if (lacks_records(view) && !(shown && gathered)) {
 			status = view_refresh(view, store, err);
 			continue;
 		}
-		if (large && view_joined(view) == view->attempt.tasks)
-			view->all_there = true;
-		if (large ? view->all_there : view_is_gathered(view)) {
+		if (gathered) {
 			if (!view->all_joined && view->attempt.tasks > 1)
 				tell_all_joined(store, view);
 			return STATUS_OK;
