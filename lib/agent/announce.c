@@ -63,9 +63,8 @@ uint64_t announce_speaker(const struct view *view, bool completed)
 enum announce_by announce_by(
 	const struct view *view, const struct identity *identity, bool completed)
 {
-	uint64_t speaker = announce_speaker(view, completed);
-	bool ours = speaker >= identity->task && speaker - identity->task < identity->count;
-	return ours ? ANNOUNCE_GROUP : ANNOUNCE_OTHERS;
+	return identity_has_task(identity, announce_speaker(view, completed)) ? ANNOUNCE_GROUP
+									      : ANNOUNCE_OTHERS;
 }
 
 void announce_name_tasks(uint64_t first, uint64_t count, char name[64])

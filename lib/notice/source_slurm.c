@@ -195,13 +195,12 @@ static int64_t slurm_due(const struct source *source)
 	if (self->squeue.pid)
 		due = clock_earlier(self->squeue.end.due, due);
 	else if (self->held)
-		due = self->start < due ? self->start : due;
+		due = clock_earlier(self->start, due);
 	else
-		due = self->ask < due ? self->ask : due;
+		due = clock_earlier(self->ask, due);
 	if (self->held)
-		return self->until < due ? self->until : due;
-	int64_t end = self->squeue.pid ? CLOCK_NEVER : end_due(self);
-	return end < due ? end : due;
+		return clock_earlier(self->until, due);
+	return self->squeue.pid ? due : clock_earlier(end_due(self), due);
 }
 
 static enum status ask_slurm(

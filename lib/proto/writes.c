@@ -300,7 +300,7 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 		/* The stored deadline may be earlier than ours. */
 		int64_t known = view->agreement.deadline;
 		write->deadline_key = key;
-		write->deadline = details->deadline < known ? details->deadline : known;
+		write->deadline = clock_earlier(details->deadline, known);
 		break;
 	}
 	case WRITE_ROUND:

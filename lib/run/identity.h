@@ -57,6 +57,12 @@ struct identity {
 	char warning[512];	 /* to print, without failing; empty: nothing */
 };
 
+/* Whether this task is one of ours. */
+static inline bool identity_has_task(const struct identity *identity, uint64_t task)
+{
+	return task >= identity->task && task - identity->task < identity->count;
+}
+
 enum status identity_find(const struct identity_environment *environment,
 	const struct identity_request *request, struct identity *identity, struct error *err);
 

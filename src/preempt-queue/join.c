@@ -239,8 +239,7 @@ static enum status outlast(struct joiner *j, struct error *err)
 		error_prefix(err, "not over after the --timeout");
 		return err->status = STATUS_TIMEOUT;
 	}
-	int64_t next = clock_after(1000);
-	ending_wait(NULL, 0, next < j->deadline ? next : j->deadline);
+	ending_wait(NULL, 0, clock_earlier(clock_after(1000), j->deadline));
 	return STATUS_OK;
 }
 
@@ -250,20 +249,19 @@ static enum status wait_for_change(
 {
 	char prefix[QUEUE_KEY_MAX];
 	store_revision since = count->revision;
-	int64_t now = clock_now(), next = now + (j->terminal ? 500 : 1000);
+	int64_t now = clock_now();
+	int64_t next = clock_earlier(now + (j->terminal ? 500 : 1000), j->deadline);
 	if (now >= j->deadline)
 		return error_set(err, STATUS_TIMEOUT,
 			"queue %s: %" PRIu64 " commands wait and %" PRIu64
 			" run after the --timeout",
 			j->queue->name, count->waiting, count->running);
-	if (j->deadline < next)
-		next = j->deadline;
 	/* Not after each of thousands of commands: who works needs the store more. */
 	int64_t pause = (now - j->began) / 20;
 	pause = pause > 200 ? 200 : pause < 2 ? 2 : pause;
 	/* Nor all the time, where reading the queue takes long. */
 	pause = pause > 10 * j->took ? pause : 10 * j->took;
-	ending_wait(NULL, 0, now + pause < j->deadline ? now + pause : j->deadline);
+	ending_wait(NULL, 0, clock_earlier(now + pause, j->deadline));
 	if (client_interrupted())
 		return STATUS_OK;
 	queue_key(j->queue, prefix, "count/");

@@ -109,8 +109,7 @@ static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 /* How long to try to reach the store; a notice may leave less time. */
 static int64_t goodbye_until(const struct notice *notice)
 {
-	int64_t until = clock_after(LEAVE_PATIENCE), end = notice_deadline(notice) - LEAVE_EARLY;
-	return end < until ? end : until;
+	return clock_earlier(clock_after(LEAVE_PATIENCE), notice_deadline(notice) - LEAVE_EARLY);
 }
 
 int member_leave(const struct args_rest *rest)

@@ -50,8 +50,7 @@ struct agent {
 
 static inline bool agent_has_task(const struct agent *agent, uint64_t task)
 {
-	uint64_t first = agent->options->identity->task;
-	return task >= first && task - first < agent->task_count;
+	return identity_has_task(agent->options->identity, task);
 }
 
 /* Whether every task has finished. */

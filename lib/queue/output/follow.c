@@ -168,7 +168,7 @@ enum status output_follow(struct queue *queue, uint64_t id, const struct follow 
 		if (status != STATUS_OK)
 			break;
 		status = store_wait(queue->store, prefix, &since,
-			next < how->deadline ? next : how->deadline, how->wake, err);
+			clock_earlier(next, how->deadline), how->wake, err);
 		if (status == STATUS_TIMEOUT && clock_now() >= how->deadline)
 			status = error_set(err, STATUS_TIMEOUT,
 				"command %" PRIu64 " was not over in time: it %s", id,

@@ -102,7 +102,7 @@ static int start_request(struct lock *lock, short type)
 static int await_request(struct lock *lock, int64_t deadline)
 {
 	struct lock_request *request = lock->request;
-	int64_t least = clock_after(LEAST_PATIENCE), until = deadline < least ? least : deadline;
+	int64_t until = clock_later(deadline, clock_after(LEAST_PATIENCE));
 	struct timespec at = {.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
 	void *number;
 	int unwanted = UNWANTED, wanted = WANTED;
