@@ -102,7 +102,7 @@ enum status membership_join(const struct membership_request *request, struct tex
 	if (status == STATUS_OK)
 		status = join_and_gather(store, request, &attempt, preempted, err);
 	if (status == STATUS_OK && request->board)
-		status = board_create(&board, request->board_parent, request->agent, err);
+		status = board_create(&board, request->board_parent, request->agent, NULL, err);
 	store_close(store);
 	if (status != STATUS_OK)
 		return status;

@@ -140,10 +140,11 @@ static struct task *task_of(const struct board *board)
 	return &crowd.task[board->directory - 1];
 }
 
-enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
+enum status board_create(struct board *board, const char *parent, pid_t agent,
+	const struct reaper *reaper, struct error *err)
 {
 	uint64_t task = self->identity.task + self->boards++;
-	(void)parent, (void)err;
+	(void)parent, (void)reaper, (void)err;
 	*board = (struct board){
 		.directory = (int)task + 1, .agent = agent, .path = xstrdup("board")};
 	return STATUS_OK;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +45,7 @@ static void owners(void)
 	struct error err;
 	char parent[] = "/tmp/unit-board-XXXXXX";
 	CHECK(mkdtemp(parent) != NULL, "a place");
-	CHECK(board_create(&board, parent, getpid(), &err) == STATUS_OK, "a board");
+	CHECK(board_create(&board, parent, getpid(), NULL, &err) == STATUS_OK, "a board");
 	CHECK(board_read_owner(&board, &owner) == STATUS_NO, "no process yet");
 	sign(&board, "");
 	CHECK(board_read_owner(&board, &owner) == STATUS_NO, "a file that is filled in a moment");
@@ -70,7 +72,7 @@ static void full(void)
 		rmdir(parent);
 		return;
 	}
-	CHECK(board_create(&board, parent, getpid(), &err) == STATUS_OK, "a board with room");
+	CHECK(board_create(&board, parent, getpid(), NULL, &err) == STATUS_OK, "a board with room");
 	snprintf(filler, sizeof(filler), "%s/filler", parent);
 	int fd = open(filler, O_WRONLY | O_CREAT, 0600);
 	while (write(fd, zeros, sizeof(zeros)) > 0)
@@ -112,7 +114,7 @@ static void full(void)
 	CHECK(write(fd, zeros, 21) == 21, "and has room again");
 	close(fd);
 	struct board second;
-	CHECK(board_create(&second, parent, getpid(), &err) == STATUS_TEMPORARY,
+	CHECK(board_create(&second, parent, getpid(), NULL, &err) == STATUS_TEMPORARY,
 		"where there is no room, no board is made");
 	CHECK(!board_vanished(&board), "it is there");
 	board_release(&board, true);
@@ -135,7 +137,7 @@ static void leave_one(const char *parent, char name[64], bool ranks)
 	if (pid == 0) {
 		struct board board, rank;
 		struct error err;
-		if (board_create(&board, parent, getpid(), &err) != STATUS_OK ||
+		if (board_create(&board, parent, getpid(), NULL, &err) != STATUS_OK ||
 			(ranks && board_create_rank(&rank, board.path, 0, getpid(), &err) !=
 					  STATUS_OK))
 			_exit(1);
@@ -155,17 +157,17 @@ static void swept(void)
 	struct error err;
 	char parent[] = "/tmp/unit-board-XXXXXX", first[64], second[64], other[64];
 	CHECK(mkdtemp(parent) != NULL, "a place");
-	CHECK(board_create(&living, parent, getpid(), &err) == STATUS_OK &&
+	CHECK(board_create(&living, parent, getpid(), NULL, &err) == STATUS_OK &&
 			board_create_rank(&rank, living.path, 0, getpid(), &err) == STATUS_OK,
 		"an agent that lives");
-	CHECK(board_create(&script, parent, getppid(), &err) == STATUS_OK, "a script's");
+	CHECK(board_create(&script, parent, getppid(), NULL, &err) == STATUS_OK, "a script's");
 	snprintf(other, sizeof(other), "%s/preempt-board-mine", parent);
 	CHECK(mkdir(other, 0700) == 0, "a directory that only has such a name");
 	leave_one(parent, first, false);
 	CHECK(is_there(parent, first), "its agent was killed");
 	leave_one(parent, second, true);
 	CHECK(!is_there(parent, first), "the next one of its user removes it");
-	CHECK(board_create(&next, parent, getpid(), &err) == STATUS_OK, "another one");
+	CHECK(board_create(&next, parent, getpid(), NULL, &err) == STATUS_OK, "another one");
 	CHECK(!is_there(parent, second), "with its ranks");
 	CHECK(!board_vanished(&living) && !board_vanished(&rank) && !board_vanished(&script) &&
 			is_there(parent, "preempt-board-mine"),
@@ -176,6 +178,50 @@ static void swept(void)
 	board_release(&script, true);
 	board_release(&next, true);
 	CHECK(rmdir(parent) == 0, "removed");
+}
+
+/*
+ * Let an agent make a board, and kill it at its system call number `at`: half of them are those
+ * that begin, half those that have returned. Returns how it ended, as waitpid says it.
+ */
+static int kill_at(const char *parent, int at)
+{
+	int status = 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct reaper reaper;
+		struct board board;
+		struct error err;
+		if (reaper_start(&reaper, &err) != STATUS_OK ||
+			ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || raise(SIGSTOP) != 0 ||
+			board_create(&board, parent, getpid(), &reaper, &err) != STATUS_OK)
+			_exit(1);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	for (int i = 0; i < at && WIFSTOPPED(status); i++)
+		if (ptrace(PTRACE_SYSCALL, pid, NULL, NULL) == 0)
+			waitpid(pid, &status, 0);
+	if (WIFSTOPPED(status)) {
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+	}
+	while (wait(NULL) > 0)
+		; /* its reaper, which we inherit */
+	return status;
+}
+
+static void killed_at_any_moment(void)
+{
+	char parent[] = "/tmp/unit-board-XXXXXX";
+	int at = 0, status;
+	CHECK(mkdtemp(parent) != NULL, "a place");
+	CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "reapers become our children");
+	while (WIFSIGNALED(status = kill_at(parent, at)) && at < 1000)
+		at++;
+	CHECK(at > 20 && at < 1000, "its agent was killed at %d moments", at);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "and not killed, it made a board");
+	CHECK(rmdir(parent) == 0, "no board was left");
 }
 
 static void places(void)
@@ -219,6 +265,7 @@ int main(void)
 	owners();
 	full();
 	swept();
+	killed_at_any_moment();
 	places();
 	restarted();
 	return unit_end();

@@ -870,7 +870,7 @@ static void staged(void)
 	join_all(store, 2, &joined);
 	struct ack_call call = {.store = "stages.db", .attempt = &joined, .patience = 30000};
 	for (int i = 0; i < 2; i++) {
-		CHECK(board_create(&boards[i], directory, getpid(), &err) == STATUS_OK);
+		CHECK(board_create(&boards[i], directory, getpid(), NULL, &err) == STATUS_OK);
 		write_number(boards[i].path, "step", at[i]);
 	}
 	call.board = &boards[0];
@@ -921,7 +921,7 @@ static void staged_deadline(void)
 	struct ack_answer answer;
 	int64_t deadline[2] = {0};
 	join_all(store, 1, &joined);
-	CHECK(board_create(&board, directory, getpid(), &err) == STATUS_OK);
+	CHECK(board_create(&board, directory, getpid(), NULL, &err) == STATUS_OK);
 	CHECK(store_put(store, "run/s/000001/DEADLINE", "{\"left\":600000}", NULL, &err) ==
 		STATUS_OK);
 	struct ack_call call = {.store = "deadline.db", .attempt = &joined, .board = &board};

@@ -64,18 +64,16 @@ static enum status make_boards(struct agent *agent, struct error *err)
 	enum status status = STATUS_OK;
 	pid_t self = getpid();
 	if (options->ranks) {
-		status = board_create(&agent->boards, options->board_parent, self, err);
+		status = board_create(
+			&agent->boards, options->board_parent, self, &agent->reaper, err);
 		if (status != STATUS_OK)
 			return status;
-		reaper_add_directory(&agent->reaper, agent->boards.path);
 	}
 	for (size_t i = 0; i < agent->task_count && status == STATUS_OK; i++) {
 		status = options->ranks ? board_create_rank(&agent->tasks[i].board,
 						  agent->boards.path, i, self, err)
 					: board_create(&agent->tasks[i].board,
-						  options->board_parent, self, err);
-		if (status == STATUS_OK)
-			reaper_add_directory(&agent->reaper, agent->tasks[i].board.path);
+						  options->board_parent, self, &agent->reaper, err);
 	}
 	return status;
 }

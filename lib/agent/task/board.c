@@ -93,19 +93,16 @@ static enum status furnish(struct board *board, struct error *err)
 	return STATUS_OK;
 }
 
-enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
+enum status board_create(struct board *board, const char *parent, pid_t agent,
+	const struct reaper *reaper, struct error *err)
 {
 	*board = (struct board){.directory = -1, .agent = agent};
 	if (!parent)
 		parent = board_place();
 	board_sweep(parent);
-	board->path = xprintf("%s/" BOARD_NAME "XXXXXX", parent);
-	if (!mkdtemp(board->path)) {
-		enum status status = failed(err, "make", board->path);
-		free(board->path);
-		board->path = NULL;
-		return status;
-	}
+	board->path = reaper_make_directory(reaper, parent, BOARD_NAME);
+	if (!board->path)
+		return failed(err, "make a", parent);
 	enum status status = furnish(board, err);
 	if (status != STATUS_OK)
 		board_release(board, true);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/process/reaper.h"
 #include "notice/notice.h"
 #include "proto/agreement/agreement.h"
 
@@ -23,10 +24,12 @@ struct board {
 
 /*
  * Make a board below parent (NULL: board_place), and remove those there whose agents were killed.
+ * The reaper (NULL: none) removes it if this process is killed.
  * It has mode 0700 and contains agent, step, saved, section and the fifos pause and alive. The
  * kernel ends a client that asks for it when no process has alive open for writing any more.
  */
-enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err);
+enum status board_create(struct board *board, const char *parent, pid_t agent,
+	const struct reaper *reaper, struct error *err);
 /* The board of a rank below a directory that board_create made: "0", "1", ... */
 enum status board_create_rank(
 	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -171,7 +174,7 @@ static enum status start(struct reaper *reaper, struct error *err)
 	if (pid < 0) {
 		close(ends[1]);
 		return error_set(
-			err, STATUS_TEMPORARY, "cannot start a guard: %s", strerror(number));
+			err, STATUS_TEMPORARY, "cannot start preempt-guard: %s", strerror(number));
 	}
 	reaper->pid = pid;
 	reaper->socket = ends[1];
@@ -231,9 +234,26 @@ void reaper_remove(const struct reaper *reaper, pid_t group)
 	tell(reaper, group, NULL, true);
 }
 
-void reaper_add_directory(const struct reaper *reaper, const char *path)
+char *reaper_make_directory(const struct reaper *reaper, const char *parent, const char *name)
 {
-	tell(reaper, 0, path, false);
+	uint64_t random;
+	char *real = realpath(parent, NULL);
+	if (!real || getrandom(&random, sizeof(random), 0) != sizeof(random)) {
+		free(real);
+		return NULL;
+	}
+	char *path = xprintf("%s/%s%016" PRIx64, real, name, random);
+	free(real);
+	if (reaper)
+		tell(reaper, 0, path, false);
+	if (mkdir(path, 0700) == 0)
+		return path;
+	int number = errno;
+	if (reaper)
+		tell(reaper, 0, path, true);
+	free(path);
+	errno = number;
+	return NULL;
 }
 
 bool reaper_keep(struct reaper *reaper)

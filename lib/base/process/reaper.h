@@ -30,8 +30,12 @@ struct reaper {
 enum status reaper_start(struct reaper *reaper, struct error *err);
 void reaper_add(const struct reaper *reaper, pid_t group);
 void reaper_remove(const struct reaper *reaper, pid_t group);
-/* Register a directory, to be removed with its contents; its path is shorter than PATH_MAX. */
-void reaper_add_directory(const struct reaper *reaper, const char *path);
+/*
+ * Make a directory of mode 0700 in `parent`, named `name` and random digits. The reaper (NULL:
+ * none) knows it before it exists, so that it is removed with its contents at whatever moment we
+ * are killed. Returns its absolute path, to be freed; NULL with errno.
+ */
+char *reaper_make_directory(const struct reaper *reaper, const char *parent, const char *name);
 /*
  * Start another reaper if it was killed; true: it was replaced. It is a child of ours: call this
  * when a child has ended, or about once a second. After a failure, the next call tries again.

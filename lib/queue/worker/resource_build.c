@@ -89,18 +89,13 @@ static enum status make_private(struct resources *all, struct error *err)
 		return STATUS_OK;
 	free(all->directory);
 	all->directory = NULL;
-	char *real,
-		*made = xprintf("%s/preempt-resources.XXXXXX", above && *above ? above : "/tmp");
-	if (mkdtemp(made) && (real = realpath(made, NULL))) {
-		reaper_add_directory(all->place->reaper, real);
-		all->directory = real;
-		free(made);
+	if (!above || !*above)
+		above = "/tmp";
+	all->directory = reaper_make_directory(all->place->reaper, above, "preempt-resources.");
+	if (all->directory)
 		return STATUS_OK;
-	}
-	enum status status = error_set(
-		err, STATUS_TEMPORARY, "cannot make a directory %s: %s", made, strerror(errno));
-	free(made);
-	return status;
+	return error_set(
+		err, STATUS_TEMPORARY, "cannot make a directory in %s: %s", above, strerror(errno));
 }
 
 static enum status make_directory(

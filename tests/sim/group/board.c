@@ -35,9 +35,10 @@ static enum status lost(struct error *err)
 	return error_set(err, STATUS_NO, "the board is gone");
 }
 
-enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
+enum status board_create(struct board *board, const char *parent, pid_t agent,
+	const struct reaper *reaper, struct error *err)
 {
-	(void)parent, (void)err;
+	(void)parent, (void)reaper, (void)err;
 	struct node *node = machine_current();
 	struct world *w = node->world;
 	int task = node->agent * w->schedule->per_agent + (int)node->boards++;

@@ -122,13 +122,13 @@ enum status board_create_rank(
 	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err)
 {
 	(void)directory, (void)rank;
-	return board_create(board, NULL, agent, err);
+	return board_create(board, NULL, agent, NULL, err);
 }
 
 enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err)
 {
 	(void)path;
-	return board_create(board, NULL, agent, err);
+	return board_create(board, NULL, agent, NULL, err);
 }
 
 void board_release(struct board *board, bool remove)

@@ -17,11 +17,12 @@ static int64_t utc_of(int64_t microseconds)
 	return clock_utc() - (kernel.now - microseconds) / MS;
 }
 
-enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
+enum status board_create(struct board *board, const char *parent, pid_t agent,
+	const struct reaper *reaper, struct error *err)
 {
 	struct node *node = (struct node *)process_current();
 	int task = (int)node->identity.task + (int)node->boards++;
-	(void)parent, (void)err;
+	(void)parent, (void)reaper, (void)err;
 	*board = (struct board){.directory = task + 1, .agent = agent, .path = strdup("board")};
 	return STATUS_OK;
 }
