@@ -181,8 +181,8 @@ static void swept(void)
 }
 
 /*
- * Let an agent make a board, and kill it at its system call number `at`: half of them are those
- * that begin, half those that have returned. Returns how it ended, as waitpid says it.
+ * Let an agent make a board, and kill it at its stop number `at`: it stops at the beginning and at
+ * the end of each system call. Returns its wait status.
  */
 static int kill_at(const char *parent, int at)
 {

@@ -32,8 +32,8 @@ void reaper_add(const struct reaper *reaper, pid_t group);
 void reaper_remove(const struct reaper *reaper, pid_t group);
 /*
  * Make a directory of mode 0700 in `parent`, named `name` and random digits. The reaper (NULL:
- * none) knows it before it exists, so that it is removed with its contents at whatever moment we
- * are killed. Returns its absolute path, to be freed; NULL with errno.
+ * none) learns the name before the directory exists, so it removes the directory with its contents
+ * at whatever moment we are killed. Returns the absolute path, to be freed; NULL with errno.
  */
 char *reaper_make_directory(const struct reaper *reaper, const char *parent, const char *name);
 /*
