@@ -868,52 +868,58 @@ static void full_disks(void)
 
 /* ---- When the worker is gone ---- */
 
-static void worker_killed(void)
+/* Start it in the background of a command of a worker, kill the worker, and see that it goes. */
+static void kill_worker_of(const char *command)
 {
-	static const struct {
-		const char *shows, *command;
-	} cases[] = {
-		{"a worker that is killed takes with it what has left the group",
-			"setsid sleep 1000"},
-		{"a worker that is killed takes with it what has no environment",
-			"env -i sleep 1000"},
-	};
+	struct process_identity inner = {0};
+	struct text pid = {0};
 	char path[128], started[128], text[512];
 	snprintf(path, sizeof(path), "%s/pid", scratch);
 	snprintf(started, sizeof(started), "%s/started", scratch);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		TEST(cases[i].shows)
-		{
-			struct process_identity inner = {0};
-			struct text pid = {0};
-			snprintf(text, sizeof(text), "%s & echo $! >%s.new && mv %s.new %s; wait",
-				cases[i].command, path, path, path);
-			fflush(stdout);
-			pid_t child = fork();
-			if (child == 0) {
-				struct queue_run taken = shell(text);
-				if (reaper_start(&reaper, &err) != STATUS_OK)
-					_exit(1);
-				slot_take(&slot, &taken);
-				slot_start(&slot, &place, NULL);
-				(void)file_write_whole(started, "", 0, 0600, false, NULL);
-				pause();
-				_exit(1);
-			}
-			int64_t deadline = clock_after(PATIENCE);
-			/* Before slot_start has returned, only the mark is known. */
-			while (!(is_there(path) && is_there(started)) && clock_now() < deadline)
-				clock_sleep_until(clock_after(2));
-			CHECK_EQ(file_read_whole(path, 32, &pid, &err), STATUS_OK);
-			CHECK_EQ(
-				process_identify(atoi(text_string(&pid)), &inner, &err), STATUS_OK);
-			kill(child, SIGKILL);
-			waitpid(child, NULL, 0);
-			CHECK(goes(&inner));
-			text_release(&pid);
-			unlink(path);
-			unlink(started);
-		}
+	snprintf(text, sizeof(text), "%s & echo $! >%s.new && mv %s.new %s; wait", command, path,
+		path, path);
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		struct queue_run taken = shell(text);
+		if (reaper_start(&reaper, &err) != STATUS_OK)
+			_exit(1);
+		slot_take(&slot, &taken);
+		slot_start(&slot, &place, NULL);
+		(void)file_write_whole(started, "", 0, 0600, false, NULL);
+		pause();
+		_exit(1);
+	}
+	int64_t deadline = clock_after(PATIENCE);
+	/* Before slot_start has returned, only the mark is known. */
+	while (!(is_there(path) && is_there(started)) && clock_now() < deadline)
+		clock_sleep_until(clock_after(2));
+	CHECK_EQ(file_read_whole(path, 32, &pid, &err), STATUS_OK);
+	CHECK_EQ(process_identify(atoi(text_string(&pid)), &inner, &err), STATUS_OK);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	CHECK(goes(&inner));
+	text_release(&pid);
+	unlink(path);
+	unlink(started);
+}
+
+static void worker_killed(void)
+{
+	static const char again[] = "#!/bin/sh\nexec \"$0\"\n";
+	char path[128];
+	TEST("a worker that is killed takes with it what has left the group")
+	kill_worker_of("setsid sleep 1000");
+	TEST("a worker that is killed takes with it what has no environment")
+	kill_worker_of("env -i sleep 1000");
+	TEST("a worker that is killed takes with it what is changing its program")
+	{
+		snprintf(path, sizeof(path), "%s/again", scratch);
+		CHECK_EQ(
+			file_write_whole(path, again, strlen(again), 0700, false, &err), STATUS_OK);
+		for (int round = 0; round < 20; round++)
+			kill_worker_of("setsid \"$TMPDIR/again\"");
+	}
 }
 
 int main(void)

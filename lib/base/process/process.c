@@ -12,8 +12,24 @@
 
 #include "base/file.h"
 
-/* Read from /proc about a process (0: ourselves). False: it cannot be read. */
-static bool read_stat(pid_t pid, char *state, uint64_t *start, long *threads)
+#define ENVIRONMENT_MAX (8 << 20) /* bytes; the kernel allows 6 MiB */
+
+/* Fields of /proc/PID/stat, numbered as in proc(5). */
+enum {
+	STATE = 3,
+	THREADS = 20,
+	START = 22,
+	MEMORY,
+	DATA_END = 46,
+	ARGUMENTS = 48,
+	ARGUMENTS_END,
+	ENVIRONMENT,
+	ENVIRONMENT_END,
+	FIELDS
+};
+
+/* Read them about a process (0: ourselves); one that is not there is 0. False: not even START. */
+static bool read_stat(pid_t pid, uint64_t fields[FIELDS])
 {
 	char path[64] = "/proc/self/stat";
 	struct text text = {0};
@@ -22,14 +38,12 @@ static bool read_stat(pid_t pid, char *state, uint64_t *start, long *threads)
 	bool found = file_read_whole(path, 4096, &text, NULL) == STATUS_OK;
 	/* The name in field 2 may hold blanks and parentheses: count from its last one. */
 	char *rest = found ? strrchr(text_string(&text), ')') : NULL;
-	unsigned long long ticks = 0;
-	found = rest && sscanf(rest + 1,
-				" %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
-				"%*d %ld %*d %llu",
-				state, threads, &ticks) == 3;
-	*start = ticks;
+	memset(fields, 0, FIELDS * sizeof(*fields));
+	int field = 2;
+	for (char *word; rest && field < FIELDS && (word = strsep(&rest, " ")); field++)
+		fields[field] = field == STATE ? (unsigned char)*word : strtoull(word, NULL, 10);
 	text_release(&text);
-	return found;
+	return field > START;
 }
 
 enum status process_identify(pid_t pid, struct process_identity *identity, struct error *err)
@@ -37,10 +51,10 @@ enum status process_identify(pid_t pid, struct process_identity *identity, struc
 	struct process_identity who = {.pid = pid ? pid : getpid()};
 	struct text boot = {0};
 	struct stat st;
-	char state;
-	long threads;
-	if (!read_stat(pid, &state, &who.start, &threads))
+	uint64_t fields[FIELDS];
+	if (!read_stat(pid, fields))
 		return error_set(err, STATUS_NO, "there is no process %d", (int)pid);
+	who.start = fields[START];
 	if (gethostname(who.host, sizeof(who.host) - 1) < 0)
 		strcpy(who.host, "unknown");
 	if (file_read_whole("/proc/sys/kernel/random/boot_id", 128, &boot, NULL) == STATUS_OK)
@@ -66,9 +80,7 @@ static bool proc_is_ours(void)
 enum process_state process_check(const struct process_identity *identity)
 {
 	struct process_identity self;
-	char state;
-	uint64_t start;
-	long threads;
+	uint64_t fields[FIELDS];
 	if (!identity->pid && !*identity->boot)
 		return PROCESS_ELSEWHERE; /* nothing is known of it */
 	if (process_identify(0, &self, NULL) != STATUS_OK || strcmp(self.boot, identity->boot) ||
@@ -77,29 +89,47 @@ enum process_state process_check(const struct process_identity *identity)
 	/* Ask the kernel first: /proc may hide the processes of other users (hidepid). */
 	if (identity->pid <= 0 || (kill(identity->pid, 0) < 0 && errno == ESRCH))
 		return PROCESS_GONE;
-	if (!proc_is_ours() || !read_stat(identity->pid, &state, &start, &threads))
+	if (!proc_is_ours() || !read_stat(identity->pid, fields))
 		return PROCESS_ALIVE;
 	/* A start time counts by the clock of a time namespace. */
-	if (start != identity->start &&
+	if (fields[START] != identity->start &&
 		(!identity->time_namespace || identity->time_namespace == self.time_namespace))
 		return PROCESS_GONE;
 	/* A main thread that ended is a zombie while other threads of its process live on. */
-	return (state == 'Z' && threads <= 1) || state == 'X' ? PROCESS_GONE : PROCESS_ALIVE;
+	return (fields[STATE] == 'Z' && fields[THREADS] <= 1) || fields[STATE] == 'X'
+		       ? PROCESS_GONE
+		       : PROCESS_ALIVE;
 }
 
-/* Find our arguments in memory, which ps and pkill -f read: fields 48 and 49 of /proc/self/stat. */
+enum status process_has_variable(pid_t pid, const char *variable)
+{
+	char path[32];
+	struct text environment = {0};
+	uint64_t fields[FIELDS];
+	bool found = false;
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	bool read = file_read_whole(path, ENVIRONMENT_MAX, &environment, NULL) == STATUS_OK;
+	bool empty = environment.length == 0;
+	for (size_t at = 0; at < environment.length && !found;
+		at += strlen(environment.data + at) + 1)
+		found = !strcmp(environment.data + at, variable);
+	text_release(&environment);
+	if (found || !read || !empty)
+		return found ? STATUS_OK : STATUS_NO;
+	/* A zombie has no memory. The kernel says where the data ends after it has set the rest. */
+	bool changes = read_stat(pid, fields) && fields[MEMORY] &&
+		       (!fields[DATA_END] || fields[ENVIRONMENT_END] != fields[ENVIRONMENT]);
+	return changes ? STATUS_TEMPORARY : STATUS_NO;
+}
+
+/* Find our arguments in memory, which ps and pkill -f read. */
 static bool find_arguments(char **begin, size_t *size)
 {
-	struct text text = {0};
-	unsigned long from = 0, to = 0;
-	bool read = file_read_whole("/proc/self/stat", 4096, &text, NULL) == STATUS_OK;
-	const char *at = read ? strrchr(text_string(&text), ')') : NULL;
-	for (int field = 2; at && field < 48; field++)
-		at = strchr(at + 1, ' ');
-	bool found = at && sscanf(at, " %lu %lu", &from, &to) == 2 && from && to > from;
-	text_release(&text);
-	*begin = (char *)(uintptr_t)from;
-	*size = to - from;
+	uint64_t fields[FIELDS];
+	bool found = read_stat(0, fields) && fields[ARGUMENTS] &&
+		     fields[ARGUMENTS_END] > fields[ARGUMENTS];
+	*begin = (char *)(uintptr_t)fields[ARGUMENTS];
+	*size = fields[ARGUMENTS_END] - fields[ARGUMENTS];
 	return found;
 }
 

@@ -34,6 +34,13 @@ enum process_state {
 enum process_state process_check(const struct process_identity *identity);
 
 /*
+ * Whether a process has this "NAME=VALUE" in the environment that its program was started with.
+ * STATUS_NO: it has not, or is gone, or we may not know. STATUS_TEMPORARY: it is just changing its
+ * program (execve), and has no environment for a moment: ask again.
+ */
+enum status process_has_variable(pid_t pid, const char *variable);
+
+/*
  * Block these signals and make a non-blocking signalfd, *descriptor, to read them. A signal that is
  * ignored stays ignored, so that nohup works; CHLD is read in any case.
  */

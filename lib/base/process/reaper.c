@@ -19,13 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/process/process.h"
 #include "base/xalloc.h"
 
 #define REAPER_NAME "preempt-guard"
-#define SWEEPS	    100 /* at most; each finds what was forked during the one before */
+#define SWEEP_MAX   5000 /* ms */
 
 /*
  * A message to the reaper: add or forget a process group or a directory. One packet, cut after its
@@ -59,21 +60,6 @@ static struct message *find(struct message **list, size_t *count, const struct m
 	return &grown[(*count)++];
 }
 
-static bool carries(pid_t pid, const char *mark)
-{
-	char path[32];
-	struct text environment = {0};
-	size_t length = strlen(mark);
-	bool found = false;
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	if (file_read_whole(path, 4 << 20, &environment, NULL) == STATUS_OK)
-		for (size_t at = 0; at < environment.length && !found;
-			at += strlen(environment.data + at) + 1)
-			found = !strncmp(environment.data + at, mark, length + 1);
-	text_release(&environment);
-	return found;
-}
-
 /* Spare the reaper of a nested agent, which has inherited our mark: it ends by itself. */
 static bool is_reaper(pid_t pid)
 {
@@ -86,26 +72,31 @@ static bool is_reaper(pid_t pid)
 	return same;
 }
 
-/* Send KILL to every process that has the mark; false: there was none. */
+/* Send KILL to every process that has the mark; true: there is none, and none that may have it. */
 static bool sweep_once(const char *mark)
 {
-	bool any = false;
+	bool none = true;
 	DIR *proc = opendir("/proc");
 	for (struct dirent *entry; proc && (entry = readdir(proc));) {
 		uint64_t pid;
-		if (parse_decimal(entry->d_name, &pid) && carries((pid_t)pid, mark) &&
-			!is_reaper((pid_t)pid) && kill((pid_t)pid, SIGKILL) == 0)
-			any = true;
+		if (!parse_decimal(entry->d_name, &pid))
+			continue;
+		enum status has = process_has_variable((pid_t)pid, mark);
+		if (has == STATUS_TEMPORARY || (has == STATUS_OK && !is_reaper((pid_t)pid) &&
+						       kill((pid_t)pid, SIGKILL) == 0))
+			none = false;
 	}
 	if (proc)
 		closedir(proc);
-	return any;
+	return none;
 }
 
+/* Each time finds what was forked, or was changing its program, the time before. */
 static void sweep(const char *mark)
 {
-	for (int i = 0; i < SWEEPS && sweep_once(mark); i++)
-		usleep(1000);
+	int64_t deadline = clock_after(SWEEP_MAX);
+	while (!sweep_once(mark) && clock_now() < deadline)
+		clock_sleep_until(clock_after(1));
 }
 
 static void watch_over(const char *mark)

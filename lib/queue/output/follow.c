@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/process/process.h"
 #include "base/process/tree.h"
 #include "queue/workers/workers.h"
 
-enum { PAUSE = 300 /* ms between two looks */, ENVIRONMENT_MAX = 8 * 1024 * 1024 };
+enum { PAUSE = 300 /* ms between two looks */ };
 
 /* One start of it. */
 struct start {
@@ -29,20 +29,12 @@ struct start {
 /* Whether this process was started as this start of the command: its environment says so. */
 static bool is_of_start(pid_t pid, const struct queue_view *view)
 {
-	char path[64], mark[2][64];
-	struct text environment = {0};
-	bool found = true;
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	snprintf(mark[0], sizeof(mark[0]), "PREEMPT_ITEM_ID=%" PRIu64, view->item.id);
-	snprintf(mark[1], sizeof(mark[1]), "PREEMPT_ITEM_ATTEMPT=%" PRIu64,
+	char id[64], attempt[64];
+	snprintf(id, sizeof(id), "PREEMPT_ITEM_ID=%" PRIu64, view->item.id);
+	snprintf(attempt, sizeof(attempt), "PREEMPT_ITEM_ATTEMPT=%" PRIu64,
 		view->lease.history.starts);
-	if (file_read_whole(path, ENVIRONMENT_MAX, &environment, NULL) != STATUS_OK)
-		found = false;
-	for (int i = 0; i < 2 && found; i++)
-		found = memmem(environment.data, environment.length, mark[i],
-				strlen(mark[i]) + 1) != NULL;
-	text_release(&environment);
-	return found;
+	return process_has_variable(pid, id) == STATUS_OK &&
+	       process_has_variable(pid, attempt) == STATUS_OK;
 }
 
 /* What the process writes, if that is a file of output_open; -1: it is not. */
