@@ -909,9 +909,13 @@ static void worker_killed(void)
 	static const char again[] = "#!/bin/sh\nexec \"$0\"\n";
 	char path[128];
 	TEST("a worker that is killed takes with it what has left the group")
-	kill_worker_of("setsid sleep 1000");
+	{
+		kill_worker_of("setsid sleep 1000");
+	}
 	TEST("a worker that is killed takes with it what has no environment")
-	kill_worker_of("env -i sleep 1000");
+	{
+		kill_worker_of("env -i sleep 1000");
+	}
 	TEST("a worker that is killed takes with it what is changing its program")
 	{
 		snprintf(path, sizeof(path), "%s/again", scratch);

@@ -109,12 +109,12 @@ enum status process_has_variable(pid_t pid, const char *variable)
 	bool found = false;
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	bool read = file_read_whole(path, ENVIRONMENT_MAX, &environment, NULL) == STATUS_OK;
-	bool empty = environment.length == 0;
+	bool empty = read && !environment.length;
 	for (size_t at = 0; at < environment.length && !found;
 		at += strlen(environment.data + at) + 1)
 		found = !strcmp(environment.data + at, variable);
 	text_release(&environment);
-	if (found || !read || !empty)
+	if (!empty)
 		return found ? STATUS_OK : STATUS_NO;
 	/* A zombie has no memory. The kernel says where the data ends after it has set the rest. */
 	bool changes = read_stat(pid, fields) && fields[MEMORY] &&

@@ -26,7 +26,8 @@
 #include "base/xalloc.h"
 
 #define REAPER_NAME "preempt-guard"
-#define SWEEP_MAX   5000 /* ms */
+#define SWEEPS	    100
+#define SWEEP_TIME  5000 /* ms */
 
 /*
  * A message to the reaper: add or forget a process group or a directory. One packet, cut after its
@@ -91,11 +92,14 @@ static bool sweep_once(const char *mark)
 	return none;
 }
 
-/* Each time finds what was forked, or was changing its program, the time before. */
+/*
+ * Each sweep finds the processes that were forked, or were changing their program, during the one
+ * before. Give up after SWEEPS and SWEEP_TIME, whichever is later.
+ */
 static void sweep(const char *mark)
 {
-	int64_t deadline = clock_after(SWEEP_MAX);
-	while (!sweep_once(mark) && clock_now() < deadline)
+	int64_t end = clock_after(SWEEP_TIME);
+	for (int i = 1; !sweep_once(mark) && (i < SWEEPS || clock_now() < end); i++)
 		clock_sleep_until(clock_after(1));
 }
 
