@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a backend is: one const struct of functions. Only store.c calls them, after it has checked
- * arguments and limits. A backend's struct begins with struct store.
- * The contract of each function is the one of its namesake in store.h; limits are checked before,
- * and answers arrive zeroed. A function that fails leaves nothing in an answer but `known`.
+ * A backend is a constant struct of functions, which only store.c calls. Each keeps the contract of
+ * its namesake in store.h; store.c has checked arguments and limits before, and passes zeroed
+ * answers. A function that fails sets nothing in an answer but `known`. The struct by which a
+ * backend represents an open store begins with struct store.
  */
 #ifndef STORE_BACKEND_H
 #define STORE_BACKEND_H
@@ -13,9 +13,9 @@
 
 struct store_backend {
 	const char *scheme; /* "sqlite" */
-	size_t operations;  /* that one transaction may have */
-	/* Refuses parameters of the url that it does not know. Fills all of struct store but
-	 * backend, flags, patience and count_file. */
+	size_t operations;  /* at most in one transaction */
+	/* Refuses unknown parameters of the URL. Fills all of struct store except backend, flags,
+	 * patience and count_file. */
 	enum status (*open)(struct store **store, const struct store_url *url, unsigned flags,
 		int64_t deadline, struct error *err);
 	void (*close)(struct store *store);
@@ -26,7 +26,7 @@ struct store_backend {
 	enum status (*wait)(struct store *store, const char *prefix, store_revision *since,
 		int64_t deadline, int wake, struct error *err);
 	uint32_t (*news)(struct store *store, const char *group);
-	/* heard is not 0. */
+	/* awaited->heard is not 0. */
 	enum status (*await_news)(struct store *store, struct store_awaited *awaited,
 		int64_t deadline, int wake, struct error *err);
 	enum status (*beats_prepare)(
@@ -35,10 +35,10 @@ struct store_backend {
 		const struct store_beat *beat, struct error *err);
 	enum status (*beat_read)(struct store *store, const char *group, uint64_t task,
 		struct store_beat *beat, struct error *err);
-	/* NULL: one after the other, by beat, which may be NULL where this is not. */
+	/* NULL: store.c calls beat for each; one of the two may be NULL. */
 	enum status (*beats)(struct store *store, const char *group, uint64_t first,
 		const struct store_beat *beats, size_t count, struct error *err);
-	/* A beat that is not read has a token of 0. NULL: one after the other. */
+	/* A beat that cannot be read gets the token 0. NULL: store.c calls beat_read for each. */
 	enum status (*beats_read)(struct store *store, const char *group, uint64_t first,
 		struct store_beat *beats, size_t count, struct error *err);
 	enum status (*beats_remove)(struct store *store, const char *group, struct error *err);
@@ -48,42 +48,44 @@ struct store_backend {
 		struct error *err);
 };
 
-/* What one handle has cost, for the parameter count. */
+/* What an open store has cost so far, for the URL's parameter count. */
 struct store_count {
 	uint64_t reads;	 /* transactions or requests that changed nothing */
-	uint64_t writes; /* the others */
-	uint64_t bytes;	 /* answered */
+	uint64_t writes; /* those that changed something */
+	uint64_t bytes;	 /* of the answers */
 };
 
 struct store {
 	const struct store_backend *backend;
 	char *where;
-	char *files; /* a directory; NULL: none */
+	char *files; /* store_files; NULL: none */
 	unsigned flags;
 	bool local;
 	int64_t patience; /* milliseconds */
 	struct store_count count;
 	char *count_file; /* store_close writes it there; NULL: nowhere */
-	/* Not 0: it was seen to go back, from this revision to that one; store_was_set_back. */
+	/* For store_was_set_back: the store went back from one revision to the other; 0: it did
+	 * not.
+	 */
 	store_revision back_from, back_to;
-	/* store_unchanged: filled by wait, which may leave the second at 0 */
+	/* For store_unchanged, filled by wait and await_news: */
 	store_revision waited_since;
-	int64_t unchanged;
-	/* What it waited for was news, of this group and so many: then an earlier answer still
-	 * counts. */
-	uint64_t waited_group; /* a hash; 0: it was not news */
+	int64_t unchanged; /* an instant; 0: not known */
+	/* The last call waited for news of this group beyond this count: if the next call waits for
+	 * the same, `unchanged` stays valid. */
+	uint64_t waited_group; /* a hash; 0: the last call did not wait for news */
 	uint32_t waited_heard;
 };
 
 extern const struct store_backend store_sqlite, store_etcd;
 
-/* Whether one of these, or an operation of either branch, is a put or a delete. */
+/* Whether one of the operations (of the request: of either branch) is a put or a delete. */
 bool store_ops_change(const struct store_op *ops, size_t count);
 bool store_request_changes(const struct store_request *request);
 
 /*
- * Make a further backend known to store_open, before the first call of it: for tests. It must stay
- * valid; at most 6.
+ * For tests: add a backend, which stays valid until the process ends; 6 at most. Call this before
+ * the first store_open.
  */
 void store_register(const struct store_backend *backend);
 

@@ -6,7 +6,7 @@
 
 #include "base/xalloc.h"
 
-/* Room for one more in an array that grows by doubling. */
+/* Make room for one more element in an array that grows by doubling. NULL: no memory. */
 static void *one_more(void *array, size_t count, size_t size)
 {
 	if (count & (count - 1) || (count && count < 8))
@@ -26,7 +26,6 @@ void transaction_require(struct transaction *t, const char *key, store_revision 
 	t->compares[t->compare_count++] = (struct store_compare){key, revision};
 }
 
-/* One more operation in list. */
 static void add(struct store_op **list, size_t *count, struct store_op op)
 {
 	*list = one_more(*list, *count, sizeof(**list));

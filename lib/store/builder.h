@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One transaction on the store, built step by step. It owns its strings. Running out of memory
- * while building shows when it is run. A zeroed one is empty.
+ * One transaction on the store, built step by step. A zeroed struct is an empty transaction. If
+ * there is not enough memory to build it, running it says so. "Owned" strings are those that
+ * transaction_own returned.
  */
 #ifndef STORE_BUILDER_H
 #define STORE_BUILDER_H
@@ -14,40 +15,39 @@ struct transaction {
 	struct store_op *ops, *otherwise;
 	void **owned;
 	size_t compare_count, op_count, otherwise_count, owned_count;
-	const char *group;		 /* owned; whose news are read along, store.h; NULL: none */
-	bool news;			 /* it is news for them */
-	const char *count[STORE_COUNTS]; /* owned; the keys below these are counted, store.h */
-	bool failed;
+	const char *group;		 /* owned; as in struct store_request */
+	bool news;			 /* as there */
+	const char *count[STORE_COUNTS]; /* owned; as there */
+	bool failed;			 /* for lack of memory */
 };
 
-/* A copy that lives as long as the transaction; never NULL. */
+/* Copy text; the copy lives as long as the transaction. Never NULL. */
 const char *transaction_own(struct transaction *t, const char *text);
 
-/* key (owned) must be at this revision; 0: absent. */
+/* Require that the last change of key (owned) is this revision; 0: the key is absent. */
 void transaction_require(struct transaction *t, const char *key, store_revision revision);
-/* The same, and where any requirement does not hold, what is at key is read. */
+/* The same; if any requirement of the transaction does not hold, key is read. */
 void transaction_require_told(struct transaction *t, const char *key, store_revision revision);
 
-/* Put value, which is taken over, at key (owned). */
+/* Put value, which the transaction then owns, at key (owned). */
 void transaction_put(struct transaction *t, const char *key, struct json_object *value);
 /* Put these bytes (not copied) at key (owned). */
 void transaction_put_bytes(
 	struct transaction *t, const char *key, const void *bytes, size_t length);
-/* Both: put it where nothing is. */
+/* Require that key is absent, and put value there. */
 void transaction_put_new(struct transaction *t, const char *key, struct json_object *value);
-/* Delete what is at key (owned). */
+/* Delete key (owned). */
 void transaction_delete(struct transaction *t, const char *key);
-/* Read what is at key (owned): the next of answer->entries. */
+/* Read key (owned) into the next of answer->entries. */
 void transaction_get(struct transaction *t, const char *key);
 
-/* All that other requires and does, too. It must live as long as t. */
+/* Let t do and require all that other does and requires; other must live as long as t. */
 void transaction_add(struct transaction *t, const struct transaction *other);
 
-/* STATUS_NO: a requirement does not hold, and nothing was changed. May be run again. */
+/* STATUS_NO: a requirement does not hold, and nothing was changed. May be called again. */
 enum status transaction_run(const struct transaction *t, struct store *store, struct error *err);
 /*
- * The same, with what was read: answer is to be released, and its held says whether the
- * requirements hold; its known is set also where this fails (store_txn).
+ * Run it as store_txn does: answer->held says whether the requirements hold. Release the answer.
  */
 enum status transaction_ask(const struct transaction *t, struct store *store,
 	struct store_answer *answer, struct error *err);

@@ -17,7 +17,9 @@ enum cache cache_kind(const struct filesystem_traits *traits)
 	return traits->lends ? CACHE_LENT : CACHE_KERNEL;
 }
 
-/* After a call that found no file of this name: ask for names. Whether to try again; keeps errno.
+/*
+ * After a call that failed with errno: if there was no such file, make the client ask the server
+ * for names. True: try again. Keeps errno.
  */
 static bool ask_anew(enum cache cache, int outer, const char *path)
 {
@@ -39,7 +41,8 @@ int cache_stat(enum cache cache, const char *path, struct stat *st)
 
 static int open_unlent(enum cache cache, int directory, const char *path, int flags)
 {
-	/* A directory is not lent. NFS refuses O_DIRECT for one, but only after it was opened. */
+	/* A server lends no directories. NFS refuses O_DIRECT for one, but only after opening it.
+	 */
 	if (cache == CACHE_LENT && !(flags & O_DIRECTORY)) {
 		int descriptor = openat(directory, path, flags | O_DIRECT);
 		if (descriptor >= 0)
@@ -62,7 +65,7 @@ void cache_drop(enum cache cache, int descriptor)
 {
 	if (cache == CACHE_OURS)
 		return;
-	/* The client first: else the kernel could read what that still has. */
+	/* The client first: the kernel could otherwise read old content from it again. */
 	if (cache == CACHE_CLIENT)
 		(void)fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, 1);
 	(void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);

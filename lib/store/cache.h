@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this machine keeps of a file that other machines write, and letting go of it: to be done
- * under the lock, before the file is read. Without it a shared filesystem answers with what was
- * there some time ago, and what is committed on top of that is lost or loses others.
+ * Dropping what this machine has cached of a file that other machines write to: under the lock,
+ * before the file is read. A shared filesystem may otherwise answer with old content, and a commit
+ * on top of old content overwrites what other machines have committed.
  *
- * The kernel's pages go with posix_fadvise. A filesystem in user space has a client process with
- * caches of its own that no advice reaches: GlusterFS keeps whole files of up to 64 KiB for a
- * second (quick-read), from any look at them without the lock, such as opening the store or
- * watching it. What goes through to the servers and changes the file empties them, and allocating a
- * byte that is allocated already is such a call, but changes nothing. It needs a descriptor that
- * can write: where we may only read, what is read there may be a second old.
+ * The kernel's pages: posix_fadvise drops them. A filesystem in user space has a client process
+ * with caches of its own, which posix_fadvise does not reach: GlusterFS keeps whole files of up to
+ * 64 KiB for a second (quick-read), also after a look without the lock, such as opening the store
+ * or watching it. Its client drops them at each call that may change the file. fallocate of a byte
+ * that is already allocated is such a call, and changes nothing. It needs a descriptor for writing:
+ * if we may only read the file, its content may be a second old.
  *
  * An NFS 4 server lends a file to the machine that opens it (a delegation). When that machine dies,
- * any other that writes or replaces the file waits until the lease of the server has run out, 90 s
- * on most. A client of version 4.1 and later asks for no such loan where a file is opened with
- * O_DIRECT: so the files of a store are opened with that, and then used without.
+ * each other machine that writes or replaces the file waits until the server's lease has run out
+ * (on most servers 90 s). A client of version 4.1 or later does not ask for a delegation if a file
+ * is opened with O_DIRECT: so we open the files of a store with O_DIRECT, and then clear the flag.
  *
- * A file counts as missing only after the client was made to ask for names (base/file.h).
+ * A file counts as missing only after the client had to ask the server for names (base/file.h).
  */
 #ifndef STORE_CACHE_H
 #define STORE_CACHE_H
@@ -26,24 +26,26 @@
 #include "store/filesystem.h"
 
 enum cache {
-	CACHE_OURS,   /* no other machine writes: nothing to let go of */
-	CACHE_KERNEL, /* in the kernel */
-	CACHE_LENT,   /* the same, and the server lends files */
-	CACHE_CLIENT, /* in the filesystem's client process, too */
+	CACHE_OURS,   /* no other machine writes to the file: there is nothing to drop */
+	CACHE_KERNEL, /* the kernel caches */
+	CACHE_LENT,   /* the kernel caches, and the server lends files */
+	CACHE_CLIENT, /* the kernel and the filesystem's client process cache */
 };
 
-/* Pure. */
 enum cache cache_kind(const struct filesystem_traits *traits);
 
-/* As lstat. -1 and errno. */
+/* As lstat: returns 0, or -1 with errno. */
 int cache_stat(enum cache cache, const char *path, struct stat *st);
-/* Errors do not matter: the client lets go when it is asked, whatever the server says. */
+/* Drop what is cached. Errors are ignored: the client drops before it asks the server. */
 void cache_drop(enum cache cache, int descriptor);
-/* openat without O_CREAT, of a file that the server shall not lend to us. -1 and errno. */
+/* openat without O_CREAT, and without a delegation. Returns -1 with errno. */
 int cache_open_at(enum cache cache, int directory, const char *path, int flags);
-/* Open it to read its present content; close-on-exec. -1 and errno. */
+/* Open a file to read its present content; close-on-exec. Returns -1 with errno. */
 int cache_open(enum cache cache, const char *path);
-/* Only let go; a missing file is fine. Not while this process holds POSIX locks on it. */
+/*
+ * Open the file, drop what is cached of it, and close it; it may be missing. Do not call this while
+ * this process holds POSIX locks on the file: closing it would release them.
+ */
 void cache_drop_path(enum cache cache, const char *path);
 
 #endif

@@ -25,15 +25,15 @@ struct conversion {
 	const char *database;
 	char lock[PATH_MAX], fresh[PATH_MAX]; /* DATABASE.lock, DATABASE.lock-fix */
 	const struct parameters *parameters;
-	struct lockfile old, intent; /* intent: what an interrupted one left */
+	struct lockfile old, intent; /* intent: the new lock file of an interrupted change */
 	bool has_intent;
 	struct lock locks[2]; /* of both modes */
 	size_t locked;
 };
 
-/* ---- Whether it is in use ---- */
+/* ---- Is the store in use? ---- */
 
-/* "/dir/run.db", "/dir/run.db.lock", "/dir/run.db-journal", "/dir/run.db.beats/..." */
+/* Whether target is a file of the store: the database, a file beside it, or a file of the beats. */
 static bool belongs(const char *target, const char *database)
 {
 	static const char *const rest[] = {"", "-journal", ".lock", ".lock.held"};
@@ -70,8 +70,8 @@ void convert_find_opener(const char *database, char *opener, size_t size)
 }
 
 /*
- * A hash of what a commit or a beat changes: the first page and the size of each file. The times
- * are left out, because dropping caches changes them on some filesystems.
+ * A hash of what a commit or a beat changes: the first page and the size of each file. It has no
+ * times, because dropping caches changes them on some filesystems.
  */
 static uint64_t fingerprint(const struct conversion *conversion)
 {
@@ -90,7 +90,7 @@ static uint64_t fingerprint(const struct conversion *conversion)
 		ssize_t n = pread(descriptor, head, sizeof(head), 0);
 		off_t size = lseek(descriptor, 0, SEEK_END);
 		close(descriptor);
-		/* In any order. */
+		/* A sum, because the order of the files may differ. */
 		sum += XXH64(head, n > 0 ? (size_t)n : 0,
 			XXH64(entry->fts_path, entry->fts_pathlen, (uint64_t)size));
 	}
@@ -125,7 +125,7 @@ static enum status lock(struct conversion *conversion, enum lock_mode mode, stru
 		&lock->file, conversion->lock, conversion->parameters->shared_group, err);
 	if (status != STATUS_OK)
 		return status;
-	/* Each has a mutex of its own: both are ours. */
+	/* A key per mode, so that the two locks do not wait for each other's mutex. */
 	snprintf(key, sizeof(key), "%s %s", lock_mode_name(mode), conversion->database);
 	lock->mutex = database_mutex_get(key);
 	lock->file.mode = mode;
@@ -170,7 +170,7 @@ static int keep_nonce(void *to, int columns, char **values, char **names)
 	return 0;
 }
 
-/* Opens it for writing; nonce: that it has. */
+/* Open the database, begin a transaction, and read the nonce. */
 static enum status open_database(
 	const struct conversion *conversion, sqlite3 **database, char nonce[33], struct error *err)
 {
@@ -224,7 +224,7 @@ static enum status record(struct conversion *conversion, sqlite3 *database, cons
 	struct lockfile fresh = {.descriptor = -1};
 	bool group = conversion->parameters->shared_group;
 	if (conversion->has_intent && !strcmp(nonce, conversion->intent.nonce)) {
-		/* The second step was done: only the third is left. */
+		/* The interrupted change had done its second step. */
 		*mode = conversion->intent.mode;
 		return give_name(conversion, err);
 	}
@@ -234,7 +234,7 @@ static enum status record(struct conversion *conversion, sqlite3 *database, cons
 			"interrupted: put back the two that belong together",
 			conversion->database);
 	if (*mode == LOCK_AUTO || *mode == conversion->old.mode) {
-		/* The first step at most was done. */
+		/* An interrupted change had done at most its first step. */
 		(void)unlink(conversion->fresh);
 		return error_set(err, STATUS_NO, "nothing is to be finished");
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both stores are walked in the order of their keys, side by side: first to compare, then to write
- * what is missing, then to compare once more.
+ * Walk both stores side by side, in the order of their keys, three times: to compare, to write what
+ * is missing, and to compare again.
  */
 #include "store/copy.h"
 
@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "store/builder.h"
 
-#define PAGE	    200		 /* entries that are read at once */
-#define BATCH_KEYS  50		 /* that are written at once, */
-#define BATCH_BYTES (256 * 1024) /* and bytes */
+#define PAGE	    200		 /* entries of one read */
+#define BATCH_KEYS  50		 /* at most in one write */
+#define BATCH_BYTES (256 * 1024) /* at most in one write, about */
 #define SHOW_EVERY  200		 /* milliseconds */
 #define UNIT_MAX    (STORE_KEY_MAX + 1)
 
@@ -24,7 +24,7 @@ struct side {
 	store_revision revision; /* of the first page */
 };
 
-/* The entry where this side is; NULL: it is at its end. */
+/* The entry at which this side is; NULL: all were read. */
 static enum status look(struct side *side, const struct store_entry **entry, struct error *err)
 {
 	char after[UNIT_MAX] = "";
@@ -50,15 +50,15 @@ static enum status look(struct side *side, const struct store_entry **entry, str
 
 struct walk {
 	struct side from, to;
-	/* Called for each key, with the entries of it; NULL: that store has none. */
+	/* Called for each key with its entry in each store; NULL: that store does not have it. */
 	enum status (*see)(struct walk *walk, const struct store_entry *from,
 		const struct store_entry *to, struct error *err);
-	/* To compare. */
+	/* The next five fields are for comparing. */
 	uint64_t keys, missing;
-	char unit[UNIT_MAX];	/* what belongs together */
-	bool unit_is_from;	/* the first store has keys of it */
-	char strange[UNIT_MAX]; /* a key of it that only the second store has; empty: none */
-	/* To write. */
+	char unit[UNIT_MAX];	/* the unit of the current key (copy.h) */
+	bool unit_is_from;	/* the first store has keys of the unit */
+	char strange[UNIT_MAX]; /* a key of the unit that only the second store has; "": none */
+	/* The others are for writing. */
 	struct transaction batch;
 	size_t batch_keys, batch_bytes;
 	uint64_t written, all;
@@ -99,7 +99,7 @@ static bool is_in_unit(const char *unit, const char *key)
 	return length && unit[length - 1] == '/' ? !strncmp(key, unit, length) : !strcmp(key, unit);
 }
 
-/* "run/RUN/" of "run/RUN/000001/OPEN". */
+/* unit: "run/RUN/" for the key "run/RUN/000001/OPEN". */
 static void unit_of(const char *key, char unit[UNIT_MAX])
 {
 	bool known = !strncmp(key, "run/", 4) || !strncmp(key, "queue/", 6);
@@ -161,7 +161,8 @@ static enum status write_batch(struct walk *walk, struct error *err)
 	return status;
 }
 
-/* Keys and values are the page's: it ends with the batch. */
+/* The batch points to keys and values of the page, so it is written before the next page is read.
+ */
 static enum status write_missing(struct walk *walk, const struct store_entry *from,
 	const struct store_entry *to, struct error *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What to do about an errno of a file of the store. */
+/* What a user can do about an error of a file of the store. */
 #ifndef STORE_FAILURE_H
 #define STORE_FAILURE_H
 
-/* "; what to do", for error_cured; "" where there is nothing to say. */
+/* For the errno `number`: "; what to do", for error_cured; or "". */
 const char *store_cure(int number);
 
 #endif

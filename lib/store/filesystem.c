@@ -23,7 +23,7 @@ enum {
 	MAGIC_9P = 0x01021997,
 };
 
-/* Filesystems of one machine. What is not here and not below is not known. */
+/* Filesystems of one machine. A filesystem in none of these three tables is unknown. */
 static const struct {
 	uint64_t magic;
 	const char *name;
@@ -49,8 +49,8 @@ static const char nobrl[] =
 	"it is mounted with nobrl here, so that its locks stay on this machine; mount it without";
 
 /*
- * Filesystems that other machines see. why: their locks stay on each machine where the mount has
- * this option (NULL: in any case), or where it does not (without).
+ * Filesystems that other machines see. If `why` is set, locks stay on each machine: if the mount
+ * has this option (NULL: always), or, with `without`, if it does not have it.
  */
 static const struct {
 	uint64_t magic;
@@ -66,7 +66,7 @@ static const struct {
 		"it is mounted with localflocks here; mount it without"},
 	{0x01161970, "GFS2", 0, "localcaching", false,
 		"it is mounted with localflocks here; mount it without"},
-	/* noflock, the default of old clients, fails with ENOSYS when the lock is asked. */
+	/* With noflock, the default of old clients, locking fails with ENOSYS. */
 	{0x0bd00bd0, "Lustre", 0, "localflock", false,
 		"it is mounted with localflock here, so that its locks stay on this machine; mount it "
 		"with flock"},
@@ -78,7 +78,7 @@ static const struct {
 	{0x5346414f, "AFS", 0, NULL, false, "its byte-range locks stay on each machine"},
 };
 
-/* Filesystems in user space that are known, by their type in mountinfo. */
+/* Known filesystems in user space, by their type in mountinfo. */
 static const struct {
 	const char *type;
 	enum filesystem_reach reach;
@@ -128,8 +128,8 @@ static struct filesystem_traits classify_in_user_space(const struct filesystem *
 }
 
 /*
- * Version 3 frees the locks of a client when that boots again and says so; version 4 when its lease
- * has run out.
+ * An NFS 3 server releases the locks of a client that died when that client has booted again and
+ * says so; an NFS 4 server when the lease has run out.
  */
 static struct filesystem_traits classify_nfs(const struct filesystem *filesystem)
 {
@@ -192,7 +192,7 @@ static void add_option(struct filesystem *filesystem, const char *options)
 		used ? "," : "", options);
 }
 
-/* Whether the BeeGFS client was told to ask the server for locks. */
+/* Whether the BeeGFS client is configured to ask the server for locks. */
 static bool beegfs_asks_server(void)
 {
 	glob_t found = {0};
@@ -225,7 +225,7 @@ enum status filesystem_inspect(
 			err, number, store_cure(number), "look at the filesystem of %s", directory);
 	}
 	seen.magic = (uint32_t)st.f_type;
-	/* Only where its options decide is the list of mounts read: it can be long. */
+	/* The list of mounts can be long: read it only if the mount options matter. */
 	if (filesystem_classify(&seen).reach != FILESYSTEM_LOCAL) {
 		if (mounts_find(descriptor, &mount)) {
 			snprintf(seen.type, sizeof(seen.type), "%s", mount.type);

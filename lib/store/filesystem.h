@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which filesystem this is, and whether other machines see it and its byte-range locks. Looking
- * asks the kernel; judging is a pure function of what was seen, with a table of cases in
- * tests/unit/filesystem.c.
+ * Which filesystem a directory is on, and whether other machines see it and its byte-range locks.
+ * filesystem_inspect asks the kernel; filesystem_classify is a pure function of the answer, whose
+ * cases are in tests/unit/filesystem.c.
  */
 #ifndef STORE_FILESYSTEM_H
 #define STORE_FILESYSTEM_H
@@ -22,28 +22,29 @@ enum filesystem_reach {
 	FILESYSTEM_LOCAL,  /* this machine only */
 	FILESYSTEM_SHARED, /* other machines see it, and byte-range locks reach them */
 	FILESYSTEM_NODE, /* other machines may see it, and byte-range locks stay on each of them */
-	FILESYSTEM_UNKNOWN, /* cannot be told */
+	FILESYSTEM_UNKNOWN, /* not known whether other machines see it or its locks */
 };
 
 #define FILESYSTEM_FOR_EVER (-1)
 
 struct filesystem_traits {
 	enum filesystem_reach reach;
-	bool client;	  /* a process of this machine serves it, which may cache, too */
+	bool client;	  /* a process of this machine serves it, and may cache (cache.h) */
 	const char *name; /* for messages: "NFS" */
-	const char *why;  /* why they do not reach, or that it is not known; else NULL */
+	/* Why its locks do not reach other machines, or that this is not known; NULL: they do. */
+	const char *why;
 	/*
-	 * For how many seconds a machine that died keeps its byte-range locks, as its server does
-	 * by default; FILESYSTEM_FOR_EVER; 0: not known.
+	 * For how many seconds the server keeps the byte-range locks of a machine that died, by
+	 * default; FILESYSTEM_FOR_EVER; 0: not known.
 	 */
 	int outlived;
-	bool lends;   /* its server lends a file to the machine that opens it: cache.h */
-	bool by_name; /* that does not hold for names in a directory: mode link waits for no server
-		       */
-	const char *warning; /* something about its options that should be changed; NULL: nothing */
+	bool lends; /* its server lends a file to the machine that opens it (cache.h) */
+	/* Links and renames of names do not wait for `outlived`, so neither does mode link. */
+	bool by_name;
+	const char *warning; /* which mount option should be changed, and why; NULL: none */
 };
 
-/* directory must exist. */
+/* The directory must exist. */
 enum status filesystem_inspect(
 	const char *directory, struct filesystem *filesystem, struct error *err);
 

@@ -6,9 +6,9 @@
 #include "base/error.h"
 
 /*
- * Remove the store at path: the database, and the lock, journal and beats that lie beside it under
- * its name and an ending. Only for a store that this process alone knows and has closed: a
- * process that had it open, or opened it now, would see another one or none. Missing is fine.
+ * Remove the store at path: the database, and beside it the lock file, the journal and the beats.
+ * Only for a store of which no other process knows, and which this process has closed: a process
+ * that has it open would work on files without names. It may be missing.
  */
 enum status store_remove(const char *path, struct error *err);
 

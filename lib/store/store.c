@@ -42,17 +42,17 @@ static enum status find_backend(
 		scheme);
 }
 
-/* Backends may rely on having an error to fill. */
+/* Backends rely on an err that is not NULL. */
 #define WITH_ERROR(err)                                                                            \
 	struct error unasked;                                                                      \
 	if (!(err))                                                                                \
 	(err) = &unasked
 
-/* Append what was counted, in one write. */
+/* Append the line of count=FILE in one write. */
 static void write_count(const struct store *store)
 {
 	struct stat st;
-	/* Without waiting for the reader of a pipe. */
+	/* O_NONBLOCK: do not wait if FILE is a pipe that nobody reads. */
 	int descriptor = open(store->count_file,
 		O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 	if (descriptor < 0)
@@ -172,7 +172,7 @@ static int compare_keys(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Every part of a group is a name, so that none leads out of the store. */
+/* Each part of a group must be a valid name, so that no path leads out of the store. */
 static enum status check_group(const char *group, struct error *err)
 {
 	char *copy = xstrdup(group), *rest = copy;
@@ -197,7 +197,7 @@ bool store_request_changes(const struct store_request *request)
 	       store_ops_change(request->otherwise, request->otherwise_count);
 }
 
-/* etcd refuses a key that is changed twice, so nothing may come to rely on it. */
+/* No transaction may change a key twice, because etcd refuses that. */
 static enum status check_distinct(const struct store_op *ops, size_t count, struct error *err)
 {
 	const char **keys = xcalloc(count + 1, sizeof(*keys));
@@ -421,7 +421,7 @@ enum status store_beat_read(struct store *store, const char *group, uint64_t tas
 				   : status;
 }
 
-/* All in one: a beat that is not there has a token of 0. */
+/* Read the beats in one call of the backend. */
 static void read_at_once(struct store *store, const char *group, uint64_t first,
 	struct store_beat_reading *readings, size_t count)
 {
@@ -478,8 +478,6 @@ enum status store_purge(struct store *store, const char *prefix,
 	return store->backend->purge(
 		store, prefix, compares, compare_count, clock_after(store->patience), err);
 }
-
-/* One operation each, without compares unless said. */
 
 enum status store_get(
 	struct store *store, const char *key, struct store_entry *entry, struct error *err)

@@ -3,14 +3,14 @@
  * The key store: an ordered map from keys to small values with one global revision, modelled on
  * etcd v3. Everything above is built from the calls here.
  *
- * How it is called: store_open, then any of the calls from one thread at a time (a struct store is
- * not shared between threads), then store_close. Answers own their memory: store_answer_release.
+ * To use it, call store_open, then any of the other functions, then store_close. One thread at a
+ * time may use a struct store. Answers own their memory: call store_answer_release.
  *
- * How it fails: STATUS_TEMPORARY could not be asked (busy past the deadline, no space, I/O error);
- * STATUS_DAMAGED refused because it is damaged, of a newer format, or its lock file is not the one
- * it was made with; STATUS_PERMISSION; STATUS_USAGE for a key or value over the limits, or a
- * filesystem on which the store could not be safe. After a failed store_txn the outcome is UNKNOWN
- * unless answer->known is set: read again before deciding. "Could not ask" is never "no".
+ * Failures: STATUS_TEMPORARY: the store could not be asked (busy past the deadline, no space, I/O
+ * error). STATUS_DAMAGED: it is damaged, of a newer format, or its lock file is not the one with
+ * which it was made. STATUS_PERMISSION. STATUS_USAGE: a key or value is over the limits, or the
+ * filesystem cannot keep a store safe. After a failed store_txn the outcome is unknown unless
+ * answer->known is set: read again before you decide. "Could not ask" is never "no".
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -22,15 +22,15 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define STORE_KEY_MAX	512	    /* bytes; at least 1, no NUL */
+#define STORE_KEY_MAX	512	    /* bytes, none of them NUL; a key has at least one */
 #define STORE_VALUE_MAX (64 * 1024) /* bytes */
 #define STORE_COUNTS	2	    /* prefixes whose keys one call counts */
 
 struct store;
 
 /*
- * A revision counts the transactions that changed something: each has one of its own, greater than
- * all before. They are dense in a store of its own; a server that others use counts theirs, too.
+ * Each transaction that changes something has a revision, greater than all before it. In an SQLite
+ * store each is one more than the one before; a server also counts the changes of its other users.
  * The first is at least 1. 0 means absent.
  */
 typedef int64_t store_revision;
@@ -58,208 +58,217 @@ struct store_request {
 	const struct store_op *otherwise;
 	size_t otherwise_count;
 	const char *group;		 /* whose news are read along (store_news); NULL: none */
-	bool news;			 /* if it changes anything, that is news for the group */
-	const char *count[STORE_COUNTS]; /* then the keys below these prefixes are counted; NULL */
+	bool news;			 /* a change by this transaction is news for the group */
+	const char *count[STORE_COUNTS]; /* prefixes whose keys are then counted; NULL: none */
 };
 
 struct store_entry {
 	char *key;
-	char *value; /* with a NUL after its length bytes; NULL: absent */
+	char *value; /* length bytes, then a NUL; NULL: absent */
 	size_t length;
 	store_revision revision; /* of its last change; 0: absent */
 };
 
 struct store_answer {
-	bool known; /* store_txn, the only field also set when it fails: nothing was changed then */
+	bool known; /* store_txn: the outcome is known; after a failure: nothing was changed */
 	bool held;  /* store_txn: the compares held */
-	store_revision revision; /* of the store after the transaction, or when it was read */
+	store_revision revision; /* of the store: after the transaction, or as it was listed */
 	struct store_entry
 		*entries; /* store_txn: one per STORE_GET of the branch that ran, in order */
 	size_t count;
-	bool more;     /* store_list: the limit cut it; go on after the last key */
-	uint32_t news; /* store_txn with a group: its news, this one counted; 0: not known */
-	uint64_t counted[STORE_COUNTS]; /* the keys below each of count; 0: none, or not known */
+	bool more;     /* store_list: there are entries beyond the limit, after the last key */
+	uint32_t news; /* store_txn: the count of the group's news, after it; 0: not known */
+	uint64_t counted[STORE_COUNTS]; /* number of keys for each prefix; 0: none, or not known */
 };
 void store_answer_release(struct store_answer *answer);
 
 enum store_open_flags {
-	STORE_CREATE = 1,    /* make it if it is not there; else a missing store is STATUS_NO */
-	STORE_READ_ONLY = 2, /* never writes: puts are STATUS_USAGE */
+	STORE_CREATE = 1,    /* make a store that is missing; without it: STATUS_NO */
+	STORE_READ_ONLY = 2, /* never write; store_txn with a put or delete is STATUS_USAGE */
 	/*
-	 * With STORE_CREATE: the store is new also in a job that was restarted, and the processes
-	 * of one machine do not queue for it: each asks the filesystem for the lock.
+	 * With STORE_CREATE, for tests of a filesystem: the store may be new in a job that was
+	 * restarted, and each process asks the filesystem for the lock, also if others of its
+	 * machine do.
 	 */
 	STORE_SCRATCH = 4,
 };
 
 /* clang-format off */
 /*
- * url: "sqlite:PATH" or just PATH, then, after a '?' and joined by '&' (store/url.h):
- *   lock=auto|fcntl|link  how machines exclude each other: chosen by who makes the store, recorded,
- *                         and followed by all (default: as recorded, else auto)
- *   takeover=D            lock=link: after how long a holder elsewhere that does nothing is declared
- *                         dead, 2s to 1h (default: as recorded, else 5s)
- *   shared-group          the group may read and write it, and is trusted
- *   must-exist            a store that is missing is STATUS_TEMPORARY, and never made
- *   assume=local|shared   what the filesystem is, where we cannot tell or tell wrongly
+ * url: "sqlite:PATH" or just PATH, then '?' and parameters, with '&' between them (store/url.h):
+ *   lock=auto|fcntl|link  how machines exclude each other: the process that makes the store chooses
+ *                         and records it, and all others follow (default: as recorded, else auto)
+ *   takeover=D            lock=link: how long a holder on another machine may do nothing until it is
+ *                         declared dead, 2s to 1h (default: as recorded, else 5s)
+ *   shared-group          the group may read and write the store, and is trusted
+ *   must-exist            never make a store; a missing one is STATUS_TEMPORARY
+ *   assume=local|shared   what the filesystem is, if this machine cannot tell or is wrong
  *   count=FILE            store_close appends "reads R writes W bytes B" to FILE: how many locked
- *                         transactions of this handle only read, how many committed a change, and
- *                         the bytes of the keys and values that they answered; of a server, the
- *                         requests and the bytes of its answers. A FILE that cannot be written is
- *                         ignored
- * STATUS_TEMPORARY where a filesystem that belongs there is not mounted (base/mounts/mounts.h): then there
- * is neither a "no" nor a new store. A missing directory is never made. deadline (base/clock.h) also
- * bounds the first contact.
+ *                         transactions only read, how many committed a change, and how many bytes
+ *                         of keys and values they answered; for a server, requests and bytes of
+ *                         answers. If FILE cannot be written, nothing happens
+ * STATUS_TEMPORARY: also if a filesystem should be mounted there and is not (base/mounts/mounts.h): such
+ * a store is not missing, and no new one is made. A missing directory is never made. deadline
+ * (base/clock.h) also bounds the first contact.
  *
- * STATUS_USAGE: a store that could not be safe there, or another mode than the recorded one.
+ * STATUS_USAGE: a store could not be safe there, or lock= differs from the recorded mode.
  */
 /* clang-format on */
 enum status store_open(
 	struct store **store, const char *url, unsigned flags, int64_t deadline, struct error *err);
 void store_close(struct store *store);
 
-/* Every later call may take at most this long (milliseconds; default 30,000); then TEMPORARY. */
+/*
+ * Each later call that has no deadline of its own may take this long, and is then STATUS_TEMPORARY.
+ * Default: 30,000 ms.
+ */
 void store_set_patience(struct store *store, int64_t milliseconds);
 
-/* One atomic transaction, durable when STATUS_OK is answered. Read-only ones write nothing. */
+/*
+ * Run one atomic transaction. STATUS_OK: its changes are durable. One that only reads writes
+ * nothing to the store.
+ */
 enum status store_txn(struct store *store, const struct store_request *request,
 	struct store_answer *answer, struct error *err);
 
 /*
- * The entries whose key begins with prefix (the bare prefix itself is not in it unless it is a key
- * that equals it and prefix does not end with '/'), in key order, greater than after (NULL: all),
- * changed later than since (0: all), at most limit (0: 1,000,000), without those that go on behind
- * prefix with one of skip.
+ * The entries to list, in the order of their keys. A key that equals prefix is one of them, unless
+ * prefix ends with '/'.
  */
 struct store_range {
-	const char *prefix;
-	const char *after;
-	store_revision since;
-	size_t limit;
-	const char *const *skip;	 /* NULL, or up to STORE_SKIP, the last NULL */
-	const char *count[STORE_COUNTS]; /* the keys below these prefixes are counted, too; NULL */
+	const char *prefix;   /* keys that begin with this; not NULL */
+	const char *after;    /* only keys after this; NULL: all */
+	store_revision since; /* only entries that were changed after this; 0: all */
+	size_t limit;	      /* at most this many; 0: 1,000,000 */
+	/* No key that goes on with one of these after prefix; up to STORE_SKIP, then NULL. */
+	const char *const *skip;	 /* NULL: none */
+	const char *count[STORE_COUNTS]; /* prefixes whose keys are counted; NULL: none */
 };
 #define STORE_SKIP 8
 enum status store_list(struct store *store, const struct store_range *range,
 	struct store_answer *answer, struct error *err);
 
 /*
- * Wait until a key under prefix was put or deleted after revision *since. STATUS_OK: *since becomes
- * the store's revision; pass it to the next wait. STATUS_TIMEOUT: the deadline passed. STATUS_NO:
- * the descriptor wake (-1: none) became readable. With these two *since becomes the newest revision
- * up to which nothing under prefix has changed; passing it to the next wait saves a search. With an
- * error it stays. While nothing changes the wait takes no lock and reads no page, except for a
- * safety read every 15 s.
+ * Wait until a key under prefix was put or deleted after revision *since. Pass *since on from call
+ * to call. STATUS_OK: there was a change, and *since is the store's revision. STATUS_TIMEOUT: the
+ * deadline passed. STATUS_NO: the descriptor wake (-1: none) became readable. In both cases *since
+ * is the newest revision up to which nothing under prefix has changed, which saves the next call a
+ * search. After an error *since is unchanged. While nothing changes, the wait takes no lock and
+ * reads no page, except once every 15 s, in case a notification was lost.
  *
- * Deletions are remembered for some hundred revisions. If deletions newer than *since (also 0)
- * were forgotten, the answer is STATUS_OK at once, even if nothing under prefix changed: read, and
- * continue from *since. A change is never missed.
+ * The store remembers deletions for some hundred revisions. If it has forgotten deletions after
+ * *since, the answer is STATUS_OK at once, even if nothing under prefix has changed. A change is
+ * never missed.
  */
 enum status store_wait(struct store *store, const char *prefix, store_revision *since,
 	int64_t deadline, int wake, struct error *err);
 
 /*
- * An older copy of the store was put back while it was open. What was acknowledged since the copy
- * is lost, and what remains may be other than what was read. So that no process misses later
- * changes, the first one that sees it sets the revision to one above all that it has seen, and from
- * then on all that was read before is old: a wait from there is over at once, and a list since
- * there shows all that is there. (Opened for reading only, that is so until the store has caught
- * up.) True, once: this happened since the last call; err says what. Only where this store was the
- * first to see it.
+ * Whether somebody has put back an older copy of the store since the last call of this function;
+ * err says so. Writes acknowledged since the copy was made are lost, and keys may differ from what
+ * was read. The first process that sees it (only there this is true) sets the revision above all
+ * that it has seen, so that no process misses later changes: a wait from an older revision is over
+ * at once, and a list since an older revision shows all keys. (A store that was opened for reading
+ * only behaves so until the store's revision has caught up.)
  */
 bool store_was_set_back(struct store *store, struct error *err);
 
 /*
- * An instant (base/clock.h) at which nothing under the prefix of the last store_wait was newer than
- * revision, as far as that call knew; 0: none, or it waited for what is newer than something else.
- * Where the filesystem is shared, what is cached of it is taken to be at most a second old.
+ * The last instant (base/clock.h) at which store_wait (the last call of it) knew that nothing under
+ * its prefix was newer than revision. 0: it knew none, or it waited from a later revision. On a
+ * shared filesystem this assumes that caches are at most a second old.
  */
 int64_t store_unchanged(const struct store *store, store_revision revision);
 
 /*
- * News: change notifications for all members of a group (the group of the beats below). Most
- * changes concern few readers; a transaction that is marked as news increments a counter, and
- * waiting for news is woken only by that counter. It is incremented under the lock, before the
- * commit, so a reader that sees the new count and then reads the store sees the change. Like a
- * beat, the counter is a hint: it is not durable, and no caller may rely on it alone.
+ * News: change notifications for all members of a group (named as for the beats below). Most
+ * changes concern few readers. A transaction that is marked as news increments the group's counter,
+ * and only that ends a wait for news. It is incremented under the lock, before the commit: a reader
+ * that sees the new count and then reads the store sees the change. Like a beat, the counter is a
+ * hint: it is not durable, and no caller may rely on it alone.
  */
-/* How many there were, to be asked for before the keys are read; 0: that is not known. */
+/* The group's count of news; 0: not known. Call this before you read the keys. */
 uint32_t store_news(struct store *store, const char *group);
 
 struct store_awaited {
 	const char *group;
-	uint32_t heard;	      /* their count when the keys were last read */
-	const char *prefix;   /* what is waited for where there is no count: any change below it */
-	store_revision since; /* the store's, when the keys were last read */
-	int64_t every;	      /* ms between two looks where nothing tells us: a shared filesystem */
-	int64_t age; /* ms by which store_unchanged may be old, where a look is a request */
+	uint32_t heard;	      /* the count of news when the keys were last read; 0: not known */
+	const char *prefix;   /* if the count is not known: wait for any change below this */
+	store_revision since; /* revision of the store when the keys were last read */
+	int64_t every;	      /* ms between two looks on a filesystem that does not notify us */
+	int64_t age; /* ms by which store_unchanged may be old, if a look is a request to a server
+		      */
 };
 /*
- * Wait until there is more. STATUS_OK: there may be; then heard is their count now, where it is
- * known. STATUS_TIMEOUT and STATUS_NO as store_wait, and store_unchanged tells when there was
- * none.
+ * Wait until there may be news after `heard`. STATUS_OK: `heard` is the new count, if it is known.
+ * STATUS_TIMEOUT and STATUS_NO: as store_wait; store_unchanged says when there was no news.
  */
 enum status store_await_news(struct store *store, struct store_awaited *awaited, int64_t deadline,
 	int wake, struct error *err);
 
 /*
- * Beats: one small record per name, rewritten in place, not durable, never locked. A name is
- * "RUN/ATTEMPT/TASK". Reading gives the present record (possibly stale on shared filesystems);
- * judge it by change only.
+ * Beats: a small record per task of a group "RUN/ATTEMPT", rewritten in place, not durable, never
+ * locked. On a shared filesystem a reader may get an old record: only a change of the record means
+ * something.
  */
 struct store_beat {
-	uint64_t token; /* of the incarnation, never 0 */
+	uint64_t token; /* differs between two starts of the task; never 0 */
 	uint64_t sequence;
 	uint64_t step;
 };
-/* Make the beat files of tasks 0..tasks-1 and the news (before the attempt's key is committed). */
+/*
+ * Make the beat files of tasks 0 to tasks-1 and the counter of news. To be called before the key
+ * that opens the attempt is committed.
+ */
 enum status store_beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err);
+/* Write a beat. STATUS_NO: there is no file for it, or it was removed. */
 enum status store_beat(struct store *store, const char *group, uint64_t task,
 	const struct store_beat *beat, struct error *err);
-/* Of count tasks from first: of one agent, whose beats a server keeps in one record. */
+/* Write the beats of one agent, of count tasks from first: a server keeps them in one record. */
 enum status store_beats(struct store *store, const char *group, uint64_t first,
 	const struct store_beat *beats, size_t count, struct error *err);
-/* STATUS_NO: no beat was ever written there. store_beat: STATUS_NO: not prepared, or removed. */
+/* STATUS_NO: no beat was written there yet. */
 enum status store_beat_read(struct store *store, const char *group, uint64_t task,
 	struct store_beat *beat, struct error *err);
 struct store_beat_reading {
 	enum status status; /* as of store_beat_read */
-	int64_t took;	    /* milliseconds */
+	int64_t took;	    /* how long the reading took, in milliseconds */
 	struct store_beat beat;
 };
 #define STORE_BEATS_READ 1024
-/* At most STORE_BEATS_READ tasks from first, of a server in one request. */
+/* Read count beats from first, STORE_BEATS_READ at most; from a server with one request. */
 void store_beats_read(struct store *store, const char *group, uint64_t first,
 	struct store_beat_reading *readings, size_t count);
-/* group may also be "RUN": all its attempts. Missing is fine. */
+/* Remove the beats of a group, or with group "RUN" of all attempts of a run. They may be missing.
+ */
 enum status store_beats_remove(struct store *store, const char *group, struct error *err);
 
-/* How many operations one transaction may have, and how many compares: 122 (etcd) or more. */
+/* The most operations, and the most compares, of one transaction: 122 (etcd) or more. */
 size_t store_operations(const struct store *store);
 
 /* Where the store is, for messages: "/shared/run.db". */
 const char *store_where(const struct store *store);
-/* The directory for what belongs to it and is too long for it; NULL: there is none. */
+/* The directory for data of the store's users that is too long for a value; NULL: none. */
 const char *store_files(const struct store *store);
 /*
- * For callers that run commands out of it. STATUS_PERMISSION: users other than this one and root
- * can write it, as far as can be told.
+ * For callers that run commands which are in the store. STATUS_PERMISSION: other users than this
+ * one and root can write to it, as far as can be seen.
  */
 enum status store_check_private(struct store *store, struct error *err);
-/* Whether its filesystem is seen by this machine only, as far as can be told. */
+/* Whether only this machine sees the store's filesystem, as far as can be told. */
 bool store_is_local(const struct store *store);
 
 /*
- * Delete all keys under prefix, and the memory of deleted ones, if the compares hold; STATUS_NO if
- * they do not. Waiting callers are not woken.
+ * Delete all keys under prefix, and what the store remembers of deleted keys there, if the compares
+ * hold. STATUS_NO: they do not. This does not wake callers of store_wait.
  */
 enum status store_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, struct error *err);
 
-/* Thin helpers over store_txn. */
+/* Each of the next four functions runs a transaction of one operation. */
 
-/* STATUS_OK and the entry (release it with store_entry_release), or STATUS_NO: absent. */
+/* STATUS_OK: release the entry with store_entry_release. STATUS_NO: the key is absent. */
 enum status store_get(
 	struct store *store, const char *key, struct store_entry *entry, struct error *err);
 void store_entry_release(struct store_entry *entry);
@@ -268,7 +277,7 @@ enum status store_put_if_absent(struct store *store, const char *key, const char
 	struct store_entry *existing, struct error *err);
 enum status store_put(struct store *store, const char *key, const char *value,
 	store_revision *revision, struct error *err);
-/* A key that is absent is fine. */
+/* The key may be absent. */
 enum status store_delete(struct store *store, const char *key, struct error *err);
 
 #endif

@@ -27,7 +27,7 @@ static enum status check_distinct(const struct store_url *url, struct error *err
 	return STATUS_OK;
 }
 
-/* count=FILE, which is for every backend, is none of the parameters that a backend reads. */
+/* Move count=FILE, which all backends have in common, out of the parameters. */
 static enum status take_count(struct store_url *url, struct error *err)
 {
 	size_t at = 0;
@@ -95,7 +95,7 @@ enum status store_default_path(
 	const char *below = "";
 	if (parse_name(run, "run", err) != STATUS_OK)
 		return STATUS_USAGE;
-	/* The XDG specification: a relative path is to be ignored. */
+	/* The XDG specification says to ignore a relative path. */
 	if (!state || *state != '/') {
 		state = home;
 		below = "/.local/state";
@@ -104,7 +104,7 @@ enum status store_default_path(
 		return error_set(err, STATUS_USAGE,
 			"HOME is not set, so there is no place for the store: give --store or set "
 			"PREEMPT_STORE");
-	/* What follows '?' are options of a store's URL. */
+	/* In a URL, '?' begins the parameters. */
 	if (strchr(state, '?'))
 		return error_set(err, STATUS_USAGE,
 			"%s has a \"?\" in it: give --store or set PREEMPT_STORE", state);
@@ -112,21 +112,16 @@ enum status store_default_path(
 	return path->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
 }
 
-/*
- * Make the directory of a default store, "STATE/preempt/NAME.db", and STATE, mode 0700. The home,
- * or where STATE is elsewhere the directory that it is in, must be there: STATUS_TEMPORARY.
- */
 static enum status make_default(const char *path, struct error *err)
 {
 	const char *home = getenv("HOME");
 	char *directory = file_directory_of(path);
 	char *state = file_directory_of(directory);
-	/* The home must be there, or what XDG_STATE_HOME is in; the rest may be missing. */
-	char *base = home && *home == '/' && mount_tables_is_below(state, home)
-			     ? xstrdup(home)
-			     : file_directory_of(state);
-	enum status status = mounts_make_directories(directory, base, 0700, err);
-	free(base);
+	char *must_exist = home && *home == '/' && mount_tables_is_below(state, home)
+				   ? xstrdup(home)
+				   : file_directory_of(state);
+	enum status status = mounts_make_directories(directory, must_exist, 0700, err);
+	free(must_exist);
 	free(state);
 	free(directory);
 	return status;

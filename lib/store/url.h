@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a store is, as text: [SCHEME:]PATH[?NAME[=VALUE][&NAME[=VALUE]]...]. Without a scheme it is
- * "sqlite". Nothing is decoded: a path cannot contain '?', and one whose first part looks like a
- * scheme is written "./odd:name". url_parse owns copies of everything: url_release.
+ * The URL of a store: [SCHEME:]PATH[?NAME[=VALUE][&NAME[=VALUE]]...]. The default scheme is
+ * "sqlite". Nothing is decoded: a path cannot contain '?', and a path that begins like a scheme is
+ * written "./odd:name".
  */
 #ifndef STORE_URL_H
 #define STORE_URL_H
@@ -16,7 +16,7 @@
 #define STORE_URL_PARAMETERS 16
 
 struct store_url {
-	char *text; /* a copy, cut up; the others point into it */
+	char *text; /* a copy of the URL, cut into strings; the pointers below point into it */
 	const char *scheme;
 	const char *path; /* never empty */
 	struct {
@@ -24,25 +24,24 @@ struct store_url {
 		const char *value; /* NULL: given without one */
 	} parameters[STORE_URL_PARAMETERS];
 	size_t count;
-	const char *count_file; /* of count=FILE, which is none of the parameters; NULL: none */
+	const char *count_file; /* of count=FILE, which is not in parameters; NULL: none */
 };
 
-/* STATUS_USAGE: no path, too many parameters, one that is given twice, or count without a file. */
+/* STATUS_USAGE: no path, too many parameters, one is given twice, or count without a file. */
 enum status url_parse(const char *text, struct store_url *url, struct error *err);
 void url_release(struct store_url *url);
 
 /*
- * The store of a run where none is named: STATE/preempt/RUN.db, in HOME/.local/state where STATE is
- * not an absolute path. state and home: XDG_STATE_HOME and HOME, NULL where not set. STATUS_USAGE:
- * neither is absolute, a "?" in it, or a run that is no name.
+ * The default store of a run, STATE/preempt/RUN.db. state and home are XDG_STATE_HOME and HOME
+ * (NULL: not set); if state is not an absolute path, STATE is HOME/.local/state. STATUS_USAGE:
+ * neither is absolute, STATE contains '?', or run is not a valid name.
  */
 enum status store_default_path(
 	const char *run, const char *state, const char *home, struct text *path, struct error *err);
 
 /*
- * The same of this process's environment. create: make its directory, mode 0700, in the home or
- * where STATE is elsewhere in the directory that STATE is in, which must be there:
- * STATUS_TEMPORARY.
+ * The same, from the environment of this process. With create, make its directory and STATE, mode
+ * 0700. STATUS_TEMPORARY: HOME (or the parent of a STATE that is not in HOME) is missing.
  */
 enum status store_default_url(const char *run, bool create, struct text *url, struct error *err);
 
