@@ -11,7 +11,7 @@
 #define BOOT  32 /* hexadecimal digits of a boot id */
 #define HOSTS 32 /* characters of a host name */
 
-/* Who we are, asked once in each process. */
+/* The identity of this process; asked for once in each process. */
 static bool identify(struct process_identity *us)
 {
 	static _Thread_local struct process_identity known;
@@ -32,7 +32,7 @@ bool link_name_make(char name[LINK_NAME_MAX])
 	for (const char *at = us.boot; *at && used < BOOT; at++)
 		if (*at != '-')
 			boot[used++] = *at;
-	/* A boot id that is not known becomes zeros, which equal no boot id. */
+	/* An unknown boot id becomes zeros, which differ from every boot id. */
 	memset(boot + used, '0', BOOT - used);
 	boot[BOOT] = '\0';
 	snprintf(host, sizeof(host), "%.*s", HOSTS, us.host);

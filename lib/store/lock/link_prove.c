@@ -24,16 +24,16 @@ static bool touch(int directory, const char *name)
 	return descriptor >= 0;
 }
 
-/* It did what it should have refused: there is no reason to tell. */
-static const char *done_instead(const char *what)
+/* The filesystem did what it must refuse, so there is no errno to report. */
+static const char *not_refused(const char *what)
 {
 	errno = 0;
 	return what;
 }
 
 /*
- * NULL: the filesystem does what mode link needs. Else what it does not do; errno 0: it did
- * something else instead.
+ * NULL: the filesystem does what mode link needs. Otherwise what it does not do, with errno; errno
+ * is 0 if it did what it must refuse.
  */
 static const char *wrong(int root)
 {
@@ -44,17 +44,17 @@ static const char *wrong(int root)
 	if (linkat(root, "a", root, "b", 0) < 0)
 		return "make hard links";
 	if (linkat(root, "a", root, "b", 0) == 0)
-		return done_instead("refuse a link over a file");
+		return not_refused("refuse a link over a file");
 	if (renameat(root, "first", root, "second") == 0)
-		return done_instead("refuse to move a directory over another that is not empty");
+		return not_refused("refuse to move a directory over another that is not empty");
 	if (renameat(root, "first", root, "third") < 0 || faccessat(root, "third/x", F_OK, 0) < 0)
 		return "move a directory";
 	if (unlinkat(root, "third", AT_REMOVEDIR) == 0)
-		return done_instead("refuse to remove a directory that is not empty");
+		return not_refused("refuse to remove a directory that is not empty");
 	return NULL;
 }
 
-/* Whether an errno says that this filesystem will never do it; others say that it failed now. */
+/* Whether this errno means that the filesystem can never do it, rather than not now. */
 static bool is_refusal(int number)
 {
 	return number == ENOSYS || number == EOPNOTSUPP || number == EPERM || number == EINVAL ||
@@ -76,7 +76,7 @@ enum status link_prove(const char *lock, struct error *err)
 	int number = errno;
 	if (root >= 0)
 		close(root);
-	/* Try twice. What stays is removed when it is old (link_sweep.h). */
+	/* Try twice. link_sweep removes what is left when it is old. */
 	if (file_remove_tree(path, NULL) != STATUS_OK)
 		(void)file_remove_tree(path, NULL);
 	if (!what)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/lock/link_step.h"
 
-/* Two processes that hinder each other wait a random time instead of going on for ever. */
+/* Tries in a row. Two processes may hinder each other: then both wait for a random time. */
 #define ROUNDS 6
 
 enum link_action link_begin(struct link_step *step, bool made)
@@ -21,7 +21,7 @@ static enum link_action again(struct link_step *step, enum link_action action)
 	return ++step->rounds > ROUNDS ? LINK_BUSY : action;
 }
 
-/* The name is not there, or that could not be asked. */
+/* HELD does not contain our name, or that could not be asked. */
 static enum link_action not_there(struct link_step *step, enum link_answer answer)
 {
 	/* Another process removed our directory while we waited: begin with a new one. */
@@ -42,25 +42,25 @@ static enum link_action after(struct link_step *step, enum link_answer answer)
 			return LINK_HELD;
 		if (answer == LINK_OCCUPIED)
 			return LINK_LIST_HELD;
-		/* "No such file" is also what a request that is repeated gets after a success. */
+		/* A request that is repeated after a success gets "no such file", too. */
 		step->cause = answer;
 		return LINK_CHECK;
 	case LINK_CHECK:
-		/* It is there, perhaps since an earlier request: others may have watched it long.
-		 */
+		/* Perhaps an earlier request put it there long ago, and other processes count its
+		 * silence: renew it. */
 		return answer == LINK_YES ? LINK_RENEW : not_there(step, answer);
 	case LINK_LIST_HELD:
 		switch (answer) {
 		case LINK_OURSELVES:
 			return LINK_RENEW; /* for the same reason */
-		/* It was given back in the meantime; or the filesystem replaces no directory. */
+		/* The holder has left, or this filesystem does not replace an empty directory. */
 		case LINK_NOBODY: return LINK_CLEAR;
 		case LINK_DEAD: return LINK_BREAK;
 		case LINK_ALIVE: return LINK_BUSY;
 		default: return LINK_UNMAKE;
 		}
 	case LINK_BREAK:
-		/* Another broke it, or its holder left. */
+		/* Another process broke the dead name, or its holder was alive and has left. */
 		if (answer == LINK_MISSING)
 			return again(step, LINK_TAKE);
 		step->overtook = true;

@@ -21,7 +21,7 @@ static int64_t milliseconds(const struct timespec *t)
 }
 
 /*
- * Whether it has names and all of them are of processes that have ended. An empty directory may be
+ * Whether the directory contains names, and all these processes have ended. An empty one may be
  * about to get its name.
  */
 static bool is_abandoned(int directory, const char *name)
@@ -45,8 +45,8 @@ static bool is_abandoned(int directory, const char *name)
 }
 
 /*
- * Move it aside first: if its name were unlinked in place, its owner could move the empty directory
- * to HELD and believe that it holds the lock.
+ * Move the directory aside before removing it. If we unlinked the name in it first, its owner could
+ * move the empty directory to HELD and believe that it holds the lock.
  */
 static void remove_aside(int directory, const char *base, const char *name)
 {
@@ -58,7 +58,7 @@ static void remove_aside(int directory, const char *base, const char *name)
 		(void)file_remove_tree_at(directory, aside, NULL);
 }
 
-/* Whether name is "BASE.", prefix, and count characters of the set: nothing else is touched. */
+/* Whether name is "BASE.", prefix, and count characters of the set; no other names are removed. */
 static bool is_ours(
 	const char *name, const char *base, const char *prefix, const char *set, size_t count)
 {
@@ -82,7 +82,7 @@ void link_sweep(const char *lock, const char *own, int64_t limit)
 	free(path);
 	if (!entries)
 		return;
-	/* The clock of the filesystem: that of the last change here, which may be long ago. */
+	/* The time of the last change here, by the filesystem's clock; it may be long ago. */
 	int directory = dirfd(entries);
 	int64_t now = fstat(directory, &st) == 0 ? milliseconds(&st.st_mtim) : 0;
 	for (struct dirent *entry; (entry = readdir(entries));) {
@@ -110,8 +110,8 @@ bool link_workspace_is(const char *name)
 }
 
 /*
- * Whether all that is left are names that an NFS client gave to files which a process of this
- * machine has open. They cannot be removed before it closes them, and no process uses them by name.
+ * Whether only ".nfs" names are left. An NFS client gives them to files that were removed while a
+ * process of this machine has them open; they vanish when it closes them, and nothing uses them.
  */
 static bool has_only_open_files(int held, const char *name)
 {
@@ -129,7 +129,7 @@ static bool has_only_open_files(int held, const char *name)
 }
 
 /*
- * Move it out of HELD, so that its maker finds nothing under its path. link_sweep removes it later.
+ * Move a workspace out of HELD, so that its maker does not find it. link_sweep removes it later.
  */
 static int move_out(int held, const char *path, const char *name)
 {
@@ -146,7 +146,7 @@ static int remove_workspace(int held, const char *path, const char *name)
 {
 	if (file_remove_tree_at(held, name, NULL) == STATUS_OK)
 		return 0;
-	/* Its maker may have made a file in it since: that ends after a few tries. */
+	/* Its maker may make a file in it at the same time, but only a few. */
 	for (int i = 0; i < 3; i++)
 		if (file_remove_tree_at(held, name, NULL) == STATUS_OK)
 			return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Remove what processes left beside a lock of mode link that were killed while they waited for it.
+ * Remove what processes that were killed have left beside a lock of mode link.
  */
 #ifndef STORE_LOCK_LINK_SWEEP_H
 #define STORE_LOCK_LINK_SWEEP_H
@@ -9,22 +9,21 @@
 #include <stdint.h>
 
 /*
- * Remove, without a report:
- * - directories LOCK.NONCE that hold the name of a process of this machine that has ended, or that
- *   are older than limit (milliseconds, by the clock of the filesystem);
- * - what the making of a store left as LOCK.new-XXXXXX, if it is older than limit.
+ * Remove directories LOCK.NONCE of processes of this machine that have ended; and, if they are
+ * older than limit (milliseconds, by the filesystem's clock), other directories LOCK.NONCE, and
+ * LOCK.new-XXXXXX, which an interrupted making of a store left. Errors are ignored.
  *
- * own: a name whose directory stays ("": none). Removing the directory of a live process is safe:
- * that process begins again with a new one.
+ * own ("": none): a name whose directory stays. Removing the directory of a live process does no
+ * harm: that process makes another one.
  */
 void link_sweep(const char *lock, const char *own, int64_t limit);
 
-/* The name of the workspace of a takeover (takeover_step.h) in HELD begins with this. */
+/* The beginning of the name of a takeover's workspace (takeover_step.h) in HELD. */
 #define LINK_WORKSPACE "takeover-"
 bool link_workspace_is(const char *name);
 /*
- * Remove all workspaces in the directory held except own ("": none). 0, or errno: one is still
- * there, and its maker could go on with it.
+ * Remove all workspaces in the directory held except own ("": none). Returns 0, or an errno: one is
+ * left, and its maker could still use it.
  */
 int link_workspaces_remove(const char *held, const char *own);
 

@@ -16,15 +16,14 @@
 #include "store/lock/lock.h"
 
 /*
- * The byte that is locked lies behind the text, so that the text can be read while it is locked
- * where locks are mandatory (CIFS).
+ * We lock a byte after the text, because CIFS locks are mandatory: nobody can read a locked byte.
  */
 #define LOCKED_BYTE 4096
 
-/* How often asking may be interrupted in a row. */
+/* How many times in a row a signal may interrupt the request. */
 #define INTERRUPTIONS 100
 
-#define LEAST_PATIENCE 500 /* milliseconds: one request, also where the time is over */
+#define LEAST_PATIENCE 500 /* milliseconds for a request, even if the deadline has passed */
 
 int lock_fcntl_ask(int descriptor, int command, struct flock *lock)
 {
@@ -47,9 +46,9 @@ static int ask(int descriptor, short type)
 }
 
 /*
- * One request of a filesystem that others see. The call does not return before the server answers,
- * which an NFS server does not do in its grace period (90 s after its start): so a thread makes it,
- * and it is waited for as long as the caller likes. At most one is under way for each lock.
+ * A request to a shared filesystem. The system call returns when the server answers, and an NFS
+ * server does not answer in its grace period (90 s after its start). So a thread makes the call,
+ * and the caller waits for the thread until its deadline. A lock has one request at a time.
  */
 struct lock_request {
 	pthread_t thread;
@@ -60,12 +59,12 @@ struct lock_request {
 
 enum {
 	WANTED,	  /* a caller waits */
-	UNWANTED, /* no caller waits now: a lock that comes is given back at once */
-	CLOSED,	  /* no caller will: the thread frees the request, too */
-	DONE,	  /* the answer has come: join the thread */
+	UNWANTED, /* no caller waits: if we get the lock, release it at once */
+	CLOSED,	  /* no caller will wait: the thread frees the request, too */
+	DONE,	  /* there is an answer: join the thread */
 };
 
-/* Returns what ask answered. */
+/* The thread. Returns what ask returned. */
 static void *make_request(void *context)
 {
 	struct lock_request *request = context;
@@ -98,7 +97,7 @@ static int start_request(struct lock *lock, short type)
 	return number;
 }
 
-/* The answer to the request that is under way; EINPROGRESS: there is none before the deadline. */
+/* The answer to the current request; EINPROGRESS: the deadline has passed without an answer. */
 static int await_request(struct lock *lock, int64_t deadline)
 {
 	struct lock_request *request = lock->request;
@@ -113,7 +112,7 @@ static int await_request(struct lock *lock, int64_t deadline)
 	if (result != 0) {
 		if (atomic_compare_exchange_strong(&request->state, &wanted, UNWANTED))
 			return EINPROGRESS;
-		/* The answer has come: the thread is about to end. */
+		/* There is an answer, so the thread is about to end. */
 		(void)pthread_join(request->thread, &number);
 	}
 	lock->request = NULL;
@@ -126,7 +125,7 @@ static int try_once(struct lock *lock, int64_t deadline)
 	short type = lock->file.read_only ? F_RDLCK : F_WRLCK;
 	if (lock->file.cache == CACHE_OURS)
 		return ask(lock->file.descriptor, type);
-	/* Where there is no thread to be had (ulimit -u), wait as long as the server takes. */
+	/* If we cannot start a thread (ulimit -u), wait as long as the server takes. */
 	if (!lock->request && start_request(lock, type) != 0)
 		return ask(lock->file.descriptor, type);
 	return await_request(lock, deadline);
@@ -134,13 +133,13 @@ static int try_once(struct lock *lock, int64_t deadline)
 
 static bool release(struct lock *lock)
 {
-	/* We may live on, and the others would wait for us: closing the file gives it back. */
+	/* Closing the file releases the lock, too; otherwise the others would wait for us. */
 	if (ask(lock->file.descriptor, F_UNLCK) != 0)
 		lockfile_drop(&lock->file);
 	return true;
 }
 
-/* One that is under way goes on without us. */
+/* A request without an answer goes on without us. */
 static void close_request(struct lock *lock)
 {
 	struct lock_request *request = lock->request;

@@ -18,26 +18,23 @@
 #include "store/lock/link_sweep.h"
 #include "store/lock/lock.h"
 
-#define DEAD_MAX 8 /* names broken at once; one is normal */
+#define DEAD_MAX 8 /* dead names that are broken at once; mostly there is one */
 
-/*
- * Milliseconds: what a waiter of a machine that died left beside the lock is removed at this age.
- */
-#define SWEEP_OLD 60000
+#define SWEEP_OLD 60000 /* ms: the age at which the directory of a waiter elsewhere is removed */
 
 /* One run through the steps. */
 struct run {
 	struct lock *lock;
-	int number; /* what went wrong last */
+	int number; /* errno of the last error */
 	char dead[DEAD_MAX][NAME_MAX + 1];
 	size_t dead_count;
 	int64_t asked; /* clock_boot before the request that gave us the name */
-	bool overtook; /* a dead name was renamed to link.next, or that is not known */
+	bool overtook; /* a dead name was or may have been renamed to link.next */
 };
 
 /*
- * The names that openers of this process use. Any other name of this process is left from an
- * attempt whose outcome was not known.
+ * The names that the open stores of this process use. Any other name of this process in HELD is
+ * left from a request whose outcome was not known.
  */
 static pthread_mutex_t live_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct link_state *live;
@@ -88,7 +85,7 @@ static void held_path(char path[PATH_MAX], const struct lock *lock, const char *
 	snprintf(path, PATH_MAX, "%s.held%s%s", lock->file.path, *name ? "/" : "", name);
 }
 
-/* Our own directory, before it is HELD. */
+/* The path of our own directory before it becomes HELD, or of a name in it. */
 static void own_path(char path[PATH_MAX], const struct lock *lock, const char *name)
 {
 	snprintf(path, PATH_MAX, "%s.%.*s%s%s", lock->file.path, LINK_NONCE, lock->link.name,
@@ -105,7 +102,7 @@ static enum link_answer answer_of(struct run *run, int result)
 	return LINK_UNCERTAIN;
 }
 
-/* A new name for one request. An EAGAIN would be understood as "another has it". */
+/* Make a new name. EAGAIN would mean "another process holds the lock", so report EIO instead. */
 static bool make_name(struct run *run, char name[LINK_NAME_MAX])
 {
 	errno = 0;
@@ -128,7 +125,7 @@ static enum link_answer make(struct run *run)
 		run->number = ENAMETOOLONG;
 		return LINK_UNCERTAIN;
 	}
-	/* The umask may not take the group's rights away. */
+	/* Set the group's rights whatever the umask is. */
 	if (mkdir(path, 0700) < 0 ||
 		(lock->file.shared_group && access_share_directory(path) < 0)) {
 		run->number = errno;
@@ -158,18 +155,17 @@ static enum link_answer take(struct run *run)
 	return answer;
 }
 
-/* Opened, because that is what makes a network filesystem ask its server. */
+/* Whether HELD contains name. Open it: only this makes a network filesystem ask its server. */
 static enum link_answer check(struct run *run, const char *name)
 {
 	char path[PATH_MAX];
-	/* None was asked for. */
 	if (!*name)
 		return LINK_MISSING;
 	held_path(path, run->lock, name);
 	enum cache cache = run->lock->file.cache;
 	int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
 	int descriptor = cache_open_at(cache, AT_FDCWD, path, flags);
-	/* Once more: if it is not known, a commit is given up. */
+	/* Try again: if the answer is not known, a commit is given up. */
 	if (descriptor < 0 && errno != ENOENT)
 		descriptor = cache_open_at(cache, AT_FDCWD, path, flags);
 	if (descriptor >= 0)
@@ -177,7 +173,8 @@ static enum link_answer check(struct run *run, const char *name)
 	return answer_of(run, descriptor < 0 ? -1 : 0);
 }
 
-/* Whether the holder of this name is surely dead; sure or not, silence is counted for all. */
+/* Whether the holder of this name is surely dead. *can_be_silent: its silence may mean that it is.
+ */
 static bool is_gone(const char *name, bool *can_be_silent)
 {
 	switch (link_name_classify(name)) {
@@ -257,8 +254,8 @@ static void clear_held(struct lock *lock)
 }
 
 /*
- * Remove our name from HELD. LINK_YES: it was there until now. If it stays, our next acquisition
- * finds a name that is not in use.
+ * Remove our name from HELD. LINK_YES: it was there until now. If that fails, our next acquisition
+ * finds a name of this process that is not in use, and breaks it.
  */
 static enum link_answer leave(struct run *run)
 {
@@ -279,8 +276,8 @@ static enum link_answer leave(struct run *run)
 }
 
 /*
- * The takeover was not finished: leave a name that belongs to no process, so that the others can
- * begin the takeover again without waiting for the end of this process.
+ * Give up a takeover: leave a name that belongs to no process, so that the next process begins the
+ * takeover again and need not wait for the end of this one.
  */
 static void abandon(const struct lock *lock)
 {
@@ -305,7 +302,7 @@ static void unmake(struct lock *lock)
 	lock->link.made = false;
 }
 
-/* Rename a name in HELD to link.next, a new one of ours. */
+/* Rename the name old in HELD to link.next, which is a new name of ours. */
 static enum link_answer rename_to_next(struct run *run, const char *old)
 {
 	struct link_state *link = &run->lock->link;
@@ -319,7 +316,7 @@ static enum link_answer rename_to_next(struct run *run, const char *old)
 	return answer_of(run, rename(from, to));
 }
 
-/* HELD contains only leftovers of takeovers: removing them does not give us the lock. */
+/* HELD contains only workspaces of takeovers. Removing them does not give us the lock. */
 static enum link_answer clear_workspaces(struct run *run)
 {
 	char path[PATH_MAX];
@@ -329,8 +326,8 @@ static enum link_answer clear_workspaces(struct run *run)
 }
 
 /*
- * The order of dead names: all are removed but the last, which is renamed. It is the same for all
- * processes that see the same names, and a lock name comes before one that a filesystem left.
+ * The order of dead names: all are removed except the last, which is renamed. All processes that
+ * see the same names use the same order. Names that a filesystem made come last.
  */
 static int compare_dead(const void *a, const void *b)
 {
@@ -353,7 +350,7 @@ static enum link_answer break_dead(struct run *run)
 			run->number = EISDIR;
 			return LINK_UNCERTAIN;
 		}
-		/* Another process may have removed it: that is as good. */
+		/* Another process may have removed it already. */
 		if (i + 1 < run->dead_count && unlink(path) < 0 && errno != ENOENT &&
 			errno != ESTALE) {
 			run->number = errno;
@@ -383,7 +380,7 @@ static enum link_answer carry_out(struct run *run, enum link_action action)
 	case LINK_CLEAR: clear_held(run->lock); return LINK_YES;
 	case LINK_UNMAKE:
 		unmake(run->lock);
-		/* After overtaking a holder never leave the lock free: leave a name that makes
+		/* After overtaking a holder, never leave the lock free: leave a name that makes
 		 * the next process begin the takeover again. */
 		if (run->overtook)
 			set_name(run->lock->link.next, "");
@@ -403,7 +400,7 @@ static enum link_action finish(struct run *run, struct link_step *step)
 	return step->action;
 }
 
-/* It is ours under the name that was made last, which no process has known for longer. */
+/* We hold the lock under the new name, which the other processes see since now. */
 static void settle(struct link_state *link, const struct run *run)
 {
 	link->since = run->asked;
@@ -421,7 +418,7 @@ static int try_once(struct lock *lock, int64_t deadline)
 	(void)link_begin(&step, link->made);
 	switch (finish(&run, &step)) {
 	case LINK_HELD:
-		/* The directory that we made for waiting is not needed. */
+		/* We renamed a dead name in HELD, so the directory that we made is not needed. */
 		if (run.overtook)
 			unmake(lock);
 		settle(link, &run);

@@ -31,7 +31,7 @@ static bool reaches(const struct filesystem_traits *traits)
 	return traits->reach == FILESYSTEM_LOCAL || traits->reach == FILESYSTEM_SHARED;
 }
 
-/* What may be said of a filesystem that cannot be told. */
+/* Advice for a filesystem that is not known. */
 static const char *vouch(const struct filesystem_traits *traits)
 {
 	return traits->reach == FILESYSTEM_UNKNOWN

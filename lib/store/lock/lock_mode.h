@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How machines exclude each other: the mode. The process that makes the store chooses it and
- * records it in the lock file; every opener follows it, because two modes at once would be no lock
- * at all. All of it is pure; tests/unit/filesystem.c has the table of cases.
+ * The mode in which machines exclude each other. The process that makes the store chooses it and
+ * records it in the lock file. All others follow, because two modes do not exclude each other. Pure
+ * functions; their cases are in tests/unit/filesystem.c.
  */
 #ifndef STORE_LOCK_LOCK_MODE_H
 #define STORE_LOCK_LOCK_MODE_H
@@ -13,16 +13,16 @@
 #include "store/filesystem.h"
 
 enum lock_mode {
-	LOCK_AUTO,  /* only ever asked for: as recorded, else what the filesystem allows */
+	LOCK_AUTO,  /* never recorded: use the recorded one, or choose by the filesystem */
 	LOCK_FCNTL, /* an open-file-description lock on the lock file */
 	LOCK_LINK,  /* a name in the directory: lock_link.h */
 };
 
-/* Seconds: a machine that dies with the lock may not block the others for longer. */
+/* Seconds: the longest time for which a machine that dies with the lock may block the others. */
 #define OUTLIVED_MOST 10
 /*
- * Whether byte-range locks outlive their machine for longer than that, and names in a directory do
- * not.
+ * Whether byte-range locks stay longer than that after their machine died, and changing names in a
+ * directory does not have to wait for that.
  */
 bool lock_mode_outlives(const struct filesystem_traits *traits);
 
@@ -30,13 +30,13 @@ bool lock_mode_parse(const char *name, enum lock_mode *mode);
 const char *lock_mode_name(enum lock_mode mode);
 
 /*
- * The mode of a store to be made there; STATUS_USAGE with the reason where there is none. Where
- * nothing is asked for: fcntl where byte-range locks reach all machines and are free soon after the
- * death of one, else link.
+ * The mode for a new store on this filesystem. For LOCK_AUTO it is fcntl if byte-range locks reach
+ * all machines and do not outlive a machine for long (lock_mode_outlives), otherwise link.
+ * STATUS_USAGE: `asked` is not safe there; err says why.
  */
 enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_traits *traits,
 	enum lock_mode *mode, struct error *err);
-/* Whether a store made in this mode may be opened from here. */
+/* Whether this machine may open a store that was made in this mode. */
 enum status lock_mode_follow(enum lock_mode recorded, enum lock_mode asked,
 	const struct filesystem_traits *traits, struct error *err);
 

@@ -24,7 +24,7 @@
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
 #define RETRY_LONGEST 64  /* milliseconds */
-#define RACES_END     500 /* milliseconds: for this long, other makers may make it look stale */
+#define RACES_END     500 /* milliseconds for which races with other makers cause errors, at most */
 
 enum status lockfile_failed(
 	struct error *err, const char *action, const struct lockfile *file, int number)
@@ -32,7 +32,6 @@ enum status lockfile_failed(
 	return error_cured(err, number, store_cure(number), "%s lock file %s", action, file->path);
 }
 
-/* Text of a new lock file. */
 static enum status compose(
 	enum lock_mode mode, int64_t takeover, char *text, size_t size, struct error *err)
 {
@@ -51,7 +50,7 @@ static enum status compose(
 	return STATUS_OK;
 }
 
-/* A name for a finished file, never over another; some filesystems have no hard links. */
+/* Give a complete file its name, unless that exists. Some filesystems have no hard links. */
 static int name_whole(const char *from, const char *to)
 {
 	if (link(from, to) == 0)
@@ -62,8 +61,8 @@ static int name_whole(const char *from, const char *to)
 }
 
 /*
- * Make the lock file. STATUS_OK also if another process has made it; then *number is the errno that
- * looked like that.
+ * Make the lock file. STATUS_OK: also if another process seems to have made it; *number is the
+ * errno that we got then.
  */
 static enum status make(
 	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
@@ -76,7 +75,7 @@ static enum status make(
 	enum status status = lock_mode_choose(terms->mode, &terms->traits, &mode, err);
 	if (status == STATUS_OK && mode == LOCK_LINK)
 		status = link_prove(file->path, err);
-	/* It was only the quicker one. */
+	/* LOCK_AUTO only preferred it: mode fcntl is safe on this filesystem, too. */
 	if (status == STATUS_USAGE && terms->mode == LOCK_AUTO &&
 		terms->traits.reach == FILESYSTEM_SHARED) {
 		mode = LOCK_FCNTL;
@@ -84,10 +83,8 @@ static enum status make(
 	}
 	if (status == STATUS_OK)
 		status = compose(mode, terms->takeover, text, sizeof(text), err);
-	/*
-	 * Through the directory, so that nothing is made below its mount point if it is unmounted
-	 * now.
-	 */
+	/* Use the directory's descriptor: if it is unmounted now, nothing is made on its mount
+	 * point. */
 	if (status == STATUS_OK)
 		status = mounts_open(path, &directory, err);
 	if (status != STATUS_OK)
@@ -103,7 +100,8 @@ static enum status make(
 		name_whole(temporary, file->path) < 0) {
 		*number = errno;
 		(void)unlinkat(directory, strrchr(temporary, '/') + 1, 0);
-		/* The others: what a race looks like on some network filesystems. */
+		/* Some network filesystems report a race with another maker as ENOENT, ESTALE or
+		 * EBADF. */
 		status = *number == EEXIST || *number == ENOENT || *number == ESTALE ||
 					 *number == EBADF
 				 ? STATUS_OK
@@ -111,8 +109,9 @@ static enum status make(
 		goto out;
 	}
 	/*
-	 * Only the maker syncs. What is in the file before its name: a loss of power could leave an
-	 * empty lock file, which is refused. And its name before the database.
+	 * Only the maker syncs: the content before the name, because a loss of power could
+	 * otherwise leave an empty lock file, which is refused; and the name before the database is
+	 * made.
 	 */
 	status = file_sync_directory(path, err);
 out:
@@ -192,8 +191,8 @@ void lockfile_drop(struct lockfile *file)
 }
 
 /*
- * Open what is under the path, through its directory, so that no mount and no move comes between
- * the two. 0, or errno.
+ * Open the directory, and the lock file in it, so that both belong together even if the directory
+ * is moved or mounted over. Returns 0, or an errno.
  */
 static int open_path(struct lockfile *file, bool write)
 {
@@ -222,7 +221,7 @@ static enum status check_link(
 		return error_set(err, STATUS_USAGE,
 			"it was made with takeover=%lldms, and all must use the same: leave takeover out",
 			(long long)file->takeover);
-	/* A process that can make no name cannot keep writers out, and nothing else does. */
+	/* A reader must keep writers out by making a name, which it cannot do here. */
 	if (file->read_only)
 		return error_set(err, STATUS_PERMISSION,
 			"it was made with lock=link, so even reading needs write permission in "
@@ -231,8 +230,8 @@ static enum status check_link(
 }
 
 /*
- * Open and read what is under the path; read_only: also where it cannot be written. STATUS_NO:
- * there is no file. *number: the errno, or 0.
+ * Open and read the lock file; with read_only, also if it cannot be written. STATUS_NO: there is
+ * none. *number: the errno of the failure, or 0.
  */
 static enum status open_and_read(
 	struct lockfile *file, bool read_only, int *number, struct error *err)
@@ -287,8 +286,8 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 		lockfile_drop(file);
 		if (status == STATUS_NO) {
 			/*
-			 * The lock file is there before the database: a database without one has
-			 * lost it, unless both were made since we looked. So look again.
+			 * The lock file is made before the database: if only the database exists,
+			 * the lock file was deleted, or both were made since we looked. Look again.
 			 */
 			bool there = access(terms->database, F_OK) == 0;
 			if (!there && errno != ENOENT) {
@@ -316,12 +315,12 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 			if (status != STATUS_OK)
 				break;
 			if (number == 0)
-				continue; /* there it is, however long that took */
+				continue;
 		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
 			break;
 		}
-		/* Errors that a race causes on network filesystems do not last: give up
-		 * RACES_END ms after the first one. */
+		/* On network filesystems a race causes errors for a short time: give up RACES_END
+		 * ms after the first one. */
 		if (!races_until)
 			races_until = clock_after(RACES_END);
 		if (clock_now() >= deadline || clock_now() >= races_until) {
@@ -342,7 +341,7 @@ void lockfile_close(struct lockfile *file)
 	*file = (struct lockfile){.descriptor = -1};
 }
 
-/* Whether the opened file is under its path again, after a mount that was missing for a moment. */
+/* Whether the path names the open file again, after its mount was missing for a moment. */
 static bool is_back(const struct lockfile *file)
 {
 	struct stat there;
@@ -383,7 +382,7 @@ enum status lockfile_verify(struct lockfile *file, struct error *err)
 {
 	struct stat there;
 	int number = file_stat(AT_FDCWD, file->path, 0, &there) < 0 ? errno : 0;
-	/* While the descriptor is open, no other file of its device has its number. */
+	/* While the descriptor is open, no other file of the device can get its inode number. */
 	if (!number && lockfile_is(file, &there))
 		return STATUS_OK;
 	enum status status = !number || number == ENOENT
@@ -418,7 +417,8 @@ enum status lockfile_write_made(struct lockfile *file, struct error *err)
 	size_t length = strlen(text), last = strlen(LAST_MADE);
 	if (length < last || strcmp(text + length - last, LAST_NEW))
 		return STATUS_OK;
-	/* Same length, in place. Should we die first, the next who opens the store writes it. */
+	/* Both lines have the same length. If we die before, the next process that opens the store
+	 * writes it. */
 	if (pwrite(file->descriptor, LAST_MADE, last, (off_t)(length - last)) != (ssize_t)last ||
 		fdatasync(file->descriptor) < 0)
 		return lockfile_failed(err, "write", file, errno);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The lock file DATABASE.lock. It records the mode in which machines exclude each other, and a
- * nonce that is in the database too, so that a database with the lock file of another one is
- * refused. It is made whole, before the database, and only its last line is ever rewritten.
+ * nonce that is also in the database, so that a database with the lock file of another one is
+ * refused. It is made before the database, and gets its name when it is complete; later only its
+ * last line is rewritten.
  *
  * A struct lockfile owns path and descriptor (close-on-exec): call lockfile_close, also after an
- * error. One with descriptor -1 and all else zero is closed.
+ * error. With descriptor -1 and zeros it is closed.
  */
 #ifndef STORE_LOCK_LOCKFILE_H
 #define STORE_LOCK_LOCKFILE_H
@@ -19,7 +20,7 @@
 #include "store/filesystem.h"
 #include "store/lock/lock_mode.h"
 
-/* Milliseconds. */
+/* The takeover time, in milliseconds. */
 #define TAKEOVER_DEFAULT 5000
 #define TAKEOVER_LEAST	 2000
 #define TAKEOVER_MOST	 3600000
@@ -30,15 +31,15 @@
  */
 #define STORE_FORMAT 3
 
-/* What the opener wants and where it is. */
+/* How to open a lock file. */
 struct lockfile_terms {
 	const char *database;
-	enum lock_mode mode; /* asked for */
+	enum lock_mode mode; /* the URL's lock= */
 	bool create;	     /* make the lock file if there is neither it nor the database */
-	bool read_only;	     /* a lock that only keeps writers out will do, where we cannot write */
+	bool read_only;	     /* if we cannot write, a lock that keeps only writers out is enough */
 	bool shared_group;
-	bool alone;	  /* do without the queue of this machine */
-	int64_t takeover; /* asked for, milliseconds; 0: as recorded, else the default */
+	bool alone;	  /* do not use the ticket queue of this machine */
+	int64_t takeover; /* the URL's takeover=, ms; 0: as recorded, else the default */
 	struct filesystem_traits traits;
 };
 
@@ -49,22 +50,22 @@ struct lockfile {
 	char nonce[33];
 	int64_t takeover; /* milliseconds of silence after which a holder is dead; 0: mode fcntl */
 	bool shared_group;
-	enum cache cache; /* what to let go of before files of the store are read */
+	enum cache cache; /* what to drop before files of the store are read (cache.h) */
 	int outlived;	  /* as in struct filesystem_traits */
 	bool made;	  /* the database was finished once; see lockfile_read */
 	bool read_only;	  /* the filesystem or the file cannot be written */
-	/* What the descriptor is open on, and in which directory that was found. */
+	/* The open file, and the directory in which it was. */
 	struct stat itself, directory;
 };
 
-/* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
+/* STATUS_NO: there is neither lock file nor database, and terms->create is false. */
 enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *terms,
 	int64_t deadline, struct error *err);
 void lockfile_close(struct lockfile *file);
 
 /*
- * Close the descriptor. That gives back any lock of the kernel and lets go of a filesystem that was
- * unmounted. The rest stays; the file must be opened again.
+ * Close the descriptor, and keep the rest; the file must be opened again. This releases its locks,
+ * and lets an old mount of the filesystem go away.
  */
 void lockfile_drop(struct lockfile *file);
 
@@ -72,14 +73,14 @@ void lockfile_drop(struct lockfile *file);
 bool lockfile_is(const struct lockfile *file, const struct stat *st);
 
 /*
- * For the doctor and for conversions: the record of the lock file path, whatever its mode is.
- * STATUS_NO: there is none.
+ * Open the lock file path and read what it records, whatever its mode is; for the doctor and
+ * convert.c. STATUS_NO: there is none.
  */
 enum status lockfile_inspect(
 	struct lockfile *file, const char *path, bool shared_group, struct error *err);
 /*
- * Make a synced lock file of a finished store with a new nonce; it replaces an old one. takeover:
- * mode link only; 0: the default.
+ * Write and sync a lock file with a new nonce, for a database that is complete; it replaces an old
+ * one at path. takeover: for mode link; 0: the default.
  */
 enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeover,
 	bool shared_group, struct error *err);
@@ -91,25 +92,25 @@ enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeov
  * is another one or cannot be read, because it was moved or its filesystem was unmounted.
  */
 enum status lockfile_verify(struct lockfile *file, struct error *err);
-/* Why there is nothing to open under the path of a file that is dropped already. */
+/* For a file that was dropped and cannot be opened again: set err to the reason. */
 enum status lockfile_gone(const struct lockfile *file, struct error *err);
 
 /*
- * Under the lock: read what the open file records, or write that the database was finished. A lock
- * file that says so without a database means that the database was deleted.
+ * Both are called under the lock. Read what the open lock file records; or record that the database
+ * is complete: if it is missing later, it was deleted.
  */
 enum status lockfile_read(struct lockfile *file, struct error *err);
 enum status lockfile_write_made(struct lockfile *file, struct error *err);
 
 /*
- * Under the lock, before lockfile_write_made: remove what processes left that were killed while
- * they made a lock file: path, ending, and six characters. One that is still at work finds that the
- * lock file exists.
+ * Remove the files "path, ending, six characters" that processes have left which were killed while
+ * they made a lock file. Called under the lock, before lockfile_write_made: a process that is still
+ * making one then finds that the lock file exists.
  */
 void lockfile_tidy(const char *path, const char *ending);
-#define LOCKFILE_BEGUN ".new-" /* the ending where a store is made */
+#define LOCKFILE_BEGUN ".new-" /* the ending of a lock file that is being made for a new store */
 
-/* what, the lock file or the database, does not have STORE_FORMAT: STATUS_DAMAGED. */
+/* STATUS_DAMAGED: `what`, the lock file or the database, has not STORE_FORMAT but this format. */
 enum status lockfile_refuse_format(const char *what, unsigned format, struct error *err);
 
 /* "cannot ACTION lock file PATH: REASON; CURE"; returns the status of the errno. */
