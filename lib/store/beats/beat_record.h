@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record in the file of one task's beats: "TOKEN SEQUENCE STEP CHECKSUM\n" in hexadecimal. It
- * has always the same length, and the checksum shows one that was read while it was written. Pure.
+ * The record in the file of one task's beats: "TOKEN SEQUENCE STEP CHECKSUM\n" in hexadecimal. Its
+ * length is always the same. The checksum is wrong if it was read while it was written. Pure.
  */
 #ifndef STORE_BEATS_BEAT_RECORD_H
 #define STORE_BEATS_BEAT_RECORD_H
@@ -14,7 +14,7 @@
 
 void beat_record_write(const struct store_beat *beat, char record[BEAT_RECORD + 1]);
 
-/* False: record, which ends with a NUL, is not exactly what beat_record_write makes. */
+/* False: record (with a NUL) is not one that beat_record_write makes. */
 bool beat_record_read(const char record[BEAT_RECORD + 1], struct store_beat *beat);
 
 #endif

@@ -49,7 +49,7 @@ static enum status make_directory(
 	return access_check(path, &st, store->parameters.shared_group, err);
 }
 
-/* DATABASE.beats and each directory of the group below it. */
+/* Make DATABASE.beats and each directory of the group in it. */
 static enum status make_directories(const struct sqlite_store *store, char *path, struct error *err)
 {
 	for (char *end = path + strlen(store->beats);; end = strchrnul(end + 1, '/')) {
@@ -83,7 +83,7 @@ enum status beats_prepare(struct store *base, const char *group, uint64_t tasks,
 {
 	const struct sqlite_store *store = (const struct sqlite_store *)base;
 	char *directory = xprintf("%s/%s", store->beats, group);
-	char blank[BEAT_RECORD]; /* of a task that has not beaten */
+	char blank[BEAT_RECORD]; /* the record of a task that has written no beat */
 	memset(blank, ' ', sizeof(blank));
 	blank[BEAT_RECORD - 1] = '\n';
 	enum status status = make_directories(store, directory, err);
@@ -101,8 +101,7 @@ enum status beats_prepare(struct store *base, const char *group, uint64_t tasks,
 int beats_open_file(const struct sqlite_store *store, const char *path, int flags)
 {
 	int more = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	/* The server shall not delegate it to us (cache.h): other processes write it all the time.
-	 */
+	/* Without a delegation (cache.h), because other processes write to it all the time. */
 	return cache_open_at(store->lock.file.cache, AT_FDCWD, path, flags | more);
 }
 
@@ -114,7 +113,8 @@ static enum status open_file(
 	if (*descriptor >= 0)
 		return STATUS_OK;
 	int number = errno;
-	/* A process that only beats must let go of an unmounted filesystem, too. */
+	/* lockfile_verify closes descriptors of an unmounted filesystem: a process that only
+	 * writes beats must not keep it alive. */
 	(void)lockfile_verify(&store->lock.file, NULL);
 	if (number == ENOENT)
 		return error_set(err, STATUS_NO, "%s does not exist", path);
@@ -133,7 +133,7 @@ enum status beats_write(struct store *base, const char *group, uint64_t task,
 		beat_record_write(beat, record);
 		errno = ENOSPC;
 		int number = pwrite(descriptor, record, BEAT_RECORD, 0) == BEAT_RECORD ? 0 : errno;
-		/* Network filesystems write back, and fail, at close. */
+		/* Network filesystems may write only at close, and fail then. */
 		if (close(descriptor) < 0 && number == 0)
 			number = errno;
 		if (number)
@@ -171,7 +171,7 @@ enum status beats_read(struct store *base, const char *group, uint64_t task,
 	struct sqlite_store *store = (struct sqlite_store *)base;
 	char *path = path_of(store, group, task);
 	enum status status = read_once(store, path, beat, err);
-	/* It may have been read while it was written. */
+	/* It may be damaged because it was read while it was written. */
 	for (int try = 1; try < TRIES && status == STATUS_DAMAGED; try++) {
 		clock_sleep_until(clock_after(1));
 		status = read_once(store, path, beat, err);
@@ -188,7 +188,7 @@ enum status beats_remove(struct store *base, const char *group, struct error *er
 	enum status status = STATUS_OK;
 	if (cache_stat(store->lock.file.cache, path, &st) == 0 || errno != ENOENT)
 		status = file_remove_tree(path, err);
-	/* The parents, while they are empty; DATABASE.beats itself too. */
+	/* Also remove the parents that are empty now, up to DATABASE.beats. */
 	size_t top = strlen(store->beats);
 	while (status == STATUS_OK && strlen(path) > top) {
 		*strrchr(path, '/') = '\0';

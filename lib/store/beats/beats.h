@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Beats: DATABASE.beats/RUN/ATTEMPT/TASK, one file per task. It is made before any process looks
- * for it, because a client may remember for a minute that a file was missing. It has one size and
- * is rewritten in place by one write (beat_record.h). It is opened for each access, so that network
- * filesystems ask the server.
+ * Beats: one file per task, DATABASE.beats/RUN/ATTEMPT/TASK. It is made before any process looks
+ * for it, because a client of a network filesystem may remember for a minute that a file was
+ * missing. Its size never changes: one write rewrites the record in place (beat_record.h). It is
+ * opened for each access, so that network filesystems ask the server.
  */
 #ifndef STORE_BEATS_BEATS_H
 #define STORE_BEATS_BEATS_H
@@ -12,10 +12,10 @@
 
 struct sqlite_store;
 
-/* Make a small file that is only ever rewritten in place; one that is there stays. */
+/* Make a small file that is later rewritten in place. An existing one stays as it is. */
 enum status beats_make_file(const struct sqlite_store *store, const char *path, const char *record,
 	size_t length, struct error *err);
-/* Open such a file. -1 and errno. */
+/* Open such a file. Returns -1 with errno. */
 int beats_open_file(const struct sqlite_store *store, const char *path, int flags);
 enum status beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err);

@@ -10,12 +10,12 @@
 #include "base/file.h"
 
 /* All in milliseconds. */
-#define POLLER_LOST  3000 /* the poller has not looked for this long: look ourselves */
-#define LOCAL_EVERY  5000 /* where inotify should tell */
-#define UNTOLD_EVERY 100  /* on this machine without inotify */
-#define BUSY_AGAIN   2	  /* another thread of ours is at work on the database */
-#define ARM_AGAIN    2000 /* between two tries to have inotify */
-#define CACHED_FOR   1000 /* how old a counter may be that was read without a lock */
+#define POLLER_LOST  3000 /* if the poller has not looked for this long, look ourselves */
+#define LOCAL_EVERY  5000 /* between two looks at a local file, with inotify */
+#define UNTOLD_EVERY 100  /* the same without inotify */
+#define BUSY_AGAIN   2	  /* until another thread of ours may be done with the database */
+#define ARM_AGAIN    2000 /* between two tries to get inotify */
+#define CACHED_FOR   1000 /* a counter that was read without a lock may be this old */
 
 void file_watch_init(struct file_watch *watch)
 {
@@ -30,7 +30,7 @@ void file_watch_release(struct file_watch *watch)
 	file_watch_init(watch);
 }
 
-/* The doorbell, where others than this machine may change the file. */
+/* The doorbell; NULL: only this machine changes the file, or there is no shared memory. */
 static struct doorbell *doorbell_of(struct file_watch *watch, const struct watched_file *watched)
 {
 	struct stat st;
@@ -42,7 +42,7 @@ static struct doorbell *doorbell_of(struct file_watch *watch, const struct watch
 	return &watch->doorbell;
 }
 
-/* Have inotify watch what will tell, if it can. */
+/* Let inotify watch the doorbell or the file, if it can. */
 static void arm(struct file_watch *watch, const struct watched_file *watched)
 {
 	const struct doorbell *doorbell = doorbell_of(watch, watched);
@@ -58,7 +58,7 @@ static void arm(struct file_watch *watch, const struct watched_file *watched)
 			IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF);
 }
 
-/* Read away what inotify tells. True: the file itself is gone or another one. */
+/* Read and discard the events of inotify. True: the file was removed or replaced. */
 static bool drain(struct file_watch *watch)
 {
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -80,7 +80,7 @@ static bool drain(struct file_watch *watch)
 	return replaced;
 }
 
-/* Read the counter in the file, without any lock. */
+/* Read the counter in the file without a lock. */
 static void read_file(struct file_watch *watch, const struct watched_file *watched, uint32_t known,
 	struct counter_state *look)
 {

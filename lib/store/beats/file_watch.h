@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a process learns that a file has changed which has a counter in it:
- * - on a filesystem of this machine: by inotify;
- * - else one process of this machine polls the counter and tells the others through a doorbell
- *   (doorbell.h), as does every process that changes it. inotify watches the doorbell.
+ * How a process learns that a file which contains a counter has changed. On a filesystem of this
+ * machine inotify tells it. On others, one process of this machine polls the counter and tells the
+ * others through a doorbell (doorbell.h), as does each process that changes the counter; inotify
+ * watches the doorbell.
  */
 #ifndef STORE_BEATS_FILE_WATCH_H
 #define STORE_BEATS_FILE_WATCH_H
@@ -16,45 +16,45 @@
 struct sqlite_store;
 
 struct file_watch {
-	int inotify; /* kept open between waits, so that nothing between them is missed; -1: none */
-	int descriptor; /* its watch; -1: none */
-	int64_t arm_at; /* when to try again to have one; few belong to one user */
+	int inotify;	/* stays open between waits, so that no change is missed; -1: none */
+	int descriptor; /* the watch of inotify; -1: none */
+	int64_t arm_at; /* when to try again to get inotify: a user can have few instances */
 	struct doorbell doorbell;
-	bool asked; /* whether there is a doorbell */
+	bool asked; /* we have tried to open the doorbell */
 };
 
 enum counter_reading { READING_RIGHT, READING_FAILED, READING_BUSY };
 
-/* A file with a counter that each change of it changes. */
+/* A file with a counter, which each change of the file increments. */
 struct watched_file {
 	const char *path;
 	bool local;		 /* only this machine changes it */
-	const char *named_after; /* the file that the doorbell is named after */
+	const char *named_after; /* the doorbell has the name of this file's inode */
 	struct sqlite_store *store;
-	/* Read the counter, without any lock. */
+	/* Read the counter without a lock. */
 	enum counter_reading (*read)(struct sqlite_store *store, uint32_t *counter);
 	int64_t every; /* ms between two readings without inotify, +- a quarter */
 };
 
-/* A hint whether the counter is still the known one. */
+/* Whether the counter still has the known value; HINT_BUSY: not known. */
 enum hint { HINT_SAME, HINT_DIFFERENT, HINT_BUSY };
 struct counter_state {
 	enum hint hint;
 	uint32_t counter; /* 0: it could not be read */
-	int64_t as_of;	  /* the time at which the hint was surely true */
-	int64_t next;	  /* until when it may be used; 0: look again at once */
+	int64_t as_of;	  /* a time at which the hint was surely true */
+	int64_t next;	  /* when to look again; 0: at once */
 };
 
 void file_watch_init(struct file_watch *watch);
 void file_watch_release(struct file_watch *watch);
 struct counter_state file_watch_check(
 	struct file_watch *watch, const struct watched_file *watched, uint32_t known);
-/* Until the file may have changed, wake is readable, or the deadline. */
+/* Sleep until the file may have changed, wake is readable, or the deadline has come. */
 void file_watch_sleep(const struct file_watch *watch, int64_t deadline, int wake);
-/* We have just seen or made this counter: tell the other processes of this machine. */
+/* Tell the other processes of this machine a counter that we have just read or written. */
 void file_watch_tell(
 	struct file_watch *watch, const struct watched_file *watched, uint32_t counter);
-/* We wait no longer: another process polls for this machine. */
+/* We have stopped waiting: let another process poll. */
 void file_watch_stop(struct file_watch *watch);
 
 #endif

@@ -16,9 +16,9 @@
 #include "store/sqlite/session.h"
 
 #define RECORD	  11   /* bytes: "0000000001\n" */
-#define CHECKED	  1000 /* ms between two looks at the database's own counter */
-#define UNCOUNTED 2000 /* ms between two answers for changes that were not counted */
-#define CACHED	  1000 /* ms: how old a counter may be that was read without a lock */
+#define CHECKED	  1000 /* ms between two looks at the database's own change counter */
+#define UNCOUNTED 2000 /* ms between two answers for changes that are not in the count of news */
+#define CACHED	  1000 /* ms: a counter that was read without a lock may be this old */
 
 void news_release(struct news *news)
 {
@@ -28,7 +28,7 @@ void news_release(struct news *news)
 	news->group = news->path = NULL;
 }
 
-/* Make store->news that of this group. */
+/* Let store->news be the news of this group. */
 static void choose_group(struct sqlite_store *store, const char *group)
 {
 	struct news *news = &store->news;
@@ -47,7 +47,7 @@ static int open_news(const struct sqlite_store *store, int flags)
 	return descriptor;
 }
 
-/* 0: it cannot be read. */
+/* Returns the count; 0: it cannot be read. */
 static uint32_t read_record(int descriptor)
 {
 	char record[RECORD + 1] = "", *end;
@@ -86,9 +86,9 @@ uint32_t news_read(struct store *base, const char *group)
 }
 
 /*
- * Whether the database may have changed without a count in the news: by preempt-store put, or by a
- * program that could not write the news. Only a change counter that differs from the one of our
- * last transaction can mean that.
+ * Whether the database may have changed without news: by preempt-store put, or by a program that
+ * could not write the count of news. The sign is that the database's change counter is not the one
+ * of our last transaction.
  */
 static bool check_database(struct sqlite_store *store)
 {
@@ -154,7 +154,7 @@ uint32_t news_count(struct sqlite_store *store, const char *group, bool more)
 	}
 	if (close(descriptor) < 0)
 		count = 0;
-	/* Without the file, every process waits for any change. */
+	/* If the file is missing, each process waits for any change of the store. */
 	if (more && !count)
 		(void)unlink(store->news.path);
 	if (more && count && !store->base.local) {

@@ -14,13 +14,13 @@ struct doorbell_page {
 	struct shared_page head;
 	_Atomic int64_t polled;
 	_Atomic uint32_t counter;
-	uint32_t bell; /* only ever written through the descriptor, because inotify sees that */
+	uint32_t bell; /* written through the descriptor, because inotify reports only that */
 };
 
 bool doorbell_open(struct doorbell *doorbell, dev_t device, ino_t inode)
 {
 	*doorbell = (struct doorbell){0};
-	/* The page of a deleted file may serve: it has a counter, and when that was polled last. */
+	/* No nonce: the page of a deleted file with this inode number does no harm. */
 	const struct shared_page_file file = {device, inode, ""};
 	const struct shared_page_kind kind = {
 		.name = "bell2", .size = sizeof(struct doorbell_page)};

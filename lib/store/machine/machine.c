@@ -11,7 +11,7 @@
 #include "store/machine/shared_page.h"
 
 struct machine_page {
-	struct shared_page head; /* used: since when it is held, too */
+	struct shared_page head; /* head.used is also the time since which the lock is held */
 	_Atomic int32_t holder;
 	struct staleness staleness;
 	struct handoff handoff;
@@ -48,7 +48,7 @@ void machine_close(struct machine *machine)
 	*machine = (struct machine){.descriptor = -1};
 }
 
-/* Wait in the queue, with our request posted so that the head may carry it out. */
+/* Wait in the queue. Post our request, so that the process at its head may carry it out. */
 static int wait_in_queue(struct machine *machine, struct post *post, int64_t deadline)
 {
 	struct machine_page *page = machine->page;
@@ -56,7 +56,7 @@ static int wait_in_queue(struct machine *machine, struct post *post, int64_t dea
 	int result = ticket_queue_draw(&page->queue, ticket, deadline);
 	if (result != 0 || !ticket->place)
 		return result;
-	/* Mostly there is no process before us: then nothing is posted. */
+	/* Post only if there is a process before us, which is rare. */
 	result = ticket_queue_wait(&page->queue, ticket, TICKET_QUEUE_AT_ONCE);
 	bool waits = result == ETIMEDOUT;
 	if (!waits || !post ||
@@ -88,7 +88,7 @@ int machine_enter(
 		*holder = machine->page->holder;
 		*since = machine->page->head.used;
 	} else if (result != EALREADY) {
-		/* The page is damaged: do without. */
+		/* The page is damaged: go on without it. */
 		machine_close(machine);
 		result = post && post->posted && post->fate != FATE_OURS ? EALREADY : 0;
 	}

@@ -18,7 +18,7 @@ static struct request_room *room_of(struct posts *posts, uint64_t ticket)
 	return &posts->rooms[ticket % TICKET_QUEUE_PLACES];
 }
 
-/* Only while it is this ticket's. */
+/* Set the state of the word; false: it is another ticket's. */
 static bool set(struct posts *posts, uint64_t ticket, enum request_state to)
 {
 	uint64_t word = *word_of(posts, ticket);
@@ -34,7 +34,7 @@ static bool change(
 		word_of(posts, ticket), &word, request_word(ticket, to));
 }
 
-/* What is behind the checksum, up to where it is used. */
+/* Copy the used part of a room. */
 static void put_room(struct posts *posts, uint64_t ticket, const struct request_room *room)
 {
 	memcpy(room_of(posts, ticket), room, offsetof(struct request_room, bytes) + room->length);
@@ -59,7 +59,7 @@ bool posts_post(
 
 void posts_end(struct posts *posts, uint64_t ticket, bool my_turn, struct post *post)
 {
-	/* If that fails, another has taken it. */
+	/* If this fails, another process has taken the request. */
 	(void)change(posts, ticket, REQUEST_WAITING, REQUEST_NONE);
 	post->taker = posts->posts[ticket % TICKET_QUEUE_PLACES].taker;
 	post->fate = request_fate(*word_of(posts, ticket), ticket, my_turn, post->changes);

@@ -69,7 +69,7 @@ bool request_room_copy(
 	return to->checksum == checksum_of(to, seed, ticket);
 }
 
-/* ---- Writing and reading bytes; once something does not fit, nothing more does ---- */
+/* ---- Writing and reading bytes. After one failure, all that follow fail. ---- */
 
 struct writer {
 	struct request_room *room;
@@ -91,7 +91,7 @@ static void write_number(struct writer *writer, int64_t number)
 	write_bytes(writer, &number, sizeof(number));
 }
 
-/* With its NUL. */
+/* Write text with its NUL. */
 static void write_text(struct writer *writer, const char *text)
 {
 	size_t length = strlen(text);
@@ -116,7 +116,7 @@ static const void *read_bytes(struct reader *reader, size_t length)
 	return bytes;
 }
 
-/* One from 0 to most; 0 where it is not. */
+/* Read a number from 0 to most. Returns 0 and fails if it is another. */
 static int64_t read_number(struct reader *reader, int64_t most)
 {
 	int64_t number = 0;
@@ -135,7 +135,7 @@ static const char *read_text(struct reader *reader, size_t least, size_t most)
 	return reader->bad ? NULL : text;
 }
 
-/* What was written as "" where there is none. */
+/* Read a text; "" means NULL. */
 static const char *read_optional(struct reader *reader)
 {
 	const char *text = read_text(reader, 0, STORE_KEY_MAX);
@@ -209,7 +209,7 @@ bool request_room_read(const struct request_room *room, struct posted_request *r
 	to->news = read_number(&reader, 1);
 	for (size_t i = 0; i < STORE_COUNTS; i++)
 		to->count[i] = read_optional(&reader);
-	/* It is a path below the store's, and leads nowhere else. */
+	/* The group becomes a path below the store's directory: it must not lead out of it. */
 	reader.bad |= to->group && (*to->group == '/' || strstr(to->group, ".."));
 	to->compares = request->compares;
 	to->then = request->then;
@@ -217,7 +217,7 @@ bool request_room_read(const struct request_room *room, struct posted_request *r
 	return !reader.bad && reader.at == room->length;
 }
 
-/* ---- Answers: a struct commit_summary, then what was answered ---- */
+/* ---- Answers: a struct commit_summary, then the fields of the answer ---- */
 
 bool request_room_write_answer(struct request_room *room, const struct store_answer *answer)
 {
@@ -231,7 +231,7 @@ bool request_room_write_answer(struct request_room *room, const struct store_ans
 	for (size_t i = 0; i < STORE_COUNTS; i++)
 		write_number(&writer, (int64_t)answer->counted[i]);
 	write_number(&writer, (int64_t)answer->count);
-	/* The process that asked knows the keys. */
+	/* No keys: the process that asked knows them. */
 	for (size_t i = 0; i < answer->count; i++) {
 		write_number(&writer, answer->entries[i].value != NULL);
 		write_number(&writer, answer->entries[i].revision);

@@ -15,7 +15,7 @@
 
 #define KEEP 3600000 /* ms: an agent that waits reads its store every 15 s */
 
-/* The directory, if it is or can be made one that only we can write. */
+/* Find or make the directory. False: other users can write to it. */
 static bool find_directory(char *path, size_t size)
 {
 	struct stat st;
@@ -32,7 +32,8 @@ static void *map(int descriptor, size_t size)
 	return page == MAP_FAILED ? NULL : page;
 }
 
-/* Remove those of this kind that were not used for long: the process that makes one does it. */
+/* Remove pages of this kind that were not used for long. Each process that makes a page does this.
+ */
 static void sweep(const char *directory, const char *name)
 {
 	DIR *entries = opendir(directory);
@@ -61,7 +62,7 @@ static void write_magic(const struct shared_page_kind *kind, char magic[16])
 	snprintf(magic, 16, "preempt %.7s", kind->name);
 }
 
-/* Make it whole beside its name, then give it the name, if no other process has; or in any case. */
+/* Make the page under another name, then rename it to path. replace: also over an existing page. */
 static void make(const struct shared_page_kind *kind, const char *nonce, const char *directory,
 	const char *path, bool replace)
 {
@@ -70,7 +71,7 @@ static void make(const struct shared_page_kind *kind, const char *nonce, const c
 	int descriptor = mkostemp(temporary, O_CLOEXEC);
 	if (descriptor < 0)
 		return;
-	/* Allocated now: a full /dev/shm must be an error here, not a SIGBUS later. */
+	/* Allocate it: a full /dev/shm must be an error here, not a SIGBUS later. */
 	size_t allocated = kind->sparse_from ? kind->sparse_from : kind->size;
 	bool made = posix_fallocate(descriptor, 0, (off_t)allocated) == 0 &&
 		    ftruncate(descriptor, (off_t)kind->size) == 0;
@@ -90,7 +91,7 @@ static void make(const struct shared_page_kind *kind, const char *nonce, const c
 	close(descriptor);
 }
 
-/* NULL with *descriptor open: it is there, and is none of this kind. */
+/* Map the page at path. NULL with *descriptor open: the file exists, and is not of this kind. */
 static struct shared_page *open_named(
 	const struct shared_page_kind *kind, int *descriptor, const char *path)
 {

@@ -3,13 +3,10 @@
 
 int64_t staleness_observe(struct staleness *staleness, uint64_t what, int64_t now, int64_t limit)
 {
-	/* Only the observer whose exchange succeeds adds the elapsed time, so two observers at
-	 * once count it once. */
+	/* Of two observers at once, the second finds no time elapsed since the first. */
 	int64_t gap = now - atomic_exchange(&staleness->last, now);
 	if (staleness->what != what) {
-		/*
-		 * In this order: if we are killed between the two, the next observer counts from 0.
-		 */
+		/* In this order: if we are killed in between, the next observer counts from 0. */
 		staleness->silent = 0;
 		staleness->what = what;
 		return 0;

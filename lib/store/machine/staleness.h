@@ -5,9 +5,8 @@
  * for at most a sixteenth of the limit. So a suspended machine, a stopped observer or a server that
  * does not answer is not mistaken for staleness of the other side.
  *
- * A zeroed struct staleness has seen nothing. It may lie in memory that processes share, and
- * survives the death of any of them at any point: what is torn counts for too little, never for too
- * much.
+ * Zeroed: nothing was observed. The struct may be in memory that processes share, and any of them
+ * may be killed at any point: it then counts too little silence, never too much.
  */
 #ifndef STORE_MACHINE_STALENESS_H
 #define STORE_MACHINE_STALENESS_H
@@ -17,13 +16,13 @@
 
 struct staleness {
 	_Atomic uint64_t what;
-	_Atomic int64_t last; /* observation, milliseconds */
+	_Atomic int64_t last; /* time of the last observation (clock_now) */
 	_Atomic int64_t silent;
 };
 
 /*
- * One observation at now (clock_now) of a value whose hash is what (0: none). Answers for how many
- * milliseconds of the limit it has been this.
+ * Observe at now (clock_now) a value whose hash is what (0: none). Returns for how many
+ * milliseconds it was observed unchanged.
  */
 int64_t staleness_observe(struct staleness *staleness, uint64_t what, int64_t now, int64_t limit);
 

@@ -22,14 +22,14 @@ void ticket_queue_init(struct ticket_queue *queue)
 	init_mutex(&queue->door);
 	for (int i = 0; i < TICKET_QUEUE_PLACES; i++)
 		init_mutex(&queue->places[i].taken);
-	/* So that the ticket before the first is not negative. */
+	/* The number before the first ticket must not be negative. */
 	queue->next = TICKET_QUEUE_PLACES;
 	queue->serving = TICKET_QUEUE_PLACES - 1;
 }
 
 /*
- * 0, ETIMEDOUT, or an errno: the mutex is damaged. If its owner was killed, the fields of its place
- * say how far it came.
+ * Lock a mutex. Returns 0, ETIMEDOUT, or another errno: the mutex is damaged. If its owner was
+ * killed, the fields of the place say how far it got.
  */
 static int take(pthread_mutex_t *mutex, int64_t deadline)
 {
@@ -79,7 +79,7 @@ int ticket_queue_wait(struct ticket_queue *queue, struct queue_ticket *ticket, i
 		int result = take(&place->taken, deadline);
 		if (result != 0)
 			return result;
-		/* A greater ticket: the place was used again, so that turn ended long ago. */
+		/* A greater ticket: the place is used again, so that turn ended long ago. */
 		bool over = place->ticket > before || (place->ticket == before && place->served);
 		(void)pthread_mutex_unlock(&place->taken);
 		if (over)
