@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an error of SQLite means here: what it really was, and what to do. */
+/* The cause of an error that SQLite returned, and what the user can do about it. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "store/sqlite/session.h"
 #include "store/sqlite/syscalls.h"
 
-/* What a file of SQLite's remembers; 0: nothing. */
+/* The last errno of the database or its journal; 0: none. */
 static int errno_of_file(sqlite3 *database, int which)
 {
 	int number = 0;
@@ -19,11 +19,11 @@ static int errno_of_file(sqlite3 *database, int which)
 	return number;
 }
 
-/* What went wrong below SQLite; 0 where that is not known. */
+/* The errno behind the error code; 0: not known. */
 static int errno_of(sqlite3 *database, int code)
 {
 	int number = 0;
-	/* fsync is the one call of which only the files know. */
+	/* syscalls.c does not see fsync, but SQLite's files keep its errno. */
 	bool synced = code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC;
 	if (synced)
 		number = errno_of_file(database, SQLITE_FCNTL_FILE_POINTER);
@@ -49,7 +49,7 @@ static enum status code_status(int code, int number)
 	case SQLITE_ERROR: return STATUS_DAMAGED;
 	case SQLITE_PERM:
 	case SQLITE_AUTH: return STATUS_PERMISSION;
-	/* It may have been opened for reading only because opening failed in another way. */
+	/* SQLite opens a file for reading only if it cannot open it for writing, for any reason. */
 	case SQLITE_READONLY:
 		if (code == SQLITE_READONLY_DBMOVED && !number)
 			return STATUS_TEMPORARY;

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is remembered of deleted keys, as etcd keeps old revisions: a row in gone, until REMEMBERED
- * revisions have passed. Then transactions that delete something else forget it, a few rows each,
- * so that no transaction pays for many others, and the floor says up to which revision anything is
- * forgotten. To the question what changed since a revision below the floor the answer is that
- * something did. A key that was put again keeps its row in gone: a process that has not seen the
- * deletion has not seen the put either.
+ * The table gone remembers deleted keys for REMEMBERED revisions. After that, transactions that
+ * delete something remove the old rows, a few each, so that none of them takes long. The floor is
+ * the revision up to which rows may have been removed: a wait that begins below the floor is told
+ * that something has changed. A key that is put again keeps its row in gone, because a process that
+ * has not seen the deletion has not seen the put either.
  */
 #include "store/sqlite/session.h"
 
 /*
- * More than the commits that fit between two polls of a waiting process (1 s). A process that polls
- * less often sees a change where there may be none, and pays one list for it.
+ * More than the commits between two polls of a waiting process (1 s). A process that polls less
+ * often may list the keys once for nothing.
  */
 #define REMEMBERED 512
-/* So many revisions at once: most deletions then leave the beginning of gone alone. */
+/* Remove rows only when this many revisions are too old: most deletions then remove none. */
 #define GATHERED 16
 
-/* The oldest that are old enough; ?1: up to this revision, ?2: at most so many. */
+/* The oldest rows, up to revision ?1, at most ?2 of them. */
 #define OLDEST "SELECT revision, key FROM gone WHERE revision<=?1 ORDER BY revision, key LIMIT ?2"
 
 enum status compact_bury(struct session *session, const char *key, struct error *err)
@@ -29,7 +28,7 @@ enum status compact_bury(struct session *session, const char *key, struct error 
 	return session_finish(session, statement, err);
 }
 
-/* The one number that a query answers; 0 where it is NULL. Any of ?1 and ?2 may be unused. */
+/* Run a query that returns one number; NULL becomes 0. It need not use ?1 and ?2. */
 static enum status ask_revision(struct session *session, const char *sql, store_revision up_to,
 	int64_t most, store_revision *revision, struct error *err)
 {

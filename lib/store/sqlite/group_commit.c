@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Group commit. The cost of a transaction is not in the request but in what surrounds it: lock,
- * open, four syncs, close. So the process whose turn it is carries out the requests of those behind
- * it in the same transaction, as if they had run one after the other in the order of the queue, and
- * answers them once the commit is synced and the lock was still ours.
+ * Group commit. Locking, opening, four syncs and closing take much longer than a request. So the
+ * process at the head of the queue carries out the requests of the processes behind it in its own
+ * transaction, in the order of the queue, and answers them after the commit, if it held the lock
+ * until then.
  *
- * Where the transaction fails and nothing was changed, each owner runs its own request in its own
- * turn, and gets its own error. No process takes it a second time: what cannot be written would
- * make the others fail again and again.
+ * If the transaction fails and nothing was changed, each owner runs its request when its turn
+ * comes, and gets its own error. No process takes such a request a second time: a request that
+ * cannot be written would otherwise make the others fail again and again.
  *
- * Where the process is killed in the middle, or does not know itself whether it has committed, each
- * owner looks in its own turn: such a transaction leaves a mark in the store, a row in gone with a
- * key that no caller can have. It is forgotten as the others there (compact.c), and the floor says
- * when it may have been.
+ * If the process is killed, or does not know whether it has committed, each owner finds out when
+ * its turn comes: the transaction has written a mark into the store, a row in gone whose key no
+ * caller can have. Old marks are removed like the other rows (compact.c); below the floor, the
+ * outcome is unknown.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,19 +22,19 @@
 #include "base/xalloc.h"
 #include "store/sqlite/group_commit.h"
 
-/* So much at most is taken in one turn, so that neither the owner nor other machines wait long. */
-#define MOST	64
+/* The limits of one turn, so that neither this process nor other machines wait long. */
+#define MOST	64  /* requests */
 #define LONGEST 250 /* milliseconds */
 
 struct gathered {
 	uint64_t ticket;
-	bool changed;		  /* something; else its owner may as well run it again */
+	bool changed;		  /* it has changed something */
 	struct request_room room; /* the request, then its answer */
 };
 
 #define MARK_LENGTH (1 + sizeof(uint64_t))
 
-/* Keys of callers have no NUL. */
+/* A key with a NUL, which no caller can have. */
 static void make_key(uint64_t mark, unsigned char key[MARK_LENGTH])
 {
 	key[0] = '\0';
@@ -48,7 +48,7 @@ static uint64_t seed_of(const struct sqlite_store *store)
 
 /* ---- The owner of a request ---- */
 
-/* What our store would know if the transaction had been ours. */
+/* Let our store know what it would know if it had run the transaction itself. */
 static void catch_up(struct sqlite_store *store, const struct commit_summary *end, int64_t since)
 {
 	if (end->floor > store->newest && store->newest)
@@ -89,7 +89,7 @@ enum status group_commit_enter(struct sqlite_store *store, const struct store_re
 	struct post *post, int64_t deadline, struct store_answer *answer, struct error *err)
 {
 	bool may_write = !(store->base.flags & STORE_READ_ONLY) && !store->lock.file.read_only;
-	/* The room is large: it is written below as far as it is used. */
+	/* Set single members: the room is large, and only its used part is written. */
 	post->seed = seed_of(store);
 	post->changes = store_request_changes(request);
 	post->posted = false;
@@ -115,7 +115,7 @@ enum status group_commit_find_outcome(
 	unsigned char key[MARK_LENGTH];
 	struct store_answer answer;
 	request_room_read_summary(&post->room, &end);
-	/* The mark may be forgotten. */
+	/* The mark may have been removed. */
 	if (session->floor >= end.newest)
 		return is_unknown(session->store, post, &answer, err);
 	sqlite3_stmt *statement =
@@ -131,13 +131,13 @@ enum status group_commit_find_outcome(
 	*committed = found;
 	if (status == STATUS_OK && !*committed)
 		post->fate = FATE_OURS;
-	/* It may have been killed before its last sync: this commit is synced. */
+	/* That process may have been killed before its last sync. A commit of ours syncs it. */
 	return *committed ? session_execute(
 				    session, "UPDATE meta SET revision=revision", "change", err)
 			  : status;
 }
 
-/* ---- The one whose turn it is ---- */
+/* ---- The process whose turn it is ---- */
 
 bool group_commit_is_wanted(struct sqlite_store *store)
 {
@@ -155,8 +155,8 @@ static bool is_mixed(const struct store_op *ops, size_t count)
 }
 
 /*
- * Run the request of an item. *kept: its answer is in its room. Else nothing was changed for it:
- * there was no request, its owner has seen more of the store than there is (session.c,
+ * Run the request of an item. *kept: its answer is in item->room. Otherwise nothing was changed:
+ * the room had no valid request, its owner has seen a newer revision than there is (session.c,
  * compare_with_past), or the answer does not fit.
  */
 static enum status run_item(
@@ -169,7 +169,7 @@ static enum status run_item(
 	if (!request_room_read(&item->room, &taken) || taken.newest > session->began)
 		return STATUS_OK;
 	const struct store_request *request = &taken.request;
-	/* What it puts is undone if what it gets does not fit. */
+	/* If it puts and gets, its puts are undone if the answer does not fit. */
 	bool undoable = is_mixed(request->then, request->then_count) ||
 			is_mixed(request->otherwise, request->otherwise_count);
 	store_revision revision = session->revision;
@@ -192,7 +192,7 @@ static enum status run_item(
 	return status;
 }
 
-/* That this transaction was committed. It counts as deleted, so that old marks are forgotten. */
+/* Write the mark. It counts as a deletion, so that old marks are removed. */
 static enum status write_mark(
 	struct group_commit *others, struct session *session, struct error *err)
 {
@@ -282,7 +282,7 @@ void group_commit_answer(
 				&item->room);
 		else if (known || !item->changed)
 			posts_return(others->posts, item->ticket);
-		/* Else its owner looks. */
+		/* Otherwise its owner looks for the mark. */
 	}
 	free(others->items);
 	*others = (struct group_commit){0};

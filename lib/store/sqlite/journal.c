@@ -11,12 +11,12 @@
 #include "base/xalloc.h"
 #include "store/sqlite/session.h"
 
-#define META_PAGE    2 /* of the table that is made first */
+#define META_PAGE    2 /* the page of meta, the first table that is made */
 #define LARGEST_PAGE 65536
 
 static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 
-/* Whether the first part holds the page of meta, and this without the nonce. */
+/* Whether the journal's first part contains the page of meta with another nonce. */
 static bool is_foreign(int descriptor, const unsigned char head[28], const char *nonce)
 {
 	uint32_t records = big_endian(head + 8), sector = big_endian(head + 20);
@@ -44,7 +44,7 @@ enum status journal_check(enum cache cache, const char *path, const char *nonce,
 {
 	unsigned char head[28];
 	int descriptor = cache_open(cache, path);
-	/* What is wrong with it SQLite will find, too, and it then does nothing. */
+	/* A journal that cannot be read is SQLite's to report. */
 	if (descriptor < 0)
 		return STATUS_OK;
 	bool foreign = pread(descriptor, head, sizeof(head), 0) == sizeof(head) &&

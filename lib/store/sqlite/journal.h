@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose the journal is. SQLite plays back any that lies beside a database, and a journal does not
- * say of which it is: one of another database would overwrite ours, and only then it would show.
- * But each transaction of ours changes the page of meta, so that the page as it was, with the nonce
- * of the store, is in the journal.
+ * Whether a journal belongs to the database beside it. SQLite plays back any journal with the right
+ * name, and a journal does not name its database: the journal of another database would overwrite
+ * ours. But each of our transactions changes the page of the table meta, so its journal contains
+ * that page as it was before, with the nonce of the store.
  */
 #ifndef STORE_SQLITE_JOURNAL_H
 #define STORE_SQLITE_JOURNAL_H
@@ -12,8 +12,9 @@
 #include "store/cache.h"
 
 /*
- * Under the lock, before SQLite opens the database. STATUS_DAMAGED: it would be played back, and it
- * is of another store. STATUS_OK where it would not be, or where that cannot be told.
+ * To be called under the lock, before SQLite opens the database. STATUS_DAMAGED: SQLite would play
+ * the journal back, and it is of another store. STATUS_OK: SQLite would not play it back, it is
+ * ours, or this cannot be told.
  */
 enum status journal_check(enum cache cache, const char *path, const char *nonce, struct error *err);
 

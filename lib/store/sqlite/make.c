@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A new database: made whole under another name, then given its own. */
+/* Making a new database: completely under a temporary name, which is then replaced by its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,17 +30,17 @@ static const char on_make[] =
 				      "CREATE TABLE gone(key BLOB NOT NULL, revision INTEGER NOT NULL,"
 				      " PRIMARY KEY(revision, key)) WITHOUT ROWID;";
 
-/* Make a file of a new name in directory; *temporary, a path, becomes its path. */
+/* Make a file in directory with a new name; temporary, a path, becomes its path. */
 static int open_temporary(const struct sqlite_store *store, int directory, char *temporary)
 {
 	char *name = strrchr(temporary, '/') + 1;
 	/*
-	 * One that can lose its lock needs a name of its own: another may be here, too. Should it
-	 * be killed, that is swept away with what else it left beside the lock (link_sweep.h).
+	 * If we can lose the lock, another process may be making the database, too: use a name that
+	 * no other process uses. If we are killed, link_sweep removes the file.
 	 */
 	if (lock_can_be_lost(&store->lock))
 		return file_make_temporary(directory, name);
-	/* A killed process left it; no other process makes the store now, we hold the lock. */
+	/* We hold the lock, so an existing file was left by a process that was killed. */
 	(void)unlinkat(directory, name, 0);
 	return openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
@@ -50,7 +50,7 @@ static enum status make_failed(const struct sqlite_store *store, int number, str
 	return error_cured(err, number, store_cure(number), "make store %s", store->base.where);
 }
 
-/* A whole, synced database under a temporary name in directory. SQLite finds it by its path. */
+/* Make a complete, synced database under a temporary name in directory. */
 static enum status make_temporary(
 	struct sqlite_store *store, int directory, char *temporary, struct error *err)
 {
@@ -77,12 +77,12 @@ static enum status make_temporary(
 	return status;
 }
 
-/* There was no database when we looked, and we hold the lock. */
+/* Give the new database its name. */
 static int give_name(const struct sqlite_store *store, const char *temporary)
 {
 	if (!lock_can_be_lost(&store->lock))
 		return rename(temporary, store->base.where);
-	/* Never over the database of a process that has taken our lock over. */
+	/* link does not replace the database of a process that has taken over our lock. */
 	int result = link(temporary, store->base.where);
 	if (result == 0)
 		unlink(temporary);
@@ -90,8 +90,9 @@ static int give_name(const struct sqlite_store *store, const char *temporary)
 }
 
 /*
- * STATUS_TEMPORARY: our lock file is not in directory, since a mount has come or gone. A lock file
- * that says "made" on one filesystem and the database on another would be a store that is lost.
+ * STATUS_TEMPORARY: our lock file is not in directory, because something was mounted or unmounted
+ * there. The lock file must not be on one filesystem and the database on another: the store would
+ * be lost.
  */
 static enum status check_lock_is_in(
 	const struct sqlite_store *store, int directory, struct error *err)
@@ -112,8 +113,8 @@ static enum status check_lock_is_in(
 static enum status make_whole(struct sqlite_store *store, struct error *err)
 {
 	int directory;
-	/* Through the directory, so that nothing is made below the mount point if it is unmounted
-	 * now. */
+	/* Use the directory's descriptor: if it is unmounted now, nothing is made on its mount
+	 * point. */
 	enum status status = mounts_open(store->directory, &directory, err);
 	if (status != STATUS_OK)
 		return status;
@@ -135,7 +136,7 @@ static enum status make_whole(struct sqlite_store *store, struct error *err)
 	return status;
 }
 
-/* An error is not "missing": a new database could replace the one that is there. */
+/* Whether there is a database. An error does not mean that there is none. */
 static enum status is_there(const struct sqlite_store *store, bool *there, struct error *err)
 {
 	struct stat st;
@@ -166,7 +167,7 @@ enum status database_make(
 	status = lockfile_read(&store->lock.file, err);
 	if (status == STATUS_OK && !store->lock.file.made) {
 		status = is_there(store, &there, err);
-		/* Not below the mount point, if it was unmounted since. */
+		/* It may only seem missing, because the filesystem was unmounted. */
 		if (status == STATUS_OK && !there)
 			status = lockfile_verify(&store->lock.file, err);
 		if (status == STATUS_OK && !there)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the URL of a store says of it: lock, takeover, shared-group, must-exist, assume. */
+/* The parameters in the URL of an SQLite store. */
 #ifndef STORE_SQLITE_OPTIONS_H
 #define STORE_SQLITE_OPTIONS_H
 
@@ -14,18 +14,18 @@
 struct parameters {
 	enum lock_mode mode; /* LOCK_AUTO: not given */
 	bool shared_group;
-	bool must_exist;    /* that it is missing is STATUS_TEMPORARY, and it is never made */
+	bool must_exist;    /* never make the store; a missing one is STATUS_TEMPORARY */
 	const char *assume; /* "local", "shared" or NULL */
 	int64_t takeover;   /* milliseconds, TAKEOVER_LEAST to TAKEOVER_MOST; 0: not given */
 };
 
-/* STATUS_USAGE: one is not known, out of range, or given twice. */
+/* STATUS_USAGE: a parameter is unknown, out of range, or given twice. */
 enum status parameters_read(
 	const struct store_url *url, struct parameters *parameters, struct error *err);
 
 /*
- * What the filesystem is with what the user vouches for. That locks reach other machines is not
- * believed where this mount's own options say that they do not.
+ * What the filesystem is, from what was seen and the user's assume=. assume=shared does not hold if
+ * the options of the mount keep locks on this machine.
  */
 enum filesystem_reach parameters_reach(
 	const struct parameters *parameters, enum filesystem_reach seen);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What concerns all keys under a prefix: list them, whether one changed, purge them. */
+/* All keys under a prefix: list them, find out whether one has changed, purge them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "store/sqlite/session.h"
 
 /*
- * The WHERE clause of a range: ?1 its lower bound, ?2 its upper one, ?3 since. A prefix that ends
- * in '/' is a directory, and does not contain itself.
+ * The WHERE clause of a range has the parameters ?1, its lower bound, ?2, its upper bound, and ?3,
+ * since. A prefix that ends with '/' is a directory, and does not contain itself.
  */
 struct bounds {
 	const char *lower;
@@ -30,7 +30,7 @@ static void find_bounds(const char *prefix, const char *after, struct bounds *bo
 		bounds->lower_length = strlen(after);
 		bounds->exclusive = true;
 	}
-	/* The first key behind all that begin with prefix. */
+	/* The first key after all keys that begin with prefix. */
 	bounds->upper_length = length;
 	memcpy(bounds->upper, prefix, length);
 	while (bounds->upper_length &&
@@ -40,7 +40,7 @@ static void find_bounds(const char *prefix, const char *after, struct bounds *bo
 		bounds->upper[bounds->upper_length - 1]++;
 }
 
-/* SELECT|DELETE ... FROM a table, restricted to the bounds; tail may follow. */
+/* Prepare the statement head ("SELECT ... FROM TABLE") with the WHERE clause and then tail. */
 static sqlite3_stmt *prepare_for_bounds(struct session *session, const char *head,
 	const struct bounds *bounds, store_revision since, const char *tail, struct error *err)
 {
@@ -64,7 +64,7 @@ static sqlite3_stmt *prepare_for_bounds(struct session *session, const char *hea
 	return statement;
 }
 
-/* One more entry of a list. */
+/* Add the row of the statement to the list. */
 static void add_entry(struct session *session, struct store_answer *answer, size_t *capacity,
 	sqlite3_stmt *statement)
 {
@@ -76,10 +76,11 @@ static void add_entry(struct session *session, struct store_answer *answer, size
 	session_copy_value(session, entry, statement, 1, 2);
 }
 
-/* Few keys have changed lately, but a prefix may have many. */
+/* A prefix may have many keys, but few of all keys have changed lately. */
 #define CHANGED_LATELY " INDEXED BY keys_revision"
 
-/* Whether all that was read up to since may be of another past: store_was_set_back. */
+/* Whether what was read at revision since may be from before an older copy was put back
+ * (store_was_set_back). */
 static bool is_past(const struct session *session, store_revision since)
 {
 	const struct sqlite_store *store = session->store;
@@ -88,8 +89,8 @@ static bool is_past(const struct session *session, store_revision since)
 }
 
 /*
- * The keys are chosen by an index that has all of them, and the rows of those alone are read. ?4 is
- * the limit, and from ?5 on, two each, what is skipped.
+ * Choose the keys by an index, so that only their rows are read. ?4 is the limit; ?5 and ?6, ?7 and
+ * ?8, ... are the bounds of what is skipped.
  */
 static sqlite3_stmt *prepare_list(struct session *session, const struct store_range *range,
 	const struct bounds *bounds, store_revision since, struct error *err)
@@ -120,7 +121,7 @@ static sqlite3_stmt *prepare_list(struct session *session, const struct store_ra
 	return statement;
 }
 
-/* What SELECT ... FROM a table, restricted to the bounds, answers first; 0: nothing. */
+/* The first number that the query head returns within the bounds; 0: no row. */
 static enum status ask_number(struct session *session, const char *head,
 	const struct bounds *bounds, store_revision since, int64_t *number, struct error *err)
 {
@@ -195,11 +196,11 @@ enum status range_changed(struct sqlite_store *store, struct range_change *chang
 		return status;
 	store_revision since = change->since;
 	change->revision = session.revision;
-	/* What went up to the floor may be forgotten: it may have been under prefix. */
+	/* Deletions up to the floor may have been forgotten, also those under prefix. */
 	change->changed = since < session.floor || is_past(&session, since);
 	if (session.revision > since && !change->changed) {
 		find_bounds(change->prefix, NULL, &bounds);
-		/* since 0 asks for any key ever put. */
+		/* If since is 0, look for any key. */
 		status = ask_number(&session,
 			since ? "SELECT 1 FROM keys" CHANGED_LATELY : "SELECT 1 FROM keys", &bounds,
 			since, &found, err);

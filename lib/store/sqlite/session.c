@@ -20,19 +20,18 @@
 #include "store/sqlite/syscalls.h"
 
 #define RETRY_LONGEST 32  /* milliseconds */
-#define SMALLEST_PAGE 512 /* bytes, of SQLite */
+#define SMALLEST_PAGE 512 /* bytes; the smallest page size of SQLite */
 
-/* Revisions: more than another process can have seen and this one has not (compact.c). */
+/* How many revisions another process may have seen more than this one, at most (compact.c). */
 #define AHEAD 1024
 
-#define RECOVER_PATIENCE 5000 /* milliseconds, for another program that opens a private copy */
+#define RECOVER_PATIENCE 5000 /* milliseconds, if another program has opened the workspace's copy  \
+			       */
 
 /*
- * A deleted key goes from keys, so that no scan passes it, and into gone for a while, so that
- * waiting processes see that it went (compact.c). keys_revision finds what was put lately. PERSIST:
- * the commit is durable without syncing the directory. FULL: it is durable at all. EXCLUSIVE:
- * SQLite keeps the locks it has until it is closed, instead of asking again for schema, read and
- * write; the connection lives for one transaction.
+ * PERSIST: a commit need not sync the directory. FULL: a commit is durable. EXCLUSIVE: SQLite keeps
+ * its locks until it closes the database, and a connection lives for one transaction; otherwise it
+ * would lock several times in each.
  */
 static const char on_open[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST;"
 			      "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY;";
@@ -61,7 +60,7 @@ static enum status check_file(
 	return access_check(path, st, store->parameters.shared_group, err);
 }
 
-/* Kind, owner and mode of database and journal. */
+/* Check the kind, owner and mode of the database and the journal. */
 static enum status check_files(struct sqlite_store *store, struct error *err)
 {
 	struct stat st;
@@ -69,7 +68,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 	enum cache cache = store->lock.file.cache;
 	int number = cache_stat(cache, path, &st) < 0 ? errno : 0;
 	if (number == ENOENT) {
-		/* Is its lock file still there? Else the filesystem went away. */
+		/* If the lock file is missing, too, the filesystem was unmounted. */
 		enum status there = lockfile_verify(&store->lock.file, err);
 		if (there != STATUS_OK)
 			return there;
@@ -84,7 +83,8 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 		return error_cured(err, number, store_cure(number), "look at store %s", path);
 	}
 	enum status status = check_file(store, path, &st, err);
-	/* It is made whole. SQLite would take it for new, and drop its journal. */
+	/* We never make such a short file. SQLite would take it for a new database, and discard its
+	 * journal. */
 	if (status == STATUS_OK && st.st_size < SMALLEST_PAGE)
 		return error_set(err, STATUS_DAMAGED,
 			"store %s is damaged (it has %lld bytes): not used; restore it, or move it away "
@@ -101,7 +101,8 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 	return check_file(store, store->journal, &st, err);
 }
 
-/* The first hundred bytes of the database, as SQLite's own file handle sees them; SQLite's code. */
+/* Read the first hundred bytes of the database through SQLite's file handle. Returns SQLite's code.
+ */
 static int read_header(struct session *session, unsigned char header[100])
 {
 	sqlite3_file *file = NULL;
@@ -129,7 +130,10 @@ static enum status check_format(struct session *session, struct error *err)
 	return format == STORE_FORMAT ? STATUS_OK : lockfile_refuse_format(where, format, err);
 }
 
-/* Read meta, the first access of the transaction: it also rolls back what a killed writer left. */
+/*
+ * Read the table meta. As the first access to the database, this also lets SQLite roll back what a
+ * killed writer left.
+ */
 static enum status read_meta(struct session *session, struct error *err)
 {
 	sqlite3_stmt *statement =
@@ -141,8 +145,8 @@ static enum status read_meta(struct session *session, struct error *err)
 	else if (code != SQLITE_ROW)
 		status = session_failed(
 			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, err);
-	/* Not ours, or of another format, explains any other trouble, except not being able to ask.
-	 */
+	/* A wrong application id or format is the cause of other errors, except of those that kept
+	 * us from reading. */
 	if ((status == STATUS_OK || status == STATUS_DAMAGED) &&
 		check_format(session, err) != STATUS_OK)
 		status = err->status;
@@ -168,9 +172,9 @@ static enum status begin(struct session *session, struct error *err)
 }
 
 /*
- * The revision goes back only if an older copy of the database was put in its place. Then go on
- * above all that any process has seen, in a transaction of its own, so that the others learn from
- * the floor that what they know is of another past.
+ * The revision is lower than one that we have seen: an older copy of the database was put in its
+ * place. In a transaction of its own, set revision and floor higher than what any process has seen:
+ * the floor tells the others that what they have read is out of date.
  */
 static enum status go_on(struct session *session, struct error *err)
 {
@@ -192,9 +196,9 @@ static enum status go_on(struct session *session, struct error *err)
 }
 
 /*
- * Compare with what we have seen of this store. A floor above that says that another process has
- * gone on, or that we have not looked for long: what was read before is old in both cases. What
- * this transaction sees counts as seen when it was ours to the end.
+ * Compare with the newest revision that we have seen. A floor above it means that another process
+ * has called go_on, or that we have not looked for long: in both cases what we have read before is
+ * out of date. session_commit updates store->newest, if we have held the lock to the end.
  */
 static enum status compare_with_past(struct session *session, struct error *err)
 {
@@ -215,7 +219,7 @@ static int busy_timeout(const struct session *session)
 {
 	const struct lock *lock = &session->store->lock;
 	int64_t left = session->deadline - clock_now(), most = 60000;
-	/* While it waits it cannot renew the lock. */
+	/* While SQLite waits, the lock is not renewed. */
 	if (lock_can_be_lost(lock) && lock->file.takeover / 4 < most)
 		most = lock->file.takeover / 4;
 	return (int)(left < 1 ? 1 : left > most ? most : left);
@@ -225,14 +229,14 @@ int session_open(struct session *session, const char *path, int flags)
 {
 	struct sqlite_store *store = session->store;
 	syscalls_forget(store->lock.file.cache);
-	/* A lock that needs no server shall not wait for one, nor for a machine that died. */
+	/* Mode link waits neither for a lock server nor for the locks of a machine that died. */
 	session->write_guard =
 		(struct write_guard){.lock = &store->lock, .lockless = store->far_locks};
 	return write_guard_open(path, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
 		&session->write_guard, &session->database);
 }
 
-/* Open the database and begin, once; the lock is held. */
+/* Open the database and begin a transaction, once. The lock is held. */
 static enum status try_to_begin(struct session *session, struct error *err)
 {
 	bool read_only = session->store->lock.file.read_only;
@@ -250,16 +254,16 @@ static enum status try_to_begin(struct session *session, struct error *err)
 void session_close(struct session *session)
 {
 	session_drop_statements(session);
-	/* No statement is left open: this cannot fail. */
+	/* This cannot fail, because no statement is open. */
 	sqlite3_close(session->database);
 	session->database = NULL;
 }
 
 /*
- * The same, again and again while a program that does not know our lock has it open. With a new
- * connection each time: one that was refused the lock for rolling back what a killed writer left
- * keeps a part of it in mode EXCLUSIVE, and SQLite then takes that part for the lock of a living
- * writer, and reads what was never committed.
+ * The same, and repeat it while another program, which does not use our lock, has the database
+ * open. Use a new connection each time: if SQLite was refused the lock for a rollback, it keeps a
+ * part of that lock in mode EXCLUSIVE. It would then take that part for the lock of a live writer,
+ * and read changes that were never committed.
  */
 static enum status open_and_begin(struct session *session, struct error *err)
 {
@@ -273,7 +277,6 @@ static enum status open_and_begin(struct session *session, struct error *err)
 	}
 }
 
-/* The lock was lost, which explains whatever else failed. */
 enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err)
 {
 	lock_lost(&store->lock,
@@ -283,7 +286,7 @@ enum status database_lost(struct sqlite_store *store, bool unknown, struct error
 	return error_prefix(err, "store %s", store->base.where);
 }
 
-/* Take the lock; once more where the filesystem was unmounted and mounted again. */
+/* Take the lock. If the filesystem was unmounted and mounted again, open the lock file again. */
 static enum status take_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
 {
 	for (bool again = false;; again = true) {
@@ -301,8 +304,8 @@ static enum status take_lock(struct sqlite_store *store, int64_t deadline, struc
 }
 
 /*
- * What was found under the lock, unless the filesystem was unmounted: then nothing is damaged, it
- * was the empty mount point that was looked at.
+ * Returns status; or STATUS_TEMPORARY instead of STATUS_DAMAGED if the filesystem was unmounted: we
+ * have looked at an empty mount point.
  */
 static enum status unless_gone(struct sqlite_store *store, enum status status, struct error *err)
 {
@@ -340,10 +343,11 @@ enum status database_recover(struct sqlite_store *store, const char *path, struc
 }
 
 /*
- * Let go of what is cached of both files. A takeover of the lock replaces the database: this
- * machine may still know the old one by its name.
+ * Drop what is cached of the database and the journal. A takeover of the lock replaces the
+ * database: on this machine, its name may still lead to the old file.
  */
-static enum status let_go(const struct sqlite_store *store, int64_t deadline, struct error *err)
+static enum status drop_caches(
+	const struct sqlite_store *store, int64_t deadline, struct error *err)
 {
 	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
 		struct stat st = {.st_nlink = 1};
@@ -375,7 +379,7 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 		return status;
 	status = check_files(store, err);
 	if (status == STATUS_OK && store->lock.file.cache != CACHE_OURS)
-		status = let_go(store, deadline, err);
+		status = drop_caches(store, deadline, err);
 	if (status == STATUS_OK)
 		status = journal_check(
 			store->lock.file.cache, store->journal, store->lock.file.nonce, err);
@@ -401,8 +405,8 @@ enum status session_upgrade(struct session *session, struct error *err)
 }
 
 /*
- * A commit failed. Under the same lock, let SQLite repair the files, and look: if the
- * revision is the old one, it is certain that nothing was changed.
+ * After a failed commit, under the same lock: let SQLite repair the files. True: the revision is
+ * the old one, so nothing was changed.
  */
 static bool was_rolled_back(struct session *session)
 {
@@ -447,13 +451,13 @@ enum status session_commit(
 	if (unknown && !lock->link.lost)
 		unknown = !was_rolled_back(session);
 	/*
-	 * What was read or committed counts only if no other process has had the lock: one that
-	 * takes it over from now on finds all of it synced (takeover_step.h).
+	 * What we have read or committed is valid only if we still hold the lock now: a process
+	 * that takes it over later finds our commit synced (takeover_step.h).
 	 */
 	store_revision now = session->revision + session->changed;
 	if (!lock_unlock(lock)) {
-		/* If this transaction had not begun to change the database, the process that
-		 * holds the lock now undoes it. */
+		/* If we had not begun to write to the database itself, the process that has taken
+		 * the lock over has undone our transaction. */
 		unknown = (unknown || (committed && now != session->began)) &&
 			  session->write_guard.touched;
 		status = database_lost(store, unknown, err);

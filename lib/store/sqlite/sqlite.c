@@ -18,7 +18,7 @@
 #include "store/failure.h"
 #include "store/sqlite/syscalls.h"
 
-#define TRIES 100 /* tries, while files of the store appear and disappear */
+#define TRIES 100 /* at most, while files of the store appear and disappear */
 
 /* SQLite allows paths of 512 bytes, "-journal" included; a file name has at most 255 bytes, our
  * suffixes included.
@@ -34,8 +34,8 @@ static enum status path_too_long(const char *path, struct error *err)
 }
 
 /*
- * The real path, so that two names of one database have one lock file. The database itself may be
- * missing, its directory may not.
+ * Find the real path, so that two names of one database have one lock file. The database may be
+ * missing; its directory must exist.
  */
 static enum status find_path(struct sqlite_store *store, const char *path, struct error *err)
 {
@@ -119,8 +119,8 @@ static enum status refuse_missing(const struct sqlite_store *store, struct error
 }
 
 /*
- * Neither lock file nor database was found. *missing true: both are absent, and their filesystem is
- * mounted; false: one of them has appeared since.
+ * Neither lock file nor database was found. Sets *missing to true if both are absent and their
+ * filesystem is mounted, to false if one of them has appeared since.
  */
 static enum status confirm_missing(
 	const struct sqlite_store *store, bool *missing, struct error *err)
@@ -157,8 +157,8 @@ static enum status explain(const char *path, enum status status, struct error *e
 }
 
 /*
- * Open the lock file. STATUS_NO: it is missing, and so is the database, from a directory that is on
- * the filesystem that belongs there.
+ * Open the lock file. STATUS_NO: lock file and database are missing, and the filesystem that
+ * belongs there is mounted.
  */
 static enum status find_lock(struct sqlite_store *store, const struct lockfile_terms *terms,
 	struct lock *lock, int64_t deadline, struct error *err)
@@ -182,7 +182,7 @@ static enum status find_lock(struct sqlite_store *store, const struct lockfile_t
 		"opened: try again");
 }
 
-/* Look at the place, and open the lock file there; make it where that is asked for and allowed. */
+/* Check the place, and open the lock file there. With create, make it if that is allowed. */
 static enum status open_lock(struct sqlite_store *store, bool create, struct lock *lock,
 	int64_t deadline, struct error *err)
 {
@@ -234,8 +234,7 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	if (opened)
 		status = lock_replace(&store->lock, &fresh);
 	if (status == STATUS_OK) {
-		/* What it watches may lie on what was unmounted, or be another machine's doorbell.
-		 */
+		/* They may watch a file of the old mount. */
 		file_watch_release(&store->watch);
 		news_release(&store->news);
 		store->sight.seen = false;
@@ -300,7 +299,7 @@ static enum status sqlite_check_private(struct store *base, struct error *err)
 
 const struct store_backend store_sqlite = {
 	.scheme = "sqlite",
-	/* SQLite has no limit; this one keeps the lock short for the processes that wait. */
+	/* SQLite has no limit. This one bounds the time for which others wait for the lock. */
 	.operations = 1024,
 	.open = sqlite_open,
 	.close = sqlite_close,

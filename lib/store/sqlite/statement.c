@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statements of a transaction. Making one costs more than running it, and a transaction may have
- * hundreds of operations: those for one key are made once and kept until its database is closed.
+ * Prepared statements. Preparing takes longer than running, and a transaction may have hundreds of
+ * operations: so statements for one key are prepared once and kept until the database is closed.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_COMPARE] = "SELECT revision FROM keys WHERE key=?1",
 	[STATEMENT_GET] = "SELECT value, revision FROM keys WHERE key=?1",
-	/* Comes to the same as an upsert, and costs less to make. */
+	/* The same as an upsert here, and faster to prepare. */
 	[STATEMENT_PUT] = "REPLACE INTO keys(key, value, revision) VALUES(?1, ?2, ?3)",
 	[STATEMENT_DELETE] = "DELETE FROM keys WHERE key=?1",
 	[STATEMENT_BURY] = "INSERT OR IGNORE INTO gone(key, revision) VALUES(?1, ?2)",

@@ -17,7 +17,7 @@
 #include "base/xalloc.h"
 #include "store/lock/lock.h"
 
-/* How often a call may be interrupted in a row. */
+/* How many times in a row a signal may interrupt a call. */
 #define INTERRUPTIONS 100
 #define JOURNAL	      "-journal"
 
@@ -27,7 +27,7 @@ static _Thread_local struct {
 	enum cache cache;
 } seen;
 
-/* What stood there before us. */
+/* The functions that SQLite used before. */
 static struct {
 	int (*open)(const char *path, int flags, int mode);
 	int (*truncate)(int descriptor, off_t size);
@@ -52,7 +52,7 @@ int syscalls_lock_failed(void)
 	return seen.lock_failed;
 }
 
-/* The call, again while it is interrupted, but not for ever. */
+/* Repeat the call while a signal interrupts it, but not for ever. */
 #define RETRIED(call)                                                                              \
 	({                                                                                         \
 		__typeof__(call) answer;                                                           \
@@ -64,10 +64,9 @@ int syscalls_lock_failed(void)
 	})
 
 /*
- * A call has failed. SQLite opens for reading what it cannot open for writing, and is then
- * surprised that it is not there or that it cannot write: that is not the cause. It is told of
- * another errno where it would draw the wrong conclusion: try again (EINTR), or that the filesystem
- * is damaged.
+ * Keep the errno of a call that has failed. If SQLite cannot open a file for writing, it opens it
+ * for reading, and later calls fail with EBADF or ENOENT: keep the first errno. SQLite gets another
+ * errno where it would draw a wrong conclusion: try again (EINTR), or the filesystem is damaged.
  */
 static void failed(void)
 {
@@ -78,8 +77,8 @@ static void failed(void)
 }
 
 /*
- * Make a journal, beside its database only: when the filesystem was unmounted since that was
- * opened, path leads into the empty directory below.
+ * Make a journal, but only if its database is there: if the filesystem was unmounted after the
+ * database was opened, path leads into the empty mount point.
  */
 static int make_journal(const char *path, int flags, int mode)
 {
@@ -100,7 +99,7 @@ static int make_journal(const char *path, int flags, int mode)
 	return descriptor;
 }
 
-/* As cache_open_at, of a file that may be made. */
+/* As cache_open_at, but with O_CREAT. */
 static int open_unlent(const char *path, int flags, int mode)
 {
 	bool lent = seen.cache == CACHE_LENT;
@@ -126,10 +125,10 @@ static int open_file(const char *path, int flags, int mode)
 }
 
 /*
- * That a file is not there is no failure where it is only asked for. SQLite takes any error for
- * that; but a journal of which it is not known whether it is there must not be skipped: what
- * a killed writer left would be read. So it is there, and opening it says what is wrong. A
- * write-ahead log, for which SQLite looks too, is never there: it would make one.
+ * Look whether a file exists; that it does not is no failure. SQLite takes any error for "missing".
+ * But a journal must not be skipped if its presence is not known: SQLite would read what a killed
+ * writer left. So we say that it is there, and opening it then reports the error. A write-ahead
+ * log, for which SQLite looks, too, is never there.
  */
 static int look_at_path(const char *path, struct stat *st)
 {
@@ -193,12 +192,12 @@ static int control(int descriptor, int command, ...)
 	seen.lock_failed = number;
 	if (number != EAGAIN)
 		seen.failed = number;
-	/* All others that SQLite takes for "busy"; a server that did not answer may yet do so. */
+	/* SQLite takes these for "busy", too, but waiting does not help. */
 	errno = number == ENOLCK || number == EACCES || number == EINTR ? EIO : number;
 	return -1;
 }
 
-/* One of SQLite's names for it; where it has the other, that one has no function. */
+/* Replace the system call name, if this SQLite has one of that name. */
 static void replace(sqlite3_vfs *vfs, const char *name, void *ours, void *theirs)
 {
 	sqlite3_syscall_ptr old = vfs->xGetSystemCall(vfs, name);

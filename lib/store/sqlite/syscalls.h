@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What SQLite asks of the kernel in this thread. Its own result codes hide the cause: of a lock
- * that the server refuses it says "busy", and waits for it; of a file that cannot be opened for
- * writing it says "read-only". So its calls pass through here, and what went wrong is kept.
+ * SQLite's system calls in this thread. Its result codes hide the cause of an error: if a server
+ * refuses a lock, SQLite says "busy" and waits; if a file cannot be opened for writing, it says
+ * "read-only". So its calls pass through here, and the errno is kept. (Except fsync, which SQLite
+ * does not let us replace; but it keeps that errno itself.)
  *
- * Five things are done differently, too: a journal is made only in a directory that has its
- * database; an errno of a lock that no waiting will mend fails at once; EACCES, by which a lock may
- * say both "another has it" and "you may not", is told apart; a call that is interrupted again and
- * again fails at last, where SQLite would try for ever; and a journal that cannot be looked at
- * counts as present.
- *
- * fsync does not pass through here: SQLite cannot be told to. It keeps its errno itself.
+ * Five things also differ from SQLite's own calls: a journal is made only in a directory that has
+ * its database; a lock fails at once if waiting cannot help; EACCES of a lock, which can mean
+ * "another process has it" or "not permitted", becomes one of the two; a call that is interrupted
+ * many times fails, which SQLite would repeat for ever; and a journal whose presence cannot be
+ * checked counts as present.
  */
 #ifndef STORE_SQLITE_SYSCALLS_H
 #define STORE_SQLITE_SYSCALLS_H
 
 #include "store/cache.h"
 
-/* Before SQLite opens anything of ours; once is enough, more is harmless. */
+/* Call this before SQLite opens a file of ours. More than one call does no harm. */
 void syscalls_install(void);
 
-/* Nothing went wrong yet; and where the files of this thread's next opens lie. */
+/* Forget errors, and say how the files that this thread opens next are cached. */
 void syscalls_forget(enum cache cache);
 
-/* The errno of the call that failed last; 0: none did. */
+/* The errno of the last call that failed; 0: none has. */
 int syscalls_failed(void);
 
-/* The errno of the lock that was refused last; EAGAIN: another has it; 0: all were given. */
+/* The errno of the last lock that failed; EAGAIN: another process has it; 0: none has failed. */
 int syscalls_lock_failed(void);
 
 #endif

@@ -24,10 +24,10 @@
 
 #define CHUNK	   ((size_t)256 << 10)
 #define SYNC_EVERY (4 << 20) /* bytes of a copy */
-#define BLANK	   512	     /* bytes of a journal that is not to be played back: zeros */
+#define BLANK	   512	     /* bytes; SQLite does not play back a journal of zeros */
 /*
- * Milliseconds. A filesystem in user space may remember for a second which file has a name. What is
- * opened there by the old name must not be the old database, so no process gets the lock before.
+ * Milliseconds for which we keep the lock afterwards. A filesystem in user space may remember for a
+ * second which file has a name: no process may then open the old database by its name.
  */
 #define REMEMBERED 1500
 
@@ -38,10 +38,10 @@ static const char *const names[FILES] = {"", "/d", "/d-journal", "/j", "/old"};
 struct takeover {
 	struct sqlite_store *store;
 	struct error *err;
-	enum status status; /* of what failed first */
+	enum status status; /* of the first failure */
 	char held[PATH_MAX], name[LINK_NAME_MAX];
 	char path[FILES][PATH_MAX];
-	uint64_t journal, database; /* hashes of what was copied; 0: there is none */
+	uint64_t journal, database; /* hashes of the copies; 0: there is no such file */
 };
 
 static enum takeover_answer failed(
@@ -74,9 +74,10 @@ static enum takeover_answer make(struct takeover *takeover)
 }
 
 /*
- * Where NFS renames over a file that is open on its machine, it first renames that one away. A
- * machine that dies in between leaves no database: link the one that it kept in its workspace back
- * to the name. 0; or errno, and then the workspace must stay.
+ * If an NFS client renames a file over one that is open on its machine, it first renames the open
+ * one to another name. If the machine dies in between, there is no database: link the one that it
+ * has kept in its workspace to the name again. Returns 0; or an errno, and then the workspace must
+ * stay.
  */
 static int put_back(const struct takeover *takeover)
 {
@@ -100,7 +101,7 @@ static int put_back(const struct takeover *takeover)
 	return number;
 }
 
-/* Whether only we and our workspace are in HELD. */
+/* Check that HELD contains only our name and our workspace. */
 static enum takeover_answer be_alone(struct takeover *takeover)
 {
 	enum takeover_answer answer = TAKEOVER_YES;
@@ -130,8 +131,8 @@ static enum takeover_answer clear(struct takeover *takeover)
 }
 
 /*
- * Owner, group and mode of the file that it will replace. In a store of a group only root can give
- * it back to its owner; the group is what gives the others access.
+ * Make a file with the owner, group and mode of the file that it will replace. Only root can keep
+ * the owner; in a store of a group it is enough to keep the group, which gives the others access.
  */
 static int make_like(const struct takeover *takeover, const char *path, const struct stat *like)
 {
@@ -153,7 +154,7 @@ static int make_like(const struct takeover *takeover, const char *path, const st
 	return -1;
 }
 
-/* Write n bytes of a copy. It is synced in parts, because no lock is renewed while it syncs. */
+/* Write n bytes of a copy. Sync it in parts, because the lock is not renewed during a sync. */
 static int write_part(int to, const char *bytes, size_t n, off_t at)
 {
 	if (file_write_all(to, bytes, n) < 0)
@@ -162,7 +163,7 @@ static int write_part(int to, const char *bytes, size_t n, off_t at)
 	return full ? fdatasync(to) : 0;
 }
 
-/* Hash what is in from, and where to is not negative write it there. 0 or errno. */
+/* Hash the content of from, and copy it to `to` if that is not -1. Returns 0 or an errno. */
 static int pass(struct takeover *takeover, int from, int to, uint64_t *hash)
 {
 	int number = 0;
@@ -188,7 +189,7 @@ static int pass(struct takeover *takeover, int from, int to, uint64_t *hash)
 	return number;
 }
 
-/* The hash of path, 0 where it is missing, and where to is not NULL a copy of it. 0 or errno. */
+/* Hash the file path (0: it is missing), and copy it if `to` is not NULL. Returns 0 or an errno. */
 static int take_in(struct takeover *takeover, const char *path, const char *to, uint64_t *hash)
 {
 	struct stat st;
@@ -236,7 +237,7 @@ static int sync_file(enum cache cache, const char *path)
 	return number;
 }
 
-/* A journal like the one that SQLite leaves after a commit, so that no process has to make one. */
+/* Make a journal like the one that SQLite leaves after a commit, so that nobody has to make one. */
 static int make_blank(const struct takeover *takeover)
 {
 	static const char zeros[BLANK];
@@ -270,7 +271,7 @@ static enum takeover_answer recover(struct takeover *takeover)
 	number = make_blank(takeover);
 	if (number)
 		return failed(takeover, "make", takeover->path[BLANK_JOURNAL], number);
-	/* For put_back. */
+	/* put_back may need the old database. */
 	if (link(store->base.where, takeover->path[OLD]) < 0)
 		return failed(takeover, "link", store->base.where, errno);
 	return TAKEOVER_YES;
@@ -309,7 +310,7 @@ static enum takeover_answer carry_out(struct takeover *takeover, enum takeover_a
 	case TAKEOVER_PLACE_JOURNAL:
 		return place(takeover, takeover->path[BLANK_JOURNAL], store->journal);
 	case TAKEOVER_UNMAKE:
-		/* A process that finds what stays removes it (link_sweep.h). */
+		/* If this fails, link_sweep removes it later. */
 		(void)file_remove_tree(takeover->path[ROOT], NULL);
 		return TAKEOVER_YES;
 	default: return TAKEOVER_NO;

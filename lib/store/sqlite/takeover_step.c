@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/sqlite/takeover_step.h"
 
-/* One who was overtaken looks at its lock before each write: it does not go on changing things. */
+/* Copies at most. The overtaken process checks its lock before each write, so it soon stops. */
 #define ROUNDS 20
 
 enum takeover_action takeover_next(struct takeover_step *step, enum takeover_answer answer)

@@ -1,33 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the holder of a lock does first when it was taken over from a process that may be alive, as
- *a pure function: what was answered in, what to do next out. takeover.c carries it out on files;
- * tests/unit/takeover_search.c on modelled ones, in every order of processes that are stopped,
- * overtaken and killed anywhere, and nothing that was acknowledged is ever lost.
+ * The first steps of a process that has taken the lock over from a process that may be alive, as a
+ * pure function: from what the last step answered it decides the next one. takeover.c carries the
+ * steps out on files; tests/unit/takeover_search.c on a model, in every order of processes that are
+ * stopped, overtaken and killed anywhere, and shows that no acknowledged write is lost.
  *
- * The overtaken process may go on at any time: no look at a lock is one step with the write
- * that follows. So the files are put out of its reach. The database gets a new inode, and so does
- * the journal:
+ * The overtaken process may go on at any time, also between its look at the lock and its next
+ *write. So we replace the database and the journal by new files, which it does not have open:
  *
  *	make	a workspace of our own in HELD, the directory of the lock (link_step.h).
- *	prove	the lock was still ours then: a process that overtakes us sees the workspace.
- *	clear	remove the workspaces of all others. From then on no process but ours can rename a
- *		file to the name of the database or the journal: each does that out of its own
- *		workspace only, which is made once.
- *	copy	journal, database; then read both again. Where nothing has changed, this is what
- *		both were at one moment. The overtaken process writes in SQLite's order, so it
- *		is what a loss of power at that moment would have left.
- *	recover	let SQLite put that right, in the workspace; sync.
- *	place	rename the copy over the database, sync, then a blank journal over the journal,
- *		sync. In between, and after a crash there, the old journal lies beside the new
- *		database: it holds what that holds already, so to play it back changes nothing.
+ *	prove	that we still hold the lock: a process that overtakes us now sees the workspace.
+ *	clear	remove the workspaces of all other processes. Each process renames files to the
+ *		names of database and journal only from its own workspace, which it makes once: so
+ *		from now on only we can do it.
+ *	copy	the journal and the database, then read both again. If neither has changed, the
+ *		copies show both at one moment. The overtaken process writes in SQLite's order, so
+ *		they are what a loss of power at that moment would have left.
+ *	recover	let SQLite roll back in the workspace, as after a loss of power; sync.
+ *	place	rename the copy over the database and sync, then a blank journal over the journal
+ *		and sync. In between the old journal is beside the new database; to play it back, as
+ *		after a crash, changes nothing, because the database already has those pages.
  *
- * The overtaken process has both files open, if it was about to write (write_guard.h): what it
- *still writes goes to the old inodes. It answers that it has committed only if it gave back its
- *lock itself, after all was synced: then no process had overtaken it, and the copy has what it
- *wrote.
+ * If the overtaken process was about to write, it has both files open (write_guard.h), so it writes
+ * to the old files. It reports a commit only if all was synced and it then released the lock
+ *itself: in that case no process had overtaken it, and our copy has its commit.
  *
- * A process that dies or fails on the way leaves a name in HELD: the next one begins again.
+ * A process that dies or fails in between leaves a name in HELD, and the next one begins again.
  */
 #ifndef STORE_SQLITE_TAKEOVER_STEP_H
 #define STORE_SQLITE_TAKEOVER_STEP_H
@@ -46,7 +44,7 @@ enum takeover_action {
 	TAKEOVER_RECOVER,
 	TAKEOVER_PLACE_DATABASE,
 	TAKEOVER_PLACE_JOURNAL,
-	TAKEOVER_UNMAKE, /* our workspace */
+	TAKEOVER_UNMAKE, /* remove our workspace */
 
 	TAKEOVER_DONE,
 	TAKEOVER_FAILED,
@@ -54,19 +52,19 @@ enum takeover_action {
 
 enum takeover_answer {
 	TAKEOVER_YES,
-	TAKEOVER_CHANGED, /* COMPARE: it is no longer what was copied */
+	TAKEOVER_CHANGED, /* COMPARE: the file is no longer equal to the copy */
 	TAKEOVER_NOTHING, /* COPY_DATABASE: there is no database */
-	TAKEOVER_NO,	  /* it could not be done, or that is not known */
+	TAKEOVER_NO,	  /* failed, or the outcome is not known */
 };
 
-/* Zeroed: about to begin, with the action TAKEOVER_MAKE. */
+/* Zeroed: the action TAKEOVER_MAKE is next. */
 struct takeover_step {
 	enum takeover_action action;
-	unsigned char rounds; /* how often it was copied again */
+	unsigned char rounds; /* how many times the files were copied again */
 	bool failed;
 };
 
-/* Answers the action to carry out next; from TAKEOVER_DONE on nothing is left to do. */
+/* Returns the action to carry out; TAKEOVER_DONE and TAKEOVER_FAILED are results. */
 enum takeover_action takeover_next(struct takeover_step *step, enum takeover_answer answer);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares and operations: store_txn on SQLite. A transaction has one or more requests, those
- * behind the first from other processes of this machine (group_commit.c); each is a transaction of
- * store.h.
+ * store_txn on SQLite. A transaction of SQLite carries out one or more requests; all except the
+ * first are of other processes of this machine (group_commit.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +138,7 @@ enum status session_run_one(struct session *session, const struct store_request 
 	}
 }
 
-/* What all requests of the transaction have changed in common. */
+/* Write the new revision, once for all requests of the transaction. */
 static enum status write_meta(struct session *session, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -152,20 +151,21 @@ static enum status write_meta(struct session *session, struct error *err)
 		       : status;
 }
 
-/* A request, in the turn of this process among those of its machine. */
+/* Our request, and how it is run. */
 struct execution {
 	struct sqlite_store *store;
 	const struct store_request *request;
 	int64_t deadline;
-	struct post post; /* large: filled only as far as it is used */
-	bool others;	  /* carry out the posted requests of others, too */
+	struct post post; /* large, so only the used part is set */
+	bool others;	  /* carry out the requests of other processes, too */
 };
 
 /*
- * Our request, and where others of this machine wait also theirs, in one transaction. With compares
- * it begins as a reader: of many that claim, all but the winner stay one, and take no more locks.
- * If others wait it is a writer at once, so that one turn carries out all of them. At the
- * end others says whether their requests were in it.
+ * Run our request in a transaction, and with execution->others also the requests of other processes
+ * of this machine. A request with compares begins as a reader, and becomes a writer if it has to:
+ * of many processes that claim, all except the winner only read, and take fewer locks. With
+ * requests of others the transaction is a writer from the beginning. Afterwards execution->others
+ * says whether it carried out any of them.
  */
 static enum status run_queued(
 	struct execution *execution, struct store_answer *answer, struct error *err)
@@ -185,7 +185,7 @@ static enum status run_queued(
 		return status;
 	if (looks)
 		status = group_commit_find_outcome(&session, post, &committed, err);
-	/* Also if this transaction fails or is lost. */
+	/* If this transaction fails, it stays unknown whether the posted request was committed. */
 	bool unknown = looks && (committed || status != STATUS_OK);
 	if (status == STATUS_OK && !committed)
 		status = session_run_one(&session, request, answer, err);
@@ -217,8 +217,7 @@ enum status session_run(struct store *base, const struct store_request *request,
 	enum status status =
 		group_commit_enter(store, request, &execution.post, deadline, answer, err);
 	if (status != STATUS_NO) {
-		/* Another process has carried it out: our write, if it was one, in its transaction.
-		 */
+		/* Another process has carried it out, as a read or a write of ours. */
 		bool wrote = answer->held ? store_ops_change(request->then, request->then_count)
 					  : store_ops_change(
 						    request->otherwise, request->otherwise_count);
@@ -232,7 +231,7 @@ enum status session_run(struct store *base, const struct store_request *request,
 	status = run_queued(&execution, answer, err);
 	if (status == STATUS_OK || !answer->known || !execution.others || clock_now() >= deadline)
 		return status;
-	/* It may have failed for what the others asked: once more, without them. */
+	/* A request of the others may have made it fail: try again without them. */
 	store_answer_release(answer);
 	execution.others = false;
 	return run_queued(&execution, answer, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for a change of a key. A change counter that differs from the one that our own last
- * locked transaction saw is a hint, no more: then a locked read decides. A counter read without the
- * lock is never remembered: a writer that is killed can leave one that is rolled back and used
- * again. And every 15 s a locked read, hint or no.
+ * Waiting for a change of a key. If the database's change counter differs from the one that our
+ * last transaction has seen, a read under the lock decides whether a key has changed. A counter
+ * that was read without the lock is never kept for comparing: a writer that is killed can leave one
+ * that is rolled back and used again. In any case there is a read under the lock every 15 s.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,9 +13,9 @@
 #include "store/sqlite/session.h"
 
 /* All in milliseconds. */
-#define LOCKED_EVERY  15000 /* a locked read, whatever the hints say */
-#define POLL_EVERY    1000  /* of the shared counter, +- a quarter */
-#define LOCK_PATIENCE 200   /* how long wake may be kept waiting by a lock */
+#define LOCKED_EVERY  15000 /* between two reads under the lock */
+#define POLL_EVERY    1000  /* between two looks at the counter of a shared file, +- a quarter */
+#define LOCK_PATIENCE 200   /* the longest wait for the lock, in which wake is not polled */
 
 enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)
 {
@@ -30,7 +30,7 @@ enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *cou
 		close(descriptor);
 	database_mutex_unlock(store->lock.mutex);
 	if (!read)
-		return READING_FAILED; /* the locked read says what is wrong */
+		return READING_FAILED; /* the read under the lock reports the error */
 	*counter = big_endian(bytes);
 	return READING_RIGHT;
 }
@@ -60,7 +60,7 @@ void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revis
 		file_watch_tell(&store->watch, &watched, counter);
 }
 
-/* The locked read, in slices so that wake is not kept waiting. */
+/* Read under the lock; wait for the lock in slices, and poll wake in between. */
 static enum status ask(struct sqlite_store *store, struct range_change *change, int64_t deadline,
 	int wake, struct error *err)
 {
@@ -115,7 +115,7 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 				return STATUS_OK;
 			}
 			wait_note_unchanged(store, asked);
-			/* All up to change.revision is known not to concern the caller. */
+			/* Nothing up to change.revision concerns the caller. */
 			if (change.revision > *since)
 				*since = change.revision;
 			if (look.next == 0)

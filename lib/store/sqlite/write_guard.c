@@ -14,9 +14,9 @@
 struct guarded {
 	sqlite3_file base;
 	struct write_guard *write_guard;
-	bool main;	     /* the database itself */
-	bool synced;	     /* by us, and not written since */
-	sqlite3_file real[]; /* of the VFS below */
+	bool main;	     /* this is the database itself */
+	bool synced;	     /* we have synced it, and not written to it since */
+	sqlite3_file real[]; /* the file of the VFS below */
 };
 
 static sqlite3_vfs *below;
@@ -31,7 +31,6 @@ static sqlite3_file *real_of(sqlite3_file *file)
 	return of(file)->real;
 }
 
-/* Whether the file may be changed. */
 static bool may_write(sqlite3_file *file)
 {
 	struct guarded *guarded = of(file);
@@ -51,7 +50,7 @@ static int guarded_close(sqlite3_file *file)
 static int guarded_read(sqlite3_file *file, void *to, int count, sqlite3_int64 at)
 {
 	struct write_guard *write_guard = of(file)->write_guard;
-	/* One that reads for long keeps its lock, too. */
+	/* This also renews the lock during a long read. */
 	if (write_guard && !lock_confirm(write_guard->lock, false))
 		return SQLITE_IOERR_READ;
 	return real_of(file)->pMethods->xRead(real_of(file), to, count, at);
@@ -77,7 +76,7 @@ static int guarded_sync(sqlite3_file *file, int flags)
 {
 	if (!may_write(file))
 		return SQLITE_IOERR_FSYNC;
-	/* At its close SQLite syncs a journal once more that it has synced: that flushes the disk.
+	/* SQLite syncs a journal again when it closes it, which would flush the disk for nothing.
 	 */
 	if (of(file)->synced)
 		return SQLITE_OK;
@@ -124,7 +123,7 @@ static int guarded_control(sqlite3_file *file, int operation, void *argument)
 		of(file)->write_guard = argument;
 		return SQLITE_OK;
 	}
-	/* It may make the file larger. */
+	/* This may make the file larger. */
 	if (operation == SQLITE_FCNTL_SIZE_HINT && !may_write(file))
 		return SQLITE_IOERR_WRITE;
 	return real_of(file)->pMethods->xFileControl(real_of(file), operation, argument);
@@ -140,7 +139,7 @@ static int guarded_device(sqlite3_file *file)
 	return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
 }
 
-/* Version 1: no shared memory and no mapping, by which files could be changed past us. */
+/* Version 1 has no shared memory and no mapping, which would bypass the guard. */
 static const sqlite3_io_methods methods = {
 	.iVersion = 1,
 	.xClose = guarded_close,
@@ -164,10 +163,9 @@ static bool is_begun(const char *path)
 }
 
 /*
- * SQLite syncs the directory in each transaction that opens its journal so that it may be made.
- * Once is enough, before anything is written to it: so a journal that is not empty has a name that
- * stays, and is opened as one that is there. (The names of a lock beside it would have to be synced
- * each time, too.)
+ * With SQLITE_OPEN_CREATE, SQLite syncs the directory in each transaction. It is enough to sync it
+ * once, before anything is written to the journal: a journal that is not empty has a durable name,
+ * and is opened without that flag.
  */
 static int open_journal(const char *name, sqlite3_file *file, int flags, int *given)
 {
@@ -186,7 +184,7 @@ static int open_journal(const char *name, sqlite3_file *file, int flags, int *gi
 	return code;
 }
 
-/* The journal was opened to be written: whether it is one that we may write. */
+/* SQLite has opened the journal for writing: close it again if we do not hold the lock. */
 static int prove(struct guarded *guarded, int code)
 {
 	struct write_guard *write_guard = guarded->write_guard;
@@ -205,10 +203,10 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 	guarded->base.pMethods = NULL;
 	guarded->write_guard = NULL;
 	guarded->main = flags & SQLITE_OPEN_MAIN_DB;
-	/* A killed process may have written it and not synced it. */
+	/* A process that was killed may have written to the file without syncing it. */
 	guarded->synced = false;
 	if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
-		/* It is guarded as its database. */
+		/* The guard of its database. */
 		guarded->write_guard = of(sqlite3_database_file_object(name))->write_guard;
 		code = open_journal(name, guarded->real, flags, given);
 		if (flags & SQLITE_OPEN_READWRITE)
@@ -221,7 +219,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 	return code;
 }
 
-/* A journal that is kept (PERSIST) is never deleted. */
+/* SQLite never has to delete a file here: the journal stays (PERSIST). */
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync)
 {
 	(void)vfs;
@@ -230,7 +228,7 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync)
 	return SQLITE_IOERR_DELETE;
 }
 
-/* The VFS below in all but what is done with files. */
+/* Register a copy of the default VFS with other functions for files. */
 static void register_once(void)
 {
 	static sqlite3_vfs ours;
