@@ -12,7 +12,7 @@ store_revision etcd_revision(const struct etcd_store *store, store_revision revi
 	return revision > store->offset ? revision - store->offset : 0;
 }
 
-/* Put the trace, which is a transaction of its own; the reply has the newest revision. */
+/* Put the trace. This is a write, so the reply has the newest revision. */
 static enum status ask_last(
 	struct etcd_store *store, int64_t deadline, struct gateway_reply *reply, struct error *err)
 {
@@ -34,8 +34,8 @@ static store_revision header_revision(const struct gateway_reply *reply)
 }
 
 /*
- * Whether the answer is of another history than the last one: its revisions went back, or its
- * cluster is another one, or its term went back, which a cluster's never does.
+ * Whether the answer is from another history than the last one: its revision or term is lower,
+ * which never happens in one history, or the cluster is another one.
  */
 static bool is_other_history(const struct etcd_store *store, const struct gateway_reply *reply)
 {
@@ -66,9 +66,9 @@ static void set_back(struct etcd_store *store, const struct gateway_reply *reply
 }
 
 /*
- * An answer of another history: an older copy was put back, or the member that answered was
- * stopped and gives an old state. A write tells, as it has to be agreed on by a majority.
- * STATUS_NO: the answer is an old one, to be asked for again.
+ * The answer is from another history: an older copy was put back, or this member of the cluster was
+ * stopped and has an old state. A write, to which a majority must agree, tells which. STATUS_NO:
+ * only the member has an old state; ask again.
  */
 static enum status judge(struct etcd_store *store, const struct gateway_request *request,
 	const struct gateway_reply *reply, struct error *err)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Beats and news. The beats of one agent are one record of 24 bytes for each task, under the
- * agent's lease, which only clears them away: silence is judged by what changes, as everywhere. The
- * news of a group are a key whose version is their count and whose value is the number of tasks.
+ * Beats and news. The beats of an agent are in one key, 24 bytes for each task. The key has the
+ * agent's lease, which only removes it in the end: whether a task is silent is judged by changes,
+ * as with other stores. The news of a group is a key whose version is the count, and whose value is
+ * the number of tasks.
  */
 #include <inttypes.h>
 #include <stdio.h>

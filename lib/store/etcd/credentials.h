@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The user and the password of an etcd store. They come from a file or the environment, and are
- * shown to the server once: its token goes with all that follows.
+ * The user and the password of an etcd store, from a file or the environment. They are sent to the
+ * server once; later requests have the token that it returned.
  */
 #ifndef STORE_ETCD_CREDENTIALS_H
 #define STORE_ETCD_CREDENTIALS_H
@@ -14,13 +14,12 @@
 #include "store/etcd/options.h"
 
 bool credentials_given(const struct etcd_options *options);
-/* STATUS_PERMISSION: they are wrong, or other users may read the file. */
+/* Send them, and keep the token. STATUS_PERMISSION: they are wrong, or others can read the file. */
 enum status credentials_show(struct gateway *gateway, int64_t deadline, struct error *err);
 
 /*
- * Whether the servers refuse a request without a user and a certificate: one is made.
- * STATUS_NO: they answer it, so that everything that reaches them can write. Another status: that
- * could not be asked.
+ * Send a request without user and certificate. STATUS_OK: the servers refuse it. STATUS_NO: they
+ * answer, so everybody who can reach them can write. Another status: this could not be found out.
  */
 enum status credentials_matter(
 	const struct etcd_options *options, const char *where, int64_t deadline, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Send a request (POST) to the JSON gateway of one endpoint after another until one answers, with
- * our token and certificate. Not thread-safe.
+ * Requests to the JSON gateway of an etcd cluster, with our token and certificate. A request goes
+ * to one endpoint after the other until one answers. Not thread-safe.
  */
 #ifndef STORE_ETCD_GATEWAY_H
 #define STORE_ETCD_GATEWAY_H
@@ -17,7 +17,7 @@
 
 struct gateway {
 	const struct etcd_options *options;
-	const char *where; /* of the store, for messages */
+	const char *where; /* the store, for messages */
 	struct http *http;
 	struct store_count *count;
 	size_t at;	  /* the endpoint that is asked first */
@@ -26,15 +26,15 @@ struct gateway {
 	char header[600]; /* "Authorization: TOKEN"; empty: none */
 };
 
-/* gRPC's codes, as etcd uses them. */
+/* The codes of gRPC that etcd uses. */
 enum gateway_code {
 	GATEWAY_OK = 0,
 	GATEWAY_INVALID = 3,
 	GATEWAY_NOT_FOUND = 5, /* no such lease */
 	GATEWAY_DENIED = 7,
 	GATEWAY_EXHAUSTED = 8,	  /* no space, or too many requests */
-	GATEWAY_PRECONDITION = 9, /* a lease is there already */
-	GATEWAY_RANGE = 11,	  /* a revision that is compacted, or is yet to come */
+	GATEWAY_PRECONDITION = 9, /* the lease exists already */
+	GATEWAY_RANGE = 11,	  /* the revision is compacted, or in the future */
 	GATEWAY_UNAVAILABLE = 14,
 	GATEWAY_LOST = 15, /* the server's data is damaged */
 	GATEWAY_UNKNOWN_USER = 16,
@@ -45,46 +45,46 @@ struct gateway_request {
 	const char *body;
 	/* A second request is safe even if the first was carried out. */
 	bool repeatable;
-	bool reads;	 /* it changes nothing, and the answer may be of an old state */
-	bool introduces; /* it asks for a token: it is sent without one */
+	bool reads;	 /* it only reads, so the answer may be of an old state */
+	bool introduces; /* it asks for the token, so it is sent without one */
 	int64_t deadline;
 };
 
 struct gateway_reply {
 	struct json_object *object; /* gateway_reply_release */
-	enum gateway_code code;	    /* the server's, where it refused */
+	enum gateway_code code;	    /* after a refusal: the server's code */
 	bool known;		    /* the outcome is known; after a failure: nothing was changed */
-	bool untrusted; /* this endpoint and we do not accept each other's certificates */
+	bool untrusted;		    /* the endpoint's certificate or ours was not accepted */
 };
 
-/* STATUS_NOT_FOUND: no libcurl. options, where and count must outlive gateway. */
+/* STATUS_NOT_FOUND: libcurl is missing. options, where and count must outlive gateway. */
 enum status gateway_open(struct gateway *gateway, const struct etcd_options *options,
 	const char *where, struct store_count *count, struct error *err);
 void gateway_close(struct gateway *gateway);
 
 /*
- * STATUS_OK and the answer. STATUS_NO: the server refused with GATEWAY_NOT_FOUND, _PRECONDITION or
- * _RANGE, and err says how. STATUS_TEMPORARY: no endpoint answered before the deadline, or wake
- * ended it.
+ * Send a request. STATUS_OK: reply has the answer. STATUS_NO: the server refused with
+ * GATEWAY_NOT_FOUND, _PRECONDITION or _RANGE, and err says why. STATUS_TEMPORARY: no endpoint
+ * answered before the deadline, or wake became readable.
  */
 enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
 	struct gateway_reply *reply, struct error *err);
-/* The same of one that is repeatable and no more. */
+/* Send a request with repeatable set and all other flags clear. */
 enum status gateway_repeat(struct gateway *gateway, const char *path, const char *body,
 	int64_t deadline, struct gateway_reply *reply, struct error *err);
 void gateway_reply_release(struct gateway_reply *reply);
 
-/* A new lease, which ends after so many seconds unless it is renewed. */
+/* Make a new lease, which ends after this number of seconds unless it is renewed. */
 enum status gateway_grant(
 	struct gateway *gateway, int seconds, int64_t deadline, int64_t *lease, struct error *err);
 
-/* Begin a request to the present endpoint whose answer is a stream, on an http of its own. */
+/* Begin a request to the present endpoint, on another http, whose answer is a stream. */
 enum status gateway_begin(struct gateway *gateway, struct http *http, const char *path,
 	const struct text *body, struct error *err);
-/* Ask another endpoint next. */
+/* Let the next request begin with the next endpoint. */
 void gateway_turn(struct gateway *gateway);
 
-/* Fill err for a refusal with this code and text, and return its status. */
+/* Set err for a refusal with this code and text. Returns err->status. */
 enum status gateway_refusal(
 	const struct gateway *gateway, enum gateway_code code, const char *text, struct error *err);
 

@@ -17,7 +17,7 @@
 #include "store/etcd/wire.h"
 
 #define ENDPOINT_TIME 3000 /* milliseconds for one endpoint */
-#define LEASE_LIFE    60   /* seconds: then what is left of a doctor that was killed goes away */
+#define LEASE_LIFE    60 /* seconds; then the server removes the key of a doctor that was killed */
 
 struct inspection {
 	const struct etcd_options *options;
@@ -50,7 +50,7 @@ static void take_status(struct etcd_endpoint *endpoint, struct json_object *said
 	endpoint->learner = wire_flag(said, "isLearner");
 }
 
-/* Open a gateway that asks only this endpoint; *single must live as long. */
+/* Open a gateway that asks only this endpoint. *single must outlive it. */
 static enum status open_one(struct inspection *self, size_t i, struct etcd_options *single,
 	struct gateway *gateway, struct error *err)
 {
@@ -86,7 +86,7 @@ static void look_at(struct inspection *self, size_t i)
 	gateway_reply_release(&reply);
 }
 
-/* Whether it answers with an older revision than the one of a write that was acknowledged. */
+/* Whether the endpoint answers with a revision older than `revision`, of an acknowledged write. */
 static void look_again(struct inspection *self, size_t i, const char *read, int64_t revision)
 {
 	struct etcd_endpoint *endpoint = &self->report->endpoints[i];
@@ -137,7 +137,7 @@ static int by_size(const void *a, const void *b)
 struct measured {
 	const char *path;
 	const struct text *body;
-	int64_t *median; /* of ETCD_SAMPLES requests */
+	int64_t *median; /* the median of ETCD_SAMPLES requests */
 };
 
 static enum status measure(const struct inspection *self, struct gateway *gateway,
@@ -176,7 +176,7 @@ static void write_probe(const struct inspection *self, int64_t lease, struct tex
 	text_add(revoke, "}");
 }
 
-/* A lease, writes of a key with it, reads of it by each endpoint; the key goes with the lease. */
+/* Make a lease, write a key with it, and read it from each endpoint. Its end removes the key. */
 static enum status probe_cluster(
 	struct inspection *self, struct gateway *gateway, struct error *err)
 {

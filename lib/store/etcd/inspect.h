@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be seen of an etcd cluster from here: for preempt-store doctor. */
+/* Inspecting an etcd cluster, for preempt-store doctor. */
 #ifndef STORE_ETCD_INSPECT_H
 #define STORE_ETCD_INSPECT_H
 
@@ -10,18 +10,17 @@
 #include "base/error.h"
 #include "store/etcd/options.h"
 
-/* One that the URL names. */
+/* An endpoint of the URL. */
 struct etcd_endpoint {
 	char name[280];	    /* "HOST:PORT" */
-	enum status status; /* of asking it; what follows is filled where it is STATUS_OK */
+	enum status status; /* STATUS_OK: it has answered, and the other members are set */
 	char why[768];
 	char version[32];
-	int64_t cluster, member, leader; /* ids; leader 0: it knows of none */
-	int64_t log, applied;		 /* entries of the log that it has, and has carried out */
+	int64_t cluster, member, leader; /* ids; leader 0: it knows no leader */
+	int64_t log, applied;		 /* the newest entry of its log, and the newest applied */
 	int64_t size;			 /* bytes of its database */
 	bool learner;
-	/* It was asked for a revision after a write that was acknowledged. */
-	bool behind; /* it gave an older one */
+	bool behind; /* after an acknowledged write, it reported an older revision */
 };
 
 #define ETCD_SAMPLES 20
@@ -30,23 +29,24 @@ struct etcd_report {
 	char where[600]; /* the store, for messages */
 	struct etcd_endpoint endpoints[ETCD_ENDPOINTS];
 	size_t count;
-	size_t members;	    /* of the cluster; 0: not known */
-	bool full, corrupt; /* an alarm says it */
+	size_t members;	    /* number of members of the cluster; 0: not known */
+	bool full, corrupt; /* the cluster has such an alarm */
 	bool tls;
-	bool known; /* a user or a certificate of ours is shown */
-	bool open;  /* the servers answer also without: anything that reaches them can write */
+	bool known; /* we send a user or a certificate */
+	bool open;  /* the servers answer without, so everybody who can reach them can write */
 	bool trusted;
-	bool exposed; /* any user may use the key of our certificate */
-	bool far;     /* an endpoint is no address of this machine's loopback */
-	/* Writing a key under the prefix, with a lease, and reading it: each the median. */
+	bool exposed; /* other users can read the key of our certificate */
+	bool far;     /* an endpoint is not on this machine's loopback */
+	/* The median times to write a key with a lease under the prefix, and to read it. */
 	enum status probe;
 	char probe_why[768];
 	int64_t write_us, read_us; /* microseconds */
 };
 
 /*
- * url is an etcd URL. STATUS_USAGE: it is none. STATUS_OK: there is a report, whatever it says.
- * Writes one key outside of the store's own, under a lease of a minute, and removes it.
+ * Inspect the cluster of an etcd URL. STATUS_USAGE: not such a URL. STATUS_OK: there is a report,
+ * good or bad. This writes a key that is not one of the store's, under a lease of a minute, and
+ * removes it.
  */
 enum status etcd_inspect(
 	const char *url, int64_t deadline, struct etcd_report *report, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists. What is skipped is left out by the server: a list asks for the gaps between, all in one
- * read-only transaction, in pages of one revision.
+ * Lists. The server does not send the keys to skip: a list asks for the ranges between them, in one
+ * read-only transaction. All pages of a list are read at the same revision.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 struct plan {
 	struct wire_keys gaps[STORE_SKIP + 1];
 	size_t count;
-	size_t at;		 /* the gap that is read now */
-	store_revision since;	 /* the server's */
-	store_revision revision; /* the server's, of the first page; 0: not read yet */
+	size_t at;		 /* the first gap that is not read yet */
+	store_revision since;	 /* as the server counts */
+	store_revision revision; /* of the first page, as the server counts; 0: not read yet */
 };
 
 static int compare_words(const void *a, const void *b)
@@ -31,7 +31,7 @@ static int compare_keys(const struct wire_key *a, const struct wire_key *b)
 	return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-/* The gap from `from` to the first key of what is skipped, where there is room between. */
+/* Add the range from `from` to the first key to skip, unless it is empty. */
 static void add_gap(struct plan *plan, const struct wire_key *from, const struct wire_key *end)
 {
 	if (compare_keys(from, end) < 0)
@@ -83,7 +83,7 @@ static void write_page(const struct plan *plan, size_t limit, struct text *body)
 	}
 }
 
-/* Take what came, up to the first gap of which there is more. */
+/* Take the entries of an answer, up to the first range that has more of them. */
 static enum status take_page(const struct etcd_store *store, struct plan *plan,
 	struct json_object *object, struct store_answer *answer, struct error *err)
 {

@@ -9,7 +9,7 @@
 
 static enum status refuse(const struct store_url *url, const char *why, struct error *err)
 {
-	/* What is before an @ is never printed: it may be a password. */
+	/* Do not print the part before an @: it may be a password. */
 	const char *at = strrchr(url->path, '@');
 	return error_set(err, STATUS_USAGE, "store etcd:%s%s: %s: write etcd://HOST:PORT/PREFIX",
 		at ? "//..." : "", at ? at : url->path, why);
@@ -57,7 +57,7 @@ static enum status read_path(
 	return STATUS_OK;
 }
 
-/* False: it is not known, or has no value where it needs one. */
+/* False: the parameter is unknown, or its value is missing. */
 static bool read_one(struct etcd_options *options, const char *name, const char *value)
 {
 	const struct {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the URL of an etcd store says: etcd://HOST:PORT[,HOST:PORT].../PREFIX[?NAME[=VALUE]&...]
- *   ca=FILE            the authorities (PEM) that may have signed the servers' certificates
- *   cert=FILE key=FILE our own certificate and its key
- *   tls                TLS with the authorities of this machine; each of the files says it too
- *   credentials=FILE   one line USER:PASSWORD, readable by its owner only; else they are in
+ * The URL of an etcd store: etcd://HOST:PORT[,HOST:PORT].../PREFIX[?NAME[=VALUE]&...]
+ *   ca=FILE            certificates (PEM) of the authorities that sign the servers' certificates
+ *   cert=FILE key=FILE our certificate and its key
+ *   tls                use TLS, with the authorities of this machine; ca= and cert= imply it
+ *   credentials=FILE   a line USER:PASSWORD in a file that only its owner can read; the default is
  *                      PREEMPT_ETCD_CREDENTIALS. They are never part of the URL
- *   files=DIR          where the outputs of queues go; without it a queue needs --files
- *   trusted            a queue may run commands though others, too, reach the servers
- *   must-exist         a store that is missing is STATUS_TEMPORARY, and never made
+ *   files=DIR          the directory for outputs of queues; without it a queue needs --files
+ *   trusted            a queue may run commands even if others can write to the servers
+ *   must-exist         never make a store; a missing one is STATUS_TEMPORARY
  */
 #ifndef STORE_ETCD_OPTIONS_H
 #define STORE_ETCD_OPTIONS_H
@@ -25,17 +25,17 @@
 
 /* Owns its strings. */
 struct etcd_options {
-	char *text; /* the path of the URL, cut up; the next two point into it */
+	char *text; /* the path of the URL, cut into strings; endpoints and prefix point into it */
 	const char *endpoints[ETCD_ENDPOINTS]; /* "HOST:PORT" */
 	size_t count;
-	const char *prefix; /* without '/' at its ends; never empty */
+	const char *prefix; /* without '/' at either end; never empty */
 	bool tls, must_exist, trusted;
 	struct http_tls files;
 	char *credentials; /* a file, or NULL */
 	char *outputs;	   /* a directory, or NULL */
 };
 
-/* STATUS_USAGE: no such URL. */
+/* STATUS_USAGE: not such a URL. */
 enum status etcd_options_read(
 	const struct store_url *url, struct etcd_options *options, struct error *err);
 void etcd_options_release(struct etcd_options *options);

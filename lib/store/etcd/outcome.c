@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-#define FENCE_LIFE 86400 /* seconds: no request is on its way for longer */
+#define FENCE_LIFE 86400 /* seconds; no request is under way for longer than this */
 
 static void fence_key(const struct etcd_store *store, struct wire_key *key)
 {
@@ -30,7 +30,7 @@ void outcome_new_client(struct etcd_store *store)
 		store->client = (uint32_t)clock_now() ^ (uint32_t)(uintptr_t)store;
 }
 
-/* Put the fence, under a lease so that it goes away by itself. */
+/* Put the fence, with a lease that removes it later. */
 static enum status put_fence(struct etcd_store *store, const struct wire_key *key, int64_t deadline)
 {
 	struct error unused;
@@ -53,9 +53,9 @@ static enum status put_fence(struct etcd_store *store, const struct wire_key *ke
 
 struct search {
 	const struct wire_key *fence;
-	char stamps[2][WIRE_STAMP + 1]; /* of the two branches */
+	char stamps[2][WIRE_STAMP + 1]; /* one for each branch */
 	struct outcome *outcome;
-	bool fenced; /* the fence was read: nothing that follows concerns us */
+	bool fenced; /* the fence was read; later events do not matter */
 };
 
 static void look_at(void *context, struct json_object *event)
@@ -78,14 +78,14 @@ static void look_at(void *context, struct json_object *event)
 	free(value);
 }
 
-/* All that has happened since, up to the fence. */
+/* Read all events up to the fence. */
 static enum status read_history(struct etcd_store *store, struct search *search, int64_t deadline)
 {
 	struct error unused;
 	struct watch watch = {0};
 	struct wire_keys keys;
 	struct watch_reader reader = {.tell = look_at, .context = search};
-	/* From the trace of deletions over the fences to the last key. */
+	/* The range of the kinds d, f and k: trace, fences and keys. */
 	wire_key_set(&keys.first, store->options.prefix, 'd', NULL);
 	wire_key_set(&keys.end, store->options.prefix, 'k', "");
 	wire_key_end(&keys.end);

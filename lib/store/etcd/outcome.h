@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The outcome of a transaction whose answer was lost. First its client is fenced: a key is put that
- * every transaction of this client requires to be absent, so that it cannot be carried out later
- * any more. Then the history between is read: it is in there, or it was not carried out.
+ * Finding out whether a transaction whose answer was lost was carried out. First we fence our
+ * client: we put a key that every transaction of this client requires to be absent, so that a
+ * transaction cannot be carried out after that. Then we read the history up to the fence: if the
+ * transaction is not in it, it was not carried out.
  */
 #ifndef STORE_ETCD_OUTCOME_H
 #define STORE_ETCD_OUTCOME_H
@@ -10,17 +11,17 @@
 #include "store/etcd/session.h"
 
 struct outcome {
-	store_revision since; /* the server's; it is not that old */
-	/* Filled: */
-	bool done, then;
-	store_revision revision; /* the server's, of the transaction */
+	store_revision since; /* a revision of the server before the transaction was sent */
+	/* Set by outcome_find: */
+	bool done, then;	 /* it was carried out; by the branch `then` */
+	store_revision revision; /* of the transaction, as the server counts */
 };
 
-/* The requirement, as one of the compares. */
+/* Add the compare that requires the fence to be absent. */
 void outcome_write_fence(const struct etcd_store *store, struct text *body);
-/* Another name for what follows: nothing that was sent before is ours any more. */
+/* Become a new client, which is not fenced. */
 void outcome_new_client(struct etcd_store *store);
-/* Of the last transaction. It is not known: any other status than STATUS_OK. */
+/* Find the outcome of the last transaction. Not STATUS_OK: it is not known. */
 enum status outcome_find(struct etcd_store *store, int64_t deadline, struct outcome *outcome);
 
 #endif

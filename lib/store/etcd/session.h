@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One handle on an etcd store. Its parts: ask.c asks and keeps an eye on the revisions, txn.c makes
- * transactions, outcome.c finds out whether one whose answer was lost was carried out, list.c
- * lists, watch.c follows changes, wait.c waits for them, beats.c keeps beats and news.
+ * An open etcd store. ask.c sends requests and checks the revisions of the answers, txn.c makes
+ * transactions, outcome.c finds out whether one was carried out, list.c lists keys, watch.c follows
+ * changes, wait.c waits for them, beats.c keeps beats and news.
  */
 #ifndef STORE_ETCD_SESSION_H
 #define STORE_ETCD_SESSION_H
@@ -15,8 +15,8 @@
 #include "store/etcd/wire.h"
 
 /*
- * The server's limit is for the operations of a transaction with those of the longest transaction
- * inside it. Ours are the news, two in one, the counts, two in one, and the trace.
+ * The server limits the operations of a transaction plus those of its longest nested transaction.
+ * We add the news (a transaction of two), the counts (a transaction of two) and the trace.
  */
 #define ETCD_SERVER_OPERATIONS 128
 #define ETCD_OPERATIONS	       122
@@ -25,22 +25,22 @@ struct etcd_store {
 	struct store base;
 	struct etcd_options options;
 	struct gateway gateway;
-	uint32_t client, number; /* of the next stamp */
+	uint32_t client, number; /* for the next stamp */
 	/*
-	 * Revisions are the server's plus offset. offset is 0 until an older copy of the server's
-	 * data is put back: then it becomes what was the newest, so that all that was read before
-	 * is older than all that is there.
+	 * Our revisions are those of the server plus offset. When an older copy of the server's
+	 * data is put back, offset becomes the newest of our revisions: all that was read before is
+	 * then older than all that the server has.
 	 */
 	store_revision offset, newest;
-	int64_t cluster, term; /* of the last answer; 0: none yet */
+	int64_t cluster, term; /* ids in the last answer; 0: there was none */
 	struct watch watch;
-	/* The beats. */
+	/* For beats: */
 	int64_t lease;		   /* 0: none */
-	int64_t lease_renew;	   /* when it is to be renewed */
-	char group[STORE_KEY_MAX]; /* whose beats were written last */
-	store_revision group_made; /* the server's, of its news; 0: not known */
+	int64_t lease_renew;	   /* when to renew it (clock_now) */
+	char group[STORE_KEY_MAX]; /* the group of the beats that were written last */
+	store_revision group_made; /* when its news was made, as the server counts; 0: not known */
 	uint64_t group_tasks;
-	char read_group[STORE_KEY_MAX]; /* whose beats were read last */
+	char read_group[STORE_KEY_MAX]; /* the group of the beats that were read last */
 	uint32_t *
 		firsts; /* by task: 1 + the first task of the record with its beats; 0: not known */
 	size_t first_count;
@@ -52,30 +52,30 @@ static inline struct etcd_store *etcd_of(struct store *store)
 }
 
 /*
- * gateway_ask, and the answer is not older than what this handle has seen. A server whose data was
- * set back is noted (store_was_set_back).
+ * gateway_ask, for an answer that is not older than what this store has seen. Notes it if the
+ * server's data was set back (store_was_set_back).
  */
 enum status etcd_ask(struct etcd_store *store, const struct gateway_request *request,
 	struct gateway_reply *reply, struct error *err);
-/* The same of a write that is repeatable. */
+/* The same for a write that is repeatable. */
 enum status etcd_repeat(struct etcd_store *store, const char *path, const struct text *body,
 	int64_t deadline, struct gateway_reply *reply, struct error *err);
-/* The same of one that reads. */
+/* The same for a request that reads. */
 enum status etcd_read(struct etcd_store *store, const char *path, const struct text *body,
 	int64_t deadline, struct gateway_reply *reply, struct error *err);
 /*
- * Read one key, as it was at a revision (the server's; 0: now). STATUS_NO: that one is compacted,
- * or yet to come. Element 0 of "kvs" is the key, where it was there.
+ * Read one key as it was at a revision of the server (0: now). Element 0 of "kvs" is the key; no
+ * element: it was absent. STATUS_NO: the revision is compacted, or in the future.
  */
 enum status etcd_read_key(struct etcd_store *store, const struct wire_key *key, store_revision at,
 	int64_t deadline, struct gateway_reply *reply, struct error *err);
 
-/* The revision of the store by an answer. */
+/* The store's revision in an answer. */
 store_revision etcd_answered(const struct etcd_store *store, const struct gateway_reply *reply);
-/* The server's revision of one of ours; 0: it is of before the server was set back. */
+/* The server's number of a revision of ours; 0: it is from before the server was set back. */
 store_revision etcd_revision(const struct etcd_store *store, store_revision revision);
 
-/* One entry out of a "kv"; STATUS_DAMAGED: it is none of ours. */
+/* Decode an entry from a "kv". STATUS_DAMAGED: another program has written it. */
 enum status etcd_entry(const struct etcd_store *store, struct json_object *kv,
 	struct store_entry *entry, struct error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transactions. One that writes requires also that its client is not fenced, so that after a lost
- * answer it can be kept from being carried out late (outcome.h). Where what is done otherwise
- * writes, too, that requirement is one around the others.
+ * Transactions. One that writes also requires that its client is not fenced, so that after a lost
+ * answer we can prevent that it is carried out later (outcome.h). If its branch `otherwise` also
+ * writes, the whole transaction is nested in one that has only this requirement.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static bool has_counts(const struct store_request *request)
 	return false;
 }
 
-/* Without brackets, as all that is written here. */
+/* Like the other functions here, this writes no brackets around the list. */
 static void write_compares(const struct etcd_store *store, const struct store_compare *compares,
 	size_t count, struct text *body)
 {
@@ -38,7 +38,7 @@ static void write_compares(const struct etcd_store *store, const struct store_co
 		wire_key_set(&key, store->options.prefix, 'k', compares[i].key);
 		wire_add(body, "{");
 		wire_add_key(body, &key);
-		/* What was read before the server was set back never holds. */
+		/* A revision from before the server was set back never holds. */
 		if (compares[i].revision && !revision)
 			revision = INT64_MAX;
 		wire_add(body, "\"target\":\"MOD\",\"result\":\"EQUAL\"");
@@ -74,7 +74,7 @@ static void write_ops(const struct etcd_store *store, const struct store_op *ops
 	}
 }
 
-/* The news of the group, one more of them first where that is so. */
+/* Read the count of the group's news, after incrementing it if `more` is set. */
 static void write_news(
 	const struct etcd_store *store, const char *group, bool more, struct text *body)
 {
@@ -93,7 +93,7 @@ static void write_news(
 	text_add(body, "}}]}}");
 }
 
-/* The trace names what is deleted (wait.c): 'k' KEY or 'p' PREFIX, each with a NUL. */
+/* The trace names what is deleted: 'k' and a key, or 'p' and a prefix, then a NUL (wait.c). */
 static void add_name(struct text *trace, char kind, const char *name)
 {
 	text_add_bytes(trace, &kind, 1);
@@ -108,9 +108,9 @@ static void write_trace(const struct etcd_store *store, const struct text *trace
 }
 
 /*
- * What only deletes leaves the trace if any of it is there: a deletion of nothing is no change. The
- * server looks at all compares before it begins with the operations. Each key is one transaction
- * deeper: where that would be too deep, the trace is left in any case.
+ * A transaction that only deletes leaves a trace only if one of its keys exists, because deleting
+ * nothing is no change. The server evaluates all compares before it begins with the operations.
+ * Each key needs one more nested transaction; with too many keys, leave a trace in any case.
  */
 static void write_trace_of_effect(const struct etcd_store *store, const struct store_op *ops,
 	size_t count, const struct text *trace, struct text *body)
@@ -134,8 +134,8 @@ static void write_trace_of_effect(const struct etcd_store *store, const struct s
 }
 
 /*
- * The operations, then the news of the group, the counts, and the trace of what is deleted. The
- * counts are in a transaction of their own, which counts as one operation.
+ * Write the operations, then the news of the group, the counts, and the trace. The counts are in a
+ * nested transaction, which is one operation.
  */
 static void write_branch(
 	struct etcd_store *store, const struct store_request *request, bool then, struct text *body)
@@ -170,7 +170,7 @@ static void write_branch(
 	text_add(body, "]");
 }
 
-/* Whether it is one inside another one. */
+/* Whether the transaction is nested in another one. */
 static bool is_nested(const struct store_request *request)
 {
 	return store_ops_change(request->otherwise, request->otherwise_count);
@@ -191,7 +191,7 @@ static void write_request(
 	text_add(body, nested ? "}}]}" : "}");
 }
 
-/* One that only reads: the server answers it without asking the others. */
+/* A transaction that only reads: the server answers without asking the other servers. */
 static void write_reads(
 	struct etcd_store *store, const struct store_request *request, struct text *body)
 {
@@ -206,7 +206,7 @@ static void write_reads(
 	text_add(body, "]}");
 }
 
-/* The next entry that was read, of key; kv: NULL where it was absent. */
+/* Add the entry of key to the answer; kv: NULL if the key is absent. */
 static enum status take_entry(const struct etcd_store *store, const char *key,
 	struct json_object *kv, struct store_answer *answer, struct error *err)
 {
@@ -218,7 +218,7 @@ static enum status take_entry(const struct etcd_store *store, const char *key,
 	return status;
 }
 
-/* The entries that were read, in order, out of the responses of a branch. */
+/* Add the entries that a branch has read, in order, from its responses. */
 static enum status take_entries(const struct etcd_store *store, const struct store_op *ops,
 	size_t count, struct json_object *responses, struct store_answer *answer, struct error *err)
 {
@@ -233,7 +233,7 @@ static enum status take_entries(const struct etcd_store *store, const struct sto
 	return status;
 }
 
-/* The version of the news, from the response to write_news; more than one: the last. */
+/* The count of news, from the response to write_news; of several answers, the last. */
 static uint32_t take_news(struct json_object *response)
 {
 	size_t count = wire_count(response, "responses");
@@ -248,7 +248,8 @@ static enum status take(const struct etcd_store *store, const struct store_reque
 	answer->held = wire_flag(said, "succeeded");
 	const struct store_op *ops = answer->held ? request->then : request->otherwise;
 	size_t count = answer->held ? request->then_count : request->otherwise_count;
-	/* One that only reads has asked for the news before, and counts beside what it reads. */
+	/* A transaction that only reads has asked for the news before, and its counts are in the
+	 * same list as its reads. */
 	bool writes = store_request_changes(request), told = writes && request->group;
 	struct json_object *counts =
 		writes ? wire_response(said, count + told, "response_txn") : said;
@@ -263,7 +264,7 @@ static enum status ask_reads(struct etcd_store *store, const struct store_reques
 {
 	struct text body = {0};
 	struct gateway_reply reply = {0};
-	/* Before the keys are read. */
+	/* Ask for the count of news before reading the keys (store_news). */
 	if (request->group)
 		answer->news = etcd_news(&store->base, request->group);
 	write_reads(store, request, &body);
@@ -278,7 +279,7 @@ static enum status ask_reads(struct etcd_store *store, const struct store_reques
 	return status;
 }
 
-/* It was carried out, and its answer was lost: read what it read, at its revision. */
+/* The transaction was carried out, and its answer was lost: read the same keys at its revision. */
 static enum status reread(struct etcd_store *store, const struct store_request *request,
 	const struct outcome *outcome, int64_t deadline, struct store_answer *answer,
 	struct error *err)
@@ -310,9 +311,9 @@ static enum status reread(struct etcd_store *store, const struct store_request *
 
 struct written {
 	struct gateway_reply reply;
-	bool known;		/* nothing was changed, or there is an answer */
-	bool again;		/* the answer was lost, and it is known that nothing was changed */
-	struct outcome outcome; /* done: the answer was lost, and it was carried out */
+	bool known;		/* there is an answer, or nothing was changed */
+	bool again;		/* the answer was lost, and surely nothing was changed */
+	struct outcome outcome; /* if `done`: the answer was lost, and it was carried out */
 };
 
 static enum status ask_writes(struct etcd_store *store, const struct text *body, int64_t deadline,
@@ -371,7 +372,7 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 	}
 }
 
-/* It leaves a stamp, too, so that its outcome can be found. */
+/* Its trace has a stamp, too, so that its outcome can be found. */
 static void write_purge(struct etcd_store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, struct text *body)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for a change. A stream tells of it (watch.c); a look asks the server whether there is
- * one. The look decides: before the stream is opened, when it broke, at the deadline (except for
- * news, whose readers then read the keys themselves), and every minute in any case. The stream
- * begins where the look ended, so that nothing falls in between.
+ * Waiting for a change. The server reports changes in a stream (watch.c). We also ask it with a
+ * request, the look: before the stream is opened, after it broke, at the deadline (except for news,
+ * because its readers then read the keys themselves), and every minute. The stream begins at the
+ * revision of the last look, so that no change is missed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,23 +13,23 @@
 #include "store/etcd/session.h"
 
 /* All in milliseconds. */
-#define LOOK_EVERY 60000 /* whatever the stream says */
-#define LOOK_LEAST 2000	 /* so long may a look take, also where less time is left to wait */
-#define TRACES	   64	 /* of deletions, that a look reads */
-#define PAUSE	   500	 /* at most, before a stream is opened again */
+#define LOOK_EVERY 60000 /* between two looks */
+#define LOOK_LEAST 2000	 /* a look may take this long, even if the deadline comes before */
+#define TRACES	   64	 /* a look reads at most this number of traces (no time) */
+#define PAUSE	   500	 /* the longest pause before a stream is opened again */
 
 struct change {
 	struct wire_keys keys;
-	const char *prefix; /* of etcd_wait */
-	int64_t patience;   /* the instant until which the present look may ask */
-	/* STATUS_OK: there is one; STATUS_NO: none up to revision. */
+	const char *prefix; /* for etcd_wait */
+	int64_t patience;   /* the time until which the present look may ask */
+	/* STATUS_OK: there is a change. STATUS_NO: there is none up to `revision`. */
 	enum status (*look)(struct etcd_store *store, struct change *change, int64_t deadline,
 		struct error *err);
-	/* Whether the stream has told of one. */
+	/* Whether the stream has reported a change. */
 	bool (*told)(const struct etcd_store *store, struct change *change);
 	int64_t every;		       /* ms between two looks */
-	store_revision revision;       /* ours; nothing has changed up to it */
-	struct store_awaited *awaited; /* news: a caller that waited in vain reads the keys */
+	store_revision revision;       /* as we count; nothing has changed up to it */
+	struct store_awaited *awaited; /* for etcd_await_news; NULL: this is etcd_wait */
 };
 
 static bool begins_with(const char *text, const char *beginning)
@@ -37,7 +37,8 @@ static bool begins_with(const char *text, const char *beginning)
 	return !strncmp(text, beginning, strlen(beginning));
 }
 
-/* Whether the range of prefix has this key, or may have keys that begin with it (kind 'p'). */
+/* Whether the key name (kind 'k') is below prefix, or keys that begin with name (kind 'p') may be.
+ */
 static bool concerns(const char *prefix, char kind, const char *name)
 {
 	bool inner = *prefix && prefix[strlen(prefix) - 1] == '/';
@@ -47,8 +48,8 @@ static bool concerns(const char *prefix, char kind, const char *name)
 }
 
 /*
- * STATUS_OK: a key below the prefix was deleted at this revision, whose trace names what was to be
- * deleted: 'k' KEY or 'p' PREFIX, each with a NUL. It may have been absent.
+ * STATUS_OK: a key below the prefix was deleted at revision `at`. trace: the names in the trace of
+ * that revision (txn.c). A key that it names may have been absent; this asks the server.
  */
 static enum status read_trace(struct etcd_store *store, const struct change *change,
 	const struct text *trace, store_revision at, struct error *err)
@@ -76,8 +77,8 @@ static enum status read_trace(struct etcd_store *store, const struct change *cha
 }
 
 /*
- * Whether a key below the prefix was deleted after since (the server's): go back from newest, the
- * newest trace, to older ones. Where there are too many, or they are compacted, it may be so.
+ * Whether a key below the prefix was deleted after since (as the server counts). Read the traces
+ * from the newest to older ones. If there are too many, or they are compacted, the answer is yes.
  */
 static enum status find_deletion(struct etcd_store *store, const struct change *change,
 	store_revision since, struct json_object *newest, struct error *err)
@@ -108,7 +109,7 @@ static enum status find_deletion(struct etcd_store *store, const struct change *
 	return status;
 }
 
-/* A key that was put since has a newer revision; of one that was deleted there is a trace. */
+/* Look for a key that was put after `revision`, and for a trace of one that was deleted. */
 static enum status look_below(
 	struct etcd_store *store, struct change *change, int64_t deadline, struct error *err)
 {
@@ -130,7 +131,7 @@ static enum status look_below(
 		revision = etcd_answered(store, &reply);
 		struct json_object *put = wire_response(reply.object, 0, "response_range");
 		struct json_object *deleted = wire_response(reply.object, 1, "response_range");
-		/* What was read before the server was set back, or of a newer state, is void. */
+		/* Since `since`, the server was set back: report a change. */
 		bool other = since && (since <= store->offset || since > revision);
 		if (wire_count(put, "kvs") == 0 && !other)
 			status = since ? find_deletion(store, change, etcd_revision(store, since),
@@ -149,7 +150,7 @@ static bool told_below(const struct etcd_store *store, struct change *change)
 	return store->watch.changed + store->offset > change->revision;
 }
 
-/* The version of the group's news, which is their count; 0: none. */
+/* Ask for the count of the group's news; 0: there is none. */
 static enum status ask_news(struct etcd_store *store, struct change *change, uint32_t *count,
 	int64_t deadline, struct error *err)
 {
@@ -176,7 +177,7 @@ static enum status look_at_news(
 	return STATUS_OK;
 }
 
-/* The stream may still tell of older news than those that an answer has told already. */
+/* The stream may be behind an answer, and report news that the caller knows. */
 static bool told_news(const struct etcd_store *store, struct change *change)
 {
 	const struct watch *watch = &store->watch;
@@ -188,8 +189,9 @@ static bool told_news(const struct etcd_store *store, struct change *change)
 }
 
 /*
- * The look, which wake ends: a look that is given up and begun again has the server do the same
- * once more. STATUS_TIMEOUT: wait on, or not.
+ * Look. It ends when wake is readable, and may go on a little after the deadline: a look that is
+ * given up and begun again costs the server the same work twice. STATUS_TIMEOUT: wake or the time
+ * ended it.
  */
 static enum status look(struct etcd_store *store, struct change *change, int64_t deadline, int wake,
 	struct error *err)
@@ -204,7 +206,7 @@ static enum status look(struct etcd_store *store, struct change *change, int64_t
 	return status == STATUS_TEMPORARY && given_up ? STATUS_TIMEOUT : status;
 }
 
-/* Follow the changes from the last look on, until there is one or something else to do. */
+/* Open the stream if it is not, and wait for a message, wake, or the time `until`. */
 static void follow(struct etcd_store *store, const struct change *change, int64_t until, int wake)
 {
 	struct error unused;
@@ -221,9 +223,9 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 {
 	struct error unused;
 	struct watch *watch = &store->watch;
-	int64_t next = 0; /* when to look; at first where there is no stream yet */
+	int64_t next = 0; /* when to look; at once if there is no stream yet */
 	store_revision from = etcd_revision(store, change->revision) + 1;
-	/* A transaction of a member says itself how many news there are. */
+	/* For news the count in the answer of a transaction is enough. */
 	bool current = change->awaited || change->revision >= store->newest;
 	if (watch_is_open_for(watch, &store->gateway, &change->keys) && watch->from <= from &&
 		current)
@@ -266,7 +268,7 @@ enum status etcd_wait(struct store *base, const char *prefix, store_revision *si
 		.revision = *since};
 	wire_keys_below(&change.keys, store->options.prefix, 'k', prefix);
 	enum status status = wait_for(store, &change, deadline, wake, err);
-	/* What the stream told may be older than what others have read. */
+	/* The stream may be behind what others have read: ask for the newest revision. */
 	if (status == STATUS_OK && told_below(store, &change)) {
 		struct gateway_reply reply = {0};
 		status = etcd_read_key(

@@ -68,7 +68,7 @@ static enum watch_state refused(
 	return WATCH_ENDED;
 }
 
-/* One line of the stream. */
+/* Read a message, which is a line of the stream. */
 static enum watch_state read_message(struct watch *watch, const struct gateway *gateway,
 	struct json_object *message, const struct watch_reader *reader, struct error *err)
 {
@@ -89,7 +89,7 @@ static enum watch_state read_message(struct watch *watch, const struct gateway *
 			err);
 		return WATCH_ENDED;
 	}
-	/* A server that has not got that far yet was set back. */
+	/* A server whose revision is lower than ours was set back. */
 	if (wire_flag(result, "created") && revision + 1 < watch->from)
 		return WATCH_GAP;
 	return read_events(watch, result, reader);

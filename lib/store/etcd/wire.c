@@ -20,7 +20,7 @@ void wire_key_set(struct wire_key *key, const char *prefix, char kind, const cha
 
 void wire_key_end(struct wire_key *key)
 {
-	/* It has a '/', so this ends. */
+	/* This ends, because the key has a '/'. */
 	while ((unsigned char)key->bytes[key->length - 1] == 0xff)
 		key->length--;
 	key->bytes[key->length - 1]++;
@@ -159,7 +159,7 @@ int64_t wire_number(struct json_object *object, const char *name)
 	if ((value = member_of(object, name, json_type_int)))
 		return json_object_get_int64(value);
 	value = member_of(object, name, json_type_string);
-	/* The ids of members and clusters need 64 bits without a sign. */
+	/* The ids of members and clusters are unsigned 64-bit numbers. */
 	return value ? (int64_t)strtoull(json_object_get_string(value), NULL, 10) : 0;
 }
 
@@ -169,7 +169,7 @@ bool wire_flag(struct json_object *object, const char *name)
 	return value && json_object_get_boolean(value);
 }
 
-/* 64: it is no digit. */
+/* 64: not a digit of base64. */
 static uint32_t digit_value(char digit)
 {
 	if (digit >= 'A' && digit <= 'Z')

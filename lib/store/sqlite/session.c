@@ -25,8 +25,9 @@
 /* How many revisions another process may have seen more than this one, at most (compact.c). */
 #define AHEAD 1024
 
-#define RECOVER_PATIENCE 5000 /* milliseconds, if another program has opened the workspace's copy  \
-			       */
+#define RECOVER_PATIENCE                                                                           \
+	5000 /* milliseconds, if another program has opened the workspace's copy                   \
+	      */
 
 /*
  * PERSIST: a commit need not sync the directory. FULL: a commit is durable. EXCLUSIVE: SQLite keeps
