@@ -9,7 +9,7 @@
 #define CLOCK_WARNING 1000 /* milliseconds */
 #define ELSEWHERE     "put the store on NFSv4, Lustre mounted with flock, or CephFS"
 
-/* Into an array of characters, cut. */
+/* Print into an array, and cut what does not fit. */
 #define WRITE(to, ...) (void)snprintf(to, sizeof(to), __VA_ARGS__)
 
 enum lock_mode doctor_other_mode(enum lock_mode mode)
@@ -61,7 +61,7 @@ void doctor_sum_load(const struct doctor_findings *findings, struct doctor_mode 
 		mode->contested += side->lost;
 		won += side->won;
 		mode->longest = side->longest > mode->longest ? side->longest : mode->longest;
-		/* Of the sides that could look, the one that sees the fewest decides. */
+		/* Of the sides that could count, take the one that sees the fewest. */
 		if (side->result != STATUS_OK)
 			continue;
 		mode->present = side->present < mode->present ? side->present : mode->present;
@@ -72,7 +72,7 @@ void doctor_sum_load(const struct doctor_findings *findings, struct doctor_mode 
 		return;
 	}
 	mode->doubled = won - taken;
-	/* Harm that was seen outweighs an error. */
+	/* Lost rows and doubled claims outweigh an error. */
 	if (mode->present < mode->acknowledged || mode->doubled)
 		mode->load = DOCTOR_NO;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-store doctor: tries out whether a directory is a good place for a store.
+ * preempt-store doctor: tests whether a directory is a good place for a store.
  *
  * The work is done by 2 to DOCTOR_SIDES_MAX processes, the sides: two children of this process, or
  * with nodes one child on each machine. A launcher or an option numbers the sides. All sides run
@@ -8,8 +8,8 @@
  * directory (exchange.h), so all know the same and take the same next step.
  *
  * The calling process never touches the directory, so a filesystem that hangs cannot hang it:
- * doctor_run returns soon after the time is up. All is tried in a scratch directory inside
- * (scratch.h), which is removed at the end; the next doctor removes what a killed one left.
+ * doctor_run returns soon after the time is up. The sides work in a scratch directory inside
+ * (scratch.h), which is removed at the end; if the doctor is killed, the next one removes it.
  */
 #ifndef DOCTOR_DOCTOR_H
 #define DOCTOR_DOCTOR_H
@@ -21,17 +21,17 @@
 #include "base/text.h"
 
 struct doctor_request {
-	const char *url;       /* the store, whether it exists or not; NULL: */
-	const char *directory; /* only a directory */
-	const char *other;     /* the same directory through another mount; NULL: none */
-	uint64_t
-		nodes; /* on how many the same command runs (2 to DOCTOR_SIDES_MAX); 0: only here */
-	uint64_t node; /* which of them this is, from 0 */
-	const char *session; /* tells launches apart; nodes only */
+	const char *url; /* the store, which need not exist; NULL: only directory is given */
+	const char *directory;
+	const char *other; /* the same directory through another mount; NULL: none */
+	uint64_t nodes; /* the number of nodes (2 to DOCTOR_SIDES_MAX) that run this command; 0: one
+			 */
+	uint64_t node;	/* the number of this node, from 0 */
+	const char *session; /* with nodes: differs between two launches */
 	bool quick, fix;
 	bool shared;	 /* other machines use it: a filesystem of this machine only is unsafe */
-	int64_t timeout; /* milliseconds: with nodes, to wait for them; else for the whole
-			    examination */
+	int64_t timeout; /* milliseconds, for the whole examination; with nodes, for their arrival
+			  */
 	void (*progress)(const char *what); /* called in a child; NULL: none */
 };
 

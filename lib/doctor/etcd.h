@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The doctor of a store in etcd: what follows from what was seen of its cluster. */
+/* The doctor of a store in etcd: draws conclusions from a report on its cluster. */
 #ifndef DOCTOR_ETCD_H
 #define DOCTOR_ETCD_H
 
@@ -10,7 +10,7 @@
 /* Pure. */
 void doctor_etcd_conclude(const struct etcd_report *seen, struct doctor_verdict *verdict);
 
-/* As doctor_run, of request's url and timeout. */
+/* As doctor_run; uses only url and timeout of the request. */
 enum status doctor_etcd_run(
 	const struct doctor_request *request, struct doctor_report *report, struct error *err);
 

@@ -92,9 +92,9 @@ static enum status find_directory(struct examination *examination, struct error 
 	return STATUS_OK;
 }
 
-/* ---- The store that is there ---- */
+/* ---- The existing store ---- */
 
-/* Side 0: the mode that it recorded, and whether it answers a reader. */
+/* Side 0: read the recorded mode, and try whether the store answers. */
 static void read_store(struct examination *examination)
 {
 	struct doctor_findings *findings = examination->findings;
@@ -117,7 +117,7 @@ static void read_store(struct examination *examination)
 		store_entry_release(&entry);
 		store_close(store);
 	}
-	/* A reason to refuse the store is found again without it, in the scratch directory. */
+	/* If the store is refused there, the test in the scratch directory will find the reason. */
 	if (status != STATUS_OK && status != STATUS_NO && status != STATUS_USAGE) {
 		findings->store_status = status;
 		snprintf(findings->store_why, sizeof(findings->store_why), "%s", err.text);
@@ -125,7 +125,8 @@ static void read_store(struct examination *examination)
 }
 
 /*
- * Which mode a store there has or would get: where the sides differ, the one that assumes less.
+ * Find the mode that a store there has or would get. If the sides differ, take LOCK_LINK, which
+ * needs less.
  */
 static void find_mode(struct examination *examination)
 {
@@ -217,8 +218,8 @@ static enum status meet(
 }
 
 /*
- * Each side writes its record of this step after it has read those of the step before. So its clock
- * was read between when we wrote our record of the step before, and now.
+ * Each side writes its record after it has read all records of the step before. So it has read its
+ * clock between the time at which we wrote our record of the step before, and now.
  */
 static bool compare_clocks(struct examination *examination)
 {
@@ -246,7 +247,7 @@ static bool measure(struct examination *examination)
 			return false;
 	doctor_tell(examination, "storing and counting");
 	for (size_t i = 0; i < 2; i++) {
-		/* The other mode matters only where this one is unsafe, or not wanted. */
+		/* Test the other mode only if this one is unsafe, or the other one is wanted. */
 		bool needed = i == 0 || !findings->quick || modes[1] == examination->wanted.mode ||
 			      findings->modes[findings->mode].load != DOCTOR_YES;
 		if (needed && findings->modes[modes[i]].lock == DOCTOR_YES &&
@@ -258,7 +259,7 @@ static bool measure(struct examination *examination)
 
 /* ---- --fix ---- */
 
-/* Every side looks for a process of its machine that has the store open through its mount. */
+/* Each side looks for a process of its machine that has the store open through its mount. */
 static bool find_openers(struct examination *examination)
 {
 	struct doctor_side *self = examination->self;
@@ -286,7 +287,7 @@ static enum status convert(
 		FIX_WATCH, mode, err);
 }
 
-/* Side 0: record the other mode, where the store's own is unsafe and the other one is safe. */
+/* Side 0: record the other mode if the store's mode is unsafe and the other one is safe. */
 static void fix(struct examination *examination)
 {
 	struct doctor_findings *findings = examination->findings;
@@ -315,7 +316,7 @@ static void fix(struct examination *examination)
 	findings->store_status = STATUS_OK;
 }
 
-/* Side 0 reports the outcome to the others. */
+/* Side 0 sends the verdict to the others. */
 static bool publish_verdict(struct examination *examination)
 {
 	struct doctor_side *self = examination->self;

@@ -17,9 +17,9 @@
 #include "store/failure.h"
 
 /* All in milliseconds. */
-#define ANSWER_WITHIN 8000 /* beyond what a step takes */
-#define APPEARS_IN    3000 /* a network filesystem may remember that there was no such name */
-#define BUSY_FOR      200  /* look with tiny pauses at first, so that all sides continue together */
+#define ANSWER_WITHIN 8000 /* patience, in addition to what the step takes */
+#define APPEARS_IN    3000 /* a network filesystem may cache for this time that a name is missing */
+#define BUSY_FOR      200  /* look with tiny pauses at first, so that all sides go on together */
 #define SOON_FOR      2000
 
 static void pause_since(int64_t began)
@@ -44,8 +44,8 @@ static enum status write_record(const struct doctor_exchange *exchange, struct e
 }
 
 /*
- * Whether the scratch directory is gone. Finds out by making a file in it: a filesystem may answer
- * other questions from its cache.
+ * Whether the scratch directory is gone. Make a file in it to find out, because a filesystem may
+ * answer other requests from its cache.
  */
 static bool is_gone(const struct doctor_exchange *exchange)
 {
@@ -54,7 +54,7 @@ static bool is_gone(const struct doctor_exchange *exchange)
 	return mkdir(path, 0700) < 0 && errno == ENOENT;
 }
 
-/* 0, ENOENT: the directory is gone; EAGAIN: the record is not there. */
+/* Returns 0; ENOENT: the directory is gone; EAGAIN: the record is not there yet. */
 static int read_record(const struct doctor_exchange *exchange, unsigned step, size_t k)
 {
 	char path[PATH_MAX];
@@ -63,7 +63,7 @@ static int read_record(const struct doctor_exchange *exchange, unsigned step, si
 	uint64_t all = exchange->sides[exchange->index].all;
 	int number = file_ask_for_names(AT_FDCWD, exchange->scratch) == ENOENT ? ENOENT : EAGAIN;
 	record_path(exchange, step, k, path);
-	/* Of a record of another version only terms is read: it names the version. */
+	/* A record of another version may have another size: read only terms, with the version. */
 	if (file_read_whole(path, 2 * sizeof(*side), &text, NULL) == STATUS_OK &&
 		text.length >= sizeof(side->terms)) {
 		size_t length = text.length < sizeof(*side) ? text.length : sizeof(*side);
@@ -104,7 +104,7 @@ enum status doctor_exchange(
 		snprintf(self->why, sizeof(self->why), "%s", err->text);
 	enum status status = write_record(exchange, &unwritten);
 	exchange->lost = status != STATUS_OK;
-	/* If our own step failed, too, then for that reason. */
+	/* If the directory is gone, that is also why our own step failed. */
 	if (exchange->lost && is_gone(exchange))
 		status = error_set(err, STATUS_TEMPORARY,
 			"another process of the doctor ended before it was done");
@@ -135,7 +135,7 @@ void doctor_exchange_end(struct doctor_exchange *exchange)
 
 /* ---- The first two steps ---- */
 
-/* Whether the scratch directory is there, and no other user can write in it. */
+/* Whether the scratch directory is there, and no other user can write to it. */
 static bool find_scratch(const struct doctor_exchange *exchange)
 {
 	struct stat st;
@@ -166,7 +166,7 @@ static bool has_met(struct doctor_exchange *exchange, struct text *came, size_t 
 	return true;
 }
 
-/* An NFS client may send it twice: what has this name is ours. */
+/* Make our directory. It may exist: an NFS client may send the request twice. */
 static enum status make_own(const char *path, struct error *err)
 {
 	if (mkdir(path, 0700) == 0 || errno == EEXIST)
@@ -175,8 +175,8 @@ static enum status make_own(const char *path, struct error *err)
 }
 
 /*
- * Confirm who has met, and go on in a directory of this launch alone. Side 0 makes it before it
- * confirms.
+ * Confirm that all have met, and go on in the subdirectory of this launch, which side 0 makes
+ * before it confirms.
  */
 static enum status confirm(struct doctor_exchange *exchange, struct error *err)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the sides exchange their records: in step n side K makes the file SCRATCH/n.K, whole, and
- * waits for those of all others, with a deadline. It opens the directory again each time it looks
- * for them, so that a filesystem's cache of old names does not matter.
+ * How the sides exchange their records. In step n, side K writes the file SCRATCH/n.K (complete
+ * before it gets this name), and waits for the files of all others, up to a deadline. It opens the
+ * directory again each time it looks for them, in case the filesystem has cached old names.
  *
  * On several nodes the name of the scratch directory follows from the session, and an earlier
- * launch may have left one. So each side draws a number, and side 0 answers in step 1 with a hash
- * of all. A side that finds another hash looks again, and from then on a record without that hash
- * counts as absent. All that follows is in a directory of its own below, whose name is the hash: a
- * launch of the same session that replaces the scratch directory ends this one, and shares no file
- * with it.
+ * launch may have left a directory of that name. So each side draws a random number. In step 1 side
+ * 0 writes a hash of all numbers; a side that computes another hash looks again. From then on a
+ * record with another hash counts as absent, and all files are in a subdirectory whose name is the
+ * hash: if a later launch of the same session replaces the scratch directory, this launch ends, and
+ * the two never share a file.
  */
 #ifndef DOCTOR_EXCHANGE_H
 #define DOCTOR_EXCHANGE_H
@@ -17,30 +17,32 @@
 #include "doctor/findings.h"
 
 struct doctor_exchange {
-	/* The scratch directory; once all have met, the one below it. Released by the caller. */
+	/* The scratch directory; after doctor_meet, the subdirectory. The caller frees it. */
 	char *scratch;
-	/* When side 0 made it, by clock_now; 0: not yet. NULL: side 0 is on another machine. */
+	/* clock_now when side 0 made it; 0: not yet. NULL: side 0 is on another machine. */
 	_Atomic int64_t *made;
 	size_t index, count;
 	unsigned step;
-	int64_t deadline;	   /* no step takes longer */
-	struct doctor_side *sides; /* of all; sides[index] is ours */
-	bool lost;		   /* a side has certainly ended, or this one cannot write */
+	int64_t deadline;	   /* of every step */
+	struct doctor_side *sides; /* the records of all sides; ours is sides[index] */
+	bool lost;		   /* a side has surely ended, or this one cannot write */
 };
 
 /*
- * The first two steps. STATUS_TEMPORARY: not all sides came in time; err names the hosts that did.
- * STATUS_NO: side 0 made the scratch directory, and this side does not see it: it is not the same
- * directory.
+ * The first two steps: wait until all sides are there. STATUS_TEMPORARY: not all came in time; err
+ * names the hosts that did. STATUS_NO: side 0 has made the scratch directory, and this side does
+ * not see it, so the two directories are not the same.
  */
 enum status doctor_meet(struct doctor_exchange *exchange, struct error *err);
 /*
- * Give our record, with the outcome of what we did, and take the others'. takes: milliseconds that
- * the step should take. Not STATUS_OK: the first trouble of any side, or a side did not come.
+ * A step: write our record with the outcome of our work, and read those of the others. takes: how
+ * long the work should take, in milliseconds. Not STATUS_OK: a side had trouble, or its record did
+ * not come in time.
  */
 enum status doctor_exchange(
 	struct doctor_exchange *exchange, enum status outcome, int64_t takes, struct error *err);
-/* The last step: side 0 returns when all others have read its last record, the others at once. */
+/* The last step: side 0 waits until all others have read its last record; the others do not wait.
+ */
 void doctor_exchange_end(struct doctor_exchange *exchange);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the lock of a store excludes: side 0 holds it, and all others try to get it. */
+/* Testing whether the lock of a store excludes: one side holds it, and all others try to get it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define ANSWER_IN      5000
 #define TRIAL_TAKEOVER 60000 /* so that no side treats a slow holder as dead */
 
-/* Side 0. STATUS_USAGE: this mode does not work here. */
+/* Side 0: make the lock file. STATUS_USAGE: this mode does not work here. */
 static enum status make_lockfile(const char *path, enum lock_mode mode, struct error *err)
 {
 	enum status status = mode == LOCK_LINK ? link_prove(path, err) : STATUS_OK;
@@ -29,7 +29,7 @@ static enum status ask(struct lock *lock, const struct lock_kind *kind, struct d
 	self->result = kind->try(lock, clock_after(ANSWER_IN));
 	if (self->result != 0 && kind->give_up)
 		kind->give_up(lock);
-	/* Its server does not answer: whether the lock excludes is not known. */
+	/* EINPROGRESS: the server did not answer, so it is not known whether the lock excludes. */
 	return self->result == EINPROGRESS ? kind->explain(lock, EINPROGRESS, err) : STATUS_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calling process: starts the sides of this machine, watches the time, cleans up, reports. */
+/* doctor_run: start the sides of this machine, watch the time, clean up, report. */
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 /* All in milliseconds. */
 #define CLEAN_WITHIN	   5000
 #define CLEAN_WITHIN_QUICK 400
-#define MEASURE_FOR	   60000 /* once the nodes have met */
+#define MEASURE_FOR	   60000 /* after the nodes have met */
 #define REAP_WITHIN	   100
 
 void doctor_report_release(struct doctor_report *report)
@@ -26,7 +26,7 @@ void doctor_report_release(struct doctor_report *report)
 	text_release(&report->json);
 }
 
-/* The parts of the findings that do not depend on the sides. */
+/* Set the parts of the findings that do not depend on the sides. */
 static void init(const struct doctor_request *request, struct doctor_memory *memory)
 {
 	struct doctor_findings *findings = &memory->findings;
@@ -50,7 +50,7 @@ static pid_t start_side(const struct doctor_request *request, size_t index, cons
 	_exit(0);
 }
 
-/* Whether the child ended before the deadline. */
+/* Whether the child ends before the deadline. */
 static bool ends(pid_t child, int64_t deadline)
 {
 	struct pollfd poller = {.fd = pidfd_open(child, 0), .events = POLLIN};
@@ -60,7 +60,7 @@ static bool ends(pid_t child, int64_t deadline)
 	return poller.revents;
 }
 
-/* Until the first side has ended, or the second has ended early; a deadline, or a signal. */
+/* Wait until the first side has ended, the second has ended early, the deadline, or a signal. */
 static bool await_sides(
 	const pid_t children[2], size_t count, const struct doctor_memory *memory, int64_t deadline)
 {
@@ -91,8 +91,8 @@ static void kill_child(pid_t child)
 }
 
 /*
- * Remove the scratch directory, in a child, because the filesystem may hang. A node other than the
- * first one removes it only if it ends early after all have met: so the others end, too.
+ * Remove the scratch directory in a child, because the filesystem may hang. The first node does
+ * this; another node does it only if it ends early after all have met, so that the others end, too.
  */
 static void clean(const struct doctor_request *request, const struct doctor_memory *memory)
 {
@@ -123,7 +123,7 @@ static void report_on(const struct doctor_request *request, const struct doctor_
 	doctor_show_json(&memory->findings, &verdict, &report->json);
 }
 
-/* Fill in what the sides could not report. */
+/* Add the findings that the sides could not report themselves. */
 static void complete(struct doctor_memory *memory, size_t count, bool ended)
 {
 	struct doctor_findings *findings = &memory->findings;
@@ -159,7 +159,7 @@ enum status doctor_run(
 		children[i] = start_side(request, request->node + i, name, memory);
 	bool started = children[0] > 0 && (count == 1 || children[1] > 0);
 	bool ended = started && await_sides(children, count, memory, deadline);
-	/* The second side may have ended early for the same reason, and was faster. */
+	/* The second side may only have been faster to end for the same reason. */
 	if (ended)
 		(void)ends(children[0], clock_earlier(clock_after(REAP_WITHIN), deadline));
 	for (size_t i = 0; i < count; i++)

@@ -23,7 +23,7 @@
 #define REMOVE_FOR 2000
 #define SWEEP_FOR  200
 
-/* The PID namespace, in which the process numbers of our names are valid. */
+/* A hash of the PID namespace in which the process number in a name is valid. */
 static uint64_t hash_machine(const struct process_identity *us)
 {
 	char text[128];
@@ -45,7 +45,7 @@ bool doctor_scratch_name(const char *session, char name[DOCTOR_SCRATCH_NAME])
 	return true;
 }
 
-/* Whether the process of this machine that made it is gone. */
+/* Whether a process of this machine has made it, and is gone. */
 static bool is_gone(const char *name)
 {
 	struct process_identity us = {0};
@@ -61,8 +61,8 @@ static bool is_gone(const char *name)
 }
 
 /*
- * Removes only what has our prefix in its name. Renames it first, so that sides that still work
- * miss all of it at once.
+ * Remove a directory with our prefix in its name. Rename it first, so that sides that still work
+ * find none of it.
  */
 static void remove_until(const char *path, int64_t deadline)
 {

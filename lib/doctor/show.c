@@ -39,7 +39,7 @@ static void show_sides(const struct doctor_findings *findings, struct text *text
 	for (size_t k = 0; k < findings->count; k++) {
 		const struct doctor_side *side = &findings->sides[k];
 		int64_t ahead = findings->clock_ahead[k];
-		/* The first side of its client. */
+		/* True if k is the first side of its client. */
 		if (doctor_count_clients(findings->sides, k + 1) >
 			doctor_count_clients(findings->sides, k)) {
 			doctor_show_row(text, "directory", "%s on %s", side->path, side->host);
@@ -138,7 +138,7 @@ static struct json_object *put_object(struct json_object *parent, const char *na
 	return object;
 }
 
-/* A number, or null where it is not known. */
+/* Add a number; null: not known. */
 static void put_known(struct json_object *object, const char *name, int64_t value)
 {
 	json_object_object_add(object, name, value < 0 ? NULL : json_object_new_int64(value));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transactions through a store in the scratch directory: how fast they are, whether all that was
- * acknowledged is there, whether each claim has one winner, and how soon others notice a change.
+ * Transactions on a store in the scratch directory: how fast they are, whether all acknowledged
+ * rows are there, whether each claim has one winner, and how soon other sides notice a change.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static enum status open_store(struct traffic *traffic, struct error *err)
 	const struct examination *examination = traffic->examination;
 	const char *assume = examination->wanted.assume;
 	char url[PATH_MAX + 64];
-	/* A lock that has just excluded may be used, although the filesystem is not known. */
+	/* The filesystem may be unknown, but we have just seen that its locks exclude. */
 	if (!assume && traffic->mode == LOCK_FCNTL && examination->findings->clients > 1 &&
 		traffic->findings->lock == DOCTOR_YES)
 		assume = "shared";
@@ -49,7 +49,7 @@ static enum status open_store(struct traffic *traffic, struct error *err)
 	return status;
 }
 
-/* One transaction: a row of our own, and a claim (-1: none) if no other side has it. */
+/* In one transaction, put a row of our own, and a claim (-1: none) if no other side has it. */
 static enum status put_once(struct traffic *traffic, int64_t claim, struct error *err)
 {
 	struct doctor_side *self = traffic->self;
@@ -78,8 +78,8 @@ static enum status put_once(struct traffic *traffic, int64_t claim, struct error
 }
 
 /*
- * Read the file without the lock, as an agent does that waits: so the caches of the filesystem's
- * client hold content that is old a moment later.
+ * Wait, and read the file without the lock, as a waiting agent does. This fills the caches of the
+ * filesystem's client with content that is soon out of date.
  */
 static void wait_a_moment(struct store *store, int64_t milliseconds)
 {
@@ -92,8 +92,9 @@ static void wait_a_moment(struct store *store, int64_t milliseconds)
 }
 
 /*
- * The first half runs without pauses; then each side pauses after each transaction, so that the
- * holder changes often. The claim follows from the time, so that all sides want the same one.
+ * In the first half of the time, put rows without pauses. Then pause after each transaction, so
+ * that the holder of the lock changes often. The claim depends on the time, so all sides want the
+ * same.
  */
 static enum status put_for(struct traffic *traffic, int64_t limit, bool claims, struct error *err)
 {
@@ -138,8 +139,7 @@ static enum status count(struct traffic *traffic, struct error *err)
 		}
 		store_answer_release(&found);
 	}
-	/* A side whose answer was lost has more claims than were acknowledged: these do not count.
-	 */
+	/* A side that lost an answer may have more claims than were acknowledged; ignore those. */
 	for (size_t k = 0; k < findings->count; k++) {
 		uint64_t won = findings->sides[k].won;
 		traffic->self->taken += taken[k] < won ? taken[k] : won;
@@ -147,7 +147,7 @@ static enum status count(struct traffic *traffic, struct error *err)
 	return status;
 }
 
-/* ---- How soon others notice it ---- */
+/* ---- How soon other sides notice a change ---- */
 
 static enum status wait_key(
 	struct store *store, const char *key, int64_t deadline, struct error *err)
@@ -226,7 +226,7 @@ static void run(struct traffic *traffic)
 	int64_t alone = findings->quick ? QUICK_ALONE : ALONE_FOR;
 	int64_t limit = findings->quick ? QUICK_CONTEND : CONTEND_FOR;
 	struct error err = {0};
-	/* Side 0 makes it, then uses it alone. */
+	/* Side 0 makes the store, and first uses it alone. */
 	if (!went_well(traffic, first ? open_store(traffic, &err) : STATUS_OK, PATIENCE, &err) ||
 		!went_well(
 			traffic, first ? STATUS_OK : open_store(traffic, &err), PATIENCE, &err) ||
@@ -242,7 +242,7 @@ static void run(struct traffic *traffic)
 		return;
 	for (size_t k = 0; k < findings->count; k++)
 		mode->contended += (double)sides[k].fast * 2000 / (double)limit;
-	/* Also where a side could not go on: acknowledged rows must be there. */
+	/* Count even if a side could not go on: acknowledged rows must be there. */
 	(void)went_well(traffic, count(traffic, &err), PATIENCE, &err);
 	if (findings->trouble == STATUS_OK)
 		doctor_sum_load(findings, mode);
