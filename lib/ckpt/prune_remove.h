@@ -7,27 +7,26 @@
 #include "ckpt/scan.h"
 
 /*
- * Open scan (STATUS_NO: there is no DIR). Unless it is a dry run, processes that prune DIR on one
- * machine wait for each other, up to request->wait. The lock is on the directory itself and leaves
- * nothing behind; where a filesystem has no such locks (NFS), they work side by side. It ends with
- * scan_close.
+ * Open scan (STATUS_NO: there is no DIR). Unless it is a dry run, wait up to request->wait for
+ * other processes of this machine that prune DIR. The lock is on the directory itself, and
+ * scan_close releases it. On a filesystem without such locks (NFS) there is no waiting.
  */
 enum status prune_begin(struct scan *scan, const struct prune_request *request, struct error *err);
 
-/* Decide that an item stays, or goes, for this reason (cut to fit). */
+/* Decide whether an item is kept, and note the reason (cut to fit). */
 void prune_decide(struct prune_item *item, bool keep, const char *why);
 
-/* After an item was renamed away: whether it may be deleted. Otherwise it gets its name back, and
- * with STATUS_USAGE nothing else is renamed. */
+/* Called after an item was renamed away. STATUS_OK: it is deleted. Otherwise it gets its name back;
+ * after STATUS_USAGE, no more items are renamed. */
 struct prune_check {
 	enum status (*after)(void *context, struct prune_item *item, struct error *err);
 	void *context;
 };
 
 /*
- * Remove each item of report that is not kept and passes check (NULL: all do), and what earlier
- * pruners left. Each item learns how it went; report's items are in the order of scan's. The first
- * failure is answered, after the others are done.
+ * Remove each item of report that is not kept and passes check (NULL: all pass), and what earlier
+ * pruners have left. Sets the status of each item. The items of report are in the order of scan.
+ * Returns the first failure, after all was tried.
  */
 enum status prune_remove(const struct scan *scan, const struct prune_check *check,
 	struct prune_report *report, struct error *err);

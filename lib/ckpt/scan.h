@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is in DIR, whatever the layout (ckpt/layout/layout.h). Our own layout inspects each of its
- * checkpoints by manifest and marks. A framework knows nothing of us, so of its checkpoints:
+ * The checkpoints in DIR, in any layout (ckpt/layout/layout.h). Our own layout inspects each of its
+ * checkpoints by manifest and marks. For the checkpoints of a framework, which knows nothing of us:
  *
- *   a checkpoint is complete if the framework's own rule says so and its tracker does not say
- *   otherwise; there are no checksums: names, sizes and the structure of files are checked;
- *   where the files of some ranks could be missing and nothing says so, it is
- *   CHECKPOINT_UNPROVEN: never offered before a complete one, never removed, never counted;
- *   which process writes is not known: one that changed less than `settled` ago counts as being
- *   written, and is CHECKPOINT_INCOMPLETE while it is not complete; later it is CHECKPOINT_DAMAGED;
- *   a tracker is read, never written; the checkpoint that it names and all newer ones are never
- *   touched;
- *   a name that the layout does not read exactly, a symbolic link, a directory that holds no
- *   file of the framework or a link or device: CHECKPOINT_FOREIGN, never touched.
+ *   A checkpoint is complete if the framework's own rule says so and its tracker does not say
+ *   otherwise. There are no checksums; names, sizes and the structure of files are checked.
+ *   If files of some ranks may be missing and nothing tells, it is CHECKPOINT_UNPROVEN: `latest`
+ *   prefers any complete one, no rule counts it, and it is never removed.
+ *   It is not known which process writes. So a checkpoint that changed less than `settled` ago
+ * counts as being written, and is CHECKPOINT_INCOMPLETE until it is complete; after that time it is
+ *   CHECKPOINT_DAMAGED.
+ *   A tracker is read, and never written. The checkpoint that it names, and newer ones, are never
+ *   touched.
+ *   A name that the layout cannot read, a symbolic link, and a directory without a file of the
+ *   framework, or with a link or device in it, are CHECKPOINT_FOREIGN, and never touched.
  */
 #ifndef CKPT_SCAN_H
 #define CKPT_SCAN_H
@@ -29,65 +30,65 @@ struct scan_part {
 /* One checkpoint: parts[first] to parts[first + count - 1]. */
 struct scan_item {
 	struct checkpoint checkpoint;
-	int64_t changed; /* when any of it changed last, milliseconds since 1970; of frameworks */
+	int64_t changed; /* frameworks: when any of its files changed last, ms since 1970 */
 	size_t first, count;
 	struct shards shards;
-	bool whole;   /* complete, as far as it can be told from itself alone */
-	bool fewer;   /* CHECKPOINT_UNPROVEN because another checkpoint has more ranks */
-	bool witness; /* of a prune: shows of how many ranks the newest one is */
+	bool whole;   /* by itself, without a look at others, it seems complete */
+	bool fewer;   /* it is CHECKPOINT_UNPROVEN because another checkpoint has more ranks */
+	bool witness; /* for a prune: it shows how many ranks the newest one must have */
 };
 
-/* The first four are set before scan_open, the rest is zeroed; where scan_close may come without
- * scan_open, descriptor is -1. */
+/* The caller sets the first four members before scan_open, and zeroes the others; if it may call
+ * scan_close without scan_open, it sets descriptor to -1. */
 struct scan {
 	const char *directory; /* DIR */
 	const struct layout_choice *choice;
-	int64_t settled;	 /* of frameworks: unchanged for so long is no longer written, ms */
-	bool contents;		 /* of ours: compare checksums, too */
-	int descriptor;		 /* DIR, open; -1: it is not open */
-	struct scan_part *parts; /* by group, step, version, checkpoint, entry */
+	int64_t settled;	 /* frameworks: what has not changed for this time (ms) is not being
+				    written */
+	bool contents;		 /* our layout: compare checksums, too */
+	int descriptor;		 /* of DIR; -1: not open */
+	struct scan_part *parts; /* sorted by group, step, version, checkpoint, entry */
 	size_t part_count;
 	struct scan_item *items;
 	size_t count;
-	size_t removed; /* entries that were renamed away and are not deleted yet */
-	bool vanished;	/* something that was listed was gone when it was looked at */
+	size_t removed; /* number of entries that were renamed away and not deleted yet */
+	bool vanished;	/* an entry of the list was gone when it was inspected */
 	struct layout_tracker tracker;
 };
 
-/* Open DIR. STATUS_NO: it definitely does not exist (ckpt/directory.h). STATUS_USAGE: it is itself
- * a checkpoint. */
+/* Open DIR. STATUS_NO: it surely does not exist (ckpt/directory.h). STATUS_USAGE: DIR itself is a
+ * checkpoint. */
 enum status scan_open(struct scan *scan, struct error *err);
-/* Close DIR and release everything; also after a failed scan_open. */
+/* Close DIR and release all memory; call it also after a failed scan_open. */
 void scan_close(struct scan *scan);
 
-/* The tracker and the names: parts. May be called again. */
+/* Read the tracker and the names in DIR into parts. May be called again. */
 enum status scan_names(struct scan *scan, struct error *err);
-/* Fill item without inspecting it. Returns the index of the first part of the next checkpoint. */
+/* Set item by its names only. Returns the index of the first part of the next checkpoint. */
 size_t scan_item(const struct scan *scan, size_t first, struct scan_item *item);
-/* scan_names, and inspect all: items. */
+/* scan_names, then inspect all checkpoints into items. */
 enum status scan_read(struct scan *scan, struct error *err);
 
-/* The files of a checkpoint, without checksums. Before: zeroed, with root -1. */
+/* The files of a checkpoint, without checksums. Initially zeroed, with root -1. */
 struct scan_files {
-	int root; /* its directory, open; -1: it is files of DIR */
+	int root; /* its open directory; -1: its files are in DIR itself */
 	struct manifest list;
 };
 /*
- * Those of an item of a framework, as they are now: of its entries in DIR those that are there.
- * notes may be NULL. STATUS_NO: something there is neither a file nor a directory.
+ * Find the files of a framework's item as they are now; entries that are gone are left out. notes
+ * may be NULL. STATUS_NO: something in it is neither a file nor a directory.
  */
 enum status scan_files(const struct scan *scan, const struct scan_item *item,
 	struct scan_files *files, struct tree_notes *notes, struct error *err);
 void scan_files_release(struct scan_files *files);
 
-/* Inspect item again, and compare it with the other items as they were read. STATUS_NO: it is gone.
- */
+/* Inspect item again, and compare it with the other items as they were. STATUS_NO: it is gone. */
 enum status scan_inspect(const struct scan *scan, struct scan_item *item, struct error *err);
 
 /* Describe item as a sibling of `of`, for shards_decide. */
 struct shards_sibling scan_sibling(const struct scan_item *item, const struct scan_item *of);
 
-/* The tracker as it is now. */
+/* Read the tracker as it is now. */
 enum status scan_track(const struct scan *scan, struct layout_tracker *tracker, struct error *err);
 
 #endif

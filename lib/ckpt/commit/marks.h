@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marks that are set on a published checkpoint: bad, pinned. Each mark is a small file inside the
- * checkpoint, written whole and durable, so it moves and disappears with the checkpoint. The
- * checkpoint's own files are never changed. Setting one mark never removes the other.
+ * The marks of a published checkpoint: bad, pinned. Each mark is a small file in the checkpoint's
+ * directory, so it moves and disappears with the checkpoint. It is durable, and never half written.
+ * The checkpoint's own files never change. Setting one mark does not remove the other.
  *
- * A mark is there when its file is, whatever is in it: half a word that a checkpoint is bad is
- * enough.
+ * A mark is set if its file exists, whatever the content is.
  */
 #ifndef CKPT_MARKS_H
 #define CKPT_MARKS_H
@@ -19,15 +18,15 @@
 struct marks {
 	bool pinned;
 	bool bad;
-	char reason[MARK_REASON_SIZE]; /* why it is bad; empty: no reason was given */
+	char reason[MARK_REASON_SIZE]; /* why it is bad; empty: none was given */
 };
 
-/* Of the checkpoint that is open as directory. Fails where it could not be asked. */
+/* Read the marks of the checkpoint that is open as directory. */
 enum status marks_read(int directory, struct marks *marks, struct error *err);
-/* Only whether DIRECTORY/NAME is pinned. */
+/* Read whether DIRECTORY/NAME is pinned. */
 enum status marks_read_pinned(int directory, const char *name, bool *pinned, struct error *err);
 
-/* Neither comes along when a save was made from a copy of another. */
+/* Remove both marks: a new checkpoint may have been made from a copy of one that was marked. */
 enum status marks_clear(int directory, struct error *err);
 
 #endif

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names below a checkpoint directory DIR, and back. Pure.
+ * Making and reading the names in a checkpoint directory DIR. Pure.
  *
- *   step-00000120          a checkpoint that was published whole
+ *   step-00000120          a checkpoint that was published
  *   .tmp-step-00000120-attempt-3-life-0123456789ab0123456789ab
- *                          being written by attempt 3 of this life (base/process/life.h);
- *                          without "-life-..." where no life is known
+ *                          attempt 3 of this life (base/process/life.h) is writing it; no
+ *                          "-life-..." if no life is known
  *   .tmp-...-workertemp_2  the copy of task 2, which is discarded (--chief-only)
  *   .gone-0123456789abcdef-NAME
- *                          NAME on its way to deletion, if its inode has this number; else it
- *                          was taken by mistake (ckpt/remove.h)
- *   latest                 a symbolic link for users; never trusted
- *   .latest.tmp            that link on its way
+ *                          NAME, which is being deleted if its inode has this number; otherwise it
+ *                          was renamed by mistake (ckpt/remove.h)
+ *   latest                 a symbolic link for users; we never rely on it
+ *   .latest.tmp            that link while it is being made
  *
- * In a sharded one, being written or published, task-2 is the shard of task 2.
+ * In a sharded checkpoint, written or published, task-2 is the shard of task 2.
  *
- * A step is written with at least eight digits, so that ls, a shell's glob and "tail -1" give the
- * order of training up to 99,999,999 (beyond, the number grows; the tools always compare numbers).
- * What is not finished is hidden: no glob of a training script finds it. Only the one spelling
- * given here is ours: "step-120" is not and is never touched.
+ * A step has at least eight digits, so that ls, a shell's glob and "tail -1" show the order of
+ * training up to 99,999,999 (larger numbers have more digits; the tools always compare numbers).
+ * Names of unfinished checkpoints are hidden, so no glob of a training script finds them. Only this
+ * spelling is ours: "step-120" is not, and is never touched.
  *
- * Inside a checkpoint, and inside what is being written, a few names at the top are reserved:
- *   .ckpt-manifest.json                   what the checkpoint holds (ckpt/content/manifest.h)
- *   .ckpt-writer.json, .ckpt-writer-2.json   who writes (ckpt/commit/writer.h); gone once published
- *   .ckpt-shard-2.json                    what task 2 has committed; gone once published
- *   .ckpt-copy.json                       the manifest of what is copied here; gone once published
- *                                         (ckpt/tiers/copy.h); .ckpt-part.XXXXXX: a file on its way
- *   .ckpt-bad.json, .ckpt-pin.json        marks of a published one (ckpt/commit/marks.h)
- * and these with a dot and six characters behind: on their way to such a name.
+ * In a checkpoint, written or published, a few names at the top are reserved:
+ *   .ckpt-manifest.json                   the manifest (ckpt/content/manifest.h)
+ *   .ckpt-writer.json, .ckpt-writer-2.json   the writer (ckpt/commit/writer.h), until published
+ *   .ckpt-shard-2.json                    what task 2 has committed, until published
+ *   .ckpt-copy.json                       the manifest of the original of a copy
+ *                                         (ckpt/tiers/copy.h), until published
+ *   .ckpt-part.XXXXXX                     a file that is being copied
+ *   .ckpt-bad.json, .ckpt-pin.json        marks of a published checkpoint (ckpt/commit/marks.h)
+ * and these names with a dot and six more characters: a file that will get such a name.
  */
 #ifndef CKPT_NAMES_H
 #define CKPT_NAMES_H
@@ -38,7 +39,7 @@
 #include "base/process/life.h"
 
 #define CKPT_NUMBER_MAX UINT64_C(999999999999999999) /* steps, attempts, tasks: 18 digits */
-#define CKPT_NAME_SIZE	192			     /* holds every name made here */
+#define CKPT_NAME_SIZE	192			     /* enough for each name made here */
 
 #define CKPT_LATEST	    "latest"
 #define CKPT_LATEST_ONGOING ".latest.tmp"
@@ -52,45 +53,45 @@ enum ckpt_name_kind {
 	CKPT_NAME_FOREIGN, /* not ours */
 	CKPT_NAME_STEP,
 	CKPT_NAME_STAGING,
-	CKPT_NAME_SCRATCH, /* of a task whose copy is discarded */
+	CKPT_NAME_SCRATCH, /* the copy of a task that is discarded */
 };
 
 struct ckpt_name {
 	enum ckpt_name_kind kind;
 	uint64_t step;
-	uint64_t attempt;     /* of CKPT_NAME_STAGING and CKPT_NAME_SCRATCH */
-	uint64_t task;	      /* of CKPT_NAME_SCRATCH */
-	char life[LIFE_SIZE]; /* of CKPT_NAME_STAGING and CKPT_NAME_SCRATCH; "": none */
+	uint64_t attempt;     /* in CKPT_NAME_STAGING and CKPT_NAME_SCRATCH */
+	uint64_t task;	      /* in CKPT_NAME_SCRATCH */
+	char life[LIFE_SIZE]; /* in CKPT_NAME_STAGING and CKPT_NAME_SCRATCH; "": none */
 };
 
 struct ckpt_name ckpt_name_read(const char *name);
 
 void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step);
-/* life: of base/process/life.h, or "". */
+/* life (base/process/life.h): "": none. */
 void ckpt_name_staging(
 	char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life);
 void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life,
 	uint64_t task);
 
-/* The hidden name of an entry with this inode, of any layout, on its way to deletion; false: it
+/* The hidden name of an entry with this inode, in any layout, that is being deleted. False: it
  * would be too long. */
 #define CKPT_REMOVED_SIZE 256
 bool ckpt_name_removed(char name[CKPT_REMOVED_SIZE], const char *entry, uint64_t inode);
-/* The entry of such a name; NULL: name is none. */
+/* Read such a name: returns the entry's own name; NULL: it is not such a name. */
 const char *ckpt_name_read_removed(const char *name, uint64_t *inode);
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
 
-/* The record of who writes: the one writer's, or one task's. */
+/* The name of a writer's record: of the only writer, or, if sharded, of a task. */
 void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task);
 void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task);
-/* A record of a writer or of a shard, or anything on its way: what publishing sweeps away. */
+/* Whether publishing removes it: a record of a writer or a shard, or an unfinished file. */
 bool ckpt_name_is_transient(const char *name);
-/* A record on its way to its name: left so by a process that was killed. */
+/* Whether it is an unfinished record, which a killed process has left. */
 bool ckpt_name_is_ongoing(const char *name);
-/* The manifest, a mark, or transient: no file of the user's. */
+/* Whether it is not a file of the user: the manifest, a mark, or transient. */
 bool ckpt_name_is_reserved(const char *name);
-/* Exactly a shard's record or a writer's record. */
+/* Whether it is the finished record of a shard; of a writer. */
 bool ckpt_name_is_shard(const char *name, uint64_t *task);
 bool ckpt_name_is_writer(const char *name, bool *sharded, uint64_t *task);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From finished to published: the one rename, the link "latest", the directory synced.
+ * Publishing a finished checkpoint: one rename, the link "latest", and a sync of the directory.
  */
 #ifndef CKPT_PUBLISH_H
 #define CKPT_PUBLISH_H
@@ -11,17 +11,17 @@
 #include "base/error.h"
 
 /*
- * Rename DIR/staging to the name of step. inode: the directory that was examined. damaged: the
- * inode of a damaged checkpoint in its place, which is taken away first; 0: there is none.
- * STATUS_NO: another process was quicker, with either name: look again.
+ * Rename DIR/staging, which has this inode, to the name of step. damaged (0: none): the inode of a
+ * damaged checkpoint of that name, which is removed first. STATUS_NO: another process has renamed
+ * one of the two before us; look again.
  */
 enum status publish_rename(const char *directory, const char *staging, uint64_t inode,
 	uint64_t step, uint64_t damaged, struct error *err);
 
 /*
- * After the rename, by any process: remove the records inside that only served writing, point
- * "latest" at the highest step, sync DIR and its entry in its parent. Idempotent.
- * warning: what people should know although the checkpoint stands.
+ * After the rename, in any process, also again: remove the records that were needed for writing,
+ * let "latest" point to the highest step, sync DIR and its entry in its parent. warning: what a
+ * user should know although the checkpoint is complete.
  */
 enum status publish_settle(
 	const char *directory, uint64_t step, char *warning, size_t size, struct error *err);

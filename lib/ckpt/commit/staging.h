@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A checkpoint that is being written: DIR/.tmp-..., its writers' records and its shards'.
+ * A checkpoint that is being written, DIR/.tmp-...: the records of its writers and shards.
  */
 #ifndef CKPT_STAGING_H
 #define CKPT_STAGING_H
@@ -13,16 +13,16 @@
 #include "base/text.h"
 #include "ckpt/ckpt.h"
 
-/* What its top shows, without its files. */
+/* What the names and records at its top say. */
 struct staging {
 	uint64_t inode;
-	bool sharded;		       /* the record of a task, or a shard, is there */
-	bool one_writer;	       /* the record of a one writer is there */
-	bool copy;		       /* the record of a copy is there (ckpt/tiers/copy.h) */
-	bool others;		       /* something that is not reserved is there */
+	bool sharded;		       /* it has the record of a task or of a shard */
+	bool one_writer;	       /* it has the record of an only writer */
+	bool copy;		       /* it has the record of a copy (ckpt/tiers/copy.h) */
+	bool others;		       /* it has names that are not reserved */
 	uint64_t tasks;		       /* as recorded; 0: not known */
-	enum checkpoint_writer writer; /* WRITER_GONE: all recorded ones are */
-	uint64_t *shards;	       /* tasks whose shards are committed, rising */
+	enum checkpoint_writer writer; /* WRITER_GONE: all recorded writers are gone */
+	uint64_t *shards;	       /* the tasks whose shards are committed, sorted */
 	size_t shard_count;
 };
 void staging_release(struct staging *staging);
@@ -30,14 +30,15 @@ void staging_release(struct staging *staging);
 /* STATUS_NO: there is no such directory. */
 enum status staging_inspect(const char *path, struct staging *staging, struct error *err);
 
-/* Of tasks 0..tasks-1: how many have no committed shard; their numbers are added to absent. */
+/* The number of tasks below `tasks` without a committed shard. Their numbers are added to absent.
+ */
 uint64_t staging_absent(const struct staging *staging, uint64_t tasks, struct text *absent);
 
-/* The name below DIR of what target writes into; and whether that is discarded. */
+/* The name in DIR of the directory into which target writes; and whether that is discarded. */
 void staging_name(const struct checkpoint_target *target, char name[CKPT_NAME_SIZE]);
 bool staging_is_scratch(const struct checkpoint_target *target);
-/* Whether what was found under target's step ends the wait for it: a bad one is about to be
- * replaced while something is being written. */
+/* Whether found, the checkpoint of target's step, ends the wait for it. A bad one does not while a
+ * new one is being written, which will replace it. */
 bool staging_is_settled(const struct checkpoint_target *target, const struct checkpoint *found);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer of a checkpoint, so that no pruner removes the directory of a living one.
+ * The writer of a checkpoint, recorded so that no pruner removes the directory of a live writer.
  *
- * "ckpt-rotate begin" itself is gone at once, so it records the process that started it and its
- * process group: a script and all its subshells share one group, preempt-run gives its command a
- * group of its own, and a program that calls begin itself is the parent. The writer is gone when
- * both are, or when the machine (host name and /etc/machine-id) has started again since. What
- * happens on another machine, or in another PID namespace, cannot be told.
+ * "ckpt-rotate begin" ends at once, so it records its parent process and its process group: a
+ * script and all its subshells share a group, preempt-run gives its command a group of its own, and
+ * a program that calls begin itself is the parent. The writer is gone if both are gone, or if the
+ * machine (host name and /etc/machine-id) was booted since. Of another machine or another PID
+ * namespace we cannot know.
  */
 #ifndef CKPT_WRITER_H
 #define CKPT_WRITER_H
@@ -19,21 +19,21 @@
 
 struct writer {
 	struct process_identity parent; /* pid 0: not known (another namespace, or init) */
-	struct process_identity group;	/* the leader; start 0: it was gone already */
-	char machine[64];		/* /etc/machine-id; empty: has none */
+	struct process_identity group;	/* the leader of the group; start 0: it was gone already */
+	char machine[64];		/* /etc/machine-id; empty: none */
 	bool sharded;
 	uint64_t tasks;
 };
 
-/* The one that started us. */
+/* The process that started us, and its group. */
 void writer_identify(struct writer *writer);
 
 bool writer_is_same(const struct writer *a, const struct writer *b);
 enum process_state writer_check(const struct writer *writer);
 
-/* Whole, and durable: after a crash of the machine it shows that the writer is gone. */
+/* Write the record durably: after a crash of the machine it shows that the writer is gone. */
 enum status writer_save(const char *path, const struct writer *writer, struct error *err);
-/* STATUS_NO: there is none that can be read. */
+/* STATUS_NO: there is no readable record. */
 enum status writer_load(const char *path, struct writer *writer, struct error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The manifest: what a checkpoint holds. A JSON document, one file per line, written last and
- * whole; a directory without it is no checkpoint. A shard's record is the same with "shard".
+ * The manifest: the list of a checkpoint's files. It is a JSON document with one file per line, and
+ * is written last, with one rename; a directory without it is not a checkpoint. The record of a
+ * shard is a manifest with the member "shard".
  *
  *   {"format": 1, "step": 120, "attempt": 3, "tasks": 4, "sharded": true,
  *    "life": "0123456789ab0123456789ab",
@@ -11,11 +12,11 @@
  *     {"name": "task-0/model", "bytes": 4096, "xxh3_128": "0123456789abcdef0123456789abcdef"}
  *   ]}
  *
- * Names are relative to the checkpoint. A name that is not UTF-8 stands as "name_hex".
+ * Names are relative to the checkpoint. A name that is not UTF-8 is written as "name_hex".
  *
- * Owns its names: manifest_release, legal on a zeroed struct. Files are in the order of their names
- * (bytes compared), each once. Readers ignore members they do not know; a format greater than
- * theirs they refuse.
+ * The struct owns its names: call manifest_release, also on a zeroed one. Files are sorted by the
+ * bytes of their names, without duplicates. A reader ignores members that it does not know, and
+ * refuses a newer format.
  */
 #ifndef CKPT_MANIFEST_H
 #define CKPT_MANIFEST_H
@@ -35,10 +36,10 @@
 #define MANIFEST_NO_SHARD   UINT64_MAX
 
 struct manifest_file {
-	char *name; /* no leading '/', no "." or ".." in it */
+	char *name; /* without a leading '/', "." or ".." */
 	uint64_t bytes;
 	char checksum[33]; /* XXH3-128, canonical, lower-case hexadecimal */
-	/* Which file it was, as ckpt/content/tree.h found it; not written. */
+	/* As ckpt/content/tree.h found the file; not written. */
 	uint64_t inode;
 	struct timespec modified;
 };
@@ -46,13 +47,13 @@ struct manifest_file {
 struct manifest {
 	uint64_t step;
 	uint64_t attempt;
-	uint64_t tasks; /* how many shards, or as the one writer was told */
+	uint64_t tasks; /* the number of shards, or what the only writer was told */
 	bool sharded;
-	char life[LIFE_SIZE]; /* that wrote all of it (base/process/life.h); "": not known */
-	uint64_t shard; /* the task whose shard this records; MANIFEST_NO_SHARD: all there is */
-	int64_t utc;	/* when committed, milliseconds since 1970 */
-	char host[65];	/* where; of a merged one: task 0's */
-	uint64_t uid;	/* by whom; of a merged one: task 0's */
+	char life[LIFE_SIZE]; /* of its attempt (base/process/life.h); "": not known */
+	uint64_t shard; /* the task of this shard; MANIFEST_NO_SHARD: this is a whole checkpoint */
+	int64_t utc;	/* when it was committed, milliseconds since 1970 */
+	char host[65];	/* where it was committed; if sharded, by task 0 */
+	uint64_t uid;	/* by which user; if sharded, by task 0 */
 	struct metrics metrics;
 	struct manifest_file *files;
 	size_t count;
@@ -61,34 +62,34 @@ struct manifest {
 
 void manifest_release(struct manifest *manifest);
 
-/* The sum of its files. */
+/* The sum of the sizes of its files. */
 uint64_t manifest_bytes(const struct manifest *manifest);
 
-/* Add a file; name is copied. Valid until the next one is added. */
+/* Add a file, and copy name. The pointer is valid until the next one is added. */
 struct manifest_file *manifest_add(struct manifest *manifest, const char *name, uint64_t bytes);
 void manifest_sort(struct manifest *manifest);
 
-/* Whether both list the same files with the same sizes and checksums. Both sorted. */
+/* Whether both list the same files with the same sizes and checksums. Both are sorted. */
 bool manifest_same_files(const struct manifest *a, const struct manifest *b);
-/* The same, but only of those files in whole whose name begins with prefix. */
+/* The same, but of `whole` only the files whose names begin with prefix. */
 bool manifest_same_below(
 	const struct manifest *whole, const struct manifest *part, const char *prefix);
 
 /*
- * Append the document. Depends on nothing but the manifest, so that all tasks that merge the same
- * shards write the same bytes.
+ * Append the document. It depends only on the manifest, so all tasks that merge the same shards
+ * write the same bytes.
  */
 void manifest_write(const struct manifest *manifest, struct text *text);
 
 /*
- * STATUS_NO: this is no manifest (err says why). STATUS_DAMAGED: of a newer format, refused.
+ * STATUS_NO: this is not a manifest (err says why). STATUS_DAMAGED: it is of a newer format.
  */
 enum status manifest_read(
 	const char *text, size_t length, struct manifest *manifest, struct error *err);
 
-/* Of a file; also STATUS_NO when it is missing or too large. Else what reading a file answers. */
+/* manifest_read of a file. STATUS_NO: also if it is missing or too large. */
 enum status manifest_load(const char *path, struct manifest *manifest, struct error *err);
-/* Whole and durable, with the rights that the umask gives a new file. */
+/* Write it durably, by a rename, with the mode that the umask gives a new file. */
 enum status manifest_save(const char *path, const struct manifest *manifest, struct error *err);
 
 #endif

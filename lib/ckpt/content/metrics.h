@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was measured of a checkpoint, given when it is committed: "loss=0.25", or written by the
- * training framework. A few values with names; what is not a finite number is recorded as measured,
- * and never the best of anything. Pure; owns nothing.
+ * The metrics of a checkpoint: a few named values such as "loss=0.25", given at its commit or
+ * written by the training framework. A value that is not a finite number is recorded, but never is
+ * the best. Pure; owns nothing.
  */
 #ifndef CKPT_METRICS_H
 #define CKPT_METRICS_H
@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define METRICS_MAX	 16 /* given to a commit */
-#define METRICS_ROOM	 64 /* collected from what a framework wrote */
+#define METRICS_MAX	 16 /* at most given to a commit */
+#define METRICS_ROOM	 64 /* at most taken from a framework */
 #define METRIC_NAME_SIZE 48
 
 struct metric {
@@ -23,33 +23,36 @@ struct metric {
 	double value;		     /* NAN: not a number, or infinite */
 };
 
-/* In the order given; each name once. */
+/* In the order in which they were given; each name once. */
 struct metrics {
 	struct metric items[METRICS_ROOM];
 	size_t count;
 };
 
-/* Add one of "NAME=VALUE", VALUE a decimal number, nan, inf or -inf. STATUS_USAGE: refused. */
+/* Add a metric from "NAME=VALUE"; VALUE is a decimal number, nan, inf or -inf. STATUS_USAGE:
+ * refused.
+ */
 enum status metrics_read(const char *text, struct metrics *metrics, struct error *err);
-/* Whether name can be the name of one; else err says why. */
+/* Whether name is valid for a metric; if not, err says why. */
 enum status metrics_check_name(const char *name, const char *what, struct error *err);
 
-/* Add one that a framework wrote, unless there is no room, it is there, or that is no name. */
-void metrics_add(struct metrics *metrics, const char *name, double value);
-/* Add the numbers of an object, without those whose names are in except (NULL, or NULL at its end).
+/* Add a metric of a framework, unless there is no room, it is a duplicate, or its name is not
+ * valid.
  */
+void metrics_add(struct metrics *metrics, const char *name, double value);
+/* Add the numbers in an object, except those with these names (NULL: none; NULL ends the list). */
 void metrics_collect(
 	struct json_object *object, const char *const *except, struct metrics *metrics);
 
-/* Whether there is a finite value of that name. */
+/* Whether there is a finite value of this name. */
 bool metrics_get(const struct metrics *metrics, const char *name, double *value);
 
-/* Those of from whose names are not there yet, while there is room. */
+/* Add the metrics of `from` whose names are not there yet, as long as there is room. */
 void metrics_merge(struct metrics *metrics, const struct metrics *from);
 
-/* {"loss": 0.25, "score": null}. Numbers are as short as they can be and exact. */
+/* Write {"loss": 0.25, "score": null}, with the shortest numbers that are exact. */
 void metrics_write(const struct metrics *metrics, struct text *text);
-/* False: that is no such object. NULL: none. */
+/* Read such an object; NULL: no metrics. False: it is not such an object. */
 bool metrics_parse(struct json_object *object, struct metrics *metrics);
 
 #endif

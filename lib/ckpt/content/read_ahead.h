@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of a file, from its beginning to its end, in large pieces. Of a large file a thread
- * reads ahead while the caller works on what it has: the disk does not wait for the processor, nor
- * the other way round.
+ * Reading a file in large pieces. For a large file, a thread reads ahead while the caller works on
+ * the last piece, so that neither the disk nor the processor waits for the other.
  */
 #ifndef CKPT_READ_AHEAD_H
 #define CKPT_READ_AHEAD_H
@@ -11,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Call consume with each piece, in the calling thread. size: about how large the file is. 0 on
- * success, else the errno of a failed read.
+ * Call consume with each piece, in the calling thread. size: the approximate size of the file.
+ * Returns 0, or the errno of a failed read.
  */
 int read_ahead_file(int descriptor, uint64_t size,
 	void (*consume)(void *context, const void *bytes, size_t length), void *context);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files below a directory: found, synced, their checksums taken or compared.
+ * The files below a directory: find and sync them, compute and compare their checksums.
  *
- * root is an open directory (O_PATH will not do for syncing); names are relative to it. What is
- * neither a file nor a directory is refused; symbolic links are never followed. A hard link is a
- * file like any other. Checksums are taken by several threads, which have ended on return.
+ * root is an open directory (not O_PATH, because that cannot be synced); names are relative to it.
+ * Only files and directories are accepted; symbolic links are never followed. A hard link is a file
+ * like any other. Several threads compute checksums; they have ended on return.
  */
 #ifndef CKPT_TREE_H
 #define CKPT_TREE_H
@@ -17,38 +17,38 @@
 
 #define TREE_DEPTH_MAX 64
 
-/* What tree_find notes of directories, empty ones, too. All but part is zeroed before. */
+/* What tree_find notes about directories, also empty ones. The caller zeroes all except part. */
 struct tree_notes {
-	const char *part;	 /* what the name of a directory may hold; NULL: nothing */
-	char found[4096];	 /* the path of one whose name holds it; empty: there is none */
-	struct timespec changed; /* when one of them changed last */
+	const char *part;	 /* look for directories with this in their names; NULL: do not */
+	char found[4096];	 /* the path of such a directory; empty: there is none */
+	struct timespec changed; /* when a directory changed last */
 };
 /*
- * Add to manifest all files below root/below ("": root itself, whose reserved names are left out),
- * sorted, without checksums. With sync, each directory is synced on the way. notes may be NULL.
- * STATUS_NO: something there cannot be in a checkpoint, err says what.
+ * Add all files below root/below ("": root itself, without its reserved names) to manifest, sorted,
+ * without checksums. With sync, also sync each directory. notes may be NULL. STATUS_NO: something
+ * there cannot be in a checkpoint; err says what.
  */
 enum status tree_find(int root, const char *below, bool sync, struct manifest *manifest,
 	struct tree_notes *notes, struct error *err);
 
 /*
- * Take the checksum of each file that tree_find found, and sync it. STATUS_NO: one is not, or no
- * longer, what was found: err names it.
+ * Sync each file that tree_find found, and compute its checksum. STATUS_NO: a file has changed
+ * since; err names it.
  */
 enum status tree_record(int root, struct manifest *manifest, struct error *err);
 
-/* STATUS_NO: something on the way to a file of manifest is missing, or no directory. */
+/* STATUS_NO: a directory on the way to a file of manifest is missing, or not a directory. */
 enum status tree_check_directories(int root, const struct manifest *manifest, struct error *err);
 
-/* Whether a later tree_find found exactly the same, unchanged. If not, err (STATUS_NO) names one.
- */
+/* Whether a later tree_find found the same files, unchanged. False: err (STATUS_NO) names one. */
 bool tree_is_unchanged(
 	const struct manifest *before, const struct manifest *after, struct error *err);
 
 /*
- * Compare the files below root with manifest: kind and size of every file, and with contents its
- * checksum; each part of the way to a file must be a directory, not a symbolic link to one.
- * STATUS_NO: it differs, err says how. Others: could not be asked, which is no difference.
+ * Compare the files below root with manifest: kind and size of each file, and with contents also
+ * its checksum. Each directory on the way to a file must be a directory, not a symbolic link to
+ * one. STATUS_NO: there is a difference; err says which. Others: it could not be asked, which does
+ * not mean a difference.
  */
 enum status tree_compare(
 	int root, const struct manifest *manifest, bool contents, struct error *err);
