@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A checkpoint that many ranks wrote, a file each: which of its files are there, and whether those
- * are all. Pure.
+ * A checkpoint in which each of many ranks has written a file: which files are there, and whether
+ * these are all. Pure.
  *
- * The numbers in the names show gaps, but not that the highest ranks are missing. For these the
- * checkpoint is compared with its siblings, the other checkpoints of the same directory; else the
- * framework's own word counts, where it has one.
+ * The numbers in the names show gaps, but not that the highest ranks are missing. To find that out,
+ * compare the checkpoint with its siblings, the other checkpoints in the directory. If there are
+ * none, it counts as complete if the framework has noted that the save has ended.
  */
 #ifndef CKPT_SHARDS_H
 #define CKPT_SHARDS_H
@@ -19,57 +19,57 @@
 #define SHARD_SETS	 4
 #define SHARD_DIMENSIONS 3
 
-/* Files of one kind, a grid of up to three dimensions; those that are not used have extent 1. */
+/* Files of one kind, in a grid of up to three dimensions. An unused dimension has extent 1. */
 struct shard_set {
 	const char *what; /* "optimizer states"; NULL: the checkpoint has no such files */
-	uint64_t seen;	  /* how many are there */
-	uint64_t bytes;	  /* so large are they together */
-	uint64_t extent[SHARD_DIMENSIONS]; /* the highest number, plus one; all 0: none is there */
+	uint64_t seen;	  /* number of files */
+	uint64_t bytes;	  /* the sum of their sizes */
+	uint64_t extent[SHARD_DIMENSIONS]; /* the highest number plus one; all 0: no files */
 };
 
-/* A zeroed one: nothing is known from names, and nothing has to be. */
+/* Zeroed: the layout has no files of ranks. */
 struct shards {
-	struct shard_set sets[SHARD_SETS]; /* the same kind at the same place in all siblings */
+	struct shard_set sets[SHARD_SETS]; /* in all siblings, a kind has the same index */
 	bool confirmed;			   /* the framework says that the save has ended */
 };
 
 struct shards_sibling {
 	const char *name;
 	const struct shards *shards;
-	bool whole; /* nothing is missing in it, as far as it can be told from itself alone */
+	bool whole; /* by itself, without a look at others, it seems complete */
 	bool older;
 };
 
-enum shards_answer { /* the later ones outweigh the earlier ones */
+enum shards_answer { /* of several answers, the last in this list counts */
 	SHARDS_ALL,
 	SHARDS_UNKNOWN,
-	SHARDS_FEWER, /* not known, and a sibling has more */
+	SHARDS_FEWER, /* not known, but a sibling has more */
 	SHARDS_MISSING,
 };
 
-/* Note a file of this size with these numbers. */
+/* Count a file with this size and these numbers. */
 void shards_count(
 	struct shard_set *set, uint64_t bytes, uint64_t first, uint64_t second, uint64_t third);
 
-/* Whether there is anything to decide. */
+/* Whether there are files of ranks. */
 bool shards_any(const struct shards *shards);
-/* Whether both have as many files of each kind, with the same numbers. */
+/* Whether both have files with the same numbers, of each kind. */
 bool shards_same(const struct shards *a, const struct shards *b);
 
 /*
- * Whether all are there. why is filled unless the answer is SHARDS_ALL. SHARDS_MISSING: there is a
- * gap. Without one:
+ * Whether all files are there. Sets why, unless the answer is SHARDS_ALL. SHARDS_MISSING: there is
+ * a gap. Without a gap:
  *
  *   an older sibling has more | whole siblings have as many | confirmed | answer
  *   yes                       | two                         | any       | SHARDS_ALL
  *   yes                       | one or none                 | any       | SHARDS_FEWER
  *   no                        | one                         | any       | SHARDS_ALL
  *   no                        | none                        | yes       | SHARDS_ALL
- *   no                        | none                        | no        | SHARDS_UNKNOWN; where a
+ *   no                        | none                        | no        | SHARDS_UNKNOWN; if a
  *                                                            newer one has more, SHARDS_FEWER
  *
- * A sibling has more where it has more files, and more bytes than the same content in fewer
- * files would need: jobs are started again with fewer ranks, which then write larger files.
+ * A sibling "has more" if it has more files, and more bytes than the same content in fewer files
+ * would need: a job may be restarted with fewer ranks, which then write larger files.
  */
 enum shards_answer shards_decide(const struct shards *own, const struct shards_sibling *siblings,
 	size_t count, struct error *why);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From one directory of checkpoints to another, say from a disk of this machine to the shared
- * filesystem, and off the first when it is safe on the second.
+ * Copying checkpoints from one directory to another, for example from a disk of this machine to the
+ * shared filesystem, and removing them from the first when the copy is safe.
  *
- * A copy of ours is made in DEST as a save is: in a temporary directory, with a record of who
- * writes; its files are read back, compared with the manifest's checksums, and synced; then it
- * appears by one rename, with the manifest it had. A copy that is killed leaves files that the next
- * copy uses. Marks (bad, pinned) and empty directories do not come along.
+ * A checkpoint of our layout is copied into a temporary directory in DEST, with a record of the
+ * writer, as in a save. The copied files are read back, compared with the checksums in the
+ * manifest, and synced; then the copy appears by one rename, with the same manifest. If a copy is
+ * killed, the next one uses the files that it has copied. Marks (bad, pinned) and empty directories
+ * are not copied.
  *
- * A copy of a framework's keeps its name and the times of its files. Its files are read back and
- * compared with checksums of the original, which must not change before that; then a directory
- * appears by one rename, and several files one after the other, the index last. Where the
- * framework's tracker names the checkpoint, the tracker follows it, unless that of DEST names a
+ * The copy of a framework's checkpoint keeps its name and the times of its files. The copied files
+ * are read back and compared with checksums of the original, which must not change before that.
+ * Then a directory appears by one rename; several files appear one after the other, the index last.
+ * If the framework's tracker names the checkpoint, it is copied, too, unless that in DEST names a
  * later step.
  *
  * Answers as in ckpt/ckpt.h.
@@ -24,32 +25,34 @@
 #include "ckpt/prune.h"
 
 struct copy_options {
-	const struct layout_choice *choice; /* how DIR is read, and then DEST */
-	uint64_t bytes_per_second;	    /* 0: as fast as it goes */
-	void (*progress)(uint64_t bytes);   /* bytes copied since the last call; NULL: do not */
+	const struct layout_choice *choice; /* how to read DIR and DEST */
+	uint64_t bytes_per_second;	    /* 0: no limit */
+	void (*progress)(
+		uint64_t bytes); /* called with the bytes since the last call; NULL: none */
 };
 
 struct copy_answer {
-	bool copied;	   /* else it was there already */
-	uint64_t files;	   /* of the checkpoint */
-	uint64_t bytes;	   /* of the checkpoint */
-	uint64_t found;	   /* files that an earlier copy had brought */
+	bool copied;	   /* false: it was there already */
+	uint64_t files;	   /* number of files in the checkpoint */
+	uint64_t bytes;	   /* size of the checkpoint */
+	uint64_t found;	   /* number of files that an interrupted copy had copied */
 	char warning[256]; /* a message that does not change the answer; or empty */
 };
 
 /*
- * item: by its step (ours) or its name. STATUS_NO: there is no such complete checkpoint, or DEST
- * has it with other content. STATUS_DAMAGED: the checksum of a file in DIR is not what the manifest
- * says; nothing appears. STATUS_USAGE: DEST holds checkpoints of another layout.
+ * Copy item, which is found by its step (our layout) or its name. STATUS_NO: there is no such
+ * complete checkpoint, or DEST has it with other content. STATUS_DAMAGED: a file in DIR has another
+ * checksum than in the manifest; nothing appears in DEST. STATUS_USAGE: DEST has checkpoints of
+ * another layout.
  */
 enum status checkpoint_copy(const char *directory, const char *destination,
 	const struct checkpoint *item, const struct copy_options *options,
 	struct copy_answer *answer, struct error *err);
 
 /*
- * Remove from DIR every complete checkpoint whose copy in DEST was read and is the same, except the
- * newest complete one of DIR, unless newest_too. By renaming away: if the copy is not found when it
- * is renamed (DEST is DIR by another way), it is given back. Damaged and incomplete ones stay.
+ * Remove each complete checkpoint from DIR whose copy in DEST was read and is equal; the newest
+ * complete one only with newest_too. First it is renamed; if the copy is then gone (DEST is DIR
+ * under another path), it gets its name back. Damaged and incomplete checkpoints stay.
  */
 enum status checkpoint_drain(const char *directory, const char *destination, bool newest_too,
 	const struct prune_request *request, struct prune_report *report, struct error *err);

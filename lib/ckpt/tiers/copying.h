@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One copy of one checkpoint: its files are brought into a temporary directory in DEST, read back
- * and synced there. What is done with them then depends on the layout. Private to ckpt/tiers/.
+ * Copying the files of a checkpoint into a temporary directory in DEST, reading them back, and
+ * syncing them. The next steps depend on the layout. Private to ckpt/tiers/.
  */
 #ifndef CKPT_COPYING_H
 #define CKPT_COPYING_H
@@ -11,7 +11,7 @@
 #include "ckpt/layout/layout.h"
 #include "ckpt/tiers/copy.h"
 
-/* How often others may publish or take away under our hands before we give up. */
+/* We give up when other processes have published or removed something this number of times. */
 #define COPYING_TRIES 8
 
 struct copying {
@@ -23,26 +23,26 @@ struct copying {
 	char staging[LAYOUT_NAME_SIZE];
 	char *path;	  /* DEST/STAGING */
 	int root;	  /* DEST/STAGING, open and locked */
-	uint64_t inode;	  /* which directory that is */
-	uint64_t damaged; /* of ours: inode of a damaged checkpoint that has the final name; 0: none
+	uint64_t inode;	  /* of DEST/STAGING */
+	uint64_t damaged; /* our layout: inode of a damaged checkpoint with the final name; 0: none
 			   */
 	bool again;	  /* another process changed something: look again */
 };
 
-/* Open the temporary directory, if it is there, and lock it. -1 in root: it is not. */
+/* Open the temporary directory and lock it. root is -1: there is none. */
 enum status copying_open(struct copying *copying, struct error *err);
 void copying_close(struct copying *copying);
 
 /*
- * All files of the manifest in the temporary directory, as the manifest says, read back and synced;
- * what it holds already is used. STATUS_DAMAGED: the original is not what the manifest says.
+ * Copy all files of the manifest into the temporary directory, read them back and sync them. Files
+ * that are there already are used. STATUS_DAMAGED: the original differs from the manifest.
  */
 enum status copying_bring(struct copying *copying, struct error *err);
 
 /*
- * Copy item, of a framework's layout (options->choice). There is no manifest: the checksums are
- * taken from the original, which must not change before that. copying has directory, destination,
- * transfer's pace and answer.
+ * Copy item, of a framework's layout. There is no manifest: the checksums are computed from the
+ * original, which must not change before that. The caller has set directory, destination, answer
+ * and the pace of transfer in copying.
  */
 enum status copying_framework(struct copying *copying, const struct layout_choice *choice,
 	const struct checkpoint *item, struct error *err);
