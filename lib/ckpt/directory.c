@@ -17,7 +17,7 @@ char *ckpt_directory_path(const char *directory, const char *name)
 	return xprintf("%s/%s", directory, name);
 }
 
-/* DIR cannot be opened because some part of the way is missing: which? */
+/* DIR cannot be opened because a part of its path is missing: find out which. */
 static enum status explain_absence(const char *directory, struct error *err)
 {
 	struct stat st;
@@ -70,7 +70,7 @@ enum status ckpt_directory_open(const char *directory, int *descriptor, struct e
 		int number = errno;
 		if (number == ENOENT)
 			return explain_absence(directory, err);
-		/* An empty mount point may be closed to us, too. */
+		/* It may be an empty mount point that we must not open. */
 		if (mounts_check(directory, -1, err) == STATUS_NO)
 			return mounts_confirm(directory, -1, err);
 		if (number == ENOTDIR)

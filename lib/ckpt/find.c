@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding, whatever the layout: all checkpoints of a directory, the newest, where to resume. */
+/* Finding checkpoints in any layout: all in a directory, the newest, the one to resume from. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "ckpt/layout/layout.h"
 #include "ckpt/scan.h"
 
-/* How often things may go while we look before we give up. */
+/* We give up when listed checkpoints have vanished this number of times. */
 #define TRIES 100
 
 void checkpoint_list_release(struct checkpoint_list *list)
@@ -21,7 +21,7 @@ void checkpoint_list_release(struct checkpoint_list *list)
 	*list = (struct checkpoint_list){0};
 }
 
-/* What people should know of the tracker. */
+/* Add what a user should know about the tracker. */
 static void note_tracker(const struct scan *scan, struct text *notes)
 {
 	const struct layout_tracker *tracker = &scan->tracker;
@@ -63,16 +63,16 @@ enum status checkpoint_list(const char *directory, const struct layout_choice *c
 	return status;
 }
 
-/* What the walk from the newest to the oldest has met. */
+/* A walk from the newest checkpoint to the oldest. */
 struct walk {
 	const struct checkpoint_search *search;
 	struct checkpoint *found;
 	struct text skipped;
-	bool unproven; /* found is one that is not known to be complete */
-	bool fewer;    /* and another one is of more ranks */
+	bool unproven; /* found is set, to one that is CHECKPOINT_UNPROVEN */
+	bool fewer;    /* and another checkpoint has more ranks */
 };
 
-/* Whether the walk ends here: STATUS_OK, found is the newest complete one. STATUS_NO: go on. */
+/* Look at the next checkpoint. STATUS_OK: it is complete, so the walk ends. STATUS_NO: go on. */
 static enum status meet(struct walk *walk, const struct scan_item *item, struct error *err)
 {
 	const struct checkpoint *one = &item->checkpoint;
@@ -84,7 +84,7 @@ static enum status meet(struct walk *walk, const struct scan_item *item, struct 
 	}
 	if (one->state == CHECKPOINT_UNKNOWN)
 		return error_set(err, one->status, "%s/%s: %s", directory, one->name, one->why);
-	/* Rather one that nothing speaks against. */
+	/* Prefer an unproven one that has no fewer ranks than others. */
 	if (one->state == CHECKPOINT_UNPROVEN &&
 		(!walk->unproven || (walk->fewer && !item->fewer))) {
 		*walk->found = *one;
@@ -96,11 +96,11 @@ static enum status meet(struct walk *walk, const struct scan_item *item, struct 
 	return STATUS_NO;
 }
 
-/* The newest one that may be resumed from. STATUS_NO: there is none among those that were read. */
+/* Choose the newest one to resume from. STATUS_NO: there is none among those that were read. */
 static enum status choose(struct scan *scan, struct walk *walk, struct error *err)
 {
-	/* Of frameworks each is compared with the others; ours are inspected one by one, the newest
-	 * first, until one is complete. */
+	/* Each checkpoint of a framework is compared with the others, so read all. Ours are
+	 * inspected one by one, the newest first, until one is complete. */
 	bool alone = scan->choice->layout->inspect != NULL;
 	enum status status = alone ? scan_names(scan, err) : scan_read(scan, err);
 	if (status != STATUS_OK)
@@ -136,7 +136,7 @@ static enum status choose(struct scan *scan, struct walk *walk, struct error *er
 	return error_set(err, STATUS_NO, "there is no complete checkpoint in %s", scan->directory);
 }
 
-/* There is no DIR. */
+/* Set err for a missing DIR. */
 static enum status explain_absence(const struct checkpoint_search *search, struct error *err)
 {
 	enum status confirmed = ckpt_directory_confirm(search->directory, -1, err);
@@ -241,7 +241,7 @@ enum status checkpoint_give_up(
 		return error_set(err, STATUS_NO, "there is no other complete checkpoint");
 	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
 		(unsigned long long)failures);
-	/* If another process has marked or pruned it, it is not offered either. */
+	/* If another process has marked or pruned it already, that is as good. */
 	status = checkpoint_mark(directory, step, CKPT_MARK_BAD, reason, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }

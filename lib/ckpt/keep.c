@@ -20,7 +20,7 @@ __attribute__((format(printf, 3, 4))) static void decide(
 	va_end(arguments);
 }
 
-/* What is decided on, and what is known of it already. */
+/* The input of the decision, and the decisions so far. */
 struct keep_input {
 	const struct keep_policy *policy;
 	const struct keep_moment *moment;
@@ -29,7 +29,7 @@ struct keep_input {
 	struct keep_decision *decisions;
 };
 
-/* One more reason to keep item i: a rule, or none (0), and then no limit takes it. */
+/* Keep item i, for a rule, or in any case (rule 0: no limit removes it). */
 __attribute__((format(printf, 4, 5))) static void keep(
 	const struct keep_input *input, size_t i, unsigned rule, const char *format, ...)
 {
@@ -53,7 +53,7 @@ static bool counts(const struct keep_input *input, size_t i)
 	return input->items[i]->state == CHECKPOINT_COMPLETE;
 }
 
-/* a - b, as far as it can be said. */
+/* a - b, without overflow. */
 static int64_t later(int64_t a, int64_t b)
 {
 	int64_t difference;
@@ -62,7 +62,7 @@ static int64_t later(int64_t a, int64_t b)
 	return difference;
 }
 
-/* The place of the complete one committed last; on equal times of the highest step. */
+/* The index of the complete one that was committed last; of equal times the highest step. */
 static size_t committed_last(const struct keep_input *input)
 {
 	size_t last = input->count;
@@ -73,7 +73,7 @@ static size_t committed_last(const struct keep_input *input)
 	return last;
 }
 
-/* Short and exact: "200m", not "3h 20m". */
+/* Write a duration with one unit: "200m", not "3h 20m". */
 static void span(char text[32], int64_t milliseconds)
 {
 	int64_t seconds = milliseconds / 1000;
@@ -116,7 +116,7 @@ static void keep_last(const struct keep_input *input)
 	for (size_t i = input->count; i-- > 0;) {
 		if (!counts(input, i))
 			continue;
-		/* That the newest is one of the last N goes without saying. */
+		/* The newest one is kept anyway. */
 		if (newer > 0 && newer < input->policy->last)
 			keep(input, i, KEEP_LAST, "one of the last %" PRIu64, input->policy->last);
 		newer++;
@@ -165,7 +165,7 @@ static void keep_by_time(const struct keep_input *input)
 	}
 }
 
-/* A period of the calendar, and which one a time is in. Times are milliseconds since 1970. */
+/* The next functions number the days, weeks and months. Times are milliseconds since 1970. */
 static int64_t floor_of(int64_t number, int64_t unit)
 {
 	return number / unit - (number % unit < 0);
@@ -176,7 +176,7 @@ static int64_t day_of(int64_t utc)
 	return floor_of(utc, INT64_C(86400000));
 }
 
-/* (1970 began on a Thursday.) */
+/* 1 January 1970 was a Thursday. */
 static int64_t week_of(int64_t utc)
 {
 	return floor_of(day_of(utc) + 3, 7);
@@ -195,7 +195,7 @@ struct dated {
 	size_t place;
 };
 
-/* The newest first; of equal times the one of the highest step. */
+/* The newest first; of equal times the highest step first. */
 static int by_utc(const void *a, const void *b)
 {
 	const struct dated *x = a, *y = b;
@@ -238,11 +238,11 @@ static void keep_by_calendar(const struct keep_input *input)
 }
 
 struct measured {
-	double value; /* less is better */
+	double value; /* the least is the best */
 	size_t place;
 };
 
-/* The best first; of equal ones the newer. */
+/* The best first; of equal ones the newer first. */
 static int by_value(const void *a, const void *b)
 {
 	const struct measured *x = a, *y = b;
@@ -276,7 +276,8 @@ static void keep_best(const struct keep_input *input)
 	free(measured);
 }
 
-/* What no rule keeps. A bad or damaged one stays until enough complete ones are newer. */
+/* Decide about those that no rule keeps. A bad or damaged one is kept until enough complete ones
+ * are newer. */
 static void say_rest(const struct keep_input *input)
 {
 	uint64_t newer = 0, wanted = input->policy->last ? input->policy->last : 1;
@@ -311,7 +312,7 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* The oldest that may go goes until the limits are met. False: they are not. */
+/* Remove the oldest that may be removed until the limits are met. False: they cannot be met. */
 static bool keep_limits(const struct keep_input *input)
 {
 	const struct keep_policy *policy = input->policy;
@@ -389,7 +390,8 @@ void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attem
 		decide(decision, true, "all shards are there, and no newer one is complete");
 	else if (item->writer == WRITER_GONE)
 		decide(decision, false, "not committed, and its writer is gone");
-	/* (A copy has the attempt of what it brings, which may long be over.) */
+	/* This does not hold for a copy: it has the attempt of the original, which may be long
+	 * over. */
 	else if (item->attempt > 0 && item->attempt < newest_attempt && !item->copy)
 		decide(decision, false, "not committed, and attempt %" PRIu64 " has saved since",
 			newest_attempt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules by name: lists of them and of steps, and whether they make sense together. */
+/* Reading lists of rules and of steps; checking that the rules make sense together. */
 #include <string.h>
 
 #include "base/parse.h"
@@ -14,7 +14,7 @@ static const struct {
 	{"keep-weekly", KEEP_WEEKLY}, {"keep-monthly", KEEP_MONTHLY}};
 #define RULES (sizeof(names) / sizeof(names[0]))
 
-/* The one called so: "keep-last"; 0: none. */
+/* The rule of this name, "keep-last"; 0: there is none. */
 static unsigned rule_named(const char *name)
 {
 	for (size_t i = 0; i < RULES; i++)
@@ -60,7 +60,7 @@ enum status keep_check(const struct keep_policy *policy, struct error *err)
 	return STATUS_OK;
 }
 
-/* The next part of a list, of at most size bytes with the NUL; *list moves behind it. */
+/* Copy the next part of a list, at most size bytes with the NUL, and move *list behind it. */
 static bool next_part(const char **list, char *part, size_t size)
 {
 	size_t length = strcspn(*list, ",");

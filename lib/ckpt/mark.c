@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Setting marks on published checkpoints and taking them back. */
+/* Setting and removing marks of published checkpoints. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #include "ckpt/commit/marks.h"
 #include "ckpt/directory.h"
 
-/* How often others may sweep away what we are writing. */
+/* We give up when another process has removed our unfinished file this number of times. */
 #define TRIES 16
 
-/* What a killed marker left on its way; a living one writes its own again. */
+/* Remove unfinished files of killed processes. A live process writes its file again. */
 static void sweep(const char *path)
 {
 	struct file_names names = {0};
@@ -52,7 +52,7 @@ static enum status write_mark(
 		char cut[MARK_REASON_SIZE];
 		size_t length = strlen(reason) < sizeof(cut) ? strlen(reason) : sizeof(cut) - 1;
 		while (!text_is_utf8(reason, length) && length > 0)
-			length--; /* not in the middle of a character */
+			length--; /* do not cut within a character */
 		snprintf(cut, sizeof(cut), "%.*s", (int)length, reason);
 		json_put_text(object, "reason", cut);
 	}
@@ -91,7 +91,7 @@ enum status checkpoint_mark(const char *directory, uint64_t step, enum checkpoin
 		status = set ? write_mark(path, name, reason, err) : remove_mark(path, name, err);
 		if (status == STATUS_OK)
 			sweep(path);
-		/* Was it the one we looked at? A pruner or another save may have been quicker. */
+		/* A pruner or another save may have replaced the checkpoint after we looked. */
 		struct checkpoint now;
 		bool same = status == STATUS_OK &&
 			    checkpoint_inspect(directory, step, false, &now, NULL) == STATUS_OK &&

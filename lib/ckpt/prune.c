@@ -17,12 +17,12 @@
 #include "ckpt/prune_remove.h"
 #include "ckpt/scan.h"
 
-/* One prune of one DIR. */
+/* A prune of a DIR. */
 struct pruning {
 	int64_t ahead; /* ms that the directory's clock is ahead of ours */
 	struct scan scan;
-	/* What those that may be resumed from depend on, the newest complete one and an unproven
-	 * one that is newer; empty: nothing. */
+	/* The checkpoints that the newest complete one, and a newer unproven one, depend on; empty:
+	 * none. */
 	char best[2][LAYOUT_NAME_SIZE];
 	struct prune_report *report;
 };
@@ -42,7 +42,7 @@ const char *prune_action(const struct prune_item *item, bool dry_run)
 						    : "FAILED";
 }
 
-/* Whether a tracker protects it; then why. */
+/* Whether a tracker protects the item, and why. */
 static bool is_tracked(const struct layout *layout, const struct layout_tracker *tracker,
 	const struct checkpoint *item, char why[LAYOUT_NAME_SIZE])
 {
@@ -55,8 +55,8 @@ static bool is_tracked(const struct layout *layout, const struct layout_tracker 
 }
 
 /*
- * How far the directory's clock, which gives a file its time, is ahead of ours, ms: that of the
- * server, say. 0 where no file can be made there.
+ * How many ms the clock that gives times to files in this directory (of a server, for example) is
+ * ahead of ours. 0: not known, because we cannot make a file there.
  */
 static int64_t measure_ahead(int directory)
 {
@@ -74,13 +74,13 @@ static int64_t measure_ahead(int directory)
 	return ahead;
 }
 
-/* For how long it has not been changed, by the clock of its directory. */
+/* For how long the item has not changed, by the clock of its directory, in ms. */
 static int64_t quiet(const struct pruning *pruning, const struct scan_item *item)
 {
 	return clock_utc() + pruning->ahead - item->changed;
 }
 
-/* Whether something protects it that the rules do not know of; then why. */
+/* Whether something other than a rule protects the item, and why. */
 static bool is_protected(
 	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
 {
@@ -97,7 +97,7 @@ static bool is_protected(
 		snprintf(why, LAYOUT_NAME_SIZE, "shows of how many ranks the newest one is");
 		return true;
 	}
-	/* (Of ours it is known who writes.) */
+	/* Our own layout records the writer instead. */
 	if (!pruning->scan.choice->layout->inspect &&
 		quiet(pruning, found) < pruning->scan.settled) {
 		struct text age = {0};
@@ -115,7 +115,7 @@ static bool is_protected(
 	return false;
 }
 
-/* Whether the framework itself says that it is finished. */
+/* Whether the framework itself has noted that the save has ended. */
 static bool is_finished(const struct pruning *pruning, const struct scan_item *found)
 {
 	const struct layout_tracker *tracker = &pruning->scan.tracker;
@@ -123,7 +123,7 @@ static bool is_finished(const struct pruning *pruning, const struct scan_item *f
 	       found->checkpoint.step <= tracker->step;
 }
 
-/* The newest attempt of a line of lives (base/process/life.h) that has saved; 0: none has. */
+/* The newest attempt in a line of lives (base/process/life.h) that has saved; 0: none. */
 static uint64_t newest_attempt(const struct scan *scan, const char *life)
 {
 	uint64_t newest = 0;
@@ -137,9 +137,9 @@ static uint64_t newest_attempt(const struct scan *scan, const char *life)
 }
 
 /*
- * Whether the rules of the policy do not decide on it; then the decision is noted. What a
- * framework wrote and looks complete, but changed just now, stays and does not count, unless a
- * tracker says that it is finished: others go only where enough settled ones are newer.
+ * Whether the item is left out of the rules; if so, decide about it here. A framework's checkpoint
+ * that looks complete, but changed just now, is kept and not counted, unless a tracker says that it
+ * is finished: older ones are removed only if enough settled ones are newer.
  */
 static bool is_apart(const struct pruning *pruning, const struct scan_item *found,
 	const struct checkpoint *newest, struct prune_item *item)
@@ -165,7 +165,7 @@ static bool is_apart(const struct pruning *pruning, const struct scan_item *foun
 	return true;
 }
 
-/* The bytes that may still be written to DIR's filesystem. */
+/* Measure the free space of DIR's filesystem. */
 static enum status measure_free(const struct scan *scan, uint64_t *free_bytes, struct error *err)
 {
 	struct statvfs about;
@@ -175,7 +175,7 @@ static enum status measure_free(const struct scan *scan, uint64_t *free_bytes, s
 	return STATUS_OK;
 }
 
-/* Fill the report with all checkpoints and whether they stay. *met: the limits are met. */
+/* Set the report: all checkpoints, with the decisions. *met: the limits are met. */
 static enum status decide(
 	struct pruning *pruning, const struct prune_request *request, bool *met, struct error *err)
 {
@@ -211,7 +211,7 @@ static enum status decide(
 		if (stays)
 			prune_decide(item, true, why);
 		places[judged] = i;
-		/* (To the rules it is one that stays whatever they say.) */
+		/* The rules then keep it in any case. */
 		item->checkpoint.pinned |= stays;
 		items[judged++] = &item->checkpoint;
 	}
@@ -234,7 +234,7 @@ out:
 	return status;
 }
 
-/* What one will come back to. */
+/* Read which checkpoint the framework will need after resuming from this one. */
 static enum status read_depends(const struct pruning *pruning, const char *name,
 	char best[LAYOUT_NAME_SIZE], struct error *err)
 {
@@ -253,7 +253,7 @@ static enum status read_depends(const struct pruning *pruning, const char *name,
 	return STATUS_OK;
 }
 
-/* What the newest complete one, and a newer unproven one, will come back to. */
+/* The same for the newest complete one, and for a newer unproven one. */
 static enum status read_best(struct pruning *pruning, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -274,8 +274,8 @@ static enum status read_best(struct pruning *pruning, struct error *err)
 }
 
 /*
- * The siblings without which the newest complete one could not be told to be complete: some of
- * those that have as many files.
+ * Mark siblings that show how many files the newest complete one must have: some of those that have
+ * the same files.
  */
 static void find_witnesses(struct pruning *pruning)
 {
@@ -313,8 +313,8 @@ static bool removes(const struct prune_report *report)
 }
 
 /*
- * The decision rests on the newest complete one and on the tracker: is the one still there, and
- * where does the other point now?
+ * Check what the decision depends on: the newest complete one must still be there, and the tracker
+ * must name the same checkpoint.
  */
 static enum status confirm(struct pruning *pruning, struct error *err)
 {
@@ -406,7 +406,7 @@ enum status checkpoint_prune(const char *directory, const struct layout_choice *
 	enum status status = prune_begin(&pruning.scan, request, err);
 	report->absent = status == STATUS_NO;
 	if (status == STATUS_OK) {
-		/* (It makes a file in DIR. Of ours it is known who writes.) */
+		/* This makes a file in DIR. Our own layout does not need it. */
 		if (!request->dry_run && !choice->layout->inspect)
 			pruning.ahead = measure_ahead(pruning.scan.descriptor);
 		status = prune(&pruning, request, err);

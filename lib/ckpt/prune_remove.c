@@ -51,7 +51,7 @@ void prune_decide(struct prune_item *item, bool keep, const char *why)
 		(int)sizeof(item->decision.why) - 1, why);
 }
 
-/* Keep the first failure. */
+/* Note a failure, if it is the first. */
 static void note(
 	enum status *first, struct error *kept, enum status status, const struct error *err)
 {
@@ -67,7 +67,7 @@ static bool is_no_record(const char *name)
 	return !ckpt_name_is_transient(name);
 }
 
-/* Delete what is in an open directory and has a name of this kind. */
+/* Delete the entries of an open directory that have names of this kind. */
 static enum status remove_inside(
 	int directory, bool (*is_kind)(const char *name), struct error *err)
 {
@@ -81,8 +81,9 @@ static enum status remove_inside(
 }
 
 /*
- * No process commits it or copies into it from now until it is closed: such a process holds a lock
- * on it, and may have published it since. STATUS_NO: one does, or it is not what it was.
+ * Lock an incomplete checkpoint until descriptor is closed: a process that commits it or copies
+ * into it needs the same lock. STATUS_NO: such a process has it, or the path leads to another
+ * directory now.
  */
 static enum status claim(const char *path, int descriptor, const struct checkpoint *checkpoint)
 {
@@ -96,11 +97,10 @@ static enum status claim(const char *path, int descriptor, const struct checkpoi
 }
 
 /*
- * Empty an unfinished directory in place, by its descriptor, and remove it last. A `begin` that
- * finds a dead writer creates a new directory, so this one holds nothing of a new writer, and rmdir
- * fails if it is not empty. Remove the writers' records after the other files: until then other
- * processes can see that the writers are gone. STATUS_NO: it is gone already, or a live writer uses
- * it now.
+ * Empty an unfinished directory through its descriptor, and remove it last. A `begin` that finds a
+ * dead writer makes a new directory, so this one has no files of a new writer; and if it is not
+ * empty, rmdir fails. The records of the writers are removed last, so that other processes can see
+ * until then that the writers are gone. STATUS_NO: it is gone already, or a live writer uses it.
  */
 static enum status remove_incomplete(
 	const char *directory, const struct checkpoint *checkpoint, struct error *err)
@@ -122,7 +122,7 @@ static enum status remove_incomplete(
 			status = claim(path, descriptor, checkpoint);
 		if (status == STATUS_OK && !vacant)
 			status = remove_inside(descriptor, is_no_record, err);
-		/* (A begin that is at work in an empty one puts its record there again.) */
+		/* A `begin` that works in the empty directory writes its record again. */
 		if (status == STATUS_OK)
 			status = remove_inside(descriptor,
 				vacant ? ckpt_name_is_ongoing : ckpt_name_is_transient, err);
@@ -140,17 +140,17 @@ static enum status remove_incomplete(
 	return status;
 }
 
-/* What is renamed away, until it is deleted. */
+/* Entries that were renamed away, and will be deleted. */
 struct removal {
 	const struct scan *scan;
 	const struct prune_check *check;  /* NULL: none */
-	char (*names)[CKPT_REMOVED_SIZE]; /* what it is called now */
-	struct prune_item **items;	  /* to which it belongs */
+	char (*names)[CKPT_REMOVED_SIZE]; /* the hidden names */
+	struct prune_item **items;	  /* the item of each */
 	size_t count;
-	bool stranded; /* one could not be given its name back: nothing else may be deleted */
+	bool stranded; /* an entry could not be renamed back, so delete nothing more */
 };
 
-/* Keep what was renamed away. STATUS_OK, or the error that leaves it under its new name. */
+/* Rename an entry back. Not STATUS_OK: it keeps its hidden name. */
 static enum status give_back(
 	struct removal *removal, const char *gone, const char *entry, struct error *err)
 {
@@ -166,9 +166,8 @@ static enum status give_back(
 }
 
 /*
- * Rename an entry away, unless it is pinned. A process that pins it after we looked finds it
- * under its name, or not at all, or we find the pin under the new name and give it back. STATUS_NO:
- * it stays.
+ * Rename an entry away, unless it is pinned. A process that pins it at the same time either fails
+ * to find it, or we find the pin after the rename, and rename the entry back. STATUS_NO: it stays.
  */
 static enum status rename_away(struct removal *removal, struct prune_item *item, const char *entry,
 	uint64_t inode, struct error *err)
@@ -187,7 +186,7 @@ static enum status rename_away(struct removal *removal, struct prune_item *item,
 			status = marks_read_pinned(directory, gone, &pinned, err);
 		if (status == STATUS_OK && !pinned && removal->check)
 			status = removal->check->after(removal->check->context, item, err);
-		/* Without knowing, nothing is deleted. */
+		/* If we cannot read whether it is pinned, we do not delete it. */
 		struct error stranded;
 		if (status == STATUS_OK && !pinned)
 			removal->items[removal->count++] = item;
@@ -202,7 +201,7 @@ static enum status rename_away(struct removal *removal, struct prune_item *item,
 	return status;
 }
 
-/* One of a framework's. The first of several files is the one without which the others are nothing.
+/* Rename a framework's checkpoint away; of several files first the one that makes it a checkpoint.
  */
 static enum status take_away_parts(struct removal *removal, const struct scan_item *found,
 	struct prune_item *item, struct error *err)
@@ -211,7 +210,7 @@ static enum status take_away_parts(struct removal *removal, const struct scan_it
 	enum status status = STATUS_NO;
 	struct scan_item now = *found;
 	enum status looked = scan_inspect(scan, &now, err);
-	/* It was written to since we decided, or replaced: another decision will be right. */
+	/* It has changed since we decided, so the decision may be wrong. */
 	if (looked != STATUS_OK || now.changed != found->changed ||
 		now.checkpoint.inode != found->checkpoint.inode)
 		return looked == STATUS_OK ? STATUS_NO : looked;
@@ -245,7 +244,7 @@ static enum status take_away(struct removal *removal, const struct scan_item *fo
 	return take_away_parts(removal, found, item, err);
 }
 
-/* Delete what was renamed away now, then what earlier pruners left. */
+/* Delete what we have renamed away, then what earlier pruners have left. */
 static enum status delete_all(struct removal *removal, size_t *leftovers, struct error *err)
 {
 	const struct scan *scan = removal->scan;
@@ -261,8 +260,8 @@ static enum status delete_all(struct removal *removal, size_t *leftovers, struct
 			removal->items[i]->status = statuses[i];
 	free(names);
 	free(statuses);
-	/* Where the renames cannot be made durable, nothing else may be deleted: a second sync may
-	 * succeed although nothing is on the disk. */
+	/* If the renames could not be synced, delete nothing more: a second sync may succeed
+	 * although they are not on the disk. */
 	return status == STATUS_OK && !removal->stranded
 		       ? remove_finish(scan->descriptor, scan->directory, &scope, leftovers, err)
 		       : status;

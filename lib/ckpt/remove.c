@@ -17,7 +17,7 @@
 #include "ckpt/directory.h"
 
 #define THREADS_MAX 4
-/* So many are not worth a thread. */
+/* Fewer entries than this are not worth a thread. */
 #define FEW 32
 
 enum status remove_begin(int directory, const char *entry, uint64_t inode,
@@ -36,8 +36,7 @@ enum status remove_begin(int directory, const char *entry, uint64_t inode,
 			       ? error_set(err, STATUS_NO, "%s is gone already", entry)
 			       : error_errno(err, errno, "rename %s", entry);
 	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino != inode) {
-		/* Another process put a different one there in that moment: give it back its
-		 * name. */
+		/* Another process has just put a different one there: rename it back. */
 		(void)file_rename_new(directory, name, directory, entry);
 		return error_set(err, STATUS_NO, "%s is gone already", entry);
 	}
@@ -61,8 +60,8 @@ enum status remove_delete(int directory, const char *path, const char *const *na
 {
 	struct deleting work = {directory, names, statuses};
 	struct error why;
-	/* Otherwise a crash of the machine could show the old name with half the files. (EINVAL:
-	 * the filesystem cannot sync a directory and need not.) */
+	/* Without this, after a crash the old name could be there with half the files. EINVAL: this
+	 * filesystem cannot sync a directory, and need not. */
 	if (count && fsync(directory) < 0 && errno != EINVAL) {
 		enum status status = error_errno(err, errno, "sync directory %s", path);
 		for (size_t i = 0; i < count; i++)
@@ -75,9 +74,9 @@ enum status remove_delete(int directory, const char *path, const char *const *na
 }
 
 /*
- * Whether what is on its way to deletion is there by mistake: another one than was meant, or one
- * that was pinned in that moment. The process that renamed it looks, too, but may have been killed.
- * Then it gets its name back, unless another has it.
+ * Whether an entry was renamed away by mistake: it has another inode, or was pinned at the same
+ * time. If so, rename it back, unless its name is in use. The process that renamed it checks this,
+ * too, but may have been killed.
  */
 static enum status give_back(
 	int directory, const char *name, bool ours, bool *given, struct error *err)
@@ -103,7 +102,7 @@ static enum status give_back(
 	return STATUS_OK;
 }
 
-/* The entry that has this name now, if it is one of scope's; else NULL. */
+/* The entry whose hidden name this is, if it is in scope; otherwise NULL. */
 static const char *entry_in(const struct remove_scope *scope, const char *name)
 {
 	struct layout_name read;

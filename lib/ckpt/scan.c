@@ -18,14 +18,14 @@
 #include "ckpt/layout/shards.h"
 #include "ckpt/layout/structure.h"
 
-/* Most of the time they wait for a shared filesystem. */
+/* More than there are processors, because they mostly wait for a shared filesystem. */
 #define THREADS_MAX 8
-#define FEW	    4 /* so many checkpoints are not worth a thread */
+#define FEW	    4 /* fewer checkpoints than this are not worth a thread */
 
-/* How often something may be replaced under our eyes before we give up. */
+/* We give up when a checkpoint has been replaced this number of times while we looked. */
 #define TRIES 8
 
-/* What was read of the names. */
+/* Release parts and items. */
 static void forget(struct scan *scan)
 {
 	for (size_t i = 0; i < scan->part_count; i++)
@@ -38,7 +38,7 @@ static void forget(struct scan *scan)
 	scan->vanished = false;
 }
 
-/* Something inside a checkpoint of another framework is no DIR. */
+/* STATUS_USAGE: DIR is a checkpoint of a framework, not a directory of checkpoints. */
 static enum status refuse_inside(const struct scan *scan, struct error *err)
 {
 	static const struct {
@@ -155,7 +155,7 @@ void scan_files_release(struct scan_files *files)
 	manifest_release(&files->list);
 }
 
-/* Which item it is, and when it changed last. */
+/* Note the inode of the item, and when it changed last. */
 static void note_files(
 	struct scan_item *item, const struct scan_files *files, const struct tree_notes *notes)
 {
@@ -169,7 +169,7 @@ static void note_files(
 		note_change(item, &files->list.files[i].modified);
 }
 
-/* Something is missing: perhaps it is still being written, else it is damaged. */
+/* It is not complete: it may still be being written; otherwise it is damaged. */
 static void conclude_not_complete(struct scan_item *item, int64_t settled, const struct error *why)
 {
 	int64_t quiet = clock_utc() - item->changed;
@@ -185,7 +185,7 @@ static void conclude_not_complete(struct scan_item *item, int64_t settled, const
 	text_release(&age);
 }
 
-/* What the layout's rule and the tracker say of one that carries its marks. */
+/* Check an item by the layout's rule and the tracker. It has one of the layout's marks. */
 static enum status check_files(const struct scan *scan, const struct layout_item *look,
 	struct scan_item *item, struct error *why)
 {
@@ -221,7 +221,7 @@ static void inspect_once(const struct scan *scan, struct scan_item *item, bool *
 	item->whole = item->fewer = false;
 	item->checkpoint.metrics = (struct metrics){0};
 	if (fstatat(scan->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		/* (The others of several files may still be there, on their way, too.) */
+		/* Other files of it may still be there, because it is being removed. */
 		*gone = errno == ENOENT;
 		error_errno(&why, errno, "look at %s", entry);
 		conclude(item, CHECKPOINT_UNKNOWN, &why);
@@ -268,7 +268,7 @@ out:
 	scan_files_release(&files);
 }
 
-/* Inspect one by itself. STATUS_NO: it is gone. */
+/* Inspect an item without comparing it with others. STATUS_NO: it is gone. */
 static enum status inspect_alone(const struct scan *scan, struct scan_item *item, struct error *err)
 {
 	bool gone = false;
@@ -276,7 +276,7 @@ static enum status inspect_alone(const struct scan *scan, struct scan_item *item
 	if (scan->choice->layout->inspect)
 		return scan->choice->layout->inspect(
 			scan->directory, entry, scan->contents, &item->checkpoint, err);
-	/* A fault found in what is being replaced or removed is none: look again. */
+	/* It may only seem damaged because it is being replaced or removed: look again. */
 	for (int tries = 0; tries < TRIES; tries++) {
 		struct stat st;
 		inspect_once(scan, item, &gone);
@@ -299,7 +299,7 @@ struct shards_sibling scan_sibling(const struct scan_item *item, const struct sc
 		.older = item->checkpoint.step < of->checkpoint.step};
 }
 
-/* Whether item, complete by itself, is so beside its siblings. */
+/* Compare an item that seems complete with its siblings. */
 static void compare(const struct scan *scan, struct scan_item *item)
 {
 	struct error why;
@@ -341,7 +341,8 @@ enum status scan_names(struct scan *scan, struct error *err)
 	struct file_names names = {0};
 	const struct layout *layout = scan->choice->layout;
 	forget(scan);
-	/* Before the list: what is newer than an old tracker is only kept more carefully. */
+	/* Read the tracker before the list: with an older tracker, more checkpoints are protected.
+	 */
 	enum status status = scan_track(scan, &scan->tracker, err);
 	if (status == STATUS_OK)
 		status = file_read_names(scan->descriptor, scan->directory, &names, err);
@@ -358,7 +359,7 @@ enum status scan_names(struct scan *scan, struct error *err)
 		}
 	}
 	file_names_release(&names);
-	/* A file that only the framework itself replaces: found, never removed. */
+	/* The tracker is a checkpoint, too, which only the framework itself replaces. */
 	if (status == STATUS_OK && layout->tracker_is_checkpoint && scan->tracker.named &&
 		!*scan->tracker.name)
 		scan->parts[scan->part_count++] = (struct scan_part){xstrdup(layout->tracker),
@@ -386,7 +387,7 @@ static enum status read_one(void *context, size_t i, struct error *err)
 {
 	struct scan *scan = context;
 	enum status status = inspect_alone(scan, &scan->items[i], err);
-	/* It was listed, and is gone. */
+	/* It was in the list, and is gone now. */
 	if (status == STATUS_NO)
 		scan->items[i].count = 0;
 	return status == STATUS_NO ? STATUS_OK : status;
