@@ -9,14 +9,14 @@
 #include "ckpt/directory.h"
 #include "ckpt/layout/native.h"
 
-/* Milliseconds: between two looks, and how long the last to commit may take to publish. */
+/* Milliseconds: pauses between two looks, and how long the last task may take to publish. */
 #define PAUSE_MIN 20
 #define PAUSE_MAX 1000
 #define PUBLISHES 3000
 
 /*
- * Find the missing tasks. STATUS_NO: what was committed is neither there nor published.
- * *all_since: since when no task is missing; 0: one is.
+ * Find the missing tasks. STATUS_NO: the committed directory is gone, and not published.
+ * *all_since: the time since which no task is missing; 0: one is.
  */
 static enum status look_around(const struct checkpoint_target *target, int64_t *all_since,
 	struct checkpoint_commit *answer, struct error *err)
@@ -57,7 +57,7 @@ enum status checkpoint_await(const struct checkpoint_target *target, int64_t dea
 		enum status status = look_around(target, &all_since, answer, err);
 		if (answer->complete)
 			return STATUS_OK;
-		/* Published between the two looks? Then the next one finds it. */
+		/* It may have been published between the two looks: look once more. */
 		if (status == STATUS_NO && !gone) {
 			gone = true;
 			continue;

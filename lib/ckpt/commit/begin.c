@@ -17,7 +17,7 @@
 #include "ckpt/layout/native.h"
 #include "ckpt/remove.h"
 
-/* How often a pruner may take away what we have just made. */
+/* We give up when a pruner has removed our new directory this number of times. */
 #define TRIES 16
 
 static enum status refuse_existing(const struct checkpoint_target *target, struct error *err)
@@ -38,11 +38,11 @@ static enum status refuse_existing(const struct checkpoint_target *target, struc
 			*found.life ? " of life " : "", found.life);
 	case CHECKPOINT_UNKNOWN:
 	case CHECKPOINT_FOREIGN: return inspect_refuse(target->directory, &found, err);
-	default: return STATUS_OK; /* bad or damaged: to be replaced */
+	default: return STATUS_OK; /* bad or damaged: it will be replaced */
 	}
 }
 
-/* What earlier writers and committers of this name left; our own record stays. */
+/* Remove what earlier writers with this name have left; our own record stays. */
 static enum status empty(
 	const char *staging, const struct checkpoint_target *target, struct error *err)
 {
@@ -100,8 +100,9 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 }
 
 /*
- * A pruner may be removing the directory of a dead writer: rename it away and make a new one. (A
- * directory that tasks share stays: each start has its own attempt number there.)
+ * A pruner may be removing the directory of a dead writer: rename it away, so that we make a new
+ * one. A directory that tasks share stays, because there each start has an attempt number of its
+ * own.
  */
 static enum status take_away_old(const struct checkpoint_target *target, const struct staging *look,
 	bool *again, struct error *err)
@@ -116,7 +117,7 @@ static enum status take_away_old(const struct checkpoint_target *target, const s
 	return status == STATUS_OK ? STATUS_NO : status;
 }
 
-/* *again, with STATUS_NO: the directory is not the one it was, start over. */
+/* STATUS_NO with *again: the directory was replaced; call this again. */
 static enum status begin_once(const struct checkpoint_target *target, const char *staging,
 	const struct writer *self, bool *again, struct error *err)
 {
@@ -138,13 +139,13 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	staging_release(&look);
 	if (status != STATUS_OK)
 		return status;
-	/* From here on a pruner sees a living writer; if it was quicker, start again. */
+	/* With our record, a pruner sees a live writer; if it was there before, begin again. */
 	ckpt_name_writer(name, target->sharded, target->task);
 	char *record = ckpt_directory_path(staging, name);
 	ckpt_name_task(name, target->task);
 	char *shard = ckpt_directory_path(staging, name);
 	status = writer_save(record, self, err);
-	/* While it was on its way to its name, a pruner may have taken it for a dead one's. */
+	/* A pruner may have removed the record before it had its name. */
 	*again = status == STATUS_TEMPORARY;
 	if (status == STATUS_OK)
 		status = empty(staging, target, err);

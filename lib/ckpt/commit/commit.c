@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Committing: sync, record, publish. */
+/* Committing: sync the files, write the manifest, publish. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,19 +22,19 @@
 #include "ckpt/layout/native.h"
 #include "ckpt/remove.h"
 
-/* How often others may publish or take away under our hands before we give up. */
+/* We give up when other processes have published or removed something this number of times. */
 #define TRIES 32
 
-/* One pass over the directory that is committed. */
+/* One try to commit a directory. */
 struct pass {
 	const struct checkpoint_target *target;
 	char staging[CKPT_NAME_SIZE];
 	char *path;	  /* DIR/STAGING */
 	int place;	  /* DIR, open */
 	int root;	  /* DIR/STAGING, open */
-	uint64_t inode;	  /* which directory that is */
-	uint64_t damaged; /* inode of a bad or damaged one that has the final name; 0: none */
-	bool again;	  /* another process changed something: look again */
+	uint64_t inode;	  /* of DIR/STAGING */
+	uint64_t damaged; /* inode of a bad or damaged checkpoint with the final name; 0: none */
+	bool again;	  /* another process has changed something: try again */
 	struct checkpoint_commit *answer;
 };
 
@@ -73,8 +73,8 @@ static enum status open_staging(struct pass *pass, struct error *err)
 }
 
 /*
- * The files below the staging directory or the own shard, synced, with checksums, and unchanged
- * since. STATUS_NO: not fit for a checkpoint.
+ * Sync the files of the checkpoint or of our shard, compute their checksums, and make sure that
+ * they did not change during that. STATUS_NO: they cannot be a checkpoint; err says why.
  */
 static enum status record_files(struct pass *pass, struct manifest *manifest, struct error *err)
 {
@@ -99,7 +99,7 @@ static enum status record_files(struct pass *pass, struct manifest *manifest, st
 	return status;
 }
 
-/* manifest is that of the whole. */
+/* Save the manifest of the whole checkpoint, and publish it. */
 static enum status publish(struct pass *pass, const struct manifest *manifest, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
@@ -109,7 +109,7 @@ static enum status publish(struct pass *pass, const struct manifest *manifest, s
 		status = manifest_save(path, manifest, err);
 	free(path);
 	if (status != STATUS_OK) {
-		/* Was the directory published by another just now? */
+		/* Another process may just have published the directory. */
 		pass->again = access(pass->path, F_OK) < 0 && errno == ENOENT;
 		return status;
 	}
@@ -135,13 +135,13 @@ static enum status commit_whole(struct pass *pass, struct error *err)
 	return status;
 }
 
-/* True: the record was made by this attempt of this life. */
+/* Whether this attempt of this life has made the record. */
 static bool is_of_same_start(const struct manifest *record, const struct checkpoint_target *target)
 {
 	return record->attempt == target->attempt && strcmp(record->life, target->life) == 0;
 }
 
-/* The own shard's record, made or found to be the same as before. Durable when it returns. */
+/* Write the record of our shard, durably; or find that it is there with the same content. */
 static enum status commit_shard(struct pass *pass, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
@@ -178,7 +178,7 @@ out:
 	return status;
 }
 
-/* Add one shard's files to whole. The result depends on nothing but the shards. */
+/* Add the files of a shard to whole. The result depends only on the shards. */
 static enum status merge_shard(
 	struct pass *pass, uint64_t task, struct manifest *whole, struct error *err)
 {
@@ -221,8 +221,7 @@ static enum status merge_shard(
 	return status;
 }
 
-/* All shards are committed: publish. Several tasks may do this at once; only one rename
- * succeeds. */
+/* All shards are committed: publish. Several tasks may do this at once; one rename succeeds. */
 static enum status publish_shards(struct pass *pass, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
@@ -258,7 +257,7 @@ static enum status commit_sharded(struct pass *pass, struct error *err)
 	struct staging look = {0};
 	struct text absent = {0};
 	enum status status = commit_shard(pass, err);
-	/* Our own shard is there before we count: the last of us sees all. */
+	/* Count after writing our own record: then the last task sees the records of all. */
 	if (status == STATUS_OK) {
 		status = staging_inspect(pass->path, &look, err);
 		if (status == STATUS_NO)
@@ -279,7 +278,7 @@ static enum status commit_sharded(struct pass *pass, struct error *err)
 	return status;
 }
 
-/* Whether it was begun in the way it is now committed. */
+/* Check that begin was called with the same options as commit. */
 static enum status check_staging(struct pass *pass, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
@@ -296,7 +295,7 @@ static enum status check_staging(struct pass *pass, struct error *err)
 		status = error_set(err, STATUS_USAGE,
 			"%s was begun for %" PRIu64 " tasks, not for %" PRIu64, pass->path,
 			look.tasks, target->tasks);
-	/* The process that began it may be gone. Record this process as the writer, so that no
+	/* If the process that began it is gone, record this process as the writer, so that no
 	 * pruner removes the directory during the commit. */
 	if (status == STATUS_OK && look.writer != WRITER_ALIVE) {
 		struct writer self = {.sharded = target->sharded, .tasks = target->tasks};
@@ -310,7 +309,7 @@ static enum status check_staging(struct pass *pass, struct error *err)
 	return status;
 }
 
-/* The step is published already: by whom, and is it the same? */
+/* The step is published already: compare it with ours. */
 static enum status compare_published(struct pass *pass, const struct checkpoint *found,
 	const struct manifest *published, struct error *err)
 {
@@ -320,7 +319,7 @@ static enum status compare_published(struct pass *pass, const struct checkpoint 
 	bool same;
 	enum status status = open_staging(pass, err);
 	if (status == STATUS_NO) {
-		/* This start published it, or another start did. */
+		/* Our directory is gone: if this start has published it, it is the same. */
 		same = is_of_same_start(published, target);
 	} else if (status == STATUS_OK) {
 		status = record_files(pass, &own, err);
@@ -364,7 +363,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	enum status status =
 		inspect_step(target->directory, target->step, false, &found, &published, err);
 	if (status == STATUS_OK) {
-		/* Of a bad one: did this start publish it, and was it marked since? */
+		/* If it is bad: this start may have published it before it was marked. */
 		bool settled = staging_is_settled(target, &found);
 		if (settled)
 			status = compare_published(pass, &found, &published, err);
@@ -379,7 +378,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	}
 	status = open_staging(pass, err);
 	if (status == STATUS_NO && first) {
-		pass->again = true; /* published between our two looks? */
+		pass->again = true; /* it may have been published between our two looks */
 	} else if (status == STATUS_NO) {
 		status = ckpt_directory_confirm(target->directory, pass->place, err);
 		if (status == STATUS_OK)
@@ -395,7 +394,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	return status;
 }
 
-/* A task whose copy is discarded (--chief-only): remove it. */
+/* Remove the copy of a task that is discarded (--chief-only). */
 static enum status commit_scratch(struct pass *pass, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
@@ -406,7 +405,7 @@ static enum status commit_scratch(struct pass *pass, struct error *err)
 		status = remove_begin_ours(target->directory, pass->staging, st.st_ino, err);
 	else if (errno != ENOENT)
 		status = error_errno(err, errno, "look at %s", pass->path);
-	/* (Also what one that was killed here had renamed already.) */
+	/* Also delete a copy that a killed process had renamed away. */
 	if (status == STATUS_OK || status == STATUS_NO)
 		status = remove_finish_ours(target->directory, pass->staging, err);
 	if (status == STATUS_OK)

@@ -19,7 +19,7 @@
 #define SHARD_PREFIX   ".ckpt-shard-"
 #define SUFFIX	       ".json"
 
-#define ONGOING_LETTERS 7 /* ".XXXXXX" of a file that is on its way to its name */
+#define ONGOING_LETTERS 7 /* of ".XXXXXX" after the name of an unfinished file */
 
 void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step)
 {
@@ -76,14 +76,14 @@ void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task)
 	snprintf(name, CKPT_NAME_SIZE, SHARD_PREFIX "%" PRIu64 SUFFIX, task);
 }
 
-/* What follows prefix, or NULL. */
+/* The part of text after prefix; NULL: text does not begin with it. */
 static const char *after(const char *text, const char *prefix)
 {
 	size_t length = strlen(prefix);
 	return strncmp(text, prefix, length) == 0 ? text + length : NULL;
 }
 
-/* The first length bytes as a canonical number; reading what was written is then exact. */
+/* Read the first length bytes as a number without needless zeros, as it is written. */
 static bool number(const char *text, size_t length, uint64_t *value)
 {
 	char digits[20];
@@ -108,7 +108,8 @@ static struct ckpt_name read_step(const char *name)
 	return read;
 }
 
-/* What stands before infix in *at, copied to head, and *at moved behind infix. False: no infix. */
+/* Copy the part of *at before infix to head, and move *at behind infix. False: there is no infix.
+ */
 static bool split(const char **at, const char *infix, char head[CKPT_NAME_SIZE])
 {
 	const char *found = strstr(*at, infix);
@@ -122,8 +123,8 @@ static bool split(const char **at, const char *infix, char head[CKPT_NAME_SIZE])
 }
 
 /*
- * The name of what is being written: the parts of ckpt_name_scratch, in their order. The name that
- * is made of the parts decides whether this is the one spelling.
+ * Read a name that ckpt_name_staging or ckpt_name_scratch makes. To check the spelling, make the
+ * name from the parts again, and compare.
  */
 static struct ckpt_name read_staging(const char *name)
 {
@@ -164,12 +165,12 @@ struct ckpt_name ckpt_name_read(const char *name)
 /* The reserved names; those from COPY on are transient. */
 enum record { NONE, PART, MANIFEST, BAD, PIN, COPY, WRITER, TASK_WRITER, TASK_SHARD };
 
-/* Which of them the first length bytes of name are, and the task's number in it. */
+/* Which reserved name the first length bytes are, and the task's number in it. */
 static enum record read_record(const char *name, size_t length, uint64_t *task)
 {
 	static const struct {
 		const char *begin;
-		const char *end; /* behind a number; NULL: there is none */
+		const char *end; /* the part after a number; NULL: the name has no number */
 	} names[] = {
 		[NONE] = {"", NULL},
 		[PART] = {CKPT_PART, NULL},

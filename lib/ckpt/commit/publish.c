@@ -14,7 +14,7 @@
 #include "ckpt/directory.h"
 #include "ckpt/remove.h"
 
-/* How often others may move the link while we do. */
+/* We give up when other processes have changed the link this number of times. */
 #define TRIES 100
 
 enum status publish_rename(const char *directory, const char *staging, uint64_t inode,
@@ -35,7 +35,7 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 		status = STATUS_NO;
 		goto out;
 	}
-	/* (A checkpoint is not empty: it has its manifest.) */
+	/* An existing checkpoint is not replaced: it is not empty, because it has a manifest. */
 	int number = file_rename_new(AT_FDCWD, from, AT_FDCWD, to);
 	if (number) {
 		bool lost = number == ENOENT || number == EEXIST || number == ENOTEMPTY;
@@ -47,12 +47,12 @@ out:
 	return status;
 }
 
-/* Remove the records in path that only served writing. */
+/* Remove the records in path that were only needed for writing. */
 static enum status sweep(const char *path, struct error *err)
 {
 	struct file_names names = {0};
 	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* (Another pruner or committer may have been quicker.) */
+	/* Another process may have removed it. */
 	if (descriptor < 0)
 		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "open");
 	enum status status = file_read_names(descriptor, path, &names, err);
@@ -66,7 +66,8 @@ static enum status sweep(const char *path, struct error *err)
 	return status;
 }
 
-/* The name of the highest step that carries a manifest; false: none, or not readable. */
+/* The name of the highest step that has a manifest. False: there is none, or DIR is not readable.
+ */
 static bool highest_step(const char *directory, int descriptor, char name[CKPT_NAME_SIZE])
 {
 	struct file_names names = {0};
@@ -90,7 +91,7 @@ static bool highest_step(const char *directory, int descriptor, char name[CKPT_N
 	return found;
 }
 
-/* What the link says. 1: it is one of ours; 0: there is none; -1: something else is there. */
+/* Read the link. Returns 1: it names a step; 0: there is no link; -1: something else is there. */
 static int read_link(int descriptor, char target[CKPT_NAME_SIZE])
 {
 	ssize_t n = readlinkat(descriptor, CKPT_LATEST, target, CKPT_NAME_SIZE - 1);
@@ -133,7 +134,7 @@ static void point_latest(const char *directory, int descriptor, char *warning, s
 			break;
 		}
 	}
-	/* Left by a process that was killed; a living one makes its link again. */
+	/* A killed process may have left it; a live one makes its link again. */
 	(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
 }
 
@@ -161,12 +162,12 @@ enum status publish_settle(
 	if (status != STATUS_OK)
 		goto out;
 	/*
-	 * A damaged one that was in its place. Not before: this may sync DIR, too, and the kernel
-	 * reports an error of the disk to one sync only.
+	 * Delete a damaged checkpoint that had this name. Do it after our own sync of DIR: this may
+	 * sync DIR, too, and the kernel reports an error of the disk only to one of two syncs.
 	 */
 	(void)remove_finish_ours(directory, name, NULL);
-	/* DIR may have been made by a begin that was killed before it could sync this. Where the
-	 * parent is not ours to read, another user made DIR. */
+	/* The begin that made DIR may have been killed before it could sync the parent. If we must
+	 * not read the parent, another user has made DIR. */
 	if (file_sync_directory(parent, &ignored) != STATUS_OK &&
 		ignored.status != STATUS_PERMISSION)
 		status = error_set(err, ignored.status, "%s", ignored.text);

@@ -14,7 +14,7 @@
 #include "ckpt/commit/writer.h"
 #include "ckpt/directory.h"
 
-/* How many missing tasks are named one by one. */
+/* At most this number of missing tasks is listed. */
 #define NAMED_MAX 16
 
 void staging_release(struct staging *staging)
@@ -48,8 +48,8 @@ bool staging_is_settled(const struct checkpoint_target *target, const struct che
 	return settled;
 }
 
-/* WRITER_ALIVE if any recorded writer lives, else WRITER_ELSEWHERE if any cannot be checked,
- * else WRITER_GONE. */
+/* WRITER_ALIVE if any recorded writer is alive; otherwise WRITER_ELSEWHERE if any cannot be
+ * checked; otherwise WRITER_GONE. */
 static enum checkpoint_writer weigh(enum checkpoint_writer known, enum process_state state)
 {
 	if (known == WRITER_ALIVE || state == PROCESS_ALIVE)
@@ -67,7 +67,7 @@ static enum status look_at_writer(
 	enum status status = writer_load(record, &writer, err);
 	free(record);
 	if (status == STATUS_NO)
-		return STATUS_OK; /* removed since, or not readable: it names no writer */
+		return STATUS_OK; /* removed in between, or not readable: it names no writer */
 	if (status != STATUS_OK)
 		return status;
 	staging->writer = weigh(staging->writer, writer_check(&writer));
@@ -87,7 +87,7 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 	struct staging look = {.writer = WRITER_UNKNOWN};
 	struct stat st;
 	enum status status = STATUS_OK;
-	/* Opening asks the server of a network filesystem: a peer's record made just now is seen.
+	/* Opening makes a network filesystem ask its server, so we see new records of other tasks.
 	 */
 	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (descriptor < 0 && errno == ENOENT)
@@ -119,7 +119,7 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 			look.others = true;
 		}
 	}
-	/* (It may have been removed since it was opened.) */
+	/* It may have been removed after we opened it. */
 	if (status != STATUS_OK && fstat(descriptor, &st) == 0 && st.st_nlink == 0)
 		status = error_set(err, STATUS_NO, "there is no %s", path);
 	file_names_release(&names);

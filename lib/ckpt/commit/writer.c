@@ -40,7 +40,7 @@ void writer_identify(struct writer *writer)
 		writer->group.pid = group;
 		writer->group.start = 0;
 	}
-	/* In a container the command itself may be the first process, and lead no group we see. */
+	/* In a container the command itself may be process 1, without a group that we can see. */
 	if (writer->parent.pid == 0 && writer->group.pid <= 1 && parent == 1)
 		(void)process_identify(1, &writer->parent, NULL);
 }
@@ -52,7 +52,7 @@ static bool is_same(const struct process_identity *a, const struct process_ident
 	       a->pid_namespace == b->pid_namespace;
 }
 
-/* A group outlives its leader, and keeps its number as long as it lives. */
+/* A group may outlive its leader, and keeps its number. */
 static bool is_same_group(struct process_identity a, struct process_identity b)
 {
 	if (a.start == 0 || b.start == 0)
@@ -70,8 +70,8 @@ static bool group_is_alive(const struct process_identity *leader)
 	struct process_identity now;
 	if (leader->pid <= 1)
 		return false;
-	/* A number is not given to a new process while a group bears it: a stranger under the
-	 * number shows that the group has ended. */
+	/* While a group has a number, no new process gets it. So if another process has it, the
+	 * group has ended. */
 	if (leader->start && process_identify(leader->pid, &now, NULL) == STATUS_OK &&
 		now.start != leader->start)
 		return false;
@@ -94,7 +94,7 @@ enum process_state writer_check(const struct writer *writer)
 		return PROCESS_ELSEWHERE;
 	if (parent == PROCESS_ALIVE || group_is_alive(&writer->group))
 		return PROCESS_ALIVE;
-	/* No process was recorded that could be checked. */
+	/* Without a recorded process there is nothing to check. */
 	return writer->parent.pid || writer->group.pid > 1 ? PROCESS_GONE : PROCESS_ELSEWHERE;
 }
 
@@ -104,7 +104,7 @@ static const struct json_field process_fields[] = {
 	{"start", JSON_UNSIGNED, JSON_REQUIRED, JSON_MEMBER(struct process_identity, start)},
 	{0},
 };
-/* Both processes are of one machine. */
+/* Both processes are on the same machine. */
 #define WRITER(member) JSON_MEMBER(struct writer, member)
 static const struct json_field writer_fields[] = {
 	{"host", JSON_TEXT, JSON_REQUIRED, WRITER(group.host)},
@@ -118,7 +118,8 @@ static const struct json_field writer_fields[] = {
 	{0},
 };
 
-/* (Under its name already: a pruner shall see the writer while a slow disk takes its time.) */
+/* Sync the record after it has its name, so that a pruner sees the writer even if the disk is slow.
+ */
 static enum status sync_record(const char *path, struct error *err)
 {
 	char *directory = file_directory_of(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The contents of files: synced, their checksums taken or compared, by several threads. */
+/* Syncing files, and computing or comparing their checksums, in several threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,10 +18,10 @@
 #include "ckpt/content/read_ahead.h"
 #include "ckpt/content/tree.h"
 
-/* More than a machine's processors: most of the time they wait for a disk, to sync above all. */
+/* More than there are processors, because they mostly wait for a disk. */
 #define SYNCING_MAX 16
 #define READING_MAX 8
-/* Bytes; to start the writing of less gains nothing. */
+/* Bytes; for smaller files it does not help to start writing early. */
 #define EARLY ((uint64_t)256 << 10)
 
 /* Milliseconds between two calls of watcher. */
@@ -31,11 +31,11 @@
 struct work {
 	int root;
 	struct manifest_file *files;
-	bool record; /* take checksums and sync; else compare */
+	bool record; /* compute checksums and sync; false: compare checksums */
 	bool contents;
 	atomic_bool stop;
 	atomic_uint_fast64_t bytes; /* read so far */
-	pthread_mutex_t mutex;	    /* of those below */
+	pthread_mutex_t mutex;	    /* for the members below */
 	uint64_t reported;	    /* bytes */
 	int64_t next_report;
 };
@@ -55,7 +55,7 @@ struct hashing {
 	char checksum[33];
 };
 
-/* With the mutex held. */
+/* Report progress to watcher. The mutex is held. */
 static void report(struct work *work)
 {
 	uint64_t bytes = atomic_load(&work->bytes);
@@ -96,7 +96,7 @@ static enum status record_file(
 	struct work *work, int descriptor, struct manifest_file *file, struct error *err)
 {
 	struct hashing hashing = {.work = work};
-	/* Start the writing, and use the time it takes; of a small one it takes none. */
+	/* Let the disk write while we compute the checksum. */
 	if (file->bytes > EARLY)
 		(void)sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
 	enum status status = hash(&hashing, descriptor, file, err);
@@ -131,7 +131,7 @@ static enum status compare_size(
 	return STATUS_OK;
 }
 
-/* A missing file is a difference; a file that cannot be looked at is not. */
+/* STATUS_NO: the file is missing, which is a difference. Others: it could not be read. */
 static enum status cannot_open(const struct manifest_file *file, struct error *err)
 {
 	if (errno == ENOENT || errno == ENOTDIR)

@@ -120,7 +120,7 @@ void manifest_write(const struct manifest *manifest, struct text *text)
 	text_add(text, "\n]}\n");
 }
 
-/* Relative, below the checkpoint, and nothing in it that a path could be bent with. */
+/* Whether the name is a relative path that cannot lead out of the checkpoint. */
 static bool is_name_valid(const char *name)
 {
 	for (const char *part = name;; part++) {
@@ -134,7 +134,7 @@ static bool is_name_valid(const char *name)
 	}
 }
 
-/* The name of a file's object, malloc'd; NULL where it has none that is valid. */
+/* Read the name of a file, to be freed; NULL: there is no valid name. */
 static char *read_name(const struct json_object *object)
 {
 	const char *given;
@@ -211,7 +211,7 @@ enum status manifest_read(
 		goto out;
 	}
 	error_set(err, STATUS_NO, "the manifest is not complete");
-	/* Those of earlier versions have no uid, metrics and life. */
+	/* Manifests of earlier versions have no uid, metrics and life. */
 	if (json_read_fields(head_fields, object, &read, NULL) != JSON_WELL)
 		goto out;
 	if (json_object_object_get_ex(object, "life", NULL)) {
@@ -237,7 +237,7 @@ enum status manifest_read(
 	read = (struct manifest){0};
 	status = STATUS_OK;
 out:
-	/* Without memory for json-c, nothing is known about the manifest. */
+	/* If json-c had no memory, we know nothing about the manifest. */
 	if (status == STATUS_NO && errno == ENOMEM)
 		xalloc_failed();
 	manifest_release(&read);

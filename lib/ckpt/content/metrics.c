@@ -44,7 +44,7 @@ static bool read_value(const char *text, double *value)
 		return false;
 	errno = 0;
 	*value = strtod(text, &end);
-	/* Too small becomes 0 or nearly so; too large is as good as infinite. */
+	/* A number too close to 0 for a double becomes 0; one too large becomes infinite. */
 	if (!isfinite(*value))
 		*value = NAN;
 	return *end == '\0';

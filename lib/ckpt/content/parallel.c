@@ -11,13 +11,13 @@ struct loop {
 	enum status (*work)(void *context, size_t i, struct error *err);
 	void *context;
 	atomic_size_t next;
-	pthread_mutex_t mutex; /* of those below */
-	size_t first;	       /* whose answer counts most so far; count: all were STATUS_OK */
-	enum status status;    /* this answer */
+	pthread_mutex_t mutex; /* for the members below */
+	size_t first;	       /* the index whose result is returned; count: all were STATUS_OK */
+	enum status status;    /* its result */
 	struct error err;
 };
 
-/* Whether the answer of i counts more than that of loop->first. */
+/* Whether the result of i is to be returned in place of that of loop->first. */
 static bool outweighs(const struct loop *loop, size_t i, enum status status)
 {
 	if (status_is_error(status) != status_is_error(loop->status))

@@ -10,7 +10,7 @@
 
 #include "base/xalloc.h"
 
-/* Large enough to stream, small enough to stay in a processor's cache. */
+/* Bytes: enough for a disk to stream, and few enough for a processor's cache. */
 #define PIECE  ((size_t)256 << 10)
 #define PIECES 8
 /* Smaller files are read without a thread. */
@@ -20,14 +20,14 @@ struct piece {
 	char *bytes;
 	size_t capacity;
 	size_t length; /* 0: the end */
-	int number;    /* errno, at the end */
+	int number;    /* errno, if length is 0 */
 };
 
 /* A ring: the reader fills the piece at head, the caller empties the one at tail. */
 struct read_ahead {
 	int descriptor;
 	struct piece pieces[PIECES];
-	pthread_mutex_t mutex; /* of the two below */
+	pthread_mutex_t mutex; /* for the two members below */
 	pthread_cond_t changed;
 	size_t head, tail;
 };
@@ -61,7 +61,7 @@ static void *read_ahead(void *argument)
 	return NULL;
 }
 
-/* The piece at tail, once it is filled. */
+/* Wait until the piece at tail is filled. */
 static struct piece *next(struct read_ahead *stream)
 {
 	pthread_mutex_lock(&stream->mutex);

@@ -22,9 +22,9 @@ static const char *kind_of(mode_t mode)
 				: "a device file";
 }
 
-/* One walk through a tree. */
+/* A walk through a tree. */
 struct walk {
-	struct text path; /* of the directory that is read */
+	struct text path; /* of the directory that is being read */
 	int depth;
 	bool sync;
 	struct manifest *manifest;
@@ -75,8 +75,8 @@ static enum status find_entry(struct walk *walk, int directory, const char *name
 	return status;
 }
 
-/* Note when a directory changed last, after it was read: a file that was renamed into its place
- * shows only there. */
+/* Note when a directory changed last, after reading it: if a file was renamed to its place, only
+ * this shows it. */
 static enum status note_time(struct walk *walk, int directory, struct error *err)
 {
 	struct stat st;
@@ -135,7 +135,7 @@ enum status tree_find(int root, const char *below, bool sync, struct manifest *m
 	return status;
 }
 
-/* Whether one directory, on the way to a file, is one. */
+/* Check that name is a directory. */
 static enum status check_directory(int root, const char *name, struct error *err)
 {
 	struct stat st;
@@ -157,7 +157,7 @@ enum status tree_check_directories(int root, const struct manifest *manifest, st
 		char *name = xstrdup(manifest->files[i].name);
 		for (char *at = strchr(name, '/'); at && status == STATUS_OK;
 			at = strchr(at + 1, '/')) {
-			/* The file before lies in it, too: looked at already. */
+			/* The file before was in it, too, so it is already checked. */
 			if (strncmp(last, name, (size_t)(at - name) + 1) == 0)
 				continue;
 			*at = '\0';

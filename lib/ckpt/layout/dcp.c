@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * torch.distributed.checkpoint by itself: a directory for each step, whose name PyTorch leaves to
- * the user: step-500, checkpoint_500, 500 and the like. In it each rank writes files __R_I.distcp;
- * when all have, the coordinator writes .metadata, which names all of them, by renaming a temporary
- * file (FileSystemWriter.finish). So the checkpoint itself says how many there are.
+ * torch.distributed.checkpoint without a framework: a directory for each step, with a name that the
+ * user chooses, such as step-500, checkpoint_500 or 500. Each rank writes files __R_I.distcp in it.
+ * When all have, the coordinator writes .metadata, which names all files, and renames it into place
+ * (FileSystemWriter.finish). So the checkpoint itself says how many files there are.
  */
 #include "ckpt/layout/layout.h"
 #include "ckpt/layout/structure.h"
 
-/* Only words that count steps: "optimizer_0" is a part of a checkpoint. */
+/* Only words that mean a step: "optimizer_0" is a part of a checkpoint. */
 #define WORD(word) word "{step}", word "-{step}", word "_{step}", word "={step}"
 static const char *const names[] = {"{step}", WORD("step"), WORD("global_step"), WORD("iter"),
 	WORD("iteration"), WORD("epoch"), WORD("ckpt"), WORD("checkpoint"), NULL};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DeepSpeed: global_step500/, a file for each rank in it, and beside it "latest", which rank 0
- * writes when it has saved: the others may still be at it (save_checkpoint of engine.py has its
- * barrier behind that).
+ * DeepSpeed: global_step500/ with a file for each rank, and beside it "latest", which rank 0 writes
+ * when it has saved. The other ranks may not have finished then, because save_checkpoint of
+ * engine.py has its barrier after that.
  *
- * The ranks must make a grid: model states mp_rank_00 to the last without a gap (or, with ZeRO-3,
- * zero_pp_rank_D_mp_rank_MM for all D and all M), and optimizer states for all D and all M or for
- * none. Which rank is the last is told by siblings and by "latest" (ckpt/layout/shards.h), as for
- * the files of layers (pipelines) and experts.
+ * The ranks must form a grid: model states from mp_rank_00 to the last without a gap (with ZeRO-3
+ * zero_pp_rank_D_mp_rank_MM for all D and M), and optimizer states for all D and M, or none.
+ * Siblings and "latest" tell which rank is the last (ckpt/layout/shards.h), also for the files of
+ * layers (pipelines) and experts.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +19,8 @@ static const char *const names[] = {"global_step{step}", NULL};
 
 enum { MODELS, PARTS, OPTIMIZERS, OTHERS };
 
-/* {0}: the data-parallel rank, {1}: the model-parallel rank. The first that matches counts. */
+/* {0} is the data-parallel rank, {1} the model-parallel rank. The first pattern that matches is
+ * used. */
 static const struct {
 	int set;
 	const char *name;
@@ -79,8 +80,9 @@ enum status layout_deepspeed_check(const struct layout_item *item, const char *p
 		return error_set(why, STATUS_NO,
 			"the model is in %" PRIu64 " parts, the optimizer in %" PRIu64,
 			model->extent[0], optimizer->extent[0]);
-	/* The model is in one form, or in the other, or in both. Where the optimizer's files have
-	 * the same numbers, these decide: a rank's part of the model may be next to nothing. */
+	/* The model states have one form, the other, or both. If the optimizer's files have the
+	 * same numbers, they are compared instead: a rank's part of the model may be nearly empty.
+	 */
 	if (!parted || sets[PARTS].seen == optimizer->seen)
 		sets[PARTS].what = NULL;
 	if (!sets[MODELS].seen || (optimizer->seen && sets[MODELS].seen == optimizer->extent[1]))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hugging Face's Trainer: checkpoint-500/, whatever saved the model in it. trainer_state.json is
- * written after model, optimizer and scheduler, and says its step and what was measured; a sharded
- * model has an index that names its files. Under DeepSpeed there is a global_step500/ inside, with
- * its own "latest". The Trainer has no tracker: it resumes from the highest number, and breaks when
- * the checkpoint that trainer_state.json calls the best is gone.
+ * Hugging Face's Trainer: checkpoint-500/, in which the model may have any format.
+ * trainer_state.json is written after model, optimizer and scheduler, and has the step and the
+ * metrics. A sharded model has an index that names its files. With DeepSpeed there is a
+ * global_step500/ inside, with its own "latest". The Trainer has no tracker: it resumes from the
+ * highest number, and fails if the checkpoint that trainer_state.json names as the best is gone.
  */
 #include <json-c/linkhash.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static const char *const marks[] = {"trainer_state.json", "training_args.bin", "
 	"model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
 	"adapter_model.safetensors", "adapter_model.bin", NULL};
 
-/* Everything that "weight_map" names is there. */
+/* Check that all files are there that "weight_map" names. */
 static enum status check_index(const struct layout_item *item, const char *index, struct error *why)
 {
 	enum status status;
@@ -51,8 +51,8 @@ static enum status check_index(const struct layout_item *item, const char *index
 	return status;
 }
 
-/* Whether a file without a directory holds a model, by its name: what else the Trainer and
- * Accelerate save has ends of models, too. */
+/* Whether a file at the top is a model, by its name. Other files of the Trainer and of Accelerate
+ * have the endings of models, too. */
 static bool is_model(const char *name)
 {
 	static const char *const ends[] = {".safetensors", ".h5", ".msgpack", ".bin", NULL};
@@ -67,7 +67,8 @@ static bool is_model(const char *name)
 	return found;
 }
 
-/* Whether it is adapter_model.* one directory down: PEFT saves an adapter under its name. */
+/* Whether the file is DIRECTORY/adapter_model.*: PEFT saves an adapter in a directory of its name.
+ */
 static bool is_adapter(const char *name)
 {
 	static const char adapter[] = "/adapter_model.";
@@ -76,7 +77,7 @@ static bool is_adapter(const char *name)
 	       (structure_ends(slash, ".safetensors") || structure_ends(slash, ".bin"));
 }
 
-/* The model, in whatever form; *deepspeed: the name of DeepSpeed's directory with '/'. */
+/* Whether there is a model in any form. deepspeed: the name of DeepSpeed's directory with '/'. */
 static bool has_model(const struct layout_item *item, char deepspeed[LAYOUT_NAME_SIZE])
 {
 	bool found = false;
@@ -99,8 +100,9 @@ static bool has_model(const struct layout_item *item, char deepspeed[LAYOUT_NAME
 }
 
 /*
- * What the Trainer logged at this very step, of its evaluation first: "log_history" has an entry
- * for each time it logged. Of equal names the last counts, as of an evaluation that was repeated.
+ * Read the metrics that the Trainer logged at this step; those of its evaluation come first.
+ * "log_history" has an entry for each time it logged. Of equal names the last is used, because an
+ * evaluation may be repeated.
  */
 static void read_metrics(struct json_object *state, uint64_t step, struct metrics *metrics)
 {
@@ -138,12 +140,12 @@ static enum status check(
 		if (structure_ends(item->files->files[i].name, ".index.json") &&
 			!strchr(item->files->files[i].name, '/'))
 			status = check_index(item, item->files->files[i].name, why);
-	/* (Without an index the names of the files say how many there are.) */
+	/* Without an index, the names of the files say how many there are. */
 	if (status == STATUS_OK)
 		status = structure_check_numbered(item->files, why);
 	if (status == STATUS_OK && !has_model(item, deepspeed))
 		status = error_set(why, STATUS_NO, "it holds no model");
-	/* (trainer_state.json is written after DeepSpeed's barrier.) */
+	/* trainer_state.json is written after DeepSpeed's barrier, so all ranks have saved. */
 	found->shards.confirmed = true;
 	if (status == STATUS_OK && *deepspeed)
 		status =

@@ -15,7 +15,7 @@
 #include "ckpt/directory.h"
 #include "ckpt/layout/structure.h"
 
-/* In the order in which they are told to people, ours first. */
+/* In the order in which messages list them. */
 static const struct layout *const layouts[] = {&layout_native, &layout_hf, &layout_lightning,
 	&layout_deepspeed, &layout_megatron, &layout_tensorflow, &layout_orbax, &layout_dcp};
 #define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
@@ -32,7 +32,7 @@ const char *layout_name(const struct layout_choice *choice)
 	return choice->layout->name;
 }
 
-/* The layout whose name is most like name; NULL: none is much like it. */
+/* The layout with the most similar name; NULL: none is similar. */
 static const char *nearest(const char *name)
 {
 	const char *words[LAYOUTS + 1] = {"auto"};
@@ -69,7 +69,7 @@ bool layout_reads(const struct layout_choice *choice, const char *entry, struct 
 		return choice->layout->read(entry, name);
 	for (; *names; names++) {
 		uint64_t numbers[LAYOUT_NUMBERS];
-		/* (A name with a dot at its begin is hidden, as in a shell.) */
+		/* As in a shell, a name with a dot at its beginning is hidden. */
 		if ((*entry == '.' && **names != '.') || !layout_matches(*names, entry, numbers))
 			continue;
 		*name = (struct layout_name){.step = numbers[LAYOUT_STEP], .length = strlen(entry)};
@@ -106,7 +106,7 @@ enum status layout_tracker_line(int directory, const char *file, const char *pat
 	return STATUS_OK;
 }
 
-/* Whether a directory entry shows that its layout is at home. */
+/* Whether an entry, by one of the layout's marks, shows that DIR has this layout. */
 static enum status is_shown(int directory, const char *entry, const struct layout *layout,
 	bool *shown, struct error *err)
 {
@@ -130,10 +130,10 @@ static enum status is_shown(int directory, const char *entry, const struct layou
 }
 
 struct detection {
-	char example[LAYOUTS][LAYOUT_NAME_SIZE]; /* an entry that shows it; empty: none */
+	char example[LAYOUTS][LAYOUT_NAME_SIZE]; /* an entry that shows the layout; empty: none */
 };
 
-/* Whether layout i reads the entry, and the entry shows that it is at home. */
+/* Whether the entry is of layout i, and shows that DIR has this layout. */
 static enum status shows(int directory, const char *entry, size_t i, bool *shown, struct error *err)
 {
 	struct layout_choice choice = {layouts[i], NULL};
@@ -168,7 +168,7 @@ static enum status detect_entry(
 	return STATUS_OK;
 }
 
-/* One, two (STATUS_USAGE), or none of them. */
+/* Choose the detected layout. STATUS_USAGE: there are two. */
 static enum status conclude(const char *directory, struct detection *detection,
 	struct layout_choice *choice, struct error *err)
 {
@@ -189,7 +189,7 @@ static enum status conclude(const char *directory, struct detection *detection,
 	return STATUS_OK;
 }
 
-/* What the names in DIR show; no DIR: nothing. */
+/* Look at the names in DIR, which may be missing. */
 static enum status detect(const char *directory, struct detection *detection, struct error *err)
 {
 	struct error why;
@@ -252,7 +252,7 @@ enum status layout_read_location(
 	struct stat st;
 	bool named = colon && (strcmp(colon + 1, "auto") == 0 ||
 				      layout_named(colon + 1, choice, &why) == STATUS_OK);
-	/* (A filesystem that cannot be asked may have a directory of that name.) */
+	/* If lstat fails in another way, there may be a directory of that name. */
 	if (colon && !named && !strchr(colon, '/') && lstat(text, &st) < 0 && errno == ENOENT)
 		return error_set(err, STATUS_USAGE,
 			"%s: %s (a directory whose name has a colon is written with a slash at the "

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PyTorch Lightning: epoch=1-step=500.ckpt, in the words and order that people choose, with -v1
- * behind where a name was taken. A file, or with some strategies a directory: DeepSpeed's, with its
- * files in checkpoint/, or PyTorch's distributed format. last.ckpt is the trainer's: a copy of the
- * last one, or a link to it.
+ * PyTorch Lightning: epoch=1-step=500.ckpt, with words and an order that the user chooses, and with
+ * -v1 at the end if the name was taken. It is a file, or with some strategies a directory: of
+ * DeepSpeed, with its files in checkpoint/, or in PyTorch's distributed format. last.ckpt is a copy
+ * of the last checkpoint, or a link to it, that the trainer makes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static bool read_name(const char *entry, struct layout_name *name)
 	static const char key[] = "step=";
 	bool found = false;
 	uint64_t version;
-	/* (Version 0 is last.ckpt: of two with one step, the other is offered.) */
+	/* last.ckpt is version 0: of two checkpoints of a step, the other one is preferred. */
 	*name = (struct layout_name){.length = strlen(entry), .version = 1};
 	if (*entry == '.' || !structure_ends(entry, END))
 		return false;
@@ -67,7 +67,7 @@ static size_t number_length(const char *text)
 	return length;
 }
 
-/* NAME=NUMBER in a name whose parts are separated by '-', which is also a number's sign. */
+/* Read NAME=NUMBER from a name. '-' separates its parts, and is also the sign of a number. */
 static void read_metrics(const char *entry, struct metrics *metrics)
 {
 	char name[METRIC_NAME_SIZE];
@@ -85,7 +85,7 @@ static void read_metrics(const char *entry, struct metrics *metrics)
 	}
 }
 
-/* Lightning's DeepSpeedStrategy saves under the tag "checkpoint". */
+/* Lightning's DeepSpeedStrategy saves with the tag "checkpoint". */
 #define DEEPSPEED "checkpoint/"
 
 static bool has_deepspeed(const struct layout_item *item)

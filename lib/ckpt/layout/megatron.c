@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Megatron-LM: iter_0000500/, and beside it latest_checkpointed_iteration.txt, which is written
- * when all ranks have saved ("500", or "release"; save_checkpoint of checkpointing.py has its
- * barrier before that).
+ * Megatron-LM: iter_0000500/, and beside it latest_checkpointed_iteration.txt ("500", or
+ * "release"), which is written when all ranks have saved: save_checkpoint of checkpointing.py has
+ * its barrier before that.
  *
- * Inside either a directory for each model-parallel rank, mp_rank_TT[_PPP][_EEE], which make a full
- * grid, each with the same kinds of files (which rank is the last is told by siblings and by the
- * tracker, ckpt/layout/shards.h); or PyTorch's distributed format, in which .metadata
- * names the .distcp files: --ckpt-format torch_dist writes common.pt first and metadata.json last;
- * torch_dcp and fsdp_dtensor write neither, only what torch.distributed.checkpoint.save writes.
+ * It has one of two forms. Either there is a directory for each model-parallel rank,
+ * mp_rank_TT[_PPP][_EEE]; they form a full grid, and each has the same kinds of files. Siblings and
+ * the tracker tell which rank is the last (ckpt/layout/shards.h). Or it has PyTorch's distributed
+ * format, in which .metadata names the .distcp files: --ckpt-format torch_dist writes common.pt
+ * first and metadata.json last; torch_dcp and fsdp_dtensor write neither of these two.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static bool read_name(const char *entry, struct layout_name *name)
 static const char *const model_files[] = {"model_optim_rng.pt", "model_rng.pt", NULL};
 static const char *const optimizer_files[] = {"distrib_optim.pt", "optim.pt", NULL};
 
-/* The first of names in directory that is there. */
+/* The first of names that exists in directory. */
 static const struct manifest_file *find(
 	const struct layout_item *item, const char *directory, const char *const *names)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TensorFlow: ckpt-12.index, ckpt-12.data-00000-of-00002, ckpt-12.data-00001-of-00002 (and of old
- * versions ckpt-12.meta) make one checkpoint, whatever the word before the number. The index is
- * written after the data. "checkpoint" says, as text, which one is restored, and lists others that
- * the framework itself will delete.
+ * TensorFlow: ckpt-12.index, ckpt-12.data-00000-of-00002 and ckpt-12.data-00001-of-00002 (in old
+ * versions also ckpt-12.meta) are one checkpoint; the word before the number may be any. The index
+ * is written after the data. The text file "checkpoint" names the checkpoint to restore, and others
+ * that the framework itself will delete.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static bool read_shard(const char *end, uint64_t *shard, uint64_t *shards)
 static bool read_name(const char *entry, struct layout_name *name)
 {
 	uint64_t shard, shards;
-	/* The first dot behind which there is one of the known ends. */
+	/* Find the first dot with a known ending. */
 	for (const char *end = strchr(entry, '.'); end; end = strchr(end + 1, '.')) {
 		if (strcmp(end, ".index") != 0 && strcmp(end, ".meta") != 0 &&
 			!read_shard(end, &shard, &shards))
@@ -74,14 +74,15 @@ static enum status check(
 			all ? all : 1);
 	if (filled->seen == 0)
 		return error_set(why, STATUS_NO, "its data files are empty");
-	/* A shard whose tensors all have no elements is empty, and may be whole: siblings show it.
-	 */
+	/* A shard can be empty and complete, if its tensors have no elements: compare with
+	 * siblings. */
 	if (filled->seen < all)
 		filled->what = "data files that are not empty";
 	return structure_check_all(item->root, item->files, "", why);
 }
 
-/* The string behind "model_checkpoint_path:" at the begin of a line; false: there is none. */
+/* Read the string after "model_checkpoint_path:" at the beginning of a line. False: there is none.
+ */
 static bool find_path(const char *text, char path[LAYOUT_NAME_SIZE])
 {
 	static const char key[] = "model_checkpoint_path:";
@@ -92,7 +93,7 @@ static bool find_path(const char *text, char path[LAYOUT_NAME_SIZE])
 		line += strlen(key);
 		line += strspn(line, " \t");
 		size_t length = strlen(line) > 0 ? strcspn(line + 1, "\"\\\n") : 0;
-		/* (No one puts quotes and backslashes into such names.) */
+		/* Quotes and backslashes in such a name are not supported. */
 		if (line[0] != '"' || length == 0 || line[1 + length] != '"')
 			return false;
 		char *copy = xstrndup(line + 1, length);

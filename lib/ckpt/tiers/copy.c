@@ -26,7 +26,7 @@ enum status copy_check_places(const char *directory, const char *destination, st
 	return STATUS_OK;
 }
 
-/* The destination has the step: is it the same? Else what is to be done about it. */
+/* Look for the step in DEST. *there: it has the same. STATUS_NO: another one, which stays. */
 static enum status look_at_destination(struct copying *copying, bool *there, struct error *err)
 {
 	struct checkpoint found;
@@ -56,7 +56,7 @@ static enum status look_at_destination(struct copying *copying, bool *there, str
 	}
 }
 
-/* Whether the open directory is what an earlier copy of the same checkpoint left. */
+/* Whether the open directory was left by an earlier copy of the same checkpoint. */
 static enum status is_left_over(struct copying *copying, bool *is, struct error *err)
 {
 	struct manifest record = {0};
@@ -70,10 +70,10 @@ static enum status is_left_over(struct copying *copying, bool *is, struct error 
 	manifest_release(&record);
 	if (status != STATUS_NO && status != STATUS_OK)
 		return status;
-	/* (No copy is at work: we have the lock.) */
+	/* No copy works in it, because we hold the lock. */
 	if (status == STATUS_OK)
 		return STATUS_OK;
-	/* A save of the same step and attempt: does it live? */
+	/* It is a save of the same step and attempt, which may be alive. */
 	ckpt_name_writer(name, false, 0);
 	path = ckpt_directory_path(copying->path, name);
 	status = writer_load(path, &writer, err);
@@ -85,7 +85,7 @@ static enum status is_left_over(struct copying *copying, bool *is, struct error 
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* Bring the files that an earlier copy finished. What cannot be moved is copied again. */
+/* Move the files that an earlier copy has finished. A file that cannot be moved is copied again. */
 static void take_over(struct copying *copying, int old)
 {
 	for (size_t i = 0; i < copying->manifest->count; i++) {
@@ -106,11 +106,11 @@ static enum status save_records(struct copying *copying, struct error *err)
 	ckpt_name_writer(name, false, 0);
 	char *writer = ckpt_directory_path(copying->path, name);
 	char *record = ckpt_directory_path(copying->path, CKPT_COPY);
-	/* First that it is a copy: then the lock tells whether a copy is at work. */
+	/* Write the record of the copy first: with it, the lock shows whether a copy is at work. */
 	enum status status = manifest_save(record, copying->manifest, err);
 	if (status == STATUS_OK)
 		status = writer_save(writer, &self, err);
-	/* Before it had a writer, a pruner may have taken it away. */
+	/* A pruner may have removed it before it had the record of a writer. */
 	copying->again = status != STATUS_OK && access(copying->path, F_OK) < 0 && errno == ENOENT;
 	free(writer);
 	free(record);
@@ -118,8 +118,8 @@ static enum status save_records(struct copying *copying, struct error *err)
 }
 
 /*
- * A new directory to write into, with what an earlier copy finished. A pruner may be deleting in
- * the old one, by its descriptor: only what is moved out of it is safe.
+ * Make a new directory to write into, with the finished files of an earlier copy. A pruner may be
+ * emptying the old directory through a descriptor, so only files that we move out of it are safe.
  */
 static enum status begin(struct copying *copying, struct error *err)
 {
@@ -140,7 +140,7 @@ static enum status begin(struct copying *copying, struct error *err)
 		status = mounts_make_directory(copying->path, 0777, &made, err);
 	if (status == STATUS_OK)
 		status = copying_open(copying, err);
-	/* Another process made it, or took it away. */
+	/* Another process has made it, or removed it. */
 	if (status == STATUS_OK && (!made || copying->root < 0)) {
 		copying->again = true;
 		status = STATUS_NO;
@@ -185,7 +185,7 @@ static enum status copy_once(struct copying *copying, struct error *err)
 		if (status == STATUS_OK)
 			status = publish(copying, err);
 	} else if (status == STATUS_OK) {
-		/* What a copy was about to bring that another one has brought. */
+		/* Remove an unfinished copy of a checkpoint that another copy has finished. */
 		bool usable = false;
 		status = copying_open(copying, err);
 		if (status == STATUS_OK && copying->root >= 0 &&

@@ -15,7 +15,7 @@
 #include "ckpt/content/tree.h"
 #include "ckpt/layout/structure.h"
 
-/* How often a file is copied that does not come out as it should. */
+/* How many times a file is copied if it reads back wrong. */
 #define ROUNDS 2
 
 enum status copying_open(struct copying *copying, struct error *err)
@@ -25,7 +25,7 @@ enum status copying_open(struct copying *copying, struct error *err)
 	if (copying->root < 0)
 		return errno == ENOENT ? STATUS_OK
 				       : error_errno(err, errno, "open %s", copying->path);
-	/* (Where there are no such locks, two copies get in each other's way, and do no harm.) */
+	/* On a filesystem without such locks, two copies may disturb each other, but do no harm. */
 	if (flock(copying->root, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return error_set(
 			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
@@ -42,7 +42,7 @@ void copying_close(struct copying *copying)
 	copying->root = -1;
 }
 
-/* Copy what is not there yet. */
+/* Copy the files that are missing. */
 static enum status bring(struct copying *copying, struct error *err)
 {
 	char part[CKPT_NAME_SIZE];
@@ -69,7 +69,7 @@ static enum status bring(struct copying *copying, struct error *err)
 	return status;
 }
 
-/* Take away what did not come out as it should. */
+/* Remove files that read back wrong. */
 static void reject(struct copying *copying, const struct manifest *there)
 {
 	for (size_t i = 0; i < there->count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Off the first tier when it is safe on the second. */
+/* Removing checkpoints from the first tier when they are safe on the second. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,8 +15,9 @@
 #include "ckpt/tiers/copy.h"
 
 /*
- * Whether both names lead to one directory, whatever the mounts say: the manifest is one file, last
- * changed at one moment. Through a cache a renamed one may still be seen for a while.
+ * Whether both paths lead to the same directory, perhaps through two mounts: then the manifest is
+ * the same file, with the same time of change. (To look whether the copy vanishes with the original
+ * is not enough, because a cache may still show it for a while.)
  */
 static bool is_one(const char *directory, const char *destination, const struct checkpoint *here,
 	const struct checkpoint *there)
@@ -30,7 +31,7 @@ static bool is_one(const char *directory, const char *destination, const struct 
 	       a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
 }
 
-/* Whether DEST has the same, its contents read. STATUS_NO: it has not, err says why. */
+/* Read the copy in DEST and compare it. STATUS_NO: it is missing or differs; err says why. */
 static enum status compare(const char *directory, const char *destination,
 	const struct checkpoint *item, struct error *err)
 {
@@ -59,14 +60,13 @@ static enum status compare(const char *directory, const char *destination,
 	return status;
 }
 
-/* From where to where. */
 struct draining {
 	const char *directory, *destination;
 };
 
 /*
- * Renamed away: is its copy still there? If it went with the original, it was the original. Then
- * STATUS_USAGE, and it stays.
+ * After the original was renamed away, check that the copy is still there. If not, it was the
+ * original under another path: STATUS_USAGE, and the original gets its name back.
  */
 static enum status check_copy(void *context, struct prune_item *item, struct error *err)
 {
@@ -164,7 +164,7 @@ enum status checkpoint_drain(const char *directory, const char *destination, boo
 	if (request->dry_run)
 		report->leftovers = scan.removed;
 	if (!request->dry_run && report->count) {
-		/* What could not be asked stays; the others go. */
+		/* Checkpoints that could not be compared are kept; remove the others. */
 		enum status removed = prune_remove(&scan, &check, report, &one);
 		if (removed != STATUS_OK && status == STATUS_OK)
 			status = error_set(err, removed, "%s", one.text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of checkpoints of frameworks, which have no manifest. */
+/* Copying checkpoints of frameworks, which have no manifest. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,11 +16,11 @@
 #include "ckpt/tiers/copying.h"
 
 #define STAGING ".ckpt-copying-"
-/* A tracker is a name or a few; TensorFlow's lists all checkpoints. */
+/* Bytes. TensorFlow's tracker lists all checkpoints; the others are short. */
 #define TRACKER_LIMIT ((size_t)64 << 20)
 
-/* The files of the item, without checksums. STATUS_NO: something there cannot be copied.
- * STATUS_TEMPORARY: some of them are gone. */
+/* Find the files of the item, without checksums. STATUS_NO: something in it cannot be copied.
+ * STATUS_TEMPORARY: some files are gone. */
 static enum status find_files(const struct scan *scan, const struct scan_item *item,
 	struct scan_files *files, struct error *err)
 {
@@ -38,7 +38,7 @@ static int files_at(const struct scan_files *files, const struct scan *scan)
 	return files->root >= 0 ? files->root : scan->descriptor;
 }
 
-/* The item called name; NULL: none is. */
+/* The item of this name; NULL: there is none. */
 static const struct scan_item *find_item(const struct scan *scan, const char *name)
 {
 	for (size_t i = 0; i < scan->count; i++)
@@ -47,7 +47,7 @@ static const struct scan_item *find_item(const struct scan *scan, const char *na
 	return NULL;
 }
 
-/* Whether each of these files is in whole, with the same content. */
+/* Whether `whole` has each of these files with the same content. */
 static bool is_part_of(const struct manifest *files, const struct manifest *whole)
 {
 	for (size_t i = 0; i < files->count; i++) {
@@ -58,7 +58,8 @@ static bool is_part_of(const struct manifest *files, const struct manifest *whol
 	return true;
 }
 
-/* One of ours or of another framework in DEST would make DEST unclear. */
+/* STATUS_USAGE: DEST has checkpoints of another layout; with two, nothing could detect its layout.
+ */
 static enum status check_destination(
 	const char *destination, const struct layout_choice *choice, struct error *err)
 {
@@ -83,7 +84,7 @@ static enum status check_destination(
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* DEST has something of this name: is it the same? STATUS_NO: no, and it stays. */
+/* DEST has something of this name: compare it. STATUS_NO: it differs, and stays. */
 static enum status look_at_destination(struct copying *copying, const struct scan *there,
 	const char *name, bool *same, struct error *err)
 {
@@ -96,7 +97,7 @@ static enum status look_at_destination(struct copying *copying, const struct sca
 	if (status == STATUS_OK)
 		status = tree_record(files_at(&files, there), &files.list, err);
 	*same = status == STATUS_OK && manifest_same_files(&files.list, copying->manifest);
-	/* A copy of several files that was killed has brought some of them to their names. */
+	/* A copy of several files that was killed may have published some of them. */
 	if (status == STATUS_OK && !*same &&
 		(files.root >= 0 || !is_part_of(&files.list, copying->manifest)))
 		status = error_set(err, STATUS_NO,
@@ -106,7 +107,8 @@ static enum status look_at_destination(struct copying *copying, const struct sca
 	return status;
 }
 
-/* The temporary directory, locked, and not one that another copy has just published. */
+/* Open or make the temporary directory, locked, and not one that another copy has just published.
+ */
 static enum status begin(struct copying *copying, struct error *err)
 {
 	struct stat st;
@@ -128,7 +130,7 @@ static enum status begin(struct copying *copying, struct error *err)
 	return status;
 }
 
-/* By the times of its files a prune of DEST decides as one of DIR would. */
+/* Set the times of the files to those of the original, so that a prune decides the same in DEST. */
 static void set_times(const struct copying *copying, int64_t changed)
 {
 	const struct timespec newest = {changed / 1000, changed % 1000 * 1000000};
@@ -152,7 +154,7 @@ static enum status publish_files(struct copying *copying, int destination, struc
 	for (size_t i = 0; i < copying->manifest->count; i++) {
 		const char *name = copying->manifest->files[i].name;
 		int code = file_rename_new(copying->root, name, destination, name);
-		/* An earlier copy brought it: look_at_destination has compared it. */
+		/* An earlier copy has published it, and look_at_destination has compared it. */
 		if (code == EEXIST)
 			code = unlinkat(copying->root, name, 0) < 0 ? errno : 0;
 		if (code)
@@ -182,7 +184,7 @@ static enum status publish(struct copying *copying, const struct scan *there, co
 	return status;
 }
 
-/* The original as it was when its checksums were taken. */
+/* Check that the original has not changed since its checksums were computed. */
 static enum status check_unchanged(const struct scan *here, const struct scan_item *item,
 	const struct scan_files *before, struct error *err)
 {
@@ -214,7 +216,7 @@ static enum status copy_once(struct copying *copying, const struct scan *here,
 		status = begin(copying, err);
 		if (status == STATUS_OK)
 			status = copying_bring(copying, err);
-		/* (There is no manifest that the original could differ from.) */
+		/* STATUS_DAMAGED means here that the original has changed; find out which file. */
 		if (status == STATUS_OK || status == STATUS_DAMAGED) {
 			enum status changed = check_unchanged(here, item, files, err);
 			status = changed == STATUS_OK ? status : changed;
@@ -224,7 +226,7 @@ static enum status copy_once(struct copying *copying, const struct scan *here,
 			status = publish(copying, &there, name, files->root >= 0, err);
 		}
 	} else if (status == STATUS_OK) {
-		/* What a copy was about to bring that another one has brought. */
+		/* Remove an unfinished copy of a checkpoint that another copy has finished. */
 		status = copying_open(copying, err);
 		if (status == STATUS_OK && copying->root >= 0)
 			status = file_remove_tree(copying->path, err);
@@ -236,7 +238,7 @@ static enum status copy_once(struct copying *copying, const struct scan *here,
 	return status;
 }
 
-/* The tracker follows the checkpoint that it names. */
+/* Copy the tracker if it names the checkpoint. */
 static enum status copy_tracker(struct copying *copying, const struct scan *here,
 	const struct checkpoint *item, struct error *err)
 {
@@ -257,7 +259,7 @@ static enum status copy_tracker(struct copying *copying, const struct scan *here
 		return status;
 	char *from = ckpt_directory_path(copying->directory, layout->tracker);
 	char *to = ckpt_directory_path(copying->destination, layout->tracker);
-	/* What a killed copy leaves must not look like the framework's. */
+	/* If we are killed, the unfinished file must not look like one of the framework. */
 	char *part = ckpt_directory_path(copying->destination, STAGING "tracker");
 	status = file_read_whole(from, TRACKER_LIMIT, &text, err);
 	if (status == STATUS_OK && strchr(text_string(&text), '/'))
@@ -278,7 +280,7 @@ static enum status copy_tracker(struct copying *copying, const struct scan *here
 	return status;
 }
 
-/* The checkpoint that is to be copied, as it is now, with its checksums. */
+/* Read the checkpoint to copy, and compute its checksums. */
 static enum status read_original(struct copying *copying, struct scan *here, const char *name,
 	const struct scan_item **item, struct scan_files *files, struct error *err)
 {
