@@ -15,7 +15,7 @@
 #include "ckpt/content/tree.h"
 #include "ckpt/layout/layout.h"
 
-/* Tries before giving up if other processes keep replacing the checkpoint. */
+/* We give up when the checkpoint was replaced this number of times while we looked. */
 #define TRIES 8
 
 static void conclude(struct checkpoint *found, enum checkpoint_state state, enum status status,
@@ -27,7 +27,7 @@ static void conclude(struct checkpoint *found, enum checkpoint_state state, enum
 		state == CHECKPOINT_COMPLETE ? "" : err->text);
 }
 
-/* descriptor: the directory at path. */
+/* Check a published checkpoint. descriptor: its open directory, path. */
 static void check_published(const char *path, int descriptor, bool contents,
 	struct checkpoint *found, struct manifest *manifest)
 {
@@ -118,8 +118,8 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 			*manifest = own;
 		else
 			manifest_release(&own);
-		/* Ignore a fault in a checkpoint that has been replaced or removed since: a
-		 * pruner or a committer was at work. */
+		/* If it was replaced or removed in between, it may only have seemed damaged: look
+		 * again. */
 		if (complete || tries == TRIES ||
 			(lstat(path, &named) == 0 && named.st_ino == held.st_ino &&
 				named.st_dev == held.st_dev))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Orbax: 500/ (or 00000500/), written as 500.orbax-checkpoint-tmp[-NNN] and renamed; so are the
- * items in it, and where one of these temporary directories is left, empty or not, the item of that
- * name is not finished. Where renaming is no promise, commit_success.txt is written last.
- * _CHECKPOINT_METADATA has the time of the commit; metrics/metrics what CheckpointManager.save was
- * told was measured.
+ * Orbax: 500/ (or 00000500/), which is written as 500.orbax-checkpoint-tmp[-NNN] and then renamed.
+ * The items in it are written in the same way: if such a temporary directory is left, empty or not,
+ * that item is not finished. On a filesystem where a rename is not atomic, commit_success.txt is
+ * written last. _CHECKPOINT_METADATA has the time of the commit; metrics/metrics has the metrics
+ * that were given to CheckpointManager.save.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static const char *const marks[] = {METADATA, SUCCESS, "orbax.checkpoint", "_MET
 	"default/commit_success.txt", "state/commit_success.txt", "default/manifest.ocdbt",
 	"state/manifest.ocdbt", NULL};
 
-/* Arrays lie in "d", and the manifest beside that says where. None of these files is empty. */
+/* Arrays are in "d", and the manifest beside it lists them. None of these files may be empty. */
 static enum status check_arrays(const struct layout_item *item, struct error *why)
 {
 	for (size_t i = 0; i < item->files->count; i++) {
@@ -47,7 +47,7 @@ static enum status check_arrays(const struct layout_item *item, struct error *wh
 	return STATUS_OK;
 }
 
-/* A file that is no object of numbers has no metrics. */
+/* Read the metrics. A file that is not an object of numbers has none. */
 static enum status read_metrics(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
@@ -61,7 +61,7 @@ static enum status read_metrics(
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* Whether there is anything but the files that say that all is written. */
+/* Whether it has any files other than those that mark the end of the save. */
 static bool has_items(const struct layout_item *item)
 {
 	for (size_t i = 0; i < item->files->count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names as patterns, and the layout that no framework prescribes: --pattern 'model-{step}.pt', a
- * file or a directory each.
+ * Matching names with patterns; and the layout "pattern" for --pattern 'model-{step}.pt', in which
+ * each checkpoint is a file or a directory.
  */
 #include <string.h>
 
@@ -10,7 +10,8 @@
 
 #define STEP "{step}"
 
-/* Which number stands at the begin of pattern; *length: how long its place is, 0: there is none. */
+/* Which number ({0}, {step}) is at the beginning of pattern. *length: of this part; 0: there is
+ * none. */
 static int numbered_place(const char *pattern, size_t *length)
 {
 	*length = 0;
@@ -25,8 +26,8 @@ static int numbered_place(const char *pattern, size_t *length)
 }
 
 /*
- * '*' takes as little as it can: where the rest does not match, only the last '*' takes one more
- * byte, since no earlier one could do better.
+ * Each '*' first matches as little as possible. If the rest then does not match, it is enough to
+ * let the last '*' match one more byte: an earlier one could not match more successfully.
  */
 bool layout_matches(const char *pattern, const char *text, uint64_t numbers[LAYOUT_NUMBERS])
 {
@@ -85,7 +86,7 @@ enum status layout_of_pattern(const char *pattern, struct layout_choice *choice,
 	if (strchr(pattern, '/'))
 		return error_set(err, STATUS_USAGE,
 			"--pattern \"%s\": it is a name in DIR, without a slash", pattern);
-	/* A run of digits before or behind would be divided by chance. */
+	/* With digits or '*' beside {step}, it would not be clear which digits are the step. */
 	const char *after = step + strlen(STEP);
 	if ((step > pattern && ((step[-1] >= '0' && step[-1] <= '9') || step[-1] == '*')) ||
 		(*after >= '0' && *after <= '9') || *after == '*')

@@ -36,18 +36,18 @@ bool shards_same(const struct shards *a, const struct shards *b)
 	return true;
 }
 
-/* Whether a sibling's set shows that files may be missing in this one. */
+/* Whether a sibling has more (shards_decide), so that files may be missing here. */
 static bool is_larger(const struct shard_set *sibling, const struct shard_set *set)
 {
 	if (sibling->seen <= set->seen)
 		return false;
-	/* Missing files would leave set->seen of sibling->seen parts of the bytes; as many bytes in
-	 * fewer files would leave all of them. The line is drawn in the middle. */
+	/* If files are missing, we have only set->seen of sibling->seen parts of the bytes; if the
+	 * same content is in fewer files, we have all bytes. Decide in the middle. */
 	double part = (double)(set->seen + sibling->seen) / (2 * (double)sibling->seen);
 	return (double)set->bytes <= part * (double)sibling->bytes;
 }
 
-/* What the numbers of the files show: SHARDS_ALL where there is no gap. */
+/* Look for a gap in the numbers of the files; SHARDS_ALL: there is none. */
 static enum shards_answer find_gap(const struct shard_set *set, struct error *why)
 {
 	uint64_t all = 1;
@@ -67,7 +67,7 @@ static enum shards_answer find_gap(const struct shard_set *set, struct error *wh
 	return SHARDS_ALL;
 }
 
-/* What siblings show of one set, in which there is no gap. */
+/* Compare a set without a gap with those of siblings. */
 static enum shards_answer compare(const struct shards *own, size_t place,
 	const struct shards_sibling *siblings, size_t count, struct error *why)
 {

@@ -50,7 +50,7 @@ bool structure_ends(const char *name, const char *end)
 	return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* STATUS_NO: it went, or is no file. */
+/* STATUS_NO: it is missing, or not a file. */
 static enum status open_file(int root, const char *name, int *descriptor, struct error *why)
 {
 	*descriptor = openat(root, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -63,7 +63,7 @@ static enum status open_file(int root, const char *name, int *descriptor, struct
 	return error_errno(why, errno, "read %s", name);
 }
 
-/* length bytes at an offset; fewer are STATUS_NO. */
+/* Read length bytes at an offset. STATUS_NO: the file has fewer. */
 static enum status read_at(int descriptor, const char *name, void *bytes, size_t length,
 	uint64_t offset, struct error *why)
 {
@@ -135,7 +135,7 @@ static enum status check_safetensors(
 	return STATUS_OK;
 }
 
-/* The end of an archive that has no, or some, comment behind it. NULL: none. */
+/* Find the end record of an archive, after which there may be a comment. NULL: there is none. */
 static const unsigned char *zip_end(const unsigned char *bytes, size_t length)
 {
 	for (size_t at = length - ZIP_END + 1; at-- > 0;)
@@ -145,7 +145,7 @@ static const unsigned char *zip_end(const unsigned char *bytes, size_t length)
 	return NULL;
 }
 
-/* Archives have their directory at the end; other formats (old pickles) tell nothing. */
+/* A zip archive has its directory at the end. Other formats (old pickles) cannot be checked. */
 static enum status check_archive(
 	int descriptor, const struct manifest_file *file, struct error *why)
 {
@@ -168,7 +168,7 @@ static enum status check_archive(
 	if (end) {
 		uint64_t size = little_endian(end + 12, 4), offset = little_endian(end + 16, 4);
 		uint64_t before = file->bytes - (uint64_t)(tail + length - end);
-		/* (All ones: they stand in a larger record, before this one.) */
+		/* All ones mean that the numbers are in a larger record before this one. */
 		if (size != UINT32_MAX && offset != UINT32_MAX && offset + size > before)
 			status =
 				error_set(why, STATUS_NO, "%s is cut short or damaged", file->name);
@@ -297,7 +297,7 @@ static const char *find_of(const char *name)
 	return fits ? of : NULL;
 }
 
-/* Whether that file's relative with this number is there; other: its name. */
+/* Whether the file with this number in its name is there; other: its name. */
 static bool has_number(const struct manifest *files, const char *name, const char *of,
 	unsigned long number, char other[PATH_MAX])
 {
@@ -316,7 +316,7 @@ enum status structure_check_numbered(const struct manifest *files, struct error 
 		unsigned long number = strtoul(of - 5, NULL, 10), all = strtoul(of + 4, NULL, 10);
 		unsigned long first = has_number(files, name, of, 0, other) ? 0 : 1;
 		unsigned long last = first + all - 1;
-		/* Where each one has its neighbours, all are there. */
+		/* If each file has its neighbours, all are there. */
 		if ((number > first && !has_number(files, name, of, number - 1, other)) ||
 			(number < last && !has_number(files, name, of, number + 1, other)))
 			return error_set(why, STATUS_NO, "%s is missing", other);
@@ -324,7 +324,8 @@ enum status structure_check_numbered(const struct manifest *files, struct error 
 	return STATUS_OK;
 }
 
-/* metadata is a pickle, whose strings stand in it as they are. prefix: its directory with '/'. */
+/* Check the files that metadata names. It is a pickle, which contains strings as they are. prefix:
+ * its directory with '/'. */
 static enum status check_named(const struct text *metadata, const char *prefix,
 	const struct manifest *files, struct error *why)
 {
@@ -366,12 +367,12 @@ enum status structure_check_shards(int root, const struct manifest *files, struc
 			return error_set(why, STATUS_NO, "%s is empty", files->files[i].name);
 		snprintf(name, sizeof(name), "%.*s.metadata", prefix, files->files[i].name);
 		if (strcmp(name, metadata) == 0)
-			continue; /* looked at already */
+			continue; /* checked already */
 		memcpy(metadata, name, sizeof(metadata));
 		struct text text = {0};
 		status = structure_read(root, metadata, METADATA_LIMIT, &text, why);
 		name[prefix] = '\0';
-		/* (A pickle ends with its opcode STOP.) */
+		/* A pickle ends with the opcode STOP. */
 		if (status == STATUS_OK && (text.length == 0 || text.data[text.length - 1] != '.'))
 			status = error_set(why, STATUS_NO, "%s is cut short", metadata);
 		if (status == STATUS_OK)
@@ -382,9 +383,10 @@ enum status structure_check_shards(int root, const struct manifest *files, struc
 }
 
 /*
- * A .ckpt is an uncompressed archive whose first member is a pickled dictionary, and among the
- * first of its items is global_step: a string with its length, perhaps a note to remember it
- * ('q' and a byte, 'r' and four, or a byte 0x94), then a number of one, two or four bytes.
+ * A .ckpt file is an uncompressed archive. Its first member is a pickled dictionary, which begins
+ * with a few items; one of them is global_step: a string with its length, perhaps an opcode that
+ * stores it
+ * ('q' and a byte, 'r' and four bytes, or a byte 0x94), then a number of one, two or four bytes.
  */
 enum status structure_lightning_step(int root, const char *name, uint64_t *step, struct error *why)
 {
