@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands that come after others: each is blocked (blocked/ID) until all that it names have
- * succeeded, and is cancelled when one of them ends otherwise. Ids are given as text, "3-7,9".
+ * Commands that wait for others: each is blocked (blocked/ID) until all commands that it names have
+ * succeeded, and is cancelled when one of them ends in another way. Ids are given as text, "3-7,9".
  *
- * The transaction that blocks a command looks at none of those that block it: it leaves
- * pending/new/ID, and the one that ends a command only compares after/ID: where that is there, it
- * leaves pending/over/ID. The rest is done by queue_carry_on, in batches, by any process that looks
- * at the queue: workers, join, done, schedule, retry, forget. Each of its transactions compares the
- * record of what is pending, so a process may be killed anywhere, and several may do the same.
+ * The transaction that blocks a command does not look at the commands that it waits for; it puts
+ * pending/new/ID. The transaction that ends a command X only compares after/X; if that exists, it
+ * puts pending/over/X. The rest is done by queue_carry_on, in batches, in any process that looks at
+ * the queue: workers, join, done, schedule, retry, forget. Each of its transactions compares the
+ * pending record, so a process may be killed at any point, and several may do the same work.
  * Always:
- *  - where blocked/D names X, either pending/new/... has D and X still, or after/X spans D, and X
- *    is not over or pending/over/X is there;
- *  - while pending/over/X is there, X is over: it is neither put back nor forgotten before that is
- *    carried on.
+ *  - if blocked/D names X, then either pending/new/... still has D and X; or after/X spans D, and X
+ * is not over or pending/over/X exists;
+ *  - while pending/over/X exists, X is over, and is neither put back nor forgotten.
  */
 #ifndef QUEUE_AFTER_H
 #define QUEUE_AFTER_H
@@ -20,31 +19,31 @@
 #include "base/parse.h"
 #include "queue/moves.h"
 
-#define QUEUE_AFTER_MAX 1000 /* that one command may wait for */
+#define QUEUE_AFTER_MAX 1000 /* the most commands that a command may wait for */
 
 /*
- * Those of ids that a command has to wait for, as text to be freed; NULL: none. One that has
- * succeeded is none; one that the queue does not know is STATUS_USAGE. again: of a command that is
- * put back, together with some of these maybe: one that has succeeded is seen to when this is
- * carried on, and one that is not there any more is none.
+ * Find which of ids a command has to wait for, as text to be freed; NULL: none. It need not wait
+ * for commands that have succeeded. STATUS_USAGE: the queue does not know one of ids. again: the
+ * command is put back, perhaps together with some of ids. So a command that has succeeded is
+ * included (queue_carry_on removes it), and one that is gone is left out.
  */
 enum status queue_after(struct queue *queue, const struct parse_numbers *ids, bool again,
 	char **left, struct error *err);
 
-/* Put blocked/ID of this item, to wait for after. */
+/* Put blocked/ID for this item, which waits for `after`. */
 void queue_block(const struct queue *queue, struct transaction *t, const struct queue_item *item,
 	const struct queue_history *history, const char *after);
-/* Put pending/new/FIRST: the commands from first to last, which are blocked, wait for after. */
+/* Put pending/new/FIRST: the blocked commands first to last wait for `after`. */
 void queue_block_new(const struct queue *queue, struct transaction *t, uint64_t first,
 	uint64_t last, const char *after);
 
-/* The revisions of after/ID of these (at most store_operations), for moves_over; 0: absent. */
+/* Read the revisions of after/ID for these ids (at most store_operations); 0: absent. */
 enum status queue_dependents(struct queue *queue, const uint64_t *ids, size_t count,
 	store_revision *revisions, struct error *err);
 
 /*
- * Carry on what is pending. left, if it is not NULL: for a while only; whether more is pending
- * then.
+ * Work off the pending records. With left (NULL: all of them), only for a while; *left says whether
+ * some are still pending.
  */
 enum status queue_carry_on(struct queue *queue, bool *left, struct error *err);
 

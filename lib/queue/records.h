@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command in a queue: what was asked, which never changes, and where it is now. It is in exactly
- * one of four places, and every move between them is one transaction that compares the place it
- * leaves, so that a process that was overtaken is refused:
+ * A command in a queue has an item, which never changes, and is in exactly one of four places. Each
+ * move is a transaction that compares the key of the place which the command leaves, so that of two
+ * processes that move it only one succeeds:
  *
  *   waiting --take--> running --finish--> done
  *      ^ ^               |                  |
@@ -12,27 +12,27 @@
  *
  * Keys under queue/QUEUE/ (ID: ten digits, from 1; PRIORITY: four, the highest first):
  *
- *   item/ID            what was asked (struct queue_item)
+ *   item/ID            the command as it was scheduled (struct queue_item)
  *   wait/PRIORITY/ID   it waits: its history
- *   blocked/ID         it waits until others have succeeded: for which, and its history
- *   run/ID             a worker runs it: the lease; its revision fences the worker off
+ *   blocked/ID         it waits for other commands: their ids, and its history
+ *   run/ID             a worker runs it: the lease; a result needs the revision of this key
  *   done/ID            it is over: the result
- *   out/ID, err/ID     its output, where that is short; else in a file that done/ID names
- *   cancel/ID          it runs, and is to be ended
- *   after/ID           it blocks others: the first and the last of them
- *   pending/new/ID     from this one on some are blocked, and after/... does not say so yet
- *   pending/over/ID    it is over, and not all of those that it blocked were told
- *   count/@next        the tally of schedule: the ids that were given
- *   count/WHO          a tally (struct queue_tally): one list of all is a consistent picture
- *   worker/TOKEN       a worker that is registered (workers.h)
- *   beat/NUMBER        the worker that beats there
+ *   out/ID, err/ID     its output, if short; otherwise in a file that done/ID names
+ *   cancel/ID          it runs, and its worker is told to end it
+ *   after/ID           other commands wait for it: the first and the last of them
+ *   pending/new/ID     commands from this one on are blocked, and after/... does not have them yet
+ *   pending/over/ID    it is over, and not all commands that wait for it were told
+ *   count/@next        the tally of schedule: how many ids were given
+ *   count/WHO          a tally (struct queue_tally); one list of all tallies is consistent
+ *   worker/TOKEN       a registered worker (workers.h)
+ *   beat/NUMBER        which worker has the beat of this number
  *   error              the failure that was not reported yet
- *   resource/NAME      how a resource is built
- *   settings           struct queue_settings, where they were set
+ *   resource/NAME      how to build a resource
+ *   settings           struct queue_settings, if they were set
  *   once/KEY           what `schedule --once KEY` has scheduled
  *
- * Values are JSON objects on one line, except the outputs. One that cannot be read is
- * STATUS_DAMAGED and names its key.
+ * Values are JSON objects on one line, except the outputs. If a value cannot be read, the answer is
+ * STATUS_DAMAGED, and err names the key.
  */
 #ifndef QUEUE_RECORDS_H
 #define QUEUE_RECORDS_H
@@ -46,72 +46,72 @@
 #include "store/store.h"
 
 #define QUEUE_ID_MAX	   9999999999ull
-#define QUEUE_PRIORITY_MAX 4999	       /* and its negative is the least; 0 by default */
-#define QUEUE_ITEM_MAX	   (60 * 1024) /* bytes of an item in the store: refused above */
+#define QUEUE_PRIORITY_MAX 4999	       /* the least is -4999; the default is 0 */
+#define QUEUE_ITEM_MAX	   (60 * 1024) /* bytes; a longer item in the store is refused */
 
-/* When a command fails, no other is started (but HALT_NEVER), what waits is cancelled, and: */
+/* What the failure of a command does to others. */
 enum queue_halt {
-	HALT_NOW,   /* what runs is told to end */
-	HALT_SOON,  /* what runs is waited for */
-	HALT_NEVER, /* nothing of all that: its failure cancels nothing */
+	HALT_NOW,   /* no command is started, waiting ones are cancelled, running ones are ended */
+	HALT_SOON,  /* the same, but running ones may finish */
+	HALT_NEVER, /* nothing */
 };
-/* "now", "soon", "never"; false: another word. */
+/* Read "now", "soon" or "never". False: another word. */
 bool queue_halt_parse(const char *word, enum queue_halt *halt);
 const char *queue_halt_word(enum queue_halt halt);
 
-/* What was asked. Release with queue_item_release. */
+/* A command as it was scheduled. Release it with queue_item_release. */
 struct queue_item {
 	uint64_t id;
 	char **argv;	    /* NULL-terminated; never empty */
 	char **environment; /* "NAME=VALUE", NULL-terminated; NULL: none */
 	char **resources;   /* names, NULL-terminated; NULL: none */
-	char *directory;    /* where it runs: absolute; NULL: where the worker is */
+	char *directory;    /* its working directory, absolute; NULL: that of the worker */
 	char *tag;	    /* NULL: none */
-	char *input;	    /* file that becomes its stdin: absolute; NULL: /dev/null */
+	char *input;	    /* file for its stdin, absolute; NULL: /dev/null */
 	char *output;	    /* file for its stdout (template_fill_name); NULL: the queue keeps it */
-	char *after;	    /* ids that must succeed before it: "3-7,9"; NULL: none */
+	char *after;	    /* ids of commands that must succeed first: "3-7,9"; NULL: none */
 	char *batch;	    /* nonce of the transaction that scheduled it */
-	int priority;	    /* higher is sooner */
+	int priority;	    /* higher ones are started first */
 	uint64_t max_attempts;	/* 0: not given (rules.h) */
-	uint64_t max_transient; /* failures with 75 in a row that are forgiven */
-	int64_t timeout;	/* ms that one start may run; 0: no limit */
-	bool shell;		/* argv[0] is text for sh -c, the others its $1... */
-	enum queue_halt halt;	/* what its failure does to the others */
+	uint64_t max_transient; /* how many ends with 75 in a row are no failure */
+	int64_t timeout;	/* ms for each start; 0: no limit */
+	bool shell;		/* argv[0] is a script for sh -c, the others are its $1... */
+	enum queue_halt halt;	/* what its failure does to others */
 	int64_t scheduled;	/* UTC, ms */
-	bool damaged;		/* its record cannot be read: it is to fail (queue_item_take) */
+	bool damaged;		/* its record cannot be read, so it will fail (queue_item_take) */
 };
 void queue_item_release(struct queue_item *item);
 
-/* What has happened to it in its earlier starts. */
+/* Counts of its starts. */
 struct queue_history {
-	uint64_t starts;     /* all of them */
-	uint64_t attempts;   /* those that count (rules.h) */
-	uint64_t transients; /* ends with 75 in a row */
-	uint64_t preempted;  /* given back because of a notice */
-	uint64_t lost;	     /* workers that vanished under it */
+	uint64_t starts;     /* all */
+	uint64_t attempts;   /* those that use up max_attempts (rules.h) */
+	uint64_t transients; /* the last ones in a row that ended with 75 */
+	uint64_t preempted;  /* those that ended because its worker had a notice */
+	uint64_t lost;	     /* those that ended because its worker vanished */
 };
 
-/* It waits for others. */
+/* A command that waits for others. */
 struct queue_blocked {
-	char *after; /* those that have not succeeded yet */
+	char *after; /* the ids of those that have not succeeded yet */
 	int priority;
 	struct queue_history history;
 };
-/* Commands that one of them blocks: some of those from first to last. */
+/* after/ID: some of the commands first to last wait for ID. */
 struct queue_dependents {
 	uint64_t first, last;
 };
-/* Commands that were blocked, up to last, by these. */
+/* pending/new/ID: the commands ID to last wait for `after`. */
 struct queue_block {
 	uint64_t last;
 	char *after;
 };
 
-/* Who runs it. */
+/* The lease of a command that runs. */
 struct queue_lease {
-	char token[17];	       /* fresh for each acquisition: 16 hexadecimal digits */
-	char worker_token[17]; /* whose: worker/TOKEN */
-	char worker[129];      /* its name */
+	char token[17];	       /* new for each start: 16 hexadecimal digits */
+	char worker_token[17]; /* of the worker: worker/TOKEN */
+	char worker[129];      /* the worker's name */
 	char host[65];
 	int64_t since; /* UTC, ms */
 	struct queue_history history;
@@ -121,7 +121,7 @@ enum queue_state {
 	QUEUE_WAITING,
 	QUEUE_RUNNING,
 	QUEUE_BLOCKED,
-	QUEUE_SUCCEEDED, /* from here on: it is done */
+	QUEUE_SUCCEEDED, /* the command is over in this and the next states */
 	QUEUE_FAILED,
 	QUEUE_CANCELLED,
 };
@@ -133,44 +133,44 @@ struct queue_ending {
 	enum queue_ending_kind {
 		ENDING_EXITED,	  /* code */
 		ENDING_SIGNALLED, /* number */
-		ENDING_TIMED_OUT, /* its own --timeout; code or number say how it went then */
+		ENDING_TIMED_OUT, /* after its --timeout; code or number say how */
 		ENDING_PREEMPTED, /* its worker had a notice, and it did not end with 0 */
 		ENDING_LOST,	  /* its worker vanished */
-		ENDING_CANCELLED, /* by a user or because of a failure; also: it never started */
+		ENDING_CANCELLED, /* by a user, or because another failed; perhaps before a start */
 		ENDING_CANNOT,	  /* it cannot be started (code 126, 127, or 1); text says why */
 	} kind;
 	int code, number; /* exit code; signal */
 	char text[256];	  /* human-readable; may be empty */
 };
 const char *queue_ending_word(enum queue_ending_kind kind);
-/* The code that a shell would say: 124 after a timeout. */
+/* The exit code as a shell would report it; 124 after a timeout. */
 int queue_ending_code(const struct queue_ending *ending);
-/* Of one whose record in the store is damaged. */
+/* Make the ending of a command whose record in the store is damaged. */
 void queue_ending_damaged(struct queue_ending *ending, uint64_t id);
-/* "ended with exit code 3" */
+/* Describe it: "ended with exit code 3". */
 void queue_ending_describe(const struct queue_ending *ending, char text[64]);
 
-/* What is left of it. Times are of its last start, and 0 where it never started. */
+/* The result. Times are of its last start; 0 if it was never started. */
 struct queue_result {
 	enum queue_state state; /* one of the last three */
 	struct queue_ending ending;
-	struct queue_history history; /* this start counted */
-	char token[17];		      /* of the lease that this result is of; empty: cancelled */
-	uint64_t because; /* it was cancelled because this command failed; 0: otherwise */
+	struct queue_history history; /* with this start */
+	char token[17];		      /* of its lease; empty: cancelled before a start */
+	uint64_t because;	      /* the command whose failure has cancelled it; 0: none */
 	char worker[129], host[65];
 	int64_t started, ended;	   /* UTC, ms */
 	int64_t user, system;	   /* CPU time, ms */
 	uint64_t memory;	   /* largest resident set, bytes */
 	uint64_t out, err;	   /* bytes of its output */
-	bool out_filed, err_filed; /* in a file (output.h), not in out/ID, err/ID */
+	bool out_filed, err_filed; /* it is in a file (output.h), not in out/ID, err/ID */
 };
 
-/* What is set once for a queue, and holds for what is scheduled from then on. Zeroed: never set. */
+/* The settings of a queue, for commands that are scheduled later. Zeroed: none were set. */
 struct queue_settings {
-	enum queue_halt halt; /* of commands that are scheduled without one */
+	enum queue_halt halt; /* for commands that are scheduled without --halt */
 };
 
-/* The first failure, until it was reported: the value of the key error. */
+/* The first failure that is not reported yet: the value of the key error. */
 struct queue_failure {
 	uint64_t id;
 	struct queue_ending ending;
@@ -178,15 +178,16 @@ struct queue_failure {
 	int64_t utc;
 	store_revision revision;
 	enum queue_halt halt;
-	bool stopping;	    /* HALT_NOW: all that ran were told to end */
-	uint64_t cancelled; /* commands that were cancelled because of it */
-	uint64_t others;    /* that failed, too; 0 where it is not counted */
+	bool stopping;	    /* HALT_NOW: all commands that ran were told to end */
+	uint64_t cancelled; /* number of commands that it has cancelled */
+	uint64_t others;    /* number of others that have failed; 0: none, or not counted */
 };
 
 /*
- * How many commands are where, at a cost that does not grow with the queue: each process that moves
- * commands keeps a tally of its moves under a key of its own, changed in the same transaction, so
- * that no process waits for another. The sum of all tallies, read by one list, is consistent.
+ * A tally counts the moves of one process, so that counting the commands in each place takes the
+ * same time for any length of the queue. It has a key of its own, which each transaction with moves
+ * changes, so no process waits for another. The sum of all tallies, read with one list, is
+ * consistent.
  */
 struct queue_tally {
 	uint64_t scheduled;
@@ -202,17 +203,18 @@ struct queue_tally {
 };
 
 struct queue_count {
-	uint64_t scheduled, waiting, running, succeeded, failed, cancelled; /* blocked ones wait */
-	store_revision revision;					    /* when this was so */
+	/* Commands in each state; waiting includes blocked ones. */
+	uint64_t scheduled, waiting, running, succeeded, failed, cancelled;
+	store_revision revision; /* of the store when this was so */
 };
 
 void queue_tally_add(struct queue_tally *to, const struct queue_tally *more);
-/* What the moves of all add up to. */
+/* Compute the count from the sum of all tallies. */
 void queue_tally_count(const struct queue_tally *all, struct queue_count *count);
 
 /* ---- Values of keys ---- */
 
-/* The fields of a kind of record (base/json_fields.h), and what the table cannot check. */
+/* The fields of a kind of record (base/json_fields.h), and further checks. */
 struct queue_record {
 	const struct json_field *fields;
 	size_t size;
@@ -223,19 +225,19 @@ extern const struct queue_record queue_item_record, queue_blocked_record, queue_
 	queue_failure_record, queue_tally_record, queue_settings_record;
 
 /*
- * Read the record at entry. STATUS_DAMAGED, which names the key: it is absent, or cannot be read,
- * or a member has a wrong type or is out of range; the record is zeroed then.
+ * Read the record in entry. STATUS_DAMAGED: it is absent or not readable, or a member has a wrong
+ * type or is out of range; err names the key, and the record is zeroed.
  */
 enum status queue_read(const struct queue_record *kind, const struct store_entry *entry,
 	void *record, struct error *err);
-/* The answer that it cannot be read. */
+/* Set err: the entry cannot be read. */
 enum status queue_damaged(const struct store_entry *entry, struct error *err);
 struct json_object *queue_write(const struct queue_record *kind, const void *record);
-/* Add it to an object that a program prints, under the names that are shown. */
+/* Add the record to an object that a program prints. */
 void queue_show(const struct queue_record *kind, const void *record, struct json_object *object);
-/* Read an item; where that cannot be done, item is damaged, and has a command to show. */
+/* Read an item. If that fails, item->damaged is set, and it has a command to show to users. */
 void queue_item_take(const struct store_entry *entry, uint64_t id, struct queue_item *item);
-/* The ID at the end of a key. */
+/* Read the ID at the end of a key. */
 bool queue_key_id(const char *key, uint64_t *id);
 
 #endif

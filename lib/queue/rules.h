@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a command goes when one start of it has ended: a pure function.
+ * Where a command goes when a start of it has ended; a pure function.
  *
- * Being preempted never counts: it goes back. So do the exit codes that mean "run me again" of a
- * run inside (42, 43). 75 means "transient, put me back": forgiven max_transient times in a row. A
- * lost worker uses up an attempt: without max_attempts three may be lost (TensorFlow's
- * ClusterCoordinator has no limit, and a command that kills its worker then kills them all). What
- * fails by itself uses one, too, and without max_attempts is not tried again, as ClusterCoordinator
- * does not. 93 and what cannot be started are final.
+ * A command that was preempted is put back, and the start does not count as an attempt. The same
+ * for exit codes 42 and 43, by which a preempt-run inside says "run me again". Exit code 75 means a
+ * transient failure: it is put back max_transient times in a row. A lost worker uses up an attempt;
+ * without max_attempts, a command fails when QUEUE_LOST_MAX workers were lost. (TensorFlow's
+ * ClusterCoordinator has no such limit, and a command that kills its worker can kill them all.) A
+ * failure of the command itself also uses up an attempt; without max_attempts it is final, as with
+ * ClusterCoordinator. Exit code 93 is final, and so is a command that cannot be started.
  */
 #ifndef QUEUE_RULES_H
 #define QUEUE_RULES_H
 
 #include "queue/records.h"
 
-#define QUEUE_LOST_MAX	    3 /* lost workers that make a command fail, where not given */
+#define QUEUE_LOST_MAX	    3 /* lost workers that make a command fail, without max_attempts */
 #define QUEUE_TRANSIENT_MAX 3 /* as ClusterCoordinator (docs/scenarios.md) */
 
 /*
- * before: its history with this start counted in starts. Answers where it goes (QUEUE_WAITING or
- * one of the last three) and what its history is then.
+ * before: its history, with this start counted in starts. Returns QUEUE_WAITING or one of the last
+ * three states, and sets the new history.
  */
 enum queue_state rules_decide(const struct queue_item *item, const struct queue_history *before,
 	const struct queue_ending *ending, struct queue_history *after);
 
 /*
- * How long a worker does not take a command that it has put back itself, ms, so that it does not
- * spin on a command that is put back every time. Doubles with each start, at most 5 min.
+ * For how many ms a worker does not take a command that it has put back itself, so that it does not
+ * start it again and again without a pause. It doubles with each start, up to 5 min.
  */
 int64_t rules_pause(const struct queue_history *history);
 
