@@ -8,15 +8,15 @@
 struct follow {
 	enum output_stream stream;
 	int to;		  /* a descriptor */
-	int64_t deadline; /* STATUS_TIMEOUT: it was not over then */
-	int wake;	  /* a descriptor that ends the waiting (STATUS_NO); -1: none */
+	int64_t deadline; /* STATUS_TIMEOUT: the command still runs */
+	int wake;	  /* readable: stop waiting (STATUS_NO); -1: none */
 };
 
 /*
- * Write the output of a command as it grows, until the command is over; *view is how it is then,
- * and to be released. The output of a start that was given back is followed by that of the next
- * start, from its beginning. What cannot be found while it is written (its worker builds its
- * resources; the command has sent it elsewhere) is written at the end. STATUS_NO: there is no such
+ * Write the output of a command as it grows, until the command is over; *view (to be released) is
+ * its state then. If a start is given back, the output of the next start follows, from its
+ * beginning. Output that cannot be found while the command runs (its worker still builds its
+ * resources, or the command redirected it) is written at the end. STATUS_NO: there is no such
  * command. STATUS_TEMPORARY: it runs on another machine, or in another container; or as
  * output_print.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPUs of a worker, dealt out to its slots. */
+/* The GPUs of a worker, divided among its slots. */
 #ifndef QUEUE_WORKER_DEVICES_H
 #define QUEUE_WORKER_DEVICES_H
 
@@ -10,22 +10,22 @@
 #include "base/text.h"
 
 struct devices {
-	char **names; /* as CUDA_VISIBLE_DEVICES has them: numbers or UUIDs */
+	char **names; /* as in CUDA_VISIBLE_DEVICES: numbers or UUIDs */
 	size_t count;
-	size_t per_slot; /* 0: slots get none of their own */
+	size_t per_slot; /* 0: not divided, every slot sees all */
 };
 
-/* The devices in a value of CUDA_VISIBLE_DEVICES. As CUDA does, it ends before the first "-1". */
+/* The devices in a value of CUDA_VISIBLE_DEVICES. As in CUDA, the list ends at the first "-1". */
 void devices_of_value(struct devices *devices, const char *value);
-/* Those in what `nvidia-smi -L` prints, by their numbers. */
+/* The devices in the output of `nvidia-smi -L`, by their numbers. */
 void devices_of_listing(struct devices *devices, const char *listing);
 /*
- * Those of this process: of CUDA_VISIBLE_DEVICES, where it is set, else those that nvidia-smi
- * lists. STATUS_USAGE: there are fewer than slots x per_slot, or one is named twice.
+ * The devices of this process: those in CUDA_VISIBLE_DEVICES if it is set, else those that
+ * nvidia-smi lists. STATUS_USAGE: there are fewer than slots x per_slot, or one is named twice.
  */
 enum status devices_find(
 	struct devices *devices, uint64_t slots, uint64_t per_slot, struct error *err);
-/* The value of CUDA_VISIBLE_DEVICES for this slot, 0 ...: no two slots share a device. */
+/* The value of CUDA_VISIBLE_DEVICES for a slot (from 0): no two slots share a device. */
 void devices_of_slot(const struct devices *devices, size_t slot, struct text *value);
 void devices_release(struct devices *devices);
 

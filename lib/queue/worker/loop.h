@@ -17,100 +17,100 @@ struct work {
 	struct exchange exchange;
 	struct reaper reaper;
 	struct slot_context place;
-	int wake;    /* an epoll descriptor of all that can happen here */
-	int signals; /* a signalfd of those that end us */
+	int wake;    /* an epoll descriptor for everything the loop waits for */
+	int signals; /* a signalfd for the signals that end us */
 	int joblog;  /* -1: none */
 
 	struct slot *slots;
 	size_t slot_count;
 	struct resources resources;
-	/* The slots of commands that have ended and are not handed in yet, in that order. */
+	/* The slots whose commands have ended and are not handed in yet, in order of ending. */
 	struct slot **ended;
 	size_t ended_count;
 
-	bool worth_trying;    /* something may be there to be taken */
-	int64_t paused_until; /* then something may be there again that we left alone */
-	int64_t not_before;   /* nothing is taken until then: the staggered start, or a pause */
-	unsigned not_started; /* pauses in a row because nothing can be started here */
-	int64_t period_at;    /* when the others are looked at again */
+	bool worth_trying;    /* there may be a command to take */
+	int64_t paused_until; /* until then a command is left alone; try again after */
+	int64_t not_before;   /* take nothing until then: staggered start, or a pause */
+	unsigned not_started; /* pauses in a row because no command can start here */
+	int64_t period_at;    /* when to look at the other workers again */
 
-	/* The store does not answer. */
+	/* If the store does not answer. */
 	unsigned failures; /* in a row */
 	int64_t failing_since;
-	int64_t again;	  /* nothing is asked until then */
-	int64_t asked_at; /* when it was last looked whether to ask */
-	bool stuck;	  /* in this turn already */
-	bool refused;	  /* it did not take what we hand in, or give us anything */
+	int64_t again;	  /* ask nothing until then */
+	int64_t asked_at; /* when we last looked whether to ask */
+	bool stuck;	  /* it did not answer in this turn of the loop */
+	bool refused;	  /* the last exchange failed */
 	bool said_trouble, said_damage, said_full, said_pending;
 
 	/* --idle-exit */
-	int64_t drained_at, drained_since; /* next look; 0: not drained */
+	int64_t drained_at, drained_since; /* when to look again; since when; 0: not drained */
 	uint64_t drained_sum;
 
-	/* --watchdog: since when nothing has ended, and when that was said. */
+	/* --watchdog: since when no command has ended, and when we reported it. */
 	int64_t quiet_since, said_quiet;
 
 	bool leaving;
-	int code;	 /* with which we leave */
-	int ended_by;	 /* or the signal that ends us */
-	int64_t kill_at; /* when what runs gets KILL */
-	int64_t until;	 /* when we stop trying to hand in */
+	int code;	 /* exit code */
+	int ended_by;	 /* the signal that ends us; 0: exit with code */
+	int64_t kill_at; /* when running commands get KILL */
+	int64_t until;	 /* when we stop trying to hand in results */
 };
 
 #define WORK_NOT_STARTED "its worker had to leave before it started"
 
-/* ---- Its loop, starting and ending of commands: work.c ---- */
+/* ---- The loop; starting and ending commands: work.c ---- */
 
-bool work_is_idle(const struct work *work); /* nothing runs, nothing is to be handed in */
+bool work_is_idle(const struct work *work); /* no command runs, or waits to be handed in */
 bool work_runs_something(const struct work *work);
 size_t work_free_slots(const struct work *work);
 bool work_may_take(const struct work *work, int64_t now);
-/* Start it in a free slot, once what it needs is built; where we leave, it goes back at once. */
+/* Start it in a free slot once its resources are built. If we are leaving, it goes back at once. */
 void work_start(struct work *work, struct queue_run *run);
-/* What this slot holds and did not start yet is over for this reason. */
+/* End the command that this slot holds and has not started yet. */
 void work_end_held(struct slot *slot, enum queue_ending_kind why, const char *text);
 
-/* ---- What it asks of the store: store.c ---- */
+/* ---- Requests to the store: store.c ---- */
 
-/* All that is due with the store. */
+/* Make all requests that are due. */
 void work_ask_store(struct work *work);
-/* It answered, or not; a status that does not pass makes us leave. */
+/* Note the outcome of a request; a permanent error makes us leave. */
 void work_note_answer(struct work *work, enum status status, const struct error *err);
 
 /*
- * Whether it looks at the others, too, as it does until it leaves: also while what runs has a long
- * grace. It beats on, and who sees that may leave the dead to it.
+ * Whether this worker still looks for dead workers. It must, as long as it beats: others may rely
+ * on it. So it goes on during a long grace of its running commands.
  */
 bool work_looks_at_others(const struct work *work, int64_t now);
-/* Whether it is to be found out if all is done. */
+/* Whether to ask the store if the queue is drained. */
 bool work_asks_whether_drained(const struct work *work, int64_t now);
 
-/* ---- Notices, signals, and how it leaves: leave.c ---- */
+/* ---- Notices, signals, and leaving: leave.c ---- */
 
 void work_take_notices(struct work *work);
-/* Also those that a source has caught and keeps until it knows more. */
+/* Take also notices that a source has caught but keeps until it knows more. */
 void work_take_held(struct work *work);
 void work_take_signals(struct work *work);
 /*
- * Take nothing any more; what runs is told to end, and gets KILL at kill_at. Called again, only the
- * earlier times count.
+ * Take no more commands; tell the running ones to end, and send KILL at kill_at. In a repeated
+ * call, the earlier times count.
  */
 void work_leave(struct work *work, int code, int64_t kill_at, int64_t until);
-/* Since leaving: whether it is done, or no time is left for it. */
+/* After work_leave: whether everything is handed in, or no time is left. */
 bool work_has_left(struct work *work);
 /*
- * How long what runs may go on, of what is left until a deadline: some is kept for handing in.
- * Pure; ms.
+ * How much of the time left until a deadline running commands may use; the rest is for handing in
+ * their results. Pure; ms.
  */
 int64_t work_share(int64_t left);
 
-/* ---- Its name, its joblog, its watchdog: say.c ---- */
+/* ---- Name, joblog and watchdog: say.c ---- */
 
-/* Its name and index, by the options and the environment. */
+/* Choose name and index, from the options and the environment. */
 void work_name(const struct work_options *options, struct queue_worker *worker);
 enum status work_open_joblog(const char *path, int *descriptor, struct error *err);
 void work_write_joblog(struct work *work, const struct queue_run *run);
-/* When the watchdog wants to be called; CLOCK_NEVER. */
+/* When to call work_watchdog; CLOCK_NEVER: it is not used. */
 int64_t work_watchdog_due(const struct work *work);
 void work_watchdog(struct work *work, int64_t now);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A worker: takes commands from a queue and runs them, until it has a notice or is told to end. */
+/* A worker takes commands from a queue and runs them, until a notice or a signal ends it. */
 #ifndef QUEUE_WORKER_WORK_H
 #define QUEUE_WORKER_WORK_H
 
@@ -8,29 +8,30 @@
 #include "queue/worker/devices.h"
 
 struct work_options {
-	const char *url;    /* of the store: the beats have a handle of their own */
+	const char *url;    /* of the store; the beats use a handle of their own */
 	const char *worker; /* name; NULL: the array index, else host-pid */
-	uint64_t index;	   /* UINT64_MAX: the array index, or the name where it is a number, else by
-			      workers_join */
-	uint64_t slots;	   /* commands at a time, from 1 */
-	int64_t idle_exit; /* ms without anything waiting or running anywhere, then it ends;
-			      negative: never */
-	struct source_set *watch;	      /* sources of notices, opened; stays the caller's */
-	int64_t grace;			      /* ms after a notice without a deadline */
-	int term_signal;		      /* what running commands get at a notice */
-	int64_t kill_after;		      /* ms between TERM and KILL otherwise */
-	int64_t period;			      /* of the beats, ms */
-	uint64_t limit;			      /* docs/design.md, section 5 */
-	int64_t start_delay, start_delay_max; /* ms: index x start_delay, at most that */
-	int64_t watchdog; /* ms without any end after which what runs is reported; 0: never */
-	const struct devices *devices; /* dealt out to the slots; stays the caller's */
-	const char *joblog; /* file that gets a line for each accepted result; NULL: none */
+	uint64_t index; /* UINT64_MAX: the array index, or the name if it is a number, else chosen
+			   by workers_join */
+	uint64_t slots; /* commands at a time, at least 1 */
+	int64_t idle_exit; /* ms without a waiting or running command in the whole queue until we
+			      exit; negative: never */
+	struct source_set *watch; /* open sources of notices; belongs to the caller */
+	int64_t grace;		  /* ms after a notice without a deadline */
+	int term_signal;	  /* sent to running commands at a notice */
+	int64_t kill_after;	  /* ms between TERM and KILL without a notice */
+	int64_t period;		  /* ms between two beats */
+	uint64_t limit; /* missed beats that make a worker dead: docs/design.md, section 5 */
+	int64_t start_delay, start_delay_max; /* ms: wait index x start_delay, at most max */
+	int64_t watchdog; /* ms without an ended command until the running ones are reported; 0:
+			     never */
+	const struct devices *devices; /* divided among the slots; belongs to the caller */
+	const char *joblog; /* a file: append a line for each accepted result; NULL: none */
 };
 
 /*
- * 0: drained; 44: drained, except what waits until a failure is reported; 42: it had a notice, all
- * it ran has ended and is given back; else a status, after a message. Signals that end a program
- * (base/process/ending.h) end it as a notice does, with a code of their own.
+ * Returns 0: the queue is drained; 44: drained, but commands wait until a failure is reported; 42:
+ * a notice came, and all running commands have ended and are given back; otherwise a status, after
+ * a message. Signals that end a program (base/process/ending.h) act as a notice, with another code.
  */
 int work_run(struct queue *queue, const struct work_options *options);
 

@@ -2,23 +2,23 @@
 /*
  * The workers of a queue: which are registered, which beat, and which are gone.
  *
- * A worker registers under a fresh token (worker/TOKEN, and beat/NUMBER, which makes its beat
- * number its own) and beats by a thread and a store handle of its own, so that a slow transaction
- * never makes it look dead. The one with the lowest beat number that lives (the monitor) reads all
- * beats, the others read only the monitor's, so that the cost is linear; and each looks whether the
- * process of the next one on its own machine still exists. Silence is judged as that of a task
- * (live/heartbeat.h).
+ * A worker registers under a fresh token (worker/TOKEN, and beat/NUMBER, which reserves its beat
+ * number). A thread with a store handle of its own writes its beats, so that a slow transaction
+ * never makes it look dead. The living worker with the lowest beat number (the monitor) reads all
+ * beats, the others only the monitor's, so that the cost is linear. Each worker also checks whether
+ * the process of the next worker on its own machine still exists. A silent worker is judged as a
+ * silent task is (live/heartbeat.h).
  *
- * A dead worker is fenced: first its registration is marked, by compare, and from then on nothing
- * that it does is accepted; then what it ran goes back (rules.h: ENDING_LOST), each lease compared;
- * then its tally is added to count/@gone and its registration goes, in one transaction. A worker
- * that finds a marked registration goes on with that. So several judges at once do it once, and one
- * that dies in between leaves nothing behind. A worker that was only stopped finds its registration
- * changed, and registers again.
+ * A dead worker is fenced. First its registration is marked, by compare; from then on nothing that
+ * it does is accepted. Then the commands that it ran go back (rules.h: ENDING_LOST), each lease
+ * compared. Then one transaction adds its tally to count/@gone and removes its registration. A
+ * worker that finds a marked registration carries on from there. So several judges at once fence
+ * only once, and the next judge completes what another left when it died. A worker that was only
+ * stopped finds its registration changed, and registers again.
  *
- * The beats are the store's (store_beat), of the group "queue/workers/QUEUE": those of a run are of
- * "RUN/ATTEMPT", and ATTEMPT is a number. A number is used again once its worker is gone, so there
- * are never more beats than there were workers at once.
+ * The beats are those of the store (store_beat), in the group "queue/workers/QUEUE". It cannot be
+ * the group of a run, "RUN/ATTEMPT", in which ATTEMPT is a number. A beat number is used again once
+ * its worker is gone, so there are never more beats than there were workers at once.
  */
 #ifndef QUEUE_WORKERS_WORKERS_H
 #define QUEUE_WORKERS_WORKERS_H
@@ -30,34 +30,34 @@
 struct queue_worker {
 	char token[17];
 	char name[129];
-	uint64_t beat;	/* the number of its beat */
+	uint64_t beat;	/* its beat number */
 	uint64_t index; /* for {per-worker:...} and the staggered start */
 	uint64_t slots;
 	int64_t period;	 /* ms between two beats */
-	uint64_t limit;	 /* observations that make it dead */
+	uint64_t limit;	 /* missed beats that make it dead */
 	int64_t started; /* UTC, ms */
 	struct process_identity process;
-	bool fenced;		 /* declared dead: what it ran is being given back */
+	bool fenced;		 /* declared dead: its commands are being given back */
 	store_revision revision; /* of worker/TOKEN */
 };
 
 /*
- * Register: fills token, beat, started, process and revision; index too, where it is UINT64_MAX
- * (then it is the beat number). The lowest beat number that is free is taken (among the lowest few
- * where many come at once). queue->who becomes the token, and its tally begins at 0.
+ * Register. Fills token, beat, started, process and revision; also index, if it was UINT64_MAX,
+ * with the beat number. Takes the lowest free beat number (or one of the lowest few, if many
+ * workers register at once). queue->who becomes the token, and its tally begins at 0.
  */
 enum status workers_join(struct queue *queue, struct queue_worker *worker, struct error *err);
 /*
- * Remove a registration and add its tally to count/@gone: by the worker itself when it has handed
- * in all that it had leased, or by another one that has given that back. A registration that is
- * gone already is fine. STATUS_NO: it has another revision than *worker: the worker was declared
- * dead, and others see to all.
+ * Remove a registration and add its tally to count/@gone. The worker itself does this when it has
+ * handed in all its leases; a judge does it when it has given them back. STATUS_OK also if the
+ * registration is already gone. STATUS_NO: its revision is not that of *worker: the worker was
+ * declared dead, and its judge does the rest.
  */
 enum status workers_remove(
 	struct queue *queue, const struct queue_worker *worker, struct error *err);
 /*
- * All that are registered, by beat number; *workers is to be freed. *revision (or NULL): that of
- * the store when it was so.
+ * All registered workers, by beat number; *workers is to be freed. *revision (or NULL): the
+ * revision of the store at which this was the list.
  */
 enum status workers_list(struct queue *queue, struct queue_worker **workers, size_t *count,
 	store_revision *revision, struct error *err);
@@ -68,13 +68,13 @@ extern const struct queue_record queue_worker_record;
 
 /* "queue/workers/QUEUE" */
 void workers_beats(const struct queue *queue, char group[160]);
-/* The number that stands in its beats. */
+/* The token in its beats, made from its own. */
 uint64_t workers_beat_token(const struct queue_worker *worker);
 
 /*
- * Declare this worker dead as self: give back all that it has leased, then take its registration
- * and tally away. Used by judge_look, not while moves_are_unknown(queue). One that is gone
- * already is fine. STATUS_NO: self is not registered any more.
+ * As the worker `self`, declare another one dead: give back all its leases, then remove its
+ * registration and tally. Used by judge_look; not allowed while moves_are_unknown(queue). STATUS_OK
+ * also if it is already gone. STATUS_NO: self is no longer registered.
  */
 enum status workers_fence(struct queue *queue, const struct queue_worker *self,
 	const struct queue_worker *dead, struct error *err);
@@ -84,39 +84,39 @@ enum status workers_fence(struct queue *queue, const struct queue_worker *self,
 struct beater;
 enum status beater_start(struct beater **beater, const char *url, const struct queue *queue,
 	const struct queue_worker *worker, struct error *err);
-/* How many beats were written; the last one could not be: *trouble is set and err filled. */
+/* How many beats were written. If the last write failed, sets *trouble and err. */
 uint64_t beater_written(struct beater *beater, bool *trouble, struct error *err);
-/* NULL is legal. One that hangs in the filesystem is left alone. */
+/* NULL is legal. If the thread hangs in the filesystem, it is left running. */
 void beater_stop(struct beater *beater);
 
 /* ---- The judge ---- */
 
-/* What one process has seen of the others. Zeroed is fresh. */
+/* What one process has seen of the workers. A zeroed struct has seen nothing. */
 struct judge {
 	struct judge_other {
 		char token[17];
 		struct heartbeat_peer peer;
-		uint64_t written; /* beats that we had written at the last observation */
-	} * others;		  /* by beat number, as workers */
+		uint64_t written; /* our own beats, at the last observation */
+	} * others;		  /* same order as workers */
 	struct queue_worker *workers;
 	size_t count;
-	store_revision listed; /* of the store, when they were; 0: not yet */
+	store_revision listed; /* of the store, when workers was read; 0: not yet */
 	int64_t looked;	       /* clock_boot of the last look; 0: none yet */
-	uint64_t written;      /* beats that we had written then */
+	uint64_t written;      /* our own beats, at the last look */
 };
 void judge_release(struct judge *judge);
 
 /*
- * Look at the others once; to be called every period. written: beats that we have written
- * (beater_written). Fences the dead; *fenced counts them. STATUS_NO: we are not registered any
- * more: another worker has declared us dead.
+ * Look at the other workers once; call it every period. written: our own beats (beater_written).
+ * Fences the dead; *fenced counts them. STATUS_NO: we are no longer registered: another worker has
+ * declared us dead.
  */
 enum status judge_look(struct judge *judge, struct queue *queue, const struct queue_worker *self,
 	uint64_t written, uint64_t *fenced, struct error *err);
 
 /*
- * For a process that only waits (join): how many workers are registered, and of how many of them
- * the beat was seen to change (or was seen for the first time) less than their period x limit ago.
+ * For a process that only waits (join): how many workers are registered, and how many of them are
+ * alive: their beat changed, or was first seen, less than their period x limit ago.
  */
 enum status judge_count_alive(struct judge *judge, struct queue *queue, size_t *registered,
 	size_t *alive, struct error *err);
