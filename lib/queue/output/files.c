@@ -13,7 +13,7 @@
 #include "base/xalloc.h"
 #include "store/access.h"
 
-#define ITEMS 1000 /* in one directory */
+#define ITEMS 1000 /* directories of commands below one THOUSANDS */
 
 static enum status check_directory(const char *path, struct error *err)
 {
@@ -28,7 +28,7 @@ static enum status check_directory(const char *path, struct error *err)
 static enum status make_directory(const char *path, bool durable, struct error *err)
 {
 	bool made;
-	/* Asked first: a network filesystem may remember that, but not what mkdir says. */
+	/* Ask before mkdir: a network filesystem may cache this answer, but never that of mkdir. */
 	if (access(path, F_OK) == 0)
 		return check_directory(path, err);
 	enum status status = mounts_make_directory(path, 0700, &made, err);
@@ -46,7 +46,7 @@ enum status files_make(
 	char *above = file_directory_of(queue->files);
 	char *made = xprintf("%s/%s", queue->files, below);
 	enum status status = STATUS_OK;
-	/* FILES, and the one above it where that is missing. */
+	/* FILES, and its parent directory if that is missing. */
 	if (access(above, F_OK) < 0 && errno == ENOENT)
 		status = make_directory(above, durable, err);
 	if (status == STATUS_OK)

@@ -17,16 +17,16 @@
 
 enum { PAUSE = 300 /* ms between two looks */ };
 
-/* One start of it. */
+/* One start of the command. */
 struct start {
-	char token[17]; /* of its lease; "": none yet */
-	int descriptor; /* of what it writes; -1: not found yet */
+	char token[17]; /* of the lease; "": no start seen yet */
+	int descriptor; /* of the file that it writes; -1: not found yet */
 	uint64_t written;
 };
 
-/* ---- Finding it ---- */
+/* ---- Finding the output ---- */
 
-/* Whether this process was started as this start of the command: its environment says so. */
+/* Whether this process is this start of the command, by its environment. */
 static bool is_of_start(pid_t pid, const struct queue_view *view)
 {
 	char id[64], attempt[64];
@@ -37,7 +37,7 @@ static bool is_of_start(pid_t pid, const struct queue_view *view)
 	       process_has_variable(pid, attempt) == STATUS_OK;
 }
 
-/* What the process writes, if that is a file of output_open; -1: it is not. */
+/* Open the stdout or stderr of a process; -1: it is not an unnamed file (output_open). */
 static int open_stream(pid_t pid, enum output_stream stream)
 {
 	char path[64];
@@ -52,7 +52,7 @@ static int open_stream(pid_t pid, enum output_stream stream)
 	return -1;
 }
 
-/* Among the children of its worker. -1: not there. */
+/* Look among the children of the worker. -1: not found. */
 static int find_stream(pid_t worker, const struct queue_view *view, enum output_stream stream)
 {
 	struct tree_process *below = NULL;
@@ -109,7 +109,7 @@ static enum status write_more(struct start *start, const struct follow *how, str
 	return write_until(start, (uint64_t)st.st_size, how, err);
 }
 
-/* It is over: what was not written yet. */
+/* The command is over: write the rest. */
 static enum status write_rest(struct queue *queue, struct start *start, const struct follow *how,
 	const struct queue_view *view, struct error *err)
 {
@@ -130,7 +130,7 @@ static void leave_start(struct start *start)
 	*start = (struct start){.descriptor = -1};
 }
 
-/* It runs: what it has written by now. */
+/* The command runs: write its new output. */
 static enum status go_on(struct queue *queue, struct start *start, const struct follow *how,
 	const struct queue_view *view, struct error *err)
 {

@@ -9,7 +9,7 @@ void joblog_command(struct text *text, const struct queue_item *item)
 	struct text raw = {0};
 	for (size_t i = 0; item->argv[i]; i++) {
 		text_add(&raw, i ? " " : "");
-		/* Text for a shell is shown as it was written. */
+		/* Show text for a shell as the user wrote it. */
 		if (item->shell && i == 0)
 			text_add(&raw, item->argv[i]);
 		else

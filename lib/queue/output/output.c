@@ -14,16 +14,16 @@
 #include "base/xalloc.h"
 #include "queue/output/files.h"
 
-#define LAST_LINES 4096 /* bytes at the end in which the last line is looked for */
+#define LAST_LINES 4096 /* bytes at the end in which to look for the last line */
 
 static const char *stream_name(enum output_stream stream)
 {
 	return stream == OUTPUT_OUT ? "out" : "err";
 }
 
-/* ---- While it is written ---- */
+/* ---- While the command runs ---- */
 
-/* Above 2: a program whose standard descriptors are closed would use it as one of them. */
+/* Raise it above 2: if our stdin was closed, open(2) returns 0, which the command would use. */
 static int raise_descriptor(int descriptor)
 {
 	if (descriptor < 0 || descriptor > STDERR_FILENO)
@@ -54,7 +54,7 @@ int output_open(struct error *err)
 		directory = "/tmp";
 	int flags = O_TMPFILE | O_EXCL | O_RDWR | O_APPEND | O_CLOEXEC;
 	int descriptor = open(directory, flags, 0600);
-	/* What a filesystem or kernel says that has no such files. */
+	/* O_TMPFILE is not supported by this filesystem or kernel. */
 	if (descriptor < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
 		descriptor = open_named(directory);
 	descriptor = raise_descriptor(descriptor);
@@ -81,9 +81,9 @@ void output_last_line(int descriptor, char *line, size_t size)
 		text_escape(line, size, bytes + begin, (size_t)(length - begin));
 }
 
-/* ---- When it has ended ---- */
+/* ---- When the command has ended ---- */
 
-/* FILES/out/ID.TOKEN.out, and with suffix. */
+/* FILES/out/ID.TOKEN.out or .err, then suffix. */
 static char *file_path(const struct output *output, const char *suffix)
 {
 	return xprintf("%s/out/%" PRIu64 ".%s.%s%s", output->queue->files, output->id,
@@ -110,7 +110,7 @@ int output_copy(int from, int to, uint64_t at, uint64_t until, bool *read_failed
 	return 0;
 }
 
-/* Under its temporary name: the whole, synced. */
+/* Write the whole output under a temporary name, and sync it. */
 static enum status write_file(const char *path, const struct output *output, struct error *err)
 {
 	bool read_failed;
@@ -121,7 +121,7 @@ static enum status write_file(const char *path, const struct output *output, str
 	int number = output_copy(output->descriptor, to, 0, output->length, &read_failed);
 	if (!number && fsync(to) < 0)
 		number = errno;
-	/* Network filesystems write back, and fail, at close. */
+	/* A network filesystem may report a failed write only at close. */
 	if (close(to) < 0 && !number)
 		number = errno;
 	if (!number)
@@ -167,7 +167,7 @@ enum status output_keep(struct output *output, struct error *err)
 	output->bytes = NULL;
 	if (output->filed)
 		return file_it(output, err);
-	/* What it started may still write, or have made it shorter. */
+	/* Its background processes may still append to the file, or truncate it. */
 	ssize_t n;
 	char *all = xmalloc(output->length + 1);
 	do
@@ -201,7 +201,7 @@ void output_remove_both(const struct queue *queue, uint64_t id, const char *toke
 	output_remove(queue, id, token, OUTPUT_ERR);
 }
 
-/* ---- Later ---- */
+/* ---- Printing it later ---- */
 
 static enum status print_file(const struct output *output, int to, struct error *err)
 {

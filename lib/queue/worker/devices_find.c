@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which GPUs this process has: the one part of devices.h that asks the machine. */
+/* Which GPUs this process has: the part of devices.h that is not pure. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/process/subprocess.h"
 #include "queue/worker/devices.h"
 
-enum { LIST_PATIENCE = 30000 /* ms: the first call of a boot loads the driver */ };
+enum { LIST_PATIENCE = 30000 /* ms: the first call after a boot loads the driver */ };
 
 static enum status list_all(struct devices *devices, struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notices, signals that end us, and the way out. */
+/* Notices, signals that end us, and leaving. */
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include "base/message.h"
 #include "queue/worker/loop.h"
 
-#define HAND_IN	 3000  /* ms of the time until a deadline that are kept for handing in */
-#define WITHOUT	 60000 /* ms for handing in where no deadline is known */
-#define PATIENCE 1000  /* ms that one answer of the store may take, once we leave */
+#define HAND_IN	 3000  /* ms before a deadline, reserved for handing in results */
+#define WITHOUT	 60000 /* ms for handing in results if there is no deadline */
+#define PATIENCE 1000  /* ms that the store may take for an answer while we leave */
 
 int64_t work_share(int64_t left)
 {
@@ -73,14 +73,14 @@ void work_take_signals(struct work *work)
 	while (read(work->signals, &signal, sizeof(signal)) == sizeof(signal)) {
 		int64_t now = clock_now();
 		bool again = work->ended_by != 0;
-		/* A notice that came before has the better code. */
+		/* If a notice came first, its exit code stays. */
 		if (!work->leaving || work->code != CODE_SAVED)
 			work->ended_by = (int)signal.ssi_signo;
 		if (!work->leaving && work_runs_something(work))
 			message_info("%s: stopping the running commands and putting them back; "
 				     "a second signal kills them",
 				strsignal((int)signal.ssi_signo));
-		/* Told twice, it is urgent. */
+		/* A second signal kills the commands at once. */
 		int64_t kill_at = again ? now : now + work->options->kill_after;
 		work_leave(work, 128 + (int)signal.ssi_signo, kill_at, kill_at + WITHOUT);
 	}

@@ -19,9 +19,9 @@ struct resource {
 	char name[RESOURCE_NAME_MAX + 1];
 	enum resource_state state;
 	struct subprocess child; /* RESOURCE_BUILDING */
-	int output;		 /* what it writes; -1: none */
-	char *directory;	 /* NULL: it never came so far */
-	struct error error;	 /* the last two states */
+	int output;		 /* what the build writes; -1: none */
+	char *directory;	 /* NULL: not made */
+	struct error error;	 /* in the last two states */
 };
 
 enum status resources_open(
@@ -51,7 +51,7 @@ static struct resource *add(struct resources *all, const char *name)
 	return resource;
 }
 
-/* It is over: it stays to say why, until the next tick. */
+/* The build has failed. Keep the resource until the next tick, to give the reason. */
 static void fail(struct resource *resource, const struct error *why)
 {
 	bool passes = why->status == STATUS_TEMPORARY || why->status == STATUS_PERMISSION;
@@ -60,7 +60,7 @@ static void fail(struct resource *resource, const struct error *why)
 	error_prefix(&resource->error, "resource %s", resource->name);
 }
 
-/* Its descriptor, and its directory unless it was built. */
+/* Close its descriptor, and remove its directory unless it is built. */
 static void release(struct resource *resource)
 {
 	if (resource->output >= 0)
@@ -73,7 +73,7 @@ static void release(struct resource *resource)
 	}
 }
 
-/* What is not used for days is removed in many a /tmp. */
+/* Many machines remove from /tmp what was not used for days. */
 static bool is_gone(const char *path)
 {
 	return access(path, F_OK) < 0 && errno == ENOENT;
@@ -81,7 +81,7 @@ static bool is_gone(const char *path)
 
 /* ---- Starting ---- */
 
-/* The private directory, in which all are. */
+/* Make the private directory, which holds those of all builds. */
 static enum status make_private(struct resources *all, struct error *err)
 {
 	const char *above = getenv("TMPDIR");
@@ -118,7 +118,7 @@ static void build_environment(const struct slot_context *place, const struct res
 	const char *directory, struct variables *list)
 {
 	char own[sizeof("PREEMPT_RESOURCE_") + RESOURCE_NAME_MAX];
-	/* The commands have this one, too: what they share with the build works there. */
+	/* Commands get this variable too, so that they can share scripts with the build. */
 	snprintf(own, sizeof(own), "PREEMPT_RESOURCE_%s", resource->name);
 	slot_environment(place, list);
 	variables_set(list, "PREEMPT_RESOURCE", resource->name);
@@ -146,7 +146,7 @@ static enum status start_command(struct resources *all, struct resource *resourc
 	return status;
 }
 
-/* Readable when it has ended. */
+/* Make all->descriptor readable when the build ends. */
 static enum status attend(struct resources *all, struct resource *resource, struct error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -181,9 +181,9 @@ static void build(struct resources *all, struct resource *resource)
 	free(directory);
 }
 
-/* ---- Asking ---- */
+/* ---- Asking for resources ---- */
 
-/* What is known of it, begun where that is nothing. */
+/* Find a resource, or start its build. */
 static struct resource *look_up(struct resources *all, const char *name)
 {
 	struct resource *resource = find(all, name);
@@ -205,7 +205,7 @@ enum resource_state resources_need(struct resources *all, char *const *names, st
 		bool possible = strlen(*names) <= RESOURCE_NAME_MAX;
 		const struct resource *resource = possible ? look_up(all, *names) : NULL;
 		enum resource_state state = resource ? resource->state : RESOURCE_FAILED;
-		/* What fails first is said; all are begun. */
+		/* Report the first failure, but begin all builds. */
 		if (state >= RESOURCE_FAILED && worst < RESOURCE_FAILED) {
 			if (resource)
 				*why = resource->error;
@@ -235,7 +235,7 @@ char **resources_environment(const struct resources *all, char *const *names)
 
 /* ---- Ending ---- */
 
-/* How the build went. */
+/* Find out how the build ended. */
 static void judge(struct resource *resource, const siginfo_t *info)
 {
 	char line[256];
@@ -258,7 +258,7 @@ static void look_at(struct resources *all, struct resource *resource)
 	if (subprocess_check(&resource->child, clock_now()) != SUBPROCESS_ENDED)
 		return;
 	judge(resource, &resource->child.how);
-	/* Closing alone would not do while a child between fork and exec has it open, too. */
+	/* To close it is not enough: a child between fork and exec may have it open, too. */
 	(void)epoll_ctl(all->descriptor, EPOLL_CTL_DEL, resource->child.end.descriptor, NULL);
 	subprocess_reap(&resource->child, resource->state == RESOURCE_READY);
 	release(resource);
@@ -269,7 +269,7 @@ void resources_tick(struct resources *all)
 	size_t kept = 0;
 	for (size_t i = 0; i < all->count; i++) {
 		struct resource *resource = &all->list[i];
-		/* Who waited for it was told. */
+		/* The commands that waited for it have failed. */
 		if (resource->state >= RESOURCE_FAILED)
 			continue;
 		if (resource->state == RESOURCE_BUILDING)

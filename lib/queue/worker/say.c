@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a worker is called, its joblog, its watchdog. */
+/* The name of a worker, its joblog, its watchdog. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ void work_name(const struct work_options *options, struct queue_worker *worker)
 		snprintf(worker->name, sizeof(worker->name), "%s-%ld", *host ? host : "host",
 			(long)getpid());
 	}
-	/* A name that is a number says which one it is. */
+	/* A name that is a number is also the index. */
 	if (worker->index == UINT64_MAX && !parse_decimal(worker->name, &worker->index) && index)
 		(void)parse_decimal(index, &worker->index);
 }
@@ -63,7 +63,7 @@ enum status work_open_joblog(const char *path, int *descriptor, struct error *er
 	if (opened < 0)
 		return error_set(err, error_status_of_errno(errno), "cannot open joblog %s: %s",
 			path, strerror(errno));
-	/* One of several that begin at once writes the heading; where locks fail, all may. */
+	/* Of workers that begin at once, only one writes the heading (each one, if locks fail). */
 	(void)flock(opened, LOCK_EX);
 	int result = fstat(opened, &st);
 	if (result == 0 && st.st_size == 0)

@@ -7,12 +7,13 @@
 #include "base/clock.h"
 #include "queue/output/files.h"
 
-#define AGAIN  1000 /* ms until a full disk is tried again */
-#define SETTLE 2000 /* ms in which a notice comes that has killed a command before it was known */
+#define AGAIN 1000 /* ms until the next try after a full disk */
+#define SETTLE                                                                                     \
+	2000 /* ms to wait for a notice after a command died of a signal that may belong to one */
 
 /* ---- While it runs ---- */
 
-/* Whether it died of what schedulers announce the end with; a shell hands that on as its code. */
+/* Whether it died of a signal that schedulers use as a notice; a shell exits with 128 + signal. */
 static bool was_hit(const siginfo_t *info)
 {
 	static const int signals[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
@@ -84,9 +85,9 @@ bool slot_tick(struct slot *slot, const struct slot_context *place, int64_t now)
 	return false;
 }
 
-/* ---- When it has ended ---- */
+/* ---- When the command has ended ---- */
 
-/* How it went, by itself or told. */
+/* Decide how it ended: by itself, or because it was told to. */
 static void judge(const struct slot *slot, const siginfo_t *info, struct queue_ending *ending)
 {
 	*ending = (struct queue_ending){.kind = ENDING_EXITED};
@@ -104,7 +105,7 @@ static void judge(const struct slot *slot, const siginfo_t *info, struct queue_e
 		output_last_line(slot->err, ending->text, sizeof(ending->text));
 }
 
-/* The command is over, once and for all. False: it is not. */
+/* Reap the command, and fill its result. False: it still runs. */
 static bool reap(struct slot *slot)
 {
 	struct queue_result *result = &slot->run.result;
@@ -113,7 +114,7 @@ static bool reap(struct slot *slot)
 		if (!has_ended(slot))
 			return false;
 		judge(slot, &slot->child.how, &result->ending);
-		/* Spare what a success leaves in its group. */
+		/* After a success, the rest of its group lives on. */
 		subprocess_reap(&slot->child, !slot->told && result->ending.kind == ENDING_EXITED &&
 						      !result->ending.code);
 	}

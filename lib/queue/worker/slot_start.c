@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a command comes into its slot. */
+/* Starting a command in its slot. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ void slot_fail(struct slot *slot, enum status why, const char *text)
 	text_escape(ending->text, sizeof(ending->text), text, strlen(text));
 }
 
-/* The words that are started; *words is to be freed with template_free. */
+/* The argv to start; *words is to be freed with template_free. */
 static enum status build_words(const struct queue_item *item, const struct queue_worker *worker,
 	char ***words, struct error *err)
 {
@@ -87,17 +87,17 @@ static void build_environment(const struct slot *slot, const struct slot_context
 		variables_set(all, "CUDA_VISIBLE_DEVICES", text_string(&value));
 		text_release(&value);
 	}
-	/* As a shell that goes there. */
+	/* As a shell sets it after cd. */
 	if (item->directory)
 		variables_set(all, "PWD", item->directory);
 	variables_set_all(all, extra);
 	variables_set_all(all, item->environment);
-	/* Set last, so that neither resources nor --env can change it: by this variable the
-	 * reaper finds processes that would outlive us. */
+	/* Set this last, so that neither resources nor --env can change it: the reaper needs it
+	 * to find processes that would outlive us. */
 	variables_set(all, REAPER_MARK, place->reaper->mark);
 }
 
-/* Absolute, as the command may run elsewhere. */
+/* Make it absolute: the command may run in another directory. */
 static enum status make_directory(
 	const struct slot_context *place, uint64_t id, char **directory, struct error *err)
 {

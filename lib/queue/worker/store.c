@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the worker asks of the store. */
+/* The requests of a worker to the store. */
 #include <signal.h>
 
 #include "base/clock.h"
@@ -9,16 +9,16 @@
 
 #define AGAIN_FIRST  100    /* ms */
 #define AGAIN_MOST   5000   /* ms */
-#define DRAINED	     1000   /* ms between two looks whether all is done */
-#define KEEP_RESULTS 600000 /* ms for which a store that refuses us is asked to take them */
-#define LEAVE_TIME   30000  /* ms for leaving when all is done */
-#define LONG_GRACE   10000  /* ms before KILL: what is less is for what runs, and for handing in */
+#define DRAINED	     1000   /* ms between two looks whether the queue is drained */
+#define KEEP_RESULTS 600000 /* ms during which we try again although the error looks permanent */
+#define LEAVE_TIME   30000  /* ms for leaving when the queue is drained */
+#define LONG_GRACE   10000  /* ms before KILL; in a shorter grace we look at no other worker */
 
 void work_note_answer(struct work *work, enum status status, const struct error *err)
 {
 	if (status == STATUS_OK || status == STATUS_NO) {
-		/* On a full disk reads succeed; that does not show that the refused write would
-		 * be accepted now. */
+		/* On a full disk reads succeed. A successful read does not show that the failed
+		 * write would succeed now. */
 		if (work->refused)
 			return;
 		if (work->said_trouble)
@@ -30,7 +30,7 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 	work->stuck = true;
 	if (!work->failures)
 		work->failing_since = clock_now();
-	/* What runs goes on, and results are kept; but not for ever where it does not pass. */
+	/* Commands go on and results are kept; for a limited time if the error is permanent. */
 	bool passes = status == STATUS_TEMPORARY || status == STATUS_TIMEOUT;
 	bool long_enough =
 		work_is_idle(work) ||
@@ -40,7 +40,7 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 		work->said_trouble = true;
 		work_leave(work, (int)status, clock_now(), clock_now());
 	}
-	/* Do not report a trouble that passes at once. */
+	/* Report it only if it lasts. */
 	if (++work->failures == 3 && !work->said_trouble) {
 		message_error(
 			"cannot ask the store: %s; running commands go on; retrying", err->text);
@@ -52,7 +52,7 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 	work->again = clock_after(clock_jitter(most < AGAIN_MOST ? most : AGAIN_MOST));
 }
 
-/* ---- Coming, and coming back ---- */
+/* ---- Registering, and registering again ---- */
 
 static void join(struct work *work)
 {
@@ -65,7 +65,7 @@ static void join(struct work *work)
 	if (status != STATUS_OK)
 		return;
 	work->registered = work->worth_trying = true;
-	work->period_at = 0; /* a worker that died on this machine is seen at once */
+	work->period_at = 0; /* look at once for workers that died on this machine */
 	if (work->was_registered)
 		return;
 	work->was_registered = true;
@@ -81,7 +81,7 @@ static void join(struct work *work)
 
 /* ---- Handing in and taking ---- */
 
-/* What has been answered goes; the rest is handed in again. */
+/* Free the slots whose results were answered; the others are handed in again. */
 static void settle(struct work *work)
 {
 	size_t kept = 0;
@@ -106,7 +106,7 @@ static void settle(struct work *work)
 	work->ended_count = kept;
 }
 
-/* Others have what we run: nothing of it counts any more. */
+/* Our commands were given to other workers: end them here, and register again. */
 static void begin_anew(struct work *work)
 {
 	int64_t now = clock_now();
@@ -134,7 +134,7 @@ static size_t at_most(size_t count, size_t most)
 	return count < most ? count : most;
 }
 
-/* One of them ends all: then nothing is taken together with it. */
+/* Whether one of these results is a failure: then nothing is taken together with it. */
 static bool fails(const struct work *work, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -152,7 +152,7 @@ static void exchange(struct work *work)
 	x->ended_count = at_most(work->ended_count, QUEUE_BATCH);
 	for (size_t i = 0; i < x->ended_count; i++)
 		x->ended[i] = &work->ended[i]->run;
-	/* Why nothing was taken is forgotten by this call. */
+	/* The call below resets error_pending: look again for commands, if it was set. */
 	work->worth_trying |= x->error_pending;
 	if (work->worth_trying && work_may_take(work, clock_now()) && !fails(work, x->ended_count))
 		want = at_most(work_free_slots(work) + x->ended_count, QUEUE_BATCH);
@@ -165,10 +165,10 @@ static void exchange(struct work *work)
 		begin_anew(work);
 		return;
 	}
-	/* As many as we wanted: there may be more. */
+	/* If we got as many as we wanted, there may be more. */
 	if (status == STATUS_OK && want)
 		work->worth_trying = x->got == want;
-	/* A pause that has ended since stays noted until work_ask_store has seen that. */
+	/* Keep the time of an earlier pause until work_ask_store has seen that it ended. */
 	int64_t next = exchange_due(x);
 	if (paused < work->paused_until)
 		work->paused_until = paused;
@@ -185,9 +185,9 @@ static void exchange(struct work *work)
 		work->drained_since = 0;
 }
 
-/* ---- Now and then ---- */
+/* ---- At times ---- */
 
-/* A record that is damaged, and not of ours: what we run goes on. */
+/* Report a damaged record of another worker; our own commands go on. */
 static void say_damage(struct work *work, const struct error *err)
 {
 	if (!work->said_damage)
@@ -196,7 +196,7 @@ static void say_damage(struct work *work, const struct error *err)
 	work->worth_trying |= work->failures > 0;
 }
 
-/* Commands that come after others, which are over. */
+/* Release commands that waited for others (schedule --after) which are over. */
 static void carry_on(struct work *work)
 {
 	struct error err;
@@ -223,7 +223,8 @@ static void look_at_others(struct work *work)
 		message_info("%llu worker%s gone: the commands that ran there wait again",
 			(unsigned long long)fenced, fenced == 1 ? " is" : "s are");
 	if (status == STATUS_DAMAGED) {
-		/* Of another worker: what we run goes on. Taking tells if the store answers. */
+		/* The record is another worker's. Taking commands shows whether the store answers.
+		 */
 		say_damage(work, &err);
 		return;
 	}
@@ -232,7 +233,7 @@ static void look_at_others(struct work *work)
 		begin_anew(work);
 }
 
-/* Commands of ours that were cancelled. */
+/* End our commands that were cancelled. */
 static void look_for_cancelled(struct work *work)
 {
 	struct store_answer answer = {0};
@@ -257,7 +258,7 @@ static void look_for_cancelled(struct work *work)
 	store_answer_release(&answer);
 }
 
-/* Nothing waits and nothing runs anywhere: for so long that we may go. */
+/* Leave, if for --idle-exit no command has waited or run in the whole queue. */
 static void look_whether_drained(struct work *work, int64_t now)
 {
 	struct queue_count count;
@@ -310,7 +311,7 @@ void work_ask_store(struct work *work)
 	work->asked_at = now;
 	if (work->failures && now < work->again)
 		return;
-	/* Whether it answers again is to be found out. */
+	/* Find out whether the store answers again. */
 	if (work->failures)
 		work->period_at = 0;
 	work->stuck = false;
@@ -322,14 +323,14 @@ void work_ask_store(struct work *work)
 	}
 	if (!work->registered && !work->leaving)
 		join(work);
-	/* Nothing that moves commands may be begun before. */
+	/* Settle an unknown transaction before anything else moves commands. */
 	if (work->registered && moves_are_unknown(work->queue))
 		exchange(work);
 	if (!work->stuck && now >= work->period_at && work_looks_at_others(work, now)) {
 		look_at_others(work);
 		if (work->registered && !work->stuck && !work_is_idle(work))
 			look_for_cancelled(work);
-		/* What others have left behind. */
+		/* Carry on what another process may have left. */
 		work->exchange.pending |= work->registered && !work->leaving;
 		work->period_at = clock_after(work->options->period);
 	}

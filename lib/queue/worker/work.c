@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The worker's loop. */
+/* The loop of a worker. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "queue/worker/loop.h"
 #include "store/access.h"
 
-#define PATIENCE      5000  /* ms that one answer of the store may take, and a notice may wait */
+#define PATIENCE      5000  /* ms that an answer of the store may take; a notice may wait as long */
 #define PAUSE_FIRST   1000  /* ms */
 #define PAUSE_LONGEST 30000 /* ms */
 
@@ -45,8 +45,8 @@ size_t work_free_slots(const struct work *work)
 
 bool work_may_take(const struct work *work, int64_t now)
 {
-	/* If a command died of what may be a notice, do not take more: the next one would be
-	 * hit, too. */
+	/* If a command died of a signal that may belong to a notice, take no more: that notice
+	 * would end the next one, too. */
 	for (size_t i = 0; i < work->slot_count; i++)
 		if (work->slots[i].hit && !work->slots[i].collected)
 			return false;
@@ -71,9 +71,10 @@ void work_end_held(struct slot *slot, enum queue_ending_kind why, const char *te
 }
 
 /*
- * Where commands cannot be started here (no space, no process, no store for what they need), the
- * next one could not either. Each costs a command one of the failures that it is forgiven, and goes
- * faster than any work does elsewhere: without a pause this worker would fail them all.
+ * If a command cannot be started on this machine (no space, no process, no answer of the store
+ * about its resources), the next one could not either. Each try uses up one temporary failure that
+ * a command may have, and is faster than real work: without a pause this worker would fail them
+ * all.
  */
 static void note_start(struct work *work, const struct slot *slot)
 {
@@ -93,7 +94,7 @@ static void note_start(struct work *work, const struct slot *slot)
 			(unsigned long long)slot->run.item.id, ending->text);
 }
 
-/* Start what slot holds, if all that it needs is there. */
+/* Start the command that slot holds, if its resources are ready. */
 static void start_held(struct work *work, struct slot *slot)
 {
 	struct error why;
@@ -126,13 +127,13 @@ void work_start(struct work *work, struct queue_run *run)
 		work->quiet_since = clock_now();
 	slot_take(slot, run);
 	if (work->leaving)
-		/* A transaction whose answer was lost has taken it. */
+		/* We took it before leaving; the answer of that transaction came late. */
 		work_end_held(slot, ENDING_PREEMPTED, WORK_NOT_STARTED);
 	else
 		start_held(work, slot);
 }
 
-/* What has ended is to be handed in. */
+/* Prepare an ended command for handing in. */
 static void collect(struct work *work, struct slot *slot)
 {
 	struct error err;
@@ -149,7 +150,7 @@ static void collect(struct work *work, struct slot *slot)
 	work->quiet_since = clock_now();
 }
 
-/* now: not later than the last look for notices: what is judged knows all that came by then. */
+/* now: not after the last look for notices, so that all notices until then are known. */
 static void tick(struct work *work, int64_t now)
 {
 	resources_tick(&work->resources);
@@ -197,7 +198,7 @@ static int64_t due(const struct work *work)
 	return at;
 }
 
-/* The sources' descriptors may be others after each look. */
+/* A source may have another descriptor after each look. */
 static void watch_sources(struct work *work)
 {
 	struct pollfd polls[SOURCE_SET_SOURCES];
@@ -213,7 +214,7 @@ static void wait_for_something(struct work *work)
 	struct error err;
 	watch_sources(work);
 	int64_t until = due(work);
-	/* Do we sleep until there is something to take? */
+	/* Sleep until there may be a command to take? */
 	if (!work_may_take(work, clock_now()) || work->worth_trying || work->failures ||
 		!work_free_slots(work)) {
 		(void)descriptor_wait(work->wake, until);
@@ -253,13 +254,13 @@ static enum status look_at(const char *path, struct error *err)
 {
 	struct stat st;
 	if (stat(path, &st) < 0)
-		return STATUS_OK; /* it is not there yet, and will be ours */
+		return STATUS_OK; /* it is not there yet: we shall make it */
 	return access_check(path, &st, false, err);
 }
 
 /*
- * The commands in the queue are run: no other user may write there. And without the directory of
- * its files no command can be started here: each would use up what it may fail.
+ * We run what the queue says, so no other user may be able to write to it. And without the
+ * directory for its files no command could start here: each would use up its temporary failures.
  */
 static enum status check_access(const struct work *work, struct error *err)
 {
@@ -293,7 +294,7 @@ static enum status begin(struct work *work, struct error *err)
 		status = reaper_start(&work->reaper, err);
 	if (status != STATUS_OK)
 		return status;
-	watch_descriptor(work, work->reaper.socket); /* readable when it is gone */
+	watch_descriptor(work, work->reaper.socket); /* readable when the reaper is gone */
 	work->slots = xcalloc(options->slots, sizeof(*work->slots));
 	work->ended = xcalloc(options->slots, sizeof(struct slot *));
 	work->slot_count = options->slots;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that beats. */
+/* The heartbeat thread. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #include "base/xalloc.h"
 #include "queue/workers/workers.h"
 
-#define STOP_PATIENCE 2000 /* ms that the end of the thread is waited for */
+#define STOP_PATIENCE 2000 /* ms to wait for the end of the thread */
 
 struct beater {
 	pthread_t thread;
@@ -24,7 +24,7 @@ struct beater {
 	int wake; /* eventfd */
 	_Atomic bool stopping;
 	_Atomic uint64_t written;
-	pthread_mutex_t lock; /* over the two below */
+	pthread_mutex_t lock; /* of the two below */
 	bool trouble;
 	struct error error;
 };
@@ -36,7 +36,7 @@ static enum status beat(
 	enum status status = store_beat(store, beater->group, beater->number, &record, err);
 	if (status != STATUS_NO)
 		return status;
-	/* The directory of the beats was removed. */
+	/* The directory of the beats may have been removed: make it again. */
 	status = store_beats_prepare(store, beater->group, beater->number + 1, err);
 	return status == STATUS_OK ? store_beat(store, beater->group, beater->number, &record, err)
 				   : status;
@@ -57,7 +57,7 @@ static void *work(void *context)
 {
 	struct beater *beater = context;
 	struct store *store = NULL;
-	/* The first one was written when it registered. */
+	/* The first beat was written when the worker registered. */
 	uint64_t sequence = 1;
 	(void)pthread_setname_np(pthread_self(), "beater");
 	while (!atomic_load(&beater->stopping)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declaring a worker dead, and giving back what it had leased. */
+/* Declaring a worker dead, and giving back its leases. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +10,17 @@
 #include "queue/output/output.h"
 #include "queue/workers/workers.h"
 
-#define PAGE 1000 /* leases that are read at once */
+#define PAGE 1000 /* leases to read at once */
 
-/* Leases of the dead worker, gathered to be given back together. */
+/* Leases of the dead worker, to be given back together. */
 struct lost {
 	const struct queue_worker *dead;
 	struct queue_run runs[QUEUE_BATCH];
-	struct exchange exchange; /* a fresh one, in which no command is paused */
+	struct exchange exchange; /* of this fence only: no command is paused in it */
 	bool damaged;		  /* a lease cannot be read */
 };
 
-/* Read what was asked, and decide where each goes. */
+/* Read the commands, and decide the next state of each. */
 static enum status read_items(struct lost *lost, struct error *err)
 {
 	struct queue *queue = lost->exchange.queue;
@@ -38,7 +38,7 @@ static enum status read_items(struct lost *lost, struct error *err)
 			.ending = {.kind = ENDING_LOST, .text = "its worker disappeared"},
 			.started = run->lease.since,
 			.ended = clock_utc()};
-		/* No worker could run it: it fails, as it would when taken. */
+		/* A command that no worker can read fails, as if a worker had taken it. */
 		if (run->item.damaged)
 			queue_ending_damaged(&run->result.ending, id);
 		run_end(run);
@@ -48,7 +48,7 @@ static enum status read_items(struct lost *lost, struct error *err)
 	return status;
 }
 
-/* Give back what is gathered. */
+/* Give back the gathered leases. */
 static enum status give_back(struct lost *lost, struct error *err)
 {
 	size_t count = lost->exchange.ended_count;
@@ -78,8 +78,8 @@ static enum status add_lease(struct lost *lost, const struct store_entry *entry,
 	if (strcmp(run->lease.worker_token, lost->dead->token) != 0)
 		return STATUS_OK;
 	/*
-	 * Its worker is marked: output that it has filed will never count. Only the lease names the
-	 * files, so they are removed before the lease is.
+	 * The worker is marked, so output that it filed will never count. Remove the files before
+	 * the lease: nothing else names them.
 	 */
 	output_remove_both(exchange->queue, run->item.id, run->lease.token);
 	exchange->ended[exchange->ended_count++] = run;
@@ -107,7 +107,7 @@ static enum status give_all_back(struct lost *lost, struct error *err)
 	return status == STATUS_OK && lost->damaged ? STATUS_DAMAGED : status;
 }
 
-/* From here on nothing that it does is accepted. STATUS_NO: it is gone. */
+/* After this, nothing that the worker does is accepted. STATUS_NO: it is gone. */
 static enum status mark(struct queue *queue, struct queue_worker *dead, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
@@ -125,7 +125,7 @@ static enum status mark(struct queue *queue, struct queue_worker *dead, struct e
 	else if (status == STATUS_OK && !answer.entries[0].revision)
 		status = STATUS_NO;
 	else if (status == STATUS_OK)
-		/* A registration changes once only: another worker has marked it. */
+		/* A registration changes only when it is marked: another worker was faster. */
 		dead->revision = answer.entries[0].revision;
 	transaction_release(&t);
 	store_answer_release(&answer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking at the others. */
+/* Looking for dead workers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,12 +14,12 @@ void judge_release(struct judge *judge)
 	*judge = (struct judge){0};
 }
 
-/* Keep what is known of the workers that are in the new list, too. */
+/* Take a new list, and keep what is known of the workers that are also in the old one. */
 static void take_list(
 	struct judge *judge, struct queue_worker *workers, size_t count, store_revision revision)
 {
 	struct judge_other *others = xcalloc(count + 1, sizeof(*others));
-	/* Both are in the order of the beat numbers. */
+	/* Both lists are sorted by beat number. */
 	for (size_t i = 0, old = 0; i < count; i++) {
 		memcpy(others[i].token, workers[i].token, sizeof(others[i].token));
 		while (old < judge->count && judge->workers[old].beat < workers[i].beat)
@@ -63,8 +63,8 @@ static bool is_gone(const struct queue_worker *worker)
 }
 
 /*
- * A worker has beaten before it registers. So a beat that is not there (any more) is silence, too:
- * it reads as one of a token that no worker has.
+ * Read a beat. A worker beats before it registers, so a missing beat is silence, too: it reads as a
+ * beat with a token that no worker has.
  */
 static void read_beat(struct queue *queue, uint64_t number, struct heartbeat_look *look)
 {
@@ -113,7 +113,7 @@ static enum heartbeat_state look_at(struct looking *looking, size_t index)
 	return other->peer.state;
 }
 
-/* Whether one that is dead is for us to fence, though we are not the monitor. */
+/* Whether we may fence a dead worker although we are not the monitor. */
 static bool may_fence(const struct looking *looking, size_t index)
 {
 	const struct queue_worker *worker = &looking->judge->workers[index];
@@ -126,7 +126,7 @@ static enum status fence(struct looking *looking, size_t index, struct error *er
 {
 	enum status status =
 		workers_fence(looking->queue, looking->self, &looking->judge->workers[index], err);
-	/* Done once; its place in the list goes with the next refresh. */
+	/* Do not fence it again: it stays in our list until the next refresh. */
 	if (status == STATUS_OK)
 		looking->judge->others[index].peer.state = HEARTBEAT_ALIVE;
 	*looking->fenced += status == STATUS_OK;
@@ -134,8 +134,9 @@ static enum status fence(struct looking *looking, size_t index, struct error *er
 }
 
 /*
- * Look at the workers from the lowest beat number upwards. The first that lives is the monitor, and
- * the rest is left to it; a worker that finds no live one before itself looks at all.
+ * Look at the workers from the lowest beat number upwards. The first living one is the monitor:
+ * leave the rest to it. A worker that finds no living one before itself is the monitor, and looks
+ * at all.
  */
 static enum status look_at_all(struct looking *looking, size_t self, struct error *err)
 {
@@ -148,7 +149,7 @@ static enum status look_at_all(struct looking *looking, size_t self, struct erro
 		enum heartbeat_state state = look_at(looking, before);
 		monitor = state != HEARTBEAT_ALIVE ||
 			  (!judge->others[before].peer.proved && ++unproved < HEARTBEAT_UNPROVED);
-		/* One that is only unproved may live. */
+		/* A worker that is not proved dead may live. */
 		if (state == HEARTBEAT_DEAD && may_fence(looking, before))
 			status = fence(looking, before, err);
 		if (status == STATUS_NO)
@@ -169,7 +170,7 @@ static enum status look_at_all(struct looking *looking, size_t self, struct erro
 	return worst;
 }
 
-/* Those behind us on our own machine, until one that is still a process. */
+/* Look at the next workers on our own machine, up to the first whose process exists. */
 static enum status look_at_neighbours(struct looking *looking, size_t self, struct error *err)
 {
 	struct judge *judge = looking->judge;
@@ -226,7 +227,7 @@ enum status judge_look(struct judge *judge, struct queue *queue, const struct qu
 	/* Do not look again at a worker that was fenced just now. */
 	if (*fenced || (status != STATUS_OK && status != STATUS_DAMAGED))
 		return status;
-	/* Look at the others also if a record of a dead worker cannot be read. */
+	/* A damaged record of a dead worker must not keep us from looking at the others. */
 	enum status all = look_at_all(&looking, index, err);
 	return all == STATUS_OK ? status : all;
 }

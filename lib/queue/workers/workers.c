@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The registry: coming, going, who is here. */
+/* The registry: registering, removing, listing. */
 #include "queue/workers/workers.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "base/xalloc.h"
 #include "store/builder.h"
 
-#define SPREAD_MOST 64 /* free numbers among which one is chosen */
+#define SPREAD_MOST 64 /* free numbers to choose from */
 #define TRIES	    1000
 
 void workers_beats(const struct queue *queue, char group[160])
@@ -59,7 +59,7 @@ static const struct json_field worker_fields[] = {
 	{0},
 };
 
-/* Its token stands in the key. */
+/* Take the token from the key. */
 static bool check_worker(void *record, const struct store_entry *entry)
 {
 	struct queue_worker *worker = record;
@@ -103,7 +103,7 @@ enum status workers_list(struct queue *queue, struct queue_worker **workers, siz
 	return status;
 }
 
-/* ---- Coming ---- */
+/* ---- Registering ---- */
 
 /* A free beat number: the lowest, or one of the lowest few. */
 static enum status choose_beat(
@@ -127,7 +127,7 @@ static enum status choose_beat(
 	return STATUS_OK;
 }
 
-/* A worker that reads this beat number, once it is ours, is to find that we beat. */
+/* Beat before registering, so that a worker that then reads our beat finds it. */
 static enum status beat_first(
 	struct queue *queue, const struct queue_worker *worker, struct error *err)
 {
@@ -139,7 +139,7 @@ static enum status beat_first(
 				   : status;
 }
 
-/* STATUS_NO: the number was taken before us. */
+/* STATUS_NO: another worker took the number first. */
 static enum status put_registration(
 	struct queue *queue, struct queue_worker *worker, struct error *err)
 {
@@ -171,8 +171,7 @@ enum status workers_join(struct queue *queue, struct queue_worker *worker, struc
 	made.fenced = false;
 	for (int tries = 0; status == STATUS_OK; tries++) {
 		/* Use a new token at each try: if the answer was lost, the old registration may
-		 * exist, and no thread beats for it.
-		 */
+		 * exist, and no thread beats for it. */
 		queue_draw_token(made.token);
 		status = choose_beat(queue, spread, &made.beat, err);
 		made.index = worker->index == UINT64_MAX ? made.beat : worker->index;
@@ -200,9 +199,9 @@ enum status workers_join(struct queue *queue, struct queue_worker *worker, struc
 	return STATUS_OK;
 }
 
-/* ---- Going ---- */
+/* ---- Removing ---- */
 
-/* Read both tallies; *gone is what count/@gone will be. */
+/* Read both tallies; *gone is the new count/@gone. */
 static enum status add_tallies(struct queue *queue, const char *own, const char *all,
 	store_revision revisions[2], struct queue_tally *gone, struct error *err)
 {
@@ -256,7 +255,7 @@ static enum status remove_once(
 	return status;
 }
 
-/* Of worker/TOKEN as it is now; 0: it is gone. */
+/* The current revision of worker/TOKEN; 0: it is gone. */
 static enum status read_revision(struct queue *queue, const struct queue_worker *worker,
 	store_revision *revision, struct error *err)
 {
@@ -277,7 +276,7 @@ enum status workers_remove(
 		enum status status = remove_once(queue, worker, err);
 		if (status != STATUS_NO)
 			return status;
-		/* Was it the registration, or only one of the tallies? */
+		/* Did the registration change, or only one of the tallies? */
 		status = read_revision(queue, worker, &revision, err);
 		if (status != STATUS_OK || !revision)
 			return status;
