@@ -8,11 +8,11 @@
 
 #include "base/xalloc.h"
 
-enum { STEPS = 32 /* transactions of one call */ };
+enum { STEPS = 32 /* transactions in one call, at most */ };
 
 /* ---- Ids as text ---- */
 
-/* "3-7,9" of numbers in ascending order; NULL where there are none. */
+/* Write ascending numbers as "3-7,9"; NULL if there are none. */
 static char *write_ids(const uint64_t *ids, size_t count)
 {
 	struct text text = {0};
@@ -31,7 +31,7 @@ static enum status read_ids(const struct store_entry *entry, const char *text,
 		       : queue_damaged(entry, err);
 }
 
-/* text without id; *found: it is in there. NULL: nothing is left. */
+/* Write ids without one of them; NULL if none is left. *found: id was among them. */
 static char *without(const struct parse_numbers *ids, uint64_t id, bool *found)
 {
 	uint64_t *kept = xcalloc(ids->count + 1, sizeof(*kept));
@@ -45,9 +45,9 @@ static char *without(const struct parse_numbers *ids, uint64_t id, bool *found)
 	return text;
 }
 
-/* ---- To block ---- */
+/* ---- Which commands block ---- */
 
-/* Those of a part of ids that block, added to left. */
+/* Add the ids of this part that still block to left. */
 static enum status add_open(struct queue *queue, const struct parse_numbers *part, bool again,
 	struct parse_numbers *left, struct error *err)
 {
@@ -134,9 +134,9 @@ enum status queue_dependents(struct queue *queue, const uint64_t *ids, size_t co
 	return status;
 }
 
-/* ---- Some are blocked: those that block them are to know ---- */
+/* ---- After scheduling: note the dependents at the commands that block them ---- */
 
-/* One that blocks: its item, its result and its dependents, as they are. */
+/* Note span at one command. entries: its item, its result and its known dependents. */
 static enum status block_by(struct queue *queue, struct transaction *t,
 	const struct store_entry entries[3], struct queue_dependents span, struct error *err)
 {
@@ -152,7 +152,7 @@ static enum status block_by(struct queue *queue, struct transaction *t,
 		span.first = known.first < span.first ? known.first : span.first;
 		span.last = known.last > span.last ? known.last : span.last;
 	}
-	/* It is over, or forgotten, or it is not: that must not change. */
+	/* Whether it is over, or forgotten, must not change before this is noted. */
 	transaction_require(t, transaction_own(t, item->key), item->revision);
 	transaction_require(t, transaction_own(t, done->key), done->revision);
 	transaction_require(t, transaction_own(t, after->key), after->revision);
@@ -164,7 +164,7 @@ static enum status block_by(struct queue *queue, struct transaction *t,
 	return STATUS_OK;
 }
 
-/* As many of those in block as one transaction can have, the first ones. */
+/* Do so for the first of ids, as many as fit into one transaction; the rest stays pending. */
 static enum status block_some(struct queue *queue, const struct store_entry *pending,
 	const struct parse_numbers *ids, struct queue_dependents span, struct error *err)
 {
@@ -212,14 +212,14 @@ static enum status carry_on_new(
 	return status;
 }
 
-/* ---- One is over: those that it blocks are to know ---- */
+/* ---- After the end of a command: release or cancel its dependents ---- */
 
 struct over {
 	uint64_t id;
 	const struct store_entry *pending;
 	struct queue_dependents span;
 	bool succeeded;
-	uint64_t because; /* the failure from which it comes; 0: none */
+	uint64_t because; /* the failed command that caused it; 0: none */
 	char why[128];
 };
 
@@ -250,7 +250,7 @@ static enum status read_over(struct queue *queue, struct over *over, struct erro
 	return status;
 }
 
-/* One of those that blocked it has succeeded: left (NULL: none) are to succeed yet. */
+/* One command that blocked it has succeeded; left (NULL: none) still block it. */
 static void unblock(struct moves *moves, const struct queue_item *item,
 	const struct queue_history *history, const char *left)
 {
@@ -263,7 +263,7 @@ static void unblock(struct moves *moves, const struct queue_item *item,
 	queue_wait(moves->queue, t, item, history);
 }
 
-/* Those of a page that it blocks: less blocked, or waiting, or cancelled. */
+/* Unblock or cancel those in a page of blocked commands that this one blocks. */
 static enum status move_dependents(struct moves *moves, const struct over *over,
 	const struct store_answer *page, struct error *err)
 {
@@ -307,7 +307,7 @@ static enum status move_dependents(struct moves *moves, const struct over *over,
 	return status;
 }
 
-/* One page of those that it may block, after this key. STATUS_NO: something has changed. */
+/* Do one page of the commands that it may block. STATUS_NO: a key has changed since it was read. */
 static enum status tell_page(struct queue *queue, const struct over *over,
 	const struct store_answer *page, bool last, struct error *err)
 {
@@ -334,7 +334,7 @@ static enum status carry_on_over(struct queue *queue, const struct store_entry *
 {
 	struct over over = {.id = id, .pending = pending, .span = {1, 0}};
 	char key[QUEUE_KEY_MAX];
-	/* Three operations and two compares for each. */
+	/* Each needs three operations and two compares. */
 	size_t most = (store_operations(queue->store) - 4) / 3;
 	struct store_range range = {
 		.after = key, .limit = most < QUEUE_SCHEDULE_BATCH ? most : QUEUE_SCHEDULE_BATCH};
@@ -370,13 +370,13 @@ static enum status carry_on_one(
 	enum status status = !strncmp(name, "pending/new/", strlen("pending/new/"))
 				     ? carry_on_new(queue, pending, id, err)
 				     : carry_on_over(queue, pending, id, steps, err);
-	/* Another process was faster, or it is to be looked at again. */
+	/* Another process was faster, or has changed a key: the next call looks again. */
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
 enum status queue_carry_on(struct queue *queue, bool *left, struct error *err)
 {
-	/* Not as the worker that this may be: each step may be repeated, as those of clients. */
+	/* Act as a client, even in a worker: after a lost answer, a step is simply repeated. */
 	struct queue client = *queue;
 	enum status status = STATUS_OK;
 	size_t steps = 0;

@@ -6,7 +6,7 @@
 
 #include "queue/moves.h"
 
-/* The failure to be told is the one that came first. */
+/* Keep the failure that came first: it is the one to report. */
 static void keep_first(struct queue_awaited *outcome, const struct queue_view *view, bool better)
 {
 	const struct queue_failure *first = &outcome->first;
@@ -103,7 +103,7 @@ enum status queue_awaited(struct queue *queue, const struct queue_selection *set
 	return status;
 }
 
-/* STATUS_NO: nothing was ever scheduled that is meant: its name may be mistyped. */
+/* STATUS_NO: no such command was ever scheduled; the user may have mistyped a name. */
 static enum status say_nothing_there(const struct queue *queue, const struct queue_selection *set,
 	const struct queue_awaited *outcome, struct error *err)
 {

@@ -8,7 +8,7 @@ static bool is_over(const struct queue_view *view)
 	return view->state >= QUEUE_SUCCEEDED;
 }
 
-/* Its place, where it was seen. */
+/* The key of the place at which the command was seen. */
 static const char *place_of(struct moves *moves, const struct queue_view *view)
 {
 	char key[QUEUE_KEY_MAX];
@@ -22,7 +22,7 @@ static const char *place_of(struct moves *moves, const struct queue_view *view)
 	return transaction_own(&moves->t, key);
 }
 
-/* It must still be there. */
+/* Require that the command is still there. */
 static void require(struct moves *moves, const struct queue_view *view)
 {
 	transaction_require_told(&moves->t, place_of(moves, view), view->revision);
@@ -50,7 +50,7 @@ static enum queue_changed retry(struct moves *moves, const struct queue_view *vi
 	if (!is_over(view) || (view->state == QUEUE_SUCCEEDED && !any))
 		return QUEUE_CHANGED_NOT;
 	require(moves, view);
-	/* Those that it blocked are told of this end first, and it is known what blocks it. */
+	/* Its dependents must have been told of its end, and its own blockers be noted. */
 	moves_require(moves, "pending/over", view->item.id, 0);
 	moves_require(moves, "pending/new", view->item.id, 0);
 	moves_reopen(moves, &view->item, view->state, view->history.starts, view->after);
@@ -70,7 +70,7 @@ static enum queue_changed forget(struct moves *moves, const struct queue_view *v
 	return QUEUE_CHANGED;
 }
 
-/* What lies beside the store goes after the store no longer names it. */
+/* Remove its files only after the store no longer names them. */
 static void remove_files(
 	const struct queue *queue, const struct queue_view *view, enum queue_change how)
 {
@@ -80,7 +80,7 @@ static void remove_files(
 		files_remove_item(queue, view->item.id, true);
 }
 
-/* Of those that are to wait again: what blocks them now, in view->after. */
+/* For the commands that are put back: fill view->after with what blocks them now. */
 static enum status find_blocking(
 	struct queue *queue, struct queue_view *views, size_t count, struct error *err)
 {
@@ -97,7 +97,7 @@ static enum status find_blocking(
 	return status;
 }
 
-/* One try. STATUS_NO: one of them has moved since it was read. */
+/* One try. STATUS_NO: a command has moved since it was read. */
 static enum status change(struct queue *queue, enum queue_change how, struct queue_view *views,
 	size_t count, enum queue_changed *changed, struct error *err)
 {
@@ -133,7 +133,8 @@ enum status queue_change(struct queue *queue, enum queue_change how, const uint6
 	struct queue_view views[QUEUE_CHANGE_BATCH];
 	enum status status;
 	do {
-		/* What is over, and is to be so no more, must have been told to those it blocks. */
+		/* Before a finished command is put back or forgotten, tell its dependents of its
+		 * end. */
 		status = how == QUEUE_CANCEL ? STATUS_OK : queue_carry_on(queue, NULL, err);
 		if (status == STATUS_OK)
 			status = queue_inspect_some(queue, ids, count, views, err);

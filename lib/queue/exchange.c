@@ -40,7 +40,7 @@ int64_t exchange_due(const struct exchange *x)
 
 /* ---- Choosing ---- */
 
-/* Make entry a candidate. STATUS_NO: not now, not by this worker. */
+/* Make entry a candidate. STATUS_NO: this worker cannot take it now. */
 static enum status consider(struct exchange *x, const struct store_entry *entry, struct error *err)
 {
 	struct queue_run *run = &x->taken[x->candidates];
@@ -102,15 +102,15 @@ static enum status choose(struct exchange *x, struct error *err)
 /* ---- The transaction ---- */
 
 /*
- * A command that is to be cancelled does not go back to waiting. A judge cancels it also where it
- * has used up its attempts.
+ * Whether a cancel request changes the outcome of this run: a command with such a request must not
+ * go back to waiting. A run of a dead worker is cancelled even if its attempts are used up.
  */
 static bool heeds_cancel(const struct queue_run *run)
 {
 	return run->result.state == QUEUE_WAITING || run->result.ending.kind == ENDING_LOST;
 }
 
-/* Whether others, which it may block, are to know of its end. */
+/* Whether it is over now, so that its dependents must be told. */
 static bool goes_over(const struct queue_run *run)
 {
 	return run->result.state != QUEUE_WAITING;
@@ -143,7 +143,7 @@ static void build(struct exchange *x, struct moves *moves, bool requires_no_erro
 	}
 }
 
-/* What was sent, and is not answered otherwise, is this now. */
+/* Give this outcome to all runs that were sent. */
 static void mark_sent(struct exchange *x, enum run_outcome outcome)
 {
 	for (size_t i = 0; i < x->ended_count; i++)
@@ -151,7 +151,7 @@ static void mark_sent(struct exchange *x, enum run_outcome outcome)
 			x->ended[i]->outcome = outcome;
 }
 
-/* The requirements hold: what was handed in counts, what was taken is ours. */
+/* The requirements held: the results are accepted, and the candidates are ours. */
 static void accept(struct exchange *x, const struct store_entry *items, store_revision revision)
 {
 	for (size_t i = 0; i < x->ended_count; i++)
@@ -166,7 +166,7 @@ static void accept(struct exchange *x, const struct store_entry *items, store_re
 	x->candidates = x->want = 0;
 }
 
-/* It was cancelled, so it does not go back to waiting. */
+/* Cancel it in place of putting it back. */
 static void cancel_run(struct queue_run *run, const struct store_entry *cancel_request)
 {
 	run->result.because = queue_cancel_cause(cancel_request);
@@ -174,8 +174,7 @@ static void cancel_run(struct queue_run *run, const struct store_entry *cancel_r
 	run->result.ending.kind = ENDING_CANCELLED;
 }
 
-/* They do not hold: the answer has the keys as they are, in the order in which build required them.
- */
+/* The requirements did not hold: the answer has the current keys, in the order of build. */
 static void find_conflicts(struct exchange *x, const struct store_answer *answer, bool asked_error)
 {
 	const struct store_entry *entry = answer->entries;
@@ -207,9 +206,9 @@ static void find_conflicts(struct exchange *x, const struct store_answer *answer
 	x->candidates = kept;
 }
 
-/* ---- After an answer that was lost ---- */
+/* ---- After a lost answer ---- */
 
-/* It was made: read what was asked of the commands that it has taken. */
+/* The transaction was made: read the items of the commands that it took. */
 static enum status accept_late(struct exchange *x, store_revision revision, struct error *err)
 {
 	struct transaction t = {0};
@@ -226,7 +225,7 @@ static enum status accept_late(struct exchange *x, store_revision revision, stru
 	return status;
 }
 
-/* This worker was declared dead: a result counts if it stands there with our lease. */
+/* This worker was declared dead: a result was accepted if the store has it with our lease. */
 static enum status find_accepted(struct exchange *x, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -284,7 +283,7 @@ static bool is_done(const struct exchange *x)
 	return !x->want;
 }
 
-/* Whether one of the ended runs is a failure that is to be noted. */
+/* Whether one of the ended runs is a failure that stops the queue. */
 static bool fails(const struct exchange *x)
 {
 	for (size_t i = 0; i < x->ended_count; i++)
@@ -332,8 +331,8 @@ enum status exchange_run(struct exchange *x, struct error *err)
 	x->error_pending = x->fenced = false;
 	x->got = 0;
 	do {
-		/* Other workers were faster every time: hand in the results and take nothing,
-		 * so that the caller can do its other work; it calls again at once. */
+		/* Other workers were faster every time: hand in the results and take nothing. The
+		 * caller does its other work, and calls again at once. */
 		if (tries > TRIES_MAX) {
 			x->want = x->candidates = 0;
 			x->seen = 0;
@@ -341,7 +340,7 @@ enum status exchange_run(struct exchange *x, struct error *err)
 		status = try_once(x, err);
 		tries++;
 	} while (status == STATUS_OK && !x->fenced && !is_done(x));
-	/* What is chosen and not sent is chosen again: another exchange may come in between. */
+	/* Candidates that were not sent are chosen anew: they may be gone by the next call. */
 	if (!moves_are_unknown(x->queue))
 		x->candidates = 0;
 	if (status == STATUS_OK && !x->fenced && tries == 1)

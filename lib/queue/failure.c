@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A failure: as it stands in the queue until it is raised, and in words. */
+/* The failure of a queue: reading it, and describing it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "base/xalloc.h"
 #include "queue/moves.h"
 
-/* Commands of which all is read at once. */
+/* The number of commands to read at once. */
 #define PAGE 1000
 
 void queue_view_release(struct queue_view *view)
@@ -19,7 +19,7 @@ void queue_view_release(struct queue_view *view)
 
 /* ---- Where a command is ---- */
 
-/* In the order in which one moves. */
+/* In the order in which a command moves. */
 enum place { PLACE_BLOCKED, PLACE_WAIT, PLACE_RUN, PLACE_CANCEL, PLACE_DONE, PLACES };
 static const char *const place_names[] = {"blocked", "wait", "run", "cancel", "done"};
 
@@ -65,9 +65,9 @@ static enum status see(struct queue_view *view, enum place place, const struct s
 	return status;
 }
 
-/* ---- Some, by their ids ---- */
+/* ---- Commands by their ids ---- */
 
-/* Read the items of these ids into views, which have no items yet. */
+/* Read the items of these ids into views. */
 static enum status read_items(struct queue *queue, const uint64_t *ids, size_t count,
 	struct queue_view *views, struct error *err)
 {
@@ -92,8 +92,8 @@ static bool is_unseen(const struct queue_view *view)
 }
 
 /*
- * Where those are that were seen nowhere yet, all at the same instant. One that is nowhere is
- * forgotten: its item goes.
+ * Find the place of each view that has none yet, all at the same instant. A command without a place
+ * is forgotten: its item is dropped.
  */
 static enum status read_places(
 	struct queue *queue, size_t count, struct queue_view *views, struct error *err)
@@ -152,16 +152,16 @@ enum status queue_inspect(
 	return status;
 }
 
-/* ---- All, a page at a time ---- */
+/* ---- All commands, a page at a time ---- */
 
 struct page {
 	struct queue *queue;
-	struct queue_view *views; /* in the order of ids */
+	struct queue_view *views; /* sorted by id */
 	size_t count;
-	uint64_t after, last; /* the id before the first; that of the last */
+	uint64_t after, last; /* the id before the first one; the last id */
 };
 
-/* What is below "queue/NAME/WHAT/" from the page's first command on. */
+/* List "queue/NAME/WHAT/", from the first command of the page on. */
 static enum status page_list(const struct page *page, const char *what, size_t limit,
 	struct store_answer *answer, struct error *err)
 {
@@ -185,8 +185,8 @@ static enum status page_items(struct page *page, struct error *err)
 			break;
 		page->count++;
 		page->last = view->item.id;
-		/* The next page begins after this id: a key that is not the id's own would lead
-		 * back. */
+		/* The next page begins after this id. If it did not match its key, we could go
+		 * round in circles. */
 		queue_key_at(page->queue, key, "item", view->item.id);
 		if (strcmp(entry->key, key) != 0)
 			status = queue_damaged(entry, err);
@@ -214,7 +214,7 @@ static enum status page_place(
 	return status;
 }
 
-/* Those that wait are listed by their priority: one list for each that the page has. */
+/* Waiting commands are listed by priority: read one list for each priority in the page. */
 static enum status page_waiting(struct page *page, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -231,8 +231,8 @@ static enum status page_waiting(struct page *page, struct error *err)
 }
 
 /*
- * Commands move on while we read: where they come to is read after where they come from. One that
- * was seen nowhere has moved back since: all its places are read at one instant.
+ * Commands move while we read, so the places are read in the order in which a command moves. If one
+ * was seen nowhere, it has moved back: then read all its places at one instant.
  */
 static enum status page_fill(struct page *page, struct error *err)
 {
@@ -273,7 +273,7 @@ enum status queue_visit(
 	return status;
 }
 
-/* ---- Those of one place ---- */
+/* ---- The commands of one place ---- */
 
 struct place_visit {
 	struct queue *queue;
@@ -283,7 +283,7 @@ struct place_visit {
 	void *context;
 };
 
-/* Those of these entries that are meant; revisions above `until` are for the next time. */
+/* Visit the entries up to revision `until`; later ones are left for the next call. */
 static enum status visit_entries(const struct place_visit *how, const struct store_answer *answer,
 	store_revision until, struct error *err)
 {

@@ -11,7 +11,7 @@
 #include "queue/after.h"
 #include "queue/rules.h"
 
-/* ---- A command in the hands of a worker ---- */
+/* ---- A command at a worker ---- */
 
 void run_end(struct queue_run *run)
 {
@@ -36,7 +36,7 @@ void run_release(struct queue_run *run)
 	*run = (struct queue_run){0};
 }
 
-/* ---- Moves ---- */
+/* ---- Adding moves ---- */
 
 enum status moves_begin(struct moves *moves, struct queue *queue, struct error *err)
 {
@@ -202,7 +202,7 @@ void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue
 
 /* ---- Running them ---- */
 
-/* Where requirements did not hold: what the tally is by now. */
+/* After requirements that did not hold: take the current tally. */
 static void see_tally(struct queue *queue, const struct store_answer *answer)
 {
 	const struct store_entry *entry = &answer->entries[answer->count - 1];
@@ -263,7 +263,7 @@ void moves_settled(struct queue *queue)
 	queue->tallied = -1;
 }
 
-/* The tally is not the one that was compared: its token tells which transaction changed it. */
+/* The tally has changed: its token tells which transaction changed it. */
 static enum status read_fate(struct queue *queue, const struct store_entry *own,
 	struct moves_fate *fate, struct error *err)
 {
@@ -273,7 +273,7 @@ static enum status read_fate(struct queue *queue, const struct store_entry *own,
 		return status;
 	fate->outcome = strcmp(there.last, queue->unknown) ? MOVES_NOT_MADE : MOVES_MADE;
 	fate->revision = own->revision;
-	/* An earlier call of moves_settle, whose answer was lost, has put it. */
+	/* This is the token of an earlier moves_settle whose answer was lost. */
 	if (fate->outcome == MOVES_NOT_MADE)
 		moves_settled(queue);
 	return STATUS_OK;

@@ -80,7 +80,7 @@ enum status queue_get(const struct queue *queue, const char *key, const struct q
 void queue_draw_token(char token[17])
 {
 	uint64_t number = 0;
-	/* The kernel does not refuse 8 bytes. */
+	/* For 8 bytes getrandom fails only if a signal interrupts it. */
 	while (getrandom(&number, sizeof(number), 0) != sizeof(number) || number == 0)
 		;
 	snprintf(token, 17, "%016" PRIx64, number);

@@ -14,7 +14,7 @@ enum status queue_failure_pending(
 	return queue_get(queue, key, &queue_failure_record, failure, NULL, err);
 }
 
-/* STATUS_NO: nothing runs. STATUS_OK: something has ended. */
+/* STATUS_OK: a running command has ended. STATUS_NO: no command runs. */
 static enum status wait_for_running(
 	struct queue *queue, int64_t deadline, int wake, struct error *err)
 {
@@ -40,8 +40,8 @@ static enum status wait_for_running(
 }
 
 /*
- * Make these moves because of a failure, if it and all that they concern (batch) are as they were
- * read; the failure becomes `noted` (NULL: it stays). STATUS_NO: one of them has changed.
+ * Make these moves because of a failure, and replace the failure by `noted` (NULL: keep it).
+ * STATUS_NO: the failure, or a record in batch, has changed since it was read.
  */
 static enum status run_moves(struct moves *moves, const struct store_answer *batch,
 	const struct queue_failure *failure, const struct queue_failure *noted, struct error *err)
@@ -55,7 +55,7 @@ static enum status run_moves(struct moves *moves, const struct store_answer *bat
 	return moves_run_told(moves, err);
 }
 
-/* Tell all that runs to end, and note that in the failure. STATUS_NO: something has moved. */
+/* Tell all running commands to end, and note that in the failure. STATUS_NO: a command moved. */
 static enum status stop_running(
 	struct queue *queue, const struct queue_failure *failure, struct error *err)
 {
@@ -86,7 +86,7 @@ static enum status stop_running(
 	return status;
 }
 
-/* The history of one that is blocked or waits. */
+/* The history of a blocked or waiting command. */
 static enum status read_history(const struct store_entry *entry, bool is_blocked,
 	struct queue_history *history, struct error *err)
 {
@@ -100,9 +100,9 @@ static enum status read_history(const struct store_entry *entry, bool is_blocked
 }
 
 /*
- * Cancel a batch of what is blocked, else of what waits, counted in the failure itself, so that the
- * process that reports it knows how many it were. *some: there was one. STATUS_NO: another process
- * was faster.
+ * Cancel a batch of blocked commands, or of waiting ones if none is blocked. The failure counts
+ * them, so that the process that reports it knows how many there were. *some: the batch was not
+ * empty. STATUS_NO: another process was faster.
  */
 static enum status cancel_batch(
 	struct queue *queue, const struct queue_failure *failure, bool *some, struct error *err)
@@ -114,9 +114,9 @@ static enum status cancel_batch(
 	char why[128];
 	uint64_t ids[QUEUE_SCHEDULE_BATCH] = {0};
 	store_revision dependents[QUEUE_SCHEDULE_BATCH];
-	/* Three operations for each. */
+	/* Each needs three operations. */
 	struct store_range range = {.limit = 2 * queue_schedule_most(queue) / 3 - 1};
-	/* What is blocked may come to wait, and not the other way round. */
+	/* Blocked ones first: they may become waiting, but never the other way round. */
 	enum status status = queue_list(queue, "blocked", range, &waiting, err);
 	bool blocked = waiting.count;
 	if (status == STATUS_OK && !blocked) {
@@ -150,8 +150,9 @@ static enum status cancel_batch(
 }
 
 /*
- * STATUS_NO: it is not this one any more. Where the answer is lost, and it is not seen to stand
- * there still, it is ours: its error is reported again rather than not at all.
+ * Remove the failure, so that only this process reports it. STATUS_NO: it is no longer there. If
+ * the answer is lost, and the failure does not visibly remain, count it as ours: a failure that is
+ * reported twice is better than one that is never reported.
  */
 static enum status take_away(
 	struct queue *queue, const struct queue_failure *failure, struct error *err)
@@ -176,8 +177,8 @@ static enum status take_away(
 }
 
 /*
- * While an error is pending nothing is taken and nothing is scheduled: what runs only becomes less,
- * and when nothing runs, what waits only becomes less.
+ * While a failure is pending, no command is taken or scheduled. So the running commands become
+ * fewer, and once none runs, the waiting ones become fewer: the loop ends.
  */
 enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
 	struct queue_failure *failure, struct error *err)

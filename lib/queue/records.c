@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 
-#define SIGNAL_MAX 127 /* a shell reports 128 more */
+#define SIGNAL_MAX 127 /* a shell exits with 128 + signal */
 
 static const char *const state_words[] = {
 	"waiting", "running", "blocked", "succeeded", "failed", "cancelled", NULL};
@@ -237,7 +237,7 @@ void queue_item_release(struct queue_item *item)
 	*item = (struct queue_item){0};
 }
 
-/* ---- Words ---- */
+/* ---- Names of states ---- */
 
 static bool find_word(const char *const *words, const char *word, size_t *index)
 {

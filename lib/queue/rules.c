@@ -4,7 +4,7 @@
 #define PAUSE	      250	      /* ms */
 #define PAUSE_LONGEST (5 * 60 * 1000) /* ms */
 
-/* One more attempt of at most so many is used up. */
+/* Use up one of at most `most` attempts. */
 static enum queue_state use_up(struct queue_history *after, uint64_t most)
 {
 	after->attempts++;
@@ -30,7 +30,7 @@ enum queue_state rules_decide(const struct queue_item *item, const struct queue_
 	const struct queue_ending *ending, struct queue_history *after)
 {
 	*after = *before;
-	/* Only what follows each other counts. */
+	/* Only failures in a row count. */
 	if (ending->kind != ENDING_EXITED || ending->code != STATUS_TEMPORARY)
 		after->transients = 0;
 	switch (ending->kind) {

@@ -9,7 +9,7 @@
 
 enum { SETTLE_TRIES = 5, SETTLE_PAUSE = 50 /* ms, doubled each time */ };
 
-/* What `once` has scheduled so far: runs of numbers, with the id of the first of each. */
+/* What --once has scheduled so far: runs of numbers, each with the id of its first. */
 struct once {
 	struct once_run {
 		uint64_t number, id, count;
@@ -50,7 +50,7 @@ static enum status once_read(const struct store_entry *entry, struct once *once,
 	return good ? STATUS_OK : queue_damaged(entry, err);
 }
 
-/* The id that `number` has got already; 0: none. */
+/* The id that was given to `number`; 0: none yet. */
 static uint64_t once_find(const struct once *once, uint64_t number)
 {
 	for (size_t i = 0; i < once->count; i++) {
@@ -61,7 +61,7 @@ static uint64_t once_find(const struct once *once, uint64_t number)
 	return 0;
 }
 
-/* The value with this run added to it. */
+/* Write the record, with one more run. */
 static struct json_object *once_write(const struct once *once, struct once_run more)
 {
 	struct json_object *array = json_object_new_array();
@@ -83,7 +83,7 @@ static struct json_object *once_write(const struct once *once, struct once_run m
 	return array;
 }
 
-/* One call under way. */
+/* The state of one call. */
 struct scheduling {
 	struct queue *queue;
 	struct queue_item *items;
@@ -94,13 +94,13 @@ struct scheduling {
 	char next_key[QUEUE_KEY_MAX], error_key[QUEUE_KEY_MAX], once_key[QUEUE_KEY_MAX],
 		settings_key[QUEUE_KEY_MAX];
 	struct queue_settings settings;
-	struct queue_tally next; /* of count/@next: the ids given so far are 1 .. scheduled */
+	struct queue_tally next; /* from count/@next: ids 1 .. scheduled are given */
 	store_revision next_revision;
 	struct once once;
 	bool failing; /* an error is pending */
 };
 
-/* Take note of the keys as they are: count/@next, error, and the one of once. */
+/* Take over the current count/@next, error, and record of --once. */
 static enum status take_note(
 	struct scheduling *s, const struct store_entry *entries, struct error *err)
 {
@@ -141,7 +141,7 @@ static enum status look(struct scheduling *s, struct error *err)
 	return status;
 }
 
-/* Where it begins. Consecutive items that wait for the same are told of together. */
+/* Put it among the waiting or blocked ones. Neighbours with the same --after share one record. */
 static void put_place(struct scheduling *s, struct transaction *t, size_t i)
 {
 	static const struct queue_history fresh;
@@ -184,7 +184,7 @@ static enum status put_items(struct scheduling *s, struct transaction *t, struct
 	return STATUS_OK;
 }
 
-/* One try. STATUS_NO: others were faster, and what they changed was taken note of. */
+/* One try. STATUS_NO: another process was faster; its changes are taken over. */
 static enum status put(struct scheduling *s, bool *known, struct error *err)
 {
 	struct transaction t = {0};
@@ -220,8 +220,9 @@ static enum status put(struct scheduling *s, bool *known, struct error *err)
 }
 
 /*
- * After an answer that was lost. STATUS_OK: the items are there. STATUS_NO: they are not, and never
- * will be: the lost transaction compares count/@next, which this one has written, if no other has.
+ * After a lost answer. STATUS_OK: the items are scheduled. STATUS_NO: they are not, and never will
+ * be: the lost transaction compares count/@next, which has been changed, by us if by no other
+ * process.
  */
 static enum status settle_once(struct scheduling *s, struct error *err)
 {
@@ -248,8 +249,8 @@ static enum status settle_once(struct scheduling *s, struct error *err)
 }
 
 /*
- * The same, tried again where it has no answer, be it that the store could not be asked or that the
- * answer was lost: it finds the same whether an earlier try was made or not.
+ * The same with several tries, for when it gets no answer either. An earlier try, made or not, does
+ * not change what a later one finds.
  */
 static enum status settle(struct scheduling *s, struct error *err)
 {
@@ -266,13 +267,13 @@ static enum status settle(struct scheduling *s, struct error *err)
 	return status;
 }
 
-/* STATUS_OK: there is room for them. STATUS_TIMEOUT. STATUS_NO: our caller wants to be woken. */
+/* Wait until the queue has room. STATUS_TIMEOUT. STATUS_NO: the caller has been woken. */
 static enum status wait_for_room(struct scheduling *s, struct error *err)
 {
 	struct queue_count count;
 	char prefix[QUEUE_KEY_MAX];
 	size_t fresh = s->count - s->old;
-	/* A batch larger than the limit comes into an empty queue. */
+	/* A batch larger than the limit goes into an empty queue. */
 	uint64_t limit = s->how->limit > fresh ? s->how->limit : fresh;
 	if (!s->how->limit)
 		return STATUS_OK;
@@ -281,7 +282,7 @@ static enum status wait_for_room(struct scheduling *s, struct error *err)
 		enum status status = queue_count(s->queue, &count, err);
 		if (status != STATUS_OK || count.waiting + fresh <= limit)
 			return status;
-		/* A failure empties it. One that comes after the count is counted, and wakes us. */
+		/* A failure empties the queue. If it comes after the count, the wait below ends. */
 		status = look(s, err);
 		if (status != STATUS_OK || s->failing || s->old == s->count)
 			return status;
@@ -309,7 +310,7 @@ static enum status raise_error(struct scheduling *s, struct error *err)
 
 size_t queue_schedule_most(const struct queue *queue)
 {
-	/* Two for each item, and those for the tally, for `once` and for what blocks them. */
+	/* Two for each item; three for the tally, the record of --once, and the blockers. */
 	size_t most = (store_operations(queue->store) - 3) / 2;
 	return most < QUEUE_SCHEDULE_BATCH ? most : QUEUE_SCHEDULE_BATCH;
 }
@@ -329,7 +330,7 @@ enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t
 	while (status == STATUS_OK && s.old < s.count) {
 		if (s.failing) {
 			status = raise_error(&s, err);
-			if (status == STATUS_NO) /* Another one raised it. */
+			if (status == STATUS_NO) /* Another process has reported it. */
 				status = look(&s, err);
 			continue;
 		}

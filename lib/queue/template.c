@@ -16,7 +16,7 @@ static bool begins(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* Whether *at begins with this, and then *at moves behind it. */
+/* If *at begins with `with`, move *at behind it. */
 static bool skip(const char **at, const char *with)
 {
 	bool found = begins(*at, with);
@@ -48,13 +48,13 @@ void template_free(char **words)
 	free(words);
 }
 
-/* What was built, as a word to be freed. */
+/* Turn text into a word, to be freed. */
 static char *take_word(struct text *text)
 {
 	return text->data ? text->data : xstrdup("");
 }
 
-/* ---- Lines ---- */
+/* ---- Lines of input ---- */
 
 static bool begins_within(const char *text, size_t left, const char *with)
 {
@@ -62,8 +62,8 @@ static bool begins_within(const char *text, size_t left, const char *with)
 }
 
 /*
- * One brace more before what template_fill_worker (template_fill_name) would fill, or take a brace
- * from.
+ * Add a line so that template_fill_worker (is_name: template_fill_name) gives it back unchanged:
+ * one brace more before each of its placeholders.
  */
 static void add_kept(struct text *text, const char *line, size_t length, bool is_name)
 {
@@ -76,7 +76,7 @@ static void add_kept(struct text *text, const char *line, size_t length, bool is
 	}
 }
 
-/* Whether word has a {}. */
+/* Add word, with each {} filled by line. True: it had one. */
 static bool fill_braces(
 	struct text *text, const char *word, const char *line, size_t length, bool is_name)
 {
@@ -122,7 +122,7 @@ char **template_fill_line(char *const *words, const char *line, size_t length)
 
 /* ---- Workers ---- */
 
-/* Add the choice of index; at is behind CHOICE. *end: behind the closing brace. */
+/* Add the choice for index. at: behind CHOICE. *end: behind the closing brace. */
 static enum status add_choice(struct text *text, const char *word, const char *at, uint64_t index,
 	const char **end, struct error *err)
 {

@@ -13,7 +13,7 @@ void queue_throughput_note(
 {
 	uint64_t over = queue_throughput_over(count);
 	size_t last = (progress->next + THROUGHPUT_KEPT - 1) % THROUGHPUT_KEPT;
-	/* Commands that were put back: what was counted before is no measure any more. */
+	/* Fewer are over than before: commands were put back. Count anew. */
 	if (progress->count && over < queue_throughput_over(&progress->now))
 		progress->count = 0;
 	if (!progress->count) {
@@ -38,7 +38,7 @@ double queue_throughput_rate(const struct queue_throughput *progress, int64_t no
 	size_t first = (progress->next + THROUGHPUT_KEPT - progress->count) % THROUGHPUT_KEPT;
 	int64_t since = progress->kept[first].at;
 	uint64_t before = progress->kept[first].over;
-	/* Long commands end seldom: then all the time counts. */
+	/* If commands end seldom, take the average over the whole time. */
 	if (over - before < 3) {
 		since = progress->began;
 		before = progress->at_first;
@@ -68,7 +68,7 @@ static void add_bar(struct text *line, uint64_t over, uint64_t all)
 	text_add(line, "] ");
 }
 
-/* The line with its parts up to this rank. */
+/* Build the line from its parts up to this rank. */
 static void build(const struct queue_throughput *progress, int64_t now, int rank, struct text *line)
 {
 	const struct queue_count *count = &progress->now;
@@ -88,7 +88,7 @@ static void build(const struct queue_throughput *progress, int64_t now, int rank
 		text_addf(line, rate < 10 ? ", %.2f/s" : ", %.0f/s", rate);
 	if (rank >= 3 && left > 0) {
 		text_add(line, ", ");
-		text_add_age(line, left + 999); /* a second that is begun counts */
+		text_add_age(line, left + 999); /* round up to whole seconds */
 		text_add(line, " left");
 	}
 }
