@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints: ckpt/ckpt.h says what they are, ckpt/keep.h which are kept; here are only options,
- * answers and exit codes. */
+/* ckpt-rotate COMMAND: options, answers and exit codes. See ckpt/ckpt.h for checkpoints, and
+ * ckpt/keep.h for which are kept. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +27,7 @@ static struct prune_request request = {.wait = 60000, .settled = LAYOUT_SETTLED}
 static int64_t timeout;
 static const char *layout, *pattern, *life;
 
-/* How many DIRs a command takes at most. */
-#define DIRECTORIES 1024
+#define DIRECTORIES 1024 /* the most that a command takes */
 
 /* clang-format off */
 #define WRITE_OPTIONS \
@@ -159,7 +158,7 @@ static enum status read_target(const struct args_rest *rest, struct error *err)
 			target.tasks);
 	if (!target.sharded)
 		return STATUS_OK;
-	/* Else shards written before and after a restart would make one checkpoint. */
+	/* Without it, shards from before and after a restart could form one checkpoint. */
 	if (!attempt_given)
 		return error_set(err, STATUS_USAGE,
 			"--sharded needs --attempt (PREEMPT_ATTEMPT), another one for each start");
@@ -215,7 +214,7 @@ static int run_commit(const struct args_rest *rest)
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
-/* The newest of one DIR. */
+/* Find the newest checkpoint of one DIR. */
 static enum status find_latest(const char *directory, struct checkpoint *found, struct error *err)
 {
 	struct layout_choice choice;
@@ -232,7 +231,7 @@ static enum status find_latest(const char *directory, struct checkpoint *found, 
 	return status;
 }
 
-/* The newest of one DIR that is not marked as bad in any DIR: a mark on one copy holds for all. */
+/* The same, without those marked as bad in any DIR: a mark on one copy holds for all copies. */
 static enum status find_latest_of(const struct args_rest *rest, const char *directory,
 	struct checkpoint *found, struct error *err)
 {
@@ -251,13 +250,13 @@ static enum status find_latest_of(const struct args_rest *rest, const char *dire
 	return status;
 }
 
-/* A complete one is better than an unproven one; else the higher step is better. */
+/* A complete checkpoint is better than an unproven one; then the higher step is better. */
 static bool is_better(const struct checkpoint *a, const struct checkpoint *b)
 {
 	return a->state == b->state ? a->step > b->step : a->state == CHECKPOINT_COMPLETE;
 }
 
-/* Whether this is a task of a job, but not its first: the first says for all what is no error. */
+/* Whether this is a task of a job, but not task 0: only task 0 prints what is no error. */
 static bool is_later_task(void)
 {
 	struct identity identity;
@@ -269,7 +268,7 @@ static bool is_later_task(void)
 	       identity.is_task && identity.task > 0;
 }
 
-/* There is none: with --or that is a first start, the same for all tasks. */
+/* Report that there is no checkpoint. With --or this is a first start, the same for all tasks. */
 static void say_none(const char *none)
 {
 	if (!otherwise)
@@ -395,7 +394,7 @@ static int verify_one(
 	progress_end();
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	/* A checkpoint that is marked as bad need not be damaged. */
+	/* A checkpoint that is marked as bad may still be whole. */
 	if (found.state == CHECKPOINT_COMPLETE || found.state == CHECKPOINT_BAD) {
 		show_size(&size, found.bytes);
 		if (!message_is_quiet())
@@ -429,7 +428,7 @@ static bool can_be_verified(const struct checkpoint *item)
 	return item->state != CHECKPOINT_INCOMPLETE && item->state != CHECKPOINT_FOREIGN;
 }
 
-/* Verify the newest of one DIR, with --all all of them, or (one) those of a step. */
+/* Verify the newest checkpoint of one DIR; with --all, all of them; with `one`, those of step. */
 static int verify_directory(const char *directory, bool one, uint64_t step)
 {
 	struct error err = {0};
@@ -475,7 +474,7 @@ static int run_verify(const struct args_rest *rest)
 	struct error err = {0};
 	uint64_t step = 0;
 	int code = STATUS_OK;
-	/* Several DIRs, or one and a STEP: a DIR of digits only is written ./500. */
+	/* Arguments: several DIRs, or one DIR and a STEP. A directory "500" is given as ./500. */
 	bool one =
 		rest->count == 2 && strspn(rest->words[1], "0123456789") == strlen(rest->words[1]);
 	enum status status = STATUS_OK;
@@ -521,7 +520,7 @@ static int run_unpin(const struct args_rest *rest)
 	return set_mark(rest, CKPT_MARK_UNPINNED);
 }
 
-/* The options of prune as one request. */
+/* Turn the options of prune into a request. */
 static enum status read_prune_request(struct error *err)
 {
 	static uint64_t steps[4096];
@@ -558,7 +557,7 @@ static enum status read_prune_request(struct error *err)
 	return status;
 }
 
-/* One DIR; *shown: rows of all so far. */
+/* Prune one DIR. *shown: the number of rows so far, updated. */
 static int prune_directory(const char *directory, bool wanted, size_t *shown)
 {
 	struct error err = {0};
@@ -608,26 +607,28 @@ static const struct args_command commands[] = {
 	{"commit",
 		"DIR STEP [--attempt K] [--life WORD] [--sharded | --chief-only] [--task I --tasks N]\n"
 		"       [--timeout D] [--metric NAME=NUMBER]... [--time @SECONDS]",
-		"sync it, take checksums, publish it", commit_options, NULL, 2, 2, false, false,
-		run_commit},
-	{"latest", "DIR... [--step | --json] [--or WORD] [--verify]", "print the newest complete",
-		latest_options, json_option, 1, DIRECTORIES, false, false, run_latest},
+		"sync the checkpoint, take checksums, publish it", commit_options, NULL, 2, 2,
+		false, false, run_commit},
+	{"latest", "DIR... [--step | --json] [--or WORD] [--verify]",
+		"print the newest complete checkpoint", latest_options, json_option, 1, DIRECTORIES,
+		false, false, run_latest},
 	{"list", "DIR... [--json]", "show all", list_options, json_option, 1, DIRECTORIES, false,
 		false, run_list},
 	{"verify", "DIR... [STEP | --all] [--quick]", "compare the checksums of one or all",
 		verify_options, NULL, 1, DIRECTORIES, false, false, run_verify},
-	{"mark", "DIR STEP bad|good [--reason TEXT]", "a bad one is never offered again",
+	{"mark", "DIR STEP bad|good [--reason TEXT]", "mark as bad: it is never offered again",
 		mark_options, NULL, 3, 3, false, false, run_mark},
-	{"pin", "DIR STEP", "prune never removes it", NULL, NULL, 2, 2, false, false, run_pin},
-	{"unpin", "DIR STEP", "take that back", NULL, NULL, 2, 2, false, false, run_unpin},
+	{"pin", "DIR STEP", "protect from prune", NULL, NULL, 2, 2, false, false, run_pin},
+	{"unpin", "DIR STEP", "undo pin", NULL, NULL, 2, 2, false, false, run_unpin},
 	{"copy", "DIR DEST [STEP... | --last N | --all] [--bwlimit SIZE]",
-		"bring complete ones to another directory, verified", copy_options, NULL, 2,
+		"copy complete checkpoints to another directory, verified", copy_options, NULL, 2,
 		DIRECTORIES, false, false, run_copy},
-	{"drain", "DIR DEST [--all] [--dry-run] [--json]", "remove what has a verified copy",
-		drain_options, NULL, 2, 2, false, false, run_drain},
+	{"drain", "DIR DEST [--all] [--dry-run] [--json]",
+		"remove checkpoints that have a verified copy", drain_options, NULL, 2, 2, false,
+		false, run_drain},
 	{"prune", "DIR... --keep-... [--max-bytes SIZE] [--min-free SIZE] [--dry-run] [--json]",
-		"remove what need not be kept", prune_options, json_option, 1, DIRECTORIES, false,
-		false, run_prune},
+		"remove checkpoints that need not be kept", prune_options, json_option, 1,
+		DIRECTORIES, false, false, run_prune},
 	{0},
 };
 

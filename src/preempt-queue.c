@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-queue COMMAND: a durable queue of commands, worked off by preemptible workers. The
- * commands are in src/preempt-queue/.
+ * preempt-queue COMMAND: a durable queue of commands, run by preemptible workers. The commands are
+ * in src/preempt-queue/.
  */
 #include "preempt-queue/client.h"
 
@@ -10,22 +10,22 @@ static const struct args_command commands[] = {
 		"put a command, or one for each line of stdin, into the queue; print the ids",
 		schedule_options, client_place, 0, 0, true, false, run_schedule},
 	{"set", "[--halt WHEN | --keep-going]",
-		"what holds for all that is scheduled from then on; or print it", set_options,
-		client_place, 0, 0, false, false, run_set},
+		"set what later commands do when one fails; or print it", set_options, client_place,
+		0, 0, false, false, run_set},
 	{"work", "[OPTION...]", "take commands and run them; exit 0: none left, 42: preempted",
 		work_options, client_place, 0, 0, false, false, run_work},
 	{"join", "[ID... | --tag T] [OPTION...]",
-		"wait until all is over, or these are; 44 if one has failed", join_options,
-		client_wait, 0, 4096, false, false, run_join},
+		"wait until all commands, or these, are over; exit 44: one has failed",
+		join_options, client_wait, 0, 4096, false, false, run_join},
 	{"done", "[ID... | --tag T]",
-		"whether all is over, or these are: 0 yes, 1 not yet, 44 yes, and one has failed",
+		"are all, or these, over? exit 0: yes, 1: not yet, 44: yes, and one has failed",
 		done_options, client_place, 0, 4096, false, false, run_done},
 	{"fetch", "ID... [--wait | --follow] [--stderr] [--exit-status]",
-		"print the output of commands that are over; 1 not yet", fetch_options, client_wait,
-		1, 4096, false, false, run_fetch},
+		"print the output of commands that are over; exit 1: not yet", fetch_options,
+		client_wait, 1, 4096, false, false, run_fetch},
 	{"list", "[OPTION...]", "print the commands, one per line", list_options, client_common, 0,
 		0, false, false, run_list},
-	{"show", "ID...", "print all that is known of commands", NULL, client_json, 1, 4096, false,
+	{"show", "ID...", "print everything about commands", NULL, client_json, 1, 4096, false,
 		false, run_show},
 	{"cancel", "ID... | --all | --tag T", "cancel waiting commands, end running ones",
 		cancel_options, client_place, 0, 4096, false, false, run_cancel},
@@ -43,7 +43,7 @@ static const struct args_command commands[] = {
 
 static const struct args_program program = {
 	.name = "preempt-queue",
-	.summary = "A durable queue of commands, worked off by workers that may be preempted.",
+	.summary = "A durable queue of commands, run by workers that may be preempted.",
 	.commands = commands,
 };
 

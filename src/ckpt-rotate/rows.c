@@ -87,7 +87,7 @@ void progress_add(uint64_t bytes)
 	struct text done = {0}, total = {0}, rate = {0};
 	int64_t passed = clock_now() - progress.began;
 	progress.bytes += bytes;
-	/* Not at once, and not more often than a user can read. */
+	/* Start after a moment, and do not show more than a user can read. */
 	if (passed < progress.next)
 		return;
 	progress.next = passed + 200;

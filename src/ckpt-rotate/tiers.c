@@ -30,7 +30,7 @@ const struct args_option drain_options[] = {
 	{0},
 };
 
-/* Where some are ours, ours are meant, also beside those of a framework. */
+/* If DIR has native checkpoints, use those, even if there are also some of a framework. */
 static enum status choose_layout(
 	const char *directory, struct layout_choice *choice, struct error *err)
 {
@@ -40,7 +40,7 @@ static enum status choose_layout(
 	return layout_choose(directory, layout, pattern, choice, err);
 }
 
-/* Copy one of DIR, as it was found. */
+/* Copy one checkpoint of DIR. */
 static enum status copy_one(const char *directory, const char *destination,
 	const struct layout_choice *choice, const struct checkpoint *found, struct error *err)
 {
@@ -104,7 +104,7 @@ static int copy_newest(
 	return code;
 }
 
-/* The checkpoint of a step; of several of a framework the last version. */
+/* Find the checkpoint of a step; if a framework has several versions, the last one. */
 static enum status find_step(const char *directory, const struct layout_choice *choice,
 	const char *word, struct checkpoint *found, struct error *err)
 {
@@ -168,7 +168,7 @@ int run_drain(const struct args_rest *rest)
 	struct prune_report report = {0};
 	struct prune_request request = {.now = clock_utc(), .wait = 60000, .dry_run = dry_run};
 	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
-	/* Without a manifest, that both are the same is not known. */
+	/* Without manifests we cannot know that the two copies are equal. */
 	enum status status = layout_check_native(directory, &err);
 	if (status == STATUS_OK)
 		status = layout_check_native(destination, &err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cancel, retry, forget: of commands by their ids, or of all that are meant; and resource. */
+/* cancel, retry and forget, for commands chosen by id or by state; and resource. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,11 +40,11 @@ const struct args_option forget_options[] = {
 	{0},
 };
 
-/* Those that are meant. */
+/* Which commands to change, and how. */
 struct chosen {
 	enum queue_change how;
 	bool (*is_meant)(const struct queue_view *view);
-	bool named; /* by their ids */
+	bool named; /* chosen by id */
 	struct parse_numbers ids;
 	size_t refused;
 };
@@ -62,10 +62,10 @@ static enum status choose(void *context, const struct queue_view *view)
 }
 
 /*
- * A batch at a time, the newest first: those at the head are on their way to a worker, and would be
- * compared in vain. But to retry, the oldest first: what comes after others is blocked again, where
- * these are to run again. Prints the id of each that is changed, and reports each that was named
- * and could not be.
+ * Change a batch at a time, the newest commands first: workers take the oldest ones just now, and a
+ * compare with those would often fail. Retry the oldest first, so that a command which must come
+ * after others (--after) is blocked by them again. Prints the id of each changed command, and
+ * reports each named one that could not be changed.
  */
 static enum status change(struct queue *queue, void *context, struct error *err)
 {
@@ -103,7 +103,7 @@ static enum status change(struct queue *queue, void *context, struct error *err)
 	return status;
 }
 
-/* ids and what chooses them exclude each other, and one of them there must be. */
+/* Requires either ids, or an option that chooses by state (by_kind), but not both. */
 static int run_change(
 	const struct args_rest *rest, struct chosen chosen, bool by_kind, const char *cure)
 {
@@ -141,7 +141,7 @@ static bool is_to_be_retried(const struct queue_view *view)
 
 int run_retry(const struct args_rest *rest)
 {
-	/* Commands that are named by their ids are put back also if they have succeeded. */
+	/* A command that is named by its id is put back even if it succeeded. */
 	enum queue_change how = rest->count ? QUEUE_RETRY_ANY : QUEUE_RETRY;
 	return run_change(rest, (struct chosen){how, .is_meant = is_to_be_retried},
 		failed || cancelled || tag,

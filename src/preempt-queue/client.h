@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands of preempt-queue, and what they share: which queue, in which store, how they end. */
+/* The commands of preempt-queue, and what they share: opening the queue, options, exit codes. */
 #ifndef PREEMPT_QUEUE_CLIENT_H
 #define PREEMPT_QUEUE_CLIENT_H
 
@@ -9,15 +9,14 @@
 #include "queue/queue.h"
 
 struct client_options {
-	const char *store, *queue, *files; /* store, files: NULL where not given */
+	const char *store, *queue, *files; /* store, files: NULL if not given */
 	int64_t timeout;
 	bool timeout_given;
 	bool json;
 };
 extern struct client_options client_options;
 
-/* For args_command.common: --store, --queue, --files; and with --timeout, with --json, with both.
- */
+/* For args_command.common: --store, --queue and --files; with --timeout; with --json; with both. */
 extern const struct args_option client_place[], client_wait[], client_json[], client_common[];
 
 struct client {

@@ -36,16 +36,16 @@ const struct args_option join_options[] = {
 struct joiner {
 	struct queue *queue;
 	struct queue_selection set;
-	int64_t took; /* ms, to look at it */
+	int64_t took; /* ms that one look took */
 	int wake;
 	int64_t began, deadline;
 	struct queue_throughput progress;
 	bool terminal, shown; /* the line of progress is on the screen */
 	struct judge judge;
 	size_t registered;
-	bool warned, gave_up;  /* that no worker is alive; because none was for --recovery */
+	bool warned, gave_up;  /* no worker is alive; none was for --recovery */
 	int64_t judged, alive; /* when workers were looked at; when one was last alive */
-	uint64_t over;	       /* commands, and since when it has been so many */
+	uint64_t over;	       /* finished commands; since when their number has not changed */
 	int64_t over_since, reported;
 	store_revision followed;
 	int64_t unanswered; /* since when the store does not answer; 0: it does */
@@ -107,7 +107,7 @@ static void say_all_running(struct joiner *j)
 	(void)queue_visit_running(j->queue, say_running, &most, NULL);
 }
 
-/* Warns a user who forgot to start workers before --recovery is over. */
+/* Warn early, long before --recovery is over: the user may have forgotten to start workers. */
 static void warn_no_workers(struct joiner *j, const struct queue_count *count)
 {
 	hide_progress(j);
@@ -117,7 +117,7 @@ static void warn_no_workers(struct joiner *j, const struct queue_count *count)
 	j->warned = true;
 }
 
-/* STATUS_TEMPORARY: there has been no worker for longer than --recovery. */
+/* STATUS_TEMPORARY: no worker was alive for --recovery. */
 static enum status look_at_workers(
 	struct joiner *j, const struct queue_count *count, struct error *err)
 {
@@ -167,7 +167,7 @@ static void watch(struct joiner *j, const struct queue_count *count)
 
 /* ---- The end ---- */
 
-/* None of them goes on. */
+/* All are over: take their outcome. */
 static enum status finish(struct joiner *j, const struct queue_awaited *outcome, struct error *err)
 {
 	enum status status = queue_awaited_answer(j->queue, &j->set, outcome, err);
@@ -176,7 +176,7 @@ static enum status finish(struct joiner *j, const struct queue_awaited *outcome,
 	return status;
 }
 
-/* Of some commands only, with the queue read through; STATUS_TIMEOUT: they go on. */
+/* Look at the chosen commands, by reading the whole queue. STATUS_TIMEOUT: some are not over. */
 static enum status look_at_set(struct joiner *j, const struct queue_count *count, struct error *err)
 {
 	struct queue_awaited outcome;
@@ -188,7 +188,7 @@ static enum status look_at_set(struct joiner *j, const struct queue_count *count
 	return outcome.going_on ? STATUS_TIMEOUT : finish(j, &outcome, err);
 }
 
-/* One look. STATUS_TIMEOUT: it is to be waited. */
+/* Look once. STATUS_TIMEOUT: not all is over: wait. */
 static enum status look(struct joiner *j, struct queue_count *count, struct error *err)
 {
 	struct queue_failure failure;
@@ -212,7 +212,7 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 		if (status != STATUS_TIMEOUT)
 			return status;
 	}
-	/* An error comes together with the count that contains it: it is looked for after. */
+	/* Look for a failure after the count: one transaction changes both. */
 	status = queue_raise(j->queue, clock_now(), -1, &failure, err);
 	if (status == STATUS_OK)
 		return look(j, count, err);
@@ -225,7 +225,7 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 	return status == STATUS_OK ? STATUS_TIMEOUT : status;
 }
 
-/* The store does not answer: STATUS_OK, it is asked again. STATUS_TIMEOUT: no more. */
+/* The store does not answer. STATUS_OK: ask again. STATUS_TIMEOUT: --timeout is over. */
 static enum status outlast(struct joiner *j, struct error *err)
 {
 	if (!j->unanswered) {
@@ -243,7 +243,7 @@ static enum status outlast(struct joiner *j, struct error *err)
 	return STATUS_OK;
 }
 
-/* Until something is counted, or it is time for another look at the rest. */
+/* Wait until a count changes, or for the time between two looks. */
 static enum status wait_for_change(
 	struct joiner *j, const struct queue_count *count, struct error *err)
 {
@@ -256,10 +256,10 @@ static enum status wait_for_change(
 			"queue %s: %" PRIu64 " commands wait and %" PRIu64
 			" run after the --timeout",
 			j->queue->name, count->waiting, count->running);
-	/* Not after each of thousands of commands: who works needs the store more. */
+	/* Do not look after each of thousands of commands: workers need the store more. */
 	int64_t pause = (now - j->began) / 20;
 	pause = pause > 200 ? 200 : pause < 2 ? 2 : pause;
-	/* Nor all the time, where reading the queue takes long. */
+	/* If reading the queue takes long, spend at most a tenth of the time on it. */
 	pause = pause > 10 * j->took ? pause : 10 * j->took;
 	ending_wait(NULL, 0, clock_earlier(now + pause, j->deadline));
 	if (client_interrupted())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads lines of stdin as they come: returns those that were read before it waits for more. A
- * signal of base/process/ending.h ends the wait. Zero the struct, then set end_of_line.
+ * Read lines of stdin as they come: the lines that are there are returned before we wait for more.
+ * A signal of base/process/ending.h ends the wait. Zero the struct, then set end_of_line.
  */
 #ifndef PREEMPT_QUEUE_LINES_H
 #define PREEMPT_QUEUE_LINES_H

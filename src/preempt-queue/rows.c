@@ -46,7 +46,7 @@ void rows_ending(struct text *text, const struct queue_ending *ending)
 	}
 }
 
-/* How long its last start took, or takes; negative: it does not run and has not run. */
+/* How long its last start took, or has taken until now; negative: it never started. */
 static int64_t runtime(const struct queue_view *view, int64_t now)
 {
 	if (view->state == QUEUE_RUNNING)
@@ -64,7 +64,7 @@ void rows_heading(struct text *text)
 
 static const char *worker_of(const struct queue_view *view)
 {
-	/* One that waits has neither a lease nor a result. */
+	/* A waiting command has neither a lease nor a result. */
 	return *view->lease.worker ? view->lease.worker : view->result.worker;
 }
 
@@ -149,7 +149,7 @@ void rows_add_json(struct text *text, const struct queue_view *view)
 	json_object_put(object);
 }
 
-/* ---- All of one ---- */
+/* ---- Everything about one command ---- */
 
 static void add_line(struct text *text, const char *name, const char *value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * schedule: one command, or one for each line of stdin. An id is printed when its command is
- * durable, and not before: a batch is scheduled, then its ids are written and flushed.
+ * schedule: one command, or one for each line of stdin. An id is printed only when its command is
+ * durable: a batch is scheduled, then its ids are written and flushed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,14 +18,14 @@
 #include "queue/template.h"
 #include "spec.h"
 
-/* The most that is scheduled at once; the bytes limit the size of a transaction. */
+/* The most to schedule at once; the bytes limit the size of a transaction. */
 enum { BATCH = QUEUE_SCHEDULE_BATCH, BATCH_BYTES = 256 * 1024 };
 
 static const char *tag, *priority_text, *directory, *input, *output, *halt;
 static int64_t patience;
 static bool patience_given, keep_going, lines, null_lines;
 static struct args_list environment, resources, after;
-/* What all commands have in common, and how they are scheduled. */
+/* What all commands of this call have in common, and how to schedule them. */
 static struct queue_item spec = {.max_transient = QUEUE_TRANSIENT_MAX};
 static struct queue_schedule how = {.limit = QUEUE_LIMIT};
 
@@ -70,7 +70,7 @@ const struct args_option schedule_options[] = {
 	{0},
 };
 
-/* A batch of items to come. */
+/* The batch that is being collected. */
 struct scheduler {
 	struct client client;
 	struct queue_item items[BATCH];
@@ -197,7 +197,7 @@ static enum status flush(struct scheduler *s, struct error *err)
 		printf("%" PRIu64 "\n", s->items[i].id);
 	s->number += status == STATUS_OK ? s->count : 0;
 	drop_batch(s);
-	/* Where this fails, workers do it. */
+	/* If this fails, workers will do it. */
 	if (status == STATUS_OK && spec.after)
 		(void)queue_carry_on(&s->client.queue, NULL, NULL);
 	/* The reader of the ids is gone: schedule no more commands. */
@@ -209,7 +209,7 @@ static enum status flush(struct scheduler *s, struct error *err)
 	return status;
 }
 
-/* argv and name, that of its output (NULL: none), are taken over. */
+/* Takes over argv and name, the file of its output (NULL: none). */
 static enum status add(struct scheduler *s, char **argv, char *name, struct error *err)
 {
 	struct queue_item *item = &s->items[s->count++];
@@ -253,8 +253,8 @@ static enum status schedule_lines(struct scheduler *s, char *const *words, struc
 			continue;
 		if (r->over)
 			break;
-		/* A slow writer of stdin waits for the ids. With --once, batches must be the same.
-		 */
+		/* Flush before we wait for a slow writer, which may wait for the ids. Not with
+		 * --once: its batches must be the same in each call. */
 		status = lines_read(r, how.once != NULL || !s->count, err);
 		if (status == STATUS_NO && !how.once)
 			status = flush(s, err);
@@ -264,7 +264,7 @@ static enum status schedule_lines(struct scheduler *s, char *const *words, struc
 	if (status == STATUS_NO)
 		status = STATUS_OK;
 	enum status kept = status;
-	/* The lines before one that is refused are scheduled, and their ids are printed. */
+	/* If a line is refused, schedule those before it, and print their ids. */
 	if ((status == STATUS_OK || status == STATUS_USAGE) && !client_interrupted())
 		status = flush(s, status == STATUS_OK ? err : NULL);
 	if (kept == STATUS_USAGE && r->line)
@@ -281,7 +281,7 @@ static enum status schedule(struct scheduler *s, char *const *words, struct erro
 	return status == STATUS_OK ? flush(s, err) : status;
 }
 
-/* What it comes after. */
+/* Find the commands of --after. */
 static enum status find_after(struct scheduler *s, struct error *err)
 {
 	struct parse_numbers ids = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* preempt-queue set: what holds for all that is scheduled from then on; or print it. */
+/* preempt-queue set: set or print what commands scheduled later do when one fails. */
 #include <stdio.h>
 
 #include "client.h"

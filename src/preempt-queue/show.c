@@ -77,7 +77,7 @@ static enum status print_row(void *context, const struct queue_view *view)
 	return is_full(lister) || client_interrupted() ? STATUS_NO : STATUS_OK;
 }
 
-/* Each that ends, from now on. STATUS_TIMEOUT: --timeout has passed. */
+/* Print each command that ends from now on. STATUS_TIMEOUT: --timeout has passed. */
 static enum status follow_ends(struct queue *queue, struct lister *lister, store_revision since)
 {
 	char prefix[QUEUE_KEY_MAX];
@@ -118,7 +118,7 @@ static enum status list(struct queue *queue, void *context, struct error *err)
 	return status == STATUS_NO && is_full(lister) ? STATUS_OK : status;
 }
 
-/* Which of the words, separated by commas. */
+/* Parse names of states, separated by commas. */
 static enum status parse_states(struct lister *lister, struct error *err)
 {
 	char *copy = xstrdup(state_words), *rest = copy;
@@ -198,16 +198,16 @@ struct fetcher {
 	struct parse_numbers ids;
 	int wake;
 	int64_t deadline;
-	int code; /* of the first that was printed and did not succeed */
+	int code; /* of the first printed command that did not succeed */
 };
 
-/* STATUS_OK: it is over. STATUS_NO: it is not, or a signal has come. */
+/* STATUS_OK: the command is over. STATUS_NO: it is not, or a signal has come. */
 static enum status wait_until_over(struct queue *queue, const struct fetcher *fetcher,
 	struct queue_view *view, struct error *err)
 {
 	char prefix[QUEUE_KEY_MAX];
 	uint64_t id = view->item.id;
-	/* Changes after this revision come after what was read. */
+	/* Wait for changes after the revision that was read. */
 	store_revision since = view->revision;
 	queue_key_at(queue, prefix, "done", id);
 	while (view->state < QUEUE_SUCCEEDED) {
@@ -217,7 +217,7 @@ static enum status wait_until_over(struct queue *queue, const struct fetcher *fe
 		if (!fetch_wait)
 			return error_set(err, STATUS_NO, "command %" PRIu64 " is not over: it %s",
 				id, doing);
-		/* From there on, where it is read again after a wait: its place may be long ago. */
+		/* This moves `since` on, for the next wait. */
 		enum status status = store_wait(
 			queue->store, prefix, &since, fetcher->deadline, fetcher->wake, err);
 		if (status == STATUS_TIMEOUT)
@@ -233,7 +233,7 @@ static enum status wait_until_over(struct queue *queue, const struct fetcher *fe
 	return STATUS_OK;
 }
 
-/* Print one. */
+/* Print the output of one command. */
 static enum status fetch_one(
 	struct queue *queue, struct fetcher *fetcher, uint64_t id, struct error *err)
 {
@@ -279,7 +279,7 @@ int run_fetch(const struct args_rest *rest)
 	struct error err;
 	struct fetcher fetcher = {.wake = fetch_wait || fetch_follow ? client_catch() : -1,
 		.deadline = client_deadline()};
-	/* Nothing is printed where one of them is no number. */
+	/* Parse all ids before printing anything. */
 	enum status status = client_parse_ids(rest, &fetcher.ids, &err);
 	int code = status == STATUS_OK ? client_run(0, fetch, &fetcher) : message_fail(&err);
 	parse_numbers_release(&fetcher.ids);
@@ -291,7 +291,7 @@ int run_fetch(const struct args_rest *rest)
 struct load {
 	const struct queue_worker *workers;
 	size_t count;
-	uint64_t *running; /* by each of them */
+	uint64_t *running; /* by each worker */
 };
 
 static enum status count_load(void *context, const struct queue_view *view)

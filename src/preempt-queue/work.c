@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* work: take commands and run them, until there is a notice. */
+/* work: take commands and run them, until a notice comes. */
 #include "queue/worker/work.h"
 
 #include <signal.h>
