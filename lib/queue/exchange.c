@@ -340,7 +340,7 @@ enum status exchange_run(struct exchange *x, struct error *err)
 		status = try_once(x, err);
 		tries++;
 	} while (status == STATUS_OK && !x->fenced && !is_done(x));
-	/* Candidates that were not sent are chosen anew: they may be gone by the next call. */
+	/* Drop candidates that were not sent: the next call chooses again. */
 	if (!moves_are_unknown(x->queue))
 		x->candidates = 0;
 	if (status == STATUS_OK && !x->fenced && tries == 1)

@@ -32,7 +32,7 @@ struct exchange {
 	store_revision seen;
 	bool pending; /* set: queue_carry_on has to be called; the caller clears it */
 
-	/* Commands that this worker does not take for a while (rules_pause). */
+	/* Commands that this worker leaves alone for a while (rules_pause). */
 	struct {
 		uint64_t id;
 		int64_t until;

@@ -52,7 +52,7 @@ static enum status find_backend(
 static void write_count(const struct store *store)
 {
 	struct stat st;
-	/* O_NONBLOCK: do not wait if FILE is a pipe that nobody reads. */
+	/* O_NONBLOCK: do not wait if FILE is a pipe that no process reads. */
 	int descriptor = open(store->count_file,
 		O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 	if (descriptor < 0)

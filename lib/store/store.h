@@ -164,7 +164,7 @@ enum status store_wait(struct store *store, const char *prefix, store_revision *
 	int64_t deadline, int wake, struct error *err);
 
 /*
- * Whether somebody has put back an older copy of the store since the last call of this function;
+ * Whether an older copy of the store was put back since the last call of this function;
  * err says so. Writes acknowledged since the copy was made are lost, and keys may differ from what
  * was read. The first process that sees it (only there this is true) sets the revision above all
  * that it has seen, so that no process misses later changes: a wait from an older revision is over

@@ -10,7 +10,7 @@
 
 #define HAND_IN	 3000  /* ms before a deadline, reserved for handing in results */
 #define WITHOUT	 60000 /* ms for handing in results if there is no deadline */
-#define PATIENCE 1000  /* ms that the store may take for an answer while we leave */
+#define PATIENCE 1000  /* ms that an answer of the store may take while we leave */
 
 int64_t work_share(int64_t left)
 {

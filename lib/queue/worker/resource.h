@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resources: directories that a worker fills by a command of the user (the build) when it takes the
- * first command that needs them. A restarted worker builds anew. If a build fails, the commands
- * that wait for it fail; the next command that needs the resource starts another build.
+ * first command that needs them. A restarted worker builds them again. If a build fails, the
+ *commands that wait for it fail; the next command that needs the resource starts another build.
  *
  * A worker never waits for a build. Its loop is:
  *

@@ -3,7 +3,7 @@
  * The count of news is in the file DATABASE.beats/RUN/ATTEMPT/news, which is made together with the
  * files of the beats; its size never changes. A writer increments the count under the lock and
  * before its commit. So a process that sees the new count and then takes the lock sees the change.
- * A writer that is killed in between has woken the others for nothing: each reads the store once.
+ * A writer that is killed in between has woken the others without news: each reads the store once.
  */
 #ifndef STORE_BEATS_NEWS_H
 #define STORE_BEATS_NEWS_H

@@ -19,7 +19,8 @@ enum status credentials_show(struct gateway *gateway, int64_t deadline, struct e
 
 /*
  * Send a request without user and certificate. STATUS_OK: the servers refuse it. STATUS_NO: they
- * answer, so everybody who can reach them can write. Another status: this could not be found out.
+ * answer, so any process that can reach them can write. Another status: this could not be found
+ * out.
  */
 enum status credentials_matter(
 	const struct etcd_options *options, const char *where, int64_t deadline, struct error *err);

@@ -33,7 +33,7 @@ struct etcd_report {
 	bool full, corrupt; /* the cluster has such an alarm */
 	bool tls;
 	bool known; /* we send a user or a certificate */
-	bool open;  /* the servers answer without, so everybody who can reach them can write */
+	bool open;  /* the servers answer without, so any process that can reach them can write */
 	bool trusted;
 	bool exposed; /* other users can read the key of our certificate */
 	bool far;     /* an endpoint is not on this machine's loopback */

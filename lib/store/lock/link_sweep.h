@@ -13,8 +13,8 @@
  * older than limit (milliseconds, by the filesystem's clock), other directories LOCK.NONCE, and
  * LOCK.new-XXXXXX, which an interrupted making of a store left. Errors are ignored.
  *
- * own ("": none): a name whose directory stays. Removing the directory of a live process does no
- * harm: that process makes another one.
+ * own ("": none): a name whose directory stays. If the directory of a live process is removed,
+ * that process makes another one.
  */
 void link_sweep(const char *lock, const char *own, int64_t limit);
 

@@ -16,7 +16,8 @@
 #include "store/lock/lock.h"
 
 /*
- * We lock a byte after the text, because CIFS locks are mandatory: nobody can read a locked byte.
+ * We lock a byte after the text, because CIFS locks are mandatory: no process can read a locked
+ * byte.
  */
 #define LOCKED_BYTE 4096
 

@@ -20,7 +20,7 @@ struct doorbell_page {
 bool doorbell_open(struct doorbell *doorbell, dev_t device, ino_t inode)
 {
 	*doorbell = (struct doorbell){0};
-	/* No nonce: the page of a deleted file with this inode number does no harm. */
+	/* No nonce: a page left by a deleted file with this inode number can be used. */
 	const struct shared_page_file file = {device, inode, ""};
 	const struct shared_page_kind kind = {
 		.name = "bell2", .size = sizeof(struct doorbell_page)};

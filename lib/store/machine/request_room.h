@@ -5,7 +5,7 @@
  * touches shared memory.
  *
  * A room is copied before it is read. Its checksum covers its bytes, the ticket of its owner and a
- * seed that identifies the store, so that a room with another request is not taken for this one.
+ * seed that identifies the store, so that a room with another request is not mistaken for this one.
  * All lengths in it are checked, too.
  */
 #ifndef STORE_MACHINE_REQUEST_ROOM_H

@@ -10,7 +10,7 @@
 
 /*
  * More than the commits between two polls of a waiting process (1 s). A process that polls less
- * often may list the keys once for nothing.
+ * often may list the keys once without need.
  */
 #define REMEMBERED 512
 /* Remove rows only when this many revisions are too old: most deletions then remove none. */

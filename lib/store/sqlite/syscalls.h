@@ -16,7 +16,7 @@
 
 #include "store/cache.h"
 
-/* Call this before SQLite opens a file of ours. More than one call does no harm. */
+/* Call this before SQLite opens a file of ours. May be called more than once. */
 void syscalls_install(void);
 
 /* Forget errors, and say how the files that this thread opens next are cached. */

@@ -237,7 +237,8 @@ static int sync_file(enum cache cache, const char *path)
 	return number;
 }
 
-/* Make a journal like the one that SQLite leaves after a commit, so that nobody has to make one. */
+/* Make a journal like the one that SQLite leaves after a commit, so that the next process need not
+ * make one. */
 static int make_blank(const struct takeover *takeover)
 {
 	static const char zeros[BLANK];

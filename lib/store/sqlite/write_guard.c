@@ -76,8 +76,7 @@ static int guarded_sync(sqlite3_file *file, int flags)
 {
 	if (!may_write(file))
 		return SQLITE_IOERR_FSYNC;
-	/* SQLite syncs a journal again when it closes it, which would flush the disk for nothing.
-	 */
+	/* SQLite syncs a journal again when it closes it, which would flush the disk again. */
 	if (of(file)->synced)
 		return SQLITE_OK;
 	int code = real_of(file)->pMethods->xSync(real_of(file), flags);

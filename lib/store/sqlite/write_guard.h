@@ -11,7 +11,7 @@
  * and the write still writes. So the guard also asks the filesystem when SQLite has opened the
  * journal for writing; by then the database is open, and nothing is written yet. If we hold the
  * lock then, a process that overtakes us replaces the files that we have open (takeover_step.h),
- * and nobody reads what we write to them later.
+ * and no process reads what we write to them later.
  */
 #ifndef STORE_SQLITE_WRITE_GUARD_H
 #define STORE_SQLITE_WRITE_GUARD_H
