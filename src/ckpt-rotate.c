@@ -35,11 +35,11 @@ static const char *layout, *pattern, *life;
 		.target = &target.attempt, .environment = "PREEMPT_ATTEMPT", .max = CKPT_NUMBER_MAX, \
 		.given = &attempt_given}, \
 	{"sharded", NULL, "each task has a shard of its own", ARGS_FLAG, .target = &target.sharded}, \
-	{"chief-only", NULL, "all tasks write the same; only task 0's is kept", ARGS_FLAG, \
+	{"chief-only", NULL, "all tasks write the same; only that of task 0 is kept", ARGS_FLAG, \
 		.target = &target.chief_only}, \
 	{"task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank's)", ARGS_UNSIGNED, \
 		.target = &target.task, .max = CKPT_NUMBER_MAX, .given = &task_given}, \
-	{"life", "WORD", "the start of the job that writes, alike in all its tasks", ARGS_TEXT, \
+	{"life", "WORD", "which start of the job writes: one word for all its tasks", ARGS_TEXT, \
 		.target = &life, .environment = "PREEMPT_LIFE"}, \
 	{"tasks", "N", "how many tasks there are", ARGS_UNSIGNED, .target = &target.tasks, \
 		.environment = "PREEMPT_TASKS", .min = 1, .max = 1000000, .given = &tasks_given}
@@ -71,7 +71,7 @@ static const struct args_option list_options[] = {
 	{0},
 };
 static const struct args_option verify_options[] = {
-	{"all", NULL, "all of them, not only the newest", ARGS_FLAG, .target = &every},
+	{"all", NULL, "all checkpoints, not only the newest", ARGS_FLAG, .target = &every},
 	{"quick", NULL, "check only that all files exist, with their sizes", ARGS_FLAG,
 		.target = &quick},
 	LAYOUT_OPTIONS(layout, pattern),
@@ -88,7 +88,7 @@ static const struct args_option prune_options[] = {
 		.target = &request.policy.every_steps, .min = 1, .max = CKPT_NUMBER_MAX},
 	{"keep-every", "D", "keep one per interval D, starting with the oldest", ARGS_DURATION,
 		.target = &request.policy.every, .given = &every_given},
-	{"keep-within", "D", "keep what is not older than D", ARGS_DURATION,
+	{"keep-within", "D", "keep each that is not older than D", ARGS_DURATION,
 		.target = &request.policy.within, .given = &within_given},
 	{"keep-daily", "N", "keep the last of each of the N newest days (UTC)", ARGS_UNSIGNED,
 		.target = &request.policy.daily, .min = 1, .max = 1000000000},
@@ -98,27 +98,26 @@ static const struct args_option prune_options[] = {
 		.target = &request.policy.monthly, .min = 1, .max = 1000000000},
 	{"keep-best", "N", "keep the N best by --metric", ARGS_UNSIGNED,
 		.target = &request.policy.best, .min = 1, .max = 1000000000},
-	{"metric", "NAME", "by which metric of commit --metric", ARGS_TEXT,
+	{"metric", "NAME", "the metric to compare, from commit --metric", ARGS_TEXT,
 		.target = &request.policy.metric},
 	{"mode", "WHICH", "min or max: which values are better", ARGS_TEXT, .target = &mode},
 	{"keep-unmeasured", NULL, "keep each without a value of --metric", ARGS_FLAG,
 		.target = &request.policy.unmeasured},
 	{"keep-step", "STEPS", "keep these: 100,200; may be repeated", ARGS_LIST,
 		.target = &keep_steps},
-	{"max-bytes", "SIZE", "remove the oldest while all together are larger (500G)", ARGS_TEXT,
+	{"max-bytes", "SIZE", "remove the oldest while the sum is larger (500G)", ARGS_TEXT,
 		.target = &max_bytes},
 	{"min-free", "SIZE", "remove the oldest while less is free on the disk", ARGS_TEXT,
 		.target = &min_free},
 	{"must", "RULES", "rules whose checkpoints no limit removes: keep-last,keep-best; or all",
 		ARGS_LIST, .target = &must},
-	{"dry-run", NULL, "only say what would go", ARGS_FLAG, .target = &request.dry_run,
+	{"dry-run", NULL, "only print what would be removed", ARGS_FLAG, .target = &request.dry_run,
 		.letter = 'n'},
 	{"now", "INSTANT", "@SECONDS after 1970: decide as if it were this time", ARGS_TEXT,
 		.target = &now_is},
 	{"timeout", "D", "time to wait for another prune (1m)", ARGS_DURATION,
 		.target = &request.wait},
-	{"settled", "D",
-		"framework layouts: unchanged this long means no longer being written (15m)",
+	{"settled", "D", "framework layouts: not being written if unchanged for D (15m)",
 		ARGS_DURATION, .target = &request.settled},
 	LAYOUT_OPTIONS(layout, pattern),
 	{0},
@@ -602,8 +601,8 @@ static int run_prune(const struct args_rest *rest)
 static const struct args_command commands[] = {
 	{"begin",
 		"DIR STEP [--attempt K] [--life WORD] [--sharded | --chief-only] [--task I --tasks N]",
-		"make the directory to write into", begin_options, NULL, 2, 2, false, false,
-		run_begin},
+		"make the directory to write a checkpoint into", begin_options, NULL, 2, 2, false,
+		false, run_begin},
 	{"commit",
 		"DIR STEP [--attempt K] [--life WORD] [--sharded | --chief-only] [--task I --tasks N]\n"
 		"       [--timeout D] [--metric NAME=NUMBER]... [--time @SECONDS]",
@@ -612,10 +611,11 @@ static const struct args_command commands[] = {
 	{"latest", "DIR... [--step | --json] [--or WORD] [--verify]",
 		"print the newest complete checkpoint", latest_options, json_option, 1, DIRECTORIES,
 		false, false, run_latest},
-	{"list", "DIR... [--json]", "show all", list_options, json_option, 1, DIRECTORIES, false,
-		false, run_list},
-	{"verify", "DIR... [STEP | --all] [--quick]", "compare the checksums of one or all",
-		verify_options, NULL, 1, DIRECTORIES, false, false, run_verify},
+	{"list", "DIR... [--json]", "show all checkpoints", list_options, json_option, 1,
+		DIRECTORIES, false, false, run_list},
+	{"verify", "DIR... [STEP | --all] [--quick]",
+		"compare the checksums of one checkpoint or all", verify_options, NULL, 1,
+		DIRECTORIES, false, false, run_verify},
 	{"mark", "DIR STEP bad|good [--reason TEXT]", "mark as bad: it is never offered again",
 		mark_options, NULL, 3, 3, false, false, run_mark},
 	{"pin", "DIR STEP", "protect from prune", NULL, NULL, 2, 2, false, false, run_pin},

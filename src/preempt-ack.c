@@ -38,7 +38,7 @@ static const struct args_option options[] = {
 		.given = &agent_given},
 	{"report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION,
 		.target = &report_timeout},
-	{"save-timeout", "D", "longest save where no deadline is known (5m)", ARGS_DURATION,
+	{"save-timeout", "D", "longest save if no deadline is known (5m)", ARGS_DURATION,
 		.target = &save_timeout},
 	{0},
 };
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
 {
 	return args_main(
 		&(struct args_program){"preempt-ack",
-			"Agree with the other tasks where to save, and say that it is done.",
+			"Agree with the other tasks at which step to save, and report the save.",
 			commands,
 			"Prints \"STEP save\" or \"STEP exit\". exit codes: 0 yes, 1 nothing to agree on "
 			"or not\ncomplete, 10 (--at) save now, 42, 43, 93 end the training process and "

@@ -60,9 +60,9 @@ struct heartbeat_options {
 extern struct heartbeat_options heartbeat_options;
 /* clang-format off */
 #define HEARTBEAT_ROWS \
-	{"period", "D", "beat and look for the others every D (5s)", ARGS_DURATION, \
+	{"period", "D", "beat, and look for the other tasks, every D (5s)", ARGS_DURATION, \
 		.target = &heartbeat_options.rules.period}, \
-	{"limit", "N", "observations of silence in a row that mean death (3)", ARGS_UNSIGNED, \
+	{"limit", "N", "missed beats in a row after which a task is dead (3)", ARGS_UNSIGNED, \
 		.target = &heartbeat_options.rules.limit, .min = 1, .max = 1000}, \
 	{"cut-off", "D", "end a task that cannot reach the store for D (10m; 0: never)", \
 		ARGS_DURATION, .target = &heartbeat_options.rules.cut_off, \

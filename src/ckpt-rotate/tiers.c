@@ -24,8 +24,9 @@ const struct args_option copy_options[] = {
 	{0},
 };
 const struct args_option drain_options[] = {
-	{"all", NULL, "the newest, too", ARGS_FLAG, .target = &all},
-	{"dry-run", NULL, "only say what would go", ARGS_FLAG, .target = &dry_run, .letter = 'n'},
+	{"all", NULL, "also remove the newest", ARGS_FLAG, .target = &all},
+	{"dry-run", NULL, "only print what would be removed", ARGS_FLAG, .target = &dry_run,
+		.letter = 'n'},
 	{"json", NULL, "print JSON, not text", ARGS_FLAG, .target = &json},
 	{0},
 };

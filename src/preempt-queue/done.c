@@ -9,7 +9,7 @@
 static const char *tag;
 
 const struct args_option done_options[] = {
-	{"tag", "T", "whether those with this tag are", ARGS_TEXT, .target = &tag},
+	{"tag", "T", "only commands with this tag", ARGS_TEXT, .target = &tag},
 	{0},
 };
 

@@ -21,13 +21,13 @@ static bool exit_status, follow;
 static const char *tag;
 
 const struct args_option join_options[] = {
-	{"recovery", "D", "give up (75) when no worker was alive for so long (1h)", ARGS_DURATION,
+	{"recovery", "D", "exit 75 if no worker has been alive for D (1h)", ARGS_DURATION,
 		.target = &recovery},
-	{"watchdog", "D", "say what runs when nothing has ended for so long", ARGS_DURATION,
+	{"watchdog", "D", "report running commands if none has ended for D", ARGS_DURATION,
 		.target = &watchdog},
-	{"exit-status", NULL, "leave with the code of the first that failed, not 44 or 1",
-		ARGS_FLAG, .target = &exit_status},
-	{"tag", "T", "wait for those with this tag", ARGS_TEXT, .target = &tag},
+	{"exit-status", NULL, "exit with the code of the first that failed, not 44 or 1", ARGS_FLAG,
+		.target = &exit_status},
+	{"tag", "T", "wait for commands with this tag", ARGS_TEXT, .target = &tag},
 	{"follow", NULL, "print a line for each command that ends", ARGS_FLAG, .target = &follow,
 		.letter = 'f'},
 	{0},

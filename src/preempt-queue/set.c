@@ -8,8 +8,8 @@ static const char *halt;
 static bool keep_going;
 
 const struct args_option set_options[] = {
-	{"halt", "WHEN", "now, soon or never: the --halt of what is scheduled without one",
-		ARGS_TEXT, .target = &halt},
+	{"halt", "WHEN", "now, soon or never: for commands scheduled without --halt", ARGS_TEXT,
+		.target = &halt},
 	{"keep-going", NULL, "the same as --halt never", ARGS_FLAG, .target = &keep_going},
 	{0},
 };

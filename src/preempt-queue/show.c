@@ -22,21 +22,21 @@ static bool follow, joblog, fetch_wait, fetch_follow, fetch_stderr, exit_status;
 const struct args_option list_options[] = {
 	{"state", "S", "any (default), waiting, running, blocked, succeeded, failed or cancelled",
 		ARGS_TEXT, .target = &state_words},
-	{"tag", "T", "only those with this tag", ARGS_TEXT, .target = &tag},
-	{"limit", "N", "print at most so many", ARGS_UNSIGNED, .target = &most, .min = 1,
+	{"tag", "T", "only commands with this tag", ARGS_TEXT, .target = &tag},
+	{"limit", "N", "print at most N", ARGS_UNSIGNED, .target = &most, .min = 1,
 		.max = QUEUE_ID_MAX},
-	{"follow", NULL, "then go on: print each that ends", ARGS_FLAG, .target = &follow,
+	{"follow", NULL, "then print each command that ends", ARGS_FLAG, .target = &follow,
 		.letter = 'f'},
-	{"joblog", NULL, "those that have run, in the columns of GNU parallel", ARGS_FLAG,
+	{"joblog", NULL, "commands that have run, in the columns of GNU parallel", ARGS_FLAG,
 		.target = &joblog},
 	{0},
 };
 const struct args_option fetch_options[] = {
 	{"wait", NULL, "wait until it is over", ARGS_FLAG, .target = &fetch_wait},
-	{"follow", NULL, "print it while it runs, until it is over; on the worker's machine",
+	{"follow", NULL, "print it as it grows, until the command is over; on the worker's machine",
 		ARGS_FLAG, .target = &fetch_follow, .letter = 'f'},
 	{"stderr", NULL, "its stderr, not its stdout", ARGS_FLAG, .target = &fetch_stderr},
-	{"exit-status", NULL, "leave with the command's own code", ARGS_FLAG,
+	{"exit-status", NULL, "exit with the command's own code", ARGS_FLAG,
 		.target = &exit_status},
 	{0},
 };
