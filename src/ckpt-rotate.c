@@ -235,7 +235,7 @@ static enum status find_latest_of(const struct args_rest *rest, const char *dire
 	struct checkpoint *found, struct error *err)
 {
 	enum status status = find_latest(directory, found, err);
-	bool bad = status == STATUS_OK && rest->count > 1 && !layout && !pattern;
+	bool bad = status == STATUS_OK && rest->count > 1;
 	while (status == STATUS_OK && bad) {
 		const char *others[DIRECTORIES];
 		for (size_t i = 0; i < rest->count; i++)

@@ -54,6 +54,8 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$output" = near/step-00000010 ]
 	run -0 --separate-stderr ckpt-rotate latest far near
 	[ "$output" = far/step-00000010 ]
+	run -0 --separate-stderr ckpt-rotate latest far near --layout native
+	[ "$output" = far/step-00000010 ]
 	# Saved again it is another one.
 	ckpt-rotate mark near 20 good
 	run -0 --separate-stderr ckpt-rotate latest far near
