@@ -80,10 +80,7 @@ static int print_notice(const struct notice *notice)
 		notice_write_text(notice, &line);
 	text_add(&line, "\n");
 	/* In one write, at once: the reader of a pipe waits for it. */
-	if (line.failed) {
-		message_error("out of memory");
-		code = STATUS_TEMPORARY;
-	} else if (file_write_all(STDOUT_FILENO, line.data, line.length) < 0) {
+	if (file_write_all(STDOUT_FILENO, line.data, line.length) < 0) {
 		code = STATUS_TEMPORARY;
 		if (errno != EPIPE || ending_signal() != SIGPIPE)
 			message_error("cannot write the notice to stdout: %s", strerror(errno));

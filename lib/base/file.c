@@ -150,15 +150,14 @@ enum status file_read_descriptor(
 		if (n <= 0)
 			break;
 		total += (size_t)n;
-		if (total > limit) {
+		if (total <= limit)
+			text_add_bytes(text, buffer, (size_t)n);
+		if (total > limit || text->too_long) {
 			status = error_set(
 				err, STATUS_DAMAGED, "%s is larger than %zu bytes", name, limit);
 			break;
 		}
-		text_add_bytes(text, buffer, (size_t)n);
 	}
-	if (status == STATUS_OK && text->failed)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	return status;
 }
 

@@ -8,25 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
+
 void text_add_bytes(struct text *text, const void *bytes, size_t length)
 {
 	size_t limit = text->limit ? text->limit : TEXT_LIMIT;
-	if (text->failed || length > limit - text->length) {
-		text->failed = true;
+	if (text->too_long || length > limit - text->length) {
+		text->too_long = true;
 		return;
 	}
 	size_t need = text->length + length + 1;
 	if (need > text->capacity) {
-		size_t capacity = text->capacity ? text->capacity : 64;
-		while (capacity < need)
-			capacity *= 2;
-		char *data = realloc(text->data, capacity);
-		if (!data) {
-			text->failed = true;
-			return;
-		}
-		text->data = data;
-		text->capacity = capacity;
+		text->capacity = text->capacity ? text->capacity : 64;
+		while (text->capacity < need)
+			text->capacity *= 2;
+		text->data = xrealloc(text->data, text->capacity, 1);
 	}
 	if (length)
 		memcpy(text->data + text->length, bytes, length);
@@ -41,16 +37,11 @@ void text_add(struct text *text, const char *string)
 
 void text_addf(struct text *text, const char *format, ...)
 {
-	char *formatted = NULL;
 	va_list arguments;
 	va_start(arguments, format);
-	int length = vasprintf(&formatted, format, arguments);
+	char *formatted = xvprintf(format, arguments);
 	va_end(arguments);
-	if (length < 0) {
-		text->failed = true;
-		return;
-	}
-	text_add_bytes(text, formatted, (size_t)length);
+	text_add(text, formatted);
 	free(formatted);
 }
 
@@ -246,11 +237,7 @@ void text_escape(char *to, size_t size, const char *from, size_t length)
 void text_add_escaped(struct text *text, const char *string)
 {
 	size_t size = 4 * strlen(string) + 1;
-	char *escaped = malloc(size);
-	if (!escaped) {
-		text->failed = true;
-		return;
-	}
+	char *escaped = xmalloc(size);
 	text_escape(escaped, size, string, size / 4);
 	text_add(text, escaped);
 	free(escaped);

@@ -2,8 +2,8 @@
 /*
  * A string that grows, up to a limit. A zeroed struct text is empty and has the limit TEXT_LIMIT.
  * The bytes in data always end with a NUL that length does not count; data is NULL until something
- * is added. An addition beyond the limit or the memory is dropped and sets failed: check once at
- * the end.
+ * is added. An addition beyond the limit is dropped, as are all later ones, and sets too_long:
+ * check once at the end.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
@@ -19,7 +19,7 @@ struct text {
 	size_t length;
 	size_t capacity;
 	size_t limit; /* bytes; 0: TEXT_LIMIT */
-	bool failed;
+	bool too_long;
 };
 
 void text_add(struct text *text, const char *string);

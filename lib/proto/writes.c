@@ -188,7 +188,6 @@ static void build_decision(
 		json_put_unsigned(json, "step", decision->step);
 	json_put_text(json, "members", text_string(&members));
 	json_put_text(json, "missing", text_string(&missing));
-	write->transaction.failed |= members.failed || missing.failed;
 	text_release(&members);
 	text_release(&missing);
 	keys_decision(write->round, name);
@@ -400,7 +399,6 @@ void write_build_deaths(struct write *write, const struct view *view, uint64_t b
 	if (*view->seal)
 		return;
 	describe_deaths(view, deaths, count, &text);
-	t->failed |= text.failed;
 	transaction_put_new(t, own_key(write, view, "SEAL"),
 		seal_value(deaths[0].cause == DEATH_HUNG ? "hung" : "death", text_string(&text)));
 	text_release(&text);

@@ -462,6 +462,6 @@ void timeline_add_svg(struct text *text, const struct timeline_attempt *attempts
 	text_addf(text, "%dV%.0fH0z\"/>\n", WIDTH, y);
 	text_add(text, text_string(&body));
 	text_add(text, "</svg>\n");
-	text->failed |= body.failed;
+	text->too_long |= body.too_long;
 	text_release(&body);
 }

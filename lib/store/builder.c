@@ -6,7 +6,7 @@
 
 #include "base/xalloc.h"
 
-/* Make room for one more element in an array that grows by doubling. NULL: no memory. */
+/* Make room for one more element in an array whose capacity is a power of two, at least 8. */
 static void *one_more(void *array, size_t count, size_t size)
 {
 	if (count & (count - 1) || (count && count < 8))
@@ -80,7 +80,6 @@ void transaction_add(struct transaction *t, const struct transaction *other)
 		if (other->count[i])
 			t->count[i] = other->count[i];
 	t->news |= other->news;
-	t->failed |= other->failed;
 }
 
 enum status transaction_ask(const struct transaction *t, struct store *store,
@@ -96,8 +95,6 @@ enum status transaction_ask(const struct transaction *t, struct store *store,
 		.news = t->news};
 	memcpy(request.count, t->count, sizeof(request.count));
 	*answer = (struct store_answer){.known = true};
-	if (t->failed)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	return store_txn(store, &request, answer, err);
 }
 

@@ -18,7 +18,6 @@ struct transaction {
 	const char *group;		 /* owned; as in struct store_request */
 	bool news;			 /* as there */
 	const char *count[STORE_COUNTS]; /* owned; as there */
-	bool failed;			 /* for lack of memory */
 };
 
 /* Copy text; the copy lives as long as the transaction. Never NULL. */

@@ -109,7 +109,7 @@ enum status store_default_path(
 		return error_set(err, STATUS_USAGE,
 			"%s has a \"?\" in it: give --store or set PREEMPT_STORE", state);
 	text_addf(path, "%s%s/preempt/%s.db", state, below, run);
-	return path->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
+	return STATUS_OK;
 }
 
 static enum status make_default(const char *path, struct error *err)

@@ -54,7 +54,7 @@ enum status page_write(const char *path, struct store *store, const struct run_s
 	else
 		timeline_add_html(&text, attempts, shown);
 	enum status status =
-		text.failed
+		text.too_long
 			? error_set(err, STATUS_USAGE,
 				  "%s: the page would be larger than 16 MiB; leave out --all, or "
 				  "name one run",

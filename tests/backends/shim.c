@@ -81,7 +81,7 @@ static bool inner_url(const struct store_url *url, struct text *text)
 		if (url->parameters[i].value)
 			text_addf(text, "=%s", url->parameters[i].value);
 	}
-	return !text->failed;
+	return !text->too_long;
 }
 
 static void shim_close(struct store *base)

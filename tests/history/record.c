@@ -60,7 +60,8 @@ int64_t record_instant(void)
 static void log_line(struct worker *worker, struct text *line)
 {
 	text_add(line, "\n");
-	if (line->failed || write(worker->log, line->data, line->length) != (ssize_t)line->length) {
+	if (line->too_long ||
+		write(worker->log, line->data, line->length) != (ssize_t)line->length) {
 		perror("store_history: cannot write the log");
 		_exit(3);
 	}

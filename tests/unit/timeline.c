@@ -121,7 +121,8 @@ static void check_page(uint64_t tasks, size_t limit)
 	struct timeline_attempt attempt;
 	make(&attempt, tasks);
 	timeline_add_html(&text, &attempt, 1);
-	CHECK(!text.failed && text.length < limit, "%d tasks: %zu bytes", (int)tasks, text.length);
+	CHECK(!text.too_long && text.length < limit, "%d tasks: %zu bytes", (int)tasks,
+		text.length);
 	CHECK(count_of(&text, "<g class=\"lane\">") == tasks, "a lane per task");
 	CHECK(count_of(&text, "\nsaved +") == tasks && count_of(&text, "\nreported +") == tasks,
 		"with its times");

@@ -63,7 +63,7 @@ void on_event_add(struct on_event *on_event, const struct message_event *event, 
 	}
 	message_add_json(event, said, &line);
 	text_add(&line, "\n");
-	bool fits = !line.failed && line.length <= INPUT_MOST;
+	bool fits = !line.too_long && line.length <= INPUT_MOST;
 	on_event->queue[on_event->count++] = (struct on_event_waiting){.word = event->word,
 		.environment = environment_of(on_event, event, said),
 		.line = xstrdup(fits ? line.data : "")};

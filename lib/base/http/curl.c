@@ -286,7 +286,7 @@ enum http_state http_curl_step(struct http *http, int64_t now, struct error *err
 		return HTTP_DONE;
 	http->answer.failure = failure_of(result, self->failure);
 	error_set(err, STATUS_TEMPORARY, "%s",
-		http->answer.body.failed	      ? "the answer is too long"
+		http->answer.body.too_long	      ? "the answer is too long"
 		: result == CURLE_ABORTED_BY_CALLBACK ? "the connection ended before the answer"
 		: *self->failure		      ? self->failure
 						      : curl.easy_strerror(result));

@@ -103,8 +103,8 @@ bool http_add_body(struct http *http, const char *bytes, size_t length)
 	if (http->answer.body.length + length <= http->most)
 		text_add_bytes(&http->answer.body, bytes, length);
 	else
-		http->answer.body.failed = true;
-	return !http->answer.body.failed;
+		http->answer.body.too_long = true;
+	return !http->answer.body.too_long;
 }
 
 void http_forget(struct http *http, size_t length)

@@ -155,8 +155,6 @@ enum status http_plain_start(struct http *http, const struct http_request *reque
 	text_release(&self->request);
 	self->request.limit = request->length + TEXT_LIMIT;
 	write_request(request, &self->request);
-	if (self->request.failed)
-		return error_set(err, STATUS_TEMPORARY, "no memory to ask %s", request->url);
 	http_reader_start(&self->reader);
 	self->sent = 0;
 	self->kept = same && is_quiet(self);
@@ -266,8 +264,8 @@ static enum http_state fail(struct http *http, int number, struct error *err)
 	http->answer.failure = self->connected && nothing && !number ? HTTP_EMPTY : HTTP_BROKEN;
 	if (reader->at == HTTP_READ_WRONG)
 		error_set(err, STATUS_TEMPORARY,
-			http->answer.body.failed ? "the answer is too long"
-						 : "its answer is no HTTP");
+			http->answer.body.too_long ? "the answer is too long"
+						   : "its answer is no HTTP");
 	else if (number)
 		error_set(err, STATUS_TEMPORARY, "%s", strerror(number));
 	else

@@ -135,7 +135,7 @@ static size_t take_line(struct http_reader *reader, const char *bytes, size_t le
 		return used;
 	if (line->length && line->data[line->length - 1] == '\r')
 		line->data[--line->length] = '\0';
-	reader->at = line->failed ? HTTP_READ_WRONG : read_line(reader, text_string(line));
+	reader->at = line->too_long ? HTTP_READ_WRONG : read_line(reader, text_string(line));
 	line->length = 0;
 	if (line->data)
 		*line->data = '\0';

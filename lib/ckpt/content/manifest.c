@@ -265,10 +265,12 @@ enum status manifest_save(const char *path, const struct manifest *manifest, str
 	mode_t mask = umask(077);
 	umask(mask);
 	manifest_write(manifest, &text);
-	if (text.failed)
-		xalloc_failed();
 	enum status status =
-		file_write_whole(path, text.data, text.length, 0666 & ~mask, true, err);
+		text.too_long
+			? error_set(err, STATUS_NO,
+				  "%s would be larger than %zu bytes: save fewer files", path,
+				  MANIFEST_SIZE_LIMIT)
+			: file_write_whole(path, text.data, text.length, 0666 & ~mask, true, err);
 	text_release(&text);
 	return status;
 }

@@ -41,8 +41,6 @@ static enum status find_entry(struct walk *walk, int directory, const char *name
 	if (length)
 		text_add(path, "/");
 	text_add(path, name);
-	if (path->failed)
-		xalloc_failed();
 	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT)
 			return error_set(err, STATUS_NO, "%s vanished while it was being committed",

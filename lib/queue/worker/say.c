@@ -85,8 +85,7 @@ void work_write_joblog(struct work *work, const struct queue_run *run)
 	if (work->joblog < 0)
 		return;
 	joblog_row(&line, &run->item, &run->result);
-	errno = ENOMEM;
-	if (line.failed || file_write_all(work->joblog, line.data, line.length) < 0)
+	if (file_write_all(work->joblog, line.data, line.length) < 0)
 		message_error("command %llu is not in joblog %s: %s",
 			(unsigned long long)run->item.id, work->options->joblog, strerror(errno));
 	text_release(&line);
