@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs that do not use the board but save on a signal. They are signalled when any task
- * receives a notice, may use the remaining time, and their exit code depends on the checkpoints
- * that they wrote. Also: which checkpoint an attempt resumes from. Private to lib/agent.
+ * receives a notice, and may use the remaining time. The exit code of their task depends on the
+ * checkpoints that they wrote. Also: which checkpoint an attempt resumes from. Private to
+ * lib/agent.
  */
 #ifndef AGENT_SIGNAL_ONLY_H
 #define AGENT_SIGNAL_ONLY_H
@@ -20,12 +21,14 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct error *err);
 
 /*
- * Signal a running command or run --on-notice, once, if the attempt was preempted and the options
- * ask for it. The command then has until the deadline, or for the save timeout if there is none.
+ * If the attempt was preempted, do once for a running command what --on-notice says: send a signal,
+ * or run a command. The training then has until --kill-after before the deadline; without a known
+ * deadline, --save-timeout.
  */
 void signal_only_tell(struct command *command, const struct group *group, int64_t now);
 
-/* How many other tasks have neither left nor ended: if none, exiting interrupts no save. */
+/* How many other tasks have joined, and neither left nor died: if none, our exit interrupts no
+ * save. */
 uint64_t signal_only_others(const struct view *view, uint64_t task);
 
 /*
@@ -36,10 +39,10 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 	struct agent_checkpoint *found, struct error *err);
 
 /*
- * A task has finished: set task->code. It is `agreed`, the agreement's code, or, for a command that
- * was told or is judged by its checkpoints, 0 if it has finished, 42 if there is a newer complete
- * checkpoint, else 43. False as long as a command of --on-notice or --done-if runs within its time:
- * call it again at *wake.
+ * A task has finished: set task->code. Without --on-notice, --checkpoints and --done-if it is
+ * `agreed`, the agreement's code; also if that is none of 0, 42 and 43. Otherwise it is 0 if the
+ * command has finished its work, 42 if there is a newer complete checkpoint, else 43. Returns false
+ * while a command of --on-notice or --done-if runs within its time: call again at *wake.
  */
 bool signal_only_conclude(
 	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake);

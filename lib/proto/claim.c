@@ -41,7 +41,7 @@ static enum agreement_outcome put(struct store *store, const struct view *view,
 	return outcome;
 }
 
-/* STATUS_NO: no claim can be made (any more); err says why. STATUS_OK: it can. */
+/* STATUS_NO: no claim can be made now; err says why. STATUS_OK: one can. */
 static enum status refuse(const struct view *view, const struct claim *claim, struct error *err)
 {
 	const char *run = view->attempt.run;
@@ -72,8 +72,9 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 }
 
 /*
- * Whether to announce our deadline. Our claim may have announced it too late: it may have waited
- * for the store after its remaining time was computed.
+ * Whether to announce our deadline, because it is clearly earlier than the known one. Even the
+ * deadline in our own claim may be too late, if the claim waited for the store after it was
+ * computed.
  */
 static bool brings_deadline_forward(const struct view *view, const struct claim *claim)
 {
@@ -83,7 +84,7 @@ static bool brings_deadline_forward(const struct view *view, const struct claim 
 	       (told == CLOCK_NEVER || claim->notice.deadline < told - spare);
 }
 
-/* Show the claim that we have just made in the view, without reading it back. */
+/* Put the claim that we have just made into the view, without reading it back. */
 static void show_ours(struct view *view, const struct claim *claim)
 {
 	if (claim->then != THEN_CONTINUE) {
@@ -100,7 +101,7 @@ static void show_ours(struct view *view, const struct claim *claim)
 	view->agreement.round++;
 }
 
-/* The claim took long, so the remaining time in it is too large: write it again. */
+/* The claim may have taken long: if its deadline is too late, announce ours again. */
 static void correct_deadline(struct store *store, struct view *view, const struct claim *claim)
 {
 	struct error unused;

@@ -20,24 +20,25 @@ struct on_event_waiting {
 	char *line; /* of JSON */
 };
 
-/* Set command, run and store, which must stay valid; the rest is zeroed. */
+/* Set command, run and store, which must stay valid, and zero the rest. The agent sets attempt. */
 struct on_event {
 	const char *command; /* run by sh; NULL: no event is passed on */
 	const char *run, *store;
 	uint64_t attempt;
 	struct on_event_waiting queue[ON_EVENT_QUEUE];
-	size_t count;
+	size_t count;	     /* of queue */
 	const char *running; /* the word of the event that the command runs for */
 	struct hook hook;
 };
 
-/* Queue an event. If too many wait, it is left out, with a warning. */
+/* Queue an event with its message. If too many wait, it is left out, with a warning. */
 void on_event_add(struct on_event *on_event, const struct message_event *event, const char *said);
-/* Reap a command that has ended, start the next. *wake becomes at most its time limit. */
+/* Reap a command that has ended, start the next. *wake becomes its time limit, if that is earlier.
+ */
 void on_event_advance(struct on_event *on_event, int64_t now, int64_t *wake);
 /* Readable when the command that runs has ended; -1: none runs. */
 int on_event_descriptor(const struct on_event *on_event);
-/* Run the commands of all events that wait, at most until then; drop the rest. */
+/* Run the commands of the waiting events, at most until the instant `until`; drop the rest. */
 void on_event_finish(struct on_event *on_event, int64_t until);
 
 #endif

@@ -11,11 +11,13 @@ enum status agent_start_pulse(
 /* About once a second, after the boards were sampled: set the steps that the beats carry, and end
  * tasks that hang or are cut off from the store. */
 void agent_check_progress(struct agent *agent, int64_t now);
-/* In a round, from time to time: declare dead the tasks that it waits for and that are gone. */
+/* In a round, from time to time: declare dead the awaited tasks whose agents on this machine are
+ * gone. */
 void agent_check_gone(struct agent *agent, int64_t now);
 /*
- * Declare dead the peers whose processes ran on this machine and are gone; awaited_only: only those
- * that the round waits for. Returns whether there are any.
+ * Declare dead the peers whose agents ran on this machine and are gone; awaited_only: only those
+ * that the round waits for, after reading everything if records are unread. Returns whether there
+ * are any; false also if deaths must not be written now.
  */
 bool agent_declare_gone(struct agent *agent, bool awaited_only);
 

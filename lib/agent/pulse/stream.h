@@ -3,14 +3,14 @@
  * A stream is the right to beat for one task of an attempt: at most one process of a machine has
  * it, even if several are started. The owner holds a local socket whose name is made of store, run,
  * attempt and task; the kernel frees it when the owner dies. Through it the owner can be told to
- * stop. Only processes of the same user count.
+ * stop; a request of another user is ignored.
  */
 #ifndef AGENT_PULSE_STREAM_H
 #define AGENT_PULSE_STREAM_H
 
 #include "proto/keys.h"
 
-/* Closing *descriptor gives it back. STATUS_NO: another process has it. store: store_where. */
+/* Closing *descriptor gives it back. STATUS_NO: another process has it. store: from store_where. */
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,
 	int *descriptor, struct error *err);
 

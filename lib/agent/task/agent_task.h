@@ -23,11 +23,12 @@ struct command {
 	bool foreign;	 /* another program has started it, and ends it when the board says so */
 	bool ending;	 /* it was asked to end */
 	int64_t kill_at; /* when it is sent KILL */
-	int64_t end_not_before; /* until when a signal-only program may save; 0: not told yet */
+	int64_t end_not_before; /* until when a signal-only program may save; 0: it was not told to
+				   save */
 	struct hook on_notice;	/* what --on-notice runs */
 	int64_t ended_at;
-	bool root_found; /* a peer whose process is gone was declared dead: it failed first */
-	bool told;	 /* the agreement knows that the command has ended */
+	bool root_found; /* a peer was declared dead because its agent is gone: it failed first */
+	bool told;	 /* the agreements of its tasks know that it has ended */
 	char line[STDERR_RELAY_LINE]; /* of its stderr: says best why it failed */
 };
 
@@ -36,23 +37,24 @@ struct agent_task {
 	struct agreement agreement;
 	struct agreement_config config;
 	struct board board;
-	int64_t hold_written; /* when an earlier program ordered to save, ms UTC; 0: none did */
-	store_revision deadline_kept; /* the key's revision in the board's `deadline` */
+	int64_t hold_written; /* when an earlier preempt-ack wrote the order to save, ms UTC; 0:
+				 none did */
+	store_revision deadline_kept; /* revision of the key DEADLINE, as noted on the board */
 	struct board_owner owner;     /* the training process, as last seen; "": not yet */
 	struct command *command;
 	struct hook done_if; /* what --done-if runs, after the command has ended */
 	bool finished;
 	int code;
-	bool has_complete; /* a new complete checkpoint is known: */
+	bool has_complete; /* a new complete checkpoint is known, of complete_step */
 	uint64_t complete_step;
 	/* How long steps and saves take. */
 	struct step_interval interval;
 	int64_t looked; /* when the board's step was read last */
 	struct grace_account account;
-	int64_t save_time;  /* of the last save, ms */
-	uint64_t saves;	    /* how many there were, */
-	int64_t saves_time; /* and their time in all, ms */
-	uint64_t said_saved;
+	int64_t save_time;   /* of the last save, ms */
+	uint64_t saves;	     /* how many there were, */
+	int64_t saves_time;  /* and their time in all, ms */
+	uint64_t said_saved; /* the last round whose save was reported */
 	bool said_lost, said_failing, said_own_code;
 	struct progress progress;
 	bool hung; /* it was reported that the training hangs */
@@ -70,10 +72,11 @@ struct group {
 	struct notice notice;	      /* this machine's, if noticed */
 	bool noticed;
 	bool one_stage; /* preempt-ack without --serve: this process leaves before its task does */
-	int64_t own_deadline;
-	bool shared[WRITE_KINDS]; /* a write that any task may do for all is under way */
-	unsigned deaths_asked;	  /* writes of deaths that are under way */
-	bool deaths_unseen;	  /* writes of deaths have ended since everything was read */
+	int64_t own_deadline;	  /* this machine's */
+	bool shared[WRITE_KINDS]; /* a write of this kind, which any task may do for all, is under
+				     way */
+	unsigned deaths_asked;	  /* writes of deaths under way */
+	bool deaths_unseen;	  /* read everything before deaths are written again */
 	int64_t looked_at;	  /* when the store was last read */
 };
 
@@ -82,18 +85,18 @@ void agent_task_init(struct agent_task *task, struct group *group, uint64_t numb
 void agent_task_release(struct agent_task *task);
 
 /*
- * For a board on which several programs act one after the other: they all use the deadline that the
- * first of them computed.
+ * Note the deadline on a board on which several programs act one after the other. If an earlier
+ * program has noted one, use that one.
  */
 void agent_task_keep_deadline(struct agent_task *task, struct view *view);
-/* Take in `saved`, which may have been written. */
+/* Read `saved` on the board, in case the training process has written it. */
 void agent_task_read_saved(struct agent_task *task, int64_t now);
 /* About once a second: read how far the training is. */
 void agent_task_sample(struct agent_task *task, int64_t now);
 
 /*
  * Carry out what the agreement wants now. *wake becomes the time of the next call, if that is
- * earlier; *wants likewise has what is to be asked of the store, and when.
+ * earlier. *wants gets the times at which to ask the store, if they are earlier.
  */
 void agent_task_advance(struct agent_task *task, struct group *group, int64_t now, int64_t *wake,
 	struct store_wants *wants);

@@ -18,7 +18,7 @@
 #include "ckpt/content/read_ahead.h"
 #include "ckpt/content/tree.h"
 
-/* More than there are processors, because they mostly wait for a disk. */
+/* Threads, at most. There may be more than processors: they mostly wait for a disk. */
 #define SYNCING_MAX 16
 #define READING_MAX 8
 /* Bytes; for smaller files it does not help to start writing early. */
@@ -31,12 +31,12 @@
 struct work {
 	int root;
 	struct manifest_file *files;
-	bool record; /* compute checksums and sync; false: compare checksums */
-	bool contents;
+	bool record;   /* sync, and record checksums; false: compare with the manifest */
+	bool contents; /* compare checksums, not only sizes */
 	atomic_bool stop;
 	atomic_uint_fast64_t bytes; /* read so far */
 	pthread_mutex_t mutex;	    /* for the members below */
-	uint64_t reported;	    /* bytes */
+	uint64_t reported;	    /* bytes, to watcher */
 	int64_t next_report;
 };
 
@@ -55,7 +55,7 @@ struct hashing {
 	char checksum[33];
 };
 
-/* Report progress to watcher. The mutex is held. */
+/* Report progress to watcher. The mutex is held, or the threads have ended. */
 static void report(struct work *work)
 {
 	uint64_t bytes = atomic_load(&work->bytes);
@@ -131,7 +131,7 @@ static enum status compare_size(
 	return STATUS_OK;
 }
 
-/* STATUS_NO: the file is missing, which is a difference. Others: it could not be read. */
+/* STATUS_NO: the file is missing, or no longer a file: a difference. Others: it cannot be read. */
 static enum status cannot_open(const struct manifest_file *file, struct error *err)
 {
 	if (errno == ENOENT || errno == ENOTDIR)

@@ -6,11 +6,12 @@
 #include "proto/agreement/plan.h"
 #include "proto/agreement/tally.h"
 
-#define POLL_SELDOM  4000 /* ms between readings of the tasks that do not read often, at least */
-#define POLL_SHARE   8	  /* a reading takes at most 1 / POLL_SHARE of the time */
-#define LOOKERS	     16	  /* how many tasks have the first turn (turn) */
+#define POLL_SELDOM  4000 /* ms between two readings by a task of the third turn, at least */
+#define POLL_SHARE   8	  /* readings take about 1 / POLL_SHARE of the time, at most */
+#define LOOKERS	     16	  /* how many tasks have the first turn: turn() */
 #define RECORDS_READ 2	  /* records that are read in a millisecond, at least */
-#define COUNT_SELDOM 4	  /* ms for each task of the job between two counts in the third turn */
+#define COUNT_SELDOM                                                                               \
+	4 /* ms between two counts by a task of the third turn, for each task of the job */
 
 /* How many tasks with lower numbers are still there; not counted further than turn() needs. */
 static uint64_t live_before(const struct agreement *a)
@@ -48,8 +49,8 @@ static int64_t seldom(const struct agreement *a)
 	return clock_later(POLL_SELDOM, pace);
 }
 
-/* Only a few tasks read often: readings of all tasks would load the store. */
-static int64_t pace_by_rank(const struct agreement *a)
+/* Only a few tasks read often: if all did, they would overload the store. */
+static int64_t pace_by_turn(const struct agreement *a)
 {
 	if (turn(a) > 1)
 		return seldom(a);
@@ -59,7 +60,7 @@ static int64_t pace_by_rank(const struct agreement *a)
 /* A task reads less often from a store that answers slowly. */
 int64_t agreement_pace(const struct agreement *a)
 {
-	return clock_later(pace_by_rank(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
+	return clock_later(pace_by_turn(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
 }
 
 /* Tasks of the third turn count at different instants, the others with each look (0). */
@@ -80,8 +81,8 @@ int64_t agreement_store_patience(const struct agreement *a)
 }
 
 /*
- * How long the agent that wrote the last record may take to read all and to write the result. If it
- * is dead, only a few of the other tasks read at first.
+ * How long to wait until the agent that wrote the last record has read all and written the result.
+ * Tasks of a later turn wait longer, so that only a few read at first if that agent is dead.
  */
 static int64_t reading_delay(const struct agreement *a)
 {
@@ -105,9 +106,9 @@ static void enter_round(struct agreement *a, int64_t now)
 {
 	a->round = a->view->round;
 	a->round_seen = now;
+	/* If the task has waited all the time, it can still stop at read_next. */
 	if (a->told.order != ORDER_WAIT)
-		a->read =
-			false; /* a task that has waited all the time can still save at read_next */
+		a->read = false;
 	a->skipped = a->stands_in = false;
 	a->records_due = 0;
 	a->decided_at = 0;
@@ -120,7 +121,7 @@ void agreement_count_silence(struct agreement *a, int64_t now, bool counted)
 {
 	uint64_t reports =
 		agreement_tally(a->view).reports + (a->view->decided ? 0 : a->view->unseen);
-	a->answering += clock_earlier(now - a->looked_at, pace_by_rank(a) + POLL_OFTEN);
+	a->answering += clock_earlier(now - a->looked_at, pace_by_turn(a) + POLL_OFTEN);
 	a->looked_at = now;
 	if (!counted)
 		return;
@@ -139,7 +140,7 @@ void agreement_take_in(struct agreement *a, int64_t now)
 	const struct agreement_view *view = a->view;
 	if (view->round != a->round)
 		enter_round(a, now);
-	if (a->solo) /* the round in memory has no records that were not counted */
+	if (a->solo) /* a round in memory shows all its records at once */
 		agreement_count_silence(a, now, true);
 	if (view->decided && !a->decided_at) {
 		a->decided_at = now;

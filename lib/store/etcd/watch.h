@@ -30,7 +30,7 @@ enum watch_state {
 	WATCH_GAP,   /* events after `from` are missing: the server was compacted or set back */
 };
 
-/* Called for each event, in order. NULL: nothing is called. */
+/* `tell` is called for each event, in order. A NULL reader: events are skipped. */
 struct watch_reader {
 	void (*tell)(void *context, struct json_object *event);
 	void *context;
@@ -39,6 +39,7 @@ struct watch_reader {
 /* Whether the stream is open, for this range, and to the endpoint that the gateway asks now. */
 bool watch_is_open_for(
 	const struct watch *watch, const struct gateway *gateway, const struct wire_keys *keys);
+/* Open a stream from revision `from` on, after closing the present one. */
 enum status watch_open(struct watch *watch, struct gateway *gateway, const struct wire_keys *keys,
 	store_revision from, struct error *err);
 /* Read the messages that have arrived, without waiting. */
@@ -46,6 +47,7 @@ enum watch_state watch_read(struct watch *watch, struct gateway *gateway,
 	const struct watch_reader *reader, struct error *err);
 /* Wait until a message arrives, wake (-1: none) is readable, or the time `until` has come. */
 void watch_sleep(const struct watch *watch, int wake, int64_t until);
+/* Close the stream; it may be opened again. watch_release: and free everything. */
 void watch_close(struct watch *watch);
 void watch_release(struct watch *watch);
 
