@@ -34,7 +34,7 @@ static const struct args_option options[] = {
 	{"pid", "PID", "guard this process instead of a COMMAND", ARGS_UNSIGNED, .target = &guarded,
 		.min = 1, .max = INT32_MAX, .given = &guarded_given},
 	HEARTBEAT_ROWS,
-	{"join-timeout", "D", "a task that has joined and not beaten for D is dead (5m)",
+	{"join-timeout", "D", "a task that has not begun to beat D after it joined is dead (5m)",
 		ARGS_DURATION, .target = &heartbeat_options.rules.first},
 	{"on-failure", "COMMAND", "run before the guarded process is ended", ARGS_TEXT,
 		.target = &on_failure},
@@ -46,7 +46,7 @@ static const struct args_option options[] = {
 	{"board", "DIR", "where the step is read", ARGS_TEXT, .target = &board,
 		.environment = "PREEMPT_DIR"},
 	{"list", NULL, "show the state of every task", ARGS_FLAG, .target = &list},
-	{"once", NULL, "beat once for --pid or our parent, and look whether all is well", ARGS_FLAG,
+	{"once", NULL, "beat once for --pid or the parent process, and check the group", ARGS_FLAG,
 		.target = &once},
 	{"stop", NULL, "stop the heartbeat of this task on this machine", ARGS_FLAG,
 		.target = &stop},
@@ -118,7 +118,7 @@ static int show_list(struct group_run *own)
 	return code;
 }
 
-/* ---- --once, --stop, and the whole ---- */
+/* ---- --once, --stop, and the program ---- */
 
 static enum status beat_once(struct group_run *own, struct error *err)
 {
@@ -207,8 +207,8 @@ static enum status check_options(bool command, struct error *err)
 	if (list + once + stop > 1 || ((list || once || stop) && command) ||
 		(command && guarded_given))
 		return error_set(err, STATUS_USAGE,
-			"only one of COMMAND, --pid, --list, --once, --stop; see preempt-heartbeat "
-			"--help");
+			"only one of COMMAND, --list, --once, --stop, and no --pid with COMMAND; "
+			"see preempt-heartbeat --help");
 	if (with_words.count && !command)
 		return error_set(err, STATUS_USAGE, "--with needs a COMMAND");
 	if (group_options.timeout_given && group_options.timeout == 0 && !list && !stop)
@@ -217,8 +217,8 @@ static enum status check_options(bool command, struct error *err)
 	if (status == STATUS_OK && progress_is_wanted(&heartbeat_options.progress) &&
 		!(board && *board))
 		return error_set(err, STATUS_USAGE,
-			"no board to see progress on: set PREEMPT_DIR (preempt-store join does), or "
-			"--board");
+			"progress cannot be seen without a board: set PREEMPT_DIR (preempt-store "
+			"join does), or give --board");
 	return status == STATUS_OK ? read_with(err) : status;
 }
 
@@ -268,7 +268,7 @@ int main(int argc, char **argv)
 			"Beat, watch the other tasks, end the guarded process when one is lost.",
 			commands,
 			"exit codes: that of COMMAND; 0 stopped, or the process of --pid has ended; 1 "
-			"(--list)\na task is lost or late; 44 the group is broken: run me again; see "
-			"preempt(7)\n"},
+			"(--list)\na task is lost, late or hangs; 44 the group is broken: run me "
+			"again; see preempt(7)\n"},
 		argc, argv);
 }

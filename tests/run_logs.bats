@@ -80,7 +80,7 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 	kill -TERM "${pids[0]}"
 	until_true 10 grep -q "agreed: all 3 save at step" err.0
 	kill -KILL "${pids[0]}"
-	until_true 20 grep -q "declared dead: task 0; the others go on without" err.1
+	until_true 20 grep -q "declared dead: task 0; the others go on" err.1
 	kill -CONT "$(command_of 2)"
 	ended 0 137
 	for i in 1 2; do ended $i "42|43"; done

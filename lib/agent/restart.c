@@ -23,16 +23,16 @@
 #include "run/history.h"
 
 #define OPEN_PATIENCE	 2000 /* ms for one try to open the store */
-#define CHECK_EVERY	 250  /* ms between looks for a notice while the store is waited for */
-#define LAST_EVENT_LEAST 1000 /* ms that --on-event has at the end; it may run longer */
-#define LAST_EVENT_EARLY 2000 /* until this many ms before the deadline */
+#define CHECK_EVERY	 250  /* ms between two looks at the store, or for a notice */
+#define LAST_EVENT_LEAST 1000 /* ms that --on-event has at the end, at least */
+#define LAST_EVENT_EARLY 2000 /* ms before the deadline at which --on-event is ended */
 #define GONE_EVERY	 1000 /* ms between looks for agents that are gone */
 
 /* The time between two attempts: no agent runs, but notices and signals come. */
 struct between {
 	const struct agent_options *options;
-	struct agent_end *end; /* of the attempt that is over here */
-	bool finished;	       /* it ended with 0: this agent's tasks have nothing more to do */
+	struct agent_end *end; /* how the attempt ended for this agent */
+	bool finished;	       /* this agent ended with 0: its tasks have nothing more to do */
 	struct source_set watch;
 	int signals; /* signalfd of the signals that end us */
 	bool noticed;
@@ -84,7 +84,7 @@ static bool wait_between(struct between *between, int64_t deadline)
 	return !between->noticed && !between->ended_by;
 }
 
-/* End the time between. False: a notice has come. */
+/* The time between two attempts is over: take the last notices. False: one has come. */
 static bool end_between(struct between *between)
 {
 	struct notice notice;
@@ -111,7 +111,7 @@ static void declare_gone(struct store *store, struct view *view)
 	free(deaths);
 }
 
-/* Write the goodbyes that the store has not taken yet; drop those that came too late. */
+/* Write the goodbyes that the store has not taken yet; drop those that it refuses. */
 static enum status say_goodbyes(struct between *between, struct error *err)
 {
 	struct agent_end *end = between->end;
@@ -145,7 +145,10 @@ static enum status look(struct between *between, struct error *err)
 	return status;
 }
 
-/* Whether the attempt is closed or was preempted. Closes it, if all have left or are dead. */
+/*
+ * Whether the attempt is closed or was preempted. Before that, declare dead the agents of this
+ * machine that are gone, and close the attempt if all have left or are dead.
+ */
 static bool is_over(
 	struct between *between, int64_t *gone_at, enum status *status, struct error *err)
 {
@@ -161,9 +164,9 @@ static bool is_over(
 }
 
 /*
- * Wait until the attempt is closed, or was preempted after all (STATUS_OK), for --join-timeout
- * (STATUS_TIMEOUT, or why the store cannot be asked). STATUS_NO: a notice or a signal came. For a
- * finished agent the limit starts again at each answer of the store while its heartbeat watches.
+ * Wait until the attempt is closed, or was preempted after all: STATUS_OK. STATUS_NO: a notice or a
+ * signal came. After --join-timeout: STATUS_TIMEOUT, or why the store cannot be asked. For a
+ * finished agent with a heartbeat, this time starts again at each answer of the store.
  */
 static enum status wait_closed(struct between *between, struct error *err)
 {
@@ -188,8 +191,8 @@ static enum status wait_closed(struct between *between, struct error *err)
 		if (between->finished && !said)
 			announce(NULL, ANNOUNCE_AGAIN, answered ? speaks(between) : ANNOUNCE_OWN,
 				NULL, "finished; %s",
-				answered ? "the other tasks have not (--restarts)"
-					 : "waiting for the store to say so to the other tasks "
+				answered ? "waiting for the other tasks (--restarts)"
+					 : "waiting for the store, to tell the other tasks "
 					   "(--restarts)");
 		said = true;
 		if (!wait_between(between, clock_after(answered ? 0 : CHECK_EVERY)))
@@ -259,7 +262,7 @@ static int end_as(struct between *between, int code, const char *what, const cha
 	return code;
 }
 
-/* The exit code of an agent that leaves although the limits allow another attempt. */
+/* The exit code of an agent that leaves between two attempts, whatever the limits are. */
 static int leave_now(struct between *between, int code)
 {
 	if (between->finished)
@@ -311,7 +314,7 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	return again;
 }
 
-/* After an attempt that was not preempted; false: *code is the exit code. */
+/* Whether to run again after an attempt that was not preempted. False: *code is the exit code. */
 static bool runs_again(struct between *between, const struct budget_limits *limits, int *code)
 {
 	struct error err;
@@ -346,7 +349,7 @@ static void release_between(struct between *between)
 		close(between->signals);
 }
 
-/* One attempt, and what comes after it; false: *code is the exit code. */
+/* Run one attempt. True: another one follows. False: *code is the exit code. */
 static bool run_once(const struct agent_options *options, const struct budget_limits *limits,
 	bool first, struct agent_end *end, int *code)
 {
@@ -362,7 +365,7 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 		*code = CODE_BROKEN;
 		return false;
 	}
-	/* The machine with the notice goes away; the next start counts how this attempt ended. */
+	/* The machine with the notice goes away. The next start counts this attempt (budget.h). */
 	if (end->noticed || end->claimed) {
 		*code = preempted_code(options, *code);
 		return false;
@@ -374,7 +377,7 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 	return again;
 }
 
-/* What an exit code that was chosen after the attempt asks of the user. */
+/* The words for an exit code that was chosen after the attempt. */
 static const char *advice(const struct agent_options *options, int code)
 {
 	if (code == options->exit_code || code == CODE_PREEMPTED || code == CODE_BROKEN)
@@ -437,7 +440,7 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 		attempts += end.started;
 		if (!again && end.started)
 			say_end(&next, &end, attempts, code);
-		/* After a rehearsal report the result instead of running again. */
+		/* After a rehearsal, the exit code is its result. */
 		if (!again && end.started && options->rehearsal.signal)
 			code = end.rehearsed_well ? STATUS_OK : STATUS_NO;
 		bool superseded =

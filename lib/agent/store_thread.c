@@ -50,8 +50,8 @@ struct store_thread {
 	bool following, stopping;
 	bool gathering; /* more writes follow: do not begin yet */
 	struct attempt attempt;
-	store_revision revision; /* up to which everything was read, */
-	store_revision seen;	 /* and up to which the news were */
+	store_revision revision; /* everything up to this was read; */
+	store_revision seen;	 /* the news up to this was read */
 	uint32_t heard;		 /* the count of news (store.h) when the last look began */
 	struct store_wants wants;
 };
@@ -135,8 +135,8 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 }
 
 /*
- * Sleep after failures in a row: longer after each, up to a second. A request ends the
- * sleep if requests_end_it is true; a wanted look does not.
+ * Sleep after failures in a row: longer after each, up to about a second, at random. Stopping the
+ * thread ends the sleep; a request only if requests_end_it; a wanted look does not.
  */
 static void pause_after(struct store_thread *thread, int failures, bool requests_end_it)
 {
@@ -152,8 +152,9 @@ static void pause_after(struct store_thread *thread, int failures, bool requests
 }
 
 /*
- * Whether there is news that the last look did not show. count is the number of news that a
- * transaction has read; made: it made one of them itself, which needs no look.
+ * Whether there may be news that the last look did not show. count: the count of news after a
+ * transaction (store.h); 0: not known. made: that transaction was news itself, which needs no look.
+ * If there is no other news, count becomes thread->heard.
  */
 static bool is_behind(struct store_thread *thread, uint32_t count, bool made)
 {
@@ -195,8 +196,9 @@ static void carry_out_write(struct store_thread *thread, struct request *request
 }
 
 /*
- * Carry out the writes that wait in one transaction, so that an agent with eight tasks costs the
- * store no more than an agent with one. False: some were not made, or it is not known.
+ * Carry out the waiting writes together, in one transaction, so that an agent with eight tasks
+ * costs the store no more than an agent with one. False: none was made, or that is not known: carry
+ * out each by itself.
  */
 static bool carry_out_writes(struct store_thread *thread, struct request *first)
 {
@@ -206,7 +208,7 @@ static bool carry_out_writes(struct store_thread *thread, struct request *first)
 	bool made = false;
 	for (struct request *request = first; request; request = request->next) {
 		if (request->write.deadline_key)
-			return false; /* such a write is completed only when it is carried out */
+			return false; /* the time left is filled in once: carry it out alone */
 		made |= request->write.transaction.news;
 		writes[count++] = &request->write;
 	}
@@ -283,7 +285,10 @@ static void post_look(struct store_thread *thread, struct result *result, uint32
 	bell_ring(thread->ready);
 }
 
-/* Read what changed and report it: all of it, or the news, and the counts of records if wanted. */
+/*
+ * Read what changed and report it. whole: everything; otherwise the news only, with the counts of
+ * records if they are wanted.
+ */
 static bool look(struct store_thread *thread, const struct store_awaited *since,
 	const struct store_wants *wants, bool whole)
 {
@@ -346,12 +351,12 @@ static void follow(struct store_thread *thread, int *failures)
 	if (waits)
 		status = store_await_news(thread->store, &awaited, due(&wants), thread->wake, NULL);
 	if (status == STATUS_NO)
-		return; /* a request, or something else is wanted */
+		return; /* woken: there is a request, or the wants have changed */
 	wants = wanted(thread);
 	if (waits && status == STATUS_TIMEOUT && due(&wants) > clock_now())
 		return;
 	if (status != STATUS_OK)
-		awaited.heard = 0; /* news may have come since */
+		awaited.heard = 0; /* ask again: there may be news since */
 	if (look(thread, &awaited, &wants, wants.read <= clock_now())) {
 		*failures = 0;
 		return;
@@ -547,7 +552,7 @@ void store_thread_unfollow(struct store_thread *thread)
 void store_thread_want(struct store_thread *thread, const struct store_wants *wants)
 {
 	pthread_mutex_lock(&thread->lock);
-	/* Results that the agent has not taken yet may change what it wants. */
+	/* Results that the agent has not taken yet may change what it wants: it calls again. */
 	bool now = !thread->results;
 	bool sooner = now && due(wants) < due(&thread->wants);
 	if (now)

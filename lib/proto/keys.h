@@ -10,12 +10,12 @@
  *   .../ALL_JOINED                              all tasks have joined
  *   .../SEAL                                    why no task can join: claim, death, ...
  *   .../TERMINATED_WORKER                       the claim
- *   .../DEADLINE                                the machine's end; only ever moves earlier
+ *   .../DEADLINE                                when a machine goes away; only moves earlier
  *   .../ROUND/r                                 round r was opened
  *   .../STEP/r/i                                report of task i
  *   .../RUN_TO_CHECKPOINT                       decision of round 1
  *   .../LAST_RUN_TO_CHECKPOINT/r                decision of round r > 1
- *   .../RECEIVED_SIGNAL_<step key>_i            acknowledgement of task i
+ *   .../RECEIVED_SIGNAL_<decision>_i            acknowledgement of task i (keys_decision)
  *   .../SAVED/r/i                               task i has saved
  *   .../ALL_SAVED/r                             no save of round r is outstanding
  *   .../RESUME                                  the checkpoint that all tasks resume from
@@ -23,13 +23,13 @@
  *   .../DEAD/i, .../LEFT/i                      task i was declared dead; has left
  *   .../CLOSED                                  the attempt is over, and how (run/outcome.h)
  *   .../NEXT                                    the decision whether a next attempt follows
- *   .../REFUSED                                 a later decision that none follows
+ *   .../REFUSED                                 the later decision to run no next attempt
  *
  * Writing most of these keys notifies all tasks of the attempt (news, store.h). TASK, STEP, SAVED
- * and the acknowledgements do not: only a task that waits for all of them needs them. A task that
- * writes one has the store count its kind in the same transaction (view.h). So the task that writes
- * the last one knows that all are there, and reads them, once. LEFT notifies only while the other
- * tasks of a small attempt wait for this one in a round.
+ * and the acknowledgements do not: only a task that waits for all records of a kind reads them. The
+ * transaction that writes such a record also counts its kind (view.h). So the task that writes the
+ * last one knows that all are there, and reads them, once. LEFT notifies only in a small attempt,
+ * and while other tasks wait in a round for the task that leaves.
  *
  * Values are JSON objects on one line. A value that cannot be parsed never crashes a reader; the
  * comment at each reader says how it is treated (scenario SY-11, docs/scenarios.md).
@@ -46,7 +46,8 @@
 
 #define KEYS_MAX 512 /* bytes of a key with its NUL */
 
-/* Steps have at most 18 digits, as on a board (client/board.h): the first number beyond. */
+/* The largest boundary. Steps have at most 18 digits, as on a board (client/board.h); the boundary
+ * after a step may be one more. */
 #define KEYS_STEP_MAX UINT64_C(1000000000000000000)
 
 /* The attempt that a key or a program belongs to. */

@@ -9,7 +9,7 @@
 
 enum { SETTLE_TRIES = 5, SETTLE_PAUSE = 50 /* ms, doubled each time */ };
 
-/* What --once has scheduled so far: runs of numbers, each with the id of its first. */
+/* What --once has scheduled so far: ranges of numbers, each with the id of its first. */
 struct once {
 	struct once_run {
 		uint64_t number, id, count;
@@ -61,7 +61,7 @@ static uint64_t once_find(const struct once *once, uint64_t number)
 	return 0;
 }
 
-/* Write the record, with one more run. */
+/* Write the record, with one more range; more.count 0: without. */
 static struct json_object *once_write(const struct once *once, struct once_run more)
 {
 	struct json_object *array = json_object_new_array();
@@ -141,7 +141,8 @@ static enum status look(struct scheduling *s, struct error *err)
 	return status;
 }
 
-/* Put it among the waiting or blocked ones. Neighbours with the same --after share one record. */
+/* Put item i in its place, waiting or blocked. Neighbours with the same --after share one record
+ * pending/new/ID. */
 static void put_place(struct scheduling *s, struct transaction *t, size_t i)
 {
 	static const struct queue_history fresh;
@@ -220,9 +221,9 @@ static enum status put(struct scheduling *s, bool *known, struct error *err)
 }
 
 /*
- * After a lost answer. STATUS_OK: the items are scheduled. STATUS_NO: they are not, and never will
- * be: the lost transaction compares count/@next, which has been changed, by us if by no other
- * process.
+ * After a lost answer: STATUS_OK: the items are scheduled. STATUS_NO: they are not, and the lost
+ * transaction can no longer be made: it compares count/@next, and if no other process has changed
+ * that key, this function has.
  */
 static enum status settle_once(struct scheduling *s, struct error *err)
 {
@@ -249,8 +250,8 @@ static enum status settle_once(struct scheduling *s, struct error *err)
 }
 
 /*
- * The same with several tries, for when it gets no answer either. An earlier try, made or not, does
- * not change what a later one finds.
+ * The same with several tries, because its answer may be lost, too. A later try finds the same,
+ * whether an earlier one was made or not.
  */
 static enum status settle(struct scheduling *s, struct error *err)
 {
@@ -261,13 +262,13 @@ static enum status settle(struct scheduling *s, struct error *err)
 	}
 	if (status == STATUS_TEMPORARY)
 		error_prefix(err,
-			"cannot find out whether the last commands (%zu) were scheduled; "
-			"preempt-queue list shows them",
+			"cannot find out whether the last commands (%zu) were scheduled: look with "
+			"preempt-queue list",
 			s->count - s->old);
 	return status;
 }
 
-/* Wait until the queue has room. STATUS_TIMEOUT. STATUS_NO: the caller has been woken. */
+/* Wait until the queue has room. STATUS_TIMEOUT: it is full. STATUS_NO: how->wake is readable. */
 static enum status wait_for_room(struct scheduling *s, struct error *err)
 {
 	struct queue_count count;
@@ -282,7 +283,8 @@ static enum status wait_for_room(struct scheduling *s, struct error *err)
 		enum status status = queue_count(s->queue, &count, err);
 		if (status != STATUS_OK || count.waiting + fresh <= limit)
 			return status;
-		/* A failure empties the queue. If it comes after the count, the wait below ends. */
+		/* Report a pending failure instead of waiting. One that comes after queue_count
+		 * changes a count, which ends the wait below. */
 		status = look(s, err);
 		if (status != STATUS_OK || s->failing || s->old == s->count)
 			return status;
@@ -310,7 +312,7 @@ static enum status raise_error(struct scheduling *s, struct error *err)
 
 size_t queue_schedule_most(const struct queue *queue)
 {
-	/* Two for each item; three for the tally, the record of --once, and the blockers. */
+	/* Operations: two for each item; one each for count/@next, once/KEY and pending/new/ID. */
 	size_t most = (store_operations(queue->store) - 3) / 2;
 	return most < QUEUE_SCHEDULE_BATCH ? most : QUEUE_SCHEDULE_BATCH;
 }

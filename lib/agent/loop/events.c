@@ -133,9 +133,9 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 			 * ended: take it now. */
 			agent_take_held(agent);
 			int64_t until = wait_with_failure(agent, command);
-			/* A peer whose agent was killed on this machine is why ours has failed:
-			 * declare it dead first. Its agent may end a moment later than its command:
-			 * look again. */
+			/* If a peer's agent was killed on this machine, our command failed because
+			 * of that: declare the peer dead first. Its agent may end a moment later
+			 * than its command: look again. */
 			if (until && !command->root_found)
 				command->root_found = agent_declare_gone(agent, false);
 			if (until > now && !command->root_found && now + ROOT_LOOK < *wake)
@@ -260,7 +260,8 @@ static void take_write(struct agent *agent, const struct result *result)
 	struct group *group = &agent->group;
 	const struct write *write = &result->write;
 	if (result->outcome == OUTCOME_DONE) {
-		/* No other change lies between what the view shows and this write. */
+		/* If no other change lies between what the view shows and this write, the view was
+		 * up to date when the write began. */
 		if (write->transaction.group && !result->news &&
 			write->revision == group->view.seen + 1 &&
 			result->began > group->view.unchanged)

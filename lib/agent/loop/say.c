@@ -14,7 +14,8 @@ static enum announce_by speaks(const struct agent *agent, bool completed)
 	static const struct view none;
 	enum announce_by by = announce_by(
 		agent->joined ? &agent->group.view : &none, agent->options->identity, completed);
-	/* A script need not have an agent for task 0 that reports: each one reports for itself. */
+	/* Each agent reports for itself without the store, and when it serves a script, in which
+	 * task 0 may have no agent that reports. */
 	bool alone = agent->store_away || agent->served >= 0;
 	return by == ANNOUNCE_OTHERS && alone ? ANNOUNCE_OWN : by;
 }
@@ -24,7 +25,7 @@ enum announce_by agent_speaks(const struct agent *agent)
 	return speaks(agent, false);
 }
 
-/* The same, but with own at least ANNOUNCE_OWN. */
+/* The same; if `own` is true, at least ANNOUNCE_OWN. */
 static enum announce_by speaks_or_own(const struct agent *agent, bool own)
 {
 	enum announce_by by = agent_speaks(agent);
@@ -33,7 +34,8 @@ static enum announce_by speaks_or_own(const struct agent *agent, bool own)
 
 /*
  * An agent that becomes the speaker because the former one was lost repeats what may not have been
- * reported. If it becomes the speaker because it was heard of again, it does not.
+ * reported. It does not if the former one has left in order, or comes after it: then it was the
+ * speaker before, and was only silent for a while.
  */
 static void take_over(struct agent *agent)
 {
@@ -120,8 +122,8 @@ static void say_decision(struct agent *agent)
 	agent->said_decision = view->round;
 	if (view->decision.kind == KIND_EACH)
 		snprintf(what, sizeof(what),
-			"no common step can be reached in time; each of %llu saves at its own next "
-			"boundary, then leaves",
+			"no common step can be reached in time; each of %llu tasks saves at its "
+			"own next boundary, then leaves",
 			count);
 	else if (view->decision.kind != KIND_NONE)
 		snprintf(what, sizeof(what), "all %llu save at step %llu%s", count, step,
@@ -231,7 +233,7 @@ static bool is_dead(const void *context, uint64_t task)
 	return view->peers[task].dead;
 }
 
-/* In a preemption the others go on without the dead; else say_broken reports the seal. */
+/* Only in a preemption, in which the others go on; otherwise say_broken reports the deaths. */
 static void say_deaths(struct agent *agent)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;
@@ -247,11 +249,11 @@ static void say_deaths(struct agent *agent)
 	json_put_text(fields, "dead", text_string(&names));
 	announce(agent->options->on_event, ANNOUNCE_DEAD,
 		speaks_or_own(agent, has_part_in_death(agent)), fields,
-		"declared dead: task %s; the others go on without", text_string(&names));
+		"declared dead: task %s; the others go on", text_string(&names));
 	text_release(&names);
 }
 
-/* One stage of preempt-ack reports nothing but its answer. */
+/* preempt-ack without --serve reports nothing but its answer. */
 static bool is_quiet(const struct agent *agent)
 {
 	return agent->group.one_stage;
@@ -349,7 +351,7 @@ static const struct agent_task *complete_task(const struct agent *agent)
 	return NULL;
 }
 
-/* Whether a task has saved: a command that failed may have the same exit code. */
+/* Whether a task has saved. The exit code does not show it: a failed command may have the same. */
 static bool one_is_saved(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->task_count; i++)
@@ -358,7 +360,7 @@ static bool one_is_saved(const struct agent *agent)
 	return false;
 }
 
-/* Describe which checkpoint is complete, and claim nothing else. */
+/* Say which checkpoint is complete, and nothing beyond that. */
 static void describe_saved(
 	const struct agent *agent, const struct agent_task *saved, struct agent_end *end)
 {

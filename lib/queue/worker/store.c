@@ -12,7 +12,7 @@
 #define DRAINED	     1000   /* ms between two looks whether the queue is drained */
 #define KEEP_RESULTS 600000 /* ms during which we try again although the error looks permanent */
 #define LEAVE_TIME   30000  /* ms for leaving when the queue is drained */
-#define LONG_GRACE   10000  /* ms before KILL; in a shorter grace we look at no other worker */
+#define LONG_GRACE   10000  /* ms; with less time left until KILL we look at no other worker */
 
 void work_note_answer(struct work *work, enum status status, const struct error *err)
 {
@@ -30,7 +30,8 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 	work->stuck = true;
 	if (!work->failures)
 		work->failing_since = clock_now();
-	/* Commands go on and results are kept; for a limited time if the error is permanent. */
+	/* Commands go on, and results are kept. After a permanent error leave if there are none,
+	 * or, once no command runs, KEEP_RESULTS after the first failure. */
 	bool passes = status == STATUS_TEMPORARY || status == STATUS_TIMEOUT;
 	bool long_enough =
 		work_is_idle(work) ||
@@ -168,7 +169,8 @@ static void exchange(struct work *work)
 	/* If we got as many as we wanted, there may be more. */
 	if (status == STATUS_OK && want)
 		work->worth_trying = x->got == want;
-	/* Keep the time of an earlier pause until work_ask_store has seen that it ended. */
+	/* exchange_due leaves out a pause that has just ended: keep its time until work_ask_store
+	 * has seen it. */
 	int64_t next = exchange_due(x);
 	if (paused < work->paused_until)
 		work->paused_until = paused;
@@ -187,7 +189,7 @@ static void exchange(struct work *work)
 
 /* ---- At times ---- */
 
-/* Report a damaged record of another worker; our own commands go on. */
+/* Report a damaged record that is not ours; our commands go on. */
 static void say_damage(struct work *work, const struct error *err)
 {
 	if (!work->said_damage)
@@ -196,7 +198,7 @@ static void say_damage(struct work *work, const struct error *err)
 	work->worth_trying |= work->failures > 0;
 }
 
-/* Release commands that waited for others (schedule --after) which are over. */
+/* Release, or cancel, commands whose --after commands are over. */
 static void carry_on(struct work *work)
 {
 	struct error err;
@@ -223,7 +225,7 @@ static void look_at_others(struct work *work)
 		message_info("%llu worker%s gone: the commands that ran there wait again",
 			(unsigned long long)fenced, fenced == 1 ? " is" : "s are");
 	if (status == STATUS_DAMAGED) {
-		/* The record is another worker's. Taking commands shows whether the store answers.
+		/* The record is not ours: go on. The next exchange shows whether the store answers.
 		 */
 		say_damage(work, &err);
 		return;
@@ -258,7 +260,7 @@ static void look_for_cancelled(struct work *work)
 	store_answer_release(&answer);
 }
 
-/* Leave, if for --idle-exit no command has waited or run in the whole queue. */
+/* Leave if no command of the whole queue has waited or run for the time of --idle-exit. */
 static void look_whether_drained(struct work *work, int64_t now)
 {
 	struct queue_count count;
@@ -268,7 +270,8 @@ static void look_whether_drained(struct work *work, int64_t now)
 	if (status != STATUS_OK)
 		return;
 	uint64_t sum = count.scheduled + count.succeeded + count.failed + count.cancelled;
-	/* While a failure is pending no worker takes what waits; reporting it cancels that. */
+	/* While a failure is pending no worker takes the waiting commands; they are cancelled when
+	 * it is reported. */
 	bool pending = work->exchange.error_pending;
 	if ((count.waiting && !pending) || count.running) {
 		work->drained_since = 0;
@@ -311,7 +314,7 @@ void work_ask_store(struct work *work)
 	work->asked_at = now;
 	if (work->failures && now < work->again)
 		return;
-	/* Find out whether the store answers again. */
+	/* Look at the others at once: that shows whether the store answers again. */
 	if (work->failures)
 		work->period_at = 0;
 	work->stuck = false;
@@ -330,7 +333,7 @@ void work_ask_store(struct work *work)
 		look_at_others(work);
 		if (work->registered && !work->stuck && !work_is_idle(work))
 			look_for_cancelled(work);
-		/* Carry on what another process may have left. */
+		/* Carry on what another process may have left undone. */
 		work->exchange.pending |= work->registered && !work->leaving;
 		work->period_at = clock_after(work->options->period);
 	}

@@ -11,7 +11,7 @@
 #include "store/machine/shared_page.h"
 
 struct machine_page {
-	struct shared_page head; /* head.used is also the time since which the lock is held */
+	struct shared_page head; /* head.used: also when the holder came to the head of the queue */
 	_Atomic int32_t holder;
 	struct staleness staleness;
 	struct handoff handoff;

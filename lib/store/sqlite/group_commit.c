@@ -10,9 +10,9 @@
  * cannot be written would otherwise make the others fail again and again.
  *
  * If the process is killed, or does not know whether it has committed, each owner finds out when
- * its turn comes: the transaction has written a mark into the store, a row in gone whose key no
- * caller can have. Old marks are removed like the other rows (compact.c); below the floor, the
- * outcome is unknown.
+ * its turn comes: the transaction has written a mark into the store, a row of the table `gone` with
+ * a key that no caller can have. Old marks are removed like the other rows (compact.c); if the mark
+ * may have been removed, the outcome is unknown.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ enum status group_commit_enter(struct sqlite_store *store, const struct store_re
 	struct post *post, int64_t deadline, struct store_answer *answer, struct error *err)
 {
 	bool may_write = !(store->base.flags & STORE_READ_ONLY) && !store->lock.file.read_only;
-	/* Set single members: the room is large, and only its used part is written. */
+	/* Set each member, not all of *post: its room is large, and mostly stays unused. */
 	post->seed = seed_of(store);
 	post->changes = store_request_changes(request);
 	post->posted = false;
@@ -131,7 +131,8 @@ enum status group_commit_find_outcome(
 	*committed = found;
 	if (status == STATUS_OK && !*committed)
 		post->fate = FATE_OURS;
-	/* That process may have been killed before its last sync. A commit of ours syncs it. */
+	/* The process that committed it may have been killed before its last sync. Our commit
+	 * syncs it, too. */
 	return *committed ? session_execute(
 				    session, "UPDATE meta SET revision=revision", "change", err)
 			  : status;
@@ -169,7 +170,7 @@ static enum status run_item(
 	if (!request_room_read(&item->room, &taken) || taken.newest > session->began)
 		return STATUS_OK;
 	const struct store_request *request = &taken.request;
-	/* If it puts and gets, its puts are undone if the answer does not fit. */
+	/* If the answer of a branch does not fit, its changes are undone. */
 	bool undoable = is_mixed(request->then, request->then_count) ||
 			is_mixed(request->otherwise, request->otherwise_count);
 	store_revision revision = session->revision;
