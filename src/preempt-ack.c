@@ -18,7 +18,6 @@
 
 static bool serve, saved, wait_all, at_given, next_given, agent_given;
 static uint64_t at, next, agent_pid;
-static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
 static const char *board;
 
 static const struct args_option options[] = {
@@ -36,10 +35,7 @@ static const struct args_option options[] = {
 	{"agent", "PID", "process that owns the board (default: $PREEMPT_AGENT, else the parent)",
 		ARGS_UNSIGNED, .target = &agent_pid, .min = 1, .max = INT32_MAX,
 		.given = &agent_given},
-	{"report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION,
-		.target = &report_timeout},
-	{"save-timeout", "D", "longest save if no deadline is known (5m)", ARGS_DURATION,
-		.target = &save_timeout},
+	AGREEMENT_ROWS,
 	{0},
 };
 
@@ -150,16 +146,13 @@ static int without_board(const struct agreement_config *config, struct group_run
 
 static struct agent_options options_of(const struct identity *identity, const char *url)
 {
+	agreement_options.task = identity->task;
+	agreement_options.report_jitter = clock_jitter(1000);
 	return (struct agent_options){.identity = identity,
 		.store = url,
 		.grace = -1,
 		.kill_after = 5000,
-		.agreement = {.task = identity->task,
-			.report_timeout = report_timeout,
-			.report_jitter = clock_jitter(1000),
-			.save_timeout = save_timeout,
-			.startup = startup,
-			.leave_patience = 10000}};
+		.agreement = agreement_options};
 }
 
 /* The attempt is taken from the environment, so the store need not answer at the start. */

@@ -20,10 +20,9 @@
 #include "store/store.h"
 
 static uint64_t copies, ranks, exit_code = CODE_SAVED, max_bad_restarts;
-static bool copies_given, ranks_given, exit_code_given, forward, per_task;
+static bool copies_given, ranks_given, exit_code_given, forward;
 static struct args_list notices;
 static int64_t grace = -1, kill_after = 5000;
-static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
 static bool no_heartbeat;
 static const char *savers = "all", *complete = "all", *store_loss = "save";
 static struct budget_limits limits = BUDGET_DEFAULTS;
@@ -44,19 +43,17 @@ static const struct args_option options[] = {
 		.environment = "PREEMPT_GRACE"},
 	{"join-timeout", "D", "time for all tasks to join and to send their first beat (5m)",
 		ARGS_DURATION, .target = &heartbeat_options.rules.first},
-	{"report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION,
-		.target = &report_timeout},
-	{"save-timeout", "D", "longest save if no deadline is known (5m)", ARGS_DURATION,
-		.target = &save_timeout},
+	AGREEMENT_ROWS,
 	{"startup", "D", "exit 42 instead of 43 if preempted within D of the start (10m)",
-		ARGS_DURATION, .target = &startup},
+		ARGS_DURATION, .target = &agreement_options.startup},
 	{"kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION,
 		.target = &kill_after},
 	{"savers", "WHO", "all (default) or chief: whose saves a checkpoint needs", ARGS_TEXT,
 		.target = &savers},
 	{"complete", "WHO", "all (default) or chief: task 0's save is enough", ARGS_TEXT,
 		.target = &complete},
-	{"per-task", NULL, "each task's checkpoint is independent", ARGS_FLAG, .target = &per_task},
+	{"per-task", NULL, "each task's checkpoint is independent", ARGS_FLAG,
+		.target = &agreement_options.per_task},
 	{"on-store-loss", "WHAT", "save (default) or end", ARGS_TEXT, .target = &store_loss},
 	{"exit-code", "N", "exit with N instead of 42", ARGS_UNSIGNED, .target = &exit_code,
 		.min = 1, .max = 255, .given = &exit_code_given},
@@ -245,11 +242,7 @@ static int run(const struct args_rest *rest)
 		.exit_code = (int)exit_code,
 		.join_timeout = heartbeat_options.rules.first,
 		.kill_after = kill_after,
-		.agreement = {.report_timeout = report_timeout,
-			.save_timeout = save_timeout,
-			.startup = startup,
-			.leave_patience = save_timeout < 10000 ? save_timeout : 10000,
-			.per_task = per_task}};
+		.agreement = agreement_options};
 	bool json = false;
 	if (log_format && !is_word(log_format, "text", "json", "--log-format", &json))
 		return STATUS_USAGE;

@@ -19,6 +19,9 @@
 struct group_options group_options;
 struct heartbeat_options heartbeat_options = {
 	.rules = {.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT, .first = HEARTBEAT_FIRST}};
+struct agreement_config agreement_options = {.report_timeout = AGREEMENT_REPORT_TIMEOUT,
+	.save_timeout = AGREEMENT_SAVE_TIMEOUT,
+	.startup = AGREEMENT_STARTUP};
 
 /* clang-format off */
 /* The options that every program has. */

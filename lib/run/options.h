@@ -77,6 +77,16 @@ extern struct heartbeat_options heartbeat_options;
 /* After parsing: check them, and set defaults. beats: false with --no-heartbeat. */
 enum status heartbeat_options_complete(bool beats, struct error *err);
 
+/* The options of programs that take part in the agreement, with the defaults of the others. */
+extern struct agreement_config agreement_options;
+/* clang-format off */
+#define AGREEMENT_ROWS \
+	{"report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION, \
+		.target = &agreement_options.report_timeout}, \
+	{"save-timeout", "D", "longest save if no deadline is known (5m)", ARGS_DURATION, \
+		.target = &agreement_options.save_timeout}
+/* clang-format on */
+
 /* Find the identity of this process. local: of -n or --ranks; 0: not given. */
 enum status group_identify(
 	enum identity_need need, uint64_t local, struct identity *identity, struct error *err);

@@ -386,9 +386,8 @@ static void begin_agent(uint64_t index)
 		.join_timeout = crowd.limit,
 		.kill_after = 5000,
 		.agreement = {.report_timeout = crowd.patience,
-			.save_timeout = 300000,
-			.startup = 600000,
-			.leave_patience = 10000}};
+			.save_timeout = AGREEMENT_SAVE_TIMEOUT,
+			.startup = AGREEMENT_STARTUP}};
 	int number = node->signals < 0 ? errno : start_thread(&thread, node, run_agent, node);
 	if (number) {
 		fprintf(stderr, "crowd: agent %llu: %s\n", (unsigned long long)index,

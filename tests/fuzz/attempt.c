@@ -93,10 +93,9 @@ static void run_agreement(const struct view *view, const struct grace_measure *m
 {
 	struct agreement a;
 	struct agreement_plan plan;
-	struct agreement_config config = {.report_timeout = 10000,
-		.save_timeout = 300000,
-		.startup = 600000,
-		.leave_patience = 10000};
+	struct agreement_config config = {.report_timeout = AGREEMENT_REPORT_TIMEOUT,
+		.save_timeout = AGREEMENT_SAVE_TIMEOUT,
+		.startup = AGREEMENT_STARTUP};
 	agreement_init(&a, &config, &view->agreement, NOW - 100000);
 	agreement_measured(&a, measure);
 	for (int64_t now = NOW; now < NOW + 60000; now += 20000) {

@@ -162,20 +162,25 @@ struct agreement_alone {
 	bool begun;
 };
 
+/* Defaults of struct agreement_config, in ms. */
+#define AGREEMENT_REPORT_TIMEOUT 10000
+#define AGREEMENT_SAVE_TIMEOUT	 300000
+#define AGREEMENT_STARTUP	 600000
+/* ms to try to say goodbye to a store that does not answer, at most save_timeout. */
+#define AGREEMENT_LEAVE_PATIENCE 10000
+
 struct agreement_config {
 	uint64_t task;
 	struct agreement_alone *alone; /* NULL: the task never saves without the store */
-	int64_t report_timeout; /* ms without a further report while the store answers; 10,000 */
-	int64_t report_jitter;	/* ms, 0 to 1,000, drawn by the caller */
-	int64_t save_timeout;	/* ms; 300,000 */
-	int64_t startup;	/* ms in which a task may not have trained yet; 600,000 */
-	int64_t leave_patience; /* ms to try to say goodbye to a store that does not answer; 10,000
-				 */
-	bool savers_chief;	/* only task 0 must save */
-	bool complete_chief;	/* task 0's save makes the checkpoint complete */
-	bool per_task;		/* checkpoints are per task: KIND_EACH counts as saved */
-	bool store_loss_ends;	/* --on-store-loss end */
-	bool acknowledges;	/* acknowledge the decision at once, not with the save */
+	int64_t report_timeout;	       /* ms without a further report while the store answers */
+	int64_t report_jitter;	       /* ms, 0 to 1,000, drawn by the caller */
+	int64_t save_timeout;	       /* ms that a save may take if no deadline is known */
+	int64_t startup;	       /* ms in which a task may not have trained yet */
+	bool savers_chief;	       /* only task 0 must save */
+	bool complete_chief;	       /* task 0's save makes the checkpoint complete */
+	bool per_task;		       /* checkpoints are per task: KIND_EACH counts as saved */
+	bool store_loss_ends;	       /* --on-store-loss end */
+	bool acknowledges;	       /* acknowledge the decision at once, not with the save */
 };
 
 enum agreement_order { ORDER_RUN, ORDER_WAIT, ORDER_SAVE, ORDER_EXIT, ORDER_LEAVE };

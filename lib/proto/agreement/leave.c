@@ -290,7 +290,7 @@ static void conclude_parked(struct agreement *a, int64_t now, struct agreement_p
 static bool is_hopeless(const struct agreement *a, int64_t now)
 {
 	int64_t since = clock_later(clock_later(answered_until(a), a->ended_at), a->stopped_until);
-	int64_t patience = a->config.leave_patience;
+	int64_t patience = clock_earlier(AGREEMENT_LEAVE_PATIENCE, a->config.save_timeout);
 	int64_t left =
 		deadline_of(a) == CLOCK_NEVER ? patience : deadline_of(a) - LEAVE_BARELY - since;
 	if (preempted(a))

@@ -63,7 +63,6 @@ void agent_begin(struct node *node)
 		.agreement = {.report_timeout = s->report_timeout,
 			.save_timeout = s->save_timeout,
 			.startup = s->startup,
-			.leave_patience = s->leave_patience,
 			.savers_chief = s->savers_chief,
 			.complete_chief = s->complete_chief,
 			.per_task = s->per_task,

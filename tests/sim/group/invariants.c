@@ -450,7 +450,7 @@ static bool may_exit_early(struct world *w, int task, const struct round_keys *r
 {
 	int64_t deadline = deadline_of(w, task);
 	int64_t timeout = w->schedule->save_timeout * MS;
-	int64_t patience = w->schedule->leave_patience * MS;
+	int64_t patience = AGREEMENT_LEAVE_PATIENCE * MS;
 	if (deadline != CLOCK_NEVER && kernel.now >= deadline - LEAVE_EARLY * MS - TOLERANCE)
 		return true;
 	if (kernel.now >= round->decided_at + timeout - TOLERANCE)
@@ -600,7 +600,7 @@ static void check_deadline(struct world *w)
 		bool gone = !t->finished && !agent_lives(w, i);
 		if (known == CLOCK_NEVER || gone || t->faulted)
 			continue;
-		int64_t margin = w->schedule->kill_after + w->schedule->leave_patience + 3000 +
+		int64_t margin = w->schedule->kill_after + AGREEMENT_LEAVE_PATIENCE + 3000 +
 				 20 * w->schedule->latency * w->schedule->per_agent +
 				 (w->store_faults ? w->schedule->give_up : 0);
 		int64_t since =

@@ -20,7 +20,6 @@ static void plain(struct schedule *s, int tasks, bool synchronous)
 	s->report_timeout = 10000;
 	s->save_timeout = 60000;
 	s->startup = 600000;
-	s->leave_patience = 10000;
 	s->kill_after = 5000;
 	for (int i = 0; i < tasks; i++)
 		s->trainee[i] = (struct trainee){.startup = 50 + i,

@@ -271,7 +271,6 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 	s->report_timeout = random_chance(&r, 500) ? 10000 : random_in(&r, 1500, 10000);
 	s->save_timeout = random_in(&r, 15000, random_chance(&r, 100) ? 300000 : 60000);
 	s->startup = random_chance(&r, 800) ? 600000 : random_in(&r, 0, 3000);
-	s->leave_patience = 10000;
 	s->kill_after = random_in(&r, 500, 10000);
 	s->savers_chief = random_chance(&r, 100);
 	s->complete_chief = random_chance(&r, 50);
@@ -350,10 +349,9 @@ void schedule_print(const struct schedule *s, FILE *out)
 		s->synchronous ? "synchronous" : "free-running", s->launched ? ", launched" : "");
 	fprintf(out,
 		"report timeout %" PRId64 ", save timeout %" PRId64 ", startup %" PRId64
-		", leave patience %" PRId64 ", kill after %" PRId64 ", remembered save %" PRId64
-		" ms%s%s%s%s%s%s\n",
-		s->report_timeout, s->save_timeout, s->startup, s->leave_patience, s->kill_after,
-		s->remembered_save, s->savers_chief ? ", savers chief" : "",
+		", kill after %" PRId64 ", remembered save %" PRId64 " ms%s%s%s%s%s%s\n",
+		s->report_timeout, s->save_timeout, s->startup, s->kill_after, s->remembered_save,
+		s->savers_chief ? ", savers chief" : "",
 		s->complete_chief ? ", complete chief" : "", s->per_task ? ", per task" : "",
 		s->store_loss_ends ? ", store loss ends" : "",
 		s->launcher_kills ? ", launcher kills" : "",

@@ -107,7 +107,7 @@ struct schedule {
 	int64_t remembered_save;
 	bool launcher_kills; /* all others, when the first agent exits */
 	bool watches_peers;  /* agents notice peers that died on their machine */
-	int64_t report_timeout, save_timeout, startup, leave_patience, kill_after;
+	int64_t report_timeout, save_timeout, startup, kill_after;
 	bool savers_chief, complete_chief, per_task, store_loss_ends;
 	bool early;		  /* what AT_START triggers counts from before the agents join */
 	int64_t beat_period;	  /* ms; 0: the agents do not beat */

@@ -235,7 +235,7 @@ static int64_t latest_end(const struct schedule *s)
 {
 	int64_t patience = s->tasks < 8 ? s->tasks + 1 : 8;
 	int64_t end = 20000 + patience * (s->report_timeout + 1000) + 4 * s->save_timeout +
-		      s->kill_after + s->leave_patience;
+		      s->kill_after + AGREEMENT_LEAVE_PATIENCE;
 	for (int i = 0; i < s->acts; i++)
 		end += s->act[i].delay + length_of(&s->act[i]);
 	end += 20 * s->latency * s->per_agent;

@@ -212,9 +212,8 @@ static void begin_agent(struct node *node, int agent)
 			.limit = HEARTBEAT_LIMIT,
 			.first = HEARTBEAT_FIRST},
 		.agreement = {.report_timeout = w->scale->report_timeout,
-			.save_timeout = 300000,
-			.startup = 600000,
-			.leave_patience = 10000}};
+			.save_timeout = AGREEMENT_SAVE_TIMEOUT,
+			.startup = AGREEMENT_STARTUP}};
 	process_new_thread(&node->process, run_agent, node);
 }
 
