@@ -283,12 +283,14 @@ static bool is_done(const struct exchange *x)
 	return !x->want;
 }
 
-/* Whether one of the ended runs is a failure that stops the queue. */
-static bool fails(const struct exchange *x)
+bool exchange_has_failure(const struct exchange *x)
 {
-	for (size_t i = 0; i < x->ended_count; i++)
-		if (x->ended[i]->outcome == RUN_PENDING && run_halts_others(x->ended[i]))
+	for (size_t i = 0; i < x->ended_count; i++) {
+		const struct queue_run *run = x->ended[i];
+		bool handed_in = run->outcome == RUN_ACCEPTED || run->outcome == RUN_REFUSED;
+		if (!handed_in && run_halts_others(run))
 			return true;
+	}
 	return false;
 }
 
@@ -307,7 +309,8 @@ static enum status try_once(struct exchange *x, struct error *err)
 	x->want = x->candidates;
 	if (status != STATUS_OK || is_done(x))
 		return status;
-	bool note = fails(x) && !x->error_pending, requires_no_error = note || x->candidates;
+	bool note = exchange_has_failure(x) && !x->error_pending,
+	     requires_no_error = note || x->candidates;
 	status = moves_begin(&moves, x->queue, err);
 	if (status != STATUS_OK)
 		return status;

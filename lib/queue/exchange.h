@@ -54,6 +54,12 @@ struct exchange {
  */
 enum status exchange_run(struct exchange *exchange, struct error *err);
 
+/*
+ * Whether one of the ended runs, not handed in yet, is a failure that stops the queue. If so, ask
+ * for no commands: they would be taken together with the failure.
+ */
+bool exchange_has_failure(const struct exchange *exchange);
+
 /* When the next pause of a command ends; CLOCK_NEVER: there is none. */
 int64_t exchange_due(const struct exchange *exchange);
 

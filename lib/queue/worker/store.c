@@ -135,15 +135,6 @@ static size_t at_most(size_t count, size_t most)
 	return count < most ? count : most;
 }
 
-/* Whether one of these results is a failure: then nothing is taken together with it. */
-static bool fails(const struct work *work, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (run_halts_others(&work->ended[i]->run))
-			return true;
-	return false;
-}
-
 static void exchange(struct work *work)
 {
 	struct exchange *x = &work->exchange;
@@ -155,7 +146,7 @@ static void exchange(struct work *work)
 		x->ended[i] = &work->ended[i]->run;
 	/* The call below resets error_pending: look again for commands, if it was set. */
 	work->worth_trying |= x->error_pending;
-	if (work->worth_trying && work_may_take(work, clock_now()) && !fails(work, x->ended_count))
+	if (work->worth_trying && work_may_take(work, clock_now()) && !exchange_has_failure(x))
 		want = at_most(work_free_slots(work) + x->ended_count, QUEUE_BATCH);
 	x->want = want;
 	enum status status = exchange_run(x, &err);
