@@ -138,16 +138,6 @@ void json_add_line(struct json_object *object, struct text *text)
 	text_add_json(text, json_line(object));
 }
 
-void json_put_words(struct json_object *object, const char *member, char *const *words)
-{
-	if (!words)
-		return;
-	struct json_object *array = json_object_new_array();
-	for (; *words; words++)
-		json_object_array_add(array, json_object_new_string(*words));
-	json_object_object_add(object, member, array);
-}
-
 bool json_get_words(const struct json_object *object, const char *member, char ***words)
 {
 	struct json_object *array;

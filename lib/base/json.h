@@ -39,11 +39,10 @@ void json_put_unsigned(struct json_object *object, const char *member, uint64_t 
 void json_put_signed(struct json_object *object, const char *member, int64_t value);
 void json_put_bool(struct json_object *object, const char *member, bool value);
 
-/* An array of strings from a NULL-terminated list; NULL: the member stays absent. */
-void json_put_words(struct json_object *object, const char *member, char *const *words);
 /*
- * Read such an array; the caller frees *words and each word. An absent member leaves *words
- * unchanged and is no error. False: the member is not an array of strings.
+ * Read an array of strings into a NULL-terminated list; the caller frees *words and each word. An
+ * absent member leaves *words unchanged and is no error. False: the member is not an array of
+ * strings.
  */
 bool json_get_words(const struct json_object *object, const char *member, char ***words);
 

@@ -32,7 +32,8 @@ bool doctor_step(
 	return status == STATUS_OK;
 }
 
-void doctor_tell(const struct examination *examination, const char *what)
+/* Show progress to the user; only the first side of this machine does. */
+static void tell(const struct examination *examination, const char *what)
 {
 	const struct doctor_request *request = examination->request;
 	if (request->progress && (request->nodes || examination->exchange.index == 0))
@@ -165,7 +166,7 @@ static enum status begin(struct examination *examination, const char *name,
 	const struct doctor_request *request = examination->request;
 	struct doctor_findings *findings = examination->findings;
 	struct doctor_side *self = examination->self;
-	doctor_tell(examination, "looking at the directory");
+	tell(examination, "looking at the directory");
 	enum status status = find_directory(examination, err);
 	if (status != STATUS_OK)
 		return status;
@@ -201,7 +202,7 @@ static enum status meet(
 	if (status != STATUS_OK)
 		return status;
 	if (request->nodes)
-		doctor_tell(examination, "waiting for the other nodes");
+		tell(examination, "waiting for the other nodes");
 	status = doctor_meet(exchange, err);
 	if (status == STATUS_NO)
 		return error_set(err, request->other ? STATUS_USAGE : STATUS_TEMPORARY,
@@ -241,11 +242,11 @@ static bool measure(struct examination *examination)
 {
 	struct doctor_findings *findings = examination->findings;
 	const enum lock_mode modes[] = {findings->mode, doctor_other_mode(findings->mode)};
-	doctor_tell(examination, "trying locks");
+	tell(examination, "trying locks");
 	for (size_t i = 0; i < 2; i++)
 		if (!doctor_measure_lock(examination, modes[i]))
 			return false;
-	doctor_tell(examination, "storing and counting");
+	tell(examination, "storing and counting");
 	for (size_t i = 0; i < 2; i++) {
 		/* Test the other mode only if this one is unsafe, or the other one is wanted. */
 		bool needed = i == 0 || !findings->quick || modes[1] == examination->wanted.mode ||
@@ -282,7 +283,7 @@ static enum status convert(
 				"machines",
 				examination->database, findings->sides[k].opener,
 				findings->sides[k].host);
-	doctor_tell(examination, "watching the store for 10 seconds, to see that it is not used");
+	tell(examination, "watching the store for 10 seconds, to see that it is not used");
 	return convert_mode(examination->database, &examination->wanted, finish ? LOCK_AUTO : *mode,
 		FIX_WATCH, mode, err);
 }

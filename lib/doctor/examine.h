@@ -38,8 +38,6 @@ void doctor_examine(const struct doctor_request *request, size_t index, const ch
 /* doctor_exchange; an error becomes findings.trouble. */
 bool doctor_step(
 	struct examination *examination, enum status outcome, int64_t takes, struct error *err);
-/* Show progress to the user; only the first side of this machine does. */
-void doctor_tell(const struct examination *examination, const char *what);
 /*
  * Look at the directory without changing it (place.c). STATUS_NO: the filesystem that belongs there
  * is not mounted; findings.unmounted says why.

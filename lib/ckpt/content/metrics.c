@@ -16,7 +16,8 @@ static struct metric *find(const struct metrics *metrics, const char *name)
 	return NULL;
 }
 
-enum status metrics_check_name(const char *name, const char *what, struct error *err)
+/* Whether name is valid for a metric; if not, err says why. */
+static enum status check_name(const char *name, const char *what, struct error *err)
 {
 	size_t length = strlen(name);
 	bool fits = length > 0 && length < METRIC_NAME_SIZE && text_is_utf8(name, length);
@@ -64,7 +65,7 @@ enum status metrics_read(const char *text, struct metrics *metrics, struct error
 		return error_set(err, STATUS_USAGE,
 			"--metric: the name in \"%s\" is longer than %d", text,
 			METRIC_NAME_SIZE - 1);
-	enum status status = metrics_check_name(metric.name, "--metric", err);
+	enum status status = check_name(metric.name, "--metric", err);
 	if (status != STATUS_OK)
 		return status;
 	if (!read_value(equals + 1, &metric.value))
@@ -82,7 +83,7 @@ enum status metrics_read(const char *text, struct metrics *metrics, struct error
 void metrics_add(struct metrics *metrics, const char *name, double value)
 {
 	if (metrics->count == METRICS_ROOM || find(metrics, name) ||
-		metrics_check_name(name, "", NULL) != STATUS_OK)
+		check_name(name, "", NULL) != STATUS_OK)
 		return;
 	struct metric *metric = &metrics->items[metrics->count++];
 	snprintf(metric->name, sizeof(metric->name), "%s", name);
@@ -155,7 +156,7 @@ bool metrics_parse(struct json_object *object, struct metrics *metrics)
 			bool number = json_object_is_type(value, json_type_double) ||
 				      json_object_is_type(value, json_type_int);
 			if (read.count == METRICS_MAX || (value && !number) ||
-				metrics_check_name(name, "", NULL) != STATUS_OK)
+				check_name(name, "", NULL) != STATUS_OK)
 				return false;
 			snprintf(metric->name, sizeof(metric->name), "%s", name);
 			metric->value = number ? json_object_get_double(value) : NAN;

@@ -33,8 +33,6 @@ struct metrics {
  * refused.
  */
 enum status metrics_read(const char *text, struct metrics *metrics, struct error *err);
-/* Whether name is valid for a metric; if not, err says why. */
-enum status metrics_check_name(const char *name, const char *what, struct error *err);
 
 /* Add a metric of a framework, unless there is no room, it is a duplicate, or its name is not
  * valid.

@@ -21,11 +21,19 @@ bool watch_is_open_for(
 	       same_key(&watch->keys.first, &keys->first) && same_key(&watch->keys.end, &keys->end);
 }
 
+/* Close the stream; it may be opened again. */
+static void close_stream(struct watch *watch)
+{
+	if (watch->open)
+		http_stop(watch->http);
+	watch->open = false;
+}
+
 enum status watch_open(struct watch *watch, struct gateway *gateway, const struct wire_keys *keys,
 	store_revision from, struct error *err)
 {
 	struct text body = {0};
-	watch_close(watch);
+	close_stream(watch);
 	enum status status = watch->http ? STATUS_OK : http_open(&watch->http, true, err);
 	if (status != STATUS_OK)
 		return status;
@@ -136,7 +144,7 @@ enum watch_state watch_read(struct watch *watch, struct gateway *gateway,
 		state = WATCH_ENDED;
 	}
 	if (state != WATCH_FLOWS)
-		watch_close(watch);
+		close_stream(watch);
 	return state;
 }
 
@@ -147,13 +155,6 @@ void watch_sleep(const struct watch *watch, int wake, int64_t until)
 	if (watch->open)
 		until = clock_earlier(until, http_due(watch->http));
 	(void)poll(polled, 2, clock_poll_timeout(until));
-}
-
-void watch_close(struct watch *watch)
-{
-	if (watch->open)
-		http_stop(watch->http);
-	watch->open = false;
 }
 
 void watch_release(struct watch *watch)

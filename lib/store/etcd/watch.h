@@ -47,8 +47,7 @@ enum watch_state watch_read(struct watch *watch, struct gateway *gateway,
 	const struct watch_reader *reader, struct error *err);
 /* Wait until a message arrives, wake (-1: none) is readable, or the time `until` has come. */
 void watch_sleep(const struct watch *watch, int wake, int64_t until);
-/* Close the stream; it may be opened again. watch_release: and free everything. */
-void watch_close(struct watch *watch);
+/* Close the stream, and free everything. */
 void watch_release(struct watch *watch);
 
 #endif

@@ -39,7 +39,14 @@ static const char *vouch(const struct filesystem_traits *traits)
 		       : "";
 }
 
-bool lock_mode_outlives(const struct filesystem_traits *traits)
+/* Seconds: the longest time for which a machine that dies with the lock may block the others. */
+#define OUTLIVED_MOST 10
+
+/*
+ * Whether byte-range locks stay longer than OUTLIVED_MOST after their machine died, and changing
+ * names in a directory does not have to wait for that.
+ */
+static bool outlives(const struct filesystem_traits *traits)
 {
 	return traits->reach == FILESYSTEM_SHARED && traits->by_name &&
 	       (traits->outlived == FILESYSTEM_FOR_EVER || traits->outlived > OUTLIVED_MOST);
@@ -55,7 +62,7 @@ enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_trait
 			"if only one machine uses it%s",
 			traits->name, traits->why, vouch(traits));
 	if (asked == LOCK_AUTO)
-		asked = reaches(traits) && !lock_mode_outlives(traits) ? LOCK_FCNTL : LOCK_LINK;
+		asked = reaches(traits) && !outlives(traits) ? LOCK_FCNTL : LOCK_LINK;
 	*mode = asked;
 	return STATUS_OK;
 }

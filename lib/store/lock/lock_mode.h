@@ -18,20 +18,12 @@ enum lock_mode {
 	LOCK_LINK,  /* a name in the directory: lock_link.h */
 };
 
-/* Seconds: the longest time for which a machine that dies with the lock may block the others. */
-#define OUTLIVED_MOST 10
-/*
- * Whether byte-range locks stay longer than that after their machine died, and changing names in a
- * directory does not have to wait for that.
- */
-bool lock_mode_outlives(const struct filesystem_traits *traits);
-
 bool lock_mode_parse(const char *name, enum lock_mode *mode);
 const char *lock_mode_name(enum lock_mode mode);
 
 /*
  * The mode for a new store on this filesystem. For LOCK_AUTO it is fcntl if byte-range locks reach
- * all machines and do not outlive a machine for long (lock_mode_outlives), otherwise link.
+ * all machines and do not outlive a machine for long, otherwise link.
  * STATUS_USAGE: `asked` is not safe there; err says why.
  */
 enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_traits *traits,
