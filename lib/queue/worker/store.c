@@ -108,7 +108,7 @@ static void settle(struct work *work)
 }
 
 /* Our commands were given to other workers: end them here, and register again. */
-static void begin_anew(struct work *work)
+static void start_over(struct work *work)
 {
 	int64_t now = clock_now();
 	message_error("this worker was silent for so long that it was declared dead: its "
@@ -154,7 +154,7 @@ static void exchange(struct work *work)
 	work_note_answer(work, status, &err);
 	settle(work);
 	if (status == STATUS_NO) {
-		begin_anew(work);
+		start_over(work);
 		return;
 	}
 	/* If we got as many as we wanted, there may be more. */
@@ -223,7 +223,7 @@ static void look_at_others(struct work *work)
 	}
 	work_note_answer(work, status, &err);
 	if (status == STATUS_NO)
-		begin_anew(work);
+		start_over(work);
 }
 
 /* End our commands that were cancelled. */
