@@ -2,8 +2,8 @@
 /*
  * The one line of a command's stderr that says best why it failed. Pure: lines and times in.
  *
- * This is the first exception of the last minute, which is the cause of those that follow. Without
- * an exception it is the last line with a letter in it: launchers draw lines of ===== around their
+ * It is the first exception of the last minute, which is the cause of those that follow. Without an
+ * exception it is the last line with a letter in it: launchers draw lines of ===== around their
  * reports. torchrun's own exception does not count: it only says that a worker has failed.
  */
 #ifndef AGENT_CHILDREN_ERROR_LINE_H
@@ -17,7 +17,7 @@
 /* Zeroed: no line was taken in. */
 struct error_line {
 	char last[ERROR_LINE];	    /* with a letter */
-	char exception[ERROR_LINE]; /* the first of the newest minute with exceptions; "": none */
+	char exception[ERROR_LINE]; /* the first one within a minute; "": none */
 	int64_t exception_at;
 	bool in_traceback; /* a traceback has begun, its exception has not come yet */
 };

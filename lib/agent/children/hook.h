@@ -12,7 +12,7 @@
 
 struct hook {
 	const char *option; /* for messages: "--done-if" */
-	bool started;	    /* or the start has failed */
+	bool started;	    /* also if the start has failed */
 	struct subprocess process;
 };
 

@@ -16,7 +16,7 @@
 
 #define INPUT_MOST 4096 /* bytes that a command takes on its stdin (subprocess.h) */
 
-/* PREEMPT_EVENT_STEP and the like: the fields of the event. */
+/* Set PREEMPT_EVENT_STEP and the like from the fields of the event. */
 static void set_fields(struct variables *list, const struct json_object *fields)
 {
 	json_object_object_foreach(fields, name, value)

@@ -11,7 +11,7 @@
 #include "agent/children/hook.h"
 #include "base/message.h"
 
-#define ON_EVENT_QUEUE 16
+#define ON_EVENT_QUEUE 16    /* events that wait, at most */
 #define ON_EVENT_LIMIT 10000 /* ms for the command of one event */
 
 struct on_event_waiting {

@@ -6,11 +6,11 @@
  * dead.
  *
  * Every pulse reads the beats of the lowest task that lives (the monitor); the monitor's pulse
- * reads those of all tasks. When the monitor is silent, the next task reads on from there and so
- * takes over. A death is committed (DEAD/i, and SEAL unless the attempt is sealed already): the
- * other tasks and their agreements learn of it from these keys alone. As long as no task is
- * suspected, a pulse takes no lock and reads no page of the database: it writes one small file and
- * reads one per period.
+ * reads those of all tasks. When the monitor is silent, the next pulse finds no live task before
+ * its own, and so takes over. A death is committed (DEAD/i, and SEAL unless the attempt is sealed
+ * already): the other tasks and their agreements learn of it from these keys alone. As long as no
+ * task is suspected, a pulse takes no lock and reads no page of the database: it writes one small
+ * file and reads one per period.
  */
 #ifndef AGENT_PULSE_PULSE_H
 #define AGENT_PULSE_PULSE_H
@@ -26,7 +26,7 @@ struct pulse_options {
 	struct heartbeat_rules rules;
 	uint64_t first, count;		    /* tasks first .. first + count - 1 */
 	const struct process_identity *who; /* the process that the beats are for */
-	bool follow;			    /* watch the attempt for pulse_descriptor */
+	bool follow;			    /* also read the attempt, for pulse_descriptor */
 };
 
 /* Start the thread; it does nothing before pulse_begin. All signals are blocked in it. */
@@ -58,7 +58,7 @@ int pulse_descriptor(const struct pulse *pulse);
 /* Why the group is broken, in one line. False: it is not; the attempt is only over. */
 bool pulse_why(struct pulse *pulse, char text[256]);
 
-/* pulse_stop will send no farewell, so that the others declare our tasks dead. NULL is fine. */
+/* Let pulse_stop send no farewell, so that the others declare our tasks dead. NULL is fine. */
 void pulse_fall_silent(struct pulse *pulse);
 
 /*
@@ -67,7 +67,7 @@ void pulse_fall_silent(struct pulse *pulse);
  */
 void pulse_stop(struct pulse *pulse, int64_t patience);
 
-/* The token of an incarnation: the same for the same process, never 0. */
+/* The token in the beats of a process: always the same for the same process, never 0. */
 uint64_t pulse_token(const struct process_identity *who);
 
 #endif

@@ -9,7 +9,7 @@
 #include "agent/pulse/pulse.h"
 #include "proto/view.h"
 
-/* What was seen in one exchange. */
+/* How many tasks one exchange of beats found in each state. */
 struct pulse_tally {
 	uint64_t late, unknown, restarted, lost;
 };
@@ -23,7 +23,7 @@ struct pulse {
 	int broken;   /* eventfd: the group is broken, or the attempt is over for us */
 
 	_Atomic uint64_t *steps;     /* [count] */
-	_Atomic int64_t answered_at; /* 0: not yet */
+	_Atomic int64_t answered_at; /* when the store last took our beats; 0: not yet */
 	_Atomic bool begun, watching, silent, stopping;
 	_Atomic bool needed;  /* pulse_is_needed */
 	pthread_mutex_t lock; /* over why */
@@ -31,7 +31,7 @@ struct pulse {
 
 	/* Of the thread alone. */
 	struct attempt attempt;
-	char group[192];
+	char group[192]; /* keys_group */
 	struct store *store;
 	uint64_t count;		      /* beats so far */
 	struct heartbeat_peer *peers; /* [tasks] */

@@ -6,9 +6,9 @@
 #include "base/xalloc.h"
 #include "proto/writes.h"
 
-#define WAIT_MOST 2 /* exchanges for which lost tasks are not declared, if others are late */
+#define WAIT_MOST 2 /* exchanges for which lost tasks are not declared while others are late */
 
-/* Note what the view shows. */
+/* Note which tasks have left or are dead, and whether the others need our beats. */
 static void take_view(struct pulse *pulse)
 {
 	bool others = false;
@@ -27,7 +27,7 @@ enum status pulse_refresh(struct pulse *pulse, struct error *err)
 	return status;
 }
 
-/* Of a large attempt only the monitor reads everything. */
+/* Whether this pulse reads all records. Of a large attempt only the monitor does. */
 static bool reads_all(const struct pulse *pulse, bool monitor)
 {
 	return monitor || pulse->options.follow || !view_is_large(&pulse->view);
@@ -116,7 +116,7 @@ static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchang
 	return false;
 }
 
-/* How many beats from task first on can be read together: none of a task that is out. */
+/* How many beats, from task first on, can be read together: up to the next task that is out. */
 static size_t count_together(const struct pulse *pulse, uint64_t first)
 {
 	size_t count = 0;
@@ -139,7 +139,7 @@ static void look_at_all(struct pulse *pulse, const struct heartbeat_exchange *ex
 	free(readings);
 }
 
-/* Read the beat of a task again: whether it is still silent. */
+/* Read the beat of a task again. False: it is new, or could not be read in time. */
 static bool is_still_silent(const struct pulse *pulse, uint64_t task)
 {
 	struct store_beat_reading reading;

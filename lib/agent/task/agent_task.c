@@ -13,7 +13,7 @@
 #define SAVED_EVERY  20
 #define SAVED_SELDOM 100
 #define FAILED_EVERY 100      /* ms between two tries on a board that cannot be read or written */
-#define SAVE_MOST    86400000 /* ms: a longer save is not measured; a clock may have been set */
+#define SAVE_MOST    86400000 /* ms; a longer time is not trusted: a clock may have been set */
 
 void agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
 	struct command *command, int64_t now)
@@ -86,8 +86,8 @@ static void count_save(struct agent_task *task, uint64_t step, int64_t now)
 }
 
 /*
- * Check first whether the same process trains as at the last reading. A successor empties the board
- * before it writes its name.
+ * Note whether another process trains than at the last look. Call this before reading the board: a
+ * successor empties the board before it writes its name.
  */
 static void look_at_owner(struct agent_task *task)
 {
@@ -184,7 +184,7 @@ static void signal_command(const struct command *command, int number)
 		subprocess_signal(&command->process, number);
 }
 
-/* TERM, then KILL; a client that ignores TERM is also told on its board. */
+/* End the command by TERM, then KILL; tell it on its board, too: a client may ignore TERM. */
 static void end_command(
 	struct agent_task *task, const struct group *group, int64_t now, int64_t *wake)
 {
@@ -247,7 +247,7 @@ static void start_write(struct agent_task *task, struct group *group, enum agree
 	bool same = what == WRITE_CLAIM || what == WRITE_DEADLINE || what == WRITE_ROUND ||
 		    what == WRITE_DECISION;
 	if (same && group->shared[what])
-		return; /* the view will show what the other task has done */
+		return; /* another task here is writing it; the view will show it */
 	group->shared[what] = same;
 	build_write(&write, task, group, what, plan, now);
 	agreement_writing(&task->agreement, what);
@@ -285,8 +285,8 @@ static bool read_board(struct agent_task *task, int64_t now)
 }
 
 /*
- * Whether the task, about to be told to save where it stands and not at an agreed step, has moved
- * since it was told to wait: then the step that was read before is too old.
+ * Whether the task is about to be told to save where it stands, not at an agreed step, but has
+ * moved since it was told to wait: then the step that was read before is too old.
  */
 static bool has_moved(const struct agent_task *task, const struct agreement_plan *plan)
 {
@@ -298,7 +298,7 @@ static bool has_moved(const struct agent_task *task, const struct agreement_plan
 	       step.step != a->read_step;
 }
 
-/* One pass; true if something was done after which the agreement has to be asked again. */
+/* One pass. True: something was done after which the agreement has to be asked again. */
 static bool advance_once(struct agent_task *task, struct group *group, int64_t now,
 	struct agreement_plan *plan, int64_t *wake)
 {

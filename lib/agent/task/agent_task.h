@@ -29,7 +29,7 @@ struct command {
 	int64_t ended_at;
 	bool root_found; /* a peer was declared dead because its agent is gone: it failed first */
 	bool told;	 /* the agreements of its tasks know that it has ended */
-	char line[STDERR_RELAY_LINE]; /* of its stderr: says best why it failed */
+	char line[STDERR_RELAY_LINE]; /* of its stderr; says best why it failed */
 };
 
 struct agent_task {

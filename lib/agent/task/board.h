@@ -23,17 +23,17 @@ struct board {
 };
 
 /*
- * Make a board below parent (NULL: board_place), and remove those there whose agents were killed.
- * The reaper (NULL: none) removes it if this process is killed.
- * It has mode 0700 and contains agent, step, saved, section and the fifos pause and alive. The
- * kernel ends a client that asks for it when no process has alive open for writing any more.
+ * Make a board below parent (NULL: board_place), and remove the boards there whose agents were
+ * killed. The reaper (NULL: none) removes the new one if this process is killed. It has mode 0700
+ * and contains agent, step, saved, section and the fifos pause and alive. When no process has alive
+ * open for writing any more, the kernel ends the clients that asked for that.
  */
 enum status board_create(struct board *board, const char *parent, pid_t agent,
 	const struct reaper *reaper, struct error *err);
 /* The board of a rank below a directory that board_create made: "0", "1", ... */
 enum status board_create_rank(
 	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err);
-/* Open a board that exists, for the small programs. */
+/* Open a board that another process has made, for the small programs. */
 enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err);
 /* Close it; with remove, delete the directory, too. */
 void board_release(struct board *board, bool remove);
@@ -62,7 +62,7 @@ void board_keep_deadline(const struct board *board, struct board_deadline *known
 
 /*
  * The line that says best why the command of the board at path has failed. The program that ran
- * the command keeps it, preempt-store leave reads it: cut at size, "" if there is none.
+ * the command keeps it, and preempt-store leave reads it, cut at size; "": there is none.
  */
 void board_keep_error(const char *path, const char *line);
 void board_read_error(const char *path, char *line, size_t size);

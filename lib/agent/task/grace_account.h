@@ -10,8 +10,8 @@
 
 enum grace_use {
 	GRACE_TRAINING,
-	GRACE_SAVING,	/* agreeing, saving, waiting for the others to save */
-	GRACE_NOT_USED, /* the task has finished: the rest is left over */
+	GRACE_SAVING,	/* agreeing on a step and saving */
+	GRACE_NOT_USED, /* the task has saved, or its command has ended: the rest is left over */
 	GRACE_USES,
 };
 

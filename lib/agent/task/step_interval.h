@@ -29,7 +29,7 @@ struct step_interval {
 void step_interval_saw(
 	struct step_interval *interval, uint64_t step, uint64_t next, bool held, int64_t now);
 
-/* The task got a new order at now. held: it is to stand still with this one, too. */
+/* The task got a new order at now. held: this order, too, makes it stand still. */
 void step_interval_told(struct step_interval *interval, bool held, int64_t now);
 
 /* Leave a save at step, which took time ms, out of the interval, unless that step has passed. */
