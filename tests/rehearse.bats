@@ -99,7 +99,7 @@ solver() {
 	SAVES='' rehearses "rehearsal: FAILED: no complete checkpoint was saved (43)" 1 --run r2 \
 		--on-notice signal:USR1 --checkpoints ck --rehearse TERM@AFTER -- ./solver
 	rehearses "rehearsal: passed: " 0 --run r3 --on-notice signal:USR1 --rehearse TERM@AFTER -- ./solver
-	[[ $stderr == *"rehearsal: passed: told, and ended by itself "*"(in earnest: 43)"* ]]
+	[[ $stderr == *"rehearsal: passed: the command was told, and ended by itself "*"(exit code in earnest: 43)"* ]]
 	run -1 --separate-stderr preempt-run "${quick[@]}" --run r4 --on-notice signal:USR1 --rehearse TERM@2s -- sleep 1000
 	[[ $stderr == *"rehearsal: FAILED: the command died of the signal of --on-notice"* ]]
 }

@@ -81,7 +81,7 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 	command->told = true;
 	if (agent->relay)
 		stderr_relay_line(agent->relay, index, patience > 0 ? patience : 0, command->line);
-	/* If a notice's signal killed it, the notice comes to us in a moment, too: take it now. */
+	/* If the signal of a notice killed the command, we get that notice soon: take it now. */
 	if (number && agent_watches_signal(agent, number) && !command->ending &&
 		!agent->group.noticed) {
 		struct notice notice = {.signal = number,

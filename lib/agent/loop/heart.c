@@ -7,7 +7,7 @@
 #include "base/xalloc.h"
 
 #define DEATHS_EVERY 1000 /* ms between looks for processes that are gone */
-#define NEIGHBOURS   4	  /* agents of a machine that look for them, at most */
+#define NEIGHBOURS   4	  /* agents of a machine that take part in these looks, at most */
 
 enum status agent_start_pulse(
 	const struct agent_options *options, struct pulse **pulse, struct error *err)
@@ -95,7 +95,7 @@ static void end_cut_off(struct agent *agent)
 	free(deaths);
 }
 
-/* In a preemption --on-store-loss decides what happens without the store. */
+/* Whether a preemption has begun: then --on-store-loss decides what to do without the store. */
 static bool is_preempted(const struct group *group)
 {
 	return group->noticed || group->view.agreement.claimed;
@@ -113,7 +113,7 @@ static void look_at_store(struct agent *agent, int64_t now)
 		return;
 	announce(agent->options->on_event, ANNOUNCE_CUT_OFF, ANNOUNCE_OWN, NULL,
 		"run %s attempt %llu: the store has taken no beat for %lld s, so the other tasks "
-		"must have given up those of this agent; they are ended (--cut-off)",
+		"must have given up the tasks of this agent, which are ended now (--cut-off)",
 		group->view.attempt.run, (unsigned long long)group->view.attempt.number,
 		(long long)agent->cut_off.lasted / 1000);
 	end_cut_off(agent);
@@ -243,7 +243,7 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 		view, awaited_only ? is_awaited : is_of_another, agent, deaths, DEATHS_MOST);
 	bool certain = !view->agreement.unseen && !view->agreement.departed;
 	if (count && awaited_only && !certain) {
-		/* It may have done what is awaited, or left: read everything, then look again. */
+		/* Such a task may have written what is awaited, or LEFT: first read everything. */
 		group->deaths_unseen = true;
 		agent->deaths_at = 0;
 	} else if (count) {

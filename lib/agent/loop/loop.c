@@ -108,7 +108,7 @@ void agent_say_goodbye(struct agent *agent, int code)
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);
 	}
-	/* An agent that did not start may not have seen what ended the attempt. */
+	/* An agent that did not start may have an old view: require a seal and all writes made. */
 	bool certain = !agent->unstarted ||
 		       (*view->seal && !agent->unstarted_writes && !agent->unstarted_unsure);
 	if (certain && !view_may_be_through(view))

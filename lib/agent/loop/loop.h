@@ -27,13 +27,13 @@ struct agent {
 	size_t task_count;
 	struct board boards; /* with --ranks: the directory above the boards; no path: none */
 	int64_t sample_at, deaths_at;
-	uint64_t deaths_round;		   /* in which deaths were looked for last */
+	uint64_t deaths_round;		   /* the round for which deaths_at was set */
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
 	struct cut_off cut_off;
 	bool cut_off_ended;	  /* its tasks were ended because it was cut off */
 	bool store_away;	  /* the store does not answer, or takes no writes */
 	bool writes_away;	  /* the last write was not taken */
-	struct error store_error; /* the last reason for it */
+	struct error store_error; /* why it was away last */
 	uint64_t speaker; /* the task whose agent spoke for all when the view was read last */
 	uint64_t said_decision, said_all_saved, said_alone, said_dead;
 	bool said_notice, said_claim, said_broken;
@@ -42,8 +42,8 @@ struct agent {
 	int64_t preempted_at; /* when it first saw a notice or a claim; 0: not yet */
 	bool goodbye_done;
 	bool unstarted; /* leaves without having started its commands: no write is tried again */
-	size_t unstarted_writes; /* of such an agent: how many have no result yet, */
-	bool unstarted_unsure;	 /* and whether one was not made, or may not have been */
+	size_t unstarted_writes; /* writes of such an agent without a result so far */
+	bool unstarted_unsure;	 /* one of them was not made, or may not have been */
 	bool failure_told;	 /* the failure of a command was told to its tasks */
 	int passed_on;		 /* a signal like INT that was passed on; 0: none */
 };

@@ -109,11 +109,13 @@ bool agent_check_rehearsal(const struct agent *agent, int code)
 		message_error("rehearsal: FAILED: %s (%d)", failed, code);
 	else if (first->has_complete)
 		message_info("rehearsal: passed: saved step %llu, and left %.1f s after the signal "
-			     "(in earnest: %d)",
+			     "(exit code in earnest: %d)",
 			(unsigned long long)first->complete_step, seconds, code);
 	else
-		message_info("rehearsal: passed: told, and ended by itself %.1f s after the signal "
-			     "(in earnest: %d); --checkpoints would say whether it saved",
+		message_info(
+			"rehearsal: passed: the command was told, and ended by itself %.1f s after "
+			"the signal (exit code in earnest: %d); --checkpoints would say whether "
+			"it saved",
 			seconds, code);
 	return !failed;
 }

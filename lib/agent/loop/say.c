@@ -102,7 +102,7 @@ static uint64_t count_members(const struct agreement_view *view)
 	return members;
 }
 
-/* Of a decision: how many save, and at which step. */
+/* The fields of a decision: how many tasks save, and at which step. */
 static struct json_object *decision_fields(const struct agreement_view *view)
 {
 	struct json_object *fields = json_object_new_object();
@@ -141,7 +141,7 @@ static void format_times(int64_t least, int64_t most, char text[64])
 		snprintf(text, 64, "%.2f to %.2f s", (double)least / 1000, (double)most / 1000);
 }
 
-/* The view of a large job may lack the single saves, and say only that they are all there. */
+/* The view of a large job may lack the record of each save, and show only that all are there. */
 static void say_all_saved(struct agent *agent)
 {
 	const struct view *view = &agent->group.view;
@@ -172,7 +172,7 @@ static void say_all_saved(struct agent *agent)
 		(unsigned long long)a->decision.step, times);
 }
 
-/* What the tasks here have agreed on without the store. */
+/* Report what the tasks here have agreed on without the store. */
 static void say_alone(struct agent *agent)
 {
 	const struct agreement_view *view = &agent->group.alone.view;

@@ -34,7 +34,7 @@ enum status agent_open_signals(struct agent *agent, struct error *err)
 	static const int numbers[] = {SIGCHLD, SIGINT, SIGHUP, SIGQUIT, SIGCONT};
 	size_t count = sizeof(numbers) / sizeof(numbers[0]);
 	terminal_open(&agent->terminal);
-	/* A reader of our stderr that ends must not end us. Handlers are not inherited. */
+	/* If the reader of our stderr ends, we go on. The command does not inherit the handler. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing}, NULL);
 	return process_open_signals(
 		numbers, count - (agent->terminal.descriptor < 0), &agent->signals, err);
@@ -190,7 +190,7 @@ void agent_leave_unstarted(
 		.code = code,
 		.line = why};
 	if (group->view.attempt.number == 0)
-		return; /* not even joined */
+		return; /* no attempt was joined */
 	agent->unstarted = true;
 	if (!*group->view.seal && group->noticed)
 		write_unstarted(agent, WRITE_CLAIM, identity->task, reason, &details);

@@ -34,7 +34,7 @@ static void stopped(struct agent *agent, const struct command *command, int numb
 		return;
 	}
 	if (asks && one_has_it(agent))
-		return; /* it waits until that one has ended */
+		return; /* it waits until the command that has the terminal has ended */
 	if (!asks && number != SIGTSTP)
 		return; /* SIGSTOP was meant for the command alone */
 	terminal_take_back(&agent->terminal, command->process.pid);
@@ -73,7 +73,7 @@ void agent_terminal_ended(struct agent *agent, const struct command *command)
 {
 	bool had = terminal_is_of(&agent->terminal, command->process.pid);
 	terminal_take_back(&agent->terminal, command->process.pid);
-	/* Others may be stopped because they asked for it: continue them, they ask again. */
+	/* Others may be stopped because they asked for the terminal: continued, they ask again. */
 	for (size_t i = 0; had && i < agent->command_count; i++)
 		if (agent->commands[i].process.pid)
 			subprocess_signal(&agent->commands[i].process, SIGCONT);
