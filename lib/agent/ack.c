@@ -13,10 +13,10 @@
 #include "base/xalloc.h"
 #include "proto/remembered.h"
 
-#define RECALL	5000 /* ms to ask the store what earlier attempts have measured */
+#define RECALL	5000 /* ms to read from the store how long saves take, or to write it there */
 #define GOODBYE 5000 /* ms to write that the task is dead */
 
-/* If the store does not answer, the first save is taken to be fast. */
+/* Read how long saves took before. If the store does not answer, longest_save stays 0. */
 static void recall_saves(struct agent *agent)
 {
 	struct store *store;
@@ -75,7 +75,7 @@ static enum status open_board(
 	return board_open(&agent->tasks[0].board, request->board, request->agent, err);
 }
 
-/* Follow the store from what the view shows; store becomes the thread's. */
+/* Start the store thread, which takes store over, and follow what changes after the view. */
 static enum status follow(struct agent *agent, struct store *store, struct error *err)
 {
 	struct group *group = &agent->group;
@@ -91,7 +91,7 @@ static enum status follow(struct agent *agent, struct store *store, struct error
 	return STATUS_OK;
 }
 
-/* Leave the board to its agent, which removes it. */
+/* Free the agent, but leave the board: the board's own agent removes it. */
 static void release(struct agent *agent)
 {
 	if (agent->task_count)
@@ -101,7 +101,7 @@ static void release(struct agent *agent)
 
 /* ---- One stage ---- */
 
-/* Read the store, and what an earlier program has left on this board. */
+/* Read the store, and the deadline that an earlier program may have noted on this board. */
 static enum status take_up(struct agent *agent, struct store *store, struct error *err)
 {
 	struct view *view = &agent->group.view;
@@ -137,16 +137,16 @@ static bool reached(const struct agent *agent, enum ack_goal goal)
 {
 	const struct agreement *a = &agent->tasks[0].agreement;
 	const struct agreement_view *view = &agent->group.view.agreement;
-	if (a->solo) /* what a task does by itself was not agreed on */
+	if (a->solo) /* a task that saves by itself reaches no agreement */
 		return goal == ACK_ALL && a->told.order == ORDER_LEAVE;
 	bool told = a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT;
-	/* Reported in the newest round, by us or by an earlier call. */
+	/* The save in the newest round was reported, by us or by an earlier call. */
 	bool reported = view->decided && view->peers[a->config.task].saved;
 	switch (goal) {
 	case ACK_AGREED: return (told && a->done[WRITE_ACK] == a->round) || reported;
 	case ACK_SAVED: return agreement_saved_reported(a) || reported;
 	case ACK_ALL:
-		/* After a claim the final round is still to come, however long the grace period. */
+		/* After a claim, ORDER_RUN is not the end: the final round is still to come. */
 		return a->told.order == ORDER_LEAVE ||
 		       (a->told.order == ORDER_RUN && !view->claimed &&
 			       (agreement_saved_reported(a) || reported));
@@ -154,7 +154,7 @@ static bool reached(const struct agent *agent, enum ack_goal goal)
 	return true;
 }
 
-/* Whether the view does not show yet what this task has written, or is writing. */
+/* Whether the view may lack what this task has written, or is writing. */
 static bool is_writing(const struct agreement *a)
 {
 	bool any = a->look_first || a->read_first;
@@ -163,7 +163,7 @@ static bool is_writing(const struct agreement *a)
 	return any;
 }
 
-/* Why the goal cannot be reached any more, as the agreement and the store have it. */
+/* Return an error if the goal can no longer be reached. *leave: the code to leave with, if any. */
 static enum status give_up(const struct agent *agent, int *leave, struct error *err)
 {
 	const struct agent_task *task = &agent->tasks[0];
@@ -187,7 +187,7 @@ static enum status give_up(const struct agent *agent, int *leave, struct error *
 			"run %s: %s; end the training process and leave with %d", run,
 			view->agreement.decided && view->agreement.decision.kind == KIND_NONE
 				? "no task has begun to train, so there is nothing to save"
-				: "it did not save in time",
+				: "this task did not save in time",
 			a->code);
 	}
 	if (task->finished) {
@@ -206,7 +206,7 @@ static enum status give_up(const struct agent *agent, int *leave, struct error *
 	return STATUS_OK;
 }
 
-/* Whether board and agent are still there, and the store may be asked. */
+/* Return an error if the board or its agent is gone, or the store is damaged or refuses us. */
 static enum status check_surroundings(const struct agent *agent, int *leave, struct error *err)
 {
 	const struct board *board = &agent->tasks[0].board;
@@ -322,7 +322,7 @@ static void look_for_notice(struct agent *agent, struct notice *taken)
 
 /*
  * The process that stands for the task was killed: declare the task dead, so that the others need
- * not wait until it is silent. preempt-heartbeat does so, too, if it was not killed as well.
+ * not wait until it counts as silent. preempt-heartbeat does the same, unless it was killed, too.
  */
 static void declare_dead(struct agent *agent)
 {
@@ -345,7 +345,7 @@ static void declare_dead(struct agent *agent)
 	}
 }
 
-/* Try again for a while: the training writes to the board until preempt-heartbeat kills it. */
+/* Until preempt-heartbeat kills the training, files may appear on the board: try repeatedly. */
 static void remove_board(const char *board)
 {
 	int64_t until = clock_after(GOODBYE);
@@ -379,7 +379,7 @@ int ack_serve(const struct ack_request *request, int served)
 		}
 	}
 	release(&agent);
-	/* If the agent of the board is gone, no other process removes the board. */
+	/* The served process is the board's agent: after its end no other removes the board. */
 	if (served_is_gone(served))
 		remove_board(request->board);
 	return code;

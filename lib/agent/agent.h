@@ -21,8 +21,8 @@
 struct agent_checkpoint {
 	char path[4096];
 	uint64_t step;
-	/* No checkpoint is known to be complete: resume from this one, but it never counts as new.
-	 */
+	/* No checkpoint is known to be complete: resume from this one, but do not count it as
+	 * newly saved. */
 	bool unproven;
 	char note[768]; /* why it is unproven, or which newer one was skipped and why; or "" */
 };
@@ -31,22 +31,22 @@ struct agent_checkpoint {
 struct agent_rehearsal {
 	int signal;    /* 0: none */
 	int64_t after; /* ms after the commands were started */
-	bool tree;     /* every process below gets it, too, as from some launchers */
+	bool tree;     /* signal every process below it, too, as some launchers do */
 };
 
 struct agent_options {
-	const struct identity *identity; /* tasks task .. task + count - 1 of tasks */
+	const struct identity *identity; /* this agent's tasks are task .. task + count - 1 */
 	const char *store;		 /* URL */
-	uint64_t attempt;		 /* 0: the newest, or the next one */
+	uint64_t attempt;		 /* 0: the newest one, or the next if it is over */
 	char *const *command;
-	bool ranks;		    /* the command starts its own ranks (--ranks), once for all */
+	bool ranks;		    /* --ranks: one command starts the ranks of all tasks */
 	const char *const *sources; /* notice sources */
 	size_t source_count;
-	bool sources_found;	  /* all but the first were found, not asked for: they may fail */
-	int64_t grace;		  /* ms after a notice; negative: not known */
-	int64_t began;		  /* when the first attempt did: deadline:+2h counts from there */
+	bool sources_found; /* a source after the first that cannot be opened is only a warning */
+	int64_t grace;	    /* ms after a notice; negative: not known */
+	int64_t began;	    /* when the first attempt began: deadline:+2h counts from then */
 	const char *board_parent; /* NULL: board_place chooses */
-	const char *shield;	  /* "TERM,USR1": ignored before exec; NULL: none */
+	const char *shield;	  /* "TERM,USR1": the command starts ignoring these; NULL: none */
 	bool forward;		  /* pass notice signals on to the command */
 	/*
 	 * For programs that cannot be changed but save on a signal: once any task has received a
@@ -67,16 +67,16 @@ struct agent_options {
 	 */
 	uint64_t max_bad_restarts;
 	enum status (*give_up_checkpoint)(uint64_t step, uint64_t failures, struct error *err);
-	const char *done_if; /* run by sh: exit 0 means that a command which ended has finished */
+	const char *done_if; /* run by sh after the command's exit 0; exit 0: the work is done */
 	int exit_code;	     /* instead of 42 */
 	struct on_event *on_event; /* what --on-event runs; NULL: nothing */
 	struct agent_rehearsal rehearsal;
 	bool restarts;	      /* the caller runs it again after a failure (restart.h) */
 	int64_t join_timeout; /* ms */
 	int64_t kill_after;   /* ms between TERM and KILL */
-	/* For beating and watching the others; period 0: neither. */
+	/* How to beat, and to watch other tasks; period 0: do neither. */
 	struct heartbeat_rules beats;
-	/* When a training hangs. The agent learns in a copy. */
+	/* When a training hangs. The agent adds what it learns to a copy. */
 	struct progress_rules progress;
 	struct agreement_config agreement; /* task is filled in by the agent */
 };
@@ -87,7 +87,7 @@ struct agent_options {
  */
 void agent_hold_signals(const char *const *sources, size_t count);
 
-/* Open the sources, as agent_run does. After an error watch has those that were opened. */
+/* Open the sources into watch, as agent_run does. After an error, it has those opened before. */
 enum status agent_watch_sources(
 	const struct agent_options *options, struct source_set *watch, struct error *err);
 
@@ -106,9 +106,9 @@ struct agent_end {
 	enum announce_by by;
 	int code;
 	bool decided; /* the limits of --restarts allow no other attempt */
-	bool trained; /* to this step: */
+	bool trained; /* a task has trained, to this step: */
 	uint64_t step;
-	int64_t lost;	  /* ms from the notice or claim to the end, without training */
+	int64_t lost; /* ms from the notice or claim to the end, minus those used for training */
 	int64_t deadline; /* when the machine goes away; CLOCK_NEVER: not known */
 	/* The goodbyes that the store did not take, to be written when it answers again. */
 	struct write *unwritten;

@@ -42,15 +42,15 @@ void announce(struct on_event *on_event, enum announce_event event, enum announc
 	struct json_object *fields, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /*
- * The task whose agent speaks for all; 0 before any has joined. Not one that has completed, unless
- * `completed`: the event is that the tasks complete.
+ * The task whose agent speaks for all; 0 before any has joined. A task that has completed is only
+ * chosen if `completed` is true: the event is that tasks complete.
  */
 uint64_t announce_speaker(const struct view *view, bool completed);
 /* ANNOUNCE_GROUP if that task is one of identity's, else ANNOUNCE_OTHERS. */
 enum announce_by announce_by(
 	const struct view *view, const struct identity *identity, bool completed);
 
-/* "3", "0-7". */
+/* Set name to "3" or "0-7". */
 void announce_name_tasks(uint64_t first, uint64_t count, char name[64]);
 
 #endif

@@ -16,15 +16,15 @@ struct command_environment {
 	const char *mark;  /* REAPER_MARK */
 	const char *board; /* PREEMPT_DIR */
 	uint64_t task;
-	uint64_t local;		    /* which of the commands of this machine */
+	uint64_t local;		    /* the command's number on this machine */
 	bool ranks;		    /* the command starts identity->count ranks itself */
 	bool spread;		    /* -n: set RANK, WORLD_SIZE and the like */
-	const char *resume;	    /* PREEMPT_RESUME; NULL: not looked for */
+	const char *resume;	    /* PREEMPT_RESUME; NULL: do not set it */
 	const char *const *sources; /* their signals become PREEMPT_SIGNALS */
 	size_t source_count;
 };
 
-/* Our own environment and what the command needs. Free with environment_free. */
+/* Copy our own environment and add what the command needs. Free with environment_free. */
 char **environment_build(const struct command_environment *what);
 void environment_free(char **environment);
 

@@ -17,7 +17,7 @@ static enum status add(
 	return status == STATUS_OK ? source_set_add(watch, source, err) : status;
 }
 
-/* round 0: only the claim. */
+/* Open the group as a source. round 0: notices of the claim only. */
 static enum status open_group(struct source_set *watch, const struct listen_request *request,
 	uint64_t round, struct source **group, struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens the sources that a user names or a platform has; one of them may be the group. */
+/* Opens the sources that a user names or a platform has, also "group" (source_group.h). */
 #ifndef AGENT_LISTEN_H
 #define AGENT_LISTEN_H
 
@@ -11,12 +11,12 @@ struct listen_request {
 	size_t count;
 	const char *platform;	   /* platform.h; NULL: only the specifications */
 	struct source_options how; /* a grace that is not known becomes the platform's */
-	bool until_exit, past;	   /* of the group: source_group.h */
+	bool until_exit, past;	   /* for the group: source_group.h */
 };
 
 /*
- * Open all into watch. *group becomes the group's source, which watch owns; NULL: none. warnings
- * gets a line for each source that the user has not named and that cannot be opened.
+ * Open all into watch. *group becomes the group's source, which watch owns; NULL: none. If the user
+ * has not named the platform, its sources after the first may fail: warnings gets a line for each.
  */
 enum status listen_open(struct source_set *watch, struct listen_request *request,
 	struct source **group, struct text *warnings, struct error *err);

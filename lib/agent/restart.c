@@ -51,7 +51,7 @@ static enum status open_between(struct between *between, struct error *err)
 	return status == STATUS_OK ? agent_watch_sources(options, &between->watch, err) : status;
 }
 
-/* Which agent reports what concerns all. */
+/* Whether this agent reports what concerns all tasks. */
 static enum announce_by speaks(const struct between *between)
 {
 	return announce_by(&between->view, between->options->identity, between->finished);
@@ -230,8 +230,7 @@ static bool wait_for_opening(struct between *between)
 	return false;
 }
 
-/* Keep the heartbeat going while waiting, so that the other tasks see this one alive, and it
- * sees them die. */
+/* Keep the heartbeat going while waiting: the others see that we live, and we see them die. */
 static enum status watch_the_rest(struct between *between, struct error *err)
 {
 	enum status status = agent_start_pulse(between->options, &between->pulse, err);

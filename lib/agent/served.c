@@ -65,7 +65,7 @@ enum status served_open(pid_t pid, int *descriptor, struct error *err)
 		err, STATUS_TEMPORARY, "cannot watch process %d: %s", (int)pid, strerror(errno));
 }
 
-/* A process that does not exist was killed, or is outside of this container. */
+/* A process that does not exist was killed, or is outside of this container: go on without it. */
 enum status served_open_task(int *descriptor, const char **board, struct error *err)
 {
 	pid_t pid;
@@ -92,7 +92,7 @@ bool served_is_gone(int descriptor)
 	return descriptor_is_ready(descriptor);
 }
 
-/* Ignore a name that is not a signal. */
+/* The signals that served.h names. A name that is not a signal is left out. */
 static sigset_t notices(void)
 {
 	sigset_t set;

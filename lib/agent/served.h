@@ -42,7 +42,7 @@ void served_ignore_notices(void);
 /* Block the same signals, for a program that takes them later; or unblock them. */
 void served_block_notices(bool block);
 
-/* Whether signal number is one of them. */
+/* Whether signal `number` is one of these notices. */
 bool served_is_notice(int number);
 
 #endif

@@ -28,7 +28,7 @@ static enum status find_resume(const struct history *history, const struct agent
 						: "");
 		if (status != STATUS_OK || options->max_bad_restarts == 0)
 			return status;
-		/* A checkpoint that this task or another one has marked must not be found. */
+		/* A checkpoint that any task has marked as bad must not be found again. */
 		if (found->step == last)
 			return error_set(err, STATUS_TEMPORARY,
 				"%s was marked as bad, and is still offered", found->path);
@@ -85,7 +85,7 @@ static bool is_signal_only(const struct agent_options *options)
 	return options->notice_signal || options->notice_command;
 }
 
-/* Whether there is a claim, or the tasks here agree without a store that does not answer. */
+/* Whether there is a claim, or the store does not answer and the tasks here agree without it. */
 static bool is_preempted(const struct group *group)
 {
 	return group->view.agreement.claimed || group->alone.begun;

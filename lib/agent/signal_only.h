@@ -2,8 +2,8 @@
 /*
  * Programs that do not use the board but save on a signal. They are signalled when any task
  * receives a notice, and may use the remaining time. The exit code of their task depends on the
- * checkpoints that they wrote. Also: which checkpoint an attempt resumes from. Private to
- * lib/agent.
+ * checkpoints that they wrote. This file also decides from which checkpoint an attempt resumes.
+ * Private to lib/agent.
  */
 #ifndef AGENT_SIGNAL_ONLY_H
 #define AGENT_SIGNAL_ONLY_H
@@ -27,8 +27,7 @@ enum status signal_only_resolve(struct store *store, struct view *view,
  */
 void signal_only_tell(struct command *command, const struct group *group, int64_t now);
 
-/* How many other tasks have joined, and neither left nor died: if none, our exit interrupts no
- * save. */
+/* How many other tasks have joined and neither left nor died: our exit may end their saves. */
 uint64_t signal_only_others(const struct view *view, uint64_t task);
 
 /*
@@ -39,9 +38,9 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 	struct agent_checkpoint *found, struct error *err);
 
 /*
- * A task has finished: set task->code. Without --on-notice, --checkpoints and --done-if it is
- * `agreed`, the agreement's code; also if that is none of 0, 42 and 43. Otherwise it is 0 if the
- * command has finished its work, 42 if there is a newer complete checkpoint, else 43. Returns false
+ * A task has finished: set task->code. It is `agreed`, the agreement's code, if that is none of 0,
+ * 42 and 43, or without --on-notice, --checkpoints and --done-if. Otherwise it is 0 if the command
+ * has finished its work, 42 if there is a newer complete checkpoint, else 43. Returns false
  * while a command of --on-notice or --done-if runs within its time: call again at *wake.
  */
 bool signal_only_conclude(

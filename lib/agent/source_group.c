@@ -22,7 +22,7 @@
 
 struct group_source {
 	struct source source;		     /* first */
-	struct group_source_options options; /* strings are below */
+	struct group_source_options options; /* url and run have its strings */
 	char *url;
 	char run[129];
 	char prefix[192]; /* of the keys whose changes concern us */
@@ -33,7 +33,7 @@ struct group_source {
 	/* Of the thread alone. */
 	struct store *store;
 	struct view view;
-	uint64_t given_round; /* for which a notice was given in the view's attempt; a claim: 1 */
+	uint64_t given_round; /* of the last notice in the view's attempt; of a claim: 1 */
 
 	pthread_mutex_t lock; /* over everything below */
 	bool looked, failed, noticed, gone;
@@ -62,7 +62,7 @@ static void describe(const struct view *view, struct notice *notice)
 			(unsigned long long)claim->task, claim->host);
 	snprintf(reason, sizeof(reason), "%s%s%s%s%s", who, *claim->source ? ": " : "",
 		claim->source, *claim->reason ? " " : "", claim->reason);
-	/* Times count from when it was seen here: the claiming machine's clock may be wrong. */
+	/* Count from when the claim was seen here: the claiming machine's clock may be wrong. */
 	int64_t deadline = view->agreement.deadline;
 	if (deadline != CLOCK_NEVER && !view->agreement.deadline_doubted)
 		left = deadline > received.now ? deadline - received.now : 0;
@@ -76,7 +76,7 @@ static void describe(const struct view *view, struct notice *notice)
 			view->agreement.claimed ? view->agreement.claim_then : THEN_CONTINUE));
 }
 
-/* Whether nothing more can come in this attempt: it broke unclaimed, or it is closed. */
+/* STATUS_OK: another notice can come in this attempt. Otherwise it is broken, or closed. */
 static enum status judge_over(const struct view *view, struct error *err)
 {
 	const char *run = view->attempt.run;

@@ -20,8 +20,8 @@ struct group_source_options {
 	const char *run;
 	uint64_t attempt; /* only this one; 0: always the newest */
 	uint64_t round;	  /* this round or a later one, claimed or not; 0: only the claim */
-	bool until_exit;  /* go on until the claimer is gone: source_group_gone */
-	bool past;	  /* without attempt: the claim of a closed newest one counts, too */
+	bool until_exit;  /* go on until the claiming task is gone: source_group_gone */
+	bool past;	  /* attempt 0: the newest claim counts even if its attempt is closed */
 };
 
 /* The source's descriptor becomes readable when there is news. Closed by source_close. */

@@ -40,9 +40,9 @@ struct result {
 void result_free(struct result *result);
 
 /*
- * Start the thread on a store of its own: store, which is open and belongs to the thread from here
- * on, or NULL; then it opens the one at url. The process has opened that store before: if it is
- * missing, the thread waits and never creates it. All signals are blocked in the thread.
+ * Start the thread. It takes over store, which is open; if store is NULL, it opens the one at url.
+ * The process has opened that store before: if it is missing, the thread waits and never creates
+ * it. All signals are blocked in the thread.
  */
 enum status store_thread_start(
 	struct store_thread **thread, const char *url, struct store *store, struct error *err);
@@ -62,22 +62,22 @@ void store_thread_join(struct store_thread *thread, const struct attempt_entry *
 	const struct agent_options *options, struct view *view, struct pulse *pulse,
 	struct progress_rules *progress);
 void store_thread_cancel(struct store_thread *thread);
-/* begin: hold writes back. Not begin: make those held back, in one transaction if possible. */
+/* begin: hold writes back. Otherwise make the held ones, in one transaction if possible. */
 void store_thread_batch(struct store_thread *thread, bool begin);
 /* Carry out a write, which is taken over. */
 void store_thread_write(struct store_thread *thread, struct write *write);
-/* Report what changes after what this view shows from now on: news at once, the rest if wanted. */
+/* From now on report changes that this view does not show: news at once, others if wanted. */
 void store_thread_follow(struct store_thread *thread, const struct view *view);
 /* Report no changes any more. */
 void store_thread_unfollow(struct store_thread *thread);
 struct store_wants {
-	int64_t look;  /* read the news by this instant; */
-	int64_t count; /* if the look is at this one or later, count these records, too; */
+	int64_t look;  /* read the news by this instant */
+	int64_t count; /* a look at this instant or later counts these records, too: */
 	struct view_count_request counts;
-	int64_t read; /* read everything by this one */
+	int64_t read; /* read everything by this instant */
 	bool awaits;  /* news is to be expected soon */
 };
-/* Replace what was wanted before. A result ends the wants that it meets: call this after it. */
+/* Replace what was wanted before. A result ends the wants that it meets: then call this again. */
 void store_thread_want(struct store_thread *thread, const struct store_wants *wants);
 /*
  * If all tasks have left, are dead or can no longer join, store what they have learned, and close
