@@ -103,7 +103,7 @@ static int board_find(struct preempt_board *board)
 	char here[PATH_MAX] = "";
 	if (*dir != '/' && !getcwd(here, sizeof here))
 		*here = '\0';
-	/* Room for the longest file name on a board. */
+	/* Leave 32 bytes for the longest file name on a board. */
 	int length = snprintf(board->path, PATH_MAX, "%s%s%s%s", here, *here ? "/" : "", dir, rank);
 	if (length < 0 || length >= PATH_MAX - 32) {
 		preempt_board_say(board->name, "PREEMPT_DIR is too long");
@@ -127,7 +127,7 @@ static bool namespace_shared(pid_t pid)
 	struct stat ours, theirs;
 	snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
 	if (stat("/proc/self/ns/pid", &ours) != 0 || stat(path, &theirs) != 0)
-		return true; /* it is gone, or we may not ask: agent_check finds out */
+		return true; /* the agent is gone, or we may not ask: agent_check finds out */
 	return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
@@ -164,7 +164,7 @@ static int agent_check(struct preempt_board *board)
 	return 1;
 }
 
-/* The process in an owner file; pid 0: none. Wait for that: the file is created empty. */
+/* The process named in an owner file, which is created empty: wait for it. pid 0: none came. */
 static struct board_process owner_read(const char *path)
 {
 	for (int turn = 0; turn < 100; turn++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The rules of a board: what is written, and what hold asks for at a boundary (board.h,
- * docs/design.md, section 3). `decide` is a pure function of hold and the numbers; other functions
- * wait and call it.
+ * docs/design.md, section 3). `decide` reads no file and no clock, only hold and the numbers; other
+ * functions wait and call it.
  */
 #include "client/board.h"
 
@@ -19,7 +19,7 @@
 #define PATIENT	    50
 #define ALIVE_EVERY 10		       /* readings of hold for each check whether the agent lives */
 #define SETTLED_NS  (50 * 1000 * 1000) /* several ticks of any kernel */
-#define AGAIN_NS    INT64_C(2000000000) /* without a report: ask for the final save again */
+#define AGAIN_NS    INT64_C(2000000000) /* if no save is reported: ask for the final save again */
 
 /* What a wait remembers between two readings of hold. */
 struct patience {
@@ -52,8 +52,8 @@ static int hold_read(const struct preempt_board *board, struct board_hold *hold)
 	return 0;
 }
 
-/* Wait a moment for hold to change. False: the process that it names is gone, and hold read after
- * that is still the same. (An agent may write hold a last time and end.) */
+/* Wait a moment for hold to change. False: the process that hold names is gone, and hold is the
+ * same when read again after that. (An agent may write hold a last time and end.) */
 static bool patience_turn(
 	struct patience *patience, const struct preempt_board *board, const struct board_hold *hold)
 {
@@ -203,10 +203,10 @@ static int vanished(const struct preempt_board *board, const char *what)
 	return BOARD_LEAVE + 43;
 }
 
-/* Whether `hold` exists, and whether the board does. tmpfs does not cache missing names: looking
- * one up takes 1.6 us, and the rest of a step only 2. So read the
+/* Set *held if hold exists. Returns an answer to leave if the board is gone. tmpfs does not cache
+ * missing names: looking one up takes 1.6 us, and the rest of a step only 2. So read the
  * directory's modification time instead. It has the resolution of a clock tick: trust "no hold"
- * only if the directory last changed well before the previous lookup, because any later change
+ * only if the directory had last changed well before the previous lookup, because any later change
  * then shows. On other filesystems times may be coarser or cached: look up the name. */
 static int hold_there(struct preempt_board *board, bool *held)
 {
@@ -264,7 +264,7 @@ int preempt_board_step(struct preempt_board *board, uint64_t finished, uint64_t 
 	return hold_there(board, held);
 }
 
-/* Letters, digits and _.:@+- are what names of these tools are made of. */
+/* Names in all our programs consist of letters, digits and _.:@+-. */
 static bool is_name(const char *name)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -8,24 +8,24 @@
  * A board is a directory with small text files:
  *	agent	"PID\n" of the agent; written once, before the training process starts
  *	owner	"PID [STARTTIME]\n" of the one process that may write; made by the first call. A
- *		process that takes over from one that is gone makes owner.1, owner.2, ... (O_EXCL,
- *		so that one of several wins, and never removed), empties step, saved, section and
- *		answered (it may have gone back to a checkpoint), and then rewrites `owner`
+ *		process that takes over from one that is gone makes owner.1, owner.2, ... (with
+ *		O_EXCL, so that only one succeeds; never removed), empties step, saved, section
+ *		and answered (it may have gone back to a checkpoint), and then rewrites `owner`
  *	step	"%020d %020d\n": finished steps, next boundary; overwritten in place in one write
- *	saved	"%020d\n": the step whose checkpoint is complete; the same way
- *	section	"%-31s\n": the name of what the training is at; the same way
- *	hold	written by the agent, whole or absent, one line (C is 1 to 255):
+ *	saved	"%020d\n": the step whose checkpoint is complete; written like step
+ *	section	"%-31s\n": the name of what the training is at; written like step
+ *	hold	absent, or one whole line that the agent has written (C is 1 to 255):
  *		wait PID | save S [PID] | exit S [PID] | leave C
  *	hold.0, hold.1	the agent's next text of hold, before it is renamed
- *	pause	a fifo by the agent, to which no process writes: bash reads it to sleep
+ *	pause	a fifo to which no process writes: bash reads it with a timeout to sleep
  *	alive	a fifo whose only writing end the agent has. A client in C or Python asks the
  *		kernel to send KILL to its process group when that end is closed
  *	answered, traps.PID	private to preempt-step and to preempt.sh
  *
  * A struct preempt_board is zero-initialised by its caller, who sets `name`, and is released with
  * preempt_board_release (legal on a zeroed one). Nothing is allocated.
- * Functions that give an answer return BOARD_RUN, BOARD_SAVE or BOARD_LEAVE + code. If the
- * agent did not ask for a "leave", its reason was printed on stderr in one line.
+ * Functions that give an answer return BOARD_RUN, BOARD_SAVE or BOARD_LEAVE + code. If it is not
+ * the agent that asked to leave, the reason was printed on stderr in one line.
  */
 #ifndef CLIENT_BOARD_H
 #define CLIENT_BOARD_H
@@ -59,7 +59,7 @@
 struct board_answers {
 	uint64_t any;	/* the greatest step that the caller was asked to save */
 	uint64_t final; /* the same, of `exit` only */
-	uint64_t at;	/* the boundary at which `final` was answered: greater after an overshoot */
+	uint64_t at;	/* the boundary of that answer: greater than `final` after an overshoot */
 };
 
 struct board_process {
@@ -76,7 +76,7 @@ struct preempt_board {
 	dev_t dev; /* with ino: the file that dir was opened on */
 	ino_t ino;
 	bool dated; /* the directory's time shows reliably whether a file was made in it */
-	struct timespec unheld; /* that time, at which there was no hold; or BOARD_UNKNOWN */
+	struct timespec unheld; /* that time when there was no hold; or BOARD_UNKNOWN */
 	uint64_t last;		/* finished steps as last written by this owner */
 	struct board_answers answers;
 	struct board_process agent;
@@ -100,10 +100,10 @@ void preempt_board_release(struct preempt_board *board);
 /* Open the directory and step, for the first time or again. how: O_CREAT or 0. False: see errno. */
 bool preempt_board_open(struct preempt_board *board, int how);
 
-/* board.c. Only one thread at a time may call step and answer; the others do not change the struct.
- * step: write step, then look whether hold is there (held). If so, call answer, which waits as long
- * as hold asks. saved: the same for a finished save; if held, call barrier, the exit barrier, which
- * waits until all have saved. section: write the section. */
+/* board.c. Only one thread at a time may call step and answer; the other functions do not change
+ * the struct. step: write step, and set held if hold is there. Then call answer, which waits as
+ * long as hold asks. saved: the same for a finished save. If held is set, call barrier, which waits
+ * until all tasks have saved. section: write the section. */
 int preempt_board_step(struct preempt_board *board, uint64_t finished, uint64_t next, bool *held);
 int preempt_board_answer(struct preempt_board *board, uint64_t finished);
 int preempt_board_saved(const struct preempt_board *board, uint64_t step, bool *held);
@@ -122,15 +122,15 @@ ssize_t preempt_board_read(const char *path, char *text, size_t size);
 /* Parse a whole number at *text, at most max, and move *text behind it. Leading zeros only if
  * padded. False: there is none. */
 bool preempt_board_number(const char **text, bool padded, uint64_t max, uint64_t *value);
-/* Parse hold->line, the text of hold, and fill the rest. False: it is none of the lines above; do
- * not use word and watch then. */
+/* Parse hold->line, the text of hold, and fill the rest. False: it is none of the lines above, and
+ * word and watch have no meaning. */
 bool preempt_board_hold(struct board_hold *hold);
 /* Parse the text of another small file. False: it cannot be parsed, and nothing is changed. */
 bool preempt_board_agent(const char *line, pid_t *pid);
 bool preempt_board_owner(const char *line, struct board_process *owner); /* pid 0: no process */
 bool preempt_board_last(const char *line, uint64_t *finished);		 /* of step */
 bool preempt_board_answered(const char *line, struct board_answers *answers);
-/* Whether the process lives by /proc (a zombie does not); when it started (0: no /proc). */
+/* By /proc: whether a process lives (a zombie does not), and when it started (0: no /proc). */
 bool preempt_board_alive(struct board_process process);
 uint64_t preempt_board_started(pid_t pid);
 

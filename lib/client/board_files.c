@@ -150,7 +150,7 @@ bool preempt_board_answered(const char *line, struct board_answers *answers)
 	return true;
 }
 
-/* Read state and start time. The name in parentheses may contain anything: count from its end. */
+/* Read state and start time. The name in parentheses may contain anything: count after its end. */
 static bool process_read(pid_t pid, char *state, uint64_t *started)
 {
 	char path[32], text[1024];

@@ -20,7 +20,7 @@ static bool watched;	  /* `forked` is registered to run after a fork */
 static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
-/* A forked child has one thread, which holds neither. */
+/* A forked child has one thread, which holds neither lock. */
 static void forked(void)
 {
 	using = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -83,7 +83,7 @@ int preempt_saved(uint64_t step)
 	return answer >= PREEMPT_LEAVE ? answer - PREEMPT_LEAVE : answer;
 }
 
-/* No fflush(NULL): it would wait for a thread that reads stdin. exit flushes. */
+/* Do not call fflush(NULL): it would wait for a thread that reads stdin. exit flushes. */
 static int leave_if_asked(int answer)
 {
 	if (answer >= PREEMPT_LEAVE)

@@ -39,10 +39,10 @@
  *   to an argument, starts a thread or uses another library.
  * Costs: three short system calls per step and no waiting, unless the agent asks for it.
  * Threads: one thread asks at step boundaries; preempt_saved may be called later and from another
- *   thread (an asynchronous saver). Then the asking thread asks again with the same number, until
- *   the answer is not PREEMPT_SAVE, before it goes on. Only the asking thread may call exit. After
- *   fork the child is another process: it is refused (2) as long as the process that called first
- *   lives.
+ *   thread (an asynchronous saver). The asking thread then asks again with the same number, until
+ *   the answer is no longer PREEMPT_SAVE, before it goes on. Only the asking thread may call exit.
+ *   After fork the child is another process: it is refused (2) as long as the process that called
+ *   first lives.
  * Signals: the first call ignores the notice signals ($PREEMPT_SIGNALS, default TERM) that have
  *   their default action: schedulers signal whole process trees, and a trainer that dies of the
  *   notice cannot save. Handlers of the program are never replaced.

@@ -130,7 +130,7 @@ def worker_init(*_):
     _ignore_signals((signal.SIG_DFL, None))
 
 
-# The work of the functions above; all of these raise _Leave
+# These functions do the work of those above; each may raise _Leave
 
 
 def _ask(n, next):
@@ -279,11 +279,11 @@ class _Board:
         self.dir = self.step = self.alive = -1  # descriptors
         self.ino = self.dev = -1  # the file that dir was opened on
         self.dated = False  # the directory's time shows reliably whether a file was made in it
-        self.unheld = None  # that time, at which there was no hold
+        self.unheld = None  # that time when there was no hold
         self.last = 0
         self.answered = -1  # the greatest step that the caller was asked to save
         self.final = -1  # the same, of `exit` only
-        self.at = -1  # the boundary where `final` was answered: greater after an overshoot
+        self.at = -1  # the boundary of that answer: greater than `final` after an overshoot
 
     def open(self, how=0):
         self.dir = self.step = -1
@@ -302,7 +302,7 @@ class _Board:
 
 def _raise(fd):
     """Move a descriptor above the numbers that programs use: if a program closes them all (to become a daemon,
-        for example), the next file that it opens must not get the number of step, and be overwritten."""
+    for example), the next file that it opens must not get the number of step, and be overwritten."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 400)
     except OSError:
@@ -405,7 +405,7 @@ def _check_agent(board):
         ours, theirs = os.stat("/proc/self/ns/pid"), os.stat("/proc/%d/ns/pid" % pid)
         shared = os.path.samestat(ours, theirs)
     except OSError:
-        shared = True  # it is gone, or we may not ask: _alive finds out
+        shared = True  # the agent is gone, or we may not ask: _alive finds out
     if not shared:
         _say(
             "the agent (process %d) is in another PID namespace, so its death could not be seen; run "
@@ -422,7 +422,7 @@ def _check_agent(board):
 
 
 def _owner(path):
-    """The process recorded there; (0, 0): none. The file is created first and filled a moment later."""
+    """Process and start time in an owner file, which is created empty: wait for them. (0, 0): none came."""
     for _ in range(100):
         try:
             found = re.match("([0-9]{1,10})(?: ([0-9]{1,20}))?\n", _read(path))
@@ -502,7 +502,7 @@ def _open(board):
 
 def _die_with_agent(board):
     """Ask the kernel to kill this process's group when the agent dies, whatever ends it: the agent does not
-        know the groups of ranks that a launcher started in sessions of their own."""
+    know the groups of ranks that a launcher started in sessions of their own."""
     if not board.agent:
         return
     try:
@@ -544,7 +544,7 @@ def _overwrite(board, name, line):
 
 
 def _rewrite(board, line):
-    """The program closed the descriptors, or the board is gone."""
+    """Write step again: the program has closed the descriptors, or the board is gone."""
     try:
         board.open()
         os.pwrite(board.step, line, 0)
@@ -611,8 +611,8 @@ class _Patience:
         self.told = self.gone = False
 
     def turn(self, board, text, word, watch):
-        """Wait a moment. False: the process that hold names is gone, and hold read after that is still the same.
-                (An agent may write hold a last time and end.)"""
+        """Wait a moment. False: the process that hold names is gone, and hold is the same when read again
+        after that. (An agent may write hold a last time and end.)"""
         if text != self.text:
             self.text, self.told, self.gone = text, False, False
         if word == "garbled" and not self.told:
@@ -633,7 +633,7 @@ class _Patience:
 
 
 def _decide(board, word, s, n):
-    """What hold asks for where n steps are finished. Once the final save was asked for, no further step may
+    """What hold asks for when n steps are finished. Once the final save was asked for, no further step may
     start: asking at the same boundary again waits for the report of the save."""
     if word in ("none", "leave"):
         return word
@@ -683,7 +683,7 @@ def _answer(board, n):
 
 
 def _barrier(board, n):
-    """The exit barrier: 0, or the code to leave with."""
+    """The exit barrier: wait until all tasks have saved. Returns 0, or the code to leave with."""
     patience = _Patience()
     final = None
     while True:

@@ -51,11 +51,11 @@ if [ "${_preempt_process-}" != "$$" ]; then
 	_preempt_last=0       # finished steps as last written
 	_preempt_answered=-1  # the greatest step that the caller was asked to save
 	_preempt_final=-1     # the same, of `exit` only
-	_preempt_final_at=-1  # the boundary where that was answered: greater after an overshoot
+	_preempt_final_at=-1  # the boundary of that answer: greater than _preempt_final after an overshoot
 	_preempt_agent=       # process of the agent, and its start time
 	_preempt_agent_started=
 	_preempt_shielded=    # signals are ignored
-	_preempt_line=        # scratch, here and below
+	_preempt_line=        # these three: for intermediate results
 	_preempt_a=
 	_preempt_b=
 fi
@@ -67,7 +67,7 @@ _preempt_step() {
 	if [ "$#" -gt 1 ]; then
 		_preempt_number "$2" || _preempt_refuse "'$2'"
 		if [ "$#" -gt 2 ] || [ "$2" -le "$1" ]; then
-			_preempt_say "step $1, next $2: it is preempt_step N [NEXT], and NEXT is later than N"
+			_preempt_say "step $1, next $2: the call is preempt_step N [NEXT], and NEXT is greater than N"
 			exit 2
 		fi
 		_preempt_next=$2
@@ -76,14 +76,14 @@ _preempt_step() {
 		_preempt_say "step $1 after step $_preempt_last: the number of finished steps never falls; start the command under its agent again to go back to a checkpoint"
 		exit 2
 	fi
-	# Opened for reading too (<>), so that it is not truncated: one write, in place.
+	# Open the file for reading, too (<>), so that it is not truncated: it is overwritten in place.
 	printf '%020d %020d\n' "$1" "$_preempt_next" 1<>"$_preempt_board/step" || _preempt_vanished || exit
 	_preempt_last=$1
 	[ ! -e "$_preempt_board/hold" ] || _preempt_answer "$1"
 }
 
-# Bash does the same in two thirds of the time if all is well. [[ -lt evaluates its operands, so check them
-# first. (Other shells parse [[ as a command, and never run it.)
+# The same with features of bash, in two thirds of the time if all is well. [[ -lt evaluates its operands:
+# check them first. (Other shells parse [[ as a command, and never run it.)
 if [ -n "${BASH_VERSION-}" ]; then
 	# shellcheck disable=SC3010
 	preempt_step() {
@@ -157,7 +157,7 @@ _preempt_answer() {
 	done
 }
 
-# Was a save of step $1 or a later one reported? Keeps the text of hold in _preempt_line.
+# True if a save of step $1 or a later one was reported. Keeps the text of hold in _preempt_line.
 _preempt_reported() {
 	_preempt_a=$_preempt_line
 	_preempt_read "$_preempt_board/saved"
@@ -166,7 +166,7 @@ _preempt_reported() {
 	_preempt_number "${_preempt_b:-0}" && [ "${_preempt_b:-0}" -ge "$1" ] && [ -s "$_preempt_board/saved" ]
 }
 
-# Asks for a save at $1, which hold wanted at $_preempt_s.
+# Ask the caller to save at step $1; hold asked for step $_preempt_s.
 _preempt_save() {
 	[ "$_preempt_answered" -ge "$_preempt_s" ] || _preempt_answered=$_preempt_s
 	[ "$1" -eq "$_preempt_s" ] ||
@@ -174,7 +174,7 @@ _preempt_save() {
 	return 10
 }
 
-# The exit barrier for the save of $1.
+# The exit barrier: wait, after the final save of step $1, until all tasks have saved.
 _preempt_barrier() {
 	_preempt_seen=
 	_preempt_parked=
@@ -200,7 +200,7 @@ _preempt_barrier() {
 	done
 }
 
-# Reads hold: _preempt_word is none, wait, save, exit or leave; _preempt_s the number of the last three;
+# Read hold: _preempt_word is none, wait, save, exit or leave; _preempt_s the number of the last three;
 # _preempt_watch the process of wait, save and exit, or empty. Text that cannot be parsed is treated as a wait.
 _preempt_look() {
 	_preempt_word=none _preempt_s='' _preempt_watch='' _preempt_garbled=''
@@ -244,8 +244,8 @@ _preempt_look() {
 	_preempt_word=wait _preempt_s='' _preempt_watch='' _preempt_garbled=yes
 }
 
-# Wait a moment for hold to change. 1: the process that it names is gone, and hold read after that is still
-# the same. (An agent may write hold a last time and end.)
+# Wait a moment for hold to change. 1: the process that hold names is gone, and hold is the same when read
+# again after that. (An agent may write hold a last time and end.)
 _preempt_turn() {
 	_preempt_tell
 	if [ -n "$_preempt_watch" ]; then
@@ -267,7 +267,7 @@ _preempt_turn() {
 	_preempt_sleep
 }
 
-# Report text of hold that cannot be parsed, once for each text.
+# If hold cannot be parsed, report its text, once for each text.
 _preempt_tell() {
 	[ "$_preempt_seen" != ".$_preempt_line" ] || return 0
 	_preempt_seen=.$_preempt_line
@@ -294,14 +294,14 @@ _preempt_read() {
 	} 2>/dev/null
 }
 
-# Is $1 a step number?
+# True if $1 is a step number.
 _preempt_number() {
 	case $1 in
 	'' | 0?* | *[!0123456789]* | ???????????????????*) return 1 ;;
 	esac
 }
 
-# Is $1 the number of a process?
+# True if $1 is the number of a process.
 _preempt_pid() {
 	case $1 in
 	'' | 0* | *[!0123456789]* | ???????????*) return 1 ;;
@@ -329,8 +329,8 @@ _preempt_vanished() {
 	return 43
 }
 
-# The process $1 as /proc shows it: _preempt_a its state, _preempt_b its start time. The name in
-# parentheses may contain anything, so count from its end: the start time is field 22.
+# Read what /proc shows of process $1: _preempt_a becomes its state, _preempt_b its start time, field 22. The
+# name in parentheses may contain anything: count fields after it.
 _preempt_stat() {
 	_preempt_read "/proc/$1/stat" || return
 	_preempt_line=${_preempt_line##*') '}
@@ -339,7 +339,7 @@ _preempt_stat() {
 	_preempt_b=${_preempt_b%% *}
 }
 
-# Does process $1, started at $2 (empty: unknown), live? A zombie does not.
+# True if process $1, started at $2 (empty: unknown), lives. A zombie does not.
 _preempt_alive() {
 	if _preempt_stat "$1"; then
 		case $_preempt_a in
@@ -351,7 +351,7 @@ _preempt_alive() {
 	fi
 }
 
-# First use: find the board, check its agent, become its owner. 1: there is no board.
+# At the first use find the board, check its agent, become its owner. 1: there is no board.
 _preempt_attach() {
 	[ "$_preempt_state" = new ] || return 1
 	if [ -z "${PREEMPT_DIR-}" ]; then
@@ -409,7 +409,7 @@ _preempt_check_agent() {
 		_preempt_say "$_preempt_board/agent does not name the agent's process: not a board, or damaged; start the command under its agent again"
 		exit 2
 	}
-	# If it is gone or we may not ask, _preempt_alive finds out.
+	# If the agent is gone or we may not ask, _preempt_alive finds out.
 	# shellcheck disable=SC3013
 	if [ -e /proc/self/ns/pid ] && [ -e "/proc/$_preempt_agent/ns/pid" ] &&
 		! [ /proc/self/ns/pid -ef "/proc/$_preempt_agent/ns/pid" ]; then
@@ -459,7 +459,7 @@ _preempt_take() {
 	}
 }
 
-# Creates the owner file $1 with this shell in it, if it is not there (noclobber: O_EXCL).
+# Make the owner file $1, which names this shell. 1: it exists (noclobber: O_EXCL), or cannot be made.
 _preempt_create() {
 	case $- in
 	*C*) _preempt_a= ;;
@@ -476,8 +476,8 @@ _preempt_create() {
 	fi
 }
 
-# Read the owner file $1: _preempt_pid, started at _preempt_since; both empty: none. The file is created
-# first and filled a moment later.
+# Read the owner file $1 into _preempt_pid and its start time _preempt_since; both empty: it names no process.
+# The file is created first and filled a moment later.
 _preempt_owner() {
 	_preempt_tries=0
 	while [ "$_preempt_tries" -lt 50 ]; do
@@ -495,7 +495,7 @@ _preempt_owner() {
 }
 
 # Ignore each notice signal that has no trap. List the traps in a file on the board, because $(trap) would
-# fork. Do it only once, so that a later `trap - TERM` of the script stays.
+# fork. Do this only once, so that a later `trap - TERM` of the script stays.
 _preempt_ignore_signals() {
 	[ -z "$_preempt_shielded" ] && [ -d "$PREEMPT_DIR" ] && [ -w "$PREEMPT_DIR" ] || return 0
 	_preempt_shielded=yes
