@@ -71,7 +71,7 @@ struct agent_options {
 	int exit_code;	     /* instead of 42 */
 	struct on_event *on_event; /* what --on-event runs; NULL: nothing */
 	struct agent_rehearsal rehearsal;
-	bool restarts;	      /* the caller runs it again after a failure (restart.h) */
+	bool restarts;	      /* the caller runs the agent again after a failure (restart.h) */
 	int64_t join_timeout; /* ms */
 	int64_t kill_after;   /* ms between TERM and KILL */
 	/* How to beat, and to watch other tasks; period 0: do neither. */
@@ -82,7 +82,7 @@ struct agent_options {
 };
 
 /*
- * Early in the program: block the signals of these sources until agent_run listens to them, so that
+ * Call this early: it blocks the signals of these sources until agent_run listens to them, so that
  * a notice does not end a program that is still starting.
  */
 void agent_hold_signals(const char *const *sources, size_t count);

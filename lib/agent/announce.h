@@ -32,7 +32,7 @@ enum announce_event {
 };
 
 enum announce_by {
-	ANNOUNCE_OTHERS, /* another agent reports it: here only with -v */
+	ANNOUNCE_OTHERS, /* another agent reports it: print it here only with -v */
 	ANNOUNCE_OWN,	 /* it concerns the tasks here: print it, run no command */
 	ANNOUNCE_GROUP,	 /* this agent speaks for all: print it and run --on-event */
 };

@@ -133,6 +133,7 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 	return status == STATUS_OK && old ? STATUS_NO : status;
 }
 
+/* The code by what the task has done. done: --done-if found that its work is finished. */
 static int judge(struct agent_task *task, const struct group *group, int agreed, bool done)
 {
 	const struct agent_options *options = group->options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The group as a source of notices (notice/source.h): a task has claimed, or a round is open. It
- * fills struct source itself, because what it needs is not one specification. A thread of its own
+ * The group as a source of notices (notice/source.h): a task has claimed, or a round is open. The
+ * group needs more than a specification, so source_group_open takes options. A thread of its own
  * asks the store, so that a store that hangs never delays a signal.
  *
  * Its notices have the source "group". Each claim and each round is reported once. The reason names

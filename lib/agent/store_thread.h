@@ -77,7 +77,7 @@ struct store_wants {
 	int64_t read; /* read everything by this instant */
 	bool awaits;  /* news is to be expected soon */
 };
-/* Replace what was wanted before. A result ends the wants that it meets: then call this again. */
+/* Replace what was wanted before. A result removes the wants that it fulfils: call this again. */
 void store_thread_want(struct store_thread *thread, const struct store_wants *wants);
 /*
  * If all tasks have left, are dead or can no longer join, store what they have learned, and close

@@ -33,8 +33,7 @@ struct on_event {
 
 /* Queue an event with its message. If too many wait, it is left out, with a warning. */
 void on_event_add(struct on_event *on_event, const struct message_event *event, const char *said);
-/* Reap a command that has ended, start the next. *wake becomes its time limit, if that is earlier.
- */
+/* Reap a command that has ended, start the next. *wake becomes at most its time limit. */
 void on_event_advance(struct on_event *on_event, int64_t now, int64_t *wake);
 /* Readable when the command that runs has ended; -1: none runs. */
 int on_event_descriptor(const struct on_event *on_event);

@@ -351,7 +351,7 @@ static const struct agent_task *complete_task(const struct agent *agent)
 	return NULL;
 }
 
-/* Whether a task has saved. The exit code does not show it: a failed command may have the same. */
+/* Whether a task has saved. The exit code does not show it: a failed command may exit with it. */
 static bool one_is_saved(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->task_count; i++)

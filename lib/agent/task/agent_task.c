@@ -161,8 +161,7 @@ void agent_task_read_saved(struct agent_task *task, int64_t now)
 	if (board_read_saved(&task->board, &saved, &saved_at, NULL) != STATUS_OK ||
 		(a->has_saved && saved <= a->saved_step))
 		return;
-	/* By the files' times, a save lasts from the boundary, or from a later order, to `saved`.
-	 */
+	/* By the files' times, a save lasts from the boundary, or a later order, to `saved`. */
 	if (board_read_step(&task->board, &step, NULL) == STATUS_OK && step.step == saved) {
 		int64_t began = clock_later(step.written, task->hold_written);
 		if (saved_at >= began && saved_at - began < SAVE_MOST)
