@@ -58,7 +58,7 @@
 /* What has been answered, each as step + 1, so that 0 means "nothing yet". */
 struct board_answers {
 	uint64_t any;	/* the greatest step that the caller was asked to save */
-	uint64_t final; /* the same, of `exit` only */
+	uint64_t final; /* the greatest that an `exit` asked to save */
 	uint64_t at;	/* the boundary of that answer: greater than `final` after an overshoot */
 };
 
@@ -71,7 +71,7 @@ struct preempt_board {
 	const char *name;    /* the prefix of messages: "preempt", or the program's name */
 	char path[PATH_MAX]; /* absolute; "" while not attached */
 	char hold[PATH_MAX]; /* path of hold */
-	int dir, step;	     /* open while attached; reopened where the program closed them */
+	int dir, step;	     /* open while attached; reopened if the program has closed them */
 	int alive; /* a descriptor: the kernel kills this process if the agent dies; or 0 */
 	dev_t dev; /* with ino: the file that dir was opened on */
 	ino_t ino;
@@ -117,10 +117,10 @@ void preempt_board_say(const char *name, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Make BOARD/FILE. False: it is too long. */
 bool preempt_board_path(const struct preempt_board *board, const char *file, char out[PATH_MAX]);
-/* Read a small file: its length, and a terminated text, cut to size; -1: see errno. */
+/* Read a small file into text, cut to size, with a NUL. Returns its length; -1: see errno. */
 ssize_t preempt_board_read(const char *path, char *text, size_t size);
-/* Parse a whole number at *text, at most max, and move *text behind it. Leading zeros only if
- * padded. False: there is none. */
+/* Parse a whole number at *text, at most max, and move *text behind it. padded: it may have leading
+ * zeros. False: there is none. */
 bool preempt_board_number(const char **text, bool padded, uint64_t max, uint64_t *value);
 /* Parse hold->line, the text of hold, and fill the rest. False: it is none of the lines above, and
  * word and watch have no meaning. */

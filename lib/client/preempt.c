@@ -36,8 +36,7 @@ static int ready(void)
 	if (boardless) {
 		answer = 0;
 	} else if (attached_by != self) {
-		/* A forked child is another process: it owns the board only if its parent is gone.
-		 */
+		/* A forked child is another process: it can own the board only after its parent. */
 		preempt_board_release(&board);
 		if (!watched)
 			watched = pthread_atfork(NULL, NULL, forked) == 0;

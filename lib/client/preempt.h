@@ -76,9 +76,9 @@ extern "C" {
  *	PREEMPT_SAVE		save this state, call preempt_saved, act on its answer
  *	PREEMPT_LEAVE + code	leave with the code: the agent says so, or an error (above)
  * Waits, polling every 10 to 50 ms, while the group agrees on a step, which is rare and short.
- * Asking again with the same number is allowed, and is answered with 0 while a save beside the
- * training may go on. If the save is the final one, it waits: once the save is reported, until the
- * process must leave; if it is not reported for 2 s, it returns PREEMPT_SAVE again. */
+ * Asking again with the same number is allowed. After PREEMPT_SAVE, the next answer is 0 if the
+ * training may go on during the save. If the save is the final one, the call waits until the
+ * process must leave; if no save is reported for 2 s, it returns PREEMPT_SAVE again. */
 PREEMPT_API int preempt_ask(uint64_t finished, uint64_t next);
 
 /* The same, but calls exit(code) instead of returning PREEMPT_LEAVE + code. preempt_step(finished)

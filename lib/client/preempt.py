@@ -74,8 +74,8 @@ def ask(n, next=None):
     act on its answer; LEAVE + code: leave with the code.
 
     Waits while the group agrees on a step, which is rare and short. Asking again with the same number is
-    allowed, and is answered with 0 while a save beside the training may go on. If the save is the final one,
-    it waits until the process must leave; if the save is not reported for 2 s, it returns SAVE again.
+    allowed. After SAVE, the next answer is 0 if the training may go on during the save. If the save is the
+    final one, the call waits until the process must leave; if no save is reported for 2 s, it returns SAVE again.
     """
     try:
         return _ask(n, next)

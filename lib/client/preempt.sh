@@ -18,7 +18,7 @@
 #	this state, call preempt_saved, act on its answer. NEXT: the step at which it will be asked again,
 #	if that is not N+1. Waits while the group agrees on a step, which is rare and short. Calling it
 #	again with the same N is allowed, and is answered with 10 only once. But if the save is the final
-#	one, it then waits, and answers 10 again if the save is not reported for 2 s.
+#	one, the call then waits, and answers 10 again if no save is reported for 2 s.
 # preempt_saved N: report that the checkpoint of N is complete and durable. 0: run on; else the code to
 #	leave with. After the final save it first waits until every other task has saved. Report periodic
 #	saves too: the agent measures how long a save takes.
