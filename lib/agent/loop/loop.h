@@ -33,7 +33,7 @@ struct agent {
 	bool cut_off_ended;	  /* its tasks were ended because it was cut off */
 	bool store_away;	  /* the store does not answer, or takes no writes */
 	bool writes_away;	  /* the last write was not taken */
-	struct error store_error; /* why it was away last */
+	struct error store_error; /* why store_away was last set */
 	uint64_t speaker; /* the task whose agent spoke for all when the view was read last */
 	/* The rounds in which these were last reported; said_dead: how many deaths were. */
 	uint64_t said_decision, said_all_saved, said_alone, said_dead;
