@@ -27,7 +27,7 @@ static void forked(void)
 	asking = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-/* 1: the board is attached; 0: there is none; else PREEMPT_LEAVE + code. */
+/* Attach the board, once. 1: it is attached; 0: there is none; else PREEMPT_LEAVE + code. */
 static int ready(void)
 {
 	pid_t self = getpid();

@@ -12,11 +12,11 @@
 #	    train $s
 #	done
 #
-# save: your function: 0 when the checkpoint is complete and durable, else non-zero. After || a shell ignores
-#	set -e, inside of save, too: join its commands with &&.
+# save: your function. It returns 0 if the checkpoint is complete and durable, else another code. In a list
+#	with || a shell ignores set -e inside of save, too: join its commands with &&.
 # preempt_step N [NEXT]: N steps are finished, the next one has not begun. 0: run the next step; 10: save
-#	this state, call preempt_saved, act on its answer. NEXT: the step at which it will be asked again,
-#	if that is not N+1. Waits while the group agrees on a step, which is rare and short. Calling it
+#	this state, call preempt_saved, act on its answer. NEXT: the step at which the script will ask
+#	again, if that is not N+1. Waits while the group agrees on a step, which is rare and short. Calling it
 #	again with the same N is allowed, and is answered with 10 only once. But if the save is the final
 #	one, the call then waits, and answers 10 again if no save is reported for 2 s.
 # preempt_saved N: report that the checkpoint of N is complete and durable. 0: run on; else the code to
@@ -32,13 +32,13 @@
 #	stay as they are; everything private is named _preempt_*.
 # Signals: sourcing this file ignores the notice signals ($PREEMPT_SIGNALS, default TERM) where no trap is set:
 #	schedulers signal whole process trees, and a script that dies of the notice cannot save. Your
-#	traps are never replaced, and a trap that you set later replaces this.
+#	traps are never replaced, and a trap that you set later takes effect.
 # Errors leave the shell (exit) after one line on stderr. (A script that must not be left calls
 # preempt-step(1), whose exit code is the answer.) Codes:
 #	2	wrong use: two writers on one board, a falling or impossible step number, a board or an
 #		agent that cannot be seen from here (a container, say); the line says what to do
 #	43	the agent or the board is gone: no save can be reported
-#   preempt_step also exits, with the agent's code, if the agent asks for that while it waits.
+#   preempt_step also exits, with the agent's code, if the agent tells this task to leave.
 # Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.
 #
 # The rules are those of lib/client/board.h; the same tests run through all clients.
