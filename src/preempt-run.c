@@ -210,6 +210,7 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 	platform_inspect(&signs);
 	if (platform_choose(platform ? platform : "auto", &signs, &choice, err) != STATUS_OK)
 		return err->status;
+	agent->sources_found = !choice.certain && notices.count == 0;
 	if (notices.count && !platform)
 		choice.count = 1; /* only the platform's signals */
 	if (choice.warning)
@@ -219,7 +220,6 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 	for (size_t i = 0; i < choice.count && notices.count < most; i++)
 		notices.items[notices.count++] = choice.sources[i];
 	agent->source_count = notices.count;
-	agent->sources_found = !choice.certain;
 	if (choice.exit_code && !exit_code_given)
 		agent->exit_code = choice.exit_code;
 	if (agent->grace < 0)

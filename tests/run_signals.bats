@@ -102,7 +102,8 @@ listens() {
 }
 
 @test "bad usage: a source or signal that does not exist is refused with 2" {
-	for bad in "--notice signal:NOPE" "--notice signal:KILL" "--notice nothing:x" "--shield NOPE"; do
+	for bad in "--notice signal:NOPE" "--notice signal:KILL" "--notice nothing:x" "--shield NOPE" \
+		"--notice file:x --notice command:"; do
 		# shellcheck disable=SC2086 # two words
 		run -2 --separate-stderr preempt-run $bad -- true
 		[[ $stderr == preempt-run:* ]]
