@@ -28,7 +28,7 @@ static const struct args_option everywhere[] = {
 	{0},
 };
 
-/* All options of a command, in the order of --help, with argtable2's view of them. */
+/* All options of a command, in the order of --help, and argtable2's entries for them. */
 struct table {
 	const struct args_option *options[96];
 	void *entries[96 + 2]; /* the options, then words, then end */
@@ -38,7 +38,7 @@ struct table {
 	struct arg_end *end;
 };
 
-static const struct table *running; /* that of the running command; NULL: none */
+static const struct table *running; /* of the running command; NULL: none runs */
 
 static void table_add(struct table *table, const struct args_option *options)
 {
@@ -116,7 +116,7 @@ static void print_help(const struct args_program *program, const struct args_com
 		printf("\n%s", program->epilogue);
 }
 
-/* Passed to argtable2 in place of an empty value, which it treats as missing. */
+/* Stands for an empty value, which argtable2 would treat as missing. */
 static char empty_word[] = "''";
 
 static enum status set_target(
@@ -251,7 +251,7 @@ static int run_command(const struct args_program *program, const struct args_com
 	struct error err = {0};
 	int code;
 
-	/* argtable2 reorders its arguments, so it does not get the words after "--". */
+	/* argtable2 reorders its arguments: do not pass it the words after "--". */
 	int own = 1;
 	while (own < argc && strcmp(argv[own], "--"))
 		own++;
@@ -342,8 +342,8 @@ static bool is_one_of(const char *word, const char *name, const char *letter)
 }
 
 /*
- * The index in argv of the command: only options that several commands share may come before it. If
- * another option does, its index is returned; argc: there is no command.
+ * Return the index of the command in argv; argc if there is none. Only options that several
+ * commands share may come before it: if another option does, return the index of that option.
  */
 static int find_command(const struct args_program *program, int argc, char **argv)
 {
@@ -368,7 +368,7 @@ static int find_command(const struct args_program *program, int argc, char **arg
 	return at;
 }
 
-/* The command line has only options: answer --version or --help, refuse all others. */
+/* Answer a command line without a command: --version or --help; refuse all others. */
 static int answer_without_command(const struct args_program *program, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -398,7 +398,7 @@ int args_main(const struct args_program *program, int argc, char **argv)
 	if (at == argc)
 		return answer_without_command(program, argc, argv);
 	char *word = argv[at], *about = at + 1 < argc ? argv[at + 1] : NULL;
-	/* Move the command before its options: run_command expects it at the place of argv[0]. */
+	/* Move the command before the options: run_command expects it in its argv[0]. */
 	memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
 	argv[1] = word;
 	bool is_help = !strcmp(word, "help");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Command line options. Each program has one table: argtable2 parses by it, --help is printed from
- * it, and the tests check man pages and completions against it. Values are parsed by base/parse.h,
- * not by argtable2, whose numbers accept suffixes and hexadecimal.
+ * Command line options. Each program has one table: argtable2 parses with it, --help is printed
+ * from it, and the tests check man pages and completions against it. Values are parsed by
+ * base/parse.h, not by argtable2, whose numbers accept suffixes and hexadecimal.
  *
  * A program with commands (preempt-store get ...) has one struct args_command for each. For a wrong
  * command line, args_main prints one message that says how to correct it, and returns 2.
@@ -22,7 +22,7 @@ enum args_kind {
 	ARGS_NAME,     /* const char *, a name for parse_name */
 	ARGS_LIST,     /* struct args_list: may be given several times */
 	ARGS_UNSIGNED, /* uint64_t, min to max */
-	ARGS_OPTIONAL, /* uint64_t like ARGS_UNSIGNED; given without a number it sets only *given */
+	ARGS_OPTIONAL, /* like ARGS_UNSIGNED, but without a number only *given is set */
 	ARGS_DURATION, /* int64_t, milliseconds */
 };
 
@@ -38,10 +38,10 @@ struct args_option {
 	const char *help;  /* one line, for --help and the man page */
 	enum args_kind kind;
 	void *target;		 /* holds the default, and keeps it when the option is not given */
-	const char *environment; /* variable with the default, if not empty; NULL: none */
+	const char *environment; /* variable that sets it if the option is not given; NULL: none */
 	uint64_t min, max;	 /* of ARGS_UNSIGNED, ARGS_OPTIONAL */
-	bool *given;		 /* set when the option or its variable was given; may be NULL */
-	char letter;		 /* the short option; 0: none */
+	bool *given; /* becomes true if the option or its variable is given; may be NULL */
+	char letter; /* the short option; 0: none */
 };
 
 /* The command line without its options. All pointers point into argv. */
@@ -77,8 +77,8 @@ struct args_program {
 int args_main(const struct args_program *program, int argc, char **argv);
 
 /*
- * Whether the command line itself has this long option, not only its variable. Valid while the
- * command runs.
+ * Return true if the option with this long name is on the command line; its variable does not
+ * count. Valid while the command runs.
  */
 bool args_is_typed(const char *name);
 

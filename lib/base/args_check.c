@@ -67,7 +67,7 @@ enum status args_check_option(const struct args_option *const *options, size_t c
 		} while (args_is_flag(option) && word[1]);
 		value = !args_is_flag(option) && word[1] ? word + 1 : NULL;
 	}
-	if (option->kind == ARGS_OPTIONAL) /* the next word is its value only if it is a number */
+	if (option->kind == ARGS_OPTIONAL) /* only a number is its value */
 		*takes_next = !value && next && *next && !next[strspn(next, "0123456789")];
 	else
 		*takes_next = !args_is_flag(option) && !value;

@@ -14,14 +14,14 @@ bool args_is_flag(const struct args_option *option);
 
 /*
  * Check one option of the command line, "--NAME", "--NAME=VALUE" or "-xyz". next: the following
- * word; NULL: none. *takes_next: next is its value. Abbreviated names are refused: their meaning
- * would change when another option with the same beginning is added.
+ * word; NULL: none. *takes_next: true if next is its value. Abbreviated names are refused: their
+ * meaning would change when another option with the same beginning is added.
  */
 enum status args_check_option(const struct args_option *const *options, size_t count,
 	const char *word, const char *next, bool *takes_next, struct error *err);
 
 struct args_line {
-	int argc; /* checked are argv[1] to argv[argc - 1], without "-- COMMAND" */
+	int argc; /* argv[1] to argv[argc - 1] are checked; "-- COMMAND" is not among them */
 	char **argv;
 	char **rest; /* the command after "--"; NULL: none */
 };

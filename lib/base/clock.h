@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one place where the kernel is asked for the time. Instants and durations are int64_t
- * milliseconds. Deadlines are instants of the monotonic clock; CLOCK_NEVER is later than all.
+ * Clocks. Instants and durations are int64_t milliseconds. Deadlines are instants of the monotonic
+ * clock; CLOCK_NEVER is later than all.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -13,13 +13,13 @@
 /* Monotonic, from an arbitrary start; jumps of the wall clock do not affect it. */
 int64_t clock_now(void);
 
-/* Monotonic, and also counts while the machine is suspended: for leases that others measure. */
+/* Monotonic, and counts while the machine is suspended, for what other machines measure, too. */
 int64_t clock_boot(void);
 
 /* Milliseconds since 1970 UTC: for messages and for other machines, never for waiting. */
 int64_t clock_utc(void);
 
-/* now + duration; CLOCK_NEVER if that overflows or duration is negative (no limit). */
+/* Now + duration; CLOCK_NEVER if the sum overflows or duration is negative (no limit). */
 int64_t clock_after(int64_t duration);
 
 static inline int64_t clock_earlier(int64_t a, int64_t b)
@@ -38,7 +38,7 @@ int clock_poll_timeout(int64_t deadline);
 /* Sleep at most until deadline; signals end it early. */
 void clock_sleep_until(int64_t deadline);
 
-/* A random duration from 1 to ceiling (at least 1), for retries with full jitter. */
+/* A random duration from 1 to ceiling, for retries with full jitter. */
 int64_t clock_jitter(int64_t ceiling);
 
 /* Write utc as "2026-01-31T12:00:00.123Z". */

@@ -24,7 +24,7 @@ enum status {
 	/* Errors. */
 	STATUS_USAGE = CODE_USAGE,	   /* the caller asked for something impossible */
 	STATUS_DAMAGED = CODE_DAMAGED,	   /* damaged, or of a newer format: nothing was changed */
-	STATUS_TEMPORARY = CODE_TEMPORARY, /* could not find out: this is not a "no" */
+	STATUS_TEMPORARY = CODE_TEMPORARY, /* the answer could not be found out */
 	STATUS_PERMISSION = CODE_PERMISSION,
 	STATUS_TIMEOUT = CODE_TIMEOUT,	     /* the deadline passed */
 	STATUS_CANNOT_RUN = CODE_CANNOT_RUN, /* a command cannot be executed, as in a shell */
@@ -55,7 +55,7 @@ enum status error_errno(struct error *err, int number, const char *format, ...)
 /* The same with another text in place of error_cure: "; ..." or "". */
 enum status error_cured(struct error *err, int number, const char *cure, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-/* What to do about this errno, as "; free space there"; "": not known. */
+/* What to do about this errno, for instance "; free space there"; "": not known. */
 const char *error_cure(int number);
 
 /* Put "TEXT: " before the text of err, which must not be NULL. Returns its status. */
@@ -63,8 +63,8 @@ enum status error_prefix(struct error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * The status of an errno: permission for EACCES, EPERM, EROFS; usage for ENAMETOOLONG; temporary
- * for all others, which may pass (no space, quota, stale handles, I/O errors, timeouts).
+ * The status of an errno: STATUS_PERMISSION for EACCES, EPERM, EROFS; STATUS_USAGE for
+ * ENAMETOOLONG; STATUS_TEMPORARY for all others, which may pass (no space, I/O errors, timeouts).
  */
 enum status error_status_of_errno(int number);
 

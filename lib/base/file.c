@@ -14,7 +14,7 @@
 
 #include "base/xalloc.h"
 
-/* The most EINTRs in one write: a filesystem that always returns it must not hang us. */
+/* Most EINTR in one file_write_all: a filesystem that always returns it must not hang us. */
 #define INTERRUPTIONS	1000
 #define TEMPORARY_TRIES 100
 
@@ -46,7 +46,7 @@ int file_write_all(int descriptor, const void *bytes, size_t length)
 
 int file_stat(int directory, const char *path, int flags, struct stat *st)
 {
-	int result, tries = 100; /* 1 ms each */
+	int result, tries = 100; /* with 1 ms between two */
 	while ((result = fstatat(directory, path, st, flags)) < 0 && errno == EBADFD && --tries > 0)
 		poll(NULL, 0, 1);
 	return result;
@@ -70,7 +70,7 @@ int file_ask_for_names(int outer, const char *directory)
 	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 	    descriptor = openat(outer, directory, flags);
 	int number = descriptor < 0 ? errno : 0;
-	/* The missing directory may be a stale cache entry, too: refresh its parent first. */
+	/* That the directory is missing may be a stale cache entry, too: refresh its parent. */
 	if (number == ENOENT && strspn(directory, "./") < strlen(directory)) {
 		char *parent = file_directory_of(directory);
 		if (file_ask_for_names(outer, parent) == 0) {
@@ -285,7 +285,7 @@ int file_rename_new(int from, const char *name, int to, const char *new_name)
 		(void)unlinkat(from, name, 0);
 		return 0;
 	}
-	/* Directories have no links, and some filesystems know none. */
+	/* Directories cannot have hard links, and some filesystems have none: replace new_name. */
 	if (errno != EPERM && errno != EOPNOTSUPP)
 		return errno;
 	return renameat(from, name, to, new_name) < 0 ? errno : 0;

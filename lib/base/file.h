@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Write files that appear whole or not at all, and read small files whole. Errors name the path and
- * the reason; the status is that of error_status_of_errno, but STATUS_NO for a missing file.
+ * the reason. The status is that of error_status_of_errno; STATUS_NO if a file to read is missing.
  */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -27,7 +27,7 @@ enum status file_write_whole(const char *path, const void *bytes, size_t length,
  */
 enum status file_read_whole(const char *path, size_t limit, struct text *text, struct error *err);
 
-/* The same from a descriptor, which stays open; name is for errors. */
+/* The same from a descriptor of any kind, which stays open; name is for errors. */
 enum status file_read_descriptor(
 	int descriptor, const char *name, size_t limit, struct text *text, struct error *err);
 
@@ -38,7 +38,7 @@ struct file_names {
 };
 /*
  * Read the names in an open directory. It is opened again for this, so that a network filesystem
- * asks its server. path: for errors. Zero names before, and release it also after an error.
+ * asks its server. path: for errors. Zero *names before, and release it, also after an error.
  */
 enum status file_read_names(
 	int directory, const char *path, struct file_names *names, struct error *err);
@@ -58,7 +58,7 @@ enum status file_sync_directory(const char *path, struct error *err);
 
 /*
  * fstatat: 0, or -1 and errno. On GlusterFS it may fail with EBADFD when another process has just
- * closed its descriptor of that file: this tries again for 0.1 s.
+ * closed its descriptor of that file: file_stat then tries again for 0.1 s.
  */
 int file_stat(int directory, const char *path, int flags, struct stat *st);
 /* fstat, with the same retries. */
@@ -76,14 +76,14 @@ char *file_directory_of(const char *path);
 
 /*
  * Rename without replacing: 0, or an errno (EEXIST or ENOTEMPTY: new_name exists). On a filesystem
- * that cannot do this (NFS), a file first gets new_name as a hard link, and a directory may replace
- * an empty one.
+ * that cannot do this (NFS), a file first gets new_name as a hard link; a directory may replace an
+ * empty one, and, where there are no hard links, a file may replace another.
  */
 int file_rename_new(int from, const char *name, int to, const char *new_name);
 
-/* Remove a directory and everything below it; symbolic links are not followed. Missing is fine. */
+/* Remove a directory and everything below it; symbolic links are not followed. */
 enum status file_remove_tree(const char *path, struct error *err);
-/* The same for a name in an open directory, even if that was renamed after it was opened. */
+/* The same for a name in an open directory, which may have been renamed in the meantime. */
 enum status file_remove_tree_at(int directory, const char *name, struct error *err);
 
 #endif

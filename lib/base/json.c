@@ -22,7 +22,7 @@ struct json_object *json_parse_limited(const char *text, size_t length, size_t l
 		return NULL;
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
 	struct json_object *object = json_tokener_parse_ex(tokener, text, (int)length);
-	/* A bare number could go on: a NUL tells the parser that the document ends here. */
+	/* A document that is only a number could have more digits: a NUL says that it ends. */
 	if (json_tokener_get_error(tokener) == json_tokener_continue)
 		object = json_tokener_parse_ex(tokener, "", 1);
 	if (json_tokener_get_error(tokener) != json_tokener_success) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * JSON by json-c, with strict getters: those of json-c convert types ("12abc" becomes 12). A getter
- * here returns true only for a member of exactly that type. Documents have at most 1 MiB, 32 deep.
+ * here returns true only for a member of exactly that type. At most 1 MiB and 32 levels are parsed.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-/* Parse one whole document; NULL: it is not one. Release with json_object_put. */
+/* Parse one whole document; NULL: text is not one. Release with json_object_put. */
 struct json_object *json_parse(const char *text, size_t length);
 /* The same with another limit, at most 1 GiB: for lists of many thousands of files. */
 struct json_object *json_parse_limited(const char *text, size_t length, size_t limit);
@@ -31,7 +31,7 @@ bool json_get_bool(const struct json_object *object, const char *member, bool *v
 bool json_get_time(const struct json_object *object, const char *member, int64_t *value);
 /* The text stays owned by the object. */
 bool json_get_text(const struct json_object *object, const char *member, const char **value);
-/* Copied, cut to size. */
+/* Copy the text, cut to size. */
 bool json_copy_text(const struct json_object *object, const char *member, char *to, size_t size);
 
 void json_put_text(struct json_object *object, const char *member, const char *value);
@@ -40,15 +40,15 @@ void json_put_signed(struct json_object *object, const char *member, int64_t val
 void json_put_bool(struct json_object *object, const char *member, bool value);
 
 /*
- * Read an array of strings into a NULL-terminated list; the caller frees *words and each word. An
- * absent member leaves *words unchanged and is no error. False: the member is not an array of
- * strings.
+ * Read an array of strings into a NULL-terminated list; the caller frees *words and each word. If
+ * the member is absent, *words stays unchanged, and the result is true. False: the member is not an
+ * array of strings.
  */
 bool json_get_words(const struct json_object *object, const char *member, char ***words);
 
 /* The object on one line, for a record; the text is owned by the object. */
 const char *json_line(struct json_object *object);
-/* Add the same line to text, for printing (text_add_json). */
+/* Add the same line to text, escaped for a terminal (text_add_json). */
 void json_add_line(struct json_object *object, struct text *text);
 
 #endif

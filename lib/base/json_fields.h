@@ -10,18 +10,18 @@
  *		{NULL, JSON_PART, 0, LEASE(history), .more = history_fields},
  *		{0},
  *	};
- *	if (json_read_record(lease_fields, entry->value, entry->length, &lease, NULL) == JSON_WELL)
+ *	reading = json_read_record(lease_fields, text, length, &lease, NULL);
  *	object = json_write_record(lease_fields, &lease);
  *
  * Reading: if a required field is absent, of another type or out of range, the record cannot be
- *used (JSON_UNUSABLE). Any other wrong field counts as absent, and the result is JSON_PARTLY: the
- *caller decides whether that is damage. The member of an absent or null field is not changed: set
- *defaults before the call. Fields that are not in the table are ignored: newer versions may add
- *some. After a wrong field the others are still read.
+ * used (JSON_UNUSABLE). Any other wrong field counts as absent, and the result is JSON_PARTLY: the
+ * caller decides whether that is damage. The member of an absent or null field is not changed: set
+ * defaults before the call. After a wrong field, the other fields are still read. Fields that are
+ * not in the table are ignored: newer versions may add some.
  *
  * Writing, in the order of the table: a field is left out if its member is 0, false, empty or NULL,
- * unless it is JSON_REQUIRED or JSON_ALWAYS. A field with `present` is written if that bool is
- *true, and only then.
+ * unless it is JSON_REQUIRED or JSON_ALWAYS. A field with `present` is written if and only if that
+ * bool is true.
  */
 #ifndef BASE_JSON_FIELDS_H
 #define BASE_JSON_FIELDS_H
@@ -35,7 +35,7 @@
 /* The type of the member. */
 enum json_kind {
 	JSON_END,      /* ends the table */
-	JSON_UNSIGNED, /* uint64_t, or a smaller unsigned integer */
+	JSON_UNSIGNED, /* uint64_t, or a 32-bit one, at most INT32_MAX */
 	JSON_SIGNED,   /* int64_t or int (also pid_t) */
 	JSON_TIME,     /* int64_t: milliseconds, 0 to JSON_TIME_MAX */
 	JSON_BOOL,     /* bool */
@@ -59,12 +59,12 @@ struct json_field {
 	enum json_kind kind;
 	unsigned flags;
 	size_t offset, size; /* of the member; by JSON_MEMBER */
-	/* The smallest and the largest number allowed; both 0: the range of the type. */
+	/* The smallest and the largest number allowed; both 0: all of the type. */
 	int64_t least, most;
 	const void *more;
-	/* Its name in the --json output of a program; NULL: the same; "": left out */
+	/* Its name for json_show_fields; NULL: the same name; "": left out */
 	const char *shown;
-	/* 1 + the offset of a bool that says whether there is a value: JSON_PRESENT; 0: none */
+	/* By JSON_PRESENT: 1 + the offset of a bool, true if there is a value; 0: no such bool */
 	size_t present;
 };
 
@@ -79,8 +79,8 @@ enum json_reading {
 };
 
 /*
- * Fill the record from object, which may be NULL or of any type. *wrong (wrong may be NULL): the
- * name of the first of the worst fields; "" if none is wrong, or if there is no object.
+ * Fill the record from object, which may be NULL or of any type. wrong (or NULL): *wrong
+ * is the name of the first field that gave the result; "" for JSON_WELL or no object.
  */
 enum json_reading json_read_fields(const struct json_field *fields,
 	const struct json_object *object, void *record, const char **wrong);

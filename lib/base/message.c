@@ -18,7 +18,7 @@ static enum message_level threshold = MESSAGE_NORMAL;
 static enum message_format shape = MESSAGE_PLAIN;
 static const char *about_run, *about_tasks;
 static _Atomic uint64_t about_attempt; /* other threads print messages, too */
-static int64_t patience = -1;	       /* ms; negative: for ever */
+static int64_t patience = -1;	       /* ms; negative: wait for ever */
 static bool stalled;
 
 void message_program(const char *name)
@@ -57,7 +57,7 @@ bool message_is_quiet(void)
 	return threshold <= MESSAGE_QUIET;
 }
 
-/* Whether stderr can take a line within the patience; while it stalls, lines do not wait again. */
+/* Return true if stderr can take a line. Wait up to the patience, unless the last wait failed. */
 static bool stderr_takes_line(void)
 {
 	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};

@@ -34,22 +34,22 @@ void message_attempt(uint64_t attempt);
  * until it reads again. For programs that must not block; by default they wait for ever.
  */
 void message_patience(int64_t milliseconds);
-/* Whether -q was given: leave out answers that only a user would read. */
+/* True with -q: leave out output that only a user would read. */
 bool message_is_quiet(void);
 
-/* Errors and warnings: always. */
+/* Print an error or a warning, at every level. */
 void message_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A warning for each line; NULL: none. */
+/* Print a warning for each line; lines may be NULL. */
 void message_warnings(const char *lines);
-/* What happened: not with -q. */
+/* Print what happened; not with -q. */
 void message_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Why it happened: only with -v. */
+/* Print why it happened; only with -v. */
 void message_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A message that programs recognize by its word. */
 struct message_event {
 	enum message_level level;   /* MESSAGE_QUIET: an error or a warning */
-	const char *word;	    /* "message" for the functions above */
+	const char *word;	    /* the functions above use "message" */
 	struct json_object *fields; /* its details; NULL: none */
 };
 void message_event(const struct message_event *event, const char *text);

@@ -8,7 +8,7 @@
 
 #include "base/xalloc.h"
 
-/* Reads digits at *text and moves it past them; false on none or overflow. */
+/* Read the number at *text, and move *text behind it. False: no digit, or too large. */
 static bool digits(const char **text, uint64_t *value)
 {
 	const char *s = *text;
@@ -102,7 +102,7 @@ enum status parse_duration(
 	const uint64_t longest = 100 * 366 * 86400000ull;
 	const char *s = text;
 	uint64_t total = 0;
-	size_t next = 0; /* the largest unit that may still come */
+	size_t next = 0; /* in units: the largest that may still come */
 
 	do {
 		uint64_t number;
@@ -221,10 +221,9 @@ bool parse_word(const char *const *words, size_t count, const char *word, size_t
 	return false;
 }
 
-/* Longer words are not compared. */
-#define NEAREST_LONGEST 32
+#define NEAREST_LONGEST 32 /* bytes; longer words are not compared */
 
-/* The edits that make b of a: letters that are added, removed or replaced. */
+/* How many letters must be added, removed or replaced to turn a into b. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[NEAREST_LONGEST + 1];
@@ -246,7 +245,7 @@ static size_t distance(const char *a, const char *b)
 const char *parse_nearest(const char *const *words, size_t count, const char *word)
 {
 	size_t length = strlen(word), beginnings = 0;
-	size_t least = length < 4 ? 2 : 3; /* fewer edits than this make a word similar */
+	size_t least = length < 4 ? 2 : 3; /* a similar word has a smaller distance */
 	const char *best = NULL, *begins = NULL;
 	for (size_t i = 0; i < count && length <= NEAREST_LONGEST; i++) {
 		if (strlen(words[i]) > NEAREST_LONGEST)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses all numbers, durations and names from outside: the whole string, in decimal, in an
- * explicit range, without signs and blanks. Each function returns STATUS_OK, or STATUS_USAGE with
+ * Parses all numbers, durations and names from outside. The whole string must be a value: decimal,
+ * within its range, without signs and blanks. Each function returns STATUS_OK, or STATUS_USAGE with
  * an error that names `what` (an option, a variable) and the text.
  */
 #ifndef BASE_PARSE_H
@@ -46,8 +46,8 @@ enum status parse_duration(
  */
 enum status parse_bytes(const char *text, uint64_t *bytes, const char *what, struct error *err);
 
-/* An instant "@SECONDS" after 1970 UTC, as date(1) takes it, into milliseconds; 1 to 253402300799
- * (the year 9999). */
+/* An instant "@SECONDS" after 1970 UTC, as date(1) takes it, into milliseconds. SECONDS: 1 to
+ * 253402300799 (the year 9999). */
 enum status parse_instant(const char *text, int64_t *utc, const char *what, struct error *err);
 
 /*
@@ -59,16 +59,16 @@ enum status parse_name(const char *text, const char *what, struct error *err);
 /* A signal by name (TERM or SIGTERM) or number. */
 enum status parse_signal(const char *text, int *number, const char *what, struct error *err);
 
-/* Whether word is one of words; *index: its place there. */
+/* Return true if word is one of words; *index is then its index. */
 bool parse_word(const char *const *words, size_t count, const char *word, size_t *index);
 
 /*
- * The one of words that was probably meant: it differs from word in a few letters, or is the only
- * one that begins with word. NULL: none.
+ * Return the one of words that the user probably meant: it differs from word in a few letters, or
+ * is the only one that begins with word. NULL: none.
  */
 const char *parse_nearest(const char *const *words, size_t count, const char *word);
 
-/* Whether text is a canonical decimal (no leading zeros) of at most 18 digits; its value. */
+/* Read a decimal of at most 18 digits without leading zeros. False: text is not one. */
 bool parse_decimal(const char *text, uint64_t *value);
 
 #endif

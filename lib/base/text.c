@@ -45,7 +45,7 @@ void text_addf(struct text *text, const char *format, ...)
 	free(formatted);
 }
 
-/* The length of the UTF-8 sequence at s; *character: its character. 0: there is none. */
+/* Return the length of the UTF-8 sequence at s, and set *character; 0: there is none. */
 static size_t utf8_read(const unsigned char *s, size_t left, uint32_t *character)
 {
 	static const struct {
@@ -101,7 +101,7 @@ bool text_is_utf8(const char *bytes, size_t length)
 	return true;
 }
 
-/* Add the character at s of a JSON document, escaped. Returns its length at s. */
+/* Add the character at s, escaped for JSON if need be. Return how many bytes of s it takes. */
 static size_t add_json_character(struct text *text, const unsigned char *s, size_t left)
 {
 	uint32_t character;

@@ -19,8 +19,7 @@ void *xmalloc(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull
 void *xcalloc(size_t count, size_t size) __attribute__((malloc, alloc_size(1, 2), returns_nonnull));
 /* array (NULL: none) resized to count elements of size bytes; new ones are not set. */
 void *xrealloc(void *array, size_t count, size_t size) __attribute__((returns_nonnull));
-/* Make room for one more element after `used`. *capacity, in elements, doubles when it is
- * reached. */
+/* Make room for one more element after `used`. If *capacity (elements) is used up, double it. */
 void *xgrow(void *array, size_t used, size_t *capacity, size_t size)
 	__attribute__((returns_nonnull));
 char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
@@ -31,7 +30,7 @@ char *xprintf(const char *format, ...)
 char *xvprintf(const char *format, va_list arguments)
 	__attribute__((malloc, format(printf, 1, 0), returns_nonnull));
 
-/* Returns allocated, which another library made; ends the program if it is NULL. */
+/* Return allocated, which another library allocated; end the program if it is NULL. */
 void *xneeded(void *allocated) __attribute__((returns_nonnull));
 _Noreturn void xalloc_failed(void);
 

@@ -23,7 +23,7 @@
 				use(multi_remove_handle) use(multi_setopt)                         \
 					use(multi_socket_action) use(multi_info_read)
 
-/* curl.h defines some of these names as macros that check types. They do not work with pointers. */
+/* curl.h defines these as macros that check types, too. They do not work with our pointers. */
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 #undef curl_multi_setopt
@@ -56,8 +56,8 @@ struct http_curl {
 	CURL *easy;
 	struct curl_slist *headers;
 	bool added;
-	bool once;	   /* the request may be sent only once */
-	unsigned attempts; /* how often it was about to be sent */
+	bool once;	   /* as in struct http_request */
+	unsigned attempts; /* how many times the request was about to be sent */
 	char failure[CURL_ERROR_SIZE];
 };
 
@@ -118,8 +118,8 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
 }
 
 /*
- * libcurl sends any request again when a connection that was kept ends before the answer. It calls
- * this before each sending, so that this can prevent the second one.
+ * libcurl sends a request again when a connection that was kept ends before the answer. It calls
+ * this function before each sending, which can prevent the second one.
  */
 static int about_to_send(void *context, char *address, char *own_address, int port, int own_port)
 {
@@ -151,7 +151,6 @@ enum status http_curl_open(struct http *http, struct error *err)
 	return STATUS_OK;
 }
 
-/* Stop the request. */
 void http_curl_stop(struct http *http)
 {
 	struct http_curl *self = http->curl;
@@ -187,7 +186,7 @@ static void set_tls(CURL *easy, const struct http_tls *tls)
 		curl.easy_setopt(easy, CURLOPT_SSLKEY, tls->key);
 }
 
-/* libcurl before 7.80 has no such callback: use a new connection, on which it sends once. */
+/* libcurl before 7.80 cannot call about_to_send: use a new connection, on which it sends once. */
 static void set_once(struct http_curl *self, bool once)
 {
 	self->once = once;
@@ -262,7 +261,7 @@ static enum http_failure failure_of(CURLcode result, const char *text)
 	case CURLE_SSL_CERTPROBLEM:
 	case CURLE_SSL_CACERT_BADFILE: return HTTP_UNTRUSTED;
 	case CURLE_GOT_NOTHING: return HTTP_EMPTY;
-	/* With TLS 1.3 a server refuses our certificate by an alert in its first answer. */
+	/* A server with TLS 1.3 refuses our certificate by an alert in its first answer. */
 	default: return strstr(text, "alert") ? HTTP_UNTRUSTED : HTTP_BROKEN;
 	}
 }

@@ -78,7 +78,7 @@ int64_t http_due(const struct http *http)
 	return http->busy ? clock_earlier(http->curl_due, http->plain_due) : CLOCK_NEVER;
 }
 
-/* Steps both transports, even without a request: a connection that is kept may have been closed. */
+/* Steps both transports, even without a request, to notice that a kept connection was closed. */
 enum http_state http_step(struct http *http, int64_t now, struct error *err)
 {
 	enum http_state curl = HTTP_IDLE, plain = HTTP_IDLE;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An HTTP/1.1 client for metadata servers and etcd: one request at a time, never blocking. libcurl
- * does the work, but loading it takes 5 ms, longer than all requests of a program to etcd: so
- * plain.c sends requests without TLS and host names, and libcurl is loaded only for others.
+ * does the work, but loading it takes 5 ms, longer than all requests of a program to etcd. So
+ * plain.c sends requests that need neither TLS nor a host name (http_open: light).
  *
  *	http_start(http, &request, &err);
- *	poll(2) http_descriptor for reading until http_due, then http_step, until it is not PENDING
+ *	do
+ *		poll(2) http_descriptor for reading, until http_due
+ *	while (http_step(http, clock_now(), &err) == HTTP_PENDING);
  *
- * Connections are kept for the next request. Proxies and redirects are off, and only http and https
- * are used.
+ * Connections are kept for the next request. Only http and https, without proxies and redirects.
  */
 #ifndef BASE_HTTP_H
 #define BASE_HTTP_H
@@ -32,17 +33,15 @@ struct http_request {
 	const char *body;		   /* NULL: none */
 	size_t length;			   /* of the body */
 	size_t most;			   /* most bytes of an answer; 0: 64 KiB */
-	/*
-	 * Never send it twice. Without this, it is sent again if a connection that was kept ends
-	 * before the answer.
-	 */
+	/* Never send it twice. Without `once`, it is sent again if a connection that was kept ends
+	 * before the answer. */
 	bool once;
 	int64_t connect;	    /* ms until it is connected; 0: 5 s */
 	int64_t timeout;	    /* ms for the whole request; 0: no limit, for a stream */
 	const struct http_tls *tls; /* NULL: the defaults of libcurl */
 };
 
-/* PEM files, for as long as http lives. NULL: no certificate, or the machine's authorities. */
+/* Paths of PEM files. NULL: no certificate and key; the authorities of the machine. */
 struct http_tls {
 	const char *authorities, *certificate, *key;
 };
@@ -66,14 +65,14 @@ struct http_answer {
 enum http_state {
 	HTTP_IDLE,    /* no request, or its end was returned already */
 	HTTP_PENDING, /* not ended yet */
-	HTTP_DONE,    /* there is an answer, of whatever code */
-	HTTP_FAILED,  /* there is none; the error is filled */
+	HTTP_DONE,    /* there is an answer, with any code */
+	HTTP_FAILED,  /* there is no answer; the error is filled */
 };
 
 /*
  * light: load libcurl only in http_start, when a request needs TLS or has a host name; until then
  * answers have no date. STATUS_NOT_FOUND (also from http_start): libcurl is not installed.
- * STATUS_TEMPORARY.
+ * STATUS_TEMPORARY: any other failure.
  */
 enum status http_open(struct http **http, bool light, struct error *err);
 /* Stops a pending request. NULL is legal. */
@@ -84,7 +83,7 @@ enum status http_start(struct http *http, const struct http_request *request, st
 void http_stop(struct http *http);
 /* The descriptor never changes; it is readable when http_step has something to do. */
 int http_descriptor(const struct http *http);
-/* When http_step wants to be called in any case; CLOCK_NEVER: not at all. */
+/* When to call http_step in any case; CLOCK_NEVER: only when the descriptor is readable. */
 int64_t http_due(const struct http *http);
 /* Returns HTTP_DONE or HTTP_FAILED once for each request. */
 enum http_state http_step(struct http *http, int64_t now, struct error *err);

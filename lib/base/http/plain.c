@@ -21,12 +21,12 @@ struct http_plain {
 	int socket; /* -1: none */
 	struct http_address place;
 	bool connected;
-	bool kept;  /* it has carried a request before this one */
+	bool kept;  /* it has carried an earlier request */
 	bool added; /* a request is under way */
 	bool once;
 	struct text request;
-	size_t sent; /* bytes of it that were sent */
-	int64_t connect, connect_by, end;
+	size_t sent;			  /* bytes of request */
+	int64_t connect, connect_by, end; /* ms; the instants at which to give up */
 	struct http_reader reader;
 };
 
@@ -130,7 +130,7 @@ static bool dial(struct http *http)
 	return await(http, EPOLLOUT);
 }
 
-/* Whether the kept connection is usable: nothing comes on it except its end. */
+/* True if the kept connection can be used: the server has neither ended it nor sent anything. */
 static bool is_quiet(const struct http_plain *self)
 {
 	char byte;
@@ -244,13 +244,13 @@ static enum step go_on(struct http *http)
 	enum step step = connect_on(http->plain);
 	if (step == STEP_DONE)
 		step = send_on(http);
-	/* A server may refuse a request before it has read all of it. */
+	/* A server may answer, to refuse a request, before it has read all of it. */
 	if (step == STEP_DONE || (step == STEP_WAITS && http->plain->sent))
 		step = receive_on(http);
 	return step;
 }
 
-/* No byte of the answer has come. */
+/* True if no byte of the answer has come. */
 static bool has_nothing(const struct http_reader *reader)
 {
 	return reader->at == HTTP_READ_STATUS && reader->head == 0;
@@ -275,7 +275,7 @@ static enum http_state fail(struct http *http, int number, struct error *err)
 	return HTTP_FAILED;
 }
 
-/* Whether to send the request again by a new connection: the kept one ended before an answer. */
+/* True if the request may be sent again by a new connection: the kept one ended without answer. */
 static bool may_begin_again(const struct http_plain *self)
 {
 	return self->kept && has_nothing(&self->reader) && (!self->once || self->sent == 0);

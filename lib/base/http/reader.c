@@ -19,7 +19,7 @@ void http_reader_start(struct http_reader *reader)
 	*reader = (struct http_reader){.sized = -1};
 }
 
-/* The number that these digits write, at most 15 of them; -1: they do not. */
+/* Read a number of 1 to 15 digits; -1: it is not one. */
 static int64_t number_of(const char *digits, size_t length)
 {
 	int64_t number = 0;
@@ -62,7 +62,7 @@ static enum http_reading read_length(struct http_reader *reader, const char *val
 	return HTTP_READ_HEADER;
 }
 
-/* After the header: what is read next. */
+/* The header has ended: return what is read next. */
 static enum http_reading begin_body(struct http_reader *reader)
 {
 	if (reader->code < 200) { /* interim: the final answer follows */

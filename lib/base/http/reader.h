@@ -19,7 +19,7 @@ enum http_reading {
 	HTTP_READ_SIZED,   /* a body of the length that the header gives */
 	HTTP_READ_CHUNK,   /* the line with the size of a chunk */
 	HTTP_READ_DATA,	   /* the bytes of a chunk */
-	HTTP_READ_NEWLINE, /* the end of line after them */
+	HTTP_READ_NEWLINE, /* the end of line after a chunk */
 	HTTP_READ_TRAILER, /* what follows the last chunk */
 	HTTP_READ_OPEN,	   /* a body up to the end of the connection */
 	HTTP_READ_ENDED,   /* nothing more */
@@ -37,10 +37,10 @@ struct http_reader {
 	size_t head; /* bytes of lines since the last byte of the body */
 };
 
-/* Where the body goes. False: it cannot take more. */
+/* Takes bytes of the body. False: it can take no more. */
 typedef bool http_take_body(void *context, const char *bytes, size_t length);
 
-/* The value of a header line, if it has this name; else NULL. */
+/* Return the value of a header line with this name; NULL: it has another name. */
 const char *http_header_value(const char *line, const char *name);
 
 /* Begin to read an answer; releases the line of an earlier one. */
@@ -49,7 +49,7 @@ void http_reader_release(struct http_reader *reader);
 /* Read bytes; returns how many were used: fewer than length after the end and after an error. */
 size_t http_reader_take(struct http_reader *reader, const char *bytes, size_t length,
 	http_take_body *body, void *context);
-/* To be called when the connection has ended. Whether the answer is complete. */
+/* Call it when the connection has ended. True: the answer is complete. */
 bool http_reader_end(struct http_reader *reader);
 
 #endif

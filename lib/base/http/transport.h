@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside struct http: the two transports, by libcurl and plain. Each registers its sockets in
- * epoll, with the socket as data.fd, and sets its due time.
+ * The inside of struct http: its two transports, curl.c (with libcurl) and plain.c. Each registers
+ * its sockets in epoll, with the socket as data.fd, and sets its due time.
  */
 #ifndef BASE_HTTP_TRANSPORT_H
 #define BASE_HTTP_TRANSPORT_H
@@ -18,19 +18,19 @@ struct http_plain;
 
 struct http {
 	int epoll;
-	int64_t curl_due, plain_due; /* when each wants a step in any case */
+	int64_t curl_due, plain_due; /* when to step each in any case */
 	bool light, busy;
 	size_t most; /* most bytes of an answer */
 	struct http_answer answer;
 	struct http_curl *curl;	  /* NULL: not needed yet */
 	struct http_plain *plain; /* NULL: not needed yet */
-	bool plainly;		  /* the last request went by plain */
+	bool plainly;		  /* the last request was sent by plain.c */
 };
 
 /* Add to the body. False: the answer is too long, or there is no memory. */
 bool http_add_body(struct http *http, const char *bytes, size_t length);
 
-/* The transport by libcurl, for every request. STATUS_NOT_FOUND: it is not installed. */
+/* curl.c can send every request. STATUS_NOT_FOUND: libcurl is not installed. */
 enum status http_curl_open(struct http *http, struct error *err);
 enum status http_curl_start(
 	struct http *http, const struct http_request *request, struct error *err);
@@ -42,7 +42,7 @@ struct http_address {
 	struct sockaddr_storage address;
 	socklen_t length;
 };
-/* Whether plain can send to url: a numeric address, which is found, without TLS. */
+/* True if plain.c can send to url, because it has a numeric address, *place, and no TLS. */
 bool http_plain_carries(const char *url, struct http_address *place);
 enum status http_plain_start(struct http *http, const struct http_request *request,
 	const struct http_address *place, struct error *err);

@@ -15,7 +15,7 @@ static bool is_octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/* Decode \040, a blank, and the like, as fstab and mountinfo write them. */
+/* Decode the octal escapes of fstab and mountinfo, such as \040 for a blank. */
 static void decode_octal(char *text)
 {
 	char *to = text;
@@ -30,7 +30,7 @@ static void decode_octal(char *text)
 	*to = '\0';
 }
 
-/* The next line, without its end, malloc'd; NULL: no more. */
+/* Return the next line, without its newline, malloc'd; NULL: there is none. */
 static char *next_line(const char **at)
 {
 	if (!**at)
@@ -41,7 +41,7 @@ static char *next_line(const char **at)
 	return line;
 }
 
-/* The next word, cut out of the line; NULL: none is left, or a comment begins. */
+/* Cut the next word out of the line; NULL: none is left, or a comment begins. */
 static char *next_word(char **line)
 {
 	*line += strspn(*line, BLANKS);
@@ -118,8 +118,8 @@ bool mount_tables_unit(const char *name, char point[PATH_MAX])
 }
 
 /*
- * next_line and next_word for maps of the automounter: a backslash at the end of a line continues
- * it, and a key may be in quotes or have backslashes before blanks.
+ * next_map_line and next_map_word are for maps of the automounter: a line that ends with a
+ * backslash goes on in the next one, and a key may be in quotes or have backslashes before blanks.
  */
 static char *next_map_line(const char **at)
 {
@@ -156,7 +156,7 @@ static char *next_map_word(char **line)
 	return word;
 }
 
-/* The name after "file:" or "file,sun:", or all of it if there is no such kind. */
+/* The name of a map, without a kind before it such as "file:" or "file,sun:". */
 static const char *map_name(const char *map)
 {
 	const char *colon = strchr(map, ':');

@@ -10,16 +10,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Called for each mount point, in the order of the table: an absolute path, as it is written. */
+/* Called for each mount point, an absolute path as it is written, in the order of the table. */
 typedef void mount_point_found(void *context, const char *point);
 
 /*
- * /etc/fstab: every line with a directory, also noauto and bind. Left out: comments, swap, "none",
- * and "/", which is always mounted.
+ * /etc/fstab: the directories of all lines, including noauto and bind mounts, except "/", which is
+ * always mounted.
  */
 void mount_tables_fstab(const char *text, mount_point_found *found, void *context);
 
-/* A list of absolute directories, one a line. All other lines, such as comments, are ignored. */
+/* A list of absolute directories, one per line. Other lines, such as comments, are ignored. */
 void mount_tables_list(const char *text, mount_point_found *found, void *context);
 
 /*
@@ -47,7 +47,7 @@ struct mount_entry {
 	char type[64];
 	char options[2048];
 };
-/* The mount with this number. False: there is none that this process can reach. */
+/* Find the mount with this number. False: this process can reach no such mount. */
 bool mount_tables_find(const char *mountinfo, long number, struct mount_entry *entry);
 /* Whether something is mounted on exactly this directory. */
 bool mount_tables_has(const char *mountinfo, const char *point);

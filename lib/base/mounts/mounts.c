@@ -27,8 +27,8 @@ struct check {
 	const char *path;	 /* as it was given */
 	char real[PATH_MAX];	 /* absolute, its symbolic links followed */
 	struct text mountinfo;	 /* empty: not known */
-	struct mount_entry here; /* the mount that path is on; point "": not known */
-	const char *table;	 /* the one that is read now */
+	struct mount_entry here; /* the mount that descriptor is on; point "": not known */
+	const char *table;	 /* the path of the table that is read now */
 	int depth;		 /* of included maps */
 	enum status status;
 	struct error *err;
@@ -74,19 +74,19 @@ bool mounts_find(int descriptor, struct mount_entry *entry)
 	return found;
 }
 
-/* The mount point as a part of path: point itself, or real, where its symbolic links lead. NULL:
- * path is not below it. */
+/* If path is below a listed mount point, return its path without symbolic links: point itself, or
+ * real, which is then set. NULL: path is not below it. */
 static const char *is_on_the_way(const struct check *check, const char *point, char real[PATH_MAX])
 {
 	if (mount_tables_is_below(check->real, point))
 		return point;
-	/* Touch nothing that is mounted elsewhere: its server may hang. */
+	/* Do not resolve the path of another mount: its server may hang. */
 	if (mount_tables_has(text_string(&check->mountinfo), point) || !path_resolve(point, real))
 		return NULL;
 	return mount_tables_is_below(check->real, real) ? real : NULL;
 }
 
-/* A table lists point: complain if it is above path and nothing is mounted on it. */
+/* A table lists point: refuse if path is below it and nothing is mounted on it. */
 static void expect_mount(void *context, const char *point)
 {
 	struct check *check = context;
@@ -94,7 +94,8 @@ static void expect_mount(void *context, const char *point)
 	if (check->status != STATUS_OK || !check->mountinfo.length)
 		return;
 	const char *top = is_on_the_way(check, point, real);
-	/* Both are above path: if top is not longer than here, it is mounted, or hidden. */
+	/* Path is below both. If top is not the deeper one, it is mounted, or a mount below it
+	 * holds path. */
 	if (!top || strlen(top) <= strlen(check->here.point) || strcmp(top, "/") == 0)
 		return;
 	check->status = error_set(check->err, STATUS_NO,
@@ -103,7 +104,7 @@ static void expect_mount(void *context, const char *point)
 		check->table, top, check->path);
 }
 
-/* A list has point, in which a marker file shows that its filesystem is mounted. */
+/* A list has point: refuse if path is below it and it has no marker file. */
 static void expect_marker(void *context, const char *point)
 {
 	struct check *check = context;
@@ -117,7 +118,7 @@ static void expect_marker(void *context, const char *point)
 	int number = descriptor < 0 ? errno : 0;
 	if (!number && fstatat(descriptor, MOUNTS_MARKER, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		number = errno;
-	/* If it was mounted after descriptor was opened, then here is above it. */
+	/* If it was mounted after the caller had opened its descriptor, `here` is a mount above. */
 	bool there = !number && S_ISREG(st.st_mode) &&
 		     (!mounts_find(descriptor, &root) ||
 			     strlen(check->here.point) >= strlen(root.point));
@@ -134,8 +135,8 @@ static void expect_marker(void *context, const char *point)
 }
 
 /*
- * Skip a table that is missing or unreadable. Our own list in /etc must be readable: it is an error
- * if it is not.
+ * Read a table. False: skip it, because it is missing or unreadable. An unreadable MOUNTS_LIST is
+ * an error.
  */
 static bool read_table(struct check *check, const char *path, struct text *text)
 {
@@ -166,7 +167,7 @@ static void check_table(struct check *check, const char *path,
 	text_release(&text);
 }
 
-/* A unit that is empty, or a link to /dev/null, is masked. */
+/* Check the mount units of a directory. A unit that is empty or a link to /dev/null is masked. */
 static void check_units(struct check *check, size_t which)
 {
 	char path[PATH_MAX], point[PATH_MAX];
@@ -212,7 +213,7 @@ static void check_map(
 static void check_direct_map(struct check *check, const char *path)
 {
 	struct stat st;
-	/* An executable map is a program that answers for one key at a time: it has no list. */
+	/* An executable map is a program that answers for one key at a time: no list to read. */
 	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & S_IXUSR))
 		check_table(check, path, mount_tables_autofs_direct, expect_mount);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making directories only where their filesystem is mounted. */
+/* Make directories only if their filesystem is mounted. */
 #include "base/mounts/mounts.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ enum status mounts_make_directory(const char *path, mode_t mode, bool *made, str
 	return status;
 }
 
-/* Make the directories of the relative path missing, which is cut up, below descriptor. */
+/* Make the directories of the relative path `missing` below descriptor. Cuts up `missing`. */
 static enum status make_below(
 	int descriptor, const char *path, char *missing, mode_t mode, struct error *err)
 {
@@ -97,7 +97,7 @@ enum status mounts_allow_new(const char *path, struct error *err)
 {
 	static const struct {
 		const char *name;
-		unsigned long first; /* its value at the first start, if it is set then */
+		unsigned long first; /* its value at the first start, if it is set */
 	} counts[] = {{"SLURM_RESTART_COUNT", 0}, {"PREEMPT_ATTEMPT", 1}};
 	const char *meant = getenv("PREEMPT_NEW");
 	if (meant && strcmp(meant, "1") == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing the marker file, and the list of what is marked. */
+/* Write the marker file and the list of marked directories. */
 #include "base/mounts/mounts.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static enum status write_marker(int directory, const char *path, struct error *e
 		S_ISREG(st.st_mode))
 		return STATUS_OK;
 	int number = errno;
-	/* Set the mode whatever the umask is. This may fail: some filesystems have no modes. */
+	/* The umask must not change the mode. This may fail: some filesystems have no modes. */
 	if (descriptor >= 0)
 		(void)fchmod(descriptor, 0644);
 	bool written = descriptor >= 0 &&
@@ -55,7 +55,7 @@ static void compare(void *context, const char *point)
 	search->found |= strcmp(point, search->point) == 0;
 }
 
-/* Add a line to the list, unless it is there. */
+/* Add point to the list, unless the list has it. */
 static enum status add_to_list(const char *list, const char *point, struct error *err)
 {
 	struct text text = {0}, line = {0};
@@ -91,7 +91,7 @@ static enum status let_all_read(const char *path, mode_t bits, struct error *err
 	return cannot("let all users read", path, errno, err);
 }
 
-/* Whether path lies on this mount, or would when it is made. */
+/* True if path is on this mount, or would be if it were made. */
 static bool is_on_mount(const char *path, const struct mount_entry *mount)
 {
 	char real[PATH_MAX];

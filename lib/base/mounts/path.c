@@ -62,7 +62,7 @@ int path_open_deepest(const char *path, size_t *length)
 	char at[PATH_MAX];
 	snprintf(at, sizeof(at), "%s", path);
 	for (;;) {
-		/* As a directory, so that an automounter mounts it. */
+		/* Opening a directory makes an automounter mount it. */
 		int descriptor = open(at, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		*length = strlen(at);
 		if (descriptor >= 0 || (errno != ENOENT && errno != ENOTDIR) || !at[1])

@@ -3,9 +3,9 @@
 #ifndef BASE_PROCESS_BELL_H
 #define BASE_PROCESS_BELL_H
 
-/* A new descriptor, to be closed by close(2); -1 and errno on failure. */
+/* Return a new descriptor, to be closed by close(2); -1 and errno on failure. */
 int bell_open(void);
-/* Make it readable, until bell_hush. */
+/* Make the descriptor readable, until bell_hush. */
 void bell_ring(int descriptor);
 void bell_hush(int descriptor);
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-/* Signals that end us. Blocked except while we wait, so that no wake-up is missed. */
+/* Signals that end us. They are blocked except in ending_wait, so that none is missed. */
 static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static volatile sig_atomic_t ended_by;
 static sigset_t waiting_mask;
@@ -17,7 +17,7 @@ static void end(int number)
 	ended_by = number;
 }
 
-/* Handlers, not SIG_IGN, which the commands that we start would inherit. */
+/* Sets handlers, not SIG_IGN, which the commands that we start would inherit. */
 void ending_catch(void)
 {
 	struct sigaction old, action = {.sa_handler = end};
@@ -25,7 +25,7 @@ void ending_catch(void)
 	sigemptyset(&block);
 	sigprocmask(SIG_SETMASK, NULL, &waiting_mask);
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		/* Leave a signal alone that our parent ignored or that a notice source handles. */
+		/* Skip a signal that our parent ignored or that a notice source handles. */
 		if (sigaction(endings[i], NULL, &old) < 0 || old.sa_handler != SIG_DFL)
 			continue;
 		sigaction(endings[i], &action, NULL);
@@ -33,8 +33,8 @@ void ending_catch(void)
 		sigdelset(&waiting_mask, endings[i]);
 	}
 	sigprocmask(SIG_BLOCK, &block, NULL);
-	/* Catch SIGPIPE, so that the write fails with EPIPE and running commands are ended
-	 * before this program exits. */
+	/* With SIGPIPE caught, the write fails with EPIPE, and this program can end its commands
+	 * before it exits. */
 	if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
 		sigaction(SIGPIPE, &action, NULL);
 }

@@ -28,7 +28,7 @@ enum {
 	FIELDS
 };
 
-/* Read them about a process (0: ourselves); one that is not there is 0. False: not even START. */
+/* Read the fields of a process (0: ours); missing ones become 0. False: START is missing, too. */
 static bool read_stat(pid_t pid, uint64_t fields[FIELDS])
 {
 	char path[64] = "/proc/self/stat";
@@ -36,7 +36,7 @@ static bool read_stat(pid_t pid, uint64_t fields[FIELDS])
 	if (pid)
 		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	bool found = file_read_whole(path, 4096, &text, NULL) == STATUS_OK;
-	/* The name in field 2 may hold blanks and parentheses: count from its last one. */
+	/* The name in field 2 may hold blanks and parentheses: count from the last parenthesis. */
 	char *rest = found ? strrchr(text_string(&text), ')') : NULL;
 	memset(fields, 0, FIELDS * sizeof(*fields));
 	int field = 2;
@@ -69,7 +69,7 @@ enum status process_identify(pid_t pid, struct process_identity *identity, struc
 	return STATUS_OK;
 }
 
-/* Whether /proc shows the processes of our own namespace: a container may have that of another. */
+/* True if /proc shows our own PID namespace. In a container it may show another one. */
 static bool proc_is_ours(void)
 {
 	char target[32];
@@ -91,7 +91,7 @@ enum process_state process_check(const struct process_identity *identity)
 		return PROCESS_GONE;
 	if (!proc_is_ours() || !read_stat(identity->pid, fields))
 		return PROCESS_ALIVE;
-	/* A start time counts by the clock of a time namespace. */
+	/* Start times can be compared only within one time namespace. */
 	if (fields[START] != identity->start &&
 		(!identity->time_namespace || identity->time_namespace == self.time_namespace))
 		return PROCESS_GONE;
@@ -116,13 +116,14 @@ enum status process_has_variable(pid_t pid, const char *variable)
 	text_release(&environment);
 	if (!empty)
 		return found ? STATUS_OK : STATUS_NO;
-	/* A zombie has no memory. The kernel says where the data ends after it has set the rest. */
+	/* Nothing could be read from a zombie, which has no memory, nor during execve, which sets
+	 * DATA_END last, or which may have ended just now. */
 	bool changes = read_stat(pid, fields) && fields[MEMORY] &&
 		       (!fields[DATA_END] || fields[ENVIRONMENT_END] != fields[ENVIRONMENT]);
 	return changes ? STATUS_TEMPORARY : STATUS_NO;
 }
 
-/* Find our arguments in memory, which ps and pkill -f read. */
+/* Find our arguments in our memory, where ps and pkill -f read them. */
 static bool find_arguments(char **begin, size_t *size)
 {
 	uint64_t fields[FIELDS];

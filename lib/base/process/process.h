@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What identifies a process besides its number. To start one: base/process/subprocess.h. */
+/* Identify a process by more than its number. To start one: base/process/subprocess.h. */
 #ifndef BASE_PROCESS_PROCESS_H
 #define BASE_PROCESS_PROCESS_H
 
@@ -35,19 +35,19 @@ enum process_state process_check(const struct process_identity *identity);
 
 /*
  * Whether a process has this "NAME=VALUE" in the environment that its program was started with.
- * STATUS_NO: it has not, or is gone, or we may not know. STATUS_TEMPORARY: it is just changing its
- * program (execve), and has no environment for a moment: ask again.
+ * STATUS_NO: it has not, or is gone, or we are not allowed to read it. STATUS_TEMPORARY: it is just
+ * changing its program (execve), and has no environment for a moment: ask again.
  */
 enum status process_has_variable(pid_t pid, const char *variable);
 
 /*
- * Block these signals and make a non-blocking signalfd, *descriptor, to read them. A signal that is
- * ignored stays ignored, so that nohup works; CHLD is read in any case.
+ * Block these signals and make a non-blocking signalfd, *descriptor, to read them. Signals that are
+ * ignored are left out, so that nohup works; CHLD is not left out.
  */
 enum status process_open_signals(
 	const int *numbers, size_t count, int *descriptor, struct error *err);
 
-/* Rename this process, which is a fork of ours, in ps and for pkill -f. */
+/* Rename this process, as ps shows it and pkill -f finds it. */
 void process_rename(const char *name);
 
 #endif

@@ -30,9 +30,9 @@
 #define SWEEP_TIME  5000 /* ms */
 
 /*
- * A message to the reaper: add or forget a process group or a directory. One packet, cut after its
- * path. To forget an empty path means that no marked process is left, so that the reaper need not
- * look for one in all of /proc.
+ * A message to the reaper: add or forget a process group or a directory. It is sent as one packet
+ * that ends with the path. Forgetting the empty path means that no marked process is left: the
+ * reaper need not look for one in all of /proc.
  */
 struct message {
 	bool forget;
@@ -42,7 +42,7 @@ struct message {
 
 /* ---- In the reaper ---- */
 
-/* The entry for wanted's group or path, else a forgotten or a new one; NULL: no memory. */
+/* Return the entry of wanted's group or path, or a forgotten or new one; NULL: out of memory. */
 static struct message *find(struct message **list, size_t *count, const struct message *wanted)
 {
 	struct message *vacant = NULL;
@@ -61,7 +61,7 @@ static struct message *find(struct message **list, size_t *count, const struct m
 	return &grown[(*count)++];
 }
 
-/* Spare the reaper of a nested agent, which has inherited our mark: it ends by itself. */
+/* True for the reaper of a nested agent: it has inherited our mark, but ends by itself. */
 static bool is_reaper(pid_t pid)
 {
 	char path[32];
@@ -73,7 +73,7 @@ static bool is_reaper(pid_t pid)
 	return same;
 }
 
-/* Send KILL to every process that has the mark; true: there is none, and none that may have it. */
+/* Send KILL to every process that has the mark. True: no process has it or may have it. */
 static bool sweep_once(const char *mark)
 {
 	bool none = true;
@@ -195,7 +195,7 @@ enum status reaper_start(struct reaper *reaper, struct error *err)
 	return status;
 }
 
-/* Sending to a reaper that was killed fails: its replacement gets all messages. */
+/* If the reaper was killed, sending fails, but its replacement will get all messages. */
 static void send_message(const struct reaper *reaper, const struct message *message)
 {
 	size_t length = offsetof(struct message, path) + strlen(message->path) + 1;
@@ -273,7 +273,7 @@ static bool is_subreaper(void)
 	return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &is) == 0 && is);
 }
 
-/* Whether we have no child but the reaper, and orphans below us would have become our children. */
+/* True if the reaper is our only child, and orphans become our children: no command is left. */
 static bool is_only_child(pid_t reaper)
 {
 	uint64_t child;

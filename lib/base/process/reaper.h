@@ -3,9 +3,9 @@
  * A reaper: a small process that outlives this one for a moment. If this process dies without
  * cleaning up (kill -9), the reaper sends KILL to the process groups that were registered and to
  * every process with our mark in its environment, and removes the directories that were registered.
- * It has its own session, name and argv, so a signal to our process group, our session or our
- * command line does not reach it. If it is killed, reaper_keep replaces it. If both are killed at
- * once, the kernel still kills the process groups (base/process/subprocess.h).
+ * It has its own session, name and argv, so a signal to our process group, to our session or, by
+ * pkill -f, to our command line does not reach it. If it is killed, reaper_keep replaces it. If
+ * both are killed at once, the kernel still kills the process groups (base/process/subprocess.h).
  */
 #ifndef BASE_PROCESS_REAPER_H
 #define BASE_PROCESS_REAPER_H
@@ -22,7 +22,7 @@ struct reaper_told;
 struct reaper {
 	int socket;		  /* the reaper sees its other end closed when we die */
 	pid_t pid;		  /* 0: there is none */
-	struct reaper_told *told; /* everything that a replacement has to know */
+	struct reaper_told *told; /* all that a replacement has to know */
 	/* Value of REAPER_MARK in our commands, to find processes that have left their group. */
 	char mark[64];
 };

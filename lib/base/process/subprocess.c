@@ -46,7 +46,7 @@ static void refuse(int report, struct refusal refusal)
 	_exit(STATUS_NOT_FOUND);
 }
 
-#define HIGH 500 /* above the descriptors that programs use */
+#define HIGH 500 /* a descriptor above those that programs use */
 
 /* A pipe that is never written to. Only this process has its writing end, until it ends. */
 static int only_writer[2] = {-1, -1};
@@ -60,7 +60,7 @@ static void make_only_writer(void)
 /*
  * Let the kernel KILL the process group of the command when we end: it sends a signal to the group
  * that owns a reading descriptor when the last writer of the pipe is gone. The command inherits
- * this descriptor; it works while a process of the command has it open, and needs none of ours.
+ * this descriptor: the kernel needs no process of ours for it, only one of the command.
  */
 static void die_with_writer(void)
 {
@@ -96,7 +96,7 @@ static void reset_signals(const sigset_t *ignored)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* -1 and errno: path cannot be read as stdin. A pipe without a writer is empty. */
+/* Open path as stdin; a FIFO without a writer is empty. -1 and errno on failure. */
 static int open_input(const char *path)
 {
 	struct stat st;
@@ -109,7 +109,7 @@ static int open_input(const char *path)
 	return -1;
 }
 
-/* -1 and errno: path cannot be written as stdout. The file is emptied, and opened for appending. */
+/* Empty the file and open it as stdout, for appending. -1 and errno on failure. */
 static int open_output(const char *path)
 {
 	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NONBLOCK | O_NOCTTY;
@@ -152,13 +152,13 @@ static void become(
 		die_with_writer();
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) /* it died before the prctl */
+	if (getppid() != parent) /* the parent died before the prctl */
 		_exit(128 + SIGKILL);
 	reset_signals(options->ignored);
 	if (options->directory && chdir(options->directory) < 0)
 		refuse(report, (struct refusal){errno, REFUSED_DIRECTORY});
 	place_standard(options, given, report);
-	/* Not execvpe, which searches our own PATH. */
+	/* execvpe would search our own PATH, not that of the new environment. */
 	if (options->environment)
 		environ = (char **)(uintptr_t)options->environment;
 	execvp(argv[0], argv);
@@ -176,8 +176,7 @@ static bool is_one_of(int number, const int *numbers, size_t count)
 	return false;
 }
 
-/* Whether a program that cannot be run now may be run at another time: the error is one of the
- * machine or of a filesystem. */
+/* Return true for an error of the machine or of a filesystem: the program may run another time. */
 static bool may_run_later(int number)
 {
 	static const int transient[] = {EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO, EREMOTEIO,
@@ -185,7 +184,7 @@ static bool may_run_later(int number)
 	return is_one_of(number, transient, sizeof(transient) / sizeof(*transient));
 }
 
-/* Whether a file or directory can never be used because of this error; others may pass. */
+/* Return true for an error of a file or directory that will not pass by itself. */
 static bool is_permanent(int number)
 {
 	static const int staying[] = {
@@ -221,7 +220,7 @@ static enum status say_refusal(
 		"cannot run %s: %s", name, why);
 }
 
-/* Start it with these standard descriptors (0: ours), and wait until exec succeeds or fails. */
+/* Start a command with these descriptors 0, 1, 2 (0: ours); wait until exec succeeds or fails. */
 static enum status launch(
 	const struct subprocess_options *options, const int given[3], pid_t *pid, struct error *err)
 {
@@ -249,7 +248,7 @@ static enum status launch(
 	int64_t until = options->limit ? options->limit : CLOCK_NEVER;
 	ssize_t n = 0;
 	bool told;
-	/* exec may hang on a filesystem that does not answer: then the limit applies, too. */
+	/* exec may hang on a filesystem that does not answer: wait until the limit at most. */
 	while (!(told = descriptor_wait(report[0], until)) && clock_now() < until)
 		;
 	if (told)
@@ -278,7 +277,7 @@ static bool open_pipe(int *ours, int *its, int of_ours)
 	return true;
 }
 
-/* Fill given for launch(). made: descriptors of it that the caller closes after the start. */
+/* Fill given for launch(). made: those that the caller closes after the start; 0: none. */
 static bool open_standard(struct subprocess *child, const struct subprocess_options *options,
 	int given[3], int made[3])
 {
@@ -287,7 +286,7 @@ static bool open_standard(struct subprocess *child, const struct subprocess_opti
 		if (i == STDIN_FILENO && options->input) {
 			if (!open_pipe(&ours, &made[i], 1))
 				return false;
-			/* It fits into a pipe, so this does not block. */
+			/* The input fits into a pipe, so the write does not block. */
 			(void)file_write_all(ours, options->input, strlen(options->input));
 			close(ours);
 		} else if (asked == SUBPROCESS_NOTHING) {
@@ -311,7 +310,7 @@ static void attend(const struct subprocess *child, int descriptor)
 		(void)epoll_ctl(child->epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-/* epoll would keep it after close(2) while a child between fork and exec has a copy: remove it. */
+/* Close *descriptor. epoll would keep it while a child before its exec has a copy: remove it. */
 static void dismiss(const struct subprocess *child, int *descriptor)
 {
 	if (*descriptor < 0)
@@ -322,7 +321,7 @@ static void dismiss(const struct subprocess *child, int *descriptor)
 	*descriptor = -1;
 }
 
-/* Read its output (i 0) or its errors (1), and keep as much as the caller wants. */
+/* Read its stdout (i = 0) or its stderr (1), and keep as much as the caller wants. */
 static void drain(struct subprocess *child, int i)
 {
 	struct text *to = i == 0 ? &child->output : &child->errors;
@@ -347,7 +346,7 @@ static void drain(struct subprocess *child, int i)
 static pid_t *running;
 static size_t running_count, running_room;
 
-/* When to check again in any case: without a pidfd only a check finds the end. */
+/* When to check again in any case. Without a pidfd, only a check finds the end. */
 static int64_t next_check(const struct subprocess *child, int64_t now)
 {
 	return child->end.descriptor >= 0 ? child->limit
@@ -365,7 +364,7 @@ static void begin(struct subprocess *child)
 	attend(child, child->from[1]);
 }
 
-/* Its number may be reused from now on; its output and code stay. */
+/* Drop what is watched: its number may be reused from now on. Its output and code stay. */
 static void forget(struct subprocess *child)
 {
 	dismiss(child, &child->end.descriptor);
@@ -468,7 +467,7 @@ enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
 	return over && !reported ? SUBPROCESS_LATE : SUBPROCESS_RUNS;
 }
 
-/* Whether it leads a group of its own, so that KILL to the group hits nothing else. */
+/* True if it leads a group of its own, so that KILL to the group hits nothing else. */
 static bool leads_group(const struct subprocess *child)
 {
 	return !child->in_our_group && !child->is_watched_only;
@@ -489,7 +488,7 @@ void subprocess_reap(struct subprocess *child, bool spare)
 {
 	if (!child->pid)
 		return;
-	if (leads_group(child) && !spare && child->code >= 0) /* -1: its number may be reused */
+	if (leads_group(child) && !spare && child->code >= 0) /* -1: the kernel has reaped it */
 		kill(-child->pid, SIGKILL);
 	if (child->reaper)
 		reaper_remove(child->reaper, child->pid);
@@ -508,7 +507,7 @@ enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
 	return child->late ? SUBPROCESS_NONE : SUBPROCESS_ENDED;
 }
 
-/* Wait until its output can be read, for its end, until its limit or deadline. */
+/* Wait until its output can be read, it ends, or its limit or the deadline comes. */
 static void wait_for(const struct subprocess *child, int64_t deadline)
 {
 	struct pollfd polled[] = {{.fd = child->end.descriptor, .events = POLLIN},

@@ -14,10 +14,10 @@
  * reaper (base/process/reaper.h), if there is one, also ends processes that have left the group.
  *
  * Until subprocess_reap, the numbers of the command and of its group are not reused, so KILL to the
- * group hits no other process. So check first, then reap. A program that reaps processes it did not
- * start calls subprocess_reap_others, never waitpid(-1).
+ * group hits no other process: check first, then reap. A program that reaps processes that it did
+ * not start calls subprocess_reap_others, never waitpid(-1).
  *
- * A zeroed struct subprocess was never started. Call all of these from one thread.
+ * A zeroed struct subprocess was never started. Call all functions from one thread.
  */
 #ifndef BASE_PROCESS_SUBPROCESS_H
 #define BASE_PROCESS_SUBPROCESS_H
@@ -47,15 +47,15 @@ struct subprocess_options {
 	char *const *environment; /* NULL: ours; the command is searched for in its PATH */
 	const char *directory;	  /* its current directory; NULL: ours */
 	int standard[3];	  /* its descriptors 0, 1 and 2 */
-	const char *input;	  /* instead of standard[0]: these bytes, at most 4096 */
+	const char *input;	  /* instead of standard[0]: this text, at most 4096 bytes */
 	const char *input_path;	  /* or this file; a FIFO is opened without waiting for a writer */
-	const char *output_path;  /* instead of standard[1]: emptied; relative to directory */
+	const char *output_path;  /* instead of standard[1]: this file, emptied; in directory */
 	size_t keep; /* most bytes of each SUBPROCESS_KEEP; the rest is dropped; 0: 64 KiB */
 	const sigset_t *ignored; /* it ignores these signals and those that we ignore */
 	bool in_our_group;	 /* no group of its own, so that it gets signals to ours */
-	int terminal;		 /* whose foreground its group gets; 0: none */
+	int terminal;		 /* descriptor; its group gets the foreground; 0: none */
 	int64_t limit;		 /* the instant at which it gets KILL; 0: none */
-	int epoll; /* to which its pidfd and its pipes are added while it runs; 0: none */
+	int epoll; /* its pidfd and its pipes are added to this while it runs; 0: none */
 	const struct reaper *reaper; /* NULL: none */
 };
 
@@ -74,17 +74,17 @@ struct subprocess {
 	struct rusage usage; /* set when it is reaped */
 
 	const struct reaper *reaper;
-	int64_t limit; /* the instant of the next KILL */
+	int64_t limit; /* the instant of the first, or the next, KILL */
 	size_t keep;
 	int epoll;
 	bool is_watched_only, in_our_group;
 };
 
 /*
- * STATUS_NOT_FOUND (127) and STATUS_CANNOT_RUN (126) as in a shell; STATUS_NO, with an error: its
- * directory, input or output file is missing or not accessible; STATUS_TEMPORARY: may pass (no
- * process or descriptor left, a filesystem that does not answer). The command starts with no signal
- * blocked.
+ * Start a command, with no signal blocked. STATUS_NOT_FOUND (127), STATUS_CANNOT_RUN (126): as in a
+ * shell. STATUS_NO, with an error: its directory, input or output file is missing or not
+ * accessible. STATUS_TEMPORARY: the failure may pass (no process or descriptor left, a filesystem
+ * that does not answer).
  */
 enum status subprocess_start(
 	struct subprocess *child, const struct subprocess_options *options, struct error *err);
@@ -100,11 +100,11 @@ enum subprocess_state {
 /* Read its output; send KILL at its limit. Never blocks. */
 enum subprocess_state subprocess_check(struct subprocess *child, int64_t now);
 
-/* Signal its group, and itself if it has left that. No effect after its end. */
+/* Signal its group, and the process itself if it has left the group. No effect after its end. */
 void subprocess_signal(const struct subprocess *child, int number);
 /*
- * Reap a command that has ended. First KILL what is left of its group, unless spare. Then its
- * number may be reused, and pid is 0. Its code, output and usage stay until subprocess_release.
+ * Reap a command that has ended. Before that, KILL the rest of its group, unless spare. After it,
+ * its number may be reused, and pid is 0. Its code, output and usage stay until subprocess_release.
  */
 void subprocess_reap(struct subprocess *child, bool spare);
 /* KILL and reap it, if it runs. If it has not ended after a second, it is left to the reaper. */
@@ -119,14 +119,14 @@ void subprocess_release(struct subprocess *child);
 
 /*
  * Start a command, wait for its end, reap it. options->limit must be set. STATUS_OK: *child has
- * code and output; STATUS_TIMEOUT: it was killed. Signals do not end the wait. Release it.
+ * code and output. STATUS_TIMEOUT: it was killed. Signals do not end the wait. Release *child.
  */
 enum status subprocess_run(
 	struct subprocess *child, const struct subprocess_options *options, struct error *err);
 
 /*
- * Reap the orphans below us that have ended. Commands of subprocess_start and the process of reaper
- * (NULL: none) are left to their own functions.
+ * Reap the ended orphans that have become our children. It skips the commands of subprocess_start
+ * and the process of reaper (NULL: none), for which there are other functions.
  */
 void subprocess_reap_others(const struct reaper *reaper);
 

@@ -23,7 +23,7 @@ void terminal_close(struct terminal *terminal)
 {
 	if (terminal->descriptor < 0)
 		return;
-	terminal_take_back(terminal, 0 /* no group */);
+	terminal_take_back(terminal, 0);
 	close(terminal->descriptor);
 	terminal->descriptor = -1;
 }
@@ -68,6 +68,5 @@ bool terminal_stop(int signal)
 {
 	sigset_t pending;
 	kill(0, signal);
-	/* The caller has blocked CONT: it is pending if we were stopped and continued. */
 	return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT);
 }

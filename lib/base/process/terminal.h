@@ -2,7 +2,7 @@
 /*
  * The terminal that we were started from, and the process group in its foreground: a command in a
  * group of its own gets the foreground from us, as a job gets it from a shell. Without a terminal
- * nothing happens. Call all of these from one thread, in which terminal_open blocks TTOU.
+ * nothing happens. Call all functions from one thread: terminal_open blocks TTOU in it.
  */
 #ifndef BASE_PROCESS_TERMINAL_H
 #define BASE_PROCESS_TERMINAL_H
@@ -24,12 +24,12 @@ bool terminal_is_ours(const struct terminal *terminal);
 bool terminal_is_of(const struct terminal *terminal, pid_t group);
 /* Whether the terminal has hung up. */
 bool terminal_is_gone(const struct terminal *terminal);
-/* Whether it is stdin and stdout, and our group is in the foreground. */
+/* Whether stdin and stdout are a terminal, and our group is in the foreground. */
 bool terminal_is_used(const struct terminal *terminal);
 
 /* Give the foreground to this group if our group has it. True: the group has it now. */
 bool terminal_lend(const struct terminal *terminal, pid_t group);
-/* Take the foreground back from this group (0: from none), or from a group that is gone. */
+/* Take the foreground back from this group (0: no group), or from a group that is gone. */
 void terminal_take_back(const struct terminal *terminal, pid_t group);
 
 /*

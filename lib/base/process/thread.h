@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All signals are blocked in it. Returns 0 or an errno. */
+/* Start a thread with all signals blocked. Returns 0 or an errno. */
 int thread_start(pthread_t *thread, void *(*work)(void *), void *context);
 
 /*
- * Wait at most patience ms (in whole seconds) for its end. False: it still runs; its context, which
- * the caller must not free then, is kept until the process ends.
+ * Wait for the end of the thread, at most patience ms, rounded down to seconds. False: it still
+ * runs; its context is then kept until the process ends, and the caller must not free it.
  */
 bool thread_join(pthread_t thread, const void *context, int64_t patience);
 

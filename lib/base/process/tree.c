@@ -26,7 +26,7 @@ static bool in_mask(const struct text *status, const char *name, int signal)
 	return mask && strtoull(mask, NULL, 16) >> (signal - 1) & 1;
 }
 
-/* False: it is gone. */
+/* False: it is gone, or cannot be read. */
 static bool read_process(pid_t pid, int signal, struct tree_process *process)
 {
 	char path[64];
@@ -79,7 +79,7 @@ enum status tree_list(
 	if (status != STATUS_OK)
 		return status;
 	found = xcalloc(total, sizeof(*found));
-	/* Level by level: the children of root, then those of each that was found. */
+	/* Add the children of root, then the children of each process that was added. */
 	for (size_t next = 0; next <= kept; next++) {
 		pid_t parent = next == 0 ? root : found[next - 1].pid;
 		for (size_t i = 0; i < total; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The descendants of a process, as /proc shows them now, and what each would do on a signal. */
+/* The descendants of a process, as /proc shows them now, and what a signal would do to each. */
 #ifndef BASE_PROCESS_TREE_H
 #define BASE_PROCESS_TREE_H
 
@@ -9,8 +9,8 @@
 #include "base/error.h"
 
 enum tree_disposition {
-	TREE_DIES,    /* it has no handler: the default action applies */
-	TREE_CATCHES, /* it has a handler, or keeps it blocked */
+	TREE_DIES,    /* the default action applies */
+	TREE_CATCHES, /* it has a handler, or has blocked the signal */
 	TREE_IGNORES,
 };
 

@@ -16,7 +16,7 @@ static void append(struct variables *variables, char *item)
 	variables->items[variables->count] = NULL;
 }
 
-/* Replace the variable of the same name, or add item; takes ownership of it. */
+/* Replace the variable of the same name, or add item. Takes ownership of item. */
 static void put(struct variables *variables, char *item)
 {
 	size_t length = strcspn(item, "=");

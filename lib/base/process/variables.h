@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An environment for a command, to be filled. A zeroed struct is empty. */
+/* An environment that is built for a command. A zeroed struct is empty. */
 #ifndef BASE_PROCESS_VARIABLES_H
 #define BASE_PROCESS_VARIABLES_H
 
@@ -11,9 +11,9 @@ struct variables {
 	size_t count;
 };
 
-/* Add all of our own variables to an empty one. */
+/* Add all variables of our own environment to an empty one. */
 void variables_inherit(struct variables *variables);
-/* Replace or add NAME=value. */
+/* Replace or add one variable. */
 void variables_set(struct variables *variables, const char *name, const char *value);
 void variables_set_number(struct variables *variables, const char *name, uint64_t value);
 /* Replace or add all items, each "NAME=VALUE", NULL-terminated; NULL: none. */
