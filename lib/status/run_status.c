@@ -42,14 +42,14 @@ bool task_state_is_bad(enum task_state state)
 
 /* ---- The entries ---- */
 
-/* What follows `kind` in name; NULL: the name does not begin with it. */
+/* Return the rest of name after `kind`; NULL: name does not begin with it. */
 static const char *behind(const char *name, const char *kind)
 {
 	size_t length = strlen(kind);
 	return strncmp(name, kind, length) == 0 ? name + length : NULL;
 }
 
-/* Read kind, task and round of a mark from the name of its key. False: this key makes no mark. */
+/* Read kind, task and round of a mark from its key. False: this key is not an event. */
 static bool name_mark(const char *name, struct run_mark *mark)
 {
 	static const struct {
@@ -68,7 +68,7 @@ static bool name_mark(const char *name, struct run_mark *mark)
 		const char *at = behind(name, kinds[i].kind);
 		if (!at)
 			continue;
-		/* Their keys in round 1 have no number. */
+		/* Keys of these kinds have no number in round 1. */
 		const bool first = kinds[i].mark == MARK_ACK || kinds[i].mark == MARK_DECISION;
 		*mark = (struct run_mark){
 			.kind = kinds[i].mark, .task = MARK_OF_RUN, .round = first};
@@ -95,7 +95,7 @@ static int by_time(const void *a, const void *b)
 	return x->task < y->task ? -1 : x->task > y->task;
 }
 
-/* Note a mark in the row of its task; of marks of rounds, only those of the newest. */
+/* Note a mark of its task. newest: it is of the newest round; others of rounds are ignored. */
 static void note_mark(struct run_task *task, const struct run_mark *mark, bool newest)
 {
 	switch (mark->kind) {
@@ -159,7 +159,7 @@ bool run_status_has_joined(const struct run_status *status)
 	return view->all_joined || (view->attempt.tasks == 1 && view_has_joined(view, 0));
 }
 
-/* The state of a task, without what its beats show. */
+/* The state of a task, as all records except the beats show it. */
 static enum task_state state_of(const struct run_status *status, uint64_t i)
 {
 	const struct view *view = &status->view;
@@ -206,7 +206,7 @@ void run_status_feed(struct run_status *status, const struct store_answer *answe
 
 /* ---- The beats ---- */
 
-/* ms from its first beat to this one, by the count of beats; -1: none, or it was the last. */
+/* ms from its first beat to this one, by the number of beats; -1: no beat, or a farewell. */
 static int64_t beating(const struct run_task *task)
 {
 	if (!task->beats || heartbeat_is_farewell(task->beat.sequence))
@@ -215,7 +215,7 @@ static int64_t beating(const struct run_task *task)
 	       heartbeat_period(task->beat.sequence);
 }
 
-/* Steps per second since the task's first beat; after the end, over the whole attempt. */
+/* Steps per second since the task's first beat; if it is over, since the start. */
 static double rate_of(const struct run_status *status, const struct run_task *task, uint64_t from)
 {
 	bool over = status->view.agreement.closed;
@@ -226,7 +226,7 @@ static double rate_of(const struct run_status *status, const struct run_task *ta
 	return (double)(step - from) * 1000 / (double)time;
 }
 
-/* The step that the attempt resumed from, as far as the store shows it. */
+/* The step that the attempt resumed from, or else the newest step saved before. */
 static uint64_t began_from(const struct run_status *status)
 {
 	uint64_t step = status->view.resume_known ? status->view.resume_step : 0;
@@ -275,10 +275,10 @@ void run_status_take_beats(struct run_status *status, const struct run_status *b
 		if (beating(task) < 0 || !is_there(task->state))
 			continue;
 		const int64_t period = heartbeat_period(task->beat.sequence);
-		/* All tasks begin to beat together: a task with fewer beats has stopped since. */
+		/* All tasks begin to beat together, so a task with fewer beats has stopped. */
 		int64_t behind_others = longest - beating(task);
 		int64_t unchanged = now - task->changed;
-		/* One reading, or two within two periods, do not show whether it beats. */
+		/* Until a beat was seen to change, two periods without a change show nothing. */
 		task->silent = task->proved || unchanged > 2 * period ? unchanged : -1;
 		if (behind_others > unchanged + 2 * period)
 			task->silent = behind_others;
@@ -321,7 +321,7 @@ void run_status_read_beats(struct store *store, struct run_status *status)
 	read_beats(store, status, status);
 }
 
-/* Read how the attempts before this one ended, unless `before` is of the same attempt. */
+/* Read how the attempts before this one ended; if `before` is of the same attempt, copy that. */
 static enum status read_history(struct store *store, const struct run_status *before,
 	struct run_status *status, struct error *err)
 {

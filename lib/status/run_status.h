@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What preempt-status shows of a run: one attempt as the store shows it, the beats of its tasks,
- * and how the attempts before it ended. Nothing here writes to the store.
+ * What preempt-status shows of a run: an attempt with its tasks and their beats, and how the
+ * attempts before it ended. Nothing here writes to the store.
  *
  * Times in the records are UTC milliseconds, each by the clock of the machine that wrote it: they
- * are shown, and nothing is decided by them. How long a task has been silent is counted on our own
- * monotonic clock, from one reading to the next; a first reading can only compare how many beats
- * each task has written.
+ * are shown, but no decision depends on them. How long a task has been silent is measured on our
+ * own monotonic clock, from one reading to the next; a first reading can only compare how many
+ * beats each task has written.
  */
 #ifndef STATUS_RUN_STATUS_H
 #define STATUS_RUN_STATUS_H
@@ -30,16 +30,16 @@ enum mark_kind {
 	MARK_CLOSED,
 	MARK_KINDS,
 };
-#define MARK_OF_RUN UINT64_MAX /* in place of a task: the event is one of the whole run */
+#define MARK_OF_RUN UINT64_MAX /* instead of a task: an event of the whole run */
 
 /* One event of the attempt. */
 struct run_mark {
 	enum mark_kind kind;
 	int64_t utc;
-	uint64_t task;	/* or MARK_OF_RUN */
+	uint64_t task;	/* MARK_OF_RUN: none */
 	uint64_t round; /* 0: the event belongs to no round */
-	uint64_t step;	/* of REPORT, DECISION, SAVED; else 0 */
-	int64_t took;	/* of SAVED: ms that the save took; else 0 */
+	uint64_t step;	/* of MARK_REPORT (the next boundary), MARK_DECISION, MARK_SAVED; else 0 */
+	int64_t took;	/* of MARK_SAVED: ms that the save took; else 0 */
 };
 
 enum task_state {
@@ -53,9 +53,9 @@ enum task_state {
 	TASK_DEAD,   /* was declared dead */
 	TASK_FINISHED,
 	TASK_LEFT_SAVED,
-	TASK_LEFT_UNSAVED, /* preempted, without the agreed save */
+	TASK_LEFT_UNSAVED, /* was preempted, without the agreed save */
 	TASK_FAILED,
-	TASK_ENDED, /* because another task failed or was lost */
+	TASK_ENDED, /* has ended because another task failed or was lost */
 	TASK_STATES,
 };
 const char *task_state_word(enum task_state state);
@@ -67,14 +67,13 @@ struct run_task {
 	int64_t joined, left, dead;	/* UTC; 0: it has not */
 	int64_t reported, acked, saved; /* UTC, in the newest round; 0: it has not */
 	int64_t took;			/* ms that its save in the newest round took; 0: unknown */
-	/* Of its beats: */
-	bool beats; /* a beat was read */
+	bool beats; /* a beat was read; the members from here on are about beats */
 	struct store_beat beat;
-	bool proved;	 /* the beat was seen to change */
+	bool proved;	 /* a beat was seen to change */
 	int64_t changed; /* when this beat was first seen, on our monotonic clock */
 	int64_t silent;	 /* ms without a beat; -1: not known */
 	bool has_step;
-	uint64_t step; /* the newest known */
+	uint64_t step; /* the newest known one */
 	double rate;   /* average steps per second in this attempt; 0: not known */
 };
 
@@ -91,32 +90,32 @@ struct run_status {
 
 /*
  * Read an attempt of a run (0: the newest). before (may be NULL): an earlier reading; the beats are
- * compared with it. STATUS_NO: there is no such run or attempt. Other: could not be asked.
+ * compared with it. STATUS_NO: there is no such run or attempt. Others: the store cannot be read.
  */
 enum status run_status_read(struct store *store, const char *run, uint64_t number,
 	const struct run_status *before, struct run_status *status, struct error *err);
-/* Read only the beats again, which takes no transaction. */
+/* Read only the beats again. This takes no transaction. */
 void run_status_read_beats(struct store *store, struct run_status *status);
 void run_status_release(struct run_status *status);
 
 /*
- * Pure: take in the entries of the attempt. status->view must be initialized. Sets view, marks, and
- * tasks except what their beats show.
+ * Pure: read the entries of the attempt. status->view must be initialized. Sets view, marks, and
+ * tasks without what their beats show.
  */
 void run_status_feed(struct run_status *status, const struct store_answer *answer, int64_t now);
-/* Pure: take in beats[tasks], read at now. before: an earlier reading, status itself or NULL. */
+/* Pure: add beats[tasks], read at now. before: an earlier reading, status itself or NULL. */
 void run_status_take_beats(struct run_status *status, const struct run_status *before,
 	const struct store_beat_reading *beats, int64_t now);
 
-/* Pure: whether all tasks have joined. (The task of a run of one does not write ALL_JOINED.) */
+/* Pure: true if all tasks have joined. (In a run of one task, ALL_JOINED is not written.) */
 bool run_status_has_joined(const struct run_status *status);
 /*
- * Pure: whether each task that should beat is known to beat, or to be silent. Until then a run
+ * Pure: true if each task that should beat is known to beat or to be silent. Until then, a run
  * whose tasks all stopped at the same time looks alive.
  */
 bool run_status_is_proved(const struct run_status *status);
 
-/* "running", "preempted", ...: how the attempt stands, in one word. */
+/* The state of the attempt in one word: "running", "preempted", ... */
 const char *run_status_word(const struct run_status *status);
 /*
  * For monitoring: 0 if it runs or has finished; 44 if it runs and a task is silent or dead; else

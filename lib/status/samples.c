@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prometheus's format wants all samples of a metric together, so each has a text of its own. */
+/* Prometheus wants all samples of a metric together, so each metric has a text of its own. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ struct sample_page *samples_begin(void)
 	return xcalloc(1, sizeof(struct sample_page));
 }
 
-/* Names of runs, states and causes have no characters that must be escaped. */
+/* Begin a sample. Names of runs, states and causes have no character that must be escaped. */
 static void sample(struct sample_page *page, enum metric metric, const struct run_status *status,
 	const char *label, const char *value)
 {

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 
-#define PAST_SHOWN 5 /* attempts before this one, unless all are asked for */
+#define PAST_SHOWN 5 /* earlier attempts in the table, unless style.all is set */
 
 enum colour { PLAIN, BOLD, RED, GREEN, YELLOW };
 
@@ -21,7 +21,7 @@ static void paint(struct text *text, const struct table_style *style, enum colou
 		text_add(text, codes[colour]);
 }
 
-/* A duration; below 10 s with tenths: "2h03m", "12s", "0.4s". */
+/* Add a duration, below 10 s with tenths: "2h03m", "12s", "0.4s". */
 static void add_span(struct text *text, int64_t milliseconds)
 {
 	if (milliseconds >= 10000)
@@ -33,7 +33,7 @@ static void add_span(struct text *text, int64_t milliseconds)
 		text_add(text, "-");
 }
 
-/* The duration in a column of this width; "-" if it is not known. */
+/* Add the duration in a column of this width; "-" if it is not known. */
 static void add_cell(struct text *text, int width, bool known, int64_t milliseconds)
 {
 	struct text span = {0};
@@ -223,7 +223,7 @@ static void add_trouble(struct text *text, const struct run_status *status)
 
 /* ---- The tasks ---- */
 
-/* How long after the opening of the round; at least 0, because clocks of machines differ. */
+/* Add the time since the round was opened; at least 0, because clocks of machines differ. */
 static void add_after(struct text *text, const struct run_status *status, int64_t utc)
 {
 	const int64_t opened = status->round_opened;
@@ -260,7 +260,7 @@ static bool is_in_state(const void *context, uint64_t task)
 	return chosen->status->tasks[task].state == chosen->state;
 }
 
-/* One row for all tasks in a state: how many, their steps, the longest silence, their numbers. */
+/* Add one row for all tasks in a state: how many, their steps, the longest silence, which. */
 static void add_group(struct text *text, const struct run_status *status,
 	const struct table_style *style, enum task_state state)
 {
@@ -329,7 +329,7 @@ static void add_past(
 	}
 }
 
-/* Cut lines at this width. Colours, and bytes of UTF-8 after a first one, have no width. */
+/* Cut lines to this width. Colours, and the continuation bytes of UTF-8, have no width. */
 static void add_cut(struct text *text, const char *from, size_t width)
 {
 	size_t column = 0;

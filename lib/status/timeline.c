@@ -7,11 +7,11 @@
 #include "base/clock.h"
 
 #define WIDTH	1200
-#define LEFT	170 /* where the lanes begin, with their labels before it */
+#define LEFT	170 /* the lanes begin here, right of their labels */
 #define RIGHT	1180
 #define LABELS	3   /* rows of labels above the lanes */
 #define LETTER	6.4 /* px: the average width of a letter */
-#define UNDREWN 0.3 /* px: a shorter span cannot be seen */
+#define UNDREWN 0.3 /* px: a shorter span is not drawn */
 
 static const struct {
 	const char *class, *word;
@@ -33,7 +33,7 @@ int64_t timeline_tick(int64_t length, int most)
 	for (size_t i = 0; i < count; i++)
 		if (length / ticks[i] <= most)
 			return ticks[i];
-	/* Whole days. */
+	/* Otherwise use whole days. */
 	return (length / most / ticks[count - 1] + 1) * ticks[count - 1];
 }
 
@@ -67,7 +67,7 @@ void timeline_add_xml(struct text *text, const char *string)
 	struct text plain = {0};
 	text_add_escaped(&plain, string);
 	for (const char *at = text_string(&plain); *at; at++) {
-		/* U+FFFE and U+FFFF are UTF-8, but not XML. */
+		/* XML cannot hold U+FFFE and U+FFFF, although they have a UTF-8 form. */
 		if (strncmp(at, "\xef\xbf\xbe", 3) == 0 || strncmp(at, "\xef\xbf\xbf", 3) == 0) {
 			text_add(text, "?");
 			at += 2;
@@ -112,14 +112,14 @@ static bool is_zoomed(const struct timeline_attempt *attempt)
 	return attempt->zoom_to > attempt->zoom_from;
 }
 
-/* The time that the lanes show, with some room before the first and after the last event. */
+/* The time that the lanes show, with some room before and after it. */
 static struct scale panel_scale(const struct timeline_attempt *attempt)
 {
 	struct scale scale = {attempt->began, attempt->ended};
 	if (is_zoomed(attempt)) {
 		int64_t length = attempt->zoom_to - attempt->zoom_from;
 		scale = (struct scale){attempt->zoom_from, attempt->zoom_to};
-		/* Draw a deadline that is not far; add_attempt writes about one that is. */
+		/* Draw the deadline if it is near; otherwise add_attempt mentions it in words. */
 		if (attempt->deadline > scale.to && attempt->deadline - scale.to <= 2 * length)
 			scale.to = attempt->deadline;
 		scale.from -= (scale.to - scale.from) / 20;
@@ -151,7 +151,7 @@ static void begin_words(struct text *text, const char *class, double x, double y
 	text_addf(text, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
 }
 
-/* The time axis below the lanes; its labels count from zero. */
+/* Add the time axis below the lanes. Its labels are the time since `zero`. */
 static void add_axis(
 	struct text *text, const struct scale *scale, int64_t zero, double top, double bottom)
 {
@@ -238,7 +238,7 @@ static void add_cut(struct text *text, const char *name, size_t most)
 	text_add(text, whole ? "" : "\xe2\x80\xa6");
 }
 
-/* Label each task if there is room; else the first of each host, and each 32nd. */
+/* Label each task if there is room; otherwise each host's first task, and each 32nd. */
 static void add_labels(struct text *text, const struct timeline_attempt *attempt, double top)
 {
 	const double height = lane_height(attempt->tasks);
@@ -263,7 +263,7 @@ static void add_labels(struct text *text, const struct timeline_attempt *attempt
 
 /* ---- Lines through all lanes ---- */
 
-/* Add the label of a line in the first row where it covers no other label; else omit it. */
+/* Add the label of a line in the first row in which it covers no other; if none, omit it. */
 static void add_line_label(struct text *text, double x, double top, double ends[LABELS],
 	const char *label, const char *class)
 {
@@ -334,7 +334,7 @@ static double add_title(struct text *text, const struct timeline_attempt *attemp
 	return y + 72;
 }
 
-/* The whole attempt as one bar that shows which part is drawn large below. */
+/* Add the whole attempt as one bar that shows which part of it is drawn large below. */
 static double add_overview(struct text *text, const struct timeline_attempt *attempt,
 	const struct scale *panel, double y)
 {
@@ -345,7 +345,7 @@ static double add_overview(struct text *text, const struct timeline_attempt *att
 	text_add(text, "whole attempt</text>\n");
 	text_addf(text, "<path class=\"train\" d=\"M%d %.1fH%dv14H%dz\"/>\n", LEFT, y + 4, RIGHT,
 		LEFT);
-	/* At least 3 px, so that 5 s of 10 h are seen. */
+	/* Draw at least 3 px, so that 5 s of 10 h are visible. */
 	if (to - from < 3)
 		from = to - 3 > LEFT ? to - 3 : LEFT, to = from + 3;
 	text_addf(text, "<path class=\"funnel\" d=\"M%.1f %.1fH%.1fL%d %.1fH%dz\"/>\n", from,

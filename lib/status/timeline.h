@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Draw attempts, a lane per task with what it did, as one SVG or HTML page that needs no other
- * file. Pure: all inputs, also the time, are arguments. All times are UTC milliseconds; strings may
- * hold any bytes and belong to the caller.
+ * Draw attempts, with a lane for each task that shows what it did, as one SVG or HTML page that
+ * needs no other file. Pure: all inputs, also the time, are arguments. Times are UTC milliseconds.
+ * Strings may hold any bytes and belong to the caller.
  */
 #ifndef STATUS_TIMELINE_H
 #define STATUS_TIMELINE_H
@@ -15,10 +15,10 @@
 
 enum timeline_phase {
 	PHASE_TRAIN,
-	PHASE_HOLD,  /* from its report to the decision */
-	PHASE_REACH, /* it trains on to the agreed step */
+	PHASE_HOLD,  /* from the task's report to the decision */
+	PHASE_REACH, /* the task trains on to the agreed step */
 	PHASE_SAVE,
-	PHASE_STAY, /* it has saved, and stays until all have */
+	PHASE_STAY, /* the task has saved, and stays until all have */
 	PHASE_KINDS,
 };
 
@@ -62,10 +62,10 @@ struct timeline_attempt {
 	uint64_t number, tasks;
 	bool agreed;
 	uint64_t step;		    /* the agreed step */
-	int64_t began, ended;	    /* ended, while it runs: the time of the reading */
+	int64_t began, ended;	    /* ended: if it still runs, when the store was read */
 	int64_t zoom_from, zoom_to; /* the part that is drawn large; equal: the whole attempt */
-	int64_t called;		    /* the notice, or the round's opening: phases count from here */
-	int64_t deadline;	    /* 0: none */
+	int64_t called;	  /* when phases begin to count: at the notice, or a later round */
+	int64_t deadline; /* 0: none */
 	struct timeline_lane *lanes; /* [tasks] */
 	struct timeline_span *spans;
 	struct timeline_mark *marks;
@@ -73,18 +73,18 @@ struct timeline_attempt {
 	size_t span_count, mark_count, line_count;
 };
 
-/* Append the page of these attempts, the newest first. */
+/* Append a page of these attempts; attempts[0] is drawn at the top. */
 void timeline_add_svg(struct text *text, const struct timeline_attempt *attempts, size_t count);
-/* The same drawing, and for each attempt a table of how long the phases took. */
+/* The same drawing, and for each attempt a table with the durations of its phases. */
 void timeline_add_html(struct text *text, const struct timeline_attempt *attempts, size_t count);
 
 /* For both, and for tests: */
 
-/* ms between two ticks, so that there are at most `most` in a time of this length. */
+/* ms between two ticks, so that a time of this length has about `most` at most. */
 int64_t timeline_tick(int64_t length, int most);
-/* A duration: "250 ms", "1.5 s", "2 min 5 s", "3 h 20 min". */
+/* Add a duration: "250 ms", "1.5 s", "2 min 5 s", "3 h 20 min". */
 void timeline_add_time(struct text *text, int64_t milliseconds);
-/* Any bytes, as XML; bytes that XML cannot hold are escaped as by text_escape. */
+/* Add any bytes as XML; bytes that XML cannot hold are escaped as by text_escape. */
 void timeline_add_xml(struct text *text, const char *string);
 
 #endif

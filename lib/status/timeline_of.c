@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 
-/* A lane that is being made: its spans so far end at `at`. */
+/* A lane that is being made: its last span ends at `at`. */
 struct lane {
 	struct timeline_attempt *attempt;
 	uint64_t task;
@@ -24,14 +24,14 @@ static void add_span(struct lane *lane, enum timeline_phase phase, int64_t to)
 	lane->at = to;
 }
 
-/* Add an event, at lane->at at the earliest; step 0: it has none. */
+/* Add an event, not earlier than lane->at; step 0: the event has no step. */
 static void add_mark(struct lane *lane, enum timeline_event event, int64_t at, uint64_t step)
 {
 	lane->attempt->marks[lane->attempt->mark_count++] = (struct timeline_mark){
 		event, lane->task, clock_later(at, lane->at), step, step != 0};
 }
 
-/* When the newest round was decided, and the time of the last mark; 0: none. */
+/* When the newest round was decided, and when the last mark was written; 0: none. */
 struct round_times {
 	int64_t decided, last;
 };
@@ -90,7 +90,7 @@ static void add_line(struct timeline_attempt *attempt, const struct run_mark *ma
 		snprintf(line->label, sizeof(line->label), "%s", words[mark->kind]);
 	else
 		return;
-	/* The claim and its round are one event: label it "claim". */
+	/* A claim and the round that it opened are one event: do not label the round. */
 	if (mark->kind == MARK_ROUND && attempt->line_count && line[-1].at == mark->utc)
 		return;
 	line->at = mark->utc;
@@ -145,11 +145,11 @@ void timeline_of(const struct run_status *status, int64_t utc, struct timeline_a
 		attempt->began = status->mark_count ? status->marks[0].utc : utc;
 	attempt->ended = clock_later(a->closed ? round.last : utc, attempt->began);
 	attempt->zoom_from = view->claim.utc ? view->claim.utc : status->round_opened;
-	/* A checkpoint on demand ends with the last record: the attempt goes on. */
+	/* Without a claim the round is a checkpoint on demand: draw it up to its last record. */
 	attempt->zoom_to = a->claimed ? attempt->ended : round.last;
 	if (!attempt->zoom_from || attempt->zoom_to <= attempt->zoom_from)
 		attempt->zoom_from = attempt->zoom_to = 0;
-	/* The claim opened the first round. */
+	/* Phases count from the claim, which opened the first round; or from a later round. */
 	attempt->called = a->round > 1 ? status->round_opened : attempt->zoom_from;
 	add_why(attempt, view);
 	for (uint64_t i = 0; i < tasks; i++)

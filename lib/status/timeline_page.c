@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The HTML form: the drawing, and a table of how long each phase took. */
+/* The HTML page: the drawing, and a table with the durations of the phases. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void add_cell(struct text *text, int64_t milliseconds)
 	text_add(text, "</td>");
 }
 
-/* Add the row of a phase: of its spans that end in the part that is drawn large. */
+/* Add the row of a phase, from its spans that end after the notice or the round's opening. */
 static void add_row(struct text *text, const struct timeline_attempt *attempt,
 	enum timeline_phase phase, const char *word)
 {
@@ -30,7 +30,7 @@ static void add_row(struct text *text, const struct timeline_attempt *attempt,
 	for (size_t i = 0; i < attempt->span_count; i++) {
 		struct timeline_span span = attempt->spans[i];
 		const bool before = span.from < attempt->called;
-		/* Of the training count only the time between the notice and the report. */
+		/* Of the training, count only the time from the notice to the report. */
 		if (span.phase != phase || span.to < attempt->called ||
 			(phase == PHASE_TRAIN && (!before || span.to >= attempt->ended)))
 			continue;
