@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The kinds of options, with the types of their targets. */
 enum args_kind {
 	ARGS_FLAG,     /* bool */
 	ARGS_COUNT,    /* int: the number of times it was given */
@@ -35,7 +36,7 @@ struct args_list {
 struct args_option {
 	const char *name;  /* long name; NULL ends a table */
 	const char *value; /* what --help calls the value; NULL for flags */
-	const char *help;  /* one line, for --help and the man page */
+	const char *help;  /* one line, for --help */
 	enum args_kind kind;
 	void *target;		 /* holds the default, and keeps it when the option is not given */
 	const char *environment; /* variable that sets it if the option is not given; NULL: none */

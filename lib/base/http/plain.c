@@ -30,7 +30,7 @@ struct http_plain {
 	struct http_reader reader;
 };
 
-/* "http://127.0.0.1:2379/PATH", "http://[::1]:2379/PATH" */
+/* For instance "http://127.0.0.1:2379/PATH" or "http://[::1]:2379/PATH". */
 bool http_plain_carries(const char *url, struct http_address *place)
 {
 	char host[64], port[8] = "80";
@@ -265,7 +265,7 @@ static enum http_state fail(struct http *http, int number, struct error *err)
 	if (reader->at == HTTP_READ_WRONG)
 		error_set(err, STATUS_TEMPORARY,
 			http->answer.body.too_long ? "the answer is too long"
-						   : "its answer is no HTTP");
+						   : "its answer is not HTTP");
 	else if (number)
 		error_set(err, STATUS_TEMPORARY, "%s", strerror(number));
 	else

@@ -30,7 +30,7 @@ static int64_t number_of(const char *digits, size_t length)
 	return number;
 }
 
-/* "HTTP/1.1 200 OK" */
+/* Read a line like "HTTP/1.1 200 OK". */
 static enum http_reading read_status(struct http_reader *reader, const char *line)
 {
 	if (strncmp(line, "HTTP/1.", 7) != 0 || (line[7] != '0' && line[7] != '1') ||
@@ -98,7 +98,7 @@ static enum http_reading read_header(struct http_reader *reader, const char *lin
 	return strchr(line, ':') ? HTTP_READ_HEADER : HTTP_READ_WRONG;
 }
 
-/* "1f4" or "1f4;name=value" */
+/* Read a line like "1f4" or "1f4;name=value". */
 static enum http_reading read_chunk_size(struct http_reader *reader, const char *line)
 {
 	size_t digits = strspn(line, DIGITS "abcdefABCDEF");

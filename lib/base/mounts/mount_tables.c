@@ -192,7 +192,7 @@ void mount_tables_autofs_direct(const char *text, mount_point_found *found, void
 	}
 }
 
-/* ID PARENT DEVICE ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS */
+/* Read a line: ID PARENT DEVICE ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS */
 static bool read_mountinfo(char *line, struct mount_entry *entry)
 {
 	char *words[6], *more[3] = {NULL, NULL, NULL};

@@ -5,8 +5,7 @@
  * they make a store or a directory. These lists tell the two cases apart: /etc/fstab; systemd's
  * *.mount and *.automount; the automounter's maps in /etc; and directories that hold a marker file
  * while their filesystem is mounted, which are listed in /etc/preempt/mounts,
- * ~/.config/preempt/mounts and $PREEMPT_MOUNTS. A mount point that none of these lists names cannot
- * be checked.
+ * ~/.config/preempt/mounts and $PREEMPT_MOUNTS. Other mount points cannot be checked.
  */
 #ifndef BASE_MOUNTS_MOUNTS_H
 #define BASE_MOUNTS_MOUNTS_H

@@ -107,9 +107,9 @@ enum status mounts_allow_new(const char *path, struct error *err)
 		if (value && strtoul(value, NULL, 10) > counts[i].first)
 			return error_set(err, STATUS_TEMPORARY,
 				"%s does not exist, but $%s (%.20s) says that this is a "
-				"restart, so it should: check that its filesystem is mounted "
-				"and that the path is the same as before; nothing was created; "
-				"to create it, set PREEMPT_NEW=1",
+				"restart, so it should exist: check that its filesystem is "
+				"mounted and that the path is the same as before; nothing was "
+				"created; to create it, set PREEMPT_NEW=1",
 				path, counts[i].name, value);
 	}
 	return STATUS_OK;

@@ -133,7 +133,7 @@ static enum status mark(const char *real, int descriptor, struct text *list, str
 			"it: set PREEMPT_MOUNTS=%s where the jobs start, or list it in " MOUNTS_LIST
 			" on every machine",
 			real, path, real);
-	/* ~/.config may be missing, but not the home or the parent of XDG_CONFIG_HOME. */
+	/* Make ~/.config if it is missing, but not the home or the parent of XDG_CONFIG_HOME. */
 	char *directory = file_directory_of(path);
 	char *base = file_directory_of(directory);
 	char *above = file_directory_of(base);
@@ -157,8 +157,8 @@ enum status mounts_mark(const char *directory, struct text *list, struct error *
 {
 	char real[PATH_MAX];
 	if (!path_resolve(directory, real) || strpbrk(real, "\n"))
-		return error_set(
-			err, STATUS_USAGE, "%.200s: this path cannot be listed", directory);
+		return error_set(err, STATUS_USAGE, "%.200s: the path is too long or has a newline",
+			directory);
 	int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (descriptor < 0)
 		return cannot("open directory", directory, errno, err);

@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <xxhash.h>
 
-#define HALF   12 /* digits of the line, and of the rest */
+#define HALF   12 /* digits of each half: the line, and the rest */
 #define DIGITS "0123456789abcdef"
 
 bool life_is_valid(const char *text)

@@ -116,8 +116,8 @@ enum status process_has_variable(pid_t pid, const char *variable)
 	text_release(&environment);
 	if (!empty)
 		return found ? STATUS_OK : STATUS_NO;
-	/* Nothing could be read from a zombie, which has no memory, nor during execve, which sets
-	 * DATA_END last, or which may have ended just now. */
+	/* An empty environment is that of a zombie, which has no memory, or of a process within
+	 * execve, which sets DATA_END last; or execve has ended after the reading. */
 	bool changes = read_stat(pid, fields) && fields[MEMORY] &&
 		       (!fields[DATA_END] || fields[ENVIRONMENT_END] != fields[ENVIRONMENT]);
 	return changes ? STATUS_TEMPORARY : STATUS_NO;

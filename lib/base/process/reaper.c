@@ -93,8 +93,8 @@ static bool sweep_once(const char *mark)
 }
 
 /*
- * Each sweep finds the processes that were forked, or were changing their program, during the one
- * before. Give up after SWEEPS and SWEEP_TIME, whichever is later.
+ * Each sweep finds the processes that were forked, or were changing their program, during the sweep
+ * before it. Give up after SWEEPS and SWEEP_TIME, whichever is later.
  */
 static void sweep(const char *mark)
 {

@@ -37,8 +37,8 @@ void reaper_remove(const struct reaper *reaper, pid_t group);
  */
 char *reaper_make_directory(const struct reaper *reaper, const char *parent, const char *name);
 /*
- * Start another reaper if it was killed; true: it was replaced. It is a child of ours: call this
- * when a child has ended, or about once a second. After a failure, the next call tries again.
+ * If the reaper was killed, start another one; true: it was replaced. The reaper is our child: call
+ * this when a child has ended, or about once a second. After a failure, the next call tries again.
  */
 bool reaper_keep(struct reaper *reaper);
 /* End the reaper and every process that carries our mark. */

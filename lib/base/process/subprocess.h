@@ -95,7 +95,7 @@ enum subprocess_state {
 	SUBPROCESS_NONE,
 	SUBPROCESS_RUNS,
 	SUBPROCESS_LATE,  /* its limit has passed, and it got KILL; returned once */
-	SUBPROCESS_ENDED, /* until subprocess_reap */
+	SUBPROCESS_ENDED, /* returned until subprocess_reap */
 };
 /* Read its output; send KILL at its limit. Never blocks. */
 enum subprocess_state subprocess_check(struct subprocess *child, int64_t now);

@@ -12,7 +12,7 @@ void terminal_open(struct terminal *terminal)
 	terminal->descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (terminal->descriptor < 0)
 		return;
-	/* Without this, taking the terminal back from the background would stop us.
+	/* If TTOU were not blocked, taking the terminal back from the background would stop us.
 	 * subprocess_start clears the mask for the command. */
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGTTOU);
