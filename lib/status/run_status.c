@@ -95,7 +95,8 @@ static int by_time(const void *a, const void *b)
 	return x->task < y->task ? -1 : x->task > y->task;
 }
 
-/* Note a mark of its task. newest: it is of the newest round; others of rounds are ignored. */
+/* Note a mark in its task. newest: its round is the newest; otherwise marks of rounds are ignored.
+ */
 static void note_mark(struct run_task *task, const struct run_mark *mark, bool newest)
 {
 	switch (mark->kind) {
@@ -278,7 +279,7 @@ void run_status_take_beats(struct run_status *status, const struct run_status *b
 		/* All tasks begin to beat together, so a task with fewer beats has stopped. */
 		int64_t behind_others = longest - beating(task);
 		int64_t unchanged = now - task->changed;
-		/* Until a beat was seen to change, two periods without a change show nothing. */
+		/* Before the first change, and before two periods are over, nothing is known. */
 		task->silent = task->proved || unchanged > 2 * period ? unchanged : -1;
 		if (behind_others > unchanged + 2 * period)
 			task->silent = behind_others;

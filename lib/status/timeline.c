@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 
-#define WIDTH	1200
-#define LEFT	170 /* the lanes begin here, right of their labels */
+#define WIDTH	1200 /* px, like all lengths here */
+#define LEFT	170  /* the lanes begin here, right of their labels */
 #define RIGHT	1180
 #define LABELS	3   /* rows of labels above the lanes */
 #define LETTER	6.4 /* px: the average width of a letter */

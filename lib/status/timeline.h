@@ -80,7 +80,7 @@ void timeline_add_html(struct text *text, const struct timeline_attempt *attempt
 
 /* For both, and for tests: */
 
-/* ms between two ticks, so that a time of this length has about `most` at most. */
+/* Return the ms between two ticks; about `most` ticks, at most, are in a time of this length. */
 int64_t timeline_tick(int64_t length, int most);
 /* Add a duration: "250 ms", "1.5 s", "2 min 5 s", "3 h 20 min". */
 void timeline_add_time(struct text *text, int64_t milliseconds);
