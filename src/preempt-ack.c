@@ -39,7 +39,7 @@ static const struct args_option options[] = {
 	{0},
 };
 
-/* Find the process that owns the board: --agent, else $PREEMPT_AGENT, else our parent. */
+/* Find the process that owns the board: --agent, or $PREEMPT_AGENT, or our parent. */
 static enum status find_agent(pid_t *agent, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -51,7 +51,7 @@ static enum status find_agent(pid_t *agent, struct error *err)
 	return status;
 }
 
-/* "3 of 4 saved", rewritten in place, for a person at a terminal. */
+/* Show "3 of 4 saved" to a user at a terminal, in one line that is rewritten. */
 static bool line_open;
 static void show_progress(const struct view *view)
 {
@@ -102,7 +102,7 @@ static int with_board(
 	if (status != STATUS_OK)
 		return status;
 	status = ack_run(&request, own->store, &answer, err);
-	own->store = NULL; /* closed */
+	own->store = NULL; /* ack_run has closed it */
 	if (line_open)
 		fputc('\n', stderr);
 	bool each = answer.decision.kind == KIND_EACH && answer.told.order == ORDER_EXIT;
@@ -155,7 +155,7 @@ static struct agent_options options_of(const struct identity *identity, const ch
 		.agreement = agreement_options};
 }
 
-/* The attempt is taken from the environment, so the store need not answer at the start. */
+/* Take the attempt from the environment, so that the store need not answer at the start. */
 static int run_serve(void)
 {
 	struct error err = {0};

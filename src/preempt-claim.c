@@ -18,7 +18,7 @@
 #include "run/attempt.h"
 #include "run/options.h"
 
-#define TRY 5000 /* ms for one question to the store, while further events may come */
+#define TRY 5000 /* ms for one try to reach the store, while further events may come */
 
 static const char *reason = "", *from, *then_word = "exit";
 static int64_t grace = -1;
@@ -28,9 +28,9 @@ static const struct args_option options[] = {
 	{"then", "WHAT", "exit (default), stop (93), or continue: a checkpoint on demand",
 		ARGS_TEXT, .target = &then_word},
 	{"reason", "TEXT", "why, for messages", ARGS_TEXT, .target = &reason},
-	{"grace", "D", "time until the end", ARGS_DURATION, .target = &grace,
+	{"grace", "D", "time until the machine goes away", ARGS_DURATION, .target = &grace,
 		.environment = "PREEMPT_GRACE"},
-	{"from", "FILE", "claim for each event that preempt-watch writes there; - is stdin",
+	{"from", "FILE", "claim for each event that preempt-watch writes to FILE; - is stdin",
 		ARGS_TEXT, .target = &from},
 	{"outside", NULL, "claim from outside, even if the environment says this is a task",
 		ARGS_FLAG, .target = &outside},
@@ -85,7 +85,7 @@ static void print_claim(const struct view *view)
 static enum status open_run(struct session *session, int64_t deadline, struct error *err)
 {
 	enum status status = STATUS_OK;
-	/* A served task has joined, so its store exists: a missing one is out of reach for now. */
+	/* A served task has joined, so its store exists: if it is missing, try again later. */
 	if (!session->own.store && session->agent >= 0)
 		status = outage_open(&session->own.store, session->own.url, deadline, err);
 	else if (!session->own.store)
@@ -97,7 +97,7 @@ static enum status open_run(struct session *session, int64_t deadline, struct er
 	return status;
 }
 
-/* STATUS_NO: the event is a claim of this same run, seen by preempt-watch: do not announce it. */
+/* STATUS_NO: do not announce this event: preempt-watch has seen a claim of this same run. */
 static enum status check_origin(
 	const struct session *session, const struct notice *notice, struct error *err)
 {
@@ -145,7 +145,7 @@ static int say(enum status status, const struct error *err)
 	return status;
 }
 
-/* Take in the event on this line, and put its notice on the board before the store is asked. */
+/* Read the event on this line, and put its notice on the board before the store is asked. */
 static void take_line(struct session *session, char *line)
 {
 	struct notice notice;
@@ -172,9 +172,9 @@ static void take_line(struct session *session, char *line)
 }
 
 /*
- * Announce the first of the events that wait. If an agent is served and the store does not answer,
- * the event stays, and this returns after a moment, or once a descriptor of outage->cancel is
- * readable.
+ * Announce the first of the waiting events. If an agent is served and the store does not answer,
+ * the event stays, and the function returns after a pause, or when a descriptor of outage->cancel
+ * is readable.
  */
 static void announce_waiting(struct session *session, struct outage *outage)
 {
@@ -194,9 +194,9 @@ static void announce_waiting(struct session *session, struct outage *outage)
 }
 
 /*
- * Take every event until the end of the input or of the agent. The input is read also while the
+ * Announce every event until the end of the input or of the agent. Also read the input while the
  * store does not answer: a later event may have an earlier deadline. Returns the code of the first
- * one.
+ * event.
  */
 static int take_events(struct session *session)
 {
@@ -211,7 +211,7 @@ static int take_events(struct session *session)
 	}
 	/* Unbuffered: poll() does not see what stdio has already read. */
 	setvbuf(stream, NULL, _IONBF, 0);
-	int readable[] = {fileno(stream), session->agent}; /* -1: it has ended; there is none */
+	int readable[] = {fileno(stream), session->agent}; /* -1: the input has ended; no agent */
 	struct outage outage = {.deadline = session->agent < 0 ? 0 : CLOCK_NEVER,
 		.cancel = readable,
 		.cancel_count = 2};
@@ -226,8 +226,7 @@ static int take_events(struct session *session)
 			readable[0] = -1;
 		else if (polls[0].revents)
 			take_line(session, line);
-		/* Read what has come before announcing: a later event may have an earlier deadline.
-		 */
+		/* Before announcing, read all that has come: see above. */
 		if (session->waiting_count == 2 || (session->waiting_count && !polls[0].revents))
 			announce_waiting(session, &outage);
 	}

@@ -43,7 +43,7 @@ static const struct args_option options[] = {
 		ARGS_LIST, .target = &with_words},
 	{"kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION,
 		.target = &kill_after},
-	{"board", "DIR", "where the step is read", ARGS_TEXT, .target = &board,
+	{"board", "DIR", "the board from which the step is read", ARGS_TEXT, .target = &board,
 		.environment = "PREEMPT_DIR"},
 	{"list", NULL, "show the state of every task", ARGS_FLAG, .target = &list},
 	{"once", NULL, "beat once for --pid or the parent process, and check the group", ARGS_FLAG,
@@ -99,7 +99,7 @@ static void print_table(const struct view *view, const struct vital *vitals)
 	}
 }
 
-/* The exit code: CODE_NO if a task is lost, late or hangs. */
+/* Print the list. Returns CODE_NO if a task is lost, late or hangs; otherwise CODE_OK. */
 static int show_list(struct group_run *own)
 {
 	const struct view *view = &own->view;
@@ -138,7 +138,7 @@ static enum status beat_once(struct group_run *own, struct error *err)
 		beat.token = pulse_token(&who);
 		beat.sequence = heartbeat_sequence(
 			heartbeat_count(beat.sequence) + 1, heartbeat_options.rules.period);
-		if (beat.step == 0) /* no beat was there to read */
+		if (beat.step == 0) /* there was no beat to read */
 			beat.step = HEARTBEAT_NO_STEP;
 		status = store_beat(own->store, group, task, &beat, err);
 	} else if (status == STATUS_NO && stream < 0) {
@@ -154,7 +154,7 @@ static enum status beat_once(struct group_run *own, struct error *err)
 	return status;
 }
 
-/* The processes of --with: numbers with blanks, commas or newlines between them. */
+/* Read the processes of --with: numbers with blanks, commas or newlines between them. */
 static enum status read_with(struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -228,7 +228,7 @@ static int run(const struct args_rest *rest)
 	struct group_run own = {0};
 	int code = CODE_OK;
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
-	/* Notices must not end this program before keeper_run takes them. */
+	/* A notice signal must not end this program before keeper_run handles it. */
 	if (with_words.count)
 		served_block_notices(true);
 	enum status status = check_options(rest->command != NULL, &err);

@@ -20,7 +20,7 @@
 #include "run/scheduler.h"
 
 #define STORE_LIMIT 60000 /* ms to read from the store how the attempts ended */
-#define TAKEN_LIMIT 10000 /* ms in which Slurm ends a script that it has requeued */
+#define TAKEN_LIMIT 10000 /* ms to wait until Slurm ends the script of a job that it requeued */
 
 static struct budget_limits limits = BUDGET_DEFAULTS;
 static struct args_list notices;
@@ -32,13 +32,14 @@ static int64_t grace = -1, stay = 300000, ask_limit = 120000;
 static const struct args_option options[] = {
 	{"code", "RC", "the job has ended with RC already; no COMMAND", ARGS_UNSIGNED,
 		.target = &given_code, .max = 255, .given = &code_given},
-	{"dry-run", NULL, "start nothing, change nothing; print what would be decided and done",
+	{"dry-run", NULL,
+		"start nothing, change nothing; print the decision and what would be done",
 		ARGS_FLAG, .target = &dry_run},
 	{"platform", "NAME", "slurm, sge, condor, lsf, k8s or none; sets the exit code, too",
 		ARGS_TEXT, .target = &platform_name},
 	{"requeue-command", "COMMAND", "request the requeue with this shell command, not scontrol",
 		ARGS_TEXT, .target = &requeue_command},
-	{"exit-code", "N", "leave with N, not 42 to 44, when it is to run again", ARGS_UNSIGNED,
+	{"exit-code", "N", "exit with N, not 42 to 44, if the job is to run again", ARGS_UNSIGNED,
 		.target = &exit_code, .min = 1, .max = 255, .given = &exit_code_given},
 	{"max-crashes", "N", "forgive N crashes (3)", ARGS_UNSIGNED, .target = &limits.crashes,
 		.max = 1000000},
@@ -52,7 +53,8 @@ static const struct args_option options[] = {
 		.environment = "PREEMPT_GRACE"},
 	{"timeout", "D", "time to try to reach the scheduler (2m)", ARGS_DURATION,
 		.target = &ask_limit},
-	{"stay", "D", "if Slurm preempts the job but does not answer: time to wait for it (5m)",
+	{"stay", "D",
+		"if Slurm preempts the job but does not answer: time to wait for the end (5m)",
 		ARGS_DURATION, .target = &stay},
 	{0},
 };
@@ -62,7 +64,7 @@ static const struct args_option common[] = {
 	{0},
 };
 
-/* Run --requeue-command. */
+/* Request the requeue with --requeue-command. */
 static void ask_by_command(const char *job)
 {
 	struct subprocess_options how = {.shell = requeue_command,
@@ -80,21 +82,21 @@ static void ask_by_command(const char *job)
 		message_error("--requeue-command failed with %d: %.*s", child.code,
 			(int)strcspn(said, "\n"), said);
 	else
-		message_info("asked to run again by --requeue-command");
+		message_info("requested the requeue with --requeue-command");
 	subprocess_release(&child);
 }
 
 /*
- * Slurm could not be asked. When Slurm preempts a job, it requeues the job by itself if the script
- * still runs at the end of the grace time. If the script ends before, the job counts as completed.
+ * Slurm does not answer. When Slurm preempts a job, it requeues the job by itself if the script
+ * still runs at the end of the grace time; if the script has ended, the job counts as completed.
  */
 static void stay_for_slurm(struct batch *batch, const struct requeue_decision *requeue)
 {
 	if (!requeue->by_signal || stay == 0)
 		return;
 	message_info(
-		"staying for at most %lld s: Slurm requeues a preempted job whose script lives "
-		"to the end of the grace time",
+		"staying for at most %lld s: Slurm requeues a preempted job if its script still "
+		"runs at the end of the grace time",
 		(long long)(stay / 1000));
 	int64_t until = clock_after(stay);
 	while (clock_now() < until && !batch->ended_by)
@@ -122,7 +124,7 @@ static void ask_slurm(struct batch *batch, const char *job, const struct requeue
 	}
 }
 
-/* The exit code that makes the scheduler run the job again; `code` if the user named none. */
+/* The exit code with which the job is run again: --exit-code, or that of --platform, or `code`. */
 static int code_for(const struct scheduler *scheduler, int code)
 {
 	if (exit_code_given)
@@ -199,7 +201,8 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 }
 
 /*
- * The newest attempt before we start; 0 if the store cannot be asked: then the launch id must do.
+ * The newest attempt before the start of the job. 0: the store does not answer; then only the
+ * launch id shows which attempts are of this start.
  */
 static uint64_t newest_attempt(const struct requeue_question *question)
 {
@@ -221,7 +224,7 @@ static int decide_and_act(struct batch *batch, struct requeue_question *question
 	question->record = !dry_run;
 	question->deadline = clock_after(STORE_LIMIT);
 	enum status status = requeue_decide(question, &requeue, &err);
-	/* Without the store and an exit code a dry run has nothing to decide by. */
+	/* A dry run cannot decide without the store and without an exit code. */
 	if (status != STATUS_OK && dry_run && !code_given)
 		return message_fail(&err);
 	if (status != STATUS_OK) {
@@ -230,8 +233,8 @@ static int decide_and_act(struct batch *batch, struct requeue_question *question
 			err.text);
 		requeue_guess(question, &err, &requeue);
 	} else if (!requeue.known && !dry_run) {
-		message_info("%s has no attempt of this start of run %s: do the job and this use "
-			     "the same --run and --store?",
+		message_info("%s has no attempt of this start of run %s: do the job and "
+			     "preempt-requeue use the same --run and --store?",
 			question->store, question->run);
 	}
 	return dry_run ? print_plan(question, scheduler, job, &requeue)
@@ -312,10 +315,10 @@ int main(int argc, char **argv)
 {
 	return args_main(
 		&(struct args_program){"preempt-requeue",
-			"Run a batch job, and have the scheduler run it again when that is right.",
+			"Run a batch job, and have the scheduler run it again if that is right.",
 			commands,
 			"in a batch script:  exec preempt-requeue -- srun preempt-run -- ./train.sh\n"
-			"exit codes: 42 to 44 to be run again, 93 decided against, else that of "
+			"exit codes: 42 to 44 run again, 93 do not run again, otherwise that of "
 			"COMMAND\n"},
 		argc, argv);
 }

@@ -94,7 +94,7 @@ static const struct args_option options[] = {
 	{0},
 };
 
-/* --rehearse: "TERM@30s", "TERM@30s,tree". */
+/* Parse --rehearse: "TERM@30s" or "TERM@30s,tree". */
 static enum status parse_rehearsal(struct agent_rehearsal *rehearsal, struct error *err)
 {
 	char copy[64];
@@ -114,7 +114,7 @@ static enum status parse_rehearsal(struct agent_rehearsal *rehearsal, struct err
 				   : status;
 }
 
-/* Whether text is one of the two words; if not, an error was printed. */
+/* True if text is one of the two words; otherwise print an error. */
 static bool is_word(const char *text, const char *first, const char *second, const char *option,
 	bool *is_second)
 {
@@ -136,12 +136,12 @@ static enum status parse_on_notice(struct agent_options *agent, struct error *er
 		return error_set(err, STATUS_USAGE,
 			"--on-notice: \"%s\" is neither signal:NAME nor command:TEXT", on_notice);
 	agent->notice_command = on_notice + 8;
-	message_info("--on-notice tells every task, but aligns nothing: the tasks may save at "
-		     "different steps");
+	message_info("--on-notice tells every task to save, but does not align them: they may save "
+		     "at different steps");
 	return STATUS_OK;
 }
 
-/* For --checkpoints. */
+/* Find the checkpoint to resume from, for --checkpoints. */
 static enum status find_checkpoint(struct agent_checkpoint *found, struct error *err)
 {
 	enum status status = checkpoint_find_resume(
@@ -150,7 +150,7 @@ static enum status find_checkpoint(struct agent_checkpoint *found, struct error 
 	return status;
 }
 
-/* Check --checkpoints before anything starts. Errors that may pass are ignored. */
+/* Check --checkpoints before the command starts. Ignore errors that may pass. */
 static enum status check_checkpoints(struct error *err)
 {
 	struct layout_choice choice;
@@ -165,13 +165,13 @@ static enum status check_checkpoints(struct error *err)
 		layout_name(&choice), checkpoints);
 }
 
-/* For --max-bad-restarts. */
+/* Mark a checkpoint as bad, for --max-bad-restarts. */
 static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct error *err)
 {
 	return checkpoint_give_up(checkpoints, step, failures, err);
 }
 
-/* STATUS_USAGE: the launch is on several machines, and only this one sees the store. */
+/* STATUS_USAGE: the tasks run on several machines, but the store is local to this one. */
 static enum status check_store(const struct identity *identity, const char *url, struct error *err)
 {
 	struct store *store;
@@ -183,7 +183,7 @@ static enum status check_store(const struct identity *identity, const char *url,
 	return status;
 }
 
-/* Whether --notice names a signal. */
+/* True if --notice names a signal. */
 static bool signal_is_named(void)
 {
 	for (size_t i = 0; i < notices.count; i++)
@@ -193,8 +193,8 @@ static bool signal_is_named(void)
 }
 
 /*
- * The sources of --notice and of --platform; without both, those of the platform that is found. If
- * --notice names no signal, the scheduler's notice signal is watched, too.
+ * Choose the sources of --notice and of --platform; without both, those of the platform that is
+ * found. If --notice names no signal, watch the scheduler's notice signal, too.
  */
 static enum status choose_sources(struct agent_options *agent, struct error *err)
 {
@@ -307,7 +307,7 @@ static int run(const struct args_rest *rest)
 	agent.store = url;
 	agent.attempt = group_asked_attempt();
 	int code = restart_run(&agent, restarts ? &limits : NULL);
-	/* The run's name was made for this start: no later start would find the store. */
+	/* If the run's name was made for this start, no later start would find the store. */
 	if (identity.run_is_ours && !group_options.store && store_remove(url, &err) != STATUS_OK)
 		message_error("warning: the store of this run is left behind: %s", err.text);
 	return code;

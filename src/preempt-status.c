@@ -15,7 +15,7 @@
 #include "status/run_status.h"
 #include "status/table.h"
 
-#define EVERY  1000  /* ms between two looks at the beats */
+#define EVERY  1000  /* ms between two readings of the beats */
 #define SELDOM 15000 /* ms after which the keys are read even without news */
 
 static bool follow, all, with_code, metrics;
@@ -24,7 +24,7 @@ static const char *timeline;
 static const struct args_option options[] = {
 	{"follow", NULL, "show it again whenever it changes; q ends", ARGS_FLAG, .target = &follow,
 		.letter = 'f'},
-	{"all", NULL, "a row for each task, and all attempts before", ARGS_FLAG, .target = &all,
+	{"all", NULL, "a row for each task, and all earlier attempts", ARGS_FLAG, .target = &all,
 		.letter = 'a'},
 	{"metrics", NULL, "print Prometheus's text format", ARGS_FLAG, .target = &metrics},
 	{"timeline", "FILE", "write a page, FILE.svg or FILE.html, with a lane per task", ARGS_TEXT,
@@ -47,7 +47,7 @@ static const struct args_option common[] = {
 /* The runs that are shown, as last read. */
 struct session {
 	struct store *store;
-	char run[129]; /* the only one to show; empty: all of the store */
+	char run[129]; /* the only run to show; empty: all runs of the store */
 	struct run_status *runs;
 	size_t count;
 	int64_t read_at;
@@ -79,7 +79,7 @@ static void release_runs(struct run_status *runs, size_t count)
 	free(runs);
 }
 
-/* The earlier reading of this run; NULL: there is none. */
+/* Return the earlier reading of this run; NULL: there is none. */
 static const struct run_status *earlier(const struct session *session, const char *run)
 {
 	for (size_t i = 0; i < session->count; i++)
@@ -88,7 +88,7 @@ static const struct run_status *earlier(const struct session *session, const cha
 	return NULL;
 }
 
-/* Read all runs again. After a failure the former readings stay. */
+/* Read all runs again. If that fails, the earlier readings stay. */
 static enum status read_session(struct session *session, struct error *err)
 {
 	struct run_summary run = {0};
@@ -108,7 +108,7 @@ static enum status read_session(struct session *session, struct error *err)
 		status = run_status_read(session->store, name, group_asked_attempt(),
 			earlier(session, name), &runs[count], err);
 		count += status == STATUS_OK;
-		/* This run was deleted after it was listed, or has no such attempt: skip it. */
+		/* Skip a run that was deleted after it was listed, or has no such attempt. */
 		if (status == STATUS_NO && !*session->run)
 			status = STATUS_OK;
 		more = !*session->run;
@@ -158,7 +158,7 @@ static void print(const struct session *session, bool terminal, const struct err
 		.width = width,
 		.utc = clock_utc()};
 	if (trouble) {
-		text_add(&text, "as it was: ");
+		text_add(&text, "not up to date: ");
 		text_add_escaped(&text, trouble->text);
 		text_add(&text, "\n");
 	}
@@ -182,19 +182,19 @@ static int code_of(const struct session *session)
 	return worst;
 }
 
-/* Whether tasks write records that are no news, so that the keys must be read without news. */
+/* True while tasks may write records without news, so that the keys must be read without news. */
 static bool is_moving(const struct run_status *run)
 {
 	return !run->view.agreement.closed &&
 	       (run->view.agreement.round || !run_status_has_joined(run));
 }
 
-/* Wait for news, at most until the beats are due. True: read the keys again. */
+/* Wait for news, at most until the beats are to be read. True: read the keys again, too. */
 static bool await_change(struct session *session, int wake)
 {
 	struct error err;
 	struct run_status *run = &session->runs[0];
-	/* Reading a large attempt each second would load the store. */
+	/* Reading a large attempt each second would overload the store. */
 	int64_t every = view_is_large(&run->view) ? 5 * EVERY : EVERY;
 	char group[KEYS_GROUP];
 	keys_group(&run->view.attempt, group);
@@ -211,7 +211,7 @@ static bool await_change(struct session *session, int wake)
 	return status == STATUS_OK || (status == STATUS_TIMEOUT && due);
 }
 
-/* A number that changes with each new record of a run that is shown. */
+/* Return a number that changes with each new record of a run that is shown. */
 static uint64_t count_marks(const struct session *session)
 {
 	uint64_t marks = 0;
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
 {
 	return args_main(
 		&(struct args_program){"preempt-status",
-			"Show what a run is doing: its tasks, a preemption, the attempts before.",
+			"Show what a run is doing: its tasks, a preemption, the earlier attempts.",
 			commands,
 			"watch:    preempt-status --run mymodel --follow\n"
 			"monitor:  preempt-status --run mymodel --exit-code >/dev/null\n"},

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * preempt-step N [NEXT]: N steps are finished; run on (0), save now (10), leave (any other code).
- * preempt-step --saved N: the checkpoint of N is complete; run on (0), leave (any other code).
- * preempt-step --section NAME: what the training is at from now on.
+ * preempt-step N [NEXT]: report that N steps are finished. Exit code 0: run on; 10: save now; any
+ * other: leave with it. --saved N: report that the checkpoint of step N is complete. Exit code 0:
+ * run on; any other: leave with it. --section NAME: report what the training does from now on.
  *
- * The board's client as a program, for shells and languages without one. It acts for its parent
- * process, which is the owner of the board. The board's file `answered` keeps what was answered:
- * three numbers "step + 1", or 0 for none: asked to save; asked to save and exit; at which
- * boundary.
+ * This is libpreempt as a program, for shells and languages without a client. It acts for its
+ * parent process, which owns the board. The board's file `answered` keeps the three numbers of
+ * struct board_answers.
  */
 #include "client/board.h"
 
@@ -28,7 +27,7 @@ static const struct args_option options[] = {
 	{0},
 };
 
-/* A step number, 0 to 18 digits without leading zeros. False, with a message: it is not one. */
+/* Read a step: at most 18 digits without leading zeros. False, with a message: it is not one. */
 static bool read_step(const char *text, uint64_t *step)
 {
 	const char *end = text;
@@ -40,7 +39,7 @@ static bool read_step(const char *text, uint64_t *step)
 	return false;
 }
 
-/* A damaged or missing file means "nothing answered": at worst a save is asked for twice. */
+/* A damaged or missing file means "no answer yet": at worst, the same save is asked for twice. */
 static void answers_read(const struct preempt_board *board, struct board_answers *answers)
 {
 	char path[PATH_MAX], line[80];
@@ -92,7 +91,8 @@ static int run(const struct args_rest *rest)
 	static struct preempt_board board = {.name = "preempt-step"};
 	uint64_t n = 0, next;
 	if ((saved_step != NULL) + (section != NULL) + (rest->count > 0) != 1) {
-		message_error("which step? N [NEXT], --saved N, or --section NAME; try --help");
+		message_error(
+			"give one of N [NEXT], --saved N, --section NAME; see preempt-step --help");
 		return CODE_USAGE;
 	}
 	if (!section && !read_step(saved_step ? saved_step : rest->words[0], &n))

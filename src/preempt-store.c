@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-store COMMAND: read and change the keys themselves. A command is a function here and a
- * row in the table at the end.
+ * preempt-store COMMAND: read and change the keys of a store. Each command is a row in the table at
+ * the end.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,14 +46,14 @@ static const struct args_option list_options[] = {
 	{0},
 };
 static const struct args_option wait_options[] = {
-	{"since", "R", "wait until it is changed after revision R, not until it is there",
+	{"since", "R", "wait for a change after revision R, not until the key exists",
 		ARGS_UNSIGNED, .target = &since_revision, .max = INT64_MAX, .given = &since_given},
 	{0},
 };
 static const struct args_option gc_options[] = {
 	{"older-than", "D", "remove runs that were closed longer ago than this", ARGS_DURATION,
 		.target = &older_than, .given = &older_than_given},
-	{"dry-run", NULL, "only print which", ARGS_FLAG, .target = &dry_run},
+	{"dry-run", NULL, "only print which runs would be removed", ARGS_FLAG, .target = &dry_run},
 	{0},
 };
 
@@ -114,7 +114,7 @@ static void print_entry(const struct store_entry *entry)
 		print_json(entry);
 		return;
 	}
-	/* On a terminal control characters are escaped; a program gets the bytes. */
+	/* Escape control characters on a terminal; a program gets the bytes. */
 	if (isatty(STDOUT_FILENO))
 		print_escaped(entry->value, entry->length);
 	else
@@ -122,8 +122,7 @@ static void print_entry(const struct store_entry *entry)
 	putchar('\n');
 }
 
-/* The end of every command: closes the store, prints err if status is not STATUS_OK, and returns
- * the exit code. */
+/* End a command: close the store, print err if status is not STATUS_OK, return the exit code. */
 static int answer_with(struct store *store, enum status status, const struct error *err)
 {
 	store_close(store);
@@ -146,7 +145,7 @@ static int run_get(const struct args_rest *rest)
 	return answer_with(store, status, &err);
 }
 
-/* The value: word, or all of stdin if word is "-". */
+/* Read the value: word, or all of stdin if word is "-". */
 static enum status read_value(const char *word, struct text *value, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -155,14 +154,14 @@ static enum status read_value(const char *word, struct text *value, struct error
 			STDIN_FILENO, "the value on stdin", STORE_VALUE_MAX, value, err);
 	else
 		text_add(value, word);
-	/* Too long is a mistake of the caller, not damage. */
+	/* A value that is too long is a mistake of the user, not damage. */
 	return status == STATUS_DAMAGED
 		       ? error_set(err, STATUS_USAGE, "the value on stdin has more than %d bytes",
 				 STORE_VALUE_MAX)
 		       : status;
 }
 
-/* answer->held: the value was put; else the answer has the present entry. */
+/* answer->held: true if the value was put; otherwise the answer has the present entry. */
 static enum status put(struct store *store, const char *key, const struct text *value,
 	struct store_answer *answer, struct error *err)
 {
@@ -262,8 +261,8 @@ static int run_list(const struct args_rest *rest)
 }
 
 /*
- * Read the key, and the revision of the store in *seen. STATUS_OK: what was waited for is in
- * *entry. STATUS_TIMEOUT: not yet. STATUS_NO: the key was there before and is deleted.
+ * Read the key into *entry, and the revision of the store into *seen. STATUS_TIMEOUT: the key does
+ * not exist or has not changed yet. STATUS_NO: it existed before, and was deleted.
  */
 static enum status check_key(struct store *store, const char *key, bool *was_there,
 	struct store_entry *entry, store_revision *seen, struct error *err)
@@ -400,7 +399,7 @@ static const struct args_command commands[] = {
 		run_put},
 	{"list", "[PREFIX] [--values]", "print the keys that begin with PREFIX, in order",
 		list_options, common, 0, 1, false, false, run_list},
-	{"wait", "KEY [--since R]", "wait until a key is there, and print its value", wait_options,
+	{"wait", "KEY [--since R]", "wait until a key exists, and print its value", wait_options,
 		common, 1, 1, false, false, run_wait},
 	{"rm", "KEY", "delete a key; exit 1 if it is absent", NULL, common, 1, 1, false, false,
 		run_rm},
@@ -411,14 +410,14 @@ static const struct args_command commands[] = {
 	{"leave", "[--code N] [--reason TEXT]",
 		"report that this task has finished, and print the code to leave with",
 		member_leave_options, group_identity_table, 0, 0, false, false, member_leave},
-	{"close", "[--force]", "close an attempt of which nothing runs any more",
+	{"close", "[--force]", "close an attempt of which no task runs any more",
 		member_close_options, group_identity_table, 0, 0, false, false, member_close},
-	{"gc", "--older-than D [--dry-run]", "remove runs that are over, and print their names",
+	{"gc", "--older-than D [--dry-run]", "remove runs that have ended, and print their names",
 		gc_options, common, 0, 0, false, false, run_gc},
 	{"copy", "FROM TO", "copy all runs and queues to another store, while nothing runs",
 		copy_options, NULL, 2, 2, false, false, copy_command},
 	{"doctor", "[DIRECTORY] [OPTION...]",
-		"try whether a place, or an etcd cluster, is right for a store", doctor_options,
+		"check whether a directory or an etcd cluster is fit for a store", doctor_options,
 		common, 0, 1, false, false, doctor_command},
 	{0},
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-watch: wait for a notice of this machine or of the group; print it as one line, or run a
- * command for it. Ends after the first one, or with --follow never. --once checks each source once.
+ * preempt-watch: wait for a notice of this machine, or for the claim of the group; print it as one
+ * line, or run a command for it. With --follow, go on after the first one. --once: check each
+ * source once. See preempt-watch(1).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -30,9 +31,9 @@ static int64_t grace = -1, period, look_timeout;
 static bool period_given, look_timeout_given;
 static bool follow, once, until_exit, show_platform;
 static const char *command, *platform;
-static struct source *group; /* the one among the sources, or NULL */
+static struct source *group; /* the source `group`; NULL: not given */
 static int agent = -1;	     /* a pidfd of the process that we serve; -1: none */
-static const char *board;    /* the board of its task: we end when it is gone; NULL: none */
+static const char *board;    /* of the task that we serve: we end when it is gone; NULL: none */
 
 static const struct args_option options[] = {
 	{"source", "SPEC",
@@ -40,17 +41,17 @@ static const struct args_option options[] = {
 		ARGS_LIST, .target = &sources},
 	{"platform", "NAMES", "auto, or slurm,aws and the like: their sources", ARGS_TEXT,
 		.target = &platform, .environment = "PREEMPT_PLATFORM"},
-	{"show-platform", NULL, "print what platform this is, and why", ARGS_FLAG,
+	{"show-platform", NULL, "print which platform was found, and why", ARGS_FLAG,
 		.target = &show_platform},
 	{"follow", NULL, "go on after the first notice", ARGS_FLAG, .target = &follow,
 		.letter = 'f'},
-	{"once", NULL, "look at each source once: 0 a notice, 1 none, 75 could not ask", ARGS_FLAG,
+	{"once", NULL, "check each source once: 0 a notice, 1 none, 75 could not ask", ARGS_FLAG,
 		.target = &once},
 	{"exec", "COMMAND", "run COMMAND by sh for each notice, print nothing", ARGS_TEXT,
 		.target = &command},
 	{"grace", "D", "how long after a notice the machine goes away", ARGS_DURATION,
 		.target = &grace, .environment = "PREEMPT_GRACE"},
-	{"period", "D", "time between two looks (1s; at a cloud 1s to 15s)", ARGS_DURATION,
+	{"period", "D", "time between two checks (1s; of a cloud 1s to 15s)", ARGS_DURATION,
 		.target = &period, .given = &period_given},
 	{"look-timeout", "D", "time that a source's command may take (10s)", ARGS_DURATION,
 		.target = &look_timeout, .given = &look_timeout_given},
@@ -59,8 +60,7 @@ static const struct args_option options[] = {
 	{0},
 };
 
-/* Stdout is a pipe: end when its reader has gone. */
-static bool has_reader;
+static bool has_reader; /* stdout is a pipe: end when its reader is gone */
 
 static bool stdout_has_reader(void)
 {
@@ -79,7 +79,7 @@ static int print_notice(const struct notice *notice)
 	else
 		notice_write_text(notice, &line);
 	text_add(&line, "\n");
-	/* In one write, at once: the reader of a pipe waits for it. */
+	/* Not by stdio, which would keep the line back: the reader of a pipe waits for it. */
 	if (file_write_all(STDOUT_FILENO, line.data, line.length) < 0) {
 		code = STATUS_TEMPORARY;
 		if (errno != EPIPE || ending_signal() != SIGPIPE)
@@ -101,7 +101,7 @@ static int handle(const struct notice *notice)
 	return command ? run_command(notice) : print_notice(notice);
 }
 
-/* The sources; then our stdout, whose reader may go away while we wait; then the agent. */
+/* The sources; then our stdout, whose reader may end while we wait; then the agent. */
 static struct pollfd polls[SOURCE_SET_SOURCES + 2];
 
 static void wait_for_sources(const struct source_set *watch, int64_t deadline)
@@ -134,13 +134,14 @@ static bool group_has_answered(const struct source_set *watch)
 }
 
 /*
- * Wait for the first notice (with --until-exit, also for the end of the claiming task), or with
- * --follow for all; end when agent or board is gone. code: so far; STATUS_TIMEOUT: no notice yet.
+ * Wait for the first notice, or with --follow for all; with --until-exit, then for the end of the
+ * claiming task. End when the agent or the board is gone. code: the exit code so far;
+ * STATUS_TIMEOUT: no notice has come yet.
  */
 static int watch_on(struct source_set *watch, int64_t deadline, int code)
 {
 	struct notice notice;
-	struct error err, unasked; /* why the group has not answered, while asked is false */
+	struct error err, unasked; /* unasked: why the group has not answered, if asked is false */
 	enum source_set_event event;
 	bool asked = false; /* the group has answered once */
 	size_t which;
@@ -194,7 +195,7 @@ static int watch_on(struct source_set *watch, int64_t deadline, int code)
 	}
 }
 
-/* For --once: check each source once. The answer is "no" only if all could be asked. */
+/* For --once: check each source once. STATUS_NO only if all have answered that there is none. */
 static int look_once(struct source_set *watch, int64_t deadline)
 {
 	struct notice notice;
@@ -238,7 +239,7 @@ static int look_once(struct source_set *watch, int64_t deadline)
 	return found ? code : doubt ? refused : STATUS_NO;
 }
 
-/* Without --source: the notices of this machine, and the claim of the group if a run is named. */
+/* Without --source, watch for notices of this machine and, if a run is named, for its claim. */
 static enum status open_sources(struct source_set *watch, struct error *err)
 {
 	struct listen_request request = {.specifications = sources.items,
@@ -268,9 +269,9 @@ static enum status check_options(struct error *err)
 	if (until_exit && (follow || sources.count > 1 ||
 				  (sources.count && strcmp(sources.items[0], "group"))))
 		return error_set(err, STATUS_USAGE,
-			"--until-exit is about the group's claim: no other source, and no --follow");
+			"--until-exit waits for the group's claim: give no other source, and no --follow");
 	if ((period_given && period < 10) || (look_timeout_given && look_timeout < 10))
-		return error_set(err, STATUS_USAGE, "%s: 10ms is the least",
+		return error_set(err, STATUS_USAGE, "%s: must be at least 10ms",
 			period_given && period < 10 ? "--period" : "--look-timeout");
 	if (command && !*command)
 		return error_set(err, STATUS_USAGE, "--exec: the command is empty");
@@ -312,7 +313,7 @@ static int run(const struct args_rest *rest)
 		if (!once || (until_exit && code == STATUS_OK))
 			code = watch_on(&watch, deadline, code);
 	}
-	/* A second TERM must not end us by the signal before we have returned our exit code. */
+	/* A second TERM must not kill us before we have returned our exit code. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	source_set_release(&watch);

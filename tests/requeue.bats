@@ -311,7 +311,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	start -- sh -c 'exit 42'
 	code 42
 	calls $'squeue 9\nrequeue 9'
-	grep -q 'do the job and this use the same --run and --store?' err
+	grep -q 'do the job and preempt-requeue use the same --run and --store?' err
 	rm calls
 	slurm 3
 	start -- sh -c 'exit 42'

@@ -9,7 +9,7 @@
 #include "base/xalloc.h"
 #include "status/timeline_of.h"
 
-#define EARLIER 20 /* attempts before the newest one, at most */
+#define EARLIER 20 /* attempts before the one that is shown, at most */
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -22,7 +22,7 @@ bool page_is_known(const char *path)
 	return ends_with(path, ".svg") || ends_with(path, ".html");
 }
 
-/* Read the attempts before this one, as far as the store still has them; returns how many. */
+/* Read the attempts before this one that the store still has. Returns their number. */
 static size_t read_earlier(
 	struct store *store, const struct run_status *run, struct run_status *earlier)
 {

@@ -18,9 +18,9 @@
 #define LEAVE "\033[?25h\033[?1049l"
 
 static struct {
-	bool terminal, keys; /* stdout is drawn on as a terminal; stdin gives us its keys */
+	bool terminal, keys; /* stdout is a terminal to draw on; stdin gives us the user's keys */
 	int poll, signals;
-	int signal; /* that ended the screen; 0: none */
+	int signal; /* the signal that ended the screen; 0: none */
 	struct termios before;
 } screen = {.poll = -1, .signals = -1};
 
@@ -86,7 +86,7 @@ int screen_begin(bool terminal, struct error *err)
 	return screen.poll;
 }
 
-/* Stop as after TSTP: leave the alternate screen until we go on. */
+/* Stop as TSTP demands, outside of the alternate screen, until CONT. */
 static void stop(void)
 {
 	if (screen.terminal)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The terminal on which a table is drawn again and again. For one thread, once per process. */
+/* A terminal on which a table is drawn again and again. One per process, for one thread. */
 #ifndef PREEMPT_STATUS_SCREEN_H
 #define PREEMPT_STATUS_SCREEN_H
 
@@ -9,13 +9,13 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* Whether stdout is a terminal that knows escape sequences, and its width and height (80 x 24). */
+/* True if stdout is a terminal that knows escape sequences. Its size; 80 x 24 if it is unknown. */
 bool screen_is_there(void);
 void screen_size(size_t *width, size_t *height);
 
 /*
- * Begin to wait for INT, TERM, HUP, QUIT and TSTP, and on a terminal for keys, on its alternate
- * screen. Returns a descriptor that can be read when screen_take has an answer; -1: see err.
+ * Begin to catch INT, TERM, HUP, QUIT, TSTP and WINCH; on a terminal, enter its alternate screen
+ * and read keys. Returns a descriptor that is readable when screen_take has an event; -1: see err.
  */
 int screen_begin(bool terminal, struct error *err);
 enum screen_event { SCREEN_NOTHING, SCREEN_REDRAW, SCREEN_END };
@@ -23,7 +23,7 @@ enum screen_event screen_take(void);
 /* Draw the text, cut to the height of the terminal. */
 void screen_draw(const struct text *text);
 void screen_end(void);
-/* The signal that ended it; 0: the user pressed a key. */
+/* The signal that ended the screen; 0: the user pressed q. */
 int screen_signal(void);
 
 #endif

@@ -23,7 +23,7 @@ const struct args_option copy_options[] = {
 	{0},
 };
 
-/* ---- Nothing may run ---- */
+/* ---- No task and no worker may run ---- */
 
 static enum status check_runs(struct store *from, struct error *err)
 {
@@ -32,13 +32,13 @@ static enum status check_runs(struct store *from, struct error *err)
 	while ((status = runs_next(from, *run.name ? run.name : NULL, &run, err)) == STATUS_OK)
 		if (!run.closed)
 			return error_set(err, STATUS_NO,
-				"run %s is open: end its tasks; where they are gone, run "
+				"run %s is open: end its tasks; if they are gone, run "
 				"\"preempt-store close --store %s --run %s\"",
 				run.name, store_where(from), run.name);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* "queue/QUEUE/worker/TOKEN" */
+/* True for the key of a worker: "queue/QUEUE/worker/TOKEN". */
 static bool is_worker(const char *key)
 {
 	const char *slash = strchr(key + strlen("queue/"), '/');
@@ -69,11 +69,11 @@ static enum status check_workers(struct store *from, struct error *err)
 	return status;
 }
 
-/* ---- The files of queues, which lie outside of a store ---- */
+/* ---- The files of queues, which are outside of a store ---- */
 
 static struct {
 	const char *from, *to;
-	char *missing; /* a file that `to` does not have */
+	char *missing; /* a file that `to` lacks, or has with another size */
 } files;
 
 static int compare_file(const char *path, const struct stat *st, int kind, struct FTW *where)

@@ -17,19 +17,19 @@ static bool node_given;
 static bool quick, fix, shared, mark;
 
 const struct args_option doctor_options[] = {
-	{"other", "PATH", "the same directory through another mount: try it between the two",
+	{"other", "PATH", "the same directory through another mount: check one against the other",
 		ARGS_TEXT, .target = &other},
-	{"nodes", "N", "this same command runs on N machines: try it between all of them",
+	{"nodes", "N", "this same command runs on N machines: check them against each other",
 		ARGS_UNSIGNED, .target = &nodes, .min = 2, .max = 64},
 	{"node", "I", "with --nodes: which of the N this is, from 0 (default: the launcher's task)",
 		ARGS_UNSIGNED, .target = &node, .max = 63, .given = &node_given},
 	{"session", "NAME", "with --nodes: the same on all N (default: the launcher's job step)",
 		ARGS_NAME, .target = &session},
-	{"shared", NULL, "check it for several machines, not only for this one", ARGS_FLAG,
+	{"shared", NULL, "check it for use by several machines, not only by this one", ARGS_FLAG,
 		.target = &shared},
-	{"mark", NULL, "mark DIRECTORY, so that it is noticed when it is not mounted", ARGS_FLAG,
+	{"mark", NULL, "mark DIRECTORY, so that the tools notice when it is not mounted", ARGS_FLAG,
 		.target = &mark},
-	{"quick", NULL, "at most 3 seconds (once all have come), for a prolog", ARGS_FLAG,
+	{"quick", NULL, "at most 3 seconds, once all nodes have come (prolog)", ARGS_FLAG,
 		.target = &quick},
 	{"fix", NULL, "record the safe mode in a store that is not in use", ARGS_FLAG,
 		.target = &fix},
@@ -42,11 +42,11 @@ static void print_progress(const char *what)
 		fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
 }
 
-/* Find the number of this node and the name of this launch: by options, else by the launcher. */
+/* Find the number of this node and the session: from the options, otherwise from the launcher. */
 static enum status find_node(
 	struct doctor_request *request, struct identity *identity, struct error *err)
 {
-	/* The name of the run does not matter. */
+	/* group_identify needs some name of a run. */
 	if (!group_options.run)
 		group_options.run = "doctor";
 	if (group_identify(IDENTITY_RUN, 0, identity, NULL) != STATUS_OK || !identity->is_task)
@@ -60,18 +60,18 @@ static enum status find_node(
 			"srun");
 	if (!node_given && identity->tasks != nodes)
 		return error_set(err, STATUS_USAGE,
-			"--nodes %llu, but its launcher started %llu tasks: start as many, or give "
+			"--nodes %llu, but the launcher started %llu tasks: start as many, or give "
 			"--node and --session",
 			(unsigned long long)nodes, (unsigned long long)identity->tasks);
 	if (request->node >= nodes)
 		return error_set(err, STATUS_USAGE,
-			"--node %llu: with --nodes %llu they are numbered from 0 to %llu",
+			"--node %llu: with --nodes %llu, nodes are numbered from 0 to %llu",
 			(unsigned long long)node, (unsigned long long)nodes,
 			(unsigned long long)nodes - 1);
 	return STATUS_OK;
 }
 
-/* Write the mark and its line in the list of marked directories. */
+/* Mark the directory, and add it to the list of marked directories. */
 static int run_mark(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -82,7 +82,7 @@ static int run_mark(const struct args_rest *rest)
 			"--mark needs a DIRECTORY: the top of a mounted filesystem");
 	else if (other || nodes || session || node_given || quick || fix || shared ||
 		 group_options.json || args_is_typed("store"))
-		status = error_set(&err, STATUS_USAGE, "--mark goes with no other option");
+		status = error_set(&err, STATUS_USAGE, "--mark excludes all other options");
 	else
 		status = mounts_mark(rest->words[0], &list, &err);
 	if (status == STATUS_OK)

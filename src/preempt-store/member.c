@@ -15,8 +15,8 @@
 #include "run/attempt.h"
 #include "run/options.h"
 
-#define LEAVE_PATIENCE 30000 /* ms to try to reach a store that does not answer */
-#define LEAVE_ONCE     1000  /* ms for one try at least, even if the notice leaves less */
+#define LEAVE_PATIENCE 30000 /* ms to try to reach the store */
+#define LEAVE_ONCE     1000  /* ms for each try, at least, even after the deadline of a notice */
 
 static uint64_t pid, code;
 static bool pid_given, no_board, no_heartbeat, force;
@@ -24,10 +24,10 @@ static const char *board_parent, *leave_reason;
 
 const struct args_option member_join_options[] = {
 	{"pid", "PID",
-		"the process of this task (default: the one above that reads the output, or the parent)",
+		"the process of this task (default: the ancestor that reads our output, or the parent)",
 		ARGS_UNSIGNED, .target = &pid, .min = 1, .max = INT32_MAX, .given = &pid_given},
 	{"board", "DIR", "make the board below DIR", ARGS_TEXT, .target = &board_parent},
-	{"no-board", NULL, "make none", ARGS_FLAG, .target = &no_board},
+	{"no-board", NULL, "make no board", ARGS_FLAG, .target = &no_board},
 	{"no-heartbeat", NULL, "tell the others that nothing beats for this task", ARGS_FLAG,
 		.target = &no_heartbeat},
 	{0},
@@ -40,7 +40,7 @@ const struct args_option member_leave_options[] = {
 	{0},
 };
 const struct args_option member_close_options[] = {
-	{"force", NULL, "close it although tasks run: they end with 44 when they see it", ARGS_FLAG,
+	{"force", NULL, "close it although tasks run; they then end with 44", ARGS_FLAG,
 		.target = &force},
 	{0},
 };
@@ -106,7 +106,7 @@ static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 	return status;
 }
 
-/* How long to try to reach the store; a notice may leave less time. */
+/* Until when to try to reach the store. The deadline of a notice may be earlier. */
 static int64_t goodbye_until(const struct notice *notice)
 {
 	return clock_earlier(clock_after(LEAVE_PATIENCE), notice_deadline(notice) - LEAVE_EARLY);
