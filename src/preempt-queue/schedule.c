@@ -54,7 +54,7 @@ const struct args_option schedule_options[] = {
 	{"shell", NULL, "the first word is text for sh -c, the others its $1 ...", ARGS_FLAG,
 		.target = &spec.shell},
 	{"halt", "WHEN",
-		"if it fails, stop others: now, soon (let running ones end) or never (now, or as set)",
+		"now, soon (let running ones end) or never: stop others if it fails (now, or as set)",
 		ARGS_TEXT, .target = &halt},
 	{"keep-going", NULL, "the same as --halt never: its failure cancels nothing", ARGS_FLAG,
 		.target = &keep_going},
