@@ -47,12 +47,12 @@ enum status error_set(struct error *err, enum status status, const char *format,
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * The same for an errno: "cannot FORMAT: ", the errno's text, error_cure. The status is that of
- * error_status_of_errno.
+ * The same for an errno: the text is "cannot FORMAT: ", the text of the errno, and error_cure; the
+ * status is that of error_status_of_errno.
  */
 enum status error_errno(struct error *err, int number, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same with another text in place of error_cure: "; ..." or "". */
+/* The same with cure, "; ..." or "", in place of error_cure. */
 enum status error_cured(struct error *err, int number, const char *cure, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* What to do about this errno, for instance "; free space there"; "": not known. */

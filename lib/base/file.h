@@ -65,7 +65,7 @@ int file_stat(int directory, const char *path, int flags, struct stat *st);
 int file_fstat(int descriptor, struct stat *st);
 
 /*
- * An NFS client may remember for up to a minute that a name did not exist. Opening its directory
+ * An NFS client may remember for up to a minute that a name did not exist. Opening the directory
  * makes the client ask the server for new names. directory: relative to outer, as in openat.
  * Returns 0, or the errno of opening it.
  */

@@ -79,8 +79,8 @@ enum json_reading {
 };
 
 /*
- * Fill the record from object, which may be NULL or of any type. wrong (or NULL): *wrong
- * is the name of the first field that gave the result; "" for JSON_WELL or no object.
+ * Fill the record from object, which may be NULL or of any type. *wrong, unless wrong is NULL,
+ * becomes the name of the first field that gave the result; "" for JSON_WELL or no object.
  */
 enum json_reading json_read_fields(const struct json_field *fields,
 	const struct json_object *object, void *record, const char **wrong);

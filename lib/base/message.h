@@ -59,7 +59,7 @@ void message_event(const struct message_event *event, const char *text);
  */
 void message_add_json(const struct message_event *event, const char *said, struct text *line);
 
-/* Print err and return its status: the last line of most failing programs. */
+/* Print err, as most programs do last when they fail, and return its status. */
 int message_fail(const struct error *err);
 
 /* Flush and close stdout; a failed write turns code into STATUS_TEMPORARY with a message. */

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-/* Decimal digits, leading zeros allowed; min <= value <= max. */
+/* Parse decimal digits, leading zeros allowed; min <= value <= max. */
 enum status parse_unsigned(const char *text, uint64_t min, uint64_t max, uint64_t *value,
 	const char *what, struct error *err);
 
@@ -34,29 +34,29 @@ void parse_numbers_sort(struct parse_numbers *numbers);
 void parse_numbers_release(struct parse_numbers *numbers);
 
 /*
- * A duration into milliseconds: "90", "90s" (seconds), "250ms", "2m", "1h30m", "1d". Units must
- * come in descending order, each at most once, and there are no fractions. At most 100 years.
+ * Parse a duration into milliseconds: "90", "90s" (seconds), "250ms", "2m", "1h30m", "1d". Units
+ * must come in descending order, each at most once, and there are no fractions. At most 100 years.
  */
 enum status parse_duration(
 	const char *text, int64_t *milliseconds, const char *what, struct error *err);
 
 /*
- * A number of bytes: "4096", "10K" and "10KiB" (1024), "10KB" (1000), up to E; no fractions. At
- * least 1.
+ * Parse a number of bytes: "4096", "10K" and "10KiB" (1024), "10KB" (1000), up to E; no fractions.
+ * At least 1.
  */
 enum status parse_bytes(const char *text, uint64_t *bytes, const char *what, struct error *err);
 
-/* An instant "@SECONDS" after 1970 UTC, as date(1) takes it, into milliseconds. SECONDS: 1 to
- * 253402300799 (the year 9999). */
+/* Parse an instant "@SECONDS" after 1970 UTC, as date(1) takes it, into milliseconds. SECONDS: 1
+ * to 253402300799 (the year 9999). */
 enum status parse_instant(const char *text, int64_t *utc, const char *what, struct error *err);
 
 /*
- * A name of a run, queue or the like: 1 to 128 bytes out of A-Z a-z 0-9 . _ : @ + - and not
- * starting with '.' or '-'. It is used in keys and file names.
+ * Check a name of a run, queue or the like: 1 to 128 bytes out of A-Z a-z 0-9 . _ : @ + - and not
+ * starting with '.' or '-'. Names are used in keys and file names.
  */
 enum status parse_name(const char *text, const char *what, struct error *err);
 
-/* A signal by name (TERM or SIGTERM) or number. */
+/* Parse a signal: a name (TERM or SIGTERM) or a number. */
 enum status parse_signal(const char *text, int *number, const char *what, struct error *err);
 
 /* Return true if word is one of words; *index is then its index. */
