@@ -22,7 +22,7 @@ static enum cloud_answer odd_body(const struct cloud_reply *reply, struct error 
 	return CLOUD_CANNOT_ASK;
 }
 
-/* Whether the body is this word, whatever its case and with blanks around it. */
+/* Return true if the body is this word, in any case and with or without blanks around it. */
 static bool says(const struct cloud_reply *reply, const char *word)
 {
 	const char *at = reply->body + strspn(reply->body, " \t\r\n");
@@ -31,7 +31,7 @@ static bool says(const struct cloud_reply *reply, const char *word)
 	       at[length + strspn(at + length, " \t\r\n")] == '\0';
 }
 
-/* A date in one of these forms, UTC, with nothing after it. */
+/* Read a date of the form, in UTC, with nothing but blanks after it. */
 static bool read_date(const char *text, const char *form, int64_t *utc)
 {
 	struct tm broken = {0};
@@ -67,7 +67,7 @@ static enum cloud_answer gce_maintenance(
 {
 	if (reply->code != 200)
 		return odd_code(reply, err);
-	/* The machine moves to another host and continues: no end. */
+	/* MIGRATE: the machine moves to another host and continues. */
 	if (says(reply, "NONE") || says(reply, "MIGRATE_ON_HOST_MAINTENANCE"))
 		return CLOUD_NONE;
 	if (!says(reply, "TERMINATE_ON_HOST_MAINTENANCE"))
@@ -102,7 +102,7 @@ const struct cloud cloud_gce = {
 
 /* ---- Amazon EC2 ---- */
 
-/* 404: usually no notice; 401: the token is too old. */
+/* Return true if the code alone is the answer (404: none; 401: the token has expired). */
 static bool aws_settled(
 	const struct cloud_reply *reply, enum cloud_answer *answer, struct error *err)
 {
@@ -136,7 +136,7 @@ static enum cloud_answer aws_spot(
 	return answer;
 }
 
-/* {"noticeTime":"2020-10-27T08:22:00Z"}: it may go away soon, or not. */
+/* {"noticeTime":"2020-10-27T08:22:00Z"}: the machine may go away soon, or stay. */
 static enum cloud_answer aws_rebalance(
 	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
 {
@@ -217,7 +217,7 @@ static bool azure_concerns_us(const struct json_object *event, const char *self)
 	return false;
 }
 
-/* Whether an event of this type means the end of the machine, with these options. */
+/* Return true if with these options an event of this type means the end of the machine. */
 static bool azure_ends(const char *type, unsigned options)
 {
 	if (!strcasecmp(type, "Preempt") || !strcasecmp(type, "Terminate"))
@@ -228,7 +228,7 @@ static bool azure_ends(const char *type, unsigned options)
 	return false;
 }
 
-/* One of the events. False: it is not the end of this machine. */
+/* Read one event. False: it does not mean the end of this machine. */
 static bool azure_event(const struct json_object *event, const struct cloud_reply *reply,
 	struct cloud_finding *finding)
 {
@@ -242,7 +242,7 @@ static bool azure_event(const struct json_object *event, const struct cloud_repl
 	(void)json_get_text(event, "EventStatus", &state);
 	snprintf(finding->reason, sizeof(finding->reason), "%.16s%s%.40s, event %.64s", type,
 		*before ? " not before " : "", before, id);
-	/* Empty once it has started. */
+	/* NotBefore is empty once the event has started. */
 	finding->left = read_date(before, "%a, %d %b %Y %H:%M:%S GMT", &end)
 				? left_until(end, reply)
 			: strcasecmp(state, "Started") == 0 ? 0
@@ -250,7 +250,7 @@ static bool azure_event(const struct json_object *event, const struct cloud_repl
 	return true;
 }
 
-/* {"DocumentIncarnation":1,"Events":[{...}]}; of several ends the first one counts. */
+/* {"DocumentIncarnation":1,"Events":[{...}]}; of several ends the earliest counts. */
 static enum cloud_answer azure_events(
 	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
 {
@@ -285,7 +285,7 @@ const struct cloud cloud_azure = {
 	.introduction = {.method = "GET",
 		.path = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"},
 	.options = {"reboot", "redeploy", "freeze"},
-	/* The first call of all switches the service on, which may take two minutes. */
+	/* A machine's first request switches the service on, which may take two minutes. */
 	.queries = {{.name = "event",
 		.path = "/metadata/scheduledevents?api-version=2020-07-01",
 		.period = 1000,

@@ -44,7 +44,7 @@ enum status notice_exec(const struct notice *notice, const char *text, int *code
 		subprocess_signal(&child, asked);
 	}
 	*code = child.code;
-	/* Spare its processes in the background: they live until we end. */
+	/* Do not kill the processes that it left in the background: they live until we end. */
 	subprocess_reap(&child, true);
 	if (asked)
 		ending_set(asked);

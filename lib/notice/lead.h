@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * grace (ms), if the user gave one (not negative); else 5 minutes, but at most a quarter of whole,
- * the time from start to end: a short job must not get its notice at its start. The group trains on
- * after a first save if time is left, so a long lead costs one more checkpoint.
+ * Return grace (ms) if the user gave one (not negative); otherwise 5 minutes, but at most a quarter
+ * of whole, the ms from start to end: a short job must not get its notice at its start. The group
+ * trains on after a first save if time is left, so a long lead costs only one more checkpoint.
  */
 int64_t notice_lead(int64_t grace, int64_t whole);
 

@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 
-/* The longest duration that parse_duration accepts: a later deadline counts as unknown. */
+/* The longest duration that parse_duration accepts: with a longer one the deadline is unknown. */
 #define LONGEST (INT64_C(100) * 366 * 86400000)
 
 struct notice_time notice_time(void)
@@ -35,7 +35,7 @@ int64_t notice_deadline(const struct notice *notice)
 	return notice->deadline > notice->received ? notice->deadline : CLOCK_NEVER;
 }
 
-/* The time left when it was received, ms; negative: not known. */
+/* The time left when the notice was received, ms; negative: not known. */
 static int64_t left_at_receipt(const struct notice *notice)
 {
 	if (notice->deadline == CLOCK_NEVER || notice->deadline - notice->received > LONGEST)
@@ -66,7 +66,7 @@ void notice_write_text(const struct notice *notice, struct text *line)
 		text_addf(line, " %s", notice->reason);
 }
 
-/* A notice in JSON. source has room for one byte too many, so that accept refuses it. */
+/* A notice in JSON. source has room for one byte too many, so that accept can refuse that. */
 struct json_notice {
 	char utc[32], source[65], reason[512];
 	bool has_left;
@@ -102,7 +102,7 @@ void notice_write_json(const struct notice *notice, struct text *line)
 	json_object_put(object);
 }
 
-/* "2026-01-31T12:00:00.123Z" exactly, and a date that exists. */
+/* Read a time of exactly the form "2026-01-31T12:00:00.123Z". False: it is none. */
 static bool read_utc(const char *text, int64_t *utc)
 {
 	const char *form = "dddd-dd-ddTdd:dd:dd.dddZ";
@@ -130,13 +130,13 @@ static bool read_utc(const char *text, int64_t *utc)
 	int64_t value = (int64_t)timegm(&broken) * 1000 + field[6];
 	char again[32];
 	clock_format_utc(value, again);
-	if (strcmp(again, text) != 0) /* 31 February, 25 o'clock */
+	if (strcmp(again, text) != 0) /* 31 February or 25:00 */
 		return false;
 	*utc = value;
 	return true;
 }
 
-/* Fill a notice from the parts of either form. */
+/* Fill a notice from the fields of a line, text or JSON. */
 static enum status accept(struct notice *notice, const char *utc, const char *source,
 	const char *reason, int64_t left, struct error *err)
 {

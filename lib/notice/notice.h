@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A notice: "this machine goes away", with its source, reason, time of receipt and the time left,
- * if that is known. It can be one line of text or JSON: so preempt-watch pipes it into
+ * if that is known. It can be written as one line of text or JSON, which preempt-watch pipes into
  * preempt-claim.
  *
- * Source and reason are UTF-8 without control characters: fill them by notice_set, which escapes
- * them, so that they can be printed and put into a variable as they are.
+ * Source and reason are UTF-8 without control characters, so that they can be printed and put into
+ * a variable as they are: fill them by notice_set, which escapes control characters.
  */
 #ifndef NOTICE_NOTICE_H
 #define NOTICE_NOTICE_H
@@ -17,13 +17,13 @@
 #include "base/text.h"
 
 struct notice {
-	char source[64]; /* "signal:TERM", "file:/run/drain", "command:...", "group" */
-	int signal; /* the signal that was its source; 0: none, or the notice was read from text */
+	char source[64];      /* "signal:TERM", "file:/run/drain", "command:...", "group" */
+	int signal;	      /* if its source was a signal: which; 0: none, or read from a line */
 	char reason[256];     /* for messages; may be empty */
-	int64_t received_utc; /* ms: when the signal was caught, not when the source was asked */
+	int64_t received_utc; /* ms; of a signal: when it was caught, not when it was read */
 	int64_t received;     /* the same instant on our monotonic clock */
-	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where it is not known */
-	/* The claim of a group, if the notice is one. run "": it is not, or not known. */
+	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER: not known */
+	/* For a notice that is a group's claim. run "": it is none, or of an unknown run. */
 	struct notice_claim {
 		char run[129];
 		uint64_t attempt;
@@ -39,13 +39,13 @@ struct notice_time {
 };
 struct notice_time notice_time(void);
 
-/* Fill a notice received at that time, grace ms before the end (negative: not known). */
+/* Fill a notice: it was received then, grace ms before the end (negative: not known). */
 void notice_set(struct notice *notice, const char *source, const char *reason,
 	struct notice_time received, int64_t grace);
 
 /*
- * The deadline by which a group plans its saves. If no time was left at receipt (--grace 0), there
- * is nothing to plan: it is CLOCK_NEVER, not known, and the group saves at once.
+ * The deadline by which a group plans its saves; CLOCK_NEVER: not known. It is CLOCK_NEVER, too, if
+ * no time was left at receipt (--grace 0): then nothing is planned, and the group saves at once.
  */
 int64_t notice_deadline(const struct notice *notice);
 
@@ -63,9 +63,9 @@ void notice_write_text(const struct notice *notice, struct text *line);
 void notice_write_json(const struct notice *notice, struct text *line);
 
 /*
- * Read a line of either form, with or without a newline; STATUS_USAGE with a reason if it is
- * neither. The time since receipt is taken from the wall clock and never below 0: a line from a
- * machine whose clock is ahead counts as received now.
+ * Read a line of text or JSON, with or without a newline; STATUS_USAGE: it is no notice. The time
+ * since receipt is computed from the wall clock and never below 0: a line from a machine whose
+ * clock is ahead counts as received now.
  */
 enum status notice_read(const char *line, struct notice *notice, struct error *err);
 

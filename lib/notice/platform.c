@@ -25,7 +25,7 @@ static bool on_aws(const struct platform_signs *signs)
 
 static bool on_azure(const struct platform_signs *signs)
 {
-	/* Every machine of Azure has this tag; the vendor alone could be any Hyper-V. */
+	/* Every machine of Azure has this tag. The vendor is the same for any Hyper-V. */
 	return !strcmp(signs->asset_tag, "7783-7084-3265-9085-8269-3286-77");
 }
 
@@ -80,7 +80,7 @@ void platform_inspect(struct platform_signs *signs)
 	read_dmi("chassis_asset_tag", signs->asset_tag, sizeof(signs->asset_tag));
 }
 
-/* Whether one of the words between commas in list is word. */
+/* Return true if list, words with commas between them, contains word. */
 static bool has_word(const char *list, const char *word)
 {
 	size_t length = strlen(word);
@@ -114,7 +114,7 @@ static enum status refuse(const char *names, struct error *err)
 		err, STATUS_USAGE, "--platform: \"%s\" is not one or more of %s", names, known);
 }
 
-/* Every word must be a platform; auto must be the only word. */
+/* Return true if every word is a platform. auto is not: it must be the only word. */
 static bool is_known(const char *names)
 {
 	char copy[128], *rest = copy;
@@ -140,7 +140,7 @@ enum status platform_choose(const char *names, const struct platform_signs *sign
 	struct platform_choice made = {.certain = !found, .grace = -1};
 	if (!found && !is_known(names))
 		return refuse(names, err);
-	/* sources[0] is for the signals of all of them. */
+	/* sources[0] is kept for the signals of all chosen platforms. */
 	for (const struct platform *platform = platforms; platform->name; platform++) {
 		if (found ? !platform->here || !platform->here(signs)
 			  : !has_word(names, platform->name))

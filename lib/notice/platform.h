@@ -2,10 +2,10 @@
 /*
  * Presets for platforms: where notices come from, and which exit code a launcher expects. Several
  * can be combined. A platform is recognised by the environment and the firmware's tables (DMI),
- * never over the network; choosing is pure.
+ * never over the network. platform_choose is pure.
  *
- * A platform that was recognised, and not named by the user, adds sources and nothing else: it
- * never changes an exit code, and never makes the group rely on a grace period.
+ * A platform that the user has not named, but that was recognised, adds sources and nothing else:
+ * it never changes an exit code, and never makes the group rely on a grace period.
  */
 #ifndef NOTICE_PLATFORM_H
 #define NOTICE_PLATFORM_H
@@ -17,19 +17,19 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* By what platforms are recognised. */
+/* What platforms are recognised by. */
 struct platform_signs {
 	bool slurm;				     /* SLURM_JOB_ID */
 	bool kubernetes;			     /* KUBERNETES_SERVICE_HOST */
-	char vendor[64], product[64], asset_tag[64]; /* DMI; empty: not there */
+	char vendor[64], product[64], asset_tag[64]; /* DMI; empty: not readable */
 };
 void platform_inspect(struct platform_signs *signs);
 
 struct platform {
 	const char *name;
-	const char *signals; /* signals that are notices: "TERM,USR1"; NULL: none */
+	const char *signals; /* signals that are notices: "TERM,USR1" */
 	const char *source;  /* another source; NULL: none. "slurm" catches the signals itself */
-	int exit_code;	     /* of "saved, run me again" */
+	int exit_code;	     /* that means "saved, run me again" */
 	int64_t grace;	     /* ms after a signal; -1: not known */
 	const char *warning; /* printed when the user names the platform; NULL: none */
 	const char *sign;    /* how it is recognised, for messages */
@@ -38,7 +38,7 @@ struct platform {
 /* All platforms; the last has no name. */
 extern const struct platform platforms[];
 
-/* For --show-platform: a table of all, which were found here, and what auto chooses. */
+/* For --show-platform: all platforms, which of them is recognised here, and what auto chooses. */
 void platform_show(const struct platform_signs *signs, struct text *text);
 
 enum { PLATFORM_SOURCES = 8 };
@@ -52,7 +52,7 @@ struct platform_choice {
 	const char *warning; /* NULL: none */
 	char names[128];     /* "slurm,aws" */
 };
-/* names: "auto", or a list: "slurm,aws". STATUS_USAGE: one of them is not known. */
+/* names: "auto", or a list: "slurm,aws". STATUS_USAGE: a name is not known. */
 enum status platform_choose(const char *names, const struct platform_signs *signs,
 	struct platform_choice *choice, struct error *err);
 

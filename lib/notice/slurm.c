@@ -7,7 +7,7 @@
 
 #include "base/parse.h"
 
-/* Seconds since 1970, or a word for none: *utc is 0 then. */
+/* Read seconds since 1970, or a word that means none: then *utc is 0. */
 static bool read_time(const char *text, int64_t *utc)
 {
 	uint64_t seconds;
@@ -69,7 +69,7 @@ struct slurm_estimate slurm_estimate_left(
 	/* Slurm gives ends in whole seconds. */
 	if (preempted || (known_end && job->end < known_end - 1000))
 		return (struct slurm_estimate){left ? left : -1, "the job is preempted", left == 0};
-	if (left == 0) /* KILL follows, at an unknown time */
+	if (left == 0) /* KILL follows after KillWait, which is not known */
 		return (struct slurm_estimate){-1, "the job has reached its time limit", false};
 	if (left <= lead || signal != SIGTERM)
 		return (struct slurm_estimate){left, "the job is near its time limit", false};

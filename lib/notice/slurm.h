@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Slurm reports of a job, and what it means for a notice. Pure; source_slurm.c asks Slurm.
+ * Read what Slurm reports of a job, and estimate the time left. Pure; source_slurm.c asks Slurm.
  *
  * Facts (Slurm 22.05): at a preemption the controller sets the job's end time to now + GraceTime
  * before it sends TERM; at the time limit TERM comes at the end time, and KILL after KillWait.
@@ -22,30 +22,30 @@ struct slurm_job {
 void slurm_question(const char *job, char *argv[SLURM_QUESTION]);
 
 /*
- * Read its answer, "RUNNING 1767225600 1767222000": the state, the end and the start, which may be
- * missing; times in seconds since 1970, or a word for none. False: it is something else.
+ * Read the line that squeue prints, "RUNNING 1767225600 1767222000": the state, the end and the
+ * start (which may be missing) in seconds since 1970, or a word for none. False: another line.
  */
 bool slurm_read_job(const char *line, struct slurm_job *job);
 
 /*
- * The time by the controller's clock, by which Slurm gives the end: no command of Slurm answers
- * with a remaining time that is independent of our own clock (squeue's TimeLeft subtracts time(2)
- * of the machine that asks). utc: our clock. A job that started at start (0: not known) and that we
- * have seen running for `running` ms is at start + running at least: if our clock is behind that,
- * it is corrected. A clock that is ahead is noticed only when it is past the job's end.
+ * An estimate of the controller's clock, by which Slurm gives the end. utc: our clock. The job
+ * started at start (0: not known), and we have seen it running for `running` ms: if our clock is
+ * behind start + running, return that. A clock that is ahead is noticed only when it is past the
+ * job's end. (No command of Slurm shows a remaining time that is independent of our clock: TimeLeft
+ * of squeue subtracts time(2) of the machine that asks.)
  */
 int64_t slurm_utc(int64_t utc, int64_t start, int64_t running);
 
 struct slurm_estimate {
-	int64_t left; /* ms until the job is killed; -1: not known */
-	const char *why;
-	bool over; /* the end has passed by our clock, so left is not known */
+	int64_t left;	 /* ms until the job is killed; -1: not known */
+	const char *why; /* for messages */
+	bool over;	 /* the end has passed by our clock, so left is not known */
 };
 /*
- * The time left after a notice signal, for this state of the job. known_end: the end that was known
- * before the signal (0: none). A TERM whose sender has not moved the end (scancel -s TERM) does not
- * tell the time left, unless the end is within lead. Any other signal was requested by the user to
- * come before the end (--signal=USR1@T).
+ * The time left after a notice signal, as squeue then reports the job. known_end: the end that was
+ * known before the signal (0: none). A TERM whose sender has not moved the end (scancel -s TERM)
+ * does not tell the time left, unless the end is within lead. Any other signal was requested by the
+ * user to come before the end (--signal=USR1@T).
  */
 struct slurm_estimate slurm_estimate_left(
 	const struct slurm_job *job, int signal, int64_t known_end, int64_t lead, int64_t utc);

@@ -28,7 +28,7 @@ static enum status refuse_kind(const char *specification, struct error *err)
 	return STATUS_USAGE;
 }
 
-/* The kind with the name before the colon; NULL: there is none. */
+/* The kind whose name is the first length bytes; NULL: there is none. */
 static const struct source_kind *find_kind(const char *specification, size_t length)
 {
 	for (size_t i = 0; i < KINDS; i++)

@@ -5,11 +5,11 @@
  *
  * A caller opens its sources, then waits with poll(2) on each source_descriptor for reading and
  * until the earliest source_due, and calls source_check (source_set.h does this for several). No
- * call blocks. "Could not ask" is not "none": it is SOURCE_CANNOT_ASK with an error, and asking
- * goes on.
+ * call blocks. A source that could not ask does not answer SOURCE_NONE but SOURCE_CANNOT_ASK with
+ * an error, and asks again later.
  *
- * Each event gives one notice. A file gives another only after it was gone or replaced, a command
- * only after it answered no, or gives another reason.
+ * Each event gives one notice. A file gives another notice only after it was gone or replaced; a
+ * command only after it ended with 1, or with another reason.
  */
 #ifndef NOTICE_SOURCE_H
 #define NOTICE_SOURCE_H
@@ -25,42 +25,42 @@ enum source_answer {
 	SOURCE_NOTICE,	   /* the notice is filled */
 	SOURCE_CANNOT_ASK, /* the error is filled */
 	SOURCE_PENDING,	   /* no request ended in this call: not known yet */
-	SOURCE_WARNING,	   /* the error is filled: the answer cannot be right */
+	SOURCE_WARNING,	   /* the error is filled: the source got an answer that cannot be right */
 };
 
 /*
  * signal:TERM,USR1  any of these signals, each stamped with the time by a handler: reading it late
  *                   does not move its deadline. System calls are restarted where the kernel can;
  *                   poll(2) and its like end with EINTR. Unblocked in the calling thread.
- *                   INT is refused: it is no notice. Only one source at a time takes a signal
+ *                   INT is refused: it is no notice. Only one source at a time has a signal
  * file:PATH         PATH exists; its first line is the reason. Its directory may not exist yet
  * command:TEXT      run by sh every period; exit 0: a notice, its first line of output is the
- *                   reason; 1: none; anything else, or running longer than the timeout: could not
- *                   ask. Its process group is killed when it ends
- * deadline:+2h|TIME the end of the machine; the notice comes earlier, by grace or up to 5 min
- * slurm:TERM,USR1   the job's end, asked from Slurm, and these signals, for which Slurm is asked
- *                   how much time is left; slurm alone is slurm:TERM,USR1
- * gce aws azure alibaba  their metadata servers (cloud.h); options and another base URL behind a
- *                   colon: aws:rebalance,http://127.0.0.1:8080. libcurl is loaded for them
- * grace: how long after a notice the machine goes away (ms); negative: not known. If a source
- * finds out that it goes earlier, that is used.
+ *                   reason; exit 1: none; another code, or a timeout: the source could not ask.
+ *                   When the command ends, the rest of its process group is killed
+ * deadline:+2h|TIME the end of the machine; the notice comes earlier (lead.h)
+ * slurm:TERM,USR1   the job's end, which Slurm is asked for, and these signals: at each, Slurm
+ *                   is asked how much time is left; slurm alone is slurm:TERM,USR1
+ * gce aws azure alibaba  their metadata servers (cloud.h); options and another base URL follow a
+ *                   colon: aws:rebalance,http://127.0.0.1:8080. Opening loads libcurl
+ * grace: how long after a notice the machine goes away (ms); negative: not known. A source that
+ * learns of an earlier end uses that.
  */
 struct source_options {
 	int64_t grace;
-	int64_t period;	 /* ms between two requests, for sources that have to ask; 0: 1 s, or the
-			    source's own */
+	int64_t period;	 /* ms between two requests, for sources that have to ask; 0: the kind's
+			    own, usually 1 s */
 	int64_t timeout; /* ms that one request may take; 0: 10 s */
 	int64_t since;	 /* the instant from which deadline:+2h counts; 0: the opening */
-	bool beside;	 /* do not catch signals that a source without this has already */
+	bool beside;	 /* leave out signals that a source without `beside` catches already */
 };
 
-/* What a kind of source is. */
+/* A kind of source. */
 struct source;
 struct source_kind {
 	const char *name;    /* the word before the colon */
 	const char *example; /* for messages */
-	bool bare;	     /* the name may stand alone; then rest is empty */
-	/* Signals that it catches if rest is empty; else rest names them. NULL: none. */
+	bool bare;	     /* a specification without a colon is allowed; then rest is empty */
+	/* The signals that it catches if rest is empty; otherwise rest names them. NULL: none. */
 	const char *signals;
 	/* rest: the text after the colon; valid only during the call */
 	enum status (*open)(struct source **source, const char *rest,
@@ -70,10 +70,10 @@ struct source_kind {
 	int64_t (*due)(const struct source *source);
 	enum source_answer (*check)(
 		struct source *source, int64_t now, struct notice *notice, struct error *err);
-	/* source_take_held; NULL: never has one */
+	/* source_take_held; NULL: it never holds a notice */
 	bool (*take_held)(struct source *source, struct notice *notice);
 };
-/* The first member of each source. Without source_open, a source fills it itself. */
+/* The first member of each source. source_open fills it; lib/agent/source_group.c its own. */
 struct source {
 	const struct source_kind *kind;
 	char *name; /* malloc'd */
@@ -88,13 +88,13 @@ void source_close(struct source *source);
 int source_descriptor(const struct source *source);
 /* The instant by which to call source_check in any case; CLOCK_NEVER: none. */
 int64_t source_due(const struct source *source);
-/* To be called when the descriptor is readable or the source is due; allowed at other times. */
+/* Call it when the descriptor is readable or the source is due; other times are allowed, too. */
 enum source_answer source_check(
 	struct source *source, int64_t now, struct notice *notice, struct error *err);
 /*
- * The notice of a signal that was caught, but not returned yet: source_check was not called since,
- * or Slurm has not answered yet. False: there is none. For a caller whose command has just ended,
- * or that is about to close the source.
+ * Take the notice of a signal that was caught, but that source_check has not returned: it was not
+ * called since, or Slurm has not answered yet. False: there is none. For a caller whose command has
+ * just ended, or that is about to close the source.
  */
 bool source_take_held(struct source *source, struct notice *notice);
 /* Add an example of each kind to text: "signal:TERM,USR1, file:PATH, ..., azure". */
@@ -102,9 +102,9 @@ void source_list(struct text *text);
 
 /* The signals that a source of this specification catches, "TERM,USR1"; NULL: none. */
 const char *source_signals(const char *specification);
-/* Add them to set; a word that is no signal adds nothing. */
+/* Add these signals to set; a word that is no signal adds nothing. */
 void source_add_signals(const char *specification, sigset_t *set);
-/* The specification it was opened with. */
+/* The specification that the source was opened with. */
 const char *source_name(const struct source *source);
 
 extern const struct source_kind source_signal, source_file, source_command, source_deadline,

@@ -15,10 +15,10 @@ struct command_source {
 	struct source source;
 	char *command;
 	int64_t grace, period, timeout;
-	int64_t next; /* start of the next look */
+	int64_t next; /* when to run the command next */
 	int epoll;
 	struct subprocess child;
-	bool given;
+	bool given; /* the notice with given_reason */
 	char given_reason[256];
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deadline:+2h or deadline:TIME. A duration is measured by the monotonic clock. A TIME is one of
- * the wall clock, which may be set later, so it is read twice a minute.
+ * deadline:+2h or deadline:TIME. A duration is measured by the monotonic clock. A TIME is measured
+ * by the wall clock, which is read twice a minute because it may be set.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@ struct deadline_source {
 	int64_t end_utc; /* 0: a duration was given */
 	int64_t end;	 /* on the monotonic clock */
 	int64_t lead;
-	bool over; /* had passed by our clock when it was opened: the time left is unknown */
-	int64_t looked;
+	bool over;	/* TIME had passed by our clock at the opening: the time left is unknown */
+	int64_t looked; /* the last check; 0: none yet */
 	bool given;
 };
 
@@ -32,7 +32,7 @@ static void deadline_close(struct source *source)
 	free(source);
 }
 
-/* "@1767225600", "2026-01-31T12:00:00Z", or local time: "2026-01-31T12:00". */
+/* Read "@1767225600", "2026-01-31T12:00:00Z", or local time: "2026-01-31T12:00". */
 static bool read_time(const char *text, int64_t *utc)
 {
 	static const char *const forms[] = {

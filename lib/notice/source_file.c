@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file:PATH. inotify on its directory reports it at once. Every period the path is looked up, too:
- * some filesystems send no events (network, overlay), and the directory may not exist yet.
+ * file:PATH. inotify on the directory reports the file at once. PATH is looked up every period,
+ * too: some filesystems send no events (network, overlay), and the directory may not exist yet.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +17,10 @@
 #include "base/xalloc.h"
 #include "notice/source.h"
 
-/* How long to wait for the rest of a first line. */
+/* How long (ms) to wait for the rest of a first line. */
 static const int64_t settling = 500;
 
-/* Identifies a file. The inode number is not enough: it is reused at once. */
+/* Identifies a file. The inode number is not enough: the next new file may get the same. */
 struct which {
 	uint32_t major, minor;
 	uint64_t inode;
@@ -59,7 +59,7 @@ static enum status file_open(struct source **source, const char *rest,
 	self->watched = -1;
 	self->grace = options->grace;
 	self->period = options->period ? options->period : 1000;
-	/* Without a watch (their number is limited for each user) the next look finds the file. */
+	/* Without inotify (a user has a limited number of watches) the next look finds the file. */
 	self->descriptor = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	const char *slash = strrchr(self->path, '/');
 	self->base = slash ? slash + 1 : self->path;
@@ -77,7 +77,7 @@ static int64_t file_due(const struct source *source)
 	return ((const struct file_source *)source)->next;
 }
 
-/* Read all events; the watch is gone with its directory, and also when that has moved away. */
+/* Read all events. A directory that was removed or moved away has no watch any more. */
 static void read_events(struct file_source *self)
 {
 	char buffer[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -106,7 +106,7 @@ static void watch_directory(struct file_source *self)
 				IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF);
 }
 
-/* Read the first line of a regular file. Whether its end was there. */
+/* Read the first line of a regular file. False: the line has no end yet. */
 static bool read_reason(const char *path, char reason[256])
 {
 	*reason = '\0';
@@ -131,7 +131,7 @@ static enum source_answer file_check(
 	char reason[256] = "";
 
 	read_events(self);
-	watch_directory(self); /* before the look: an event after it wakes us */
+	watch_directory(self); /* before statx: a later event wakes us */
 	self->next = now + self->period;
 	if (statx(AT_FDCWD, self->path, 0, STATX_BASIC_STATS | STATX_BTIME, &st) < 0) {
 		if (errno != ENOENT && errno != ENOTDIR) {
@@ -159,8 +159,8 @@ static enum source_answer file_check(
 	if (self->given)
 		return SOURCE_NONE;
 	/*
-	 * "echo reason >PATH" makes an empty file first: wait a short time for its line, and not at
-	 * all if the file is older.
+	 * "echo reason >PATH" makes an empty file first: wait a short time for its line, but not
+	 * if the file is older.
 	 */
 	bool fresh = now < self->seen.now + settling &&
 		     self->seen.utc - (int64_t)st.stx_mtime.tv_sec * 1000 < settling + 1000;

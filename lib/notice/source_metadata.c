@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gce, aws, azure, alibaba: asks a cloud's metadata server, by the data of cloud.h. Each request
- * has a connection of its own, so that a slow one delays no other; all of them, and the
- * introduction that some clouds need first, are behind one epoll descriptor.
+ * gce, aws, azure, alibaba: these sources ask a cloud's metadata server, as cloud.h describes it.
+ * Each query has a connection of its own, so that a slow one delays no other. One epoll descriptor
+ * watches them all, and the introduction that some clouds need first.
  *
- * The answer is "none" when every request has found no notice since the last answer: while one of
- * them fails, the source does not conclude that there is no notice.
+ * The source answers SOURCE_NONE when every query was answered since the last SOURCE_NONE and none
+ * has a new notice. While a query fails, the source does not conclude that there is no notice.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,16 +22,16 @@
 #define REQUEST_TIMEOUT 5000  /* ms */
 #define LONG_POLL	60000 /* ms that a server may take to answer */
 #define NO_ETAG_PERIOD	5000  /* ms between two requests, if the server has no long poll */
-#define LONGEST_WAIT	30000 /* ms after a failure */
+#define LONGEST_WAIT	30000 /* ms between two requests after failures, at most */
 
 struct look {
 	const struct cloud_query *kind;
 	struct http *http;
 	int64_t next; /* when to ask again */
-	bool busy;
-	bool asked; /* it was answered at least once */
-	bool none;  /* answered, without a failure, since the last SOURCE_NONE */
-	bool given; /* the notice of given_reason */
+	bool busy;    /* a request is under way */
+	bool asked;   /* a request was answered at least once */
+	bool none;    /* the last request was answered, after the last SOURCE_NONE */
+	bool given;   /* the notice with given_reason */
 	unsigned failures;
 	char etag[128];
 	char given_reason[256];
@@ -40,17 +40,17 @@ struct look {
 struct metadata_source {
 	struct source source;
 	const struct cloud *cloud;
-	int64_t grace, period; /* period: 0: each look's own */
+	int64_t grace, period; /* period: 0: each query's own */
 	unsigned options;
 	char *base;
-	bool base_named; /* in the specification */
+	bool base_named; /* the specification names it */
 	int epoll;
-	bool more; /* call check again at once */
+	bool more; /* metadata_check has more to do at once */
 
 	struct http *introduction;
 	bool introducing;
 	unsigned introduction_failures;
-	char *introduced;	  /* the answer to it; NULL: none yet */
+	char *introduced;	  /* the answer to the introduction; NULL: none yet */
 	int64_t introduced_until; /* end of its validity */
 	int64_t introduce_next;
 
@@ -82,7 +82,7 @@ static enum status attend(struct metadata_source *self, struct http **http, stru
 	return status;
 }
 
-/* The base URL: as given, else from a variable, else the cloud's own. */
+/* The base URL: the given one, otherwise from a variable, otherwise the cloud's own. */
 static void find_base(struct metadata_source *self, const char *given)
 {
 	const struct cloud *cloud = self->cloud;
@@ -113,7 +113,7 @@ static enum status refuse_word(const struct cloud *cloud, const char *word, stru
 	return STATUS_USAGE;
 }
 
-/* "rebalance,http://127.0.0.1:8080" */
+/* Read "rebalance,http://127.0.0.1:8080": options, and another base URL. */
 static enum status read_words(struct metadata_source *self, const char *rest, struct error *err)
 {
 	char *words = xstrdup(rest), *left = words, *word, *base = NULL;
@@ -204,7 +204,7 @@ static int64_t metadata_due(const struct source *source)
 	return due;
 }
 
-/* Longer after each failure in a row; half of it is random. */
+/* The time until the next request: longer after each failure in a row, and half of it random. */
 static int64_t wait_after(unsigned failures, int64_t period)
 {
 	int64_t wait = period;
@@ -214,7 +214,7 @@ static int64_t wait_after(unsigned failures, int64_t period)
 	return failures ? wait / 2 + clock_jitter(wait / 2 + 1) : wait;
 }
 
-/* Callers print the specification first: do not repeat a server that it names. */
+/* Callers print the specification first: if that names the server, do not repeat it. */
 static enum source_answer cannot_ask(
 	const struct metadata_source *self, const char *path, struct error *err)
 {
@@ -244,7 +244,7 @@ static enum source_answer not_introduced(
 	return cannot_ask(self, self->cloud->introduction.path, err);
 }
 
-/* Continue the introduction. SOURCE_PENDING: it is under way, or has just ended. */
+/* Continue the introduction. SOURCE_PENDING: it has not failed. */
 static enum source_answer check_introduction(
 	struct metadata_source *self, int64_t now, struct error *err)
 {
@@ -262,7 +262,7 @@ static enum source_answer check_introduction(
 	const struct http_answer *answer = http_answer(self->introduction);
 	const char *body = text_string(&answer->body);
 	size_t length = strcspn(body, "\r\n");
-	/* A token becomes a header: it must be one printable line. */
+	/* A token is sent in a header, so it must be one printable line. */
 	bool good = answer->code == 200 && length > 0 && length <= 512 &&
 		    strspn(body + length, "\r\n") == answer->body.length - length;
 	for (size_t i = 0; good && i < length; i++)
@@ -317,7 +317,7 @@ static enum source_answer look_failed(
 	struct metadata_source *self, struct look *look, int64_t now, struct error *err)
 {
 	look->next = now + wait_after(++look->failures, period_of(self, look));
-	look->etag[0] = '\0'; /* ask without it: the server answers at once */
+	look->etag[0] = '\0'; /* without an etag the server answers at once */
 	look->none = false;
 	return cannot_ask(self, look->kind->path, err);
 }
@@ -337,7 +337,7 @@ static bool has_gpu(void)
 	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
 }
 
-/* utc: now, by the server's clock if server, else by ours. */
+/* Give a new notice. utc: now, by the server's clock if `server`, otherwise by ours. */
 static enum source_answer give(struct metadata_source *self, struct look *look,
 	const struct cloud_finding *finding, int64_t utc, bool server, struct notice *notice)
 {
@@ -382,7 +382,7 @@ static enum source_answer read_answer(struct metadata_source *self, struct look 
 			return SOURCE_PENDING;
 		error_set(err, STATUS_TEMPORARY, "it answered with code %d to a new token",
 			answer->code);
-		look->failures--;
+		look->failures--; /* look_failed counts it */
 	}
 	if (said == CLOUD_REFUSED || said == CLOUD_CANNOT_ASK)
 		return look_failed(self, look, now, err);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 
-/* After this number of failures in a row a source is reported as lost. */
+/* The number of failures in a row after which a source is reported as lost. */
 static const unsigned patience = 3;
 
 enum status source_set_add(struct source_set *set, struct source *source, struct error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several sources side by side: one that cannot be asked never stops the others. A zeroed struct
- * source_set is empty.
+ * Several sources side by side: a source that cannot be asked never stops the others. A zeroed
+ * struct source_set is empty.
  *
  *	source_set_add(...);
  *	for (;;) {
@@ -29,46 +29,45 @@ struct source_set {
 		enum source_answer answer; /* the last one; at first SOURCE_PENDING */
 	} sources[SOURCE_SET_SOURCES];
 	size_t count;
-	size_t next; /* to be checked in this round */
+	size_t next; /* index of the source to check next in this round */
 };
 
 enum source_set_event {
 	SOURCE_SET_END,	   /* all were checked: poll again */
 	SOURCE_SET_NOTICE, /* the notice is filled */
-	/* The error is filled: */
-	SOURCE_SET_DOUBT, /* failed once or twice in a row: may be temporary */
-	SOURCE_SET_LOST,  /* failed three times in a row: report it; retries continue */
-	SOURCE_SET_BACK,  /* after SOURCE_SET_LOST: it answers again */
-	/* The error is filled: report it. A source received an answer that cannot be right. */
-	SOURCE_SET_WARNING,
+	SOURCE_SET_BACK,   /* after SOURCE_SET_LOST: the source answers again */
+	/* With the next events, the error is filled. */
+	SOURCE_SET_DOUBT,   /* failed once or twice in a row: may be temporary */
+	SOURCE_SET_LOST,    /* failed three times in a row: report it; retries continue */
+	SOURCE_SET_WARNING, /* a source got an answer that cannot be right: report it */
 };
 
-/* Takes ownership of source. STATUS_USAGE: there are too many; source is closed. */
+/* Takes ownership of source. STATUS_USAGE: the set is full; source is closed. */
 enum status source_set_add(struct source_set *set, struct source *source, struct error *err);
 /* Closes all. A zeroed set is legal. */
 void source_set_release(struct source_set *set);
 
 /*
- * Start a round: wait until a source has to be asked, one of the count (at most 4) other
- * descriptors (-1: none) can be read, until `until`, or for a signal.
+ * Start a round: wait for a source to be asked, for one of the count (at most 4) other descriptors
+ * (-1: none) to be readable, for the instant `until`, or for a signal, whichever comes first.
  */
 void source_set_wait(struct source_set *set, const int *others, size_t count, int64_t until);
 
-/* source_set_wait in parts, for a caller that waits in another way. Fill polls[]
+/* The next three are the parts of source_set_wait, for a caller that waits by itself. Fill polls[]
  * (SOURCE_SET_SOURCES long), one for each source, in order. Returns their number. */
 size_t source_set_poll(const struct source_set *set, struct pollfd *polls);
 /* The instant until which to poll; CLOCK_NEVER: no limit. */
 int64_t source_set_due(const struct source_set *set);
-/* Start a round with what poll(2) answered. */
+/* Start a round with the polls that poll(2) has filled. */
 void source_set_begin(struct source_set *set, const struct pollfd *polls);
-/* The next event of this round; *which is its source's index. */
+/* The next event of this round; *which is the index of its source. */
 enum source_set_event source_set_next(
 	struct source_set *set, size_t *which, struct notice *notice, struct error *err);
-/* Print the event if it is a warning or an outage (SOURCE_SET_DOUBT only with -v). */
+/* Print the event, except a notice or the end (SOURCE_SET_DOUBT only with -v). */
 void source_set_say(enum source_set_event event, const char *name, const struct error *err);
-/* The next notice of this round; everything else is reported. False: there is none now. */
+/* Take the next notice of this round; print other events. False: there is none. */
 bool source_set_take(struct source_set *set, struct notice *notice);
-/* A notice that a source has caught, but not returned yet (source_take_held). */
+/* Take a notice that a source holds (source_take_held). False: there is none. */
 bool source_set_take_held(struct source_set *set, struct notice *notice);
 
 #endif

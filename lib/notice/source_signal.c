@@ -20,7 +20,7 @@
 #include "notice/source.h"
 
 struct caught {
-	int number, code;
+	int number, code; /* code: si_code; > 0: the kernel sent it */
 	pid_t sender;
 	uid_t user;
 	struct notice_time time;
@@ -30,13 +30,13 @@ struct signal_source {
 	struct source source;
 	int ends[2];
 	int64_t grace;
-	sigset_t watched, unblocked; /* unblocked: those that were blocked, until signal_close */
+	sigset_t watched, unblocked; /* unblocked: blocked before signal_open; close restores it */
 	struct sigaction old[NSIG];
 };
 
-/* The pipe that the handler writes to, by signal; 0: not watched. Global, as dispositions are. */
+/* By signal: the pipe that the handler writes to; 0: not watched. Signal handlers are global. */
 static atomic_int writing_ends[NSIG];
-static bool opened_beside[NSIG]; /* source_options.beside of the source that watches it */
+static bool opened_beside[NSIG]; /* by signal: options->beside of its source */
 
 static void catch (int number, siginfo_t *info, void *context)
 {

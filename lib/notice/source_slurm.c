@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slurm or slurm:TERM,USR1. Signals, as source_signal.c catches them, and the job's end. Slurm is
- * asked with squeue, and rarely, because a controller serves thousands: once at the start where
- * SLURM_JOB_END_TIME is not set, once before the notice that the end is near (the limit may have
- * been changed), and once after a signal. The notice of the signal waits for that answer, at most
- * for PATIENCE: the time left decides what the group does first.
+ * slurm or slurm:TERM,USR1. Notices come from signals, which source_signal.c catches, and from the
+ * job's end. Slurm is asked by squeue, and rarely, because a controller serves thousands of jobs:
+ * once at the start if SLURM_JOB_END_TIME is not set, once before the notice that the end is near
+ * (the limit may have been changed), and once after a signal. The signal's notice waits for that
+ * answer, at most for PATIENCE: the time left decides what the group does first.
  *
  * Slurm gives an end by the clock of its controller. An end that has already passed by our clock
  * when we first get it is not used as a deadline: the job runs, so one of the clocks is wrong. Then
- * the time left is counted as if the job had started together with this process, and is only used
- * to report in time that the end is near.
+ * the time left is counted as if the job had started together with this process, and only decides
+ * when to give the notice that the end is near.
  */
 #include <errno.h>
 #include <signal.h>
@@ -27,9 +27,9 @@
 #include "notice/slurm.h"
 #include "notice/source.h"
 
-#define PATIENCE    3000   /* ms for an answer while a signal is held back */
+#define PATIENCE    3000   /* ms for an answer while a signal's notice waits */
 #define NO_HURRY    10000  /* ms for any other answer */
-#define SPREAD	    2000   /* ms at most over which the tasks of a job spread their questions */
+#define SPREAD	    2000   /* ms over which the tasks of a job spread their questions, at most */
 #define SPREAD_EACH 4	   /* ms for each task */
 #define AGAIN	    600000 /* ms until a failed question about the end is asked again */
 #define CHECK_EVERY 30000  /* ms between two readings of the wall clock */
@@ -39,26 +39,26 @@ struct slurm_source {
 	struct source source;
 	struct source *signals;
 	struct subprocess squeue;
-	int epoll; /* of squeue and the signals */
+	int epoll; /* watches squeue and the signals */
 	char job_id[32];
 	int64_t grace;
 	int64_t began;	   /* clock_now */
 	int64_t start_utc; /* of the job; 0: not known */
 	int64_t end_utc;   /* 0: not known */
 	bool doubted;	   /* the end had passed by our clock when we first got it */
-	int64_t warn_of;   /* that end, until the user has been warned of it; 0: none */
-	int64_t lead;	   /* before the end, its notice is given */
-	int64_t ask;	   /* when to ask about the end; CLOCK_NEVER: not */
+	int64_t warn_of;   /* the end that had passed, until source_check warns of it; 0: none */
+	int64_t lead;	   /* ms before the end at which its notice is given */
+	int64_t ask;	   /* when to ask for the end; CLOCK_NEVER: do not ask */
 	int64_t spread;
 	bool confirmed; /* Slurm was asked again when the end was near */
 	bool given;	/* the notice that the end is near */
 	bool looked;
 
-	bool held;  /* a signal's notice waits for the answer */
+	bool held;  /* the notice of a signal waits for Slurm's answer */
 	bool asked; /* Slurm was asked after that signal */
 	struct notice notice;
-	int64_t timeout;      /* for the pending question */
-	int64_t start, until; /* when to ask for it; when to give its notice without an answer */
+	int64_t timeout;      /* of the squeue that runs, ms */
+	int64_t start, until; /* of the held notice: when to ask; when to give it unanswered */
 };
 
 static void slurm_close(struct source *source)
@@ -88,7 +88,7 @@ static enum status open_signals(struct slurm_source *self, const char *names,
 	return error_errno(err, errno, "source slurm: cannot wait");
 }
 
-/* Now by the controller's clock, as far as it is known. */
+/* Estimate the controller's clock. */
 static int64_t controller_utc(const struct slurm_source *self)
 {
 	int64_t running = clock_now() - self->began;
@@ -109,7 +109,7 @@ static void know_end(struct slurm_source *self, int64_t start_utc, int64_t end_u
 		self->warn_of = end_utc;
 	self->doubted |= over;
 	if (self->doubted && (!self->start_utc || self->start_utc >= end_utc))
-		return; /* there is no start to count from */
+		return; /* no known start from which to count */
 	if (!self->end_utc)
 		self->lead = notice_lead(self->grace, end_utc - controller_utc(self));
 	self->end_utc = end_utc;
@@ -157,7 +157,7 @@ static enum status slurm_open(struct source **source, const char *rest,
 	self->ask = CLOCK_NEVER;
 	know_end(self, time_of("SLURM_JOB_START_TIME"), time_of("SLURM_JOB_END_TIME"));
 	if (!self->end_utc)
-		self->ask = clock_after(clock_jitter(10 * self->spread)); /* no hurry */
+		self->ask = clock_after(clock_jitter(10 * self->spread)); /* not urgent */
 	self->epoll = -1;
 	enum status status = open_signals(self, rest, options, err);
 	if (status == STATUS_OK)
@@ -177,7 +177,7 @@ static bool is_near(const struct slurm_source *self)
 	return self->end_utc && self->end_utc - self->lead <= controller_utc(self);
 }
 
-/* When to look at the end next: at least every CHECK_EVERY, as the wall clock may be set. */
+/* When to look at the end next: after CHECK_EVERY at most, because the wall clock may be set. */
 static int64_t end_due(const struct slurm_source *self)
 {
 	if (!self->end_utc || self->given)
@@ -221,12 +221,12 @@ static enum status ask_slurm(
 static enum source_answer give_held(struct slurm_source *self, struct notice *notice)
 {
 	self->held = false;
-	self->given = true; /* a notice that the end is near is not needed any more */
+	self->given = true; /* so the end needs no notice of its own */
 	*notice = self->notice;
 	return SOURCE_NOTICE;
 }
 
-/* Complete the waiting notice: why, and the time left at its receipt (ms; negative: not known). */
+/* Add the reason and the time left at receipt (ms; negative: not known) to the held notice. */
 static void amend_held(struct slurm_source *self, const char *why, int64_t left)
 {
 	struct notice_time received = {self->notice.received, self->notice.received_utc};
@@ -239,7 +239,7 @@ static void amend_held(struct slurm_source *self, const char *why, int64_t left)
 	self->notice.signal = number;
 }
 
-/* "the job is preempted at T, but our clock says U: what is left is not known" */
+/* "WHAT at END, but this machine's clock says NOW: the time left is not known" */
 static void say_doubt(char *text, size_t size, const char *what, int64_t end_utc)
 {
 	char end[32], now[32];
@@ -251,7 +251,7 @@ static void say_doubt(char *text, size_t size, const char *what, int64_t end_utc
 		what, end, now);
 }
 
-/* Put the answer of Slurm into the notice that waited for it. */
+/* Put Slurm's answer into the held notice. */
 static void complete_held(struct slurm_source *self, const struct slurm_job *job)
 {
 	struct notice_time now = notice_time();
@@ -273,7 +273,7 @@ static void complete_held(struct slurm_source *self, const struct slurm_job *job
 	amend_held(self, why, left);
 }
 
-/* Give the waiting notice without an answer; its reason explains why grace is not used. */
+/* Give the held notice without an answer, for the reason why; the time left is grace. */
 static enum source_answer give_unanswered(
 	struct slurm_source *self, const char *why, struct notice *notice)
 {
@@ -281,7 +281,7 @@ static enum source_answer give_unanswered(
 	return give_held(self, notice);
 }
 
-/* A question failed: continue with what is known. */
+/* Squeue has failed: continue with what is known. */
 static enum source_answer not_answered(
 	struct slurm_source *self, int64_t now, struct notice *notice, const struct error *err)
 {
@@ -290,7 +290,7 @@ static enum source_answer not_answered(
 	return self->held ? give_unanswered(self, err->text, notice) : SOURCE_CANNOT_ASK;
 }
 
-/* The end of a question. */
+/* Squeue has ended: read its output. */
 static enum source_answer read_answer(
 	struct slurm_source *self, int64_t now, struct notice *notice, struct error *err)
 {
@@ -306,7 +306,7 @@ static enum source_answer read_answer(
 	if (known && self->held)
 		return give_held(self, notice);
 	if (known) {
-		self->confirmed = is_near(self); /* it may have been moved further away */
+		self->confirmed = is_near(self); /* false: the end was moved */
 		return SOURCE_NONE;
 	}
 	error_set(err, STATUS_TEMPORARY, "squeue ended with %d%s%s", code, *complaint ? ": " : "",
@@ -314,7 +314,7 @@ static enum source_answer read_answer(
 	return not_answered(self, now, notice, err);
 }
 
-/* The end comes near: ask Slurm whether it has moved, then give the notice. */
+/* If the end is near: ask Slurm whether it was moved, then give the notice. */
 static enum source_answer look_at_end(struct slurm_source *self, int64_t now, struct notice *notice)
 {
 	char utc[32], reason[160];
@@ -340,8 +340,8 @@ static enum source_answer look_at_end(struct slurm_source *self, int64_t now, st
 }
 
 /*
- * Only one notice waits: signals that come before it is given belong to the same event. A question
- * that was asked before the signal is ended, because Slurm had not moved the end yet.
+ * Hold one notice: signals that come before it is given belong to the same event. Kill a squeue
+ * that was started before the signal: Slurm may have moved the end since.
  */
 static void catch_signal(struct slurm_source *self, int64_t now, struct error *err)
 {
@@ -365,7 +365,7 @@ static enum source_answer slurm_check(
 	catch_signal(self, now, err);
 	if (self->warn_of)
 		return warn(self, err);
-	/* With --grace 0 no answer could add time: do not ask. */
+	/* With --grace 0 an answer could add no time: do not ask. */
 	if (self->held && self->grace == 0)
 		return give_held(self, notice);
 	enum subprocess_state state = subprocess_finish(&self->squeue, now);
