@@ -16,10 +16,10 @@
 #include "run/scheduler.h"
 
 #define ASK_LIMIT   5000     /* ms to ask Slurm for the deadline */
-#define STORE_LIMIT 3000     /* ms for one try to tell the tasks */
+#define STORE_LIMIT 3000     /* ms for one try to notify the tasks */
 #define TELL_EVERY  1000     /* ms between two tries */
-#define TELL_LIMIT  5000     /* ms after which the launcher is sent a signal instead */
-#define FAR_AWAY    86400000 /* ms: a later end of the job has nothing to do with a notice */
+#define TELL_LIMIT  5000     /* ms after which we send the launcher a signal instead */
+#define FAR_AWAY    86400000 /* ms: the notice has nothing to do with a later end of the job */
 
 enum status batch_open(struct batch *batch, const char *const *sources, size_t count, int64_t grace,
 	struct error *err)
@@ -58,7 +58,7 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 	batch->forward_at = clock_after(TELL_LIMIT);
 	/*
 	 * Slurm knows the end of the job: by its time limit, or earlier when it preempts the job.
-	 * The end of a cancelled job is in the past, although KILL comes later: do not use that.
+	 * The end of a cancelled job is in the past, although KILL comes later: do not use it.
 	 * If the notice's deadline has passed already, do not ask Slurm, which may be slow now.
 	 */
 	if (batch->command.pid && batch->slurm_job && notice->deadline > notice->received &&
@@ -74,7 +74,7 @@ static void reap(struct batch *batch)
 {
 	if (subprocess_finish(&batch->command, clock_now()) == SUBPROCESS_ENDED)
 		batch->question->code = batch->command.code;
-	/* As process 1 we also reap orphans. */
+	/* If we are process 1, the orphans are our children, too. */
 	subprocess_reap_others(NULL);
 }
 
@@ -86,14 +86,14 @@ static void take_signals(struct batch *batch)
 		if (number == SIGCHLD)
 			continue;
 		batch->ended_by = number;
-		/* The terminal sends it to the launcher, too: once is enough, srun counts them. */
+		/* The terminal has sent it to the launcher, too. Do not repeat it: srun counts. */
 		if (info.ssi_code != SI_KERNEL)
 			subprocess_signal(&batch->command, number);
 	}
 	reap(batch);
 }
 
-/* Try once to claim for all tasks. STATUS_OK: they know. STATUS_NO: there is no attempt yet. */
+/* Try once to claim. STATUS_OK: the tasks know. STATUS_NO: this job has no attempt yet. */
 static enum status tell_once(const struct batch *batch, struct error *err)
 {
 	const struct requeue_question *question = batch->question;
@@ -111,7 +111,7 @@ static enum status tell_once(const struct batch *batch, struct error *err)
 			err, STATUS_NO, "run %s has no attempt of this job yet", question->run);
 	else if (status == STATUS_OK) {
 		status = claim_make(store, &view, &claim, limit, err);
-		/* The tasks know already: by another claim, an error or the end of the attempt. */
+		/* Another claim, an error or the end of the attempt came first: the tasks know. */
 		if (status == STATUS_NO)
 			status = STATUS_OK;
 	}
@@ -152,7 +152,7 @@ static void wait_once(struct batch *batch, int64_t deadline)
 
 enum status batch_run(struct batch *batch, char *const *command, struct error *err)
 {
-	/* In our own process group: a signal to the batch script's group ends the launcher, too. */
+	/* In our process group, so that a signal to the batch script's group also ends it. */
 	struct subprocess_options start = {.argv = command, .in_our_group = true};
 	enum status status = subprocess_start(&batch->command, &start, err);
 	while (status == STATUS_OK && batch->command.pid) {

@@ -14,7 +14,7 @@
 
 struct batch {
 	struct requeue_question *question;
-	const char *slurm_job; /* asked for the deadline when a notice comes; NULL: not in Slurm */
+	const char *slurm_job; /* to ask Slurm for the deadline when a notice comes; NULL: no job */
 	struct source_set watch;
 	int signals;		   /* signalfd: CHLD, and INT, HUP, QUIT */
 	struct subprocess command; /* the launcher */
@@ -26,13 +26,13 @@ struct batch {
 	int ended_by;		   /* INT, HUP or QUIT, if one has come; 0: none */
 };
 
-/* Zero the other members before, and call batch_close after. Blocks the signals of its sources. */
+/* Before: signals is -1, the rest set or zero. Call batch_close after it, even if it fails. */
 enum status batch_open(struct batch *batch, const char *const *sources, size_t count, int64_t grace,
 	struct error *err);
 
 /*
- * Run command until it has ended, and set question->code and ->noticed. Passes INT, HUP and QUIT on
- * to it if a process sent them: those of the terminal reach it anyway.
+ * Run command until it has ended, and set question->code and ->noticed. INT, HUP and QUIT that a
+ * process sent are passed on to it; those of the terminal reach it without us.
  */
 enum status batch_run(struct batch *batch, char *const *command, struct error *err);
 

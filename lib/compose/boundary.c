@@ -14,7 +14,7 @@ static enum status check_broken(const struct view *view, struct error *err)
 		view->attempt.run, (unsigned long long)view->attempt.number, view_why(view));
 }
 
-/* Not STATUS_OK: the others have declared this task dead, so its saves belong to no checkpoint. */
+/* Not STATUS_OK: this task was declared dead, so what it saves belongs to no checkpoint. */
 static enum status check_dead(const struct view *view, uint64_t task, struct error *err)
 {
 	if (!view->agreement.peers[task].dead)
@@ -28,8 +28,8 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
 
 /*
  * Report `at` and wait for the decision. The training process waits at `at` and can save there, so
- * for the agreement it stands at the boundary before, and `at` is next. At the first boundary,
- * which has none before, it stands at `at`.
+ * for the agreement it stands at the boundary before, and `at` is next. The first boundary has
+ * none before it: there the training process stands at `at`.
  */
 static enum status report_and_wait(const struct boundary *boundary, struct error *err)
 {
@@ -62,7 +62,7 @@ static enum status report_and_wait(const struct boundary *boundary, struct error
 			return error_set(err, STATUS_TIMEOUT, "run %s: no agreement in time",
 				view->attempt.run);
 		agreement_next(&a, now, &plan);
-		/* WRITE_ROUND: if the decision cannot be read, another round follows. */
+		/* WRITE_ROUND: another round follows a decision that cannot be read. */
 		const enum agreement_write mine[] = {WRITE_ROUND, WRITE_REPORT, WRITE_DECISION};
 		for (size_t i = 0; i < 3; i++) {
 			struct write write;
@@ -109,7 +109,7 @@ enum status boundary_ask(
 		return status;
 	const struct agreement_decision *decision = &view->agreement.decision;
 	answer->kind = decision->kind;
-	if (decision->kind == KIND_NONE) /* no other task has trained: only this one can save */
+	if (decision->kind == KIND_NONE) /* at the decision no task had trained: no common save */
 		answer->save = view->agreement.claimed;
 	else
 		answer->save = decision->kind == KIND_EACH || boundary->at >= decision->step;
@@ -148,7 +148,7 @@ static enum status report_saved(const struct boundary *boundary, struct error *e
 }
 
 /*
- * Decide what follows the save. STATUS_OK: run on. STATUS_NO: leave with *leave; with *leave 0: run
+ * Decide what follows the save. STATUS_OK: run on. STATUS_NO: leave with *leave; if that is 0, run
  * on, but the checkpoint is not complete. STATUS_TIMEOUT: a task may still save.
  */
 static enum status judge_saves(const struct view *view, int *leave, struct error *err)

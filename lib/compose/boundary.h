@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The agreement for a training process without a board, which asks at each of its boundaries
- * (preempt-ack --at). Each call is a process of its own: it continues from what the one before has
- * written into the store.
+ * (preempt-ack --at). Each call is a process of its own: it continues from what the call before it
+ * has written into the store.
  */
 #ifndef COMPOSE_BOUNDARY_H
 #define COMPOSE_BOUNDARY_H
@@ -14,12 +14,12 @@ struct boundary {
 	struct view *view; /* refreshed by each call */
 	const struct agreement_config *config;
 	uint64_t at;	  /* finished steps: the boundary at which the training stands */
-	uint64_t next;	  /* the boundary after that; for boundary_ask only */
+	uint64_t next;	  /* the boundary after `at`; for boundary_ask only */
 	int64_t deadline; /* of the call; CLOCK_NEVER: none */
 };
 
 /*
- * STATUS_OK: answer->save says whether to save here, and kind what then; else run on.
+ * STATUS_OK: save here if answer->save, otherwise run on; answer->kind is the decision's.
  * STATUS_BROKEN: the run has failed. STATUS_NO with answer->leave: the others have declared this
  * task dead after a claim; leave with that code.
  */
@@ -38,9 +38,9 @@ enum status boundary_ask(
 enum status boundary_saved(const struct boundary *boundary, struct error *err);
 
 /*
- * After that: wait until the others have saved. STATUS_OK: the checkpoint is complete, run on.
- * STATUS_NO with *leave: it was the final save, leave with that code (CODE_SAVED, CODE_PREEMPTED,
- * CODE_DECIDED); without: a task did not save for a checkpoint on demand. STATUS_TIMEOUT.
+ * After boundary_saved: wait until the others have saved. STATUS_OK: the checkpoint is complete,
+ * run on. STATUS_TIMEOUT. STATUS_NO: leave with the code *leave (CODE_SAVED, CODE_PREEMPTED,
+ * CODE_DECIDED); if it is 0, run on without a complete checkpoint.
  */
 enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave, struct error *err);
 

@@ -35,23 +35,23 @@ struct keeper {
 	const struct keeper_options *options;
 	struct attempt attempt;
 	char *where;		     /* store_where */
-	int others[1 + KEEPER_WITH]; /* pidfds: of the process that we serve, and those of --with */
+	int others[1 + KEEPER_WITH]; /* pidfds: the process that we serve, and those of --with */
 	bool alone;		     /* a process of --with was gone before we could watch it */
 	struct progress_rules rules;
 	struct progress progress;
 	struct board board;
 	struct pulse *pulse;
 	struct reaper reaper;
-	struct stderr_relay *relay; /* of the command's stderr; NULL: it has ours */
+	struct stderr_relay *relay; /* of the command's stderr; NULL: the command has ours */
 	int signals, stream;	    /* descriptors */
 	sigset_t before;	    /* the signal mask at our start */
-	struct subprocess process;  /* what is guarded */
-	pid_t pid;		    /* its number; 0: nothing is guarded */
-	int code;		    /* of the command */
+	struct subprocess process;  /* the command, or the process of --pid */
+	pid_t pid;		    /* the number of that process; 0: none is guarded */
+	int code;		    /* exit code of the command */
 	bool stopped;
 	struct cut_off cut_off;
-	bool hangs;	       /* the training does, and the store does not take the report */
-	bool preempted;	       /* the board has a notice, or holds the command */
+	bool hangs;	/* the training hangs, and the store does not take our report of it */
+	bool preempted; /* the board has a notice, or holds the command */
 	int64_t told_to_leave; /* since when the board orders to leave; 0: it does not */
 	int leave_with;	       /* the code of that order */
 	bool said_silent;
@@ -59,7 +59,7 @@ struct keeper {
 
 /* ---- The guarded process ---- */
 
-/* Keep why the command has failed on the board, for the preempt-store leave that follows. */
+/* Write onto the board why the command has failed: preempt-store leave, run later, reads it. */
 static void keep_error(const struct keeper *k)
 {
 	char line[STDERR_RELAY_LINE];
@@ -132,7 +132,7 @@ static void run_hook(const struct keeper *k, const char *why)
 	subprocess_release(&hook);
 }
 
-/* End the process by TERM, later by KILL; and by the board, because clients ignore TERM. */
+/* End the process by TERM, then by KILL. Clients ignore TERM: order it on the board, too. */
 static void end_process(struct keeper *k, int code)
 {
 	struct agreement_hold leave = {.order = ORDER_LEAVE, .code = code};
@@ -218,7 +218,7 @@ static bool is_given_up(const struct keeper *k, char why[256])
 {
 	int64_t limit = k->options->rules.cut_off, lasted = k->cut_off.lasted;
 	bool cut_off = limit && lasted >= limit && k->pulse && pulse_is_needed(k->pulse);
-	if (k->preempted) /* then the task saves by itself in time */
+	if (k->preempted) /* the task saves and leaves without us */
 		return false;
 	if (k->hangs)
 		snprintf(why, 256, "this task hangs, and the store has taken no beat for %lld s",
@@ -246,7 +246,7 @@ static void take_signals(struct keeper *k)
 	}
 }
 
-/* Obey the --stop of another process. A command runs on. */
+/* If another process has called --stop, stop the beats. A command runs on. */
 static void take_stop(struct keeper *k)
 {
 	if (k->stream < 0 || !stream_is_stopped(k->stream))
@@ -273,13 +273,13 @@ static void wait_for_events(const struct keeper *k, int verdict, int64_t until)
 
 enum keeper_end {
 	END_NONE,     /* the command or process has ended by itself, or we were told to stop */
-	END_BROKEN,   /* the group is broken: why */
+	END_BROKEN,   /* the group is broken, for the reason in why */
 	END_TOLD,     /* the command has not left although the board orders it */
-	END_ALONE,    /* a process that serves the command with us has ended */
+	END_ALONE,    /* a process of --with has ended */
 	END_DESERTED, /* the process that we serve is gone */
 };
 
-/* END_DESERTED, END_ALONE or END_NONE. */
+/* END_DESERTED or END_ALONE if another process is gone, otherwise END_NONE. */
 static enum keeper_end look_at_others(const struct keeper *k)
 {
 	if (descriptor_is_ready(k->others[0]))
@@ -290,7 +290,7 @@ static enum keeper_end look_at_others(const struct keeper *k)
 	return k->alone ? END_ALONE : END_NONE;
 }
 
-/* Watch until the guarded process ends by itself, or is to be ended. */
+/* Watch until the guarded process has ended by itself, or there is a reason to end it. */
 static enum keeper_end watch_over(struct keeper *k, char why[256])
 {
 	int64_t look_at = clock_now();
@@ -303,8 +303,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 			(void)reaper_keep(&k->reaper);
 		reap(k);
 		enum keeper_end end = look_at_others(k);
-		/* If the script is gone, no process writes LEFT for the command, however it ended.
-		 */
+		/* Without the script no process writes LEFT for the command, however it ended. */
 		if (k->process.ended && (end != END_DESERTED || !k->options->command))
 			return END_NONE;
 		if (end != END_NONE)
@@ -331,7 +330,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 	}
 }
 
-/* End the guarded process for this reason. Returns the exit code. */
+/* End the guarded process for the reason `end`. Returns our exit code. */
 static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 {
 	const struct keeper_options *options = k->options;
@@ -380,7 +379,7 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 
 /* ---- The start ---- */
 
-/* Call it first: until then the number of a process that ends may be given to another one. */
+/* To be called first: once we hold their pidfds, we cannot mistake another process for them. */
 static enum status open_others(struct keeper *k, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -397,14 +396,14 @@ static enum status open_others(struct keeper *k, struct error *err)
 	return status;
 }
 
-/* Why the command is not to be started; END_NONE: it is. */
+/* The reason not to start the command; END_NONE: there is none. */
 static enum keeper_end look_before_start(struct keeper *k)
 {
 	look_at_board(k);
 	return k->told_to_leave && k->options->command ? END_TOLD : look_at_others(k);
 }
 
-/* Find the attempt. Ask a joined store that does not answer until there is a reason to end. */
+/* Find the attempt. While a joined store does not answer, retry until there is a reason to end. */
 static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, struct error *err)
 {
 	struct outage outage = {.deadline = outage_is_joined() ? CLOCK_NEVER : 0,
@@ -428,7 +427,7 @@ static enum status open_signals(struct keeper *k, struct error *err)
 		numbers, k->options->command ? count : count - 2, &k->signals, err);
 }
 
-/* Another process beats for this task already: replace ourselves by the command. */
+/* For when another process beats for this task already: replace ourselves by the command. */
 static int run_without(const struct keeper *k, const struct error *why)
 {
 	message_info("%s: this one is ignored", why->text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper of one task that does not run under preempt-run: beats for it, watches the others and
- * its progress, and ends the guarded process when the group is broken. Reports on stderr.
+ * The keeper beats for one task that does not run under preempt-run, watches its progress and the
+ * other tasks, and ends the guarded process when the group is broken. Reports on stderr.
  */
 #ifndef COMPOSE_KEEPER_H
 #define COMPOSE_KEEPER_H
@@ -20,11 +20,11 @@ struct keeper_options {
 	uint64_t task;
 	struct heartbeat_rules rules;
 	struct progress_rules progress;
-	const char *board; /* shows progress, and orders to leave; NULL: none */
-	int served; /* a pidfd of the process that we serve; a command ends with it; -1: none */
+	const char *board; /* has the progress, and the order to leave; NULL: none */
+	int served; /* pidfd of the process that we serve: the command ends with it; -1: none */
 	/*
-	 * The processes that serve the command with us: when one of them ends, or is gone, the
-	 * command is ended (75). If there are any, notices (served.h) are not passed on to it.
+	 * Other processes that serve the command: when one of them is gone, the command is ended
+	 * (75). If there are any, we do not pass notices (served.h) on to the command.
 	 */
 	const pid_t *with;
 	size_t with_count;	/* at most KEEPER_WITH */
@@ -35,11 +35,11 @@ struct keeper_options {
 };
 
 /*
- * Returns the exit code when the command has ended (its own code), when the process has ended or
- * --stop came (0), or when the group is broken (44). While a store that was joined (outage.h) does
- * not answer, the command is not started. A command that does not leave although its board orders
- * it is ended after kill_after, and the code is the board's. If another process beats for this task
- * already, this process becomes the command; without a command it returns 0.
+ * Returns the exit code: the command's when that has ended, 0 when pid has ended or --stop came, 44
+ * when the group is broken. While a joined store (outage.h) does not answer, the command is not
+ * started. A command that has not left kill_after after its board ordered it is ended, and the code
+ * is the one on the board. If another process beats for this task already, this process becomes the
+ * command; without a command keeper_run returns 0.
  */
 int keeper_run(const struct keeper_options *options);
 

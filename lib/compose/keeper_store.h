@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the keeper (keeper.h) reads and writes in the store, besides its beats. */
+/* What the keeper (keeper.h) reads and writes in the store, apart from its beats. */
 #ifndef COMPOSE_KEEPER_STORE_H
 #define COMPOSE_KEEPER_STORE_H
 
@@ -8,9 +8,9 @@
 #include "proto/writes.h"
 
 /*
- * Find the attempt, and add to rules what the store remembers of earlier ones. *where becomes
- * store_where, for the caller to free. STATUS_TEMPORARY: the store does not answer, or it was
- * joined (outage.h) and is missing. STATUS_NO: there is no such attempt.
+ * Find the attempt, and add to rules what the store remembers of earlier attempts. *where becomes
+ * store_where, for the caller to free. STATUS_TEMPORARY: the store does not answer, or a joined
+ * store (outage.h) is missing. STATUS_NO: there is no such attempt.
  */
 enum status keeper_find(const struct keeper_options *options, struct attempt *attempt,
 	struct progress_rules *rules, char **where, struct error *err);
@@ -19,7 +19,7 @@ enum status keeper_find(const struct keeper_options *options, struct attempt *at
 void keeper_declare_dead(const struct keeper_options *options, const struct attempt *attempt,
 	const struct death *death);
 
-/* Keep what rules have learned for the next attempt. */
+/* Write into the store, for the next attempt, what rules have learned in this one. */
 void keeper_remember(const struct keeper_options *options, const struct progress_rules *rules);
 
 #endif

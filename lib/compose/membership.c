@@ -14,8 +14,8 @@
 #include "base/xalloc.h"
 #include "compose/vitals.h"
 
-#define SAVE_LIMIT 300000 /* ms to wait for saves of others, if no deadline is known */
-#define PATIENCE   30000  /* ms for one question to the store during that wait */
+#define SAVE_LIMIT 300000 /* ms to wait for the saves of other tasks, at most */
+#define PATIENCE   30000  /* ms for one reading of the store during that wait */
 
 static void export(struct text *exports, const char *name, const char *value)
 {
@@ -29,7 +29,7 @@ static void export_number(struct text *exports, const char *name, uint64_t value
 	text_addf(exports, "export %s=%llu\n", name, (unsigned long long)value);
 }
 
-/* Join for entry's agent. If a restarted task ends that attempt, join the next one. */
+/* Join, for entry->agent. If a restarted task ends the joined attempt, join the next one. */
 static enum status join_until_gathered(struct store *store, const struct attempt_entry *entry,
 	struct attempt *attempt, bool *preempted, struct error *err)
 {
@@ -112,7 +112,7 @@ enum status membership_join(const struct membership_request *request, struct tex
 	export(exports, "PREEMPT_LIFE", attempt.life);
 	export_number(exports, "PREEMPT_TASK", identity->task);
 	export_number(exports, "PREEMPT_TASKS", identity->tasks);
-	/* Slurm's TaskProlog would use the quotes of an empty value as the value. */
+	/* Leave out an empty value: TaskProlog of Slurm would export the quotes around it. */
 	if (*identity->launch)
 		export(exports, "PREEMPT_LAUNCH", identity->launch);
 	if (*request->signals)
@@ -155,8 +155,8 @@ static enum status announce_failure(struct store *store, struct view *view, uint
 }
 
 /*
- * A launcher may kill all tasks when the first one exits: stay until the others have saved, but no
- * longer than until shortly before the deadline.
+ * Stay until the others have saved, because a launcher may kill all tasks when the first one exits:
+ * for SAVE_LIMIT at most, and until LEAVE_EARLY before the deadline.
  */
 static void stay_while_others_save(struct store *store, struct view *view, uint64_t task)
 {
@@ -215,8 +215,8 @@ enum status membership_leave(struct store *store, struct view *view,
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
 		status = attempt_close(store, view, NULL, err);
-	bool through = reason != REASON_FAILED && reason != REASON_PEER;
-	if (status == STATUS_NO && through) /* other tasks have not left */
+	bool in_order = reason != REASON_FAILED && reason != REASON_PEER;
+	if (status == STATUS_NO && in_order) /* other tasks have not left */
 		stay_while_others_save(store, view, task);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
@@ -233,7 +233,7 @@ static bool may_beat(const void *context, uint64_t task)
 	return is_there(view, task) && process_check(&view->members[task].agent) != PROCESS_GONE;
 }
 
-/* Mark the tasks whose processes run on this machine. Returns how many. */
+/* Mark the tasks whose processes run on this machine. Returns their number. */
 static uint64_t find_processes(const struct view *view, bool *running)
 {
 	uint64_t count = 0;
@@ -253,7 +253,7 @@ static void say_watching(const struct view *view)
 	text_release(&names);
 }
 
-/* Mark the tasks that beat; *count: how many. An error: the beats of a task cannot be read. */
+/* Mark the tasks that beat; *count: their number. An error: some beats cannot be read. */
 static enum status find_beating(struct store *store, const struct view *view, bool *running,
 	uint64_t *count, struct error *err)
 {
@@ -317,7 +317,7 @@ enum status membership_close(struct store *store, struct view *view, bool force,
 		if (view->agreement.closed || (force && !view->agreement.claimed))
 			break;
 		status = refuse_running(store, view, err);
-		if (status == STATUS_OK) /* a task may have joined since */
+		if (status == STATUS_OK) /* a task may have joined during this check */
 			status = view_refresh(view, store, err);
 	}
 	return status == STATUS_OK ? attempt_close_by_hand(store, view, err) : status;

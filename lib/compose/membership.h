@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Joining, leaving and closing a run by preempt-store join, leave and close, for scripts that
- * compose the small programs: what an agent does at its start and end.
+ * What preempt-store join, leave and close do, for scripts that compose the small programs: the
+ * same as an agent does at its start and end.
  */
 #ifndef COMPOSE_MEMBERSHIP_H
 #define COMPOSE_MEMBERSHIP_H
@@ -13,7 +13,7 @@ struct membership_request {
 	const struct identity *identity;
 	const char *store;	  /* URL */
 	uint64_t attempt;	  /* 0: the newest, or the next one */
-	pid_t agent;		  /* the process that stands for the task: the script */
+	pid_t agent;		  /* the process that acts for the task: the script */
 	int64_t timeout;	  /* ms for all tasks to join */
 	bool beatless;		  /* no process will beat for the task */
 	const char *signals;	  /* the signals that are notices, for PREEMPT_SIGNALS */
@@ -23,8 +23,8 @@ struct membership_request {
 
 /*
  * Join, wait for the others, make a board. exports gets lines "export NAME=value" for eval and for
- * Slurm's TaskProlog. Statuses of attempt_join and attempt_gather; STATUS_NO: the agent is gone, or
- * *preempted: a claim came first, leave with 42.
+ * Slurm's TaskProlog. Fails as attempt_join and attempt_gather do. STATUS_NO, too, if the agent is
+ * gone. *preempted: a claim came first, leave with 42.
  */
 enum status membership_join(const struct membership_request *request, struct text *exports,
 	bool *preempted, struct error *err);
@@ -32,28 +32,28 @@ enum status membership_join(const struct membership_request *request, struct tex
 struct membership_goodbye {
 	uint64_t task;
 	/* The exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer
-	 * failed; any other is a failure, */
+	 * failed, any other: it failed itself. */
 	int code;
-	const char *reason; /* of the failure, for the other tasks, cut at 400 bytes; or NULL: */
-	const char *board;  /* take the line that this board has kept; NULL: no line */
+	const char *reason; /* why it failed, for the other tasks, cut at 400 bytes; NULL: take */
+	const char *board;  /* the line that the board at this path has kept; NULL: no line */
 };
 /*
  * Leave; the last task closes the attempt. *leave becomes the code to leave with: 43 if the
  * training failed after a claim, 44 if it failed because the group broke, 93 after a claim that
  * asks to stop; it is unchanged if the store cannot be asked. A task that has finished or was
- * preempted stays while others save, until LEAVE_EARLY before the deadline, or for five minutes if
- * none is known.
+ * preempted stays while others save, for five minutes at most, and until LEAVE_EARLY before the
+ * deadline.
  */
 enum status membership_leave(struct store *store, struct view *view,
 	const struct membership_goodbye *goodbye, int *leave, struct error *err);
-/* The code to leave with, after a notice, of a task whose training ended with this one. */
+/* The code with which a task leaves after a claim, if its training process ended with `code`. */
 int membership_preempted_code(int code);
 
 /*
- * Close an attempt of which nothing runs any more, although tasks have not left. STATUS_NO: a task
- * runs: its process is on this machine, or it beats. Watches the beats of tasks of other machines
- * for HEARTBEAT_LIMIT periods. With force an attempt that is not being preempted is closed without
- * looking: tasks that run leave with 44 when they see it.
+ * Close an attempt of which no task runs any more, although some have not left. STATUS_NO: a task
+ * runs: its process is on this machine, or it beats. Watches beats for up to HEARTBEAT_LIMIT
+ * periods. With force an attempt that is not being preempted is closed without this check: tasks
+ * that run leave with 44 when they see that.
  */
 enum status membership_close(struct store *store, struct view *view, bool force, struct error *err);
 

@@ -8,7 +8,7 @@
 #include "base/xalloc.h"
 
 #define CHECK_EVERY 50	 /* ms between two readings */
-#define ALLOWANCE   1000 /* ms after a period until a task without a new beat is late */
+#define ALLOWANCE   1000 /* ms to wait for a new beat after the end of its period */
 
 static enum heartbeat_state by_keys(const struct view *view, uint64_t task)
 {
@@ -40,7 +40,7 @@ static void read_one(struct store *store, const char *group, uint64_t task,
 	if (heartbeat_is_farewell(beat.sequence))
 		vital->state = HEARTBEAT_LEFT;
 	else if (!first->token)
-		vital->state = HEARTBEAT_LATE; /* until it changes */
+		vital->state = HEARTBEAT_LATE; /* until its beat changes */
 	else if (beat.token != first->token)
 		vital->state = HEARTBEAT_RESTARTED;
 	else if (beat.sequence != first->sequence)

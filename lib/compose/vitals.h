@@ -10,14 +10,14 @@ struct vital {
 	enum heartbeat_state state;
 	bool has_step;
 	uint64_t step;
-	int64_t period; /* ms, as its beats say; 0: not known */
-	bool unread;	/* its beats could not be read: the state is that of the keys */
+	int64_t period; /* ms between its beats; 0: not known */
+	bool unread;	/* its beats could not be read: the state is from the keys alone */
 };
 
 /*
- * Fill vitals[tasks]. The keys show which tasks have left, are dead, were restarted or hang; the
- * beats show which are alive, or late (unchanged for a whole period of the task's own). Takes as
- * long as the longest of these periods, at most until deadline.
+ * Fill vitals[tasks]. The keys show which tasks have left, are dead, were restarted or hang. The
+ * beats of the others show the same, or that they are alive or late (unchanged for a whole period).
+ * Takes about as long as the longest period of a late task, at most until deadline.
  */
 void vitals_read(
 	struct store *store, const struct view *view, struct vital *vitals, int64_t deadline);
