@@ -33,7 +33,7 @@ static void print(const struct statistics *t)
 		t->codes[6], t->codes[7]);
 }
 
-#define ENOUGH 10000 /* schedules, in which everything happens */
+#define ENOUGH 10000 /* a run of that many schedules must show everything */
 
 static const char *unseen(const struct statistics *t, uint64_t schedules)
 {
@@ -45,7 +45,7 @@ static const char *unseen(const struct statistics *t, uint64_t schedules)
 	if (schedules < ENOUGH)
 		return NULL;
 	for (int i = NOTICE; i < DEEDS; i++)
-		if (!t->deeds[i] && (i < GARBAGE_CLAIM || i > GARBAGE_NAMES)) /* of scenarios */
+		if (!t->deeds[i] && (i < GARBAGE_CLAIM || i > GARBAGE_NAMES)) /* in scenarios */
 			return deed_name((enum deed)i);
 	for (int i = 0; i < 8; i++)
 		if (!t->codes[i])

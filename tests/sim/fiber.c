@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fortified, longjmp refuses to go to another stack. */
+/* The fortified longjmp refuses to jump to another stack. */
 #undef _FORTIFY_SOURCE
 #include "fiber.h"
 
@@ -18,8 +18,8 @@
 #define PAGE 4096
 
 /*
- * A place to go on at. swapcontext asks the kernel for the signal mask each time; so it only begins
- * a fiber, and _setjmp and _longjmp switch. The sanitizer follows swapcontext only.
+ * A place at which to continue. setcontext, which makes a system call for the signal mask, only
+ * begins a fiber; _setjmp and _longjmp switch. With the sanitizer swapcontext does both.
  */
 struct place {
 	ucontext_t context;
@@ -29,19 +29,19 @@ struct place {
 
 struct fiber {
 	struct place place;
-	char *stack; /* of STACK bytes, below it a page that no process may touch */
+	char *stack; /* of STACK bytes, above a page that cannot be accessed */
 	void (*work)(void *context);
 	void *argument;
 	bool returned;
-	struct fiber *next; /* in the list of those that are free */
+	struct fiber *next; /* in the list of spare fibers */
 };
 
 static struct fiber *spare, *running;
 static struct place scheduler;
 
-/* The sanitizer has to know on which stack we are. */
+/* The sanitizer has to know which stack we use. */
 #ifdef __SANITIZE_ADDRESS__
-/* What a killed process had allocated is lost. */
+/* Memory that a killed process had allocated is not freed: report no leaks. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -107,7 +107,7 @@ static struct fiber *take_spare(void)
 	return fiber;
 }
 
-/* The place at which a fiber with this stack begins. */
+/* Fill the place at which a fiber with this stack begins. */
 __attribute__((noinline)) static void prepare(struct place *place, char *stack)
 {
 	place->jumps = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fibers: functions with stacks of their own, of which one runs at a time, until it lets the
- * scheduler go on. The threads of the simulated processes are fibers.
+ * Fibers: functions with stacks of their own. One of them runs at a time, until it returns control
+ * to the scheduler. The threads of the simulated processes are fibers.
  */
 #ifndef SIM_FIBER_H
 #define SIM_FIBER_H
@@ -10,13 +10,13 @@
 
 struct fiber;
 
-/* A fiber that will run work(context); it does not run yet. */
+/* A fiber that will run work(context) when fiber_run is called. */
 struct fiber *fiber_new(void (*work)(void *context), void *context);
 /* Let it run until it pauses or returns; true: it has returned. Called by the scheduler. */
 bool fiber_run(struct fiber *fiber);
-/* Back to the scheduler; called by the fiber that runs. */
+/* Return to the scheduler. Called by the fiber that runs. */
 void fiber_pause(void);
-/* Its stack is used again by another one; what it has allocated is lost. */
+/* Let another fiber use its stack. Memory that it has allocated is not freed. */
 void fiber_free(struct fiber *fiber);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of the parts of base/process/reaper.c, base/process/process.c and notice/source_set.c
- * that have nothing to do where trainings are no processes. ../bench/crowd is linked with it, too.
+ * Stand-ins for functions of base/process/reaper.c, base/process/process.c and notice/source_set.c
+ * that have no work here, because simulated trainings are no processes. Also in ../bench/crowd.
  */
 #include <poll.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Chance, events, and what is said about them. */
+/* Random numbers, events, and the trace of them. */
 #include "kernel.h"
 
 #include <stdarg.h>
@@ -35,7 +35,7 @@ bool random_chance(struct random *r, int permille)
 	return permille > 0 && random_in(r, 0, 999) < permille;
 }
 
-/* ---- A heap of events, by time and then by order of making ---- */
+/* ---- A heap of events, in order of their time, then of their making ---- */
 
 static bool sooner(const struct event *a, const struct event *b)
 {
@@ -99,7 +99,7 @@ int64_t kernel_next(void)
 	return kernel.events ? kernel.heap[0].time : CLOCK_NEVER;
 }
 
-/* ---- What happens ---- */
+/* ---- Carrying out events ---- */
 
 static int64_t deferred(const struct event *event)
 {
@@ -133,7 +133,7 @@ void kernel_step(void)
 		kernel_violate("endless", "more than %llu events", (unsigned long long)most);
 }
 
-/* ---- Saying what happens ---- */
+/* ---- The trace, and violated invariants ---- */
 
 void kernel_trace_list(const char *subject, const char *format, va_list args)
 {
@@ -177,7 +177,7 @@ static void make_store(const char *name)
 	char url[64];
 	if (!registered) {
 		store_register(&store_memory);
-		/* json-c draws a random number the first time. */
+		/* json-c draws a random number at its first use: now, before the seed counts. */
 		json_object_put(json_parse("{\"a\":1}", 7));
 	}
 	registered = true;
@@ -204,7 +204,7 @@ void kernel_begin(const struct kernel_world *world, const char *store, const str
 	kernel.random.state = seed;
 	kernel.outside.state = 7;
 	kernel.trace = trace;
-	kernel.now = 1000 * MS; /* an instant of 0 means "never" to the state machine */
+	kernel.now = 1000 * MS; /* not 0, which means "never" to the agreement */
 	make_store(store);
 }
 

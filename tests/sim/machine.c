@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The machines: threads, clocks, poll and descriptors, processes. These functions stand in for
- * those of the same name in libc, in base/process/bell.c, base/process/thread.c and
- * base/process/process.c.
+ * The machines: threads, clocks, poll and descriptors, processes. Some functions replace those of
+ * the same name in libc, in base/process/bell.c, base/process/thread.c and base/process/process.c.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +20,7 @@
 #include "base/process/thread.h"
 #include "kernel.h"
 
-#define MOST_SPINS 20000 /* polls at one instant: more is a busy loop */
+#define MOST_SPINS 20000 /* polls and calls of the store at one instant: more are a busy loop */
 #define FIRST_PID  100
 
 /* ---- Threads ---- */
@@ -189,7 +188,7 @@ ssize_t getrandom(void *buffer, size_t length, unsigned flags)
 	return (ssize_t)length;
 }
 
-/* ---- Descriptors: bells are all there are ---- */
+/* ---- Descriptors: all are bells ---- */
 
 static struct bell *bell_of(int number)
 {
@@ -199,7 +198,7 @@ static struct bell *bell_of(int number)
 		       : NULL;
 }
 
-/* Whether this bell is that one, or one that watches it, as epoll descriptors do. */
+/* Return true if `number` is the bell `other`, or watches it, as an epoll descriptor does. */
 static bool hears(int number, int other)
 {
 	const struct bell *bell = bell_of(number);
@@ -268,7 +267,7 @@ int epoll_ctl(int descriptor, int action, int watched, struct epoll_event *event
 	struct bell *bell = bell_of(descriptor);
 	int kept = 0;
 	(void)event;
-	/* What was closed is not watched any more. */
+	/* Drop watched bells that were closed. */
 	for (int i = 0; i < bell->watches; i++)
 		if (bell_of(bell->watched[i]) && bell->watched[i] != watched)
 			bell->watched[kept++] = bell->watched[i];
@@ -279,7 +278,7 @@ int epoll_ctl(int descriptor, int action, int watched, struct epoll_event *event
 	return 0;
 }
 
-/* Of a descriptor of signals: the one that was sent last. */
+/* From a descriptor of signals: read the signal that was sent last. */
 ssize_t read(int descriptor, void *buffer, size_t length)
 {
 	struct bell *bell = bell_of(descriptor);
@@ -305,7 +304,7 @@ int close(int descriptor)
 	return descriptor < FIRST_BELL ? (int)syscall(SYS_close, descriptor) : 0;
 }
 
-/* How many are readable; the bell of signals is emptied. */
+/* Returns the number of readable descriptors. Empties a bell of signals. */
 static int look_at(struct pollfd *polled, nfds_t count)
 {
 	int ready = 0;
@@ -385,7 +384,7 @@ enum process_state process_check(const struct process_identity *identity)
 	if (!self || strcmp(self->who.boot, identity->boot) != 0 || index < 0 ||
 		index >= kernel.processes)
 		return PROCESS_ELSEWHERE;
-	/* Unless they see each other they are in containers of their own. */
+	/* Processes that do not see others are in containers of their own. */
 	if (!self->sees_others && self->index != index)
 		return PROCESS_ELSEWHERE;
 	return process_lives(kernel.process[index]) ? PROCESS_ALIVE : PROCESS_GONE;

@@ -26,7 +26,7 @@ static void print(const struct statistics *t)
 			i + 1 < DEEDS ? "," : "\n");
 }
 
-#define ENOUGH 4000 /* schedules, in which everything happens */
+#define ENOUGH 4000 /* a run of that many schedules must show everything */
 
 static const char *unseen(const struct statistics *t, uint64_t schedules)
 {
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 		.run = world_run,
 		.report = print,
 		.unseen = unseen};
-	/* Commands inherit nothing of ours, and resources lie nowhere. */
+	/* Commands inherit no variable of ours, and no resource is found on this machine. */
 	clearenv();
 	setenv("TMPDIR", "/simulated", 1);
 	return runner_main(&simulator, argc, argv);

@@ -11,13 +11,13 @@
 
 #include "kernel.h"
 
-#define MOST_NUMBERS 512 /* in the statistics of a simulator */
+#define MOST_NUMBERS 512 /* of uint64_t in a simulator's statistics */
 
 static const struct simulator *sim;
 static const char *program;
 static uint64_t most_shown = 5; /* failures per job */
 
-/* What a job says at its end; the statistics follow. */
+/* What a job writes into its pipe at its end, followed by the statistics. */
 struct share {
 	uint64_t passed, failed;
 };
@@ -33,7 +33,7 @@ static void clear(void)
 	memset(sim->statistics, 0, sim->statistics_size);
 }
 
-/* ---- Many ---- */
+/* ---- Many schedules ---- */
 
 static void print_failure(uint64_t seed)
 {
@@ -44,7 +44,7 @@ static void print_failure(uint64_t seed)
 	fflush(stdout);
 }
 
-/* The process of a chunk has ended in the middle of a schedule, such as by a signal. */
+/* The process of a chunk has ended in the middle of a schedule, for instance by a signal. */
 static void print_death(uint64_t seed, int status)
 {
 	if (WIFSIGNALED(status))
@@ -55,9 +55,9 @@ static void print_death(uint64_t seed, int status)
 	fflush(stdout);
 }
 
-#define CHUNK 1000 /* schedules in one process */
+#define CHUNK 1000 /* schedules that one process runs */
 
-/* The chunk's process and its job share *seed: what ran when the process died. */
+/* The chunk's process shares *seed with its job: the seed that ran when the process died. */
 static void run_chunk(uint64_t first, uint64_t count, uint64_t every, struct share *share,
 	volatile uint64_t *seed)
 {
@@ -94,8 +94,8 @@ static bool hear_share(int descriptor, struct share *sum)
 }
 
 /*
- * In processes of their own, one after the other: what the killed processes of a world had
- * allocated is lost until its real process ends.
+ * Run a job's schedules, in chunks, each in a process of its own: memory that killed processes of a
+ * world had allocated is freed only when the real process ends.
  */
 static void run_share(uint64_t first, uint64_t count, uint64_t every, struct share *share)
 {
@@ -120,7 +120,7 @@ static void run_share(uint64_t first, uint64_t count, uint64_t every, struct sha
 		bool heard = pid > 0 && hear_share(pipes[0], share);
 		close(pipes[0]);
 		if (pid < 0 || wait(&status) != pid)
-			return; /* what is missing is seen in the sum */
+			return; /* run_many sees that the sum is too small */
 		if (status || !heard) {
 			print_death(*seed, status);
 			return;
@@ -128,7 +128,7 @@ static void run_share(uint64_t first, uint64_t count, uint64_t every, struct sha
 	}
 }
 
-/* Each job is a process, so that the worlds share nothing. -1: it cannot be started. */
+/* Start a job as a process. Returns the pipe with its result; -1: it cannot be started. */
 static int start_job(uint64_t first, uint64_t count, uint64_t every)
 {
 	int pipes[2];
@@ -172,7 +172,7 @@ static int run_many(uint64_t first, uint64_t count, int jobs)
 	return sum.failed || unseen ? 1 : 0;
 }
 
-/* ---- One ---- */
+/* ---- One schedule ---- */
 
 static int run_one(uint64_t seed)
 {
@@ -196,7 +196,7 @@ static int run_shrink(uint64_t seed)
 	return 1;
 }
 
-/* ---- Named ---- */
+/* ---- Named scenarios ---- */
 
 static bool run_scenario(const struct scenario *scenario, FILE *trace)
 {

@@ -2,14 +2,14 @@
 /*
  * The command line that all simulators have:
  *
- *	[--schedules N] [--first SEED] [-j JOBS] [--show N]	random schedules, of which at most N
- *								failures per job are shown
- *	--seed SEED						one of them, with a trace
- *	--shrink SEED						a smaller one that fails in the
- *								same way
- *	--scenario NAME|all [--trace]				the named ones
+ *	[--schedules N] [--first SEED] [-j JOBS] [--show N]	random schedules; each job shows N
+ *								failures at most
+ *	--seed SEED						the random schedule of SEED, traced
+ *	--shrink SEED						print a smaller schedule that fails
+ *								in the same way
+ *	--scenario NAME|all [--trace]				the named schedules
  *
- * Exit code 0: all invariants held; 1: one did not; 2: usage.
+ * Exit code 0: all invariants held; 1: an invariant did not, or something never happened; 2: usage.
  */
 #ifndef SIM_RUNNER_H
 #define SIM_RUNNER_H
@@ -19,16 +19,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Each simulator has its own. */
+/* Each simulator defines these. */
 struct world;
 struct schedule;
-struct statistics; /* uint64_t throughout: what all schedules have come to is added up */
+struct statistics; /* uint64_t members only: they are added up over all schedules */
 
 struct scenario {
 	const char *name; /* NULL: the end of the list */
 	const char *shows;
 	void (*build)(struct schedule *s); /* s is zeroed */
-	/* What must have come out, beyond the invariants; NULL or what is wrong. May be NULL. */
+	/* Check more than the invariants. Returns what is wrong, or NULL. May be NULL. */
 	const char *(*expect)(struct world *w);
 };
 
@@ -42,12 +42,12 @@ struct simulator {
 	const struct scenario *scenarios;
 	void (*draw)(struct schedule *s, uint64_t seed);
 	void (*print)(const struct schedule *s, FILE *out);
-	/* Run one to its end; whether all invariants held, else kernel.violated. */
+	/* Run a schedule to its end. False: kernel.violated does not hold. */
 	bool (*run)(struct world *w, const struct schedule *s, struct statistics *statistics,
 		FILE *trace);
-	void (*shrink)(struct world *w, struct schedule *s); /* NULL: it cannot */
+	void (*shrink)(struct world *w, struct schedule *s); /* NULL: it cannot shrink */
 	void (*report)(const struct statistics *statistics);
-	/* What must have happened in so many schedules, and has not; NULL: all has. */
+	/* Returns what should have happened in that many schedules, but has not; NULL: nothing. */
 	const char *(*unseen)(const struct statistics *statistics, uint64_t schedules);
 };
 

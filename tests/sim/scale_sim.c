@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scale_sim: what one preemption, and one normal end, of a large job ask of the store, and how long
- * they take where transactions run one after the other.
+ * scale_sim: the load of one preemption, and of one normal end, of a large job on the store, and
+ * how long they take, given that transactions run one after the other.
  *
  *   scale_sim [--agents N] [--per-agent L] [--lock MS] [--look MS] [--step MS] [--save MS]
  *             [--notice one|all|none] [--deadline MS] [--dead N | --cut N]
  *             [--report-timeout MS] [--seed N] [--trace 1]
  *
- * Without --agents: a table of all sizes and all times of the lock.
+ * Without --agents: a table over numbers of agents and times for which a transaction has the lock.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static double seconds(int64_t from, int64_t to)
 	return to > from ? (double)(to - from) / (1000 * MS) : 0;
 }
 
-/* Each figure: the mean of the agents, the largest, and the sum of all. False: it went wrong. */
+/* Print each figure as mean and maximum over the agents, and their sum. False: the run failed. */
 static bool run(const struct scale *what)
 {
 	struct report report;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/message.c, base/process/reaper.c and notice/source_set.c: what people are told
- * is a line of the trace, a guard tells the world whose it is, and notices come from the world.
- * What needs no world is in idle.c.
+ * Stand-ins for base/message.c, base/process/reaper.c and notice/source_set.c: messages go into the
+ * trace, the world is told of each reaper, and notices come from the world. idle.c has the
+ * stand-ins that need no world.
  */
 #include <signal.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "kernel.h"
 #include "notice/source_set.h"
 
-/* ---- What people are told ---- */
+/* ---- Messages ---- */
 
 static void say(const char *format, va_list args)
 {
@@ -97,7 +97,7 @@ int message_close(int code)
 	return code;
 }
 
-/* ---- Guards ---- */
+/* ---- Reapers ---- */
 
 enum status reaper_start(struct reaper *reaper, struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a simulated training process is at. */
+/* The states of a simulated training process. */
 #ifndef SIM_TRAINING_H
 #define SIM_TRAINING_H
 
@@ -11,7 +11,7 @@ enum training_state {
 	STARTING,
 	COMPUTING,
 	IN_COLLECTIVE, /* waits for the others in a synchronous step */
-	RELEASED,      /* from it */
+	RELEASED,      /* may leave the synchronous step */
 	LOOKING,       /* has written step, will look at hold */
 	PARKED,
 	SAVING,
@@ -20,7 +20,7 @@ enum training_state {
 	GONE,
 };
 
-/* What subprocess_check answers of the process of one that has ended with this code. */
+/* What subprocess_check returns, and fills in, for a training that has ended with code. */
 static inline enum subprocess_state training_ended(struct subprocess *child, int code)
 {
 	child->ended = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The way of the processes to the store: what the shim makes of each call. */
+/* The way from the processes to the store: delays and faults of each call, which the shim makes. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static int64_t left_cut_off(const struct process *process)
 	return left > 0 ? left : 0;
 }
 
-/* us that a call may take. */
+/* The microseconds that a call may take. */
 static int64_t longest_call(int64_t deadline)
 {
 	int64_t longest = kernel.way.give_up * MS, now = clock_now();
