@@ -6,9 +6,9 @@
 # make dist, make deb, make static: the source, Debian packages, and static programs, into build/dist, build/deb
 # and build/static
 #
-# Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
-# the core library is lib/*/*.c and lib/*/*/*.c (without lib/client, which is the public libpreempt
-# and needs no other library).
+# No file is listed here: a program is src/NAME.c with src/NAME/*.c, if that directory exists; the
+# core library is lib/*/*.c and lib/*/*/*.c without lib/client, which is the public libpreempt and
+# needs no other library.
 # SANITIZE=1 builds the same into build/asan, with AddressSanitizer and UndefinedBehaviorSanitizer.
 # LINK=dynamic links the libraries dynamically, LINK=all links the C library statically, too.
 # WERROR=1 makes warnings errors, V=1 shows the commands.
@@ -23,7 +23,7 @@ PKG_CONFIG ?= pkg-config
 WARNINGS   := -Wall -Wextra -Wshadow -Wvla -Wwrite-strings -Wmissing-prototypes -Wstrict-prototypes \
               -Wconversion -Wpointer-arith -Wundef -Wformat=2
 
-# FUZZ=1 builds the fuzz targets and what they need into build/fuzz (make fuzz does that).
+# FUZZ=1 builds the fuzz targets and what they need into build/fuzz ("make fuzz" sets it).
 ifdef FUZZ
 CC     := clang
 OUT    := build/fuzz
@@ -44,11 +44,11 @@ endif
 Q   := $(if $(V),,@)
 say := @$(if $(V),:,echo " ")
 
-# The programs are linked with LIBRARIES. They load libcurl at run time: a build uses only its headers.
+# The programs are linked with LIBRARIES. They load libcurl when they run: a build uses only its headers.
 LIBRARIES := argtable2 json-c sqlite3 libxxhash
 HEADERS   := libcurl
 LIBS      := $(shell $(PKG_CONFIG) --libs $(LIBRARIES) 2>/dev/null)
-# Static where static libraries are installed: preempt-claim then takes 2.0 ms instead of 2.5.
+# static by default, if static libraries are installed: then preempt-claim takes 2.0 ms instead of 2.5.
 LINK      ?= $(if $(filter /%,$(shell $(CC) -print-file-name=libsqlite3.a 2>/dev/null)),static,dynamic)
 ifeq ($(LINK),static)
 LIBS      := -Wl,-Bstatic $(LIBS) -Wl,-Bdynamic
@@ -71,7 +71,7 @@ unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c
 extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*_sim.c tests/history/store_history.c tests/bench/*.c \
                  tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
 
-# The injected faults: programs, and what is preloaded into ours.
+# The tests that inject faults: programs, and libraries that are preloaded into our programs.
 faults      := $(addprefix $(OUT)/tests/faults/,lives sweep together powerloss inject calls.so without.so)
 
 # The fuzz targets, by their names.
@@ -116,14 +116,14 @@ endef
 $(OUT)/%.o: %.c $(OUT)/flags | needs
 	$(compile) -c -o $@ $<
 $(OUT)/tests/%.o: ALL_CFLAGS += -Itests
-# As a program of a user includes preempt.h.
+# It includes <preempt.h>, as a user's program does.
 $(OUT)/examples/loop.o: ALL_CPPFLAGS += -Ilib/client
 
 # The public client is position independent and exports only what preempt.h declares.
 $(OUT)/lib/client/%.o: lib/client/%.c $(OUT)/flags | needs
 	$(compile) -fPIC -fvisibility=hidden -c -o $@ $<
 
-# A library is made again when a file has come to or gone from its directories.
+# A library is also made again when a file was added to its directories or removed from them.
 %.a:
 	@rm -f $@
 	$(say) AR $@
@@ -151,7 +151,7 @@ $(OUT)/unit/history_check $(OUT)/unit/history_search: \
   $(addprefix $(OUT)/tests/history/,operations.o levels.o fault.o check.o)
 $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a $(libraries)
 	$(link)
-# Some of them are more than one file.
+# Some programs of $(extra) have several files.
 simulation := $(filter-out %_sim.o,$(call objects,tests/sim/*.c))
 $(OUT)/tests/sim/agreement_sim: $(simulation) $(call objects,tests/sim/group/*.c)
 $(OUT)/tests/sim/queue_sim: $(simulation) $(call objects,tests/sim/queue/*.c) \
@@ -160,7 +160,7 @@ $(OUT)/tests/sim/scale_sim: $(filter-out %/runner.o,$(simulation)) $(call object
   $(OUT)/tests/sim/group/standins.o
 $(OUT)/tests/bench/crowd: $(OUT)/tests/sim/idle.o $(OUT)/tests/sim/group/standins.o
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
-# The store in memory and the shim that delays and loses, which no program knows.
+# A store in memory, and a shim that delays and loses requests: only these test programs have them.
 $(addprefix $(OUT)/,unit/store tests/history/store_history $(addprefix tests/sim/,agreement_sim queue_sim scale_sim)): \
   $(call objects,tests/backends/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
@@ -181,7 +181,7 @@ $(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(call objects,tests/fuzz/support/*.c
 	$(link)
 $(OUT)/tests/fuzz/lines: $(OUT)/src/preempt-queue/lines.o
 
-# All targets, about so many seconds each.
+# Runs each fuzz target for about SECONDS.
 fuzz:
 	@tests/fuzz/run --seconds $(or $(SECONDS),60)
 
@@ -191,8 +191,8 @@ demo: deps
 	@examples/demo.sh
 
 # tests/run installs what "make deps" installs, and what the tests need.
-# At most 8 minutes on two processors; check-all takes about 40. WITHIN=N: after the check what fits of
-# check-all into N seconds, beginning at another place each day (.ci/run).
+# check takes at most 8 minutes on two processors, check-all about 40. WITHIN=N: after the check, run as much
+# of check-all as fits into N seconds, beginning at another place each day (.ci/run).
 check:
 	@tests/run $(if $(WITHIN),--within $(WITHIN))
 
@@ -202,7 +202,7 @@ check-all:
 bench: all $(filter $(OUT)/tests/bench/% $(OUT)/tests/rig/% $(OUT)/tests/trainers/%,$(extra))
 	@tests/bench/bench.sh $(SECTION)
 
-# For so many hours, which may be a fraction, everything at once on shared filesystems, disturbed at random.
+# Runs everything at once on shared filesystems, disturbed at random, for HOURS (which may be a fraction).
 soak: everything
 	@tests/soak --hours $(or $(HOURS),1) $(if $(PLACES),--places "$(PLACES)") $(if $(SEED),--seed $(SEED))
 
@@ -213,8 +213,8 @@ install uninstall: export LIBDIR := $(LIBDIR)
 install uninstall:
 	@VERSION=$(VERSION) BIN=$(BIN) OUT=$(OUT) packaging/install $(if $(filter uninstall,$@),--remove)
 
-# An archive does not depend on the place where it is made: it is sorted, without owners, and all its files have the
-# time of the commit. Outside git that is the time of VERSION.
+# An archive is the same wherever it is made: it is sorted, without owners, and all its files have the time of the
+# commit; outside git, the time of VERSION.
 name    := preempt-tools-$(VERSION)
 machine  = $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 git      = $(if $(wildcard .git),git -c safe.directory='*')
@@ -230,7 +230,7 @@ dist:
 	@gzip -9nf build/dist/$(name).tar
 	@echo build/dist/$(name).tar.gz
 
-# What the Debian packages are made of is in packaging/debian; changelog and copyright come from here.
+# packaging/debian describes the Debian packages; their changelog and copyright are made here.
 deb:
 	@tests/rig/packages --dry-run build deb
 	@rm -rf build/deb/package build/deb/*.deb
@@ -242,7 +242,7 @@ deb:
 	cd build/deb/package && DEB_BUILD_OPTIONS="noautodbgsym $$DEB_BUILD_OPTIONS" dpkg-buildpackage -b -uc -us -J
 	@ls build/deb/*.deb
 
-# For machines of which no user is root, and with an older C library. The licences are those of what is linked in.
+# For users who are not root, and machines with an older C library. Adds the licences of the linked libraries.
 static: unpacked = build/static/$(name)
 static:
 	@$(MAKE) --no-print-directory all LINK=all BIN=build/static/bin
