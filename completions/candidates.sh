@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# candidates.sh PROGRAM [WORD...] CURRENT: what can stand in the place of CURRENT, the word in which
-# the cursor is (may be ''), on this command line. The completions of bash, zsh and fish call it.
-# Prints one line for each candidate, "WORD" or "WORD<tab>DESCRIPTION", and where the shell has a
-# completion of its own for what follows PREFIX (may be empty) in CURRENT:
+# candidates.sh PROGRAM [WORD...] CURRENT: print candidates for CURRENT, the word on this command line
+# that contains the cursor (may be ''). The completions of bash, zsh and fish call this script.
+# Prints one line for each candidate, "WORD" or "WORD<tab>DESCRIPTION". A line that begins with a colon
+# asks the shell to complete, in its own way, the part of CURRENT after PREFIX (may be empty):
 #   :files PREFIX   :directories PREFIX   :commands PREFIX
-#   :line N         word N, counted from PROGRAM, which is 0, begins another command line
+#   :line N         word N (PROGRAM is word 0) begins another command line
 # The shell drops candidates that do not fit CURRENT. There is no list here: options and words come
-# from --help, all else from the programs and the system. Prints nothing if a program cannot answer.
-# Exit code 3: --help names a value of a kind that is unknown here (tests/completions.bats asks).
+# from --help, everything else from the programs and the system. Prints nothing if a program cannot
+# answer. Exit code 3: --help names a kind of value that is unknown here (see tests/completions.bats).
 set -u
 
-# A word with ~/ expanded, as the shell will do it.
+# expand WORD: print WORD with ~/ expanded, as the shell will do.
 expand() {
 	case $1 in
 	\~/*) printf '%s\n' "$HOME/${1#??}" ;;
@@ -19,20 +19,20 @@ expand() {
 	esac
 }
 
-# ask PROGRAM [WORD...]: what a program beside this one prints. A store that does not answer at once is left.
+# ask PROGRAM [WORD...]: run PROGRAM from the directory of the completed program, for a second at most.
 ask() {
 	asked=$1
 	shift
 	timeout 1 "$directory$asked" "$@" 2>/dev/null </dev/null
 }
 
-# The options in --help, one a line: LETTER|OPTION|VALUE|TEXT
+# Print the options in --help, one per line: LETTER|OPTION|VALUE|TEXT
 options() {
 	printf '%s\n' "$help" |
 		sed -nE 's/^ +((-[a-zA-Z0-9]), )?(--[a-z][a-z-]*)( ([][A-Z@=]+))? +(.*)$/\2|\3|\5|\6/p'
 }
 
-# find_option WORD: sets option, value and text. 1: there is none of this name.
+# find_option WORD: set option, value and text. Fails if there is no option WORD.
 find_option() {
 	while IFS='|' read -r letter option value text; do
 		[ "$1" != "$option" ] || return 0
@@ -43,7 +43,7 @@ find_option() {
 	return 1
 }
 
-# Print the lines of stdin behind the part of CURRENT that they continue.
+# Print each line of stdin after $prefix, the part of CURRENT that it continues.
 offer() {
 	while IFS= read -r line; do
 		printf '%s%s\n' "$prefix" "$line"
@@ -52,7 +52,7 @@ offer() {
 
 own() { printf ':%s %s\n' "$1" "$prefix"; }
 
-# Of words between commas, only the last one is being typed.
+# In a list with commas only the last word is being typed.
 after_comma() {
 	case $current in
 	*,*)
@@ -67,14 +67,14 @@ signals() {
 		for (i = 1; i <= NF; i++) if ($i ~ /^[A-Z]+[12]?$/ && $i !~ /^(KILL|STOP)$/) print $i }'
 }
 
-# words TEXT: "all (default) or chief: what it means" names all and chief. 1: it names none.
+# words TEXT: print all and chief of "all (default) or chief: what it means". Fails if TEXT has no "or".
 words() {
 	printf '%s\n' "$1" | awk '{ sub(/[:;].*/, ""); gsub(/\([^)]*\)/, "") }
 		!/ or / { exit 1 }
 		{ gsub(/,| or /, " "); for (i = 1; i <= NF; i++) print $i }'
 }
 
-# forms FORM...: of forms such as signal:TERM, file:PATH, gce, the name, or what follows it.
+# forms FORM...: candidates for a form such as signal:TERM, file:PATH or gce: its name, then its value.
 forms() {
 	for form; do
 		case $form in
@@ -106,7 +106,7 @@ store() { ask preempt-store "$@" ${store:+--store "$store"} ${run:+--run "$run"}
 
 queue() { ask preempt-queue "$@" ${store:+--store "$store"} ${queue:+--queue "$queue"}; }
 
-# Keys, as far as the next slash.
+# Print the keys that begin with CURRENT, each up to the next slash.
 keys() {
 	store list "$current" | awk -v typed="${#current}" '{
 		rest = substr($0, typed + 1)
@@ -166,7 +166,7 @@ values() {
 		;;
 	" KEY" | " PREFIX") keys ;;
 	" "[a-z]*"|"[a-z]*) printf '%s\n' "$2" | tr '|' '\n' ;;
-	# What only the user knows.
+	# Values that only the user knows.
 	*" D" | *" N" | *" M" | *" K" | *" I" | *" L" | *" R" | *" RC" | *" [N]" | *" SIZE" | *" INSTANT") ;;
 	*" PID" | *" PIDS" | *" TEXT" | *" WORD" | *" PATTERN" | *" NAME=D" | *" ENTRY" | "--once KEY") ;;
 	"--metric "* | "--section NAME" | "--session NAME" | "--queue NAME" | "--resource NAME") ;;
@@ -175,7 +175,7 @@ values() {
 	esac
 }
 
-# The positional words that the usage line names, one a line.
+# Print the positional words that the usage line names, one per line.
 positional() {
 	skip=no
 	# shellcheck disable=SC2046 # words
@@ -186,7 +186,7 @@ positional() {
 		case $bare in
 		--) return ;;
 		-*)
-			# "--or WORD]", but not "--json]" or "--last |"
+			# Skip the value in "--or WORD]"; "--json]" and "--last |" have none.
 			skip=yes
 			case $word in *]*) skip=no ;; esac
 			continue
@@ -201,7 +201,7 @@ positional() {
 	done
 }
 
-# place N: candidates for positional word N, from 0. After a word that may be repeated, the next ones may come.
+# place N: candidates for positional word N, from 0: also those of an earlier word that may be repeated.
 place() {
 	at=0
 	repeated=no
@@ -229,7 +229,7 @@ commands:
 '*) commands=$(printf '%s\n' "$help" | sed -n '/^commands:/,/^$/s/^  \([a-z][a-z-]*\)  *\(.*\)/\1	\2/p') ;;
 esac
 
-# Options that all have may stand before the command.
+# Options that all commands have may stand before the command.
 count=0
 for word; do
 	count=$((count + 1))
@@ -243,7 +243,7 @@ for word; do
 done
 table=$(options)
 
-# The words before CURRENT.
+# Read the words before CURRENT.
 count=0
 places=0
 pending=

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Completion for bash, of all the programs: candidates.sh prints the candidates. make
-# install puts this file under the name of each program, which is how bash-completion finds it.
+# Completion for bash, for all the programs: candidates.sh prints the candidates. "make install"
+# installs this file under the name of each program, under which bash-completion looks for it.
 
 _preempt_candidates=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" &&
 	for file in "$PWD/candidates.sh" "$PWD/../../preempt/candidates.sh"; do
@@ -13,7 +13,7 @@ _preempt() {
 	local -a words=() found=()
 	COMPREPLY=()
 
-	# COMP_WORDS is cut at : and =; a word of the command line ends at a space only.
+	# COMP_WORDS is also cut at : and =. Join its parts: here only a space ends a word.
 	for ((i = 0; i <= COMP_CWORD; i++)); do
 		word=${rest#"${rest%%[![:space:]]*}"}
 		if [ "$i" = 0 ] || [ "$word" != "$rest" ]; then
@@ -38,7 +38,7 @@ _preempt() {
 			;;
 		:line\ *)
 			if declare -F _command_offset >/dev/null; then
-				# It counts the words of COMP_WORDS.
+				# _command_offset counts in COMP_WORDS.
 				for ((i = 1; i < COMP_CWORD; i++)); do
 					[ "${COMP_WORDS[i]}" != -- ] || break
 				done

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Completion for fish, of all the programs: candidates.sh prints the candidates. make
-# install puts this file under the name of each program, which is how fish finds it.
+# Completion for fish, for all the programs: candidates.sh prints the candidates. "make install"
+# installs this file under the name of each program, under which fish looks for it.
 
 function __preempt_complete -a candidates
     set -l words (commandline -opc)

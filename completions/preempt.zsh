@@ -1,6 +1,6 @@
 #compdef ckpt-rotate -P preempt-*
 # SPDX-License-Identifier: MIT
-# Completion for zsh, of all the programs: candidates.sh prints the candidates. Installed as _preempt.
+# Completion for zsh, for all the programs: candidates.sh prints the candidates. Installed as _preempt.
 
 setopt localoptions extendedglob
 local line word from=${${(%):-%x}:A:h}
@@ -20,7 +20,7 @@ for line in $found; do
 		;;
 	:*\ *) own+=($line) ;;
 	*)
-		# _describe parts word and description by a colon.
+		# _describe wants a colon between word and description.
 		line=${word//:/\\:}${${line#$word}/$'\t'/:}
 		[[ $word = *[:=@,/] ]] && open+=($line) || closed+=($line)
 		;;
