@@ -44,8 +44,9 @@ static const char *unseen(const struct statistics *t, uint64_t schedules)
 		"a decision to save", "one to exit", "one for each", "one that is none"};
 	if (schedules < ENOUGH)
 		return NULL;
+	/* Garbage is written in scenarios only. */
 	for (int i = NOTICE; i < DEEDS; i++)
-		if (!t->deeds[i] && (i < GARBAGE_CLAIM || i > GARBAGE_NAMES)) /* in scenarios */
+		if (!t->deeds[i] && (i < GARBAGE_CLAIM || i > GARBAGE_NAMES))
 			return deed_name((enum deed)i);
 	for (int i = 0; i < 8; i++)
 		if (!t->codes[i])
