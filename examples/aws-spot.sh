@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# aws-spot.sh DIR COMMAND [ARG...]: a training on one spot machine of AWS, with two minutes of notice before it is taken.
+# aws-spot.sh DIR COMMAND [ARG...]: train on one spot machine of AWS, which gives a notice two minutes before it ends.
 # Start it at boot, by user data or a systemd unit. The next machine, with the same DIR, continues the training. DIR is
 # on a filesystem that outlives the machine: EFS, FSx, or an EBS volume that the next machine attaches.
 #
@@ -20,4 +20,4 @@ until preempt-run --run spot -n "${TASKS:-1}" --notice aws --checkpoints "$top/c
 	*) exit "$code" ;;
 	esac
 done
-# The training has finished. A machine that is paid for by the second could be ended here: shutdown -h now
+# The training has finished. To stop paying for the machine, end it here: shutdown -h now

@@ -7,15 +7,15 @@
 exports=$(preempt-store join) || exit
 eval "$exports"
 
-# Our notice becomes the claim of all; every round is agreed on; the command trains.
+# A notice becomes a claim for all tasks; preempt-ack agrees on each round; COMMAND trains.
 preempt-watch --follow --source signal:TERM,USR1 | preempt-claim --from - >/dev/null &
 preempt-ack --serve &
 pieces=$(jobs -p)
-# A notice sent to this script alone is for all of them.
+# Pass on, to all of these programs, a notice that was sent to this script alone.
 trap 'kill $pieces' TERM USR1
 exec 3>&1 4< <(trap : TERM USR1; preempt-heartbeat --with "$pieces" -- "$@" >&3; echo $?)
 
-# Its exit code comes by read: bash's wait can lose that of a child that ends when a trapped signal comes.
+# Read COMMAND's exit code from a pipe: bash's wait can lose it when a trapped signal comes at its end.
 code=''
 while read -t 1 -ru 4 digits; ended=$? code+=$digits; ((ended > 128)); do :; done
 trap '' TERM USR1

@@ -4,9 +4,9 @@
 
     ddp.py CHECKPOINTS STEPS
 
-Each task is a rank. It predicts the next character of the licence texts of Debian. Read the loop in main(): it is
-all that preempt-tools asks. examples/ddp.sbatch runs it under Slurm, examples/torchrun.sh on one machine. Where the
-tasks meet is in MASTER_ADDR and MASTER_PORT. Needs preempt.py in PYTHONPATH, ckpt-rotate in PATH.
+Each task is a rank. It predicts the next character of the licence texts of Debian. The loop in main() has
+all that preempt-tools asks. examples/ddp.sbatch runs it under Slurm, examples/torchrun.sh on one machine. The tasks
+meet at MASTER_ADDR and MASTER_PORT. Needs preempt.py in PYTHONPATH, ckpt-rotate in PATH.
 """
 
 import glob
@@ -40,7 +40,7 @@ def make_model():
 
 
 def make_batch(text, step, rank):
-    """A function of step and rank: no state of a data loader has to be saved."""
+    """The batch depends on step and rank only: no state of a data loader has to be saved."""
     chance = torch.Generator().manual_seed(step * 10000 + rank)
     begin = torch.randint(len(text) - CONTEXT, (BATCH,), generator=chance)
     return torch.stack([text[i : i + CONTEXT] for i in begin]), text[begin + CONTEXT]
@@ -52,7 +52,7 @@ def digest(model):
 
 
 def save(top, step, model, optimizer, rank):
-    """The chief saves for all; ckpt-rotate makes it durable, and visible only when it is whole."""
+    """The chief saves for all tasks. ckpt-rotate makes the checkpoint durable, and visible when it is complete."""
     if rank != 0:
         return
     command = ["ckpt-rotate", "begin", top, str(step), "--chief-only"]
@@ -63,7 +63,7 @@ def save(top, step, model, optimizer, rank):
 
 
 def main(top, steps):
-    # One thread, and only algorithms that add up in one order: the same bits in each run.
+    # One thread, and only algorithms that always add up in the same order: each run has the same bits.
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     rank = int(os.environ.get("RANK", os.environ.get("PREEMPT_TASK", 0)))
@@ -92,7 +92,7 @@ def main(top, steps):
             loss = torch.nn.functional.cross_entropy(trained(context), following)
             loss.backward()
             optimizer.step()
-            time.sleep(float(os.environ.get("STEP_SECONDS", 0)))  # a larger model
+            time.sleep(float(os.environ.get("STEP_SECONDS", 0)))  # as if the model were larger
     if rank == 0:
         print(f"done step {steps} loss {loss.item():.4f}", flush=True)
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The main job, shown: four tasks train a small language model on the licence texts of this machine.
-# Once without interruption; once with a TERM to a random task in the middle, then started again.
-# At the end loss and model must be the same, bit for bit.
+# A demonstration: four tasks train a small language model on the licence texts of this machine, once
+# without interruption, and once with a TERM to a random task in the middle, then started again. At the
+# end loss and model must be the same, bit for bit.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -28,7 +28,7 @@ run() {
 	printf '$ %s\n' "$*"
 	"$@"
 }
-# Of the training's own lines only the milestones.
+# Show only the milestones of what the training prints.
 milestones() { grep --line-buffered -E '^step [0-9]*00 |^saved|^resumed|^done|^counter'; }
 attempt_of() { preempt-store list "run/$1/" | sed -n 's|^run/[^/]*/0*\([1-9][0-9]*\)/OPEN$|\1|p' | tail -1; }
 
@@ -39,7 +39,7 @@ run preempt-run -q --run reference -n 4 -- \
 
 say "2. The same, as four agents; the machine of one task is about to go away"
 pids=()
-# Slow steps, so that they are not over before the notice comes.
+# Slow steps, so that the training is not over before the notice comes.
 for task in 0 1 2 3; do
 	preempt-run -q --run demo --task $task --tasks 4 -- \
 		train --dir "$work/run" --steps "$steps" --step-ms 15 --save-every 200 --done-model "$work/run/model" \
@@ -47,7 +47,7 @@ for task in 0 1 2 3; do
 	pids+=($!)
 done
 echo "\$ preempt-run -q --run demo --task 0..3 --tasks 4 -- train --dir $work/run ... &"
-# In the middle: the first periodic checkpoint is there.
+# Wait for the middle of the training, when the first periodic checkpoint exists.
 until [ "$(ckpt-rotate latest "$work/run/ckpt" --step --or 0 2>/dev/null || echo 0)" -ge 200 ]; do
 	kill -0 "${pids[0]}" 2>/dev/null || break
 	sleep 0.05
@@ -66,9 +66,9 @@ done
 
 attempt=$(printf '%06d' "$(attempt_of demo)")
 value() { preempt-store get "run/demo/$attempt/$1" 2>/dev/null || echo none; }
-# member NAME: that member of the JSON object on stdin, without quotes.
+# member NAME: print that member of the JSON object on stdin, without quotes.
 member() { sed -n 's/.*"'"$1"'":"\{0,1\}\([^",}]*\).*/\1/p'; }
-say "What happened in that attempt, as the store tells it"
+say "What the store shows of that attempt"
 printf '%-8s %s\n' noticed "task $victim" \
 	claimed "by task $(value TERMINATED_WORKER | member task): $(value TERMINATED_WORKER | member source)" \
 	agreed "to save at step $(value RUN_TO_CHECKPOINT | member step), tasks $(value RUN_TO_CHECKPOINT | member members)"
@@ -92,7 +92,7 @@ say "4. Is it the same model?"
 run cmp "$work/reference/model" "$work/run/model" || { echo "demo: the models differ" >&2; exit 1; }
 echo "bit-identical: $(sha256sum <"$work/run/model" | cut -c1-16)..."
 
-say "5. A wrong wiring is refused, with its cure: a batch shell is not a task"
+say "5. A wrong setup is refused, with advice: a batch shell is not a task"
 code=0
 run env SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_NUM_NODES=4 preempt-run -- train || code=$?
 [ $code = 2 ] || { echo "demo: expected exit code 2, got $code" >&2; exit 1; }

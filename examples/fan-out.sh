@@ -6,8 +6,8 @@
 #   examples/fan-out.sh IN OUT 'TEXT FOR sh, WITH $1: THE FILE, $2: ITS RESULT' [OPTION OF sbatch...]
 #   examples/fan-out.sh raw clean 'tr A-Z a-z <"$1" >"$2"' --partition=low
 #
-# It may be started again: the same set of files is not scheduled again; of another set, files that
-# have their results are skipped. Exits with 0 when every file has its result.
+# It may be started again: the same set of files is not scheduled again, and the commands of another
+# set skip files that have their results. Exits with 0 when every file has its result.
 set -euo pipefail
 
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
@@ -21,7 +21,7 @@ export PREEMPT_STORE=${PREEMPT_STORE:-$PWD/queue.db} PREEMPT_QUEUE=${PREEMPT_QUE
 files() { find "$in" -maxdepth 1 -type f -print0 | sort -z; }
 
 # A result appears whole or not at all. A lost machine costs an attempt, a preemption never does.
-# shellcheck disable=SC2016 # for the shell that the worker starts
+# shellcheck disable=SC2016 # expanded by the shell that the worker starts
 files | preempt-queue schedule --lines -0 --once "files-$(files | cksum | tr ' ' -)" --max-attempts 3 --shell -- \
 	'set -e; to=$2/${1##*/} part=$2/.${1##*/}.$$; [ ! -e "$to" ] || exit 0
 	sh -euc "$3" sh "$1" "$part"; mv "$part" "$to"' \

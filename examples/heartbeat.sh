@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# heartbeat.sh COMMAND [ARG...]: a training that does not agree with others when to save, but must not hang when one of
-# its tasks is lost. Start one for each task, with PREEMPT_RUN, PREEMPT_TASK and PREEMPT_TASKS set (or by
-# a launcher that preempt-run knows). Leaves with 44, run me again, when another task has died.
+# heartbeat.sh COMMAND [ARG...]: run a training whose tasks do not agree when to save, but must not hang when one of
+# them is lost. Start one for each task, with PREEMPT_RUN, PREEMPT_TASK and PREEMPT_TASKS set (or by
+# a launcher that preempt-run knows). Exits with 44, "run me again", when another task has died.
 set -u
 
 [ $# -gt 0 ] || { echo "usage: $0 COMMAND [ARG...]" >&2; exit 2; }
@@ -12,5 +12,5 @@ eval "$exports"
 # shellcheck disable=SC2086 # HEARTBEAT_OPTIONS may be several words
 preempt-heartbeat ${HEARTBEAT_OPTIONS-} -- "$@"
 code=$?
-# The others learn of a failure; when all have left, the attempt is closed.
+# Leaving tells the others of a failure. The last task that leaves closes the attempt.
 exit "$(preempt-store leave --code "$code" || echo "$code")"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # A prolog for Slurm (Prolog= in slurm.conf): a node on which the shared filesystem is not mounted, or on
-# which a store would lose rows, is drained before a job runs there. It needs no PATH and no Slurm
-# commands, and takes three seconds at most. Any other error, such as a full disk, is left to the job.
+# which a store would lose rows, is drained before a job runs there. This script needs no PATH and no
+# Slurm commands, and takes three seconds at most. Other errors, such as a full disk, are left to the job.
 #
-#   PREEMPT_PROLOG_STORE	a store where the jobs have theirs; it need not exist, its directory must,
+#   PREEMPT_PROLOG_STORE	a store in a directory where jobs have theirs. The directory must exist,
 #				on a filesystem that other machines see. With ?lock=fcntl,
 #				byte-range locks must reach the other nodes, too: on a mount with
 #				nolock or localflock they do not

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# sweep-train.sh --width W --rate R: stands in for a trainer in sweep.sh. It checkpoints into
+# sweep-train.sh --width W --rate R: a small trainer for sweep.sh. It saves checkpoints into
 # $PREEMPT_ITEM_DIR, resumes from there, and on TERM saves and exits with 42, "run me again". Prints "LOSS width W rate R".
 set -euo pipefail
 
@@ -21,7 +21,7 @@ if [ -e "$checkpoint" ]; then
 	echo "resumed at step $step" >&2
 fi
 while ((step < ${STEPS:-50})); do
-	sleep "${STEP_SECONDS:-0.02}" & # stands for the work of a step
+	sleep "${STEP_SECONDS:-0.02}" & # in place of the work of a step
 	wait $! || wait $! || : # twice: TERM interrupts the first wait
 	error=$((error - error * rate / 1000))
 	step=$((step + 1))

@@ -5,17 +5,17 @@
 #
 #   examples/sweep.sh [TRAINER]
 #
-# The last line of TRAINER --width W --rate R begins with its loss; sweep.sh prints the best of them.
+# The last line that TRAINER --width W --rate R prints begins with its loss; sweep.sh prints the best line.
 # Files in $PREEMPT_ITEM_DIR are still there when TRAINER is started again: see sweep-train.sh. On TERM
 # this script exits with 42. Started again, it continues: commands that were scheduled under a name
-# (--once) are not scheduled again, and those that have finished do not run again.
+# (--once) are not scheduled again, and finished commands do not run again.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 trainer=$(realpath "${1:-$here/sweep-train.sh}")
 export PREEMPT_STORE=${PREEMPT_STORE:-$PWD/sweep.db} PREEMPT_QUEUE=${PREEMPT_QUEUE:-sweep}
 
-# If a combination fails, the others run on (--keep-going). With other rates the name is another one.
+# If a combination fails, the others run on (--keep-going). The name has the rates: other rates are scheduled.
 read -ra rates <<<"${RATES:-10 30 100 300}"
 for width in ${WIDTHS:-8 16 32}; do
 	printf '%s\n' "${rates[@]}" |
@@ -23,8 +23,8 @@ for width in ${WIDTHS:-8 16 32}; do
 			--keep-going --tag "width-$width" -- "$trainer" --width "$width" --rate {} >/dev/null
 done
 
-# bash runs a trap only while it waits. The workers then signal their commands, and give them back.
-# shellcheck disable=SC2046,SC2317 # numbers; by the trap
+# On TERM the workers signal their commands, and give them back. bash runs a trap only while it waits.
+# shellcheck disable=SC2046,SC2317 # numbers; called by the trap
 leave() {
 	kill -TERM $(jobs -pr) 2>/dev/null || :
 	wait || :
@@ -42,7 +42,7 @@ join=$!
 code=0
 wait "$join" || code=$?
 wait "${workers[@]}" || :
-[ "$code" -le 1 ] || exit "$code" # 1: some have failed
+[ "$code" -le 1 ] || exit "$code" # 1: some commands have failed
 
 preempt-queue list --json --state succeeded | sed -n 's/.*"id": *\([0-9]*\).*/\1/p' |
 	while read -r id; do

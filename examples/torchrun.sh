@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# torchrun on one machine, with its ranks preempted together: all save at one step, and torchrun exits with 42.
-# Started again, they resume from there.
+# torchrun on one machine: when it is preempted, all ranks save at one step, and torchrun exits with 42.
+# Started again, they resume from that step.
 #
 #   RANKS=8 examples/torchrun.sh examples/ddp.py ck 100000
 #
-# Needs preempt.py in PYTHONPATH. With several machines start it once on each, with --store on a filesystem that all see,
+# Needs preempt.py in PYTHONPATH. On several machines start it once on each, with --store on a filesystem that all see,
 # --task and --tasks for preempt-run, and --nnodes and --rdzv_endpoint instead of --standalone.
 set -eu
 [ $# -ge 2 ] || { echo "usage: $0 SCRIPT CHECKPOINTS [ARG...]" >&2; exit 2; }

@@ -4,13 +4,13 @@
  *
  * N processes train one small language model on the licence texts that every Debian has. All hold
  * the same weights. In each step each computes the gradient of its share of the batch, a ring
- * all-reduce adds the shares up, and all make the same update: synchronous data-parallel training
- * as large models are trained, only small (examples/training/ has the model and the ring).
+ * all-reduce adds up these gradients, and all make the same update: this is the synchronous
+ * data-parallel training of large models, made small (examples/training/ has model and ring).
  *
  * What preempt-tools asks of a training program is in the loop in main(): two calls per step. At a
  * step that all tasks agreed on, task 0 saves; then all leave, and are run again later. As the
  * arithmetic is reproducible, a training that was stopped and resumed ends with the same bytes as
- * one that ran through.
+ * a training that ran without a stop.
  */
 #include "client/preempt.h"
 #include "training/training.h"
@@ -61,20 +61,21 @@ static const struct row {
 	uint64_t least, most;
 	const char *help;
 } row[] = {
-	{"--dir", "DIR", TEXT, &option.dir, 0, 0, "where checkpoints go; exists, all tasks see it"},
+	{"--dir", "DIR", TEXT, &option.dir, 0, 0,
+		"existing directory for checkpoints, seen by all"},
 	{"--steps", "N", NUMBER, &option.steps, 1, UINT32_MAX, "steps to train (400)"},
 	{"--batch", "B", NUMBER, &state.batch, 1, 1 << 20, "samples per step, of all tasks (256)"},
 	{"--hidden", "H", NUMBER, &state.hidden, 8, MOST_HIDDEN, "size of the hidden layer (128)"},
 	{"--seed", "S", NUMBER, &state.seed, 0, UINT64_MAX, "start of all random numbers (1)"},
 	{"--save-every", "K", NUMBER, &option.save_every, 1, UINT32_MAX,
 		"save every K steps and at the end"},
-	{"--done-model", "FILE", TEXT, &option.done_model, 0, 0, "at the end, the model goes here"},
-	{"--step-ms", "MS", NUMBER, &option.step_ms, 0, 3600000, "a step takes at least so long"},
+	{"--done-model", "FILE", TEXT, &option.done_model, 0, 0,
+		"write the model to FILE at the end"},
+	{"--step-ms", "MS", NUMBER, &option.step_ms, 0, 3600000, "a step takes at least MS"},
 	{"--slow-task", "I:MS", PAIR, &option.slow_task, 0, 3600000,
-		"task I takes longer per step"},
-	{"--save-seconds", "X", SECONDS, &option.save_seconds, 0, 0, "a save takes longer"},
-	{"--crash-at", "STEP:I", PAIR, &option.crash_at, 0, MOST_TASKS - 1,
-		"task I fails at this step"},
+		"task I takes MS longer per step"},
+	{"--save-seconds", "X", SECONDS, &option.save_seconds, 0, 0, "a save takes X longer"},
+	{"--crash-at", "STEP:I", PAIR, &option.crash_at, 0, MOST_TASKS - 1, "task I fails at STEP"},
 	{"--address", "HOST", TEXT, &option.address, 0, 0,
 		"this machine as the others reach it (127.0.0.1)"},
 	{"--start-seconds", "X", SECONDS, &option.start_seconds, 0, 0,
@@ -99,12 +100,12 @@ static _Noreturn void help(void)
 {
 	puts("usage: train --dir DIR [OPTION...]\n"
 	     "Trains a small language model, as one task of several: PREEMPT_TASK of PREEMPT_TASKS,\n"
-	     "or as a Slurm step says, or alone. With several, PREEMPT_ATTEMPT tells starts apart.\n");
+	     "or as a Slurm step says, or alone. Each start of several needs a new PREEMPT_ATTEMPT.\n");
 	for (size_t i = 0; i < rows; i++)
 		printf("  %-15s %-7s %s\n", row[i].name, row[i].value ? row[i].value : "",
 			row[i].help);
-	puts("\nExit codes: 0 trained to the end, 1 error, 2 wrong usage; else what preempt_saved\n"
-	     "says (42: saved, run me again).");
+	puts("\nExit codes: 0 trained to the end, 1 error, 2 wrong usage; otherwise what\n"
+	     "preempt_saved returns (42: saved, run me again).");
 	exit(0);
 }
 

@@ -11,7 +11,7 @@
     preempt-run --checkpoints out:hf --ranks 8 -- torchrun --nproc_per_node 8 train.py
 
 "out" is the Trainer's output_dir, on a filesystem that all tasks see. Needs preempt.py in PYTHONPATH.
-A step is one of the optimizer (global_step); within the gradient accumulation of a step nothing is asked.
+A step is a step of the optimizer (global_step): the callback does not ask during gradient accumulation.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ class PreemptCallback(TrainerCallback):
         if preempt.step(state.global_step):
             # The Trainer saves when all callbacks of this step have been called, then it calls on_save. An
             # evaluation would come before the save and use up the grace period. All tasks get the same answer at
-            # the same step, so all of them leave it out.
+            # the same step, so all of them leave the evaluation out.
             control.should_save = True
             control.should_evaluate = False
         return control
@@ -36,14 +36,14 @@ class PreemptCallback(TrainerCallback):
         # Periodic saves are reported, too: the agent learns how long a save takes.
         sync(os.path.join(args.output_dir, f"checkpoint-{state.global_step}"))
         if preempt.saved(state.global_step):
-            # Left at once: after should_training_stop the Trainer may still evaluate at the end of the epoch and load its
+            # Leave at once: after should_training_stop the Trainer may still evaluate at the end of the epoch and load its
             # best model, and train() returns as if the training had finished.
             sys.exit(preempt.EXIT)
         return control
 
 
 def sync(directory):
-    """The Trainer leaves its files in the page cache. A save is reported when it would survive the machine."""
+    """Sync the files, which the Trainer leaves in the page cache: a reported save must survive the machine."""
     for path, _, names in os.walk(directory):
         for name in [*names, "."]:
             # Another task may still rename files of its own.

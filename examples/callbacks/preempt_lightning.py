@@ -11,7 +11,7 @@
     preempt-run --checkpoints out:lightning --ranks 8 -- torchrun --nproc_per_node 8 train.py
 
 "out" is on a filesystem that all tasks see. ModelCheckpoint(dirpath="out") may save there, too, with "step=" in its
-file names. Needs preempt.py in PYTHONPATH. A step is one of the optimizer (global_step).
+file names. Needs preempt.py in PYTHONPATH. A step is a step of the optimizer (global_step).
 """
 
 import os
@@ -31,8 +31,8 @@ class PreemptCallback(Callback):
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         step = trainer.global_step
-        # Under accumulate_grad_batches a step has several batches. In the middle of a step a checkpoint would lose
-        # the gradients so far.
+        # With accumulate_grad_batches a step has several batches. A checkpoint in the middle of a step would lose
+        # the gradients that were accumulated.
         if step == self.asked:
             return
         # With several optimizers a batch counts several steps.
@@ -40,16 +40,16 @@ class PreemptCallback(Callback):
         self.asked = step
         if preempt.step(step, following):
             path = os.path.join(self.directory, f"step={step}.ckpt")
-            trainer.save_checkpoint(path)  # in all tasks: it has a barrier
+            trainer.save_checkpoint(path)  # all tasks must call it: it has a barrier
             sync(path)
             if preempt.saved(step):
-                # Left at once: after trainer.should_stop Lightning validates, trains on where min_epochs or min_steps
+                # Leave at once: after trainer.should_stop Lightning validates, trains on where min_epochs or min_steps
                 # asks for it, and fit() returns as if the training had finished.
                 sys.exit(preempt.EXIT)
 
 
 def sync(top):
-    """Lightning leaves its files in the page cache. A save is reported when it would survive the machine."""
+    """Sync the files, which Lightning leaves in the page cache: a reported save must survive the machine."""
     inside = [os.path.join(path, name) for path, _, names in os.walk(top) for name in [*names, "."]]
     for path in [*inside, top, os.path.dirname(os.path.abspath(top))]:
         fd = os.open(path, os.O_RDONLY)

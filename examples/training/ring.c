@@ -3,8 +3,8 @@
  * The tasks as a ring: task i sends to task i+1 and receives from task i-1, over TCP.
  *
  * To find each other, each task listens on a port and writes its address and a secret to a file.
- * Its predecessor reads the file, connects and says which task it is, with the secret: so neither
- * a stranger nor a task of another start of the job can get into the ring.
+ * Its predecessor reads the file, connects, and sends its task number and the secret, so that
+ * neither a stranger nor a task of another start of the job can get into the ring.
  */
 #include "training.h"
 #include <errno.h>
@@ -29,7 +29,7 @@ static int to_next = -1, from_previous = -1;
 static const char *directory;
 static double deadline; // for all tasks to connect; then 0: no limit
 
-// "; no sign of task 2, 3": the tasks that have not written their file.
+// Returns "; no sign of task 2, 3": the tasks that have not written their file.
 static const char *missing(void)
 {
 	static char list[200];
@@ -97,7 +97,7 @@ static void exchange(const void *out, size_t out_size, void *in, size_t in_size)
 
 /*
  * The vector is cut into a chunk per task. First each chunk travels around the ring and collects
- * every task's part (reduce-scatter), then the finished chunks travel around again (all-gather).
+ * every task's part (reduce-scatter); then the finished chunks travel around again (all-gather).
  * Chunk c is always summed up in the order of tasks c, c+1, ...
  */
 void all_reduce(float *vector, size_t count)

@@ -64,12 +64,13 @@ void free_model(void);
 // ----------------------------------------------------------------------------------------- ring.c
 
 /*
- * Connects the tasks, or fails within some seconds and names the missing ones. They find each
- * other by files in directory, which only this start of the job may use; it is removed at the end.
- * address: of this machine, as the others reach it. settings must be equal in all tasks.
+ * Connects the tasks, or fails after that many seconds and names the missing tasks. They find each
+ * other by files in directory, which only this start of the job may use, and which is removed at
+ * the end. address: the address at which the others reach this machine. settings must be equal in
+ * all tasks.
  */
 void connect_ring(const char *directory, const char *address, double seconds, uint64_t settings);
-// Adds up a vector over all tasks; then all hold the same bits, whatever the timing was.
+// Adds up a vector over all tasks. Afterwards all have the same bits, whatever the timing was.
 void all_reduce(float *vector, size_t count);
 // Gives task 0's bytes to all.
 void broadcast(void *bytes, size_t size);
