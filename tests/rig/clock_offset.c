@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clock_offset DESCRIPTOR: how the clock of a machine of tests/rig/nfs differs from ours. Prints
- * two numbers of nanoseconds: what is to be added to our CLOCK_MONOTONIC to get that machine's, and
- * how far off that may be, at most. DESCRIPTOR is a connection to the other side, there:
+ * clock_offset DESCRIPTOR: measure how the clock of a machine of tests/rig/nfs differs from ours.
+ * Prints two numbers of nanoseconds: the offset, which added to our CLOCK_MONOTONIC gives that
+ * machine's, and the largest error of it. DESCRIPTOR is a connection to this program there:
  *
- * clock_offset: answers each byte of standard input with one line, the time.
+ * clock_offset: answer each byte of standard input with one line, the time.
  *
- * That machine read its clock after we had sent the byte and before we had its answer. Of many
- * answers the one that came soonest is taken.
+ * The machine reads its clock after we have sent the byte and before we have its answer. Of many
+ * answers, use the one that came soonest.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -37,7 +37,7 @@ static int answer(void)
 	return 0;
 }
 
-/* One line from the machine, a byte at a time; false when it is gone. */
+/* Read one line from the machine, a byte at a time. False: the machine is gone. */
 static bool read_time(int machine, int64_t *time)
 {
 	char line[32];

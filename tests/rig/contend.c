@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * contend [OPTION]... STORE...: many processes at one store, each through one of these (the same
- * file through several mounts), and then the count: is everything there that was acknowledged?
+ * contend [OPTION]... STORE...: let many processes use one store, each through one STORE (the same
+ * file, through several mounts), then count: does it hold everything that was acknowledged?
  *
- * Process p does transactions i = 0, 1, ...: put row/P/I and, if it is absent, claim/I = P; all
- * processes ask for the same claims. What each was answered is kept in memory that outlives its
- * being killed. At the end every mount must show every acknowledged row and no refused one, one
- * owner for each claim whom every process named, one revision for each row, and a database that
- * SQLite finds whole. A transaction with an unknown outcome (an error, or its process was killed)
- * may be there or not, but wholly.
+ * Process p makes transactions i = 0, 1, ...: put row/P/I and, if it is absent, claim/I = P; all
+ * processes ask for the same claims. The answers are kept in shared memory, which outlives a killed
+ * process. At the end every mount must show every acknowledged row and no refused row, one owner
+ * for each claim, which every answer named, one revision for each row, and a database that SQLite
+ * finds whole. A transaction with an unknown outcome (an error, or its process was killed) may have
+ * been made or not, but not in part.
  *
- *   -p N        processes (8), on the stores in turn
- *   -k N        transactions of each (50)
+ *   -p N        processes (8), which take the stores in turns
+ *   -k N        transactions of each process (50)
  *   -t MS       patience of each transaction (120000)
- *   --kill N    in the middle, N times: kill -9 a random process; another goes on in its place
- *   --stop N    in the middle, N times: stop a random process, for --for MS (2000), then continue
- * it
- *   --look      through every mount another process looks at the files without any lock, over and
- *               over, so that what its caches keep is never of the right moment
- *   --plain     instead of the store, SQLite itself with a busy timeout: STORE is a path
+ *   --kill N    N times on the way: kill -9 a random process; another continues its work
+ *   --stop N    N times on the way: stop a random process for --for MS (2000)
+ *   --look      on every mount, another process reads the files without a lock, again and again,
+ *               so that the mount's caches always hold old data
+ *   --plain     not the store, but SQLite alone with a busy timeout: STORE is a path
  *
- * Prints one line of figures, and what is wrong to stderr. Exit code 1: something acknowledged is
- * lost, or two have won.
+ * Prints one line of figures, and to stderr what is wrong. Exit code 1: something is wrong, such as
+ * an acknowledged row that is lost, or a claim with two owners.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,16 +44,16 @@
 
 enum answer {
 	NONE,
-	ASKED, /* and never answered: its process was killed */
+	ASKED, /* but not answered, because its process was killed */
 	WON,
 	LOST,
-	REFUSED, /* an error, and certainly nothing was changed */
-	UNKNOWN, /* an error */
+	REFUSED, /* an error, and it is known that nothing was changed */
+	UNKNOWN, /* an error; it is not known whether something was changed */
 };
 
 struct outcome {
 	enum answer answer;
-	int owner; /* of the claim, as it was told */
+	int owner; /* of the claim, as the answer named it */
 	double milliseconds;
 };
 
@@ -64,8 +63,8 @@ static int plain, look;
 static char **stores;
 static int store_count;
 static struct outcome *outcomes; /* shared: [process][transaction] */
-/* Shared: no process begins another one once so many are answered, so that those that are to be
- * disturbed are not done when a busy machine lets the disturber come late. */
+/* Shared: the number of answers after which no process begins a transaction, so that some work is
+ * left to disturb even if a busy machine delays the disturbance. */
 static _Atomic int *barrier;
 static pid_t *pids;
 static int problems;
@@ -88,7 +87,7 @@ static void problem(const char *format, ...)
 	va_end(arguments);
 }
 
-/* The file of a store's URL; good until the next call. */
+/* The path of a store's URL; valid until the next call. */
 static const char *path_of(const char *where)
 {
 	static char path[4000];
@@ -188,7 +187,7 @@ static void ask_plain(sqlite3 *database, int process, int i, struct outcome *out
 	}
 }
 
-/* ---- All of them ---- */
+/* ---- All contenders ---- */
 
 static void contend(int process)
 {
@@ -210,7 +209,7 @@ static void contend(int process)
 	for (int i = 0; i < transactions; i++) {
 		struct outcome *outcome = outcome_of(process, i);
 		if (outcome->answer != NONE)
-			continue; /* of the one before, who was killed */
+			continue; /* made by an earlier process, which was killed */
 		while (*barrier < processes * transactions && answered() >= *barrier)
 			clock_sleep_until(clock_after(2));
 		outcome->answer = ASKED;
@@ -227,7 +226,7 @@ static void contend(int process)
 	exit(0);
 }
 
-/* Close to nothing may come of this but caches that are filled. */
+/* Read the store's files again and again, only to fill the caches of the mount. */
 static void look_on(const char *where)
 {
 	static const char *const suffixes[] = {"", "-journal", ".lock"};
@@ -236,7 +235,8 @@ static void look_on(const char *where)
 	while (getppid() == parent) {
 		for (int i = 0; i < 3; i++) {
 			snprintf(path, sizeof(path), "%s%s", path_of(where), suffixes[i]);
-			/* GlusterFS's client forgets the name, and reads the file with the next. */
+			/* This makes GlusterFS's client forget the name, so that it reads the file.
+			 */
 			(void)setxattr(path, "inode-invalidate", "1", 1, 0);
 			int descriptor = open(path, O_RDONLY | O_CLOEXEC);
 			if (descriptor >= 0 && read(descriptor, bytes, sizeof(bytes)) >= 0)
@@ -247,7 +247,7 @@ static void look_on(const char *where)
 	exit(0);
 }
 
-/* go: a pipe whose end all wait for, so that they start together. */
+/* go: a pipe; all wait until it is closed, so that they start together. -1: do not wait. */
 static void start(int process, int go)
 {
 	pid_t pid = fork();
@@ -264,7 +264,7 @@ static void start(int process, int go)
 	pids[process] = pid;
 }
 
-/* Those that have ended are reaped; returns how many live, and the n-th of these. */
+/* Reap processes that have ended. Returns the number of the others; *process is their nth. */
 static int living(int nth, int *process)
 {
 	int count = 0;
@@ -294,7 +294,7 @@ static void disturb(bool kill_it, int process)
 	start(process, -1);
 }
 
-/* After how many answers the next disturbance comes, where done of all have been. */
+/* The number of answers after which the next disturbance comes, after `done` of `all`. */
 static int due_at(int done, int all)
 {
 	return (int)((int64_t)(done + 1) * processes * transactions / (all + 1));
@@ -306,12 +306,11 @@ static int barrier_at(int done, int all)
 	return done == all ? total : (due_at(done, all) + due_at(done + 1, all)) / 2;
 }
 
-/* Wait for all; the disturbances are spread over their work. */
+/* Wait for all processes. The disturbances are spread evenly over their work. */
 static void supervise(void)
 {
 	int done = 0, all = kills + stops, process = 0, count;
 	while ((count = living(-1, &process)) > 0) {
-		/* Not at a fixed point of the work: a transaction more or less. */
 		int due = due_at(done, all);
 		if (done < all && answered() >= due) {
 			clock_sleep_until(clock_after(clock_jitter(20)));
@@ -398,7 +397,7 @@ static int take_integrity(void *integrity, int columns, char **values, char **na
 	return 0;
 }
 
-/* What SQLite itself says, past what this mount has cached. No process writes now. */
+/* Check the database by SQLite itself, without the mount's cache. No process writes now. */
 static void count_sqlite(struct count *count, const char *where)
 {
 	const char *path = path_of(where);
@@ -417,8 +416,7 @@ static void count_sqlite(struct count *count, const char *where)
 	sqlite3_close(database);
 }
 
-/* What this mount shows against what was acknowledged; returns the rows lost, counts split claims.
- */
+/* Compare what this mount shows with the answers. Returns the lost rows; counts split claims. */
 static int compare(const char *where, int *split)
 {
 	int lost = 0;

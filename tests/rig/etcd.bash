@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # etcd_options is the caller's
-# For bats files that need etcd, one member or three, on this machine:
+# For bats files that need an etcd cluster of one or three members on this machine:
 #
 #   load rig/etcd
-#   setup_file() { etcd_needed; }      skips the file where there is no etcd
-#   setup()      { etcd_start 3; }     $etcd_endpoints: HOST:PORT,HOST:PORT,HOST:PORT
-#   teardown()   { etcd_stop; }        shows the logs of members after a failure
+#   setup_file() { etcd_needed; }      skips the file if there is no etcd
+#   setup()      { etcd_start 3; }     sets $etcd_endpoints: HOST:PORT,HOST:PORT,HOST:PORT
+#   teardown()   { etcd_stop; }        prints the members' logs after a failure
 #
-# A member ends with the shell that has started it, so one that a test starts again is of a cluster that
-# this test has started. Members are numbered from 1. Options of etcd for all members are in
+# A member ends with the shell that started it: a test can restart only members of a cluster that it has
+# started itself. Members are numbered from 1. Options of etcd for all members are in
 # $etcd_options, an array; etcd_tls=yes makes certificates, in $etcd_directory/tls, and serves TLS.
 
 etcd_needed() {
@@ -17,7 +17,7 @@ etcd_needed() {
 	command -v etcd etcdctl >/dev/null || skip "there is no etcd"
 }
 
-# free_ports COUNT: in $ports. Another program may take one before etcd does.
+# free_ports COUNT: set $ports. Another program may take one of them before etcd does.
 free_ports() {
 	mapfile -t ports < <(python3 -c '
 import socket, sys
@@ -25,7 +25,7 @@ sockets = [socket.create_server(("127.0.0.1", 0)) for i in range(int(sys.argv[1]
 for s in sockets: print(s.getsockname()[1])' "$1")
 }
 
-# etcd_setup_file, etcd_teardown_file: three members for all tests of a file, for etcd_runs.
+# etcd_setup_file, etcd_teardown_file: one cluster of three members for all tests of a file, for etcd_runs.
 etcd_setup_file() {
 	etcd_needed
 	etcd_options=()
@@ -34,7 +34,7 @@ etcd_setup_file() {
 }
 etcd_teardown_file() { BATS_TEST_COMPLETED=1 etcd_stop; }
 
-# The server asks for users from now on, and knows root, whose password is "secret".
+# Make the server ask for a user; it knows root, with the password "secret".
 etcd_enable_users() {
 	etcd_control user add root:secret >/dev/null
 	etcd_control user grant-role root root >/dev/null
@@ -58,7 +58,7 @@ etcd_start() {
 	etcd_await
 }
 
-# The members that the cluster begins with: "m1=http://HOST:PORT,..."
+# Print the members with which the cluster begins: "m1=http://HOST:PORT,..."
 etcd_cluster() {
 	local i list=''
 	for i in "${!etcd_peer[@]}"; do
@@ -67,7 +67,7 @@ etcd_cluster() {
 	printf '%s' "$list"
 }
 
-# A heartbeat and an election are short, so that another member leads soon.
+# Heartbeats and elections are short, so that another member becomes leader soon.
 etcd_run_member() {
 	local i=$1
 	setpriv --pdeathsig KILL etcd --name "m$i" --data-dir "$etcd_directory/m$i" \
@@ -81,7 +81,7 @@ etcd_run_member() {
 	etcd_pids[i]=$!
 }
 
-# etcdctl of this cluster: etcd_control COMMAND...
+# etcd_control COMMAND...: run etcdctl on this cluster.
 etcd_control() {
 	local tls=()
 	[ -z "${etcd_tls:-}" ] ||
@@ -89,7 +89,7 @@ etcd_control() {
 	ETCDCTL_API=3 etcdctl --endpoints "$etcd_endpoints" --command-timeout 10s "${tls[@]}" "$@"
 }
 
-# Until a majority answers, for a minute.
+# Wait until a majority answers, for a minute at most.
 etcd_await() {
 	local end=$((SECONDS + 60)) pid
 	until etcd_control get x >/dev/null 2>&1; do
@@ -101,7 +101,7 @@ etcd_await() {
 	done
 }
 
-# The number of the member that leads, as the others see it.
+# Print the number of the member that says that it is the leader.
 etcd_leader() {
 	local i end=$((SECONDS + 60))
 	while ((SECONDS < end)); do
@@ -120,12 +120,12 @@ etcd_kill() {
 }
 etcd_pause() { kill -STOP "${etcd_pids[$1]}"; }
 etcd_continue() { kill -CONT "${etcd_pids[$1]}"; }
-# etcd_restart MEMBER: with its data, or what an administrator does who has lost them: etcd_replace.
+# etcd_restart MEMBER: with its data. etcd_replace MEMBER: as an administrator does if the data are lost.
 etcd_restart() { etcd_run_member "$1"; }
 etcd_replace() {
 	local id
 	id=$(etcd_control member list | awk -F', ' -v name="m$1" '$3 == name { print $1 }')
-	# A cluster refuses both until its members have seen each other for a while.
+	# A cluster refuses both commands until its members have been connected for a while.
 	until etcd_control member remove "$id" >/dev/null 2>&1; do
 		sleep 0.2
 	done
@@ -139,7 +139,7 @@ etcd_replace() {
 etcd_revision() { etcd_control get x -w json | sed 's/.*"revision":\([0-9]*\).*/\1/'; }
 etcd_compact() { etcd_control compact "$(etcd_revision)" >/dev/null; }
 etcd_snapshot() { etcd_endpoints=${etcd_client[1]} etcd_control snapshot save "$1" >/dev/null 2>&1; }
-# The whole cluster goes back to what it was.
+# etcd_restore FILE: put the whole cluster back to that snapshot.
 etcd_restore() {
 	local i
 	for i in "${!etcd_pids[@]}"; do
@@ -154,8 +154,8 @@ etcd_restore() {
 	etcd_await
 }
 
-# etcd_runs NAME...: the tests of these bats files, unchanged, each with a store in this etcd. Not with the
-# PATH of bats itself, which has other commands of its name.
+# etcd_runs NAME...: run the tests of these bats files, unchanged, each with a store in this etcd. Do not pass on
+# our PATH: bats has put other commands named bats into it.
 etcd_runs() {
 	local files=("${@/#/$BATS_TEST_DIRNAME/}")
 	mkdir -p "$BATS_TEST_TMPDIR/files"
@@ -164,11 +164,11 @@ etcd_runs() {
 		bats --tap "${files[@]/%/.bats}"
 	grep -A20 '^not ok' <<<"$output" || :
 	[ "$status" = 0 ]
-	# Most of them are not about the file of a store.
+	# Most of these tests must not be skipped.
 	(($(grep -c '^ok .* # skip' <<<"$output") < $(grep -c '^ok ' <<<"$output") / 2))
 }
 
-# Whether a client follows changes of member 1.
+# Succeeds if a client watches member 1 for changes.
 etcd_is_watched() {
 	python3 -c '
 import sys, urllib.request
@@ -176,7 +176,7 @@ for line in urllib.request.urlopen("http://" + sys.argv[1] + "/metrics").read().
     if line.startswith("etcd_debugging_mvcc_watcher_total "): sys.exit(float(line.split()[1]) == 0)' "${etcd_client[1]}"
 }
 
-# ca.pem and other.pem, server.pem for 127.0.0.1, client.pem without a name, expired.pem; their keys are .key
+# Makes ca.pem, other.pem, server.pem for 127.0.0.1, client.pem without a name, and expired.pem, with .key files.
 etcd_make_certificates() {
 	local directory=$etcd_directory/tls name
 	mkdir -m 700 "$directory"
@@ -196,7 +196,7 @@ etcd_sign() {
 	local directory=$etcd_directory/tls
 	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "$2" -keyout "$directory/$1.key" \
 		-out "$directory/$1.csr" 2>/dev/null
-	# shellcheck disable=SC2059 # the extensions have ends of lines
+	# shellcheck disable=SC2059 # the extensions contain \n
 	openssl x509 -req -in "$directory/$1.csr" -CA "$directory/ca.pem" -CAkey "$directory/ca.key" -CAcreateserial -days "$3" \
 		-extfile <(printf "$4\n") -out "$directory/$1.pem" 2>/dev/null
 }

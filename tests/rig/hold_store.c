@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold_store URL KEY begin|journal|write|database: puts KEY, and stops itself (SIGSTOP) on the way:
- * before the commit, after its journal was synced, at the write of a page of keys, when nothing is
- * asked any more before that is carried out, or after the database was synced. Once it is
- * continued it goes on, prints "known" or "unknown" where that failed, and exits with the status.
+ * hold_store URL KEY begin|journal|write|database: put KEY, and stop itself (SIGSTOP) on the way:
+ * before the commit, after the journal was synced, just before the write of a page of keys, after
+ * the last check, or after the database was synced. Continued, it ends the transaction, prints
+ * "known" or "unknown" (the outcome) if that failed, and exits with the status.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "store/sqlite/session.h"
 
-#define FIRST_KEYS 8192 /* behind the schema and the page of meta */
+#define FIRST_KEYS 8192 /* offset of the first page of keys: after the schema and meta */
 
-/* How the name ends of the file that is waited for. */
+/* Stop at the next sync of, or write to, a file whose name ends with this; NULL: do not stop. */
 static const char *stop_at_sync, *stop_at_write;
 
 static void stop_if(const char **end, int descriptor)
@@ -34,7 +34,7 @@ static void stop_if(const char **end, int descriptor)
 	raise(SIGSTOP);
 }
 
-/* In the place of libc's. */
+/* Replaces libc's function. */
 int fdatasync(int descriptor)
 {
 	int result = (int)syscall(SYS_fdatasync, descriptor);

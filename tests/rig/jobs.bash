@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# One job of tests/run: a test program is started in a room of its own (home, temporary directory, mark of
-# its processes), and what it printed and left behind is judged and counted.
-# The caller is in the root of the project and sets ends (seconds since its start after which jobs are ended, or nothing).
+# One job of tests/run: start a test program in a room of its own (home, temporary directory, mark of its
+# processes), then count its results, and check what it has left behind.
+# The caller is in the root of the project and sets ends (seconds since its start after which jobs are ended, or '').
 
 root=$PWD log=$PWD/build/check.log
 rooms=$(mktemp -d "${TMPDIR:-/tmp}/preempt-check.XXXXXX")
@@ -14,7 +14,7 @@ mkdir -p build
 : >build/skipped
 : >build/failed
 
-# ---- What is said ----
+# ---- Messages ----
 
 progress() {
 	[ -t 1 ] || return 0
@@ -35,13 +35,13 @@ seconds_since() {
 	awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'
 }
 
-# The failures, for a reader of only the end of what is printed.
+# Print the failures again, for readers who look only at the end of the output.
 summary() {
 	awk 'NR <= 60; END { if (NR > 60) print "  ... " NR - 60 " more lines in build/failed" }' build/failed
 }
 # ---- One test file ----
 
-# The processes that carry a mark that begins so; every process of a test inherits one.
+# marked MARK: print the processes whose mark begins with MARK; every process of a test inherits a mark.
 marked() {
 	grep -lzs "^CHECK_MARK=$1" /proc/[0-9]*/environ | sed 's|/proc/||; s|/environ||' || :
 }
@@ -56,7 +56,7 @@ end_marked() {
 	done
 }
 
-# start NAME LIMIT BUILD COMMAND...: in the background, in a room of its own.
+# start NAME LIMIT BUILD COMMAND...: start COMMAND in the background, in a room of its own.
 start() {
 	local name=$1 limit=$2 build=$3 room=$rooms/$((++jobs))
 	shift 3
@@ -79,7 +79,7 @@ start() {
 		unset XDG_STATE_HOME
 		code=0
 		ulimit -c 0
-		# A shell lets what it runs in the background ignore INT and QUIT; a test must not.
+		# A shell makes its background commands ignore INT and QUIT; a test must not ignore them.
 		env --default-signal=INT,QUIT,PIPE "${kill[@]}" "$@" </dev/null >"$room/out" 2>"$room/err" || code=$?
 		echo "$code" >"$room/code"
 	) 2>/dev/null &
@@ -87,7 +87,7 @@ start() {
 	echo "$limit" >"$room/limit"
 }
 
-# The results of TAP: "passed failed skipped", and what is wrong with it as a whole.
+# count_tap CODE TAP: print "passed failed skipped", then what is wrong with the whole file, if anything.
 count_tap() {
 	awk -v code="$1" '
 	/^1\.\.[0-9]+/ { planned = 1; plan = substr($1, 4) + 0; if (/# *[Ss][Kk][Ii][Pp]/) skipped++ }
@@ -104,8 +104,8 @@ count_tap() {
 	}' "$2"
 }
 
-# failures_in TAP N: the failures with the first N of their comments (a unit test prints them before,
-# bats after).
+# failures_in TAP N: print the failures, each with the first N of its comments (unit tests print comments
+# before the failure, bats after it).
 failures_in() {
 	awk -v most="$2" '
 	/^#/ && ++count <= most { comments = comments "    " $0 "\n" }
@@ -121,7 +121,7 @@ failures_in() {
 	END { if (failed) printf "%s", comments }' "$1"
 }
 
-# finished PID: counts and shows the results.
+# finished PID: count and show the results of that job.
 finished() {
 	local name=${name_of[$1]} room=${room_of[$1]} seconds code p f s why left report what late=0
 	seconds=$(seconds_since "${began_at[$1]}")
@@ -146,7 +146,7 @@ finished() {
 		end_marked "$room/"
 	fi
 	for report in "$room"/reports/*; do
-		# The rest are remarks, about a thread that ended in between, say.
+		# Ignore reports that are only remarks, for instance about a thread that has ended.
 		grep -qs 'ERROR\|runtime error\|fatal error' "$report" || continue
 		why="${why:+$why; }a sanitizer's report:"$'\n'"$(grep -v '^=*$' "$report" | head -n 30)"
 		f=$((f + 1))
@@ -178,8 +178,8 @@ finished() {
 	rm -rf --one-file-system "$room" || :
 }
 
-# still_there MARK: what is left of a test once it has had its time to end: one that was killed ends
-# when the disk lets it.
+# still_there MARK: print the processes of a test that have not ended in time. (A slow disk can delay the end of
+# a killed process.)
 still_there() {
 	local pids until=$((SECONDS + ${CHECK_PATIENCE:-30}))
 	while pids=$(marked "$1") && [ -n "$pids" ]; do
@@ -192,7 +192,7 @@ still_there() {
 	done
 }
 
-# room_for N: waits until fewer than N tests run.
+# room_for N: wait until fewer than N tests run.
 room_for() {
 	local pid
 	while [ "${#name_of[@]}" -ge "$1" ]; do

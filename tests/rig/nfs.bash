@@ -3,28 +3,28 @@
 # For bats files that need NFS, with a server and two clients in virtual machines (tests/rig/nfs):
 #
 #   load rig/nfs
-#   setup_file()    { nfs_start; }         skips the file where no rig can run
+#   setup_file()    { nfs_start; }         skips the file if no rig can run here
 #   teardown_file() { nfs_stop; }
-#   teardown()      { nfs_dump_logs; }     says something only after a failure
+#   teardown()      { nfs_dump_logs; }     prints logs, only after a failure
 #
 # The project's programs and those of its tests are in the machines' /bin. $NFS is the rig's
-# directory. Tests of one file share the machines: each leaves all of them running.
+# directory. Tests of one file share the machines, so each leaves all of them running.
 
 beside_pids=() beside_files=()
 nfs_rig=$(realpath "$(dirname "${BASH_SOURCE[0]}")/nfs")
-# shellcheck disable=SC2034 # for those that load this
+# shellcheck disable=SC2034 # files that load this use it
 nfs_versions=(v42 v41 v40 v3 v3nolock)
 
-# nfs_start [PROGRAM]...: with these programs in the machines, too.
+# nfs_start [PROGRAM]...: start the machines, with these programs in them, too.
 nfs_start() {
 	local why root out
 	root=$(realpath "${nfs_rig%/*}/../..")
 	out=${OUT:-$root/build/plain}
 	"${nfs_rig%/*}/packages" nfs || skip "cannot install what the rig needs"
 	why=$("$nfs_rig" usable 2>&1) || skip "$why"
-	# For one that works on a test: a rig that is up already, and stays.
+	# While you write a test: NFS_RIG names a rig that already runs, and is left running.
 	[ -z "${NFS_RIG:-}" ] || { export NFS=$NFS_RIG && return; }
-	# Sockets have short names: not below bats' own directories.
+	# The name of a socket must be short: do not use bats' deep directories.
 	NFS=$(mktemp -d "${TMPDIR:-/tmp}/nfs.XXXXXX")
 	export NFS
 	"$nfs_rig" up "$NFS" --owner $$ "${BIN:-$root/bin}"/* "$out"/tests/rig/{contend,hold_store,clock_offset} \
@@ -38,11 +38,11 @@ nfs_dump_logs() {
 	"$nfs_rig" logs "$NFS" >&2
 }
 
-# on MACHINE COMMAND: run it there; its output, and its exit code.
+# on MACHINE COMMAND: run COMMAND there; prints its output and returns its exit code.
 on() { "$nfs_rig" run "$NFS" "$1" "$2"; }
 
-# beside NAME MACHINE COMMAND: the same in the background; its output goes to NAME and its exit code to
-# NAME.code in the test's directory. join_all waits for all of them, and fails unless all end with 0.
+# beside NAME MACHINE COMMAND: the same in the background; in the test's directory, its output goes to NAME and
+# its exit code to NAME.code. join_all waits for all these commands, and fails unless all end with 0.
 beside() {
 	local file=$BATS_TEST_TMPDIR/$1
 	shift
@@ -64,16 +64,16 @@ join_all() {
 	beside_files=()
 	return $bad
 }
-# Wait for them, whatever they end with.
+# Wait for all these commands, whatever their exit codes are.
 wait_beside() {
 	wait "${beside_pids[@]}"
 	beside_pids=()
 }
 
-# What they ended with was looked at.
+# The test has checked the exit codes: join_all must not.
 forget_beside() { beside_files=(); }
 
-# For teardown: end what a test that failed left running here and in the machines, and have them all up.
+# For teardown: after a failed test, end its processes here and in the machines, and start machines that are down.
 end_beside() {
 	local pid machine
 	for pid in "${beside_pids[@]}"; do
@@ -92,19 +92,19 @@ end_beside() {
 	done
 }
 
-# read_clocks FILE: of each client, for add_clocks.
+# read_clocks FILE: write the clock offset of each client to FILE, for add_clocks.
 read_clocks() {
 	local client
 	for client in c1 c2; do "$nfs_rig" clock "$NFS" $client; done >"$1"
 }
 # add_clocks BEFORE AFTER N LOG...: put a "clock" line (tests/history/operations.h) behind the first line of
-# logs that client N wrote between two read_clocks. Its clock runs evenly, at a rate that is not known.
+# logs that client N wrote between two read_clocks. The client's clock has a constant rate, which is not known.
 add_clocks() {
 	local offset0 bound0 offset1 bound1 apart bound
 	read -r offset0 bound0 < <(sed -n "$3p" "$1")
 	read -r offset1 bound1 < <(sed -n "$3p" "$2")
 	apart=$((offset1 > offset0 ? offset1 - offset0 : offset0 - offset1))
 	bound=$((apart / 2 + (bound0 > bound1 ? bound0 : bound1)))
-	# Nanoseconds there, microseconds here.
+	# Offsets are in nanoseconds, the line is in microseconds.
 	sed -i "1a clock $((-(offset0 + offset1) / 2000)) $((bound / 1000 + 2))" "${@:4}"
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Where the tasks of a random life run, and where their store is (tests/rig/lives).
 
-A place has machines: the agents run on them in turns. What a machine does with processes and files is
-the same whether it is this machine, through one of several mounts, or a virtual one. Each place can take
-the store away and bring it back, in its own way.
+A place has machines, among which the agents are distributed. All machines have the same methods for
+processes and files: this machine, with one of several mounts, and a virtual one. Each place can make the
+store unreachable and reachable again, in its own way.
 """
 import base64
 import ctypes
@@ -49,7 +49,7 @@ def marked(mark):
 
 
 def marked_until_gone(mark, marked_there=marked):
-    """The same, once they have had their time to end."""
+    """The same after a minute, or as soon as there are none."""
     end = time.monotonic() + 60
     while (found := marked_there(mark)) and time.monotonic() < end:
         time.sleep(0.05)
@@ -71,7 +71,7 @@ def forget_stores(*directories):
 # ---- Machines ----
 
 class Here:
-    """This machine. Files of a life are in room; its checkpoints below cwd, its store is at store."""
+    """This machine. A life has its files in room, its checkpoints below cwd, its store at store."""
 
     programs = BIN
     trainers = rig + '/../trainers/'
@@ -84,7 +84,7 @@ class Here:
         self.room, self.cwd, self.store = room, cwd, store
 
     def prepare(self, pieces):
-        """Make the directories and scripts that a life needs: pieces is {name: text}."""
+        """Make the directories that a life needs, and its scripts: pieces is {name: text}."""
         for name in 'boards', 'pieces':
             os.makedirs(self.room + '/' + name, mode=0o700, exist_ok=True)
         for name, text in pieces.items():
@@ -102,7 +102,7 @@ class Here:
         return run.returncode, run.stdout
 
     def trainers_of(self, child):
-        """The commands below an agent; they have a task in their environment."""
+        """The commands of an agent: they have PREEMPT_TASK in their environment."""
         return self.commands_below(child.pid)
 
     def commands_below(self, pid):
@@ -149,7 +149,7 @@ class Remote:
         self.room, self.cwd, self.store = room, cwd, store
 
     def command(self, script):
-        """What runs it there."""
+        """The command that runs script there."""
         return [rig + '/nfs', 'run', self.directory, self.name, script]
 
     def bash(self, script, patience=600):
@@ -158,14 +158,14 @@ class Remote:
         return run.returncode, run.stdout
 
     def must(self, script):
-        """What a script prints there that succeeds. A machine that does not answer is no empty answer."""
+        """The output of a script there, which must succeed: no answer must not look like an empty one."""
         code, text = self.bash(script + '\n[ $? = 0 ] && echo asked')
         if code or not text.endswith('asked\n'):
             raise RuntimeError('%s: %s: exit code %d' % (self.name, script, code))
         return text.removesuffix('asked\n')
 
     def fetch(self, directory, names, into):
-        """Copy small files, named from a directory there: they come as text."""
+        """Copy small files of a directory there into a directory here, in base64."""
         _, text = self.bash('cd %s && tar -c %s 2>/dev/null | base64' % (directory, names))
         if text:
             with tarfile.open(fileobj=io.BytesIO(base64.b64decode(text))) as archive:
@@ -210,7 +210,7 @@ class Remote:
         self.bash('kill -%d %d 2>/dev/null' % (number, pid))
 
     def marked(self, mark):
-        # 1: there is none; 2: some have ended since they were listed.
+        # grep exits with 1 if there is none, with 2 if some have ended since they were listed.
         text = self.must('grep -lzsx %s /proc/[0-9]*/environ; [ $? -le 2 ]' % shlex.quote(mark))
         return [int(line.split('/')[2]) for line in text.splitlines() if line.startswith('/proc/')]
 
@@ -225,7 +225,7 @@ class Remote:
 
 
 class RemoteChild:
-    """A process there, with what is used of subprocess.Popen."""
+    """A process there, with the methods of subprocess.Popen that we use."""
 
     count = 0
     counting = threading.Lock()
@@ -239,7 +239,7 @@ class RemoteChild:
     @property
     def returncode(self):
         code = self.popen.returncode
-        # The shell that waits for it says so.
+        # 137: the shell there has waited for it, and it was killed.
         return -9 if code == 137 and self.killed else code
 
     killed = False
@@ -267,7 +267,7 @@ class RemoteChild:
 # ---- Places ----
 
 class Local:
-    """One machine, and the store in a directory that is moved away."""
+    """One machine, and the store in a directory that is renamed and renamed back."""
 
     def __init__(self, room):
         self.room = room
@@ -299,7 +299,7 @@ class Bindfs(Local):
         super().__init__(room)
         self.point = room + '/mount'
         os.mkdir(self.point, 0o700)
-        # So that no process makes anything in the empty mount point.
+        # So that no process makes a file in the empty mount point.
         subprocess.run(['chattr', '+i', self.point], check=False)
         self.machines[0].store = self.point + '/db?assume=shared&lock=' + lock
         self.bring_back(None)
@@ -318,12 +318,12 @@ class Bindfs(Local):
 
 class Shared(Local):
     """Two machines on one shared filesystem. Each has the job's directory on a mount that stays, and the
-    store on one of the life's own, which is unmounted and mounted again; or the server stands still.
-    Many lives use one store, each under another name of its run."""
+    store on a mount of the life's own, which is unmounted and mounted again; or the server is stopped.
+    Many lives use one store; their runs have different names."""
 
     def take_away(self, fault, lasts):
         if fault.startswith('server'):
-            # By a process of its own: it goes on also where we wait for the server ourselves.
+            # In another process, which continues the server even if we hang in a call to it.
             self.freezer = subprocess.Popen(self.freeze(lasts))
         else:
             for side in self.sides(fault):
@@ -337,7 +337,7 @@ class Shared(Local):
                 self.mount(side)
 
     def sides(self, fault):
-        """An even one is taken from one machine only."""
+        """The machines whose store the fault takes."""
         return [0, 1] if 'both' in fault else [0 if 'first' in fault else 1]
 
 
@@ -371,7 +371,7 @@ class Gluster(Shared):
 
 
 class Nfs(Shared):
-    """A server and two clients of tests/rig/nfs, with one of the versions of NFS."""
+    """A server and two clients of tests/rig/nfs, with one version of NFS."""
 
     def __init__(self, room, directory, version, name):
         self.room, self.directory, self.version = room, directory, version
@@ -389,7 +389,7 @@ class Nfs(Shared):
 
     @staticmethod
     def mount_command(version, client, point):
-        """For a client: mount what its /mnt has also at point."""
+        """The command with which a client mounts the filesystem of /mnt/VERSION at point, too."""
         return '{ set -- $(grep " /mnt/%s " /proc/mounts); mount.nfs 10.9.%d.1:/srv/%s %s -o ' \
             '"$(sed "s/,clientaddr=.*//; s/,mountaddr=.*//; s/,addr=.*//" <<<"$4")"; }' % (
                 version, client, version, point)
@@ -404,7 +404,7 @@ class Nfs(Shared):
         self.machines[0].bash('cd %s && mkdir -m 700 %s' % (self.machines[0].cwd, ' '.join(directories)))
 
     def job(self):
-        """A copy."""
+        """A copy of the job's directory."""
         copy = self.room + '/copy'
         subprocess.run(['rm', '-rf', copy], check=True)
         self.machines[0].fetch(self.machines[0].cwd, 'job', copy)

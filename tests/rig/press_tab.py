@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""press_tab.py PREFIX SHELL: a real interactive SHELL on a terminal, with the completions below PREFIX.
+"""press_tab.py PREFIX SHELL: run an interactive SHELL on a terminal, with the completions below PREFIX.
 
 Types each line of stdin, then TAB and Enter, and prints the words with which the program was called.
 The programs in PATH must answer on a terminal with a line "ran:WORDS:end". Exit code 1: the shell

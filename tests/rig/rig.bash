@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# What the rigs have in common (tests/rig/mounts, nfs, slurm): messages, exit codes, deadlines, and how to name
-# a process. A rig's comment says how to call it, in lines that begin with its name.
+# Functions that the rigs share (tests/rig/mounts, nfs, slurm): messages, exit codes, deadlines, and how to
+# identify a process. usage prints the lines of a rig's comment that begin with its name.
 
-# With its directory: a guard is started by this name, elsewhere.
+# An absolute path, because a rig starts its guard by this name from another directory.
 script=$(realpath "$0")
 
 say() { printf '%s rig: %s\n' "${script##*/}" "$*" >&2; }
@@ -21,7 +21,7 @@ fail() {
 	exit 1
 }
 
-# deadline SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over.
+# deadline SECONDS COMMAND...: repeat COMMAND until it succeeds; fail after SECONDS.
 deadline() {
 	local end=$((SECONDS + $1))
 	shift
@@ -31,8 +31,8 @@ deadline() {
 	done
 }
 
-# birth PID: when it started, in clock ticks since boot, in $born; fails when it has ended. PID and
-# this together name a process. (Without a fork: a guard asks all the time.)
+# birth PID: set $born to the start of the process, in clock ticks since boot; fail if it has ended. PID and
+# $born together identify a process. (Without a fork, because a guard calls this all the time.)
 birth() {
 	local stat
 	born=''
@@ -43,5 +43,5 @@ birth() {
 	[ "$1" != Z ] && [ "$1" != X ] || return 1
 	born=${20}
 }
-# lives PID BORN
+# lives PID BORN: succeeds if that process still lives.
 lives() { birth "$1" && [ "$born" = "$2" ]; }

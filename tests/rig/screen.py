@@ -6,10 +6,10 @@
   type TEXT     type it
   size ROWS COLUMNS
   show          print the screen as it is now
-  wait          wait for the end, and print "exit CODE" (or "signal N") and what the terminal was left as
+  wait          wait for the end, and print "exit CODE" (or "signal N") and the state of the terminal
 
 The screen is what a terminal would show after cursor movements, erasing and the alternate screen; colours are left
-out of it, and "colours" says whether there were any.
+out. The command "colours" prints "colours" if there were any, otherwise "no colours".
 """
 import fcntl
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 
-# stopped PID: STOP, but not while it holds the lock of the queue's store: no process could go on then.
+# stopped PID: send STOP, but not while PID holds the lock of the queue's store, which would stop all processes.
 stopped() {
 	kill -STOP "$1"
 	until preempt-store list --timeout 3s queue/ >/dev/null 2>&1; do

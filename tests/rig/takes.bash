@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# What a file says of itself (tests/run), and how long it takes, for the plan of tests/run and for tests/lint.
+# What the comments of a test file say for tests/run, and how long it takes: for tests/run and tests/lint.
 
-# Seconds from the start in which a slow machine has made both builds and run the check set.
-# shellcheck disable=SC2034 # for tests/lint
+# Seconds that a slow machine needs for both builds and the check set.
+# shellcheck disable=SC2034 # tests/lint uses it
 CHECK_SET_TAKES=600
 
-# says FILE NAME: the text after "# NAME: " in the file; fails where that is missing.
+# says FILE NAME: print the text after "# NAME: " in the file; fails if there is none.
 says() {
 	grep -m 1 "^# $2: " "$1" | sed 's/^[^:]*: *//'
 }
 
-# takes FILE WORD: the seconds that it usually takes.
+# takes FILE WORD: print the seconds that this test usually takes.
 takes() {
 	case $1/$2 in
 	*.bats/smoke) echo 20 ;;
@@ -20,7 +20,7 @@ takes() {
 	esac
 }
 
-# may_take FILE WORD: the seconds that are kept for it: half as long again.
+# may_take FILE WORD: print the seconds that are reserved for it: half as much again.
 may_take() {
 	echo $(($(takes "$1" "$2") * 3 / 2))
 }
