@@ -86,7 +86,7 @@ static void take_signals(struct batch *batch)
 		if (number == SIGCHLD)
 			continue;
 		batch->ended_by = number;
-		/* The terminal has sent it to the launcher, too. Do not repeat it: srun counts. */
+		/* The terminal has sent it to the launcher, too: srun must not count it twice. */
 		if (info.ssi_code != SI_KERNEL)
 			subprocess_signal(&batch->command, number);
 	}

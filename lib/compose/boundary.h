@@ -19,7 +19,7 @@ struct boundary {
 };
 
 /*
- * STATUS_OK: save here if answer->save, otherwise run on; answer->kind is the decision's.
+ * STATUS_OK: save here if answer->save, otherwise run on; answer->kind is that of the decision.
  * STATUS_BROKEN: the run has failed. STATUS_NO with answer->leave: the others have declared this
  * task dead after a claim; leave with that code.
  */

@@ -213,7 +213,7 @@ static void look_at_store(struct keeper *k)
 	}
 }
 
-/* Whether to end the command because the store is unreachable; why receives the reason. */
+/* Return true if the command must end because the store takes no beats; why: the reason. */
 static bool is_given_up(const struct keeper *k, char why[256])
 {
 	int64_t limit = k->options->rules.cut_off, lasted = k->cut_off.lasted;
@@ -260,11 +260,11 @@ static void take_stop(struct keeper *k)
 		message_info("told to stop: the command runs on without a heartbeat");
 }
 
-static void wait_for_events(const struct keeper *k, int verdict, int64_t until)
+static void wait_for_events(const struct keeper *k, int pulse, int64_t until)
 {
 	struct pollfd polled[5 + KEEPER_WITH] = {{.fd = k->signals, .events = POLLIN},
 		{.fd = k->process.end.descriptor, .events = POLLIN},
-		{.fd = k->stream, .events = POLLIN}, {.fd = verdict, .events = POLLIN}};
+		{.fd = k->stream, .events = POLLIN}, {.fd = pulse, .events = POLLIN}};
 	for (size_t i = 0; i <= k->options->with_count; i++)
 		polled[4 + i] = (struct pollfd){.fd = k->others[i], .events = POLLIN};
 	(void)poll(polled, 5 + k->options->with_count,
@@ -296,8 +296,8 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 	int64_t look_at = clock_now();
 	bool over = false; /* the attempt is over for this task */
 	for (;;) {
-		int verdict = k->pulse && !over ? pulse_descriptor(k->pulse) : -1;
-		wait_for_events(k, verdict, look_at);
+		int pulse = k->pulse && !over ? pulse_descriptor(k->pulse) : -1;
+		wait_for_events(k, pulse, look_at);
 		take_signals(k);
 		if (k->options->command)
 			(void)reaper_keep(&k->reaper);
@@ -309,7 +309,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 		if (end != END_NONE)
 			return end;
 		take_stop(k);
-		if (k->pulse && descriptor_is_ready(verdict)) {
+		if (k->pulse && descriptor_is_ready(pulse)) {
 			if (pulse_why(k->pulse, why))
 				return END_BROKEN;
 			over = true;
@@ -427,7 +427,7 @@ static enum status open_signals(struct keeper *k, struct error *err)
 		numbers, k->options->command ? count : count - 2, &k->signals, err);
 }
 
-/* For when another process beats for this task already: replace ourselves by the command. */
+/* Called if another process beats for this task already: become the command. */
 static int run_without(const struct keeper *k, const struct error *why)
 {
 	message_info("%s: this one is ignored", why->text);

@@ -34,8 +34,8 @@ struct membership_goodbye {
 	/* The exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer
 	 * failed, any other: it failed itself. */
 	int code;
-	const char *reason; /* why it failed, for the other tasks, cut at 400 bytes; NULL: take */
-	const char *board;  /* the line that the board at this path has kept; NULL: no line */
+	const char *reason; /* why it failed, for the other tasks; NULL: the line that board has */
+	const char *board; /* path of a board with a line for that (board_keep_error); NULL: none */
 };
 /*
  * Leave; the last task closes the attempt. *leave becomes the code to leave with: 43 if the

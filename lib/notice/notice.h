@@ -18,7 +18,7 @@
 
 struct notice {
 	char source[64];      /* "signal:TERM", "file:/run/drain", "command:...", "group" */
-	int signal;	      /* if its source was a signal: which; 0: none, or read from a line */
+	int signal;	      /* the signal that was its source; 0: none, or read from a line */
 	char reason[256];     /* for messages; may be empty */
 	int64_t received_utc; /* ms; of a signal: when it was caught, not when it was read */
 	int64_t received;     /* the same instant on our monotonic clock */

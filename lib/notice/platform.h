@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* What platforms are recognised by. */
+/* The signs by which platforms are recognised. */
 struct platform_signs {
 	bool slurm;				     /* SLURM_JOB_ID */
 	bool kubernetes;			     /* KUBERNETES_SERVICE_HOST */
@@ -29,7 +29,7 @@ struct platform {
 	const char *name;
 	const char *signals; /* signals that are notices: "TERM,USR1" */
 	const char *source;  /* another source; NULL: none. "slurm" catches the signals itself */
-	int exit_code;	     /* that means "saved, run me again" */
+	int exit_code;	     /* the code that means "saved, run me again" */
 	int64_t grace;	     /* ms after a signal; -1: not known */
 	const char *warning; /* printed when the user names the platform; NULL: none */
 	const char *sign;    /* how it is recognised, for messages */

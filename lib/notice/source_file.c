@@ -21,7 +21,7 @@
 static const int64_t settling = 500;
 
 /* Identifies a file. The inode number is not enough: the next new file may get the same. */
-struct which {
+struct file_identity {
 	uint32_t major, minor;
 	uint64_t inode;
 	int64_t born_seconds;
@@ -35,7 +35,7 @@ struct file_source {
 	int descriptor, watched; /* inotify and its watch; -1: none */
 	int64_t grace, period, next;
 	bool there, given, closed; /* closed: its writer has finished */
-	struct which which;
+	struct file_identity identity;
 	struct notice_time seen;
 };
 
@@ -141,17 +141,18 @@ static enum source_answer file_check(
 		self->there = self->given = self->closed = false;
 		return SOURCE_NONE;
 	}
-	struct which which = {.major = st.stx_dev_major,
+	struct file_identity identity = {.major = st.stx_dev_major,
 		.minor = st.stx_dev_minor,
 		.inode = st.stx_ino,
 		.born_seconds = st.stx_mask & STATX_BTIME ? st.stx_btime.tv_sec : 0,
 		.born_nanoseconds = st.stx_mask & STATX_BTIME ? st.stx_btime.tv_nsec : 0};
-	bool same = self->there && which.major == self->which.major &&
-		    which.minor == self->which.minor && which.inode == self->which.inode &&
-		    which.born_seconds == self->which.born_seconds &&
-		    which.born_nanoseconds == self->which.born_nanoseconds;
+	bool same = self->there && identity.major == self->identity.major &&
+		    identity.minor == self->identity.minor &&
+		    identity.inode == self->identity.inode &&
+		    identity.born_seconds == self->identity.born_seconds &&
+		    identity.born_nanoseconds == self->identity.born_nanoseconds;
 	if (!same) {
-		self->which = which;
+		self->identity = identity;
 		self->seen = notice_time();
 		self->given = false;
 	}

@@ -30,7 +30,7 @@ struct look {
 	int64_t next; /* when to ask again */
 	bool busy;    /* a request is under way */
 	bool asked;   /* a request was answered at least once */
-	bool none;    /* the last request was answered, after the last SOURCE_NONE */
+	bool none;    /* answered since the last SOURCE_NONE, and not failed after that */
 	bool given;   /* the notice with given_reason */
 	unsigned failures;
 	char etag[128];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold_store URL KEY begin|journal|write|database: put KEY, and stop itself (SIGSTOP) on the way:
- * before the commit, after the journal was synced, just before the write of a page of keys, after
- * the last check, or after the database was synced. Continued, it ends the transaction, prints
- * "known" or "unknown" (the outcome) if that failed, and exits with the status.
+ * hold_store URL KEY begin|journal|write|database: put KEY, and stop itself (SIGSTOP) on the way.
+ * begin: before the commit; journal: after the journal was synced; write: after the last check,
+ * just before a page of keys is written; database: after the database was synced. Continued, it
+ * ends the transaction, prints "known" or "unknown" (the outcome) if that failed, and exits with
+ * the status.
  */
 #include <signal.h>
 #include <stdio.h>
