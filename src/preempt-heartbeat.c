@@ -134,12 +134,11 @@ static enum status beat_once(struct group_run *own, struct error *err)
 		status = process_identify(guarded_given ? (pid_t)guarded : getppid(), &who, err);
 	keys_group(attempt, group);
 	if (status == STATUS_OK) {
-		(void)store_beat_read(own->store, group, task, &beat, NULL);
+		if (store_beat_read(own->store, group, task, &beat, NULL) != STATUS_OK)
+			beat.step = HEARTBEAT_NO_STEP;
 		beat.token = pulse_token(&who);
 		beat.sequence = heartbeat_sequence(
 			heartbeat_count(beat.sequence) + 1, heartbeat_options.rules.period);
-		if (beat.step == 0) /* there was no beat to read */
-			beat.step = HEARTBEAT_NO_STEP;
 		status = store_beat(own->store, group, task, &beat, err);
 	} else if (status == STATUS_NO && stream < 0) {
 		status = STATUS_OK; /* another process beats for this task */

@@ -59,6 +59,8 @@ dead() { preempt-store list run/r/000001/DEAD/ | sed 's|.*/||' | sort -n | xargs
 
 state_of() { preempt-heartbeat --list --json | python3 -c 'import json,sys
 print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
+step_of() { preempt-heartbeat --list --json | python3 -c 'import json,sys
+print(json.load(sys.stdin)["tasks"][int(sys.argv[1])].get("step"))' "$1"; }
 
 @test "HB-1: all alive for many periods: nothing happens, and --list says so" {
 	group_of 3 --limit 14
@@ -167,6 +169,19 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	more_beats 1 4
 	[ "$(cut -d' ' -f1 s.db.beats/r/000001/0)" = "$token" ]
 	[ -z "$(dead)" ]
+}
+
+@test "--once keeps the step of the beat before it, also step 0" {
+	join 1
+	for step in 0 7; do
+		at 0 "$step"
+		beat 0 --pid "${agents[0]}"
+		eventually eval '[ "$(step_of 0)" = '"$step"' ]'
+		kill -KILL "${hearts[0]}"
+		code_of "${hearts[0]}"
+		run -0 as 0 preempt-heartbeat --once --pid "${agents[0]}"
+		[ "$(step_of 0)" = "$step" ]
+	done
 }
 
 @test "HB-6: under preempt-run another heartbeat for the same task is ignored" {
