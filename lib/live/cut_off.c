@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/cut_off.h"
 
-#define LONGEST_TICK 2500 /* ms: any more between two calls was a pause of this process */
-#define DECLARED     3	  /* periods after the limit by which a death has been declared */
+#define LONGEST_TICK 2500 /* ms between two calls that count at most: the rest was a pause */
+#define DECLARED     3	  /* periods beyond the limit: by then other tasks have declared a death */
 
 void cut_off_update(struct cut_off *cut_off, bool answered, int64_t now)
 {

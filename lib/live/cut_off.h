@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For how long a task has been cut off from the store: pure functions of times and answers. Only
- * time that the task watched counts, not the time of a suspended machine.
+ * For how long a task has been cut off from the store: pure functions of times and answers. Time
+ * counts only while this process runs, not while it or its machine is suspended.
  *
  * A task that is cut off cannot know whether the other tasks reach the store. If none does, no task
- * is declared dead, and all can train on. If the others do, they declare this task dead and leave,
- * and what it trains after that is lost. So it waits longer than a server takes to come back, and
- * at least until the others must have declared it dead.
+ * is declared dead, and all can train on. If the others reach it, they declare this task dead and
+ * leave, and what this task trains after that is lost. So it gives up only after more time than a
+ * server takes to come back, and not before the others must have declared it dead.
  */
 #ifndef LIVE_CUT_OFF_H
 #define LIVE_CUT_OFF_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which tasks of a group and which workers of a queue are alive, decided from observations: pure
- * functions of what was read and of one's own monotonic clock. Never by the wall clock, and never
- * by silence alone (docs/design.md, section 5). In the queue a worker is the peer.
+ * functions of what was read and of this machine's monotonic clock. They use no wall clock, and
+ * silence alone proves nothing (docs/design.md, section 5). A peer is a task or a worker.
  *
  * One observation of silence is: our own beat was written, then the peer's was read unchanged, at
- * least a period (ours, or the peer's if that is longer) after the last observation. Death needs
- * `limit` of them in a row. So whatever stops the observer as well (a filesystem that stalls, a
- * suspended machine, a pause) can never make a peer look dead, and an answer that took longer than
- * `timeout` does not count as an observation.
+ * least a period (ours, or the peer's if that is longer) after the last observation. `limit`
+ * observations in a row mean death. So an event that stops the observer as well (a filesystem that
+ * stalls, a suspended machine, a pause) can never make a peer look dead. An answer that took longer
+ * than `timeout` does not count as an observation.
  */
 #ifndef LIVE_HEARTBEAT_H
 #define LIVE_HEARTBEAT_H
@@ -21,7 +21,7 @@
 enum heartbeat_state {
 	HEARTBEAT_UNKNOWN, /* has never beaten */
 	HEARTBEAT_ALIVE,
-	HEARTBEAT_LATE, /* observed silent, but not often enough */
+	HEARTBEAT_LATE, /* observed silent, but less often than `limit` */
 	HEARTBEAT_HUNG, /* beats, but its training does not advance (progress.h) */
 	HEARTBEAT_DEAD,
 	HEARTBEAT_RESTARTED, /* beats as another incarnation */
@@ -41,8 +41,8 @@ struct heartbeat_rules {
 #define HEARTBEAT_FIRST	 300000
 
 /*
- * Each peer reads the beats of the others, from the lowest number up to the first peer that lives:
- * the monitor. The monitor reads all and declares the dead.
+ * The live peer with the lowest number is the monitor: it reads the beats of all others and
+ * declares the dead. Each other peer reads from the lowest number up to the monitor.
  */
 #define HEARTBEAT_UNPROVED 8 /* a round of reading ends after this many beats of unproved peers */
 #define HEARTBEAT_DEPUTY   5 /* observations beyond the limit after which any peer may declare */
@@ -54,7 +54,7 @@ int64_t heartbeat_timeout(int64_t period);
 
 #define HEARTBEAT_NO_STEP UINT64_MAX
 
-/* Contains the period: observers wait longer for a peer whose period is longer. */
+/* The sequence contains the period: observers wait longer for a peer whose period is longer. */
 uint64_t heartbeat_sequence(uint64_t count, int64_t period);
 /* The last beat of a task that stops on purpose. */
 uint64_t heartbeat_farewell(int64_t period);
@@ -78,7 +78,7 @@ struct heartbeat_look {
 	struct store_beat beat;
 	int64_t took;  /* ms */
 	bool expected; /* the peer has joined and is one that beats: its first beat is due */
-	bool reused;   /* another owner may take over its number: a new token is a change, too */
+	bool reused;   /* the number may get a new owner: a new token is a change, no restart */
 	bool gone;     /* its process ran on this machine and no longer exists */
 };
 
@@ -89,7 +89,7 @@ struct heartbeat_peer {
 	struct store_beat beat;
 	uint64_t silent;     /* observations of silence in a row */
 	int64_t observed_at; /* when the last observation began */
-	int64_t changed_at;  /* when it last changed, or its first beat was first due */
+	int64_t changed_at;  /* when its beat changed last, or since when its first beat is due */
 };
 
 /*
@@ -102,7 +102,7 @@ static inline bool heartbeat_has_beaten(const struct heartbeat_peer *peer)
 	return peer->beat.token != 0;
 }
 
-/* Take in one reading. The answer is also in peer->state. */
+/* Take in one reading. Return the new peer->state. */
 enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,
 	const struct heartbeat_rules *rules, const struct heartbeat_exchange *exchange,
 	const struct heartbeat_look *look);
@@ -114,9 +114,9 @@ static inline bool heartbeat_is_lost(enum heartbeat_state state)
 }
 
 /*
- * Whether an observer may declare this peer dead. The monitor may when the peer is lost; another
- * observer when it restarted, or when the monitor has not done so for HEARTBEAT_DEPUTY
- * observations.
+ * Return true if an observer may declare this peer dead: the peer is lost, and the observer is the
+ * monitor, or the peer has restarted, or it was silent for HEARTBEAT_DEPUTY observations beyond its
+ * limit, and so the monitor has failed to declare it.
  */
 bool heartbeat_may_declare(
 	const struct heartbeat_peer *peer, const struct heartbeat_rules *rules, bool monitor);

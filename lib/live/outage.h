@@ -24,7 +24,7 @@ struct outage {
 
 /*
  * To be called after each try, with its *status. True: the store did not answer and a moment has
- * passed: try again. False: *status is final; it was made STATUS_NO, with err, if a descriptor of
+ * passed: try again. False: *status is final; it has become STATUS_NO, with err, if a descriptor of
  * cancel is readable. Reports on stderr when the store stops answering and when it answers again.
  */
 bool outage_retry(struct outage *outage, enum status *status, struct error *err);
@@ -34,7 +34,7 @@ enum status outage_open(struct store **store, const char *url, int64_t deadline,
 
 /* Whether an agent or preempt-store join has joined for this process (PREEMPT_LIFE). */
 bool outage_is_joined(void);
-/* Like outage_open where outage_is_joined; otherwise a missing store is STATUS_NO. */
+/* Like outage_open if outage_is_joined(); otherwise a missing store is STATUS_NO. */
 enum status outage_open_joined(
 	struct store **store, const char *url, int64_t deadline, struct error *err);
 

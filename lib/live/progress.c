@@ -6,8 +6,8 @@
 
 #include "base/parse.h"
 
-#define LONGEST_TICK  2500 /* ms: any more between two calls was a pause of this process */
-#define WARM_UP_STEPS 2	   /* may be slow (compilation): they are learned apart, as "warm-up" */
+#define LONGEST_TICK  2500 /* ms between two calls that count at most: the rest was a pause */
+#define WARM_UP_STEPS 2	   /* steps in "warm-up": they may be slow (compilation) */
 
 static const struct progress_section *find(const struct progress_rules *rules, const char *name)
 {
@@ -47,7 +47,7 @@ enum status progress_add_section(struct progress_rules *rules, const char *text,
 		return status;
 	struct progress_section *section = progress_section(rules, name);
 	if (!section)
-		return error_set(err, STATUS_USAGE, "--section: more than %d", PROGRESS_SECTIONS);
+		return error_set(err, STATUS_USAGE, "--section: at most %d", PROGRESS_SECTIONS);
 	section->limit = limit;
 	return STATUS_OK;
 }
@@ -68,13 +68,13 @@ int64_t progress_limit(const struct progress *p, const struct progress_rules *ru
 	if (!rules->learn)
 		return strcmp(p->section, PROGRESS_SETUP) ? rules->limit : 0;
 	if (!section || !section->longest)
-		return 0; /* nothing was learned of it yet */
+		return 0; /* nothing was learned of this section yet */
 	int64_t least = rules->limit ? rules->limit : PROGRESS_LEAST;
 	int64_t learned = PROGRESS_FACTOR * section->longest;
 	return learned > least ? learned : least;
 }
 
-/* The training has moved after standing still for p->standing ms. */
+/* Note in rules that the training has moved after standing still for p->standing ms. */
 static void learn(const struct progress *p, struct progress_rules *rules)
 {
 	if (!rules->learn)
