@@ -10,7 +10,7 @@
 #include "proto/agreement/reading.h"
 #include "proto/agreement/round.h"
 
-#define STOPPED	   1000 /* ms: agreement_next comes so late only if this process was stopped */
+#define STOPPED	   1000 /* ms: if agreement_next comes later by more, this process was stopped */
 #define NEIGHBOURS 50	/* ms between looks at the agent's other tasks, without the store */
 
 void agreement_init(struct agreement *a, const struct agreement_config *config,
@@ -81,7 +81,7 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 	a->pending[what] = false;
 	if (outcome == OUTCOME_DONE && !overtaken)
 		a->done[what] = round;
-	/* After a write that was accepted read only what the view does not show yet. */
+	/* After an accepted write, look only if there is news that the view does not show. */
 	if (outcome != OUTCOME_DONE || news)
 		a->look_first = true;
 	if (needs_reading(what, outcome))
@@ -120,7 +120,7 @@ void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t n
 	a->read_step = step;
 	a->read_next = next;
 	a->read_at = now;
-	/* Only what is read while `wait` has stood for a moment binds the training process. */
+	/* The step is certain only after `wait` has stood for a moment: the process stops there. */
 	if (a->told.order == ORDER_WAIT && now >= a->told_at + HOLD_SETTLES)
 		a->read = true;
 }
@@ -184,9 +184,9 @@ static void note_deadline(struct agreement *a, int64_t now)
 }
 
 /*
- * Plan to read all if others have left while a task that reports or saves is still awaited: it may
- * be one of them. This holds also after the attempt was broken. Tasks that count often read at
- * once, the others later, if it is still so then.
+ * If other tasks have left while a report or a save is awaited, plan to read all records: the
+ * awaited task may have left. Saves are awaited even in a broken attempt. Tasks that count often
+ * read at once; the others read after their count pace, if a record is then still awaited.
  */
 static void read_departed(struct agreement *a, struct agreement_plan *plan)
 {
@@ -201,7 +201,7 @@ static void read_departed(struct agreement *a, struct agreement_plan *plan)
 		a->departed_at = a->answered_at;
 	int64_t due = a->departed_at + agreement_count_pace(a);
 	plan->read = clock_earlier(plan->read, due);
-	/* The task that saved last may not know that it was the last. */
+	/* Stand in for the task that saved last, which may not know that it was the last. */
 	if (has_come(plan, due, a->now))
 		a->stands_in = true;
 }

@@ -29,7 +29,7 @@ enum agreement_then { THEN_EXIT, THEN_CONTINUE, THEN_STOP };
 enum agreement_kind {
 	KIND_SAVE, /* save at the decided step, report, run on */
 	KIND_EXIT, /* save at the decided step, report, stay; then leave */
-	KIND_EACH, /* no common step is in reach: save at the own next boundary; then leave */
+	KIND_EACH, /* no common step is in reach: save at this task's next boundary; then leave */
 	KIND_NONE, /* no task has started to train: there is nothing to save */
 };
 
@@ -78,7 +78,7 @@ struct agreement_view {
 	 * deadline_told is the latest that another machine can derive.
 	 */
 	int64_t deadline, deadline_latest, deadline_told;
-	bool deadline_doubted; /* may have been over when first seen: save now, give no task up */
+	bool deadline_doubted; /* perhaps over when first seen: save now, give up no task */
 	int64_t longest_save;  /* ms, as the store remembers of this run; 0: unknown */
 	/* The newest round; number 0: none was opened. */
 	uint64_t round;
@@ -92,21 +92,21 @@ struct agreement_view {
 	 */
 	uint64_t standing_round, standing_step;
 	uint64_t all_saved;	 /* the newest round that has ALL_SAVED */
-	bool all_saved_complete; /* which says that every task that must save has */
+	bool all_saved_complete; /* ALL_SAVED says that every task that must save has saved */
 	/* The tasks whose report and whose save of the newest round were seen last. */
 	uint64_t last_reporter, last_saver;
 	/*
 	 * How many awaited records (reports, then saves) and how many goodbyes were counted that
-	 * this view does not show. A task that waits for no other records reads them.
+	 * this view does not show. A task that waits only for these reads them.
 	 */
 	uint64_t unseen, departed;
 	int64_t took; /* ms that the store took for its last answer */
-	/* A cache. Code that changes the view must mark it as not known. NULL: no cache. */
+	/* Cached sums; code that changes the view clears tally->known. NULL: none are cached. */
 	struct agreement_tally *tally;
 };
 
-#define TOLD_LATE   500	 /* ms by which others may take the claimer's deadline to be too late */
-#define NEARLY_SAME 2500 /* ms by which deadlines of tasks noticed together may differ */
+#define TOLD_LATE   500	 /* ms that the deadline of our claim, as others read it, may be late */
+#define NEARLY_SAME 2500 /* ms: announce our deadline only if it is earlier by more than this */
 #define LEAVE_EARLY 2000 /* ms before the deadline at which a task that has saved leaves */
 
 /* A deadline that another task or program has announced, as it was first read. */
@@ -114,39 +114,39 @@ struct agreement_sighting {
 	int64_t left;	/* ms until the deadline when it was written, as its writer counted */
 	int64_t exact;	/* the deadline, if its writer had the same monotonic clock; else 0 */
 	int64_t absent; /* an instant at which it was not there yet; 0: none is known */
-	int64_t seen;	/* when the reading in which it was there had ended */
+	int64_t seen;	/* when the first reading that shows it had ended */
 };
 
 /*
  * Take in a deadline. It was written between absent and seen, so it lies between absent + left and
- * seen + left. One that may be over when it is first seen is doubted: then the final save is due at
+ * seen + left. If it may have been over at `seen`, it is doubted: then the final save is due at
  * once, and no task is given up because of it. A known deadline only moves earlier.
  */
 void agreement_learn_deadline(
 	struct agreement_view *view, const struct agreement_sighting *sighting);
 
-/* Whether task counts in a decision made now: neither ended nor dead. */
+/* Whether task counts in a decision made now: it has neither left nor died. */
 static inline bool agreement_counts(const struct agreement_view *view, uint64_t task)
 {
 	return view->peers[task].left == REASON_NONE && !view->peers[task].dead;
 }
 
 /*
- * Whether ALL_SAVED says that every task that must save in the newest round has. The view may then
- * lack the records of the single saves.
+ * Whether ALL_SAVED says that every task that must save in the newest round has saved. The view may
+ * then lack the records of the single saves.
  */
 static inline bool agreement_all_saved(const struct agreement_view *view)
 {
 	return view->all_saved == view->round && view->all_saved_complete;
 }
 
-/* Asked to stop and not to run again: a task that has not finished leaves with 93, saved or not. */
+/* Whether the run is to stop, not to run again: tasks that have not completed leave with 93. */
 static inline bool agreement_stops(const struct agreement_view *view)
 {
 	return view->claimed && view->claim_then == THEN_STOP;
 }
 
-/* Whether another task may be saving: do not exit then, for a launcher may kill all. */
+/* Whether another task may be saving. If so, do not exit: a launcher may then kill all tasks. */
 bool agreement_others_save(const struct agreement_view *view, uint64_t task);
 
 /* ---- One task ---- */
@@ -175,7 +175,7 @@ struct agreement_config {
 	int64_t report_timeout;	       /* ms without a further report while the store answers */
 	int64_t report_jitter;	       /* ms, 0 to 1,000, drawn by the caller */
 	int64_t save_timeout;	       /* ms that a save may take if no deadline is known */
-	int64_t startup;	       /* ms in which a task may not have trained yet */
+	int64_t startup;	       /* ms after the start in which a task need not train yet */
 	bool savers_chief;	       /* only task 0 must save */
 	bool complete_chief;	       /* task 0's save makes the checkpoint complete */
 	bool per_task;		       /* checkpoints are per task: KIND_EACH counts as saved */
@@ -197,19 +197,19 @@ enum agreement_write {
 	WRITE_DEADLINE,	 /* DEADLINE: the earlier of ours and the known one */
 	WRITE_ROUND,	 /* ROUND/<round>, if absent; final says which kind */
 	WRITE_REPORT,	 /* STEP/<round>/<task> */
-	WRITE_DECISION,	 /* if absent, and if those without a report still have none */
-	WRITE_ACK,	 /* RECEIVED_SIGNAL_<key>_<task> */
+	WRITE_DECISION,	 /* if absent, and if the tasks without a report still have none */
+	WRITE_ACK,	 /* RECEIVED_SIGNAL_<decision>_<task> */
 	WRITE_SAVED,	 /* SAVED/<round>/<task> */
 	WRITE_ALL_SAVED, /* ALL_SAVED/<round>, if absent */
 	WRITE_ERROR,	 /* ERROR and the seal, if not sealed */
-	WRITE_LEFT,	 /* LEFT/<task>; a task that finds all gone closes the attempt */
+	WRITE_LEFT,	 /* LEFT/<task>; an agent that finds all gone closes the attempt */
 	WRITE_KINDS,
 };
 
 enum agreement_outcome {
 	OUTCOME_DONE,	 /* written (or found written by us) */
 	OUTCOME_REFUSED, /* a compare failed: look again before deciding */
-	OUTCOME_UNKNOWN, /* could not ask, or the answer was lost: look again */
+	OUTCOME_UNKNOWN, /* the store was not reached, or its answer was lost: look again */
 };
 
 /* What is to be done now. Carrying out a plan twice has the effect of doing it once. */
@@ -233,7 +233,7 @@ struct agreement_plan {
 	bool finished;		      /* the agent is done with this task; leave with code */
 	int code;
 	int64_t look;  /* read the store's news by then */
-	int64_t count; /* from then on also count its records with each look */
+	int64_t count; /* from then on also count the store's records with each look */
 	int64_t read;  /* read all records by then */
 	int64_t wake;  /* ask again by then even if nothing happens */
 };
@@ -263,7 +263,7 @@ struct agreement {
 	uint64_t saving; /* the round whose save the board was last told of; 0: none */
 	uint64_t saving_step;
 
-	/* What the board said. read: `wait` stood then and still does: the task stops at read_next.
+	/* The board's last reading. read: `wait` stood and still does: the task stops at read_next.
 	 */
 	bool read;
 	uint64_t read_step, read_next;
@@ -276,7 +276,7 @@ struct agreement {
 	int64_t reports_at; /* since when there are so many */
 	int64_t counted_at; /* when reports were counted last */
 	int64_t silence;    /* ms in which the store answered between reports_at and counted_at */
-	int64_t answering;  /* ms in which it has answered since counted_at */
+	int64_t answering;  /* ms in which the store has answered since counted_at */
 	int64_t looked_at;  /* when answering was last added to */
 	int64_t decided_at; /* when the decision was seen; 0: not yet */
 	bool skipped;	    /* the decided step cannot be reached: no save in this round */
@@ -316,14 +316,14 @@ struct agreement {
 	int64_t now;	       /* of the last agreement_next */
 
 	int64_t due; /* when the last plan asked for the next agreement_next */
-	/* The last call that came much later than due: this process was stopped, and no other task
-	 * is blamed for the time before. */
+	/* The last call that came much later than due: this process was stopped, and the time
+	 * before counts as silence neither of the store nor of other tasks. */
 	int64_t stopped_until;
 };
 
 /*
- * view, and what config points to, must stay valid; started is when the command was (or is)
- * started.
+ * The view and config->alone must stay valid. started: the instant at which the command was or will
+ * be started.
  */
 void agreement_init(struct agreement *a, const struct agreement_config *config,
 	const struct agreement_view *view, int64_t started);
@@ -332,13 +332,13 @@ void agreement_init(struct agreement *a, const struct agreement_config *config,
 void agreement_noticed(struct agreement *a, int64_t deadline);
 /* The view was read whole (the reading began after the last write was answered). */
 void agreement_saw(struct agreement *a, int64_t now);
-/* The news were read; counted: the awaited records were counted, too. */
+/* The news was read; counted: the awaited records were counted, too. */
 void agreement_looked(struct agreement *a, bool counted, int64_t now);
 /* The view was changed by what this agent wrote itself. */
 void agreement_took_in(struct agreement *a, int64_t now);
 /* The board's hold now says this. */
 void agreement_told(struct agreement *a, const struct agreement_hold *hold, int64_t now);
-/* What the board's step says; started false: it is empty, preempt_step was not called yet. */
+/* The board's step was read; started false: it is empty, preempt_step was not called yet. */
 void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t next, int64_t now);
 void agreement_board_lost(struct agreement *a);
 /*
@@ -360,7 +360,7 @@ void agreement_writing(struct agreement *a, enum agreement_write what);
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
 	enum agreement_outcome outcome, bool news, int64_t now);
 
-/* What is to be done at now. */
+/* Fill plan with what is to be done at the instant `now`. */
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
 /* Whether the hold makes a training at `step` stand still: it waits, saves there, or leaves. */
@@ -383,8 +383,8 @@ uint64_t agreement_stride(const struct agreement_peer *peer);
 
 /*
  * The smallest step, not below any report, that is a boundary of every task that reported, given
- * that boundaries go on as next, next + stride, ... (stride = next - step). If there is none near:
- * the largest report. false: no task reported a step.
+ * that boundaries go on as next, next + stride, ... (stride = next - step). If no such step is
+ * near: the largest report. False: no task reported a step.
  */
 bool agreement_choose_step(const struct agreement_view *view, uint64_t *step);
 

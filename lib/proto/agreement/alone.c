@@ -60,7 +60,7 @@ static void join(struct agreement *a, int64_t now)
 			a->pending[what] = false;
 	a->solo = true;
 	a->view = &a->config.alone->view;
-	/* agreement_follow_alone may have marked it dead while it was to save at an agreed step. */
+	/* agreement_follow_alone may have marked this task dead during its agreed save. */
 	a->config.alone->view.peers[a->config.task].dead = false;
 	agreement_take_in(a, now);
 }
@@ -132,7 +132,7 @@ static void write_alone(
 		break;
 	case WRITE_SAVED:
 		if (plan->write[what] != view->round)
-			break; /* an earlier one, in the store */
+			break; /* the save of an earlier round, in the store */
 		peer->saved = true;
 		peer->saved_step = plan->saved_step;
 		break;

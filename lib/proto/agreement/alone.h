@@ -13,7 +13,7 @@ void agreement_begin_alone(struct agreement *a, int64_t now);
 void agreement_follow_alone(struct agreement *a, int64_t now);
 /* Carry out what the plan wants written to the round in memory. False: it wants nothing there. */
 bool agreement_write_alone(struct agreement *a, struct agreement_plan *plan);
-/* Whether all tasks that have neither left nor died belong to this agent, or the store is used. */
+/* False: this task follows a round in memory, and tasks outside that round may still run. */
 bool agreement_knows_all(const struct agreement *a);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a task makes of a deadline that another machine has announced. Clocks of machines do not
- * agree, so what crosses machines is how much time was left when it was written. A reader knows
- * that it was written between two of its own readings.
+ * Derive a deadline from what another machine has announced. Clocks of machines differ, so the
+ * store holds how much time was left when the deadline was written. The reader knows that this was
+ * between two of its own readings.
  */
 #include "base/clock.h"
 #include "proto/agreement/agreement.h"

@@ -11,7 +11,7 @@ static inline int64_t deadline_of(const struct agreement *a)
 	return clock_earlier(a->view->deadline, a->own_deadline);
 }
 
-/* The latest instant that the deadline can be. That of our own machine is known exactly. */
+/* The latest instant that the deadline can be. Our own machine's deadline is known exactly. */
 static inline int64_t latest_deadline_of(const struct agreement *a)
 {
 	return clock_earlier(a->view->deadline_latest, a->own_deadline);
@@ -22,7 +22,7 @@ static inline const struct agreement_peer *self(const struct agreement *a)
 	return &a->view->peers[a->config.task];
 }
 
-/* The instant up to which the store has answered all, also the writes of this task. */
+/* Up to this instant the store has answered everything, also the writes of this task. */
 static inline int64_t answered_until(const struct agreement *a)
 {
 	return a->unanswered_at ? clock_earlier(a->answered_at, a->unanswered_at) : a->answered_at;

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-#define AGREE_TIME	  2500	  /* ms to agree over a store that is polled, at least */
+#define AGREE_TIME	  2500	  /* ms to agree over a polled store, at least */
 #define SPARE		  1000	  /* ms of reserve */
 #define SHORTEST_PATIENCE 250	  /* ms */
 #define AGREE_LEAST	  500	  /* ms to agree where time is short */

@@ -21,10 +21,10 @@ struct grace_measure {
 int64_t grace_save_time(const struct grace_measure *measure);
 
 /*
- * The time that a final round takes, from its opening to the last byte on disk: the longest save
- * and half of it (less where saves differ little), the longest step or 2.5 s to agree, whichever is
- * longer, a usual step, skew x the longest step, and 1 s. tests/unit/final_call.c shows how often
- * that is enough, and what it costs.
+ * The time that a final round takes, from its opening to the last byte on disk: the sum of the
+ * longest save, half of it (less where saves differ little), the longest step (at least 2.5 s, to
+ * agree), a usual step, skew x the longest step, and 1 s. tests/unit/final_call.c shows how often
+ * this is enough, and what it costs.
  */
 int64_t grace_needed(const struct grace_measure *measure);
 
@@ -37,15 +37,14 @@ int64_t grace_final_time(int64_t deadline, const struct grace_measure *measure);
  */
 bool grace_allows_training(int64_t now, int64_t deadline, const struct grace_measure *measure);
 
-/* Whether a save that is ordered now can be done by then, if nothing takes longer than before. */
+/* Whether a save that is ordered now meets the deadline, if nothing takes longer than before. */
 bool grace_fits(int64_t now, int64_t deadline, const struct grace_measure *measure);
 
 /*
- * The last instant at which a task that has known its deadline since `known` may still wait for an
- * agreement: then it has to save at its next boundary. That leaves the time of a save, at least
- * 1 s; where no save was measured yet, at least a quarter of the time that there was. Where there
- * was never enough time, the agreement gets half of what remains after a step and a save, at least
- * 500 ms.
+ * The instant up to which a task that has known its deadline since `known` waits for an agreement;
+ * then it has to save at its next boundary. From this instant to the deadline there is time for a
+ * save, at least 1 s; if no save was measured yet, at least a quarter of the whole time. If
+ * that is too short, the agreement gets half of what a step and a save leave, at least 500 ms.
  */
 int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_measure *measure);
 

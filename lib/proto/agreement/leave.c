@@ -18,13 +18,13 @@
 
 /* ---- What is known about the saves ---- */
 
-/* This task's final save is done: at S, or wherever it was told to save by itself. */
+/* Whether this task's final save is done, at the step that its board was told. */
 bool agreement_final_save_done(const struct agreement *a)
 {
 	return a->told.order == ORDER_EXIT && a->has_saved && a->saved_step >= a->told.step;
 }
 
-/* A save that was asked for is done: say so in the round it belongs to. False: nothing to say. */
+/* Plan to report a requested save that is done, in its round. False: nothing to report. */
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan)
 {
 	if (!a->saving || !a->has_saved || a->saved_step < a->saving_step || self(a)->dead ||
@@ -35,7 +35,7 @@ bool agreement_report_saved(const struct agreement *a, struct agreement_plan *pl
 	return true;
 }
 
-/* How many other members of the decision have not saved, ended or died. */
+/* How many other members of the decision have neither saved nor left nor died. */
 static uint64_t count_unsaved(const struct agreement_view *view, uint64_t task)
 {
 	const struct agreement_peer *ours = &view->peers[task];
@@ -87,8 +87,8 @@ static bool common_complete(const struct agreement *a)
 
 /*
  * Whether the checkpoint of the newest decision is complete (docs/design.md, section 4, step 5):
- * every task that must save has saved at exactly that step, or had completed before. A checkpoint
- * on demand is never the last one of the attempt.
+ * common_complete, or this task's own save if each task saves for itself. A checkpoint on demand
+ * does not count.
  */
 static bool newest_complete(const struct agreement *a)
 {
@@ -115,7 +115,7 @@ void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan)
 	if (view->unseen || !others_have_saved(a) || !ours)
 		return;
 	plan->complete = common_complete(a);
-	if (!plan->complete && view->departed) /* one that has left may have completed */
+	if (!plan->complete && view->departed) /* a task that has left may have completed */
 		read_now(a, plan);
 	else
 		want(a, plan, WRITE_ALL_SAVED, view->round);
@@ -186,12 +186,12 @@ enum agreement_prospect agreement_prospect(
 		return PROSPECT_COMPLETE;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
-		/* The board shows a later periodic save of this task: do not wait for this one. */
+		/* The board shows a later periodic save: this task's agreed save will not come. */
 		bool hidden =
 			i == a->config.task && a->has_saved && a->saved_step > view->decision.step;
 		bool awaited = peer->member && agreement_counts(view, i) && !peer->saved && !hidden;
 		int64_t begun = arrival(a, peer, measure);
-		if (awaited) /* it takes at least as long as it has taken */
+		if (awaited) /* its save takes at least as long as it has taken so far */
 			measured.longest_save = clock_later(measured.longest_save, now - begun);
 		if (awaited && begun + measure->longest_save > deadline_of(a))
 			return PROSPECT_NONE;
@@ -266,7 +266,7 @@ static bool looks_once_more(const struct agreement *a, int64_t now, struct agree
 	return true;
 }
 
-/* Park after the final save until all tasks have saved or left, or a newer round makes it void. */
+/* Park after the final save until all tasks have saved or left, or a newer round replaces it. */
 static void conclude_parked(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	bool newest = a->saving == a->view->round;
@@ -298,8 +298,7 @@ static bool is_hopeless(const struct agreement *a, int64_t now)
 	return now - since >= patience;
 }
 
-/* ERROR in the store is our own, although the answer to its write was lost: no other task has
- * failed. */
+/* Whether the ERROR in the store is this task's own, and only the answer to its write was lost. */
 static bool is_our_error(const struct agreement *a)
 {
 	return a->view->broken && a->view->error && a->view->error_task == a->config.task;
@@ -329,12 +328,12 @@ static void conclude_ended(struct agreement *a, int64_t now, struct agreement_pl
 static bool is_in_save(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	int64_t limit = a->decided_at + a->config.save_timeout;
-	/* The agent may have told it to wait since, because of a notice of its own. */
+	/* A notice of this task's own may have changed ORDER_SAVE to ORDER_WAIT. */
 	bool asked = a->told.order == ORDER_SAVE || a->told.order == ORDER_WAIT;
 	if (!a->saving || !asked || now >= limit)
 		return false;
 	if (a->read_at < a->answered_at) {
-		plan->read_board = now; /* look at it after the news of the failure */
+		plan->read_board = now; /* read the board after the news of the failure */
 		return true;
 	}
 	wake_at(plan, limit);
@@ -416,7 +415,7 @@ static bool reads_to_be_sure(struct agreement *a, int64_t now, struct agreement_
 	return true;
 }
 
-/* A parked task, or one that has nothing more to save, is told to leave; any other is ended. */
+/* Tell a task that is parked, or has nothing more to save, to leave; end any other command. */
 static void end_command(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	bool told = a->told.order == ORDER_LEAVE;
@@ -446,7 +445,7 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))
 		reach_preempted(a);
 	if (agreement_stops(a->view) && (a->code == CODE_SAVED || a->code == CODE_PREEMPTED))
-		a->code = CODE_DECIDED; /* that, too, may have become known only now */
+		a->code = CODE_DECIDED; /* the request to stop may have become known only now */
 	plan->reason = a->reason;
 	if (!unwritten)
 		want(a, plan, WRITE_LEFT, 1);

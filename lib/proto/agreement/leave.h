@@ -11,14 +11,14 @@ enum agreement_prospect {
 	PROSPECT_OPEN,	   /* a task is saving, and may be done in time */
 	PROSPECT_NONE,	   /* a task that is needed cannot save there any more, or not in time */
 };
-/* PROSPECT_OPEN: raises measure->longest_save to the time that this save has taken so far. */
+/* With PROSPECT_OPEN, measure->longest_save becomes at least what this save has taken so far. */
 enum agreement_prospect agreement_prospect(
 	const struct agreement *a, int64_t now, struct grace_measure *measure);
 /* The newest checkpoint is complete, and no newer one can be: a task that must save is gone. */
 bool agreement_no_newer(const struct agreement *a);
 bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);
-/* The task that saves last, or one that stands in for it, tells the tasks that wait for it. */
+/* Plan ALL_SAVED, which the task that saves last, or one that stands in for it, writes. */
 void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan);
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);
 void agreement_conclude(struct agreement *a, int64_t now, struct agreement_plan *plan);

@@ -35,6 +35,7 @@ static int64_t turn(const struct agreement *a)
 	return before < 2 * LOOKERS || (apart && a->config.task % apart == 0) ? 1 : 2;
 }
 
+/* ms that reading the records of all tasks takes, at most. */
 static int64_t reading_time(const struct agreement *a)
 {
 	return (int64_t)(a->view->tasks / RECORDS_READ);

@@ -11,13 +11,13 @@
 #include "proto/agreement/tally.h"
 
 #define CALLS_YET 100 /* ms between looks at whether a task has called preempt_step */
-#define STAGGER	  10  /* ms by which a task lets the one before it publish the decision first */
+#define STAGGER	  10  /* ms that a task waits for each task before it to publish the decision */
 #define MEASURE_AGAIN                                                                              \
 	1000 /* ms after which the final time is computed again from what was measured */
-#define STAGGER_MOST 500 /* ms by which it lets all before it publish first, at most */
+#define STAGGER_MOST 500 /* ms that it waits for all tasks before it, at most */
 #define SAVES_READ                                                                                 \
-	2000 /* ms: after an older reading of the saves, read again before giving a save up */
-#define STORE_PATIENCE 5000 /* ms after a notice without an answer of the store */
+	2000 /* ms: before giving up a save, read the saves again if the last reading is older */
+#define STORE_PATIENCE 5000 /* ms without an answer until the store counts as lost, at least */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
 {
@@ -44,9 +44,7 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
 
 /* ---- Announcing ---- */
 
-/*
- * Announce this task's notice, even if it has no time left itself. False: the others know it.
- */
+/* Plan to announce this task's notice, even if its time is up. False: nothing to announce. */
 bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->store;
@@ -138,7 +136,7 @@ static void report_and_decide(struct agreement *a, int64_t now, struct agreement
 
 /* ---- Following ---- */
 
-/* As hold_and_read; also false until the task has called preempt_step: where it is, is unknown. */
+/* Like hold_and_read, but also false until preempt_step was called: until then no step is known. */
 static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan)
 {
 	if (!hold_and_read(a, plan))
@@ -149,8 +147,8 @@ static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan
 }
 
 /*
- * Whether this task can carry out the decision, as it knows once the board was read while `wait`
- * stands. Its report does not tell: the hold may have been lifted since.
+ * Whether this task can carry out the decision, by the board as read while `wait` stands. Its
+ * report may be out of date: the hold may have been lifted since.
  */
 static bool can_follow(const struct agreement *a)
 {
@@ -164,8 +162,8 @@ static bool can_follow(const struct agreement *a)
 }
 
 /*
- * Where a task saves for itself (KIND_EACH): where it stands, unless it has saved there before and
- * may already be on its way to the next boundary.
+ * The boundary at which a task saves for itself (KIND_EACH): the one where it stands, unless it has
+ * saved there before and may already be on its way to the next one.
  */
 static uint64_t own_step(const struct agreement *a)
 {
@@ -202,7 +200,7 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 		return;
 	}
 	wake_at(plan, a->decided_at + a->config.save_timeout);
-	/* The agent may since have told the task to wait, because of a notice of its own. */
+	/* Was told to save, even if a notice of the task's own has made it wait since. */
 	bool was_told = a->saving == a->round;
 	if (!was_told && !hold_and_know(a, plan))
 		return;
@@ -313,8 +311,8 @@ static int64_t last_call(const struct agreement *a)
 }
 
 /*
- * There is no decision, and no more time to wait for one: agree with the tasks of the same agent
- * only, or end, once the training process is held.
+ * If no agreed save was ordered, and there is no more time to wait for one: hold the training
+ * process, then agree with the tasks of the same agent only, or end.
  */
 static void go_alone(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
@@ -357,7 +355,7 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 	bool all_saved = a->view->all_saved == a->view->round;
 	if (!a->solo && !all_saved && now - a->saw_at > SAVES_READ &&
 		now - a->answered_at <= agreement_pace(a) + POLL_OFTEN) {
-		plan->hold = a->told; /* do not wait, even if go_alone has just planned that */
+		plan->hold = a->told; /* keep the hold, even if go_alone has just planned to wait */
 		read_now(a, plan);
 		return;
 	}
@@ -399,6 +397,5 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 		order(plan, ORDER_RUN, 0);
 	}
 	if (plan->hold.order == ORDER_WAIT)
-		look_soon(a,
-			plan); /* do not hold the training without a recent answer of the store */
+		look_soon(a, plan); /* hold the training only with recent answers of the store */
 }

@@ -51,14 +51,14 @@ bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
 			*step = candidate;
 			return true;
 		}
-	/* None is near. A task that cannot stop at the largest report does not follow. */
+	/* None is near. Tasks that cannot stop at the largest report do not follow the decision. */
 	*step = largest;
 	return true;
 }
 
 /*
  * Whether a task would come too late if it had to run up to step. The save itself is given 1.5
- * times the longest one. If none was measured, only the steps count.
+ * times the longest save so far; if no save was measured, only the steps count.
  */
 static bool out_of_reach(const struct agreement_view *view, const struct grace_measure *measure,
 	int64_t deadline, uint64_t step, int64_t now)
@@ -85,7 +85,7 @@ void agreement_decide(const struct agreement_view *view, const struct grace_meas
 		.kind = KIND_NONE, .then = view->claimed ? view->claim_then : THEN_CONTINUE};
 	if (!agreement_choose_step(view, &decision->step))
 		return;
-	/* Asked to stop: no more training. (A checkpoint on demand, without a claim, runs on.) */
+	/* --then stop allows no more training. A checkpoint on demand has no claim: run on. */
 	bool final = view->round_final || view->deadline_doubted || decision->then != THEN_EXIT;
 	bool run_on = !view->claimed || (!final && grace_allows_training(now, deadline, measure));
 	if (run_on)
