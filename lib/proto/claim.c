@@ -41,7 +41,7 @@ static enum agreement_outcome put(struct store *store, const struct view *view,
 	return outcome;
 }
 
-/* STATUS_NO: no claim can be made now; err says why. STATUS_OK: one can. */
+/* STATUS_OK: the claim can be made now. STATUS_NO: it cannot; err says why. */
 static enum status refuse(const struct view *view, const struct claim *claim, struct error *err)
 {
 	const char *run = view->attempt.run;
@@ -72,9 +72,8 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 }
 
 /*
- * Whether to announce our deadline, because it is clearly earlier than the known one. Even the
- * deadline in our own claim may be too late, if the claim waited for the store after it was
- * computed.
+ * Whether to announce our deadline, because it is clearly earlier than the known one. Even if the
+ * claim is ours, its deadline is too late if the claim waited for the store.
  */
 static bool brings_deadline_forward(const struct view *view, const struct claim *claim)
 {
@@ -101,7 +100,7 @@ static void show_ours(struct view *view, const struct claim *claim)
 	view->agreement.round++;
 }
 
-/* The claim may have taken long: if its deadline is too late, announce ours again. */
+/* Our claim may have taken long: if the deadline in it is now too late, announce it again. */
 static void correct_deadline(struct store *store, struct view *view, const struct claim *claim)
 {
 	struct error unused;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Announce a notice to the whole job without an agent: from one of its tasks, or from outside.
- */
+/* Announce a notice to the whole job without an agent: from one of its tasks, or from outside. */
 #ifndef PROTO_CLAIM_H
 #define PROTO_CLAIM_H
 
@@ -12,8 +10,8 @@ struct claim {
 	bool outside; /* not made by a task: `task` is not used */
 	uint64_t task;
 	/*
-	 * From outside: this process, if it made the notice itself, so that two claims of one
-	 * millisecond differ. 0: the notice was passed on; with it, a claim is always the same.
+	 * From outside: this process, if it made the notice itself, so that two claims in one
+	 * millisecond differ; 0 if it passes on a notice, so that a repeated claim is the same.
 	 */
 	uint64_t pid;
 	enum agreement_then then; /* THEN_CONTINUE: a checkpoint on demand, which claims nothing */
@@ -25,7 +23,7 @@ struct claim {
  * STATUS_OK: the claim is ours, perhaps from an earlier call, and the view shows it. STATUS_NO:
  * another claim is there (the view shows whose), the attempt is ending or over, or a checkpoint on
  * demand cannot be taken now. A deadline earlier than the known one is announced in any case. After
- * an unknown outcome the view is read again, until deadline.
+ * an unknown outcome the view is read and the claim is tried again, until deadline.
  */
 enum status claim_make(struct store *store, struct view *view, const struct claim *claim,
 	int64_t deadline, struct error *err);

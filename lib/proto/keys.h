@@ -73,7 +73,7 @@ void keys_of(const struct attempt *attempt, char key[KEYS_MAX], const char *form
 /* "RUN_TO_CHECKPOINT" or "LAST_RUN_TO_CHECKPOINT/r", without the prefix. */
 void keys_decision(uint64_t round, char name[64]);
 
-/* The words for these in values. The parsers return false for an unknown word. */
+/* The words in values for these enums. The parsers return false for an unknown word. */
 const char *keys_then_word(enum agreement_then then);
 bool keys_then_parse(const char *word, enum agreement_then *then);
 const char *keys_kind_word(enum agreement_kind kind);

@@ -68,7 +68,7 @@ enum status remembered_read(
 	return STATUS_OK;
 }
 
-/* Put json with the time at key, which must still be at this revision. */
+/* Put json, with the time added, at key, which must still have this revision. */
 static void put(
 	struct transaction *t, const char *key, store_revision revision, struct json_object *json)
 {
@@ -97,7 +97,7 @@ void remembered_put(const struct remembered *known, const char *run, int64_t lon
 enum status remembered_add(struct store *store, const char *run, int64_t longest_save,
 	const struct progress_rules *learned, struct error *err)
 {
-	/* Until no other process changes a key between the reading and the put (STATUS_NO). */
+	/* Again while another process changes a key between the reading and the put (STATUS_NO). */
 	for (;;) {
 		struct transaction t = {0};
 		struct remembered known;

@@ -21,8 +21,8 @@ enum status remembered_read(
 	struct store *store, const char *run, struct remembered *known, struct error *err);
 
 /*
- * Add to t what is longer than known; t is then refused if its key has changed since known was
- * read.
+ * Add to t the durations that are longer than known. The store then refuses t if a key of them has
+ * changed since known was read.
  */
 void remembered_put(const struct remembered *known, const char *run, int64_t longest_save,
 	const struct progress_rules *learned, struct transaction *t);

@@ -26,7 +26,7 @@ static bool part_after(const char *key, const char *prefix, char *part, size_t s
 }
 
 /*
- * Find the first directory under prefix that is behind `after` (NULL: of all) without reading the
+ * Find the directory under prefix that follows `after` (NULL: the first one) without reading the
  * keys in it. Keys directly under prefix are skipped.
  */
 static enum status next_directory(struct store *store, const char *prefix, const char *after,
@@ -102,7 +102,7 @@ enum status runs_next(
 		after = found.name;
 	} while (parse_name(found.name, "run", NULL) != STATUS_OK);
 	snprintf(prefix, sizeof(prefix), PREFIX "%s/", found.name);
-	/* In key order the newest is the last, unless numbers have more than six digits. */
+	/* Look for the largest number: key order is not that of numbers beyond six digits. */
 	const char *before = NULL;
 	while ((status = next_directory(store, prefix, before, attempt, sizeof(attempt), err)) ==
 		STATUS_OK) {
@@ -129,8 +129,8 @@ enum status runs_forget(struct store *store, const struct run_summary *run, stru
 	snprintf(closed, sizeof(closed), PREFIX "%s/" ATTEMPT "/CLOSED", run->name, run->last);
 	snprintf(next, sizeof(next), PREFIX "%s/" ATTEMPT "/OPEN", run->name, run->last + 1);
 	/*
-	 * Remove only the beats of these attempts, and before the keys: a new attempt may be
-	 * preparing its own now, and once the keys are gone it may have one of these numbers.
+	 * Remove the beats of these attempts only, because a new attempt may be preparing its own;
+	 * and before the keys, because then a new attempt may get one of these numbers.
 	 */
 	for (uint64_t attempt = 1; attempt <= run->last; attempt++) {
 		char group[192];

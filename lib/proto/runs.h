@@ -19,8 +19,8 @@ struct run_summary {
 	bool closed;			/* the newest attempt is closed */
 	store_revision closed_revision; /* of its key CLOSED */
 	char state[32];			/* "open", or how the newest attempt was closed */
-	int64_t changed; /* ms: when that was closed; if open, the newest utc in its keys; 0:
-			    unknown */
+	int64_t changed; /* ms: when it was closed; if it is open, the newest utc in its keys;
+			    0: unknown */
 };
 
 /* Find the first run whose name is greater than after (NULL: of all). STATUS_NO: there is none. */

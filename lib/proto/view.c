@@ -245,8 +245,7 @@ static bool read_task(struct view *view, const struct reading *r)
 	json_copy_text(r->json, "host", agent.host, sizeof(agent.host));
 	json_copy_text(r->json, "boot", agent.boot, sizeof(agent.boot));
 	(void)json_get_unsigned(r->json, "timens", &agent.time_namespace);
-	/* Keep the known identity if the new one is incomplete: it would look like a dead
-	 * process. */
+	/* Keep the known identity if the new one is incomplete, which looks like a dead process. */
 	if (!json_get_unsigned(r->json, "pidns", &agent.pid_namespace) ||
 		!json_get_unsigned(r->json, "start", &agent.start) ||
 		!json_get_unsigned(r->json, "pid", &pid) || pid == 0 || pid > INT32_MAX)
@@ -361,7 +360,7 @@ static bool take_round(const char **at, char stop, uint64_t *round)
 	return take_number(at, stop, round) && *round > 0;
 }
 
-/* "<step key>_<task>" */
+/* "<decision>_<task>" (keys_decision) */
 static bool feed_ack(struct view *view, struct reading *r, const char *name)
 {
 	const char *at = name;

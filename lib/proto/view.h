@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the store shows of an attempt, decoded: the part that the agreement decides on, and the part
- * that is only printed. It takes in entries in any order: all, or only those that changed.
+ * that is only printed. A view takes in entries in any order: all, or only those that changed.
  */
 #ifndef PROTO_VIEW_H
 #define PROTO_VIEW_H
@@ -23,7 +23,7 @@ struct view_count_request {
 	char prefix[STORE_COUNTS][KEYS_MAX]; /* of the keys to count; "": nothing */
 };
 
-/* So many keys of a kind were there at that revision; 0: they were not counted. */
+/* How many keys of a kind there were at this revision; 0: they were not counted. */
 struct view_record_count {
 	uint64_t keys;
 	store_revision revision;
@@ -61,13 +61,13 @@ struct view_member {
 	bool left_called;	/* when it left, it had called preempt_step */
 	bool left_saved;	/* when it left, it had saved, last at left_saved_step */
 	uint64_t left_saved_step;
-	int64_t joined_utc, newest_utc; /* ms by its own clock: TASK; SAVED or LEFT; 0 */
+	int64_t joined_utc, newest_utc; /* ms by its own clock, of TASK; of SAVED or LEFT; or 0 */
 	struct process_identity agent;
 };
 
 struct view {
 	struct attempt attempt;
-	/* It shows all up to `revision`, and all but the records of tasks up to `seen`. */
+	/* It shows all up to `revision`, and up to `seen` all but the records of single tasks. */
 	store_revision revision, seen;
 	int64_t unchanged; /* an instant at which nothing was newer than `seen`; 0: none is known */
 	struct view_record_count counted[RECORD_KINDS];
@@ -86,7 +86,7 @@ struct view {
 	struct progress_rules learned;
 	uint64_t damaged; /* values that could not be parsed */
 	store_revision deadline_revision;
-	int64_t deadline_unchanged; /* an instant before any later DEADLINE; 0: none is known */
+	int64_t deadline_unchanged; /* an instant before any later DEADLINE was written; or 0 */
 	store_revision reported_at, saved_at; /* of the newest report and save of the round */
 	bool all_joined;
 	bool all_there; /* all tasks have joined, although some records TASK may be unread */
@@ -100,7 +100,7 @@ void view_release(struct view *view);
 
 /* When entries were read: from began to ended, on our monotonic clock. */
 struct view_reading {
-	int64_t unchanged; /* the last instant at which nothing had changed; 0: not known */
+	int64_t unchanged; /* the last instant at which the store had nothing newer; 0: not known */
 	int64_t began, ended;
 };
 
@@ -160,7 +160,7 @@ enum status view_read_task(
 #define VIEW_SELDOM 1000 /* the same while none are awaited */
 /*
  * For struct store_awaited: how old store_unchanged may be, ms, where each look is a request. A
- * deadline may seem earlier by this, because the instant of its writing is not known better.
+ * deadline may be read as that much earlier, because it is not known better when it was written.
  */
 int64_t view_news_age(uint64_t tasks);
 
@@ -183,13 +183,13 @@ uint64_t view_joined(const struct view *view);
 /* Whether each task has left, is dead, or can no longer join. */
 bool view_all_through(const struct view *view);
 /*
- * Whether that may be so: at least as many goodbyes are counted but unread as tasks seem to be
- * there. False: a task that leaves later will close the attempt.
+ * Whether all may be through, by records not read yet: at least as many goodbyes are counted but
+ * unread as tasks seem to be there. False: a task that leaves later will close the attempt.
  */
 bool view_may_be_through(const struct view *view);
 /* Why a sealed attempt takes no further task: one line. */
 const char *view_why(const struct view *view);
-/* Whether the command of every task ended with 0, also of one that was declared dead before. */
+/* Whether the command of every task ended with 0, even if it was declared dead before. */
 bool view_all_completed(const struct view *view);
 
 /* Whether a task that joined is certainly dead: it was declared dead, or its process ran on
@@ -198,7 +198,7 @@ bool view_is_surely_dead(const struct view *view, uint64_t task);
 
 /*
  * Whether every task has joined. A task that is surely dead and has not left is missing again: its
- * successor is to join. Processes of other machines cannot be checked: their beats stop later.
+ * successor is to join. A process of another machine cannot be checked: its beats stop later.
  */
 bool view_is_gathered(const struct view *view);
 /* The missing tasks as "2, 5-7"; returns how many. */

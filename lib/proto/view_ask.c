@@ -34,10 +34,7 @@ bool view_may_be_through(const struct view *view)
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		gone += !view->members[i].shown[RECORD_TASK] &&
 			!agreement_counts(&view->agreement, i);
-	/*
-	 * Tasks whose TASK was counted but not read are there, too, unless they are known to be
-	 * gone.
-	 */
+	/* Tasks whose TASK was counted but not read are there, too, unless known to be gone. */
 	if (*view->seal && !view->all_there && view_unseen(view, RECORD_TASK) > gone)
 		unseen = view_unseen(view, RECORD_TASK) - gone;
 	return count_there(view) + unseen <= view_unseen(view, RECORD_LEFT);

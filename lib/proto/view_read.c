@@ -10,7 +10,7 @@
 #include "proto/agreement/tally.h"
 #include "store/builder.h"
 
-#define NEWS_AGE   2000 /* ms, at least */
+#define NEWS_AGE   2000 /* ms: the least view_news_age */
 #define LOOKS_MOST 2	/* requests in a millisecond, of all tasks together */
 
 void view_init(struct view *view, const struct attempt *attempt)
@@ -144,7 +144,7 @@ void view_feed_written(struct view *view, const struct transaction *written,
 	/* A deadline that replaces ours is written after we began to write ours. */
 	if (view->deadline_revision == revision)
 		view->deadline_unchanged = reading->began;
-	/* The revision directly after those that it shows: no other change came between. */
+	/* If this revision directly follows those shown, there was no other change in between. */
 	if (view->revision == view->seen && revision == view->seen + 1)
 		view->revision = revision;
 	if (revision == view->seen + 1)

@@ -13,7 +13,7 @@
 #include "proto/agreement/facts.h"
 #include "proto/remembered.h"
 
-#define SILENT_MOST 100 /* silent tasks that a decision compares: fewer than store_operations */
+#define SILENT_MOST 100 /* missing reports that a decision compares; less than store_operations */
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
 {
@@ -85,9 +85,7 @@ static struct json_object *round_value(bool final)
 	return json;
 }
 
-/*
- * left: for other machines; at: for readers that have our monotonic clock; utc: only to be printed.
- */
+/* left: for other machines; at: for readers with our monotonic clock; utc: only to be printed. */
 static struct json_object *deadline_value(int64_t deadline)
 {
 	struct json_object *json = json_object_new_object();
@@ -194,8 +192,8 @@ static void build_decision(
 	transaction_put_new(&write->transaction, own_key(write, view, name), json);
 	/*
 	 * Refuse the decision if a report has arrived that the view does not show: read again
-	 * first. Of more silent tasks than a transaction can compare, one that has reported since
-	 * and cannot follow the decision opens the next round.
+	 * first. Missing reports beyond SILENT_MOST are not compared: if such a task has reported
+	 * and cannot follow the decision, it opens the next round.
 	 */
 	for (uint64_t i = 0, left = SILENT_MOST; i < view->attempt.tasks && left; i++)
 		if (is_missing(&view->agreement, i) && left--)
@@ -255,7 +253,7 @@ static void build_all_saved(
 		&write->transaction, own_task_key(write, view, "ALL_SAVED", write->round), json);
 }
 
-/* Whether others wait for what this task has still to do: its report, or a save. */
+/* Whether other tasks wait for this task's report or save. */
 static bool is_awaited(const struct view *view, uint64_t task)
 {
 	const struct agreement_view *a = &view->agreement;
@@ -280,8 +278,8 @@ static void build_left(struct write *write, const struct view *view,
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
 	write_count(write, view);
 	/*
-	 * A goodbye that is no news still reads their count, which shows whether this agent has
-	 * missed any. In a large job a few tasks count the goodbyes and act for all.
+	 * A goodbye that is no news still reads the count of news, which shows whether this agent
+	 * has missed any. In a large job a few tasks count the goodbyes and act for all.
 	 */
 	bool news = !view_is_large(view) && is_awaited(view, write->task);
 	write_news(&write->transaction, &view->attempt, news);

@@ -15,7 +15,7 @@ struct write {
 	enum agreement_write what;
 	uint64_t task, round;
 	struct transaction transaction;
-	const char *deadline_key; /* put there how much time is left by then; NULL: nothing */
+	const char *deadline_key; /* where to put the time left when it is carried out; or NULL */
 	int64_t deadline;
 	struct view_count_request counts; /* which records it also counts */
 	/* Once it was carried out: the store's revision then, and the counts of news (store.h) and
@@ -58,10 +58,10 @@ struct death {
 	const char *section; /* of DEATH_HUNG: where; NULL: unknown */
 };
 
-#define DEATHS_MOST 60 /* in one transaction, with two compares each; the rest follows */
+#define DEATHS_MOST 60 /* in one transaction, with two compares each; the rest in later ones */
 /*
  * Fill deaths (at most `most`) with the tasks that have neither left nor died, but whose process
- * ran on this machine and is gone; asked: choose among them; may be NULL. Returns how many.
+ * ran on this machine and is gone; asked, if not NULL, chooses among them. Returns how many.
  */
 size_t write_find_gone(const struct view *view, bool (*asked)(const void *context, uint64_t task),
 	const void *context, struct death *deaths, size_t most);
@@ -70,14 +70,14 @@ size_t write_find_gone(const struct view *view, bool (*asked)(const void *contex
 
 /*
  * Build one transaction with DEAD/i of one or more tasks, and the seal if there is none, as
- * concluded by task `by`, which must not be declared dead already (a task that hangs is declared
- * dead by its own agent), or by BY_NO_TASK. The seal is "death", or "hung" if that is the cause of
- * the first death; its text is the line that is printed.
+ * concluded by task `by` (which may be one of them: a hung task, by its own agent), or by
+ * BY_NO_TASK. Refused if task `by` was declared dead before. The seal is "death", or "hung" if that
+ * is the cause of the first death; its text is the line that is printed.
  */
 void write_build_deaths(struct write *write, const struct view *view, uint64_t by,
 	const struct death *deaths, size_t count);
 
-/* An on-demand checkpoint: the next round, without a claim. */
+/* Build the request for an on-demand checkpoint: the next round, without a claim. */
 void write_build_demand(struct write *write, const struct view *view);
 
 /* Let the transaction read the attempt's count of news; news: it is itself news. */
