@@ -30,7 +30,7 @@ static bool read_proc(pid_t pid, const char *name, char *to, size_t size)
 	return read;
 }
 
-/* 0: it has none, or we cannot see it. */
+/* Get the parent of a process. 0: it has none, or /proc does not show it. */
 static pid_t parent_of(pid_t pid)
 {
 	char text[4096];
@@ -81,8 +81,8 @@ bool ancestors_slurm_step(char *step, size_t size)
 pid_t ancestors_prolog_task(void)
 {
 	/*
-	 * The slurmstepd of a step forks one for each task, which runs the prolog and then the
-	 * task.
+	 * The slurmstepd of a step forks another one for each task, which runs the prolog and then
+	 * becomes the task.
 	 */
 	pid_t pid = find_slurmstepd();
 	return pid && is_slurmstepd(parent_of(pid)) ? pid : 0;

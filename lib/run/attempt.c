@@ -217,7 +217,7 @@ static enum status close_now(struct store *store, const struct view *view,
 	learned = learned && remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
 	enum status status =
 		put_closed(store, view, corrects, finding, learned ? &known : NULL, err);
-	/* Another process has closed it or changed what is remembered: try without ours. */
+	/* Another process has closed it or changed MEASURE or PACE: try without these. */
 	if (status == STATUS_NO && learned)
 		status = put_closed(store, view, corrects, finding, NULL, err);
 	return status == STATUS_NO ? STATUS_OK : status;

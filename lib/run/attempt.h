@@ -27,12 +27,12 @@ struct attempt_entry {
 
 /* What the store shows, as far as the decision to join needs it. */
 enum membership {
-	MEMBERSHIP_FREE,
-	MEMBERSHIP_OURS,
+	MEMBERSHIP_FREE, /* no process has joined as this task */
+	MEMBERSHIP_OURS, /* this process has joined as this task */
 	MEMBERSHIP_LEFT,
 	MEMBERSHIP_DEAD,
-	MEMBERSHIP_ALIVE,
-	MEMBERSHIP_UNKNOWN
+	MEMBERSHIP_ALIVE,  /* another process runs as this task */
+	MEMBERSHIP_UNKNOWN /* a process on another machine may run as this task */
 };
 enum launch_order { LAUNCH_SAME, LAUNCH_NEWER, LAUNCH_OLDER, LAUNCH_OTHER };
 struct attempt_join_state {
@@ -41,24 +41,24 @@ struct attempt_join_state {
 	uint64_t tasks;		  /* of the newest attempt */
 	enum launch_order launch; /* our launch compared with the attempt's */
 	bool same_launch;	  /* both are known, and equal */
-	/* The worst of our tasks: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE. */
+	/* The worst membership of our tasks: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE. */
 	enum membership membership;
-	enum membership others; /* the same of all other tasks that joined */
-	/* These two do not rely on the reboot of a host of the same name. */
-	bool lost;     /* one of these others is dead */
+	enum membership others; /* likewise of all other tasks that joined */
+	/* For these two, the reboot of a host of the same name is no proof of death. */
+	bool lost;     /* one of the other tasks is dead */
 	bool deserted; /* at least one other task joined, and all have left or are dead */
 };
 
 enum attempt_join_decision {
-	ATTEMPT_OPEN,	      /* open the next one */
-	ATTEMPT_JOIN,	      /* join this one */
-	ATTEMPT_JOINED,	      /* we have joined it already */
-	ATTEMPT_WAIT,	      /* until it closes */
-	ATTEMPT_DECLARE_DEAD, /* our predecessor is dead: seal this one, then open the next */
-	ATTEMPT_TOO_LATE,     /* this launch is over: leave, unstarted, with 42 */
-	ATTEMPT_REFUSE_ALIVE,
-	ATTEMPT_REFUSE_LINGERING,
-	ATTEMPT_REFUSE_TASKS,
+	ATTEMPT_OPEN,		  /* open the next one */
+	ATTEMPT_JOIN,		  /* join this one */
+	ATTEMPT_JOINED,		  /* we have joined it already */
+	ATTEMPT_WAIT,		  /* until the attempt closes */
+	ATTEMPT_DECLARE_DEAD,	  /* our predecessor is dead: seal this one, then open the next */
+	ATTEMPT_TOO_LATE,	  /* this launch was preempted: leave with 42, and start nothing */
+	ATTEMPT_REFUSE_ALIVE,	  /* another process runs as one of the tasks */
+	ATTEMPT_REFUSE_LINGERING, /* the attempt belongs to a newer launch than this process */
+	ATTEMPT_REFUSE_TASKS,	  /* the attempt has another number of tasks */
 };
 enum attempt_join_decision attempt_decide_join(
 	const struct attempt_join_state *state, uint64_t tasks);
@@ -90,7 +90,7 @@ enum status attempt_newest(struct store *store, const char *run, uint64_t *numbe
 enum status attempt_find(struct store *store, const char *run, uint64_t number,
 	struct attempt *attempt, struct error *err);
 
-/* The value of its key OPEN. */
+/* The value of the attempt's key OPEN. */
 struct json_object *attempt_open_value(const struct attempt *attempt);
 
 /* STATUS_USAGE: the attempt has no task of this number. */
@@ -102,9 +102,9 @@ enum status attempt_view(struct store *store, const char *run, uint64_t number, 
 
 /*
  * Wait until all tasks have joined, and keep the view up to date. STATUS_TIMEOUT: err names the
- * missing, and the attempt is sealed. STATUS_BROKEN: an error, a death or a restart sealed it (see
- * attempt_is_superseded). STATUS_NO, with err: cancelled, or a claim came first
- * (attempt_is_preempted). STATUS_TEMPORARY: the store did not answer, also not at the deadline.
+ * missing tasks, and the attempt is sealed. STATUS_BROKEN: an error, a death or a restart sealed it
+ * (see attempt_is_superseded). STATUS_NO, with err: cancelled, or a claim came first
+ * (attempt_is_preempted). STATUS_TEMPORARY: the store did not answer until the deadline.
  */
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err);
@@ -116,8 +116,8 @@ enum status attempt_gather(
 bool attempt_is_superseded(const struct view *view);
 
 /*
- * After STATUS_NO of attempt_join or attempt_gather: a claim came first. Leave without having
- * started anything, with 42.
+ * After STATUS_NO of attempt_join or attempt_gather: whether a claim came first. If so, leave with
+ * 42, and start nothing.
  */
 static inline bool attempt_is_preempted(const struct view *view)
 {
@@ -148,7 +148,7 @@ enum status attempt_close_as_seen(struct store *store, const struct view *view,
 	const struct outcome_finding *finding, struct error *err);
 /*
  * Close the attempt although tasks have not left. Those that still run see the seal, and leave with
- * 44. STATUS_NO: a claim was faster.
+ * 44. STATUS_NO: a claim came first.
  */
 enum status attempt_close_by_hand(struct store *store, struct view *view, struct error *err);
 

@@ -25,13 +25,13 @@ static bool is_failure(const struct outcome *o)
 	}
 }
 
-/* Whether it ended in a way that normally leaves a newer save, and saves are known. */
+/* Whether an attempt ended in a way that normally leaves a newer save, and saves are known. */
 static bool owes_progress(const struct outcome *o)
 {
 	return o->cause != CAUSE_PREEMPTED && o->cause != CAUSE_UNJOINED && o->measured;
 }
 
-/* The newest step that attempt i saved, by its own record or by what the next one resumed from. */
+/* The newest step that attempt i saved: by its own record, or as the next one resumed from it. */
 static bool saved_step(const struct outcome *past, size_t i, size_t count, uint64_t *step)
 {
 	bool known = past[i].has_saved;
@@ -63,7 +63,7 @@ static struct tally count_all(const struct outcome *past, size_t count)
 	struct tally tally = {0};
 	for (size_t i = 0; i < count; i++) {
 		uint64_t step;
-		/* The step that it resumed from was saved earlier. */
+		/* The step that attempt i resumed from was saved earlier. */
 		if (past[i].has_resume && past[i].resume > tally.best) {
 			tally.best = past[i].resume;
 			tally.any_saved = true;
@@ -75,9 +75,8 @@ static struct tally count_all(const struct outcome *past, size_t count)
 			tally.best = step;
 			tally.any_saved = true;
 		}
-		/* A user started it again after that decision: count from there, because it may
-		 * be a different training.
-		 */
+		/* A user has started the run again: count from there, because it may be a different
+		 * training. */
 		bool over = past[i].refused || past[i].cause == CAUSE_COMPLETED;
 		if (over && i + 1 < count)
 			tally = (struct tally){0};
@@ -131,7 +130,7 @@ static const char *verb_of(enum outcome_cause cause)
 	}
 }
 
-/* A failure within the budgets: what it was and how many more there may be. */
+/* A failure within the budgets: run again, and say which failure it was, of how many. */
 static void allow(const struct outcome *last, const struct tally *tally,
 	const struct budget_limits *limits, struct budget_decision *decision)
 {

@@ -3,11 +3,11 @@
  * Decide whether a run may run again after an attempt has ended, and when: a pure function of how
  * its attempts ended and of what is allowed.
  *
- * Causes are counted apart. A preemption is no failure and never counts. Crashes and hangs count
- * from the start of the run; when a user starts it again after it had finished, or
- * after a decision not to run it again, the counts begin at zero. Lost tasks have no limit of their
- * own. An attempt without progress is one that failed, or was preempted without its checkpoint, and
- * saved no newer step than all before it. Those in a row are counted, if saves are known at all.
+ * Each cause is counted apart. A preemption is no failure and never counts. Crashes and hangs count
+ * from the start of the run; when a user starts it again after it had finished, or after a decision
+ * not to run it again, the counts begin at zero. Lost tasks have no limit of their own. An attempt
+ * has made no progress if it failed, or was preempted without its checkpoint, and saved no newer
+ * step than all before it. Such attempts in a row are counted, if saves are known at all.
  */
 #ifndef RUN_BUDGET_H
 #define RUN_BUDGET_H
@@ -22,13 +22,13 @@
 
 struct budget_limits {
 	/* The allowed number; one more stops the run. */
-	uint64_t restarts; /* after failures of any kind; BUDGET_UNLIMITED */
+	uint64_t restarts; /* after failures of any kind; may be BUDGET_UNLIMITED */
 	uint64_t crashes;
 	uint64_t hangs;
 	uint64_t no_progress;
 	/*
 	 * The pause before the n-th restart in a row is random between 1 ms and pause x 2^(n-1), at
-	 * most longest_pause; ms. Progress, or BUDGET_STEADY in one attempt, begins a new row.
+	 * most longest_pause; ms. Progress, or an attempt of BUDGET_STEADY, begins a new row.
 	 */
 	int64_t pause, longest_pause;
 };
@@ -48,14 +48,14 @@ struct budget_decision {
 
 /*
  * Count the newest attempts that resumed, one after another, from this checkpoint (its step, and
- * outcome_from its path) and failed. Those that were preempted, or whose end is not known, are
- * neither counted nor end the row.
+ * outcome_from its path) and failed. Attempts in this row that were preempted, or whose end is not
+ * known, are not counted, but do not end the row.
  */
 uint64_t budget_failed_from(const struct outcome *past, size_t count, uint64_t step, uint64_t from);
 
 /*
  * past[count - 1] is the attempt that has just ended; the older ones, as far as known, come before
- * it. draw is a random number. CAUSE_OPEN counts as lost here: none of its tasks runs.
+ * it. draw is a random number. CAUSE_OPEN counts as CAUSE_LOST: no task of the attempt runs.
  */
 void budget_decide(const struct outcome *past, size_t count, const struct budget_limits *limits,
 	uint64_t draw, struct budget_decision *decision);

@@ -57,7 +57,7 @@ static void read_refusal(const struct store_entry *entry, struct outcome *outcom
 	snprintf(outcome->why, sizeof(outcome->why), "%.511s", decision.why);
 }
 
-/* Conclude the outcome from all keys of an attempt, because CLOSED does not tell. */
+/* Conclude the outcome from all keys of an attempt, because CLOSED does not contain it. */
 static enum status read_whole(struct store *store, const char *run, uint64_t number,
 	struct outcome *outcome, struct error *err)
 {
@@ -178,7 +178,7 @@ enum status history_decide_next(struct store *store, const struct attempt *attem
 		budget_decide(history.past, history.count, limits,
 			(uint64_t)clock_jitter(INT64_MAX / 2), &ours);
 		history_release(&history);
-		if (!ours.again && !ours.decided) { /* it has finished: nothing to follow */
+		if (!ours.again && !ours.decided) { /* the run has finished: record nothing */
 			*decision = ours;
 			return STATUS_OK;
 		}

@@ -20,15 +20,15 @@ struct history {
 	size_t count;
 };
 
-/* All attempts up to number (0: the newest). STATUS_NO: the run has none. */
+/* Read the attempts up to number (0: the newest). STATUS_NO: the run has none. */
 enum status history_read(struct store *store, const char *run, uint64_t number,
 	struct history *history, struct error *err);
 void history_release(struct history *history);
 
 /*
  * Decide whether the agents of this attempt, which has closed, run again: as NEXT says; without
- * NEXT by the budgets, and write that to NEXT. resume: step of the newest complete checkpoint, or
- * NULL.
+ * NEXT by the budgets, and write the decision to NEXT. resume: the step of the newest complete
+ * checkpoint, or NULL.
  */
 enum status history_decide_next(struct store *store, const struct attempt *attempt,
 	const struct budget_limits *limits, const uint64_t *resume,

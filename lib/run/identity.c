@@ -71,7 +71,7 @@ static enum status read_number(const struct identity_environment *environment,
 			(unsigned long long)from->most);
 	if (!option && status == STATUS_NO)
 		return STATUS_OK;
-	/* The option table takes the variable as the option's default: name what the user wrote. */
+	/* The option may only have its default, the variable's value: name what the user wrote. */
 	bool by_variable = status == STATUS_OK && (!option || value == *option);
 	*number = (struct number){.value = option ? *option : value,
 		.source = by_variable ? from->variable : from->option,
@@ -123,7 +123,7 @@ static const struct launcher *launcher_find(const struct finding *f)
 	return f->tf_status == STATUS_OK && f->tf.is_task ? &launcher_tf_config : NULL;
 }
 
-/* Get the launcher's own numbers; *tasks is 0 if it does not give that. */
+/* Get the launcher's own numbers; *tasks is 0 if it does not give the number of tasks. */
 static enum status launcher_numbers(
 	const struct finding *f, uint64_t *task, uint64_t *tasks, struct error *err)
 {
@@ -158,8 +158,8 @@ static enum status launcher_numbers(
 }
 
 /*
- * No launcher says that this is a task. STATUS_USAGE: TF_CONFIG says that it is none, or this is a
- * shell of a Slurm job for several machines or tasks. In a shell of a smaller job: warn.
+ * No launcher says that this is a task. STATUS_USAGE: TF_CONFIG says that it is not a task, or this
+ * is a shell of a Slurm job with several machines or tasks. In a shell of a smaller job: warn.
  */
 static enum status check_outside(struct finding *f, struct error *err)
 {
@@ -273,8 +273,8 @@ static enum status find_task(struct finding *f, struct error *err)
 	struct number task = {0}, tasks = {.value = 1};
 	enum status status = read_number(f->environment, &task_source,
 		request->task_given ? &request->task : NULL, &task, err);
-	/* One of several ranks. A process that is not a rank, such as the launcher itself,
-	 * counts as the first. */
+	/* PREEMPT_TASK is the first of several ranks: add LOCAL_RANK. A process that is not a rank,
+	 * such as the launcher itself, counts as the first. */
 	if (status == STATUS_OK && task.given && !request->task_given &&
 		request->need != IDENTITY_START && environment_value(f->environment, "LOCAL_RANK"))
 		status = identity_own_task(f->environment, &task.value, &task.source, err);
@@ -294,7 +294,7 @@ static enum status find_task(struct finding *f, struct error *err)
 	return STATUS_OK;
 }
 
-/* The tasks of this agent, and how many there are: request->local for each rank. */
+/* Set the tasks of this agent and the number of tasks: request->local for each rank. */
 static enum status find_span(struct finding *f, struct error *err)
 {
 	uint64_t local = f->request->local ? f->request->local : 1;
@@ -432,12 +432,12 @@ static enum status find_launch(struct finding *f, struct error *err)
 	if (start.job)
 		snprintf(slurm, sizeof(slurm), "slurm:%llu:%llu", (unsigned long long)start.job,
 			(unsigned long long)start.restarts);
-	/* With numbers given by hand, tasks may be in several steps, and share only the job. */
+	/* If the user gives the numbers, tasks may be in several steps, and share only the job. */
 	if (f->by_launcher)
 		status = launcher_launch(f->launcher, f->environment, own, sizeof(own), err);
 	if (status != STATUS_OK)
 		return status;
-	/* The longest have 27 and 91 bytes: both fit. */
+	/* slurm has at most 27 bytes and own 91: both fit. */
 	snprintf(identity->launch, sizeof(identity->launch), "%.40s%s%.87s", slurm,
 		*slurm && *own ? "+" : "", own);
 	return STATUS_OK;
@@ -457,7 +457,7 @@ enum status identity_find(const struct identity_environment *environment,
 	f.launcher = launcher_find(&f);
 
 	status = find_task(&f, err);
-	/* Check for leftover variables first: they are the usual cause of wrong numbers. */
+	/* Report leftover variables first: they are the usual cause of wrong numbers. */
 	struct error launch_err;
 	enum status launch_status = find_launch(&f, &launch_err);
 	if (launch_status != STATUS_OK)

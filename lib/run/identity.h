@@ -6,13 +6,13 @@
  *
  * Order for task and tasks: option; PREEMPT_TASK(S); the innermost launcher (launchers.c); else 0
  * of 1. Innermost first, because the variables of an outer launcher reach everything started below
- * it: a worker of torchrun under srun has both, and Slurm's count the torchruns.
+ * it: a worker of torchrun under srun has those of both, and Slurm's number the torchruns.
  * Order for the run: option; PREEMPT_RUN; the scheduler's job; torchrun's id; a made-up name if
  * this program starts a run of one task; else the user is told to give --run.
  *
  * PREEMPT_MACHINES corrects what the launcher says about machines (several pods or slurmds on one).
  *
- * Fails with STATUS_USAGE and one sentence that says what to do.
+ * identity_find fails with STATUS_USAGE and one sentence that says what to do.
  */
 #ifndef RUN_IDENTITY_H
 #define RUN_IDENTITY_H
@@ -53,7 +53,7 @@ struct identity {
 	uint64_t machines; /* 0: not known */
 	bool several_machines;	 /* the launch is, or with Kubernetes probably is, on several */
 	const char *run_source;	 /* for -v: "--run", "Slurm", ...; static text */
-	const char *task_source; /* likewise; NULL where is_task is false */
+	const char *task_source; /* likewise; NULL if is_task is false */
 	char warning[512];	 /* to print, without failing; empty: nothing */
 };
 
@@ -75,7 +75,7 @@ enum status identity_find(const struct identity_environment *environment,
 enum status identity_own_task(const struct identity_environment *environment, uint64_t *task,
 	const char **source, struct error *err);
 
-/* STATUS_USAGE: a launch over several machines whose store (where) only this machine can see. */
+/* STATUS_USAGE: the launch is on several machines, but the store (where) is local to this one. */
 enum status identity_check_store(const struct identity *identity, const char *where,
 	bool local_filesystem, struct error *err);
 

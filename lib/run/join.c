@@ -162,7 +162,7 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
 	memcpy(attempt->life, life, sizeof(life));
 	snprintf(attempt->launch, sizeof(attempt->launch), "%s", entry->launch);
-	/* The beats' files exist before the attempt does: a client may cache "no such file". */
+	/* Make the files of the beats first: an NFS client may cache "no such file". */
 	keys_group(attempt, group);
 	enum status status = store_beats_prepare(store, group, entry->tasks, err);
 	if (status != STATUS_OK)
@@ -199,7 +199,7 @@ static enum status join_this(struct store *store, const struct attempt_entry *en
 	return take_part(&write, false, store, view, err);
 }
 
-/* The dead tasks of the attempt, and those with our numbers; DEATHS_MOST at most. */
+/* Find the dead tasks of the attempt, and the tasks with our numbers; DEATHS_MOST at most. */
 static size_t find_predecessors(
 	const struct view *view, const struct attempt_entry *entry, struct death *deaths)
 {
@@ -236,7 +236,7 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 	if (status != STATUS_OK)
 		return status;
 	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
-	/* Refused: another process was faster, and the view shows what is left to do. */
+	/* After a refused write another process was faster: the view shows what is left to do. */
 	for (uint64_t tries = view->attempt.tasks; tries > 0 && status == STATUS_OK; tries--) {
 		struct write write;
 		size_t count = find_predecessors(view, entry, deaths);
@@ -410,7 +410,7 @@ out:
 	return status;
 }
 
-#define JOIN_OTHER 8 /* operations and compares of joining beside one of each for a task */
+#define JOIN_OTHER 8 /* operations, and compares, of joining in addition to one for each task */
 
 enum status attempt_join(struct store *store, const struct attempt_entry *entry, struct view *view,
 	struct error *err)
@@ -432,8 +432,8 @@ enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 }
 
 /*
- * The task that joins last notifies the others. If that fails, they find out by counting, and one
- * of them does.
+ * Notify the other tasks that all have joined. If that fails, they find it out by counting, and one
+ * of them notifies the others.
  */
 static void tell_all_joined(struct store *store, const struct view *view)
 {
@@ -487,8 +487,8 @@ static enum status give_up_gathering(struct store *store, struct view *view, str
 }
 
 /*
- * By the counts all tasks have joined: only the records of the tasks show whether that is so, and
- * whether a task whose process is gone has left. They are read once after each change.
+ * Whether to read all: by the counts all tasks have joined, but only the records show whether that
+ * is true, and whether a task whose process is gone has left. Read them once after each change.
  */
 static bool lacks_records(const struct view *view)
 {
@@ -497,14 +497,14 @@ static bool lacks_records(const struct view *view)
 	return !view_is_large(view) && view_joined(view) == view->attempt.tasks && unread;
 }
 
-#define GIVE_UP_APART 2 /* ms for each task, over which those of a large attempt give up */
+#define GIVE_UP_APART 2 /* ms for each task: time over which a large attempt's tasks give up */
 
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
 	bool large = view_is_large(view);
 	enum status status = STATUS_OK;
-	/* Spread, so that the first one can read who is missing, and seal, before the others. */
+	/* So the first task to give up reads which tasks are missing, and seals, before others. */
 	if (large && deadline != CLOCK_NEVER)
 		deadline += clock_jitter(GIVE_UP_APART * (int64_t)view->attempt.tasks);
 	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};

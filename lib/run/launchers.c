@@ -44,9 +44,9 @@ static void put_id(char *to, size_t size, const char *id)
 /* torchrun */
 
 /*
- * TORCHELASTIC_RESTART_COUNT counts failures seen by this machine's torchrun; those of other
- * machines restart their workers without counting. So with several machines it differs between
- * tasks of one launch. The port is chosen at each rendezvous and equal for all: use that instead.
+ * TORCHELASTIC_RESTART_COUNT counts failures seen by this machine's torchrun; the torchruns of
+ * other machines restart their workers without counting. So on several machines the count differs
+ * between tasks of one launch: use the port, which is chosen at each rendezvous and equal for all.
  */
 static enum status torchrun_launch(
 	const struct identity_environment *environment, char *to, size_t size, struct error *err)
@@ -268,7 +268,7 @@ enum status slurm_shell_find(const struct identity_environment *environment,
 		environment, "SLURM_JOB_NUM_NODES", 1, UINT32_MAX, &found.machines, err);
 	if (status_is_error(status))
 		return status;
-	found.tasks = found.machines; /* srun starts one on each machine by default */
+	found.tasks = found.machines; /* srun starts one task on each machine by default */
 	status = environment_number(environment, "SLURM_NTASKS", 1, UINT32_MAX, &found.tasks, err);
 	if (status_is_error(status))
 		return status;
@@ -285,8 +285,8 @@ static const struct launcher launcher_kubernetes = {
 };
 
 /*
- * Launchers that start programs inside a job or a step come before the scheduler's own. jsrun and
- * flux may also set the variables of Open MPI or PMI, with the same numbers.
+ * Launchers that start programs inside a job or a step come before the scheduler's own. Flux and
+ * jsrun may also set the variables of Open MPI or PMI, with the same numbers.
  */
 const struct launcher *const launchers[] = {&launcher_torchrun, &launcher_flux, &launcher_jsm,
 	&launcher_openmpi, &launcher_pmi, &launcher_pmix, &launcher_slurm, &launcher_kubernetes,

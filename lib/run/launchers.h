@@ -21,7 +21,7 @@ struct identity_environment {
 	const char *nonce;	/* for a made-up name: unique to this process; NULL: make none up */
 };
 
-/* The value of a variable, NULL where it is unset or empty. */
+/* The value of a variable; NULL if it is unset or empty. */
 const char *environment_value(const struct identity_environment *environment, const char *name);
 
 /* As parse_unsigned, naming the variable. STATUS_NO: unset. */
@@ -38,7 +38,7 @@ struct launcher {
 	const char *local_tasks;  /* tasks on this machine; NULL: the launcher does not say */
 	bool spread_out;	  /* its tasks are probably on several machines */
 	const char *cure;	  /* what to do if one of task and tasks is missing */
-	/* The variable that differs between launches, equal in all tasks of one; NULL: none. */
+	/* The variable that differs between launches, but not in one launch; NULL: none. */
 	const char *launch_prefix, *launch_variable;
 	uint64_t launch_most; /* launch_variable is a number up to this; 0: it is any text */
 };
@@ -49,7 +49,7 @@ extern const struct launcher launcher_torchrun;
 extern const struct launcher launcher_slurm;
 extern const struct launcher launcher_tf_config;
 
-/* Write the launch as one word: "pmix:12"; "" if the launcher has none. */
+/* Write the launcher's part of the launch id, as "pmix:12"; "" if it gives none. */
 enum status launcher_launch(const struct launcher *launcher,
 	const struct identity_environment *environment, char *to, size_t size, struct error *err);
 
@@ -85,7 +85,7 @@ struct slurm_shell {
 	uint64_t machines;
 	uint64_t tasks; /* how many srun would start there */
 };
-/* STATUS_NO: this is no such shell. */
+/* STATUS_NO: this is not such a shell. */
 enum status slurm_shell_find(const struct identity_environment *environment,
 	struct slurm_shell *shell, struct error *err);
 

@@ -9,7 +9,7 @@
 #define WORD_MAX 128
 #define PART_MAX 512
 
-/* Name the line of lives: all restarts of a job have the same. */
+/* Write the text for the line of the life (life_derive): all restarts of a job have the same. */
 static void write_line(const struct identity_environment *environment,
 	const struct slurm_start *job, char line[PART_MAX])
 {
@@ -18,7 +18,7 @@ static void write_line(const struct identity_environment *environment,
 		(unsigned long long)job->job);
 }
 
-/* Name the start of the job, with its time: a controller that lost its state reuses job numbers. */
+/* Write the start of the job. Its time is needed: a controller without its state reuses numbers. */
 static void write_job(const struct identity_environment *environment, const struct slurm_start *job,
 	char part[PART_MAX])
 {
@@ -31,8 +31,8 @@ static void write_job(const struct identity_environment *environment, const stru
 
 /*
  * Add to part which start of torchrun's workers this is. Each machine's torchrun counts only the
- * failures that it saw itself, so on several machines the workers have no number in common that
- * differs between their starts: refused, unless torchrun never restarts them.
+ * failures that it saw itself. So on several machines no number is the same in all workers and
+ * differs between their starts: refuse, unless torchrun never restarts them.
  */
 static enum status add_torchrun(
 	const struct identity_environment *environment, char part[PART_MAX], struct error *err)
@@ -54,7 +54,7 @@ static enum status add_torchrun(
 			"and send it to all ranks: --life WORD");
 	enum status status =
 		launcher_launch(&launcher_torchrun, environment, launch, sizeof(launch), err);
-	/* When machines join or leave, torchrun restarts the workers without counting that. */
+	/* When machines join or leave, torchrun restarts the workers with the same count. */
 	if (status == STATUS_OK || status == STATUS_NO)
 		status = environment_number(environment, "MASTER_PORT", 1, 65535, &port, err);
 	if (status == STATUS_OK || status == STATUS_NO)
@@ -63,7 +63,7 @@ static enum status add_torchrun(
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* The life of a word: of an agent's PREEMPT_LIFE, or of any other word. */
+/* Find the life by a word: an agent's PREEMPT_LIFE, or any other word. */
 static enum status find_by_word(const struct identity_environment *environment, const char *word,
 	const struct slurm_start *job, char life[LIFE_SIZE], struct error *err)
 {
@@ -72,7 +72,7 @@ static enum status find_by_word(const struct identity_environment *environment, 
 	if (strlen(word) > WORD_MAX)
 		return error_set(
 			err, STATUS_USAGE, "--life (PREEMPT_LIFE): at most %d bytes", WORD_MAX);
-	/* A word that was exported before sbatch is the same in all restarts, and in other jobs. */
+	/* A word exported before sbatch is the same in all restarts: add the start of the job. */
 	if (job->job && !(job->launched == job->job && drawn))
 		write_job(environment, job, part);
 	if (drawn && slurm_start_check(job, err) != STATUS_OK)

@@ -24,7 +24,7 @@ struct agreement_config agreement_options = {.report_timeout = AGREEMENT_REPORT_
 	.startup = AGREEMENT_STARTUP};
 
 /* clang-format off */
-/* The options that every program has. */
+/* The options that every program of a run has. */
 #define IDENTITY_ROWS \
 	GROUP_STORE_ROW, \
 	GROUP_RUN_ROW(GROUP_RUN_HELP), \

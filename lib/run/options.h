@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options that all programs share, and the identity of this process by them, its environment
- * and the kernel. The rest of this directory gets these as arguments.
+ * The options that all programs share, and the identity of this process, found by these options,
+ * the environment and the kernel. The other files of this directory get them as arguments.
  */
 #ifndef RUN_OPTIONS_H
 #define RUN_OPTIONS_H
@@ -33,7 +33,7 @@ extern struct group_options group_options;
 /* --timeout, or `otherwise` if it is not given; ms. */
 int64_t group_timeout(int64_t otherwise);
 
-/* For args_command.common: --store to --tasks; and those with --timeout and --json. */
+/* For args_command.common: --store to --tasks; the same with --timeout and --json. */
 extern const struct args_option group_identity_table[];
 extern const struct args_option group_option_table[];
 /* Single rows, for the tables of programs that do not take all of them. */
@@ -74,10 +74,10 @@ extern struct heartbeat_options heartbeat_options;
 	{"learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts", \
 		ARGS_FLAG, .target = &heartbeat_options.progress.learn}
 /* clang-format on */
-/* After parsing: check them, and set defaults. beats: false with --no-heartbeat. */
+/* After parsing: check these options, and set defaults. beats: false with --no-heartbeat. */
 enum status heartbeat_options_complete(bool beats, struct error *err);
 
-/* The options of programs that take part in the agreement, with the defaults of the others. */
+/* The options of programs that take part in the agreement, and the default of startup. */
 extern struct agreement_config agreement_options;
 /* clang-format off */
 #define AGREEMENT_ROWS \
@@ -125,13 +125,13 @@ struct group_run {
 	struct store *store;
 	struct view view; /* of the attempt; empty until view_refresh */
 };
-/* Find its identity and its store's URL; zero the rest. */
+/* Find the identity and the store's URL; zero the rest. */
 enum status group_find(
 	enum identity_need need, bool create, struct group_run *run, struct error *err);
 /*
  * The same, and open the store and find the attempt: that of --attempt, else the newest. With
- * IDENTITY_TASK it must have our task. joined: this process has joined the attempt, so a missing
- * store is STATUS_TEMPORARY (live/outage.h). Call group_close also after a failure.
+ * IDENTITY_TASK the attempt must have our task. joined: this process has joined the attempt, so a
+ * missing store is STATUS_TEMPORARY (live/outage.h). Call group_close also after a failure.
  */
 enum status group_open(enum identity_need need, bool joined, int64_t deadline,
 	struct group_run *run, struct error *err);

@@ -27,21 +27,20 @@ struct outcome {
 	enum outcome_cause cause;
 	int code;	/* of CAUSE_CRASHED: the command's, as a shell reports it */
 	char text[512]; /* human-readable: "task 2 failed on n3 with 1: no memory"; may be empty */
-	int64_t lasted; /* ms that the task took part that did so longest; -1: unknown */
-	/*
-	 * Whether saves would show: the program calls preempt_step, or --checkpoints is given.
-	 */
+	int64_t lasted; /* ms from joining to the last record, of the task with the most; -1:
+			   unknown */
+	/* Whether the store shows saves: the program calls preempt_step, or has --checkpoints. */
 	bool measured;
 	bool has_saved;	 /* a save is known */
 	uint64_t saved;	 /* the newest step that any task has saved */
 	bool has_resume; /* the checkpoint that it resumed from is known */
-	uint64_t resume; /* the step of that; 0: there was none */
+	uint64_t resume; /* the step of that checkpoint; 0: there was none */
 	uint64_t from;	 /* a hash of its path (outcome_from); 0: none, or not known */
-	bool refused;	 /* it was decided not to run again after it */
+	bool refused;	 /* NEXT or REFUSED says not to run again after it */
 	char why[512];	 /* that decision's reason */
 };
 
-/* The hash of this path for `from`; 0 for "". */
+/* The hash of this path, for outcome.from; 0 for "". */
 uint64_t outcome_from(const char *path);
 
 /* "crashed", "preempted", ... */

@@ -19,7 +19,7 @@ static int code_of(const struct outcome *outcome)
 	return outcome->cause == CAUSE_UNSAVED ? CODE_PREEMPTED : CODE_BROKEN;
 }
 
-/* Whether a restart may help: a store that refuses this program will refuse it then, too. */
+/* Whether a restart may help: not if the store refuses this program's options or is damaged. */
 static bool may_pass(const struct error *unasked)
 {
 	return unasked && unasked->status != STATUS_USAGE && unasked->status != STATUS_DAMAGED;
@@ -64,15 +64,15 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 static bool is_of_launch(const struct attempt *attempt, const char *ours)
 {
 	const char *theirs = attempt->launch;
-	size_t length = strcspn(ours, "+"); /* a job step's id begins with the job's */
+	size_t length = strcspn(ours, "+"); /* the launch id of a job step begins with the job's */
 	return !*ours || !*theirs ||
 	       (length == strcspn(theirs, "+") && !strncmp(ours, theirs, length));
 }
 
 /*
  * The launcher's exit code may tell more than the store: the agents also know --done-if and
- * --checkpoints. If a task was lost at the end, the launcher's 0 means that it finished as all
- * others did.
+ * --checkpoints. If a task was lost at the end, the launcher's 0 means that this task, too, has
+ * finished.
  */
 static void take_hint(int code, struct outcome *last)
 {

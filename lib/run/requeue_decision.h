@@ -2,7 +2,7 @@
 /*
  * Decide whether a job that has ended is to run again. The store shows how the attempts of the run
  * ended (history.h), and the budgets say whether that allows another one (budget.h). The exit code
- * of the launcher is only a hint: srun returns the largest, without tasks that TERM ended.
+ * of the launcher is only a hint: srun returns the largest, but ignores tasks that TERM ended.
  */
 #ifndef RUN_REQUEUE_DECISION_H
 #define RUN_REQUEUE_DECISION_H
@@ -17,7 +17,7 @@ struct requeue_question {
 	uint64_t before;    /* the newest attempt when the job began; 0: none, or not known */
 	int code;	    /* the launcher's exit code; negative: it has not run yet */
 	bool noticed;	    /* the batch shell itself got a notice */
-	uint64_t restarts;  /* how often the scheduler has run the job again, as it says; else 0 */
+	uint64_t restarts; /* how often the scheduler has run the job again; 0 if it does not say */
 	const struct budget_limits *limits;
 	bool record;	  /* write a decision not to run again to the store */
 	int64_t deadline; /* for the store */
@@ -26,7 +26,7 @@ struct requeue_question {
 struct requeue_decision {
 	struct budget_decision decision;
 	bool known;		 /* the store shows an attempt of this start of the job */
-	struct outcome outcome;	 /* which one, and how it ended */
+	struct outcome outcome;	 /* that attempt, and how it ended */
 	bool by_signal;		 /* its notice was a TERM, as schedulers send */
 	struct error unrecorded; /* not STATUS_OK: why the decision could not be written */
 	/*

@@ -90,7 +90,7 @@ enum status scheduler_job(const struct identity_environment *environment, char *
 			index && s->array_job ? environment_value(environment, s->array_job) : NULL;
 		int length = snprintf(job, size, "%s-%s%s%s", s->prefix, array ? array : id,
 			index ? "_" : "", index ? index : "");
-		/* "123[4].server" and the like */
+		/* a PBS id such as "123[4].server" */
 		for (char *c = job; *c; c++)
 			if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				    "0123456789._:@+-",
@@ -180,7 +180,7 @@ static enum status call(const char *name, char *const *argv, int64_t deadline, s
 	enum status status = subprocess_run(&child, &how, err);
 	*output = child.output;
 	*code = child.code;
-	if (status == STATUS_OK && *code != STATUS_NOT_FOUND) /* env: no such command */
+	if (status == STATUS_OK && *code != STATUS_NOT_FOUND) /* 127: no such command */
 		return STATUS_OK;
 	if (status == STATUS_OK || status == STATUS_NOT_FOUND || status == STATUS_CANNOT_RUN)
 		return error_set(err, STATUS_NOT_FOUND, "cannot run %s: is it in PATH?", name);
@@ -192,9 +192,9 @@ static enum status say_failed(
 	const char *name, const struct text *output, enum status status, struct error *err)
 {
 	const char *said = text_string(output);
-	int length = (int)strcspn(said, "\n");
-	return error_set(err, status, "%s: %.*s", name, length ? length : 21,
-		length ? said : "failed with no output");
+	if (!*said || *said == '\n')
+		said = "failed with no output";
+	return error_set(err, status, "%s: %.*s", name, (int)strcspn(said, "\n"), said);
 }
 
 enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job, struct error *err)

@@ -15,14 +15,14 @@ struct scheduler {
 	const char *job;  /* the variable that shows it, and has the job's id */
 	const char *also; /* a variable that must be set, too: `job` is a common word; or NULL */
 
-	const char *prefix; /* before the id in a run's name; NULL: make no name of the id */
+	const char *prefix; /* before the id in a run's name; NULL: the id gives no name */
 	const char *index;  /* the variable of a job's index in an array; NULL: it is in the id */
 	const char *array_job; /* the variable that replaces `job` if there is an index; or NULL */
 	const char *no_index;  /* the value of index that means none; may be NULL */
 
 	const char *restarts; /* the variable that counts its restarts of the job; may be NULL */
 	int again;	      /* the exit code that makes it run the job again; 0: our own codes */
-	bool scontrol;	      /* it is made to by scontrol requeue */
+	bool scontrol;	      /* `scontrol requeue` makes it run the job again */
 	const char *note;     /* what the site or the user has to configure */
 };
 
@@ -48,7 +48,7 @@ void scheduler_names(char *names, size_t size);
  */
 enum status slurm_job_name(char name[64], struct error *err);
 
-/* STATUS_NO: Slurm knows no such job (any more); STATUS_TEMPORARY: could not be asked. */
+/* STATUS_NO: Slurm knows no such job (any more); STATUS_TEMPORARY: it gave no answer. */
 enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job, struct error *err);
 
 enum slurm_answer {
@@ -57,8 +57,8 @@ enum slurm_answer {
 	SLURM_REFUSED,	  /* refused twice while the job ran; err says why */
 	SLURM_UNREACHABLE /* its commands are missing, hang, or cannot reach the controller */
 };
-/* Look at the job's state, then request it. Tries again while Slurm cannot be reached, until
- * deadline. */
+/* Look at the job's state, then request the requeue. Until deadline, try again while Slurm cannot
+ * be reached. */
 enum slurm_answer slurm_requeue(const char *name, int64_t deadline, struct error *err);
 
 #endif
