@@ -91,7 +91,7 @@ void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t
 	const void *context, struct text *text);
 /* The same for the tasks with marks[task]. */
 void keys_write_marks(uint64_t tasks, const bool *marks, struct text *text);
-/* Marks the tasks of the text in set[tasks]; false if it cannot be parsed. */
+/* Mark the tasks of the text in set[tasks]; false if it cannot be parsed. */
 bool keys_read_set(const char *text, uint64_t tasks, bool *set);
 
 #endif

@@ -94,7 +94,7 @@ enum status runs_next(
 	char prefix[KEY], attempt[32];
 	uint64_t number;
 	enum status status;
-	/* Skip a key that is not a valid run name: these programs did not write it. */
+	/* Skip a name that is not a valid run name: these programs did not write it. */
 	do {
 		status = next_directory(store, PREFIX, after, found.name, sizeof(found.name), err);
 		if (status != STATUS_OK)
@@ -130,7 +130,7 @@ enum status runs_forget(struct store *store, const struct run_summary *run, stru
 	snprintf(next, sizeof(next), PREFIX "%s/" ATTEMPT "/OPEN", run->name, run->last + 1);
 	/*
 	 * Remove the beats of these attempts only, because a new attempt may be preparing its own;
-	 * and before the keys, because then a new attempt may get one of these numbers.
+	 * and before the keys, because after that a new attempt may get one of these numbers.
 	 */
 	for (uint64_t attempt = 1; attempt <= run->last; attempt++) {
 		char group[192];

@@ -28,7 +28,7 @@ enum status runs_next(
 	struct store *store, const char *after, struct run_summary *run, struct error *err);
 
 /*
- * Delete all keys and beats of a run. STATUS_NO: not closed, or a new attempt was
+ * Delete all keys and beats of a run. STATUS_NO: its newest attempt is not closed, or a new one was
  * opened since the summary was read.
  */
 enum status runs_forget(struct store *store, const struct run_summary *run, struct error *err);

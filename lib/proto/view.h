@@ -75,7 +75,7 @@ struct view {
 	struct view_member *members; /* [tasks] */
 	struct view_claim claim;
 	struct view_error error;
-	char seal[32]; /* "", claim, error, death, hung, restart, timeout, close */
+	char seal[32]; /* "", claim, error, death, hung, restart, timeout, closed */
 	char seal_text[256];
 	char closed[32];   /* "", completed, preempted, failed, superseded */
 	bool resume_known; /* RESUME is there and can be parsed */

@@ -10,7 +10,7 @@
 #include "proto/agreement/reading.h"
 #include "proto/agreement/round.h"
 
-#define STOPPED	   1000 /* ms: if agreement_next comes later by more, this process was stopped */
+#define STOPPED	   1000 /* ms: agreement_next this much after `due`: this process was stopped */
 #define NEIGHBOURS 50	/* ms between looks at the agent's other tasks, without the store */
 
 void agreement_init(struct agreement *a, const struct agreement_config *config,
@@ -120,7 +120,7 @@ void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t n
 	a->read_step = step;
 	a->read_next = next;
 	a->read_at = now;
-	/* The step is certain only after `wait` has stood for a moment: the process stops there. */
+	/* Once `wait` has stood for a moment, the training process cannot pass read_next. */
 	if (a->told.order == ORDER_WAIT && now >= a->told_at + HOLD_SETTLES)
 		a->read = true;
 }

@@ -2,11 +2,12 @@
 /*
  * The agreement on the step at which all tasks save: one struct agreement per task, a pure state
  * machine. Its caller reports what happened (agreement_noticed, agreement_saw, ...) and asks what
- * is to be done now (agreement_next). It reads no clock, does no I/O, and allocates nothing.
+ * is to be done now (agreement_next). The machine reads no clock, does no I/O, and allocates
+ * nothing.
  *
  * It is level-triggered: agreement_next derives everything wanted from what is known, so that lost
  * answers, repeated events and restarts of the store need no cases of their own. A write that is
- * wanted stays wanted until it was answered or the view shows it.
+ * wanted stays wanted until it is answered or the view shows it.
  *
  * docs/design.md, section 4, has the rules. In short: a task that receives a notice claims; every
  * task holds at its next boundary and reports it; the decision is the first step, from the largest
@@ -29,7 +30,7 @@ enum agreement_then { THEN_EXIT, THEN_CONTINUE, THEN_STOP };
 enum agreement_kind {
 	KIND_SAVE, /* save at the decided step, report, run on */
 	KIND_EXIT, /* save at the decided step, report, stay; then leave */
-	KIND_EACH, /* no common step is in reach: save at this task's next boundary; then leave */
+	KIND_EACH, /* no common step is in reach: each saves at its own next boundary; then leave */
 	KIND_NONE, /* no task has started to train: there is nothing to save */
 };
 
@@ -217,8 +218,8 @@ struct agreement_plan {
 	struct agreement_hold hold; /* what the board's hold must say */
 	int64_t read_board;	    /* read step at or after this instant; CLOCK_NEVER: no need */
 	/*
-	 * Writes to start now, none of which is under way: the round each belongs to (1 for those
-	 * that belong to none); 0: not wanted.
+	 * For each write that is to start now, the round it belongs to (1 if it belongs to none);
+	 * 0: the write is not wanted, or is under way.
 	 */
 	uint64_t write[WRITE_KINDS];
 	bool final; /* of ROUND */
@@ -263,8 +264,7 @@ struct agreement {
 	uint64_t saving; /* the round whose save the board was last told of; 0: none */
 	uint64_t saving_step;
 
-	/* The board's last reading. read: `wait` stood and still does: the task stops at read_next.
-	 */
+	/* The board's last reading. read: `wait` stood and stands: the task stops at read_next. */
 	bool read;
 	uint64_t read_step, read_next;
 	int64_t read_at;
@@ -292,8 +292,7 @@ struct agreement {
 	bool concluded;
 	enum agreement_reason reason;
 	int code;
-	/* With REASON_SAVED: the agreed step, or its own where each checkpoint is complete by
-	 * itself.
+	/* With REASON_SAVED: the agreed step, or this task's own step if checkpoints are per task.
 	 */
 	bool has_complete;
 	uint64_t complete_step;
@@ -328,7 +327,7 @@ struct agreement {
 void agreement_init(struct agreement *a, const struct agreement_config *config,
 	const struct agreement_view *view, int64_t started);
 
-/* A notice of this task's own; deadline CLOCK_NEVER where it is not known. */
+/* A notice of this task's own; deadline CLOCK_NEVER: it is not known. */
 void agreement_noticed(struct agreement *a, int64_t deadline);
 /* The view was read whole (the reading began after the last write was answered). */
 void agreement_saw(struct agreement *a, int64_t now);
@@ -349,7 +348,7 @@ void agreement_cut_off(struct agreement *a);
 void agreement_saved(struct agreement *a, uint64_t step);
 /*
  * The training process was started again below its command and may have gone back to a checkpoint:
- * what was read of the former one no longer counts, except its final save.
+ * what was read of the former process no longer counts, except its final save.
  */
 void agreement_restarted(struct agreement *a);
 /* What was measured here so far; its skew is ignored. */
@@ -388,7 +387,7 @@ uint64_t agreement_stride(const struct agreement_peer *peer);
  */
 bool agreement_choose_step(const struct agreement_view *view, uint64_t *step);
 
-/* The whole decision for the newest round as the view shows it. */
+/* Make the whole decision for the newest round, as the view shows it. */
 void agreement_decide(const struct agreement_view *view, const struct grace_measure *measure,
 	int64_t deadline, int64_t now, struct agreement_decision *decision);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts that the rules of the agreement ask for, derived from what it knows. */
+/* Facts that the rules of the agreement ask for, derived from struct agreement. */
 #ifndef PROTO_AGREEMENT_FACTS_H
 #define PROTO_AGREEMENT_FACTS_H
 

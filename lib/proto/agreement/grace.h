@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Deadline arithmetic: when the last save has to begin. Pure functions; all times are milliseconds.
- */
+/* When the last save before a deadline has to begin: pure functions; all times are milliseconds. */
 #ifndef PROTO_AGREEMENT_GRACE_H
 #define PROTO_AGREEMENT_GRACE_H
 
@@ -13,7 +11,7 @@ struct grace_measure {
 	int64_t longest_save;
 	int64_t usual_save;   /* of at least three saves; 0: not known */
 	int64_t longest_step; /* from one boundary to the next */
-	int64_t usual_step;   /* the same, on average; 0: as the longest */
+	int64_t usual_step;   /* the same, on average; 0: not known, use longest_step */
 	uint64_t skew;	      /* by how many such steps the tasks are apart */
 };
 
@@ -42,9 +40,9 @@ bool grace_fits(int64_t now, int64_t deadline, const struct grace_measure *measu
 
 /*
  * The instant up to which a task that has known its deadline since `known` waits for an agreement;
- * then it has to save at its next boundary. From this instant to the deadline there is time for a
- * save, at least 1 s; if no save was measured yet, at least a quarter of the whole time. If
- * that is too short, the agreement gets half of what a step and a save leave, at least 500 ms.
+ * then it has to save at its next boundary. From there to the deadline there is time for a save, at
+ * least 1 s; if no save was measured yet, at least a quarter of the whole time. If the whole time
+ * is too short, the agreement gets half of what a step and a save leave, at least 500 ms.
  */
 int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_measure *measure);
 

@@ -53,7 +53,7 @@ static bool saved_at(const struct agreement *a, uint64_t task, uint64_t step)
 {
 	const struct agreement_peer *peer = &a->view->peers[task];
 	if (task == a->config.task && a->saving == a->view->round && agreement_saved_reported(a))
-		return a->saved_step == step; /* the view may be older than that */
+		return a->saved_step == step; /* the view may not show this save yet */
 	return peer->saved && peer->saved_step == step;
 }
 

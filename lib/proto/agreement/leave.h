@@ -14,7 +14,7 @@ enum agreement_prospect {
 /* With PROSPECT_OPEN, measure->longest_save becomes at least what this save has taken so far. */
 enum agreement_prospect agreement_prospect(
 	const struct agreement *a, int64_t now, struct grace_measure *measure);
-/* The newest checkpoint is complete, and no newer one can be: a task that must save is gone. */
+/* Whether the newest checkpoint is complete, and no newer can be: a task that must save is gone. */
 bool agreement_no_newer(const struct agreement *a);
 bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);

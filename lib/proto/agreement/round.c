@@ -73,7 +73,7 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 /*
  * How long this task waits before it publishes the decision. The task that reported last knows
  * first that all have reported, and publishes at once. The others wait in the order of their
- * numbers, in case it is dead.
+ * numbers, in case that task is dead.
  */
 static int64_t publish_delay(const struct agreement *a)
 {
@@ -200,7 +200,7 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 		return;
 	}
 	wake_at(plan, a->decided_at + a->config.save_timeout);
-	/* Was told to save, even if a notice of the task's own has made it wait since. */
+	/* A notice of the task's own may have made it wait since, but `saving` is kept. */
 	bool was_told = a->saving == a->round;
 	if (!was_told && !hold_and_know(a, plan))
 		return;
@@ -245,7 +245,7 @@ static bool no_task_has_begun(const struct agreement_view *view)
 /* No task has started to train: there is nothing to save. */
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
-	if (!a->solo && a->saw_at < a->decided_at) { /* others may have begun to train */
+	if (!a->solo && a->saw_at < a->decided_at) { /* see whether others have begun to train */
 		(void)hold_and_read(a, plan);
 		read_now(a, plan);
 		return;

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "proto/agreement/agreement.h"
 
-#define CANDIDATES 256 /* boundaries that are tried for one that all tasks share */
+#define CANDIDATES 256 /* boundaries that are tried, to find one that all tasks share */
 
 /* Whether the report of this task names a boundary. */
 static bool names_step(const struct agreement_view *view, uint64_t task)
