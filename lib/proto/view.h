@@ -75,9 +75,9 @@ struct view {
 	struct view_member *members; /* [tasks] */
 	struct view_claim claim;
 	struct view_error error;
-	char seal[32]; /* "", claim, error, death, hung, restart, timeout, closed */
+	char seal[32]; /* "", claim, error, death, hung, restart, timeout, closed, unknown */
 	char seal_text[256];
-	char closed[32];   /* "", completed, preempted, failed, superseded */
+	char closed[32];   /* "", completed, preempted, failed, unknown */
 	bool resume_known; /* RESUME is there and can be parsed */
 	char resume[4096]; /* the checkpoint to resume from; empty: none */
 	uint64_t resume_step;

@@ -40,7 +40,7 @@ struct attempt_join_state {
 	bool all_through;	  /* all tasks that joined have left or are dead */
 	uint64_t tasks;		  /* of the newest attempt */
 	enum launch_order launch; /* our launch compared with the attempt's */
-	bool same_launch;	  /* both are known, and equal */
+	bool same_launch;	  /* both launches are known, and equal */
 	/* The worst membership of our tasks: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE. */
 	enum membership membership;
 	enum membership others; /* likewise of all other tasks that joined */
@@ -50,8 +50,8 @@ struct attempt_join_state {
 };
 
 enum attempt_join_decision {
-	ATTEMPT_OPEN,		  /* open the next one */
-	ATTEMPT_JOIN,		  /* join this one */
+	ATTEMPT_OPEN,		  /* open the next attempt */
+	ATTEMPT_JOIN,		  /* join this attempt */
 	ATTEMPT_JOINED,		  /* we have joined it already */
 	ATTEMPT_WAIT,		  /* until the attempt closes */
 	ATTEMPT_DECLARE_DEAD,	  /* our predecessor is dead: seal this one, then open the next */
@@ -73,7 +73,7 @@ enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
  * Join, or open and join. STATUS_OK: our tasks have joined; *view shows the attempt; release it.
  * STATUS_USAGE: refused, err says what to do. STATUS_TIMEOUT: the predecessor's attempt did not
  * close in time. STATUS_NO, with err: cancelled, or the attempt is missing from the store, or this
- * launch was preempted before it began (attempt_is_preempted). A store that does not answer is
+ * launch was preempted before we joined (attempt_is_preempted). A store that does not answer is
  * asked again until the deadline (live/outage.h); then STATUS_TEMPORARY.
  */
 enum status attempt_join(struct store *store, const struct attempt_entry *entry, struct view *view,
@@ -136,9 +136,9 @@ enum status attempt_seal(struct store *store, const struct attempt *attempt, con
 	const char *text, struct error *err);
 
 /*
- * Close the attempt if all tasks have left. If it is closed already, but all tasks have finished
- * after all, correct its state to "completed". finding: what an agent knows of its end (outcome.h),
- * or NULL. STATUS_NO: a task has not left.
+ * Close the attempt if all tasks have left. If it is closed already, but all tasks have completed
+ * by now, correct its state to "completed". finding: what an agent knows of its end (outcome.h), or
+ * NULL. STATUS_NO: a task has not left.
  */
 struct outcome_finding;
 enum status attempt_close(struct store *store, struct view *view,

@@ -130,7 +130,7 @@ static const char *verb_of(enum outcome_cause cause)
 	}
 }
 
-/* A failure within the budgets: run again, and say which failure it was, of how many. */
+/* Word the reason to run again after a failure within the budgets. */
 static void allow(const struct outcome *last, const struct tally *tally,
 	const struct budget_limits *limits, struct budget_decision *decision)
 {

@@ -3,11 +3,11 @@
  * Decide whether a run may run again after an attempt has ended, and when: a pure function of how
  * its attempts ended and of what is allowed.
  *
- * Each cause is counted apart. A preemption is no failure and never counts. Crashes and hangs count
- * from the start of the run; when a user starts it again after it had finished, or after a decision
- * not to run it again, the counts begin at zero. Lost tasks have no limit of their own. An attempt
- * has made no progress if it failed, or was preempted without its checkpoint, and saved no newer
- * step than all before it. Such attempts in a row are counted, if saves are known at all.
+ * Each cause has its own count. A preemption is no failure and never counts. Crashes and hangs
+ * count from the start of the run; when a user starts it again after it had finished, or after a
+ * decision not to run it again, the counts begin at zero. Lost tasks have no limit of their own. An
+ * attempt has made no progress if it failed, or was preempted without its checkpoint, and saved no
+ * newer step than all before it. Such attempts in a row are counted, if saves are known at all.
  */
 #ifndef RUN_BUDGET_H
 #define RUN_BUDGET_H

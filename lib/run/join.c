@@ -147,8 +147,8 @@ static enum status take_part(
 }
 
 /*
- * Open the attempt that follows the view's (zeroed: the first one), and let the view show it. Its
- * life is derived from the life before it.
+ * Open the attempt that follows the view's (zeroed: the first one), and let the view show it. It
+ * has a new life, in the line of the life before.
  */
 static enum status open_next(struct store *store, const struct attempt_entry *entry,
 	store_revision last_revision, struct view *view, struct error *err)
@@ -236,7 +236,7 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 	if (status != STATUS_OK)
 		return status;
 	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
-	/* After a refused write another process was faster: the view shows what is left to do. */
+	/* If a write is refused, another process was faster: the view shows what is left to do. */
 	for (uint64_t tries = view->attempt.tasks; tries > 0 && status == STATUS_OK; tries--) {
 		struct write write;
 		size_t count = find_predecessors(view, entry, deaths);
@@ -360,8 +360,7 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 		status = check_number(entry, decision, last, err);
 		if (status != STATUS_OK)
 			goto out;
-		/* STATUS_NO: another process was faster, or the attempt has changed: decide again.
-		 */
+		/* STATUS_NO: another process was faster, or the attempt changed: decide again. */
 		switch (decision) {
 		case ATTEMPT_JOINED: break;
 		case ATTEMPT_JOIN: status = join_this(store, entry, view, err); break;

@@ -38,7 +38,7 @@ struct launcher {
 	const char *local_tasks;  /* tasks on this machine; NULL: the launcher does not say */
 	bool spread_out;	  /* its tasks are probably on several machines */
 	const char *cure;	  /* what to do if one of task and tasks is missing */
-	/* The variable that differs between launches, but not in one launch; NULL: none. */
+	/* The variable that tells launches apart (NULL: none), and the word before its value. */
 	const char *launch_prefix, *launch_variable;
 	uint64_t launch_most; /* launch_variable is a number up to this; 0: it is any text */
 };
@@ -53,7 +53,7 @@ extern const struct launcher launcher_tf_config;
 enum status launcher_launch(const struct launcher *launcher,
 	const struct identity_environment *environment, char *to, size_t size, struct error *err);
 
-/* Which task this is by TF_CONFIG. */
+/* Which task this process is, by TF_CONFIG. */
 struct tf_role {
 	bool is_task; /* false: TF_CONFIG is not set, or has no cluster */
 	uint64_t task, tasks;
@@ -77,7 +77,7 @@ enum status slurm_start_read(const struct identity_environment *environment,
 /* STATUS_USAGE: the PREEMPT_ variables are those of another Slurm job. */
 enum status slurm_start_check(const struct slurm_start *start, struct error *err);
 
-/* A shell inside a Slurm job that is not a task of it. */
+/* A shell inside a Slurm job, but not a task of the job. */
 struct slurm_shell {
 	const char *kind; /* "the batch shell" */
 	bool batch;	  /* it is the batch shell */

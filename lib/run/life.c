@@ -54,7 +54,7 @@ static enum status add_torchrun(
 			"and send it to all ranks: --life WORD");
 	enum status status =
 		launcher_launch(&launcher_torchrun, environment, launch, sizeof(launch), err);
-	/* When machines join or leave, torchrun restarts the workers with the same count. */
+	/* When machines join or leave, torchrun counts no restart: only the port differs. */
 	if (status == STATUS_OK || status == STATUS_NO)
 		status = environment_number(environment, "MASTER_PORT", 1, 65535, &port, err);
 	if (status == STATUS_OK || status == STATUS_NO)

@@ -4,7 +4,7 @@
  * and is the same in all tasks of one start.
  *
  *   PREEMPT_LIFE as an agent or "preempt-store join" exports it: the attempt's life.
- *   PREEMPT_LIFE or --life with any other word: the word, within a Slurm job and its restart.
+ *   PREEMPT_LIFE or --life with any other word: the word, with the Slurm job and its restart count.
  *   Neither, in a Slurm step: cluster, job, start time, restart count and step.
  *   Neither, under a torchrun of one machine: the directory that it made for this start.
  * Under torchrun each restart of the workers is a life of its own, because they start again from a

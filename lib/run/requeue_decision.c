@@ -31,7 +31,7 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	struct budget_decision *decision = &requeue->decision;
 	int code = question->code;
 	bool failed = code > 0 && code != CODE_DECIDED;
-	/* 75: preempt-run could not ask the store. */
+	/* STATUS_TEMPORARY as an exit code (75): preempt-run could not ask the store. */
 	bool again = means_again(code) || question->noticed || code == STATUS_TEMPORARY ||
 		     (failed && may_pass(unasked));
 	const char *without = unasked ? ", and the store could not be asked" : "";

@@ -29,9 +29,7 @@ struct requeue_decision {
 	struct outcome outcome;	 /* that attempt, and how it ended */
 	bool by_signal;		 /* its notice was a TERM, as schedulers send */
 	struct error unrecorded; /* not STATUS_OK: why the decision could not be written */
-	/*
-	 * The exit code: 42 to 44: run again; 93: decided not to; any other is the launcher's own.
-	 */
+	/* Exit code: 42 to 44: run again; 93: decided not to; any other is the launcher's own. */
 	int code;
 };
 

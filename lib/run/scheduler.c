@@ -90,7 +90,7 @@ enum status scheduler_job(const struct identity_environment *environment, char *
 			index && s->array_job ? environment_value(environment, s->array_job) : NULL;
 		int length = snprintf(job, size, "%s-%s%s%s", s->prefix, array ? array : id,
 			index ? "_" : "", index ? index : "");
-		/* a PBS id such as "123[4].server" */
+		/* replace characters that a name must not have: "123[4].server" of PBS */
 		for (char *c = job; *c; c++)
 			if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				    "0123456789._:@+-",

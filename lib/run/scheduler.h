@@ -12,7 +12,7 @@
 struct scheduler {
 	const char *name; /* "Grid Engine" */
 	const char *word; /* for --platform: "sge"; NULL: it cannot be made to run a job again */
-	const char *job;  /* the variable that shows it, and has the job's id */
+	const char *job;  /* the variable that shows this scheduler, and has the job's id */
 	const char *also; /* a variable that must be set, too: `job` is a common word; or NULL */
 
 	const char *prefix; /* before the id in a run's name; NULL: the id gives no name */
@@ -21,21 +21,21 @@ struct scheduler {
 	const char *no_index;  /* the value of index that means none; may be NULL */
 
 	const char *restarts; /* the variable that counts its restarts of the job; may be NULL */
-	int again;	      /* the exit code that makes it run the job again; 0: our own codes */
+	int again;	      /* the exit code that makes it run the job again; 0: no special one */
 	bool scontrol;	      /* `scontrol requeue` makes it run the job again */
 	const char *note;     /* what the site or the user has to configure */
 };
 
 /*
- * Get "slurm-9_3" and the scheduler's name, of the innermost scheduler that runs us. STATUS_NO:
- * none.
+ * Get the job, as "slurm-9_3", and the name of the innermost scheduler that runs us. STATUS_NO:
+ * there is none.
  */
 enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
 	const char **scheduler, struct error *err);
 
 /* Find a scheduler by its word; NULL: there is none. */
 const struct scheduler *scheduler_find(const char *word);
-/* The innermost one with a word whose variables are set; the last row ("none") if there is none. */
+/* The innermost scheduler that has a word and whose variables are set; else the last row (none). */
 const struct scheduler *scheduler_here(void);
 /* "slurm, lsf, ..." */
 void scheduler_names(char *names, size_t size);
