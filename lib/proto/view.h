@@ -183,7 +183,7 @@ uint64_t view_joined(const struct view *view);
 /* Whether each task has left, is dead, or can no longer join. */
 bool view_all_through(const struct view *view);
 /*
- * Whether all may be through, by records not read yet: at least as many goodbyes are counted but
+ * Whether unread records may show that all have left: at least as many goodbyes are counted but
  * unread as tasks seem to be there. False: a task that leaves later will close the attempt.
  */
 bool view_may_be_through(const struct view *view);

@@ -431,6 +431,7 @@ static enum agreement_outcome run(const struct transaction *t, struct store *sto
 	enum agreement_outcome outcome = status != STATUS_OK ? OUTCOME_UNKNOWN
 					 : answer->held	     ? OUTCOME_DONE
 							     : OUTCOME_REFUSED;
+	/* Free the entries only: the caller reads the revision and the counts. */
 	store_answer_release(
 		&(struct store_answer){.entries = answer->entries, .count = answer->count});
 	answer->entries = NULL;

@@ -12,7 +12,7 @@
 #include "store/builder.h"
 
 struct write {
-	enum agreement_write what;
+	enum agreement_write what; /* WRITE_KINDS: deaths, which no plan contains */
 	uint64_t task, round;
 	struct transaction transaction;
 	const char *deadline_key; /* where to put the time left when it is carried out; or NULL */

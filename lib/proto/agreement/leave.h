@@ -20,8 +20,11 @@ bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);
 /* Plan ALL_SAVED, which the task that saves last, or one that stands in for it, writes. */
 void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan);
+/* Conclude how this task leaves. After a request to stop, only a completed task keeps its code. */
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);
+/* Conclude if the attempt is over for this task; otherwise plan when to look again. */
 void agreement_conclude(struct agreement *a, int64_t now, struct agreement_plan *plan);
+/* Carry out the conclusion: let the command end, write the goodbye, finish. */
 void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
 #endif

@@ -8,6 +8,7 @@
 #define HOLD_SETTLES 1 /* ms between writing hold = wait and reading step */
 
 bool agreement_announce(const struct agreement *a, struct agreement_plan *plan);
+/* Plan what the board's hold must say to a command that runs; may conclude instead. */
 void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
 #endif
