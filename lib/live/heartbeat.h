@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which tasks of a group and which workers of a queue are alive, decided from observations: pure
+ * Which tasks of an attempt and which workers of a queue are alive, decided from observations: pure
  * functions of what was read and of this machine's monotonic clock. They use no wall clock, and
  * silence alone proves nothing (docs/design.md, section 5). A peer is a task or a worker.
  *
@@ -36,7 +36,7 @@ struct heartbeat_rules {
 	int64_t first;	 /* ms after joining in which a peer must begin to beat; 0: no limit */
 	int64_t cut_off; /* ms without the store after which a task ends (cut_off.h); 0: never */
 };
-#define HEARTBEAT_PERIOD 5000
+#define HEARTBEAT_PERIOD 5000 /* the defaults of these rules */
 #define HEARTBEAT_LIMIT	 3
 #define HEARTBEAT_FIRST	 300000
 
@@ -44,7 +44,7 @@ struct heartbeat_rules {
  * The live peer with the lowest number is the monitor: it reads the beats of all others and
  * declares the dead. Each other peer reads from the lowest number up to the monitor.
  */
-#define HEARTBEAT_UNPROVED 8 /* a round of reading ends after this many beats of unproved peers */
+#define HEARTBEAT_UNPROVED 8 /* read no further after this many unproved peers that beat */
 #define HEARTBEAT_DEPUTY   5 /* observations beyond the limit after which any peer may declare */
 
 /* max(period - 10 s, 2 s), as in DTensor's service. */
@@ -76,16 +76,16 @@ enum heartbeat_seen { SEEN_BEAT, SEEN_NOTHING, SEEN_ERROR };
 struct heartbeat_look {
 	enum heartbeat_seen seen; /* SEEN_NOTHING: no beat was ever written there */
 	struct store_beat beat;
-	int64_t took;  /* ms */
+	int64_t took;  /* ms that the reading took */
 	bool expected; /* the peer has joined and is one that beats: its first beat is due */
 	bool reused;   /* the number may get a new owner: a new token is a change, no restart */
 	bool gone;     /* its process ran on this machine and no longer exists */
 };
 
-/* Zeroed: nothing is known. */
+/* What an observer knows of a peer. Zeroed: nothing. */
 struct heartbeat_peer {
 	enum heartbeat_state state;
-	bool proved; /* seen to change between two observations */
+	bool proved; /* its beat has changed between two observations: it lives */
 	struct store_beat beat;
 	uint64_t silent;     /* observations of silence in a row */
 	int64_t observed_at; /* when the last observation began */
@@ -107,7 +107,7 @@ enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,
 	const struct heartbeat_rules *rules, const struct heartbeat_exchange *exchange,
 	const struct heartbeat_look *look);
 
-/* Whether the group has to end because of a peer in this state. */
+/* Whether a peer in this state is lost: its attempt ends, or its queue commands go back. */
 static inline bool heartbeat_is_lost(enum heartbeat_state state)
 {
 	return state == HEARTBEAT_DEAD || state == HEARTBEAT_RESTARTED;

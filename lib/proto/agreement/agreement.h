@@ -273,7 +273,7 @@ struct agreement {
 	uint64_t round;
 	int64_t round_seen;
 	uint64_t reports;   /* how many reports there are, seen or counted */
-	int64_t reports_at; /* since when there are so many */
+	int64_t reports_at; /* since when there are that many */
 	int64_t counted_at; /* when reports were counted last */
 	int64_t silence;    /* ms in which the store answered between reports_at and counted_at */
 	int64_t answering;  /* ms in which the store has answered since counted_at */
@@ -292,8 +292,7 @@ struct agreement {
 	bool concluded;
 	enum agreement_reason reason;
 	int code;
-	/* With REASON_SAVED: the agreed step, or this task's own step if checkpoints are per task.
-	 */
+	/* With REASON_SAVED: the step of the checkpoint that is complete for this task. */
 	bool has_complete;
 	uint64_t complete_step;
 
