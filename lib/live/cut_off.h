@@ -5,8 +5,8 @@
  *
  * A task that is cut off cannot know whether the other tasks reach the store. If none does, no task
  * is declared dead, and all can train on. If the others reach it, they declare this task dead and
- * leave, and what this task trains after that is lost. So it gives up only after more time than a
- * server takes to come back, and not before the others must have declared it dead.
+ * leave, and what this task trains after that is lost. So it waits for longer than a server
+ * takes to come back, and at least until the others must have declared it dead; then it ends.
  */
 #ifndef LIVE_CUT_OFF_H
 #define LIVE_CUT_OFF_H
