@@ -124,7 +124,7 @@ static enum status beat_once(struct group_run *own, struct error *err)
 {
 	struct process_identity who;
 	struct store_beat beat = {0};
-	char group[192];
+	char group[KEYS_GROUP];
 	int stream = -1;
 	const struct attempt *attempt = &own->view.attempt;
 	const struct agreement_view *a = &own->view.agreement;

@@ -71,16 +71,10 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 	return STATUS_OK;
 }
 
-/*
- * Whether to announce our deadline, because it is clearly earlier than the known one. Even if the
- * claim is ours, its deadline is too late if the claim waited for the store.
- */
-static bool brings_deadline_forward(const struct view *view, const struct claim *claim)
+static bool moves_deadline(const struct view *view, const struct claim *claim)
 {
-	int64_t told = view->agreement.deadline_told;
-	int64_t spare = is_ours(view, claim) ? TOLD_LATE : NEARLY_SAME;
-	return view->agreement.claimed && claim->notice.deadline != CLOCK_NEVER &&
-	       (told == CLOCK_NEVER || claim->notice.deadline < told - spare);
+	return agreement_moves_deadline(
+		&view->agreement, claim->notice.deadline, is_ours(view, claim));
 }
 
 /* Put the claim that we have just made into the view, without reading it back. */
@@ -104,7 +98,7 @@ static void show_ours(struct view *view, const struct claim *claim)
 static void correct_deadline(struct store *store, struct view *view, const struct claim *claim)
 {
 	struct error unused;
-	if (view_refresh(view, store, &unused) == STATUS_OK && brings_deadline_forward(view, claim))
+	if (view_refresh(view, store, &unused) == STATUS_OK && moves_deadline(view, claim))
 		(void)put(store, view, claim, WRITE_DEADLINE, &unused);
 }
 
@@ -112,7 +106,7 @@ static void correct_deadline(struct store *store, struct view *view, const struc
 static enum status try_once(struct store *store, struct view *view, const struct claim *claim,
 	uint64_t *demanded, struct error *err)
 {
-	if (brings_deadline_forward(view, claim)) {
+	if (moves_deadline(view, claim)) {
 		if (put(store, view, claim, WRITE_DEADLINE, err) != OUTCOME_DONE)
 			return STATUS_TEMPORARY;
 		view->agreement.deadline = view->agreement.deadline_latest =

@@ -7,11 +7,10 @@
 
 #include "base/json.h"
 #include "base/parse.h"
+#include "proto/keys.h"
 
-#define PREFIX	"run/"
-#define ATTEMPT "%06" PRIu64
-#define KEY	512
-#define BEHIND	"0" /* '0' comes after '/': "NAME0" is behind all keys "NAME/..." */
+#define PREFIX "run/"
+#define BEHIND "0" /* '0' comes after '/': "NAME0" is behind all keys "NAME/..." */
 
 /* Copy what is in key between prefix and the next '/'. False: there is no '/', or no room. */
 static bool part_after(const char *key, const char *prefix, char *part, size_t size)
@@ -32,7 +31,7 @@ static bool part_after(const char *key, const char *prefix, char *part, size_t s
 static enum status next_directory(struct store *store, const char *prefix, const char *after,
 	char *name, size_t size, struct error *err)
 {
-	char from[KEY + 2] = "";
+	char from[KEYS_MAX + 2] = "";
 	if (after)
 		snprintf(from, sizeof(from), "%s%s" BEHIND, prefix, after);
 	for (;;) {
@@ -91,7 +90,8 @@ enum status runs_next(
 	struct store *store, const char *after, struct run_summary *run, struct error *err)
 {
 	struct run_summary found = {0};
-	char prefix[KEY], attempt[32];
+	struct attempt newest;
+	char prefix[KEYS_MAX], attempt[32];
 	uint64_t number;
 	enum status status;
 	/* Skip a name that is not a valid run name: these programs did not write it. */
@@ -115,8 +115,8 @@ enum status runs_next(
 	}
 	if (status != STATUS_NO)
 		return status;
-	snprintf(prefix, sizeof(prefix), PREFIX "%s/" ATTEMPT "/", found.name, found.last);
-	status = read_attempt(store, prefix, &found, err);
+	attempt_name(&newest, found.name, found.last, 0);
+	status = read_attempt(store, newest.prefix, &found, err);
 	if (status == STATUS_OK)
 		*run = found;
 	return status;
@@ -124,17 +124,20 @@ enum status runs_next(
 
 enum status runs_forget(struct store *store, const struct run_summary *run, struct error *err)
 {
-	char prefix[KEY], closed[KEY], next[KEY];
+	struct attempt attempt;
+	char prefix[KEYS_MAX], closed[KEYS_MAX], next[KEYS_MAX], group[KEYS_GROUP];
 	snprintf(prefix, sizeof(prefix), PREFIX "%s/", run->name);
-	snprintf(closed, sizeof(closed), PREFIX "%s/" ATTEMPT "/CLOSED", run->name, run->last);
-	snprintf(next, sizeof(next), PREFIX "%s/" ATTEMPT "/OPEN", run->name, run->last + 1);
+	attempt_name(&attempt, run->name, run->last, 0);
+	keys_of(&attempt, closed, "CLOSED");
+	attempt_name(&attempt, run->name, run->last + 1, 0);
+	keys_of(&attempt, next, "OPEN");
 	/*
 	 * Remove the beats of these attempts only, because a new attempt may be preparing its own;
 	 * and before the keys, because after that a new attempt may get one of these numbers.
 	 */
-	for (uint64_t attempt = 1; attempt <= run->last; attempt++) {
-		char group[192];
-		snprintf(group, sizeof(group), "%s/" ATTEMPT, run->name, attempt);
+	for (uint64_t number = 1; number <= run->last; number++) {
+		attempt_name(&attempt, run->name, number, 0);
+		keys_group(&attempt, group);
 		enum status status = store_beats_remove(store, group, err);
 		if (status != STATUS_OK)
 			return status;

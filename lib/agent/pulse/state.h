@@ -31,7 +31,7 @@ struct pulse {
 
 	/* Of the thread alone. */
 	struct attempt attempt;
-	char group[192]; /* keys_group */
+	char group[KEYS_GROUP];
 	struct store *store;
 	uint64_t count;		      /* beats so far */
 	struct heartbeat_peer *peers; /* [tasks] */

@@ -126,6 +126,12 @@ struct agreement_sighting {
 void agreement_learn_deadline(
 	struct agreement_view *view, const struct agreement_sighting *sighting);
 
+/*
+ * Whether to announce a deadline after the claim: there is none yet, or it is clearly earlier.
+ * ours: the claim is ours; its deadline is too late if the claim waited for the store.
+ */
+bool agreement_moves_deadline(const struct agreement_view *view, int64_t deadline, bool ours);
+
 /* Whether task counts in a decision made now: it has neither left nor died. */
 static inline bool agreement_counts(const struct agreement_view *view, uint64_t task)
 {

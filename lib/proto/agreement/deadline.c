@@ -24,3 +24,10 @@ void agreement_learn_deadline(
 	view->deadline = clock_earlier(view->deadline, earliest);
 	view->deadline_latest = clock_earlier(view->deadline_latest, latest);
 }
+
+bool agreement_moves_deadline(const struct agreement_view *view, int64_t deadline, bool ours)
+{
+	int64_t spare = ours ? TOLD_LATE : NEARLY_SAME;
+	return view->claimed && deadline != CLOCK_NEVER &&
+	       (view->deadline_told == CLOCK_NEVER || deadline < view->deadline_told - spare);
+}

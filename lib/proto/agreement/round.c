@@ -58,11 +58,8 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 		look_soon(a, plan);
 		return true;
 	}
-	/* Our claim may have waited for the store after its remaining time was computed. */
-	int64_t spare = a->done[WRITE_CLAIM] ? TOLD_LATE : NEARLY_SAME;
-	bool known = view->deadline_told != CLOCK_NEVER &&
-		     a->own_deadline >= view->deadline_told - spare;
-	if (a->own_deadline == CLOCK_NEVER || known || a->done[WRITE_DEADLINE])
+	if (a->done[WRITE_DEADLINE] ||
+		!agreement_moves_deadline(view, a->own_deadline, a->done[WRITE_CLAIM]))
 		return false;
 	want(a, plan, WRITE_DEADLINE, 1);
 	return true;
