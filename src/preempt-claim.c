@@ -85,7 +85,7 @@ static void print_claim(const struct view *view)
 static enum status open_run(struct session *session, int64_t deadline, struct error *err)
 {
 	enum status status = STATUS_OK;
-	/* A served task has joined, so its store exists: if it is missing, try again later. */
+	/* A served task has joined, so its store did exist: if it is missing, try again later. */
 	if (!session->own.store && session->agent >= 0)
 		status = outage_open(&session->own.store, session->own.url, deadline, err);
 	else if (!session->own.store)
@@ -107,7 +107,7 @@ static enum status check_origin(
 		return STATUS_OK;
 	return error_set(err, STATUS_NO,
 		"run %s: this event is the claim of a group, not a notice of this machine; to pass "
-		"the claim of another run on, write it with preempt-watch --json",
+		"on the claim of another run, let preempt-watch write it with --json",
 		session->own.identity.run);
 }
 
@@ -281,7 +281,7 @@ int main(int argc, char **argv)
 	return args_main(
 		&(struct args_program){"preempt-claim",
 			"Announce to all tasks of a run that one of them goes away.", commands,
-			"exit codes: 0 claimed (also if it was already ours), 1 another task "
-			"holds it or the run\nis over, 75 could not ask\n"},
+			"exit codes: 0 claimed (also if the claim was already ours), 1 another "
+			"task has claimed,\nor the run is over, 75 could not ask\n"},
 		argc, argv);
 }

@@ -37,10 +37,10 @@ static const struct args_option options[] = {
 		.target = &ranks, .min = 1, .max = 65536, .given = &ranks_given},
 	{"notice", "SOURCE", "signal:TERM file:PATH command:TEXT deadline:+2h slurm gce ...",
 		ARGS_LIST, .target = &notices},
-	{"platform", "NAMES", "auto, none, or slurm,aws and the like: sources, exit code, grace",
+	{"platform", "NAMES", "auto, none or presets (slurm,aws): sources, exit code, grace",
 		ARGS_TEXT, .target = &platform, .environment = "PREEMPT_PLATFORM"},
-	{"grace", "D", "time between a notice and the end", ARGS_DURATION, .target = &grace,
-		.environment = "PREEMPT_GRACE"},
+	{"grace", "D", "time between a notice and the end of the machine", ARGS_DURATION,
+		.target = &grace, .environment = "PREEMPT_GRACE"},
 	{"join-timeout", "D", "time for all tasks to join and to send their first beat (5m)",
 		ARGS_DURATION, .target = &heartbeat_options.rules.first},
 	AGREEMENT_ROWS,
@@ -50,26 +50,27 @@ static const struct args_option options[] = {
 		.target = &kill_after},
 	{"savers", "WHO", "all (default) or chief: whose saves a checkpoint needs", ARGS_TEXT,
 		.target = &savers},
-	{"complete", "WHO", "all (default) or chief: task 0's save is enough", ARGS_TEXT,
-		.target = &complete},
+	{"complete", "WHO", "all (default) or chief: whose saves are enough if a task is dead",
+		ARGS_TEXT, .target = &complete},
 	{"per-task", NULL, "each task's checkpoint is independent", ARGS_FLAG,
 		.target = &agreement_options.per_task},
-	{"on-store-loss", "WHAT", "save (default) or end", ARGS_TEXT, .target = &store_loss},
+	{"on-store-loss", "WHAT", "save (default) or end: if the store is lost after a notice",
+		ARGS_TEXT, .target = &store_loss},
 	{"exit-code", "N", "exit with N instead of 42", ARGS_UNSIGNED, .target = &exit_code,
 		.min = 1, .max = 255, .given = &exit_code_given},
 	{"forward", NULL, "pass notice signals on to the command", ARGS_FLAG, .target = &forward},
-	{"shield", "SIGNALS", "ignore these in the command: TERM,USR1", ARGS_TEXT,
+	{"shield", "SIGNALS", "start the command with these signals ignored: TERM,USR1", ARGS_TEXT,
 		.target = &shield},
 	{"on-notice", "HOW", "signal:USR1 or command:TEXT for programs that cannot be changed",
 		ARGS_TEXT, .target = &on_notice},
-	{"signal-to", "WHOM", "child (default) or ranks: the whole process group", ARGS_TEXT,
-		.target = &signal_to},
+	{"signal-to", "WHOM", "child (default) or ranks (its group) gets the --on-notice signal",
+		ARGS_TEXT, .target = &signal_to},
 	{"checkpoints", "DIR",
-		"a newer complete checkpoint in DIR (DIR:LAYOUT) means 42; sets PREEMPT_RESUME",
+		"exit 42 if a newer checkpoint in DIR[:LAYOUT] is complete; sets PREEMPT_RESUME",
 		ARGS_TEXT, .target = &checkpoints},
 	{"max-bad-restarts", "N", "mark a checkpoint as bad after N failed restarts from it",
 		ARGS_UNSIGNED, .target = &max_bad_restarts, .min = 1, .max = 1000000},
-	{"done-if", "COMMAND", "its exit code 0 means that a command which ended has finished",
+	{"done-if", "COMMAND", "run after the command's exit 0; exit 0: the training has finished",
 		ARGS_TEXT, .target = &done_if},
 	HEARTBEAT_ROWS,
 	{"no-heartbeat", NULL, "neither beat nor watch the other tasks", ARGS_FLAG,
@@ -81,16 +82,17 @@ static const struct args_option options[] = {
 	{"max-hangs", "N", "with --restarts: forgive N hangs (3)", ARGS_UNSIGNED,
 		.target = &limits.hangs, .max = 1000000, .given = &hangs_given},
 	{"max-no-progress", "N",
-		"with --restarts: forgive N attempts in a row, none saving a newer step (3)",
+		"with --restarts: forgive N attempts in a row that save no newer step (3)",
 		ARGS_UNSIGNED, .target = &limits.no_progress, .max = 1000000,
 		.given = &no_progress_given},
-	{"on-event", "COMMAND", "run by sh for each event of the job, once per job: mail, webhooks",
+	{"on-event", "COMMAND", "run by sh once for each event of the job, for mail or webhooks",
 		ARGS_TEXT, .target = &event_command},
 	{"log-format", "FORMAT", "text (with the time) or json: one object per line", ARGS_TEXT,
 		.target = &log_format, .environment = "PREEMPT_LOG_FORMAT"},
-	{"rehearse", "SIG@D", "give yourself the notice SIG after D, and report how it went",
+	{"rehearse", "SIG@D", "send SIG to preempt-run after D as a notice, and report the result",
 		ARGS_TEXT, .target = &rehearse},
-	{"board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, .target = &board},
+	{"board", "DIR", "make the boards below DIR, for a command in a container", ARGS_TEXT,
+		.target = &board},
 	{0},
 };
 
@@ -150,7 +152,7 @@ static enum status find_checkpoint(struct agent_checkpoint *found, struct error 
 	return status;
 }
 
-/* Check --checkpoints before the command starts. Ignore errors that may pass. */
+/* Check --checkpoints before the command starts. Ignore errors that may be temporary. */
 static enum status check_checkpoints(struct error *err)
 {
 	struct layout_choice choice;
@@ -193,8 +195,8 @@ static bool signal_is_named(void)
 }
 
 /*
- * Choose the sources of --notice and of --platform; without both, those of the platform that is
- * found. If --notice names no signal, watch the scheduler's notice signal, too.
+ * Choose the sources of --notice and of --platform; if neither is given, those of the platform that
+ * is recognised. If only --notice is given, without a signal, watch that platform's signals, too.
  */
 static enum status choose_sources(struct agent_options *agent, struct error *err)
 {
@@ -307,7 +309,7 @@ static int run(const struct args_rest *rest)
 	agent.store = url;
 	agent.attempt = group_asked_attempt();
 	int code = restart_run(&agent, restarts ? &limits : NULL);
-	/* If the run's name was made for this start, no later start would find the store. */
+	/* If the run's name was made for this start, no later start finds its store: remove it. */
 	if (identity.run_is_ours && !group_options.store && store_remove(url, &err) != STATUS_OK)
 		message_error("warning: the store of this run is left behind: %s", err.text);
 	return code;

@@ -79,7 +79,7 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 							  : status;
 }
 
-/* Whether the options name a way to tell the command. */
+/* Whether --on-notice says how to tell the command that the attempt was preempted. */
 static bool is_signal_only(const struct agent_options *options)
 {
 	return options->notice_signal || options->notice_command;
@@ -133,7 +133,7 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 	return status == STATUS_OK && old ? STATUS_NO : status;
 }
 
-/* The code by what the task has done. done: --done-if found that its work is finished. */
+/* The exit code for what the task has done. done: --done-if found that its work is finished. */
 static int judge(struct agent_task *task, const struct group *group, int agreed, bool done)
 {
 	const struct agent_options *options = group->options;

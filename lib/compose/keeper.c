@@ -132,7 +132,7 @@ static void run_hook(const struct keeper *k, const char *why)
 	subprocess_release(&hook);
 }
 
-/* End the process by TERM, then by KILL. Clients ignore TERM: order it on the board, too. */
+/* End the process by TERM, then KILL. libpreempt ignores TERM: order it to leave by the board. */
 static void end_process(struct keeper *k, int code)
 {
 	struct agreement_hold leave = {.order = ORDER_LEAVE, .code = code};
@@ -274,7 +274,7 @@ static void wait_for_events(const struct keeper *k, int pulse, int64_t until)
 enum keeper_end {
 	END_NONE,     /* the command or process has ended by itself, or we were told to stop */
 	END_BROKEN,   /* the group is broken, for the reason in why */
-	END_TOLD,     /* the command has not left although the board orders it */
+	END_TOLD,     /* the board orders to leave: the command has not left, or is not to start */
 	END_ALONE,    /* a process of --with has ended */
 	END_DESERTED, /* the process that we serve is gone */
 };
@@ -303,7 +303,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 			(void)reaper_keep(&k->reaper);
 		reap(k);
 		enum keeper_end end = look_at_others(k);
-		/* Without the script no process writes LEFT for the command, however it ended. */
+		/* Without the process that we serve, nothing writes LEFT for an ended command. */
 		if (k->process.ended && (end != END_DESERTED || !k->options->command))
 			return END_NONE;
 		if (end != END_NONE)
@@ -430,7 +430,7 @@ static enum status open_signals(struct keeper *k, struct error *err)
 /* Called if another process beats for this task already: become the command. */
 static int run_without(const struct keeper *k, const struct error *why)
 {
-	message_info("%s: this one is ignored", why->text);
+	message_info("%s: this heartbeat is ignored", why->text);
 	if (!k->options->command)
 		return STATUS_OK;
 	sigprocmask(SIG_SETMASK, &k->before, NULL);

@@ -9,7 +9,7 @@
  * an error, and asks again later.
  *
  * Each event gives one notice. A file gives another notice only after it was gone or replaced; a
- * command only after it ended with 1, or with another reason.
+ * command only after it ended with 1, or if its reason has changed.
  */
 #ifndef NOTICE_SOURCE_H
 #define NOTICE_SOURCE_H
@@ -31,8 +31,9 @@ enum source_answer {
 /*
  * signal:TERM,USR1  any of these signals, each stamped with the time by a handler: reading it late
  *                   does not move its deadline. System calls are restarted where the kernel can;
- *                   poll(2) and its like end with EINTR. Unblocked in the calling thread.
- *                   INT is refused: it is no notice. Only one source at a time has a signal
+ *                   poll(2) and its like end with EINTR. The signals are unblocked in the calling
+ *                   thread. INT is refused: it is no notice. No two open sources have the same
+ *                   signal
  * file:PATH         PATH exists; its first line is the reason. Its directory may not exist yet
  * command:TEXT      run by sh every period; exit 0: a notice, its first line of output is the
  *                   reason; exit 1: none; another code, or a timeout: the source could not ask.
@@ -51,7 +52,8 @@ struct source_options {
 			    own, usually 1 s */
 	int64_t timeout; /* ms that one request may take; 0: 10 s */
 	int64_t since;	 /* the instant from which deadline:+2h counts; 0: the opening */
-	bool beside;	 /* leave out signals that a source without `beside` catches already */
+	bool beside;	 /* signals that a source without this flag catches already are left out,
+			    not refused */
 };
 
 /* A kind of source. */
@@ -73,7 +75,7 @@ struct source_kind {
 	/* source_take_held; NULL: it never holds a notice */
 	bool (*take_held)(struct source *source, struct notice *notice);
 };
-/* The first member of each source. source_open fills it; lib/agent/source_group.c its own. */
+/* The first member of each source. source_open or lib/agent/source_group.c fills it. */
 struct source {
 	const struct source_kind *kind;
 	char *name; /* malloc'd */
@@ -92,9 +94,9 @@ int64_t source_due(const struct source *source);
 enum source_answer source_check(
 	struct source *source, int64_t now, struct notice *notice, struct error *err);
 /*
- * Take the notice of a signal that was caught, but that source_check has not returned: it was not
- * called since, or Slurm has not answered yet. False: there is none. For a caller whose command has
- * just ended, or that is about to close the source.
+ * Take the notice of a caught signal that source_check has not returned, because it was not called
+ * since, or Slurm has not answered yet. False: there is none. For a caller whose command has just
+ * ended, or that is about to close the source.
  */
 bool source_take_held(struct source *source, struct notice *notice);
 /* Add an example of each kind to text: "signal:TERM,USR1, file:PATH, ..., azure". */

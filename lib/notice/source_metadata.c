@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gce, aws, azure, alibaba: these sources ask a cloud's metadata server, as cloud.h describes it.
- * Each query has a connection of its own, so that a slow one delays no other. One epoll descriptor
- * watches them all, and the introduction that some clouds need first.
+ * Each query has a connection of its own, so that a slow one delays no other, and so has the
+ * introduction, a first request that some clouds need. One epoll descriptor watches them all.
  *
- * The source answers SOURCE_NONE when every query was answered since the last SOURCE_NONE and none
- * has a new notice. While a query fails, the source does not conclude that there is no notice.
+ * The source answers SOURCE_NONE when each query was answered since the last SOURCE_NONE, and all
+ * new notices were returned. So it never answers SOURCE_NONE while a query fails.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,18 +20,19 @@
 #include "notice/source.h"
 
 #define REQUEST_TIMEOUT 5000  /* ms */
-#define LONG_POLL	60000 /* ms that a server may take to answer */
-#define NO_ETAG_PERIOD	5000  /* ms between two requests, if the server has no long poll */
+#define LONG_POLL	60000 /* ms that are added to REQUEST_TIMEOUT for a long poll */
+#define NO_ETAG_PERIOD	5000  /* ms between two requests, if there is no etag for a long poll */
 #define LONGEST_WAIT	30000 /* ms between two requests after failures, at most */
 
+/* One query of the cloud, and the state of its requests. */
 struct look {
 	const struct cloud_query *kind;
 	struct http *http;
 	int64_t next; /* when to ask again */
 	bool busy;    /* a request is under way */
 	bool asked;   /* a request was answered at least once */
-	bool none;    /* answered since the last SOURCE_NONE, and not failed after that */
-	bool given;   /* the notice with given_reason */
+	bool none;    /* answered since the last SOURCE_NONE; false again after a failure */
+	bool given;   /* the notice with given_reason was returned, and still holds */
 	unsigned failures;
 	char etag[128];
 	char given_reason[256];
@@ -40,7 +41,7 @@ struct look {
 struct metadata_source {
 	struct source source;
 	const struct cloud *cloud;
-	int64_t grace, period; /* period: 0: each query's own */
+	int64_t grace, period; /* of source_options; if period is 0, each query has its own */
 	unsigned options;
 	char *base;
 	bool base_named; /* the specification names it */
@@ -77,8 +78,8 @@ static enum status attend(struct metadata_source *self, struct http **http, stru
 	enum status status = http_open(http, false, err);
 	if (status == STATUS_OK &&
 		epoll_ctl(self->epoll, EPOLL_CTL_ADD, http_descriptor(*http), &event) < 0)
-		status = error_set(
-			err, STATUS_TEMPORARY, "source %s: no descriptor", self->cloud->name);
+		status = error_set(err, STATUS_TEMPORARY, "source %s: cannot watch a connection",
+			self->cloud->name);
 	return status;
 }
 
@@ -214,7 +215,8 @@ static int64_t wait_after(unsigned failures, int64_t period)
 	return failures ? wait / 2 + clock_jitter(wait / 2 + 1) : wait;
 }
 
-/* Callers print the specification first: if that names the server, do not repeat it. */
+/* Put the URL before the error. The specification is printed first: if it has the base URL, put
+ * only the path. */
 static enum source_answer cannot_ask(
 	const struct metadata_source *self, const char *path, struct error *err)
 {
@@ -244,7 +246,7 @@ static enum source_answer not_introduced(
 	return cannot_ask(self, self->cloud->introduction.path, err);
 }
 
-/* Continue the introduction. SOURCE_PENDING: it has not failed. */
+/* Start or continue the introduction if it is needed. SOURCE_PENDING: it did not fail now. */
 static enum source_answer check_introduction(
 	struct metadata_source *self, int64_t now, struct error *err)
 {
@@ -337,7 +339,7 @@ static bool has_gpu(void)
 	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
 }
 
-/* Give a new notice. utc: now, by the server's clock if `server`, otherwise by ours. */
+/* Return the notice if it is new. utc: now, by the server's clock if server is true, else ours. */
 static enum source_answer give(struct metadata_source *self, struct look *look,
 	const struct cloud_finding *finding, int64_t utc, bool server, struct notice *notice)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A view from the store: whole, only what changed, or what this process has written itself. */
+/* Fill a view: from the store, with all records or only with news, or from our own writes. */
 #include "proto/view.h"
 
 #include <stdlib.h>
@@ -141,7 +141,7 @@ void view_feed_written(struct view *view, const struct transaction *written,
 		if (op->kind == STORE_PUT)
 			view_feed_entry(view, &entry, reading);
 	}
-	/* A deadline that replaces ours is written after we began to write ours. */
+	/* If this wrote DEADLINE, any later one is written after we began to write. */
 	if (view->deadline_revision == revision)
 		view->deadline_unchanged = reading->began;
 	/* If this revision directly follows those shown, there was no other change in between. */

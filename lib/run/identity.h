@@ -6,7 +6,8 @@
  *
  * Order for task and tasks: option; PREEMPT_TASK(S); the innermost launcher (launchers.c); else 0
  * of 1. Innermost first, because the variables of an outer launcher reach everything started below
- * it: a worker of torchrun under srun has the variables of both, but Slurm's number the torchruns.
+ * it: a worker of torchrun under srun has the variables of both, but the task numbers of Slurm are
+ * those of the torchruns.
  * Order for the run: option; PREEMPT_RUN; the scheduler's job; torchrun's id; a made-up name if
  * this program starts a run of one task; else the user is told to give --run.
  *

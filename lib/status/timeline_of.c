@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 
-/* A lane that is being made: its last span ends at `at`. */
+/* A lane that is being made: its next span begins at `at`. */
 struct lane {
 	struct timeline_attempt *attempt;
 	uint64_t task;
@@ -24,7 +24,7 @@ static void add_span(struct lane *lane, enum timeline_phase phase, int64_t to)
 	lane->at = to;
 }
 
-/* Add an event, not earlier than lane->at; step 0: the event has no step. */
+/* Add an event. If `at` is before lane->at, use lane->at. step 0: the event has no step. */
 static void add_mark(struct lane *lane, enum timeline_event event, int64_t at, uint64_t step)
 {
 	lane->attempt->marks[lane->attempt->mark_count++] = (struct timeline_mark){
@@ -145,11 +145,11 @@ void timeline_of(const struct run_status *status, int64_t utc, struct timeline_a
 		attempt->began = status->mark_count ? status->marks[0].utc : utc;
 	attempt->ended = clock_later(a->closed ? round.last : utc, attempt->began);
 	attempt->zoom_from = view->claim.utc ? view->claim.utc : status->round_opened;
-	/* Without a claim the round is a checkpoint on demand: draw it up to its last record. */
+	/* Without a claim the round is a checkpoint on demand, which ends with the last mark. */
 	attempt->zoom_to = a->claimed ? attempt->ended : round.last;
 	if (!attempt->zoom_from || attempt->zoom_to <= attempt->zoom_from)
 		attempt->zoom_from = attempt->zoom_to = 0;
-	/* Phases count from the claim, which opened the first round; or from a later round. */
+	/* Phases count from the opening of the newest round; for round 1, from its claim if any. */
 	attempt->called = a->round > 1 ? status->round_opened : attempt->zoom_from;
 	add_why(attempt, view);
 	for (uint64_t i = 0; i < tasks; i++)

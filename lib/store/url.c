@@ -27,7 +27,7 @@ static enum status check_distinct(const struct store_url *url, struct error *err
 	return STATUS_OK;
 }
 
-/* Move count=FILE, which all backends have in common, out of the parameters. */
+/* Move the parameter count=FILE, which all backends have, to url->count_file. */
 static enum status take_count(struct store_url *url, struct error *err)
 {
 	size_t at = 0;

@@ -26,7 +26,7 @@ struct agent {
 	struct agent_task *tasks;
 	size_t task_count;
 	struct board boards; /* with --ranks: the directory above the boards; no path: none */
-	int64_t sample_at, deaths_at;	   /* when to sample, and to look for dead agents, next */
+	int64_t sample_at, deaths_at;	   /* when next to read the boards; to look for deaths */
 	uint64_t deaths_round;		   /* the round for which deaths_at was set */
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
 	struct cut_off cut_off;
@@ -35,7 +35,7 @@ struct agent {
 	bool writes_away;	  /* the last write was not taken */
 	struct error store_error; /* why store_away was last set */
 	uint64_t speaker; /* the task whose agent spoke for all when the view was read last */
-	/* The rounds in which these were last reported; said_dead: how many deaths were. */
+	/* The round in which each was last reported; said_dead: the number of deaths reported. */
 	uint64_t said_decision, said_all_saved, said_alone, said_dead;
 	bool said_notice, said_claim, said_broken;
 	bool joined;	      /* the view is the loop's, no longer the store thread's */
@@ -60,7 +60,7 @@ bool agent_is_through(const struct agent *agent);
 int64_t agent_act(struct agent *agent);
 /* agent_act, then wait for the next event and take it in. */
 void agent_advance(struct agent *agent);
-/* Wait until wake for signals, notices and results; take in all but the results. */
+/* Wait for signals, notices and results, at most until wake; take in all but the results. */
 void agent_wait_for_events(struct agent *agent, int64_t wake);
 void agent_take_results(struct agent *agent);
 /* Close the attempt if we are the last, within a bounded time. code: the agent's exit code. */

@@ -119,7 +119,7 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
 
 /*
  * libcurl sends a request again when a connection that was kept ends before the answer. It calls
- * this function before each sending, which can prevent the second one.
+ * this function before each sending, and this function can prevent the second one.
  */
 static int about_to_send(void *context, char *address, char *own_address, int port, int own_port)
 {

@@ -116,8 +116,8 @@ enum status process_has_variable(pid_t pid, const char *variable)
 	text_release(&environment);
 	if (!empty)
 		return found ? STATUS_OK : STATUS_NO;
-	/* An empty environment is that of a zombie, which has no memory, or of a process within
-	 * execve, which sets DATA_END last; or execve has ended after the reading. */
+	/* The environment of a zombie is empty, because it has no memory. So is that of a process
+	 * within execve, which sets DATA_END last. If it is not empty now, execve has ended. */
 	bool changes = read_stat(pid, fields) && fields[MEMORY] &&
 		       (!fields[DATA_END] || fields[ENVIRONMENT_END] != fields[ENVIRONMENT]);
 	return changes ? STATUS_TEMPORARY : STATUS_NO;

@@ -14,9 +14,9 @@
  *
  * Names are relative to the checkpoint. A name that is not UTF-8 is written as "name_hex".
  *
- * The struct owns its names: call manifest_release, also on a zeroed one. Files are sorted by the
- * bytes of their names, without duplicates. A reader ignores members that it does not know, and
- * refuses a newer format.
+ * The struct owns its names: free them with manifest_release, which accepts a zeroed struct, too.
+ * Files are sorted by the bytes of their names, without duplicates. A reader ignores members that
+ * it does not know, and refuses a newer format.
  */
 #ifndef CKPT_MANIFEST_H
 #define CKPT_MANIFEST_H
@@ -36,10 +36,10 @@
 #define MANIFEST_NO_SHARD   UINT64_MAX
 
 struct manifest_file {
-	char *name; /* without a leading '/', "." or ".." */
+	char *name; /* a relative path; no part of it is empty, "." or ".." */
 	uint64_t bytes;
 	char checksum[33]; /* XXH3-128, canonical, lower-case hexadecimal */
-	/* As ckpt/content/tree.h found the file; not written. */
+	/* Set by tree_find (tree.h); not in the document. */
 	uint64_t inode;
 	struct timespec modified;
 };
@@ -47,13 +47,13 @@ struct manifest_file {
 struct manifest {
 	uint64_t step;
 	uint64_t attempt;
-	uint64_t tasks; /* the number of shards, or what the only writer was told */
+	uint64_t tasks; /* of the job, as given to commit; if sharded, the number of shards */
 	bool sharded;
 	char life[LIFE_SIZE]; /* of its attempt (base/process/life.h); "": not known */
 	uint64_t shard; /* the task of this shard; MANIFEST_NO_SHARD: this is a whole checkpoint */
 	int64_t utc;	/* when it was committed, milliseconds since 1970 */
-	char host[65];	/* where it was committed; if sharded, by task 0 */
-	uint64_t uid;	/* by which user; if sharded, by task 0 */
+	char host[65];	/* the machine of the commit; if sharded, of task 0's commit */
+	uint64_t uid;	/* the user of that commit */
 	struct metrics metrics;
 	struct manifest_file *files;
 	size_t count;
@@ -69,9 +69,9 @@ uint64_t manifest_bytes(const struct manifest *manifest);
 struct manifest_file *manifest_add(struct manifest *manifest, const char *name, uint64_t bytes);
 void manifest_sort(struct manifest *manifest);
 
-/* Whether both list the same files with the same sizes and checksums. Both are sorted. */
+/* True if both have the same files, with the same sizes and checksums. Both must be sorted. */
 bool manifest_same_files(const struct manifest *a, const struct manifest *b);
-/* The same, but of `whole` only the files whose names begin with prefix. */
+/* The same for part and those files of `whole` whose names begin with prefix. */
 bool manifest_same_below(
 	const struct manifest *whole, const struct manifest *part, const char *prefix);
 

@@ -27,7 +27,7 @@ struct piece {
 struct read_ahead {
 	int descriptor;
 	struct piece pieces[PIECES];
-	pthread_mutex_t mutex; /* for the two members below */
+	pthread_mutex_t mutex; /* for head and tail */
 	pthread_cond_t changed;
 	size_t head, tail;
 };

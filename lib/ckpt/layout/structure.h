@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checking files without checksums: the formats in which frameworks save contain their own length.
+ * Checking files without checksums: a file in a framework's format shows whether it is cut short.
  * Content is never executed, and links are not followed.
  *
- * Answers: STATUS_OK. STATUS_NO: why says what is missing in which file. Others: it could not be
- * read.
+ * Answers: STATUS_OK. STATUS_NO: `why` names the file and what is wrong. Others: a file could not
+ * be read.
  */
 #ifndef CKPT_STRUCTURE_H
 #define CKPT_STRUCTURE_H
@@ -24,8 +24,8 @@ bool structure_ends(const char *name, const char *end);
 
 /*
  * Check a file by the ending of its name: .safetensors (the header has the length), .pt .pth .bin
- * .ckpt .distcp (a zip archive has its directory at the end; files of other formats only must not
- * be empty), .index of TensorFlow (a table with a footer). Others are not checked.
+ * .ckpt .distcp (a zip archive has its directory at the end; in another format, only an empty file
+ * is refused), .index of TensorFlow (a table with a footer). Others are not checked.
  */
 enum status structure_check(int root, const struct manifest_file *file, struct error *why);
 /* Check all files whose names begin with prefix. */
@@ -41,8 +41,8 @@ enum status structure_check_shards(int root, const struct manifest *files, struc
 enum status structure_read(
 	int root, const char *name, size_t limit, struct text *text, struct error *why);
 /*
- * Read a file of one line, without blanks at its end. STATUS_NO: there is no such file.
- * STATUS_DAMAGED: it is something else, or empty; see why.
+ * Read the only line of a file, and leave out blanks at its end. STATUS_NO: there is no such file.
+ * STATUS_DAMAGED: it is something else, or empty; see `why`.
  */
 enum status structure_read_line(int root, const char *name, char line[256], struct error *why);
 /* Read a JSON file. NULL: see *status; STATUS_NO: it is missing, or not JSON. */
@@ -50,7 +50,8 @@ struct json_object *structure_read_json(
 	int root, const char *name, enum status *status, struct error *why);
 
 /*
- * Check files whose names say how many there are, such as model-00002-of-00003.safetensors.
+ * Check that no file is missing where names say how many there are, such as
+ * model-00002-of-00003.safetensors.
  */
 enum status structure_check_numbered(const struct manifest *files, struct error *why);
 

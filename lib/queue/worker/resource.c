@@ -90,8 +90,8 @@ enum status resource_find(const struct queue *queue, const char *name, char ***a
 		*argv = read.argv;
 		*directory = read.directory;
 	} else {
-		status = error_set(
-			err, STATUS_DAMAGED, "key %s cannot be read: define it again", key);
+		status = error_set(err, STATUS_DAMAGED,
+			"key %s cannot be read: define the resource again", key);
 	}
 	store_entry_release(&entry);
 	return status;

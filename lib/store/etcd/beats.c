@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Beats and news. The beats of an agent are in one key, 24 bytes for each task. The key has the
- * agent's lease, which only removes it in the end: whether a task is silent is judged by changes,
- * as with other stores. The news of a group is a key whose version is the count, and whose value is
- * the number of tasks.
+ * Beats and news. The beats of an agent are in one key, 48 bytes for each task. The key has the
+ * agent's lease, which only removes the key when the agent is long gone: whether a task is silent
+ * is judged by changes, as with other stores. The news of a group is a key whose version is the
+ * count of news, and whose value is the number of tasks.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static enum status ask(struct etcd_store *store, const struct text *body,
 
 /* ---- The lease ---- */
 
-/* A lease that has ended is answered without a time that is left: then there is none. */
+/* For a lease that has ended the answer has no TTL: then store->lease becomes 0. */
 static enum status renew(struct etcd_store *store, struct error *err)
 {
 	struct text body = {0};
@@ -50,7 +50,7 @@ static enum status renew(struct etcd_store *store, struct error *err)
 	text_add(&body, "{");
 	wire_add_number(&body, "ID", store->lease);
 	text_add(&body, "}");
-	/* The answer is not about the keys. */
+	/* Not etcd_repeat, which compares revisions: the answer is not about the keys. */
 	enum status status = gateway_repeat(&store->gateway, "/v3/lease/keepalive",
 		text_string(&body), clock_after(store->base.patience), &reply, err);
 	if (status == STATUS_OK && wire_number(wire_object(reply.object, "result"), "TTL") <= 0)
@@ -77,7 +77,10 @@ static enum status have_lease(struct etcd_store *store, struct error *err)
 
 /* ---- Prepare and remove ---- */
 
-/* Where it is prepared for fewer tasks, for more. Numbers of one length compare as texts do. */
+/*
+ * If the group is prepared already, but for fewer tasks, replace their number. The server compares
+ * texts, which is right for numbers of equal length.
+ */
 enum status etcd_beats_prepare(
 	struct store *base, const char *group, uint64_t tasks, struct error *err)
 {
@@ -130,7 +133,7 @@ enum status etcd_beats_remove(struct store *base, const char *group, struct erro
 
 /* ---- Beat ---- */
 
-/* What is known of the group: since when it is prepared, and for how many tasks. */
+/* Learn, if not known, since when the group is prepared, and for how many tasks. */
 static enum status learn_group(struct etcd_store *store, const char *group, struct error *err)
 {
 	struct gateway_reply reply = {0};
@@ -155,7 +158,7 @@ static enum status learn_group(struct etcd_store *store, const char *group, stru
 	return status;
 }
 
-/* STATUS_NO with GATEWAY_NOT_FOUND in *code: the lease has ended. */
+/* STATUS_NO with GATEWAY_NOT_FOUND in reply->code: the lease has ended. */
 static enum status put_beats(struct etcd_store *store, const char *group, uint64_t first,
 	const struct text *value, struct gateway_reply *reply, struct error *err)
 {
@@ -215,7 +218,7 @@ enum status etcd_beat(struct store *base, const char *group, uint64_t first,
 
 /* ---- Read a beat ---- */
 
-/* 1 + the first task of the record with a task's beats, as it was found before; 0: not known. */
+/* Where we keep 1 + the first task of the record that had this task's beat; 0: not known. */
 static uint32_t *first_of(struct etcd_store *store, const char *group, uint64_t task)
 {
 	if (strcmp(store->read_group, group) != 0) {
@@ -232,7 +235,7 @@ static uint32_t *first_of(struct etcd_store *store, const char *group, uint64_t 
 	return &store->firsts[task];
 }
 
-/* The record whose key is the last one that is not behind task's, or the one that begins there. */
+/* Ask for the record that begins at first - 1; first 0: the last that begins at or before task. */
 static void write_search(struct etcd_store *store, const char *group, uint64_t task, uint32_t first,
 	struct text *body)
 {
@@ -258,7 +261,7 @@ static bool read_beat(const char *value, size_t length, uint64_t i, struct store
 	       beat->token;
 }
 
-/* Take those of count tasks from first that a record has; *begin is its first task. */
+/* Take from a record the beats that it has of count tasks from first. *begin: its first task. */
 static void take_beats(struct json_object *kv, uint64_t first, struct store_beat *beats,
 	size_t count, uint64_t *begin)
 {
@@ -302,8 +305,8 @@ enum status etcd_beat_read(struct store *base, const char *group, uint64_t task,
 }
 
 /*
- * The record with the first task may begin before it. Of a task that is in two records the one
- * that begins later counts, as in etcd_beat_read.
+ * The record with the beat of task `first` may begin before that task. If two records have a beat
+ * of one task, the record that begins later counts, as in etcd_beat_read.
  */
 enum status etcd_beats_read(struct store *base, const char *group, uint64_t first,
 	struct store_beat *beats, size_t count, struct error *err)

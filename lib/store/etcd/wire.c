@@ -159,7 +159,7 @@ int64_t wire_number(struct json_object *object, const char *name)
 	if ((value = member_of(object, name, json_type_int)))
 		return json_object_get_int64(value);
 	value = member_of(object, name, json_type_string);
-	/* The ids of members and clusters are unsigned 64-bit numbers. */
+	/* Not strtoll: ids of members and clusters are unsigned, and may exceed INT64_MAX. */
 	return value ? (int64_t)strtoull(json_object_get_string(value), NULL, 10) : 0;
 }
 
@@ -169,7 +169,7 @@ bool wire_flag(struct json_object *object, const char *name)
 	return value && json_object_get_boolean(value);
 }
 
-/* 64: not a digit of base64. */
+/* Return the value of a digit of base64; 64: it is not one. */
 static uint32_t digit_value(char digit)
 {
 	if (digit >= 'A' && digit <= 'Z')

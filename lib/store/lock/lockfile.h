@@ -6,7 +6,7 @@
  * last line is rewritten.
  *
  * A struct lockfile owns path and descriptor (close-on-exec): call lockfile_close, also after an
- * error. With descriptor -1 and zeros it is closed.
+ * error. Closed, it has descriptor -1 and is zero otherwise.
  */
 #ifndef STORE_LOCK_LOCKFILE_H
 #define STORE_LOCK_LOCKFILE_H
@@ -26,8 +26,8 @@
 #define TAKEOVER_MOST	 3600000
 
 /*
- * The format of a store: of the lock file and of the database, whose user_version it is. Stores of
- * another format are refused; 1 and 2 were used before the first release.
+ * The format of a store: of its lock file and of its database (user_version). Stores of another
+ * format are refused; 1 and 2 were used before the first release.
  */
 #define STORE_FORMAT 3
 
@@ -95,17 +95,15 @@ enum status lockfile_verify(struct lockfile *file, struct error *err);
 /* For a file that was dropped and cannot be opened again: set err to the reason. */
 enum status lockfile_gone(const struct lockfile *file, struct error *err);
 
-/*
- * Both are called under the lock. Read what the open lock file records; or record that the database
- * is complete: if it is missing later, it was deleted.
- */
+/* Under the lock: read again what the open lock file records. */
 enum status lockfile_read(struct lockfile *file, struct error *err);
+/* Under the lock: record that the database is complete. If it is missing later, it was deleted. */
 enum status lockfile_write_made(struct lockfile *file, struct error *err);
 
 /*
- * Remove the files "path, ending, six characters" that processes have left which were killed while
- * they made a lock file. Called under the lock, before lockfile_write_made: a process that is still
- * making one then finds that the lock file exists.
+ * Remove what processes left that were killed while they made a lock file: the files whose names
+ * are path, ending and six characters. Called under the lock, before lockfile_write_made: a process
+ * that is still making a lock file then finds that there is one.
  */
 void lockfile_tidy(const char *path, const char *ending);
 #define LOCKFILE_BEGUN ".new-" /* the ending of a lock file that is being made for a new store */

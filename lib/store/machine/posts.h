@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The requests of the processes in a queue (ticket_queue.h): each process may post one request in
- * the room of its place. The process at the head may take the requests behind it, run them with its
- * own, and answer them before it leaves the queue. request_room.h has the states and contents of a
- * room.
+ * Requests in shared memory: each place of a ticket queue (ticket_queue.h) has a room, in which the
+ * process that has the place may post one request. The process at the head may take the requests
+ * behind it, run them with its own, and answer them before it leaves the queue. request_room.h has
+ * the states and contents of a room.
  *
- * The rooms are in shared memory. Memory for a room is allocated when it is first used, so a store
- * with few processes needs little.
+ * Memory for a room is allocated when it is first used, so a store with few processes needs little.
  *
- * A room belongs to one ticket. ticket_queue_draw reuses a place only TICKET_QUEUE_PLACES tickets
- * later, and not before each process that may still write an answer there has left the queue.
+ * A room belongs to one ticket at a time. ticket_queue_draw reuses its place TICKET_QUEUE_PLACES
+ * tickets later: then each process that could still write an answer into it has left the queue.
  */
 #ifndef STORE_MACHINE_POSTS_H
 #define STORE_MACHINE_POSTS_H
@@ -41,30 +40,30 @@ struct post {
 	enum request_fate fate;
 	pid_t taker; /* with FATE_UNKNOWN: the process that took it */
 	struct request_room
-		room; /* the request; then, with FATE_ANSWERED or FATE_CHECK, the answer */
+		room; /* the request; after posts_end the answer, if FATE_ANSWERED or FATE_CHECK */
 };
 
 /*
- * Post a request in the room of our ticket. False: there was no memory for the room. descriptor:
- * the mapped file, in which the posts are at this offset.
+ * Post a request in the room of our ticket. False: there was no memory for the room. descriptor,
+ * offset: the mapped file, and where posts begins in it.
  */
 bool posts_post(
 	struct posts *posts, int descriptor, off_t offset, uint64_t ticket, struct post *post);
-/* We have stopped waiting: set post->fate, and copy the answer into post->room if there is one. */
+/* Withdraw a request that was not taken, set post->fate, and copy an answer into post->room. */
 void posts_end(struct posts *posts, uint64_t ticket, bool my_turn, struct post *post);
 
-/* Whether any of the tickets first to end - 1 has a request that waits. */
+/* True if one of the tickets first to end - 1 has a request in state REQUEST_WAITING. */
 bool posts_any(const struct posts *posts, uint64_t first, uint64_t end);
 /*
- * Take the request of a ticket, and copy it into room. False: it has none, or none that is
- * complete. The taker then calls posts_return or posts_answer; if it does not know whether the
- * request was committed, it leaves it COMMITTING.
+ * Take the request of a ticket, and copy it into room. False: no request waits there, or its
+ * checksum is wrong. The taker then calls posts_return or posts_answer. If it does not know whether
+ * it has committed the request, the state stays REQUEST_COMMITTING.
  */
 bool posts_take(struct posts *posts, uint64_t ticket, uint64_t seed, struct request_room *room);
 /* Leave the request to its owner; nothing of it was committed. */
 void posts_return(struct posts *posts, uint64_t ticket);
-/* Seal room, which has the answer, and put it into the ticket's room. state: REQUEST_COMMITTING or
- * REQUEST_ANSWERED. */
+/* Seal room, our copy with the answer, and copy it into the room of the ticket. state: the new
+ * one, REQUEST_COMMITTING or REQUEST_ANSWERED. */
 void posts_answer(struct posts *posts, uint64_t ticket, enum request_state state, uint64_t seed,
 	struct request_room *room);
 

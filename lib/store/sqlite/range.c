@@ -8,8 +8,8 @@
 #include "store/sqlite/session.h"
 
 /*
- * The WHERE clause of a range has the parameters ?1, its lower bound, ?2, its upper bound, and ?3,
- * since. A prefix that ends with '/' is a directory, and does not contain itself.
+ * The WHERE clause of a range has the parameters ?1 (lower bound), ?2 (upper bound) and ?3 (since).
+ * A prefix that ends with '/' is a directory, and does not contain itself.
  */
 struct bounds {
 	const char *lower;
@@ -76,10 +76,10 @@ static void add_entry(struct session *session, struct store_answer *answer, size
 	session_copy_value(session, entry, statement, 1, 2);
 }
 
-/* A prefix may have many keys, but few of all keys have changed lately. */
+/* Search by revision: a prefix may have many keys, but few of all keys have changed lately. */
 #define CHANGED_LATELY " INDEXED BY keys_revision"
 
-/* Whether what was read at revision since may be from before an older copy was put back
+/* Whether an older copy may have been put back after the reading at revision since
  * (store_was_set_back). */
 static bool is_past(const struct session *session, store_revision since)
 {

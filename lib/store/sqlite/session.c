@@ -22,17 +22,15 @@
 #define RETRY_LONGEST 32  /* milliseconds */
 #define SMALLEST_PAGE 512 /* bytes; the smallest page size of SQLite */
 
-/* How many revisions another process may have seen more than this one, at most (compact.c). */
+/* Other processes are expected to be at most this many revisions ahead of this one. */
 #define AHEAD 1024
 
-#define RECOVER_PATIENCE                                                                           \
-	5000 /* milliseconds, if another program has opened the workspace's copy                   \
-	      */
+#define RECOVER_PATIENCE 5000 /* milliseconds to wait for another program: database_recover */
 
 /*
  * PERSIST: a commit need not sync the directory. FULL: a commit is durable. EXCLUSIVE: SQLite keeps
- * its locks until it closes the database, and a connection lives for one transaction; otherwise it
- * would lock several times in each.
+ * its locks until it closes the database, which is after one transaction; otherwise it would lock
+ * several times in that transaction.
  */
 static const char on_open[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST;"
 			      "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY;";
@@ -146,8 +144,7 @@ static enum status read_meta(struct session *session, struct error *err)
 	else if (code != SQLITE_ROW)
 		status = session_failed(
 			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, err);
-	/* A wrong application id or format is the cause of other errors, except of those that kept
-	 * us from reading. */
+	/* If the application id or the format is wrong, report that instead of damage. */
 	if ((status == STATUS_OK || status == STATUS_DAMAGED) &&
 		check_format(session, err) != STATUS_OK)
 		status = err->status;
@@ -230,7 +227,8 @@ int session_open(struct session *session, const char *path, int flags)
 {
 	struct sqlite_store *store = session->store;
 	syscalls_forget(store->lock.file.cache);
-	/* Mode link waits neither for a lock server nor for the locks of a machine that died. */
+	/* If a server keeps the locks, SQLite takes none: it could wait long for the server, or for
+	 * the locks of a machine that died. */
 	session->write_guard =
 		(struct write_guard){.lock = &store->lock, .lockless = store->far_locks};
 	return write_guard_open(path, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
@@ -261,10 +259,10 @@ void session_close(struct session *session)
 }
 
 /*
- * The same, and repeat it while another program, which does not use our lock, has the database
- * open. Use a new connection each time: if SQLite was refused the lock for a rollback, it keeps a
- * part of that lock in mode EXCLUSIVE. It would then take that part for the lock of a live writer,
- * and read changes that were never committed.
+ * Run try_to_begin, and repeat it while another program, which does not use our lock, has the
+ * database open. Use a new connection each time: if SQLite was refused the lock for a rollback, it
+ * keeps a part of that lock in mode EXCLUSIVE. It would then take that part for the lock of a live
+ * writer, and read changes that were never committed.
  */
 static enum status open_and_begin(struct session *session, struct error *err)
 {
@@ -361,8 +359,8 @@ static enum status drop_caches(
 			break;
 		if (clock_now() >= deadline)
 			return error_set(err, STATUS_TEMPORARY,
-				"store %s was replaced on another machine, and this one still sees the "
-				"old one: try again",
+				"store %s was replaced on another machine, and this machine still "
+				"sees the old store: try again",
 				store->base.where);
 		poll(NULL, 0, (int)clock_jitter(longest));
 	}
