@@ -78,7 +78,7 @@ static enum status have_lease(struct etcd_store *store, struct error *err)
 /* ---- Prepare and remove ---- */
 
 /*
- * If the group is prepared already, but for fewer tasks, replace their number. The server compares
+ * If the group is prepared already, for fewer tasks, replace their number. The server compares
  * texts, which is right for numbers of equal length.
  */
 enum status etcd_beats_prepare(
