@@ -48,14 +48,27 @@ ended() {
 	[ "$code" = "$1" ] || { cat log; return 1; }
 }
 
-@test "the guide for ssh: four machines, one is drained, all start again at the saved step" {
+# machines: the script of the guide for ssh with four machines, each of which is a shell of this one.
+machines() {
 	script ssh.md
 	printf '%s\n' one two three four >hosts
 	mkdir path
-	# A machine is a shell of this one.
 	printf '#!/bin/sh\nexec sh -c "$3"\n' >path/ssh
 	chmod +x path/ssh
 	sed -i "s|/shared/\$USER|$PWD|; s/sleep 10/sleep 0.1/" ssh.md.sh
+}
+
+@test "the guide for ssh: a training that crashes each time is not started for ever" {
+	machines
+	printf '#!/bin/sh\necho start >>starts\nexit 1\n' >train.sh
+	PATH=$PWD/path:$PATH timeout 120 bash ssh.md.sh >log 2>&1 3>&- &
+	job=$!
+	ended 93
+	(($(wc -l <starts) <= 16))
+}
+
+@test "the guide for ssh: four machines, one is drained, all start again at the saved step" {
+	machines
 	PATH=$PWD/path:$PATH bash ssh.md.sh >log 2>&1 3>&- &
 	job=$!
 	until_true 60 test -e trains

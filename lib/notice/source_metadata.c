@@ -358,8 +358,8 @@ static enum source_answer give(struct metadata_source *self, struct look *look,
 	clock_format_utc(utc, now);
 	if (finding->left == 0)
 		snprintf(reason, sizeof(reason),
-			"%.190s; %s clock says %s: the time left is not known", finding->reason,
-			server ? "the server's" : "our", now);
+			"%.160s; %s clock says %s: the time left is not known", finding->reason,
+			server ? "the server's" : "this machine's", now);
 	notice_set(notice, name, reason, notice_time(), left);
 	return SOURCE_NOTICE;
 }
