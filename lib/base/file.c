@@ -18,12 +18,6 @@
 #define INTERRUPTIONS	1000
 #define TEMPORARY_TRIES 100
 
-static enum status failed(struct error *err, const char *action, const char *path, int number)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
-		strerror(number));
-}
-
 int file_write_all(int descriptor, const void *bytes, size_t length)
 {
 	const char *at = bytes;
@@ -88,13 +82,14 @@ enum status file_sync_directory(const char *path, struct error *err)
 {
 	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (descriptor < 0)
-		return failed(err, "open directory", path, errno);
+		return error_errno(err, errno, "open directory %s", path);
 	/* Some filesystems cannot sync a directory (EINVAL) and need not. */
 	int result = fsync(descriptor);
 	int number = errno;
 	close(descriptor);
-	return result == 0 || number == EINVAL ? STATUS_OK
-					       : failed(err, "sync directory", path, number);
+	return result == 0 || number == EINVAL
+		       ? STATUS_OK
+		       : error_errno(err, number, "sync directory %s", path);
 }
 
 enum status file_write_whole(const char *path, const void *bytes, size_t length, mode_t mode,
@@ -105,22 +100,22 @@ enum status file_write_whole(const char *path, const void *bytes, size_t length,
 	char *temporary = xprintf("%s.XXXXXX", path);
 	int descriptor = mkostemp(temporary, O_CLOEXEC);
 	if (descriptor < 0) {
-		status = failed(err, "create", temporary, errno);
+		status = error_errno(err, errno, "create %s", temporary);
 		goto out;
 	}
 	if (fchmod(descriptor, mode) < 0 || file_write_all(descriptor, bytes, length) < 0 ||
 		(durable && fsync(descriptor) < 0)) {
-		status = failed(err, "write", path, errno);
+		status = error_errno(err, errno, "write %s", path);
 		goto remove;
 	}
 	if (close(descriptor) < 0) {
 		descriptor = -1;
-		status = failed(err, "write", path, errno);
+		status = error_errno(err, errno, "write %s", path);
 		goto remove;
 	}
 	descriptor = -1;
 	if (rename(temporary, path) < 0) {
-		status = failed(err, "rename to", path, errno);
+		status = error_errno(err, errno, "rename to %s", path);
 		goto remove;
 	}
 	status = durable ? file_sync_directory(directory, err) : STATUS_OK;
@@ -146,7 +141,7 @@ enum status file_read_descriptor(
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			status = failed(err, "read", name, errno);
+			status = error_errno(err, errno, "read %s", name);
 		if (n <= 0)
 			break;
 		total += (size_t)n;
@@ -169,7 +164,7 @@ enum status file_read_whole(const char *path, size_t limit, struct text *text, s
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (descriptor < 0) {
 		int number = errno;
-		failed(err, "open", path, number);
+		error_errno(err, number, "open %s", path);
 		if (number == ENOENT)
 			return error_set(err, STATUS_NO, "%s does not exist", path);
 		if (number == ENXIO)
@@ -178,7 +173,7 @@ enum status file_read_whole(const char *path, size_t limit, struct text *text, s
 	}
 	enum status status = STATUS_OK;
 	if (fstat(descriptor, &st) < 0)
-		status = failed(err, "look at", path, errno);
+		status = error_errno(err, errno, "look at %s", path);
 	else if (!S_ISREG(st.st_mode))
 		status = error_set(err, STATUS_DAMAGED, "%s is not a file", path);
 	else
@@ -210,7 +205,7 @@ enum status file_read_names(
 		closedir(stream);
 	else if (descriptor >= 0)
 		close(descriptor);
-	return number ? failed(err, "read directory", path, number) : STATUS_OK;
+	return number ? error_errno(err, number, "read directory %s", path) : STATUS_OK;
 }
 
 void file_names_release(struct file_names *names)
@@ -267,12 +262,14 @@ static int remove_at(int parent, const char *name)
 
 enum status file_remove_tree(const char *path, struct error *err)
 {
-	return remove_at(AT_FDCWD, path) == 0 ? STATUS_OK : failed(err, "remove", path, errno);
+	return remove_at(AT_FDCWD, path) == 0 ? STATUS_OK
+					      : error_errno(err, errno, "remove %s", path);
 }
 
 enum status file_remove_tree_at(int directory, const char *name, struct error *err)
 {
-	return remove_at(directory, name) == 0 ? STATUS_OK : failed(err, "remove", name, errno);
+	return remove_at(directory, name) == 0 ? STATUS_OK
+					       : error_errno(err, errno, "remove %s", name);
 }
 
 int file_rename_new(int from, const char *name, int to, const char *new_name)

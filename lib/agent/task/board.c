@@ -25,13 +25,6 @@
  */
 static const char *const spares[] = {"hold.0", "hold.1"};
 
-static enum status failed(struct error *err, const char *action, const char *path)
-{
-	int number = errno;
-	return error_set(err, error_status_of_errno(number), "cannot %s board %s: %s", action, path,
-		strerror(number));
-}
-
 /*
  * Allocate the space of a file that is overwritten in place: data loaders may fill the filesystem
  * later. False: no space. True also on filesystems that cannot preallocate.
@@ -89,7 +82,7 @@ static enum status furnish(struct board *board, struct error *err)
 		make_file(board->directory, spares[0], "") < 0 ||
 		make_file(board->directory, spares[1], "") < 0 ||
 		mkfifoat(board->directory, "pause", 0600) < 0)
-		return failed(err, "furnish", board->path);
+		return error_errno(err, errno, "write the files of board %s", board->path);
 	return STATUS_OK;
 }
 
@@ -117,8 +110,9 @@ enum status board_create_rank(
 {
 	*board = (struct board){.directory = -1, .agent = agent};
 	board->path = xprintf("%s/%llu", directory, (unsigned long long)rank);
-	enum status status = mkdir(board->path, 0700) < 0 ? failed(err, "make", board->path)
-							  : furnish(board, err);
+	enum status status = mkdir(board->path, 0700) < 0
+				     ? error_errno(err, errno, "make board %s", board->path)
+				     : furnish(board, err);
 	if (status != STATUS_OK)
 		board_release(board, false);
 	return status;
@@ -132,7 +126,7 @@ enum status board_open(struct board *board, const char *path, pid_t agent, struc
 	bool open_at_all = board->directory >= 0;
 	enum status status = STATUS_OK;
 	if (!open_at_all && errno != ENOENT && errno != ENOTDIR)
-		status = failed(err, "open", path);
+		status = error_errno(err, errno, "open board %s", path);
 	else if (!open_at_all || faccessat(board->directory, "step", F_OK, 0) < 0 ||
 		 faccessat(board->directory, "saved", F_OK, 0) < 0)
 		status = error_set(err, STATUS_USAGE, "%s is not a board, or no longer one", path);
@@ -187,7 +181,7 @@ enum status board_tell(
 	case ORDER_RUN:
 		if (renameat(board->directory, "hold", board->directory, spare(board, false)) < 0 &&
 			errno != ENOENT)
-			return failed(err, "write to", board->path);
+			return error_errno(err, errno, "write to board %s", board->path);
 		return STATUS_OK;
 	case ORDER_WAIT: snprintf(line, sizeof(line), "wait %d\n", pid); break;
 	case ORDER_SAVE: snprintf(line, sizeof(line), "save %llu %d\n", step, pid); break;
@@ -195,7 +189,7 @@ enum status board_tell(
 	case ORDER_LEAVE: snprintf(line, sizeof(line), "leave %d\n", hold->code); break;
 	}
 	if (!publish_hold(board, line))
-		return failed(err, "write to", board->path);
+		return error_errno(err, errno, "write to board %s", board->path);
 	return STATUS_OK;
 }
 
@@ -264,7 +258,7 @@ enum status board_told(
 		*written = 0;
 	ssize_t n = read_small(board, "hold", line, written);
 	if (n < 0 && errno != ENOENT)
-		return failed(err, "read", board->path);
+		return error_errno(err, errno, "read board %s", board->path);
 	struct agreement_hold found = {.order = ORDER_RUN};
 	if (n >= 0 && sscanf(line, "wait %d", &pid) == 1)
 		found.order = ORDER_WAIT;
@@ -375,7 +369,7 @@ enum status board_read_step(const struct board *board, struct board_step *step, 
 	struct board_step found = {0};
 	ssize_t n = read_record(board, "step", line, &found.written);
 	if (n < 0)
-		return failed(err, "read", board->path);
+		return error_errno(err, errno, "read board %s", board->path);
 	if (n > 0) {
 		char *at = line;
 		if (!take_padded(&at, &found.step))
@@ -395,7 +389,7 @@ enum status board_read_saved(
 	char line[128];
 	ssize_t n = read_record(board, "saved", line, written);
 	if (n < 0)
-		return failed(err, "read", board->path);
+		return error_errno(err, errno, "read board %s", board->path);
 	char *at = line;
 	if (n == 0)
 		return STATUS_NO;

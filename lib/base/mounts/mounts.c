@@ -34,12 +34,6 @@ struct check {
 	struct error *err;
 };
 
-static enum status cannot(const char *action, const char *path, int number, struct error *err)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
-		strerror(number));
-}
-
 /* The number of the mount that a descriptor is on; -1: not known. */
 static long mount_number(int descriptor)
 {
@@ -125,7 +119,8 @@ static void expect_marker(void *context, const char *point)
 	if (descriptor >= 0)
 		close(descriptor);
 	if (number && number != ENOENT && number != ENOTDIR)
-		check->status = cannot("look for " MOUNTS_MARKER " in", top, number, check->err);
+		check->status =
+			error_errno(check->err, number, "look for " MOUNTS_MARKER " in %s", top);
 	else if (!there)
 		check->status = error_set(check->err, STATUS_NO,
 			"%s is not mounted: %s lists it, but the marker file " MOUNTS_MARKER
@@ -321,7 +316,7 @@ static enum status check_path(const char *path, int descriptor, bool markers, st
 			"%.200s: the path is too long, or has too many symbolic links", path);
 	int own = descriptor < 0 ? path_open_deepest(check.real, &length) : -1;
 	if (descriptor < 0 && own < 0)
-		return cannot("look at", path, errno, err);
+		return error_errno(err, errno, "look at %s", path);
 	if (check_tables(&check, own < 0 ? descriptor : own) == STATUS_OK && markers)
 		check_markers(&check);
 	text_release(&check.mountinfo);
@@ -352,7 +347,7 @@ enum status mounts_open(const char *directory, int *descriptor, struct error *er
 {
 	int opened = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (opened < 0)
-		return cannot("open directory", directory, errno, err);
+		return error_errno(err, errno, "open directory %s", directory);
 	enum status status = mounts_confirm(directory, opened, err);
 	if (status == STATUS_OK)
 		*descriptor = opened;

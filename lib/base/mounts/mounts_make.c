@@ -14,12 +14,6 @@
 #include "base/mounts/path.h"
 #include "base/xalloc.h"
 
-static enum status cannot(const char *action, const char *path, int number, struct error *err)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
-		strerror(number));
-}
-
 enum status mounts_make_directory(const char *path, mode_t mode, bool *made, struct error *err)
 {
 	struct stat st;
@@ -36,7 +30,7 @@ enum status mounts_make_directory(const char *path, mode_t mode, bool *made, str
 		int number = errno;
 		bool there = *made || !*name || fstatat(parent, name, &st, 0) == 0;
 		if (!there)
-			status = cannot("make directory", path, number, err);
+			status = error_errno(err, number, "make directory %s", path);
 		else if (!*made && *name && !S_ISDIR(st.st_mode))
 			status = error_set(err, STATUS_DAMAGED, "%s is not a directory", path);
 		close(parent);
@@ -58,7 +52,8 @@ static enum status make_below(
 		int result = mkdirat(at, name, mode), number = errno;
 		int next = openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (next < 0)
-			status = cannot("make directory", path, result < 0 ? number : errno, err);
+			status = error_errno(
+				err, result < 0 ? number : errno, "make directory %s", path);
 		close(at);
 		at = next;
 	}
@@ -76,7 +71,7 @@ enum status mounts_make_directories(
 	if (stat(base, &st) < 0 || !S_ISDIR(st.st_mode)) {
 		int number = errno;
 		if (number != ENOENT && number != ENOTDIR)
-			return cannot("look at", base, number, err);
+			return error_errno(err, number, "look at %s", base);
 		return error_set(err, STATUS_TEMPORARY,
 			"cannot make %s: there is no directory %s; is its filesystem mounted?",
 			path, base);
@@ -85,7 +80,7 @@ enum status mounts_make_directories(
 		return error_set(err, STATUS_USAGE, "%.200s: the path is too long", path);
 	int descriptor = path_open_deepest(real, &there);
 	if (descriptor < 0)
-		return cannot("look at", path, errno, err);
+		return error_errno(err, errno, "look at %s", path);
 	enum status status = mounts_confirm(path, descriptor, err);
 	if (status == STATUS_OK)
 		status = make_below(descriptor, path, real + there, mode, err);

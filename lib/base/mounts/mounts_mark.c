@@ -13,12 +13,6 @@
 #include "base/file.h"
 #include "base/mounts/path.h"
 
-static enum status cannot(const char *action, const char *path, int number, struct error *err)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
-		strerror(number));
-}
-
 static enum status write_marker(int directory, const char *path, struct error *err)
 {
 	static const char content[] =
@@ -41,7 +35,8 @@ static enum status write_marker(int directory, const char *path, struct error *e
 		number = errno;
 		close(descriptor);
 	}
-	return written ? STATUS_OK : cannot("write " MOUNTS_MARKER " into", path, number, err);
+	return written ? STATUS_OK
+		       : error_errno(err, number, "write " MOUNTS_MARKER " into %s", path);
 }
 
 struct search {
@@ -73,7 +68,7 @@ static enum status add_to_list(const char *list, const char *point, struct error
 		bool written = descriptor >= 0 &&
 			       file_write_all(descriptor, text_string(&line), line.length) == 0 &&
 			       fsync(descriptor) == 0;
-		status = written ? STATUS_OK : cannot("write", list, errno, err);
+		status = written ? STATUS_OK : error_errno(err, errno, "write %s", list);
 		if (descriptor >= 0)
 			close(descriptor);
 	}
@@ -88,7 +83,7 @@ static enum status let_all_read(const char *path, mode_t bits, struct error *err
 	if (stat(path, &st) == 0 &&
 		((st.st_mode & bits) == bits || chmod(path, (st.st_mode | bits) & 07777) == 0))
 		return STATUS_OK;
-	return cannot("let all users read", path, errno, err);
+	return error_errno(err, errno, "let all users read %s", path);
 }
 
 /* True if path is on this mount, or would be if it were made. */
@@ -161,7 +156,7 @@ enum status mounts_mark(const char *directory, struct text *list, struct error *
 			directory);
 	int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (descriptor < 0)
-		return cannot("open directory", directory, errno, err);
+		return error_errno(err, errno, "open directory %s", directory);
 	enum status status = mark(real, descriptor, list, err);
 	close(descriptor);
 	return status;
