@@ -2,9 +2,10 @@
 /*
  * The one line of a command's stderr that says best why it failed. Pure: lines and times in.
  *
- * It is the first exception of the last minute, which is the cause of those that follow. Without an
- * exception it is the last line with a letter in it: launchers draw lines of ===== around their
- * reports. torchrun's own exception does not count: it only says that a worker has failed.
+ * It is the exception that began the newest burst of a minute, if that was at most a minute before
+ * the end: it is the cause of those that follow it. Without such an exception it is the last line
+ * with a letter in it: launchers draw lines of ===== around their reports. torchrun's own exception
+ * does not count: it only says that a worker has failed.
  */
 #ifndef AGENT_CHILDREN_ERROR_LINE_H
 #define AGENT_CHILDREN_ERROR_LINE_H
@@ -17,7 +18,7 @@
 /* Zeroed: no line was taken in. */
 struct error_line {
 	char last[ERROR_LINE];	    /* with a letter */
-	char exception[ERROR_LINE]; /* the first one within a minute; "": none */
+	char exception[ERROR_LINE]; /* the one that began the newest burst; "": none */
 	int64_t exception_at;
 	bool in_traceback; /* a traceback has begun, its exception has not come yet */
 };
