@@ -31,7 +31,7 @@ struct agent_checkpoint {
 struct agent_rehearsal {
 	int signal;    /* 0: none */
 	int64_t after; /* ms after the commands were started */
-	bool tree;     /* signal every process below it, too, as some launchers do */
+	bool tree;     /* signal every process below this one, too, as some launchers do */
 };
 
 struct agent_options {
@@ -42,11 +42,11 @@ struct agent_options {
 	bool ranks;		    /* --ranks: one command starts the ranks of all tasks */
 	const char *const *sources; /* notice sources */
 	size_t source_count;
-	bool sources_found; /* a source after the first that cannot be opened is only a warning */
-	int64_t grace;	    /* ms after a notice; negative: not known */
+	bool sources_found; /* not named by the user: one after the first may fail with a warning */
+	int64_t grace;	    /* ms from notice to end; negative: not known */
 	int64_t began;	    /* when the first attempt began: deadline:+2h counts from then */
 	const char *board_parent; /* NULL: board_place chooses */
-	const char *shield;	  /* "TERM,USR1": the command starts ignoring these; NULL: none */
+	const char *shield;	  /* "TERM,USR1": ignored when the command starts; NULL: none */
 	bool forward;		  /* pass notice signals on to the command */
 	/*
 	 * For programs that cannot be changed but save on a signal: once any task has received a
@@ -57,13 +57,15 @@ struct agent_options {
 	const char *notice_command; /* run by sh; NULL: none */
 	bool signal_ranks;	    /* the signal goes to the whole process group */
 	/*
-	 * The newest complete checkpoint. STATUS_NO: there is none. NULL: --checkpoints was not
-	 * given. Called once per attempt for PREEMPT_RESUME, and at the end: a newer one means 42.
+	 * Find the newest complete checkpoint, or an unproven one. STATUS_NO: there is none. NULL:
+	 * --checkpoints was not given. Called for PREEMPT_RESUME, at the end of a task (a newer one
+	 * means 42) and at the end of the attempt.
 	 */
 	enum status (*find_checkpoint)(struct agent_checkpoint *found, struct error *err);
 	/*
-	 * After this many failed restarts from a checkpoint, give it up (0: never). STATUS_OK: it
-	 * is not found any more. STATUS_NO: it stays, err says why.
+	 * After max_bad_restarts failed restarts from a checkpoint (0: never), the agent calls
+	 * give_up_checkpoint. STATUS_OK: find_checkpoint does not find it any more. STATUS_NO: it
+	 * is still found; err says why.
 	 */
 	uint64_t max_bad_restarts;
 	enum status (*give_up_checkpoint)(uint64_t step, uint64_t failures, struct error *err);

@@ -43,7 +43,7 @@ void announce(struct on_event *on_event, enum announce_event event, enum announc
 
 /*
  * The task whose agent speaks for all; 0 before any has joined. A task that has completed is only
- * chosen if `completed` is true: the event is that tasks complete.
+ * chosen if `completed` is true, which means: the event is that tasks complete.
  */
 uint64_t announce_speaker(const struct view *view, bool completed);
 /* ANNOUNCE_GROUP if that task is one of identity's, else ANNOUNCE_OTHERS. */

@@ -22,8 +22,8 @@ enum status listen_open(struct source_set *watch, struct listen_request *request
 	struct source **group, struct text *warnings, struct error *err);
 
 /*
- * The signals that are notices of this process, "TERM,USR1": those of PREEMPT_SIGNALS, if that is
- * set, else those of the platform.
+ * The signals that this process treats as notices, "TERM,USR1": those of PREEMPT_SIGNALS, if that
+ * is set, else those of the platform.
  */
 enum { LISTEN_SIGNALS_SIZE = 256 };
 enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err);

@@ -242,8 +242,8 @@ static enum status watch_the_rest(struct between *between, struct error *err)
 }
 
 /*
- * The exit code of an agent that was preempted after it had ended with `code`: 0, 42, 43 and 93
- * stay; any other becomes 44, so that the caller starts it again.
+ * The exit code of an agent that was preempted after it had ended with `code`: 0, 42 (or that of
+ * --exit-code), 43 and 93 stay; any other becomes 44, so that the caller starts it again.
  */
 static int preempted_code(const struct agent_options *options, int code)
 {

@@ -17,8 +17,8 @@
 #include "agent/agent.h"
 #include "run/budget.h"
 
-/* Run attempts as long as limits allow; NULL: only one, but a superseded join is tried again.
- * Returns the exit code. */
+/* Run attempts as long as limits allow; NULL: only one. If an attempt was superseded before the
+ * command was started, join the next one, also with NULL. Returns the exit code. */
 int restart_run(const struct agent_options *options, const struct budget_limits *limits);
 
 #endif

@@ -26,8 +26,9 @@ enum status served_open(pid_t pid, int *descriptor, struct error *err);
 enum status served_open_agent(int *descriptor, struct error *err);
 bool served_is_gone(int descriptor);
 /*
- * The same for a program that can do without the process: if it does not exist, this is reported,
- * and *descriptor is -1. *board becomes PREEMPT_DIR; NULL if PREEMPT_AGENT names no process.
+ * Like served_open_agent, for a program that can do without the process: if the process does not
+ * exist, that is reported, and *descriptor is -1. *board becomes PREEMPT_DIR; NULL if PREEMPT_AGENT
+ * names no process.
  */
 enum status served_open_task(int *descriptor, const char **board, struct error *err);
 /* Whether the process or the board is gone. */
@@ -35,7 +36,7 @@ bool served_is_over(int descriptor, const char *board);
 
 /*
  * From now on TERM, USR1, USR2 and the signals that PREEMPT_SIGNALS names do not end this process:
- * a scheduler that sends a notice to every process of a job sends it to those that pass it on, too.
+ * a scheduler that sends a notice to every process of a job sends it to this program, too.
  */
 void served_ignore_notices(void);
 

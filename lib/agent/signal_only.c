@@ -31,7 +31,7 @@ static enum status find_resume(const struct history *history, const struct agent
 		/* A checkpoint that any task has marked as bad must not be found again. */
 		if (found->step == last)
 			return error_set(err, STATUS_TEMPORARY,
-				"%s was marked as bad, and is still offered", found->path);
+				"%s was marked as bad, but is still found", found->path);
 		uint64_t failed = budget_failed_from(
 			history->past, history->count, found->step, outcome_from(found->path));
 		if (failed < options->max_bad_restarts)

@@ -33,7 +33,7 @@ struct group_source {
 	/* Of the thread alone. */
 	struct store *store;
 	struct view view;
-	uint64_t given_round; /* of the last notice in the view's attempt; of a claim: 1 */
+	uint64_t given_round; /* of the last notice in the view's attempt; 1 for a claim */
 
 	pthread_mutex_t lock; /* over everything below */
 	bool looked, failed, noticed, gone;

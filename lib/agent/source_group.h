@@ -21,7 +21,7 @@ struct group_source_options {
 	uint64_t attempt; /* only this one; 0: always the newest */
 	uint64_t round;	  /* this round or a later one, claimed or not; 0: only the claim */
 	bool until_exit;  /* go on until the claiming task is gone: source_group_gone */
-	bool past;	  /* attempt 0: the newest claim counts even if its attempt is closed */
+	bool past;	  /* with attempt 0: a claim counts even if its attempt is closed */
 };
 
 /* The source's descriptor becomes readable when there is news. Closed by source_close. */
@@ -29,8 +29,8 @@ enum status source_group_open(
 	struct source **source, const struct group_source_options *options, struct error *err);
 
 /*
- * Whether another notice can come. STATUS_OK: yes, always if the options name no attempt.
- * STATUS_BROKEN: the attempt broke. STATUS_NO: it is over. The error says more.
+ * Whether another notice can come. STATUS_OK: yes; this is always so if the options name no
+ * attempt. STATUS_BROKEN: the attempt broke. STATUS_NO: it is over. The error says more.
  */
 enum status source_group_over(struct source *source, struct error *err);
 

@@ -154,7 +154,7 @@ static void pause_after(struct store_thread *thread, int failures, bool requests
 /*
  * Whether there may be news that the last look did not show. count: the count of news after a
  * transaction (store.h); 0: not known. made: that transaction was news itself, which needs no look.
- * If there is no other news, count becomes thread->heard.
+ * If there is no other news, thread->heard becomes count.
  */
 static bool is_behind(struct store_thread *thread, uint32_t count, bool made)
 {
@@ -197,8 +197,8 @@ static void carry_out_write(struct store_thread *thread, struct request *request
 
 /*
  * Carry out the waiting writes together, in one transaction, so that an agent with eight tasks
- * costs the store no more than an agent with one. False: none was made, or that is not known: carry
- * out each by itself.
+ * costs the store no more than an agent with one. False: no write was made, or the outcome is not
+ * known: carry out each by itself.
  */
 static bool carry_out_writes(struct store_thread *thread, struct request *first)
 {
@@ -208,7 +208,7 @@ static bool carry_out_writes(struct store_thread *thread, struct request *first)
 	bool made = false;
 	for (struct request *request = first; request; request = request->next) {
 		if (request->write.deadline_key)
-			return false; /* the time left is filled in once: carry it out alone */
+			return false; /* tried again alone, it would have the old time left */
 		made |= request->write.transaction.news;
 		writes[count++] = &request->write;
 	}

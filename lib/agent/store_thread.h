@@ -28,7 +28,7 @@ struct result {
 	bool set_back; /* RESULT_SAW: an older copy of the store was put back, as error says */
 	enum agreement_outcome outcome;
 	struct write write; /* RESULT_WROTE: what was, or was to be, written */
-	bool news;    /* RESULT_WROTE: changes by others that no RESULT_SAW has reported yet */
+	bool news;    /* RESULT_WROTE: there may be changes that no RESULT_SAW has reported yet */
 	bool whole;   /* RESULT_SAW: with the records of single tasks (view_feed) */
 	bool counted; /* RESULT_SAW: the records of these kinds were counted */
 	struct view_count_request counts;
@@ -55,7 +55,7 @@ struct result *store_thread_take(struct store_thread *thread);
 /*
  * Join, gather, and find the checkpoint to resume from. Fills *view, and adds to *progress what
  * earlier attempts learned: both must stay valid, and the caller leaves them alone until
- * RESULT_JOINED comes. pulse (may be NULL) begins to beat once the tasks have joined.
+ * RESULT_JOINED comes. pulse (may be NULL) begins to beat once this agent's tasks have joined.
  * store_thread_cancel gives up a join that is under way.
  */
 void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
@@ -87,8 +87,8 @@ void store_thread_close(struct store_thread *thread, const struct attempt *attem
 	const struct agent_options *options, bool finished);
 
 /*
- * End the thread; one that hangs in the filesystem for longer than patience (ms) is left alone, and
- * the process must then end by _exit.
+ * End the thread. If it hangs in the filesystem for longer than patience (ms), it is left alone,
+ * and the process must end by _exit.
  */
 void store_thread_stop(struct store_thread *thread, int64_t patience);
 

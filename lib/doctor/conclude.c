@@ -172,8 +172,7 @@ static bool is_local(const struct doctor_findings *findings)
 	       !reaches(findings, FILESYSTEM_NODE) && !reaches(findings, FILESYSTEM_UNKNOWN);
 }
 
-/* Whether one machine alone cannot find out if its locks reach others, and no user vouches for it.
- */
+/* Whether it is not known if its locks reach other machines, and no user vouches for them. */
 static bool is_unknown(const struct doctor_findings *findings)
 {
 	return findings->mode == LOCK_FCNTL && !findings->vouched &&
@@ -233,7 +232,7 @@ static enum status find_harm(const struct doctor_findings *findings, struct doct
 	return STATUS_NO;
 }
 
-/* The filesystem that belongs there is not mounted. */
+/* STATUS_NO: the filesystem that belongs there is not mounted, or seems not to be. */
 static enum status find_wrong_place(
 	const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {

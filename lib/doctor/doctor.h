@@ -37,8 +37,8 @@ struct doctor_request {
 
 struct doctor_report {
 	enum status status; /* OK safe, NO unsafe, else could not tell */
-	struct text text;   /* human-readable; of node 0, the other nodes have only the verdict */
-	struct text json;   /* one object on a line; of node 0 only */
+	struct text text;   /* human-readable; on a node that got node 0's verdict, only that */
+	struct text json;   /* one object on a line; empty on such a node */
 };
 void doctor_report_release(struct doctor_report *report);
 

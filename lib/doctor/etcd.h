@@ -10,7 +10,7 @@
 /* Pure. */
 void doctor_etcd_conclude(const struct etcd_report *seen, struct doctor_verdict *verdict);
 
-/* As doctor_run; uses only url and timeout of the request. */
+/* As doctor_run; uses url and timeout. STATUS_USAGE: also if other, nodes or fix is set. */
 enum status doctor_etcd_run(
 	const struct doctor_request *request, struct doctor_report *report, struct error *err);
 

@@ -6,8 +6,8 @@
 #include "doctor/etcd.h"
 
 #define SLOW_WRITE 500000		 /* microseconds: a tenth of the period of heartbeats */
-#define BIG	   ((int64_t)1600 << 20) /* bytes; a server's limit is 2 GiB unless it says another */
-#define FAR_BACK   5000 /* entries of the log: at so many a server refuses further writes */
+#define BIG	   ((int64_t)1600 << 20) /* bytes; a server's limit is 2 GiB unless it is set */
+#define FAR_BACK   5000 /* entries of the log; with more left to apply, a server refuses writes */
 
 /* ---- Versions ---- */
 
@@ -34,7 +34,7 @@ static bool is_older(struct version a, struct version b)
 enum clusters { ANY_CLUSTER, ONE_MEMBER, SEVERAL_MEMBERS };
 
 struct fault {
-	/* Of 3.4, 3.5 and 3.6: the releases from the first until, without it, the second. */
+	/* For 3.4, 3.5 and 3.6: the releases from 3.x.since on, below 3.x.mended, have it. */
 	int since[3], mended[3];
 	enum clusters clusters; /* that have it */
 	bool unsafe;		/* what was acknowledged may be lost */
@@ -162,7 +162,7 @@ static void judge_members(const struct etcd_report *seen, struct doctor_verdict 
 			seen->members, seen->members - 1);
 	if (seen->members > seen->count)
 		doctor_warn(verdict,
-			"the URL names %zu of %zu members: where these do not answer, the others are "
+			"the URL names %zu of %zu members: if these do not answer, the others are "
 			"not asked",
 			seen->count, seen->members);
 }
@@ -192,7 +192,7 @@ static void judge_probe(const struct etcd_report *seen, struct doctor_verdict *v
 						    : "see that a majority of its members runs");
 	else if (seen->write_us > SLOW_WRITE)
 		doctor_warn(verdict,
-			"a write takes %" PRId64 " ms: etcd needs a disk that syncs in a few",
+			"a write takes %" PRId64 " ms: etcd needs a disk that syncs in a few ms",
 			seen->write_us / 1000);
 }
 
@@ -211,5 +211,5 @@ void doctor_etcd_conclude(const struct etcd_report *seen, struct doctor_verdict 
 	judge_access(seen, verdict);
 	if (verdict->status == STATUS_OK)
 		snprintf(verdict->reason, sizeof(verdict->reason),
-			"its cluster takes writes and answers with them");
+			"its cluster accepts writes and reads them back");
 }

@@ -21,7 +21,7 @@
 #define SEARCH_FOR  5000
 #define MEASURE_FOR 60000 /* once the nodes have met */
 #define FIX_FOR	    25000
-#define FIX_WATCH   10000 /* longer than any time in which a beating agent does not write */
+#define FIX_WATCH   10000 /* longer than the default period, in which an agent writes a beat */
 
 bool doctor_step(
 	struct examination *examination, enum status outcome, int64_t takes, struct error *err)
@@ -126,8 +126,8 @@ static void read_store(struct examination *examination)
 }
 
 /*
- * Find the mode that a store there has or would get. If the sides differ, take LOCK_LINK, which
- * needs less.
+ * Find the mode that a store there has or would get. If the sides would choose different modes,
+ * take LOCK_LINK, which needs less.
  */
 static void find_mode(struct examination *examination)
 {
@@ -248,7 +248,7 @@ static bool measure(struct examination *examination)
 			return false;
 	tell(examination, "storing and counting");
 	for (size_t i = 0; i < 2; i++) {
-		/* Test the other mode only if this one is unsafe, or the other one is wanted. */
+		/* --quick: test the other mode only if it is wanted, or the first one is unsafe. */
 		bool needed = i == 0 || !findings->quick || modes[1] == examination->wanted.mode ||
 			      findings->modes[findings->mode].load != DOCTOR_YES;
 		if (needed && findings->modes[modes[i]].lock == DOCTOR_YES &&
@@ -288,7 +288,10 @@ static enum status convert(
 		FIX_WATCH, mode, err);
 }
 
-/* Side 0: record the other mode if the store's mode is unsafe and the other one is safe. */
+/*
+ * Side 0: finish a change that was interrupted; or record the other mode if it is safe, and the URL
+ * asks for it or the store's mode is unsafe.
+ */
 static void fix(struct examination *examination)
 {
 	struct doctor_findings *findings = examination->findings;

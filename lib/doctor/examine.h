@@ -30,8 +30,8 @@ struct examination {
 	char database[PATH_MAX]; /* the real path of the store; empty: only a directory was given */
 };
 
-/* Be side number `index` of this machine. name: of the scratch directory. memory: of all sides
- * here.
+/*
+ * Be side number `index` of all. name: of the scratch directory. memory: of this machine's sides.
  */
 void doctor_examine(const struct doctor_request *request, size_t index, const char *name,
 	struct doctor_memory *memory);

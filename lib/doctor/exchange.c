@@ -200,7 +200,7 @@ enum status doctor_meet(struct doctor_exchange *exchange, struct error *err)
 	record_path(exchange, 0, exchange->index, record);
 	for (int64_t began = clock_now(); !met && status == STATUS_OK; pause_since(began)) {
 		bool found = find_scratch(exchange);
-		/* Write it again if side 0 has replaced the directory of an earlier launch. */
+		/* Write the record again if side 0 has replaced an earlier launch's directory. */
 		if (found && (!written || access(record, F_OK) < 0)) {
 			written = write_record(exchange, err) == STATUS_OK;
 			if (!written && find_scratch(exchange))

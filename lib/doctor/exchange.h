@@ -19,13 +19,13 @@
 struct doctor_exchange {
 	/* The scratch directory; after doctor_meet, the subdirectory. The caller frees it. */
 	char *scratch;
-	/* clock_now when side 0 made it; 0: not yet. NULL: side 0 is on another machine. */
+	/* clock_now when side 0 made it; 0: not yet. NULL: each side is on a node of its own. */
 	_Atomic int64_t *made;
 	size_t index, count;
 	unsigned step;
 	int64_t deadline;	   /* of every step */
 	struct doctor_side *sides; /* the records of all sides; ours is sides[index] */
-	bool lost;		   /* a side has surely ended, or this one cannot write */
+	bool lost;		   /* a side has ended or is silent, or this one cannot write */
 };
 
 /*
@@ -36,8 +36,8 @@ struct doctor_exchange {
 enum status doctor_meet(struct doctor_exchange *exchange, struct error *err);
 /*
  * A step: write our record with the outcome of our work, and read those of the others. takes: how
- * long the work should take, in milliseconds. Not STATUS_OK: a side had trouble, or its record did
- * not come in time.
+ * much longer, in milliseconds, the work of another side may take. Not STATUS_OK: a side had
+ * trouble, or its record did not come in time.
  */
 enum status doctor_exchange(
 	struct doctor_exchange *exchange, enum status outcome, int64_t takes, struct error *err);

@@ -33,7 +33,7 @@ static enum status ask(struct lock *lock, const struct lock_kind *kind, struct d
 	return self->result == EINPROGRESS ? kind->explain(lock, EINPROGRESS, err) : STATUS_OK;
 }
 
-/* It takes the lock; then all others try; then it gives it back. */
+/* Side 0 takes the lock; then all others try; then each side that has it releases it. */
 static bool try_lock(struct examination *examination, struct lock *lock,
 	const struct lock_kind *kind, struct error *err)
 {

@@ -80,7 +80,7 @@ struct doctor_findings {
 	char unmounted[768]; /* which filesystem should be mounted and is not; empty: none */
 	const char *store;   /* NULL: only a directory was given */
 	struct doctor_side *sides;
-	struct filesystem_traits traits[DOCTOR_SIDES_MAX]; /* with ?assume= */
+	struct filesystem_traits traits[DOCTOR_SIDES_MAX]; /* after ?assume= was applied */
 	/* How much each clock is ahead of ours, +- the error, in ms. */
 	int64_t clock_ahead[DOCTOR_SIDES_MAX], clock_error[DOCTOR_SIDES_MAX];
 	size_t count, clients; /* numbers of sides and of clients; 0: the sides have not met */
@@ -124,7 +124,7 @@ void doctor_conclude(const struct doctor_findings *findings, struct doctor_verdi
 void doctor_show_row(struct text *text, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void doctor_put_verdict(struct json_object *object, const struct doctor_verdict *verdict);
-/* Write a human-readable table; only the last lines of it; a JSON object on one line. */
+/* Write a human-readable table, its last lines (the verdict), or a JSON object on one line. */
 void doctor_show_text(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
 	struct text *text);
 void doctor_show_verdict(const struct doctor_verdict *verdict, struct text *text);

@@ -54,8 +54,8 @@ enum status doctor_look_at_place(struct examination *examination, struct error *
 	(void)access_check(directory, &st, examination->wanted.shared_group, &distrust);
 	snprintf(self->distrust, sizeof(self->distrust), "%.255s", distrust.text);
 	/*
-	 * A named store must be usable as it is; a store could also be made in a subdirectory of a
-	 * named directory. Make nothing where other users could exchange it.
+	 * If a store is named, its directory must be fit for it. If only a directory is named, a
+	 * store could be made in a subdirectory, unless other users could replace that.
 	 */
 	bool safe = (st.st_uid == geteuid() || st.st_uid == 0) &&
 		    (!(st.st_mode & (S_IWGRP | S_IWOTH)) || (st.st_mode & S_ISVTX));

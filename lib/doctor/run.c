@@ -60,7 +60,7 @@ static bool ends(pid_t child, int64_t deadline)
 	return poller.revents;
 }
 
-/* Wait until the first side has ended, the second has ended early, the deadline, or a signal. */
+/* Wait until the first side ends, the second ends with trouble, a signal comes, or the deadline. */
 static bool await_sides(
 	const pid_t children[2], size_t count, const struct doctor_memory *memory, int64_t deadline)
 {
@@ -159,7 +159,7 @@ enum status doctor_run(
 		children[i] = start_side(request, request->node + i, name, memory);
 	bool started = children[0] > 0 && (count == 1 || children[1] > 0);
 	bool ended = started && await_sides(children, count, memory, deadline);
-	/* The second side may only have been faster to end for the same reason. */
+	/* If the second side has ended, the first may soon end for the same reason: let it. */
 	if (ended)
 		(void)ends(children[0], clock_earlier(clock_after(REAP_WITHIN), deadline));
 	for (size_t i = 0; i < count; i++)

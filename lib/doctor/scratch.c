@@ -61,8 +61,8 @@ static bool is_gone(const char *name)
 }
 
 /*
- * Remove a directory with our prefix in its name. Rename it first, so that sides that still work
- * find none of it.
+ * Remove a directory with our prefix in its name. Rename it first, so that sides that still run
+ * do not find it.
  */
 static void remove_until(const char *path, int64_t deadline)
 {

@@ -23,7 +23,7 @@ bool doctor_scratch_name(const char *session, char name[DOCTOR_SCRATCH_NAME]);
  */
 enum status doctor_scratch_make(const char *path, struct error *err);
 /*
- * Rename the directory, so that no side finds it, and remove it. Repeat that for two seconds,
+ * Rename the directory, so that no side finds it, and remove it. Repeat that for up to two seconds,
  * because NFS keeps names of removed files that are open.
  */
 void doctor_scratch_remove(const char *path);

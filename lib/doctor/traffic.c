@@ -165,7 +165,7 @@ static enum status wait_key(
 	}
 }
 
-/* Side 0 puts a key and waits for the answer of the last one; half of that is one notice. */
+/* Side 0 puts a key and waits for the last side's answer; half of the time is one notice. */
 static enum status ping(struct traffic *traffic, struct error *err)
 {
 	struct doctor_side *self = traffic->self;

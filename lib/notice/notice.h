@@ -18,7 +18,7 @@
 
 struct notice {
 	char source[64];      /* "signal:TERM", "file:/run/drain", "command:...", "group" */
-	int signal;	      /* the signal that was its source; 0: none, or read from a line */
+	int signal;	      /* the signal that was its source; 0: none, or not known */
 	char reason[256];     /* for messages; may be empty */
 	int64_t received_utc; /* ms; of a signal: when it was caught, not when it was read */
 	int64_t received;     /* the same instant on our monotonic clock */
@@ -39,7 +39,7 @@ struct notice_time {
 };
 struct notice_time notice_time(void);
 
-/* Fill a notice: it was received then, grace ms before the end (negative: not known). */
+/* Fill a notice that was received at `received`, grace ms (negative: not known) before the end. */
 void notice_set(struct notice *notice, const char *source, const char *reason,
 	struct notice_time received, int64_t grace);
 

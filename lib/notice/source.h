@@ -50,7 +50,7 @@ struct source_options {
 	int64_t grace;
 	int64_t period;	 /* ms between two requests, for sources that have to ask; 0: the kind's
 			    own, usually 1 s */
-	int64_t timeout; /* ms that one request may take; 0: 10 s */
+	int64_t timeout; /* of command: ms that one run may take; 0: 10 s */
 	int64_t since;	 /* the instant from which deadline:+2h counts; 0: the opening */
 	bool beside;	 /* signals that a source without this flag catches already are left out,
 			    not refused */

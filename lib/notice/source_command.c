@@ -18,7 +18,7 @@ struct command_source {
 	int64_t next; /* when to run the command next */
 	int epoll;
 	struct subprocess child;
-	bool given; /* the notice with given_reason */
+	bool given; /* the notice with given_reason was returned */
 	char given_reason[256];
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gce, aws, azure, alibaba: these sources ask a cloud's metadata server, as cloud.h describes it.
- * Each query has a connection of its own, so that a slow one delays no other, and so has the
- * introduction, a first request that some clouds need. One epoll descriptor watches them all.
+ * Each query has a connection of its own, so that a slow one delays no other. The introduction, a
+ * first request that some clouds need, has one, too. One epoll descriptor watches them all.
  *
  * The source answers SOURCE_NONE when each query was answered since the last SOURCE_NONE, and all
  * new notices were returned. So it never answers SOURCE_NONE while a query fails.
@@ -30,7 +30,7 @@ struct look {
 	struct http *http;
 	int64_t next; /* when to ask again */
 	bool busy;    /* a request is under way */
-	bool asked;   /* a request was answered at least once */
+	bool asked;   /* a request had a valid answer at least once */
 	bool none;    /* answered since the last SOURCE_NONE; false again after a failure */
 	bool given;   /* the notice with given_reason was returned, and still holds */
 	unsigned failures;

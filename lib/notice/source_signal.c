@@ -48,7 +48,7 @@ static void catch (int number, siginfo_t *info, void *context)
 		caught.sender = info->si_pid;
 		caught.user = info->si_uid;
 	}
-	/* If the pipe is full, about a thousand signals are unread: drop this one. */
+	/* If the pipe is full, about two thousand signals are unread: drop this one. */
 	if (end)
 		(void)!write(end, &caught, sizeof(caught));
 	errno = kept;

@@ -8,7 +8,7 @@
 
 #include "base/xalloc.h"
 
-enum { STEPS = 32 /* transactions in one call, at most */ };
+enum { STEPS = 32 /* transactions after which a call with `left` ends */ };
 
 /* ---- Ids as text ---- */
 
@@ -47,7 +47,7 @@ static char *without(const struct parse_numbers *ids, uint64_t id, bool *found)
 
 /* ---- Which commands block ---- */
 
-/* Add the ids of this part that still block to left. */
+/* Add to `left` those ids of this part that the command still has to wait for. */
 static enum status add_open(struct queue *queue, const struct parse_numbers *part, bool again,
 	struct parse_numbers *left, struct error *err)
 {
@@ -136,7 +136,7 @@ enum status queue_dependents(struct queue *queue, const uint64_t *ids, size_t co
 
 /* ---- After scheduling: note the dependents at the commands that block them ---- */
 
-/* Note span at one command. entries: its item, its result and its known dependents. */
+/* Add span to the dependents of one command. entries: its item, result and known dependents. */
 static enum status block_by(struct queue *queue, struct transaction *t,
 	const struct store_entry entries[3], struct queue_dependents span, struct error *err)
 {
@@ -164,7 +164,7 @@ static enum status block_by(struct queue *queue, struct transaction *t,
 	return STATUS_OK;
 }
 
-/* Do so for the first of ids, as many as fit into one transaction; the rest stays pending. */
+/* Add span to as many of ids as fit into one transaction; the rest stays pending. */
 static enum status block_some(struct queue *queue, const struct store_entry *pending,
 	const struct parse_numbers *ids, struct queue_dependents span, struct error *err)
 {
@@ -250,7 +250,7 @@ static enum status read_over(struct queue *queue, struct over *over, struct erro
 	return status;
 }
 
-/* One command that blocked it has succeeded; left (NULL: none) still block it. */
+/* A command that blocked item has succeeded; those in left (NULL: none) still block item. */
 static void unblock(struct moves *moves, const struct queue_item *item,
 	const struct queue_history *history, const char *left)
 {
@@ -263,7 +263,7 @@ static void unblock(struct moves *moves, const struct queue_item *item,
 	queue_wait(moves->queue, t, item, history);
 }
 
-/* Unblock or cancel those in a page of blocked commands that this one blocks. */
+/* page lists blocked commands: unblock or cancel those that wait for over->id. */
 static enum status move_dependents(struct moves *moves, const struct over *over,
 	const struct store_answer *page, struct error *err)
 {
@@ -307,7 +307,7 @@ static enum status move_dependents(struct moves *moves, const struct over *over,
 	return status;
 }
 
-/* Do one page of the commands that it may block. STATUS_NO: a key has changed since it was read. */
+/* Unblock or cancel its dependents in one page. STATUS_NO: a key has changed since it was read. */
 static enum status tell_page(struct queue *queue, const struct over *over,
 	const struct store_answer *page, bool last, struct error *err)
 {

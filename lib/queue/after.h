@@ -9,8 +9,8 @@
  * the queue: workers, join, done, schedule, retry, forget. Each of its transactions compares the
  * pending record, so a process may be killed at any point, and several may do the same work.
  * Always:
- *  - if blocked/D names X, then either pending/new/... still has D and X; or after/X spans D, and X
- * is not over or pending/over/X exists;
+ *  - if blocked/D names X, then pending/new/... still has D and X; or after/X spans D, and either X
+ *    is not over, or pending/over/X exists;
  *  - while pending/over/X exists, X is over, and is neither put back nor forgotten.
  */
 #ifndef QUEUE_AFTER_H
@@ -23,9 +23,9 @@
 
 /*
  * Find which of ids a command has to wait for, as text to be freed; NULL: none. It need not wait
- * for commands that have succeeded. STATUS_USAGE: the queue does not know one of ids. again: the
- * command is put back, perhaps together with some of ids. So a command that has succeeded is
- * included (queue_carry_on removes it), and one that is gone is left out.
+ * for commands that have succeeded. STATUS_USAGE: the queue has no command with one of ids, or more
+ * than QUEUE_AFTER_MAX are left. again: the command is put back, perhaps together with some of ids;
+ * then succeeded ones are included (queue_carry_on removes them), and forgotten ones are left out.
  */
 enum status queue_after(struct queue *queue, const struct parse_numbers *ids, bool again,
 	char **left, struct error *err);
@@ -42,8 +42,8 @@ enum status queue_dependents(struct queue *queue, const uint64_t *ids, size_t co
 	store_revision *revisions, struct error *err);
 
 /*
- * Work off the pending records. With left (NULL: all of them), only for a while; *left says whether
- * some are still pending.
+ * Work off the pending records: all of them if left is NULL, else only for about 32 transactions;
+ * *left then says whether some may still be pending.
  */
 enum status queue_carry_on(struct queue *queue, bool *left, struct error *err);
 

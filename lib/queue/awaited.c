@@ -6,7 +6,7 @@
 
 #include "queue/moves.h"
 
-/* Keep the failure that came first: it is the one to report. */
+/* Keep the failure to report: the one that came first, or view if it is `better`. */
 static void keep_first(struct queue_awaited *outcome, const struct queue_view *view, bool better)
 {
 	const struct queue_failure *first = &outcome->first;

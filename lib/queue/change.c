@@ -50,7 +50,7 @@ static enum queue_changed retry(struct moves *moves, const struct queue_view *vi
 	if (!is_over(view) || (view->state == QUEUE_SUCCEEDED && !any))
 		return QUEUE_CHANGED_NOT;
 	require(moves, view);
-	/* Its dependents must have been told of its end, and its own blockers be noted. */
+	/* Its dependents must know of its end, and moves_reopen needs a free pending/new/ID. */
 	moves_require(moves, "pending/over", view->item.id, 0);
 	moves_require(moves, "pending/new", view->item.id, 0);
 	moves_reopen(moves, &view->item, view->state, view->history.starts, view->after);
@@ -70,7 +70,7 @@ static enum queue_changed forget(struct moves *moves, const struct queue_view *v
 	return QUEUE_CHANGED;
 }
 
-/* Remove its files only after the store no longer names them. */
+/* Remove the files of a command. Call this only when the store no longer names them. */
 static void remove_files(
 	const struct queue *queue, const struct queue_view *view, enum queue_change how)
 {

@@ -166,7 +166,7 @@ static void accept(struct exchange *x, const struct store_entry *items, store_re
 	x->candidates = x->want = 0;
 }
 
-/* Cancel it in place of putting it back. */
+/* The run is to be handed in as cancelled, not as put back or lost. */
 static void cancel_run(struct queue_run *run, const struct store_entry *cancel_request)
 {
 	run->result.because = queue_cancel_cause(cancel_request);
@@ -174,7 +174,7 @@ static void cancel_run(struct queue_run *run, const struct store_entry *cancel_r
 	run->result.ending.kind = ENDING_CANCELLED;
 }
 
-/* The requirements did not hold: the answer has the current keys, in the order of build. */
+/* A requirement did not hold: the answer has the current keys, in the order used by build. */
 static void find_conflicts(struct exchange *x, const struct store_answer *answer, bool asked_error)
 {
 	const struct store_entry *entry = answer->entries;

@@ -21,7 +21,7 @@ struct exchange {
 	size_t ended_count;
 	size_t want; /* commands to take, at most QUEUE_BATCH; 0 after the call */
 
-	/* The answer: the first got are ours now, and the caller's to release. */
+	/* The answer: the first `got` are this worker's now; the caller releases them. */
 	struct queue_run taken[QUEUE_BATCH];
 	size_t got;
 	/*
@@ -37,15 +37,15 @@ struct exchange {
 		uint64_t id;
 		int64_t until;
 	} paused[EXCHANGE_PAUSED];
-	size_t spread; /* choose among this many more commands at the head; grows by conflicts */
-	size_t candidates; /* the first ones in taken that are chosen, or of unknown outcome */
+	size_t spread;	   /* choose among this many more than wanted; grows with conflicts */
+	size_t candidates; /* how many of taken are chosen, but not (known to be) ours yet */
 	char waiting[QUEUE_BATCH][QUEUE_KEY_MAX]; /* the keys of the candidates */
 	bool fenced;
 };
 
 /*
  * Hand in ended runs and take commands. No command is taken while an error is pending, or if other
- * workers were faster many times in a row: then seen is 0, and store_wait returns at once.
+ * workers were faster many times in a row: in that case seen is 0, so store_wait returns at once.
  * STATUS_OK: each ended run is RUN_ACCEPTED or RUN_REFUSED. STATUS_NO: this worker was declared
  * dead; no command was taken, and all runs that are not accepted are refused. After another status
  * (STATUS_TEMPORARY, for example) call this again, with the runs that are RUN_PENDING or RUN_SENT

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Moves of commands from place to place. One transaction makes several moves, and changes the tally
- *that counts them (struct queue_tally), so that each move is counted. The caller says what a move
- *requires: moves_require, or transaction_require_told on moves->t.
+ * that counts them (struct queue_tally), so that each move is counted. The caller says what a move
+ * requires: moves_require, or transaction_require_told on moves->t.
  *
  *	moves_begin(&moves, queue, &err);
  *	moves_require(&moves, "run", id, revision);
@@ -13,14 +13,14 @@
  *	moves_release(&moves);
  *
  * If the answer to a worker's transaction is lost, it is unknown whether it was carried out, or
- *still will be. queue->unknown is then set, and the worker begins no other moves until moves_settle
- *has found out. This is correct because
+ * still will be. queue->unknown is then set, and the worker begins no other moves until
+ * moves_settle has found out. This is correct because
  *  - no other process writes count/WORKER, and each transaction with moves compares it and puts a
- *new token there: so of a late transaction and of the one that settles, only one can succeed;
+ *    new token there: so of a late transaction and the one that settles, only one can succeed;
  *  - queue->tallied is not read again while the outcome is unknown;
  *  - the transaction that settles also compares the registration, so a worker that was declared
- *dead leaves no tally. Clients share count/@clients; instead of settling, their calls can be
- *repeated.
+ *    dead leaves no tally.
+ * Clients share count/@clients. They do not settle: their calls can be repeated.
  */
 #ifndef QUEUE_MOVES_H
 #define QUEUE_MOVES_H
@@ -44,7 +44,7 @@ struct queue_run {
 		RUN_REFUSED,  /* the lease is gone: the command was given to another worker */
 	} outcome;
 };
-/* The run has ended as result.ending says: set the other members of the result by rules.h. */
+/* The run has ended by result.ending: set state, history, token, worker and host of its result. */
 void run_end(struct queue_run *run);
 /* Whether it has failed in a way that ends other commands. */
 bool run_halts_others(const struct queue_run *run);
@@ -69,13 +69,13 @@ const char *queue_own_key_at(
 /* Require that "WHAT/ID" has this revision (0: absent). If not, the answer has the key as it is. */
 void moves_require(struct moves *moves, const char *what, uint64_t id, store_revision revision);
 
-/* From waiting to running. Its item is read into the next of the answer's entries. */
+/* From waiting to running. Its item becomes the next of the answer's entries. */
 void moves_take(
 	struct moves *moves, const char *waiting_key, uint64_t id, const struct queue_lease *lease);
 /*
  * From running to run->result.state: QUEUE_WAITING, or over, with its output if that is short. With
- * note, also put a failure (struct queue_failure) into the key error, unless one of these moves has
- * done so; the caller then requires that this key is absent.
+ * note, a failure that ends other commands is also put into the key error (struct queue_failure),
+ * unless an earlier one of these moves has done so; the caller then requires that key to be absent.
  */
 void moves_end(struct moves *moves, const struct queue_run *run, bool note);
 /* Tell its worker to end a command that runs. because: the command whose failure is the reason; or
@@ -103,9 +103,9 @@ void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue
 
 /*
  * Run the transaction. STATUS_OK and answer->held: done. STATUS_OK and not held: begin again; the
- * answer's entries are the required keys, in this order, and last the tally of this process, which
- * is now known. After a failure nothing was changed if answer->known; otherwise queue->unknown is
- * set.
+ * answer's entries are the required keys (only those told), in the order of the calls, and last the
+ * tally of this process, which is now known. After a failure nothing was changed if answer->known;
+ * otherwise, in a worker, queue->unknown is set.
  */
 enum status moves_run(struct moves *moves, struct store_answer *answer, struct error *err);
 /* The same without the answer. STATUS_NO: a requirement does not hold. */
@@ -122,7 +122,7 @@ struct moves_fate {
 	enum {
 		MOVES_NOT_MADE, /* it was not, and never will be */
 		MOVES_MADE,
-		MOVES_FENCED, /* this worker was declared dead; it was, or never will be */
+		MOVES_FENCED, /* this worker was declared dead; it was made, or never will be */
 	} outcome;
 	store_revision revision; /* MOVES_MADE: of that transaction */
 };

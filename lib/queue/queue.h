@@ -14,7 +14,7 @@
 #define QUEUE_LIMIT 262144 /* the most waiting commands (docs/scenarios.md, WQ) */
 /* The most moves in one transaction: etcd allows 128 operations. */
 #define QUEUE_BATCH 12
-/* The most commands that one transaction schedules (see queue_schedule_most); that one changes. */
+/* The most commands that one transaction schedules (see queue_schedule_most), or changes. */
 #define QUEUE_SCHEDULE_BATCH 500
 #define QUEUE_CHANGE_BATCH   24
 
@@ -26,7 +26,7 @@ struct queue {
 	struct queue_tally tally; /* of this process, as it is in the store */
 	store_revision tallied;	  /* revision of count/WHO; 0: no such key; -1: not known */
 	char unknown[17]; /* token of a transaction of unknown outcome (moves.h); "": none */
-	char who[65];	  /* WHO */
+	char who[65];	  /* WHO: "@clients", or the token of this worker */
 };
 
 /*
@@ -47,7 +47,7 @@ void queue_key_waiting(
 void queue_key_at(
 	const struct queue *queue, char key[QUEUE_KEY_MAX], const char *what, uint64_t id);
 
-/* List keys below "queue/NAME/WHAT/". range has no prefix. */
+/* List keys below "queue/NAME/WHAT/". range.prefix is ignored. */
 enum status queue_list(const struct queue *queue, const char *what, struct store_range range,
 	struct store_answer *answer, struct error *err);
 
@@ -73,8 +73,8 @@ enum status queue_settings_put(
 /* ---- schedule.c ---- */
 
 struct queue_schedule {
-	uint64_t limit;	   /* with more waiting commands than this, wait; 0: no limit */
-	int64_t deadline;  /* STATUS_TIMEOUT: the queue is still full; nothing was scheduled */
+	uint64_t limit;	   /* wait while more commands than this would wait; 0: no limit */
+	int64_t deadline;  /* STATUS_TIMEOUT: still full, or commands still run after a failure */
 	const char *once;  /* a name under which items are scheduled only once; NULL: none */
 	int wake;	   /* STATUS_NO: this descriptor became readable; -1: none */
 	bool use_settings; /* apply the settings of the queue to the items */
@@ -85,11 +85,11 @@ size_t queue_schedule_most(const struct queue *queue);
 
 /*
  * Schedule items in one transaction, at most queue_schedule_most, all with the same `after` (from
- * queue_after; if it is not NULL, call queue_carry_on then). Sets the id and batch of each item.
- * Waits while an error is pending or the queue is full. STATUS_BROKEN: this call has raised a
- * pending error (queue_raise), and scheduled nothing. With how->once, give the items in the same
- * order at each try; number is the number of the first of them (0, 1, ...); items that were
- * scheduled before get their old ids.
+ * queue_after; if it is not NULL, call queue_carry_on afterwards). Sets the id and batch of each
+ * item. Waits while an error is pending or the queue is full. STATUS_BROKEN: this call has raised a
+ * pending error (queue_raise), and scheduled nothing. With how->once, number is the number of the
+ * first item (0, 1, ...); each number must mean the same item in every call, and an item whose
+ * number was scheduled before gets its old id.
  */
 enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t count,
 	uint64_t number, const struct queue_schedule *how, struct error *err);
@@ -122,8 +122,8 @@ enum status queue_inspect_some(struct queue *queue, const uint64_t *ids, size_t 
 typedef enum status queue_visitor(void *context, const struct queue_view *view);
 /*
  * Call visit for each command with an id above `after`, in the order of ids, until it returns
- * another status than STATUS_OK, which this then returns. Commands may move in between: a view may
- * show a later place than others, but never one that the command had left when this was called.
+ * another status than STATUS_OK, which this then returns. Commands may move while this reads:
+ * views may be of different instants, but none shows a place that was left before this was called.
  */
 enum status queue_visit(struct queue *queue, uint64_t after, queue_visitor *visit, void *context,
 	struct error *err);
@@ -131,8 +131,8 @@ enum status queue_visit(struct queue *queue, uint64_t after, queue_visitor *visi
 enum status queue_visit_running(
 	struct queue *queue, queue_visitor *visit, void *context, struct error *err);
 /*
- * The same for commands that have ended after revision *since (0: all), which becomes the revision
- * up to which they were visited. only (NULL: all): only commands with this state.
+ * The same for commands that have ended after revision *since (0: all). *since becomes the revision
+ * up to which they were visited. only: the state of the commands to visit; NULL: any.
  */
 enum status queue_visit_done(struct queue *queue, store_revision *since,
 	const enum queue_state *only, queue_visitor *visit, void *context, struct error *err);
@@ -153,7 +153,7 @@ enum queue_changed {
 };
 /*
  * Change several commands (at most QUEUE_CHANGE_BATCH, each once) in one transaction. changed: what
- * was done with each. If this fails, some may be changed; it may be repeated.
+ * was done with each. If the call fails, all may be changed, or none; it may be repeated.
  */
 enum status queue_change(struct queue *queue, enum queue_change how, const uint64_t *ids,
 	size_t count, enum queue_changed *changed, struct error *err);
@@ -169,10 +169,10 @@ enum status queue_failure_pending(
 /*
  * Raise the pending failure: tell running commands to end (HALT_NOW), wait until none runs, cancel
  * the waiting ones, and remove the error, so that the queue goes on. STATUS_OK: done; only one
- * caller gets this. Failed and cancelled commands keep their state until they are retried or
- * forgotten, so that queue_awaited can report it to callers that wait. STATUS_NO: no failure is
- * pending (any more). STATUS_TIMEOUT: a command still runs, and the deadline has passed
- * (clock_now(): do not wait), or the descriptor wake (-1: none) became readable.
+ * caller gets this, or two if an answer was lost. Failed and cancelled commands keep their state
+ * until they are retried or forgotten, so that queue_awaited can report it to callers that wait.
+ * STATUS_NO: no failure is pending (any more). STATUS_TIMEOUT: a command still runs, and the
+ * deadline has passed (clock_now(): do not wait), or wake (-1: none) became readable.
  */
 enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
 	struct queue_failure *failure, struct error *err);
@@ -188,10 +188,10 @@ struct queue_selection {
 #define QUEUE_AWAITED_NAMED 8
 struct queue_awaited {
 	uint64_t commands;
-	/* Commands that wait or run. For all commands, the other members are only set if it is 0.
-	 */
+	/* Commands that wait or run. If all commands are selected, the members below are set only
+	 * if this is 0. */
 	uint64_t going_on;
-	uint64_t failed;     /* commands that failed, and so cancelled others */
+	uint64_t failed;     /* commands that failed without HALT_NEVER */
 	uint64_t cancelled;  /* commands that were cancelled because another one failed */
 	uint64_t because;    /* the command whose failure cancelled the first of these */
 	uint64_t kept_going; /* commands that failed with HALT_NEVER, which cancels none */
@@ -206,7 +206,7 @@ enum status queue_awaited(struct queue *queue, const struct queue_selection *set
 /*
  * The result when none is going on; err has it in words. STATUS_OK: each has succeeded, or a user
  * has cancelled it. STATUS_BROKEN: one has failed, or was cancelled because another failed.
- * STATUS_NO: some have failed, but with HALT_NEVER; or no selected command was ever scheduled.
+ * STATUS_NO: some have failed, but with HALT_NEVER; or an id has no command; or none is selected.
  */
 enum status queue_awaited_answer(const struct queue *queue, const struct queue_selection *set,
 	const struct queue_awaited *outcome, struct error *err);

@@ -14,7 +14,7 @@ enum status queue_failure_pending(
 	return queue_get(queue, key, &queue_failure_record, failure, NULL, err);
 }
 
-/* STATUS_OK: a running command has ended. STATUS_NO: no command runs. */
+/* Wait until a running command ends. STATUS_OK: one has ended. STATUS_NO: no command runs. */
 static enum status wait_for_running(
 	struct queue *queue, int64_t deadline, int wake, struct error *err)
 {

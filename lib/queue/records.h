@@ -10,7 +10,7 @@
  *      |                          |
  *   blocked <---------------------+   (after.h: until others have succeeded)
  *
- * Keys under queue/QUEUE/ (ID: ten digits, from 1; PRIORITY: four, the highest first):
+ * Keys under queue/QUEUE/ (ID: ten digits, from 1; PRIORITY: four digits, 0000 is the highest):
  *
  *   item/ID            the command as it was scheduled (struct queue_item)
  *   wait/PRIORITY/ID   it waits: its history
@@ -82,12 +82,12 @@ struct queue_item {
 };
 void queue_item_release(struct queue_item *item);
 
-/* Counts of its starts. */
+/* How many times a command was started, and how those starts ended. */
 struct queue_history {
 	uint64_t starts;     /* all */
 	uint64_t attempts;   /* those that use up max_attempts (rules.h) */
 	uint64_t transients; /* the last ones in a row that ended with 75 */
-	uint64_t preempted;  /* those that ended because its worker had a notice */
+	uint64_t preempted;  /* those ended by a notice to the worker, or with code 42 or 43 */
 	uint64_t lost;	     /* those that ended because its worker vanished */
 };
 
@@ -134,7 +134,7 @@ struct queue_ending {
 		ENDING_EXITED,	  /* code */
 		ENDING_SIGNALLED, /* number */
 		ENDING_TIMED_OUT, /* after its --timeout; code or number say how */
-		ENDING_PREEMPTED, /* its worker had a notice, and it did not end with 0 */
+		ENDING_PREEMPTED, /* its worker had a notice, and it did not exit with 0 or 93 */
 		ENDING_LOST,	  /* its worker vanished */
 		ENDING_CANCELLED, /* by a user, or because another failed; perhaps before a start */
 		ENDING_CANNOT,	  /* it cannot be started (code 126, 127, or 1); text says why */
@@ -143,19 +143,19 @@ struct queue_ending {
 	char text[256];	  /* human-readable; may be empty */
 };
 const char *queue_ending_word(enum queue_ending_kind kind);
-/* The exit code as a shell would report it; 124 after a timeout. */
+/* The exit code as in a shell; timed out: 124, preempted: 43, lost: 44, cancelled: 1. */
 int queue_ending_code(const struct queue_ending *ending);
 /* Make the ending of a command whose record in the store is damaged. */
 void queue_ending_damaged(struct queue_ending *ending, uint64_t id);
 /* Describe it: "ended with exit code 3". */
 void queue_ending_describe(const struct queue_ending *ending, char text[64]);
 
-/* The result. Times are of its last start; 0 if it was never started. */
+/* The result. started, user, system, memory: of the last start; 0: cancelled while it waited. */
 struct queue_result {
 	enum queue_state state; /* one of the last three */
 	struct queue_ending ending;
 	struct queue_history history; /* with this start */
-	char token[17];		      /* of its lease; empty: cancelled before a start */
+	char token[17];		      /* of its lease; empty: cancelled while it waited */
 	uint64_t because;	      /* the command whose failure has cancelled it; 0: none */
 	char worker[129], host[65];
 	int64_t started, ended;	   /* UTC, ms */
@@ -184,10 +184,10 @@ struct queue_failure {
 };
 
 /*
- * A tally counts the moves of one process, so that counting the commands in each place takes the
- * same time for any length of the queue. It has a key of its own, which each transaction with moves
- * changes, so no process waits for another. The sum of all tallies, read with one list, is
- * consistent.
+ * A tally counts the moves of one worker, or of all clients, so that counting the commands in each
+ * place takes the same time for any length of the queue. Each worker's tally has its own key, which
+ * each of its transactions with moves changes, so no worker waits for another. The sum of all
+ * tallies, read with one list, is consistent.
  */
 struct queue_tally {
 	uint64_t scheduled;
@@ -235,7 +235,7 @@ enum status queue_damaged(const struct store_entry *entry, struct error *err);
 struct json_object *queue_write(const struct queue_record *kind, const void *record);
 /* Add the record to an object that a program prints. */
 void queue_show(const struct queue_record *kind, const void *record, struct json_object *object);
-/* Read an item. If that fails, item->damaged is set, and it has a command to show to users. */
+/* Read an item. If that fails, sets item->damaged, and argv to "(damaged)" for users to see. */
 void queue_item_take(const struct store_entry *entry, uint64_t id, struct queue_item *item);
 /* Read the ID at the end of a key. */
 bool queue_key_id(const char *key, uint64_t *id);

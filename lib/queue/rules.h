@@ -3,12 +3,12 @@
  * Where a command goes when a start of it has ended; a pure function.
  *
  * A command that was preempted is put back, and the start does not count as an attempt. The same
- * for exit codes 42 and 43, by which a preempt-run inside says "run me again". Exit code 75 means a
- * transient failure: it is put back max_transient times in a row. A lost worker uses up an attempt;
- * without max_attempts, a command fails when QUEUE_LOST_MAX workers were lost. (TensorFlow's
- * ClusterCoordinator has no such limit, and a command that kills its worker can kill them all.) A
- * failure of the command itself also uses up an attempt; without max_attempts it is final, as with
- * ClusterCoordinator. Exit code 93 is final, and so is a command that cannot be started.
+ * holds for exit codes 42 and 43, with which preempt-run asks to be run again. Exit code 75 means a
+ * transient failure: the command is put back up to max_transient times in a row. A lost worker uses
+ * up an attempt; without max_attempts, a command fails when QUEUE_LOST_MAX workers were lost.
+ * (TensorFlow's ClusterCoordinator has no such limit, and a command that kills its worker can kill
+ * them all.) A failure of the command itself also uses up an attempt; without max_attempts it is
+ * final, as with ClusterCoordinator. Exit code 93 is final, and so is a command that cannot start.
  */
 #ifndef QUEUE_RULES_H
 #define QUEUE_RULES_H

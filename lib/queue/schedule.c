@@ -61,7 +61,7 @@ static uint64_t once_find(const struct once *once, uint64_t number)
 	return 0;
 }
 
-/* Write the record, with one more range; more.count 0: without. */
+/* Write the record, with the range `more` added; more.count 0: nothing is added. */
 static struct json_object *once_write(const struct once *once, struct once_run more)
 {
 	struct json_object *array = json_object_new_array();
@@ -250,8 +250,8 @@ static enum status settle_once(struct scheduling *s, struct error *err)
 }
 
 /*
- * The same with several tries, because its answer may be lost, too. A later try finds the same,
- * whether an earlier one was made or not.
+ * Call settle_once several times, because its answer may be lost, too. A later try has the same
+ * result, whether an earlier one was made or not.
  */
 static enum status settle(struct scheduling *s, struct error *err)
 {

@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 /*
- * shared_group: one of our groups may write to it, and a member of that group may own it.
+ * shared_group: its group may write to it, and if that is a group of ours, any user may own it.
  * STATUS_PERMISSION: not to be trusted. STATUS_DAMAGED: neither a directory nor a regular file.
  */
 enum status access_check(

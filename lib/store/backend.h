@@ -79,7 +79,7 @@ struct store {
 
 extern const struct store_backend store_sqlite, store_etcd;
 
-/* Whether one of the operations (of the request: of either branch) is a put or a delete. */
+/* Whether one of the operations, or of those in either branch of a request, is a put or delete. */
 bool store_ops_change(const struct store_op *ops, size_t count);
 bool store_request_changes(const struct store_request *request);
 

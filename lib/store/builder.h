@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One transaction on the store, built step by step. A zeroed struct is an empty transaction. If
- * there is not enough memory to build it, running it says so. "Owned" strings are those that
- * transaction_own returned.
+ * One transaction on the store, built step by step. A zeroed struct is an empty transaction.
+ * Strings that are called "owned" are not copied, and must stay valid until it has run:
+ * transaction_own makes a copy that lives as long as the transaction.
  */
 #ifndef STORE_BUILDER_H
 #define STORE_BUILDER_H
@@ -40,7 +40,7 @@ void transaction_delete(struct transaction *t, const char *key);
 /* Read key (owned) into the next of answer->entries. */
 void transaction_get(struct transaction *t, const char *key);
 
-/* Let t do and require all that other does and requires; other must live as long as t. */
+/* Add all that other does and requires, its group and counts too; it must live as long as t. */
 void transaction_add(struct transaction *t, const struct transaction *other);
 
 /* STATUS_NO: a requirement does not hold, and nothing was changed. May be called again. */

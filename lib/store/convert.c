@@ -236,7 +236,7 @@ static enum status record(struct conversion *conversion, sqlite3 *database, cons
 	if (*mode == LOCK_AUTO || *mode == conversion->old.mode) {
 		/* An interrupted change had done at most its first step. */
 		(void)unlink(conversion->fresh);
-		return error_set(err, STATUS_NO, "nothing is to be finished");
+		return error_set(err, STATUS_NO, "there is nothing to change or to finish");
 	}
 	enum status status = lockfile_write(
 		conversion->fresh, *mode, conversion->parameters->takeover, group, err);

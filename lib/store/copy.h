@@ -12,11 +12,11 @@ struct store_copied {
 
 /*
  * Copy each key of `from` to `to`. The keys of one run ("run/RUN/") or queue ("queue/QUEUE/"), and
- * each other key, are a unit: if `to` has other keys or values of a unit, the answer is STATUS_NO,
- * and nothing was changed. A copy that was interrupted can be repeated, and copies the rest. At the
- * end both stores are read once more and compared. Revisions, beats and news are not copied.
- * STATUS_TEMPORARY: a store did not answer, or `from` was changed during the copy. progress (NULL:
- * none) is called 5 times a second with the number of keys written, and the number to write.
+ * each other key, are a unit. If `to` has in a unit of `from` a key or value that `from` does not
+ * have, the answer is STATUS_NO, and nothing was changed. An interrupted copy can be repeated, and
+ * copies the rest. At the end both stores are compared again. Revisions, beats and news are not
+ * copied. STATUS_TEMPORARY: a store did not answer, or was changed during the copy. progress (NULL:
+ * none) is called at most 5 times a second, with the numbers of keys written and to be written.
  */
 enum status store_copy(struct store *from, struct store *to,
 	void (*progress)(uint64_t written, uint64_t all), struct store_copied *copied,

@@ -10,7 +10,7 @@ const char *store_cure(int number)
 	switch (number) {
 	case ENOSPC:
 	case EDQUOT: return "; free space or choose another place with --store or PREEMPT_STORE";
-	case ENOLCK: return "; the server grants no locks: start its lock service (not: nolock)";
+	case ENOLCK: return "; the server grants no locks: start its lock service, avoid nolock";
 	case ENOSYS:
 	case EOPNOTSUPP:
 		return "; this filesystem has no byte-range locks here (Lustre: mount it with flock)";

@@ -23,7 +23,7 @@ enum {
 	MAGIC_9P = 0x01021997,
 };
 
-/* Filesystems of one machine. A filesystem in none of these three tables is unknown. */
+/* Filesystems of one machine. One that is not NFS and in none of the three tables is unknown. */
 static const struct {
 	uint64_t magic;
 	const char *name;
@@ -49,8 +49,8 @@ static const char nobrl[] =
 	"it is mounted with nobrl here, so that its locks stay on this machine; mount it without";
 
 /*
- * Filesystems that other machines see. If `why` is set, locks stay on each machine: if the mount
- * has this option (NULL: always), or, with `without`, if it does not have it.
+ * Filesystems that other machines see. With `why`, locks stay on each machine if the mount has
+ * `option` (with `without`: if it does not have it; option NULL: always).
  */
 static const struct {
 	uint64_t magic;
@@ -65,7 +65,7 @@ static const struct {
 	{0x01161970, "GFS2", 0, "localflocks", false,
 		"it is mounted with localflocks here; mount it without"},
 	{0x01161970, "GFS2", 0, "localcaching", false,
-		"it is mounted with localflocks here; mount it without"},
+		"it is mounted with localcaching here; mount it without"},
 	/* With noflock, the default of old clients, locking fails with ENOSYS. */
 	{0x0bd00bd0, "Lustre", 0, "localflock", false,
 		"it is mounted with localflock here, so that its locks stay on this machine; mount it "

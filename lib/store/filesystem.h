@@ -31,7 +31,7 @@ struct filesystem_traits {
 	enum filesystem_reach reach;
 	bool client;	  /* a process of this machine serves it, and may cache (cache.h) */
 	const char *name; /* for messages: "NFS" */
-	/* Why its locks do not reach other machines, or that this is not known; NULL: they do. */
+	/* Why its locks do not, or may not, reach other machines; NULL: they do, or it is local. */
 	const char *why;
 	/*
 	 * For how many seconds the server keeps the byte-range locks of a machine that died, by
@@ -39,7 +39,7 @@ struct filesystem_traits {
 	 */
 	int outlived;
 	bool lends; /* its server lends a file to the machine that opens it (cache.h) */
-	/* Links and renames of names do not wait for `outlived`, so neither does mode link. */
+	/* Changing names does not wait for a dead machine's locks, so neither does mode link. */
 	bool by_name;
 	const char *warning; /* which mount option should be changed, and why; NULL: none */
 };

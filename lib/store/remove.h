@@ -6,9 +6,9 @@
 #include "base/error.h"
 
 /*
- * Remove the store at path: the database, and beside it the lock file, the journal and the beats.
- * Only for a store of which no other process knows, and which this process has closed: a process
- * that has it open would work on files without names. It may be missing.
+ * Remove the store at path: the database, and all files beside it whose names continue its name
+ * with '.' or '-' (lock file, journal, beats, outputs). It may be missing. No process may have it
+ * open, or know of it and open it now: such a process would work on files without names.
  */
 enum status store_remove(const char *path, struct error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The key store: an ordered map from keys to small values with one global revision, modelled on
- * etcd v3. Everything above is built from the calls here.
+ * etcd v3. The agents' protocol and the queue are built on the calls here.
  *
  * To use it, call store_open, then any of the other functions, then store_close. One thread at a
  * time may use a struct store. Answers own their memory: call store_answer_release.
@@ -57,7 +57,7 @@ struct store_request {
 	size_t then_count;
 	const struct store_op *otherwise;
 	size_t otherwise_count;
-	const char *group;		 /* whose news are read along (store_news); NULL: none */
+	const char *group;		 /* also read this group's news (store_news); NULL: none */
 	bool news;			 /* a change by this transaction is news for the group */
 	const char *count[STORE_COUNTS]; /* prefixes whose keys are then counted; NULL: none */
 };
@@ -86,9 +86,9 @@ enum store_open_flags {
 	STORE_CREATE = 1,    /* make a store that is missing; without it: STATUS_NO */
 	STORE_READ_ONLY = 2, /* never write; store_txn with a put or delete is STATUS_USAGE */
 	/*
-	 * With STORE_CREATE, for tests of a filesystem: the store may be new in a job that was
-	 * restarted, and each process asks the filesystem for the lock, also if others of its
-	 * machine do.
+	 * With STORE_CREATE, for tests of a filesystem: make a missing store also in a job that was
+	 * restarted (mounts_allow_new refuses that otherwise), and do not use the machine's ticket
+	 * queue: each process itself asks the filesystem for the lock.
 	 */
 	STORE_SCRATCH = 4,
 };
@@ -119,8 +119,8 @@ enum status store_open(
 void store_close(struct store *store);
 
 /*
- * Each later call that has no deadline of its own may take this long, and is then STATUS_TEMPORARY.
- * Default: 30,000 ms.
+ * Each later call without a deadline parameter fails with STATUS_TEMPORARY if it takes this long.
+ * Default: 30,000 ms. (Calls for beats in files have no such limit.)
  */
 void store_set_patience(struct store *store, int64_t milliseconds);
 
@@ -140,7 +140,7 @@ struct store_range {
 	const char *after;    /* only keys after this; NULL: all */
 	store_revision since; /* only entries that were changed after this; 0: all */
 	size_t limit;	      /* at most this many; 0: 1,000,000 */
-	/* No key that goes on with one of these after prefix; up to STORE_SKIP, then NULL. */
+	/* Leave out keys that have one of these after prefix; up to STORE_SKIP, then NULL. */
 	const char *const *skip;	 /* NULL: none */
 	const char *count[STORE_COUNTS]; /* prefixes whose keys are counted; NULL: none */
 };
@@ -164,19 +164,19 @@ enum status store_wait(struct store *store, const char *prefix, store_revision *
 	int64_t deadline, int wake, struct error *err);
 
 /*
- * Whether an older copy of the store was put back since the last call of this function;
- * err says so. Writes acknowledged since the copy was made are lost, and keys may differ from what
- * was read. The first process that sees it (only there this is true) sets the revision above all
- * that it has seen, so that no process misses later changes: a wait from an older revision is over
- * at once, and a list since an older revision shows all keys. (A store that was opened for reading
- * only behaves so until the store's revision has caught up.)
+ * Whether this process has found, since the last call of this function, that an older copy of the
+ * store was put back; err says so. Writes acknowledged since the copy was made are lost, and keys
+ * may differ from what was read. In an SQLite store only the first process that finds it gets true,
+ * and sets the revision above all that it has seen. So no process misses later changes: a wait from
+ * an older revision is over at once, and a list since an older revision shows all keys. (A store
+ * that was opened for reading only behaves so until the store's revision has caught up.)
  */
 bool store_was_set_back(struct store *store, struct error *err);
 
 /*
- * The last instant (base/clock.h) at which store_wait (the last call of it) knew that nothing under
- * its prefix was newer than revision. 0: it knew none, or it waited from a later revision. On a
- * shared filesystem this assumes that caches are at most a second old.
+ * The last instant (base/clock.h) at which the last store_wait or store_await_news knew that
+ * nothing that it waited for was newer than revision. 0: there was none, or it waited from a later
+ * revision. On a shared filesystem this assumes that caches are at most a second old.
  */
 int64_t store_unchanged(const struct store *store, store_revision revision);
 
@@ -196,8 +196,7 @@ struct store_awaited {
 	const char *prefix;   /* if the count is not known: wait for any change below this */
 	store_revision since; /* revision of the store when the keys were last read */
 	int64_t every;	      /* ms between two looks on a filesystem that does not notify us */
-	int64_t age; /* ms by which store_unchanged may be old, if a look is a request to a server
-		      */
+	int64_t age;	      /* the same on a server: how old store_unchanged may be; 0: default */
 };
 /*
  * Wait until there may be news after `heard`. STATUS_OK: `heard` is the new count, if it is known.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * --on-event: a shell command of the user's that is run for each event of the group, one after the
- * other, with the event in its environment and as a line of JSON on its stdin. The agent does not
- * wait for it: events queue up, and a command that takes too long is ended. A failure is reported
- * as a warning. Private to lib/agent.
+ * other, with the event in its environment and as a line of JSON on its stdin (empty if the line
+ * has more than 4096 bytes). The agent does not wait for it: events queue up, and a command that
+ * takes too long is ended. A failure is reported as a warning. Private to lib/agent.
  */
 #ifndef AGENT_CHILDREN_ON_EVENT_H
 #define AGENT_CHILDREN_ON_EVENT_H

@@ -19,7 +19,7 @@
 #include "base/xalloc.h"
 
 #define SAMPLE_EVERY 1000  /* ms between looks at how far the tasks are */
-#define SAFETY_LOOK  15000 /* ms after which the news are read even if there seem to be none */
+#define SAFETY_LOOK  15000 /* ms after which the news is read even if there seems to be none */
 #define GOODBYE	     10000 /* ms to close the attempt */
 
 void agent_wait_for_events(struct agent *agent, int64_t wake)
@@ -108,7 +108,7 @@ void agent_say_goodbye(struct agent *agent, int code)
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);
 	}
-	/* An agent that did not start may have an old view: require a seal and all writes made. */
+	/* An agent that did not start may have an old view: require a seal, and all writes made. */
 	bool certain = !agent->unstarted ||
 		       (*view->seal && !agent->unstarted_writes && !agent->unstarted_unsure);
 	if (certain && !view_may_be_through(view))
@@ -121,7 +121,7 @@ void agent_say_goodbye(struct agent *agent, int code)
 	}
 }
 
-/* Exit with the most severe code of the tasks: own failure, 44, 43, 93, 42, 0. */
+/* The most severe code of the tasks: own failure, 44, 43, 93, 42 (as --exit-code), 0. */
 static int combined_code(const struct agent *agent)
 {
 	enum { KINDS = 5 };

@@ -75,7 +75,7 @@ static const char *which_did_not_obey(const struct agent *agent)
 			command->process.code == 128 + agent->options->notice_signal)
 			return "the command died of the signal of --on-notice: does it handle it?";
 		if (command->ending)
-			return "the command was told, and did not end in time";
+			return "the command was told to save, but did not end in time";
 	}
 	return NULL;
 }

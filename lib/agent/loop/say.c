@@ -33,9 +33,9 @@ static enum announce_by speaks_or_own(const struct agent *agent, bool own)
 }
 
 /*
- * An agent that becomes the speaker because the former one was lost repeats what may not have been
- * reported. It does not if the former one has left in order, or comes after it: then it was the
- * speaker before, and was only silent for a while.
+ * An agent that becomes the speaker because the former speaker was lost repeats what may not have
+ * been reported. It repeats nothing if the former speaker has left in order, or has a higher task
+ * number: then this agent was the speaker before that one, and was only silent for a while.
  */
 static void take_over(struct agent *agent)
 {
@@ -141,7 +141,7 @@ static void format_times(int64_t least, int64_t most, char text[64])
 		snprintf(text, 64, "%.2f to %.2f s", (double)least / 1000, (double)most / 1000);
 }
 
-/* The view of a large job may lack the record of each save, and show only that all are there. */
+/* The view of a large job may lack records of saves, and show only that all tasks have saved. */
 static void say_all_saved(struct agent *agent)
 {
 	const struct view *view = &agent->group.view;
@@ -233,7 +233,7 @@ static bool is_dead(const void *context, uint64_t task)
 	return view->peers[task].dead;
 }
 
-/* Only in a preemption, in which the others go on; otherwise say_broken reports the deaths. */
+/* Report deaths only in a preemption, in which the others go on; else say_broken does it. */
 static void say_deaths(struct agent *agent)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;

@@ -5,7 +5,7 @@
 
 #include "agent/loop/loop.h"
 
-/* Whether this agent reports what concerns all tasks: without the store each does, as its own. */
+/* How this agent reports what concerns all tasks; without the store at least as ANNOUNCE_OWN. */
 enum announce_by agent_speaks(const struct agent *agent);
 
 void agent_say_joined(const struct agent *agent);

@@ -50,7 +50,7 @@ static bool beat(struct pulse *pulse, bool farewell)
 	return right;
 }
 
-/* Claim the streams, so that no preempt-heartbeat beats for us; with follow, the caller did. */
+/* Claim the streams, so that no preempt-heartbeat beats for us. With follow, the caller has. */
 static void claim_streams(struct pulse *pulse)
 {
 	pulse->streams = pulse->options.follow ? NULL : xcalloc(pulse->options.count, sizeof(int));

@@ -9,8 +9,8 @@
  * reads those of all tasks. When the monitor is silent, the next pulse finds no live task before
  * its own, and so takes over. A death is committed (DEAD/i, and SEAL unless the attempt is sealed
  * already): the other tasks and their agreements learn of it from these keys alone. As long as no
- * task is suspected, a pulse takes no lock and reads no page of the database: it writes one small
- * file and reads one per period.
+ * task is suspected, a pulse (without follow) takes no lock and reads no page of the database: per
+ * period it writes a small file for each of its tasks and reads one; the monitor reads all.
  */
 #ifndef AGENT_PULSE_PULSE_H
 #define AGENT_PULSE_PULSE_H
@@ -41,7 +41,7 @@ void pulse_watch(struct pulse *pulse);
 /* Set the step that the beats of task first + index carry. */
 void pulse_tell_step(struct pulse *pulse, uint64_t index, uint64_t step);
 
-/* Whether the store took our last beat in time: less than two periods and a timeout ago. */
+/* Whether the store has taken a beat of ours less than two periods and a timeout ago. */
 bool pulse_is_answered(const struct pulse *pulse);
 
 /*
@@ -55,7 +55,7 @@ bool pulse_is_needed(const struct pulse *pulse);
  * attempt is over for all of them.
  */
 int pulse_descriptor(const struct pulse *pulse);
-/* Why the group is broken, in one line. False: it is not; the attempt is only over. */
+/* Why, in one line: the group is broken, or our task was declared dead. False: neither. */
 bool pulse_why(struct pulse *pulse, char text[256]);
 
 /* Let pulse_stop send no farewell, so that the others declare our tasks dead. NULL is fine. */

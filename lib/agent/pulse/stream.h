@@ -10,7 +10,7 @@
 
 #include "proto/keys.h"
 
-/* Closing *descriptor ends the claim. STATUS_NO: another process has it. store: of store_where. */
+/* Closing *descriptor ends the claim. STATUS_NO: another process has it. store: by store_where. */
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,
 	int *descriptor, struct error *err);
 

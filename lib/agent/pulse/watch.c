@@ -27,7 +27,7 @@ enum status pulse_refresh(struct pulse *pulse, struct error *err)
 	return status;
 }
 
-/* Whether this pulse reads all records. Of a large attempt only the monitor does. */
+/* Whether this pulse reads all records. In a large attempt only the monitor, or with follow. */
 static bool reads_all(const struct pulse *pulse, bool monitor)
 {
 	return monitor || pulse->options.follow || !view_is_large(&pulse->view);
@@ -91,7 +91,7 @@ static enum heartbeat_state observe(struct pulse *pulse, uint64_t task,
 }
 
 /*
- * Read the tasks from 0 upwards until one is found that lives: it is the monitor and reads the
+ * Read the beats from task 0 upwards until one shows a live task: that is the monitor and reads the
  * rest. True: no task before ours lives, so this pulse is the monitor and must read all.
  */
 static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchange *exchange)

@@ -52,8 +52,8 @@ void agent_task_release(struct agent_task *task)
 }
 
 /*
- * The board could not be read or written. If it is gone, it is lost. An error that can pass (a full
- * filesystem, no descriptor) is tried again, until the deadline if need be.
+ * The board could not be read or written. If it is gone, tell the agreement. After an error that
+ * can pass (a full filesystem, no descriptor), try again, until the deadline if need be.
  */
 static void board_failed(struct agent_task *task, const struct error *err)
 {
@@ -343,8 +343,8 @@ static bool advance_once(struct agent_task *task, struct group *group, int64_t n
 }
 
 /*
- * Whether a task may leave. A signal-only task may when its time is over, or when all other tasks
- * have left, so that its exit cannot interrupt their saves.
+ * Whether a task may leave. A signal-only task may leave when its time is over, or when all other
+ * tasks have left: its exit must not interrupt their saves.
  */
 static bool may_finish(const struct agent_task *task, const struct group *group, int64_t now,
 	int64_t *wake, struct store_wants *wants)
@@ -374,7 +374,7 @@ static int64_t look_for_save_at(const struct agent_task *task, int64_t now)
 	return now + pause;
 }
 
-/* The code to report: 1 if the command failed with a code that preempt-run gives a meaning. */
+/* The code to report: 1 if the command failed with a code to which preempt-run gives a meaning. */
 static int own_code(struct agent_task *task, const struct group *group, int code)
 {
 	bool means_other = code == CODE_SAVED || code == CODE_PREEMPTED || code == CODE_BROKEN ||

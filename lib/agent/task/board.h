@@ -24,9 +24,10 @@ struct board {
 
 /*
  * Make a board below parent (NULL: board_place), and remove the boards there whose agents were
- * killed. The reaper (NULL: none) removes the new one if this process is killed. It has mode 0700
- * and contains agent, step, saved, section and the fifos pause and alive. When no process has alive
- * open for writing any more, the kernel ends the clients that asked for that.
+ * killed. The reaper (NULL: none) removes the new one if this process is killed. A board has mode
+ * 0700 and contains agent, step, saved, section, spare files for hold and the fifo pause; if agent
+ * is this process, also the fifo alive. When no process has alive open for writing any more, the
+ * kernel ends the clients that asked for that.
  */
 enum status board_create(struct board *board, const char *parent, pid_t agent,
 	const struct reaper *reaper, struct error *err);
@@ -93,9 +94,9 @@ struct board_section {
 };
 enum status board_read_section(const struct board *board, struct board_section *section);
 /*
- * The process that trains: another one after the training was started again below its command
- * (torchrun --max-restarts). It empties step, saved and section before it writes this. STATUS_NO:
- * no whole line is there.
+ * The process that trains. If the training was started again below its command (torchrun
+ * --max-restarts), the new process empties step, saved and section before it writes its line.
+ * STATUS_NO: no whole line is there.
  */
 struct board_owner {
 	char line[64];

@@ -32,7 +32,7 @@ void step_interval_saw(
 /* The task got a new order at now. held: this order, too, makes it stand still. */
 void step_interval_told(struct step_interval *interval, bool held, int64_t now);
 
-/* Leave a save at step, which took time ms, out of the interval, unless that step has passed. */
+/* A save at step took `time` ms: leave it out of the interval, unless a later step was seen. */
 void step_interval_saved(struct step_interval *interval, uint64_t step, int64_t time, int64_t now);
 
 /*

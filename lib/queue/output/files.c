@@ -28,7 +28,7 @@ static enum status check_directory(const char *path, struct error *err)
 static enum status make_directory(const char *path, bool durable, struct error *err)
 {
 	bool made;
-	/* Ask before mkdir: a network filesystem may cache this answer, but never that of mkdir. */
+	/* Asking before mkdir is faster: a network filesystem may cache the answer. */
 	if (access(path, F_OK) == 0)
 		return check_directory(path, err);
 	enum status status = mounts_make_directory(path, 0700, &made, err);

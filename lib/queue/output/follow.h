@@ -8,14 +8,14 @@
 struct follow {
 	enum output_stream stream;
 	int to;		  /* a descriptor */
-	int64_t deadline; /* STATUS_TIMEOUT: the command still runs */
+	int64_t deadline; /* STATUS_TIMEOUT: the command is not over */
 	int wake;	  /* readable: stop waiting (STATUS_NO); -1: none */
 };
 
 /*
  * Write the output of a command as it grows, until the command is over; *view (to be released) is
- * its state then. If a start is given back, the output of the next start follows, from its
- * beginning. Output that cannot be found while the command runs (its worker still builds its
+ * its state then. If the command is put back, the output of its next start follows, from
+ * the beginning. Output that cannot be found while the command runs (its worker still builds its
  * resources, or the command redirected it) is written at the end. STATUS_NO: there is no such
  * command. STATUS_TEMPORARY: it runs on another machine, or in another container; or as
  * output_print.

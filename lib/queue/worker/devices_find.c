@@ -25,7 +25,7 @@ static enum status list_all(struct devices *devices, struct error *err)
 		devices_of_listing(devices, text_string(&child.output));
 	else
 		error_prefix(err, "--gpus-per-slot: cannot count the GPUs here; set "
-				  "CUDA_VISIBLE_DEVICES to those that are meant");
+				  "CUDA_VISIBLE_DEVICES to those to use");
 	subprocess_release(&child);
 	return status;
 }

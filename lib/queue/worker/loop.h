@@ -78,8 +78,8 @@ void work_ask_store(struct work *work);
 void work_note_answer(struct work *work, enum status status, const struct error *err);
 
 /*
- * Whether this worker still looks for dead workers. It must, as long as it beats: others may rely
- * on it. So it goes on during a long grace of its running commands.
+ * Whether this worker still looks for dead workers: others may rely on it while it beats. So it
+ * goes on while it leaves, until no command runs here, or KILL is less than 10 s away.
  */
 bool work_looks_at_others(const struct work *work, int64_t now);
 /* Whether to ask the store if the queue is drained. */
@@ -96,10 +96,10 @@ void work_take_signals(struct work *work);
  * call, the earlier times count.
  */
 void work_leave(struct work *work, int code, int64_t kill_at, int64_t until);
-/* After work_leave: whether everything is handed in, or no time is left. */
+/* After work_leave: unregister once everything is handed in. True: done, or no time is left. */
 bool work_has_left(struct work *work);
 /*
- * How much of the time left until a deadline running commands may use; the rest is for handing in
+ * How much of the time until a deadline the running commands may use; the rest is for handing in
  * their results. Pure; ms.
  */
 int64_t work_share(int64_t left);

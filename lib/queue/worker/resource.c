@@ -34,8 +34,8 @@ static enum status check_name(const char *name, struct error *err)
 	if (length == 0 || length > RESOURCE_NAME_MAX || strspn(name, allowed) != length ||
 		isdigit((unsigned char)name[0]))
 		return error_set(err, STATUS_USAGE,
-			"\"%s\" cannot be the name of a resource: letters, digits (not first) and _, at "
-			"most %d",
+			"\"%s\" cannot be the name of a resource: use letters, digits (not "
+			"first) and _, at most %d bytes",
 			name, RESOURCE_NAME_MAX);
 	return STATUS_OK;
 }

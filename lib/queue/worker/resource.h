@@ -2,7 +2,7 @@
 /*
  * Resources: directories that a worker fills by a command of the user (the build) when it takes the
  * first command that needs them. A restarted worker builds them again. If a build fails, the
- *commands that wait for it fail; the next command that needs the resource starts another build.
+ * commands that wait for it fail; the next command that needs the resource starts another build.
  *
  * A worker never waits for a build. Its loop is:
  *
@@ -68,8 +68,8 @@ enum status resources_open(
  *
  * A build runs in the directory of its definition, with empty stdin and PREEMPT_RESOURCE (its
  * name), PREEMPT_RESOURCE_DIR (the directory to fill; at first empty, removed when the build fails
- * or the worker ends), PREEMPT_QUEUE, PREEMPT_WORKER and PREEMPT_WORKER_INDEX. Its background
- * processes live until the worker ends. A build has no time limit.
+ * or the worker ends), PREEMPT_QUEUE, PREEMPT_WORKER and PREEMPT_WORKER_INDEX. After a success its
+ * background processes live until the worker ends. A build has no time limit.
  */
 enum resource_state resources_need(struct resources *all, char *const *names, struct error *why);
 /* Look which builds have ended. Forget earlier failures, so that they are tried again. */

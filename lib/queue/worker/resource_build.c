@@ -73,7 +73,7 @@ static void release(struct resource *resource)
 	}
 }
 
-/* Many machines remove from /tmp what was not used for days. */
+/* Whether path was removed: many machines remove what was not used for days from /tmp. */
 static bool is_gone(const char *path)
 {
 	return access(path, F_OK) < 0 && errno == ENOENT;
@@ -258,7 +258,7 @@ static void look_at(struct resources *all, struct resource *resource)
 	if (subprocess_check(&resource->child, clock_now()) != SUBPROCESS_ENDED)
 		return;
 	judge(resource, &resource->child.how);
-	/* To close it is not enough: a child between fork and exec may have it open, too. */
+	/* Closing the descriptor is not enough: a child between fork and exec may have it, too. */
 	(void)epoll_ctl(all->descriptor, EPOLL_CTL_DEL, resource->child.end.descriptor, NULL);
 	subprocess_reap(&resource->child, resource->state == RESOURCE_READY);
 	release(resource);
@@ -269,7 +269,7 @@ void resources_tick(struct resources *all)
 	size_t kept = 0;
 	for (size_t i = 0; i < all->count; i++) {
 		struct resource *resource = &all->list[i];
-		/* The commands that waited for it have failed. */
+		/* The commands that waited for it have failed, or were put back. Forget it. */
 		if (resource->state >= RESOURCE_FAILED)
 			continue;
 		if (resource->state == RESOURCE_BUILDING)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A slot holds one running command. The command has a process group of its own, and is killed when
- * its worker dies. Its stdout and stderr go to unnamed local files. A descriptor tells its end.
+ * its worker dies. Its stdout and stderr go to unnamed local files. child.end tells its end.
  */
 #ifndef QUEUE_WORKER_SLOT_H
 #define QUEUE_WORKER_SLOT_H
@@ -54,14 +54,14 @@ struct slot {
 void slot_take(struct slot *slot, struct queue_run *run);
 /*
  * Start the command that the slot holds. If this fails, slot_due is now and slot_collect gives the
- * reason: ENDING_CANNOT with 127, with 126, or with 1 for its directory, stdin or placeholders; or,
- * if the reason is not the command's and can pass, an ending as after an exit with 75. It runs in
- * the directory of its item, else in ours. Its environment: ours, PREEMPT_QUEUE, PREEMPT_ITEM_ID,
- * PREEMPT_ITEM_ATTEMPT (the number of this start), PREEMPT_ITEM_DIR (a directory in queue->files
- * that exists, lasts from start to start, and is removed after success if it is empty),
- * PREEMPT_WORKER, PREEMPT_WORKER_INDEX, PREEMPT_SLOT, CUDA_VISIBLE_DEVICES (devices.h), extra
- * (NAME=VALUE of the resources, NULL-terminated; NULL: none), and its own --env. Placeholders in
- * argv are filled (template.h).
+ * reason: ENDING_CANNOT with 127 or 126 as in a shell, or with 1 for its directory, stdin, stdout
+ * or placeholders; or an ending as after an exit with 75, if the command is not the cause and the
+ * failure may pass. It runs in the directory of its item, else in ours. Its environment: ours,
+ * PREEMPT_QUEUE, PREEMPT_ITEM_ID, PREEMPT_ITEM_ATTEMPT (the number of this start), PREEMPT_ITEM_DIR
+ * (a directory in queue->files, which lasts from start to start, and is removed after success if it
+ * is empty), PREEMPT_WORKER, PREEMPT_WORKER_INDEX, PREEMPT_SLOT, CUDA_VISIBLE_DEVICES (devices.h),
+ * extra (NAME=VALUE of the resources, NULL-terminated; NULL: none), and its own --env. Placeholders
+ * in argv are filled (template.h).
  */
 void slot_start(struct slot *slot, const struct slot_context *place, char *const *extra);
 /*
@@ -75,7 +75,8 @@ void slot_environment(const struct slot_context *place, struct variables *all);
 /*
  * Tell its process group to end: send `signal` now (and CONT, for stopped processes), and KILL at
  * kill_at. In a repeated call, the first `why` and the earlier kill_at count, and the same `why`
- * sends no second signal. Does nothing if the command has ended.
+ * sends no second signal. If the command has ended, nothing is sent, but ENDING_PREEMPTED is noted
+ * if it died of a signal that may be a notice.
  */
 void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_t kill_at);
 /* When to call slot_tick at the latest; call it earlier when child.end becomes readable. */

@@ -97,7 +97,7 @@ static void build_environment(const struct slot *slot, const struct slot_context
 	variables_set(all, REAPER_MARK, place->reaper->mark);
 }
 
-/* Make it absolute: the command may run in another directory. */
+/* Make $PREEMPT_ITEM_DIR. Its path is absolute: the command may run in another directory. */
 static enum status make_directory(
 	const struct slot_context *place, uint64_t id, char **directory, struct error *err)
 {

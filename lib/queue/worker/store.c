@@ -30,8 +30,8 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 	work->stuck = true;
 	if (!work->failures)
 		work->failing_since = clock_now();
-	/* Commands go on, and results are kept. After a permanent error leave if there are none,
-	 * or, once no command runs, KEEP_RESULTS after the first failure. */
+	/* Commands go on, and results are kept. After a permanent error leave at once if there is
+	 * neither; else once no command runs and KEEP_RESULTS passed since the first failure. */
 	bool passes = status == STATUS_TEMPORARY || status == STATUS_TIMEOUT;
 	bool long_enough =
 		work_is_idle(work) ||
@@ -82,7 +82,7 @@ static void join(struct work *work)
 
 /* ---- Handing in and taking ---- */
 
-/* Free the slots whose results were answered; the others are handed in again. */
+/* Free the slots whose results were accepted or refused; the others are handed in again. */
 static void settle(struct work *work)
 {
 	size_t kept = 0;

@@ -73,8 +73,8 @@ void work_end_held(struct slot *slot, enum queue_ending_kind why, const char *te
 /*
  * If a command cannot be started on this machine (no space, no process, no answer of the store
  * about its resources), the next one could not either. Each try uses up one temporary failure that
- * a command may have, and is faster than real work: without a pause this worker would fail them
- * all.
+ * a command may have, and is faster than real work: without a pause this worker would soon make
+ * all commands fail.
  */
 static void note_start(struct work *work, const struct slot *slot)
 {
@@ -150,7 +150,7 @@ static void collect(struct work *work, struct slot *slot)
 	work->quiet_since = clock_now();
 }
 
-/* now: not after the last look for notices, so that all notices until then are known. */
+/* now: taken before the last look for notices, so that all notices until then are known. */
 static void tick(struct work *work, int64_t now)
 {
 	resources_tick(&work->resources);
@@ -214,7 +214,7 @@ static void wait_for_something(struct work *work)
 	struct error err;
 	watch_sources(work);
 	int64_t until = due(work);
-	/* Sleep until there may be a command to take? */
+	/* If a new command could not be taken, or a request is due, do not wait for new ones. */
 	if (!work_may_take(work, clock_now()) || work->worth_trying || work->failures ||
 		!work_free_slots(work)) {
 		(void)descriptor_wait(work->wake, until);
@@ -325,7 +325,7 @@ static void end(struct work *work)
 		close(work->signals);
 	if (work->wake >= 0)
 		close(work->wake);
-	/* Keep working if the reader of stderr is gone. */
+	/* ended_by ends us, not a caught PIPE (the reader of stderr is gone). */
 	ending_set(work->ended_by);
 }
 

@@ -10,13 +10,13 @@
 struct work_options {
 	const char *url;    /* of the store; the beats use a handle of their own */
 	const char *worker; /* name; NULL: the array index, else host-pid */
-	uint64_t index; /* UINT64_MAX: the array index, or the name if it is a number, else chosen
+	uint64_t index; /* UINT64_MAX: the name if it is a number, else the array index, else chosen
 			   by workers_join */
 	uint64_t slots; /* commands at a time, at least 1 */
 	int64_t idle_exit; /* ms without a waiting or running command in the whole queue until we
 			      exit; negative: never */
 	struct source_set *watch; /* open sources of notices; belongs to the caller */
-	int64_t grace;		  /* ms after a notice without a deadline */
+	int64_t grace;		  /* ms after a notice without a deadline; negative: kill_after */
 	int term_signal;	  /* sent to running commands at a notice */
 	int64_t kill_after;	  /* ms between TERM and KILL without a notice */
 	int64_t period;		  /* ms between two beats */
@@ -30,8 +30,8 @@ struct work_options {
 
 /*
  * Returns 0: the queue is drained; 44: drained, but commands wait until a failure is reported; 42:
- * a notice came, and all running commands have ended and are given back; otherwise a status, after
- * a message. Signals that end a program (base/process/ending.h) act as a notice, with another code.
+ * a notice came, and all running commands have ended and are handed in; otherwise a status, after
+ * a message. Signals that end a program (base/process/ending.h) act as notices (code 128 + signal).
  */
 int work_run(struct queue *queue, const struct work_options *options);
 

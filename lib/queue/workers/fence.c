@@ -107,7 +107,7 @@ static enum status give_all_back(struct lost *lost, struct error *err)
 	return status == STATUS_OK && lost->damaged ? STATUS_DAMAGED : status;
 }
 
-/* After this, nothing that the worker does is accepted. STATUS_NO: it is gone. */
+/* After this, nothing that the worker does is accepted. STATUS_NO: its registration is gone. */
 static enum status mark(struct queue *queue, struct queue_worker *dead, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];

@@ -6,19 +6,19 @@
  * number). A thread with a store handle of its own writes its beats, so that a slow transaction
  * never makes it look dead. The living worker with the lowest beat number (the monitor) reads all
  * beats, the others only the monitor's, so that the cost is linear. Each worker also checks whether
- * the process of the next worker on its own machine still exists. A silent worker is judged as a
- * silent task is (live/heartbeat.h).
+ * the process of the next worker on its own machine still exists. Silent workers are judged by the
+ * rules for silent tasks (live/heartbeat.h).
  *
- * A dead worker is fenced. First its registration is marked, by compare; from then on nothing that
- * it does is accepted. Then the commands that it ran go back (rules.h: ENDING_LOST), each lease
- * compared. Then one transaction adds its tally to count/@gone and removes its registration. A
- * worker that finds a marked registration carries on from there. So several judges at once fence
- * only once, and the next judge completes what another left when it died. A worker that was only
- * stopped finds its registration changed, and registers again.
+ * A dead worker is fenced. First its registration is marked; from then on nothing that it does is
+ * accepted. Then the commands that it ran go back (rules.h: ENDING_LOST). Then one transaction adds
+ * its tally to count/@gone and removes its registration. Each transaction compares the record that
+ * it marks, gives back or removes. A worker that finds a marked registration carries on from there.
+ * So several judges at once fence only once, and the next judge completes what another left when it
+ * died. A worker that was only stopped finds its registration changed, and registers again.
  *
- * The beats are those of the store (store_beat), in the group "queue/workers/QUEUE". It cannot be
- * the group of a run, "RUN/ATTEMPT", in which ATTEMPT is a number. A beat number is used again once
- * its worker is gone, so there are never more beats than there were workers at once.
+ * The beats are those of the store (store_beat), in the group "queue/workers/QUEUE". A run cannot
+ * have this group: its groups are "RUN/ATTEMPT", and ATTEMPT is a number. A beat number is used
+ * again once its worker is gone, so there are never more beats than there were workers at once.
  */
 #ifndef QUEUE_WORKERS_WORKERS_H
 #define QUEUE_WORKERS_WORKERS_H
@@ -68,7 +68,7 @@ extern const struct queue_record queue_worker_record;
 
 /* "queue/workers/QUEUE" */
 void workers_beats(const struct queue *queue, char group[160]);
-/* The token in its beats, made from its own. */
+/* The token in a worker's beats: its own token as a number. */
 uint64_t workers_beat_token(const struct queue_worker *worker);
 
 /*

@@ -113,8 +113,8 @@ static enum status open_file(
 	if (*descriptor >= 0)
 		return STATUS_OK;
 	int number = errno;
-	/* lockfile_verify closes descriptors of an unmounted filesystem: a process that only
-	 * writes beats must not keep it alive. */
+	/* lockfile_verify closes the lock file if its filesystem was unmounted: a process that only
+	 * writes beats must not keep the old mount in use. */
 	(void)lockfile_verify(&store->lock.file, NULL);
 	if (number == ENOENT)
 		return error_set(err, STATUS_NO, "%s does not exist", path);

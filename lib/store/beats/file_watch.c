@@ -30,7 +30,7 @@ void file_watch_release(struct file_watch *watch)
 	file_watch_init(watch);
 }
 
-/* The doorbell; NULL: only this machine changes the file, or there is no shared memory. */
+/* The doorbell; its page is NULL if only this machine changes the file, or none is available. */
 static struct doorbell *doorbell_of(struct file_watch *watch, const struct watched_file *watched)
 {
 	struct stat st;

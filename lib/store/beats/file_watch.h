@@ -18,7 +18,7 @@ struct sqlite_store;
 struct file_watch {
 	int inotify;	/* stays open between waits, so that no change is missed; -1: none */
 	int descriptor; /* the watch of inotify; -1: none */
-	int64_t arm_at; /* when to try again to get inotify: a user can have few instances */
+	int64_t arm_at; /* when to try inotify again: a user can have only few instances of it */
 	struct doorbell doorbell;
 	bool asked; /* we have tried to open the doorbell */
 };

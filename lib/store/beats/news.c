@@ -154,7 +154,7 @@ uint32_t news_count(struct sqlite_store *store, const char *group, bool more)
 	}
 	if (close(descriptor) < 0)
 		count = 0;
-	/* If the file is missing, each process waits for any change of the store. */
+	/* Remove a count that we could not write: without it, processes wait for any change. */
 	if (more && !count)
 		(void)unlink(store->news.path);
 	if (more && count && !store->base.local) {

@@ -34,8 +34,8 @@ static store_revision header_revision(const struct gateway_reply *reply)
 }
 
 /*
- * Whether the answer is from another history than the last one: its revision or term is lower,
- * which never happens in one history, or the cluster is another one.
+ * Whether the answer does not fit what we have seen: its revision or term is lower, or the cluster
+ * is another one.
  */
 static bool is_other_history(const struct etcd_store *store, const struct gateway_reply *reply)
 {
@@ -66,9 +66,9 @@ static void set_back(struct etcd_store *store, const struct gateway_reply *reply
 }
 
 /*
- * The answer is from another history: an older copy was put back, or this member of the cluster was
- * stopped and has an old state. A write, to which a majority must agree, tells which. STATUS_NO:
- * only the member has an old state; ask again.
+ * The answer is from another history: an older copy was put back, or only this member has an old
+ * state, because it was stopped. A write, to which a majority must agree, tells which. (In a
+ * read-only store assume the first.) STATUS_OK: use this answer. STATUS_NO: ask again.
  */
 static enum status judge(struct etcd_store *store, const struct gateway_request *request,
 	const struct gateway_reply *reply, struct error *err)
@@ -105,7 +105,7 @@ enum status etcd_ask(struct etcd_store *store, const struct gateway_request *req
 		gateway_turn(&store->gateway);
 		if (clock_now() >= request->deadline)
 			return error_set(err, STATUS_TEMPORARY,
-				"store %s: a member of its cluster gives an old state",
+				"store %s: a member of its cluster answers with an old state",
 				store->base.where);
 	}
 }

@@ -42,7 +42,7 @@ static enum status ask(struct etcd_store *store, const struct text *body,
 
 /* ---- The lease ---- */
 
-/* For a lease that has ended the answer has no TTL: then store->lease becomes 0. */
+/* Renew the lease. If it has ended, the answer has no TTL, and store->lease becomes 0. */
 static enum status renew(struct etcd_store *store, struct error *err)
 {
 	struct text body = {0};

@@ -32,7 +32,7 @@ static enum status read_file(const char *path, struct text *text, struct error *
 				   : status;
 }
 
-/* "USER:PASSWORD" into the body of a request. */
+/* Write the body of a request from line, "USER:PASSWORD", which is changed. */
 static enum status write_request(
 	const char *source, char *line, struct text *body, struct error *err)
 {
@@ -49,7 +49,7 @@ static enum status write_request(
 	return STATUS_OK;
 }
 
-/* The token becomes a header: printable, and not too long. */
+/* Keep the token as a header, if it is printable and not too long. */
 static enum status keep_token(struct gateway *gateway, const char *token, struct error *err)
 {
 	bool plain = *token;
@@ -59,8 +59,8 @@ static enum status keep_token(struct gateway *gateway, const char *token, struct
 	if (plain && (size_t)length < sizeof(gateway->header))
 		return STATUS_OK;
 	*gateway->header = '\0';
-	return error_set(err, STATUS_TEMPORARY, "store %s: its server gave no token that is usable",
-		gateway->where);
+	return error_set(
+		err, STATUS_TEMPORARY, "store %s: its server gave no usable token", gateway->where);
 }
 
 enum status credentials_show(struct gateway *gateway, int64_t deadline, struct error *err)

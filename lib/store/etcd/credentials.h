@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The user and the password of an etcd store, from a file or the environment. They are sent to the
- * server once; later requests have the token that it returned.
+ * The user and the password of an etcd store, from a file or the environment. They are sent only to
+ * get a token, which the other requests have.
  */
 #ifndef STORE_ETCD_CREDENTIALS_H
 #define STORE_ETCD_CREDENTIALS_H

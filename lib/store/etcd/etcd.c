@@ -21,7 +21,7 @@ static char *name_of(const struct etcd_options *options)
 	return xneeded(name.data);
 }
 
-/* STATUS_NO: there is none. */
+/* Check the mark of the store. STATUS_NO: there is none. */
 static enum status read_mark(struct etcd_store *store, int64_t deadline, struct error *err)
 {
 	struct gateway_reply reply = {0};
@@ -42,7 +42,7 @@ static enum status read_mark(struct etcd_store *store, int64_t deadline, struct 
 	return status;
 }
 
-/* Many may do this at once, and again: the mark is always the same. */
+/* Several processes may do this at once, or again: the mark is always the same. */
 static enum status put_mark(struct etcd_store *store, int64_t deadline, struct error *err)
 {
 	struct text body = {0};
@@ -112,7 +112,7 @@ static enum status open_store(struct store **opened, const struct store_url *url
 	return status;
 }
 
-/* Where the servers know who we are, they decide who else may write. */
+/* If the servers refuse requests without a user or a certificate, they decide who may write. */
 static enum status check_private(struct store *base, struct error *err)
 {
 	const struct etcd_options *options = &etcd_of(base)->options;

@@ -18,7 +18,7 @@
 #define CONNECT	      1000 /* to one endpoint */
 #define FIRST_ATTEMPT 3000 /* a member that is stopped takes the request and sends no answer */
 #define LATER_ATTEMPT 8000 /* longer than a server's own limit of 7 s for one request */
-#define SLOW_MOST     3	   /* so often these two are doubled */
+#define SLOW_MOST     3	   /* how many times these two may be doubled */
 #define PAUSE	      500  /* at most, after all endpoints failed */
 
 #define ANSWER_MOST ((size_t)256 << 20)
@@ -59,7 +59,7 @@ static enum status start(struct gateway *gateway, struct http *http,
 		gateway->options->endpoints[gateway->at], request->path);
 	struct http_request post = {.method = "POST",
 		.url = text_string(&url),
-		/* A member without a leader refuses at once, and ends a watch. */
+		/* With hasleader a member without a leader refuses at once, and ends a watch. */
 		.headers = {"Content-Type: application/json", "Grpc-Metadata-hasleader: true",
 			*gateway->header ? gateway->header : NULL},
 		.body = request->body,
@@ -140,7 +140,7 @@ enum status gateway_refusal(
 		err, STATUS_TEMPORARY, "store %s: its server cannot answer now: %s", where, text);
 }
 
-/* Whether the server says that it did not even begin. */
+/* Whether a refusal shows that the server did not begin to carry out the request. */
 static bool was_refused(enum gateway_code code, const char *text)
 {
 	switch (code) {
@@ -181,8 +181,8 @@ static enum status read_refusal(
 }
 
 /*
- * Why there is no answer; err has the words. A server waits for the revision in a token, and one of
- * a cluster that was replaced may never come: ask for a new one.
+ * Complete err, which says why there is no answer. If the request was sent, drop the token: a
+ * server waits for the log index in it, in a cluster that was replaced perhaps for ever.
  */
 static enum status explain(struct gateway *gateway, const struct http_answer *answer,
 	struct gateway_reply *reply, struct error *err)
@@ -202,7 +202,7 @@ static enum status explain(struct gateway *gateway, const struct http_answer *an
 		endpoint, said.text, unspoken ? ": if it wants TLS, add ca=FILE or tls" : "");
 }
 
-/* One endpoint, once. */
+/* Send the request to the present endpoint, once. */
 static enum status attempt(struct gateway *gateway, const struct gateway_request *request,
 	int64_t timeout, struct gateway_reply *reply, struct error *err)
 {
@@ -219,7 +219,7 @@ static enum status attempt(struct gateway *gateway, const struct gateway_request
 		http_stop(gateway->http);
 		reply->known = !answer->sent;
 		return error_set(
-			err, STATUS_TEMPORARY, "store %s: asking was ended", gateway->where);
+			err, STATUS_TEMPORARY, "store %s: request interrupted", gateway->where);
 	}
 	if (state == HTTP_FAILED)
 		return explain(gateway, answer, reply, err);
@@ -230,7 +230,7 @@ static enum status attempt(struct gateway *gateway, const struct gateway_request
 	if (json_object_is_type(reply->object, json_type_object))
 		return STATUS_OK;
 	reply->known = false;
-	return error_set(err, STATUS_TEMPORARY, "store %s: endpoint %s answered what is no JSON",
+	return error_set(err, STATUS_TEMPORARY, "store %s: endpoint %s answered, but not in JSON",
 		gateway->where, gateway->options->endpoints[gateway->at]);
 }
 
@@ -241,7 +241,7 @@ static bool may_pass(enum status status, const struct gateway_reply *reply, cons
 	       !(reply->code == GATEWAY_EXHAUSTED && strstr(err->text, "space"));
 }
 
-/* The first endpoint gets less of the time where there are others to ask. */
+/* How long an attempt may take: less for the first endpoint, if there are others to ask. */
 static int64_t time_for(const struct gateway *gateway, size_t turn, int64_t deadline)
 {
 	int64_t left = clock_later(deadline - clock_now(), 1);
@@ -251,8 +251,8 @@ static int64_t time_for(const struct gateway *gateway, size_t turn, int64_t dead
 }
 
 /*
- * A server that has too much to do gets more time for each answer, twice as much after each that
- * came too late: what is asked again instead is more to do.
+ * After an answer that came too late, double the time limit: a server that is slow because it has
+ * too much to do gets even more to do if it is asked again. After a fast answer, halve the limit.
  */
 static void note_time(struct gateway *gateway, int64_t took, int64_t most)
 {

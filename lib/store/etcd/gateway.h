@@ -78,7 +78,7 @@ void gateway_reply_release(struct gateway_reply *reply);
 enum status gateway_grant(
 	struct gateway *gateway, int seconds, int64_t deadline, int64_t *lease, struct error *err);
 
-/* Begin a request to the present endpoint, on another http, whose answer is a stream. */
+/* Begin a request whose answer is a stream, to the present endpoint, on http, not gateway->http. */
 enum status gateway_begin(struct gateway *gateway, struct http *http, const char *path,
 	const struct text *body, struct error *err);
 /* Let the next request begin with the next endpoint. */

@@ -33,11 +33,11 @@ struct etcd_report {
 	bool full, corrupt; /* the cluster has such an alarm */
 	bool tls;
 	bool known; /* we send a user or a certificate */
-	bool open;  /* the servers answer without, so any process that can reach them can write */
+	bool open;  /* the servers answer without either: any process that reaches them can write */
 	bool trusted;
 	bool exposed; /* other users can read the key of our certificate */
 	bool far;     /* an endpoint is not on this machine's loopback */
-	/* The median times to write a key with a lease under the prefix, and to read it. */
+	/* Writing a key with a lease under the prefix, and reading it: outcome and median times. */
 	enum status probe;
 	char probe_why[768];
 	int64_t write_us, read_us; /* microseconds */

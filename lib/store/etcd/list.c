@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists. The server does not send the keys to skip: a list asks for the ranges between them, in one
- * read-only transaction. All pages of a list are read at the same revision.
+ * Lists. So that the server does not send the keys to skip, a list asks for the ranges between
+ * them, in one read-only transaction. All pages of a list are read at the same revision.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -41,7 +41,7 @@ static enum status read_path(
 		return refuse(url, "user and password belong into a file (?credentials=FILE)", err);
 	while ((host = strsep(&hosts, ","))) {
 		if (!is_endpoint(host))
-			return refuse(url, "an endpoint is no HOST:PORT", err);
+			return refuse(url, "an endpoint is not HOST:PORT", err);
 		if (options->count == ETCD_ENDPOINTS)
 			return refuse(url, "there are more than 9 endpoints", err);
 		options->endpoints[options->count++] = host;

@@ -4,8 +4,8 @@
  *   ca=FILE            certificates (PEM) of the authorities that sign the servers' certificates
  *   cert=FILE key=FILE our certificate and its key
  *   tls                use TLS, with the authorities of this machine; ca= and cert= imply it
- *   credentials=FILE   a line USER:PASSWORD in a file that only its owner can read; the default is
- *                      PREEMPT_ETCD_CREDENTIALS. They are never part of the URL
+ *   credentials=FILE   a file that only its owner can read, with a line USER:PASSWORD; without it
+ *                      the variable PREEMPT_ETCD_CREDENTIALS has that line. The URL never has it
  *   files=DIR          the directory for outputs of queues; without it a queue needs --files
  *   trusted            a queue may run commands even if others can write to the servers
  *   must-exist         never make a store; a missing one is STATUS_TEMPORARY

@@ -25,14 +25,14 @@ struct etcd_store {
 	struct store base;
 	struct etcd_options options;
 	struct gateway gateway;
-	uint32_t client, number; /* for the next stamp */
+	uint32_t client, number; /* of the last stamp (wire_stamp) */
 	/*
 	 * Our revisions are those of the server plus offset. When an older copy of the server's
 	 * data is put back, offset becomes the newest of our revisions: all that was read before is
 	 * then older than all that the server has.
 	 */
 	store_revision offset, newest;
-	int64_t cluster, term; /* ids in the last answer; 0: there was none */
+	int64_t cluster, term; /* the cluster's id and highest raft term; 0: not known */
 	struct watch watch;
 	/* For beats: */
 	int64_t lease;		   /* 0: none */
@@ -52,8 +52,8 @@ static inline struct etcd_store *etcd_of(struct store *store)
 }
 
 /*
- * gateway_ask, for an answer that is not older than what this store has seen. Notes it if the
- * server's data was set back (store_was_set_back).
+ * As gateway_ask, but accept no answer that is older than what this store has seen, unless the
+ * server's data was set back; then note that (store_was_set_back).
  */
 enum status etcd_ask(struct etcd_store *store, const struct gateway_request *request,
 	struct gateway_reply *reply, struct error *err);

@@ -28,7 +28,7 @@ static bool has_counts(const struct store_request *request)
 	return false;
 }
 
-/* Like the other functions here, this writes no brackets around the list. */
+/* This and write_ops write no brackets around the list. */
 static void write_compares(const struct etcd_store *store, const struct store_compare *compares,
 	size_t count, struct text *body)
 {
@@ -191,7 +191,7 @@ static void write_request(
 	text_add(body, nested ? "}}]}" : "}");
 }
 
-/* A transaction that only reads: the server answers without asking the other servers. */
+/* A transaction that only reads: it needs no fence, and no entry in the servers' log. */
 static void write_reads(
 	struct etcd_store *store, const struct store_request *request, struct text *body)
 {
@@ -248,8 +248,8 @@ static enum status take(const struct etcd_store *store, const struct store_reque
 	answer->held = wire_flag(said, "succeeded");
 	const struct store_op *ops = answer->held ? request->then : request->otherwise;
 	size_t count = answer->held ? request->then_count : request->otherwise_count;
-	/* A transaction that only reads has asked for the news before, and its counts are in the
-	 * same list as its reads. */
+	/* For a transaction that only reads, ask_reads has asked for the news, and the counts are
+	 * in the same list as the reads. */
 	bool writes = store_request_changes(request), told = writes && request->group;
 	struct json_object *counts =
 		writes ? wire_response(said, count + told, "response_txn") : said;
@@ -372,7 +372,7 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 	}
 }
 
-/* Its trace has a stamp, too, so that its outcome can be found. */
+/* The trace of a purge has a stamp, too, so that the outcome can be found. */
 static void write_purge(struct etcd_store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, struct text *body)
 {

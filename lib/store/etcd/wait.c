@@ -2,8 +2,8 @@
 /*
  * Waiting for a change. The server reports changes in a stream (watch.c). We also ask it with a
  * request, the look: before the stream is opened, after it broke, at the deadline (except for news,
- * because its readers then read the keys themselves), and every minute. The stream begins at the
- * revision of the last look, so that no change is missed.
+ * because its readers then read the keys themselves), and every minute (for news: as the caller
+ * wants). The stream begins after the revision of the last look, so that no change is missed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static bool concerns(const char *prefix, char kind, const char *name)
 
 /*
  * STATUS_OK: a key below the prefix was deleted at revision `at`. trace: the names in the trace of
- * that revision (txn.c). A key that it names may have been absent; this asks the server.
+ * that revision (txn.c). A key that it names may have been absent before: ask the server.
  */
 static enum status read_trace(struct etcd_store *store, const struct change *change,
 	const struct text *trace, store_revision at, struct error *err)
@@ -177,7 +177,7 @@ static enum status look_at_news(
 	return STATUS_OK;
 }
 
-/* The stream may be behind an answer, and report news that the caller knows. */
+/* The stream may be behind an answer: ignore news that the caller knows already. */
 static bool told_news(const struct etcd_store *store, struct change *change)
 {
 	const struct watch *watch = &store->watch;
@@ -206,7 +206,7 @@ static enum status look(struct etcd_store *store, struct change *change, int64_t
 	return status == STATUS_TEMPORARY && given_up ? STATUS_TIMEOUT : status;
 }
 
-/* Open the stream if it is not, and wait for a message, wake, or the time `until`. */
+/* Open the stream if it is closed, and wait for a message, wake, or the time `until`. */
 static void follow(struct etcd_store *store, const struct change *change, int64_t until, int wake)
 {
 	struct error unused;
@@ -225,7 +225,7 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 	struct watch *watch = &store->watch;
 	int64_t next = 0; /* when to look; at once if there is no stream yet */
 	store_revision from = etcd_revision(store, change->revision) + 1;
-	/* For news the count in the answer of a transaction is enough. */
+	/* A stream is enough for news (the caller has a count), and from the newest revision on. */
 	bool current = change->awaited || change->revision >= store->newest;
 	if (watch_is_open_for(watch, &store->gateway, &change->keys) && watch->from <= from &&
 		current)

@@ -30,7 +30,7 @@ enum watch_state {
 	WATCH_GAP,   /* events after `from` are missing: the server was compacted or set back */
 };
 
-/* `tell` is called for each event, in order. A NULL reader: events are skipped. */
+/* `tell` is called for each event, in order. Without a reader only struct watch is updated. */
 struct watch_reader {
 	void (*tell)(void *context, struct json_object *event);
 	void *context;

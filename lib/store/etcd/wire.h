@@ -24,6 +24,7 @@
  *	n/GROUP		the news of a group; the key's version is the count
  *	b/GROUP/TASK	the beats of an agent; TASK is its first task
  *	s		the mark of a store, with its format
+ *	x/LEASE		the key with which the doctor tests the cluster (inspect.c)
  */
 struct wire_key {
 	char bytes[ETCD_PREFIX_MAX + STORE_KEY_MAX + 64];

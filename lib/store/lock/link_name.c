@@ -11,7 +11,7 @@
 #define BOOT  32 /* hexadecimal digits of a boot id */
 #define HOSTS 32 /* characters of a host name */
 
-/* The identity of this process; asked for once in each process. */
+/* The identity of this process. Each thread asks for it once, and again after a fork. */
 static bool identify(struct process_identity *us)
 {
 	static _Thread_local struct process_identity known;

@@ -56,7 +56,7 @@ enum link_answer {
 	LINK_UNCERTAIN, /* an error: the request was, was not, or will still be carried out */
 	LINK_NOBODY,	/* LIST_HELD: HELD is missing or empty */
 	LINK_OURSELVES, /* LIST_HELD: HELD contains only our present name */
-	LINK_DEAD,	/* LIST_HELD: all holders in it are dead */
+	LINK_DEAD,	/* LIST_HELD: all holders in it are dead, or only workspaces are left */
 	LINK_ALIVE,	/* LIST_HELD: at least one holder in it may be alive */
 };
 
@@ -68,7 +68,8 @@ struct link_step {
 	bool overtook;		/* a dead name was or may have been renamed to ours */
 };
 
-/* Each returns the action to carry out; LINK_HELD and those after it are results. */
+/* Each returns the action to carry out; LINK_HELD and those after it are results. made: our
+ * directory is left from an attempt that ended with LINK_BUSY. */
 enum link_action link_begin(struct link_step *step, bool made);
 enum link_action link_begin_renewal(struct link_step *step);
 enum link_action link_next(struct link_step *step, enum link_answer answer);

@@ -111,7 +111,7 @@ bool link_workspace_is(const char *name)
 
 /*
  * Whether only ".nfs" names are left. An NFS client gives them to files that were removed while a
- * process of this machine has them open; they vanish when it closes them, and nothing uses them.
+ * process of this machine has them open; they vanish when it closes them. The names are not used.
  */
 static bool has_only_open_files(int held, const char *name)
 {

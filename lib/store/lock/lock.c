@@ -64,15 +64,15 @@ enum status lock_replace(struct lock *lock, struct lock *fresh)
 	return same ? STATUS_OK : STATUS_NO;
 }
 
-/* NULL where only this machine uses it, or its processes share no page. */
+/* NULL: only this machine uses the store, or its processes share no page. */
 static struct handoff *handoff_of(struct lock *lock)
 {
 	return lock->file.cache == CACHE_OURS ? NULL : machine_handoff(&lock->machine);
 }
 
 /*
- * Ask the other machines. Waiting times are random, so that processes that were refused together do
- * not come back together.
+ * Take the lock that excludes other machines, in the recorded mode. Pauses are random, so that
+ * processes that were refused together do not try again together.
  */
 static enum status ask_machines(struct lock *lock, int64_t deadline, struct error *err)
 {
@@ -95,7 +95,7 @@ static enum status ask_machines(struct lock *lock, int64_t deadline, struct erro
 		}
 		if (kind->give_up)
 			kind->give_up(lock);
-		/* An open file that has outlived its mount would answer ESTALE for ever. */
+		/* Drop a file whose mount is gone: it would answer ESTALE for ever. */
 		if (number != EAGAIN && lockfile_verify(&lock->file, NULL) == STATUS_OK &&
 			number == ESTALE)
 			lockfile_drop(&lock->file);
@@ -139,7 +139,7 @@ enum status lock_acquire(struct lock *lock, int64_t deadline, struct error *err)
 {
 	if (!lock->entered && lock_enter_queue(lock, NULL, deadline, err) != STATUS_OK)
 		return STATUS_TEMPORARY;
-	/* Where it is locked by names, none is made below an empty mount point. */
+	/* In mode link, check before a name is made: none must be made in an empty mount point. */
 	enum status status = kind_of(lock)->confirm ? lockfile_verify(&lock->file, err) : STATUS_OK;
 	if (status == STATUS_OK)
 		status = ask_machines(lock, deadline, err);

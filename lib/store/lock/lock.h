@@ -5,8 +5,8 @@
  * machine (machine.h), and among the machines, in the mode that the lock file records (lockfile.h,
  * lock_mode.h). No wait outlasts its deadline.
  *
- * The lock belongs to the open file description and is always released explicitly: a forked child
- * that has a copy of the descriptor does not keep it.
+ * In mode fcntl the lock belongs to the open file description, and is always released explicitly: a
+ * forked child that has a copy of the descriptor does not keep it.
  */
 #ifndef STORE_LOCK_LOCK_H
 #define STORE_LOCK_LOCK_H
@@ -27,7 +27,7 @@ struct lock {
 	struct database_mutex *mutex;
 	struct machine machine;
 	struct link_state link;	      /* mode link only */
-	struct lock_request *request; /* mode fcntl: one without an answer yet; NULL: none */
+	struct lock_request *request; /* mode fcntl: a request not answered yet; NULL: none */
 	bool entered;		      /* the first two levels are taken */
 };
 
@@ -66,9 +66,9 @@ enum status lock_replace(struct lock *lock, struct lock *fresh);
 enum status lock_enter_queue(
 	struct lock *lock, struct post *post, int64_t deadline, struct error *err);
 /*
- * Take all levels that are not taken yet. STATUS_DAMAGED: the file under the path is no longer the
- * one that was opened. After another error lock_is_open may be false: the lock file could not be
- * reached through the open descriptor, which is closed.
+ * Take all levels that are not taken yet; after an error none is taken. STATUS_DAMAGED: the file
+ * under the path is no longer the one that was opened. After another error lock_is_open may be
+ * false: the open lock file could not be used any more, and was closed.
  */
 enum status lock_acquire(struct lock *lock, int64_t deadline, struct error *err);
 /* lock_unlock, then lock_leave_queue. */
@@ -88,7 +88,7 @@ void lock_leave_queue(struct lock *lock);
 bool lock_confirm(struct lock *lock, bool ask);
 /* Whether lock_confirm is needed before each write: in mode fcntl a holder cannot lose the lock. */
 bool lock_can_be_lost(const struct lock *lock);
-/* After lock_confirm was false: sets err to why and "; CONSEQUENCE". Mostly STATUS_TEMPORARY. */
+/* After lock_confirm was false: set err to "REASON; CONSEQUENCE". Mostly STATUS_TEMPORARY. */
 enum status lock_lost(const struct lock *lock, const char *consequence, struct error *err);
 
 /* How machines exclude each other in one mode. */
@@ -106,14 +106,14 @@ struct lock_kind {
 	bool (*confirm)(struct lock *lock, bool ask);
 	/* Set err to the reason why `try` returned this number, not 0. Returns err->status. */
 	enum status (*explain)(const struct lock *lock, int number, struct error *err);
-	/* The store is being closed. */
+	/* The store is being closed, or its lock file turned out not to be the right one. */
 	void (*close)(struct lock *lock);
 };
 extern const struct lock_kind lock_fcntl, lock_link;
 
 /*
  * Ask for a byte-range lock with command F_SETLK or F_OFD_SETLK. Returns 0; EAGAIN: another process
- * has it; or another errno. EACCES can mean both, and this finds out which.
+ * has it; or another errno. fcntl may report EACCES for both: this finds out which of them it is.
  */
 int lock_fcntl_ask(int descriptor, int command, struct flock *lock);
 

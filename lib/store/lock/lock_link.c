@@ -173,8 +173,8 @@ static enum link_answer check(struct run *run, const char *name)
 	return answer_of(run, descriptor < 0 ? -1 : 0);
 }
 
-/* Whether the holder of this name is surely dead. *can_be_silent: its silence may mean that it is.
- */
+/* Whether the holder of this name is surely dead. *can_be_silent becomes false if it is surely
+ * alive, on this machine: then its silence proves nothing. */
 static bool is_gone(const char *name, bool *can_be_silent)
 {
 	switch (link_name_classify(name)) {
@@ -327,7 +327,7 @@ static enum link_answer clear_workspaces(struct run *run)
 
 /*
  * The order of dead names: all are removed except the last, which is renamed. All processes that
- * see the same names use the same order. Names that a filesystem made come last.
+ * see the same names use the same order. Names that are not of a process come first.
  */
 static int compare_dead(const void *a, const void *b)
 {
@@ -400,7 +400,7 @@ static enum link_action finish(struct run *run, struct link_step *step)
 	return step->action;
 }
 
-/* We hold the lock under the new name, which the other processes see since now. */
+/* We hold the lock. If link.next is set, it has replaced the name that was in HELD. */
 static void settle(struct link_state *link, const struct run *run)
 {
 	link->since = run->asked;

@@ -35,7 +35,7 @@ static bool reaches(const struct filesystem_traits *traits)
 static const char *vouch(const struct filesystem_traits *traits)
 {
 	return traits->reach == FILESYSTEM_UNKNOWN
-		       ? ", ?assume=shared if you know that its locks reach all"
+		       ? ", or ?assume=shared if you know that its locks reach all machines"
 		       : "";
 }
 

@@ -22,9 +22,9 @@ bool lock_mode_parse(const char *name, enum lock_mode *mode);
 const char *lock_mode_name(enum lock_mode mode);
 
 /*
- * The mode for a new store on this filesystem. For LOCK_AUTO it is fcntl if byte-range locks reach
- * all machines and do not outlive a machine for long, otherwise link.
- * STATUS_USAGE: `asked` is not safe there; err says why.
+ * The mode for a new store on this filesystem. For LOCK_AUTO it is link if byte-range locks do not
+ * reach all machines, or if they outlive a dead machine for long but names (by_name) can be changed
+ * in that time; otherwise fcntl. STATUS_USAGE: `asked` is not safe there; err says why.
  */
 enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_traits *traits,
 	enum lock_mode *mode, struct error *err);

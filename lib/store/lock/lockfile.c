@@ -75,7 +75,7 @@ static enum status make(
 	enum status status = lock_mode_choose(terms->mode, &terms->traits, &mode, err);
 	if (status == STATUS_OK && mode == LOCK_LINK)
 		status = link_prove(file->path, err);
-	/* LOCK_AUTO only preferred it: mode fcntl is safe on this filesystem, too. */
+	/* LOCK_AUTO only preferred mode link: mode fcntl is safe on this filesystem, too. */
 	if (status == STATUS_USAGE && terms->mode == LOCK_AUTO &&
 		terms->traits.reach == FILESYSTEM_SHARED) {
 		mode = LOCK_FCNTL;
@@ -137,7 +137,7 @@ static enum status read_text(struct lockfile *file, char *text, size_t size, str
 static enum status not_ours(const struct lockfile *file, struct error *err)
 {
 	return error_set(err, STATUS_DAMAGED,
-		"%s is not the lock file of a store: not used; if it is not yours to keep, delete it",
+		"%s is not the lock file of a store: not used; if you do not need it, delete it",
 		file->path);
 }
 
@@ -417,8 +417,8 @@ enum status lockfile_write_made(struct lockfile *file, struct error *err)
 	size_t length = strlen(text), last = strlen(LAST_MADE);
 	if (length < last || strcmp(text + length - last, LAST_NEW))
 		return STATUS_OK;
-	/* Both lines have the same length. If we die before, the next process that opens the store
-	 * writes it. */
+	/* Both lines have the same length. If we are killed before this, the next process that
+	 * opens the store writes the line. */
 	if (pwrite(file->descriptor, LAST_MADE, last, (off_t)(length - last)) != (ssize_t)last ||
 		fdatasync(file->descriptor) < 0)
 		return lockfile_failed(err, "write", file, errno);

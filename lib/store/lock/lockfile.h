@@ -48,11 +48,11 @@ struct lockfile {
 	int descriptor;
 	enum lock_mode mode; /* as recorded */
 	char nonce[33];
-	int64_t takeover; /* milliseconds of silence after which a holder is dead; 0: mode fcntl */
+	int64_t takeover; /* ms of silence after which a holder counts as dead; 0: mode fcntl */
 	bool shared_group;
 	enum cache cache; /* what to drop before files of the store are read (cache.h) */
 	int outlived;	  /* as in struct filesystem_traits */
-	bool made;	  /* the database was finished once; see lockfile_read */
+	bool made;	  /* the database was once complete (lockfile_write_made) */
 	bool read_only;	  /* the filesystem or the file cannot be written */
 	/* The open file, and the directory in which it was. */
 	struct stat itself, directory;
@@ -73,7 +73,7 @@ void lockfile_drop(struct lockfile *file);
 bool lockfile_is(const struct lockfile *file, const struct stat *st);
 
 /*
- * Open the lock file path and read what it records, whatever its mode is; for the doctor and
+ * Open the lock file at path, of any lock mode, and read what it records; for the doctor and
  * convert.c. STATUS_NO: there is none.
  */
 enum status lockfile_inspect(
@@ -101,14 +101,14 @@ enum status lockfile_read(struct lockfile *file, struct error *err);
 enum status lockfile_write_made(struct lockfile *file, struct error *err);
 
 /*
- * Remove what processes left that were killed while they made a lock file: the files whose names
- * are path, ending and six characters. Called under the lock, before lockfile_write_made: a process
- * that is still making a lock file then finds that there is one.
+ * Remove the temporary files of processes that were killed while they made a lock file: their names
+ * are path, ending and six characters. Call it under the lock: if a process that is still making a
+ * lock file loses its temporary file, it finds that the lock file exists already.
  */
 void lockfile_tidy(const char *path, const char *ending);
 #define LOCKFILE_BEGUN ".new-" /* the ending of a lock file that is being made for a new store */
 
-/* STATUS_DAMAGED: `what`, the lock file or the database, has not STORE_FORMAT but this format. */
+/* Returns STATUS_DAMAGED: `what`, the lock file or the database, has this format, not ours. */
 enum status lockfile_refuse_format(const char *what, unsigned format, struct error *err);
 
 /* "cannot ACTION lock file PATH: REASON; CURE"; returns the status of the errno. */

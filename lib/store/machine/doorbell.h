@@ -38,7 +38,7 @@ void doorbell_stop_poll(struct doorbell *doorbell);
  */
 uint32_t doorbell_counter(const struct doorbell *doorbell);
 int64_t doorbell_polled(const struct doorbell *doorbell);
-/* Tell the others the counter that we have just seen; if it has changed, this wakes them. */
+/* Tell the others a counter; a new one wakes them. polled: we have just read it from the file. */
 void doorbell_tell(struct doorbell *doorbell, uint32_t counter, bool polled);
 
 #endif

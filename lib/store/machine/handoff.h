@@ -7,8 +7,8 @@
  * pause between two polls.
  *
  * Zeroed: no turn has begun. The struct is in memory that the processes of a machine share; the
- * holder of the lock reads and writes it. If a process is killed before it writes, a turn is only
- * shorter or longer.
+ * process at the head of their queue reads and writes it. If it is killed before it writes, a
+ * turn is only shorter or longer.
  */
 #ifndef STORE_MACHINE_HANDOFF_H
 #define STORE_MACHINE_HANDOFF_H

@@ -32,7 +32,7 @@ enum request_fate request_fate(uint64_t word, uint64_t ticket, bool my_turn, boo
 	case REQUEST_NONE:
 	case REQUEST_WAITING: return FATE_OURS;
 	case REQUEST_ANSWERED: return FATE_ANSWERED;
-	/* The process that took the request died before the commit, so the store rolls it back. */
+	/* With my_turn: the process that took it died before the commit, so it is rolled back. */
 	case REQUEST_TAKEN: return my_turn || !changes ? FATE_OURS : FATE_UNKNOWN;
 	case REQUEST_COMMITTING: break;
 	}
@@ -116,7 +116,7 @@ static const void *read_bytes(struct reader *reader, size_t length)
 	return bytes;
 }
 
-/* Read a number from 0 to most. Returns 0 and fails if it is another. */
+/* Read a number from 0 to most. Sets bad and returns 0 if it is not in this range. */
 static int64_t read_number(struct reader *reader, int64_t most)
 {
 	int64_t number = 0;

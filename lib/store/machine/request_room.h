@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests that one process carries out for another: the format of a request and of its answer in a
- * room of shared memory (posts.h), and the states of a request. Pure functions; none of them
- * touches shared memory.
+ * room of shared memory (posts.h), and the states of a request. Pure functions; only
+ * request_room_copy reads shared memory.
  *
  * A room is copied before it is read. Its checksum covers its bytes, the ticket of its owner and a
  * seed that identifies the store, so that a room with another request is not mistaken for this one.
@@ -22,8 +22,8 @@
 /*
  * The word of a room holds the ticket of its owner and the state of the request. Only the owner
  * posts the request (WAITING) and withdraws it (WAITING to NONE); only the process at the head of
- * the queue makes the other changes. It leaves the queue when none of the requests that it took is
- * TAKEN, and COMMITTING only those whose outcome it does not know.
+ * the queue makes the other changes. When it leaves the queue, none of the requests that it took is
+ * still TAKEN, and only those whose outcome it does not know are still COMMITTING.
  */
 enum request_state {
 	REQUEST_NONE,	 /* not posted, or left to its owner */
@@ -41,7 +41,7 @@ bool request_is_of(uint64_t word, uint64_t ticket);
 enum request_fate {
 	FATE_OURS,     /* nothing was changed: run it, unless the deadline has passed */
 	FATE_ANSWERED, /* read the answer */
-	FATE_CHECK,    /* ask the store whether it was committed: read the answer, or run it */
+	FATE_CHECK,    /* ask the store if it was committed: if so, read the answer, else run it */
 	FATE_UNKNOWN,  /* it was committed, was not, or still may be */
 };
 
@@ -99,7 +99,7 @@ struct commit_summary {
 
 /* False: the answer does not fit. */
 bool request_room_write_answer(struct request_room *room, const struct store_answer *answer);
-/* The room has an answer. */
+/* Write or read the summary in a room that has an answer already. */
 void request_room_write_summary(struct request_room *room, const struct commit_summary *end);
 void request_room_read_summary(const struct request_room *room, struct commit_summary *end);
 

@@ -15,7 +15,7 @@
 
 #define KEEP 3600000 /* ms: an agent that waits reads its store every 15 s */
 
-/* Find or make the directory. False: other users can write to it. */
+/* Find or make the directory. False: it could not be made, or is not ours and closed to others. */
 static bool find_directory(char *path, size_t size)
 {
 	struct stat st;
@@ -62,7 +62,7 @@ static void write_magic(const struct shared_page_kind *kind, char magic[16])
 	snprintf(magic, 16, "preempt %.7s", kind->name);
 }
 
-/* Make the page under another name, then rename it to path. replace: also over an existing page. */
+/* Make the page under a temporary name, then name it path; replace: also if that exists. */
 static void make(const struct shared_page_kind *kind, const char *nonce, const char *directory,
 	const char *path, bool replace)
 {

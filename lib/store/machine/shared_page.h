@@ -17,7 +17,7 @@
 struct shared_page {
 	char magic[16];
 	uint64_t size;	      /* of the page: differs in programs with another word size */
-	_Atomic int64_t used; /* when, by clock_now; after an hour without use it is removed */
+	_Atomic int64_t used; /* last use, by clock_now; pages unused for an hour are removed */
 	char of[33];	      /* the nonce of the store's file; "": none was given */
 };
 

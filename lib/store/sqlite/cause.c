@@ -49,7 +49,7 @@ static enum status code_status(int code, int number)
 	case SQLITE_ERROR: return STATUS_DAMAGED;
 	case SQLITE_PERM:
 	case SQLITE_AUTH: return STATUS_PERMISSION;
-	/* SQLite opens a file for reading only if it cannot open it for writing, for any reason. */
+	/* If SQLite cannot open a file for writing, for any reason, it opens it for reading. */
 	case SQLITE_READONLY:
 		if (code == SQLITE_READONLY_DBMOVED && !number)
 			return STATUS_TEMPORARY;

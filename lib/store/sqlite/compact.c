@@ -3,8 +3,8 @@
  * The table gone remembers deleted keys for REMEMBERED revisions. After that, transactions that
  * delete something remove the old rows, a few each, so that none of them takes long. The floor is
  * the revision up to which rows may have been removed: a wait that begins below the floor is told
- * that something has changed. A key that is put again keeps its row in gone, because a process that
- * has not seen the deletion has not seen the put either.
+ * that something has changed. A key that is put again keeps its row in gone: a process that has not
+ * seen the deletion has not seen the put either, and has to learn of a change in any case.
  */
 #include "store/sqlite/session.h"
 

@@ -157,7 +157,7 @@ static bool is_mixed(const struct store_op *ops, size_t count)
 
 /*
  * Run the request of an item. *kept: its answer is in item->room. Otherwise nothing was changed:
- * the room had no valid request, its owner has seen a newer revision than there is (session.c,
+ * the room had no valid request, its owner has seen a newer revision than the store has (session.c,
  * compare_with_past), or the answer does not fit.
  */
 static enum status run_item(

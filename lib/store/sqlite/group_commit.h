@@ -17,8 +17,8 @@ struct group_commit {
 /*
  * Wait for our turn among the processes of this machine. Post the request, so that another process
  * may carry it out. STATUS_NO: it is our turn (or there is no queue): call session_begin. Then,
- * with FATE_CHECK, call group_commit_find_outcome; with FATE_OURS, run the request. Any other
- * status is the result of the request.
+ * if post->fate is FATE_CHECK, call group_commit_find_outcome; if FATE_OURS, run the request. Any
+ * other status is the result of the request.
  */
 enum status group_commit_enter(struct sqlite_store *store, const struct store_request *request,
 	struct post *post, int64_t deadline, struct store_answer *answer, struct error *err);
@@ -41,7 +41,7 @@ bool group_commit_is_wanted(struct sqlite_store *store);
  */
 enum status group_commit_run_others(
 	struct group_commit *others, struct session *session, struct error *err);
-/* Set the requests to COMMITTING, right before the commit. */
+/* Right before the commit: set the requests that have changed something to COMMITTING. */
 void group_commit_announce(struct group_commit *others, const struct session *session);
 /* Answer the requests, before lock_leave_queue. status and known are from session_commit. */
 void group_commit_answer(

@@ -44,7 +44,7 @@ enum status journal_check(enum cache cache, const char *path, const char *nonce,
 {
 	unsigned char head[28];
 	int descriptor = cache_open(cache, path);
-	/* A journal that cannot be read is SQLite's to report. */
+	/* There may be no journal. If it cannot be read, SQLite reports that. */
 	if (descriptor < 0)
 		return STATUS_OK;
 	bool foreign = pread(descriptor, head, sizeof(head), 0) == sizeof(head) &&

@@ -14,7 +14,7 @@
 /*
  * To be called under the lock, before SQLite opens the database. STATUS_DAMAGED: SQLite would play
  * the journal back, and it is of another store. STATUS_OK: SQLite would not play it back, it is
- * ours, or this cannot be told.
+ * ours, or we cannot find out whose it is.
  */
 enum status journal_check(enum cache cache, const char *path, const char *nonce, struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making a new database: completely under a temporary name, which is then replaced by its own. */
+/* Making a new database: under a temporary name; when it is complete, it gets its own name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static const char on_make[] =
 				      "CREATE TABLE gone(key BLOB NOT NULL, revision INTEGER NOT NULL,"
 				      " PRIMARY KEY(revision, key)) WITHOUT ROWID;";
 
-/* Make a file in directory with a new name; temporary, a path, becomes its path. */
+/* Make the temporary file. temporary: its path, in directory; a template in it is filled in. */
 static int open_temporary(const struct sqlite_store *store, int directory, char *temporary)
 {
 	char *name = strrchr(temporary, '/') + 1;

@@ -89,8 +89,8 @@ static bool is_past(const struct session *session, store_revision since)
 }
 
 /*
- * Choose the keys by an index, so that only their rows are read. ?4 is the limit; ?5 and ?6, ?7 and
- * ?8, ... are the bounds of what is skipped.
+ * With since and skip, first choose the keys in the index alone, so that no row of a skipped key is
+ * read. ?4 is the limit; ?5 and ?6, ?7 and ?8, ... are the bounds of what is skipped.
  */
 static sqlite3_stmt *prepare_list(struct session *session, const struct store_range *range,
 	const struct bounds *bounds, store_revision since, struct error *err)

@@ -227,8 +227,8 @@ int session_open(struct session *session, const char *path, int flags)
 {
 	struct sqlite_store *store = session->store;
 	syscalls_forget(store->lock.file.cache);
-	/* If a server keeps the locks, SQLite takes none: it could wait long for the server, or for
-	 * the locks of a machine that died. */
+	/* In mode link, if a server keeps the locks, SQLite takes none: it could wait long for the
+	 * server, or for the locks of a machine that died. */
 	session->write_guard =
 		(struct write_guard){.lock = &store->lock, .lockless = store->far_locks};
 	return write_guard_open(path, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,

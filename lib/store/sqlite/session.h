@@ -93,8 +93,8 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 /* End a transaction that reads, and begin one that may write, under the same lock. */
 enum status session_upgrade(struct session *session, struct error *err);
 /*
- * Commit if status is STATUS_OK, otherwise roll back; close, unlock. Returns status, or that of the
- * commit. After a failure *known says whether it is certain that nothing was changed.
+ * Commit if status is STATUS_OK or STATUS_NO, otherwise roll back; close, unlock. Returns status or
+ * the error of the commit. After a failure *known: it is certain that nothing was changed.
  */
 enum status session_end(
 	struct session *session, enum status status, bool *known, struct error *err);
@@ -162,14 +162,17 @@ enum status database_lock(struct sqlite_store *store, int64_t deadline, struct e
  */
 enum status database_recover(struct sqlite_store *store, const char *path, struct error *err);
 
-/* Under the lock: make the database if it is missing and was never made. */
+/*
+ * If the lock file does not record that the database was made: with create, lock, make it if it is
+ * missing, and record that; without create, STATUS_NO if it is missing.
+ */
 enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
 
 /* wait.c */
 enum status wait_change(struct store *store, const char *prefix, store_revision *since,
 	int64_t deadline, int wake, struct error *err);
-/* Under the lock, at the end of a transaction: note what it has seen. */
+/* At the end of a transaction, before lock_leave_queue: note what it has seen. */
 void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
 /* The same, if another process has carried out our request in its transaction after instant. */
 void wait_heard(
@@ -189,8 +192,8 @@ enum status session_run(struct store *store, const struct store_request *request
 enum status session_run_one(struct session *session, const struct store_request *request,
 	struct store_answer *answer, struct error *err);
 /*
- * The next two are for range.c. *hold: all compares hold. session_fill_entry: copy two columns into
- * an entry that has its key (false: no memory).
+ * The next two are for range.c, too. *hold: all compares hold. session_copy_value: copy the columns
+ * value and revision into an entry that has its key.
  */
 enum status session_compare(struct session *session, const struct store_compare *compares,
 	size_t count, bool *hold, struct error *err);

@@ -234,7 +234,7 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	if (opened)
 		status = lock_replace(&store->lock, &fresh);
 	if (status == STATUS_OK) {
-		/* They may watch a file of the old mount. */
+		/* These two may watch files of the old mount. */
 		file_watch_release(&store->watch);
 		news_release(&store->news);
 		store->sight.seen = false;
@@ -242,8 +242,8 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	}
 	store->base.local = local;
 	/*
-	 * If the lock file exists, err is set already; if not, lockfile_gone says why. It may be
-	 * back by now: a store that is in use is never reported as missing.
+	 * If the lock file was missing (it may be back by now), or is that of another store,
+	 * lockfile_gone sets err: a store that is in use is never reported as missing.
 	 */
 	bool absent = access(store->lock.file.path, F_OK) < 0 && errno == ENOENT;
 	if (opened || absent || status == STATUS_NO) {

@@ -125,10 +125,10 @@ static int open_file(const char *path, int flags, int mode)
 }
 
 /*
- * Look whether a file exists; that it does not is no failure. SQLite takes any error for "missing".
- * But a journal must not be skipped if its presence is not known: SQLite would read what a killed
- * writer left. So we say that it is there, and opening it then reports the error. A write-ahead
- * log, for which SQLite looks, too, is never there.
+ * Look whether a file exists; ENOENT is not kept as an error. SQLite treats any error as "missing".
+ * But it must not skip a journal whose presence is not known: it would read what a killed writer
+ * left. So after an error we answer that the file exists, and opening it then reports the error. A
+ * write-ahead log, for which SQLite looks, too, never exists.
  */
 static int look_at_path(const char *path, struct stat *st)
 {

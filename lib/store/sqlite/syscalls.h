@@ -5,11 +5,11 @@
  * "read-only". So its calls pass through here, and the errno is kept. (Except fsync, which SQLite
  * does not let us replace; but it keeps that errno itself.)
  *
- * Five things also differ from SQLite's own calls: a journal is made only in a directory that has
- * its database; a lock fails at once if waiting cannot help; EACCES of a lock, which can mean
- * "another process has it" or "not permitted", becomes one of the two; a call that is interrupted
- * many times fails, which SQLite would repeat for ever; and a journal whose presence cannot be
- * checked counts as present.
+ * Six things also differ from SQLite's own calls: a file is opened so that the server does not lend
+ * it (cache.h); a journal is made only in a directory that has its database; a lock fails at once
+ * if waiting cannot help; EACCES of a lock, which can mean "another process has it" or "not
+ * permitted", becomes one of the two; a call that is interrupted many times fails, which SQLite
+ * would repeat for ever; and a journal whose presence cannot be checked counts as present.
  */
 #ifndef STORE_SQLITE_SYSCALLS_H
 #define STORE_SQLITE_SYSCALLS_H

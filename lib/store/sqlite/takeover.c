@@ -26,8 +26,8 @@
 #define SYNC_EVERY (4 << 20) /* bytes of a copy */
 #define BLANK	   512	     /* bytes; SQLite does not play back a journal of zeros */
 /*
- * Milliseconds for which we keep the lock afterwards. A filesystem in user space may remember for a
- * second which file has a name: no process may then open the old database by its name.
+ * Milliseconds for which we keep the lock afterwards, so that no process opens the old database: a
+ * filesystem in user space may remember for a second which file has the name.
  */
 #define REMEMBERED 1500
 
@@ -75,9 +75,9 @@ static enum takeover_answer make(struct takeover *takeover)
 
 /*
  * If an NFS client renames a file over one that is open on its machine, it first renames the open
- * one to another name. If the machine dies in between, there is no database: link the one that it
- * has kept in its workspace to the name again. Returns 0; or an errno, and then the workspace must
- * stay.
+ * one to another name. If the machine dies in between, no file has the database's name: link the
+ * old database, which is also in that machine's workspace (OLD), to the name again. Returns 0; or
+ * an errno, and then the workspace must stay.
  */
 static int put_back(const struct takeover *takeover)
 {
@@ -113,7 +113,7 @@ static enum takeover_answer be_alone(struct takeover *takeover)
 		if (strcmp(name, ".") && strcmp(name, "..") && strncmp(name, ".nfs", 4) &&
 			strcmp(name, takeover->name) &&
 			strcmp(name, takeover->store->lock.link.name)) {
-			answer = failed(takeover, "be alone in", takeover->held, EBUSY);
+			answer = failed(takeover, "keep others out of", takeover->held, EBUSY);
 			break;
 		}
 	}

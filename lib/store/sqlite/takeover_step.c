@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/sqlite/takeover_step.h"
 
-/* Copies at most. The overtaken process checks its lock before each write, so it soon stops. */
+/* Copies after the first. An overtaken process checks the lock before each write: it stops soon. */
 #define ROUNDS 20
 
 enum takeover_action takeover_next(struct takeover_step *step, enum takeover_answer answer)

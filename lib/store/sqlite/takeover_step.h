@@ -6,7 +6,7 @@
  * stopped, overtaken and killed anywhere, and shows that no acknowledged write is lost.
  *
  * The overtaken process may go on at any time, also between its look at the lock and its next
- *write. So we replace the database and the journal by new files, which it does not have open:
+ * write. So we replace the database and the journal by new files, which it does not have open:
  *
  *	make	a workspace of our own in HELD, the directory of the lock (link_step.h).
  *	prove	that we still hold the lock: a process that overtakes us now sees the workspace.
@@ -23,7 +23,7 @@
  *
  * If the overtaken process was about to write, it has both files open (write_guard.h), so it writes
  * to the old files. It reports a commit only if all was synced and it then released the lock
- *itself: in that case no process had overtaken it, and our copy has its commit.
+ * itself: in that case no process had overtaken it, and our copy has its commit.
  *
  * A process that dies or fails in between leaves a name in HELD, and the next one begins again.
  */

@@ -164,8 +164,8 @@ struct execution {
  * Run our request in a transaction, and with execution->others also the requests of other processes
  * of this machine. A request with compares begins as a reader, and becomes a writer if it has to:
  * of many processes that claim, all except the winner only read, and take fewer locks. With
- * requests of others the transaction is a writer from the beginning. Afterwards execution->others
- * says whether it carried out any of them.
+ * requests of others, or to find out whether our posted request was committed, the transaction is a
+ * writer from the beginning. Afterwards execution->others: it carried out requests of others.
  */
 static enum status run_queued(
 	struct execution *execution, struct store_answer *answer, struct error *err)
@@ -217,7 +217,7 @@ enum status session_run(struct store *base, const struct store_request *request,
 	enum status status =
 		group_commit_enter(store, request, &execution.post, deadline, answer, err);
 	if (status != STATUS_NO) {
-		/* Another process has carried it out, as a read or a write of ours. */
+		/* If another process has carried it out, count it as a read or a write of ours. */
 		bool wrote = answer->held ? store_ops_change(request->then, request->then_count)
 					  : store_ops_change(
 						    request->otherwise, request->otherwise_count);

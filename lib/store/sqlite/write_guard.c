@@ -9,7 +9,7 @@
 #include "store/lock/lock.h"
 
 #define VFS_NAME	"preempt-write-guard"
-#define SET_WRITE_GUARD 0x50726d74 /* an xFileControl of our own */
+#define SET_WRITE_GUARD 0x50726d74 /* our own operation of xFileControl */
 
 struct guarded {
 	sqlite3_file base;
