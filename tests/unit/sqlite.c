@@ -7,12 +7,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +39,25 @@ int access(const char *path, int mode)
 		when_asked();
 	}
 	return faccessat(AT_FDCWD, path, mode, 0);
+}
+
+/* Once, when a process has just released a lock. */
+static void (*when_unlocked)(void);
+
+int fcntl(int descriptor, int command, ...)
+{
+	va_list list;
+	va_start(list, command);
+	void *argument = va_arg(list, void *);
+	va_end(list);
+	int result = (int)syscall(SYS_fcntl, descriptor, command, argument);
+	const struct flock *lock = argument;
+	if (when_unlocked && command == F_OFD_SETLK && lock->l_type == F_UNLCK) {
+		void (*call)(void) = when_unlocked;
+		when_unlocked = NULL;
+		call();
+	}
+	return result;
 }
 
 static const char *path_of(const char *name)
@@ -506,6 +527,46 @@ static void polls(void)
 	}
 }
 
+static int64_t unlocked_at;
+
+static void stop_for_a_while(void)
+{
+	unlocked_at = clock_now();
+	while (clock_now() < unlocked_at + 20)
+		poll(NULL, 0, 5);
+}
+
+static void instants(void)
+{
+	TEST("a process that is stopped after its transaction does not know the store until later")
+	{
+		struct store *store = open_store("stopped.db");
+		const struct sight *sight = &((struct sqlite_store *)store)->sight;
+		when_unlocked = stop_for_a_while;
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
+		CHECK(!when_unlocked && sight->seen);
+		CHECK(sight->when <= unlocked_at);
+		store_close(store);
+	}
+	TEST("a counter of a process that was stopped does not hide a newer one; a poll may set it back")
+	{
+		struct doorbell doorbell;
+		struct stat st;
+		CHECK_EQ(stat(path_of("stopped.db.lock"), &st), 0);
+		CHECK(doorbell_open(&doorbell, st.st_dev, st.st_ino));
+		doorbell_tell(&doorbell, 7);
+		doorbell_tell(&doorbell, 6);
+		CHECK_EQ(doorbell_counter(&doorbell), 7);
+		doorbell_tell_polled(&doorbell, 5, 1000);
+		CHECK_EQ(doorbell_counter(&doorbell), 5);
+		CHECK_EQ(doorbell_polled(&doorbell), 1000);
+		doorbell_tell_polled(&doorbell, UINT32_MAX, 2000);
+		doorbell_tell(&doorbell, 0); /* it has wrapped around */
+		CHECK_EQ(doorbell_counter(&doorbell), 0);
+		doorbell_close(&doorbell);
+	}
+}
+
 static void take_directory_away(void)
 {
 	char directory[128];
@@ -704,6 +765,7 @@ int main(void)
 	peeks();
 	uncounted();
 	polls();
+	instants();
 	moves();
 	groups();
 	counts();

@@ -84,6 +84,7 @@ static bool drain(struct file_watch *watch)
 static void read_file(struct file_watch *watch, const struct watched_file *watched, uint32_t known,
 	struct counter_state *look)
 {
+	int64_t began = clock_now();
 	switch (watched->read(watched->store, &look->counter)) {
 	case READING_BUSY:
 		look->hint = HINT_BUSY;
@@ -93,7 +94,7 @@ static void read_file(struct file_watch *watch, const struct watched_file *watch
 	case READING_RIGHT: break;
 	}
 	if (!watched->local)
-		doorbell_tell(&watch->doorbell, look->counter, true);
+		doorbell_tell_polled(&watch->doorbell, look->counter, began);
 	look->hint = look->counter == known ? HINT_SAME : HINT_DIFFERENT;
 }
 
@@ -135,7 +136,7 @@ void file_watch_sleep(const struct file_watch *watch, int64_t deadline, int wake
 
 void file_watch_tell(struct file_watch *watch, const struct watched_file *watched, uint32_t counter)
 {
-	doorbell_tell(doorbell_of(watch, watched), counter, false);
+	doorbell_tell(doorbell_of(watch, watched), counter);
 }
 
 void file_watch_stop(struct file_watch *watch)

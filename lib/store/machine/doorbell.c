@@ -78,13 +78,29 @@ int64_t doorbell_polled(const struct doorbell *doorbell)
 	return doorbell->page->polled;
 }
 
-void doorbell_tell(struct doorbell *doorbell, uint32_t counter, bool polled)
+void doorbell_tell(struct doorbell *doorbell, uint32_t counter)
 {
-	if (!doorbell->page)
+	struct doorbell_page *page = doorbell->page;
+	if (!page)
 		return;
-	doorbell->page->head.used = clock_now();
-	if (polled)
-		doorbell->page->polled = doorbell->page->head.used;
-	if (atomic_exchange(&doorbell->page->counter, counter) != counter)
+	page->head.used = clock_now();
+	uint32_t known = page->counter;
+	while ((int32_t)(counter - known) > 0)
+		if (atomic_compare_exchange_weak(&page->counter, &known, counter)) {
+			ring(doorbell);
+			return;
+		}
+}
+
+void doorbell_tell_polled(struct doorbell *doorbell, uint32_t counter, int64_t began)
+{
+	struct doorbell_page *page = doorbell->page;
+	if (!page)
+		return;
+	page->head.used = clock_now();
+	/* First the counter: a process that reads the new time must not find the old counter. */
+	bool news = atomic_exchange(&page->counter, counter) != counter;
+	page->polled = began;
+	if (news)
 		ring(doorbell);
 }

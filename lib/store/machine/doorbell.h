@@ -33,12 +33,17 @@ bool doorbell_try_poll(struct doorbell *doorbell);
 void doorbell_stop_poll(struct doorbell *doorbell);
 
 /*
- * The last counter that a process has told, and when a process last polled (clock_now). The
- * doorbell is open.
+ * The counter that the processes know, and when the reading of the last poll began (clock_now):
+ * read the time first. The doorbell is open.
  */
 uint32_t doorbell_counter(const struct doorbell *doorbell);
 int64_t doorbell_polled(const struct doorbell *doorbell);
-/* Tell the others a counter; a new one wakes them. polled: we have just read it from the file. */
-void doorbell_tell(struct doorbell *doorbell, uint32_t counter, bool polled);
+/*
+ * Tell the others a counter that we have seen under the lock. A newer one wakes them; an older one
+ * is ignored, because this process may have been stopped since.
+ */
+void doorbell_tell(struct doorbell *doorbell, uint32_t counter);
+/* The same for the process that polls: it has read this counter after the time `began`. */
+void doorbell_tell_polled(struct doorbell *doorbell, uint32_t counter, int64_t began);
 
 #endif

@@ -454,6 +454,7 @@ enum status session_commit(
 	 * that takes it over later finds our commit synced (takeover_step.h).
 	 */
 	store_revision now = session->revision + session->changed;
+	int64_t held = clock_now();
 	if (!lock_unlock(lock)) {
 		/* If we had not begun to write to the database itself, the process that has taken
 		 * the lock over has undone our transaction. */
@@ -464,7 +465,7 @@ enum status session_commit(
 		if (now > store->newest)
 			store->newest = now;
 		if (session->counted)
-			wait_saw(store, session->counter, now);
+			wait_saw(store, session->counter, now, held);
 	}
 	*known = !unknown;
 	return status;

@@ -172,8 +172,12 @@ enum status database_make(
 /* wait.c */
 enum status wait_change(struct store *store, const char *prefix, store_revision *since,
 	int64_t deadline, int wake, struct error *err);
-/* At the end of a transaction, before lock_leave_queue: note what it has seen. */
-void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
+/*
+ * At the end of a transaction, before lock_leave_queue: note what it has seen. instant: we held the
+ * lock then; after the unlock another machine may have changed the store.
+ */
+void wait_saw(
+	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant);
 /* The same, if another process has carried out our request in its transaction after instant. */
 void wait_heard(
 	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant);

@@ -52,10 +52,11 @@ void wait_heard(
 		.seen = true, .counter = counter, .revision = revision, .when = instant};
 }
 
-void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision)
+void wait_saw(
+	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant)
 {
 	struct watched_file watched = database(store);
-	wait_heard(store, counter, revision, clock_now());
+	wait_heard(store, counter, revision, instant);
 	if (!store->base.local)
 		file_watch_tell(&store->watch, &watched, counter);
 }
