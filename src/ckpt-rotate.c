@@ -35,9 +35,9 @@ static const char *layout, *pattern, *life;
 		.target = &target.attempt, .environment = "PREEMPT_ATTEMPT", .max = CKPT_NUMBER_MAX, \
 		.given = &attempt_given}, \
 	{"sharded", NULL, "each task has a shard of its own", ARGS_FLAG, .target = &target.sharded}, \
-	{"chief-only", NULL, "all tasks write the same; only that of task 0 is kept", ARGS_FLAG, \
+	{"chief-only", NULL, "all tasks write the same; only task 0's copy is kept", ARGS_FLAG, \
 		.target = &target.chief_only}, \
-	{"task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank's)", ARGS_UNSIGNED, \
+	{"task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank)", ARGS_UNSIGNED, \
 		.target = &target.task, .max = CKPT_NUMBER_MAX, .given = &task_given}, \
 	{"life", "WORD", "which start of the job writes: one word for all its tasks", ARGS_TEXT, \
 		.target = &life, .environment = "PREEMPT_LIFE"}, \
@@ -117,7 +117,7 @@ static const struct args_option prune_options[] = {
 		.target = &now_is},
 	{"timeout", "D", "time to wait for another prune (1m)", ARGS_DURATION,
 		.target = &request.wait},
-	{"settled", "D", "framework layouts: not being written if unchanged for D (15m)",
+	{"settled", "D", "framework layouts: no longer written if unchanged for D (15m)",
 		ARGS_DURATION, .target = &request.settled},
 	LAYOUT_OPTIONS(layout, pattern),
 	{0},
@@ -132,7 +132,7 @@ static enum status read_target(const struct args_rest *rest, struct error *err)
 	target.directory = directory_at(rest, 0);
 	enum status status =
 		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target.step, "STEP", err);
-	/* Only shards need a life: a single writer without one has its attempt in the name. */
+	/* Only shards need a life: for one writer the attempt in the directory's name is enough. */
 	if (status == STATUS_OK && !target.sharded && life && *life &&
 		group_life(life, target.life, NULL) != STATUS_OK)
 		target.life[0] = '\0';
@@ -157,7 +157,7 @@ static enum status read_target(const struct args_rest *rest, struct error *err)
 			target.tasks);
 	if (!target.sharded)
 		return STATUS_OK;
-	/* Without it, shards from before and after a restart could form one checkpoint. */
+	/* Without an attempt, shards from before and after a restart could form one checkpoint. */
 	if (!attempt_given)
 		return error_set(err, STATUS_USAGE,
 			"--sharded needs --attempt (PREEMPT_ATTEMPT), another one for each start");
@@ -255,7 +255,7 @@ static bool is_better(const struct checkpoint *a, const struct checkpoint *b)
 	return a->state == b->state ? a->step > b->step : a->state == CHECKPOINT_COMPLETE;
 }
 
-/* Whether this is a task of a job, but not task 0: only task 0 prints what is no error. */
+/* Whether this is a task of a job, but not task 0, which alone prints what is not an error. */
 static bool is_later_task(void)
 {
 	struct identity identity;
@@ -267,7 +267,7 @@ static bool is_later_task(void)
 	       identity.is_task && identity.task > 0;
 }
 
-/* Report that there is no checkpoint. With --or this is a first start, the same for all tasks. */
+/* Report that there is no checkpoint. With --or, tasks other than task 0 do so only with -v. */
 static void say_none(const char *none)
 {
 	if (!otherwise)
@@ -505,7 +505,7 @@ static int run_mark(const struct args_rest *rest)
 	if (bad || (strcmp(rest->words[2], "good") == 0 && !reason))
 		return set_mark(rest, bad ? CKPT_MARK_BAD : CKPT_MARK_GOOD);
 	message_error(
-		reason ? "--reason is for bad ones" : "%s is neither bad nor good", rest->words[2]);
+		reason ? "--reason is only for bad" : "%s is neither bad nor good", rest->words[2]);
 	return STATUS_USAGE;
 }
 
@@ -570,7 +570,7 @@ static int prune_directory(const char *directory, bool wanted, size_t *shown)
 	if (report.absent)
 		message_info("there is no directory %s, so nothing to prune", directory);
 	if (report.leftovers)
-		message_info("%s %zu left by an earlier prune",
+		message_info("%s %zu leftovers of an earlier prune",
 			request.dry_run ? "would delete" : "deleted", report.leftovers);
 	if (request.dry_run && report.count)
 		message_info("a dry run: nothing was removed");

@@ -155,7 +155,7 @@ static struct agent_options options_of(const struct identity *identity, const ch
 		.agreement = agreement_options};
 }
 
-/* Take the attempt from the environment, so that the store need not answer at the start. */
+/* For --serve. Takes the attempt from the environment: the store need not answer at the start. */
 static int run_serve(void)
 {
 	struct error err = {0};
@@ -238,7 +238,8 @@ int main(int argc, char **argv)
 			"Agree with the other tasks at which step to save, and report the save.",
 			commands,
 			"Prints \"STEP save\" or \"STEP exit\". exit codes: 0 yes, 1 nothing to agree on "
-			"or not\ncomplete, 10 (--at) save now, 42, 43, 93 end the training process and "
-			"leave with that,\n44 the group is broken, 75 could not ask, 124 timeout\n"},
+			"or no\ncomplete checkpoint, 10 (--at) save now, 42, 43, 93 end the "
+			"training process and leave\nwith this code, 44 the group is broken, "
+			"75 could not ask, 124 timeout\n"},
 		argc, argv);
 }

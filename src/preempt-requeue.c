@@ -201,8 +201,8 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 }
 
 /*
- * The newest attempt before the start of the job. 0: the store does not answer; then only the
- * launch id shows which attempts are of this start.
+ * The newest attempt before the start of the job. 0: there is none, or the store does not answer;
+ * in that case only the launch id shows which attempts are of this start.
  */
 static uint64_t newest_attempt(const struct requeue_question *question)
 {

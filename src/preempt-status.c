@@ -182,7 +182,7 @@ static int code_of(const struct session *session)
 	return worst;
 }
 
-/* True while tasks may write records without news, so that the keys must be read without news. */
+/* True while tasks may write records that cause no news: then read the keys each time. */
 static bool is_moving(const struct run_status *run)
 {
 	return !run->view.agreement.closed &&

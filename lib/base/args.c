@@ -103,7 +103,7 @@ static void print_help(const struct args_program *program, const struct args_com
 		printf("usage: %s COMMAND ...\n%s\n\ncommands:\n", program->name, program->summary);
 		for (command = program->commands; command->name; command++)
 			printf("  %-8s %s\n", command->name, command->summary);
-		printf("\n%s COMMAND --help shows the options of one.\n", program->name);
+		printf("\n%s COMMAND --help shows the options of a command.\n", program->name);
 	} else {
 		printf("usage: %s%s%s %s\n%s\n", program->name, several ? " " : "",
 			several ? command->name : "", command->synopsis,

@@ -21,7 +21,7 @@ enum status args_check_option(const struct args_option *const *options, size_t c
 	const char *word, const char *next, bool *takes_next, struct error *err);
 
 struct args_line {
-	int argc; /* argv[1] to argv[argc - 1] are checked; "-- COMMAND" is not among them */
+	int argc; /* argv[1] to argv[argc - 1] are checked; `rest` comes after them */
 	char **argv;
 	char **rest; /* the command after "--"; NULL: none */
 };

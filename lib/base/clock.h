@@ -13,7 +13,7 @@
 /* Monotonic, from an arbitrary start; jumps of the wall clock do not affect it. */
 int64_t clock_now(void);
 
-/* Monotonic, and counts while the machine is suspended, for times that other machines measure. */
+/* Monotonic, and goes on while the machine is suspended, as the clocks of other machines do. */
 int64_t clock_boot(void);
 
 /* Milliseconds since 1970 UTC: for messages and for other machines, never for waiting. */

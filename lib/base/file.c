@@ -14,7 +14,7 @@
 
 #include "base/xalloc.h"
 
-/* Most EINTR in one file_write_all: a filesystem that always returns it must not hang us. */
+/* The most EINTR in one file_write_all: a filesystem that returns only EINTR must not hang us. */
 #define INTERRUPTIONS	1000
 #define TEMPORARY_TRIES 100
 
@@ -64,7 +64,7 @@ int file_ask_for_names(int outer, const char *directory)
 	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 	    descriptor = openat(outer, directory, flags);
 	int number = descriptor < 0 ? errno : 0;
-	/* That the directory is missing may be a stale cache entry, too: refresh its parent. */
+	/* ENOENT may come from a stale cache entry of the directory, too: refresh its parent. */
 	if (number == ENOENT && strspn(directory, "./") < strlen(directory)) {
 		char *parent = file_directory_of(directory);
 		if (file_ask_for_names(outer, parent) == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The messages of a program, on stderr: "PROGRAM: TEXT", one line, one write, control characters
- * escaped; or as JSON. Only src/ and the agent call this; libraries fill a struct error instead.
+ * escaped; or as JSON. For programs, agents and workers; other code fills a struct error instead.
  */
 #ifndef BASE_MESSAGE_H
 #define BASE_MESSAGE_H

@@ -44,7 +44,7 @@ struct checkpoint_target {
 
 /*
  * Make an empty directory to write into, DIR/.tmp-..., or in it the task's own directory. Append
- * its path to path. DIR is made if it is missing and its parent is not. What an earlier begin of
+ * its path to path. A missing DIR is made (ckpt/directory.h). What an earlier begin of
  * the same step, attempt, life and task has left is removed. STATUS_NO: the step, or this task's
  * shard, is committed already; a live process of this machine writes it; or DIR has something else
  * with this name.
@@ -62,7 +62,7 @@ struct checkpoint_commit {
 /*
  * Sync everything, record sizes and checksums, publish. A sharded checkpoint consists of shards of
  * one attempt of one life. STATUS_OK: it is durable, also if it is a shard and others are missing.
- * Also if the same content is published already; or if there is nothing left to compare, and the
+ * STATUS_OK also if the same content is published already; or if our directory is gone, and the
  * published checkpoint is of the same attempt and life. STATUS_NO: nothing was begun; it is empty;
  * it has a symbolic link or a device in it; it changed during the commit; the step is published
  * already with other content, which stays.
@@ -166,7 +166,7 @@ enum status checkpoint_mark(const char *directory, uint64_t step, enum checkpoin
 enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
 	const struct checkpoint *checkpoint, bool *bad, struct error *err);
 
-/* All checkpoints by rising step; of one step, published ones come first. Zeroed: empty. */
+/* Checkpoints by rising step; of our layout, published ones before all others. Zeroed: empty. */
 struct checkpoint_list {
 	const struct checkpoint **items;
 	size_t count;

@@ -164,7 +164,7 @@ enum status checkpoint_latest(const struct checkpoint_search *search, struct che
 	}
 	/* While another process commits and prunes, a listed checkpoint may be gone when it is
 	 * examined. Repeat until nothing listed disappeared. Never answer "none" from an
-	 * unstable listing; a checkpoint that was found is answered after some tries. */
+	 * unstable listing; but after TRIES, answer with a checkpoint that was found. */
 	bool again = status == STATUS_OK;
 	for (int tries = 1; again; tries++) {
 		struct walk walk = {.search = search, .found = found};

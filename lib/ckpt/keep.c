@@ -390,8 +390,7 @@ void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attem
 		decide(decision, true, "all shards are there, and no newer one is complete");
 	else if (item->writer == WRITER_GONE)
 		decide(decision, false, "not committed, and its writer is gone");
-	/* This does not hold for a copy: it has the attempt of the original, which may be long
-	 * over. */
+	/* Not for a copy: it has the attempt of the original, which may have ended long ago. */
 	else if (item->attempt > 0 && item->attempt < newest_attempt && !item->copy)
 		decide(decision, false, "not committed, and attempt %" PRIu64 " has saved since",
 			newest_attempt);

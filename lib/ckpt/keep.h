@@ -5,16 +5,16 @@
  *
  * A checkpoint is kept if any rule keeps it. Independent of the rules, these are kept:
  *   the newest complete checkpoint (the highest step);
- *   the complete checkpoint that was committed last (another one, after a reset to an earlier
- * step); pinned checkpoints; whatever is not ours, could not be read, or may or may not be
- * complete. Rules count and keep only complete checkpoints; but --keep-step keeps a step in any
- * state. A bad or damaged checkpoint is removed when a complete one is newer (under --keep-last N,
- * when N are newer); until then it may be needed to find out what happened, or be the only one.
+ *   the complete checkpoint that was committed last (after a reset, perhaps of an earlier step);
+ *   pinned checkpoints; checkpoints that are not ours, could not be read, or are unproven.
+ * Rules count and keep only complete checkpoints; but --keep-step keeps a step in any state. A bad
+ * or damaged checkpoint is removed when a complete one is newer (under --keep-last N, when N are
+ * newer); until then it may be needed to find out what happened, or be the only one.
  *
- * Then, while the kept checkpoints exceed a limit, the oldest one is removed that neither this list
- * nor a rule of --must protects. With limits and no rule, all complete ones are kept at first.
+ * Then, while a limit is exceeded, the oldest one is removed that neither the list above nor a rule
+ * of --must protects. With limits and no rule, all complete ones are kept at first.
  *
- * Without limits, deciding again about the kept ones, at the same time, keeps all of them.
+ * Without limits, a second decision about the kept ones, with the same time, keeps all of them.
  */
 #ifndef CKPT_KEEP_H
 #define CKPT_KEEP_H
@@ -47,11 +47,10 @@ struct keep_policy {
 	 * the last one that this rule has kept, or before it, because a clock went backwards.
 	 */
 	int64_t every;
-	int64_t within; /* milliseconds: keep those committed less than this ago, or in the future
-			 */
+	int64_t within; /* milliseconds: keep those committed at most this ago, or in the future */
 	/*
-	 * Of the newest days, weeks (from Monday) or months of UTC with a commit, this number of
-	 * them: keep the one that was committed last; of equal times the highest step.
+	 * For each of this number of the newest days, weeks (from Monday) or months (UTC) with a
+	 * commit: keep the checkpoint committed last; of equal times the highest step.
 	 */
 	uint64_t daily, weekly, monthly;
 	uint64_t best; /* keep the best by metric, this number of them; of equal ones the newer */
@@ -71,7 +70,7 @@ unsigned keep_rules(const struct keep_policy *policy);
 const char *keep_rule_name(enum keep_rule rule);
 /* Add the rules of a list "keep-last,keep-best", or with "all" those given so far, to must. */
 enum status keep_read_must(struct keep_policy *policy, const char *text, struct error *err);
-/* Add the numbers of a list "100,200" to steps, which has *count of at most capacity. */
+/* Append the numbers of a list "100,200" to steps, an array of capacity with *count in use. */
 enum status keep_read_steps(
 	const char *text, uint64_t *steps, size_t capacity, size_t *count, struct error *err);
 /* STATUS_USAGE: there is no rule, or the rules contradict each other. */
@@ -91,28 +90,28 @@ struct keep_decision {
 };
 
 /*
- * Decide. items are sorted by step, no two with the same, none CHECKPOINT_INCOMPLETE; decisions has
- * `count` elements. An item without a time (0) is kept by each rule about time. False: a limit is
- * exceeded although all is removed that may be.
+ * Decide. items are sorted by rising step (several may have the same one), and none is
+ * CHECKPOINT_INCOMPLETE; decisions has `count` elements. An item without a time (0) is kept by each
+ * rule about time. False: a limit is still exceeded, because the rest must be kept.
  */
 bool keep_decide(const struct keep_policy *policy, const struct keep_moment *moment,
 	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions);
 
 /*
  * STATUS_USAGE: none of these has the metric of --keep-best, which would therefore keep nothing;
- * err names the metrics that they have. STATUS_OK: one has it, or unmeasured ones are kept, or none
- * is complete.
+ * err names the metrics that they have. STATUS_OK: one has it, there is no --keep-best, unmeasured
+ * ones are kept, or none is complete.
  */
 enum status keep_check_metric(const struct keep_policy *policy,
 	const struct checkpoint *const *items, size_t count, struct error *err);
 
 /*
- * Decide about an incomplete checkpoint. newest_attempt: the highest attempt of a complete
+ * Decide about an incomplete checkpoint. newest_attempt: the highest attempt of a complete or bad
  * checkpoint in the same line of lives (base/process/life.h); 0: none. Attempts follow one another,
  * so an attempt is over when a later one has saved; this does not hold for a copy, and attempt 0
  * means that attempts are not counted. newest: the complete checkpoint of the highest step; NULL:
- * none. An incomplete one with all shards that is newer is kept, because committing it again
- * publishes it.
+ * none. An incomplete checkpoint that has all its shards and is newer than that is kept, because
+ * committing it again publishes it.
  */
 void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt,
 	const struct checkpoint *newest, struct keep_decision *decision);

@@ -253,7 +253,7 @@ static enum status read_depends(const struct pruning *pruning, const char *name,
 	return STATUS_OK;
 }
 
-/* The same for the newest complete one, and for a newer unproven one. */
+/* Set pruning->best: what the newest complete one, and a newer unproven one, depend on. */
 static enum status read_best(struct pruning *pruning, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -274,8 +274,8 @@ static enum status read_best(struct pruning *pruning, struct error *err)
 }
 
 /*
- * Mark siblings that show how many files the newest complete one must have: some of those that have
- * the same files.
+ * Mark siblings that show how many files the newest complete one must have: as few as are needed of
+ * those that have files with the same numbers.
  */
 static void find_witnesses(struct pruning *pruning)
 {
@@ -314,7 +314,7 @@ static bool removes(const struct prune_report *report)
 
 /*
  * Check what the decision depends on: the newest complete one must still be there, and the tracker
- * must name the same checkpoint.
+ * readable. Also keep the checkpoints that the tracker protects now.
  */
 static enum status confirm(struct pruning *pruning, struct error *err)
 {
@@ -406,7 +406,7 @@ enum status checkpoint_prune(const char *directory, const struct layout_choice *
 	enum status status = prune_begin(&pruning.scan, request, err);
 	report->absent = status == STATUS_NO;
 	if (status == STATUS_OK) {
-		/* This makes a file in DIR. Our own layout does not need it. */
+		/* measure_ahead makes a file in DIR, and our own layout does not need it. */
 		if (!request->dry_run && !choice->layout->inspect)
 			pruning.ahead = measure_ahead(pruning.scan.descriptor);
 		status = prune(&pruning, request, err);

@@ -98,9 +98,9 @@ static enum status claim(const char *path, int descriptor, const struct checkpoi
 
 /*
  * Empty an unfinished directory through its descriptor, and remove it last. A `begin` that finds a
- * dead writer makes a new directory, so this one has no files of a new writer; and if it is not
- * empty, rmdir fails. The records of the writers are removed last, so that other processes can see
- * until then that the writers are gone. STATUS_NO: it is gone already, or a live writer uses it.
+ * dead writer makes a new directory (not if sharded), so this one has no files of a new writer; and
+ * if it is not empty, rmdir fails. The writers' records are removed last, so that other processes
+ * see until then that the writers are gone. STATUS_NO: it is gone, or a live writer uses it.
  */
 static enum status remove_incomplete(
 	const char *directory, const struct checkpoint *checkpoint, struct error *err)
@@ -166,8 +166,8 @@ static enum status give_back(
 }
 
 /*
- * Rename an entry away, unless it is pinned. A process that pins it at the same time either fails
- * to find it, or we find the pin after the rename, and rename the entry back. STATUS_NO: it stays.
+ * Rename an entry away; if it is pinned, keep item. A process that pins it at the same time either
+ * fails to find it, or we find the pin and rename the entry back. STATUS_NO: it is gone already.
  */
 static enum status rename_away(struct removal *removal, struct prune_item *item, const char *entry,
 	uint64_t inode, struct error *err)

@@ -17,7 +17,7 @@
 #include "ckpt/directory.h"
 
 #define THREADS_MAX 4
-/* Fewer entries than this are not worth a thread. */
+/* Up to this number of entries, more threads are not worth it. */
 #define FEW 32
 
 enum status remove_begin(int directory, const char *entry, uint64_t inode,

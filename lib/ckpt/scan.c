@@ -18,9 +18,9 @@
 #include "ckpt/layout/shards.h"
 #include "ckpt/layout/structure.h"
 
-/* More than there are processors, because they mostly wait for a shared filesystem. */
+/* There may be more than processors: they mostly wait for a shared filesystem. */
 #define THREADS_MAX 8
-#define FEW	    4 /* fewer checkpoints than this are not worth a thread */
+#define FEW	    4 /* up to this number of checkpoints, more threads are not worth it */
 
 /* We give up when a checkpoint has been replaced this number of times while we looked. */
 #define TRIES 8
@@ -169,7 +169,7 @@ static void note_files(
 		note_change(item, &files->list.files[i].modified);
 }
 
-/* It is not complete: it may still be being written; otherwise it is damaged. */
+/* Conclude that it is being written, if it changed recently; otherwise that it is damaged. */
 static void conclude_not_complete(struct scan_item *item, int64_t settled, const struct error *why)
 {
 	int64_t quiet = clock_utc() - item->changed;

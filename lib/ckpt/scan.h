@@ -5,15 +5,15 @@
  *
  *   A checkpoint is complete if the framework's own rule says so and its tracker does not say
  *   otherwise. There are no checksums; names, sizes and the structure of files are checked.
- *   If files of some ranks may be missing and nothing tells, it is CHECKPOINT_UNPROVEN: `latest`
+ *   If it is not known whether all ranks' files are there, it is CHECKPOINT_UNPROVEN: `latest`
  *   prefers any complete one, no rule counts it, and it is never removed.
- *   It is not known which process writes. So a checkpoint that changed less than `settled` ago
- * counts as being written, and is CHECKPOINT_INCOMPLETE until it is complete; after that time it is
- *   CHECKPOINT_DAMAGED.
- *   A tracker is read, and never written. The checkpoint that it names, and newer ones, are never
- *   touched.
- *   A name that the layout cannot read, a symbolic link, and a directory without a file of the
- *   framework, or with a link or device in it, are CHECKPOINT_FOREIGN, and never touched.
+ *   It is not known which process writes. So a checkpoint that is not complete is
+ *   CHECKPOINT_INCOMPLETE until it has not changed for `settled` ms, and then CHECKPOINT_DAMAGED.
+ *   The tracker of DIR is only read (a copy writes that of DEST: ckpt/tiers/copy.h). The checkpoint
+ *   that it names, and newer ones, are never removed.
+ *   A name that the layout cannot read is not listed. A symbolic link, and a directory without a
+ *   file of the framework, or with a link or device in it, are CHECKPOINT_FOREIGN. None of these is
+ *   ever touched.
  */
 #ifndef CKPT_SCAN_H
 #define CKPT_SCAN_H
@@ -43,8 +43,7 @@ struct scan_item {
 struct scan {
 	const char *directory; /* DIR */
 	const struct layout_choice *choice;
-	int64_t settled;	 /* frameworks: what has not changed for this time (ms) is not being
-				    written */
+	int64_t settled;	 /* frameworks: a time in ms, see above */
 	bool contents;		 /* our layout: compare checksums, too */
 	int descriptor;		 /* of DIR; -1: not open */
 	struct scan_part *parts; /* sorted by group, step, version, checkpoint, entry */

@@ -15,7 +15,7 @@
 #include "ckpt/keep.h"
 
 /* {"step": ..., "path": "DIR/NAME"} on one line; with a decision (NULL: none), also "keep", "done"
- * (the action) and "reason". */
+ * (the action), "reason" and "rules". */
 void show_json(struct text *text, const char *directory, const struct checkpoint *checkpoint,
 	const struct keep_decision *decision, const char *action);
 

@@ -164,7 +164,7 @@ static int agent_check(struct preempt_board *board)
 	return 1;
 }
 
-/* The process named in an owner file, which is created empty: wait for it. pid 0: none came. */
+/* Wait until an owner file, which is empty at first, names a process. pid 0: it named none. */
 static struct board_process owner_read(const char *path)
 {
 	for (int turn = 0; turn < 100; turn++) {

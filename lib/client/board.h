@@ -22,8 +22,8 @@
  *		kernel to send KILL to its process group when that end is closed
  *	answered, traps.PID	private to preempt-step and to preempt.sh
  *
- * A struct preempt_board is zero-initialised by its caller, who sets `name`, and is released with
- * preempt_board_release (legal on a zeroed one). Nothing is allocated.
+ * Zero a struct preempt_board, set its `name`, and at the end release it with preempt_board_release
+ * (which may also be called for a zeroed one). Nothing is allocated.
  * Functions that give an answer return BOARD_RUN, BOARD_SAVE or BOARD_LEAVE + code. If it is not
  * the agent that asked to leave, the reason was printed on stderr in one line.
  */

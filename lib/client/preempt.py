@@ -422,7 +422,7 @@ def _check_agent(board):
 
 
 def _owner(path):
-    """Process and start time in an owner file, which is created empty: wait for them. (0, 0): none came."""
+    """Read process and start time from an owner file, which is empty at first: wait for them. (0, 0): none."""
     for _ in range(100):
         try:
             found = re.match("([0-9]{1,10})(?: ([0-9]{1,20}))?\n", _read(path))

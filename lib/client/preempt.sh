@@ -12,8 +12,8 @@
 #	    train $s
 #	done
 #
-# save: your function. It returns 0 if the checkpoint is complete and durable, else another code. In a list
-#	with || a shell ignores set -e inside of save, too: join its commands with &&.
+# save: your function. It returns 0 if the checkpoint is complete and durable, else another code. The shell
+#	ignores set -e in a function that is called before && or ||: join the commands of save with &&.
 # preempt_step N [NEXT]: N steps are finished, the next one has not begun. 0: run the next step; 10: save
 #	this state, call preempt_saved, act on its answer. NEXT: the step at which the script will ask
 #	again, if that is not N+1. Waits while the group agrees on a step, which is rare and short. Calling it
@@ -33,8 +33,8 @@
 # Signals: sourcing this file ignores the notice signals ($PREEMPT_SIGNALS, default TERM) where no trap is set:
 #	schedulers signal whole process trees, and a script that dies of the notice cannot save. Your
 #	traps are never replaced, and a trap that you set later takes effect.
-# Errors leave the shell (exit) after one line on stderr. (A script that must not be left calls
-# preempt-step(1), whose exit code is the answer.) Codes:
+# Errors leave the shell (exit) after one line on stderr, but preempt_saved may return 43 instead. (A script
+# that must not exit calls preempt-step(1), whose exit code is the answer.) Codes:
 #	2	wrong use: two writers on one board, a falling or impossible step number, a board or an
 #		agent that cannot be seen from here (a container, say); the line says what to do
 #	43	the agent or the board is gone: no save can be reported

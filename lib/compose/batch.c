@@ -19,7 +19,7 @@
 #define STORE_LIMIT 3000     /* ms for one try to notify the tasks */
 #define TELL_EVERY  1000     /* ms between two tries */
 #define TELL_LIMIT  5000     /* ms after which we send the launcher a signal instead */
-#define FAR_AWAY    86400000 /* ms: the notice has nothing to do with a later end of the job */
+#define FAR_AWAY    86400000 /* ms: an end of the job further away did not cause the notice */
 
 enum status batch_open(struct batch *batch, const char *const *sources, size_t count, int64_t grace,
 	struct error *err)

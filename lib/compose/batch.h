@@ -26,7 +26,7 @@ struct batch {
 	int ended_by;		   /* INT, HUP or QUIT, if one has come; 0: none */
 };
 
-/* Set signals to -1 and zero the rest before it; call batch_close after it, even if it fails. */
+/* Call it with signals = -1 and all else zero; call batch_close later, even if it fails. */
 enum status batch_open(struct batch *batch, const char *const *sources, size_t count, int64_t grace,
 	struct error *err);
 

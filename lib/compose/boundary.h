@@ -39,8 +39,8 @@ enum status boundary_saved(const struct boundary *boundary, struct error *err);
 
 /*
  * After boundary_saved: wait until the others have saved. STATUS_OK: the checkpoint is complete,
- * run on. STATUS_TIMEOUT. STATUS_NO: leave with the code *leave (CODE_SAVED, CODE_PREEMPTED,
- * CODE_DECIDED); if it is 0, run on without a complete checkpoint.
+ * run on. STATUS_TIMEOUT: a task may still save. STATUS_NO: leave with the code *leave (CODE_SAVED,
+ * CODE_PREEMPTED, CODE_DECIDED); if it is 0, run on without a complete checkpoint.
  */
 enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave, struct error *err);
 

@@ -36,10 +36,10 @@ struct keeper_options {
 
 /*
  * Returns the exit code: the command's when that has ended, 0 when pid has ended or --stop came, 44
- * when the group is broken. While a joined store (outage.h) does not answer, the command is not
- * started. A command that has not left kill_after after its board ordered it is ended, and the code
- * is the one on the board. If another process beats for this task already, this process becomes the
- * command; without a command keeper_run returns 0.
+ * when the group is broken or the served process is gone (1 if no command runs). While a joined
+ * store (outage.h) does not answer, the command is not started. A command that has not left
+ * kill_after after its board ordered it is ended, and the code is the one on the board. If another
+ * process beats for this task already, we become the command; if there is none, 0 is returned.
  */
 int keeper_run(const struct keeper_options *options);
 

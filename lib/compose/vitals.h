@@ -16,8 +16,9 @@ struct vital {
 
 /*
  * Fill vitals[tasks]. The keys show which tasks have left, are dead, were restarted or hang. The
- * beats of the others show the same, or that they are alive or late (unchanged for a whole period).
- * Takes about as long as the longest period of a late task, at most until deadline.
+ * beats of the others show whether they have left, were restarted, are alive or late (unchanged for
+ * a whole period); a late one whose process on this machine is gone is dead. Takes about as long as
+ * the longest period of a late task, at most until deadline.
  */
 void vitals_read(
 	struct store *store, const struct view *view, struct vital *vitals, int64_t deadline);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/cut_off.h"
 
-#define LONGEST_TICK 2500 /* ms between two calls that count at most: the rest was a pause */
+#define LONGEST_TICK 2500 /* ms: count at most this between two calls: the rest was a pause */
 #define DECLARED     3	  /* periods beyond the limit: by then other tasks have declared a death */
 
 void cut_off_update(struct cut_off *cut_off, bool answered, int64_t now)

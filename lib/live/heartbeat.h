@@ -44,7 +44,7 @@ struct heartbeat_rules {
  * The live peer with the lowest number is the monitor: it reads the beats of all others and
  * declares the dead. Each other peer reads from the lowest number up to the monitor.
  */
-#define HEARTBEAT_UNPROVED 8 /* read no further after this many unproved peers that beat */
+#define HEARTBEAT_UNPROVED 8 /* stop reading after this many peers that beat but are unproved */
 #define HEARTBEAT_DEPUTY   5 /* observations beyond the limit after which any peer may declare */
 
 /* max(period - 10 s, 2 s), as in DTensor's service. */

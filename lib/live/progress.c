@@ -6,7 +6,7 @@
 
 #include "base/parse.h"
 
-#define LONGEST_TICK  2500 /* ms between two calls that count at most: the rest was a pause */
+#define LONGEST_TICK  2500 /* ms: count at most this between two calls: the rest was a pause */
 #define WARM_UP_STEPS 2	   /* steps in "warm-up": they may be slow (compilation) */
 
 static const struct progress_section *find(const struct progress_rules *rules, const char *name)

@@ -21,9 +21,9 @@ struct claim {
 /*
  * view: the attempt as read a moment ago; it is read again if the store shows it to be stale.
  * STATUS_OK: the claim is ours, perhaps from an earlier call, and the view shows it. STATUS_NO:
- * another claim is there (the view shows whose), the attempt is ending or over, or a checkpoint on
- * demand cannot be taken now. A deadline earlier than the known one is announced in any case. After
- * an unknown outcome the view is read and the claim is tried again, until deadline.
+ * another claim is there (the view shows whose), the task has left, the attempt is ending or over,
+ * or no checkpoint on demand can be taken now. If there is any claim, a deadline that is clearly
+ * earlier than the known one is announced. After an unknown outcome it tries again until deadline.
  */
 enum status claim_make(struct store *store, struct view *view, const struct claim *claim,
 	int64_t deadline, struct error *err);

@@ -23,13 +23,13 @@
  *   .../DEAD/i, .../LEFT/i                      task i was declared dead; has left
  *   .../CLOSED                                  the attempt is over, and how (run/outcome.h)
  *   .../NEXT                                    the decision whether a next attempt follows
- *   .../REFUSED                                 the later decision to run no next attempt
+ *   .../REFUSED                                 the decision, after the job, not to run again
  *
  * Writing most of these keys notifies all tasks of the attempt (news, store.h). TASK, STEP, SAVED
  * and the acknowledgements do not: only a task that waits for all records of a kind reads them. The
- * transaction that writes such a record also counts its kind (view.h). So the task that writes the
- * last one knows that all are there, and reads them, once. LEFT notifies only in a small attempt,
- * and while other tasks wait in a round for the task that leaves.
+ * transaction that writes TASK, STEP or SAVED also counts that kind (view.h). So the task whose
+ * record is the last knows that all are there, and reads them, once. LEFT notifies only in a small
+ * attempt, and only while other tasks wait in a round for the task that leaves.
  *
  * Values are JSON objects on one line. A value that cannot be parsed never crashes a reader; the
  * comment at each reader says how it is treated (scenario SY-11, docs/scenarios.md).

@@ -97,7 +97,7 @@ void remembered_put(const struct remembered *known, const char *run, int64_t lon
 enum status remembered_add(struct store *store, const char *run, int64_t longest_save,
 	const struct progress_rules *learned, struct error *err)
 {
-	/* Again while another process changes a key between the reading and the put (STATUS_NO). */
+	/* Repeat as long as another process changes a key between reading and put (STATUS_NO). */
 	for (;;) {
 		struct transaction t = {0};
 		struct remembered known;

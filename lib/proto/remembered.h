@@ -21,13 +21,13 @@ enum status remembered_read(
 	struct store *store, const char *run, struct remembered *known, struct error *err);
 
 /*
- * Add to t the durations that are longer than known. The store then refuses t if a key of them has
- * changed since known was read.
+ * Add to t the durations that are longer than known. The store then refuses t if one of their
+ * keys has changed since known was read.
  */
 void remembered_put(const struct remembered *known, const char *run, int64_t longest_save,
 	const struct progress_rules *learned, struct transaction *t);
 
-/* Read, then put; again when another process changed a key in between. learned NULL: no pace. */
+/* Read, then put; repeat if another process changed a key in between. learned NULL: no pace. */
 enum status remembered_add(struct store *store, const char *run, int64_t longest_save,
 	const struct progress_rules *learned, struct error *err);
 

@@ -23,7 +23,7 @@ struct run_summary {
 			    0: unknown */
 };
 
-/* Find the first run whose name is greater than after (NULL: of all). STATUS_NO: there is none. */
+/* Find the run whose keys follow those of run `after` (NULL: the first run). STATUS_NO: none. */
 enum status runs_next(
 	struct store *store, const char *after, struct run_summary *run, struct error *err);
 

@@ -82,7 +82,7 @@ static void note_time(struct view *view, const struct reading *r)
 		member->newest_utc = utc;
 }
 
-/* A number of finished steps, or a boundary. */
+/* Get a number of finished steps, or a boundary. False: there is none, or it is too large. */
 static bool get_step(const struct json_object *json, const char *member, uint64_t *step)
 {
 	uint64_t found;
@@ -184,7 +184,7 @@ static bool read_claim(struct view *view, const struct reading *r)
 {
 	struct view_claim *claim = &view->claim;
 	const char *then;
-	/* The key exists, so a task has claimed. Treat a claim that cannot be parsed as an
+	/* The key exists, so there is a claim. Treat a claim that cannot be parsed as an
 	 * ordinary preemption. */
 	view->agreement.claimed = true;
 	view->agreement.claim_then = THEN_EXIT;
@@ -245,7 +245,7 @@ static bool read_task(struct view *view, const struct reading *r)
 	json_copy_text(r->json, "host", agent.host, sizeof(agent.host));
 	json_copy_text(r->json, "boot", agent.boot, sizeof(agent.boot));
 	(void)json_get_unsigned(r->json, "timens", &agent.time_namespace);
-	/* Keep the known identity if the new one is incomplete, which looks like a dead process. */
+	/* Keep the known identity if the new one is incomplete: its process would look dead. */
 	if (!json_get_unsigned(r->json, "pidns", &agent.pid_namespace) ||
 		!json_get_unsigned(r->json, "start", &agent.start) ||
 		!json_get_unsigned(r->json, "pid", &pid) || pid == 0 || pid > INT32_MAX)

@@ -157,10 +157,10 @@ enum status view_read_task(
 	struct view *view, struct store *store, uint64_t task, struct error *err);
 
 #define VIEW_EVERY  200	 /* ms between looks for news where the filesystem does not notify us */
-#define VIEW_SELDOM 1000 /* the same while none are awaited */
+#define VIEW_SELDOM 1000 /* the same while no news are awaited */
 /*
- * For struct store_awaited: how old store_unchanged may be, ms, where each look is a request. A
- * deadline may be read as that much earlier, because it is not known better when it was written.
+ * For struct store_awaited: how old, in ms, store_unchanged may be if each look is a request. It is
+ * known only to within this time when a deadline was written: it may be read as that much earlier.
  */
 int64_t view_news_age(uint64_t tasks);
 
@@ -183,8 +183,8 @@ uint64_t view_joined(const struct view *view);
 /* Whether each task has left, is dead, or can no longer join. */
 bool view_all_through(const struct view *view);
 /*
- * Whether unread records may show that all have left: at least as many goodbyes are counted but
- * unread as tasks seem to be there. False: a task that leaves later will close the attempt.
+ * Whether all tasks may have left: the goodbyes that were counted but not read are at least as many
+ * as the tasks that seem to be there. False: a task that leaves later will close the attempt.
  */
 bool view_may_be_through(const struct view *view);
 /* Why a sealed attempt takes no further task: one line. */
@@ -198,7 +198,7 @@ bool view_is_surely_dead(const struct view *view, uint64_t task);
 
 /*
  * Whether every task has joined. A task that is surely dead and has not left is missing again: its
- * successor is to join. A process of another machine cannot be checked: its beats stop later.
+ * successor is to join. A process of another machine cannot be checked: its beats show its death.
  */
 bool view_is_gathered(const struct view *view);
 /* The missing tasks as "2, 5-7"; returns how many. */

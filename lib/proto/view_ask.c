@@ -13,7 +13,7 @@ uint64_t view_joined(const struct view *view)
 	return view->all_there || count > tasks ? tasks : count;
 }
 
-/* How many tasks are there: they have joined, or still can, and have neither left nor died. */
+/* Count the tasks that have joined, or still can join, and have neither left nor died. */
 static uint64_t count_there(const struct view *view)
 {
 	uint64_t count = 0;

@@ -46,7 +46,7 @@ void view_feed_news(
 		view->unchanged = reading->began;
 }
 
-/* After a whole reading, counted keys that are not shown are no records: they are surplus. */
+/* After all was read, counted keys that the view does not show are no records: note how many. */
 static void note_surplus(struct view *view, enum view_record kind)
 {
 	const struct view_record_count *counted = &view->counted[kind];

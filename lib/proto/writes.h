@@ -2,7 +2,7 @@
 /*
  * What the agreement wants written, as transactions on the store. Each is built whole (keys,
  * values, compares) where the plan is known, and carried out by another thread, perhaps more than
- * once: it is put-if-absent or guarded by a revision, so that a repetition changes nothing.
+ * once. That is safe: it is put-if-absent, guarded by a revision, or of a key that one task writes.
  */
 #ifndef PROTO_WRITES_H
 #define PROTO_WRITES_H
@@ -27,7 +27,7 @@ struct write {
 
 /* What only the agent knows of its task. */
 struct write_details {
-	const struct notice *notice; /* of WRITE_CLAIM, WRITE_DEADLINE */
+	const struct notice *notice; /* of WRITE_CLAIM */
 	enum agreement_then then;    /* of WRITE_CLAIM */
 	bool outside;		     /* of WRITE_CLAIM: not made by a task */
 	uint64_t pid;		     /* of WRITE_CLAIM from outside: the process, or 0 (claim.h) */
@@ -44,7 +44,7 @@ struct write_details {
 	uint64_t step, saved_step;
 };
 
-/* Build what plan->write[what] asks for, as task. Release it with write_release. */
+/* Build what plan->write[what] asks `task` to write. Release it with write_release. */
 void write_build(struct write *write, const struct view *view, enum agreement_write what,
 	uint64_t task, const struct agreement_plan *plan, const struct write_details *details);
 
@@ -80,7 +80,7 @@ void write_build_deaths(struct write *write, const struct view *view, uint64_t b
 /* Build the request for an on-demand checkpoint: the next round, without a claim. */
 void write_build_demand(struct write *write, const struct view *view);
 
-/* Let the transaction read the attempt's count of news; news: it is itself news. */
+/* Let the transaction read the attempt's count of news; news: also add 1 to this count. */
 void write_news(struct transaction *t, const struct attempt *attempt, bool news);
 
 /* Let the write count the records that are awaited: it may add the last one. */

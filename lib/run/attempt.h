@@ -4,7 +4,7 @@
  * first claim, error or death seals it, and the last task to leave closes it. A new attempt never
  * reads keys of an old one.
  *
- * All calls here block on the store; they are made by a program, or by the agent's store thread.
+ * Calls that get a store block on it: they are made by a program, or by the agent's store thread.
  */
 #ifndef RUN_ATTEMPT_H
 #define RUN_ATTEMPT_H
@@ -21,11 +21,11 @@ struct attempt_entry {
 	const char *launch;    /* launch id; "": not known */
 	struct process_identity agent;
 	bool beatless;	  /* it never beats, as TASK/i tells the others */
-	int64_t deadline; /* for waiting until a predecessor's attempt closes */
+	int64_t deadline; /* for joining, also while a predecessor's attempt has not closed */
 	int cancel;	  /* a descriptor: give up (STATUS_NO) when it is readable; -1: none */
 };
 
-/* What the store shows, as far as the decision to join needs it. */
+/* What the store shows of a task, for the decision to join. */
 enum membership {
 	MEMBERSHIP_FREE, /* no process has joined as this task */
 	MEMBERSHIP_OURS, /* this process has joined as this task */
@@ -44,7 +44,7 @@ struct attempt_join_state {
 	/* The worst membership of our tasks: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE. */
 	enum membership membership;
 	enum membership others; /* likewise of all other tasks that joined */
-	/* For these two, the reboot of a host of the same name is no proof of death. */
+	/* These two do not count a task as dead only because a host of that name has rebooted. */
 	bool lost;     /* one of the other tasks is dead */
 	bool deserted; /* at least one other task joined, and all have left or are dead */
 };
@@ -136,9 +136,9 @@ enum status attempt_seal(struct store *store, const struct attempt *attempt, con
 	const char *text, struct error *err);
 
 /*
- * Close the attempt if all tasks have left. If it is closed already, but all tasks have completed
- * by now, correct its state to "completed". finding: what an agent knows of its end (outcome.h), or
- * NULL. STATUS_NO: a task has not left.
+ * Close the attempt if each task has left, is dead or can no longer join. If it is closed already,
+ * but by now all tasks have completed, correct its state to "completed". finding: what an agent
+ * knows of its end (outcome.h), or NULL. STATUS_NO: a task may still run or join.
  */
 struct outcome_finding;
 enum status attempt_close(struct store *store, struct view *view,
@@ -148,7 +148,7 @@ enum status attempt_close_as_seen(struct store *store, const struct view *view,
 	const struct outcome_finding *finding, struct error *err);
 /*
  * Close the attempt although tasks have not left. Those that still run see the seal, and leave with
- * 44. STATUS_NO: a claim came first.
+ * 44. STATUS_NO: a claim has come since view was read.
  */
 enum status attempt_close_by_hand(struct store *store, struct view *view, struct error *err);
 

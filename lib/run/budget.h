@@ -6,8 +6,9 @@
  * Each cause has its own count. A preemption is no failure and never counts. Crashes and hangs
  * count from the start of the run; when a user starts it again after it had finished, or after a
  * decision not to run it again, the counts begin at zero. Lost tasks have no limit of their own. An
- * attempt has made no progress if it failed, or was preempted without its checkpoint, and saved no
- * newer step than all before it. Such attempts in a row are counted, if saves are known at all.
+ * attempt has made no progress if all its tasks joined, it failed or was preempted without its
+ * checkpoint, and it saved no newer step than all before it. Such attempts in a row are counted; an
+ * attempt whose saves the store cannot show (outcome.measured is false) is left out.
  */
 #ifndef RUN_BUDGET_H
 #define RUN_BUDGET_H
@@ -28,7 +29,7 @@ struct budget_limits {
 	uint64_t no_progress;
 	/*
 	 * The pause before the n-th restart in a row is random between 1 ms and pause x 2^(n-1), at
-	 * most longest_pause; ms. Progress, or an attempt of BUDGET_STEADY, begins a new row.
+	 * most longest_pause; ms. A new row begins after progress, and after BUDGET_STEADY.
 	 */
 	int64_t pause, longest_pause;
 };
@@ -37,7 +38,7 @@ struct budget_limits {
 		.restarts = BUDGET_UNLIMITED, .crashes = 3, .hangs = 3, .no_progress = 3,          \
 		.pause = 1000, .longest_pause = 300000                                             \
 	}
-#define BUDGET_STEADY 600000 /* ms */
+#define BUDGET_STEADY 600000 /* ms: after an attempt that lasted this long a new row begins */
 
 struct budget_decision {
 	bool again;
@@ -48,8 +49,8 @@ struct budget_decision {
 
 /*
  * Count the newest attempts that resumed, one after another, from this checkpoint (its step, and
- * outcome_from its path) and failed. Attempts in this row that were preempted, or whose end is not
- * known, are not counted, but do not end the row.
+ * outcome_from its path) and failed. Attempts among them that were preempted, or whose end is not
+ * known, are skipped.
  */
 uint64_t budget_failed_from(const struct outcome *past, size_t count, uint64_t step, uint64_t from);
 

@@ -27,8 +27,8 @@ void history_release(struct history *history);
 
 /*
  * Decide whether the agents of this attempt, which has closed, run again: as NEXT says; without
- * NEXT by the budgets, and write the decision to NEXT. resume: the step of the newest complete
- * checkpoint, or NULL.
+ * NEXT by the budgets, and write the decision to NEXT, unless the run has finished. resume: the
+ * step of the newest complete checkpoint, or NULL.
  */
 enum status history_decide_next(struct store *store, const struct attempt *attempt,
 	const struct budget_limits *limits, const uint64_t *resume,

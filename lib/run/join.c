@@ -503,7 +503,7 @@ enum status attempt_gather(
 {
 	bool large = view_is_large(view);
 	enum status status = STATUS_OK;
-	/* So the first task to give up reads which tasks are missing, and seals, before others. */
+	/* Give up at different times: the first task reads which are missing, and seals for all. */
 	if (large && deadline != CLOCK_NEVER)
 		deadline += clock_jitter(GIVE_UP_APART * (int64_t)view->attempt.tasks);
 	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};

@@ -66,7 +66,7 @@ struct tf_role {
 enum status tf_config_read(
 	const struct identity_environment *environment, struct tf_role *role, struct error *err);
 
-/* This start of the job by the variables of Slurm and PREEMPT_LAUNCH. */
+/* This start of the job, as the variables of Slurm and PREEMPT_LAUNCH show it. */
 struct slurm_start {
 	uint64_t job; /* 0: not in a job */
 	uint64_t restarts;

@@ -27,7 +27,7 @@ struct outcome {
 	enum outcome_cause cause;
 	int code;	/* of CAUSE_CRASHED: the command's, as a shell reports it */
 	char text[512]; /* human-readable: "task 2 failed on n3 with 1: no memory"; may be empty */
-	int64_t lasted; /* ms: longest time from a task's TASK to its last record; -1: unknown */
+	int64_t lasted; /* ms: longest time from a task's TASK to its SAVED or LEFT; -1: unknown */
 	/* Whether the store shows saves: the program calls preempt_step, or has --checkpoints. */
 	bool measured;
 	bool has_saved;	 /* a save is known */
@@ -53,10 +53,9 @@ struct outcome_finding {
 };
 
 /*
- * Conclude the outcome from a view. An attempt that is neither closed nor sealed is CAUSE_OPEN.
- * With
- * --checkpoints (view->resume_known) what was saved is taken from finding only, not from the
- * reports of the tasks. finding NULL: no agent has looked.
+ * Conclude the outcome from a view. An attempt that is neither closed nor sealed is CAUSE_OPEN,
+ * unless all its tasks have completed. With --checkpoints (view->resume_known) what was saved is
+ * taken from finding only, not from the reports of the tasks. finding NULL: no agent has looked.
  */
 void outcome_of_view(
 	const struct view *view, const struct outcome_finding *finding, struct outcome *outcome);

@@ -44,7 +44,7 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 				: question->noticed ? CODE_SAVED
 						    : CODE_BROKEN;
 		if (question->noticed)
-			snprintf(decision->why, sizeof(decision->why), "noticed%s",
+			snprintf(decision->why, sizeof(decision->why), "a notice came%s",
 				unasked ? without : " before any task had joined");
 		else
 			snprintf(decision->why, sizeof(decision->why),

@@ -40,7 +40,8 @@ enum status requeue_decide(const struct requeue_question *question,
 /*
  * The same without an attempt in the store: by the exit code and the scheduler's own count alone.
  * Pure. unasked: why the store could not be asked; then a failure is run again, too, because the
- * budgets may allow it. NULL: the store was asked, and no task has joined.
+ * budgets may allow it, unless the store is damaged or refuses the options. NULL: the store was
+ * asked, and no task has joined.
  */
 void requeue_guess(const struct requeue_question *question, const struct error *unasked,
 	struct requeue_decision *requeue);

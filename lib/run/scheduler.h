@@ -48,7 +48,8 @@ void scheduler_names(char *names, size_t size);
  */
 enum status slurm_job_name(char name[64], struct error *err);
 
-/* STATUS_NO: Slurm knows no such job (any more); STATUS_TEMPORARY: it gave no answer. */
+/* STATUS_NO: Slurm knows no such job (any more). STATUS_TEMPORARY: it gave no usable answer.
+ * STATUS_NOT_FOUND: squeue cannot be run. */
 enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job, struct error *err);
 
 enum slurm_answer {

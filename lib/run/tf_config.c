@@ -35,7 +35,7 @@ static bool find_addresses(const struct json_object *cluster, const char *type,
 	return true;
 }
 
-/* Whether the list has another host than *first, the first address of all lists (NULL: none). */
+/* Whether the list has another host than *first, the first address of all (NULL: none yet). */
 static bool has_other_host(struct json_object *list, size_t count, const char **first)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -95,8 +95,7 @@ static int by_time(const void *a, const void *b)
 	return x->task < y->task ? -1 : x->task > y->task;
 }
 
-/* Note a mark in its task. newest: its round is the newest; otherwise marks of rounds are ignored.
- */
+/* Note a mark in its task. newest: its round is the newest; if not, ignore marks of rounds. */
 static void note_mark(struct run_task *task, const struct run_mark *mark, bool newest)
 {
 	switch (mark->kind) {
@@ -216,7 +215,7 @@ static int64_t beating(const struct run_task *task)
 	       heartbeat_period(task->beat.sequence);
 }
 
-/* Steps per second since the task's first beat; if it is over, since the start. */
+/* Steps per second since the task's first beat; if the attempt is over, since its start. */
 static double rate_of(const struct run_status *status, const struct run_task *task, uint64_t from)
 {
 	bool over = status->view.agreement.closed;
@@ -279,7 +278,7 @@ void run_status_take_beats(struct run_status *status, const struct run_status *b
 		/* All tasks begin to beat together, so a task with fewer beats has stopped. */
 		int64_t behind_others = longest - beating(task);
 		int64_t unchanged = now - task->changed;
-		/* Before the first change, and before two periods are over, nothing is known. */
+		/* Until a change was seen or two periods have passed, nothing is known. */
 		task->silent = task->proved || unchanged > 2 * period ? unchanged : -1;
 		if (behind_others > unchanged + 2 * period)
 			task->silent = behind_others;

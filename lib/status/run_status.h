@@ -67,7 +67,7 @@ struct run_task {
 	int64_t joined, left, dead;	/* UTC; 0: it has not */
 	int64_t reported, acked, saved; /* UTC, in the newest round; 0: it has not */
 	int64_t took;			/* ms that its save in the newest round took; 0: unknown */
-	bool beats; /* a beat was read; the members from here on are about beats */
+	bool beats; /* a beat was read; the members from here to silent are about beats */
 	struct store_beat beat;
 	bool proved;	 /* a beat was seen to change */
 	int64_t changed; /* when this beat was first seen, on our monotonic clock */
@@ -90,7 +90,7 @@ struct run_status {
 
 /*
  * Read an attempt of a run (0: the newest). before (may be NULL): an earlier reading; the beats are
- * compared with it. STATUS_NO: there is no such run or attempt. Others: the store cannot be read.
+ * compared with it. STATUS_NO: there is no such run or attempt. Else: the store cannot be read.
  */
 enum status run_status_read(struct store *store, const char *run, uint64_t number,
 	const struct run_status *before, struct run_status *status, struct error *err);
@@ -119,7 +119,7 @@ bool run_status_is_proved(const struct run_status *status);
 const char *run_status_word(const struct run_status *status);
 /*
  * For monitoring: 0 if it runs or has finished; 44 if it runs and a task is silent or dead; else
- * 42, 43, 44 or 93 (base/exit_code.h), as the attempt ended.
+ * 42, 43, 44 or 93 (base/exit_code.h), as it ended, or, if it breaks or is to stop, as it will end.
  */
 int run_status_code(const struct run_status *status);
 

@@ -64,7 +64,7 @@ struct timeline_attempt {
 	uint64_t step;		    /* the agreed step */
 	int64_t began, ended;	    /* ended: if it still runs, when the store was read */
 	int64_t zoom_from, zoom_to; /* the part that is drawn large; equal: the whole attempt */
-	int64_t called;	  /* when phases begin to count: at the notice, or a later round */
+	int64_t called;	  /* since when phases count: the notice, or the opening of a later round */
 	int64_t deadline; /* 0: none */
 	struct timeline_lane *lanes; /* [tasks] */
 	struct timeline_span *spans;
@@ -80,7 +80,7 @@ void timeline_add_html(struct text *text, const struct timeline_attempt *attempt
 
 /* For both, and for tests: */
 
-/* Return the ms between two ticks; about `most` ticks, at most, are in a time of this length. */
+/* Return the ms between two ticks, of which a time of this length has about `most` at most. */
 int64_t timeline_tick(int64_t length, int most);
 /* Add a duration: "250 ms", "1.5 s", "2 min 5 s", "3 h 20 min". */
 void timeline_add_time(struct text *text, int64_t milliseconds);

@@ -25,7 +25,7 @@ void print(struct text *text);
 /* Print each line as a warning, and release lines. */
 void warn(struct text *lines);
 
-/* The head of a table of several DIRs. */
+/* If there are several DIRs, print the name of the one at index above its table. */
 void show_heading(const struct args_rest *rest, size_t index);
 /* Add a row to a table. Unless native, it has the name of the checkpoint, too. */
 void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,
@@ -35,10 +35,10 @@ void show_row(struct text *line, bool native, int64_t now, const struct checkpoi
 void print_report(const char *directory, bool native, bool json,
 	const struct prune_request *request, const struct prune_report *report, size_t *shown);
 
-/* The worse of two codes: "could not ask" outweighs "damaged", which outweighs any other. */
+/* The worse of two codes is the larger one: "could not ask" (75) outweighs "damaged" (65). */
 int worse(int a, int b);
 
-/* Show the progress of reading or copying on a terminal, unless -q was given. */
+/* Show the progress of reading or copying. progress_begin: false with -q or without a terminal. */
 bool progress_begin(uint64_t total);
 void progress_add(uint64_t bytes);
 void progress_end(void);

@@ -62,8 +62,8 @@ static enum status choose(void *context, const struct queue_view *view)
 }
 
 /*
- * Change a batch at a time, the newest commands first: workers take the oldest ones just now, and a
- * compare with those would often fail. Retry the oldest first, so that a command which must come
+ * Change a batch at a time, the newest commands first: workers are taking the oldest ones, so a
+ * transaction on those would often fail. Retry the oldest first, so that a command which must come
  * after others (--after) is blocked by them again. Prints the id of each changed command, and
  * reports each named one that could not be changed.
  */
@@ -98,12 +98,12 @@ static enum status change(struct queue *queue, void *context, struct error *err)
 		end -= count;
 	}
 	if (told && status == STATUS_OK)
-		message_info("%" PRIu64 " %s: asked to end, and may still succeed", told,
-			told == 1 ? "runs" : "run");
+		message_info("%" PRIu64 " running %s asked to end, and may still succeed", told,
+			told == 1 ? "command was" : "commands were");
 	return status;
 }
 
-/* Requires either ids, or an option that chooses by state (by_kind), but not both. */
+/* Requires either ids, or an option that chooses by state or tag (by_kind), but not both. */
 static int run_change(
 	const struct args_rest *rest, struct chosen chosen, bool by_kind, const char *cure)
 {
@@ -181,7 +181,7 @@ int run_resource(const struct args_rest *rest)
 	struct definition made = {rest, getcwd(NULL, 0)};
 	struct error err;
 	if (!made.directory) {
-		error_set(&err, STATUS_USAGE, "this directory has no name: %s", strerror(errno));
+		error_set(&err, STATUS_USAGE, "this directory has no path: %s", strerror(errno));
 		return message_fail(&err);
 	}
 	int code = client_run(STORE_CREATE, define, &made);

@@ -46,7 +46,7 @@ int client_end_asked(struct client *client, enum status status, const struct err
 int client_run(unsigned flags,
 	enum status (*command)(struct queue *queue, void *context, struct error *err),
 	void *context);
-/* The exit code of wrong usage, after a message. */
+/* Print text, and return the exit code of wrong usage. */
 int client_refuse(const char *text);
 
 /* The deadline of --timeout; CLOCK_NEVER without it. */

@@ -24,7 +24,7 @@ static enum status look_once(
 		status = queue_carry_on(queue, NULL, err);
 		if (status == STATUS_OK)
 			status = queue_count(queue, &count, err);
-		/* An error comes together with the count that contains it. */
+		/* Look for a failure after the count: one transaction changes both. */
 		if (status == STATUS_OK)
 			status = queue_raise(queue, clock_now(), -1, &failure, err);
 	} while (status == STATUS_OK);

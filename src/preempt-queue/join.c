@@ -36,16 +36,16 @@ const struct args_option join_options[] = {
 struct joiner {
 	struct queue *queue;
 	struct queue_selection set;
-	int64_t took; /* ms that one look took */
+	int64_t took; /* ms for the last reading of the whole queue */
 	int wake;
 	int64_t began, deadline;
 	struct queue_throughput progress;
 	bool terminal, shown; /* the line of progress is on the screen */
 	struct judge judge;
 	size_t registered;
-	bool warned, gave_up;  /* no worker is alive; none was for --recovery */
+	bool warned, gave_up;  /* warned that no worker is alive; gave up after --recovery */
 	int64_t judged, alive; /* when workers were looked at; when one was last alive */
-	uint64_t over;	       /* finished commands; since when their number has not changed */
+	uint64_t over;	       /* finished commands; over_since: when this number last changed */
 	int64_t over_since, reported;
 	store_revision followed;
 	int64_t unanswered; /* since when the store does not answer; 0: it does */
@@ -85,7 +85,7 @@ static enum status print_row(void *context, const struct queue_view *view)
 	return STATUS_OK;
 }
 
-/* ---- Who works ---- */
+/* ---- The workers ---- */
 
 static enum status say_running(void *context, const struct queue_view *view)
 {
@@ -188,7 +188,7 @@ static enum status look_at_set(struct joiner *j, const struct queue_count *count
 	return outcome.going_on ? STATUS_TIMEOUT : finish(j, &outcome, err);
 }
 
-/* Look once. STATUS_TIMEOUT: not all is over: wait. */
+/* Look once. STATUS_TIMEOUT: a command is not over, so wait. */
 static enum status look(struct joiner *j, struct queue_count *count, struct error *err)
 {
 	struct queue_failure failure;
@@ -225,7 +225,7 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 	return status == STATUS_OK ? STATUS_TIMEOUT : status;
 }
 
-/* The store does not answer. STATUS_OK: ask again. STATUS_TIMEOUT: --timeout is over. */
+/* The store does not answer. STATUS_OK: ask again. Others: --timeout or --recovery is over. */
 static enum status outlast(struct joiner *j, struct error *err)
 {
 	if (!j->unanswered) {
@@ -256,7 +256,7 @@ static enum status wait_for_change(
 			"queue %s: %" PRIu64 " commands wait and %" PRIu64
 			" run after the --timeout",
 			j->queue->name, count->waiting, count->running);
-	/* Do not look after each of thousands of commands: workers need the store more. */
+	/* Do not read the counts after each of many commands: workers need the store more. */
 	int64_t pause = (now - j->began) / 20;
 	pause = pause > 200 ? 200 : pause < 2 ? 2 : pause;
 	/* If reading the queue takes long, spend at most a tenth of the time on it. */

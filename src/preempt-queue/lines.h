@@ -9,7 +9,7 @@
 #include "queue/records.h"
 
 struct lines {
-	char end_of_line; /* '\n', '\0' */
+	char end_of_line; /* '\n' or '\0' */
 	char bytes[2 * QUEUE_ITEM_MAX];
 	size_t begin, end; /* the bytes that were read and not returned */
 	bool over;	   /* stdin is at its end */

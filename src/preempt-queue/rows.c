@@ -46,7 +46,7 @@ void rows_ending(struct text *text, const struct queue_ending *ending)
 	}
 }
 
-/* How long its last start took, or has taken until now; negative: it never started. */
+/* How long it has run, or had run when it ended; negative: it waits, or was never started. */
 static int64_t runtime(const struct queue_view *view, int64_t now)
 {
 	if (view->state == QUEUE_RUNNING)

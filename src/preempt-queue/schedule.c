@@ -34,7 +34,7 @@ const struct args_option schedule_options[] = {
 		.target = &tag},
 	{"priority", "N", "-4999 to 4999; a higher one runs sooner (0)", ARGS_TEXT,
 		.target = &priority_text},
-	{"max-attempts", "N", "failures and lost workers until it has failed (1 and 3)",
+	{"max-attempts", "N", "failures and lost workers after which it has failed (1 and 3)",
 		ARGS_UNSIGNED, .target = &spec.max_attempts, .min = 1, .max = 1000000},
 	{"max-transient", "N", "how many times in a row it may exit with 75 (3)", ARGS_UNSIGNED,
 		.target = &spec.max_transient, .max = 1000000},
@@ -110,7 +110,7 @@ static enum status check_words(char *const *words, struct error *err)
 	return words ? check_placeholders(words, err) : STATUS_OK;
 }
 
-/* Whether name has this placeholder: not a kept one, with one brace more. */
+/* Whether name has this placeholder. With a brace before it, as in {{id}, it is plain text. */
 static bool has_placeholder(const char *name, const char *placeholder)
 {
 	const char *at = strstr(name, placeholder);
@@ -199,7 +199,7 @@ static enum status flush(struct scheduler *s, struct error *err)
 		printf("%" PRIu64 "\n", s->items[i].id);
 	s->number += status == STATUS_OK ? s->count : 0;
 	drop_batch(s);
-	/* If this fails, workers will do it. */
+	/* Work off what --after has left pending. If this fails, workers will do it. */
 	if (status == STATUS_OK && spec.after)
 		(void)queue_carry_on(&s->client.queue, NULL, NULL);
 	/* The reader of the ids is gone: schedule no more commands. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* preempt-queue set: set or print what commands scheduled later do when one fails. */
+/* preempt-queue set: set or print the --halt of commands that are scheduled without it. */
 #include <stdio.h>
 
 #include "client.h"

@@ -44,7 +44,7 @@ const struct args_option fetch_options[] = {
 /* ---- list ---- */
 
 struct lister {
-	bool any, states[QUEUE_CANCELLED + 1]; /* which */
+	bool any, states[QUEUE_CANCELLED + 1]; /* which states to print */
 	uint64_t rows;
 	int wake;
 	struct error *err;

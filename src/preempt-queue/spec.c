@@ -26,7 +26,7 @@ enum status spec_path(const char *path, const char *what, char **absolute, struc
 {
 	char *here = *path == '/' ? NULL : getcwd(NULL, 0);
 	if (*path != '/' && !here)
-		return error_set(err, STATUS_USAGE, "%s: this directory has no name: %s", what,
+		return error_set(err, STATUS_USAGE, "%s: this directory has no path: %s", what,
 			strerror(errno));
 	bool is_here = !strcmp(path, ".");
 	*absolute = xprintf(

@@ -23,7 +23,7 @@ enum screen_event screen_take(void);
 /* Draw the text, cut to the height of the terminal. */
 void screen_draw(const struct text *text);
 void screen_end(void);
-/* The signal that ended the screen; 0: the user pressed q. */
+/* The signal that ended the screen; 0: the user pressed q, or stdin ended. */
 int screen_signal(void);
 
 #endif

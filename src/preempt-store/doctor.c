@@ -29,7 +29,7 @@ const struct args_option doctor_options[] = {
 		.target = &shared},
 	{"mark", NULL, "mark DIRECTORY, so that the tools notice when it is not mounted", ARGS_FLAG,
 		.target = &mark},
-	{"quick", NULL, "at most 3 seconds, once all nodes have come (prolog)", ARGS_FLAG,
+	{"quick", NULL, "at most 3 seconds after all nodes have come, for a prolog", ARGS_FLAG,
 		.target = &quick},
 	{"fix", NULL, "record the safe mode in a store that is not in use", ARGS_FLAG,
 		.target = &fix},

@@ -23,7 +23,7 @@
 				use(multi_remove_handle) use(multi_setopt)                         \
 					use(multi_socket_action) use(multi_info_read)
 
-/* curl.h defines these as macros that check types, too. They do not work with our pointers. */
+/* curl.h has macros of these names, which check types and do not work with our pointers. */
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 #undef curl_multi_setopt

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An HTTP/1.1 client for metadata servers and etcd: one request at a time, never blocking. libcurl
- * does the work, but loading it takes 5 ms, longer than all requests of a program to etcd. So
- * plain.c sends requests that need neither TLS nor a host name (http_open: light).
+ * does the work, but loading it takes 5 ms, more than a short program needs for all its requests
+ * to etcd. So plain.c sends requests that need neither TLS nor a host name (http_open: light).
  *
  *	http_start(http, &request, &err);
  *	do
@@ -36,7 +36,7 @@ struct http_request {
 	/* Never send it twice. Without `once`, it is sent again if a connection that was kept ends
 	 * before the answer. */
 	bool once;
-	int64_t connect;	    /* ms until it is connected; 0: 5 s */
+	int64_t connect;	    /* most ms to connect; 0: 5 s */
 	int64_t timeout;	    /* ms for the whole request; 0: no limit, for a stream */
 	const struct http_tls *tls; /* NULL: the defaults of libcurl */
 };

@@ -26,7 +26,7 @@ struct http_plain {
 	bool once;
 	struct text request;
 	size_t sent;			  /* bytes of request */
-	int64_t connect, connect_by, end; /* ms; the instants at which to give up */
+	int64_t connect, connect_by, end; /* ms; connect_by, end: the instants to give up */
 	struct http_reader reader;
 };
 
@@ -172,7 +172,7 @@ enum status http_plain_start(struct http *http, const struct http_request *reque
 enum step {
 	STEP_WAITS,
 	STEP_DONE,
-	STEP_FAILED, /* errno says why; 0: the other side has ended the connection */
+	STEP_FAILED, /* errno says why; 0: the connection has ended, or the answer is wrong */
 };
 
 static enum step connect_on(struct http_plain *self)

@@ -27,7 +27,7 @@ struct http {
 	bool plainly;		  /* the last request was sent by plain.c */
 };
 
-/* Add to the body. False: the answer is too long, or there is no memory. */
+/* Add to the body. False: the answer is too long. */
 bool http_add_body(struct http *http, const char *bytes, size_t length);
 
 /* curl.c can send every request. STATUS_NOT_FOUND: libcurl is not installed. */

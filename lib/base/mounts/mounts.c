@@ -88,8 +88,8 @@ static void expect_mount(void *context, const char *point)
 	if (check->status != STATUS_OK || !check->mountinfo.length)
 		return;
 	const char *top = is_on_the_way(check, point, real);
-	/* Path is below both. If top is not the deeper one, it is mounted, or a mount below it
-	 * holds path. */
+	/* Path is below top and on the mount `here`. If `here` is at top or deeper, top is mounted,
+	 * or a mount below it holds path. */
 	if (!top || strlen(top) <= strlen(check->here.point) || strcmp(top, "/") == 0)
 		return;
 	check->status = error_set(check->err, STATUS_NO,
@@ -112,7 +112,7 @@ static void expect_marker(void *context, const char *point)
 	int number = descriptor < 0 ? errno : 0;
 	if (!number && fstatat(descriptor, MOUNTS_MARKER, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		number = errno;
-	/* If it was mounted after the caller had opened its descriptor, `here` is a mount above. */
+	/* If top was mounted after the caller had opened its descriptor, `here` is above top. */
 	bool there = !number && S_ISREG(st.st_mode) &&
 		     (!mounts_find(descriptor, &root) ||
 			     strlen(check->here.point) >= strlen(root.point));

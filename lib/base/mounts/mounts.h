@@ -61,7 +61,7 @@ enum status mounts_allow_new(const char *path, struct error *err);
 /* The mount that a descriptor is on. False: not known, or this process cannot reach it. */
 bool mounts_find(int descriptor, struct mount_entry *entry);
 
-/* The path of this user's list. False: HOME is not set, or the path is too long. */
+/* The path of this user's list. False: no XDG_CONFIG_HOME and no HOME, or it is too long. */
 bool mounts_own_list(char path[PATH_MAX]);
 
 /*

@@ -19,8 +19,8 @@ int ending_signal(void);
 void ending_set(int number);
 
 /*
- * A non-blocking signalfd for the signals that ending_catch has blocked, for a program that reads
- * them itself; -1 and errno on failure.
+ * A non-blocking signalfd for the signals that ending_catch has blocked: it is readable when one
+ * has come. Read it, or only poll it and then call ending_wait. -1 and errno on failure.
  */
 int ending_descriptor(void);
 

@@ -31,7 +31,7 @@ bool life_draw(const char *previous, char life[LIFE_SIZE]);
  * line. */
 void life_derive(const char *line, const char *whole, char life[LIFE_SIZE]);
 
-/* Derive the life of this part of the life `of`, in the same line. */
+/* Derive from the life `of` that of its part with the name `part`. Both are in the same line. */
 void life_derive_part(const char *of, const char *part, char life[LIFE_SIZE]);
 
 #endif

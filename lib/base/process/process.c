@@ -117,7 +117,7 @@ enum status process_has_variable(pid_t pid, const char *variable)
 	if (!empty)
 		return found ? STATUS_OK : STATUS_NO;
 	/* The environment of a zombie is empty, because it has no memory. So is that of a process
-	 * within execve, which sets DATA_END last. If it is not empty now, execve has ended. */
+	 * within execve, which sets DATA_END last. If it is not empty now, read it again. */
 	bool changes = read_stat(pid, fields) && fields[MEMORY] &&
 		       (!fields[DATA_END] || fields[ENVIRONMENT_END] != fields[ENVIRONMENT]);
 	return changes ? STATUS_TEMPORARY : STATUS_NO;

@@ -60,7 +60,7 @@ static void make_only_writer(void)
 /*
  * Let the kernel KILL the process group of the command when we end: it sends a signal to the group
  * that owns a reading descriptor when the last writer of the pipe is gone. The command inherits
- * this descriptor: the kernel needs no process of ours for it, only one of the command.
+ * this descriptor, so it stays open when we have ended: no other process of ours is needed.
  */
 static void die_with_writer(void)
 {
@@ -364,7 +364,7 @@ static void begin(struct subprocess *child)
 	attend(child, child->from[1]);
 }
 
-/* Drop what is watched: its number may be reused from now on. Its output and code stay. */
+/* Stop watching the child: its number may be reused from now on. Its output and code stay. */
 static void forget(struct subprocess *child)
 {
 	dismiss(child, &child->end.descriptor);

@@ -16,7 +16,7 @@
 
 /*
  * Find the missing tasks. STATUS_NO: the committed directory is gone, and not published.
- * *all_since: the time since which no task is missing; 0: one is.
+ * *all_since: the time since which no task is missing; 0: one is missing.
  */
 static enum status look_around(const struct checkpoint_target *target, int64_t *all_since,
 	struct checkpoint_commit *answer, struct error *err)

@@ -42,7 +42,7 @@ static enum status refuse_existing(const struct checkpoint_target *target, struc
 	}
 }
 
-/* Remove what earlier writers with this name have left; our own record stays. */
+/* Remove the files of earlier writers (if sharded, those of our task); our own record stays. */
 static enum status empty(
 	const char *staging, const struct checkpoint_target *target, struct error *err)
 {
@@ -94,15 +94,15 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 		writer_check(&other) == PROCESS_ALIVE)
 		return error_set(err, STATUS_NO,
 			"%s is being written by another process (started by %d, process group %d); "
-			"with --sharded every task has its own",
+			"with --sharded every task has its own directory",
 			path, (int)other.parent.pid, (int)other.group.pid);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
 /*
  * A pruner may be removing the directory of a dead writer: rename it away, so that we make a new
- * one. A directory that tasks share stays, because there each start has an attempt number of its
- * own.
+ * one. A sharded directory stays: tasks share it, and the next start has another attempt number, so
+ * another directory.
  */
 static enum status take_away_old(const struct checkpoint_target *target, const struct staging *look,
 	bool *again, struct error *err)
@@ -139,13 +139,13 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	staging_release(&look);
 	if (status != STATUS_OK)
 		return status;
-	/* With our record, a pruner sees a live writer; if it was there before, begin again. */
+	/* With our record, a pruner sees a live writer. If one was faster, begin again. */
 	ckpt_name_writer(name, target->sharded, target->task);
 	char *record = ckpt_directory_path(staging, name);
 	ckpt_name_task(name, target->task);
 	char *shard = ckpt_directory_path(staging, name);
 	status = writer_save(record, self, err);
-	/* A pruner may have removed the record before it had its name. */
+	/* A pruner may have removed the record while it was unfinished. */
 	*again = status == STATUS_TEMPORARY;
 	if (status == STATUS_OK)
 		status = empty(staging, target, err);
@@ -179,8 +179,8 @@ enum status checkpoint_begin(
 		status = begin_once(target, staging, &self, &again, err);
 	}
 	if (again && status != STATUS_TEMPORARY)
-		status = error_set(
-			err, STATUS_TEMPORARY, "%s was taken away again and again", staging);
+		status =
+			error_set(err, STATUS_TEMPORARY, "%s was removed again and again", staging);
 	if (status == STATUS_OK)
 		status = remove_finish_ours(target->directory, name, err);
 	if (status == STATUS_OK) {

@@ -341,8 +341,8 @@ static enum status compare_published(struct pass *pass, const struct checkpoint 
 			*found->life ? " of life " : "", found->life);
 		goto out;
 	}
-	/* Remove the discarded copy (--chief-only) now; remove a shard's directory when all
-	 * shards are published. */
+	/* Our copy has the same content: remove it. A sharded directory stays, because other tasks
+	 * may be writing into it. */
 	status =
 		pass->root >= 0 && !target->sharded ? file_remove_tree(pass->path, err) : STATUS_OK;
 	if (status != STATUS_OK)
@@ -363,7 +363,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	enum status status =
 		inspect_step(target->directory, target->step, false, &found, &published, err);
 	if (status == STATUS_OK) {
-		/* If it is bad: this start may have published it before it was marked. */
+		/* A bad one may have been published by this start, and marked after that. */
 		bool settled = staging_is_settled(target, &found);
 		if (settled)
 			status = compare_published(pass, &found, &published, err);
@@ -445,7 +445,7 @@ enum status checkpoint_commit(
 	}
 	if (pass.again)
 		status = error_set(err, STATUS_TEMPORARY,
-			"%s changed under the commit again and again", pass.path);
+			"%s kept changing during the commit; try again", pass.path);
 	close(pass.place);
 	free(pass.path);
 	return status;

@@ -83,7 +83,7 @@ static const char *after(const char *text, const char *prefix)
 	return strncmp(text, prefix, length) == 0 ? text + length : NULL;
 }
 
-/* Read the first length bytes as a number without needless zeros, as it is written. */
+/* Read the first length bytes as a decimal number without leading zeros. */
 static bool number(const char *text, size_t length, uint64_t *value)
 {
 	char digits[20];

@@ -13,14 +13,14 @@
  *   latest                 a symbolic link for users; we never rely on it
  *   .latest.tmp            that link while it is being made
  *
- * In a sharded checkpoint, written or published, task-2 is the shard of task 2.
+ * In a sharded checkpoint, published or not, task-2 is the shard of task 2.
  *
  * A step has at least eight digits, so that ls, a shell's glob and "tail -1" show the order of
  * training up to 99,999,999 (larger numbers have more digits; the tools always compare numbers).
  * Names of unfinished checkpoints are hidden, so no glob of a training script finds them. Only this
  * spelling is ours: "step-120" is not, and is never touched.
  *
- * In a checkpoint, written or published, a few names at the top are reserved:
+ * In a checkpoint, published or not, a few names at the top are reserved:
  *   .ckpt-manifest.json                   the manifest (ckpt/content/manifest.h)
  *   .ckpt-writer.json, .ckpt-writer-2.json   the writer (ckpt/commit/writer.h), until published
  *   .ckpt-shard-2.json                    what task 2 has committed, until published
@@ -85,13 +85,13 @@ void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
 /* The name of a writer's record: of the only writer, or, if sharded, of a task. */
 void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task);
 void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task);
-/* Whether publishing removes it: a record of a writer or a shard, or an unfinished file. */
+/* Whether publishing removes it: a record of a writer, shard or copy, or an unfinished file. */
 bool ckpt_name_is_transient(const char *name);
-/* Whether it is an unfinished record, which a killed process has left. */
+/* Whether it is an unfinished file: being written, or left by a killed process. */
 bool ckpt_name_is_ongoing(const char *name);
 /* Whether it is not a file of the user: the manifest, a mark, or transient. */
 bool ckpt_name_is_reserved(const char *name);
-/* Whether it is the finished record of a shard; of a writer. */
+/* Whether it is the finished record of a shard, or of a writer (sharded: the writer of a task). */
 bool ckpt_name_is_shard(const char *name, uint64_t *task);
 bool ckpt_name_is_writer(const char *name, bool *sharded, uint64_t *task);
 

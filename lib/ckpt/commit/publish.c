@@ -162,8 +162,8 @@ enum status publish_settle(
 	if (status != STATUS_OK)
 		goto out;
 	/*
-	 * Delete a damaged checkpoint that had this name. Do it after our own sync of DIR: this may
-	 * sync DIR, too, and the kernel reports an error of the disk only to one of two syncs.
+	 * Delete a damaged checkpoint that had this name. Do it after our own sync of DIR: deleting
+	 * syncs DIR, too, and the kernel reports an error of the disk only to one of two syncs.
 	 */
 	(void)remove_finish_ours(directory, name, NULL);
 	/* The begin that made DIR may have been killed before it could sync the parent. If we must

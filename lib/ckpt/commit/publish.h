@@ -13,15 +13,15 @@
 /*
  * Rename DIR/staging, which has this inode, to the name of step. damaged (0: none): the inode of a
  * damaged checkpoint of that name, which is removed first. STATUS_NO: another process has renamed
- * one of the two before us; look again.
+ * one of the two, or published the step, before us; look again.
  */
 enum status publish_rename(const char *directory, const char *staging, uint64_t inode,
 	uint64_t step, uint64_t damaged, struct error *err);
 
 /*
- * After the rename, in any process, also again: remove the records that were needed for writing,
- * let "latest" point to the highest step, sync DIR and its entry in its parent. warning: what a
- * user should know although the checkpoint is complete.
+ * Called after the rename; any process may call it, also again. Remove the records that were needed
+ * for writing, let "latest" point to the highest step, sync DIR and its entry in its parent.
+ * warning: what a user should know although the checkpoint is complete.
  */
 enum status publish_settle(
 	const char *directory, uint64_t step, char *warning, size_t size, struct error *err);

@@ -16,8 +16,8 @@
 /* What the names and records at its top say. */
 struct staging {
 	uint64_t inode;
-	bool sharded;		       /* it has the record of a task or of a shard */
-	bool one_writer;	       /* it has the record of an only writer */
+	bool sharded;		       /* it has the record of a task's writer or of a shard */
+	bool one_writer;	       /* it has the record of a writer of the whole checkpoint */
 	bool copy;		       /* it has the record of a copy (ckpt/tiers/copy.h) */
 	bool others;		       /* it has names that are not reserved */
 	uint64_t tasks;		       /* as recorded; 0: not known */
@@ -30,15 +30,14 @@ void staging_release(struct staging *staging);
 /* STATUS_NO: there is no such directory. */
 enum status staging_inspect(const char *path, struct staging *staging, struct error *err);
 
-/* The number of tasks below `tasks` without a committed shard. Their numbers are added to absent.
- */
+/* How many tasks below `tasks` have no committed shard. The first 16 are added to absent. */
 uint64_t staging_absent(const struct staging *staging, uint64_t tasks, struct text *absent);
 
 /* The name in DIR of the directory into which target writes; and whether that is discarded. */
 void staging_name(const struct checkpoint_target *target, char name[CKPT_NAME_SIZE]);
 bool staging_is_scratch(const struct checkpoint_target *target);
-/* Whether found, the checkpoint of target's step, ends the wait for it. A bad one does not while a
- * new one is being written, which will replace it. */
+/* Whether found, the checkpoint of target's step, ends the wait for it: it is complete; or it is
+ * bad, and target is not writing a new one that will replace it. */
 bool staging_is_settled(const struct checkpoint_target *target, const struct checkpoint *found);
 
 #endif

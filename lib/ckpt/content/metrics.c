@@ -31,7 +31,7 @@ static enum status check_name(const char *name, const char *what, struct error *
 	return STATUS_OK;
 }
 
-/* Decimal, or one of three words; nothing before it and nothing behind it. */
+/* Read a decimal number, or one of these words (any case), with nothing before or after it. */
 static bool read_value(const char *text, double *value)
 {
 	static const char *const words[] = {"nan", "inf", "-inf", "+inf", "infinity", "-infinity"};
@@ -63,7 +63,7 @@ enum status metrics_read(const char *text, struct metrics *metrics, struct error
 		(int)(length < sizeof(metric.name) ? length : sizeof(metric.name) - 1), text);
 	if (length >= sizeof(metric.name))
 		return error_set(err, STATUS_USAGE,
-			"--metric: the name in \"%s\" is longer than %d", text,
+			"--metric: the name in \"%s\" is longer than %d bytes", text,
 			METRIC_NAME_SIZE - 1);
 	enum status status = check_name(metric.name, "--metric", err);
 	if (status != STATUS_OK)
@@ -75,7 +75,7 @@ enum status metrics_read(const char *text, struct metrics *metrics, struct error
 	if (find(metrics, metric.name))
 		return error_set(err, STATUS_USAGE, "--metric %s: given twice", metric.name);
 	if (metrics->count == METRICS_MAX)
-		return error_set(err, STATUS_USAGE, "--metric: more than %d", METRICS_MAX);
+		return error_set(err, STATUS_USAGE, "--metric: more than %d given", METRICS_MAX);
 	metrics->items[metrics->count++] = metric;
 	return STATUS_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading a file in large pieces. For a large file, a thread reads ahead while the caller works on
- * the last piece, so that neither the disk nor the processor waits for the other.
+ * an earlier piece, so that neither the disk nor the processor waits for the other.
  */
 #ifndef CKPT_READ_AHEAD_H
 #define CKPT_READ_AHEAD_H

@@ -43,7 +43,7 @@ static enum status find_entry(struct walk *walk, int directory, const char *name
 	text_add(path, name);
 	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT)
-			return error_set(err, STATUS_NO, "%s vanished while it was being committed",
+			return error_set(err, STATUS_NO, "%s vanished while its directory was read",
 				text_string(path));
 		return error_errno(err, errno, "look at %s", text_string(path));
 	}
@@ -155,7 +155,7 @@ enum status tree_check_directories(int root, const struct manifest *manifest, st
 		char *name = xstrdup(manifest->files[i].name);
 		for (char *at = strchr(name, '/'); at && status == STATUS_OK;
 			at = strchr(at + 1, '/')) {
-			/* The file before was in it, too, so it is already checked. */
+			/* The previous file was in this directory, too: it is checked already. */
 			if (strncmp(last, name, (size_t)(at - name) + 1) == 0)
 				continue;
 			*at = '\0';

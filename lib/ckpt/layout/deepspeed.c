@@ -80,9 +80,8 @@ enum status layout_deepspeed_check(const struct layout_item *item, const char *p
 		return error_set(why, STATUS_NO,
 			"the model is in %" PRIu64 " parts, the optimizer in %" PRIu64,
 			model->extent[0], optimizer->extent[0]);
-	/* The model states have one form, the other, or both. If the optimizer's files have the
-	 * same numbers, they are compared instead: a rank's part of the model may be nearly empty.
-	 */
+	/* The model states have one form, the other, or both. If the optimizer's files are of the
+	 * same ranks, only they are compared: a rank's part of the model may be nearly empty. */
 	if (!parted || sets[PARTS].seen == optimizer->seen)
 		sets[PARTS].what = NULL;
 	if (!sets[MODELS].seen || (optimizer->seen && sets[MODELS].seen == optimizer->extent[1]))

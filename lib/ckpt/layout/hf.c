@@ -100,9 +100,9 @@ static bool has_model(const struct layout_item *item, char deepspeed[LAYOUT_NAME
 }
 
 /*
- * Read the metrics that the Trainer logged at this step; those of its evaluation come first.
- * "log_history" has an entry for each time it logged. Of equal names the last is used, because an
- * evaluation may be repeated.
+ * Read the metrics that the Trainer logged at this step. "log_history" has an entry for each time
+ * it logged. Begin with the last one, usually of an evaluation. Of equal names the last is used,
+ * because an evaluation may be repeated.
  */
 static void read_metrics(struct json_object *state, uint64_t step, struct metrics *metrics)
 {

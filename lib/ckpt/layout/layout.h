@@ -37,7 +37,7 @@ struct layout_name {
 	uint64_t version; /* distinguishes checkpoints of one step; a later one has a higher number
 			   */
 	unsigned group;	  /* group 0 is listed first, and only its checkpoints are used to resume */
-	size_t length; /* length of the checkpoint's name; its other entries begin with that name */
+	size_t length; /* length of the checkpoint's name; all its entries begin with that name */
 };
 
 /* A checkpoint to check. */
@@ -81,12 +81,12 @@ struct layout {
 	 * NULL. NULL: the name is enough. */
 	const char *const *marks;
 
-	/* A name with this in it is enough to detect the layout; NULL: no name is. */
+	/* To detect the layout, a name must also have this in it; NULL: any of its names does. */
 	const char *sign;
-	/* While a save is not finished, a directory in it has this in its name; NULL: no such. */
+	/* A directory in a checkpoint with this in its name shows an unfinished save. Or NULL. */
 	const char *unfinished;
-	/* Other frameworks also write such files in directories with such names: the layout is
-	 * detected only if the names fit no other layout. */
+	/* Other frameworks also write such files in directories with such names: an entry that
+	 * shows another layout does not count for this one. */
 	bool general;
 
 	/*
@@ -106,7 +106,7 @@ struct layout {
 	const char *tracker; /* the tracker's name in DIR; NULL: there is none */
 	/* Read the tracker from the open DIR. tracker is zeroed. */
 	enum status (*track)(int directory, struct layout_tracker *tracker, struct error *err);
-	/* The tracker itself is a checkpoint if it is a file whose step can be read. */
+	/* The tracker itself is a checkpoint, unless it is a link or its step cannot be read. */
 	bool tracker_is_checkpoint;
 	/* The framework writes the tracker after a save, so newer checkpoints are not finished. */
 	bool tracker_commits;
@@ -132,8 +132,8 @@ enum status layout_choose(const char *directory, const char *layout, const char 
 	struct layout_choice *choice, struct error *err);
 /*
  * Read "DIR" or "DIR:LAYOUT", then choose as layout_choose. The part after the last colon is a
- * layout, unless it has a slash ("a:b/"), or is not a layout and a directory with the whole name
- * exists; then it is a part of DIR. STATUS_USAGE: it is neither.
+ * layout if it is the name of one. Otherwise it is a part of DIR if it has a slash ("a:b/"), or if
+ * a directory with the whole name exists. STATUS_USAGE: it is neither.
  */
 enum status layout_read_location(
 	const char *text, char directory[4096], struct layout_choice *choice, struct error *err);
@@ -162,8 +162,8 @@ const char *layout_name(const struct layout_choice *choice);
 /* Read a number of one to 18 digits at text. Returns how many digits it has; 0: there is none. */
 size_t layout_number(const char *text, uint64_t *number);
 /*
- * Whether text matches pattern, in which {0}, {1}, {2} and {step} are such numbers and '*' is
- * anything. Sets only the numbers that are in the pattern.
+ * Whether text matches pattern, in which {0}, {1}, {2} and {step} are numbers (layout_number) and
+ * '*' is anything. Sets only the numbers that are in the pattern.
  */
 enum { LAYOUT_STEP = 3, LAYOUT_NUMBERS };
 bool layout_matches(const char *pattern, const char *text, uint64_t numbers[LAYOUT_NUMBERS]);
@@ -175,7 +175,7 @@ bool layout_matches(const char *pattern, const char *text, uint64_t numbers[LAYO
 enum status layout_tracker_line(int directory, const char *file, const char *pattern,
 	struct layout_tracker *tracker, struct error *err);
 
-/* DeepSpeed's rule for the files below prefix ("" or ending in '/'); other layouts contain them. */
+/* DeepSpeed's rule for its files below prefix ("" or ending in '/'), also in other layouts. */
 enum status layout_deepspeed_check(const struct layout_item *item, const char *prefix,
 	struct shards *shards, struct error *why);
 

@@ -78,7 +78,7 @@ static enum status check_ranks(
 		int count = read_rank(directory, number);
 		if (count == 0)
 			continue;
-		/* (One of each data-parallel rank that has something to optimize.) */
+		/* Each data-parallel rank that has something to optimize writes one. */
 		if (layout_matches("layer_wise_optimizer_{0}.pt", slash + 1, other))
 			shards_count(layer_wise, file->bytes, layer_wise->seen, 0, 0);
 		if (strcmp(directory, last) == 0) {
@@ -89,7 +89,7 @@ static enum status check_ranks(
 		memcpy(last, directory, sizeof(last));
 		if (numbers && count != numbers)
 			return error_set(
-				why, STATUS_NO, "%s does not fit to the other ranks", directory);
+				why, STATUS_NO, "%s is named unlike the other ranks", directory);
 		numbers = count;
 		if (!find(item, directory, model_files))
 			return error_set(
@@ -105,8 +105,8 @@ static enum status check_ranks(
 		return error_set(why, STATUS_NO,
 			"%" PRIu64 " of %" PRIu64 " ranks have no optimizer state",
 			ranks->seen - optimizers->seen, ranks->seen);
-	/* Not every training saves an optimizer, or in files of its own: siblings show it. One that
-	 * is saved in one form is not in the other, too. */
+	/* Not every training saves an optimizer in files of its own: siblings show whether it does.
+	 * Such a save has one of the two forms, not both. */
 	bool neither = !optimizers->seen && !layer_wise->seen;
 	ranks->what = "ranks";
 	optimizers->what = neither ? "optimizer states" : NULL;

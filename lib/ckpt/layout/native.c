@@ -27,7 +27,7 @@ static void conclude(struct checkpoint *found, enum checkpoint_state state, enum
 		state == CHECKPOINT_COMPLETE ? "" : err->text);
 }
 
-/* Check a published checkpoint. descriptor: its open directory, path. */
+/* Check a published checkpoint. path: its directory, which is open as descriptor. */
 static void check_published(const char *path, int descriptor, bool contents,
 	struct checkpoint *found, struct manifest *manifest)
 {

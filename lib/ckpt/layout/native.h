@@ -12,7 +12,7 @@
 
 /*
  * Inspect a step. STATUS_NO: there is no such name. STATUS_OK: see found, also if it could not be
- * read. manifest (NULL: none): if found is complete or bad, the caller gets its manifest.
+ * read. manifest (NULL: none): set if found is complete or bad; the caller releases it.
  */
 enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct manifest *manifest, struct error *err);

@@ -10,8 +10,8 @@
 
 #define STEP "{step}"
 
-/* Which number ({0}, {step}) is at the beginning of pattern. *length: of this part; 0: there is
- * none. */
+/* Which number ({0}, {step}) is at the beginning of pattern. *length: how many bytes it takes
+ * there; 0: there is none. */
 static int numbered_place(const char *pattern, size_t *length)
 {
 	*length = 0;
@@ -26,8 +26,8 @@ static int numbered_place(const char *pattern, size_t *length)
 }
 
 /*
- * Each '*' first matches as little as possible. If the rest then does not match, it is enough to
- * let the last '*' match one more byte: an earlier one could not match more successfully.
+ * Each '*' first matches as little as possible. If the rest then does not match, let the last '*'
+ * match one more byte. To let an earlier one match more would not help.
  */
 bool layout_matches(const char *pattern, const char *text, uint64_t numbers[LAYOUT_NUMBERS])
 {

@@ -21,7 +21,7 @@
 
 /* Files of one kind, in a grid of up to three dimensions. An unused dimension has extent 1. */
 struct shard_set {
-	const char *what; /* "optimizer states"; NULL: the checkpoint has no such files */
+	const char *what; /* "optimizer states"; NULL: such files are not compared */
 	uint64_t seen;	  /* number of files */
 	uint64_t bytes;	  /* the sum of their sizes */
 	uint64_t extent[SHARD_DIMENSIONS]; /* the highest number plus one; all 0: no files */
@@ -51,14 +51,14 @@ enum shards_answer { /* of several answers, the last in this list counts */
 void shards_count(
 	struct shard_set *set, uint64_t bytes, uint64_t first, uint64_t second, uint64_t third);
 
-/* Whether there are files of ranks. */
+/* Whether files of any kind are compared. */
 bool shards_any(const struct shards *shards);
 /* Whether both have files with the same numbers, of each kind. */
 bool shards_same(const struct shards *a, const struct shards *b);
 
 /*
  * Whether all files are there. Sets why, unless the answer is SHARDS_ALL. SHARDS_MISSING: there is
- * a gap. Without a gap:
+ * a gap. SHARDS_UNKNOWN: two files have the same numbers. Otherwise:
  *
  *   an older sibling has more | whole siblings have as many | confirmed | answer
  *   yes                       | two                         | any       | SHARDS_ALL
@@ -68,8 +68,8 @@ bool shards_same(const struct shards *a, const struct shards *b);
  *   no                        | none                        | no        | SHARDS_UNKNOWN; if a
  *                                                            newer one has more, SHARDS_FEWER
  *
- * A sibling "has more" if it has more files, and more bytes than the same content in fewer files
- * would need: a job may be restarted with fewer ranks, which then write larger files.
+ * A sibling "has more" if it has more files and clearly more bytes: a job may be restarted with
+ * fewer ranks, which then write the same content into fewer, larger files.
  */
 enum shards_answer shards_decide(const struct shards *own, const struct shards_sibling *siblings,
 	size_t count, struct error *why);

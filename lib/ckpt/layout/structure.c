@@ -19,7 +19,7 @@
 #define JSON_LIMIT     ((size_t)256 << 20)
 #define METADATA_LIMIT ((size_t)512 << 20)
 
-/* The end of a zip archive, without and with a comment. */
+/* Bytes of the record at the end of a zip archive, without and with the longest comment. */
 #define ZIP_END	      22
 #define ZIP_END_LIMIT (ZIP_END + 65535)
 /* The end of a table of LevelDB's format, which TensorFlow uses. */
@@ -103,7 +103,7 @@ static enum status check_safetensors(
 	if (length > file->bytes - sizeof(head))
 		return error_set(why, STATUS_NO, "%s is cut short in its header", file->name);
 	if (length > JSON_LIMIT)
-		return error_set(why, STATUS_NO, "the header of %s is no header", file->name);
+		return error_set(why, STATUS_NO, "the header of %s is too long", file->name);
 	char *text = xmalloc(length + 1);
 	status = read_at(descriptor, file->name, text, length, sizeof(head), why);
 	struct json_object *header =
@@ -113,7 +113,7 @@ static enum status check_safetensors(
 		return status;
 	if (!json_object_is_type(header, json_type_object)) {
 		json_object_put(header);
-		return error_set(why, STATUS_NO, "the header of %s is no header", file->name);
+		return error_set(why, STATUS_NO, "the header of %s is no JSON object", file->name);
 	}
 	json_object_object_foreach(header, name, tensor)
 	{
@@ -288,7 +288,7 @@ struct json_object *structure_read_json(
 	return object;
 }
 
-/* "-of-" in a name of the form WORD-00002-of-00003.END; NULL: it has another. */
+/* "-of-" in a name of the form WORD-00002-of-00003.END; NULL: the name has another form. */
 static const char *find_of(const char *name)
 {
 	const char *base = structure_base(name), *of = strstr(base, "-of-");
@@ -384,9 +384,9 @@ enum status structure_check_shards(int root, const struct manifest *files, struc
 
 /*
  * A .ckpt file is an uncompressed archive. Its first member is a pickled dictionary, which begins
- * with a few items; one of them is global_step: a string with its length, perhaps an opcode that
- * stores it
- * ('q' and a byte, 'r' and four bytes, or a byte 0x94), then a number of one, two or four bytes.
+ * with a few items. One of them is global_step: a string with its length, perhaps an opcode that
+ * stores it ('q' and a byte, 'r' and four bytes, or a byte 0x94), then an opcode ('K', 'M' or 'J')
+ * and a number of one, two or four bytes.
  */
 enum status structure_lightning_step(int root, const char *name, uint64_t *step, struct error *why)
 {

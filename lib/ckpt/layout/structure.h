@@ -42,7 +42,7 @@ enum status structure_read(
 	int root, const char *name, size_t limit, struct text *text, struct error *why);
 /*
  * Read the only line of a file, and leave out blanks at its end. STATUS_NO: there is no such file.
- * STATUS_DAMAGED: it is something else, or empty; see `why`.
+ * STATUS_DAMAGED: it does not hold exactly one line; see `why`.
  */
 enum status structure_read_line(int root, const char *name, char line[256], struct error *why);
 /* Read a JSON file. NULL: see *status; STATUS_NO: it is missing, or not JSON. */

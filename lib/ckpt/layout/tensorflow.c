@@ -17,7 +17,7 @@
 #define DATA	".data-"
 #define TRACKER "checkpoint"
 
-/* ".data-00000-of-00002" */
+/* Read the numbers in ".data-00000-of-00002". False: end is not of this form. */
 static bool read_shard(const char *end, uint64_t *shard, uint64_t *shards)
 {
 	uint64_t numbers[LAYOUT_NUMBERS];

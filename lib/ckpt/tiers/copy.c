@@ -26,7 +26,7 @@ enum status copy_check_places(const char *directory, const char *destination, st
 	return STATUS_OK;
 }
 
-/* Look for the step in DEST. *there: it has the same. STATUS_NO: another one, which stays. */
+/* Look for the step in DEST. *there: it is the same. STATUS_NO: it has other content, and stays. */
 static enum status look_at_destination(struct copying *copying, bool *there, struct error *err)
 {
 	struct checkpoint found;
@@ -236,7 +236,7 @@ static enum status copy_ours(
 	}
 	if (copying->again)
 		status = error_set(err, STATUS_TEMPORARY,
-			"%s changed under the copy again and again", copying->path);
+			"%s kept changing during the copy; try again", copying->path);
 	close(copying->transfer.from);
 out:
 	free(original);

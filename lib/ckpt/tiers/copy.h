@@ -12,8 +12,8 @@
  * The copy of a framework's checkpoint keeps its name and the times of its files. The copied files
  * are read back and compared with checksums of the original, which must not change before that.
  * Then a directory appears by one rename; several files appear one after the other, the index last.
- * If the framework's tracker names the checkpoint, it is copied, too, unless that in DEST names a
- * later step.
+ * If the framework's tracker names the checkpoint, the tracker is copied, too, unless that in DEST
+ * names this or a later step.
  *
  * Answers as in ckpt/ckpt.h.
  */
@@ -52,7 +52,7 @@ enum status checkpoint_copy(const char *directory, const char *destination,
 /*
  * Remove each complete checkpoint from DIR whose copy in DEST was read and is equal; the newest
  * complete one only with newest_too. First it is renamed; if the copy is then gone (DEST is DIR
- * under another path), it gets its name back. Damaged and incomplete checkpoints stay.
+ * under another path), it gets its name back. Pinned, damaged and incomplete checkpoints stay.
  */
 enum status checkpoint_drain(const char *directory, const char *destination, bool newest_too,
 	const struct prune_request *request, struct prune_report *report, struct error *err);

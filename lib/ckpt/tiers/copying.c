@@ -15,7 +15,7 @@
 #include "ckpt/content/tree.h"
 #include "ckpt/layout/structure.h"
 
-/* How many times a file is copied if it reads back wrong. */
+/* How many times a file that reads back wrong is copied, at most. */
 #define ROUNDS 2
 
 enum status copying_open(struct copying *copying, struct error *err)
@@ -25,7 +25,7 @@ enum status copying_open(struct copying *copying, struct error *err)
 	if (copying->root < 0)
 		return errno == ENOENT ? STATUS_OK
 				       : error_errno(err, errno, "open %s", copying->path);
-	/* On a filesystem without such locks, two copies may disturb each other, but do no harm. */
+	/* Without such locks, two copies may disturb each other, but each verifies its files. */
 	if (flock(copying->root, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return error_set(
 			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);

@@ -41,8 +41,8 @@ enum status copying_bring(struct copying *copying, struct error *err);
 
 /*
  * Copy item, of a framework's layout. There is no manifest: the checksums are computed from the
- * original, which must not change before that. The caller has set directory, destination, answer
- * and the pace of transfer in copying.
+ * original, which must not change until it is copied. The caller has set directory, destination,
+ * answer and the pace of transfer in copying.
  */
 enum status copying_framework(struct copying *copying, const struct layout_choice *choice,
 	const struct checkpoint *item, struct error *err);

@@ -52,7 +52,7 @@ static enum status compare(const char *directory, const char *destination,
 		status = error_set(err, STATUS_NO, "%s in %s: %s",
 			checkpoint_state_name(there.state), destination, there.why);
 	if (status == STATUS_OK && is_one(directory, destination, &here, &there))
-		status = error_set(err, STATUS_NO, "is the same directory in %s", destination);
+		status = error_set(err, STATUS_NO, "the same directory as in %s", destination);
 	if (status == STATUS_OK && !manifest_same_files(&ours, &theirs))
 		status = error_set(err, STATUS_NO, "other content in %s", destination);
 	manifest_release(&ours);
@@ -80,8 +80,8 @@ static enum status check_copy(void *context, struct prune_item *item, struct err
 		return status;
 	prune_decide(item, true, "its copy disappeared with it: are both the same directory?");
 	return error_set(err, STATUS_USAGE,
-		"%s: the copy of %s went when the original was renamed; is it the same directory "
-		"as %s? It was given back",
+		"%s: the copy of %s disappeared when the original was renamed; is it the same "
+		"directory as %s? The original was given back its name",
 		draining->destination, item->checkpoint.name, draining->directory);
 }
 

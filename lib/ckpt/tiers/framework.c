@@ -58,8 +58,7 @@ static bool is_part_of(const struct manifest *files, const struct manifest *whol
 	return true;
 }
 
-/* STATUS_USAGE: DEST has checkpoints of another layout; with two, nothing could detect its layout.
- */
+/* STATUS_USAGE: DEST has checkpoints of another layout. (A DIR with two cannot be detected.) */
 static enum status check_destination(
 	const char *destination, const struct layout_choice *choice, struct error *err)
 {
@@ -84,7 +83,7 @@ static enum status check_destination(
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* DEST has something of this name: compare it. STATUS_NO: it differs, and stays. */
+/* If DEST has a checkpoint of this name, compare it. STATUS_NO: it differs, and stays. */
 static enum status look_at_destination(struct copying *copying, const struct scan *there,
 	const char *name, bool *same, struct error *err)
 {
@@ -107,8 +106,7 @@ static enum status look_at_destination(struct copying *copying, const struct sca
 	return status;
 }
 
-/* Open or make the temporary directory, locked, and not one that another copy has just published.
- */
+/* Make, open and lock the temporary directory. again: another copy has just published it. */
 static enum status begin(struct copying *copying, struct error *err)
 {
 	struct stat st;
@@ -334,7 +332,7 @@ enum status copying_framework(struct copying *copying, const struct layout_choic
 	}
 	if (copying->again)
 		status = error_set(err, STATUS_TEMPORARY,
-			"%s changed under the copy again and again", copying->path);
+			"%s kept changing during the copy; try again", copying->path);
 	if (status == STATUS_OK)
 		status = copy_tracker(copying, &here, &found->checkpoint, err);
 	scan_files_release(&files);

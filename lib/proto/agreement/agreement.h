@@ -127,8 +127,9 @@ void agreement_learn_deadline(
 	struct agreement_view *view, const struct agreement_sighting *sighting);
 
 /*
- * Whether to announce a deadline after the claim: there is none yet, or it is clearly earlier.
- * ours: the claim is ours; its deadline is too late if the claim waited for the store.
+ * Whether to announce this deadline after a claim: none is known yet, or it is clearly earlier than
+ * the known one. ours: the claim is ours; if it waited for the store, others read its deadline as
+ * too late.
  */
 bool agreement_moves_deadline(const struct agreement_view *view, int64_t deadline, bool ours);
 
@@ -160,8 +161,8 @@ bool agreement_others_save(const struct agreement_view *view, uint64_t task);
 
 /*
  * The agreement of the tasks of one agent if the store does not answer after a notice. The caller
- * sets view.peers ([tasks], zeroed, owned by the caller) and the tasks that share it, first and
- * count, and zeroes the rest.
+ * sets view.peers ([tasks], zeroed, owned by the caller), and first and count (which tasks are of
+ * this agent), and zeroes the rest.
  */
 struct agreement_alone {
 	struct agreement_view view;
@@ -173,7 +174,8 @@ struct agreement_alone {
 #define AGREEMENT_REPORT_TIMEOUT 10000
 #define AGREEMENT_SAVE_TIMEOUT	 300000
 #define AGREEMENT_STARTUP	 600000
-/* ms to try to say goodbye to a store that does not answer, at most save_timeout. */
+/* ms for which an ended task tries to write to a store that does not answer; or save_timeout, if
+ * that is less. */
 #define AGREEMENT_LEAVE_PATIENCE 10000
 
 struct agreement_config {
@@ -270,7 +272,8 @@ struct agreement {
 	uint64_t saving; /* the round whose save the board was last told of; 0: none */
 	uint64_t saving_step;
 
-	/* The board's last reading. read: `wait` stood and stands: the task stops at read_next. */
+	/* The board's last reading. read: it was made under a `wait` that still stands, so the task
+	 * stops at read_next. */
 	bool read;
 	uint64_t read_step, read_next;
 	int64_t read_at;
@@ -320,8 +323,8 @@ struct agreement {
 	int64_t now;	       /* of the last agreement_next */
 
 	int64_t due; /* when the last plan asked for the next agreement_next */
-	/* The last call that came much later than due: this process was stopped, and the time
-	 * before counts as silence neither of the store nor of other tasks. */
+	/* When agreement_next last came much later than due: until then this process was stopped,
+	 * and that time counts as silence neither of the store nor of other tasks. */
 	int64_t stopped_until;
 };
 

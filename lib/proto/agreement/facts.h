@@ -34,7 +34,7 @@ static inline bool preempted(const struct agreement *a)
 	return a->noticed || a->view->claimed;
 }
 
-/* Whether the newest decision is one after which the tasks leave. */
+/* Whether there is a decision, and it is not to save and run on. */
 static inline bool is_final(const struct agreement_view *view)
 {
 	return view->decided && view->decision.kind != KIND_SAVE;

@@ -47,8 +47,8 @@ bool grace_fits(int64_t now, int64_t deadline, const struct grace_measure *measu
 int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_measure *measure);
 
 /*
- * How long to wait for a further report before deciding without it: report_timeout, but never so
- * long that waiting twice would use up the time that the save itself needs.
+ * How long to wait for a further report before deciding without it: report_timeout, or less, so
+ * that two such waits leave enough time for the save; but at least 250 ms.
  */
 int64_t grace_report_patience(int64_t opened, int64_t deadline, int64_t report_timeout,
 	const struct grace_measure *measure);

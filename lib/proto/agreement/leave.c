@@ -439,7 +439,7 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 		end_command(a, now, plan);
 		return;
 	}
-	/* The save of this or of the last other task may have become known only now. */
+	/* Only now it may have become known that this task or the last other one has saved. */
 	bool unwritten = agreement_report_saved(a, plan) || agreement_announce(a, plan);
 	unwritten = unwritten && !is_hopeless(a, now);
 	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))

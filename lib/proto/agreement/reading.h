@@ -10,8 +10,8 @@
 /* The view has changed: note what is new in it. */
 void agreement_take_in(struct agreement *a, int64_t now);
 /*
- * The store has answered; counted: the reports were counted. Only time in which the store answered,
- * up to the last count, counts as silence of the other tasks.
+ * The store has answered; counted: the reports were counted. Silence of the other tasks is only the
+ * time up to the last count, and of this only the time in which the store answered.
  */
 void agreement_count_silence(struct agreement *a, int64_t now, bool counted);
 /* ms after which to read without a notification: the task that should send it may be dead. */

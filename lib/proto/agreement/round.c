@@ -44,7 +44,7 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
 
 /* ---- Announcing ---- */
 
-/* Plan to announce this task's notice, even if its time is up. False: nothing to announce. */
+/* Plan to announce this task's notice, also while it leaves. True: its claim is not written yet. */
 bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->store;
