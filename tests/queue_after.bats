@@ -33,6 +33,18 @@ for line in sys.stdin: c = json.loads(line); print(c["id"], c["after"], c["block
 	[ "$(grep -c . ran)" = 5 ]
 }
 
+@test "--after: of two causes, join names that of the command which it names" {
+	local one two after_one after_two
+	schedule one --keep-going -- false
+	schedule after_one --keep-going --after "$one" -- ./item
+	worker a
+	expect 44 preempt-queue join "$after_one"
+	schedule two --keep-going -- false
+	schedule after_two --keep-going --after "$two" -- ./item
+	expect 44 preempt-queue join "$after_one" "$after_two"
+	says "command $after_one (./item) and others were cancelled because command $one failed"
+}
+
 # bats test_tags=smoke
 @test "--after: one fails, and what comes after it is cancelled, and that after that; retry puts all back" {
 	local one two three other

@@ -144,7 +144,7 @@ static uint64_t newest_attempt(const struct scan *scan, const char *life)
 static bool is_apart(const struct pruning *pruning, const struct scan_item *found,
 	const struct checkpoint *newest, struct prune_item *item)
 {
-	char why[LAYOUT_NAME_SIZE];
+	char why[LAYOUT_NAME_SIZE] = "perhaps still being written";
 	const struct scan *scan = &pruning->scan;
 	const struct layout *layout = scan->choice->layout;
 	if (layout->tracker && strcmp(item->checkpoint.name, layout->tracker) == 0) {

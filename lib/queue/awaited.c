@@ -6,14 +6,18 @@
 
 #include "queue/moves.h"
 
-/* Keep the failure to report: the one that came first, or view if it is `better`. */
-static void keep_first(struct queue_awaited *outcome, const struct queue_view *view, bool better)
+/*
+ * Keep the failure to report: the one that came first, or view if it is `better`. True: it is view.
+ */
+static bool keep_first(struct queue_awaited *outcome, const struct queue_view *view, bool better)
 {
 	const struct queue_failure *first = &outcome->first;
 	bool sooner = view->result.ended < first->utc ||
 		      (view->result.ended == first->utc && view->item.id < first->id);
-	if (better || sooner)
-		queue_failure_of(&view->item, &view->result, &outcome->first);
+	if (!better && !sooner)
+		return false;
+	queue_failure_of(&view->item, &view->result, &outcome->first);
+	return true;
 }
 
 static enum status add(void *context, const struct queue_view *view)
@@ -33,10 +37,8 @@ static enum status add(void *context, const struct queue_view *view)
 			outcome->named[outcome->kept_going] = view->item.id;
 		outcome->kept_going++;
 	} else if (view->state == QUEUE_CANCELLED && view->result.because) {
-		if (!outcome->failed) {
-			keep_first(outcome, view, !outcome->cancelled);
+		if (!outcome->failed && keep_first(outcome, view, !outcome->cancelled))
 			outcome->because = view->result.because;
-		}
 		outcome->cancelled++;
 	}
 	return STATUS_OK;
