@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Mode link, every order of events: the steps of lib/store/lock/link_step.c, which the store
- *carries out, on a modelled directory. Three processes take, keep, use and give back the lock; each
- *may be killed between any two requests, and stopped there for as long as the others like; a
- *request may fail, be carried out without an answer, late, or twice. Shown for each state that can
- *be reached:
+ * carries out, on a modelled directory. Three processes take, keep, use and give back the lock.
+ * Each may be killed between any two requests, and stopped there for as long as the others like. A
+ * request may fail, be carried out without an answer, late, or twice. Shown for each state that can
+ * be reached:
  *
  *	who writes holds the lock, alone, at that moment;
  *	a lock that was taken over is free only after the takeover was finished;
  *	whatever the others left, one that is alone gets it in a few steps.
  *
  * A stop between the look at the clock and the write itself is not searched here, the two are one
- *event: what makes that harmless is in takeover_search.c. Then one part after the other is taken
- *out of the method, and each time the search must find the harm.
+ * event: what makes that harmless is in takeover_search.c. Then one part after the other is taken
+ * out of the method, and each time the search must find the harm.
  */
 #include "store/lock/link_step.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lock that was taken over, every order of events: the steps of lib/store/sqlite/takeover_step.c,
- *which the store carries out, on modelled files. Processes take the lock, commit one change each in
- *the way of SQLite, and give it back. No clock protects any process: each may be overtaken at any
- *moment, and stopped anywhere for as long as the others like; it then goes on, with whatever it was
- *about to do. Each may be killed, and fail in the middle of its commit. Shown for each state that
- *can be reached:
+ * which the store carries out, on modelled files. Processes take the lock, commit one change
+ * each in the way of SQLite, and give it back. No clock protects any process: each may be
+ * overtaken at any moment, and stopped anywhere for as long as the others like; it then goes on
+ * with what it was about to do. Each may be killed, and fail in the middle of its commit. Shown
+ * for each state that can be reached:
  *
  *	database and journal, under their names, are what a loss of power may leave;
  *	every change that was acknowledged is in them.

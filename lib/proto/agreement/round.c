@@ -10,13 +10,11 @@
 #include "proto/agreement/reading.h"
 #include "proto/agreement/tally.h"
 
-#define CALLS_YET 100 /* ms between looks at whether a task has called preempt_step */
-#define STAGGER	  10  /* ms that a task waits for each task before it to publish the decision */
-#define MEASURE_AGAIN                                                                              \
-	1000 /* ms after which the final time is computed again from what was measured */
-#define STAGGER_MOST 500 /* ms that it waits for all tasks before it, at most */
-#define SAVES_READ                                                                                 \
-	2000 /* ms: before giving up a save, read the saves again if the last reading is older */
+#define CALLS_YET      100 /* ms between looks at whether a task has called preempt_step */
+#define STAGGER	       10 /* ms that a task waits for each task before it to publish the decision */
+#define MEASURE_AGAIN  1000 /* ms after which the final time is computed again */
+#define STAGGER_MOST   500  /* ms that it waits for all tasks before it, at most */
+#define SAVES_READ     2000 /* ms: a reading of the saves may be this old when we give one up */
 #define STORE_PATIENCE 5000 /* ms without an answer until the store counts as lost, at least */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)

@@ -7,9 +7,8 @@
 #include "base/clock.h"
 #include "queue/output/files.h"
 
-#define AGAIN 1000 /* ms until the next try after a full disk */
-#define SETTLE                                                                                     \
-	2000 /* ms to wait for a notice after a command died of a signal that may belong to one */
+#define AGAIN  1000 /* ms until the next try after a full disk */
+#define SETTLE 2000 /* ms to wait for the notice of a signal of which a command has died */
 
 /* ---- While it runs ---- */
 
