@@ -10,7 +10,7 @@ static const struct args_command commands[] = {
 		"put a command, or one for each line of stdin, into the queue; print the ids",
 		schedule_options, client_place, 0, 0, true, false, run_schedule},
 	{"set", "[--halt WHEN | --keep-going]",
-		"set what later commands do when one fails; or print it", set_options, client_place,
+		"set --halt for commands scheduled later; or print it", set_options, client_place,
 		0, 0, false, false, run_set},
 	{"work", "[OPTION...]", "take commands and run them; exit 0: none left, 42: preempted",
 		work_options, client_place, 0, 0, false, false, run_work},

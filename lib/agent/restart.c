@@ -28,7 +28,7 @@
 #define LAST_EVENT_EARLY 2000 /* ms before the deadline at which --on-event is ended */
 #define GONE_EVERY	 1000 /* ms between looks for agents that are gone */
 
-/* The time between two attempts: no agent runs, but notices and signals come. */
+/* The time between two attempts: no command runs here, but notices and signals may come. */
 struct between {
 	const struct agent_options *options;
 	struct agent_end *end; /* how the attempt ended for this agent */
@@ -252,7 +252,7 @@ static int preempted_code(const struct agent_options *options, int code)
 	return stands ? code : CODE_BROKEN;
 }
 
-/* Describe an end that differs from that of the attempt. Returns code. */
+/* Replace the end of the attempt, for the last line, by another one. Returns code. */
 static int end_as(struct between *between, int code, const char *what, const char *why)
 {
 	struct agent_end *end = between->end;

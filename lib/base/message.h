@@ -21,7 +21,7 @@ void message_level(enum message_level level);
 
 enum message_format {
 	MESSAGE_PLAIN,	 /* "PROGRAM: TEXT" */
-	MESSAGE_STAMPED, /* the same after the time in UTC */
+	MESSAGE_STAMPED, /* the time in UTC, then the same */
 	MESSAGE_JSON,	 /* one object per line (message_add_json) */
 };
 void message_format(enum message_format format);
@@ -62,7 +62,10 @@ void message_add_json(const struct message_event *event, const char *said, struc
 /* Print err, as most programs do last when they fail, and return its status. */
 int message_fail(const struct error *err);
 
-/* Flush and close stdout; a failed write turns code into STATUS_TEMPORARY with a message. */
+/*
+ * Flush and close stdout, and return code. If a write failed, print a message (but not if the
+ * reader has gone: EPIPE), and return STATUS_TEMPORARY in place of 0.
+ */
 int message_close(int code);
 
 #endif

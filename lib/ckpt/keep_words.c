@@ -14,7 +14,7 @@ static const struct {
 	{"keep-weekly", KEEP_WEEKLY}, {"keep-monthly", KEEP_MONTHLY}};
 #define RULES (sizeof(names) / sizeof(names[0]))
 
-/* The rule of this name, "keep-last"; 0: there is none. */
+/* The rule of this name, for instance "keep-last"; 0: there is none. */
 static unsigned rule_named(const char *name)
 {
 	for (size_t i = 0; i < RULES; i++)

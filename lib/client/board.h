@@ -13,8 +13,8 @@
  *		and answered (it may have gone back to a checkpoint), and then rewrites `owner`
  *	step	"%020d %020d\n": finished steps, next boundary; overwritten in place in one write
  *	saved	"%020d\n": the step whose checkpoint is complete; written like step
- *	section	"%-31s\n": the name of what the training is at; written like step
- *	hold	absent, or one whole line that the agent has written (C is 1 to 255):
+ *	section	"%-31s\n": the name of what the training is doing; written like step
+ *	hold	absent, or one whole line of the agent (C: 1 to 255; a wait ends if PID is gone):
  *		wait PID | save S [PID] | exit S [PID] | leave C
  *	hold.0, hold.1	the agent's next text of hold, before it is renamed
  *	pause	a fifo to which no process writes: bash reads it with a timeout to sleep
@@ -72,11 +72,11 @@ struct preempt_board {
 	char path[PATH_MAX]; /* absolute; "" while not attached */
 	char hold[PATH_MAX]; /* path of hold */
 	int dir, step;	     /* open while attached; reopened if the program has closed them */
-	int alive; /* a descriptor: the kernel kills this process if the agent dies; or 0 */
-	dev_t dev; /* with ino: the file that dir was opened on */
+	int alive;	     /* the descriptor of the fifo alive; 0: it is not open */
+	dev_t dev;	     /* with ino: the file that dir was opened on */
 	ino_t ino;
 	bool dated; /* the directory's time shows reliably whether a file was made in it */
-	struct timespec unheld; /* that time when there was no hold; or BOARD_UNKNOWN */
+	struct timespec unheld; /* the directory's time when there was no hold; or BOARD_UNKNOWN */
 	uint64_t last;		/* finished steps as last written by this owner */
 	struct board_answers answers;
 	struct board_process agent;
@@ -97,13 +97,13 @@ struct board_hold {
  * attached; 0: PREEMPT_DIR is not set (nothing is printed); else BOARD_LEAVE + code. */
 int preempt_board_attach(struct preempt_board *board, pid_t owner);
 void preempt_board_release(struct preempt_board *board);
-/* Open the directory and step, for the first time or again. how: O_CREAT or 0. False: see errno. */
+/* Open (again) the directory and the file step. how: O_CREAT or 0. False: see errno. */
 bool preempt_board_open(struct preempt_board *board, int how);
 
 /* board.c. Only one thread at a time may call step and answer; the other functions do not change
- * the struct. step: write step, and set held if hold is there. Then call answer, which waits as
- * long as hold asks. saved: the same for a finished save. If held is set, call barrier, which waits
- * until all tasks have saved. section: write the section. */
+ * the struct. step: write the file step, and set held if hold exists; then, if held is set, call
+ * answer, which waits as long as hold asks. saved: the same for a finished save; then, if held is
+ * set, call barrier, which waits until all tasks have saved. section: write the section. */
 int preempt_board_step(struct preempt_board *board, uint64_t finished, uint64_t next, bool *held);
 int preempt_board_answer(struct preempt_board *board, uint64_t finished);
 int preempt_board_saved(const struct preempt_board *board, uint64_t step, bool *held);
@@ -115,7 +115,7 @@ int preempt_board_barrier(const struct preempt_board *board, uint64_t step);
 /* "NAME: ...\n" on stderr in one write; control characters are replaced. */
 void preempt_board_say(const char *name, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Make BOARD/FILE. False: it is too long. */
+/* Set out to the path BOARD/FILE. False: it is too long. */
 bool preempt_board_path(const struct preempt_board *board, const char *file, char out[PATH_MAX]);
 /* Read a small file into text, cut to size, with a NUL. Returns its length; -1: see errno. */
 ssize_t preempt_board_read(const char *path, char *text, size_t size);

@@ -19,7 +19,7 @@
  *    new token there: so of a late transaction and the one that settles, only one can succeed;
  *  - queue->tallied is not read again while the outcome is unknown;
  *  - the transaction that settles also compares the registration, so a worker that was declared
- *    dead leaves no tally.
+ *    dead cannot make its tally again.
  * Clients share count/@clients. They do not settle: their calls can be repeated.
  */
 #ifndef QUEUE_MOVES_H
@@ -44,7 +44,7 @@ struct queue_run {
 		RUN_REFUSED,  /* the lease is gone: the command was given to another worker */
 	} outcome;
 };
-/* The run has ended by result.ending: set state, history, token, worker and host of its result. */
+/* After result.ending was set: set state, history, token, worker and host of the result. */
 void run_end(struct queue_run *run);
 /* Whether it has failed in a way that ends other commands. */
 bool run_halts_others(const struct queue_run *run);
@@ -54,7 +54,7 @@ struct moves {
 	struct transaction t;
 	struct queue *queue;
 	struct queue_tally tally; /* what these moves add to our tally */
-	bool failing;		  /* one of them is a failure that ends other commands */
+	bool failing;		  /* one of them has put a failure into the key error */
 };
 
 /* Begin. Reads the tally of this process if it is not known, so this may fail. */
@@ -69,17 +69,17 @@ const char *queue_own_key_at(
 /* Require that "WHAT/ID" has this revision (0: absent). If not, the answer has the key as it is. */
 void moves_require(struct moves *moves, const char *what, uint64_t id, store_revision revision);
 
-/* From waiting to running. Its item becomes the next of the answer's entries. */
+/* Move a command from waiting to running. The answer's next entry will be its item. */
 void moves_take(
 	struct moves *moves, const char *waiting_key, uint64_t id, const struct queue_lease *lease);
 /*
- * From running to run->result.state: QUEUE_WAITING, or over, with its output if that is short. With
+ * From running to waiting, or over with run->out and run->err, as run->result.state says. With
  * note, a failure that ends other commands is also put into the key error (struct queue_failure),
  * unless an earlier one of these moves has done so; the caller then requires that key to be absent.
  */
 void moves_end(struct moves *moves, const struct queue_run *run, bool note);
-/* Tell its worker to end a command that runs. because: the command whose failure is the reason; or
- * 0. */
+/* Tell the worker of a running command to end it. because: the command whose failure is the reason;
+ * or 0. */
 void moves_request_cancel(struct moves *moves, uint64_t id, uint64_t because);
 /* Read that reason from the entry of "cancel/ID"; 0: there is none. */
 uint64_t queue_cancel_cause(const struct store_entry *cancel_request);
@@ -87,7 +87,7 @@ uint64_t queue_cancel_cause(const struct store_entry *cancel_request);
 void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
 	const struct queue_history *history, uint64_t because, const char *why);
 /*
- * A command is over. Require that after/ID (after.h) has the revision dependents (0: absent). If it
+ * A command is over. dependents: the revision that after/ID (after.h) must have; 0: absent. If it
  * exists, note that queue_carry_on has to tell the commands that wait for this one.
  */
 void moves_over(struct moves *moves, uint64_t id, store_revision dependents);
@@ -103,9 +103,9 @@ void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue
 
 /*
  * Run the transaction. STATUS_OK and answer->held: done. STATUS_OK and not held: begin again; the
- * answer's entries are the required keys (only those told), in the order of the calls, and last the
- * tally of this process, which is now known. After a failure nothing was changed if answer->known;
- * otherwise, in a worker, queue->unknown is set.
+ * answer's entries are the keys of moves_require and transaction_require_told, in the order of the
+ * calls, and last the tally of this process, which is now known. After a failure nothing was
+ * changed if answer->known; otherwise, in a worker, queue->unknown is set.
  */
 enum status moves_run(struct moves *moves, struct store_answer *answer, struct error *err);
 /* The same without the answer. STATUS_NO: a requirement does not hold. */
@@ -113,19 +113,19 @@ enum status moves_run_told(struct moves *moves, struct error *err);
 void moves_release(struct moves *moves);
 
 bool moves_are_unknown(const struct queue *queue);
+struct moves_fate {
+	enum {
+		MOVES_NOT_MADE, /* the transaction was not made, and never will be */
+		MOVES_MADE,
+		MOVES_FENCED, /* declared dead; the transaction was made, or never will be */
+	} outcome;
+	store_revision revision; /* MOVES_MADE: of that transaction */
+};
 /*
  * Find out whether the transaction of unknown outcome was carried out. We are the worker with this
  * token, registered at this revision. After MOVES_MADE and MOVES_FENCED queue->unknown stays set
  * until moves_settled, so that this can be called again.
  */
-struct moves_fate {
-	enum {
-		MOVES_NOT_MADE, /* it was not, and never will be */
-		MOVES_MADE,
-		MOVES_FENCED, /* this worker was declared dead; it was made, or never will be */
-	} outcome;
-	store_revision revision; /* MOVES_MADE: of that transaction */
-};
 enum status moves_settle(struct queue *queue, const char *token, store_revision registered,
 	struct moves_fate *fate, struct error *err);
 void moves_settled(struct queue *queue);

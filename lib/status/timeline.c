@@ -87,7 +87,7 @@ void timeline_add_xml(struct text *text, const char *string)
 
 /* ---- Positions ---- */
 
-/* A time that is drawn from LEFT to RIGHT. */
+/* A span of time, which is drawn from LEFT to RIGHT. */
 struct scale {
 	int64_t from, to;
 };

@@ -43,7 +43,7 @@ struct agent {
 	int64_t preempted_at; /* when it first saw a notice or a claim; 0: not yet */
 	bool goodbye_done;
 	bool unstarted; /* leaves without having started its commands: no write is tried again */
-	size_t unstarted_writes; /* writes of such an agent without a result so far */
+	size_t unstarted_writes; /* number of its writes that have no result yet */
 	bool unstarted_unsure;	 /* one of them was not made, or may not have been */
 	bool failure_told;	 /* the failure of a command was told to its tasks */
 	int passed_on;		 /* a signal like INT that was passed on; 0: none */

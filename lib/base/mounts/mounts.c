@@ -17,8 +17,8 @@
 #define TABLE_LIMIT ((size_t)8 << 20)
 #define MAPS_DEEP   4 /* levels of master maps that include each other, at most */
 
-/* A unit in an earlier directory overrides the one of the same name in a later directory. The units
- * of the vendor, in /usr/lib, are for the kernel's own filesystems, which hold no stores. */
+/* A unit in an earlier directory overrides the one of the same name in a later directory. Left
+ * out: /usr/lib/systemd/system, for the kernel's own filesystems, which hold no stores. */
 static const char *const unit_directories[] = {"/etc/systemd/system", "/run/systemd/system",
 	"/run/systemd/generator", "/usr/local/lib/systemd/system", "/run/systemd/generator.late"};
 static const char *const master_maps[] = {"/etc/auto.master", "/etc/autofs/auto.master"};
@@ -27,7 +27,7 @@ struct check {
 	const char *path;	 /* as it was given */
 	char real[PATH_MAX];	 /* absolute, its symbolic links followed */
 	struct text mountinfo;	 /* empty: not known */
-	struct mount_entry here; /* the mount that descriptor is on; point "": not known */
+	struct mount_entry here; /* the mount of the checked descriptor; point "": not known */
 	const char *table;	 /* the path of the table that is read now */
 	int depth;		 /* of included maps */
 	enum status status;
@@ -68,8 +68,8 @@ bool mounts_find(int descriptor, struct mount_entry *entry)
 	return found;
 }
 
-/* If path is below a listed mount point, return its path without symbolic links: point itself, or
- * real, which is then set. NULL: path is not below it. */
+/* If path is below the listed mount point, return the mount point's path without symbolic links:
+ * point itself, or real, which is then set. NULL: path is not below it. */
 static const char *is_on_the_way(const struct check *check, const char *point, char real[PATH_MAX])
 {
 	if (mount_tables_is_below(check->real, point))
@@ -188,7 +188,7 @@ static void check_units(struct check *check, size_t which)
 
 static void check_master_map(struct check *check, const char *path);
 
-/* A map without a path is searched for in /etc, as the automounter does for kind "files". */
+/* Find a map by its path, or by its name in /etc and /etc/autofs, as the automounter does. */
 static void check_map(
 	struct check *check, const char *name, void (*read)(struct check *check, const char *path))
 {

@@ -4,7 +4,7 @@
  * "release"), which is written when all ranks have saved: save_checkpoint of checkpointing.py has
  * its barrier before that.
  *
- * It has one of two forms. Either there is a directory for each model-parallel rank,
+ * A checkpoint has one of two forms. Either there is a directory for each model-parallel rank,
  * mp_rank_TT[_PPP][_EEE]; they form a full grid, and each has the same kinds of files. Siblings and
  * the tracker tell which rank is the last (ckpt/layout/shards.h). Or it has PyTorch's distributed
  * format, in which .metadata names the .distcp files: --ckpt-format torch_dist writes common.pt
@@ -78,7 +78,7 @@ static enum status check_ranks(
 		int count = read_rank(directory, number);
 		if (count == 0)
 			continue;
-		/* Each data-parallel rank that has something to optimize writes one. */
+		/* Each data-parallel rank that has something to optimize writes such a file. */
 		if (layout_matches("layer_wise_optimizer_{0}.pt", slash + 1, other))
 			shards_count(layer_wise, file->bytes, layer_wise->seen, 0, 0);
 		if (strcmp(directory, last) == 0) {
@@ -105,8 +105,8 @@ static enum status check_ranks(
 		return error_set(why, STATUS_NO,
 			"%" PRIu64 " of %" PRIu64 " ranks have no optimizer state",
 			ranks->seen - optimizers->seen, ranks->seen);
-	/* Not every training saves an optimizer in files of its own: siblings show whether it does.
-	 * Such a save has one of the two forms, not both. */
+	/* A save need not have optimizer files: if there are none, siblings show whether they are
+	 * missing. If there are some, they are of one kind (per rank, or layer-wise), not both. */
 	bool neither = !optimizers->seen && !layer_wise->seen;
 	ranks->what = "ranks";
 	optimizers->what = neither ? "optimizer states" : NULL;

@@ -10,7 +10,7 @@
 #define POLL_SHARE   8	  /* readings take about 1 / POLL_SHARE of the time, at most */
 #define LOOKERS	     16	  /* how many tasks have the first turn: turn() */
 #define RECORDS_READ 2	  /* records that are read in a millisecond, at least */
-#define COUNT_SELDOM 4	  /* ms per task of the job between two counts in the third turn */
+#define COUNT_SELDOM 4	  /* third turn: ms between two counts, per task of the job, at least */
 
 /* How many tasks with lower numbers are still there; not counted further than turn() needs. */
 static uint64_t live_before(const struct agreement *a)
@@ -63,7 +63,7 @@ int64_t agreement_pace(const struct agreement *a)
 	return clock_later(pace_by_turn(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
 }
 
-/* Tasks of the third turn count seldom, at different instants; the others with each look: 0. */
+/* Tasks of the third turn count seldom, at different instants; 0: the others count at each look. */
 int64_t agreement_count_pace(const struct agreement *a)
 {
 	int64_t pace = COUNT_SELDOM * (int64_t)a->view->tasks;
@@ -106,7 +106,8 @@ static void enter_round(struct agreement *a, int64_t now)
 {
 	a->round = a->view->round;
 	a->round_seen = now;
-	/* If the board still says `wait`, the last reading holds: the task stops at read_next. */
+	/* If the board still says `wait`, what was last read from it is still valid: the task stops
+	 * at read_next. */
 	if (a->told.order != ORDER_WAIT)
 		a->read = false;
 	a->skipped = a->stands_in = false;

@@ -63,7 +63,8 @@ enum status work_open_joblog(const char *path, int *descriptor, struct error *er
 	if (opened < 0)
 		return error_set(err, error_status_of_errno(errno), "cannot open joblog %s: %s",
 			path, strerror(errno));
-	/* Of workers that begin at once, only one writes the heading (each one, if locks fail). */
+	/* If several workers begin at the same time, only one writes the heading (without locks,
+	 * each may). */
 	(void)flock(opened, LOCK_EX);
 	int result = fstat(opened, &st);
 	if (result == 0 && st.st_size == 0)

@@ -127,7 +127,7 @@ static enum status choose_beat(
 	return STATUS_OK;
 }
 
-/* Beat before registering, so that a worker that then reads our beat finds it. */
+/* Beat before registering: a worker that sees the registration must find our beat. */
 static enum status beat_first(
 	struct queue *queue, const struct queue_worker *worker, struct error *err)
 {
@@ -186,7 +186,9 @@ enum status workers_join(struct queue *queue, struct queue_worker *worker, struc
 			status = STATUS_OK;
 		else if (status == STATUS_NO)
 			status = error_set(err, STATUS_TEMPORARY,
-				"queue %s: cannot allocate a heartbeat slot", queue->name);
+				"queue %s: cannot register: other workers took each free number "
+				"first",
+				queue->name);
 		if (spread < SPREAD_MOST)
 			spread *= 2;
 	}

@@ -10,7 +10,7 @@
 #include "base/file.h"
 
 /* All in milliseconds. */
-#define POLLER_LOST  3000 /* if the poller has not looked for this long, look ourselves */
+#define POLLER_LOST  3000 /* if the poller's last look was this long ago, look ourselves */
 #define LOCAL_EVERY  5000 /* between two looks at a local file, with inotify */
 #define UNTOLD_EVERY 100  /* the same without inotify */
 #define BUSY_AGAIN   2	  /* until another thread of ours may be done with the database */

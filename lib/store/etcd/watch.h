@@ -11,7 +11,7 @@
 #include "store/etcd/gateway.h"
 #include "store/etcd/wire.h"
 
-/* Revisions are as the server counts them. */
+/* All revisions are the server's, without the offset of struct etcd_store (session.h). */
 struct watch {
 	struct http *http; /* NULL: never opened */
 	bool open;

@@ -139,7 +139,7 @@ enum status lock_acquire(struct lock *lock, int64_t deadline, struct error *err)
 {
 	if (!lock->entered && lock_enter_queue(lock, NULL, deadline, err) != STATUS_OK)
 		return STATUS_TEMPORARY;
-	/* In mode link, check before a name is made: none must be made in an empty mount point. */
+	/* In mode link, check before making a name: an empty mount point must not get one. */
 	enum status status = kind_of(lock)->confirm ? lockfile_verify(&lock->file, err) : STATUS_OK;
 	if (status == STATUS_OK)
 		status = ask_machines(lock, deadline, err);

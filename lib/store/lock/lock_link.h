@@ -7,9 +7,9 @@
  * When a holder counts as dead: a process of this machine (same boot, same PID namespace) as soon
  * as it has ended, and never before; any other process when its name has not changed for the
  * takeover time (lockfile.h), as observed from here (staleness.h). So a holder renews its name:
- * each read or write does it when a quarter of the takeover time has passed by CLOCK_BOOTTIME, and
- * if that fails, the holder stops. So a live holder is rarely overtaken, and if it is,
- * takeover_step.h, which needs no clock, keeps it from doing harm.
+ * each read or write first renews it if, on CLOCK_BOOTTIME, a quarter of the takeover time has
+ * passed. If the renewal fails, the holder stops. So a live holder is rarely overtaken, and if it
+ * is, takeover_step.h, which needs no clock, keeps it from doing harm.
  */
 #ifndef STORE_LOCK_LOCK_LINK_H
 #define STORE_LOCK_LOCK_LINK_H
@@ -25,7 +25,7 @@ struct link_state {
 	struct link_state *next_live; /* list of the names that this process uses */
 	bool live;		      /* this is in the list */
 	bool made;		      /* our directory exists, and is not HELD yet */
-	bool lost;		      /* lock_confirm was false since the lock was acquired */
+	bool lost;		      /* since the lock was acquired, lock_confirm has failed */
 	/*
 	 * We have taken the lock over from a holder that may be alive and may still write: we read
 	 * and write nothing before takeover_run, which clears this. If the lock is released before,
@@ -41,7 +41,7 @@ struct link_state {
 	/* The holder that we saw last, and for how long it was silent; for messages. */
 	char holder[LINK_NAME_MAX];
 	int64_t silent;
-	struct staleness staleness; /* used if the machine has no page to share it */
+	struct staleness staleness; /* used if there is no shared page (machine.h) */
 };
 
 #endif

@@ -11,7 +11,7 @@
 #include "store/machine/shared_page.h"
 
 struct machine_page {
-	struct shared_page head; /* head.used: also when the holder came to the head of the queue */
+	struct shared_page head; /* `used` is also when the holder came to the head of the queue */
 	_Atomic int32_t holder;
 	struct staleness staleness;
 	struct handoff handoff;
@@ -48,7 +48,7 @@ void machine_close(struct machine *machine)
 	*machine = (struct machine){.descriptor = -1};
 }
 
-/* Wait in the queue. Post our request, so that the process at its head may carry it out. */
+/* Wait in the queue, with our request posted: the process at the head may carry it out. */
 static int wait_in_queue(struct machine *machine, struct post *post, int64_t deadline)
 {
 	struct machine_page *page = machine->page;
