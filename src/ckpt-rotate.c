@@ -214,7 +214,8 @@ static int run_commit(const struct args_rest *rest)
 }
 
 /* Find the newest checkpoint of one DIR. */
-static enum status find_latest(const char *directory, struct checkpoint *found, struct error *err)
+static enum status find_latest(
+	const char *directory, struct checkpoint *found, bool *native, struct error *err)
 {
 	struct layout_choice choice;
 	struct text skipped = {0};
@@ -222,7 +223,8 @@ static enum status find_latest(const char *directory, struct checkpoint *found, 
 	enum status status = layout_choose(directory, layout, pattern, &choice, err);
 	if (status == STATUS_OK)
 		status = checkpoint_latest(&search, found, &skipped, err);
-	if (status == STATUS_OK && contents && !layout_is_native(&choice))
+	*native = status == STATUS_OK && layout_is_native(&choice);
+	if (status == STATUS_OK && contents && !*native)
 		message_info("%s: there are no checksums in the layout %s; names, sizes and "
 			     "structure were checked",
 			directory, layout_name(&choice));
@@ -234,8 +236,9 @@ static enum status find_latest(const char *directory, struct checkpoint *found, 
 static enum status find_latest_of(const struct args_rest *rest, const char *directory,
 	struct checkpoint *found, struct error *err)
 {
-	enum status status = find_latest(directory, found, err);
-	bool bad = status == STATUS_OK && rest->count > 1;
+	bool native;
+	enum status status = find_latest(directory, found, &native, err);
+	bool bad = native && rest->count > 1; /* only our own layout has marks */
 	while (status == STATUS_OK && bad) {
 		const char *others[DIRECTORIES];
 		for (size_t i = 0; i < rest->count; i++)

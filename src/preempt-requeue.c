@@ -263,10 +263,10 @@ static int run(const struct args_rest *rest)
 			"write -- COMMAND [ARG...], or --code RC; see preempt-requeue --help");
 		return STATUS_USAGE;
 	}
-	enum status status = group_find(IDENTITY_RUN, false, &own, &err);
-	if (status == STATUS_OK)
-		status = slurm_job_name(job, &err);
-	if (status != STATUS_OK && status != STATUS_NO)
+	if (group_find(IDENTITY_RUN, false, &own, &err) != STATUS_OK)
+		return message_fail(&err);
+	enum status named = slurm_job_name(job, &err);
+	if (named != STATUS_OK && named != STATUS_NO)
 		return message_fail(&err);
 	message_detail("platform %s, run %s (%s), store %s", scheduler->word, own.identity.run,
 		own.identity.run_source, own.url);

@@ -212,15 +212,16 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 	platform_inspect(&signs);
 	if (platform_choose(platform ? platform : "auto", &signs, &choice, err) != STATUS_OK)
 		return err->status;
-	agent->sources_found = !choice.certain && notices.count == 0;
 	if (notices.count && !platform)
 		choice.count = 1; /* only the platform's signals */
 	if (choice.warning)
 		message_error("warning: %s", choice.warning);
 	message_detail("platform %s", choice.names);
 	const size_t most = sizeof(notices.items) / sizeof(notices.items[0]);
-	for (size_t i = 0; i < choice.count && notices.count < most; i++)
+	for (size_t i = 0; i < choice.count && notices.count < most; i++) {
 		notices.items[notices.count++] = choice.sources[i];
+		agent->sources_found += !choice.certain && i > 0; /* the first are its signals */
+	}
 	agent->source_count = notices.count;
 	if (choice.exit_code && !exit_code_given)
 		agent->exit_code = choice.exit_code;

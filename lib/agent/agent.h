@@ -42,9 +42,9 @@ struct agent_options {
 	bool ranks;		    /* --ranks: one command starts the ranks of all tasks */
 	const char *const *sources; /* notice sources */
 	size_t source_count;
-	bool sources_found; /* not named by the user: one after the first may fail with a warning */
-	int64_t grace;	    /* ms from notice to end; negative: not known */
-	int64_t began;	    /* when the first attempt began: deadline:+2h counts from then */
+	size_t sources_found;	  /* that many at the end were not named: if they fail, only warn */
+	int64_t grace;		  /* ms from notice to end; negative: not known */
+	int64_t began;		  /* when the first attempt began: deadline:+2h counts from then */
 	const char *board_parent; /* NULL: board_place chooses */
 	const char *shield;	  /* "TERM,USR1": ignored when the command starts; NULL: none */
 	bool forward;		  /* pass notice signals on to the command */

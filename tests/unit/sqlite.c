@@ -508,7 +508,7 @@ static void polls(void)
 		CHECK_EQ(fstat(((struct sqlite_store *)store)->lock.file.descriptor, &st), 0);
 		CHECK(doorbell_open(&doorbell, st.st_dev, st.st_ino));
 		int64_t began = clock_now();
-		while (doorbell_polled(&doorbell) < began && clock_now() - began < 60000)
+		while (doorbell_look(&doorbell).polled < began && clock_now() - began < 60000)
 			poll(NULL, 0, 5);
 		CHECK(!doorbell_try_poll(&doorbell));
 		began = clock_now();
@@ -556,13 +556,19 @@ static void instants(void)
 		CHECK(doorbell_open(&doorbell, st.st_dev, st.st_ino));
 		doorbell_tell(&doorbell, 7);
 		doorbell_tell(&doorbell, 6);
-		CHECK_EQ(doorbell_counter(&doorbell), 7);
-		doorbell_tell_polled(&doorbell, 5, 1000);
-		CHECK_EQ(doorbell_counter(&doorbell), 5);
-		CHECK_EQ(doorbell_polled(&doorbell), 1000);
-		doorbell_tell_polled(&doorbell, UINT32_MAX, 2000);
+		CHECK_EQ(doorbell_look(&doorbell).counter, 7);
+		CHECK_EQ(doorbell_look(&doorbell).polled, 0);
+		doorbell_tell_polled(&doorbell, 5, 6400);
+		CHECK_EQ(doorbell_look(&doorbell).counter, 5);
+		CHECK_EQ(doorbell_look(&doorbell).polled, 6400);
+		doorbell_tell_polled(&doorbell, 4, 3200); /* this poller was stopped */
+		CHECK_EQ(doorbell_look(&doorbell).counter, 5);
+		doorbell_tell_polled(&doorbell, 6, 3200);
+		CHECK_EQ(doorbell_look(&doorbell).counter, 6);
+		CHECK_EQ(doorbell_look(&doorbell).polled, 6400);
+		doorbell_tell_polled(&doorbell, UINT32_MAX, 12800);
 		doorbell_tell(&doorbell, 0); /* it has wrapped around */
-		CHECK_EQ(doorbell_counter(&doorbell), 0);
+		CHECK_EQ(doorbell_look(&doorbell).counter, 0);
 		doorbell_close(&doorbell);
 	}
 }

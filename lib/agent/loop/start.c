@@ -48,7 +48,7 @@ enum status agent_watch_sources(
 	for (size_t i = 0; i < options->source_count && status == STATUS_OK; i++) {
 		struct source *source;
 		status = source_open(&source, options->sources[i], &how, err);
-		if (status != STATUS_OK && options->sources_found && i > 0) {
+		if (status != STATUS_OK && i + options->sources_found >= options->source_count) {
 			message_error(
 				"warning: no notices from %s: %s", options->sources[i], err->text);
 			status = STATUS_OK;

@@ -94,11 +94,8 @@ enum status board_create(struct board *board, const char *parent, pid_t agent,
 		parent = board_place();
 	board_sweep(parent);
 	board->path = reaper_make_directory(reaper, parent, BOARD_NAME);
-	if (!board->path) {
-		int number = errno;
-		return error_set(err, error_status_of_errno(number),
-			"cannot make a board in %s: %s", parent, strerror(number));
-	}
+	if (!board->path)
+		return error_errno(err, errno, "make a board in %s", parent);
 	enum status status = furnish(board, err);
 	if (status != STATUS_OK)
 		board_release(board, true);

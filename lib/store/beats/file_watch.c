@@ -98,6 +98,12 @@ static void read_file(struct file_watch *watch, const struct watched_file *watch
 	look->hint = look->counter == known ? HINT_SAME : HINT_DIFFERENT;
 }
 
+/* Whether there is a poller: not a lost one, nor one of a container with another clock. */
+static bool is_polled(struct doorbell_news news, int64_t now)
+{
+	return news.polled <= now && now - news.polled < POLLER_LOST;
+}
+
 struct counter_state file_watch_check(
 	struct file_watch *watch, const struct watched_file *watched, uint32_t known)
 {
@@ -111,12 +117,16 @@ struct counter_state file_watch_check(
 	if (watched->local) {
 		look.next = now + (watch->descriptor >= 0 ? LOCAL_EVERY : UNTOLD_EVERY);
 	} else if (doorbell->page && !doorbell_try_poll(doorbell) &&
-		   now - doorbell_polled(doorbell) < POLLER_LOST) {
-		bool told = watch->descriptor >= 0;
-		look.as_of = doorbell_polled(doorbell) - CACHED_FOR;
-		look.next = told ? doorbell_polled(doorbell) + POLLER_LOST : now + UNTOLD_EVERY;
-		look.counter = doorbell_counter(doorbell);
-		look.hint = look.counter == known ? HINT_SAME : HINT_DIFFERENT;
+		   is_polled(doorbell_look(doorbell), now)) {
+		struct doorbell_news news = doorbell_look(doorbell);
+		bool told = watch->descriptor >= 0, same = news.counter == known;
+		look.as_of = news.polled - CACHED_FOR;
+		look.counter = news.counter;
+		look.hint = same ? HINT_SAME : HINT_DIFFERENT;
+		/* If the counter of a commit that was rolled back comes again, no process rings. */
+		look.next = !told  ? now + UNTOLD_EVERY
+			    : same ? news.polled + POLLER_LOST
+				   : now + watched->every;
 		return look;
 	} else {
 		look.next = now + watched->every * 3 / 4 + clock_jitter(watched->every / 2);

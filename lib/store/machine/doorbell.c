@@ -10,10 +10,11 @@
 #include "base/clock.h"
 #include "store/machine/shared_page.h"
 
+#define TICK 64 /* ms; 32 bits of them last eight years after the start of the machine */
+
 struct doorbell_page {
 	struct shared_page head;
-	_Atomic int64_t polled;
-	_Atomic uint32_t counter;
+	_Atomic uint64_t told; /* the last poll in ticks, and below it the counter: never apart */
 	uint32_t bell; /* written through the descriptor, because inotify reports only that */
 };
 
@@ -23,7 +24,7 @@ bool doorbell_open(struct doorbell *doorbell, dev_t device, ino_t inode)
 	/* No nonce: a page left by a deleted file with this inode number can be used. */
 	const struct shared_page_file file = {device, inode, ""};
 	const struct shared_page_kind kind = {
-		.name = "bell2", .size = sizeof(struct doorbell_page)};
+		.name = "bell3", .size = sizeof(struct doorbell_page)};
 	doorbell->page = shared_page_open(&kind, &file, &doorbell->descriptor, doorbell->path);
 	return doorbell->page;
 }
@@ -53,7 +54,7 @@ bool doorbell_try_poll(struct doorbell *doorbell)
 
 static void ring(struct doorbell *doorbell)
 {
-	uint32_t any = doorbell->page->counter;
+	uint32_t any = (uint32_t)doorbell->page->told;
 	(void)!pwrite(
 		doorbell->descriptor, &any, sizeof(any), offsetof(struct doorbell_page, bell));
 }
@@ -68,39 +69,40 @@ void doorbell_stop_poll(struct doorbell *doorbell)
 	ring(doorbell);
 }
 
-uint32_t doorbell_counter(const struct doorbell *doorbell)
+struct doorbell_news doorbell_look(const struct doorbell *doorbell)
 {
-	return doorbell->page->counter;
+	uint64_t told = doorbell->page->told;
+	return (struct doorbell_news){(uint32_t)told, (int64_t)(told >> 32) * TICK};
 }
 
-int64_t doorbell_polled(const struct doorbell *doorbell)
+/* Put in a counter that was read after `began`: the later poll counts, or else the newer counter.
+ */
+static void tell(struct doorbell *doorbell, uint32_t counter, int64_t began)
 {
-	return doorbell->page->polled;
+	struct doorbell_page *page = doorbell->page;
+	if (!page)
+		return;
+	int64_t now = page->head.used = clock_now();
+	uint64_t told = page->told, tick = (uint64_t)(began / TICK), made;
+	do {
+		uint64_t polled = told >> 32;
+		if (polled > (uint64_t)(now / TICK)) /* by a container with another clock */
+			polled = 0;
+		bool newer = (int32_t)(counter - (uint32_t)told) > 0;
+		if (tick <= polled && !newer)
+			return;
+		made = (tick > polled ? tick : polled) << 32 | counter;
+	} while (!atomic_compare_exchange_weak(&page->told, &told, made));
+	if ((uint32_t)made != (uint32_t)told)
+		ring(doorbell);
 }
 
 void doorbell_tell(struct doorbell *doorbell, uint32_t counter)
 {
-	struct doorbell_page *page = doorbell->page;
-	if (!page)
-		return;
-	page->head.used = clock_now();
-	uint32_t known = page->counter;
-	while ((int32_t)(counter - known) > 0)
-		if (atomic_compare_exchange_weak(&page->counter, &known, counter)) {
-			ring(doorbell);
-			return;
-		}
+	tell(doorbell, counter, 0);
 }
 
 void doorbell_tell_polled(struct doorbell *doorbell, uint32_t counter, int64_t began)
 {
-	struct doorbell_page *page = doorbell->page;
-	if (!page)
-		return;
-	page->head.used = clock_now();
-	/* First the counter: a process that reads the new time must not find the old counter. */
-	bool news = atomic_exchange(&page->counter, counter) != counter;
-	page->polled = began;
-	if (news)
-		ring(doorbell);
+	tell(doorbell, counter, began);
 }
