@@ -82,7 +82,8 @@ static void tell(struct doorbell *doorbell, uint32_t counter, int64_t began)
 	struct doorbell_page *page = doorbell->page;
 	if (!page)
 		return;
-	int64_t now = page->head.used = clock_now();
+	int64_t now = clock_now();
+	page->head.used = now;
 	uint64_t told = page->told, tick = (uint64_t)(began / TICK), made;
 	do {
 		uint64_t polled = told >> 32;
