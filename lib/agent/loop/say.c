@@ -34,8 +34,10 @@ static enum announce_by speaks_or_own(const struct agent *agent, bool own)
 
 /*
  * An agent that becomes the speaker because the former speaker was lost repeats what may not have
- * been reported. It repeats nothing if the former speaker has left in order, or has a higher task
- * number: then this agent was the speaker before that one, and was only silent for a while.
+ * been reported. It repeats nothing if it never saw the former speaker join (an agent of a large
+ * job that does not start knows only its own tasks), or if that one has left in order, or has a
+ * higher task number: then this agent was the speaker before that one, and was only silent for a
+ * while.
  */
 static void take_over(struct agent *agent)
 {
@@ -43,7 +45,8 @@ static void take_over(struct agent *agent)
 	uint64_t former = agent->speaker;
 	agent->speaker = announce_speaker(view, false);
 	if (former >= agent->speaker || !agent_has_task(agent, agent->speaker) ||
-		agent_has_task(agent, former) || view->agreement.peers[former].left != REASON_NONE)
+		agent_has_task(agent, former) || !view_has_joined(view, former) ||
+		view->agreement.peers[former].left != REASON_NONE)
 		return;
 	agent->said_claim = agent->said_broken = false;
 	agent->said_decision = agent->said_all_saved = agent->said_dead = 0;
