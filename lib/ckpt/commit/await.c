@@ -70,12 +70,15 @@ enum status checkpoint_await(const struct checkpoint_target *target, int64_t dea
 			text_release(&answer->absent);
 			return checkpoint_commit(target, answer, err);
 		}
+		if (now >= deadline && !answer->missing)
+			return error_set(err, STATUS_TIMEOUT,
+				"step %" PRIu64 " in %s is not complete: no task has published it "
+				"yet",
+				target->step, target->directory);
 		if (now >= deadline)
 			return error_set(err, STATUS_TIMEOUT,
-				"step %" PRIu64 " in %s is not complete: %s%s%s", target->step,
-				target->directory, answer->missing ? "task " : "",
-				answer->missing ? text_string(&answer->absent) : "no task",
-				answer->missing ? " has not committed" : " has published it yet");
+				"step %" PRIu64 " in %s is not complete: task %s has not committed",
+				target->step, target->directory, text_string(&answer->absent));
 		now += clock_jitter(pause);
 		clock_sleep_until(now < deadline ? now : deadline);
 		pause = pause * 2 < PAUSE_MAX ? pause * 2 : PAUSE_MAX;

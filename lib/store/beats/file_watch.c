@@ -112,13 +112,12 @@ struct counter_state file_watch_check(
 	arm(watch, watched);
 	if (drain(watch))
 		return look;
+	const struct doorbell_news news = doorbell_look(doorbell);
 	int64_t now = clock_now();
 	look.as_of = watched->local ? now : now - CACHED_FOR;
 	if (watched->local) {
 		look.next = now + (watch->descriptor >= 0 ? LOCAL_EVERY : UNTOLD_EVERY);
-	} else if (doorbell->page && !doorbell_try_poll(doorbell) &&
-		   is_polled(doorbell_look(doorbell), now)) {
-		struct doorbell_news news = doorbell_look(doorbell);
+	} else if (doorbell->page && !doorbell_try_poll(doorbell) && is_polled(news, now)) {
 		bool told = watch->descriptor >= 0, same = news.counter == known;
 		look.as_of = news.polled - CACHED_FOR;
 		look.counter = news.counter;

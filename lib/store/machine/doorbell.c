@@ -71,7 +71,7 @@ void doorbell_stop_poll(struct doorbell *doorbell)
 
 struct doorbell_news doorbell_look(const struct doorbell *doorbell)
 {
-	uint64_t told = doorbell->page->told;
+	uint64_t told = doorbell->page ? doorbell->page->told : 0;
 	return (struct doorbell_news){(uint32_t)told, (int64_t)(told >> 32) * TICK};
 }
 

@@ -36,7 +36,7 @@ struct doorbell_news {
 	uint32_t counter; /* which the processes of this machine know */
 	int64_t polled; /* when the last poll began (clock_now), up to 64 ms earlier; 0: none yet */
 };
-/* The doorbell is open. */
+/* Zeroed if the doorbell is not open. */
 struct doorbell_news doorbell_look(const struct doorbell *doorbell);
 /*
  * Tell the others a counter that we have seen under the lock. A newer one wakes them; an older one
