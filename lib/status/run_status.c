@@ -68,7 +68,7 @@ static bool name_mark(const char *name, struct run_mark *mark)
 		const char *at = behind(name, kinds[i].kind);
 		if (!at)
 			continue;
-		/* Keys of these kinds have no number in round 1. */
+		/* Keys of these kinds do not contain the round if it is round 1. */
 		const bool first = kinds[i].mark == MARK_ACK || kinds[i].mark == MARK_DECISION;
 		*mark = (struct run_mark){
 			.kind = kinds[i].mark, .task = MARK_OF_RUN, .round = first};
@@ -95,7 +95,7 @@ static int by_time(const void *a, const void *b)
 	return x->task < y->task ? -1 : x->task > y->task;
 }
 
-/* Note a mark in its task. newest: its round is the newest; if not, ignore marks of rounds. */
+/* Note a mark in its task. A mark that belongs to a round is ignored unless `newest` is true. */
 static void note_mark(struct run_task *task, const struct run_mark *mark, bool newest)
 {
 	switch (mark->kind) {
@@ -226,7 +226,8 @@ static double rate_of(const struct run_status *status, const struct run_task *ta
 	return (double)(step - from) * 1000 / (double)time;
 }
 
-/* The step that the attempt resumed from, or else the newest step saved before. */
+/* The step that the attempt resumed from; if that is not known, the newest step that an earlier
+ * attempt saved; else 0. */
 static uint64_t began_from(const struct run_status *status)
 {
 	uint64_t step = status->view.resume_known ? status->view.resume_step : 0;
@@ -249,7 +250,6 @@ void run_status_take_beats(struct run_status *status, const struct run_status *b
 	const uint64_t from = began_from(status);
 	const bool same = before && before->view.attempt.number == status->view.attempt.number &&
 			  before->view.attempt.tasks == tasks;
-	int64_t longest = 0;
 	for (uint64_t i = 0; i < tasks; i++) {
 		struct run_task *task = &status->tasks[i];
 		const struct run_task *then = same ? &before->tasks[i] : NULL;
@@ -262,26 +262,18 @@ void run_status_take_beats(struct run_status *status, const struct run_status *b
 		task->changed = same_beat ? then->changed : now;
 		task->beats = beats[i].status == STATUS_OK;
 		task->beat = beats[i].beat;
-		longest = beating(task) > longest ? beating(task) : longest;
 		if (task->beats && task->beat.step != HEARTBEAT_NO_STEP &&
 			(!task->has_step || task->beat.step > task->step)) {
 			task->has_step = true;
 			task->step = task->beat.step;
 		}
 		task->rate = rate_of(status, task, from);
-	}
-	for (uint64_t i = 0; i < tasks; i++) {
-		struct run_task *task = &status->tasks[i];
 		if (beating(task) < 0 || !is_there(task->state))
 			continue;
 		const int64_t period = heartbeat_period(task->beat.sequence);
-		/* All tasks begin to beat together, so a task with fewer beats has stopped. */
-		int64_t behind_others = longest - beating(task);
 		int64_t unchanged = now - task->changed;
 		/* Until a change was seen or two periods have passed, nothing is known. */
 		task->silent = task->proved || unchanged > 2 * period ? unchanged : -1;
-		if (behind_others > unchanged + 2 * period)
-			task->silent = behind_others;
 		if (task->silent > (HEARTBEAT_LIMIT + 3) * period)
 			task->state = TASK_SILENT;
 	}
@@ -321,7 +313,8 @@ void run_status_read_beats(struct store *store, struct run_status *status)
 	read_beats(store, status, status);
 }
 
-/* Read how the attempts before this one ended; if `before` is of the same attempt, copy that. */
+/* Read how the attempts before this one ended; if `before` shows the same attempt, copy its
+ * history instead. */
 static enum status read_history(struct store *store, const struct run_status *before,
 	struct run_status *status, struct error *err)
 {
