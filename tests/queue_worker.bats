@@ -443,6 +443,19 @@ here() {
 	says worker
 }
 
+@test "join --follow: a full disk ends it with 75, without another try" {
+	local id code=0
+	worker a
+	schedule id -- ./gated go
+	preempt-queue join --follow --watchdog 100ms >/dev/full 2>err 3>&- &
+	eventually grep -q watchdog err
+	touch go
+	wait $! || code=$?
+	[ "$code" = 75 ]
+	grep -q 'cannot write to stdout' err
+	! grep -q 'trying again' err || return 1
+}
+
 @test "a machine on which nothing can be started is no sink: others run what it could not" {
 	# Forgiven more often than it may be tried there before the other one comes.
 	schedule_many 100 --keep-going --max-transient 10 -- bash -c 'sleep 0.05; exec ./item'

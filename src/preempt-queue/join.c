@@ -25,8 +25,8 @@ const struct args_option join_options[] = {
 		.target = &recovery},
 	{"watchdog", "D", "report running commands if none has ended for D", ARGS_DURATION,
 		.target = &watchdog},
-	{"exit-status", NULL, "exit with the code of the first that failed, not 44 or 1", ARGS_FLAG,
-		.target = &exit_status},
+	{"exit-status", NULL, "exit with the code of the first failed command, not 44 or 1",
+		ARGS_FLAG, .target = &exit_status},
 	{"tag", "T", "wait for commands with this tag", ARGS_TEXT, .target = &tag},
 	{"follow", NULL, "print a line for each command that ends", ARGS_FLAG, .target = &follow,
 		.letter = 'f'},
@@ -36,16 +36,17 @@ const struct args_option join_options[] = {
 struct joiner {
 	struct queue *queue;
 	struct queue_selection set;
-	int64_t took; /* ms for the last reading of the whole queue */
+	int64_t took; /* ms that the last look_at_set took */
 	int wake;
 	int64_t began, deadline;
 	struct queue_throughput progress;
-	bool terminal, shown; /* the line of progress is on the screen */
+	bool terminal, shown; /* stderr is a terminal; the line of progress is on it */
 	struct judge judge;
 	size_t registered;
-	bool warned, gave_up;  /* warned that no worker is alive; gave up after --recovery */
+	bool warned,
+		gave_up; /* warned that no worker is alive; an error that waiting cannot cure */
 	int64_t judged, alive; /* when workers were looked at; when one was last alive */
-	uint64_t over;	       /* finished commands; over_since: when this number last changed */
+	uint64_t over;	       /* commands that are over; over_since: when this last changed */
 	int64_t over_since, reported;
 	store_revision followed;
 	int64_t unanswered; /* since when the store does not answer; 0: it does */
@@ -93,7 +94,7 @@ static enum status say_running(void *context, const struct queue_view *view)
 	if (!*left)
 		return STATUS_NO;
 	--*left;
-	message_error("command %" PRIu64 "%s%s%s: runs for %s, on worker %s (%s)", view->item.id,
+	message_error("command %" PRIu64 "%s%s%s: has run for %s, on worker %s (%s)", view->item.id,
 		view->item.tag ? " [" : "", view->item.tag ? view->item.tag : "",
 		view->item.tag ? "]" : "", rows_time(clock_utc() - view->lease.since).text,
 		view->lease.worker, view->lease.host);
@@ -111,8 +112,8 @@ static void say_all_running(struct joiner *j)
 static void warn_no_workers(struct joiner *j, const struct queue_count *count)
 {
 	hide_progress(j);
-	message_info("queue %s: no worker is alive, %" PRIu64 " commands wait; waiting for one "
-		     "up to %s (--recovery)",
+	message_info("queue %s: no worker is alive, %" PRIu64 " commands wait; waiting up to %s "
+		     "for a worker (--recovery)",
 		j->queue->name, count->waiting, rows_time(recovery).text);
 	j->warned = true;
 }
@@ -176,7 +177,10 @@ static enum status finish(struct joiner *j, const struct queue_awaited *outcome,
 	return status;
 }
 
-/* Look at the chosen commands, by reading the whole queue. STATUS_TIMEOUT: some are not over. */
+/*
+ * Look at the chosen commands, or at all; with --tag this reads the whole queue. STATUS_TIMEOUT:
+ * some are not over.
+ */
 static enum status look_at_set(struct joiner *j, const struct queue_count *count, struct error *err)
 {
 	struct queue_awaited outcome;
@@ -202,7 +206,8 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 		j->followed = count->revision;
 	else if (follow)
 		status = queue_visit_done(j->queue, &j->followed, NULL, print_row, j, err);
-	if (status == STATUS_OK && follow && client_stdout_lost())
+	j->gave_up = status == STATUS_OK && follow && client_stdout_lost();
+	if (j->gave_up)
 		status = error_set(err, STATUS_TEMPORARY, "cannot write to stdout");
 	if (status != STATUS_OK)
 		return status;
@@ -212,7 +217,8 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 		if (status != STATUS_TIMEOUT)
 			return status;
 	}
-	/* Look for a failure after the count: one transaction changes both. */
+	/* Read the failure after the counts: the transaction that counts a failed command also
+	 * records its failure, so a failure that was counted is not missed. */
 	status = queue_raise(j->queue, clock_now(), -1, &failure, err);
 	if (status == STATUS_OK)
 		return look(j, count, err);
@@ -225,18 +231,20 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 	return status == STATUS_OK ? STATUS_TIMEOUT : status;
 }
 
-/* The store does not answer. STATUS_OK: ask again. Others: --timeout or --recovery is over. */
+/* The store does not answer. STATUS_OK: ask again. Otherwise --timeout or --recovery is over. */
 static enum status outlast(struct joiner *j, struct error *err)
 {
+	if (j->gave_up)
+		return STATUS_TEMPORARY;
 	if (!j->unanswered) {
 		hide_progress(j);
 		message_error("%s; trying again", err->text);
 		j->unanswered = clock_now();
 	}
-	if (j->gave_up || clock_now() - j->unanswered >= recovery)
+	if (clock_now() - j->unanswered >= recovery)
 		return STATUS_TEMPORARY;
 	if (clock_now() >= j->deadline) {
-		error_prefix(err, "not over after the --timeout");
+		error_prefix(err, "the commands are not over after the --timeout");
 		return err->status = STATUS_TIMEOUT;
 	}
 	ending_wait(NULL, 0, clock_earlier(clock_after(1000), j->deadline));
