@@ -24,6 +24,8 @@ static const char *best(const char *const *lines)
 		"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",             \
 		"============================================================", "train.py FAILED", \
 		"------------------------------------------------------------",                    \
+		"Failures:", "  <NO_OTHER_FAILURES>",                                              \
+		"------------------------------------------------------------",                    \
 		"Root Cause (first observed failure):", "[0]:", "  rank      : 1 (local_rank: 1)", \
 		"  exitcode  : -9 (pid: 42)",                                                      \
 		"  traceback : Signal 9 (SIGKILL) received by PID 42",                             \

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BURST 60000 /* ms in which all exceptions and the end of the command have one cause */
+#define BURST 60000 /* ms: what follows an exception within this time has the same cause */
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 static const char digits_and_dots[] = "0123456789_.";
@@ -30,14 +30,19 @@ static const char *behind_prefix(const char *line)
 	return end[2] == ' ' ? end + 3 : end + 2;
 }
 
-/* "ValueError: x", "torch.OutOfMemoryError: ...", "KeyboardInterrupt". */
+/* Whether the line names an exception: "ValueError: x", "KeyboardInterrupt". */
 static bool is_exception(const char *line)
 {
 	const char *end = line;
 	while (is_letter(*end) || (*end && strchr(digits_and_dots, *end)))
 		end++;
-	return is_letter(*line) && (*end == ':' || !*end) &&
-	       strncmp(line, "torch.distributed.elastic.", 26) != 0;
+	return is_letter(*line) && (*end == ':' || !*end);
+}
+
+/* torchrun's own exception is no cause: it follows the failure of a worker. */
+static bool is_of_torchrun(const char *line)
+{
+	return !strncmp(line, "torch.distributed.elastic.", 26);
 }
 
 void error_line_take(struct error_line *lines, const char *line, int64_t now)
@@ -50,7 +55,8 @@ void error_line_take(struct error_line *lines, const char *line, int64_t now)
 		lines->in_traceback = true;
 	} else if (lines->in_traceback && is_exception(text)) {
 		lines->in_traceback = false;
-		if (!*lines->exception || now - lines->exception_at > BURST) {
+		if (!is_of_torchrun(text) &&
+			(!*lines->exception || now - lines->exception_at > BURST)) {
 			snprintf(lines->exception, sizeof(lines->exception), "%s", line);
 			lines->exception_at = now;
 		}
