@@ -520,7 +520,7 @@ paused() {
 	BREAKS
 	chmod +x breaks
 	run -44 --separate-stderr timeout 200 preempt-run --restarts --save-timeout 1s -- ./breaks
-	[[ $stderr == *'this run must be started again from outside'* ]]
+	[[ $stderr == *'cannot run again here: start this run again'* ]]
 }
 
 @test "a task that hangs: ended, run again with the others; hangs have their own budget" {

@@ -51,7 +51,7 @@ static enum status open_between(struct between *between, struct error *err)
 	return status == STATUS_OK ? agent_watch_sources(options, &between->watch, err) : status;
 }
 
-/* Whether this agent reports what concerns all tasks. */
+/* How this agent reports what concerns all tasks. */
 static enum announce_by speaks(const struct between *between)
 {
 	return announce_by(&between->view, between->options->identity, between->finished);
@@ -62,6 +62,7 @@ static void take_notice(struct between *between, const struct notice *notice)
 	announce(between->options->on_event, ANNOUNCE_NOTICE, ANNOUNCE_OWN, NULL, "notice: %s%s%s",
 		notice->source, *notice->reason ? ": " : "", notice->reason);
 	between->noticed = true;
+	between->end->deadline = clock_earlier(between->end->deadline, notice_deadline(notice));
 }
 
 /* Wait until deadline; false: a notice or a signal came. */
@@ -192,8 +193,8 @@ static enum status wait_closed(struct between *between, struct error *err)
 			announce(NULL, ANNOUNCE_AGAIN, answered ? speaks(between) : ANNOUNCE_OWN,
 				NULL, "finished; %s",
 				answered ? "waiting for the other tasks (--restarts)"
-					 : "waiting for the store, to tell the other tasks "
-					   "(--restarts)");
+					 : "waiting for the store, so that the other tasks "
+					   "learn of it (--restarts)");
 		said = true;
 		if (!wait_between(between, clock_after(answered ? 0 : CHECK_EVERY)))
 			return STATUS_NO;
@@ -252,7 +253,17 @@ static int preempted_code(const struct agent_options *options, int code)
 	return stands ? code : CODE_BROKEN;
 }
 
-/* Replace the end of the attempt, for the last line, by another one. Returns code. */
+/* The words for an exit code that was chosen after the attempt. */
+static const char *advice(const struct agent_options *options, int code)
+{
+	if (code == options->exit_code || code == CODE_PREEMPTED || code == CODE_BROKEN)
+		return "run me again";
+	return code == CODE_DECIDED ? "do not run me again"
+	       : code == STATUS_OK  ? "finished"
+				    : "ended";
+}
+
+/* Set the exit code and how the last line of this agent words the end. Returns code. */
 static int end_as(struct between *between, int code, const char *what, const char *why)
 {
 	struct agent_end *end = between->end;
@@ -261,15 +272,21 @@ static int end_as(struct between *between, int code, const char *what, const cha
 	return code;
 }
 
-/* The exit code of an agent that leaves between two attempts, whatever the limits are. */
+/*
+ * The exit code of an agent that leaves between two attempts, but not because of the limits: it has
+ * finished, or a signal or a notice came.
+ */
 static int leave_now(struct between *between, int code)
 {
 	if (between->finished)
 		return STATUS_OK;
 	if (between->ended_by)
 		return 128 + between->ended_by;
+	char what[64];
 	code = preempted_code(between->options, code);
-	return end_as(between, code, "preempted between two attempts: run me again", "");
+	snprintf(what, sizeof(what), "preempted between two attempts: %s",
+		advice(between->options, code));
+	return end_as(between, code, what, "");
 }
 
 /* The attempt has closed: do what was decided for all its agents. False: *code is the exit code. */
@@ -284,7 +301,7 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	enum status status = history_decide_next(between->store, &between->view.attempt, limits,
 		has_resume ? &found.step : NULL, &decision, &err);
 	if (status != STATUS_OK) {
-		message_error("%s; this run must be started again from outside", err.text);
+		message_error("%s; cannot run again here: start this run again", err.text);
 		*code = between->finished ? STATUS_OK : CODE_BROKEN;
 		return false;
 	}
@@ -299,7 +316,7 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	if (between->finished) {
 		announce(options->on_event, ANNOUNCE_AGAIN, by, NULL,
 			"%s; the tasks here have finished: running again only together with a task "
-			"that has not",
+			"that has not finished",
 			decision.why);
 		again = wait_for_opening(between);
 	} else {
@@ -330,7 +347,7 @@ static bool runs_again(struct between *between, const struct budget_limits *limi
 	} else if (status == STATUS_OK) {
 		*code = preempted_code(between->options, *code);
 	} else {
-		message_error("%s; this run must be started again from outside", err.text);
+		message_error("%s; cannot run again here: start this run again", err.text);
 		*code = between->finished ? STATUS_OK : CODE_BROKEN;
 	}
 	return false;
@@ -358,13 +375,13 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 		(first && unstarted_late))
 		return false;
 	if (unstarted_late) {
-		message_error("not all tasks have come back: this run must be started again from "
-			      "outside (%d)",
-			CODE_BROKEN);
+		message_error(
+			"not all tasks have come back: start this run again (%d)", CODE_BROKEN);
 		*code = CODE_BROKEN;
 		return false;
 	}
-	/* The machine with the notice goes away. The next start counts this attempt (budget.h). */
+	/* Do not run again: the machine with the notice goes away. The limits are applied at the
+	 * next start, from the history of the run. */
 	if (end->noticed || end->claimed) {
 		*code = preempted_code(options, *code);
 		return false;
@@ -374,16 +391,6 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 	bool again = runs_again(&between, limits, code);
 	release_between(&between);
 	return again;
-}
-
-/* The words for an exit code that was chosen after the attempt. */
-static const char *advice(const struct agent_options *options, int code)
-{
-	if (code == options->exit_code || code == CODE_PREEMPTED || code == CODE_BROKEN)
-		return "run me again";
-	return code == CODE_DECIDED ? "do not run me again"
-	       : code == STATUS_OK  ? "finished"
-				    : "ended";
 }
 
 /* The last line: how the last attempt has ended, and the totals of all attempts. */
@@ -413,7 +420,7 @@ static void say_end(
 		attempts == 1 ? "" : "s", (double)took / 1000, lost, trained);
 }
 
-/* Until when --on-event may run: the exit code must be there before the machine goes away. */
+/* Until when --on-event may run: preempt-run must exit before the machine goes away. */
 static int64_t last_commands_until(const struct agent_end *end)
 {
 	int64_t least = clock_after(LAST_EVENT_LEAST);
