@@ -44,7 +44,7 @@ struct store_thread {
 	int ready;	     /* eventfd: there are results */
 	int cancel;	     /* eventfd: give up joining */
 
-	pthread_mutex_t lock; /* over everything below */
+	pthread_mutex_t lock; /* guards everything below */
 	struct request *first, **last;
 	struct result *results, **results_end;
 	bool following, stopping;
@@ -52,7 +52,7 @@ struct store_thread {
 	struct attempt attempt;
 	store_revision revision; /* everything up to this was read; */
 	store_revision seen;	 /* the news up to this was read */
-	uint32_t heard;		 /* the count of news (store.h) when the last look began */
+	uint32_t heard;		 /* the count of news (store.h) up to which no look is needed */
 	struct store_wants wants;
 };
 
@@ -135,8 +135,9 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 }
 
 /*
- * Sleep after failures in a row: longer after each, up to about a second, at random. Stopping the
- * thread ends the sleep; a request only if requests_end_it; a wanted look does not.
+ * Sleep after failures in a row: longer after each, up to about a second, at random. The sleep ends
+ * early if the thread is to stop or, with requests_end_it, if there is a request; a wanted look has
+ * to wait.
  */
 static void pause_after(struct store_thread *thread, int failures, bool requests_end_it)
 {
@@ -208,18 +209,22 @@ static bool carry_out_writes(struct store_thread *thread, struct request *first)
 	bool made = false;
 	for (struct request *request = first; request; request = request->next) {
 		if (request->write.deadline_key)
-			return false; /* tried again alone, it would have the old time left */
+			return false; /* a second try would write the time left at the first */
 		made |= request->write.transaction.news;
 		writes[count++] = &request->write;
 	}
 	if (!thread->store || thread->writes_failed ||
 		!write_carry_out_all(writes, count, thread->store, NULL))
 		return false;
+	bool group = false;
 	uint32_t news = 0;
-	for (size_t i = 0; i < count; i++)
-		if (writes[i]->transaction.group)
-			news = writes[i]->news;
-	bool behind = news && is_behind(thread, news, made);
+	for (size_t i = 0; i < count; i++) {
+		if (!writes[i]->transaction.group)
+			continue;
+		group = true;
+		news = writes[i]->news;
+	}
+	bool behind = group && is_behind(thread, news, made);
 	for (struct request *request = first; request; request = request->next) {
 		struct result *result = new_result(RESULT_WROTE);
 		result->outcome = OUTCOME_DONE;
@@ -356,7 +361,7 @@ static void follow(struct store_thread *thread, int *failures)
 	if (waits && status == STATUS_TIMEOUT && due(&wants) > clock_now())
 		return;
 	if (status != STATUS_OK)
-		awaited.heard = 0; /* ask again: there may be news since */
+		awaited.heard = 0; /* look() then reads the count again: there may be news */
 	if (look(thread, &awaited, &wants, wants.read <= clock_now())) {
 		*failures = 0;
 		return;
@@ -552,7 +557,7 @@ void store_thread_unfollow(struct store_thread *thread)
 void store_thread_want(struct store_thread *thread, const struct store_wants *wants)
 {
 	pthread_mutex_lock(&thread->lock);
-	/* Results that the agent has not taken yet may change what it wants: it calls again. */
+	/* Ignore the call while results wait: the agent calls again when it has taken them. */
 	bool now = !thread->results;
 	bool sooner = now && due(wants) < due(&thread->wants);
 	if (now)
