@@ -200,8 +200,10 @@ static int take_in(struct takeover *takeover, const char *path, const char *to, 
 	int descriptor = cache_open(takeover->store->lock.file.cache, path);
 	if (descriptor < 0)
 		return errno == ENOENT ? 0 : errno;
-	if (fstat(descriptor, &st) < 0 || !S_ISREG(st.st_mode))
-		number = S_ISREG(st.st_mode) ? errno : EINVAL;
+	if (fstat(descriptor, &st) < 0)
+		number = errno;
+	else if (!S_ISREG(st.st_mode))
+		number = EINVAL;
 	else if (to && (copy = make_like(takeover, to, &st)) < 0)
 		number = errno;
 	if (!number)
