@@ -13,7 +13,7 @@
 #include "base/xalloc.h"
 #include "store/access.h"
 
-#define ITEMS 1000 /* directories of commands below one THOUSANDS */
+#define ITEMS 1000 /* directories of commands in one FILES/item/THOUSANDS */
 
 static enum status check_directory(const char *path, struct error *err)
 {
@@ -46,11 +46,12 @@ enum status files_make(
 	char *above = file_directory_of(queue->files);
 	char *made = xprintf("%s/%s", queue->files, below);
 	enum status status = STATUS_OK;
-	/* FILES, and its parent directory if that is missing. */
+	/* Make FILES, and its parent directory if that is missing; those above must exist. Both are
+	 * always durable: a later caller that needs this does not make them again. */
 	if (access(above, F_OK) < 0 && errno == ENOENT)
-		status = make_directory(above, durable, err);
+		status = make_directory(above, true, err);
 	if (status == STATUS_OK)
-		status = make_directory(queue->files, durable, err);
+		status = make_directory(queue->files, true, err);
 	for (char *end = made + strlen(queue->files); status == STATUS_OK && *end;) {
 		end = strchrnul(end + 1, '/');
 		char kept = *end;
