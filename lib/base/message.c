@@ -17,9 +17,10 @@ static const char *program = "preempt";
 static enum message_level threshold = MESSAGE_NORMAL;
 static enum message_format shape = MESSAGE_PLAIN;
 static const char *about_run, *about_tasks;
-static _Atomic uint64_t about_attempt; /* other threads print messages, too */
-static int64_t patience = -1;	       /* ms; negative: wait for ever */
-static bool stalled;
+static int64_t patience = -1; /* ms; negative: wait for ever */
+/* Other threads print messages, too. */
+static _Atomic uint64_t about_attempt;
+static _Atomic bool stalled; /* the last wait for stderr failed */
 
 void message_program(const char *name)
 {
