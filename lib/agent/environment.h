@@ -16,7 +16,7 @@ struct command_environment {
 	const char *mark;  /* REAPER_MARK */
 	const char *board; /* PREEMPT_DIR */
 	uint64_t task;
-	uint64_t local;		    /* the command's number on this machine */
+	uint64_t local;		    /* the command's number among those of this agent */
 	bool ranks;		    /* the command starts identity->count ranks itself */
 	bool spread;		    /* -n: set RANK, WORLD_SIZE and the like */
 	const char *resume;	    /* PREEMPT_RESUME; NULL: do not set it */
@@ -31,7 +31,7 @@ void environment_free(char **environment);
 /* The value of PREEMPT_SIGNALS: all signals that these sources catch, "TERM,USR1"; "": none. */
 void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE]);
 
-/* Add the signals of "TERM,USR1" (NULL: none) to the set. what: the option, for an error. */
+/* Add the signals in names, "TERM,USR1" (NULL: none), to the set. An error begins with `what`. */
 enum status environment_signal_set(
 	const char *names, const char *what, sigset_t *set, struct error *err);
 

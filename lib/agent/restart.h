@@ -8,8 +8,8 @@
  * have to run again.
  *
  * After a preemption no agent runs again by itself: the noticed machine goes away, and the others
- * could only wait for it. The caller must start them again (exit codes 42 and 43). It also must do
- * so (44) if the attempt does not close, or if not all agents join the next one.
+ * could only wait for it. The caller must start them again (exit codes 42 and 43), and also if
+ * the attempt does not close, or if not all agents join the next one (exit code 44).
  */
 #ifndef AGENT_RESTART_H
 #define AGENT_RESTART_H

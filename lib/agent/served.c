@@ -14,8 +14,9 @@
 #include "base/process/descriptor.h"
 
 /*
- * preempt-store join sets "PID". "PID.START" is the mark of preempt-run, which does itself what the
- * small programs do, and whose PID may be that of another process inside a container.
+ * preempt-store join sets PREEMPT_AGENT to "PID"; preempt-run sets it to "PID.START" (REAPER_MARK).
+ * A process with that mark is not served: preempt-run itself does what the small programs do, and
+ * inside a container its PID may be that of another process.
  */
 enum status served_agent(pid_t *pid, struct error *err)
 {
@@ -78,7 +79,7 @@ enum status served_open_task(int *descriptor, const char **board, struct error *
 		status = served_open(pid, descriptor, err);
 	if (status != STATUS_NO)
 		return status;
-	message_info("%s; watching on%s", err->text, *board ? " until its board is gone" : "");
+	message_info("%s; still watching%s", err->text, *board ? " until its board is gone" : "");
 	return STATUS_OK;
 }
 
@@ -92,7 +93,7 @@ bool served_is_gone(int descriptor)
 	return descriptor_is_ready(descriptor);
 }
 
-/* The signals that served.h names. A name that is not a signal is left out. */
+/* The signals that served.h names. In PREEMPT_SIGNALS, all after an unknown name is ignored. */
 static sigset_t notices(void)
 {
 	sigset_t set;

@@ -82,8 +82,8 @@ const struct launcher launcher_torchrun = {
 
 /* MPI */
 
-/* srun sets the PMI variables, too. In a Slurm step use the step's own variables, and ignore
- * PMI variables of another step. */
+/* False if srun has set the PMI variables (PMI_JOBID is "JOB.STEP"), for this step or another one:
+ * the variables of the step itself are used instead. */
 static bool pmi_present(const struct identity_environment *environment)
 {
 	const char *job = environment_value(environment, "PMI_JOBID");
@@ -181,7 +181,8 @@ static enum shell_kind find_shell_kind(const struct identity_environment *enviro
 	 * Measured with Slurm 22.05: the batch shell has SLURM_PROCID=0 and no SLURM_STEP_ID; the
 	 * shell of salloc on the login node has neither; the interactive step has 4294967290. A
 	 * job that was submitted from inside a step keeps that step's SLURM_STEP_* in its batch
-	 * shell: slurm_step (above) shows that, and so does a step that is larger than the job.
+	 * shell: environment->slurm_step shows that, and so does a step with more machines than
+	 * the job.
 	 */
 	uint64_t step, step_nodes, job_nodes;
 	if (environment_number(environment, "SLURM_STEP_ID", 0, UINT64_MAX, &step, NULL) ==

@@ -4,13 +4,14 @@
  * and is the same in all tasks of one start.
  *
  *   PREEMPT_LIFE as an agent or "preempt-store join" exports it: the attempt's life.
- *   PREEMPT_LIFE or --life with any other word: the word, with the Slurm job and its restart count.
+ *   PREEMPT_LIFE or --life with any other word: the word; in a Slurm job also its cluster, number,
+ *   start time and restart count.
  *   Neither, in a Slurm step: cluster, job, start time, restart count and step.
  *   Neither, under a torchrun of one machine: the directory that it made for this start.
  * Under torchrun each restart of the workers is a life of its own, because they start again from a
  * checkpoint while the attempt goes on. With several machines these restarts cannot be seen, so
- * that is refused unless torchrun never restarts workers (--max-restarts 0) or the program gives
- * --life itself.
+ * life_find refuses, unless torchrun never restarts workers (--max-restarts 0). Nothing of torchrun
+ * is added to a word of --life: the program must give another one after each restart.
  */
 #ifndef RUN_LIFE_H
 #define RUN_LIFE_H

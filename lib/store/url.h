@@ -24,7 +24,7 @@ struct store_url {
 		const char *value; /* NULL: given without one */
 	} parameters[STORE_URL_PARAMETERS];
 	size_t count;
-	const char *count_file; /* of count=FILE, which is not in parameters; NULL: none */
+	const char *count_file; /* of count=FILE (store.h), not in parameters; NULL: none */
 };
 
 /* STATUS_USAGE: no path, too many parameters, one is given twice, or count without a file. */

@@ -5,7 +5,10 @@
 
 #include "agent/loop/loop.h"
 
-/* How this agent reports what concerns all tasks; without the store at least as ANNOUNCE_OWN. */
+/*
+ * How this agent reports what concerns all tasks: at least as ANNOUNCE_OWN while the store does not
+ * answer, or if the agent serves a script (served.h).
+ */
 enum announce_by agent_speaks(const struct agent *agent);
 
 void agent_say_joined(const struct agent *agent);
@@ -13,7 +16,10 @@ void agent_say_joined(const struct agent *agent);
 void agent_say_notice(struct agent *agent, enum announce_by by);
 void agent_say_news(struct agent *agent);
 void agent_say_saves(struct agent *agent);
-/* The attempt is over, with this code: report what is left, and describe the end in *end. */
+/*
+ * The tasks of this agent have ended, and code is its exit code: report what was not reported yet,
+ * and describe the end in *end.
+ */
 void agent_say_end(struct agent *agent, int code, struct agent_end *end);
 
 #endif

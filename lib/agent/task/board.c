@@ -27,7 +27,7 @@ static const char *const spares[] = {"hold.0", "hold.1"};
 
 /*
  * Allocate the space of a file that is overwritten in place: data loaders may fill the filesystem
- * later. False: no space. True also on filesystems that cannot preallocate.
+ * later. False, with errno: for example, no space. True if the filesystem cannot preallocate.
  */
 static bool make_room(int descriptor)
 {
@@ -211,7 +211,7 @@ static ssize_t read_small(
 
 /*
  * A record that is overwritten in place may be read half written, so it is read until two readings
- * in a row are equal.
+ * in a row are equal, at most 1000 times.
  */
 static ssize_t read_record(
 	const struct board *board, const char *name, char buffer[128], int64_t *written)
@@ -266,8 +266,8 @@ enum status board_told(
 	else if (n >= 0 && sscanf(line, "leave %d", &code) == 1 && code >= 1 && code <= 255)
 		found.order = ORDER_LEAVE;
 	else if (n >= 0)
-		return error_set(
-			err, STATUS_DAMAGED, "board %s: hold says \"%s\"", board->path, line);
+		return error_set(err, STATUS_DAMAGED, "board %s: cannot parse file hold: \"%s\"",
+			board->path, line);
 	found.step = step;
 	found.code = code;
 	*hold = found;
@@ -370,8 +370,8 @@ enum status board_read_step(const struct board *board, struct board_step *step, 
 	if (n > 0) {
 		char *at = line;
 		if (!take_padded(&at, &found.step))
-			return error_set(err, STATUS_DAMAGED, "board %s: step says \"%s\"",
-				board->path, line);
+			return error_set(err, STATUS_DAMAGED,
+				"board %s: cannot parse file step: \"%s\"", board->path, line);
 		found.started = true;
 		if (!*at || !take_padded(&at, &found.next) || found.next <= found.step)
 			found.next = found.step + 1;
@@ -391,8 +391,8 @@ enum status board_read_saved(
 	if (n == 0)
 		return STATUS_NO;
 	if (!take_padded(&at, step))
-		return error_set(
-			err, STATUS_DAMAGED, "board %s: saved says \"%s\"", board->path, line);
+		return error_set(err, STATUS_DAMAGED, "board %s: cannot parse file saved: \"%s\"",
+			board->path, line);
 	return STATUS_OK;
 }
 

@@ -18,7 +18,7 @@
 #include "ckpt/content/read_ahead.h"
 #include "ckpt/content/tree.h"
 
-/* Threads, at most. There may be more than processors: they mostly wait for a disk. */
+/* The most threads. More threads than processors are useful: they mostly wait for a disk. */
 #define SYNCING_MAX 16
 #define READING_MAX 8
 /* Bytes; for smaller files it does not help to start writing early. */
@@ -104,7 +104,7 @@ static enum status record_file(
 		return status;
 	if (hashing.bytes != file->bytes)
 		return error_set(err, STATUS_NO,
-			"%s changed while it was being committed; commit when all is written",
+			"%s changed while it was being read; try again when all is written",
 			file->name);
 	memcpy(file->checksum, hashing.checksum, sizeof(file->checksum));
 	return fsync(descriptor) < 0 ? error_errno(err, errno, "sync %s", file->name) : STATUS_OK;
@@ -131,7 +131,7 @@ static enum status compare_size(
 	return STATUS_OK;
 }
 
-/* STATUS_NO: the file is missing, or no longer a file: a difference. Others: it cannot be read. */
+/* Returns STATUS_NO if the file is missing or no longer a file; other errors: it cannot be read. */
 static enum status cannot_open(const struct manifest_file *file, struct error *err)
 {
 	if (errno == ENOENT || errno == ENOTDIR)

@@ -11,10 +11,10 @@
 #include "proto/agreement/tally.h"
 
 #define CALLS_YET      100 /* ms between looks at whether a task has called preempt_step */
-#define STAGGER	       10 /* ms that a task waits for each task before it to publish the decision */
+#define STAGGER	       10 /* ms: a task publishes the decision this much later per task before it */
 #define MEASURE_AGAIN  1000 /* ms after which the final time is computed again */
-#define STAGGER_MOST   500  /* ms that it waits for all tasks before it, at most */
-#define SAVES_READ     2000 /* ms: a reading of the saves may be this old when we give one up */
+#define STAGGER_MOST   500  /* ms that a task waits for all tasks before it, at most */
+#define SAVES_READ     2000 /* ms: to give up a save, the last reading must not be older */
 #define STORE_PATIENCE 5000 /* ms without an answer until the store counts as lost, at least */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
@@ -142,8 +142,8 @@ static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan
 }
 
 /*
- * Whether this task can carry out the decision, by the board as read while `wait` stands. Its
- * report may be out of date: the hold may have been lifted since.
+ * Whether this task can carry out the decision. This depends on what was last read from its board
+ * while the hold was `wait`, not on its report: the hold may have been lifted since the report.
  */
 static bool can_follow(const struct agreement *a)
 {
@@ -186,7 +186,8 @@ static bool is_through(const struct agreement *a, int64_t now)
 
 static void follow_save(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
-	/* How long this save takes decides whether there is time for another. */
+	/* After a claim look at the saves soon: how long they take decides whether there is time
+	 * for another. */
 	struct grace_measure measure = agreement_measure(a);
 	if (a->view->claimed && agreement_prospect(a, now, &measure) == PROSPECT_OPEN)
 		look_soon(a, plan);
@@ -195,7 +196,8 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 		return;
 	}
 	wake_at(plan, a->decided_at + a->config.save_timeout);
-	/* A notice of the task's own may have made it wait since, but `saving` is kept. */
+	/* This task's own notice may have changed the hold to `wait` since it was told to save;
+	 * `saving` still shows that it was. */
 	bool was_told = a->saving == a->round;
 	if (!was_told && !hold_and_know(a, plan))
 		return;
@@ -225,8 +227,8 @@ static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 	order(plan, ORDER_EXIT, decision->kind == KIND_EACH ? own_step(a) : decision->step);
 }
 
-/* Whether every task is known not to have trained. A silent, dead or departed task may have
- * trained, and its work is lost. */
+/* Whether every task has completed or has reported that it has not begun to train. Any other task
+ * (silent, dead or departed) may have trained, and its work is lost. */
 static bool no_task_has_begun(const struct agreement_view *view)
 {
 	for (uint64_t i = 0; i < view->tasks; i++) {
@@ -277,8 +279,9 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 /* ---- Alone ---- */
 
 /*
- * When the store counts as lost: it has not answered for a while since the training process was
- * told to wait, or has not accepted what this task has to write.
+ * When the store counts as lost: for too long while the training process waits, it has not
+ * answered, or has not accepted what this task has to write. CLOCK_NEVER: the training process was
+ * not told to wait.
  */
 static int64_t lost_at(const struct agreement *a)
 {
@@ -326,7 +329,8 @@ static void go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 
 /* ---- What the board's hold has to say ---- */
 
-/* Whether the final round is due: the grace period allows no more training. */
+/* Whether the final round is due: the grace period allows no more training, or no newer checkpoint
+ * can become complete. */
 static bool final_time_has_come(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
@@ -381,7 +385,7 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 		return;
 	const struct agreement_view *view = a->view;
 	if (a->noticed && !view->claimed && !view->broken) {
-		(void)hold_and_read(a, plan); /* whatever the others do now, this task will claim */
+		(void)hold_and_read(a, plan); /* hold: this task claims, whatever the others do */
 	} else if (final_time_has_come(a, now, plan)) {
 		come_to_an_end(a, now, plan);
 	} else if (view->decided || view->unreadable) {
@@ -392,5 +396,5 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 		order(plan, ORDER_RUN, 0);
 	}
 	if (plan->hold.order == ORDER_WAIT)
-		look_soon(a, plan); /* hold the training only with recent answers of the store */
+		look_soon(a, plan); /* while the training is held, ask the store often */
 }

@@ -8,17 +8,16 @@
 struct follow {
 	enum output_stream stream;
 	int to;		  /* a descriptor */
-	int64_t deadline; /* STATUS_TIMEOUT: the command is not over */
+	int64_t deadline; /* STATUS_TIMEOUT if the command is not over by then */
 	int wake;	  /* readable: stop waiting (STATUS_NO); -1: none */
 };
 
 /*
  * Write the output of a command as it grows, until the command is over; *view (to be released) is
  * its state then. If the command is put back, the output of its next start follows, from
- * the beginning. Output that cannot be found while the command runs (its worker still builds its
- * resources, or the command redirected it) is written at the end. STATUS_NO: there is no such
- * command. STATUS_TEMPORARY: it runs on another machine, or in another container; or as
- * output_print.
+ * the beginning. Output that cannot be found while the command runs (for instance because the
+ * command redirected it) is written at the end. STATUS_NO: there is no such command.
+ * STATUS_TEMPORARY: it runs on another machine, or in another container. Otherwise as output_print.
  */
 enum status output_follow(struct queue *queue, uint64_t id, const struct follow *how,
 	struct queue_view *view, struct error *err);

@@ -63,8 +63,8 @@ static bool is_gone(const struct queue_worker *worker)
 }
 
 /*
- * Read a beat. A worker beats before it registers, so a missing beat is silence, too: it reads as a
- * beat with a token that no worker has.
+ * Read a beat. A worker beats before it registers, so a missing beat counts as silence, too: return
+ * it as a beat that never changes, with a token that no worker has.
  */
 static void read_beat(struct queue *queue, uint64_t number, struct heartbeat_look *look)
 {
@@ -136,7 +136,8 @@ static enum status fence(struct looking *looking, size_t index, struct error *er
 /*
  * Look at the workers from the lowest beat number upwards. The first living one is the monitor:
  * leave the rest to it. A worker that finds no living one before itself is the monitor, and looks
- * at all.
+ * at all. A worker whose beat was not yet seen to change may be dead: look past it, but past fewer
+ * than HEARTBEAT_UNPROVED such workers, and do not act as the monitor.
  */
 static enum status look_at_all(struct looking *looking, size_t self, struct error *err)
 {
@@ -149,7 +150,7 @@ static enum status look_at_all(struct looking *looking, size_t self, struct erro
 		enum heartbeat_state state = look_at(looking, before);
 		monitor = state != HEARTBEAT_ALIVE ||
 			  (!judge->others[before].peer.proved && ++unproved < HEARTBEAT_UNPROVED);
-		/* A worker that is not proved dead may live. */
+		/* Silence alone lets only the monitor fence. We may not be it: ask may_fence. */
 		if (state == HEARTBEAT_DEAD && may_fence(looking, before))
 			status = fence(looking, before, err);
 		if (status == STATUS_NO)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/sqlite/takeover_step.h"
 
-/* Copies after the first. An overtaken process checks the lock before each write: it stops soon. */
+/* How often the files are copied again. An overtaken process stops soon: it checks the lock before
+ * each write. */
 #define ROUNDS 20
 
 enum takeover_action takeover_next(struct takeover_step *step, enum takeover_answer answer)
