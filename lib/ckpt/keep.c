@@ -23,7 +23,7 @@ __attribute__((format(printf, 3, 4))) static void decide(
 /* The input of the decision, and the decisions so far. */
 struct keep_input {
 	const struct keep_policy *policy;
-	const struct keep_moment *moment;
+	int64_t now; /* milliseconds since 1970 */
 	const struct checkpoint *const *items;
 	size_t count;
 	struct keep_decision *decisions;
@@ -159,8 +159,7 @@ static void keep_by_time(const struct keep_input *input)
 				any = true;
 			}
 		}
-		if (policy->within &&
-			(utc == 0 || later(input->moment->now, utc) <= policy->within))
+		if (policy->within && (utc == 0 || later(input->now, utc) <= policy->within))
 			keep(input, i, KEEP_WITHIN, "within %s", within);
 	}
 }
@@ -307,41 +306,10 @@ static void say_rest(const struct keep_input *input)
 	}
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-/* Remove the oldest that may be removed until the limits are met. False: they cannot be met. */
-static bool keep_limits(const struct keep_input *input)
-{
-	const struct keep_policy *policy = input->policy;
-	uint64_t kept = 0, left = input->moment->free;
-	for (size_t i = 0; i < input->count; i++) {
-		uint64_t *sum = input->decisions[i].keep ? &kept : &left;
-		*sum = plus(*sum, input->items[i]->bytes);
-	}
-	for (size_t i = 0;; i++) {
-		bool large = policy->max_bytes && kept > policy->max_bytes;
-		bool full = policy->min_free && left < policy->min_free;
-		while (i < input->count && (!input->decisions[i].keep || input->decisions[i].must ||
-						   input->items[i]->bytes == 0))
-			i++;
-		if (!large && !full)
-			return true;
-		if (i >= input->count)
-			return false;
-		decide(&input->decisions[i], false, "%s, and it is the oldest that may be removed",
-			large ? "over --max-bytes" : "less than --min-free");
-		kept -= input->items[i]->bytes < kept ? input->items[i]->bytes : kept;
-		left = plus(left, input->items[i]->bytes);
-	}
-}
-
-bool keep_decide(const struct keep_policy *policy, const struct keep_moment *moment,
+void keep_decide(const struct keep_policy *policy, int64_t now,
 	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions)
 {
-	const struct keep_input input = {policy, moment, items, count, decisions};
+	const struct keep_input input = {policy, now, items, count, decisions};
 	for (size_t i = 0; i < count; i++)
 		decisions[i] = (struct keep_decision){0};
 	keep_always(&input);
@@ -351,7 +319,38 @@ bool keep_decide(const struct keep_policy *policy, const struct keep_moment *mom
 	keep_by_calendar(&input);
 	keep_best(&input);
 	say_rest(&input);
-	return keep_limits(&input);
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+bool keep_limit(const struct keep_policy *policy, const struct keep_space *space,
+	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions)
+{
+	uint64_t kept = space->apart, left = space->free;
+	for (size_t i = 0; i < count; i++) {
+		if (decisions[i].keep)
+			kept = plus(kept, items[i]->bytes);
+		else if (!space->removed)
+			left = plus(left, items[i]->bytes);
+	}
+	for (size_t i = 0;; i++) {
+		bool large = policy->max_bytes && kept > policy->max_bytes;
+		bool full = policy->min_free && left < policy->min_free;
+		while (i < count &&
+			(!decisions[i].keep || decisions[i].must || items[i]->bytes == 0))
+			i++;
+		if (!large && !full)
+			return true;
+		if (i >= count)
+			return false;
+		decide(&decisions[i], false, "%s, and it is the oldest that may be removed",
+			large ? "over --max-bytes" : "less than --min-free");
+		kept -= items[i]->bytes < kept ? items[i]->bytes : kept;
+		left = plus(left, items[i]->bytes);
+	}
 }
 
 enum status keep_check_metric(const struct keep_policy *policy,

@@ -76,12 +76,6 @@ enum status keep_read_steps(
 /* STATUS_USAGE: there is no rule, or the rules contradict each other. */
 enum status keep_check(const struct keep_policy *policy, struct error *err);
 
-/* The time and the free space at the moment of the decision. */
-struct keep_moment {
-	int64_t now;   /* milliseconds since 1970 */
-	uint64_t free; /* free bytes; only needed for min_free */
-};
-
 struct keep_decision {
 	bool keep;
 	bool must;	/* kept, and no limit removes it */
@@ -90,11 +84,25 @@ struct keep_decision {
 };
 
 /*
- * Decide. items are sorted by rising step (several may have the same one), and none is
- * CHECKPOINT_INCOMPLETE; decisions has `count` elements. An item without a time (0) is kept by each
- * rule about time. False: a limit is still exceeded, because the rest must be kept.
+ * Decide by the rules. now: milliseconds since 1970. items are sorted by rising step (several may
+ * have the same one), and none is CHECKPOINT_INCOMPLETE; decisions has `count` elements. An item
+ * without a time (0) is kept by each rule about time.
  */
-bool keep_decide(const struct keep_policy *policy, const struct keep_moment *moment,
+void keep_decide(const struct keep_policy *policy, int64_t now,
+	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions);
+
+/* The space when the limits are applied. */
+struct keep_space {
+	uint64_t free;	/* free bytes; only needed for min_free */
+	uint64_t apart; /* bytes of other checkpoints that are kept; only needed for max_bytes */
+	bool removed;	/* what the rules do not keep is removed already: free has its bytes */
+};
+
+/*
+ * Then decide by the limits: keep no more than they allow, and let the oldest go first. False: a
+ * limit is still exceeded, because the rest must be kept.
+ */
+bool keep_limit(const struct keep_policy *policy, const struct keep_space *space,
 	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions);
 
 /*

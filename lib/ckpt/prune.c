@@ -25,6 +25,12 @@ struct pruning {
 	 * none. */
 	char best[2][LAYOUT_NAME_SIZE];
 	struct prune_report *report;
+	/* What the rules and the limits decide about: items[k] is that of report->items[places[k]]
+	 */
+	const struct checkpoint **items;
+	struct keep_decision *decisions;
+	size_t *places, judged;
+	uint64_t apart; /* bytes of the other checkpoints that are kept */
 };
 
 void prune_report_release(struct prune_report *report)
@@ -175,63 +181,85 @@ static enum status measure_free(const struct scan *scan, uint64_t *free_bytes, s
 	return STATUS_OK;
 }
 
-/* Set the report: all checkpoints, with the decisions. *met: the limits are met. */
+/* Set the report: all checkpoints, with what the rules decide. */
 static enum status decide(
-	struct pruning *pruning, const struct prune_request *request, bool *met, struct error *err)
+	struct pruning *pruning, const struct prune_request *request, struct error *err)
 {
-	struct keep_moment moment = {.now = request->now};
 	const struct scan *scan = &pruning->scan;
-	size_t count = scan->count, judged = 0;
+	const size_t count = scan->count;
 	const struct checkpoint *newest = NULL; /* complete */
 	const struct checkpoint **items = xcalloc(count + 1, sizeof(*items));
-	struct keep_decision *decisions = xcalloc(count + 1, sizeof(*decisions));
-	size_t *places = xcalloc(count + 1, sizeof(*places));
 	struct prune_report *report = pruning->report;
 	report->items = xcalloc(count + 1, sizeof(*report->items));
-	enum status status = STATUS_OK;
-	if (request->policy.min_free)
-		status = measure_free(scan, &moment.free, err);
+	pruning->items = items;
+	pruning->decisions = xcalloc(count + 1, sizeof(*pruning->decisions));
+	pruning->places = xcalloc(count + 1, sizeof(*pruning->places));
 	for (size_t i = 0; i < count; i++) {
 		report->items[i].checkpoint = scan->items[i].checkpoint;
 		items[i] = &report->items[i].checkpoint;
 		if (items[i]->state == CHECKPOINT_COMPLETE)
 			newest = items[i];
 	}
-	if (status == STATUS_OK)
-		status = keep_check_metric(&request->policy, items, count, err);
+	enum status status = keep_check_metric(&request->policy, items, count, err);
 	if (status != STATUS_OK)
-		goto out;
+		return status;
 	for (size_t i = 0; i < count; i++) {
 		const struct scan_item *found = &scan->items[i];
 		struct prune_item *item = &report->items[i];
 		char why[LAYOUT_NAME_SIZE];
-		if (is_apart(pruning, found, newest, item))
+		if (is_apart(pruning, found, newest, item)) {
+			if (item->checkpoint.state != CHECKPOINT_INCOMPLETE)
+				pruning->apart += item->checkpoint.bytes;
 			continue;
+		}
 		bool stays = is_protected(pruning, found, why);
 		if (stays)
 			prune_decide(item, true, why);
-		places[judged] = i;
+		pruning->places[pruning->judged] = i;
 		/* The rules then keep it in any case. */
 		item->checkpoint.pinned |= stays;
-		items[judged++] = &item->checkpoint;
+		items[pruning->judged++] = &item->checkpoint;
 	}
-	*met = keep_decide(&request->policy, &moment, items, judged, decisions);
+	keep_decide(&request->policy, request->now, items, pruning->judged, pruning->decisions);
 	report->count = count;
-	for (size_t k = 0; k < judged; k++) {
-		struct prune_item *item = &report->items[places[k]];
-		item->checkpoint.pinned = scan->items[places[k]].checkpoint.pinned;
+	for (size_t k = 0; k < pruning->judged; k++) {
+		const size_t i = pruning->places[k];
+		struct prune_item *item = &report->items[i];
+		item->checkpoint.pinned = scan->items[i].checkpoint.pinned;
 		if (item->decision.keep) { /* protected */
-			item->decision.must = decisions[k].must;
+			item->decision.must = pruning->decisions[k].must;
 			continue;
 		}
-		item->decision = decisions[k];
-		item->status = decisions[k].keep ? STATUS_OK : STATUS_TEMPORARY;
+		item->decision = pruning->decisions[k];
+		item->status = item->decision.keep ? STATUS_OK : STATUS_TEMPORARY;
 	}
-out:
-	free(items);
-	free(decisions);
-	free(places);
-	return status;
+	return STATUS_OK;
+}
+
+/* Add what the limits decide. removed: what the rules decided was carried out already. */
+static enum status limit(struct pruning *pruning, const struct prune_request *request, bool removed,
+	bool *met, struct error *err)
+{
+	struct keep_space space = {.apart = pruning->apart, .removed = removed};
+	if (request->policy.min_free) {
+		enum status status = measure_free(&pruning->scan, &space.free, err);
+		if (status != STATUS_OK)
+			return status;
+	}
+	/* Some have become protected while others were removed. */
+	for (size_t k = 0; k < pruning->judged; k++) {
+		const struct prune_item *item = &pruning->report->items[pruning->places[k]];
+		if (item->decision.keep && !pruning->decisions[k].keep)
+			pruning->decisions[k] = (struct keep_decision){.keep = true, .must = true};
+	}
+	*met = keep_limit(
+		&request->policy, &space, pruning->items, pruning->judged, pruning->decisions);
+	for (size_t k = 0; k < pruning->judged; k++) {
+		struct prune_item *item = &pruning->report->items[pruning->places[k]];
+		if (item->decision.keep && !pruning->decisions[k].keep)
+			prune_decide(item, false, pruning->decisions[k].why);
+	}
+	return STATUS_OK;
 }
 
 /* Read which checkpoint the framework will need after resuming from this one. */
@@ -304,14 +332,6 @@ static void find_witnesses(struct pruning *pruning)
 	free(siblings);
 }
 
-static bool removes(const struct prune_report *report)
-{
-	for (size_t i = 0; i < report->count; i++)
-		if (!report->items[i].decision.keep)
-			return true;
-	return false;
-}
-
 /*
  * Check what the decision depends on: the newest complete one must still be there, and the tracker
  * readable. Also keep the checkpoints that the tracker protects now.
@@ -352,6 +372,14 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 	return status;
 }
 
+static enum status confirm_removals(struct pruning *pruning, struct error *err)
+{
+	for (size_t i = 0; i < pruning->report->count; i++)
+		if (prune_is_due(&pruning->report->items[i]))
+			return confirm(pruning, err);
+	return STATUS_OK;
+}
+
 static enum status say_unmet(
 	const char *directory, const struct keep_policy *policy, struct error *err)
 {
@@ -367,6 +395,10 @@ static enum status prune(
 	struct pruning *pruning, const struct prune_request *request, struct error *err)
 {
 	const struct layout_tracker *tracker = &pruning->scan.tracker;
+	/* What is removed without the limits makes space, too: remove it before measuring. */
+	const bool early = request->policy.min_free && !request->dry_run;
+	enum status first = STATUS_OK;
+	struct error one;
 	bool met = true;
 	enum status status = scan_read(&pruning->scan, err);
 	if (status == STATUS_OK && *tracker->broken)
@@ -379,21 +411,26 @@ static enum status prune(
 		status = read_best(pruning, err);
 	if (status == STATUS_OK) {
 		find_witnesses(pruning);
-		status = decide(pruning, request, &met, err);
+		status = decide(pruning, request, err);
 	}
+	if (status == STATUS_OK && early)
+		status = confirm_removals(pruning, err);
 	if (status != STATUS_OK)
 		return status;
-	if (request->dry_run) {
+	if (early)
+		first = prune_remove(&pruning->scan, NULL, pruning->report, err);
+	status = limit(pruning, request, early, &met, &one);
+	if (request->dry_run)
 		pruning->report->leftovers = pruning->scan.removed;
-	} else {
-		if (removes(pruning->report))
-			status = confirm(pruning, err);
-		if (status == STATUS_OK)
-			status = prune_remove(&pruning->scan, NULL, pruning->report, err);
-	}
-	if (status == STATUS_OK && !met)
-		status = say_unmet(pruning->scan.directory, &request->policy, err);
-	return status;
+	else if (status == STATUS_OK)
+		status = confirm_removals(pruning, &one);
+	if (status == STATUS_OK && !request->dry_run)
+		status = prune_remove(&pruning->scan, NULL, pruning->report, &one);
+	if (status != STATUS_OK && first == STATUS_OK)
+		first = error_set(err, status, "%s", one.text);
+	return first == STATUS_OK && !met
+		       ? say_unmet(pruning->scan.directory, &request->policy, err)
+		       : first;
 }
 
 enum status checkpoint_prune(const char *directory, const struct layout_choice *choice,
@@ -412,5 +449,8 @@ enum status checkpoint_prune(const char *directory, const struct layout_choice *
 		status = prune(&pruning, request, err);
 	}
 	scan_close(&pruning.scan);
+	free(pruning.items);
+	free(pruning.decisions);
+	free(pruning.places);
 	return report->absent ? STATUS_OK : status;
 }

@@ -278,7 +278,7 @@ enum status prune_remove(const struct scan *scan, const struct prune_check *chec
 	enum status first = STATUS_OK;
 	for (size_t i = 0; i < report->count && !(check && first == STATUS_USAGE); i++) {
 		struct prune_item *item = &report->items[i];
-		if (item->decision.keep)
+		if (!prune_is_due(item))
 			continue;
 		item->status = take_away(&removal, &scan->items[i], item, &one);
 		note(&first, err, item->status, &one);

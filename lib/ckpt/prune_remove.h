@@ -16,6 +16,12 @@ enum status prune_begin(struct scan *scan, const struct prune_request *request, 
 /* Decide whether an item is kept, and note the reason (cut to fit). */
 void prune_decide(struct prune_item *item, bool keep, const char *why);
 
+/* Whether an item is to be removed, and this was not tried yet. */
+static inline bool prune_is_due(const struct prune_item *item)
+{
+	return !item->decision.keep && item->status == STATUS_TEMPORARY;
+}
+
 /* Called after an item was renamed away. STATUS_OK: it is deleted. Otherwise it gets its name back;
  * after STATUS_USAGE, no more items are renamed. */
 struct prune_check {
@@ -24,7 +30,7 @@ struct prune_check {
 };
 
 /*
- * Remove each item of report that is not kept and passes check (NULL: all pass), and what earlier
+ * Remove each item of report that is due and passes check (NULL: all pass), and what earlier
  * pruners have left. Sets the status of each item. The items of report are in the order of scan.
  * Returns the first failure, after all was tried.
  */

@@ -24,12 +24,20 @@ static void point_to(
 		pointers[i] = &items[i];
 }
 
+/* When, and with how much space. */
+struct keep_moment {
+	int64_t now;
+	uint64_t free, apart;
+};
+
 static bool decide_on(const struct keep_policy *policy, const struct keep_moment *moment,
 	const struct checkpoint *items, size_t count, struct keep_decision *decisions)
 {
+	const struct keep_space space = {.free = moment->free, .apart = moment->apart};
 	const struct checkpoint *pointers[ITEMS_MAX];
 	point_to(items, count, pointers);
-	return keep_decide(policy, moment, pointers, count, decisions);
+	keep_decide(policy, moment->now, pointers, count, decisions);
+	return keep_limit(policy, &space, pointers, count, decisions);
 }
 
 static enum status check_metric_of(const struct keep_policy *policy, const struct checkpoint *items,
@@ -229,7 +237,7 @@ static bool reference_must(
 static bool limits_hold(
 	const bool *keeps, const struct keep_policy *policy, const struct keep_moment *moment)
 {
-	uint64_t kept = 0, left = moment->free;
+	uint64_t kept = moment->apart, left = moment->free;
 	for (size_t i = 0; i < count; i++)
 		*(keeps[i] ? &kept : &left) += items[i].bytes;
 	return (!policy->max_bytes || kept <= policy->max_bytes) &&
@@ -336,7 +344,7 @@ static bool agrees(uint64_t history, unsigned rules, bool limits)
 	struct keep_policy policy = make_policy(rules);
 	policy.every *= policy.every < INT64_MAX / unit ? unit : 1;
 	policy.within *= policy.within < INT64_MAX / unit ? unit : 1;
-	struct keep_moment moment = {(int64_t)draw(4000) * unit, draw(200)};
+	struct keep_moment moment = {(int64_t)draw(4000) * unit, draw(200), draw(50)};
 	if (limits) {
 		policy.max_bytes = draw(3) ? draw(400) + 1 : 0;
 		policy.min_free = draw(3) && policy.max_bytes ? 0 : draw(400) + 1;
@@ -406,7 +414,7 @@ static const char *kept_of(
 {
 	static char text[256];
 	struct keep_decision decisions[16];
-	const struct keep_moment moment = {now, 0};
+	const struct keep_moment moment = {now, 0, 0};
 	(void)decide_on(policy, &moment, of, n, decisions);
 	text[0] = '\0';
 	for (size_t i = 0; i < n; i++)
@@ -489,7 +497,7 @@ static void check_by_hand(void)
 	TEST("what must be kept is kept over the limit, and that is reported")
 	{
 		struct keep_decision decisions[10];
-		const struct keep_moment moment = {0, 0};
+		const struct keep_moment moment = {0, 0, 0};
 		struct keep_policy policy = {.last = 5, .max_bytes = 30, .must = KEEP_LAST};
 		hourly[2].utc -= 1;
 		CHECK(!decide_on(&policy, &moment, hourly, 10, decisions));
@@ -501,7 +509,7 @@ static void check_by_hand(void)
 	TEST("the reasons name every rule that keeps it")
 	{
 		struct keep_decision decisions[10];
-		const struct keep_moment moment = {0, 0};
+		const struct keep_moment moment = {0, 0, 0};
 		const struct keep_policy policy = {.last = 2, .every_steps = 4};
 		decide_on(&policy, &moment, hourly, 10, decisions);
 		CHECK_TEXT(decisions[9].why, "the newest complete one");
