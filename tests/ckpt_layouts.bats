@@ -542,6 +542,22 @@ doubts() {
 	[[ $stderr == *"hf"*"--pattern"* ]]
 }
 
+@test "a file that vanishes while latest looks at the newest: that one is offered, or none" {
+	mkdir -p q/step-{1,2}
+	for step in 1 2; do echo x | tee q/step-$step/{a,b,c} >/dev/null; done
+	find q -exec touch -d '2 hours ago' {} +
+	for ((n = 1; n < 20; n++)); do
+		run -0 --separate-stderr strace -f -o trace -P "$PWD/q/step-2" -e trace=newfstatat \
+			-e inject=newfstatat:error=ENOENT:when=$n ckpt-rotate latest --pattern 'step-{step}' q
+		grep -q INJECTED trace || break
+		[ "$output" = q/step-2 ]
+	done
+	[ "$n" -gt 2 ]
+	run -75 --separate-stderr strace -f -o trace -P "$PWD/q/step-2" -e trace=newfstatat \
+		-e inject=newfstatat:error=ENOENT ckpt-rotate latest --pattern 'step-{step}' q
+	[ "$output" = "" ]
+}
+
 @test "what changed a moment ago is not touched, and does not count" {
 	make hf 100 200 300
 	make hf 400

@@ -276,13 +276,16 @@ static enum status inspect_alone(const struct scan *scan, struct scan_item *item
 	if (scan->choice->layout->inspect)
 		return scan->choice->layout->inspect(
 			scan->directory, entry, scan->contents, &item->checkpoint, err);
-	/* It may only seem damaged because it is being replaced or removed: look again. */
+	/* It may only seem damaged because it is being changed, replaced or removed: look again. */
 	for (int tries = 0; tries < TRIES; tries++) {
 		struct stat st;
 		inspect_once(scan, item, &gone);
 		if (gone)
 			return error_set(err, STATUS_NO, "%s/%s is gone", scan->directory,
 				item->checkpoint.name);
+		if (item->checkpoint.state == CHECKPOINT_UNKNOWN &&
+			item->checkpoint.status == STATUS_TEMPORARY)
+			continue;
 		if (item->checkpoint.state == CHECKPOINT_COMPLETE || !item->checkpoint.inode ||
 			(fstatat(scan->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 				st.st_ino == item->checkpoint.inode))

@@ -42,9 +42,11 @@ static enum status find_entry(struct walk *walk, int directory, const char *name
 		text_add(path, "/");
 	text_add(path, name);
 	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		/* A writer must not change what it commits. What is only looked at (with notes)
+		 * may change: look again. */
 		if (errno == ENOENT)
-			return error_set(err, STATUS_NO, "%s vanished while its directory was read",
-				text_string(path));
+			return error_set(err, walk->notes ? STATUS_TEMPORARY : STATUS_NO,
+				"%s vanished while its directory was read", text_string(path));
 		return error_errno(err, errno, "look at %s", text_string(path));
 	}
 	enum status status = STATUS_OK;
