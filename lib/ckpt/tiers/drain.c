@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Removing checkpoints from the first tier when they are safe on the second. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/publish.h"
+#include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/native.h"
 #include "ckpt/prune_remove.h"
@@ -31,7 +35,43 @@ static bool is_one(const char *directory, const char *destination, const struct 
 	       a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
 }
 
-/* Read the copy in DEST and compare it. STATUS_NO: it is missing or differs; err says why. */
+static enum status sync_file(int root, const char *name, struct error *err)
+{
+	int descriptor = openat(root, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	enum status status = STATUS_OK;
+	if (descriptor < 0 || fsync(descriptor) < 0)
+		status = error_errno(err, errno, "sync %s", name);
+	if (descriptor >= 0)
+		close(descriptor);
+	return status;
+}
+
+/* Make the copy durable: its writer may have been killed before it synced, or never do it. */
+static enum status sync_copy(
+	const char *destination, const struct checkpoint *there, struct error *err)
+{
+	struct manifest files = {0};
+	char *path = ckpt_directory_path(destination, there->name);
+	int root = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	enum status status = root < 0 ? error_errno(err, errno, "open directory %s", path)
+				      : tree_find(root, "", true, &files, NULL, err);
+	for (size_t i = 0; i < files.count && status == STATUS_OK; i++)
+		status = sync_file(root, files.files[i].name, err);
+	if (status == STATUS_OK)
+		status = sync_file(root, CKPT_MANIFEST, err);
+	if (status == STATUS_OK)
+		status = file_sync_directory(destination, err);
+	if (root >= 0)
+		close(root);
+	manifest_release(&files);
+	free(path);
+	return status;
+}
+
+/*
+ * Read the copy in DEST and compare it; if it is the same, make it durable. STATUS_NO: it is
+ * missing or differs; err says why.
+ */
 static enum status compare(const char *directory, const char *destination,
 	const struct checkpoint *item, struct error *err)
 {
@@ -55,6 +95,8 @@ static enum status compare(const char *directory, const char *destination,
 		status = error_set(err, STATUS_NO, "the same directory as in %s", destination);
 	if (status == STATUS_OK && !manifest_same_files(&ours, &theirs))
 		status = error_set(err, STATUS_NO, "other content in %s", destination);
+	if (status == STATUS_OK)
+		status = sync_copy(destination, &there, err);
 	manifest_release(&ours);
 	manifest_release(&theirs);
 	return status;
