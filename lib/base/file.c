@@ -92,6 +92,13 @@ enum status file_sync_directory(const char *path, struct error *err)
 		       : error_errno(err, number, "sync directory %s", path);
 }
 
+mode_t file_new_mode(void)
+{
+	mode_t mask = umask(077);
+	umask(mask);
+	return 0666 & ~mask;
+}
+
 enum status file_write_whole(const char *path, const void *bytes, size_t length, mode_t mode,
 	bool durable, struct error *err)
 {

@@ -14,6 +14,9 @@
 #include "base/error.h"
 #include "base/text.h"
 
+/* The mode that the umask gives a new file. Not while other threads make files. */
+mode_t file_new_mode(void);
+
 /*
  * Replace the contents of path: write a temporary file beside it, then rename it. durable: sync the
  * file and its directory before returning. On failure the temporary file is removed.

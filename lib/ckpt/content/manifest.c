@@ -262,15 +262,13 @@ enum status manifest_load(const char *path, struct manifest *manifest, struct er
 enum status manifest_save(const char *path, const struct manifest *manifest, struct error *err)
 {
 	struct text text = {.limit = MANIFEST_SIZE_LIMIT};
-	mode_t mask = umask(077);
-	umask(mask);
 	manifest_write(manifest, &text);
 	enum status status =
-		text.too_long
-			? error_set(err, STATUS_NO,
-				  "%s would be larger than %zu bytes: save fewer files", path,
-				  MANIFEST_SIZE_LIMIT)
-			: file_write_whole(path, text.data, text.length, 0666 & ~mask, true, err);
+		text.too_long ? error_set(err, STATUS_NO,
+					"%s would be larger than %zu bytes: save fewer files", path,
+					MANIFEST_SIZE_LIMIT)
+			      : file_write_whole(
+					path, text.data, text.length, file_new_mode(), true, err);
 	text_release(&text);
 	return status;
 }

@@ -264,7 +264,7 @@ static enum status copy_tracker(struct copying *copying, const struct scan *here
 		snprintf(copying->answer->warning, sizeof(copying->answer->warning),
 			"%.180s names a path, and was not copied: write it by hand", from);
 	else if (status == STATUS_OK)
-		status = file_write_whole(part, text.data, text.length, 0666, true, err);
+		status = file_write_whole(part, text.data, text.length, file_new_mode(), true, err);
 	if (status == STATUS_OK && !*copying->answer->warning) {
 		if (rename(part, to) < 0)
 			status = error_errno(err, errno, "rename %s to %s", part, to);
