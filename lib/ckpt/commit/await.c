@@ -26,6 +26,7 @@ static enum status look_around(const struct checkpoint_target *target, int64_t *
 	struct staging staging = {0};
 	enum status status =
 		inspect_step(target->directory, target->step, false, &found, NULL, err);
+	bool unknown = status == STATUS_OK && found.state == CHECKPOINT_UNKNOWN;
 	answer->complete = status == STATUS_OK && staging_is_settled(target, &found);
 	if (answer->complete || (status != STATUS_OK && status != STATUS_NO))
 		return status;
@@ -42,6 +43,9 @@ static enum status look_around(const struct checkpoint_target *target, int64_t *
 			*all_since = 0;
 		else if (*all_since == 0)
 			*all_since = clock_now();
+	} else if (status == STATUS_NO && unknown) {
+		/* It was published, and could not be read. */
+		status = inspect_refuse(target->directory, &found, err);
 	}
 	staging_release(&staging);
 	free(path);

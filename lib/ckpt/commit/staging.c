@@ -41,6 +41,10 @@ bool staging_is_settled(const struct checkpoint_target *target, const struct che
 	char name[CKPT_NAME_SIZE];
 	if (found->state != CHECKPOINT_BAD)
 		return found->state == CHECKPOINT_COMPLETE;
+	/* A task whose files are discarded may end before task 0 has begun to save again. */
+	if (staging_is_scratch(target) &&
+		(found->attempt != target->attempt || strcmp(found->life, target->life) != 0))
+		return false;
 	ckpt_name_staging(name, target->step, target->attempt, target->life);
 	char *path = ckpt_directory_path(target->directory, name);
 	bool settled = access(path, F_OK) < 0 && errno == ENOENT;
