@@ -56,6 +56,11 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$output" = far/step-00000010 ]
 	run -0 --separate-stderr ckpt-rotate latest far near --layout native
 	[ "$output" = far/step-00000010 ]
+	# Also if its files are damaged by now.
+	rm near/step-00000020/x
+	run -0 --separate-stderr ckpt-rotate latest near far
+	[ "$output" = near/step-00000010 ]
+	echo 20 >near/step-00000020/x
 	# Saved again it is another one.
 	ckpt-rotate mark near 20 good
 	run -0 --separate-stderr ckpt-rotate latest far near
@@ -196,6 +201,7 @@ frameworks() {
 }
 
 @test "checkpoints of frameworks are copied with their times, and the tracker that names one" {
+	umask 022
 	mkdir far
 	for layout in hf lightning deepspeed megatron tensorflow dcp orbax; do
 		frameworks $layout $layout 100 200 300
@@ -205,6 +211,7 @@ frameworks() {
 		[[ $(head -n 1 <<<"$output") == *300*"is there already" ]]
 		diff -r $layout far/$layout
 		[ "$(ckpt-rotate latest --step far/$layout)" = 300 ]
+		[ "$(find far/$layout -type f -perm /022)" = "" ]
 		ckpt-rotate list $layout >here
 		ckpt-rotate list far/$layout >there
 		diff here there
@@ -426,6 +433,23 @@ frameworks() {
 	save 60
 	run -75 --separate-stderr ckpt-rotate drain --all near missing/far
 	[ -d near/step-00000060 ]
+}
+
+@test "drain makes the copy durable before the original goes" {
+	for step in 10 20; do save $step; done
+	# Not synced by the program that copied it.
+	cp -a near far
+	run -0 strace -f -y -o trace -e trace=fsync,renameat,renameat2,unlinkat ckpt-rotate drain near far
+	for synced in far/step-00000010/model far/step-00000010/.ckpt-manifest.json far/step-00000010 far; do
+		grep -n "fsync([0-9]*<$PWD/$synced>) = 0" trace >line
+		[ "$(sed 's/:.*//' line | head -n 1)" -lt "$(grep -n 'rename.*step-00000010' trace | head -n 1 | sed 's/:.*//')" ]
+	done
+	rm -r near far
+	for step in 10 20; do save $step; done
+	cp -a near far
+	run -75 --separate-stderr strace -f -o trace -P "$PWD/far/step-00000010/model" -e trace=fsync \
+		-e inject=fsync:error=EIO ckpt-rotate drain near far
+	[ -d near/step-00000010 ]
 }
 
 @test "drain of a directory into itself, by whatever way, loses nothing" {

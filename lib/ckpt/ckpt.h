@@ -109,6 +109,7 @@ struct checkpoint {
 	bool vacant; /* it has neither records of a writer nor files */
 	bool whole;  /* all its shards are committed, but it is not published */
 	bool pinned; /* never pruned */
+	bool bad;    /* marked as bad, whatever its state is */
 	struct metrics metrics;
 	char why[256];	/* why it is in this state; empty if complete */
 	uint64_t inode; /* of its directory */

@@ -118,8 +118,8 @@ enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
 			checkpoint_inspect(directories[i], checkpoint->step, false, &other, err);
 		if (status != STATUS_OK && status != STATUS_NO)
 			return status;
-		*bad = status == STATUS_OK && other.state == CHECKPOINT_BAD &&
-		       other.attempt == checkpoint->attempt && other.utc == checkpoint->utc;
+		*bad = status == STATUS_OK && other.bad && other.attempt == checkpoint->attempt &&
+		       other.utc == checkpoint->utc;
 	}
 	return STATUS_OK;
 }

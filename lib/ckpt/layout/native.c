@@ -70,6 +70,7 @@ static void check_published(const char *path, int descriptor, bool contents,
 			err = own;
 		}
 		found->pinned = marks.pinned;
+		found->bad = marks.bad;
 	}
 	if (status == STATUS_OK && marks.bad)
 		error_set(&err, STATUS_NO, "%s", *marks.reason ? marks.reason : "marked");
