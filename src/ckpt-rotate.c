@@ -383,8 +383,9 @@ static void watch_progress(uint64_t total)
 }
 
 /* Print the state of one checkpoint. Returns the exit code. */
-static int verify_one(
-	const char *directory, const struct layout_choice *choice, const struct checkpoint *item)
+/* listed: the item is from a list; if it is gone now, it was removed, which is no fault. */
+static int verify_one(const char *directory, const struct layout_choice *choice,
+	const struct checkpoint *item, bool listed)
 {
 	struct error err = {0};
 	struct checkpoint found = *item;
@@ -394,6 +395,10 @@ static int verify_one(
 	if (native)
 		status = checkpoint_inspect(directory, item->step, !quick, &found, &err);
 	progress_end();
+	if (listed && status == STATUS_NO) {
+		message_detail("%s", err.text);
+		return STATUS_NO;
+	}
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	/* A checkpoint that is marked as bad may still be whole. */
@@ -422,7 +427,7 @@ static int verify_step(const char *directory, const struct layout_choice *choice
 	struct checkpoint found = {.step = step};
 	if (checkpoint_inspect(directory, step, false, &found, NULL) == STATUS_OK)
 		watch_progress(found.bytes);
-	return verify_one(directory, choice, &found);
+	return verify_one(directory, choice, &found, false);
 }
 
 static bool can_be_verified(const struct checkpoint *item)
@@ -455,8 +460,8 @@ static int verify_directory(const char *directory, bool one, uint64_t step)
 	for (size_t i = list.count; i-- > 0 && (one || every || code == STATUS_NO);) {
 		if (one ? list.items[i]->step != step : !can_be_verified(list.items[i]))
 			continue;
-		any = true;
-		int answer = verify_one(directory, &choice, list.items[i]);
+		int answer = verify_one(directory, &choice, list.items[i], true);
+		any |= one || answer != STATUS_NO;
 		/* "Could not ask" outweighs "damaged", which outweighs "verified". */
 		if (answer != STATUS_NO && (code == STATUS_NO || answer > code))
 			code = answer;

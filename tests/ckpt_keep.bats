@@ -453,6 +453,20 @@ replica() {
 	run -2 --separate-stderr ckpt-rotate begin ck 30 --chief-only --sharded --task 0 --tasks 1 --attempt 1
 }
 
+@test "--chief-only: a step that was marked as bad is not complete before task 0 has saved it again" {
+	scratch() { ckpt-rotate "$1" ck 10 --chief-only --task "$2" --tasks 2 --attempt "$3" "${@:4}"; }
+	echo 1 >"$(scratch begin 0 1)/model"
+	[ "$(scratch commit 0 1)" = complete ]
+	ckpt-rotate mark ck 10 bad
+	echo 2 >"$(scratch begin 1 2)/model"
+	run -124 --separate-stderr scratch commit 1 2 --timeout 200ms
+	[ "$output" = "" ]
+	echo 1 >"$(scratch begin 0 2)/model"
+	[ "$(scratch commit 0 2)" = complete ]
+	echo 2 >"$(scratch begin 1 2)/model"
+	[ "$(scratch commit 1 2 --timeout 10s)" = complete ]
+}
+
 @test "--chief-only: what a killed task left goes when its writer is gone" {
 	save 10
 	setsid bash -c 'd=$(ckpt-rotate begin ck 20 --chief-only --task 1 --tasks 2 --attempt 1); echo half >"$d/model"'
@@ -767,6 +781,32 @@ units() { sed -n 's/^ExecStart=//p' "$1" | sed "s|%f|ck|g; s|/usr/local/bin/||g;
 	run -75 --separate-stderr strace -o trace -e trace=mkdirat -e inject=mkdirat:error=EDQUOT ckpt-rotate begin ck 40
 	[ "$(ckpt-rotate commit ck 30)" = complete ]
 	[ "$(find ck -name '.tmp*' -o -name '*.json.*')" = "" ]
+}
+
+@test "--min-free: space that becomes free without it costs no checkpoint" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	unshare -m true 2>/dev/null || skip "cannot make a mount namespace"
+	mkdir disk
+	cat >pruned <<-'PRUNED'
+		set -eu
+		mount -t tmpfs -o size=20m ckpt-test disk
+		save() { head -c "$2" /dev/zero >"$(ckpt-rotate begin disk/ck "$1")/model"; ckpt-rotate commit -q disk/ck "$1"; }
+		save 0 5M
+		for step in 1 2 3; do save $step 1M; done
+		# A prune was killed while it deleted step 0; a save of step 4 was killed; step 1 is damaged.
+		mv disk/ck/step-00000000 "disk/ck/.gone-$(printf %016x "$(stat -c %i disk/ck/step-00000000)")-step-00000000"
+		setsid bash -c 'head -c 5M /dev/zero >"$(ckpt-rotate begin disk/ck 4)/model"'
+		echo >>disk/ck/step-00000001/model
+		ckpt-rotate prune --min-free 17M disk/ck
+		ls -A disk/ck
+	PRUNED
+	run -0 unshare -m bash pruned
+	[[ $output == *"  2  "*"kept: there is room"* ]]
+	[[ $output == *$'\nlatest\nstep-00000002\nstep-00000003' ]]
+	sed -i 's/17M/18M/' pruned
+	run -0 unshare -m bash pruned
+	[[ $output == *"removed: less than --min-free, and it is the oldest that may be removed"* ]]
+	[[ $output == *$'\nlatest\nstep-00000003' ]]
 }
 
 @test "an error while marks are read never offers what might be bad, and prunes nothing" {
