@@ -536,6 +536,23 @@ shard() {
 	[ "$(cat waited)" = complete ]
 }
 
+@test "commit --timeout: what was published and may not be read is not called missing: 77" {
+	for task in 0 1; do
+		d=$(shard begin 20 $task 2)
+		echo "$task" >"$d/part"
+	done
+	strace -f -o trace -P ck/step-00000020/.ckpt-manifest.json -e trace=openat \
+		-e inject=openat:error=EACCES ckpt-rotate commit ck 20 --sharded --task 0 --tasks 2 --attempt 1 \
+		--life $one --timeout 60s 2>err 3>&- &
+	waiter=$!
+	until_true 10 test -e ck/.tmp-step-00000020-attempt-1-life-$one/.ckpt-shard-0.json
+	[ "$(shard commit 20 1 2)" = complete ]
+	code=0
+	wait $waiter || code=$?
+	[ "$code" = 77 ]
+	grep -q 'step-00000020: .*Permission denied' err
+}
+
 @test "commit --timeout: the last one was killed before it published; a waiter does" {
 	for task in 0 1; do
 		d=$(shard begin 20 $task 2)
