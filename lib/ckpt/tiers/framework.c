@@ -241,7 +241,7 @@ static enum status copy_tracker(struct copying *copying, const struct scan *here
 	const struct checkpoint *item, struct error *err)
 {
 	const struct layout *layout = here->choice->layout;
-	struct layout_tracker now, there = {0};
+	struct layout_tracker now, again = {0}, there = {0};
 	struct scan destination = {.directory = copying->destination, .choice = here->choice};
 	struct text text = {0};
 	if (!layout->tracker || layout->tracker_is_checkpoint)
@@ -260,6 +260,11 @@ static enum status copy_tracker(struct copying *copying, const struct scan *here
 	/* If we are killed, the unfinished file must not look like one of the framework. */
 	char *part = ckpt_directory_path(copying->destination, STAGING "tracker");
 	status = file_read_whole(from, TRACKER_LIMIT, &text, err);
+	/* If the training has written it meanwhile, it may name a checkpoint that was not copied. */
+	if (status == STATUS_OK)
+		status = scan_track(here, &again, err);
+	if (status == STATUS_OK && (!again.named || again.step != now.step))
+		goto out;
 	if (status == STATUS_OK && strchr(text_string(&text), '/'))
 		snprintf(copying->answer->warning, sizeof(copying->answer->warning),
 			"%.180s names a path, and was not copied: write it by hand", from);
@@ -271,6 +276,7 @@ static enum status copy_tracker(struct copying *copying, const struct scan *here
 		else
 			status = file_sync_directory(copying->destination, err);
 	}
+out:
 	free(from);
 	free(to);
 	free(part);
