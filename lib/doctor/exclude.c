@@ -58,6 +58,9 @@ static void conclude_lock(const struct doctor_findings *findings, struct doctor_
 		int got = sides[k].result;
 		if (got == (k == 0 ? 0 : EAGAIN))
 			continue;
+		/* If side 0 does not hold it, another side may get it. */
+		if (k > 0 && got == 0 && sides[0].result != 0)
+			continue;
 		mode->lock = got == 0 ? DOCTOR_NO : DOCTOR_FAILED;
 		if (got == 0)
 			snprintf(mode->lock_why, sizeof(mode->lock_why),

@@ -222,8 +222,12 @@ enum status store_copy(struct store *from, struct store *to,
 	*copied = (struct store_copied){.keys = first.keys, .copied = first.missing};
 	if (status == STATUS_OK)
 		status = write_all(from, to, first.missing, progress, err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
 		status = compare_all(from, to, &last, err);
+		/* STATUS_NO would mean that nothing was written. */
+		if (status == STATUS_NO)
+			status = err->status = STATUS_TEMPORARY;
+	}
 	if (status == STATUS_OK && (last.missing || last.keys != first.keys))
 		status = error_set(err, STATUS_TEMPORARY,
 			"store %s was changed while it was copied", store_where(from));
