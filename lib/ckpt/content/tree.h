@@ -26,8 +26,8 @@ struct tree_notes {
 /*
  * Add all files below root/below ("": root itself, without its reserved names) to manifest, sorted,
  * without checksums. With sync, also sync each directory. notes may be NULL. STATUS_NO: something
- * is gone, or cannot be in a checkpoint; err says what. With notes, STATUS_TEMPORARY: a file has
- * vanished meanwhile.
+ * is gone, or cannot be in a checkpoint; err says what. With notes, STATUS_TEMPORARY: a file
+ * vanished while the directory was read.
  */
 enum status tree_find(int root, const char *below, bool sync, struct manifest *manifest,
 	struct tree_notes *notes, struct error *err);

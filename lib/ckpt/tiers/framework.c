@@ -260,7 +260,7 @@ static enum status copy_tracker(struct copying *copying, const struct scan *here
 	/* If we are killed, the unfinished file must not look like one of the framework. */
 	char *part = ckpt_directory_path(copying->destination, STAGING "tracker");
 	status = file_read_whole(from, TRACKER_LIMIT, &text, err);
-	/* If the training has written it meanwhile, it may name a checkpoint that was not copied. */
+	/* If the training wrote it since then, it may name a checkpoint that was not copied. */
 	if (status == STATUS_OK)
 		status = scan_track(here, &again, err);
 	if (status == STATUS_OK && (!again.named || again.step != now.step))
