@@ -364,6 +364,39 @@ all_say() { # FILE TEXT
 	as 0 run -10 --separate-stderr preempt-ack --at 4 --report-timeout 500ms
 }
 
+# bats test_tags=smoke
+@test "--at --saved --wait: a newer round was opened during the save: run on, and the save is kept" {
+	join 2
+	as 0 preempt-claim --then continue
+	as 0 preempt-ack --at 5 "${patient[@]}" >at.0 3>&- &
+	first=$!
+	as 1 run -10 --separate-stderr preempt-ack --at 5 "${patient[@]}"
+	code_of "$first"
+	[ "$code" = 10 ]
+	as 0 preempt-ack --at 5 --saved --wait 2>err.0 3>&- & # waits for task 1
+	first=$!
+	eventually has_key SAVED/1/0
+	as 0 preempt-claim
+	code_of "$first"
+	[ "$code" = 0 ]
+	as 1 run -0 --separate-stderr preempt-ack --at 5 --saved --wait
+	# The save that a long grace period allows, overtaken by the final round.
+	preempt-store put run/r/000001/LAST_RUN_TO_CHECKPOINT/2 \
+		'{"kind":"save","then":"exit","step":6,"members":"0-1"}'
+	as 1 run -0 --separate-stderr preempt-ack --at 5 --saved --wait # round 2 waits for step 6
+	as 0 run -10 --separate-stderr preempt-ack --at 6
+	as 1 run -10 --separate-stderr preempt-ack --at 6
+	as 1 preempt-ack --at 6 --saved
+	preempt-store put run/r/000001/ROUND/3 '{"final":true}'
+	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved --wait
+	[ "$(preempt-store get run/r/000001/SAVED/2/0 | field step)" = 6 ]
+	as 0 preempt-ack --at 7 "${patient[@]}" >at.0 3>&- &
+	first=$!
+	as 1 run -10 --separate-stderr preempt-ack --at 7 "${patient[@]}"
+	code_of "$first"
+	[ "$code" = 10 ]
+}
+
 # ---- join, leave, close ----
 
 @test "join prints export lines that eval understands, whatever is in the names, and TaskProlog where they are plain" {

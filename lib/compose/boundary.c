@@ -117,6 +117,20 @@ enum status boundary_ask(
 	return STATUS_OK;
 }
 
+static bool is_common(const struct agreement_view *a)
+{
+	return a->decision.kind == KIND_SAVE || a->decision.kind == KIND_EXIT;
+}
+
+/*
+ * Whether a newer round was opened since the save at `at` was asked for: it is not decided yet, or
+ * asks for a save at a later step. The next boundary_ask follows it.
+ */
+static bool is_superseded(const struct agreement_view *a, uint64_t at)
+{
+	return a->round > 1 && (!a->decided || (is_common(a) && at < a->decision.step));
+}
+
 /* Write that the training process has saved at boundary->at. */
 static enum status report_saved(const struct boundary *boundary, struct error *err)
 {
@@ -125,16 +139,21 @@ static enum status report_saved(const struct boundary *boundary, struct error *e
 	const struct agreement_view *a = &view->agreement;
 	struct write write;
 	struct agreement_plan plan = {.saved_step = at};
-	if (!a->decided)
+	plan.write[WRITE_SAVED] = a->round;
+	if (is_superseded(a, at)) {
+		/* Of the older rounds, report only to the one from which a start may resume. */
+		if (!a->standing_round || a->standing_step != at || a->peers[task].stands)
+			return STATUS_OK;
+		plan.write[WRITE_SAVED] = a->standing_round;
+	} else if (!a->decided) {
 		return error_set(err, STATUS_NO, "run %s: no step is agreed on", view->attempt.run);
-	if (a->peers[task].saved && a->peers[task].saved_step == at)
+	} else if (a->peers[task].saved && a->peers[task].saved_step == at) {
 		return STATUS_OK;
-	bool common = a->decision.kind == KIND_SAVE || a->decision.kind == KIND_EXIT;
-	if (common && at < a->decision.step)
+	} else if (is_common(a) && at < a->decision.step) {
 		return error_set(err, STATUS_NO, "run %s: the agreed step is %llu, not %llu",
 			view->attempt.run, (unsigned long long)a->decision.step,
 			(unsigned long long)at);
-	plan.write[WRITE_SAVED] = a->round;
+	}
 	write_build(&write, view, WRITE_SAVED, task, &plan, &(struct write_details){0});
 	/* Wake the others now: this program ends before it sees whether this save was the last. */
 	write_news(&write.transaction, &view->attempt, true);
@@ -155,8 +174,7 @@ static enum status judge_saves(const struct view *view, int *leave, struct error
 {
 	const struct agreement_view *a = &view->agreement;
 	const char *run = view->attempt.run;
-	bool common = a->decision.kind == KIND_SAVE || a->decision.kind == KIND_EXIT;
-	bool complete = common, waiting = false;
+	bool complete = is_common(a), waiting = false;
 	for (uint64_t i = 0; i < a->tasks; i++) {
 		const struct agreement_peer *peer = &a->peers[i];
 		bool right = peer->saved && peer->saved_step == a->decision.step;
@@ -187,9 +205,15 @@ enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave,
 {
 	struct view *view = boundary->view;
 	int64_t limit = clock_after(boundary->config->save_timeout);
+	uint64_t round = view->agreement.round;
 	enum status status;
 	*leave = 0;
-	while ((status = judge_saves(view, leave, err)) == STATUS_TIMEOUT) {
+	for (;;) {
+		if (view->agreement.round != round || is_superseded(&view->agreement, boundary->at))
+			return STATUS_OK;
+		status = judge_saves(view, leave, err);
+		if (status != STATUS_TIMEOUT)
+			return status;
 		int64_t end = view->agreement.deadline == CLOCK_NEVER
 				      ? limit
 				      : view->agreement.deadline - LEAVE_EARLY;
@@ -202,5 +226,4 @@ enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave,
 		if (status != STATUS_OK)
 			return status;
 	}
-	return status;
 }

@@ -33,14 +33,16 @@ enum status boundary_ask(
 
 /*
  * Report that the training has saved at `at`. STATUS_NO: no step is agreed on, or a later one, or
- * the task was declared dead.
+ * the task was declared dead. STATUS_OK also if a newer round was opened since that save was asked
+ * for.
  */
 enum status boundary_saved(const struct boundary *boundary, struct error *err);
 
 /*
- * After boundary_saved: wait until the others have saved. STATUS_OK: the checkpoint is complete,
- * run on. STATUS_TIMEOUT: a task may still save. STATUS_NO: leave with the code *leave (CODE_SAVED,
- * CODE_PREEMPTED, CODE_DECIDED); if it is 0, run on without a complete checkpoint.
+ * After boundary_saved: wait until the others have saved. STATUS_OK: run on: the checkpoint is
+ * complete, or a newer round was opened. STATUS_TIMEOUT: a task may still save. STATUS_NO: leave
+ * with the code *leave (CODE_SAVED, CODE_PREEMPTED, CODE_DECIDED); if it is 0, run on without a
+ * complete checkpoint.
  */
 enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave, struct error *err);
 
