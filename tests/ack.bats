@@ -397,6 +397,19 @@ all_say() { # FILE TEXT
 	[ "$code" = 10 ]
 }
 
+@test "--at after a claim with a long grace period: no program would open the final round, so the save is final" {
+	join 2
+	as 0 preempt-claim --grace 10m
+	as 0 preempt-ack --at 5 "${patient[@]}" >at.0 3>&- &
+	first=$!
+	as 1 run -10 --separate-stderr preempt-ack --at 5 "${patient[@]}"
+	[ "$output" = "5 exit" ]
+	code_of "$first"
+	[ "$code" = 10 ]
+	as 1 preempt-ack --at 5 --saved
+	as 0 run -42 --separate-stderr preempt-ack --at 5 --saved --wait
+}
+
 # ---- join, leave, close ----
 
 @test "join prints export lines that eval understands, whatever is in the names, and TaskProlog where they are plain" {

@@ -61,6 +61,8 @@ static enum status report_and_wait(const struct boundary *boundary, struct error
 		if (now >= deadline)
 			return error_set(err, STATUS_TIMEOUT, "run %s: no agreement in time",
 				view->attempt.run);
+		/* After a claim make this round final: no call opens another one in time. */
+		view->agreement.round_final |= view->agreement.claimed;
 		agreement_next(&a, now, &plan);
 		/* WRITE_ROUND: another round follows a decision that cannot be read. */
 		const enum agreement_write mine[] = {WRITE_ROUND, WRITE_REPORT, WRITE_DECISION};
