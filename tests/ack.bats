@@ -410,6 +410,28 @@ all_say() { # FILE TEXT
 	as 0 run -42 --separate-stderr preempt-ack --at 5 --saved --wait
 }
 
+@test "--at: the deadline passes inside of the call, without a decision: leave with 43" {
+	local grace last ack
+	past() { (($(date +%s%3N) > last)); }
+	for grace in 3s 20s 100s; do # a longer one if it has decided before it was stopped
+		another_store
+		join 2
+		as 0 preempt-claim --grace $grace
+		last=$(deadline)
+		PREEMPT_TASK=0 PREEMPT_TASKS=2 preempt-ack --at 5 "${patient[@]}" 2>err 3>&- &
+		ack=$!
+		started+=("$ack")
+		eventually has_key STEP/1/0
+		kill -STOP "$ack"
+		patience=120 eventually past
+		kill -CONT "$ack"
+		code_of "$ack"
+		[ "$code" = 10 ] || break
+	done
+	[ "$code" = 43 ]
+	grep -q "the deadline has passed without an agreement" err
+}
+
 # ---- join, leave, close ----
 
 @test "join prints export lines that eval understands, whatever is in the names, and TaskProlog where they are plain" {

@@ -29,9 +29,10 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
 /*
  * Report `at` and wait for the decision. The training process waits at `at` and can save there, so
  * for the agreement it stands at the boundary before, and `at` is next. The first boundary has
- * none before it: there the training process stands at `at`.
+ * none before it: there the training process stands at `at`. STATUS_NO: this task was declared
+ * dead, or the deadline has passed: then leave with *leave.
  */
-static enum status report_and_wait(const struct boundary *boundary, struct error *err)
+static enum status report_and_wait(const struct boundary *boundary, int *leave, struct error *err)
 {
 	struct store *store = boundary->store;
 	struct view *view = boundary->view;
@@ -64,6 +65,12 @@ static enum status report_and_wait(const struct boundary *boundary, struct error
 		/* After a claim make this round final: no call opens another one in time. */
 		view->agreement.round_final |= view->agreement.claimed;
 		agreement_next(&a, now, &plan);
+		if (a.concluded) { /* it plans no report and no decision any more */
+			*leave = a.code;
+			return error_set(err, STATUS_NO,
+				"run %s: the deadline has passed without an agreement; leave with %d",
+				view->attempt.run, a.code);
+		}
 		/* WRITE_ROUND: another round follows a decision that cannot be read. */
 		const enum agreement_write mine[] = {WRITE_ROUND, WRITE_REPORT, WRITE_DECISION};
 		for (size_t i = 0; i < 3; i++) {
@@ -104,7 +111,7 @@ enum status boundary_ask(
 	if (status == STATUS_OK)
 		status = check_dead(view, task, err);
 	if (status == STATUS_OK && view->agreement.round && !view->agreement.decided)
-		status = report_and_wait(boundary, err);
+		status = report_and_wait(boundary, &answer->leave, err);
 	if (status == STATUS_NO && view->agreement.peers[task].dead)
 		answer->leave = agreement_stops(&view->agreement) ? CODE_DECIDED : CODE_PREEMPTED;
 	if (status != STATUS_OK || view->agreement.round == 0)

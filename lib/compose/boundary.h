@@ -20,13 +20,13 @@ struct boundary {
 
 /*
  * STATUS_OK: save here if answer->save, otherwise run on; answer->kind is that of the decision.
- * STATUS_BROKEN: the run has failed. STATUS_NO with answer->leave: the others have declared this
- * task dead after a claim; leave with that code.
+ * STATUS_BROKEN: the run has failed. STATUS_NO with answer->leave: after a claim the others have
+ * declared this task dead, or the deadline has passed without a decision; leave with that code.
  */
 struct boundary_answer {
 	bool save;
 	enum agreement_kind kind;
-	int leave; /* CODE_PREEMPTED, CODE_DECIDED; 0: do not leave */
+	int leave; /* CODE_SAVED, CODE_PREEMPTED, CODE_DECIDED; 0: do not leave */
 };
 enum status boundary_ask(
 	const struct boundary *boundary, struct boundary_answer *answer, struct error *err);
