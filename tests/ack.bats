@@ -432,6 +432,26 @@ all_say() { # FILE TEXT
 	grep -q "the deadline has passed without an agreement" err
 }
 
+@test "--at --saved --wait: a task does not save in time: 1 and run on; if the save is final, leave with 43" {
+	join 2
+	preempt-claim --then continue
+	as 0 preempt-ack --at 5 "${patient[@]}" >at.0 3>&- &
+	first=$!
+	as 1 run -10 --separate-stderr preempt-ack --at 5 "${patient[@]}"
+	code_of "$first"
+	[ "$code" = 10 ]
+	as 0 run -1 --separate-stderr preempt-ack --at 5 --saved --wait --save-timeout 100ms
+	[[ $stderr = *"no complete checkpoint"* ]]
+	as 0 run -0 --separate-stderr preempt-ack --at 6
+	as 0 preempt-claim
+	as 0 preempt-ack --at 7 "${patient[@]}" >at.0 3>&- &
+	first=$!
+	as 1 run -10 --separate-stderr preempt-ack --at 7 "${patient[@]}"
+	code_of "$first"
+	[ "$code" = 10 ]
+	as 0 run -43 --separate-stderr preempt-ack --at 7 --saved --wait --save-timeout 100ms
+}
+
 # ---- join, leave, close ----
 
 @test "join prints export lines that eval understands, whatever is in the names, and TaskProlog where they are plain" {

@@ -246,6 +246,18 @@ without_board() {
 	END
 }
 
+@test "the loop of preempt-ack --at runs on if another task did not save, and there is no complete checkpoint" {
+	{
+		echo 'start=0 total=9'
+		echo 'save() { echo "save $1"; }; train() { echo "train $1"; }'
+		echo 'preempt-ack() { case $* in "--at 1 --saved --wait") return 1 ;; "--at 3 --saved --wait") return 42 ;;'
+		echo '"--at 1" | "--at 3") return 10 ;; esac }'
+		cut_out "$REPO/man/preempt-ack.1" 'for ((s = start;' 'done'
+	} >at_loop
+	run -42 bash -eu at_loop
+	[ "${lines[*]}" = "train 0 save 1 train 1 train 2 save 3" ]
+}
+
 @test "composed: asked to stop, a task leaves with 93 whatever it says, except one that has finished" {
 	local code
 	for code in 42 43 44 93 7 0; do

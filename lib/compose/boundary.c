@@ -177,9 +177,10 @@ static enum status report_saved(const struct boundary *boundary, struct error *e
 
 /*
  * Decide what follows the save. STATUS_OK: run on. STATUS_NO: leave with *leave; if that is 0, run
- * on, but the checkpoint is not complete. STATUS_TIMEOUT: a task may still save.
+ * on, but the checkpoint is not complete. STATUS_TIMEOUT, unless the wait is over: a task may still
+ * save.
  */
-static enum status judge_saves(const struct view *view, int *leave, struct error *err)
+static enum status judge_saves(const struct view *view, bool over, int *leave, struct error *err)
 {
 	const struct agreement_view *a = &view->agreement;
 	const char *run = view->attempt.run;
@@ -190,7 +191,7 @@ static enum status judge_saves(const struct view *view, int *leave, struct error
 		complete &= right || peer->left == REASON_COMPLETED;
 		waiting |= peer->member && !peer->saved && agreement_counts(a, i);
 	}
-	if (waiting)
+	if (waiting && !over)
 		return error_set(
 			err, STATUS_TIMEOUT, "run %s: not all tasks have saved in time", run);
 	bool final = a->claimed && a->decision.kind != KIND_SAVE;
@@ -220,15 +221,18 @@ enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave,
 	for (;;) {
 		if (view->agreement.round != round || is_superseded(&view->agreement, boundary->at))
 			return STATUS_OK;
-		status = judge_saves(view, leave, err);
+		status = judge_saves(view, false, leave, err);
 		if (status != STATUS_TIMEOUT)
 			return status;
 		int64_t end = view->agreement.deadline == CLOCK_NEVER
 				      ? limit
 				      : view->agreement.deadline - LEAVE_EARLY;
-		end = clock_earlier(end, boundary->deadline);
-		if (clock_now() >= end)
+		int64_t now = clock_now();
+		if (now >= boundary->deadline)
 			return status;
+		if (now >= end)
+			return judge_saves(view, true, leave, err);
+		end = clock_earlier(end, boundary->deadline);
 		status = view_wait(view, boundary->store, end, -1, err);
 		if (status == STATUS_OK || status == STATUS_TIMEOUT)
 			status = view_refresh(view, boundary->store, err);

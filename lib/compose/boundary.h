@@ -39,10 +39,11 @@ enum status boundary_ask(
 enum status boundary_saved(const struct boundary *boundary, struct error *err);
 
 /*
- * After boundary_saved: wait until the others have saved. STATUS_OK: run on: the checkpoint is
- * complete, or a newer round was opened. STATUS_TIMEOUT: a task may still save. STATUS_NO: leave
- * with the code *leave (CODE_SAVED, CODE_PREEMPTED, CODE_DECIDED); if it is 0, run on without a
- * complete checkpoint.
+ * After boundary_saved: wait until the others have saved, but not longer than config->save_timeout
+ * or until LEAVE_EARLY before the deadline of the claim. STATUS_OK: run on: the checkpoint is
+ * complete, or a newer round was opened. STATUS_NO: leave with the code *leave (CODE_SAVED,
+ * CODE_PREEMPTED, CODE_DECIDED); if it is 0, run on without a complete checkpoint. STATUS_TIMEOUT:
+ * boundary->deadline has passed, and a task may still save.
  */
 enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave, struct error *err);
 
