@@ -469,6 +469,24 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])].get("step"))' "$1"; }
 	eventually gone "$(cat pid)"
 }
 
+@test "--list: a task that begins to beat while the others are watched is not late" {
+	join 2
+	once() { as "$1" preempt-heartbeat --once --period "$2" --pid "${agents[$1]}"; }
+	once 0 60s # for so long the list waits for its next beat
+	preempt-heartbeat --list >listed 3>&- &
+	local list=$!
+	started+=("$list")
+	sleep 1.5 # longer than the list waits for the next beat of a task with the period of task 1
+	kill -STOP "$list"
+	once 1 100ms
+	once 0 60s
+	kill -CONT "$list"
+	until gone "$list"; do once 1 100ms; done
+	code_of "$list"
+	[ "$code" = 0 ]
+	[ "$(grep -c alive listed)" = 2 ]
+}
+
 @test "wrong use is refused with the cure" {
 	run -2 preempt-heartbeat --list --stop
 	run -2 preempt-heartbeat --pid 1 -- true

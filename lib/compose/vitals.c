@@ -60,8 +60,8 @@ void vitals_read(
 {
 	char group[KEYS_GROUP];
 	uint64_t tasks = view->attempt.tasks;
-	int64_t began = clock_now();
 	struct store_beat *first = xcalloc(tasks, sizeof(*first));
+	int64_t *first_at = xcalloc(tasks, sizeof(*first_at)); /* when it was read */
 	keys_group(&view->attempt, group);
 	for (uint64_t i = 0; i < tasks; i++)
 		vitals[i] = (struct vital){.state = by_keys(view, i)};
@@ -72,10 +72,12 @@ void vitals_read(
 			bool fresh = !first[i].token;
 			if (fresh || vital->state == HEARTBEAT_LATE)
 				read_one(store, group, i, &first[i], vital);
+			if (fresh)
+				first_at[i] = clock_now();
 			if (fresh && vital->state == HEARTBEAT_LATE && is_gone(view, i))
 				vital->state = HEARTBEAT_DEAD;
 			awaited |= vital->state == HEARTBEAT_LATE &&
-				   clock_now() < began + vital->period + ALLOWANCE;
+				   clock_now() < first_at[i] + vital->period + ALLOWANCE;
 		}
 		if (clock_now() >= deadline)
 			break;
@@ -86,4 +88,5 @@ void vitals_read(
 		if (vitals[i].state == HEARTBEAT_LATE && is_gone(view, i))
 			vitals[i].state = HEARTBEAT_DEAD;
 	free(first);
+	free(first_at);
 }
