@@ -640,6 +640,22 @@ join_waits() {
 	grep -q "process ${agents[0]}, for which this would join, is gone" err.0
 }
 
+@test "a task whose board cannot be made leaves with an error, which ends the others" {
+	tasks=2
+	touch file
+	stand_for 0
+	stand_for 1
+	PREEMPT_TASKS=2 join_one 1 --timeout 10m >joined.1 2>err.1 3>&- &
+	started+=($!)
+	PREEMPT_TASKS=2 run -75 --separate-stderr join_one 0 --timeout 10m --board "$PWD/file"
+	[[ $stderr = *"make a board in $PWD/file"* ]]
+	[ "$(preempt-store get run/r/000001/LEFT/0 | field reason)" = failed ]
+	code_of "${started[-1]}"
+	as 1 run -44 --separate-stderr preempt-ack --at 5
+	[[ $stderr = *"task 0 failed"* ]]
+	[[ $(preempt-store get run/r/000001/ERROR | field line) = *"make a board in $PWD/file"* ]]
+}
+
 @test "joining gives up after --timeout and names the missing" {
 	PREEMPT_TASKS=5 run -124 --separate-stderr preempt-store join --task 2 --pid $$ --timeout 300ms
 	[[ $stderr = *"1 of 5 tasks have joined; missing: 0-1,3-4"* ]]

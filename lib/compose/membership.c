@@ -86,6 +86,21 @@ static enum status join_and_gather(struct store *store, const struct membership_
 	return status;
 }
 
+/* Tell the others, which have gathered, that this task fails: it has no board. */
+static void leave_without_board(struct store *store, const struct attempt *attempt,
+	const struct identity *identity, enum status status, const char *why)
+{
+	struct view view;
+	view_init(&view, attempt);
+	for (uint64_t i = 0; i < identity->count; i++) {
+		struct membership_goodbye goodbye = {
+			.task = identity->task + i, .code = (int)status, .reason = why};
+		int leave;
+		(void)membership_leave(store, &view, &goodbye, &leave, NULL);
+	}
+	view_release(&view);
+}
+
 enum status membership_join(const struct membership_request *request, struct text *exports,
 	bool *preempted, struct error *err)
 {
@@ -101,8 +116,12 @@ enum status membership_join(const struct membership_request *request, struct tex
 	status = identity_check_store(identity, store_where(store), store_is_local(store), err);
 	if (status == STATUS_OK)
 		status = join_and_gather(store, request, &attempt, preempted, err);
-	if (status == STATUS_OK && request->board)
+	if (status == STATUS_OK && request->board) {
 		status = board_create(&board, request->board_parent, request->agent, NULL, err);
+		if (status != STATUS_OK)
+			leave_without_board(
+				store, &attempt, identity, status, err ? err->text : NULL);
+	}
 	store_close(store);
 	if (status != STATUS_OK)
 		return status;

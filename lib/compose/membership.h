@@ -24,7 +24,8 @@ struct membership_request {
 /*
  * Join, wait for the others, make a board. exports gets lines "export NAME=value" for eval and for
  * Slurm's TaskProlog. Fails as attempt_join and attempt_gather do, and with STATUS_NO if the agent
- * is gone. *preempted becomes true if a claim came first: leave with 42.
+ * is gone. If the board cannot be made, the task leaves the attempt as one that has failed.
+ * *preempted becomes true if a claim came first: leave with 42.
  */
 enum status membership_join(const struct membership_request *request, struct text *exports,
 	bool *preempted, struct error *err);
