@@ -396,6 +396,15 @@ cannot_be_asked() {
 	as 0 preempt-claim
 }
 
+@test "a task that was declared dead announces no deadline, and is answered at once" {
+	join 2
+	as 0 preempt-claim >/dev/null
+	preempt-store put run/r/000001/DEAD/1 '{"by":"silent"}'
+	run -1 --separate-stderr as 1 preempt-claim --grace 5m
+	[[ $stderr = *"is claimed by task 0 on"* ]]
+	run ! has_key DEADLINE
+}
+
 # serve I COMMAND...: as task I, in the background; $! is its process.
 serve() {
 	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks PREEMPT_DIR=${boards[$1]} PREEMPT_AGENT=${agents[$1]} \

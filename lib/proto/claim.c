@@ -73,6 +73,9 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 
 static bool moves_deadline(const struct view *view, const struct claim *claim)
 {
+	/* The store refuses a task that was declared dead. */
+	if (!claim->outside && view->agreement.peers[claim->task].dead)
+		return false;
 	return agreement_moves_deadline(
 		&view->agreement, claim->notice.deadline, is_ours(view, claim));
 }
