@@ -461,6 +461,17 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[ "$(cat got)" = TERM ]
 }
 
+@test "a notice between two attempts of the job: the one that is over cannot be told, the command gets the signal" {
+	no_slurm
+	start --platform none -- bash -c 'FAIL=3 preempt-run -- ./trainer
+		trap "echo TERM >got; exit 3" TERM; touch over; while :; do sleep 0.05; done'
+	until_true 10 test -e over
+	kill -TERM "$job"
+	code 44
+	[ "$(cat got)" = TERM ]
+	grep -q 'cannot notify the tasks through the store: .*attempt 1 is over' err
+}
+
 @test "a store that can be read but not written: the command gets the signal, the notice is not lost" {
 	needs_store_file
 	no_slurm

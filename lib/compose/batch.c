@@ -93,7 +93,10 @@ static void take_signals(struct batch *batch)
 	reap(batch);
 }
 
-/* Try once to claim. STATUS_OK: the tasks know. STATUS_NO: this job has no attempt yet. */
+/*
+ * Try once to claim. STATUS_OK: the tasks know. STATUS_NO: this job has no attempt yet, or its
+ * attempt ends without a claim, and the next one may follow.
+ */
 static enum status tell_once(const struct batch *batch, struct error *err)
 {
 	const struct requeue_question *question = batch->question;
@@ -111,8 +114,8 @@ static enum status tell_once(const struct batch *batch, struct error *err)
 			err, STATUS_NO, "run %s has no attempt of this job yet", question->run);
 	else if (status == STATUS_OK) {
 		status = claim_make(store, &view, &claim, limit, err);
-		/* Another claim, an error or the end of the attempt came first: the tasks know. */
-		if (status == STATUS_NO)
+		/* Another claim came first. */
+		if (status == STATUS_NO && view.agreement.claimed)
 			status = STATUS_OK;
 	}
 	view_release(&view);
