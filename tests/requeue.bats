@@ -472,6 +472,18 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q 'cannot notify the tasks through the store: .*attempt 1 is over' err
 }
 
+@test "the store was missing at the start: the attempt that the last start left open is not claimed" {
+	needs_store_file
+	PREEMPT_LAUNCH=last preempt-store join --run slurm-9 --task 0 --tasks 1 --no-board --pid $$ >/dev/null
+	mv job/s.db away.db
+	start -- bash -c 'mv away.db job/s.db; trap "echo USR1 >got; exit 3" USR1; touch started; while :; do sleep 0.05; done'
+	until_true 10 test -e started
+	kill -TERM "$job"
+	code 42
+	[ "$(cat got)" = USR1 ]
+	run -1 preempt-store get run/slurm-9/000001/TERMINATED_WORKER
+}
+
 @test "a store that can be read but not written: the command gets the signal, the notice is not lost" {
 	needs_store_file
 	no_slurm

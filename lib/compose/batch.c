@@ -109,7 +109,7 @@ static enum status tell_once(const struct batch *batch, struct error *err)
 		store_set_patience(store, STORE_LIMIT);
 		status = attempt_view(store, question->run, 0, &view, err);
 	}
-	if (status == STATUS_OK && view.attempt.number <= question->before)
+	if (status == STATUS_OK && !requeue_is_ours(question, &view.attempt))
 		status = error_set(
 			err, STATUS_NO, "run %s has no attempt of this job yet", question->run);
 	else if (status == STATUS_OK) {

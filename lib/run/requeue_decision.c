@@ -60,11 +60,12 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	}
 }
 
-/* Whether this attempt was opened by this start of the job, as far as both are known. */
-static bool is_of_launch(const struct attempt *attempt, const char *ours)
+bool requeue_is_ours(const struct requeue_question *question, const struct attempt *attempt)
 {
-	const char *theirs = attempt->launch;
+	const char *ours = question->launch, *theirs = attempt->launch;
 	size_t length = strcspn(ours, "+"); /* the launch id of a job step begins with the job's */
+	if (attempt->number <= question->before)
+		return false;
 	return !*ours || !*theirs ||
 	       (length == strcspn(theirs, "+") && !strncmp(ours, theirs, length));
 }
@@ -92,8 +93,7 @@ static enum status decide_by_store(struct store *store, const struct requeue_que
 	struct history history = {0};
 	const struct attempt *attempt = &view.attempt;
 	enum status status = attempt_view(store, question->run, 0, &view, err);
-	bool is_ours = status == STATUS_OK && attempt->number > question->before &&
-		       is_of_launch(attempt, question->launch);
+	bool is_ours = status == STATUS_OK && requeue_is_ours(question, attempt);
 	if (status == STATUS_NO || (status == STATUS_OK && !is_ours)) {
 		requeue_guess(question, NULL, requeue);
 		status = STATUS_OK;

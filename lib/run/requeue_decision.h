@@ -33,6 +33,9 @@ struct requeue_decision {
 	int code;
 };
 
+/* Whether this start of the job has opened the attempt, as far as `before` and `launch` tell. */
+bool requeue_is_ours(const struct requeue_question *question, const struct attempt *attempt);
+
 /* Fails if the store could not be asked: then it is not known whether to run again. */
 enum status requeue_decide(const struct requeue_question *question,
 	struct requeue_decision *requeue, struct error *err);
