@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-requeue, with a squeue and a scontrol that answer what a test wants. A real Slurm: slurm_requeue.bats.
-# takes: 70
+# takes: 85
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
@@ -54,13 +54,14 @@ setup() {
 	chmod +x fake/scontrol fake/squeue trainer
 	PATH=$PWD/fake:$PATH
 	slurm
-	job=
+	job='' holder=''
 }
 
 teardown() {
 	[ -n "${BATS_TEST_COMPLETED:-}" ] || cat err calls >&2 || :
 	[ -n "${BATS_TEST_COMPLETED:-}" ] || preempt-store list --values run/ >&2 || :
 	[ -z "$job" ] || kill -KILL "$job" 2>/dev/null || :
+	[ -z "$holder" ] || kill -KILL "$holder" 2>/dev/null || :
 }
 
 # This is a batch shell of Slurm, restart COUNT.
@@ -482,6 +483,30 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	code 42
 	[ "$(cat got)" = USR1 ]
 	run -1 preempt-store get run/slurm-9/000001/TERMINATED_WORKER
+}
+
+@test "a store that does not answer: the command gets the signal in time" {
+	needs_store_file
+	local before took
+	is_stopped() { grep -q '^State:.T' "/proc/$1/status"; }
+	no_slurm
+	# A machine that stands still for a moment does so once.
+	for _ in 1 2 3; do
+		preempt-store put k v
+		start --platform none -- bash -c 'trap "exit 0" TERM; touch started; while :; do sleep 0.05; done'
+		until_true 10 test -e started
+		"${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/rig/hold_store" "$PREEMPT_STORE" held begin 3>&- &
+		holder=$!
+		until_true 10 is_stopped "$holder"
+		kill -TERM "$job"
+		before=$SECONDS
+		until_true 10 grep -q 'cannot notify the tasks through the store: .*: sending the command a SIGTERM' err
+		took=$((SECONDS - before))
+		kill -KILL "$holder"
+		code 42
+		[ "$took" -gt 8 ] || break
+	done
+	[ "$took" -le 8 ] # 5 s, and at most 1 s for the last try
 }
 
 @test "a store that can be read but not written: the command gets the signal, the notice is not lost" {

@@ -97,16 +97,15 @@ static void take_signals(struct batch *batch)
  * Try once to claim. STATUS_OK: the tasks know. STATUS_NO: this job has no attempt yet, or its
  * attempt ends without a claim, and the next one may follow.
  */
-static enum status tell_once(const struct batch *batch, struct error *err)
+static enum status tell_once(const struct batch *batch, int64_t limit, struct error *err)
 {
 	const struct requeue_question *question = batch->question;
 	struct claim claim = {.outside = true, .then = THEN_EXIT, .notice = batch->notice};
-	int64_t limit = clock_after(STORE_LIMIT);
 	struct store *store = NULL;
 	struct view view = {0};
 	enum status status = store_open(&store, question->store, 0, limit, err);
 	if (status == STATUS_OK) {
-		store_set_patience(store, STORE_LIMIT);
+		store_set_patience(store, clock_later(limit - clock_now(), 1));
 		status = attempt_view(store, question->run, 0, &view, err);
 	}
 	if (status == STATUS_OK && !requeue_is_ours(question, &view.attempt))
@@ -124,16 +123,17 @@ static enum status tell_once(const struct batch *batch, struct error *err)
 }
 
 /* Notify the tasks through the store; if that takes too long, send the launcher a signal. */
-static void tell(struct batch *batch, int64_t now)
+static void tell(struct batch *batch)
 {
 	struct error err;
 	int number = SIGUSR1;
-	if (tell_once(batch, &err) == STATUS_OK) {
+	int64_t limit = clock_earlier(clock_after(STORE_LIMIT), batch->forward_at);
+	if (tell_once(batch, clock_later(limit, clock_after(TELL_EVERY)), &err) == STATUS_OK) {
 		batch->told = true;
 		return;
 	}
-	batch->tell_at = clock_after(TELL_EVERY);
-	if (now < batch->forward_at)
+	batch->tell_at = clock_earlier(clock_after(TELL_EVERY), batch->forward_at);
+	if (clock_now() < batch->forward_at)
 		return;
 	batch->told = true;
 	/* srun passes USR1 on to its tasks; at TERM it kills them. */
@@ -161,7 +161,7 @@ enum status batch_run(struct batch *batch, char *const *command, struct error *e
 	while (status == STATUS_OK && batch->command.pid) {
 		bool tells = batch->question->noticed && !batch->told;
 		if (tells && clock_now() >= batch->tell_at)
-			tell(batch, clock_now());
+			tell(batch);
 		wait_once(batch, tells && !batch->told ? batch->tell_at : CLOCK_NEVER);
 	}
 	struct notice notice;
