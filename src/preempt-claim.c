@@ -91,9 +91,11 @@ static enum status open_run(struct session *session, int64_t deadline, struct er
 	else if (!session->own.store)
 		status = store_open(&session->own.store, session->own.url, 0, deadline, err);
 	view_release(&session->own.view);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
+		store_set_patience(session->own.store, clock_later(deadline - clock_now(), 1));
 		status = attempt_view(session->own.store, session->own.identity.run,
 			group_options.attempt, &session->own.view, err);
+	}
 	return status;
 }
 

@@ -467,6 +467,52 @@ ignores_notices() {
 	grep -q "answers again" err
 }
 
+# store_held: a process takes the lock of the store, and stops.
+store_held() {
+	needs_store_file
+	"${OUT:-$REPO/build/plain}/tests/rig/hold_store" "$PREEMPT_STORE" held begin >/dev/null 3>&- &
+	holder=$!
+	started+=("$holder")
+	eventually grep -q '^State:.T' "/proc/$holder/status"
+}
+
+@test "--timeout bounds the calls of a store that does not answer, too" {
+	join 1
+	store_held
+	run -75 --separate-stderr timeout 25 preempt-claim --outside --timeout 1s # not 30 s
+	[[ $stderr = *"it is busy"* ]]
+}
+
+@test "--from -: an event is on the board while the store, which was open, does not answer an earlier one" {
+	local now before took
+	# A machine that stands still for a moment does so once.
+	for _ in 1 2 3; do
+		another_store
+		join 1
+		rm -f events
+		mkfifo events
+		serve 0 preempt-claim --from events 2>err
+		claim=$!
+		exec 4>events
+		now=$(date -u +%FT%T.000Z)
+		echo "$now signal:TERM left=1h" >&4
+		eventually has_key TERMINATED_WORKER
+		store_held
+		echo "$now deadline:soon left=20m" >&4
+		eventually grep -q '"left_ms":1200000' "${boards[0]}/notice"
+		echo "$now deadline:sooner left=5m" >&4
+		before=$SECONDS
+		eventually grep -q '"left_ms":300000' "${boards[0]}/notice"
+		took=$((SECONDS - before))
+		kill -KILL "$holder"
+		exec 4>&-
+		code_of "$claim"
+		[ "$code" = 0 ]
+		[ "$took" -gt 15 ] || break # one try takes 5 s
+	done
+	[ "$took" -le 15 ]
+}
+
 @test "--from -: the process of PREEMPT_AGENT must exist, and is none below preempt-run (PID.START)" {
 	join 1
 	echo "$(date -u +%FT%T.000Z) signal:TERM left=1h" >event

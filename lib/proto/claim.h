@@ -24,6 +24,7 @@ struct claim {
  * another claim is there (the view shows whose), the task has left, the attempt is ending or over,
  * or no checkpoint on demand can be taken now. If there is any claim, a deadline that is clearly
  * earlier than the known one is announced. After an unknown outcome it tries again until deadline.
+ * Shortens the store's patience to what is left until deadline.
  */
 enum status claim_make(struct store *store, struct view *view, const struct claim *claim,
 	int64_t deadline, struct error *err);
