@@ -195,6 +195,20 @@ static int watch_on(struct source_set *watch, int64_t deadline, int code)
 	}
 }
 
+/* Report the sources that have not answered yet. True: the group is one of them. */
+static bool say_unanswered(const struct source_set *watch)
+{
+	bool is_group = false;
+	for (size_t i = 0; i < watch->count; i++) {
+		const struct source *source = watch->sources[i].source;
+		if (watch->sources[i].answer != SOURCE_PENDING)
+			continue;
+		message_error("%s did not answer within --timeout", source_name(source));
+		is_group |= source == group;
+	}
+	return is_group;
+}
+
 /* For --once: check each source once. STATUS_NO only if all have answered that there is none. */
 static int look_once(struct source_set *watch, int64_t deadline)
 {
@@ -233,7 +247,9 @@ static int look_once(struct source_set *watch, int64_t deadline)
 		if (left == 0 || ending_signal() || code != STATUS_OK)
 			break;
 		if (clock_now() >= deadline)
-			return found ? code : STATUS_TIMEOUT;
+			return found				? code
+			       : say_unanswered(watch) || doubt ? refused
+								: STATUS_TIMEOUT;
 		wait_for_sources(watch, deadline);
 	}
 	return found ? code : doubt ? refused : STATUS_NO;

@@ -483,6 +483,13 @@ store_held() {
 	[[ $stderr = *"it is busy"* ]]
 }
 
+@test "watch --once --timeout: a group whose store does not answer could not be asked: 75, and said" {
+	join 1
+	store_held
+	run -75 --separate-stderr preempt-watch --once --source group --timeout 1s
+	[[ $stderr = *"group did not answer within --timeout" ]]
+}
+
 @test "--from -: an event is on the board while the store, which was open, does not answer an earlier one" {
 	local now before took
 	# A machine that stands still for a moment does so once.
