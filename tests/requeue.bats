@@ -462,6 +462,18 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[ "$(cat got)" = TERM ]
 }
 
+@test "a later notice with an earlier deadline: the deadline is announced" {
+	no_slurm
+	# The second notice comes a quarter of the 4 s before their end.
+	start --notice signal:USR1 --notice deadline:+4s -- bash -c 'preempt-store join --task 0 --tasks 1 >/dev/null
+		touch started; while :; do sleep 0.05; done'
+	until_true 10 test -e started
+	kill -USR1 "$job"
+	until_true 10 preempt-store get -q run/job/000001/TERMINATED_WORKER
+	until_true 10 preempt-store get -q run/job/000001/DEADLINE
+	grep -q 'notice: deadline:' err
+}
+
 @test "a notice between two attempts of the job: the one that is over cannot be told, the command gets the signal" {
 	no_slurm
 	start --platform none -- bash -c 'FAIL=3 preempt-run -- ./trainer

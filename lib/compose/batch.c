@@ -49,11 +49,12 @@ void batch_close(struct batch *batch)
 static void take_notice(struct batch *batch, const struct notice *notice)
 {
 	struct slurm_job job;
-	if (batch->notices++)
+	if (batch->notices++ && notice_deadline(notice) >= notice_deadline(&batch->notice))
 		return;
 	message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "", notice->reason);
 	batch->question->noticed = true;
 	batch->notice = *notice;
+	batch->told = false;
 	batch->tell_at = clock_now();
 	batch->forward_at = clock_after(TELL_LIMIT);
 	/*

@@ -18,7 +18,7 @@ struct batch {
 	struct source_set watch;
 	int signals;		   /* signalfd: CHLD, and INT, HUP, QUIT */
 	struct subprocess command; /* the launcher */
-	struct notice notice;	   /* the first one */
+	struct notice notice;	   /* the first one, or a later one with an earlier deadline */
 	unsigned notices;	   /* how many have come */
 	bool told;		   /* the tasks know, or the launcher got a signal instead */
 	int64_t tell_at;	   /* when to try (again) to notify them */
