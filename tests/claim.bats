@@ -114,6 +114,16 @@ cannot_be_asked() {
 	[[ $stderr = *"is claimed from outside"* ]]
 }
 
+@test "a task that has claimed claims again with another --then: 1, as that was not done" {
+	join 2
+	as 0 preempt-claim >/dev/null
+	as 0 run -1 --separate-stderr preempt-claim --then stop
+	[ "$output" = "task 0 $(hostname)" ]
+	[[ $stderr = *"is claimed by task 0 on"* ]]
+	as 0 run -1 preempt-claim --then continue
+	as 0 run -0 preempt-claim --then exit
+}
+
 @test "--from -: an event of preempt-watch, text or JSON, with its time, source, reason and deadline (SY-12)" {
 	local form
 	for form in '' --json; do

@@ -12,7 +12,8 @@ static bool is_ours(const struct view *view, const struct claim *claim)
 {
 	char host[65] = "";
 	gethostname(host, sizeof(host) - 1);
-	if (!view->agreement.claimed || view->claim.outside != claim->outside)
+	if (!view->agreement.claimed || view->claim.outside != claim->outside ||
+		view->agreement.claim_then != claim->then)
 		return false;
 	if (!claim->outside)
 		return view->claim.task == claim->task;
