@@ -87,19 +87,44 @@ int member_join(const struct args_rest *rest)
 	return preempted ? CODE_SAVED : failed;
 }
 
+/* How long a question to the store may take. Not less than 1: a negative time would be no limit. */
+static int64_t left_until(int64_t until)
+{
+	return clock_later(until - clock_now(), 1);
+}
+
+/* As group_open, but the store is asked for the attempt until `until` at most. */
+static enum status open_until(int64_t until, struct group_run *own, struct error *err)
+{
+	struct attempt attempt;
+	enum status status = group_find(IDENTITY_TASK, false, own, err);
+	if (status == STATUS_OK)
+		status = outage_open_joined(&own->store, own->url, until, err);
+	if (status == STATUS_OK) {
+		store_set_patience(own->store, left_until(until));
+		status = attempt_find(
+			own->store, own->identity.run, group_options.attempt, &attempt, err);
+	}
+	if (status == STATUS_OK)
+		status = attempt_check_task(&attempt, own->identity.task, err);
+	if (status == STATUS_OK)
+		view_init(&own->view, &attempt);
+	return status;
+}
+
 static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 {
 	struct group_run own;
 	int64_t once = clock_after(LEAVE_ONCE);
 	if (until < once)
 		until = once;
-	enum status status = group_open(IDENTITY_TASK, true, until, &own, err);
+	enum status status = open_until(until, &own, err);
 	if (status == STATUS_OK) {
 		const struct membership_goodbye goodbye = {.task = own.identity.task,
 			.code = (int)code,
 			.reason = leave_reason,
 			.board = getenv("PREEMPT_DIR")};
-		store_set_patience(own.store, until - clock_now());
+		store_set_patience(own.store, left_until(until));
 		status = membership_leave(own.store, &own.view, &goodbye, leave_with, err);
 	}
 	group_close(&own);
