@@ -260,6 +260,16 @@ static int run_list(const struct args_rest *rest)
 	return answer_with(store, status, &err);
 }
 
+#define ASK_MOST  30000 /* ms for one question of "wait" to the store */
+#define ASK_LEAST 1000	/* also after the deadline */
+
+/* How long the next question may take. */
+static int64_t time_to_ask(int64_t deadline)
+{
+	int64_t left = clock_earlier(deadline - clock_now(), ASK_MOST);
+	return clock_later(left, ASK_LEAST);
+}
+
 /*
  * Read the key into *entry, and the revision of the store into *seen. STATUS_TIMEOUT: the key does
  * not exist or has not changed yet. STATUS_NO: it existed before, and was deleted.
@@ -306,9 +316,8 @@ static int run_wait(const struct args_rest *rest)
 
 	/* Make the store if it is missing: the key may be put later. */
 	enum status status = open_store(&store, STORE_CREATE, &err);
-	if (status == STATUS_OK)
-		store_set_patience(store, 30000);
 	while (status == STATUS_OK) {
+		store_set_patience(store, time_to_ask(deadline));
 		status = check_key(store, key, &was_there, &entry, &seen, &err);
 		if (status != STATUS_TIMEOUT)
 			break;

@@ -4,6 +4,7 @@
 
 # shellcheck disable=SC2154 # bats sets stderr and stderr_lines
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
@@ -50,6 +51,10 @@ start_over() {
 # It waits for a change of the database: inotify watches, and it sleeps.
 is_waiting() {
 	grep -qs '^inotify' "/proc/$1/fdinfo/"* && grep -q '^State:.S' "/proc/$1/status"
+}
+
+is_stopped() {
+	grep -q '^State:[[:space:]]*T' "/proc/$1/status"
 }
 
 need_root() {
@@ -280,6 +285,15 @@ need_root() {
 	[[ $stderr == *'not made together'* ]]
 	cp "$dir/kept" "$db.lock"
 	answers 0 preempt-store get k
+}
+
+@test "wait: a store that stays busy is asked no longer than --timeout" {
+	preempt-store put k v
+	"${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/rig/hold_store" "$db" held begin &
+	holder=$!
+	eventually is_stopped "$holder"
+	# A question may take 30 s otherwise.
+	answers 75 timeout 20 preempt-store wait absent --timeout 200ms
 }
 
 @test "a lock file that is deleted or replaced while a process waits: 65" {

@@ -420,6 +420,21 @@ static void peeks(void)
 	}
 }
 
+static void busy(void)
+{
+	TEST("waiting ends soon after its deadline also while another process holds the lock")
+	{
+		struct store *waiter = open_store("busy.db");
+		store_revision seen = 0;
+		int64_t began = clock_now();
+		pid_t holder = start_holder("busy.db");
+		CHECK_EQ(store_wait(waiter, "", &seen, clock_after(10), -1, &err), STATUS_TIMEOUT);
+		CHECK(clock_now() - began < PATIENCE);
+		kill_and_reap(holder);
+		store_close(waiter);
+	}
+}
+
 /* Another machine writes: no page of ours is told, only the file changes. */
 static void write_from_elsewhere(const char *name)
 {
@@ -769,6 +784,7 @@ int main(void)
 	errors();
 	threads();
 	peeks();
+	busy();
 	uncounted();
 	polls();
 	instants();

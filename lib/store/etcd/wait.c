@@ -196,9 +196,8 @@ static bool told_news(const struct etcd_store *store, struct change *change)
 static enum status look(struct etcd_store *store, struct change *change, int64_t deadline, int wake,
 	struct error *err)
 {
-	int64_t patience = clock_after(store->base.patience), until = patience;
-	if (wake >= 0)
-		until = clock_earlier(clock_later(deadline, clock_after(LOOK_LEAST)), patience);
+	int64_t patience = clock_after(store->base.patience);
+	int64_t until = clock_earlier(clock_later(deadline, clock_after(LOOK_LEAST)), patience);
 	store->gateway.wake = wake;
 	enum status status = change->look(store, change, until, err);
 	store->gateway.wake = -1;

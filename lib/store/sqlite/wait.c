@@ -16,6 +16,7 @@
 #define LOCKED_EVERY  15000 /* between two reads under the lock */
 #define POLL_EVERY    1000  /* between two looks at the counter of a shared file, +- a quarter */
 #define LOCK_PATIENCE 200   /* the longest wait for the lock, in which wake is not polled */
+#define READ_LEAST    2000  /* a read may wait this long for the lock, also after the deadline */
 
 enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)
 {
@@ -66,9 +67,10 @@ static enum status ask(struct sqlite_store *store, struct range_change *change, 
 	int wake, struct error *err)
 {
 	int64_t patience = clock_after(store->base.patience);
+	int64_t end = clock_earlier(clock_later(deadline, clock_after(READ_LEAST)), patience);
 	for (;;) {
 		int64_t slice =
-			wake >= 0 ? clock_earlier(clock_after(LOCK_PATIENCE), patience) : patience;
+			wake >= 0 ? clock_earlier(clock_after(LOCK_PATIENCE), patience) : end;
 		enum status status = range_changed(store, change, slice, err);
 		int64_t now = clock_now();
 		if (status != STATUS_TEMPORARY || now < slice)
