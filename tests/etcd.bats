@@ -235,6 +235,17 @@ answers() {
 	[[ $output$stderr != *secret* ]]
 }
 
+@test "users: answers are lost after the login: it logs in again" {
+	start 1
+	etcd_enable_users
+	PREEMPT_ETCD_CREDENTIALS=root:secret preempt-store put k v
+	"$BATS_TEST_DIRNAME/rig/lossy_relay" "$etcd_endpoints" lost Authorization >port &
+	eventually test -s port
+	PREEMPT_STORE=etcd://127.0.0.1:$(<port)/test PREEMPT_ETCD_CREDENTIALS=root:secret answers 0 preempt-store get k
+	[ "$output" = v ]
+	[ "$(wc -l <lost)" = 2 ]
+}
+
 # A server waits for the revision that is in a token: in another cluster it may never come.
 @test "users: a process that has the token of a cluster that was replaced asks for a new one" {
 	local i since

@@ -269,6 +269,7 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 	bool known = true, asked_again = false;
 	for (size_t turn = 1;; turn++) {
 		gateway_reply_release(reply);
+		bool bare = !*gateway->header; /* a lost answer has cost the token (explain) */
 		int64_t began = clock_now(), most = time_for(gateway, turn, request->deadline);
 		enum status status = attempt(gateway, request, most, reply, err);
 		note_time(gateway, clock_now() - began, most);
@@ -276,7 +277,7 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 		reply->known = known;
 		bool stranger = reply->code == GATEWAY_UNKNOWN_USER ||
 				(reply->code == GATEWAY_INVALID && status == STATUS_PERMISSION);
-		if (stranger && !asked_again && !request->introduces &&
+		if (stranger && (bare || !asked_again) && !request->introduces &&
 			credentials_given(gateway->options)) {
 			asked_again = true;
 			status = credentials_show(gateway, request->deadline, err);
