@@ -179,6 +179,14 @@ answers() {
 	done
 }
 
+@test "each stream of changes ends at once: a wait goes on, and is not in a hurry to open the next one" {
+	start 1
+	"$BATS_TEST_DIRNAME/rig/lossy_relay" "$etcd_endpoints" lost create_request 1000000 >port &
+	eventually test -s port
+	PREEMPT_STORE=etcd://127.0.0.1:$(<port)/test answers 124 preempt-store wait k --timeout 2s
+	(($(wc -l <lost) > 1 && $(wc -l <lost) < 50))
+}
+
 @test "a full server: 75, what to do, reading goes on; once it has room it goes on" {
 	etcd_options=(--quota-backend-bytes 16777216)
 	start 1

@@ -205,14 +205,21 @@ static enum status look(struct etcd_store *store, struct change *change, int64_t
 	return status == STATUS_TEMPORARY && given_up ? STATUS_TIMEOUT : status;
 }
 
-/* Open the stream if it is closed, and wait for a message, wake, or the time `until`. */
-static void follow(struct etcd_store *store, const struct change *change, int64_t until, int wake)
+/*
+ * Open the stream if it is closed and the time `again` has come, and wait for a message, wake, or
+ * the time `until`.
+ */
+static void follow(struct etcd_store *store, const struct change *change, int64_t again,
+	int64_t until, int wake)
 {
 	struct error unused;
 	struct watch *watch = &store->watch;
 	store_revision from = etcd_revision(store, change->revision) + 1;
 	bool fits = watch_is_open_for(watch, &store->gateway, &change->keys) && watch->from <= from;
-	if (!fits && watch_open(watch, &store->gateway, &change->keys, from, &unused) != STATUS_OK)
+	if (!fits && clock_now() < again)
+		until = clock_earlier(until, again);
+	else if (!fits &&
+		 watch_open(watch, &store->gateway, &change->keys, from, &unused) != STATUS_OK)
 		until = clock_earlier(until, clock_after(clock_jitter(PAUSE)));
 	watch_sleep(watch, wake, until);
 }
@@ -222,7 +229,9 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 {
 	struct error unused;
 	struct watch *watch = &store->watch;
-	int64_t next = 0; /* when to look; at once if there is no stream yet */
+	int64_t next = 0;   /* when to look; at once if there is no stream yet */
+	int64_t again = 0;  /* when to open a stream again */
+	size_t in_vain = 0; /* the streams in a row that soon ended */
 	store_revision from = etcd_revision(store, change->revision) + 1;
 	/* A stream is enough for news (the caller has a count), and from the newest revision on. */
 	bool current = change->awaited || change->revision >= store->newest;
@@ -236,6 +245,9 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 			watch_read(watch, &store->gateway, NULL, &unused) != WATCH_FLOWS) {
 			gateway_turn(&store->gateway);
 			next = 0;
+			in_vain = clock_now() - watch->began < PAUSE ? in_vain + 1 : 0;
+			if (in_vain >= store->options.count)
+				again = clock_after(clock_jitter(PAUSE));
 		}
 		if (watch_is_open_for(watch, &store->gateway, &change->keys) &&
 			change->told(store, change))
@@ -252,7 +264,7 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 		}
 		if (now >= deadline)
 			return STATUS_TIMEOUT;
-		follow(store, change, clock_earlier(next, deadline), wake);
+		follow(store, change, again, clock_earlier(next, deadline), wake);
 	}
 }
 

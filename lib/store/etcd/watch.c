@@ -38,6 +38,7 @@ enum status watch_open(struct watch *watch, struct gateway *gateway, const struc
 	if (status != STATUS_OK)
 		return status;
 	watch->keys = *keys;
+	watch->began = clock_now();
 	watch->endpoint = gateway->at;
 	watch->from = from;
 	watch->changed = watch->answered = 0;

@@ -15,6 +15,7 @@
 struct watch {
 	struct http *http; /* NULL: never opened */
 	bool open;
+	int64_t began;	 /* when it was opened */
 	size_t endpoint; /* gateway->at when it was opened: if that has changed, the stream is given
 			    up */
 	struct wire_keys keys;
