@@ -648,6 +648,36 @@ static void groups(void)
 	}
 }
 
+static off_t size_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 ? st.st_size : -1;
+}
+
+static void beats_without_room(void)
+{
+	char path[200];
+	struct rlimit before, none;
+	TEST("where a file of the beats cannot be written, the next try makes it")
+	{
+		struct store *store = open_store("room.db");
+		CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+		none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+		signal(SIGXFSZ, SIG_IGN);
+		fflush(stdout);
+		setrlimit(RLIMIT_FSIZE, &none);
+		enum status status = store_beats_prepare(store, "run/000001", 1, &err);
+		setrlimit(RLIMIT_FSIZE, &before);
+		CHECK(status_is_error(status));
+		CHECK_EQ(store_beats_prepare(store, "run/000001", 1, &err), STATUS_OK);
+		snprintf(path, sizeof(path), "%s.beats/run/000001/news", path_of("room.db"));
+		CHECK(size_of(path) > 0);
+		snprintf(path, sizeof(path), "%s.beats/run/000001/0", path_of("room.db"));
+		CHECK(size_of(path) > 0);
+		store_close(store);
+	}
+}
+
 /* What is in a file, up to 127 bytes. */
 static const char *content_of(const char *path)
 {
@@ -790,6 +820,7 @@ int main(void)
 	instants();
 	moves();
 	groups();
+	beats_without_room();
 	counts();
 	scratch_remove();
 	return unit_end();

@@ -76,7 +76,10 @@ enum status beats_make_file(const struct sqlite_store *store, const char *path, 
 		result = -1;
 		number = errno;
 	}
-	return result == 0 ? STATUS_OK : failed(err, "write", path, number);
+	if (result == 0)
+		return STATUS_OK;
+	(void)unlink(path); /* else the next try would find it, and think that it is whole */
+	return failed(err, "write", path, number);
 }
 
 enum status beats_prepare(struct store *base, const char *group, uint64_t tasks, struct error *err)
