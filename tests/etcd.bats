@@ -187,6 +187,19 @@ answers() {
 	(($(wc -l <lost) > 1 && $(wc -l <lost) < 50))
 }
 
+@test "a key that another program has put: 65, also if its length alone shows that" {
+	local long
+	start 1
+	long=$(printf '%0513d' 0)
+	preempt-store put k v
+	etcd_control put test/k/x short >/dev/null
+	answers 65 preempt-store list
+	[[ $stderr = *'was not written by preempt-tools'* ]]
+	etcd_control del test/k/x >/dev/null
+	etcd_control put "test/k/$long" "$long" >/dev/null
+	answers 65 preempt-store list
+}
+
 @test "a full server: 75, what to do, reading goes on; once it has room it goes on" {
 	etcd_options=(--quota-backend-bytes 16777216)
 	start 1

@@ -153,7 +153,8 @@ enum status etcd_entry(const struct etcd_store *store, struct json_object *kv,
 {
 	size_t key_length, length, prefix = strlen(store->options.prefix) + strlen("/k/");
 	char *key = wire_bytes(kv, "key", &key_length), *value = wire_bytes(kv, "value", &length);
-	bool right = key && value && key_length > prefix && length >= WIRE_STAMP;
+	bool right = key && value && key_length > prefix && key_length - prefix <= STORE_KEY_MAX &&
+		     length >= WIRE_STAMP;
 	if (right) {
 		memmove(value, value + WIRE_STAMP, length - WIRE_STAMP + 1);
 		*entry = (struct store_entry){.key = xstrdup(key + prefix),
