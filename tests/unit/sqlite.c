@@ -60,6 +60,16 @@ int fcntl(int descriptor, int command, ...)
 	return result;
 }
 
+static _Atomic int polls_asked;
+
+/* In the place of libc's. */
+int poll(struct pollfd *polled, nfds_t count, int timeout)
+{
+	struct timespec time = {.tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L};
+	polls_asked++;
+	return ppoll(polled, count, timeout < 0 ? NULL : &time, NULL);
+}
+
 static const char *path_of(const char *name)
 {
 	static _Thread_local char path[128];
@@ -431,6 +441,20 @@ static void busy(void)
 		CHECK_EQ(store_wait(waiter, "", &seen, clock_after(10), -1, &err), STATUS_TIMEOUT);
 		CHECK(clock_now() - began < PATIENCE);
 		kill_and_reap(holder);
+		store_close(waiter);
+	}
+	TEST("while another thread is in a transaction, waiting does not keep the processor busy")
+	{
+		struct sqlite_store *writer = (struct sqlite_store *)open_store("busy.db");
+		struct store *waiter = open_store("busy.db");
+		store_revision seen = 0;
+		CHECK_EQ(lock_acquire(&writer->lock, clock_after(PATIENCE), &err), STATUS_OK);
+		polls_asked = 0;
+		CHECK_EQ(store_wait(waiter, "", &seen, clock_after(200), -1, &err), STATUS_TIMEOUT);
+		/* It looks every 2 ms. */
+		CHECK(polls_asked < 200);
+		lock_release(&writer->lock);
+		store_close(&writer->base);
 		store_close(waiter);
 	}
 }

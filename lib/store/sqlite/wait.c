@@ -126,10 +126,11 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 		}
 		if (clock_now() >= deadline)
 			return STATUS_TIMEOUT;
-		file_watch_sleep(&store->watch,
-			clock_earlier(
-				look.next, clock_earlier(deadline, sight->when + LOCKED_EVERY)),
-			wake);
+		/* While another thread of ours is busy, no read can be due. */
+		int64_t due = look.hint == HINT_BUSY
+				      ? look.next
+				      : clock_earlier(look.next, sight->when + LOCKED_EVERY);
+		file_watch_sleep(&store->watch, clock_earlier(due, deadline), wake);
 	}
 }
 
