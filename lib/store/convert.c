@@ -27,6 +27,7 @@ struct conversion {
 	const struct parameters *parameters;
 	struct lockfile old, intent; /* intent: the new lock file of an interrupted change */
 	bool has_intent;
+	bool only_finish;     /* a store that no process can use until then */
 	struct lock locks[2]; /* of both modes */
 	size_t locked;
 };
@@ -132,6 +133,16 @@ static enum status lock(struct conversion *conversion, enum lock_mode mode, stru
 	if (!lock->file.takeover)
 		lock->file.takeover = TAKEOVER_DEFAULT;
 	status = lock_acquire(lock, clock_after(LOCK_PATIENCE), err);
+	if (status == STATUS_OK && lock->link.overtook && conversion->old.mode == mode &&
+		!conversion->only_finish) {
+		/* That process may still write to the database. Only a process that uses the store
+		 * replaces its files (takeover.c). */
+		lock_release(lock);
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s: its lock was taken over from a process that is dead or does not "
+			"answer: run \"preempt-store list\" on it, then --fix again",
+			conversion->database);
+	}
 	if (status == STATUS_OK)
 		conversion->locked++;
 	else
@@ -260,6 +271,7 @@ enum status convert_mode(const char *database, const struct parameters *paramete
 {
 	struct conversion conversion = {.database = database,
 		.parameters = parameters,
+		.only_finish = mode == LOCK_AUTO,
 		.old = {.descriptor = -1},
 		.intent = {.descriptor = -1}};
 	sqlite3 *opened = NULL;

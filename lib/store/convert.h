@@ -23,7 +23,8 @@
  * only finish a change that was interrupted. Takes the locks of both modes, and watches the store
  * for patience (milliseconds): nothing may change in that time. STATUS_OK: done, and *recorded is
  * the mode. STATUS_NO: the store has the mode already, or LOCK_AUTO found nothing to finish; or
- * there is no lock file. STATUS_TEMPORARY: the store is in use, or a call failed.
+ * there is no lock file. STATUS_TEMPORARY: the store is in use, or a call failed, or the last
+ * holder of its lock did not release it: then another process has to use the store first.
  */
 enum status convert_mode(const char *database, const struct parameters *parameters,
 	enum lock_mode mode, int64_t patience, enum lock_mode *recorded, struct error *err);

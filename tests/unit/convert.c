@@ -206,6 +206,23 @@ int main(void)
 		CHECK_EQ(recorded(), LOCK_FCNTL);
 		CHECK_EQ(fix(LOCK_LINK, &now, &err), STATUS_OK);
 	}
+	TEST("while a holder that was overtaken may still write, nothing is changed")
+	{
+		char held[170], name[220];
+		bool intact = false;
+		snprintf(held, sizeof(held), "%s.held", lock);
+		snprintf(name, sizeof(name), "%s/abandoned-0123456789abcdef", held);
+		CHECK(make_store("lock=link"));
+		CHECK_EQ(mkdir(held, 0700), 0);
+		close(open(name, O_WRONLY | O_CREAT, 0600));
+		for (int i = 0; i < 2; i++)
+			CHECK_EQ(fix(LOCK_FCNTL, &now, &err), STATUS_TEMPORARY);
+		CHECK_EQ(recorded(), LOCK_LINK);
+		CHECK_EQ(use(&intact), STATUS_OK);
+		CHECK(intact);
+		CHECK_EQ(fix(LOCK_FCNTL, &now, &err), STATUS_OK);
+		CHECK_EQ(recorded(), LOCK_FCNTL);
+	}
 	TEST("killed at any system call it leaves the old store, the new one, or one it mends")
 	{
 		struct outcome outcome = {0};
