@@ -60,11 +60,13 @@ static const struct fault faults[] = {
 		"20418); preempt-tools does not believe such an answer, other clients may"},
 };
 
+/* members: 0 if it is not known; then a fault of some clusters may be this one's, too. */
 static bool has_fault(const struct fault *fault, struct version version, size_t members)
 {
 	if (version.major != 3 || version.minor < 4 || version.minor > 6)
 		return false;
-	if (fault->clusters != ANY_CLUSTER && (members == 1) != (fault->clusters == ONE_MEMBER))
+	if (fault->clusters != ANY_CLUSTER && members &&
+		(members == 1) != (fault->clusters == ONE_MEMBER))
 		return false;
 	int series = version.minor - 4;
 	return version.patch >= fault->since[series] && version.patch < fault->mended[series];
@@ -95,7 +97,7 @@ static void judge_version(
 		if (!has_fault(&faults[i], version, seen->members))
 			continue;
 		snprintf(reason, sizeof(reason), "etcd %s: %s", text, faults[i].what);
-		if (faults[i].unsafe)
+		if (faults[i].unsafe && (seen->members || faults[i].clusters == ANY_CLUSTER))
 			conclude(verdict, STATUS_NO, reason, "upgrade etcd");
 		else
 			doctor_warn(verdict, "%s", reason);

@@ -132,6 +132,16 @@ int main(void)
 		doctor_etcd_conclude(&report, &verdict);
 		CHECK_EQ(verdict.status, STATUS_TEMPORARY);
 	}
+	TEST("where it is not known how many members there are, their faults are warnings")
+	{
+		report = good();
+		report.members = 0;
+		strcpy(report.endpoints[0].version, "3.4.20");
+		strcpy(report.endpoints[1].version, "3.5.5");
+		doctor_etcd_conclude(&report, &verdict);
+		CHECK_EQ(verdict.status, STATUS_OK);
+		CHECK(warns(&verdict, "14370") && warns(&verdict, "14733"));
+	}
 	TEST("an endpoint that gives no answer is a warning; the others are still compared")
 	{
 		report = good();
