@@ -111,10 +111,23 @@ static void warn_of_side(
 			ahead > 0 ? "early" : "late");
 }
 
+/* The URL of a store in mode fcntl, which may name that mode, for mode link. */
+static void url_for_link(const char *store, char *url, size_t size)
+{
+	static const char ours[] = "lock=fcntl";
+	const char *more = strchr(store, '?');
+	const char *named = more ? strstr(more, ours) : NULL;
+	if (named)
+		(void)snprintf(url, size, "%.*slock=link%s", (int)(named - store), store,
+			named + strlen(ours));
+	else
+		(void)snprintf(url, size, "%s%clock=link", store, more ? '&' : '?');
+}
+
 /* Warn if the others have to wait long when a machine dies while it has the lock. */
 static void warn_of_death(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
-	char time[64] = "until that machine boots again", cure[512];
+	char time[64] = "until that machine boots again", cure[512], url[256];
 	const struct filesystem_traits *worst = NULL;
 	for (size_t i = 0; i < findings->count && findings->mode == LOCK_FCNTL; i++) {
 		const struct filesystem_traits *traits = &findings->traits[i];
@@ -126,15 +139,17 @@ static void warn_of_death(const struct doctor_findings *findings, struct doctor_
 		return;
 	if (worst->outlived != FILESYSTEM_FOR_EVER)
 		WRITE(time, "for about %d s", worst->outlived);
-	if (!worst->by_name)
+	if (!worst->by_name) {
 		WRITE(cure, "; a shorter time is set at the server");
-	else if (!findings->exists)
+	} else if (!findings->exists) {
 		WRITE(cure, "; with lock=link, the default here, a few seconds");
-	else
+	} else {
+		url_for_link(findings->store, url, sizeof(url));
 		WRITE(cure,
 			"; with lock=link a few seconds: stop everything that uses the store, then: "
-			"preempt-store doctor --fix --store '%.200s?lock=link'",
-			findings->store);
+			"preempt-store doctor --fix --store '%s'",
+			url);
+	}
 	doctor_warn(verdict,
 		"a machine that dies while it has the lock blocks all others %s (%s)%s", time,
 		worst->name, cure);

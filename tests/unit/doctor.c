@@ -426,6 +426,25 @@ int main(void)
 			CHECK(!rows[i].said || strstr(verdict.warnings[0], rows[i].said));
 		}
 	}
+	TEST("the store's URL for the other mode keeps its parameters")
+	{
+		static const char *const rows[][2] = {
+			{"/x/run.db?shared-group", "'/x/run.db?shared-group&lock=link'"},
+			{"/x/run.db?lock=fcntl&shared-group", "'/x/run.db?lock=link&shared-group'"},
+		};
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			struct doctor_verdict verdict;
+			struct doctor_findings findings = findings_of(&examples[4]);
+			findings.traits[0].outlived = FILESYSTEM_FOR_EVER;
+			findings.traits[0].by_name = findings.exists = true;
+			findings.mode = FCNTL;
+			fill_load(&findings.modes[LINK], YES);
+			findings.store = rows[i][0];
+			doctor_conclude(&findings, &verdict);
+			CHECK_EQ(verdict.warning_count, 1);
+			CHECK(strstr(verdict.warnings[0], rows[i][1]));
+		}
+	}
 	TEST("a store of another mode than asked for is refused; --fix may record that mode if it is safe")
 	{
 		struct doctor_verdict verdict;
