@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "store/etcd/gateway.h"
 #include "unit.h"
 
 static struct json_object *parsed(const char *text)
@@ -28,6 +29,18 @@ int main(void)
 		CHECK(wire_number(object, "c") != wire_number(object, "d"));
 		CHECK(wire_flag(object, "e") && !wire_flag(object, "a"));
 		json_object_put(object);
+	}
+	TEST("a member that is a learner is no answer, and an old token asks for a new login")
+	{
+		struct etcd_options options = {.prefix = "test"};
+		struct gateway gateway = {.where = "etcd://a/test", .options = &options};
+		CHECK_EQ(gateway_refusal(&gateway, GATEWAY_PRECONDITION,
+				 "etcdserver: rpc not supported for learner", NULL),
+			STATUS_TEMPORARY);
+		CHECK_EQ(gateway_refusal(&gateway, GATEWAY_INVALID,
+				 "etcdserver: revision of auth store is old", NULL),
+			STATUS_PERMISSION);
+		CHECK_EQ(gateway_refusal(&gateway, GATEWAY_NOT_FOUND, "no lease", NULL), STATUS_NO);
 	}
 	TEST("bytes are in base64: any of them; what is no base64 is told")
 	{

@@ -100,10 +100,10 @@ enum status gateway_refusal(
 	const struct gateway *gateway, enum gateway_code code, const char *text, struct error *err)
 {
 	const char *where = gateway->where;
-	bool no_token = strstr(text, "user name is empty") || strstr(text, "invalid auth token");
+	bool no_token = strstr(text, "user name is empty") || strstr(text, "invalid auth token") ||
+			strstr(text, "revision of auth store is old");
 	switch (code) {
 	case GATEWAY_NOT_FOUND:
-	case GATEWAY_PRECONDITION:
 	case GATEWAY_RANGE: return error_set(err, STATUS_NO, "store %s: %s", where, text);
 	case GATEWAY_DENIED:
 		return error_set(err, STATUS_PERMISSION,

@@ -33,7 +33,7 @@ enum gateway_code {
 	GATEWAY_NOT_FOUND = 5, /* no such lease */
 	GATEWAY_DENIED = 7,
 	GATEWAY_EXHAUSTED = 8,	  /* no space, or too many requests */
-	GATEWAY_PRECONDITION = 9, /* the lease exists already */
+	GATEWAY_PRECONDITION = 9, /* this member is a learner: ask another one */
 	GATEWAY_RANGE = 11,	  /* the revision is compacted, or in the future */
 	GATEWAY_UNAVAILABLE = 14,
 	GATEWAY_LOST = 15, /* the server's data is damaged */
@@ -64,7 +64,7 @@ void gateway_close(struct gateway *gateway);
 
 /*
  * Send a request. STATUS_OK: reply has the answer. STATUS_NO: the server refused with
- * GATEWAY_NOT_FOUND, _PRECONDITION or _RANGE, and err says why. STATUS_TEMPORARY: no endpoint
+ * GATEWAY_NOT_FOUND or GATEWAY_RANGE, and err says why. STATUS_TEMPORARY: no endpoint
  * answered before the deadline, or wake became readable.
  */
 enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
