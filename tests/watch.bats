@@ -139,6 +139,14 @@ watch_told_term() {
 	grep -Eq ' signal:TERM left=(1[0-9]+|200)(s|[0-9]{3}ms) sent by .*; the job is near its time limit' out
 }
 
+@test "slurm: a task of an array asks for itself, although its job id is also the array's" {
+	slurm_job 'case " $* " in *" -j 9_3 "*) ;; *) echo "PENDING $(($(date +%s) + 72000))" ;; esac
+		echo "RUNNING $(($(date +%s) + 200))"'
+	export SLURM_ARRAY_JOB_ID=9 SLURM_ARRAY_TASK_ID=3
+	if_answered watch_told_term --source slurm
+	grep -Eq ' signal:TERM left=(1[0-9]+|200)(s|[0-9]{3}ms) sent by .*; the job is preempted' out
+}
+
 @test "slurm: an end that is over by our clock when it is first told is no notice; a TERM then has no known end" {
 	slurm_job 'echo "RUNNING $SLURM_JOB_END_TIME"'
 	export SLURM_JOB_END_TIME=$(($(date +%s) - 7200)) SLURM_NTASKS=1

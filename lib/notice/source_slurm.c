@@ -39,8 +39,8 @@ struct slurm_source {
 	struct source source;
 	struct source *signals;
 	struct subprocess squeue;
-	int epoll; /* watches squeue and the signals */
-	char job_id[32];
+	int epoll;	 /* watches squeue and the signals */
+	char job_id[64]; /* "9", or "9_3" for a task of an array */
 	int64_t grace;
 	int64_t began;	   /* clock_now */
 	int64_t start_utc; /* of the job; 0: not known */
@@ -141,12 +141,17 @@ static enum status slurm_open(struct source **source, const char *rest,
 	const struct source_options *options, struct error *err)
 {
 	const char *job = getenv("SLURM_JOB_ID"), *tasks = getenv("SLURM_NTASKS");
+	const char *array = getenv("SLURM_ARRAY_JOB_ID"), *index = getenv("SLURM_ARRAY_TASK_ID");
 	uint64_t number;
 	if (!job || !parse_decimal(job, &number))
 		return error_set(err, STATUS_USAGE,
 			"source slurm: SLURM_JOB_ID is not set, so this is no job of Slurm");
 	struct slurm_source *self = xcalloc(1, sizeof(*self));
-	snprintf(self->job_id, sizeof(self->job_id), "%s", job);
+	/* The id of one task of an array is also that of the array, which names all its tasks. */
+	if (array && parse_decimal(array, &number) && index && parse_decimal(index, &number))
+		snprintf(self->job_id, sizeof(self->job_id), "%s_%s", array, index);
+	else
+		snprintf(self->job_id, sizeof(self->job_id), "%s", job);
 	self->grace = options->grace;
 	self->began = clock_now();
 	self->lead = notice_lead(self->grace, INT64_MAX);
