@@ -230,15 +230,15 @@ static int follow_runs(struct session *session, bool terminal)
 	print(session, terminal, NULL);
 	while (event != SCREEN_END) {
 		const uint64_t marks = count_marks(session);
-		bool changed = await_change(session, wake);
+		/* After trouble, read all again: the keys may be what could not be read. */
+		bool changed = await_change(session, wake) || trouble;
 		event = screen_take();
 		if (event == SCREEN_END)
 			break;
-		if (changed)
-			trouble = read_session(session, &err) == STATUS_OK ? NULL : &err;
-		else
-			for (size_t i = 0; i < session->count; i++)
-				run_status_read_beats(session->store, &session->runs[i]);
+		enum status status = changed ? read_session(session, &err) : STATUS_OK;
+		for (size_t i = 0; !changed && i < session->count && status == STATUS_OK; i++)
+			status = run_status_read_beats(session->store, &session->runs[i], &err);
+		trouble = status == STATUS_OK ? NULL : &err;
 		if (terminal || count_marks(session) != marks)
 			print(session, terminal, trouble);
 	}
@@ -247,13 +247,15 @@ static int follow_runs(struct session *session, bool terminal)
 }
 
 /* With --exit-code: read the beats again until each task is known to beat or to be silent. */
-static void await_proof(struct session *session)
+static enum status await_proof(struct session *session, struct error *err)
 {
+	enum status status = STATUS_OK;
 	for (size_t i = 0; i < session->count; i++)
-		while (!run_status_is_proved(&session->runs[i])) {
+		while (status == STATUS_OK && !run_status_is_proved(&session->runs[i])) {
 			clock_sleep_until(clock_after(EVERY / 2));
-			run_status_read_beats(session->store, &session->runs[i]);
+			status = run_status_read_beats(session->store, &session->runs[i], err);
 		}
+	return status;
 }
 
 static int run(const struct args_rest *rest)
@@ -281,6 +283,8 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK && timeline)
 		status =
 			page_write(timeline, session.store, session.runs, session.count, all, &err);
+	else if (status == STATUS_OK && with_code && !follow)
+		status = await_proof(&session, &err);
 	if (status != STATUS_OK) {
 		code = message_fail(&err);
 	} else if (timeline) {
@@ -288,8 +292,6 @@ static int run(const struct args_rest *rest)
 	} else if (follow) {
 		code = follow_runs(&session, terminal);
 	} else {
-		if (with_code)
-			await_proof(&session);
 		print(&session, terminal, NULL);
 		code = code_of(&session);
 	}

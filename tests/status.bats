@@ -111,6 +111,14 @@ for task in run["tasks"]:
 	run -2 --separate-stderr preempt-status --attempt 0
 }
 
+@test "beats that cannot be read: the run is not said to be alive" {
+	preempt-store join --run one --task 0 --tasks 1 --pid $$ --no-board >/dev/null
+	rm run.db.beats/one/000001/0
+	mkdir run.db.beats/one/000001/0
+	run -75 --separate-stderr preempt-status --run one --exit-code
+	[[ $stderr == *run.db.beats/one/000001/0* ]]
+}
+
 @test "follow on a terminal: drawn in place, other sizes, keys, colours, and the terminal as it was" {
 	command -v python3 >/dev/null || skip "needs python3"
 	start

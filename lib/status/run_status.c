@@ -206,10 +206,15 @@ void run_status_feed(struct run_status *status, const struct store_answer *answe
 
 /* ---- The beats ---- */
 
+static bool has_said_farewell(const struct run_task *task)
+{
+	return task->beats && heartbeat_is_farewell(task->beat.sequence);
+}
+
 /* ms from its first beat to this one, by the number of beats; -1: no beat, or a farewell. */
 static int64_t beating(const struct run_task *task)
 {
-	if (!task->beats || heartbeat_is_farewell(task->beat.sequence))
+	if (!task->beats || has_said_farewell(task))
 		return -1;
 	return ((int64_t)heartbeat_count(task->beat.sequence) - 1) *
 	       heartbeat_period(task->beat.sequence);
@@ -237,10 +242,21 @@ static uint64_t began_from(const struct run_status *status)
 	return step;
 }
 
-/* Whether a task in this state should beat. */
+/* Whether a task in this state should beat, if it is one that beats. */
 static bool is_there(enum task_state state)
 {
 	return state >= TASK_RUNNING && state <= TASK_SILENT;
+}
+
+static bool should_beat(const struct run_status *status, uint64_t i)
+{
+	const struct run_task *task = &status->tasks[i];
+	return is_there(task->state) && (task->beats || !status->view.members[i].beatless);
+}
+
+static bool is_same(const struct store_beat *a, const struct store_beat *b)
+{
+	return a->token == b->token && a->sequence == b->sequence;
 }
 
 void run_status_take_beats(struct run_status *status, const struct run_status *before,
@@ -253,24 +269,31 @@ void run_status_take_beats(struct run_status *status, const struct run_status *b
 	for (uint64_t i = 0; i < tasks; i++) {
 		struct run_task *task = &status->tasks[i];
 		const struct run_task *then = same ? &before->tasks[i] : NULL;
-		bool same_beat = then && then->beats &&
-				 then->beat.sequence == beats[i].beat.sequence &&
-				 then->beat.token == beats[i].beat.token;
+		const bool found = beats[i].status == STATUS_OK;
+		/* A beat that has vanished is one that does not change. Before its first beat, a
+		 * task is silent only while it should beat. */
+		bool same_beat =
+			then && (then->beats ? !found || is_same(&then->beat, &beats[i].beat)
+					     : !found && is_there(then->state));
 		task->state = state_of(status, i);
 		task->silent = -1;
-		task->proved = same_beat ? then->proved : then && then->beats;
+		task->proved = same_beat ? then->proved : then && found;
 		task->changed = same_beat ? then->changed : now;
-		task->beats = beats[i].status == STATUS_OK;
-		task->beat = beats[i].beat;
+		task->beats = found || (then && then->beats);
+		if (found)
+			task->beat = beats[i].beat;
+		else if (task->beats)
+			task->beat = then->beat;
 		if (task->beats && task->beat.step != HEARTBEAT_NO_STEP &&
 			(!task->has_step || task->beat.step > task->step)) {
 			task->has_step = true;
 			task->step = task->beat.step;
 		}
 		task->rate = rate_of(status, task, from);
-		if (beating(task) < 0 || !is_there(task->state))
+		if (!should_beat(status, i) || has_said_farewell(task))
 			continue;
-		const int64_t period = heartbeat_period(task->beat.sequence);
+		const int64_t period =
+			task->beats ? heartbeat_period(task->beat.sequence) : HEARTBEAT_PERIOD;
 		int64_t unchanged = now - task->changed;
 		/* Until a change was seen or two periods have passed, nothing is known. */
 		task->silent = task->proved || unchanged > 2 * period ? unchanged : -1;
@@ -283,8 +306,8 @@ bool run_status_is_proved(const struct run_status *status)
 {
 	for (uint64_t i = 0; i < status->view.attempt.tasks; i++) {
 		const struct run_task *task = &status->tasks[i];
-		if (task->beats && is_there(task->state) && task->state != TASK_SILENT &&
-			!task->proved && !heartbeat_is_farewell(task->beat.sequence))
+		if (should_beat(status, i) && task->state != TASK_SILENT && !task->proved &&
+			!has_said_farewell(task))
 			return false;
 	}
 	return true;
@@ -292,8 +315,9 @@ bool run_status_is_proved(const struct run_status *status)
 
 /* ---- Reading ---- */
 
-static void read_beats(
-	struct store *store, struct run_status *status, const struct run_status *before)
+/* If the beat of a task that should beat cannot be read, status stays as it was. */
+static enum status read_beats(struct store *store, struct run_status *status,
+	const struct run_status *before, struct error *err)
 {
 	const uint64_t tasks = status->view.attempt.tasks;
 	char group[KEYS_GROUP];
@@ -304,13 +328,20 @@ static void read_beats(
 			tasks - first < STORE_BEATS_READ ? tasks - first : STORE_BEATS_READ;
 		store_beats_read(store, group, first, beats + first, (size_t)count);
 	}
-	run_status_take_beats(status, before, beats, clock_now());
+	enum status result = STATUS_OK;
+	for (uint64_t i = 0; i < tasks && !status_is_error(result); i++)
+		if (status_is_error(beats[i].status) && should_beat(status, i)) /* once more */
+			result = beats[i].status =
+				store_beat_read(store, group, i, &beats[i].beat, err);
+	if (!status_is_error(result))
+		run_status_take_beats(status, before, beats, clock_now());
 	free(beats);
+	return status_is_error(result) ? result : STATUS_OK;
 }
 
-void run_status_read_beats(struct store *store, struct run_status *status)
+enum status run_status_read_beats(struct store *store, struct run_status *status, struct error *err)
 {
-	read_beats(store, status, status);
+	return read_beats(store, status, status, err);
 }
 
 /* Read how the attempts before this one ended; if `before` shows the same attempt, copy its
@@ -350,8 +381,8 @@ enum status run_status_read(struct store *store, const char *run, uint64_t numbe
 		answered = read_history(store, before, status, err);
 	}
 	if (answered == STATUS_OK)
-		read_beats(store, status, before);
-	else
+		answered = read_beats(store, status, before, err);
+	if (answered != STATUS_OK)
 		run_status_release(status);
 	return answered;
 }

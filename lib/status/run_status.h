@@ -70,7 +70,7 @@ struct run_task {
 	bool beats; /* a beat was read; the members from here to silent are about beats */
 	struct store_beat beat;
 	bool proved;	 /* a beat was seen to change */
-	int64_t changed; /* when this beat was first seen, on our monotonic clock */
+	int64_t changed; /* when this beat, or none, was first seen, on our monotonic clock */
 	int64_t silent;	 /* ms without a beat; -1: not known */
 	bool has_step;
 	uint64_t step; /* the newest known one */
@@ -94,8 +94,9 @@ struct run_status {
  */
 enum status run_status_read(struct store *store, const char *run, uint64_t number,
 	const struct run_status *before, struct run_status *status, struct error *err);
-/* Read only the beats again. This takes no transaction. */
-void run_status_read_beats(struct store *store, struct run_status *status);
+/* Read only the beats again. This takes no transaction. If it fails, status stays as it was. */
+enum status run_status_read_beats(
+	struct store *store, struct run_status *status, struct error *err);
 void run_status_release(struct run_status *status);
 
 /*

@@ -137,6 +137,45 @@ static void check_running(void)
 		CHECK(run_status_is_proved(&later));
 		run_status_release(&later);
 	}
+	TEST("no beat, or one that has vanished, is silence, too; a first beat is a change")
+	{
+		feed(&later, &keys);
+		struct store_beat_reading next[TASKS] = {
+			beat(12, 550), {.status = STATUS_NO}, {.status = STATUS_NO}};
+		run_status_take_beats(&later, &status, next, 15000);
+		next[0] = beat(13, 600);
+		run_status_take_beats(&later, &later, next, 20000);
+		CHECK_EQ(later.tasks[1].silent, 19000);
+		CHECK_EQ(later.tasks[2].silent, 19000);
+		CHECK_EQ(run_status_code(&later), 0);
+		CHECK(!run_status_is_proved(&later));
+		next[0] = beat(15, 700);
+		run_status_take_beats(&later, &later, next, 31001);
+		CHECK_EQ(later.tasks[0].state, TASK_RUNNING);
+		CHECK_EQ(later.tasks[1].state, TASK_SILENT);
+		CHECK_EQ(later.tasks[2].state, TASK_SILENT);
+		CHECK_EQ(run_status_code(&later), 44);
+		CHECK(run_status_is_proved(&later));
+		next[1] = beat(12, 300);
+		next[2] = beat(1, 0);
+		run_status_take_beats(&later, &later, next, 32000);
+		CHECK_EQ(run_status_code(&later), 0);
+		CHECK_EQ(later.tasks[2].silent, 0);
+		CHECK(run_status_is_proved(&later));
+		run_status_release(&later);
+	}
+	TEST("a task that never beats is not silent")
+	{
+		put(&keys, "TASK/2", "{\"beats\":false,\"utc\":1700000000002}");
+		feed(&later, &keys);
+		struct store_beat_reading next[TASKS] = {
+			beat(12, 550), beat(12, 300), {.status = STATUS_NO}};
+		run_status_take_beats(&later, &status, next, 40000);
+		CHECK_EQ(later.tasks[2].state, TASK_RUNNING);
+		CHECK_EQ(later.tasks[2].silent, -1);
+		CHECK(run_status_is_proved(&later));
+		run_status_release(&later);
+	}
 	TEST("a task with fewer beats joined later: in a first reading no task is silent")
 	{
 		feed(&later, &keys);
