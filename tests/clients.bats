@@ -959,6 +959,26 @@ racers() {
 	each racers bash dash c python
 }
 
+# A filesystem without room is played by a limit of 0 on the size of files.
+owner_no_room() {
+	cat >"$room/no_room" <<-'END'
+		#!/bin/bash
+		trap '' XFSZ
+		exec 2> >(cat >"${0%/*}/said")
+		ulimit -f 0
+		exec "$@"
+	END
+	chmod +x "$room/no_room"
+	WRAP=$room/no_room start
+	tell "step 5"
+	ends 2
+	eventually grep -q "cannot write on the board $board: " "$room/said"
+	[ ! -e "$board/owner.1" ]
+}
+@test "owner: no room to write it: refused, without another try" {
+	each owner_no_room bash dash c python
+}
+
 owner_child() {
 	start
 	ask "step 5" 0

@@ -435,6 +435,10 @@ _preempt_take() {
 			_preempt_say "cannot write on the board $_preempt_board: it must belong to the user who trains"
 			exit 2
 		}
+		[ -z "$_preempt_full" ] || {
+			_preempt_say "cannot write on the board $_preempt_board: its filesystem may be full"
+			exit 2
+		}
 		_preempt_owner "$_preempt_path"
 		if [ "$_preempt_pid" = "$$" ]; then
 			case ,$_preempt_since,$_preempt_started, in
@@ -459,8 +463,10 @@ _preempt_take() {
 	}
 }
 
-# Make the owner file $1, which names this shell. 1: it exists (noclobber: O_EXCL), or cannot be made.
+# Make the owner file $1, which names this shell. 1: it exists (noclobber: O_EXCL), or cannot be made; or it was
+# made and cannot be written: then _preempt_full is set.
 _preempt_create() {
+	_preempt_full=
 	case $- in
 	*C*) _preempt_a= ;;
 	*)
@@ -468,7 +474,12 @@ _preempt_create() {
 		set -C
 		;;
 	esac
-	if { printf '%s\n' "$$${_preempt_started:+ $_preempt_started}" >"$1"; } 2>/dev/null; then
+	if {
+		{ printf '%s\n' "$$${_preempt_started:+ $_preempt_started}" || {
+			_preempt_full=yes
+			false
+		}; } >"$1"
+	} 2>/dev/null; then
 		[ -z "$_preempt_a" ] || set +C
 	else
 		[ -z "$_preempt_a" ] || set +C
