@@ -7,6 +7,7 @@
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/process/descriptor.h"
 #include "base/xalloc.h"
 #include "preempt-status/page.h"
 #include "preempt-status/screen.h"
@@ -189,14 +190,20 @@ static bool is_moving(const struct run_status *run)
 	       (run->view.agreement.round || !run_status_has_joined(run));
 }
 
-/* Wait for news, at most until the beats are to be read. True: read the keys again, too. */
-static bool await_change(struct session *session, int wake)
+/*
+ * Wait for news, at most until the beats are to be read. STATUS_OK: read the keys again; STATUS_NO:
+ * only the beats; else: the store cannot be asked. trouble: the last reading failed.
+ */
+static enum status await_change(struct session *session, int wake, bool trouble, struct error *err)
 {
-	struct error err;
 	struct run_status *run = &session->runs[0];
 	/* Reading a large attempt each second would overload the store. */
 	int64_t every = view_is_large(&run->view) ? 5 * EVERY : EVERY;
 	char group[KEYS_GROUP];
+	if (trouble) { /* the store may fail at once, or repeat news that were not read */
+		(void)descriptor_wait(wake, clock_after(every));
+		return STATUS_OK;
+	}
 	keys_group(&run->view.attempt, group);
 	struct store_awaited awaited = {.group = group,
 		.heard = run->view.heard,
@@ -205,10 +212,10 @@ static bool await_change(struct session *session, int wake)
 		.every = every,
 		.age = every};
 	enum status status =
-		store_await_news(session->store, &awaited, clock_after(every), wake, &err);
+		store_await_news(session->store, &awaited, clock_after(every), wake, err);
 	bool due = session->count > 1 || is_moving(run) || run->view.agreement.closed ||
 		   clock_now() - session->read_at >= SELDOM;
-	return status == STATUS_OK || (status == STATUS_TIMEOUT && due);
+	return status != STATUS_TIMEOUT ? status : due ? STATUS_OK : STATUS_NO;
 }
 
 /* Return a number that changes with each new record of a run that is shown. */
@@ -218,6 +225,14 @@ static uint64_t count_marks(const struct session *session)
 	for (size_t i = 0; i < session->count; i++)
 		marks += session->runs[i].mark_count + session->runs[i].view.attempt.number;
 	return marks;
+}
+
+static enum status read_beats(struct session *session, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < session->count && status == STATUS_OK; i++)
+		status = run_status_read_beats(session->store, &session->runs[i], err);
+	return status;
 }
 
 static int follow_runs(struct session *session, bool terminal)
@@ -230,17 +245,20 @@ static int follow_runs(struct session *session, bool terminal)
 	print(session, terminal, NULL);
 	while (event != SCREEN_END) {
 		const uint64_t marks = count_marks(session);
-		/* After trouble, read all again: the keys may be what could not be read. */
-		bool changed = await_change(session, wake) || trouble;
+		const bool troubled = trouble;
+		enum status status = await_change(session, wake, troubled, &err);
 		event = screen_take();
 		if (event == SCREEN_END)
 			break;
-		enum status status = changed ? read_session(session, &err) : STATUS_OK;
-		for (size_t i = 0; !changed && i < session->count && status == STATUS_OK; i++)
-			status = run_status_read_beats(session->store, &session->runs[i], &err);
+		if (status == STATUS_OK)
+			status = read_session(session, &err);
+		else if (status == STATUS_NO)
+			status = read_beats(session, &err);
 		trouble = status == STATUS_OK ? NULL : &err;
 		if (terminal || count_marks(session) != marks)
 			print(session, terminal, trouble);
+		else if (trouble && !troubled)
+			message_error("not up to date: %s", trouble->text);
 	}
 	screen_end();
 	return screen_signal() ? 128 + screen_signal() : code_of(session);

@@ -25,7 +25,9 @@ setup() {
 }
 
 teardown() {
-	[ -z "${job-}" ] || { kill -KILL "$job"; wait "$job"; } 2>/dev/null || :
+	for process in ${job-} ${follower-}; do
+		{ kill -KILL "$process"; wait "$process"; } 2>/dev/null || :
+	done
 }
 
 start() {
@@ -166,4 +168,20 @@ for task in run["tasks"]:
 	# A run that is over is looked at each second for the next attempt, and not printed again.
 	timeout 3 preempt-status --run r --follow --json >over || [ $? = 124 ]
 	[ "$(wc -l <over)" = 1 ]
+}
+
+@test "follow: a store that cannot be read any more is reported once, and asked once a second" {
+	start
+	preempt-status --run r --follow --json >states 2>err 3>&- &
+	follower=$!
+	until_true 30 test -s states
+	rm -r run.db*
+	until_true 30 test -s err
+	sleep 2
+	# In hundredths of a second, also if each of two readings takes long.
+	[ "$(awk '{ print $14 + $15 }' /proc/$follower/stat)" -lt 100 ]
+	kill -TERM $follower
+	wait $follower || :
+	grep -q 'not up to date: store .*run.db' err
+	[ "$(wc -l <err)" = 1 ]
 }
