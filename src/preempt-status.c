@@ -218,13 +218,17 @@ static enum status await_change(struct session *session, int wake, bool trouble,
 	return status != STATUS_TIMEOUT ? status : due ? STATUS_OK : STATUS_NO;
 }
 
-/* Return a number that changes with each new record of a run that is shown. */
-static uint64_t count_marks(const struct session *session)
+/* Return a number that changes with each new record or new state of a task that is shown. */
+static uint64_t hash_shown(const struct session *session)
 {
-	uint64_t marks = 0;
-	for (size_t i = 0; i < session->count; i++)
-		marks += session->runs[i].mark_count + session->runs[i].view.attempt.number;
-	return marks;
+	uint64_t hash = 0;
+	for (size_t i = 0; i < session->count; i++) {
+		const struct run_status *run = &session->runs[i];
+		hash = (hash * 31 + run->view.attempt.number) * 31 + run->mark_count;
+		for (uint64_t task = 0; task < run->view.attempt.tasks; task++)
+			hash = hash * 31 + run->tasks[task].state;
+	}
+	return hash;
 }
 
 static enum status read_beats(struct session *session, struct error *err)
@@ -244,7 +248,7 @@ static int follow_runs(struct session *session, bool terminal)
 		return message_fail(&err);
 	print(session, terminal, NULL);
 	while (event != SCREEN_END) {
-		const uint64_t marks = count_marks(session);
+		const uint64_t shown = hash_shown(session);
 		const bool troubled = trouble;
 		enum status status = await_change(session, wake, troubled, &err);
 		event = screen_take();
@@ -255,7 +259,7 @@ static int follow_runs(struct session *session, bool terminal)
 		else if (status == STATUS_NO)
 			status = read_beats(session, &err);
 		trouble = status == STATUS_OK ? NULL : &err;
-		if (terminal || count_marks(session) != marks)
+		if (terminal || hash_shown(session) != shown)
 			print(session, terminal, trouble);
 		else if (trouble && !troubled)
 			message_error("not up to date: %s", trouble->text);

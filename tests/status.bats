@@ -185,3 +185,14 @@ for task in run["tasks"]:
 	grep -q 'not up to date: store .*run.db' err
 	[ "$(wc -l <err)" = 1 ]
 }
+
+@test "follow into a pipe: a task that falls silent is a new state" {
+	preempt-run --run r --period 100ms -n 1 -- sleep 1000 >log 2>&1 3>&- &
+	job=$!
+	until_true 60 shows ' 1 task  running'
+	preempt-status --run r --follow --json >states 2>err 3>&- &
+	follower=$!
+	until_true 30 grep -q '"state":"running"' states
+	kill -STOP $job
+	until_true 30 grep -q '"code":44.*"silent"' states
+}
