@@ -147,8 +147,10 @@ static void render(
 		samples_end(page, text);
 }
 
-static void print(const struct session *session, bool terminal, const struct error *trouble)
+/* False: stdout is lost, and a message has told why. */
+static bool print(const struct session *session, bool terminal, const struct error *trouble)
 {
+	bool printed = true;
 	size_t width = 0, height;
 	struct text text = {0};
 	const char *no_colour = getenv("NO_COLOR");
@@ -167,9 +169,9 @@ static void print(const struct session *session, bool terminal, const struct err
 	if (follow && terminal)
 		screen_draw(&text);
 	else
-		fputs(text_string(&text), stdout);
-	fflush(stdout);
+		printed = message_print(text_string(&text));
 	text_release(&text);
+	return printed;
 }
 
 /* The most severe code of the runs that are shown. */
@@ -246,8 +248,8 @@ static int follow_runs(struct session *session, bool terminal)
 	int wake = screen_begin(terminal, &err);
 	if (wake < 0)
 		return message_fail(&err);
-	print(session, terminal, NULL);
-	while (event != SCREEN_END) {
+	bool printed = print(session, terminal, NULL);
+	while (event != SCREEN_END && printed) {
 		const uint64_t shown = hash_shown(session);
 		const bool troubled = trouble;
 		enum status status = await_change(session, wake, troubled, &err);
@@ -260,11 +262,13 @@ static int follow_runs(struct session *session, bool terminal)
 			status = read_beats(session, &err);
 		trouble = status == STATUS_OK ? NULL : &err;
 		if (terminal || hash_shown(session) != shown)
-			print(session, terminal, trouble);
+			printed = print(session, terminal, trouble);
 		else if (trouble && !troubled)
 			message_error("not up to date: %s", trouble->text);
 	}
 	screen_end();
+	if (!printed)
+		return STATUS_TEMPORARY;
 	return screen_signal() ? 128 + screen_signal() : code_of(session);
 }
 
@@ -314,8 +318,10 @@ static int run(const struct args_rest *rest)
 	} else if (follow) {
 		code = follow_runs(&session, terminal);
 	} else {
-		print(&session, terminal, NULL);
+		bool printed = print(&session, terminal, NULL);
 		code = code_of(&session);
+		if (!printed && code == 0)
+			code = STATUS_TEMPORARY;
 	}
 	release_runs(session.runs, session.count);
 	store_close(session.store);

@@ -180,14 +180,36 @@ int message_fail(const struct error *err)
 	return err->status;
 }
 
+/* number: errno of the writing that failed; 0: not known. */
+static void say_lost(int number)
+{
+	if (number != EPIPE)
+		message_error("cannot write the answer to stdout%s%s", number ? ": " : "",
+			number ? strerror(number) : "");
+}
+
+bool message_print(const char *text)
+{
+	errno = 0;
+	if (fputs(text, stdout) != EOF && fflush(stdout) != EOF)
+		return true;
+	say_lost(errno);
+	clearerr(stdout);
+	return false;
+}
+
 int message_close(int code)
 {
+	errno = 0; /* writing may have failed earlier, for a reason that is no longer known */
 	int failed = fflush(stdout) == EOF || ferror(stdout);
+	int number = errno;
 	/* A stdout that was closed at the start is an error only if something was to be
 	 * written. */
-	if (fclose(stdout) == EOF && errno != EBADF)
+	if (fclose(stdout) == EOF && errno != EBADF) {
 		failed = 1;
-	if (failed && errno != EPIPE)
-		message_error("cannot write the answer to stdout: %s", strerror(errno));
+		number = errno;
+	}
+	if (failed)
+		say_lost(number);
 	return failed && code == 0 ? STATUS_TEMPORARY : code;
 }

@@ -62,6 +62,9 @@ void message_add_json(const struct message_event *event, const char *said, struc
 /* Print err, as most programs do last when they fail, and return its status. */
 int message_fail(const struct error *err);
 
+/* Print text on stdout at once. False: that failed, and a message says so (as message_close). */
+bool message_print(const char *text);
+
 /*
  * Flush and close stdout, and return code. If a write failed, print a message (but not if the
  * reader has gone: EPIPE), and return STATUS_TEMPORARY in place of 0.
