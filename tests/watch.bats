@@ -147,6 +147,15 @@ watch_told_term() {
 	grep -Eq ' signal:TERM left=(1[0-9]+|200)(s|[0-9]{3}ms) sent by .*; the job is preempted' out
 }
 
+@test "slurm: no end is announced after the job's time limit was removed" {
+	slurm_job 'echo "RUNNING NONE $SLURM_JOB_START_TIME"'
+	local now
+	now=$(date +%s)
+	export SLURM_JOB_START_TIME=$((now - 7200)) SLURM_JOB_END_TIME=$((now + 5)) SLURM_NTASKS=1
+	run -124 --separate-stderr preempt-watch --source slurm --grace 60s --timeout 2s
+	[ -z "$output" ]
+}
+
 @test "slurm: an end that is over by our clock when it is first told is no notice; a TERM then has no known end" {
 	slurm_job 'echo "RUNNING $SLURM_JOB_END_TIME"'
 	export SLURM_JOB_END_TIME=$(($(date +%s) - 7200)) SLURM_NTASKS=1

@@ -305,6 +305,10 @@ static enum source_answer read_answer(
 	bool known = code == 0 && slurm_read_job(text_first_line(&self->squeue.output), &job);
 	if (known && self->held)
 		complete_held(self, &job);
+	if (known && !job.end && !strcmp(job.state, "RUNNING")) { /* the limit was removed */
+		self->end_utc = 0;
+		self->doubted = false;
+	}
 	if (known)
 		know_end(self, job.start, job.end);
 	self->ask = CLOCK_NEVER;
