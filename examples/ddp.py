@@ -70,11 +70,11 @@ def main(top, steps):
     ranks = int(os.environ.get("WORLD_SIZE", os.environ.get("PREEMPT_TASKS", 1)))
     torch.distributed.init_process_group("gloo", rank=rank, world_size=ranks)
 
-    text, model, start = read_text(), make_model(), 0
+    text, model, start, newest, loss = read_text(), make_model(), 0, None, None
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     if os.environ.get("PREEMPT_RESUME"):  # the same for all ranks; preempt-run --checkpoints finds it
         saved = torch.load(os.environ["PREEMPT_RESUME"] + "/state.pt")
-        start = saved["step"]
+        start = newest = saved["step"]  # newest: the step of the newest checkpoint
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
     trained = DistributedDataParallel(model)
@@ -83,7 +83,9 @@ def main(top, steps):
 
     for step in range(start, steps + 1):  # step: the number of finished steps
         if preempt.step(step) or (step > start and step % PERIOD == 0) or step == steps:
-            save(top, step, model, optimizer, rank)
+            if step != newest:
+                save(top, step, model, optimizer, rank)
+            newest = step
             if preempt.saved(step):
                 sys.exit(preempt.EXIT)
         if step < steps:
@@ -94,7 +96,7 @@ def main(top, steps):
             optimizer.step()
             time.sleep(float(os.environ.get("STEP_SECONDS", 0)))  # as if the model were larger
     if rank == 0:
-        print(f"done step {steps} loss {loss.item():.4f}", flush=True)
+        print(f"done step {steps}" + ("" if loss is None else f" loss {loss.item():.4f}"), flush=True)
 
 
 if len(sys.argv) != 3:

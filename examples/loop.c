@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s CHECKPOINTS STEPS\n", argv[0]);
 		return 2;
 	}
-	unsigned long step = 0, state = 0, steps = strtoul(argv[2], NULL, 10);
+	unsigned long step = 0, state = 0, newest = -1UL, steps = strtoul(argv[2], NULL, 10);
 	const char *resume = getenv("PREEMPT_RESUME"), *task = getenv("PREEMPT_TASK");
 	if (resume && *resume) {
 		char path[4096];
@@ -38,10 +38,11 @@ int main(int argc, char **argv)
 		if (!file || fscanf(file, "%lu %lu", &step, &state) != 2)
 			return 1;
 		fclose(file);
+		newest = step; /* the step of the newest checkpoint */
 	}
 	for (; step < steps; step++) { /* step: the number of finished steps */
 		if (preempt_step(step) == PREEMPT_SAVE) {
-			if (save(argv[1], step, state) != 0)
+			if (step != newest && save(argv[1], step, state) != 0)
 				return 1;
 			int code = preempt_saved(step);
 			if (code)

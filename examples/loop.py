@@ -15,10 +15,11 @@ if len(sys.argv) != 3:
     sys.exit(f"usage: {sys.argv[0]} CHECKPOINTS STEPS")
 top, steps = sys.argv[1], int(sys.argv[2])
 task = os.environ.get("PREEMPT_TASK", "0")
-step, state = 0, 0
+step, state, newest = 0, 0, None
 if os.environ.get("PREEMPT_RESUME"):
     with open(f"{os.environ['PREEMPT_RESUME']}/task-{task}/state") as file:
         step, state = map(int, file.read().split())
+    newest = step  # the step of the newest checkpoint
 
 
 def save():
@@ -31,7 +32,8 @@ def save():
 
 while step < steps:  # step: the number of finished steps
     if preempt.step(step):
-        save()
+        if step != newest:
+            save()
         if preempt.saved(step):
             sys.exit(preempt.EXIT)
     state = (state * 31 + step) % 1000003

@@ -7,14 +7,16 @@
 # shellcheck source=/dev/null
 . "${PREEMPT_SH:-/usr/local/share/preempt/preempt.sh}"
 top=$1 steps=$2
-step=0 state=0
+step=0 state=0 newest=
 if [ -n "${PREEMPT_RESUME-}" ]; then
 	read -r step state <"$PREEMPT_RESUME/task-$PREEMPT_TASK/state" || exit
+	newest=$step # the step of the newest checkpoint
 fi
 
 # Each task has its own directory in the checkpoint, which is complete when the last task has committed.
 save() {
 	local directory
+	[ "$step" != "$newest" ] || return 0
 	directory=$(ckpt-rotate begin "$top" "$step" --sharded) &&
 		echo "$step $state" >"$directory/state" &&
 		ckpt-rotate commit "$top" "$step" --sharded >/dev/null

@@ -161,6 +161,30 @@ expected() {
 		[ "$(sort <<<"$output")" = "$(expected $((step + 10)))" ]
 	done
 }
+
+@test "loop.sh, loop.py, loop.c: asked to save the step that they resumed from, they do not save it again" {
+	local code loop library=${OUT:-$ROOT/build/plain}/libpreempt.a
+	! nm "$library" | grep -q ' U __asan' || skip "the library has sanitizers, and a user's program has none"
+	export PREEMPT_SH=$ROOT/lib/client/preempt.sh PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_ATTEMPT=1 PREEMPT_LIFE=a
+	${CC:-gcc} -I "$ROOT/lib/client" -o loop "$EXAMPLES/loop.c" "$library"
+	echo "5 7" >"$(ckpt-rotate begin ck 5 --sharded)/state"
+	ckpt-rotate commit ck 5 --sharded
+	export PREEMPT_RESUME=$PWD/ck/latest PREEMPT_DIR=$PWD/board
+	for loop in "$EXAMPLES/loop.sh" "$EXAMPLES/loop.py" ./loop; do
+		rm -rf board
+		mkdir board
+		echo "exit 5 $$" >board/hold # this test plays the agent
+		"$loop" ck 1000000 >log 2>err 3>&- &
+		job=$!
+		eventually test -s board/saved
+		echo "leave 42" >board/hold.new
+		mv board/hold.new board/hold
+		code=0
+		wait "$job" || code=$?
+		job=
+		[ "$code" = 42 ]
+	done
+}
 # ---- Slurm, Kubernetes, AWS ----
 
 # A training of a container or a spot machine.
