@@ -86,6 +86,12 @@ step_next_wrong() {
 		ends 2
 		said 1 "next"
 	done
+	[[ $client != c* && $client != python* ]] || {
+		start
+		tell "step 10 1000000000000000001"
+		ends 2
+		said 1 "next"
+	}
 	[ ! -s "$board/step" ]
 }
 @test "step N NEXT: NEXT must be later than N" {

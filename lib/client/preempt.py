@@ -142,7 +142,7 @@ def _ask(n, next):
     if type(n) is not int:
         n = _number(n)
     following = n + 1 if next is None else _number(next)
-    if not board.last <= n < following or n > _LAST:
+    if not board.last <= n < following or following > _LAST + 1:
         _refuse_step(board, n, following)
     line = b"%020d %020d\n" % (n, following)
     try:
@@ -227,7 +227,7 @@ def _decimal(text, most):
 
 
 def _refuse_step(board, n, following):
-    if 0 <= n <= _LAST and n < following:
+    if 0 <= n < following <= _LAST + 1:
         _say(
             "step %d after step %d: the number of finished steps never falls; start the command under "
             "its agent again to go back to a checkpoint" % (n, board.last)
