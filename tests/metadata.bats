@@ -126,6 +126,18 @@ requests() {
 	[[ $(<out) = *"spot: stop at"* ]]
 }
 
+@test "aws: a token that is refused after a failure is not mistaken for the new one" {
+	answer aws.spot @503
+	preempt-watch -v --period 100ms --source "aws:$url" >out 2>err 3>&- &
+	watch=$!
+	eventually grep -q 'code 503' err
+	answer aws.token second
+	answer aws.spot '{"action":"stop","time":"{IN:60}"}'
+	wait "$watch"
+	[[ $(<out) = *"spot: stop at"* ]]
+	run -1 grep 'new token' err
+}
+
 # bats test_tags=smoke
 @test "azure: only events that concern this machine, and only ends" {
 	event='{"EventId":"A1","EventType":"TYPE","Resources":["NAME"],"NotBefore":"{RFC:300}"}'

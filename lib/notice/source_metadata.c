@@ -32,6 +32,7 @@ struct look {
 	bool busy;    /* a request is under way */
 	bool asked;   /* a request had a valid answer at least once */
 	bool none;    /* answered since the last SOURCE_NONE; false again after a failure */
+	bool refused; /* refused since the last valid answer, so the token is a new one */
 	bool given;   /* the notice with given_reason was returned, and still holds */
 	unsigned failures;
 	char etag[128];
@@ -380,15 +381,17 @@ static enum source_answer read_answer(struct metadata_source *self, struct look 
 		self->introduced_until = now;
 		self->more = true;
 		look->next = now;
-		if (++look->failures == 1)
+		if (!look->refused) {
+			look->refused = true;
 			return SOURCE_PENDING;
+		}
 		error_set(err, STATUS_TEMPORARY, "it answered with code %d to a new token",
 			answer->code);
-		look->failures--; /* look_failed counts it */
 	}
 	if (said == CLOUD_REFUSED || said == CLOUD_CANNOT_ASK)
 		return look_failed(self, look, now, err);
 	look->asked = true;
+	look->refused = false;
 	look->failures = 0;
 	look->none = true;
 	if (look->kind->long_poll)
