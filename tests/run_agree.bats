@@ -121,6 +121,25 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
+@test "joining: INT while the checkpoint to resume from is searched: 130, and the command is not started" {
+	# Leak checks do not work under strace.
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
+	mkdir ck
+	# The first two calls are also made before it joins, by another thread.
+	"${interruptible[@]}" strace -D -f -o trace -P "$PWD/ck" -e trace=openat -e inject=openat:signal=STOP:when=3 \
+		preempt-run --checkpoints "$PWD/ck" -- touch started >out.0 2>err.0 3>&- &
+	pids=($!)
+	until_true 10 grep -q 'stopped by SIGSTOP' trace
+	has TASK/0
+	kill -INT "${pids[0]}"
+	kill -CONT "${pids[0]}"
+	ended 0 130
+	[ ! -e started ]
+	[[ $(preempt-store get run/job/000001/ERROR) == *"interrupted before the start"* ]]
+	nothing_left
+}
+
 @test "joining: HUP of one that was started with nohup changes nothing" {
 	(trap '' HUP && exec preempt-run --task 0 --tasks 2 -- true) 2>err.nohup 3>&- &
 	local pid=$!

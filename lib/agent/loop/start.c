@@ -165,7 +165,10 @@ enum status agent_join(struct agent *agent, struct error *err)
 		*err = result->error;
 		group->view.agreement.longest_save = result->longest_save;
 		result_free(result);
-		return status;
+		/* The signal may have come after the last look at the cancellation. */
+		return status == STATUS_OK && agent->passed_on
+			       ? error_set(err, STATUS_NO, "interrupted before the start")
+			       : status;
 	}
 }
 
