@@ -134,6 +134,17 @@ gone() { ! kill -0 "$(<"$1")" 2>/dev/null; }
 	for file in child.*; do until_true 5 gone "$file"; done
 }
 
+@test "an earlier deadline that becomes known later ends the program, and what --on-notice runs" {
+	start --save-timeout 600s --on-notice 'command:touch told; exec sleep 1000' -- \
+		sh -c 'trap "" TERM; touch ready.$PREEMPT_TASK; while :; do sleep 0.05; done'
+	ready
+	preempt-claim
+	until_true 10 test -e told
+	preempt-claim --grace 2s || [ $? = 1 ]
+	until_true 10 grep -q '(43)' err
+	code 43
+}
+
 @test "kill -9 of the agent takes --done-if and --on-notice with it" {
 	start --done-if 'echo $$ >asked.$$; exec sleep 100' -- sh -c 'touch ready.$PREEMPT_TASK'
 	until_true 10 ready

@@ -91,19 +91,30 @@ static bool is_preempted(const struct group *group)
 	return group->view.agreement.claimed || group->alone.begun;
 }
 
+/* Until when the training may save, after `now`. */
+static int64_t save_until(const struct group *group, int64_t now)
+{
+	const struct agent_options *options = group->options;
+	int64_t deadline = clock_earlier(group->view.agreement.deadline, group->own_deadline);
+	int64_t until = deadline != CLOCK_NEVER ? deadline - options->kill_after
+						: now + options->agreement.save_timeout;
+	return clock_later(until, now + 1);
+}
+
 void signal_only_tell(struct command *command, const struct group *group, int64_t now)
 {
 	const struct agent_options *options = group->options;
-	int64_t deadline = group->view.agreement.deadline;
-	if (!is_signal_only(options) || !is_preempted(group) || !command->process.pid ||
-		command->end_not_before)
+	bool told = command->end_not_before != 0;
+	if (!is_signal_only(options) || !is_preempted(group) || (!told && !command->process.pid))
 		return;
-	if (group->own_deadline < deadline)
-		deadline = group->own_deadline;
-	command->end_not_before = deadline != CLOCK_NEVER ? deadline - options->kill_after
-							  : now + options->agreement.save_timeout;
-	if (command->end_not_before <= now)
-		command->end_not_before = now + 1;
+	int64_t until = save_until(group, now);
+	if (told && until < command->end_not_before) {
+		command->end_not_before = until;
+		hook_shorten(&command->on_notice, until);
+	}
+	if (told)
+		return;
+	command->end_not_before = until;
 	if (options->notice_signal && options->signal_ranks)
 		subprocess_signal(&command->process, options->notice_signal);
 	else if (options->notice_signal)
