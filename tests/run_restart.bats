@@ -459,6 +459,31 @@ pausing() {
 	[ "$(tail -n 1 starts.0 | cut -d' ' -f1)" = 2 ]
 }
 
+@test "long after the start a peer is killed and brought back while another is awaited: the rest join the next attempt" {
+	local seconds command='until [ -e crash ]; do sleep 0.02; done; exit 7'
+	came_again() { grep -q 'have come back' err.0 || preempt-store get "run/$PREEMPT_RUN/000002/TASK/$1"; }
+	# On a machine that stalls, agent 0 gives up before it has seen all: once more, with a longer --join-timeout.
+	for seconds in 2 10 40; do
+		export PREEMPT_RUN=job$seconds
+		rm -f crash err.0
+		for i in 1 2; do agent $i --tasks 3 --restarts -- sh -c "$command"; done
+		for i in 1 2; do until_true 20 preempt-store get "run/$PREEMPT_RUN/000001/TASK/$i"; done
+		agent 0 --tasks 3 --restarts --join-timeout ${seconds}s -- sh -c "$command"
+		until_true 20 preempt-store get "run/$PREEMPT_RUN/000001/TASK/0"
+		sleep $seconds
+		kill -KILL "${agents[2]}"
+		touch crash
+		for i in 0 1; do until_true 20 came_again $i; done
+		kill -KILL "${agents[1]}"
+		agent 1 --tasks 3 --restarts -- true
+		until_true 20 eval 'grep -qE "joining the next|have come back" err.0 || ! kill -0 "${agents[0]}"'
+		if grep 'joining the next attempt' err.0; then break; fi
+		kill -KILL "${agents[@]}" || :
+		grep 'have come back' err.0
+	done
+	grep 'joining the next attempt' err.0
+}
+
 # paused OPTION...: the command has crashed, is run again after a pause of 2 s, and the store's directory has
 # been moved away when that is over. On a machine that stalls the pause has to be longer.
 paused() {

@@ -464,6 +464,7 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 			return code;
 		first = false;
 		next.attempt = 0;
+		superseded_until = clock_after(options->join_timeout);
 		sigprocmask(SIG_SETMASK, &mask, NULL);
 	}
 }
