@@ -5,6 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load eventually
+load rig/stopped
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -28,11 +29,11 @@ touch "ready.$PREEMPT_TASK"
 while :; do sleep 0.05; done
 SOLVER
 	chmod +x solver
-	agent=
+	agent='' agents=()
 }
 
 teardown() {
-	[ -z "$agent" ] || kill -KILL "$agent" 2>/dev/null || :
+	kill -KILL ${agent:+"$agent"} "${agents[@]}" 2>/dev/null || :
 }
 
 ready() {
@@ -79,6 +80,32 @@ code() {
 	kill -TERM "$agent"
 	code 43
 	[ -e told ]
+}
+
+@test "asked to stop: 93, whether the program ends before or after the decision, and its checkpoint is named" {
+	local i
+	start --on-notice signal:USR1 --checkpoints ck -- ./solver
+	ready
+	preempt-claim --then stop
+	code 93
+	grep -q 'step 1 is saved and complete; asked to stop: do not run me again (93)' err
+	rm -f ready.*
+	for i in 0 1; do
+		preempt-run --task $i --tasks 2 --on-notice signal:USR1 --checkpoints ck -- ./solver 2>err.$i 3>&- &
+		agents[i]=$!
+	done
+	ready
+	# Without task 1 nothing is decided before task 0 has ended.
+	stopped "${agents[1]}"
+	preempt-claim --then stop
+	until_true 10 preempt-store get run/job/000002/LEFT/0
+	kill -CONT "${agents[1]}"
+	for i in 0 1; do
+		agent=${agents[i]}
+		code 93
+	done
+	agents=()
+	grep -q 'step 2 is saved and complete; asked to stop: do not run me again (93)' err.0 err.1
 }
 
 # bats test_tags=smoke

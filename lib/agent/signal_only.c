@@ -181,7 +181,8 @@ bool signal_only_conclude(
 	if (hook_runs(on_notice, now, wake))
 		return false;
 	if ((!is_signal_only(options) && !options->find_checkpoint && !options->done_if) ||
-		(agreed != STATUS_OK && agreed != CODE_SAVED && agreed != CODE_PREEMPTED))
+		(agreed != STATUS_OK && agreed != CODE_SAVED && agreed != CODE_PREEMPTED &&
+			agreed != CODE_DECIDED))
 		return true;
 	if (options->done_if && task->agreement.end_code == 0) {
 		if (!done_if->started)
@@ -193,5 +194,8 @@ bool signal_only_conclude(
 			return false;
 	}
 	task->code = judge(task, group, agreed, done_if->started && done_if->process.code == 0);
+	if (task->code != STATUS_OK &&
+		(agreed == CODE_DECIDED || agreement_stops(&group->view.agreement)))
+		task->code = CODE_DECIDED;
 	return true;
 }

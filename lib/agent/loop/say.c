@@ -392,7 +392,11 @@ static void describe_stopped(const struct agent *agent, struct agent_end *end)
 	for (size_t i = 0; i < agent->task_count; i++) {
 		const struct agent_task *task = &agent->tasks[i];
 		complete = task->has_complete ? task : complete;
-		lost |= !task->has_complete && task->agreement.reason == REASON_PREEMPTED;
+		/* A program that saves on a signal ends with 0 even if it has not finished. */
+		bool unfinished =
+			task->agreement.reason == REASON_COMPLETED && task->code == CODE_DECIDED;
+		lost |= !task->has_complete &&
+			(unfinished || task->agreement.reason == REASON_PREEMPTED);
 	}
 	if (complete && !lost)
 		snprintf(end->text, sizeof(end->text),
