@@ -100,6 +100,12 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	run -0 preempt-run -n 2 --restarts -- ./trainer
 }
 
+@test "a command that cannot be started: the reason for 93 is printed and goes to --on-event, too" {
+	run -93 --separate-stderr preempt-run --restarts --max-crashes 0 --on-event 'echo $PREEMPT_EVENT >>events' -- ./absent
+	[[ $stderr == *'cannot run ./absent'*'not run again (93): 1 crashes, 0 allowed (--max-crashes): task 0 failed'*'; 1 attempt in '* ]]
+	[ "$(tail -n 1 events)" = end ]
+}
+
 @test "crashes count across processes, also without --restarts" {
 	for i in 1 2 3; do ALWAYS=0:3 run -7 preempt-run -- ./trainer; done
 	ALWAYS=0:3 run -93 preempt-run --restarts -- ./trainer

@@ -269,6 +269,8 @@ static int end_as(struct between *between, int code, const char *what, const cha
 	struct agent_end *end = between->end;
 	snprintf(end->text, sizeof(end->text), "%s (%d)%s%s", what, code, *why ? ": " : "", why);
 	end->code = code;
+	if (!end->started)
+		end->by = speaks(between) == ANNOUNCE_GROUP ? ANNOUNCE_GROUP : ANNOUNCE_OWN;
 	return code;
 }
 
@@ -443,8 +445,8 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 	for (bool first = true;;) {
 		struct agent_end end;
 		bool again = run_once(&next, limits, first, &end, &code);
-		attempts += end.started;
-		if (!again && end.started)
+		attempts += end.attempt.number != 0 && !end.superseded;
+		if (!again && *end.text)
 			say_end(&next, &end, attempts, code);
 		/* After a rehearsal, the exit code is its result. */
 		if (!again && end.started && options->rehearsal.signal)
