@@ -20,6 +20,7 @@
  *	pause	a fifo to which no process writes: bash reads it with a timeout to sleep
  *	alive	a fifo whose only writing end the agent has. A client in C or Python asks the
  *		kernel to send KILL to its process group when that end is closed
+ *	boot	the boot id of the agent's machine: only agents there may remove the board
  *	answered, traps.PID	private to preempt-step and to preempt.sh
  *
  * Zero a struct preempt_board, set its `name`, and at the end release it with preempt_board_release

@@ -18,6 +18,7 @@
 
 #include "agent/task/board.h"
 #include "agent/task/board_place.h"
+#include "base/file.h"
 #include "proto/agreement/agreement.h"
 #include "unit.h"
 
@@ -151,11 +152,20 @@ static void leave_one(const char *parent, char name[64], bool ranks)
 	waitpid(pid, NULL, 0);
 }
 
+/* Make a board look like that of an agent on another machine. */
+static void move_away(const char *board)
+{
+	char path[200];
+	snprintf(path, sizeof(path), "%s/boot", board);
+	CHECK(file_write_whole(path, "01234567", 8, 0600, false, NULL) == STATUS_OK, "moved away");
+}
+
 static void swept(void)
 {
 	struct board living, rank, script, next;
 	struct error err;
-	char parent[] = "/tmp/unit-board-XXXXXX", first[64], second[64], other[64];
+	char parent[] = "/tmp/unit-board-XXXXXX", first[64], second[64], third[64], other[64],
+	     away[128];
 	CHECK(mkdtemp(parent) != NULL, "a place");
 	CHECK(board_create(&living, parent, getpid(), NULL, &err) == STATUS_OK &&
 			board_create_rank(&rank, living.path, 0, getpid(), &err) == STATUS_OK,
@@ -163,6 +173,9 @@ static void swept(void)
 	CHECK(board_create(&script, parent, getppid(), NULL, &err) == STATUS_OK, "a script's");
 	snprintf(other, sizeof(other), "%s/preempt-board-mine", parent);
 	CHECK(mkdir(other, 0700) == 0, "a directory that only has such a name");
+	leave_one(parent, third, false);
+	snprintf(away, sizeof(away), "%s/%s", parent, third);
+	move_away(away);
 	leave_one(parent, first, false);
 	CHECK(is_there(parent, first), "its agent was killed");
 	leave_one(parent, second, true);
@@ -170,9 +183,10 @@ static void swept(void)
 	CHECK(board_create(&next, parent, getpid(), NULL, &err) == STATUS_OK, "another one");
 	CHECK(!is_there(parent, second), "with its ranks");
 	CHECK(!board_vanished(&living) && !board_vanished(&rank) && !board_vanished(&script) &&
-			is_there(parent, "preempt-board-mine"),
+			is_there(parent, "preempt-board-mine") && is_there(parent, third),
 		"nothing else is touched");
 	rmdir(other);
+	CHECK(file_remove_tree(away, &err) == STATUS_OK, "removed");
 	board_release(&rank, true);
 	board_release(&living, true);
 	board_release(&script, true);

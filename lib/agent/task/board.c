@@ -14,6 +14,7 @@
 #include "agent/task/board_place.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "base/process/process.h"
 #include "base/xalloc.h"
 
 #define BOARD_ROOM 128	/* bytes: files that are overwritten in place are shorter */
@@ -51,12 +52,15 @@ static int make_file(int directory, const char *name, const char *content)
 
 /*
  * The fifo `alive` gets its name after this process has opened it, so board_sweep knows that the
- * agent is gone when no process has it open. The lock keeps systemd-tmpfiles from removing an old
- * board.
+ * agent is gone when no process has it open; `boot` tells it which machine can know that. The lock
+ * keeps systemd-tmpfiles from removing an old board.
  */
 static bool hold_alive(struct board *board)
 {
-	if (mkfifoat(board->directory, "alive.new", 0600) < 0)
+	struct process_identity self;
+	if (process_identify(0, &self, NULL) != STATUS_OK ||
+		make_file(board->directory, "boot", self.boot) < 0 ||
+		mkfifoat(board->directory, "alive.new", 0600) < 0)
 		return false;
 	int alive = openat(board->directory, "alive.new", O_RDWR | O_CLOEXEC);
 	if (alive < 0)

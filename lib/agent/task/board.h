@@ -24,10 +24,10 @@ struct board {
 
 /*
  * Make a board below parent (NULL: board_place), and remove the boards there whose agents were
- * killed. The reaper (NULL: none) removes the new one if this process is killed. A board has mode
- * 0700 and contains agent, step, saved, section, spare files for hold and the fifo pause; if agent
- * is this process, also the fifo alive. When no process has alive open for writing any more, the
- * kernel ends the clients that asked for that.
+ * killed on this machine. The reaper (NULL: none) removes the new one if this process is killed. A
+ * board has mode 0700 and contains agent, step, saved, section, spare files for hold and the fifo
+ * pause; if agent is this process, also boot and the fifo alive. When no process has alive open for
+ * writing any more, the kernel ends the clients that asked for that.
  */
 enum status board_create(struct board *board, const char *parent, pid_t agent,
 	const struct reaper *reaper, struct error *err);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process/process.h"
 
 #define LOGIND_USERS "/run/user/"
 #define SYSTEM_USERS 1000 /* systemd's RemoveIPC spares user ids below this */
@@ -51,7 +52,27 @@ const char *board_place(void)
 		.logout = logout_removes_files()});
 }
 
-/* Whether this is a board of this user whose agent has ended. */
+/*
+ * Whether the agent of a board runs on this machine, or did since its last boot. Only there does
+ * its fifo show whether it lives: machines that share a directory share no fifos in it.
+ */
+static bool is_of_this_boot(int directory)
+{
+	struct process_identity self;
+	struct text boot = {0};
+	int descriptor = openat(directory, "boot", O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (descriptor < 0)
+		return false;
+	bool same = file_read_descriptor(descriptor, "boot", sizeof(self.boot), &boot, NULL) ==
+			    STATUS_OK &&
+		    process_identify(0, &self, NULL) == STATUS_OK && *self.boot &&
+		    !strcmp(text_string(&boot), self.boot);
+	text_release(&boot);
+	close(descriptor);
+	return same;
+}
+
+/* Whether this is a board of this user and machine whose agent has ended. */
 static bool is_left(int parent, const char *name)
 {
 	struct stat st;
@@ -59,7 +80,7 @@ static bool is_left(int parent, const char *name)
 	if (directory < 0)
 		return false;
 	bool left = false;
-	if (fstat(directory, &st) == 0 && st.st_uid == geteuid() &&
+	if (fstat(directory, &st) == 0 && st.st_uid == geteuid() && is_of_this_boot(directory) &&
 		fstatat(directory, "alive", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		S_ISFIFO(st.st_mode)) {
 		int alive =
