@@ -376,6 +376,18 @@ fail() {
 	[[ $stderr = *'there is no command 2'* ]]
 }
 
+@test "retry before the first error was told: it tells it, and what it puts back is not cancelled again" {
+	seq 3 | preempt-queue schedule --lines -- train
+	fail 1
+	answers 0 preempt-queue retry --failed
+	[ "$output" = 1 ]
+	[[ $stderr = *'command 1 [big] (train 1)'*'2 others were cancelled'* ]]
+	answers 0 preempt-queue retry --cancelled
+	answers 0 preempt-queue schedule -- true
+	answers 124 preempt-queue join --timeout 100ms
+	[ "$(states | grep -c waiting)" = 4 ]
+}
+
 @test "join --tag: what failed or was cancelled there is reported, also if another command raised the error" {
 	preempt-queue schedule --tag big -- train
 	preempt-queue schedule --tag small -- train

@@ -47,6 +47,7 @@ struct chosen {
 	bool named; /* chosen by id */
 	struct parse_numbers ids;
 	size_t refused;
+	int wake; /* readable when a signal has come */
 };
 
 static enum status choose(void *context, const struct queue_view *view)
@@ -62,6 +63,28 @@ static enum status choose(void *context, const struct queue_view *view)
 }
 
 /*
+ * Report pending failures, as schedule does. While one is pending, no worker takes what is put
+ * back, and the call that reports it would cancel that again.
+ */
+static enum status report_failures(struct queue *queue, int wake, struct error *err)
+{
+	struct queue_failure failure;
+	int64_t deadline = clock_now();
+	for (;;) {
+		enum status status = queue_raise(queue, deadline, wake, &failure, err);
+		if (status == STATUS_TIMEOUT && deadline != CLOCK_NEVER) {
+			message_info("%s; waiting for their end", err->text);
+			deadline = CLOCK_NEVER;
+		} else if (status == STATUS_OK) {
+			queue_failure_say(queue, &failure, err);
+			message_error("%s", err->text);
+		} else {
+			return status == STATUS_NO ? STATUS_OK : status;
+		}
+	}
+}
+
+/*
  * Change a batch at a time, the newest commands first: workers are taking the oldest ones, so a
  * transaction on those would often fail. Retry the oldest first, so that a command which must come
  * after others (--after) is blocked by them again. Prints the id of each changed command, and
@@ -71,12 +94,14 @@ static enum status change(struct queue *queue, void *context, struct error *err)
 {
 	struct chosen *chosen = context;
 	uint64_t told = 0;
-	enum status status = chosen->named ? STATUS_OK : queue_visit(queue, 0, choose, chosen, err);
-	bool oldest_first = chosen->how == QUEUE_RETRY || chosen->how == QUEUE_RETRY_ANY;
+	bool puts_back = chosen->how == QUEUE_RETRY || chosen->how == QUEUE_RETRY_ANY;
+	enum status status = puts_back ? report_failures(queue, chosen->wake, err) : STATUS_OK;
+	if (status == STATUS_OK && !chosen->named)
+		status = queue_visit(queue, 0, choose, chosen, err);
 	for (size_t end = chosen->ids.count; end > 0 && status == STATUS_OK;) {
 		enum queue_changed changed[QUEUE_CHANGE_BATCH];
 		size_t count = end < QUEUE_CHANGE_BATCH ? end : QUEUE_CHANGE_BATCH;
-		size_t at = oldest_first ? chosen->ids.count - end : end - count;
+		size_t at = puts_back ? chosen->ids.count - end : end - count;
 		const uint64_t *ids = chosen->ids.items + at;
 		if (client_interrupted() || client_stdout_lost())
 			break;
@@ -112,7 +137,7 @@ static int run_change(
 	chosen.named = rest->count > 0;
 	if (chosen.named == by_kind)
 		return client_refuse(cure);
-	client_catch();
+	chosen.wake = client_catch();
 	if (chosen.named)
 		status = client_parse_ids(rest, &chosen.ids, &err);
 	parse_numbers_sort(&chosen.ids);
