@@ -376,6 +376,14 @@ fail() {
 	[[ $stderr = *'there is no command 2'* ]]
 }
 
+@test "join of some commands raises the first error, too: what waits is cancelled, and the queue goes on" {
+	seq 3 | preempt-queue schedule --lines -- train
+	fail 1
+	answers 44 preempt-queue join 1
+	[ "$(states | grep -c cancelled)" = 2 ]
+	answers 0 preempt-queue schedule -- true
+}
+
 @test "retry before the first error was told: it tells it, and what it puts back is not cancelled again" {
 	seq 3 | preempt-queue schedule --lines -- train
 	fail 1

@@ -211,21 +211,19 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 		status = error_set(err, STATUS_TEMPORARY, "cannot write to stdout");
 	if (status != STATUS_OK)
 		return status;
-	bool some = j->set.count || j->set.tag;
-	if (some) {
-		status = look_at_set(j, count, err);
-		if (status != STATUS_TIMEOUT)
-			return status;
-	}
 	/* Read the failure after the counts: the transaction that counts a failed command also
 	 * records its failure, so a failure that was counted is not missed. */
 	status = queue_raise(j->queue, clock_now(), -1, &failure, err);
 	if (status == STATUS_OK)
 		return look(j, count, err);
-	if (status == STATUS_NO && !some && !count->waiting && !count->running)
-		return look_at_set(j, count, err);
 	if (status != STATUS_NO && status != STATUS_TIMEOUT)
 		return status;
+	if (j->set.count || j->set.tag ||
+		(status == STATUS_NO && !count->waiting && !count->running)) {
+		status = look_at_set(j, count, err);
+		if (status != STATUS_TIMEOUT)
+			return status;
+	}
 	watch(j, count);
 	status = look_at_workers(j, count, err);
 	return status == STATUS_OK ? STATUS_TIMEOUT : status;
