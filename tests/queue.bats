@@ -204,6 +204,8 @@ for line in sys.stdin: print(json.loads(line).get("halt", "now"), end=" ")'; }
 	[ "$(preempt-queue list --state waiting,cancelled | wc -l)" = 7 ]
 	answers 0 preempt-queue list --limit 2 --follow --timeout 60s
 	[ "${#lines[@]}" = 3 ]
+	answers 124 preempt-queue list --follow --timeout 100ms
+	[[ $stderr = *'queue default: --timeout has passed'* ]]
 	answers 2 preempt-queue list --state waiting,gone
 	[[ $stderr = *'"gone" is not waiting'* ]]
 }

@@ -82,17 +82,19 @@ static enum status follow_ends(struct queue *queue, struct lister *lister, store
 {
 	char prefix[QUEUE_KEY_MAX];
 	int64_t deadline = client_deadline();
+	struct error *err = lister->err;
 	enum status status = STATUS_OK;
 	queue_key(queue, prefix, "done/");
 	while (status == STATUS_OK && !client_interrupted()) {
 		store_revision changed = since;
 		if (client_stdout_lost())
-			return error_set(lister->err, STATUS_TEMPORARY, "cannot write to stdout");
-		status = store_wait(
-			queue->store, prefix, &changed, deadline, lister->wake, lister->err);
+			return error_set(err, STATUS_TEMPORARY, "cannot write to stdout");
+		status = store_wait(queue->store, prefix, &changed, deadline, lister->wake, err);
+		if (status == STATUS_TIMEOUT)
+			return error_set(
+				err, status, "queue %s: --timeout has passed", queue->name);
 		if (status == STATUS_OK)
-			status = queue_visit_done(
-				queue, &since, NULL, print_row, lister, lister->err);
+			status = queue_visit_done(queue, &since, NULL, print_row, lister, err);
 	}
 	return status;
 }
@@ -142,14 +144,12 @@ static enum status parse_states(struct lister *lister, struct error *err)
 int run_list(const struct args_rest *rest)
 {
 	struct error err;
-	struct lister lister = {.wake = -1, .any = !state_words};
+	struct lister lister = {.wake = follow ? client_catch() : -1, .any = !state_words};
 	(void)rest;
 	if (state_words && parse_states(&lister, &err) != STATUS_OK)
 		return message_fail(&err);
 	if (joblog && client_options.json)
 		return client_refuse("--joblog and --json exclude each other");
-	if (follow)
-		lister.wake = client_catch();
 	return client_run(0, list, &lister);
 }
 
@@ -217,7 +217,6 @@ static enum status wait_until_over(struct queue *queue, const struct fetcher *fe
 		if (!fetch_wait)
 			return error_set(err, STATUS_NO, "command %" PRIu64 " is not over: it %s",
 				id, doing);
-		/* This moves `since` on, for the next wait. */
 		enum status status = store_wait(
 			queue->store, prefix, &since, fetcher->deadline, fetcher->wake, err);
 		if (status == STATUS_TIMEOUT)
