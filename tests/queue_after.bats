@@ -35,10 +35,12 @@ for line in sys.stdin: c = json.loads(line); print(c["id"], c["after"], c["block
 
 @test "--after: of two causes, join names that of the command which it names" {
 	local one two after_one after_two
-	schedule one --keep-going -- false
+	schedule one --keep-going -- sh -c 'exit 3'
 	schedule after_one --keep-going --after "$one" -- ./item
 	worker a
 	expect 44 preempt-queue join "$after_one"
+	expect 44 preempt-queue join
+	expect 3 preempt-queue join --exit-status
 	schedule two --keep-going -- false
 	schedule after_two --keep-going --after "$two" -- ./item
 	expect 44 preempt-queue join "$after_one" "$after_two"

@@ -7,37 +7,34 @@
 #include "queue/moves.h"
 
 /*
- * Keep the failure to report: the one that came first, or view if it is `better`. True: it is view.
+ * Keep in *first the failure that came first, or view if it is `better`. True: it is view.
  */
-static bool keep_first(struct queue_awaited *outcome, const struct queue_view *view, bool better)
+static bool keep_first(struct queue_failure *first, const struct queue_view *view, bool better)
 {
-	const struct queue_failure *first = &outcome->first;
 	bool sooner = view->result.ended < first->utc ||
 		      (view->result.ended == first->utc && view->item.id < first->id);
 	if (!better && !sooner)
 		return false;
-	queue_failure_of(&view->item, &view->result, &outcome->first);
+	queue_failure_of(&view->item, &view->result, first);
 	return true;
 }
 
 static enum status add(void *context, const struct queue_view *view)
 {
 	struct queue_awaited *outcome = context;
-	bool none_yet = !outcome->failed && !outcome->cancelled;
 	outcome->commands++;
 	if (view->state < QUEUE_SUCCEEDED) {
 		outcome->going_on++;
 	} else if (view->state == QUEUE_FAILED && view->item.halt != HALT_NEVER) {
-		keep_first(outcome, view, !outcome->failed);
+		keep_first(&outcome->first, view, !outcome->failed);
 		outcome->failed++;
 	} else if (view->state == QUEUE_FAILED) {
-		if (none_yet)
-			keep_first(outcome, view, !outcome->kept_going);
+		keep_first(&outcome->first_kept_going, view, !outcome->kept_going);
 		if (outcome->kept_going < QUEUE_AWAITED_NAMED)
 			outcome->named[outcome->kept_going] = view->item.id;
 		outcome->kept_going++;
 	} else if (view->state == QUEUE_CANCELLED && view->result.because) {
-		if (!outcome->failed && keep_first(outcome, view, !outcome->cancelled))
+		if (!outcome->failed && keep_first(&outcome->first, view, !outcome->cancelled))
 			outcome->because = view->result.because;
 		outcome->cancelled++;
 	}

@@ -197,7 +197,8 @@ struct queue_awaited {
 	uint64_t kept_going; /* commands that failed with HALT_NEVER, which cancels none */
 	uint64_t named[QUEUE_AWAITED_NAMED]; /* the first ids of these */
 	uint64_t absent;		     /* an id without a command; 0: none */
-	struct queue_failure first; /* the first of failed; or of cancelled; or of kept_going */
+	struct queue_failure first;	     /* the first of failed; or of cancelled */
+	struct queue_failure first_kept_going;
 };
 /* Find the present outcome of the selected commands. count: from queue_count, called just before.
  */

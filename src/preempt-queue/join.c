@@ -172,8 +172,10 @@ static void watch(struct joiner *j, const struct queue_count *count)
 static enum status finish(struct joiner *j, const struct queue_awaited *outcome, struct error *err)
 {
 	enum status status = queue_awaited_answer(j->queue, &j->set, outcome, err);
-	if (outcome->failed || outcome->kept_going)
+	if (outcome->failed)
 		j->code = queue_ending_code(&outcome->first.ending);
+	else if (outcome->kept_going)
+		j->code = queue_ending_code(&outcome->first_kept_going.ending);
 	return status;
 }
 
