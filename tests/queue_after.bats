@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-queue schedule --after: commands that come after others.
 # takes: 12
+# shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
 load queue
@@ -70,6 +71,49 @@ for line in sys.stdin: c = json.loads(line); print(c["id"], c["after"], c["block
 	expect 0 preempt-queue join
 	[ "$(states)" = "succeeded succeeded succeeded succeeded " ]
 	[ "$(grep -x -e "$two" -e "$three" ran | tr '\n' ' ')" = "$two $three " ]
+}
+
+# slowly NAME ID: schedule a command after ID, and one more when NAME.2 appears, and NAME.3, then NAME.end.
+slowly() {
+	aside "$1" bash -c 'for n in 1 2 3 end; do
+			until [ $n = 1 ] || [ -e "$1.$n" ]; do sleep 0.02; done
+			[ $n = end ] || echo "line $n"
+		done | preempt-queue schedule --lines --after "$2" -- ./item {}' . "$@"
+}
+
+# nth NAME N: the id that was printed for this line
+nth() { sed -n "$2p" "$1.out" | grep .; }
+
+@test "--after with slow lines: what has succeeded by a line may be forgotten before the next one" {
+	local one two
+	schedule one -- ./gated go
+	slowly early "$one"
+	eventually nth early 1
+	: >go
+	worker a
+	eventually is "$one" succeeded
+	: >early.2
+	eventually nth early 2
+	eventually is "$(nth early 2)" succeeded
+	preempt-queue forget "$one"
+	: >early.3
+	eventually nth early 3
+	: >early.end
+	aside_ends early 0
+	expect 0 preempt-queue join
+	are succeeded "$(nth early 1)" "$(nth early 2)" "$(nth early 3)"
+	# It was forgotten before it was seen to have succeeded.
+	rm go
+	schedule two -- ./gated go
+	slowly late "$two"
+	eventually nth late 1
+	: >go
+	eventually is "$(nth late 1)" succeeded
+	preempt-queue forget "$two"
+	touch late.2 late.3 late.end
+	aside_ends late 2
+	grep -q -e "--after: queue default has no command $two" late.err
+	[ "$(grep -c . late.out)" = 1 ]
 }
 
 @test "--after: without a worker, too, join ends when a user cancels what others wait for" {

@@ -189,12 +189,55 @@ static void drop_batch(struct scheduler *s)
 	s->count = s->bytes = 0;
 }
 
+/* Of the commands in `lists`, note those that the batch and later ones have to wait for. */
+static enum status find_after(
+	struct scheduler *s, const char *const *lists, size_t count, struct error *err)
+{
+	struct parse_numbers ids = {0};
+	char *left = NULL;
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < count && status == STATUS_OK; i++)
+		status = parse_numbers(lists[i], QUEUE_ID_MAX, &ids, "--after", err);
+	parse_numbers_sort(&ids);
+	if (status == STATUS_OK && ids.count)
+		status = queue_after(&s->client.queue, &ids, false, &left, err);
+	if (status == STATUS_USAGE)
+		error_prefix(err, "--after");
+	parse_numbers_release(&ids);
+	if (status != STATUS_OK)
+		return status;
+	free(spec.after);
+	spec.after = left;
+	for (size_t i = 0; i < s->count; i++)
+		s->items[i].after = left;
+	return STATUS_OK;
+}
+
+/*
+ * Schedule the batch. Look at the commands of --after just before, and each second while the queue
+ * is full: what has succeeded by then may be forgotten later.
+ */
+static enum status schedule_batch(struct scheduler *s, struct error *err)
+{
+	struct queue_schedule turn = how;
+	enum status status;
+	do {
+		const char *waits_for = spec.after;
+		status = waits_for ? find_after(s, &waits_for, 1, err) : STATUS_OK;
+		turn.deadline =
+			spec.after ? clock_earlier(clock_after(1000), how.deadline) : how.deadline;
+		if (status == STATUS_OK)
+			status = queue_schedule(
+				&s->client.queue, s->items, s->count, s->number, &turn, err);
+	} while (status == STATUS_TIMEOUT && turn.deadline != how.deadline);
+	return status;
+}
+
 static enum status flush(struct scheduler *s, struct error *err)
 {
 	if (!s->count)
 		return STATUS_OK;
-	enum status status =
-		queue_schedule(&s->client.queue, s->items, s->count, s->number, &how, err);
+	enum status status = schedule_batch(s, err);
 	for (size_t i = 0; i < s->count && status == STATUS_OK; i++)
 		printf("%" PRIu64 "\n", s->items[i].id);
 	s->number += status == STATUS_OK ? s->count : 0;
@@ -283,22 +326,6 @@ static enum status schedule(struct scheduler *s, char *const *words, struct erro
 	return status == STATUS_OK ? flush(s, err) : status;
 }
 
-/* Find the commands of --after. */
-static enum status find_after(struct scheduler *s, struct error *err)
-{
-	struct parse_numbers ids = {0};
-	enum status status = STATUS_OK;
-	for (size_t i = 0; i < after.count && status == STATUS_OK; i++)
-		status = parse_numbers(after.items[i], QUEUE_ID_MAX, &ids, "--after", err);
-	parse_numbers_sort(&ids);
-	if (status == STATUS_OK && ids.count)
-		status = queue_after(&s->client.queue, &ids, false, &spec.after, err);
-	if (status == STATUS_USAGE)
-		error_prefix(err, "--after");
-	parse_numbers_release(&ids);
-	return status;
-}
-
 /* A batch is scheduled as a whole, so it must be much smaller than --limit. */
 static size_t batch_size(const struct queue *queue)
 {
@@ -323,7 +350,7 @@ int run_schedule(const struct args_rest *rest)
 		status = client_open(&s->client, STORE_CREATE, &err);
 	if (status == STATUS_OK) {
 		s->most = batch_size(&s->client.queue);
-		status = find_after(s, &err);
+		status = find_after(s, after.items, after.count, &err);
 	}
 	if (status == STATUS_OK)
 		status = schedule(s, words, &err);
