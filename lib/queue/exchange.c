@@ -2,9 +2,11 @@
 #include "queue/exchange.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "queue/rules.h"
 
 enum { SPREAD_MAX = 64, TRIES_MAX = 16 };
@@ -13,26 +15,30 @@ enum { SPREAD_MAX = 64, TRIES_MAX = 16 };
 
 static bool is_paused(const struct exchange *x, uint64_t id, int64_t now)
 {
-	for (size_t i = 0; i < EXCHANGE_PAUSED; i++)
+	for (size_t i = 0; i < x->paused_count; i++)
 		if (x->paused[i].id == id && x->paused[i].until > now)
 			return true;
 	return false;
 }
 
+/* Note the pause of this command, and drop the pauses that are over. */
 static void pause_it(struct exchange *x, const struct queue_run *run)
 {
-	size_t oldest = 0;
-	for (size_t i = 0; i < EXCHANGE_PAUSED; i++)
-		if (x->paused[i].until < x->paused[oldest].until)
-			oldest = i;
-	x->paused[oldest].id = run->item.id;
-	x->paused[oldest].until = clock_after(rules_pause(&run->result.history));
+	int64_t now = clock_now();
+	size_t kept = 0;
+	for (size_t i = 0; i < x->paused_count; i++)
+		if (x->paused[i].until > now)
+			x->paused[kept++] = x->paused[i];
+	x->paused = xgrow(x->paused, kept, &x->paused_room, sizeof(*x->paused));
+	x->paused[kept] = (struct exchange_pause){
+		run->item.id, clock_after(rules_pause(&run->result.history))};
+	x->paused_count = kept + 1;
 }
 
 int64_t exchange_due(const struct exchange *x)
 {
 	int64_t now = clock_now(), due = CLOCK_NEVER;
-	for (size_t i = 0; i < EXCHANGE_PAUSED; i++)
+	for (size_t i = 0; i < x->paused_count; i++)
 		if (x->paused[i].until > now && x->paused[i].until < due)
 			due = x->paused[i].until;
 	return due;
@@ -74,7 +80,7 @@ static enum status choose(struct exchange *x, struct error *err)
 	struct store_answer answer = {0};
 	size_t want = x->want - x->candidates, passed_over = x->candidates;
 	int64_t now = clock_now();
-	for (size_t i = 0; i < EXCHANGE_PAUSED; i++)
+	for (size_t i = 0; i < x->paused_count; i++)
 		passed_over += x->paused[i].until > now;
 	struct store_range range = {.limit = want + x->spread + passed_over};
 	enum status status = queue_list(x->queue, "wait", range, &answer, err);
@@ -356,4 +362,11 @@ enum status exchange_run(struct exchange *x, struct error *err)
 	return error_set(err, STATUS_NO,
 		"worker %s was declared dead: its commands were given to other workers",
 		x->worker->name);
+}
+
+void exchange_release(struct exchange *x)
+{
+	free(x->paused);
+	x->paused = NULL;
+	x->paused_count = x->paused_room = 0;
 }

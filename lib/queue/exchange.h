@@ -9,9 +9,7 @@
 #include "queue/moves.h"
 #include "queue/workers/workers.h"
 
-enum { EXCHANGE_PAUSED = 64 };
-
-/* Initially zero except queue and worker. Keep it from call to call. */
+/* Initially zero except queue and worker. Keep it from call to call, then exchange_release it. */
 struct exchange {
 	struct queue *queue;
 	const struct queue_worker *worker;
@@ -33,10 +31,11 @@ struct exchange {
 	bool pending; /* set: queue_carry_on has to be called; the caller clears it */
 
 	/* Commands that this worker leaves alone for a while (rules_pause). */
-	struct {
+	struct exchange_pause {
 		uint64_t id;
 		int64_t until;
-	} paused[EXCHANGE_PAUSED];
+	} * paused;
+	size_t paused_count, paused_room;
 	size_t spread;	   /* choose among this many more than wanted; grows with conflicts */
 	size_t candidates; /* how many of taken are chosen, but not (known to be) ours yet */
 	char waiting[QUEUE_BATCH][QUEUE_KEY_MAX]; /* the keys of the candidates */
@@ -62,5 +61,7 @@ bool exchange_has_failure(const struct exchange *exchange);
 
 /* When the next pause of a command ends; CLOCK_NEVER: there is none. */
 int64_t exchange_due(const struct exchange *exchange);
+
+void exchange_release(struct exchange *exchange);
 
 #endif

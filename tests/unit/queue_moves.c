@@ -93,7 +93,7 @@ static void work(int number)
 		for (size_t i = 0; i < ending; i++)
 			end(&held[i], rand_r(&seed) % 4 ? ENDING_EXITED : ENDING_PREEMPTED, 0);
 		/* No worker is to be skipped here. */
-		memset(exchange.paused, 0, sizeof(exchange.paused));
+		exchange_release(&exchange);
 		if (turn(&exchange, held, ending, want) != STATUS_OK)
 			_exit(1);
 		for (size_t i = 0; i < ending; i++) {
@@ -315,7 +315,7 @@ static void lost_answer(void)
 		CHECK(!moves_are_unknown(&queue));
 		/* Cleared for the tests that follow. */
 		act_as(&judge);
-		memset(other.paused, 0, sizeof(other.paused));
+		exchange_release(&other);
 		CHECK_EQ(turn(&other, NULL, 0, 2), STATUS_OK);
 		CHECK_EQ(other.got, 2);
 		memcpy(lost, other.taken, sizeof(lost));
@@ -364,6 +364,39 @@ static void failing(void)
 		CHECK(counts_agree());
 		for (int i = 0; i < 3; i++)
 			run_release(&runs[i]);
+	}
+}
+
+static void put_back(void)
+{
+	enum { ROUNDS = 10 };
+	struct queue_worker worker;
+	struct exchange exchange = {.worker = &worker};
+	uint64_t last = 0;
+	TEST("each command that was put back is left alone for a while, however many there are")
+	{
+		register_worker(&worker, 1);
+		for (int round = 0; round < ROUNDS; round++) {
+			struct queue_run runs[QUEUE_BATCH];
+			CHECK_EQ(schedule(QUEUE_BATCH, 0, &plain), STATUS_OK);
+			CHECK_EQ(turn(&exchange, NULL, 0, QUEUE_BATCH), STATUS_OK);
+			CHECK_EQ(exchange.got, QUEUE_BATCH);
+			memcpy(runs, exchange.taken, sizeof(runs));
+			for (int i = 0; i < QUEUE_BATCH; i++) {
+				CHECK(runs[i].item.id > last);
+				last = runs[i].item.id;
+				/* The pause is 5 minutes after many starts. */
+				runs[i].lease.history.starts = 20;
+				end(&runs[i], ENDING_PREEMPTED, 0);
+			}
+			CHECK_EQ(turn(&exchange, runs, QUEUE_BATCH, 0), STATUS_OK);
+			for (int i = 0; i < QUEUE_BATCH; i++)
+				run_release(&runs[i]);
+		}
+		CHECK_EQ(turn(&exchange, NULL, 0, QUEUE_BATCH), STATUS_OK);
+		CHECK_EQ(exchange.got, 0);
+		CHECK(exchange_due(&exchange) > clock_now());
+		exchange_release(&exchange);
 	}
 }
 
@@ -536,6 +569,9 @@ int main(void)
 	lost_schedule();
 	always_late();
 	damaged();
+	close_all();
+	reopen("put-back");
+	put_back();
 	close_all();
 	scratch_remove();
 	return unit_end();

@@ -314,6 +314,7 @@ static void end(struct work *work)
 	for (size_t i = 0; i < work->slot_count; i++)
 		slot_clear(&work->slots[i], &work->place);
 	resources_release(&work->resources);
+	exchange_release(&work->exchange);
 	beater_stop(work->beater);
 	judge_release(&work->judge);
 	reaper_stop(&work->reaper);
