@@ -236,16 +236,19 @@ static enum status outlast(struct joiner *j, struct error *err)
 {
 	if (j->gave_up)
 		return STATUS_TEMPORARY;
-	if (!j->unanswered) {
-		hide_progress(j);
-		message_error("%s; trying again", err->text);
-		j->unanswered = clock_now();
-	}
-	if (clock_now() - j->unanswered >= recovery)
+	int64_t now = clock_now();
+	bool first = !j->unanswered;
+	if (first)
+		j->unanswered = now;
+	if (now - j->unanswered >= recovery)
 		return STATUS_TEMPORARY;
-	if (clock_now() >= j->deadline) {
+	if (now >= j->deadline) {
 		error_prefix(err, "the commands are not over after the --timeout");
 		return err->status = STATUS_TIMEOUT;
+	}
+	if (first) {
+		hide_progress(j);
+		message_error("%s; trying again", err->text);
 	}
 	ending_wait(NULL, 0, clock_earlier(clock_after(1000), j->deadline));
 	return STATUS_OK;
