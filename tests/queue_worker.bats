@@ -443,6 +443,23 @@ here() {
 	says worker
 }
 
+@test "join --recovery 0: waits while a worker is alive, and gives up at once when the store cannot be reached" {
+	needs_store_file
+	local id
+	schedule id -- ./gated go
+	worker a
+	eventually begun "$id"
+	aside join preempt-queue join --recovery 0 --watchdog 1500ms
+	# It has looked at the workers.
+	eventually grep -q watchdog join.err
+	mv store away
+	aside_ends join 75
+	! grep -q -e 'trying again' -e 'no worker was alive' join.err || return 1
+	mv away store
+	: >go
+	expect 0 preempt-queue join
+}
+
 @test "join --follow: a full disk ends it with 75, without another try" {
 	local id code=0
 	worker a

@@ -136,7 +136,7 @@ static enum status look_at_workers(
 		j->warned = false;
 	else if (!j->warned && now - j->alive < recovery)
 		warn_no_workers(j, count);
-	if (now - j->alive < recovery)
+	if (alive || now - j->alive < recovery)
 		return STATUS_OK;
 	say_all_running(j);
 	j->gave_up = true;
