@@ -55,12 +55,15 @@ static enum status find_store(struct text *url, struct error *err)
 enum status client_open(struct client *client, unsigned flags, struct error *err)
 {
 	enum status status = find_store(&client->url, err);
+	int64_t patience = client_patience(client_deadline());
 	if (status == STATUS_OK)
-		status = store_open(
-			&client->store, text_string(&client->url), flags, clock_after(30000), err);
-	if (status == STATUS_OK)
+		status = store_open(&client->store, text_string(&client->url), flags,
+			clock_after(patience), err);
+	if (status == STATUS_OK) {
+		store_set_patience(client->store, patience);
 		status = queue_open(&client->queue, client->store, client_options.queue,
 			client_options.files, err);
+	}
 	return status;
 }
 
@@ -109,6 +112,12 @@ int client_refuse(const char *text)
 int64_t client_deadline(void)
 {
 	return client_options.timeout_given ? clock_after(client_options.timeout) : CLOCK_NEVER;
+}
+
+int64_t client_patience(int64_t deadline)
+{
+	int64_t least = clock_after(5000);
+	return clock_earlier(clock_after(30000), deadline > least ? deadline : least) - clock_now();
 }
 
 int client_catch(void)

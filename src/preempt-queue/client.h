@@ -51,6 +51,9 @@ int client_refuse(const char *text);
 
 /* The deadline of --timeout; CLOCK_NEVER without it. */
 int64_t client_deadline(void);
+/* How long, in ms, a call of the store may take: until deadline, but at least 5 s, and at most 30
+ * s. */
+int64_t client_patience(int64_t deadline);
 
 /*
  * Catch the signals that end a program (base/process/ending.h). The descriptor is readable when one

@@ -285,6 +285,7 @@ static enum status join(struct joiner *j, struct error *err)
 	enum status status = STATUS_OK;
 	while (status == STATUS_OK && !client_interrupted()) {
 		struct queue_count count;
+		store_set_patience(j->queue->store, client_patience(j->deadline));
 		status = look(j, &count, err);
 		if (status == STATUS_TIMEOUT) {
 			show_progress(j);
