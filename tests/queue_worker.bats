@@ -460,6 +460,17 @@ here() {
 	expect 0 preempt-queue join
 }
 
+@test "join --follow of some commands prints each that ends, also the last ones" {
+	local ids
+	schedule_many 30 -- ./item
+	aside join preempt-queue join --follow --watchdog 100ms "${ids[@]}"
+	# It has looked once.
+	eventually grep -q watchdog join.err
+	worker a --slots 4
+	aside_ends join 0
+	diff <(awk '{ print $1, $2 }' join.out | sort -n) <(printf '%s succeeded\n' "${ids[@]}" | sort -n)
+}
+
 @test "join --follow: a full disk ends it with 75, without another try" {
 	local id code=0
 	worker a

@@ -194,10 +194,21 @@ static enum status look_at_set(struct joiner *j, const struct queue_count *count
 	return outcome.going_on ? STATUS_TIMEOUT : finish(j, &outcome, err);
 }
 
+/* With --follow: print the commands that have ended since the last call. */
+static enum status print_ended(struct joiner *j, struct error *err)
+{
+	if (!follow)
+		return STATUS_OK;
+	enum status status = queue_visit_done(j->queue, &j->followed, NULL, print_row, j, err);
+	j->gave_up = status == STATUS_OK && client_stdout_lost();
+	return j->gave_up ? error_set(err, STATUS_TEMPORARY, "cannot write to stdout") : status;
+}
+
 /* Look once. STATUS_TIMEOUT: a command is not over, so wait. */
 static enum status look(struct joiner *j, struct queue_count *count, struct error *err)
 {
 	struct queue_failure failure;
+	struct error trouble;
 	enum status status = queue_carry_on(j->queue, NULL, err);
 	if (status == STATUS_OK)
 		status = queue_count(j->queue, count, err);
@@ -206,13 +217,6 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 	queue_throughput_note(&j->progress, count, clock_now());
 	if (follow && !j->followed)
 		j->followed = count->revision;
-	else if (follow)
-		status = queue_visit_done(j->queue, &j->followed, NULL, print_row, j, err);
-	j->gave_up = status == STATUS_OK && follow && client_stdout_lost();
-	if (j->gave_up)
-		status = error_set(err, STATUS_TEMPORARY, "cannot write to stdout");
-	if (status != STATUS_OK)
-		return status;
 	/* Read the failure after the counts: the transaction that counts a failed command also
 	 * records its failure, so a failure that was counted is not missed. */
 	status = queue_raise(j->queue, clock_now(), -1, &failure, err);
@@ -220,12 +224,16 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 		return look(j, count, err);
 	if (status != STATUS_NO && status != STATUS_TIMEOUT)
 		return status;
-	if (j->set.count || j->set.tag ||
-		(status == STATUS_NO && !count->waiting && !count->running)) {
-		status = look_at_set(j, count, err);
-		if (status != STATUS_TIMEOUT)
-			return status;
-	}
+	status = j->set.count || j->set.tag ||
+				 (status == STATUS_NO && !count->waiting && !count->running)
+			 ? look_at_set(j, count, err)
+			 : STATUS_TIMEOUT;
+	/* Print what has ended after look_at_set has seen it: this may be the last look. */
+	enum status printed = print_ended(j, &trouble);
+	if (printed != STATUS_OK)
+		*err = trouble;
+	if (printed != STATUS_OK || status != STATUS_TIMEOUT)
+		return printed != STATUS_OK ? printed : status;
 	watch(j, count);
 	status = look_at_workers(j, count, err);
 	return status == STATUS_OK ? STATUS_TIMEOUT : status;
