@@ -125,6 +125,21 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	done
 }
 
+@test "a second signal kills what runs at once, also after a notice" {
+	schedule -- sh -c 'trap "" TERM; touch up; while :; do sleep 0.1; done'
+	work one --kill-after 600s --grace 600s
+	eventually test -e up
+	touch notice
+	eventually grep -q 'notice: file' err.one
+	# Two signals at once would be one.
+	signalled() {
+		kill -TERM "$worker" 2>/dev/null || :
+		gone "$worker"
+	}
+	eventually signalled
+	ends 42
+}
+
 @test "a notice during the staggered start ends it; without one, WQ-15, the lower index starts first" {
 	export SLURM_ARRAY_TASK_ID=7
 	schedule -- sh -c 'echo $PREEMPT_WORKER_INDEX'

@@ -72,7 +72,8 @@ void work_take_signals(struct work *work)
 	struct signalfd_siginfo signal;
 	while (read(work->signals, &signal, sizeof(signal)) == sizeof(signal)) {
 		int64_t now = clock_now();
-		bool again = work->ended_by != 0;
+		bool again = work->signalled;
+		work->signalled = true;
 		/* If a notice came first, its exit code stays. */
 		if (!work->leaving || work->code != CODE_SAVED)
 			work->ended_by = (int)signal.ssi_signo;

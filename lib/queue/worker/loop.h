@@ -50,11 +50,11 @@ struct work {
 	/* --watchdog: since when no command has ended, and when we reported it. */
 	int64_t quiet_since, said_quiet;
 
-	bool leaving;
-	int code;	 /* exit code */
-	int ended_by;	 /* the signal that ends us; 0: exit with code */
-	int64_t kill_at; /* when running commands get KILL */
-	int64_t until;	 /* when we stop trying to hand in results */
+	bool leaving, signalled; /* signalled: a signal that ends us has come */
+	int code;		 /* exit code */
+	int ended_by;		 /* the signal that ends us; 0: exit with code */
+	int64_t kill_at;	 /* when running commands get KILL */
+	int64_t until;		 /* when we stop trying to hand in results */
 };
 
 #define WORK_NOT_STARTED "its worker had to leave before it started"
