@@ -303,6 +303,13 @@ for line in sys.stdin: print(json.loads(line).get("halt", "now"), end=" ")'; }
 	[[ $stderr = *'line 1 has a NUL'* ]]
 }
 
+@test "--lines with a long --env: a transaction takes only as many lines as it has room for" {
+	batch() { preempt-store get "queue/default/item/$(printf %010d "$1")" | member batch; }
+	seq 20 | preempt-queue schedule --lines --env "A=$(printf 'x%.0s' {1..50000})" -- echo >ids
+	[ "$(wc -l <ids)" = 20 ]
+	[ "$(batch 1)" != "$(batch 20)" ]
+}
+
 # bats test_tags=smoke
 @test "--once: what is scheduled again after an unknown end is there once" {
 	seq 100 >in

@@ -262,13 +262,10 @@ static enum status add(struct scheduler *s, char **argv, char *name, struct erro
 	item->argv = argv;
 	item->output = name;
 	item->scheduled = clock_utc();
-	s->bytes += name ? strlen(name) : 0;
-	s->bytes += item->after ? 2 * strlen(item->after) : 0;
+	s->bytes += spec_bytes(item);
 	bool has_placeholders = false;
-	for (char *const *word = argv; *word; word++) {
-		s->bytes += strlen(*word) + 4;
+	for (char *const *word = argv; *word; word++)
 		has_placeholders |= strstr(*word, "{per-worker:") != NULL;
-	}
 	enum status status = has_placeholders ? check_placeholders(argv, err) : STATUS_OK;
 	if (status != STATUS_OK) {
 		s->count--;

@@ -8,7 +8,6 @@
 
 #include "base/parse.h"
 #include "base/xalloc.h"
-#include "queue/records.h"
 
 enum status spec_priority(const char *text, int *priority, struct error *err)
 {
@@ -79,4 +78,22 @@ enum status spec_list(const struct args_list *list,
 	for (size_t i = 0; i < list->count && status == STATUS_OK; i++)
 		status = add(list->items[i], &(*made)[i], err);
 	return status;
+}
+
+static size_t list_bytes(char *const *words)
+{
+	size_t bytes = 0;
+	for (; words && *words; words++)
+		bytes += strlen(*words) + 4;
+	return bytes;
+}
+
+size_t spec_bytes(const struct queue_item *item)
+{
+	const char *const texts[] = {item->tag, item->directory, item->input, item->output};
+	size_t bytes = list_bytes(item->argv) + list_bytes(item->environment) +
+		       list_bytes(item->resources);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		bytes += texts[i] ? strlen(texts[i]) : 0;
+	return bytes + (item->after ? 2 * strlen(item->after) : 0);
 }

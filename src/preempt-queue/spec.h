@@ -5,6 +5,7 @@
 
 #include "base/args.h"
 #include "base/error.h"
+#include "queue/records.h"
 
 enum status spec_priority(const char *text, int *priority, struct error *err);
 /* Make path absolute. what: the option, for errors. */
@@ -15,5 +16,8 @@ enum status spec_resource(const char *name, char **made, struct error *err);
 /* Call add for each item of list; *made: the results, NULL-terminated; NULL for an empty list. */
 enum status spec_list(const struct args_list *list,
 	enum status (*add)(const char *, char **, struct error *), char ***made, struct error *err);
+
+/* About how many bytes of a transaction this item takes. */
+size_t spec_bytes(const struct queue_item *item);
 
 #endif
