@@ -13,10 +13,16 @@ enum { SPREAD_MAX = 64, TRIES_MAX = 16 };
 
 /* ---- Commands left alone for a while ---- */
 
+/* How many pauses are noted; some may be over. */
+static size_t count_pauses(const struct exchange *x)
+{
+	return x->pauses ? x->pauses->count : 0;
+}
+
 static bool is_paused(const struct exchange *x, uint64_t id, int64_t now)
 {
-	for (size_t i = 0; i < x->paused_count; i++)
-		if (x->paused[i].id == id && x->paused[i].until > now)
+	for (size_t i = 0; i < count_pauses(x); i++)
+		if (x->pauses->items[i].id == id && x->pauses->items[i].until > now)
 			return true;
 	return false;
 }
@@ -24,23 +30,32 @@ static bool is_paused(const struct exchange *x, uint64_t id, int64_t now)
 /* Note the pause of this command, and drop the pauses that are over. */
 static void pause_it(struct exchange *x, const struct queue_run *run)
 {
+	struct exchange_pauses *pauses = x->pauses;
 	int64_t now = clock_now();
 	size_t kept = 0;
-	for (size_t i = 0; i < x->paused_count; i++)
-		if (x->paused[i].until > now)
-			x->paused[kept++] = x->paused[i];
-	x->paused = xgrow(x->paused, kept, &x->paused_room, sizeof(*x->paused));
-	x->paused[kept] = (struct exchange_pause){
+	if (!pauses)
+		return;
+	for (size_t i = 0; i < pauses->count; i++)
+		if (pauses->items[i].until > now)
+			pauses->items[kept++] = pauses->items[i];
+	pauses->items = xgrow(pauses->items, kept, &pauses->room, sizeof(*pauses->items));
+	pauses->items[kept] = (struct exchange_pause){
 		run->item.id, clock_after(rules_pause(&run->result.history))};
-	x->paused_count = kept + 1;
+	pauses->count = kept + 1;
+}
+
+void exchange_pauses_release(struct exchange_pauses *pauses)
+{
+	free(pauses->items);
+	*pauses = (struct exchange_pauses){0};
 }
 
 int64_t exchange_due(const struct exchange *x)
 {
 	int64_t now = clock_now(), due = CLOCK_NEVER;
-	for (size_t i = 0; i < x->paused_count; i++)
-		if (x->paused[i].until > now && x->paused[i].until < due)
-			due = x->paused[i].until;
+	for (size_t i = 0; i < count_pauses(x); i++)
+		if (x->pauses->items[i].until > now && x->pauses->items[i].until < due)
+			due = x->pauses->items[i].until;
 	return due;
 }
 
@@ -80,8 +95,8 @@ static enum status choose(struct exchange *x, struct error *err)
 	struct store_answer answer = {0};
 	size_t want = x->want - x->candidates, passed_over = x->candidates;
 	int64_t now = clock_now();
-	for (size_t i = 0; i < x->paused_count; i++)
-		passed_over += x->paused[i].until > now;
+	for (size_t i = 0; i < count_pauses(x); i++)
+		passed_over += x->pauses->items[i].until > now;
 	struct store_range range = {.limit = want + x->spread + passed_over};
 	enum status status = queue_list(x->queue, "wait", range, &answer, err);
 	if (status != STATUS_OK)
@@ -362,11 +377,4 @@ enum status exchange_run(struct exchange *x, struct error *err)
 	return error_set(err, STATUS_NO,
 		"worker %s was declared dead: its commands were given to other workers",
 		x->worker->name);
-}
-
-void exchange_release(struct exchange *x)
-{
-	free(x->paused);
-	x->paused = NULL;
-	x->paused_count = x->paused_room = 0;
 }

@@ -9,7 +9,17 @@
 #include "queue/moves.h"
 #include "queue/workers/workers.h"
 
-/* Initially zero except queue and worker. Keep it from call to call, then exchange_release it. */
+/* The commands that a worker leaves alone for a while (rules_pause). Initially zero. */
+struct exchange_pauses {
+	struct exchange_pause {
+		uint64_t id;
+		int64_t until;
+	} * items;
+	size_t count, room;
+};
+void exchange_pauses_release(struct exchange_pauses *pauses);
+
+/* Initially zero except queue, worker and pauses. Keep it from call to call. */
 struct exchange {
 	struct queue *queue;
 	const struct queue_worker *worker;
@@ -30,12 +40,7 @@ struct exchange {
 	store_revision seen;
 	bool pending; /* set: queue_carry_on has to be called; the caller clears it */
 
-	/* Commands that this worker leaves alone for a while (rules_pause). */
-	struct exchange_pause {
-		uint64_t id;
-		int64_t until;
-	} * paused;
-	size_t paused_count, paused_room;
+	struct exchange_pauses *pauses; /* NULL: it leaves no command alone */
 	size_t spread;	   /* choose among this many more than wanted; grows with conflicts */
 	size_t candidates; /* how many of taken are chosen, but not (known to be) ours yet */
 	char waiting[QUEUE_BATCH][QUEUE_KEY_MAX]; /* the keys of the candidates */
@@ -61,7 +66,5 @@ bool exchange_has_failure(const struct exchange *exchange);
 
 /* When the next pause of a command ends; CLOCK_NEVER: there is none. */
 int64_t exchange_due(const struct exchange *exchange);
-
-void exchange_release(struct exchange *exchange);
 
 #endif

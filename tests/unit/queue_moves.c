@@ -92,8 +92,6 @@ static void work(int number)
 		size_t want = (size_t)rand_r(&seed) % 4;
 		for (size_t i = 0; i < ending; i++)
 			end(&held[i], rand_r(&seed) % 4 ? ENDING_EXITED : ENDING_PREEMPTED, 0);
-		/* No worker is to be skipped here. */
-		exchange_release(&exchange);
 		if (turn(&exchange, held, ending, want) != STATUS_OK)
 			_exit(1);
 		for (size_t i = 0; i < ending; i++) {
@@ -315,7 +313,6 @@ static void lost_answer(void)
 		CHECK(!moves_are_unknown(&queue));
 		/* Cleared for the tests that follow. */
 		act_as(&judge);
-		exchange_release(&other);
 		CHECK_EQ(turn(&other, NULL, 0, 2), STATUS_OK);
 		CHECK_EQ(other.got, 2);
 		memcpy(lost, other.taken, sizeof(lost));
@@ -371,7 +368,8 @@ static void put_back(void)
 {
 	enum { ROUNDS = 10 };
 	struct queue_worker worker;
-	struct exchange exchange = {.worker = &worker};
+	struct exchange_pauses pauses = {0};
+	struct exchange exchange = {.worker = &worker, .pauses = &pauses};
 	uint64_t last = 0;
 	TEST("each command that was put back is left alone for a while, however many there are")
 	{
@@ -396,7 +394,7 @@ static void put_back(void)
 		CHECK_EQ(turn(&exchange, NULL, 0, QUEUE_BATCH), STATUS_OK);
 		CHECK_EQ(exchange.got, 0);
 		CHECK(exchange_due(&exchange) > clock_now());
-		exchange_release(&exchange);
+		exchange_pauses_release(&pauses);
 	}
 }
 

@@ -160,7 +160,6 @@ static void registry(void)
 			CHECK_EQ(taken[i].outcome, RUN_ACCEPTED);
 			run_release(&taken[i]);
 		}
-		exchange_release(&exchange);
 		CHECK_EQ(workers_remove(&queue, &worker, &err), STATUS_OK);
 		CHECK(counts_agree());
 		CHECK_EQ(count_keys("wait"), 3);

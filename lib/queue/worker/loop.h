@@ -15,6 +15,7 @@ struct work {
 	struct beater *beater;
 	struct judge judge;
 	struct exchange exchange;
+	struct exchange_pauses pauses;
 	struct reaper reaper;
 	struct slot_context place;
 	int wake;    /* an epoll descriptor for everything the loop waits for */

@@ -123,8 +123,9 @@ static void start_over(struct work *work)
 	for (size_t i = 0; i < work->slot_count; i++)
 		slot_clear(&work->slots[i], &work->place);
 	work->ended_count = 0;
-	exchange_release(&work->exchange);
-	work->exchange = (struct exchange){.queue = work->queue, .worker = &work->worker};
+	exchange_pauses_release(&work->pauses);
+	work->exchange = (struct exchange){
+		.queue = work->queue, .worker = &work->worker, .pauses = &work->pauses};
 	judge_release(&work->judge);
 	beater_stop(work->beater);
 	work->beater = NULL;

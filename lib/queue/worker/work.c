@@ -314,7 +314,7 @@ static void end(struct work *work)
 	for (size_t i = 0; i < work->slot_count; i++)
 		slot_clear(&work->slots[i], &work->place);
 	resources_release(&work->resources);
-	exchange_release(&work->exchange);
+	exchange_pauses_release(&work->pauses);
 	beater_stop(work->beater);
 	judge_release(&work->judge);
 	reaper_stop(&work->reaper);
@@ -346,7 +346,8 @@ int work_run(struct queue *queue, const struct work_options *options)
 		.reaper = &work.reaper,
 		.devices = options->devices,
 		.kill_after = options->kill_after};
-	work.exchange = (struct exchange){.queue = queue, .worker = &work.worker};
+	work.exchange =
+		(struct exchange){.queue = queue, .worker = &work.worker, .pauses = &work.pauses};
 	int code = begin(&work, &err) == STATUS_OK ? loop(&work) : message_fail(&err);
 	end(&work);
 	return code;

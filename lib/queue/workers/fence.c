@@ -16,7 +16,7 @@
 struct lost {
 	const struct queue_worker *dead;
 	struct queue_run runs[QUEUE_BATCH];
-	struct exchange exchange; /* of this fence only: no command is paused in it */
+	struct exchange exchange; /* of this fence only */
 	bool damaged;		  /* a lease cannot be read */
 };
 
