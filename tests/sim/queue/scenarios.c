@@ -106,6 +106,13 @@ static void build_late(struct schedule *s)
 	s->way.late_commit = 300;
 }
 
+/* With this seed, a late commit would follow the answer that it was not made. */
+static void build_late_schedule(struct schedule *s)
+{
+	build_late(s);
+	s->seed = 5;
+}
+
 /* 0 and 1, then 2 and 3 after both, then 4 after 3, then 5 after 4 and 2. */
 static void build_after(struct schedule *s)
 {
@@ -150,6 +157,8 @@ const struct scenario scenarios[] = {
 		each_once},
 	{"late", "what is committed after it was given up is not scheduled again", build_late,
 		all_succeed},
+	{"late-schedule", "what was found not to be scheduled is not scheduled later",
+		build_late_schedule, all_succeed},
 	{"after", "what comes after others is run after them", build_after, four_are_released},
 	{"after-failed", "what comes after one that fails is cancelled", build_after_failed,
 		two_are_cancelled},
