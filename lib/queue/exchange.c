@@ -13,50 +13,46 @@ enum { SPREAD_MAX = 64, TRIES_MAX = 16 };
 
 /* ---- Commands left alone for a while ---- */
 
-/* How many pauses are noted; some may be over. */
-static size_t count_pauses(const struct exchange *x)
+static bool is_paused(const struct exchange *x, uint64_t id)
 {
-	return x->pauses ? x->pauses->count : 0;
-}
-
-static bool is_paused(const struct exchange *x, uint64_t id, int64_t now)
-{
-	for (size_t i = 0; i < count_pauses(x); i++)
-		if (x->pauses->items[i].id == id && x->pauses->items[i].until > now)
+	for (size_t i = 0; x->pauses && i < x->pauses->count; i++)
+		if (x->pauses->items[i].id == id)
 			return true;
 	return false;
 }
 
-/* Note the pause of this command, and drop the pauses that are over. */
 static void pause_it(struct exchange *x, const struct queue_run *run)
 {
 	struct exchange_pauses *pauses = x->pauses;
-	int64_t now = clock_now();
-	size_t kept = 0;
 	if (!pauses)
 		return;
+	pauses->items = xgrow(pauses->items, pauses->count, &pauses->room, sizeof(*pauses->items));
+	pauses->items[pauses->count++] = (struct exchange_pause){
+		run->item.id, clock_after(rules_pause(&run->result.history))};
+}
+
+int64_t exchange_pauses_due(const struct exchange_pauses *pauses)
+{
+	int64_t due = CLOCK_NEVER;
 	for (size_t i = 0; i < pauses->count; i++)
+		due = clock_earlier(due, pauses->items[i].until);
+	return due;
+}
+
+bool exchange_pauses_end(struct exchange_pauses *pauses, int64_t now)
+{
+	size_t kept = 0, before = pauses->count;
+	for (size_t i = 0; i < before; i++)
 		if (pauses->items[i].until > now)
 			pauses->items[kept++] = pauses->items[i];
-	pauses->items = xgrow(pauses->items, kept, &pauses->room, sizeof(*pauses->items));
-	pauses->items[kept] = (struct exchange_pause){
-		run->item.id, clock_after(rules_pause(&run->result.history))};
-	pauses->count = kept + 1;
+	pauses->count = kept;
+	return kept < before;
 }
 
 void exchange_pauses_release(struct exchange_pauses *pauses)
 {
 	free(pauses->items);
 	*pauses = (struct exchange_pauses){0};
-}
-
-int64_t exchange_due(const struct exchange *x)
-{
-	int64_t now = clock_now(), due = CLOCK_NEVER;
-	for (size_t i = 0; i < count_pauses(x); i++)
-		if (x->pauses->items[i].until > now && x->pauses->items[i].until < due)
-			due = x->pauses->items[i].until;
-	return due;
 }
 
 /* ---- Choosing ---- */
@@ -66,7 +62,7 @@ static enum status consider(struct exchange *x, const struct store_entry *entry,
 {
 	struct queue_run *run = &x->taken[x->candidates];
 	uint64_t id;
-	if (!queue_key_id(entry->key, &id) || is_paused(x, id, clock_now()))
+	if (!queue_key_id(entry->key, &id) || is_paused(x, id))
 		return STATUS_NO;
 	for (size_t i = 0; i < x->candidates; i++)
 		if (x->taken[i].item.id == id)
@@ -93,10 +89,8 @@ static enum status consider(struct exchange *x, const struct store_entry *entry,
 static enum status choose(struct exchange *x, struct error *err)
 {
 	struct store_answer answer = {0};
-	size_t want = x->want - x->candidates, passed_over = x->candidates;
-	int64_t now = clock_now();
-	for (size_t i = 0; i < count_pauses(x); i++)
-		passed_over += x->pauses->items[i].until > now;
+	size_t want = x->want - x->candidates;
+	size_t passed_over = x->candidates + (x->pauses ? x->pauses->count : 0);
 	struct store_range range = {.limit = want + x->spread + passed_over};
 	enum status status = queue_list(x->queue, "wait", range, &answer, err);
 	if (status != STATUS_OK)

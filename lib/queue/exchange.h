@@ -9,7 +9,10 @@
 #include "queue/moves.h"
 #include "queue/workers/workers.h"
 
-/* The commands that a worker leaves alone for a while (rules_pause). Initially zero. */
+/*
+ * The commands that a worker leaves alone for a while (rules_pause), until exchange_pauses_end.
+ * Initially zero.
+ */
 struct exchange_pauses {
 	struct exchange_pause {
 		uint64_t id;
@@ -17,6 +20,10 @@ struct exchange_pauses {
 	} * items;
 	size_t count, room;
 };
+/* When the first pause is over; CLOCK_NEVER: there is none. */
+int64_t exchange_pauses_due(const struct exchange_pauses *pauses);
+/* Remove the pauses that are over. Returns whether there was one. */
+bool exchange_pauses_end(struct exchange_pauses *pauses, int64_t now);
 void exchange_pauses_release(struct exchange_pauses *pauses);
 
 /* Initially zero except queue, worker and pauses. Keep it from call to call. */
@@ -63,8 +70,5 @@ enum status exchange_run(struct exchange *exchange, struct error *err);
  * for no commands: they would be taken together with the failure.
  */
 bool exchange_has_failure(const struct exchange *exchange);
-
-/* When the next pause of a command ends; CLOCK_NEVER: there is none. */
-int64_t exchange_due(const struct exchange *exchange);
 
 #endif

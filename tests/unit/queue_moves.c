@@ -393,7 +393,15 @@ static void put_back(void)
 		}
 		CHECK_EQ(turn(&exchange, NULL, 0, QUEUE_BATCH), STATUS_OK);
 		CHECK_EQ(exchange.got, 0);
-		CHECK(exchange_due(&exchange) > clock_now());
+		CHECK(exchange_pauses_due(&pauses) > clock_now());
+		CHECK(!exchange_pauses_end(&pauses, clock_now()));
+		CHECK(exchange_pauses_end(&pauses, exchange_pauses_due(&pauses)));
+		CHECK(exchange_pauses_end(&pauses, CLOCK_NEVER - 1));
+		CHECK_EQ(exchange_pauses_due(&pauses), CLOCK_NEVER);
+		CHECK_EQ(turn(&exchange, NULL, 0, QUEUE_BATCH), STATUS_OK);
+		CHECK_EQ(exchange.got, QUEUE_BATCH);
+		for (size_t i = 0; i < exchange.got; i++)
+			run_release(&exchange.taken[i]);
 		exchange_pauses_release(&pauses);
 	}
 }

@@ -30,7 +30,6 @@ struct work {
 	size_t ended_count;
 
 	bool worth_trying;    /* there may be a command to take */
-	int64_t paused_until; /* until then a command is left alone; try again after */
 	int64_t not_before;   /* take nothing until then: staggered start, or a pause */
 	unsigned not_started; /* pauses in a row because no command can start here */
 	int64_t period_at;    /* when to look at the other workers again */

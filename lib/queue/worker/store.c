@@ -142,7 +142,6 @@ static void exchange(struct work *work)
 	struct exchange *x = &work->exchange;
 	struct error err;
 	size_t want = 0;
-	int64_t paused = exchange_due(x);
 	x->ended_count = at_most(work->ended_count, QUEUE_BATCH);
 	for (size_t i = 0; i < x->ended_count; i++)
 		x->ended[i] = &work->ended[i]->run;
@@ -162,13 +161,6 @@ static void exchange(struct work *work)
 	/* If we got as many as we wanted, there may be more. */
 	if (status == STATUS_OK && want)
 		work->worth_trying = x->got == want;
-	/* exchange_due leaves out a pause that has just ended: keep its time until work_ask_store
-	 * has seen it. */
-	int64_t next = exchange_due(x);
-	if (paused < work->paused_until)
-		work->paused_until = paused;
-	if (next < work->paused_until)
-		work->paused_until = next;
 	for (size_t i = 0; i < x->got; i++)
 		work_start(work, &x->taken[i]);
 	if (x->error_pending && !work->said_pending)
@@ -313,10 +305,7 @@ void work_ask_store(struct work *work)
 	work->stuck = false;
 	if (!has_something_for_store(work, now))
 		work->refused = false;
-	if (work->paused_until <= now) {
-		work->worth_trying = true;
-		work->paused_until = CLOCK_NEVER;
-	}
+	work->worth_trying |= exchange_pauses_end(&work->pauses, now);
 	if (!work->registered && !work->leaving)
 		join(work);
 	/* Settle an unknown transaction before anything else moves commands. */

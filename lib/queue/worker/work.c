@@ -192,7 +192,7 @@ static int64_t due(const struct work *work)
 	if (work->not_before > now)
 		at = clock_earlier(at, work->not_before);
 	if (work_free_slots(work))
-		at = clock_earlier(at, work->paused_until);
+		at = clock_earlier(at, exchange_pauses_due(&work->pauses));
 	if (work_asks_whether_drained(work, now))
 		at = clock_earlier(at, work->drained_at);
 	return at;
@@ -338,7 +338,6 @@ int work_run(struct queue *queue, const struct work_options *options)
 		.wake = -1,
 		.signals = -1,
 		.joblog = -1,
-		.paused_until = CLOCK_NEVER,
 		.kill_at = CLOCK_NEVER,
 		.until = CLOCK_NEVER};
 	work.place = (struct slot_context){.queue = queue,
