@@ -405,6 +405,17 @@ fail() {
 	[ "$(states | grep -c waiting)" = 4 ]
 }
 
+@test "fetch before the first error was told: it tells it, and does not wait for what no worker would take" {
+	local how failing
+	for how in --wait --follow; do
+		failing=$((failed * 2 + 1))
+		seq 2 | preempt-queue schedule --lines -- train
+		fail $failing
+		answers 1 preempt-queue fetch "$how" $((failing + 1)) --timeout 60s
+		[[ $stderr = *"command $failing [big] (train 1)"*"command $((failing + 1)) was cancelled"*"because command $failing failed"* ]]
+	done
+}
+
 @test "join --tag: what failed or was cancelled there is reported, also if another command raised the error" {
 	preempt-queue schedule --tag big -- train
 	preempt-queue schedule --tag small -- train

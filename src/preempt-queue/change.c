@@ -68,17 +68,13 @@ static enum status choose(void *context, const struct queue_view *view)
  */
 static enum status report_failures(struct queue *queue, int wake, struct error *err)
 {
-	struct queue_failure failure;
 	int64_t deadline = clock_now();
 	for (;;) {
-		enum status status = queue_raise(queue, deadline, wake, &failure, err);
+		enum status status = client_report_failure(queue, deadline, wake, err);
 		if (status == STATUS_TIMEOUT && deadline != CLOCK_NEVER) {
 			message_info("%s; waiting for their end", err->text);
 			deadline = CLOCK_NEVER;
-		} else if (status == STATUS_OK) {
-			queue_failure_say(queue, &failure, err);
-			message_error("%s", err->text);
-		} else {
+		} else if (status != STATUS_OK) {
 			return status == STATUS_NO ? STATUS_OK : status;
 		}
 	}

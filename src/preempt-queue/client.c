@@ -134,6 +134,18 @@ bool client_interrupted(void)
 	return caught && ending_signal();
 }
 
+enum status client_report_failure(
+	struct queue *queue, int64_t deadline, int wake, struct error *err)
+{
+	struct queue_failure failure;
+	enum status status = queue_raise(queue, deadline, wake, &failure, err);
+	if (status != STATUS_OK)
+		return status;
+	queue_failure_say(queue, &failure, err);
+	message_error("%s", err->text);
+	return STATUS_OK;
+}
+
 enum status client_parse_ids(
 	const struct args_rest *rest, struct parse_numbers *ids, struct error *err)
 {

@@ -63,6 +63,10 @@ int client_catch(void);
 /* Whether such a signal has come. */
 bool client_interrupted(void);
 
+/* Raise a pending failure as queue_raise does, and print it. STATUS_OK: it was raised here. */
+enum status client_report_failure(
+	struct queue *queue, int64_t deadline, int wake, struct error *err);
+
 /* Parse all words as ids and ranges of ids. Release ids also after an error. */
 enum status client_parse_ids(
 	const struct args_rest *rest, struct parse_numbers *ids, struct error *err);

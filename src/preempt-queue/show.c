@@ -74,6 +74,13 @@ struct fetcher {
 	int code; /* of the first printed command that did not succeed */
 };
 
+/* While a failure is pending, no worker takes a command: report it, so that the wait can end. */
+static enum status report_failure(struct queue *queue, struct error *err)
+{
+	enum status status = client_report_failure(queue, clock_now(), -1, err);
+	return status == STATUS_NO || status == STATUS_TIMEOUT ? STATUS_OK : status;
+}
+
 /* STATUS_OK: the command is over. STATUS_NO: it is not, or a signal has come. */
 static enum status wait_until_over(struct queue *queue, const struct fetcher *fetcher,
 	struct queue_view *view, struct error *err)
@@ -90,12 +97,16 @@ static enum status wait_until_over(struct queue *queue, const struct fetcher *fe
 		if (!fetch_wait)
 			return error_set(err, STATUS_NO, "command %" PRIu64 " is not over: it %s",
 				id, doing);
-		enum status status = store_wait(
-			queue->store, prefix, &since, fetcher->deadline, fetcher->wake, err);
-		if (status == STATUS_TIMEOUT)
+		enum status status =
+			view->state == QUEUE_RUNNING ? STATUS_OK : report_failure(queue, err);
+		if (status == STATUS_OK)
+			status = store_wait(queue->store, prefix, &since,
+				clock_earlier(clock_after(1000), fetcher->deadline), fetcher->wake,
+				err);
+		if (status == STATUS_TIMEOUT && clock_now() >= fetcher->deadline)
 			return error_set(err, status,
 				"command %" PRIu64 " was not over in time: it %s", id, doing);
-		if (status != STATUS_OK)
+		if (status != STATUS_OK && status != STATUS_TIMEOUT)
 			return status;
 		queue_view_release(view);
 		status = queue_inspect(queue, id, view, err);
@@ -112,7 +123,7 @@ static enum status fetch_one(
 	struct queue_view view = {0};
 	char ending[64];
 	const struct follow how = {fetch_stderr ? OUTPUT_ERR : OUTPUT_OUT, STDOUT_FILENO,
-		fetcher->deadline, fetcher->wake};
+		fetcher->deadline, fetcher->wake, report_failure};
 	enum status status = fetch_follow ? output_follow(queue, id, &how, &view, err)
 					  : queue_inspect(queue, id, &view, err);
 	if (status == STATUS_OK && !fetch_follow)

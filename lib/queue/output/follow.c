@@ -155,8 +155,8 @@ enum status output_follow(struct queue *queue, uint64_t id, const struct follow 
 	while (status == STATUS_OK && view->state < QUEUE_SUCCEEDED) {
 		store_revision since = view->revision;
 		int64_t next = clock_after(PAUSE);
-		if (view->state == QUEUE_RUNNING)
-			status = go_on(queue, &start, how, view, err);
+		status = view->state == QUEUE_RUNNING ? go_on(queue, &start, how, view, err)
+						      : how->while_waiting(queue, err);
 		if (status != STATUS_OK)
 			break;
 		status = store_wait(queue->store, prefix, &since,
