@@ -708,6 +708,20 @@ static bool prints(enum output_stream stream, char c, size_t length)
 	return same;
 }
 
+/* The store has this result of the command; NULL: none. */
+static void note_result(uint64_t id, const struct queue_result *result)
+{
+	char key[QUEUE_KEY_MAX];
+	struct transaction t = {0};
+	queue_key_at(&queue, key, "done", id);
+	if (result)
+		transaction_put(&t, key, queue_write(&queue_result_record, result));
+	else
+		transaction_delete(&t, key);
+	CHECK_EQ(transaction_run(&t, store, &err), STATUS_OK);
+	transaction_release(&t);
+}
+
 static void outputs(void)
 {
 	char out[256], errors[256];
@@ -746,7 +760,16 @@ static void outputs(void)
 			STATUS_DAMAGED);
 		output_remove(&queue, id, result.token, OUTPUT_ERR);
 		CHECK(!is_there(errors));
+		/* Missing, while the store has the result; and after it was forgotten or put back.
+		 */
+		note_result(id, &result);
 		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err), STATUS_DAMAGED);
+		struct queue_result later = result;
+		later.token[0]++;
+		note_result(id, &later);
+		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err), STATUS_NO);
+		note_result(id, NULL);
+		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err), STATUS_NO);
 	}
 	TEST("of a result that was refused nothing stays, nor of one that goes back")
 	{

@@ -203,18 +203,44 @@ void output_remove_both(const struct queue *queue, uint64_t id, const char *toke
 
 /* ---- Printing it later ---- */
 
-static enum status print_file(const struct output *output, int to, struct error *err)
+static enum status say_gone(uint64_t id, struct error *err)
+{
+	return error_set(err, STATUS_NO,
+		"the output of command %" PRIu64 " is gone: the command was forgotten or put back",
+		id);
+}
+
+/*
+ * The file of an output is missing. It is removed after the store has forgotten the result, so it
+ * is damage only if the store still has the result.
+ */
+static enum status explain_missing(
+	struct queue *queue, const struct output *output, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	struct queue_result now;
+	queue_key_at(queue, key, "done", output->id);
+	enum status status = queue_get(queue, key, &queue_result_record, &now, NULL, err);
+	if (status == STATUS_OK && !strcmp(now.token, output->token)) {
+		char *path = file_path(output, "");
+		status = error_set(err, STATUS_DAMAGED,
+			"%s, the output of command %" PRIu64 ", is not there", path, output->id);
+		free(path);
+		return status;
+	}
+	return status == STATUS_OK || status == STATUS_NO ? say_gone(output->id, err) : status;
+}
+
+static enum status print_file(
+	struct queue *queue, const struct output *output, int to, struct error *err)
 {
 	enum status status = STATUS_OK;
 	bool read_failed;
 	char *path = file_path(output, "");
 	int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (from < 0) {
-		status = errno == ENOENT
-				 ? error_set(err, STATUS_DAMAGED,
-					   "%s, the output of command %" PRIu64 ", is not there",
-					   path, output->id)
-				 : error_errno(err, errno, "open %s", path);
+		status = errno == ENOENT ? explain_missing(queue, output, err)
+					 : error_errno(err, errno, "open %s", path);
 		goto out;
 	}
 	int number = output_copy(from, to, 0, output->length, &read_failed);
@@ -241,7 +267,7 @@ enum status output_print(struct queue *queue, uint64_t id, const struct queue_re
 	if (length == 0)
 		return STATUS_OK;
 	if (filed)
-		return print_file(
+		return print_file(queue,
 			&(struct output){queue, id, result->token, stream, .length = length}, to,
 			err);
 	queue_key_at(queue, key, stream_name(stream), id);
@@ -251,10 +277,7 @@ enum status output_print(struct queue *queue, uint64_t id, const struct queue_re
 	else if (status == STATUS_OK && file_write_all(to, entry.value, entry.length) < 0)
 		status = error_errno(err, errno, "write the output");
 	else if (status == STATUS_NO)
-		error_set(err, STATUS_NO,
-			"the output of command %" PRIu64
-			" is gone: the command was forgotten or put back",
-			id);
+		status = say_gone(id, err);
 	store_entry_release(&entry);
 	return status;
 }
