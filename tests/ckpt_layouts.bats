@@ -813,6 +813,15 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	done
 }
 
+@test "the file with which a killed prune measured the clock is removed by the next prune" {
+	make hf 100
+	run -137 strace -o trace -e trace=utimensat -e inject=utimensat:signal=KILL:when=1 \
+		ckpt-rotate prune -q --keep-last 9 ck
+	[ -n "$(find ck -name '.ckpt-*')" ]
+	ckpt-rotate prune -q --keep-last 9 ck
+	[ -z "$(find ck -name '.ckpt-*')" ]
+}
+
 @test "a trainer that writes again what prune was about to remove keeps it" {
 	make hf 100 200 300
 	: >trace

@@ -11,11 +11,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/names.h"
 #include "ckpt/prune_remove.h"
 #include "ckpt/scan.h"
+
+#define CLOCK_TRIES 4 /* of making a file to measure the clock of DIR */
 
 /* A prune of a DIR. */
 struct pruning {
@@ -66,17 +67,23 @@ static bool is_tracked(const struct layout *layout, const struct layout_tracker 
  */
 static int64_t measure_ahead(int directory)
 {
-	char name[] = ".ckpt-clock-XXXXXX";
-	struct stat st;
-	int descriptor = file_make_temporary(directory, name);
-	if (descriptor < 0)
-		return 0;
+	const char *name = ".ckpt-clock";
 	int64_t ahead = 0;
-	if (futimens(descriptor, NULL) == 0 && fstat(descriptor, &st) == 0)
-		ahead = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 -
-			clock_utc();
-	(void)unlinkat(directory, name, 0);
-	close(descriptor);
+	bool known = false;
+	/* A killed prune may have left its file, and another prune may remove ours. */
+	for (int tries = 0; tries < CLOCK_TRIES && !known; tries++) {
+		struct stat st;
+		int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+		int descriptor = openat(directory, name, flags, 0600);
+		if (descriptor >= 0) {
+			known = futimens(descriptor, NULL) == 0 && fstat(descriptor, &st) == 0;
+			close(descriptor);
+		}
+		(void)unlinkat(directory, name, 0);
+		if (known)
+			ahead = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 -
+				clock_utc();
+	}
 	return ahead;
 }
 
