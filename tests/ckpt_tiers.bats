@@ -435,6 +435,23 @@ frameworks() {
 	[ -d near/step-00000060 ]
 }
 
+@test "drain --all leaves the link to a checkpoint that is committed during it" {
+	save 10
+	ckpt-rotate copy -q near far
+	strace -f -o trace -e trace=readlinkat -P latest -e inject=readlinkat:signal=STOP:when=1 \
+		ckpt-rotate drain -q --all near far 3>&- &
+	tracer=$!
+	until_true 20 grep -qs 'stopped by SIGSTOP' trace
+	stopped=$(pgrep -P $tracer)
+	grep -q 'readlinkat(.*step-00000010' trace
+	save 20
+	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+	wait $tracer
+	stopped=
+	[ "$(ls near | tr '\n' ' ')" = "latest step-00000020 " ]
+	[ "$(readlink near/latest)" = step-00000020 ]
+}
+
 @test "drain makes the copy durable before the original goes" {
 	for step in 10 20; do save $step; done
 	# Not synced by the program that copied it.

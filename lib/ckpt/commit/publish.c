@@ -105,7 +105,7 @@ static int read_link(int descriptor, char target[CKPT_NAME_SIZE])
  * After changing the link, check it again. If several processes publish at the same time, the last
  * one to change the link then leaves it correct.
  */
-static void point_latest(const char *directory, int descriptor, char *warning, size_t size)
+void publish_latest(const char *directory, int descriptor, char *warning, size_t size)
 {
 	char want[CKPT_NAME_SIZE] = "", have[CKPT_NAME_SIZE];
 	int number = 0;
@@ -156,7 +156,7 @@ enum status publish_settle(
 	status = ckpt_directory_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		goto out;
-	point_latest(directory, descriptor, warning, size);
+	publish_latest(directory, descriptor, warning, size);
 	close(descriptor);
 	status = file_sync_directory(directory, err);
 	if (status != STATUS_OK)

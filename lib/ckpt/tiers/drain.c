@@ -163,8 +163,11 @@ static enum status decide_drain(const struct draining *draining, bool newest_too
 	return first;
 }
 
-/* Repair the link "latest" if its checkpoint was removed. A link that is not ours stays. */
-static void repair_latest(const char *directory, int descriptor, const struct prune_report *report)
+/*
+ * Repair the link "latest" if its checkpoint was removed. A link that is not ours stays. A commit
+ * may have set the link since we read it: if we remove that one, publish_latest finds the new step.
+ */
+static void repair_latest(const char *directory, int descriptor)
 {
 	char target[CKPT_NAME_SIZE], warning[256];
 	struct stat st;
@@ -176,14 +179,8 @@ static void repair_latest(const char *directory, int descriptor, const struct pr
 		fstatat(descriptor, target, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return;
 	(void)unlinkat(descriptor, CKPT_LATEST, 0);
-	for (size_t i = report->count; i-- > 0;) {
-		const struct prune_item *item = &report->items[i];
-		if (item->decision.keep && item->checkpoint.state == CHECKPOINT_COMPLETE) {
-			(void)publish_settle(
-				directory, item->checkpoint.step, warning, sizeof(warning), NULL);
-			break;
-		}
-	}
+	publish_latest(directory, descriptor, warning, sizeof(warning));
+	(void)file_sync_directory(directory, NULL);
 }
 
 enum status checkpoint_drain(const char *directory, const char *destination, bool newest_too,
@@ -210,7 +207,7 @@ enum status checkpoint_drain(const char *directory, const char *destination, boo
 		enum status removed = prune_remove(&scan, &check, report, &one);
 		if (removed != STATUS_OK && status == STATUS_OK)
 			status = error_set(err, removed, "%s", one.text);
-		repair_latest(directory, scan.descriptor, report);
+		repair_latest(directory, scan.descriptor);
 	}
 	scan_close(&scan);
 	return status;
