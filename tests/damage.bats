@@ -303,6 +303,25 @@ kill_writer() {
 	mv "$dir.away" "$dir"
 }
 
+@test "the directory is moved while a process waits, and a link to it put in its place: it goes on" {
+	preempt-store put k v
+	preempt-store wait other --timeout 100s 2>"$BATS_TEST_TMPDIR/err" &
+	waiting=$!
+	until is_waiting $waiting; do
+		kill -0 $waiting
+		sleep 0.01
+	done
+	kill -STOP $waiting
+	until grep -q '^State:.T' /proc/$waiting/status; do sleep 0.01; done
+	mv "$dir" "$dir.away"
+	ln -s "$dir.away" "$dir"
+	preempt-store put other v
+	kill -CONT $waiting
+	wait $waiting
+	rm "$dir"
+	mv "$dir.away" "$dir"
+}
+
 @test "the filesystem is unmounted while a process waits: 75, and it says so" {
 	need_root "to mount a tmpfs"
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"

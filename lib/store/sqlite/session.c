@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mounts/mounts.h"
+#include "base/xalloc.h"
 #include "store/access.h"
 #include "store/cache.h"
 #include "store/failure.h"
@@ -235,12 +236,34 @@ int session_open(struct session *session, const char *path, int flags)
 		&session->write_guard, &session->database);
 }
 
+/*
+ * SQLite refuses a symbolic link in any part of the path. Our path had none when the store was
+ * opened. If its directory was moved since, and a link to it put in its place, the lock file says
+ * that this is still our store: only the last part of the path must not be a link.
+ */
+static int open_database(struct session *session, int flags)
+{
+	char real[PATH_MAX];
+	flags |= SQLITE_OPEN_NOFOLLOW;
+	int code = session_open(session, session->path, flags);
+	if (code != SQLITE_CANTOPEN_SYMLINK)
+		return code;
+	char *directory = file_directory_of(session->path);
+	if (realpath(directory, real)) {
+		char *path = xprintf("%s%s", real, strrchr(session->path, '/'));
+		session_close(session);
+		code = session_open(session, path, flags);
+		free(path);
+	}
+	free(directory);
+	return code;
+}
+
 /* Open the database and begin a transaction, once. The lock is held. */
 static enum status try_to_begin(struct session *session, struct error *err)
 {
 	bool read_only = session->store->lock.file.read_only;
-	int code = session_open(session, session->path,
-		SQLITE_OPEN_NOFOLLOW | (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE));
+	int code = open_database(session, read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
 	if (code != SQLITE_OK)
 		return session_failed(session, "open", code, err);
 	enum status status = session_execute(session, on_open, "open", err);
