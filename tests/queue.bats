@@ -405,6 +405,28 @@ fail() {
 	[ "$(states | grep -c waiting)" = 4 ]
 }
 
+@test "list --follow prints a command once that ends while the others are being listed" {
+	local row times=0 follower
+	seq 1101 | preempt-queue schedule --lines -- train >/dev/null
+	mkfifo rows
+	preempt-queue list --follow --json --timeout 60s >rows 3>&- &
+	follower=$!
+	exec 4<rows
+	# It has begun, and the rows of the first page (1000) do not fit into the pipe.
+	read -r row <&4
+	preempt-queue cancel 1100
+	for _ in listed followed; do
+		row=
+		until [[ $row = *'"id":1101,'* ]]; do
+			read -r row <&4
+			[[ $row != *'"id":1100,'* ]] || times=$((times + 1))
+		done
+		preempt-queue cancel 1101 || :
+	done
+	kill $follower
+	[ $times = 1 ]
+}
+
 @test "fetch before the first error was told: it tells it, and does not wait for what no worker would take" {
 	local how failing
 	for how in --wait --follow; do

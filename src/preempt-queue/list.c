@@ -28,9 +28,18 @@ const struct args_option list_options[] = {
 	{0},
 };
 
+/* The end of a command. */
+struct end {
+	uint64_t id;
+	store_revision revision;
+};
+
 struct lister {
 	bool any, states[QUEUE_CANCELLED + 1]; /* which states to print */
 	uint64_t rows;
+	store_revision since; /* with --follow: ends after this revision are followed */
+	struct end *listed;   /* those of them that were among the first rows */
+	size_t count, room;
 	int wake;
 	struct error *err;
 };
@@ -62,6 +71,29 @@ static enum status print_row(void *context, const struct queue_view *view)
 	return is_full(lister) || client_interrupted() ? STATUS_NO : STATUS_OK;
 }
 
+/* One of the first rows. */
+static enum status print_first(void *context, const struct queue_view *view)
+{
+	struct lister *lister = context;
+	if (follow && view->state >= QUEUE_SUCCEEDED && view->revision > lister->since) {
+		lister->listed = xgrow(
+			lister->listed, lister->count, &lister->room, sizeof(*lister->listed));
+		lister->listed[lister->count++] = (struct end){view->item.id, view->revision};
+	}
+	return print_row(context, view);
+}
+
+/* A command that has ended, if this end was not among the first rows. */
+static enum status print_end(void *context, const struct queue_view *view)
+{
+	const struct lister *lister = context;
+	for (size_t i = 0; i < lister->count; i++)
+		if (lister->listed[i].id == view->item.id &&
+			lister->listed[i].revision == view->revision)
+			return STATUS_OK;
+	return print_row(context, view);
+}
+
 /* Print each command that ends from now on. STATUS_TIMEOUT: --timeout has passed. */
 static enum status follow_ends(struct queue *queue, struct lister *lister, store_revision since)
 {
@@ -79,7 +111,7 @@ static enum status follow_ends(struct queue *queue, struct lister *lister, store
 			return error_set(
 				err, status, "queue %s: --timeout has passed", queue->name);
 		if (status == STATUS_OK)
-			status = queue_visit_done(queue, &since, NULL, print_row, lister, err);
+			status = queue_visit_done(queue, &since, NULL, print_end, lister, err);
 	}
 	return status;
 }
@@ -99,9 +131,11 @@ static enum status list(struct queue *queue, void *context, struct error *err)
 		rows_heading(&heading);
 	fputs(text_string(&heading), stdout);
 	text_release(&heading);
-	status = queue_visit(queue, 0, print_row, lister, err);
+	lister->since = count.revision;
+	status = queue_visit(queue, 0, print_first, lister, err);
 	if (status == STATUS_OK && follow)
-		status = follow_ends(queue, lister, count.revision);
+		status = follow_ends(queue, lister, lister->since);
+	free(lister->listed);
 	return status == STATUS_NO && is_full(lister) ? STATUS_OK : status;
 }
 
