@@ -119,10 +119,29 @@ code() {
 	code 43
 }
 
+@test "--done-if: a program that uses the board and has saved the agreed step leaves with 42" {
+	export CLIENT=$BATS_TEST_DIRNAME/../lib/client
+	cat >trainer <<-'TRAINER'
+		#!/bin/bash
+		. "$CLIENT/preempt.sh"
+		for ((s = 0; ; s++)); do
+			preempt_step $s || preempt_saved $s || exit
+			touch "ready.$PREEMPT_TASK"
+			sleep 0.02
+		done
+	TRAINER
+	chmod +x trainer
+	start --done-if false -- ./trainer
+	ready
+	kill -TERM "$agent"
+	code 42
+	grep -q 'is saved and complete: run me again (42)' err
+}
+
 gone() { ! kill -0 "$(<"$1")" 2>/dev/null; }
 
 @test "the agent goes on while --done-if runs: a notice that comes then is heard, and the answer counts" {
-	start --done-if 'echo $$ >asked; while [ ! -e answer ]; do sleep 0.02; done' -- \
+	start --startup 0s --done-if 'echo $$ >asked; while [ ! -e answer ]; do sleep 0.02; done' -- \
 		sh -c 'touch ready.$PREEMPT_TASK; [ "$PREEMPT_TASK" = 0 ] || exec sleep 100'
 	ready
 	until_true 10 test -s asked

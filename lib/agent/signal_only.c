@@ -153,6 +153,8 @@ static int judge(struct agent_task *task, const struct group *group, int agreed,
 	bool ended_well = task->agreement.end_code == 0;
 	if (done || (ended_well && !options->done_if && !is_preempted(group)))
 		return STATUS_OK;
+	if (!options->find_checkpoint && agreed == CODE_SAVED && !is_signal_only(options))
+		return CODE_SAVED; /* the boards show what is saved */
 	if (!options->find_checkpoint)
 		return agreed == STATUS_OK && !is_preempted(group) && !task->done_if.started
 			       ? STATUS_OK

@@ -42,8 +42,8 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
  * A task has finished: set task->code. It is `agreed`, the agreement's code, if that is none of 0,
  * 42, 43 and 93, or without --on-notice, --checkpoints and --done-if. Otherwise it is 0 if the
  * command has finished its work, 93 if the run is to stop, 42 if there is a newer complete
- * checkpoint, else 43. Returns false while a command of --on-notice or --done-if runs within its
- * time: call again at *wake.
+ * checkpoint (with --done-if alone: if 42 was agreed), else 43. Returns false while a command of
+ * --on-notice or --done-if runs within its time: call again at *wake.
  */
 bool signal_only_conclude(
 	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake);
