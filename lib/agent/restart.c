@@ -206,13 +206,13 @@ static enum status wait_closed(struct between *between, struct error *err)
 
 /*
  * Another task has failed or was lost; the tasks here have finished. Run them again only together
- * with a task that has not finished, once that task has opened the next attempt. True: it was
- * opened.
+ * with a task that has not finished, once that task has opened the next attempt, after its pause.
+ * True: it was opened.
  */
-static bool wait_for_opening(struct between *between)
+static bool wait_for_opening(struct between *between, int64_t pause)
 {
 	const struct attempt *attempt = &between->view.attempt;
-	int64_t limit = clock_after(between->options->join_timeout);
+	int64_t limit = clock_after(pause + between->options->join_timeout);
 	struct error err;
 	do {
 		uint64_t newest = 0;
@@ -320,7 +320,7 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 			"%s; the tasks here have finished: running again only together with a task "
 			"that has not finished",
 			decision.why);
-		again = wait_for_opening(between);
+		again = wait_for_opening(between, decision.pause);
 	} else {
 		announce(options->on_event, ANNOUNCE_AGAIN, by, NULL, "%s; running again in %.1f s",
 			decision.why, (double)decision.pause / 1000);
