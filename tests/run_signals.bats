@@ -515,6 +515,34 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	nothing_left
 }
 
+@test "--ranks: each rank is told on its board to leave when the other machine's command fails" {
+	cat >rank <<-'EOT'
+		#!/bin/bash
+		. "$CLIENT/preempt.sh"
+		trap '' TERM
+		trap 'echo $? >job/left.$LOCAL_RANK' EXIT
+		for ((s = 0; ; s++)); do
+			preempt_step $s || exit
+			touch job/trains.$LOCAL_RANK
+			sleep 0.02
+		done
+	EOT
+	cat >fake-torchrun <<-'EOT'
+		#!/bin/bash
+		trap '' TERM
+		for r in 0 1; do LOCAL_RANK=$r ./rank & done
+		wait
+	EOT
+	chmod +x rank fake-torchrun
+	export CLIENT=$BATS_TEST_DIRNAME/../lib/client
+	agent 0 2 --ranks 2 --kill-after 1m -- ./fake-torchrun
+	agent 1 2 --ranks 2 -- sh -c 'until [ -e job/trains.0 ] && [ -e job/trains.1 ]; do sleep 0.02; done; exit 5'
+	ended 1 5
+	ended 0 44
+	[ "$(cat job/left.0 job/left.1)" = $'44\n44' ]
+	nothing_left
+}
+
 @test "a command that ignores TERM is killed after --kill-after, when its peer fails" {
 	options=(--kill-after 300ms)
 	agent 0 2 --kill-after 300ms -- sh -c 'trap "" TERM; touch job/ignores; while :; do sleep 0.1; done'

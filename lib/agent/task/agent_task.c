@@ -183,7 +183,17 @@ static void signal_command(const struct command *command, int number)
 		subprocess_signal(&command->process, number);
 }
 
-/* End the command by TERM, then KILL; tell it on its board, too: a client may ignore TERM. */
+/* Tell the client on its board to leave: it may ignore TERM. */
+static void tell_to_leave(struct agent_task *task)
+{
+	struct agreement_hold leave = {.order = ORDER_LEAVE, .code = task->agreement.code};
+	if (leave.code == 0)
+		leave.code = CODE_PREEMPTED;
+	task->told_to_leave = true;
+	(void)board_tell(&task->board, &leave, NULL);
+}
+
+/* End the command by TERM, then KILL, and by the boards of its tasks. */
 static void end_command(
 	struct agent_task *task, const struct group *group, int64_t now, int64_t *wake)
 {
@@ -194,14 +204,14 @@ static void end_command(
 		*wake = command->end_not_before < *wake ? command->end_not_before : *wake;
 		return;
 	}
-	if (!command->ending) {
-		struct agreement_hold leave = {.order = ORDER_LEAVE, .code = task->agreement.code};
-		if (leave.code == 0)
-			leave.code = CODE_PREEMPTED;
+	bool begins = !command->ending;
+	if (begins) {
 		command->ending = true;
 		command->kill_at = now + group->options->kill_after;
-		if (!group->one_stage) /* the caller of one stage gets the code instead */
-			(void)board_tell(&task->board, &leave, NULL);
+	}
+	if (!group->one_stage && !task->told_to_leave) /* one stage: its caller gets the code */
+		tell_to_leave(task);
+	if (begins) {
 		signal_command(command, SIGTERM);
 		signal_command(command, SIGCONT);
 	}

@@ -43,6 +43,7 @@ struct agent_task {
 	struct board_owner owner;     /* the training process, as last seen; "": not yet */
 	struct command *command;
 	struct hook done_if; /* what --done-if runs, after the command has ended */
+	bool told_to_leave;  /* on its board, because the command has to end */
 	bool finished;
 	int code;
 	bool has_complete; /* a new complete checkpoint is known, of complete_step */
