@@ -160,6 +160,23 @@ gone() { ! kill -0 "$(<"$1")" 2>/dev/null; }
 	for file in asked.*; do until_true 5 gone "$file"; done
 }
 
+@test "a --done-if that hangs is ended before a deadline, also one that becomes known while it runs" {
+	start --save-timeout 600s --done-if 'touch asked; exec sleep 1000' -- sh -c 'touch ready.$PREEMPT_TASK'
+	until_true 10 test -e asked
+	preempt-claim --grace 3s
+	until_true 10 grep -q '(43)' err
+	code 43
+	grep -q 'done-if: the command has not ended in time' err
+	rm asked
+	start --save-timeout 600s --grace 3s --kill-after 1m --done-if 'touch asked; exec sleep 1000' -- \
+		sh -c 'trap "exit 0" TERM; touch ready.$PREEMPT_TASK; while :; do sleep 0.02; done'
+	ready
+	kill -TERM "$agent"
+	until_true 10 grep -q 'run me again (' err
+	[ -e asked ]
+	grep -q 'done-if: the command has not ended in time' err
+}
+
 @test "an --on-notice command that is still at it when the program has ended has until the limit" {
 	start --save-timeout 120s --checkpoints ck --on-notice \
 		'command:touch stop; mkdir first 2>/dev/null || { until ckpt-rotate latest ck; do sleep 0.05; done; exit; }; sleep 0.5; dir=$(ckpt-rotate begin ck 7) && echo 7 >"$dir/n" && ckpt-rotate commit ck 7' -- \

@@ -11,6 +11,8 @@
 #include "run/history.h"
 #include "store/builder.h"
 
+#define DONE_IF_LEAST 1000 /* ms that --done-if has before a deadline, at least */
+
 /*
  * Find the checkpoint to resume from, by options->find_checkpoint. When max_bad_restarts restarts
  * from a checkpoint have failed, mark it as bad and look for the next one. The attempts in the
@@ -91,11 +93,16 @@ static bool is_preempted(const struct group *group)
 	return group->view.agreement.claimed || group->alone.begun;
 }
 
+static int64_t deadline_of(const struct group *group)
+{
+	return clock_earlier(group->view.agreement.deadline, group->own_deadline);
+}
+
 /* Until when the training may save, after `now`. */
 static int64_t save_until(const struct group *group, int64_t now)
 {
 	const struct agent_options *options = group->options;
-	int64_t deadline = clock_earlier(group->view.agreement.deadline, group->own_deadline);
+	int64_t deadline = deadline_of(group);
 	int64_t until = deadline != CLOCK_NEVER ? deadline - options->kill_after
 						: now + options->agreement.save_timeout;
 	return clock_later(until, now + 1);
@@ -171,6 +178,17 @@ static int judge(struct agent_task *task, const struct group *group, int agreed,
 	return task->has_complete ? CODE_SAVED : CODE_PREEMPTED;
 }
 
+/* Until when --done-if may run: the agent has to leave before the machine goes away. */
+static int64_t done_if_until(const struct group *group, int64_t now)
+{
+	const struct agent_options *options = group->options;
+	int64_t until = now + options->agreement.save_timeout, deadline = deadline_of(group);
+	if (deadline == CLOCK_NEVER)
+		return until;
+	int64_t early = clock_earlier(options->kill_after, (deadline - now) / 2);
+	return clock_earlier(until, clock_later(deadline - early, now + DONE_IF_LEAST));
+}
+
 bool signal_only_conclude(
 	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake)
 {
@@ -187,11 +205,13 @@ bool signal_only_conclude(
 			agreed != CODE_DECIDED))
 		return true;
 	if (options->done_if && task->agreement.end_code == 0) {
+		int64_t until = done_if_until(group, now);
 		if (!done_if->started)
 			hook_start(done_if, "--done-if",
 				&(struct subprocess_options){.shell = options->done_if,
-					.limit = now + options->agreement.save_timeout,
+					.limit = until,
 					.reaper = group->reaper});
+		hook_shorten(done_if, until);
 		if (hook_runs(done_if, now, wake))
 			return false;
 	}
