@@ -363,6 +363,16 @@ ended_by_closing() {
 	code 1 42
 }
 
+@test "TERM that no source watches ends an agent between two attempts, too, as while its command runs" {
+	STEPS=3 agent 0 --restarts --notice signal:USR1 --platform none -- ./trainer
+	STEPS=100000 agent 1 --restarts -- ./trainer
+	until_true 20 grep -q 'finished; ' err.0
+	kill -TERM "${agents[0]}"
+	kill -TERM "${agents[1]}"
+	code 0 143
+	code 1 42
+}
+
 @test "preempted: saved, 42, and not run again here" {
 	STEPS=100000 agent 0 --restarts -- ./trainer
 	STEPS=100000 agent 1 --restarts -- ./trainer

@@ -34,7 +34,8 @@ struct between {
 	struct agent_end *end; /* how the attempt ended for this agent */
 	bool finished;	       /* this agent ended with 0: its tasks have nothing more to do */
 	struct source_set watch;
-	int signals; /* signalfd of the signals that end us */
+	const sigset_t *mask; /* the signals that were blocked before the first attempt */
+	int signals;	      /* signalfd of the signals that end us */
 	bool noticed;
 	int ended_by; /* INT, HUP, QUIT; 0: none */
 	struct pulse *pulse;
@@ -45,10 +46,20 @@ struct between {
 static enum status open_between(struct between *between, struct error *err)
 {
 	static const int endings[] = {SIGINT, SIGHUP, SIGQUIT};
-	const struct agent_options *options = between->options;
-	enum status status = process_open_signals(
-		endings, sizeof(endings) / sizeof(endings[0]), &between->signals, err);
-	return status == STATUS_OK ? agent_watch_sources(options, &between->watch, err) : status;
+	enum { ENDINGS = sizeof(endings) / sizeof(endings[0]) };
+	sigset_t mask, wanted = *between->mask;
+	enum status status = process_open_signals(endings, ENDINGS, &between->signals, err);
+	if (status == STATUS_OK)
+		status = agent_watch_sources(between->options, &between->watch, err);
+	if (status != STATUS_OK)
+		return status;
+	/* All other signals act as while a command runs. The sources have unblocked theirs. */
+	for (size_t i = 0; i < ENDINGS; i++)
+		sigaddset(&wanted, endings[i]);
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	sigandset(&mask, &mask, &wanted);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return STATUS_OK;
 }
 
 /* How this agent reports what concerns all tasks. */
@@ -85,14 +96,19 @@ static bool wait_between(struct between *between, int64_t deadline)
 	return !between->noticed && !between->ended_by;
 }
 
+/* A signal that comes from here on waits for the next start. */
+static void block_signals(void)
+{
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
 /* The time between two attempts is over: take the last notices. False: one has come. */
 static bool end_between(struct between *between)
 {
 	struct notice notice;
-	sigset_t all;
-	/* A signal that comes from here on waits for the next start. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
+	block_signals();
 	while (source_set_take_held(&between->watch, &notice))
 		take_notice(between, &notice);
 	return !between->noticed;
@@ -369,7 +385,7 @@ static void release_between(struct between *between)
 
 /* Run one attempt. True: another one follows. False: *code is the exit code. */
 static bool run_once(const struct agent_options *options, const struct budget_limits *limits,
-	bool first, struct agent_end *end, int *code)
+	bool first, const sigset_t *mask, struct agent_end *end, int *code)
 {
 	*code = agent_run(options, end);
 	bool unstarted_late = !end->started && *code == STATUS_TIMEOUT;
@@ -388,9 +404,13 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 		*code = preempted_code(options, *code);
 		return false;
 	}
-	struct between between = {
-		.options = options, .end = end, .finished = *code == STATUS_OK, .signals = -1};
+	struct between between = {.options = options,
+		.end = end,
+		.finished = *code == STATUS_OK,
+		.mask = mask,
+		.signals = -1};
 	bool again = runs_again(&between, limits, code);
+	block_signals();
 	release_between(&between);
 	return again;
 }
@@ -444,7 +464,7 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 	int64_t superseded_until = clock_after(options->join_timeout);
 	for (bool first = true;;) {
 		struct agent_end end;
-		bool again = run_once(&next, limits, first, &end, &code);
+		bool again = run_once(&next, limits, first, &mask, &end, &code);
 		attempts += end.attempt.number != 0 && !end.superseded;
 		if (!again && *end.text)
 			say_end(&next, &end, attempts, code);
