@@ -208,6 +208,18 @@ gone() { ! kill -0 "$(<"$1")" 2>/dev/null; }
 	code 43
 }
 
+@test "the grace line counts the save of a program that saves on a signal as saving, not as left" {
+	start --grace 1m --on-notice signal:USR1 --checkpoints ck -- \
+		sh -c 'trap "touch told.$PREEMPT_TASK; until [ -e go ]; do sleep 0.02; done; exit 0" USR1; touch ready.$PREEMPT_TASK; while :; do sleep 0.02; done'
+	ready
+	kill -TERM "$agent"
+	until_true 10 test -e told.0 -a -e told.1
+	sleep 1 # its save lasts as long, at least
+	touch go
+	code 43
+	grep -qE 's of training, [1-9][0-9]*\.[0-9] s to agree and save, ' err
+}
+
 @test "kill -9 of the agent takes --done-if and --on-notice with it" {
 	start --done-if 'echo $$ >asked.$$; exec sleep 100' -- sh -c 'touch ready.$PREEMPT_TASK'
 	until_true 10 ready

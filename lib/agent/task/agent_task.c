@@ -439,9 +439,12 @@ void agent_task_account_grace(struct agent_task *task, const struct group *group
 		deadline = group->own_deadline;
 	if (deadline == CLOCK_NEVER || (task->account.begun && task->account.use == GRACE_NOT_USED))
 		return;
+	/* A program that saves on a signal agrees on no step, and may save until it ends. */
+	bool saves = task->command->end_not_before && !a->ended;
 	bool through = a->concluded || a->parked_at || a->ended;
 	grace_account_switch(&task->account,
-		through			     ? GRACE_NOT_USED
+		saves			     ? GRACE_SAVING
+		: through		     ? GRACE_NOT_USED
 		: a->told.order == ORDER_RUN ? GRACE_TRAINING
 					     : GRACE_SAVING,
 		deadline, now);
