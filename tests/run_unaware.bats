@@ -119,6 +119,12 @@ code() {
 	code 43
 }
 
+@test "--ranks: --done-if runs once for the command, and its answer counts for all tasks" {
+	preempt-run --ranks 3 --done-if 'echo asked >>asked' -- true
+	run -43 preempt-run --ranks 3 --done-if 'echo asked >>asked; exit 1' -- true
+	[ "$(cat asked)" = $'asked\nasked' ]
+}
+
 @test "--done-if: a program that uses the board and has saved the agreed step leaves with 42" {
 	export CLIENT=$BATS_TEST_DIRNAME/../lib/client
 	cat >trainer <<-'TRAINER'

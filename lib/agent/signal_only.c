@@ -163,7 +163,8 @@ static int judge(struct agent_task *task, const struct group *group, int agreed,
 	if (!options->find_checkpoint && agreed == CODE_SAVED && !is_signal_only(options))
 		return CODE_SAVED; /* the boards show what is saved */
 	if (!options->find_checkpoint)
-		return agreed == STATUS_OK && !is_preempted(group) && !task->done_if.started
+		return agreed == STATUS_OK && !is_preempted(group) &&
+				       !task->command->done_if.started
 			       ? STATUS_OK
 			       : CODE_PREEMPTED;
 	enum status status = signal_only_find_newer(options, &group->view, &found, &err);
@@ -193,7 +194,7 @@ bool signal_only_conclude(
 	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake)
 {
 	const struct agent_options *options = group->options;
-	struct hook *on_notice = &task->command->on_notice, *done_if = &task->done_if;
+	struct hook *on_notice = &task->command->on_notice, *done_if = &task->command->done_if;
 	task->code = agreed;
 	task->has_complete = task->agreement.has_complete;
 	task->complete_step = task->agreement.complete_step;

@@ -170,14 +170,13 @@ static void reap(struct agent *agent, int64_t now)
 	for (size_t i = 0; i < agent->command_count; i++) {
 		struct command *command = &agent->commands[i];
 		(void)hook_runs(&command->on_notice, now, &unused);
+		(void)hook_runs(&command->done_if, now, &unused);
 		if (subprocess_check(&command->process, now) != SUBPROCESS_ENDED)
 			continue;
 		command->ended_at = now;
 		agent_terminal_ended(agent, command);
 		subprocess_reap(&command->process, false);
 	}
-	for (size_t i = 0; i < agent->task_count; i++)
-		(void)hook_runs(&agent->tasks[i].done_if, now, &unused);
 	if (agent->options->on_event)
 		on_event_advance(agent->options->on_event, now, &unused);
 	agent_keep_reaper(agent);

@@ -145,10 +145,9 @@ static void end_commands(struct agent *agent)
 {
 	for (size_t i = 0; i < agent->command_count; i++) {
 		subprocess_release(&agent->commands[i].on_notice.process);
+		subprocess_release(&agent->commands[i].done_if.process);
 		subprocess_release(&agent->commands[i].process);
 	}
-	for (size_t i = 0; i < agent->task_count; i++)
-		subprocess_release(&agent->tasks[i].done_if.process);
 }
 
 void agent_release(struct agent *agent)

@@ -26,6 +26,7 @@ struct command {
 	int64_t end_not_before; /* until when a signal-only program may save; 0: it was not told to
 				   save */
 	struct hook on_notice;	/* what --on-notice runs */
+	struct hook done_if;	/* what --done-if runs, after the command has ended */
 	int64_t ended_at;
 	bool root_found; /* a peer was declared dead because its agent is gone: it failed first */
 	bool told;	 /* the agreements of its tasks know that it has ended */
@@ -42,8 +43,7 @@ struct agent_task {
 	store_revision deadline_kept; /* revision of the key DEADLINE, as noted on the board */
 	struct board_owner owner;     /* the training process, as last seen; "": not yet */
 	struct command *command;
-	struct hook done_if; /* what --done-if runs, after the command has ended */
-	bool told_to_leave;  /* on its board, because the command has to end */
+	bool told_to_leave; /* on its board, because the command has to end */
 	bool finished;
 	int code;
 	bool has_complete; /* a new complete checkpoint is known, of complete_step */
