@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run around programs that know no board, but save on a signal.
+# takes: 30
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
@@ -123,6 +124,20 @@ code() {
 	preempt-run --ranks 3 --done-if 'echo asked >>asked' -- true
 	run -43 preempt-run --ranks 3 --done-if 'echo asked >>asked; exit 1' -- true
 	[ "$(cat asked)" = $'asked\nasked' ]
+}
+
+@test "--ranks: one search for a newer checkpoint serves all tasks of the command" {
+	# Leak checks do not work under strace.
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
+	mkdir ck
+	local count
+	for count in 1 3; do
+		run -43 strace -f -o "trace.$count" -e trace=openat \
+			preempt-run --ranks $count --checkpoints ck --done-if false -- true
+	done
+	[ "$(grep -c '"ck"' trace.1)" -ge 2 ] # also before the command
+	[ "$(grep -c '"ck"' trace.1)" = "$(grep -c '"ck"' trace.3)" ]
 }
 
 @test "--done-if: a program that uses the board and has saved the agreed step leaves with 42" {

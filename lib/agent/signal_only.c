@@ -151,12 +151,26 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 	return status == STATUS_OK && old ? STATUS_NO : status;
 }
 
+/*
+ * Find a newer checkpoint for a task that has ended. A search can take seconds, in which the agent
+ * does nothing else: all commands that had ended before the last search share its result, unless a
+ * command of --on-notice may have saved after it.
+ */
+static const struct newer_search *find_newer(struct group *group, const struct command *command)
+{
+	struct newer_search *search = &group->newer;
+	if (search->began > command->ended_at && !group->options->notice_command)
+		return search;
+	search->began = clock_now();
+	search->status = signal_only_find_newer(
+		group->options, &group->view, &search->found, &search->error);
+	return search;
+}
+
 /* The exit code for what the task has done. done: --done-if found that its work is finished. */
-static int judge(struct agent_task *task, const struct group *group, int agreed, bool done)
+static int judge(struct agent_task *task, struct group *group, int agreed, bool done)
 {
 	const struct agent_options *options = group->options;
-	struct agent_checkpoint found;
-	struct error err;
 	bool ended_well = task->agreement.end_code == 0;
 	if (done || (ended_well && !options->done_if && !is_preempted(group)))
 		return STATUS_OK;
@@ -167,15 +181,15 @@ static int judge(struct agent_task *task, const struct group *group, int agreed,
 				       !task->command->done_if.started
 			       ? STATUS_OK
 			       : CODE_PREEMPTED;
-	enum status status = signal_only_find_newer(options, &group->view, &found, &err);
-	if (status == STATUS_OK)
-		task->complete_step = found.step;
-	else if (status != STATUS_NO)
-		message_error("task %llu: %s", (unsigned long long)task->number, err.text);
-	else if (*found.note)
+	const struct newer_search *newer = find_newer(group, task->command);
+	if (newer->status == STATUS_OK)
+		task->complete_step = newer->found.step;
+	else if (newer->status != STATUS_NO)
+		message_error("task %llu: %s", (unsigned long long)task->number, newer->error.text);
+	else if (*newer->found.note)
 		message_error("task %llu: %s; it does not count as a new complete checkpoint",
-			(unsigned long long)task->number, found.note);
-	task->has_complete = status == STATUS_OK;
+			(unsigned long long)task->number, newer->found.note);
+	task->has_complete = newer->status == STATUS_OK;
 	return task->has_complete ? CODE_SAVED : CODE_PREEMPTED;
 }
 
@@ -191,7 +205,7 @@ static int64_t done_if_until(const struct group *group, int64_t now)
 }
 
 bool signal_only_conclude(
-	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake)
+	struct agent_task *task, struct group *group, int agreed, int64_t now, int64_t *wake)
 {
 	const struct agent_options *options = group->options;
 	struct hook *on_notice = &task->command->on_notice, *done_if = &task->command->done_if;

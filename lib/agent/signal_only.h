@@ -46,6 +46,6 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
  * --on-notice or --done-if runs within its time: call again at *wake.
  */
 bool signal_only_conclude(
-	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake);
+	struct agent_task *task, struct group *group, int agreed, int64_t now, int64_t *wake);
 
 #endif

@@ -61,6 +61,14 @@ struct agent_task {
 	bool hung; /* it was reported that the training hangs */
 };
 
+/* The last search for a checkpoint that is newer than the one the attempt began from. */
+struct newer_search {
+	int64_t began; /* 0: there was none */
+	enum status status;
+	struct agent_checkpoint found;
+	struct error error;
+};
+
 /* What the tasks share. */
 struct group {
 	const struct agent_options *options;
@@ -79,6 +87,7 @@ struct group {
 	unsigned deaths_asked;	  /* writes of deaths under way */
 	bool deaths_unseen;	  /* read everything before deaths are written again */
 	int64_t looked_at;	  /* when the store was last read */
+	struct newer_search newer;
 };
 
 void agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
