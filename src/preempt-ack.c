@@ -212,7 +212,7 @@ static int run(const struct args_rest *rest)
 		return message_fail(&err);
 	if (serve)
 		return run_serve();
-	enum status status = group_open(IDENTITY_TASK, false, clock_after(30000), &own, &err);
+	enum status status = group_open(IDENTITY_TASK, false, deadline, &own, &err);
 	struct agent_options how = options_of(&own.identity, own.url);
 	int code = status;
 	if (status == STATUS_OK)

@@ -92,7 +92,7 @@ static enum status open_run(struct session *session, int64_t deadline, struct er
 		status = store_open(&session->own.store, session->own.url, 0, deadline, err);
 	view_release(&session->own.view);
 	if (status == STATUS_OK) {
-		store_set_patience(session->own.store, clock_later(deadline - clock_now(), 1));
+		store_set_deadline(session->own.store, deadline);
 		status = attempt_view(session->own.store, session->own.identity.run,
 			group_options.attempt, &session->own.view, err);
 	}

@@ -234,8 +234,8 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK && !list && !once && !stop)
 		return guard(rest->command);
 	if (status == STATUS_OK)
-		status = group_open(
-			list ? IDENTITY_RUN : IDENTITY_TASK, false, clock_after(30000), &own, &err);
+		status = group_open(list ? IDENTITY_RUN : IDENTITY_TASK, false,
+			clock_after(once ? -1 : group_timeout(-1)), &own, &err);
 	if (status == STATUS_OK)
 		status = view_refresh(&own.view, own.store, &err);
 	if (status == STATUS_OK && list)

@@ -121,7 +121,7 @@ all_say() { # FILE TEXT
 	acks
 	at 0 5
 	saves 0 5
-	as 0 run -124 --separate-stderr preempt-ack --saved --wait --timeout 1s
+	in_vain as 0 preempt-ack --saved --wait
 	as 1 preempt-store leave --code 43
 	as 0 run -1 --separate-stderr preempt-ack --saved --wait
 	[[ $stderr = *"not all tasks have saved"* ]]
@@ -309,7 +309,7 @@ all_say() { # FILE TEXT
 	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved
 	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved
 	as 0 run -0 --separate-stderr preempt-ack --at 6
-	as 0 run -124 --separate-stderr preempt-ack --at 6 --saved --wait --timeout 500ms
+	in_vain as 0 preempt-ack --at 6 --saved --wait
 	as 1 run -42 --separate-stderr preempt-ack --at 6 --saved --wait
 	as 0 run -42 --separate-stderr preempt-ack --at 6 --saved --wait
 }
@@ -360,7 +360,7 @@ all_say() { # FILE TEXT
 @test "--at waits no longer than --timeout; without the others it decides after --report-timeout" {
 	join 2
 	as 0 preempt-claim
-	as 0 run -124 --separate-stderr preempt-ack --at 4 --timeout 500ms
+	in_vain as 0 preempt-ack --at 4 --report-timeout 10m
 	as 0 run -10 --separate-stderr preempt-ack --at 4 --report-timeout 500ms
 }
 
@@ -775,9 +775,9 @@ serves() {
 	at 0 4 # without task 1 nothing is decided yet
 	run -43 as 0 preempt-ack --report-timeout 10m
 	agents[0]=2147483647.1
-	run -124 as 0 preempt-ack --report-timeout 10m --timeout 1s
+	in_vain as 0 preempt-ack --report-timeout 10m
 	agents[0]=''
-	run -124 as 0 preempt-ack --report-timeout 10m --timeout 1s
+	in_vain as 0 preempt-ack --report-timeout 10m
 }
 
 # bats test_tags=smoke

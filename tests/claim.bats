@@ -8,17 +8,6 @@
 bats_require_minimum_version 1.5.0
 load composed/group
 
-# in_vain COMMAND...: it waits for what does not come, 124. Where the store has not answered in so short
-# a time, it is asked with more of it.
-in_vain() {
-	local limit
-	for limit in 500ms 15s 60s; do
-		run --separate-stderr "$@" --timeout $limit
-		[ "$status" = 75 ] || break
-	done
-	[ "$status" = 124 ] || { echo "$*: $status, not 124: $stderr" >&2; return 1; }
-}
-
 # cannot_be_asked OPTION...: the watch says why, 75; the same with its first answer.
 cannot_be_asked() {
 	local limit
@@ -477,20 +466,14 @@ ignores_notices() {
 	grep -q "answers again" err
 }
 
-# store_held: a process takes the lock of the store, and stops.
-store_held() {
-	needs_store_file
-	"${OUT:-$REPO/build/plain}/tests/rig/hold_store" "$PREEMPT_STORE" held begin >/dev/null 3>&- &
-	holder=$!
-	started+=("$holder")
-	eventually grep -q '^State:.T' "/proc/$holder/status"
-}
-
 @test "--timeout bounds the calls of a store that does not answer, too" {
 	join 1
 	store_held
-	run -75 --separate-stderr timeout 25 preempt-claim --outside --timeout 1s # not 30 s
-	[[ $stderr = *"it is busy"* ]]
+	for command in "preempt-claim --outside" "preempt-ack --at 5" "preempt-heartbeat --list"; do
+		# shellcheck disable=SC2086 # several words
+		as 0 run -75 --separate-stderr timeout 25 $command --timeout 1s # not 30 s
+		[[ $stderr = *"it is busy"* ]]
+	done
 }
 
 @test "watch --once --timeout: a group whose store does not answer could not be asked: 75, and said" {

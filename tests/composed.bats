@@ -501,12 +501,9 @@ is_stopped() {
 }
 
 @test "leave, another process holds the store: a notice on the board is not outstayed" {
-	needs_store_file
 	join 1
 	echo '{"utc":"2026-01-31T12:00:00.123Z","source":"signal:TERM","reason":"","left_ms":2000}' >"${boards[0]}/notice"
-	"$OUT/tests/rig/hold_store" "$PREEMPT_STORE" run/r/held begin >/dev/null 3>&- &
-	started+=("$!")
-	eventually is_stopped "$!"
+	store_held
 	# Without a notice it asks for 30 s.
 	as 0 run -75 --separate-stderr timeout 20 preempt-store leave --code 42
 	[ "$output" = 42 ]

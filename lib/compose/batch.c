@@ -106,7 +106,7 @@ static enum status tell_once(const struct batch *batch, int64_t limit, struct er
 	struct view view = {0};
 	enum status status = store_open(&store, question->store, 0, limit, err);
 	if (status == STATUS_OK) {
-		store_set_patience(store, clock_later(limit - clock_now(), 1));
+		store_set_deadline(store, limit);
 		status = attempt_view(store, question->run, 0, &view, err);
 	}
 	if (status == STATUS_OK && !requeue_is_ours(question, &view.attempt))

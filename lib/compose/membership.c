@@ -187,7 +187,7 @@ static void stay_while_others_save(struct store *store, struct view *view, uint6
 			end = view->agreement.deadline - LEAVE_EARLY;
 		if (now >= end)
 			return;
-		store_set_patience(store, end - now < PATIENCE ? end - now : PATIENCE);
+		store_set_deadline(store, clock_earlier(end, clock_after(PATIENCE)));
 		enum status status = view_refresh(view, store, NULL);
 		if (status == STATUS_TEMPORARY)
 			clock_sleep_until(clock_after(clock_jitter(400)));

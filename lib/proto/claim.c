@@ -145,7 +145,7 @@ enum status claim_make(struct store *store, struct view *view, const struct clai
 	struct claim ours = *claim;
 	ours.notice.deadline = notice_deadline(&claim->notice);
 	for (;;) {
-		store_set_patience(store, clock_later(deadline - clock_now(), 1));
+		store_set_deadline(store, deadline);
 		error_set(
 			err, STATUS_TIMEOUT, "run %s: could not claim in time", view->attempt.run);
 		enum status status = try_once(store, view, &ours, &demanded, err);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/clock.h"
 #include "base/process/process.h"
 #include "live/cut_off.h"
 #include "live/outage.h"
@@ -15,6 +16,9 @@
 #include "run/launchers.h"
 #include "run/life.h"
 #include "store/url.h"
+
+#define ASK_LEAST 1000	/* ms for each question to the store, at least, also after a deadline */
+#define ASK_MOST  30000 /* ms */
 
 struct group_options group_options;
 struct heartbeat_options heartbeat_options = {
@@ -183,17 +187,28 @@ enum status group_find(
 		       : status;
 }
 
+/* Until when the next question to the store may take. */
+static int64_t ask_until(int64_t deadline)
+{
+	int64_t most = clock_earlier(deadline, clock_after(ASK_MOST));
+	return clock_later(most, clock_after(ASK_LEAST));
+}
+
 enum status group_open(enum identity_need need, bool joined, int64_t deadline,
 	struct group_run *run, struct error *err)
 {
 	struct attempt attempt;
 	enum status status = group_find(need, false, run, err);
 	if (status == STATUS_OK)
-		status = joined ? outage_open_joined(&run->store, run->url, deadline, err)
-				: store_open(&run->store, run->url, 0, deadline, err);
-	if (status == STATUS_OK)
+		status =
+			joined ? outage_open_joined(&run->store, run->url, ask_until(deadline), err)
+			       : store_open(&run->store, run->url, 0, ask_until(deadline), err);
+	if (status == STATUS_OK) {
+		store_set_deadline(run->store, ask_until(deadline));
 		status = attempt_find(
 			run->store, run->identity.run, group_options.attempt, &attempt, err);
+		store_set_deadline(run->store, ask_until(deadline));
+	}
 	if (status == STATUS_OK && need == IDENTITY_TASK)
 		status = attempt_check_task(&attempt, run->identity.task, err);
 	if (status == STATUS_OK)

@@ -131,7 +131,8 @@ enum status group_find(
 /*
  * The same, and open the store and find the attempt: that of --attempt, else the newest. With
  * IDENTITY_TASK the attempt must have our task. joined: this process has joined the attempt, so a
- * missing store is STATUS_TEMPORARY (live/outage.h). Call group_close also after a failure.
+ * missing store is STATUS_TEMPORARY (live/outage.h). Here and in each later call the store is asked
+ * until deadline, for 1 s at least and 30 s at most. Call group_close also after a failure.
  */
 enum status group_open(enum identity_need need, bool joined, int64_t deadline,
 	struct group_run *run, struct error *err);

@@ -104,6 +104,12 @@ void store_set_patience(struct store *store, int64_t milliseconds)
 	store->patience = milliseconds;
 }
 
+/* Not less than 1: a negative patience would be no limit. */
+void store_set_deadline(struct store *store, int64_t deadline)
+{
+	store_set_patience(store, clock_later(deadline - clock_now(), 1));
+}
+
 size_t store_operations(const struct store *store)
 {
 	return store->backend->operations;

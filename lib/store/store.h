@@ -123,6 +123,12 @@ void store_close(struct store *store);
  * Default: 30,000 ms. (Calls for beats in files have no such limit.)
  */
 void store_set_patience(struct store *store, int64_t milliseconds);
+/*
+ * The same with the time that is left now until deadline (base/clock.h; CLOCK_NEVER: no limit), but
+ * at least 1 ms: after the deadline a call fails if it has to wait. The patience does not become
+ * shorter by itself, so a loop calls this in each pass.
+ */
+void store_set_deadline(struct store *store, int64_t deadline);
 
 /*
  * Run one atomic transaction. STATUS_OK: its changes are durable. One that only reads writes

@@ -16,7 +16,6 @@
 #include "run/options.h"
 
 #define LEAVE_PATIENCE 30000 /* ms to try to reach the store */
-#define LEAVE_ONCE     1000  /* ms for each try, at least, even after the deadline of a notice */
 
 static uint64_t pid, code;
 static bool pid_given, no_board, no_heartbeat, force;
@@ -87,44 +86,15 @@ int member_join(const struct args_rest *rest)
 	return preempted ? CODE_SAVED : failed;
 }
 
-/* How long a question to the store may take. Not less than 1: a negative time would be no limit. */
-static int64_t left_until(int64_t until)
-{
-	return clock_later(until - clock_now(), 1);
-}
-
-/* As group_open, but the store is asked for the attempt until `until` at most. */
-static enum status open_until(int64_t until, struct group_run *own, struct error *err)
-{
-	struct attempt attempt;
-	enum status status = group_find(IDENTITY_TASK, false, own, err);
-	if (status == STATUS_OK)
-		status = outage_open_joined(&own->store, own->url, until, err);
-	if (status == STATUS_OK) {
-		store_set_patience(own->store, left_until(until));
-		status = attempt_find(
-			own->store, own->identity.run, group_options.attempt, &attempt, err);
-	}
-	if (status == STATUS_OK)
-		status = attempt_check_task(&attempt, own->identity.task, err);
-	if (status == STATUS_OK)
-		view_init(&own->view, &attempt);
-	return status;
-}
-
 static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 {
 	struct group_run own;
-	int64_t once = clock_after(LEAVE_ONCE);
-	if (until < once)
-		until = once;
-	enum status status = open_until(until, &own, err);
+	enum status status = group_open(IDENTITY_TASK, true, until, &own, err);
 	if (status == STATUS_OK) {
 		const struct membership_goodbye goodbye = {.task = own.identity.task,
 			.code = (int)code,
 			.reason = leave_reason,
 			.board = getenv("PREEMPT_DIR")};
-		store_set_patience(own.store, left_until(until));
 		status = membership_leave(own.store, &own.view, &goodbye, leave_with, err);
 	}
 	group_close(&own);
@@ -163,7 +133,7 @@ int member_close(const struct args_rest *rest)
 	struct error err;
 	struct group_run own;
 	(void)rest;
-	enum status status = group_open(IDENTITY_RUN, true, clock_after(30000), &own, &err);
+	enum status status = group_open(IDENTITY_RUN, true, CLOCK_NEVER, &own, &err);
 	if (status == STATUS_OK)
 		status = membership_close(own.store, &own.view, force, &err);
 	group_close(&own);

@@ -130,3 +130,24 @@ agree_and_save() {
 		as "$task" preempt-ack --saved || return
 	done
 }
+
+# in_vain COMMAND...: it waits for what does not come, 124. Where the store has not answered in so short
+# a time, it is asked with more of it.
+# shellcheck disable=SC2154 # run sets them
+in_vain() {
+	local limit
+	for limit in 500ms 15s 60s; do
+		run --separate-stderr "$@" --timeout $limit
+		[ "$status" = 75 ] || break
+	done
+	[ "$status" = 124 ] || { echo "$*: $status, not 124: $stderr" >&2; return 1; }
+}
+
+# store_held: a process takes the lock of the store, and stops.
+store_held() {
+	needs_store_file
+	"${OUT:-$REPO/build/plain}/tests/rig/hold_store" "$PREEMPT_STORE" held begin >/dev/null 3>&- &
+	holder=$!
+	started+=("$holder")
+	eventually grep -q '^State:.T' "/proc/$holder/status"
+}
