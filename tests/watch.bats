@@ -540,6 +540,15 @@ watch_told_term() {
 	run -0 bash -c 'preempt-watch --source file:flag --source "command:exit 1" --timeout 5m <&- 2>&-'
 }
 
+@test "stdout is a full pipe that another process has made non-blocking: the notice is written once there is room" {
+	touch flag
+	# (Leak checks do not work under strace.)
+	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace -e trace=write \
+		-e inject=write:error=EAGAIN:when=1 preempt-watch --source file:flag >out
+	grep -q 'write(1, .*INJECTED' trace
+	[[ $(<out) == *file:*flag* ]]
+}
+
 # bats test_tags=smoke
 @test "a signal that the platform's source catches may be given, too: one notice of it" {
 	PREEMPT_PLATFORM=generic start --follow --source signal:TERM,USR1

@@ -14,18 +14,22 @@
 
 #include "base/xalloc.h"
 
-/* The most EINTR in one file_write_all: a filesystem that returns only EINTR must not hang us. */
+/* The most EINTR and EAGAIN in a row: a filesystem that returns nothing else must not hang us. */
 #define INTERRUPTIONS	1000
 #define TEMPORARY_TRIES 100
 
 int file_write_all(int descriptor, const void *bytes, size_t length)
 {
 	const char *at = bytes;
+	struct pollfd polled = {.fd = descriptor, .events = POLLOUT};
 	int interrupted = 0;
 	while (length) {
 		ssize_t n = write(descriptor, at, length);
-		if (n < 0 && errno == EINTR && ++interrupted < INTERRUPTIONS)
+		if (n < 0 && (errno == EINTR || errno == EAGAIN) && ++interrupted < INTERRUPTIONS) {
+			if (errno == EAGAIN)
+				(void)poll(&polled, 1, -1);
 			continue;
+		}
 		if (n < 0)
 			return -1;
 		if (n == 0) {
@@ -34,6 +38,7 @@ int file_write_all(int descriptor, const void *bytes, size_t length)
 		}
 		at += n;
 		length -= (size_t)n;
+		interrupted = 0;
 	}
 	return 0;
 }

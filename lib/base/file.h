@@ -47,7 +47,10 @@ enum status file_read_names(
 	int directory, const char *path, struct file_names *names, struct error *err);
 void file_names_release(struct file_names *names);
 
-/* Write all bytes: retry after EINTR, continue short writes. 0, or -1 and errno. */
+/*
+ * Write all bytes: retry after EINTR, continue short writes. 0, or -1 and errno. Waits for the
+ * reader of a full pipe also if another process that shares the pipe has made it non-blocking.
+ */
 int file_write_all(int descriptor, const void *bytes, size_t length);
 
 /*

@@ -12,6 +12,7 @@
 
 #include "agent/children/error_line.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/process/bell.h"
 #include "base/process/thread.h"
 #include "base/xalloc.h"
@@ -51,24 +52,6 @@ static void remember(struct relay_stream *stream, const char *bytes, size_t leng
 	}
 }
 
-/* Write to our stderr. If a process that shares it has made it non-blocking, wait for its reader.
- */
-static void write_out(const char *bytes, size_t length)
-{
-	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
-	while (length) {
-		ssize_t n = write(STDERR_FILENO, bytes, length);
-		if (n < 0 && errno == EAGAIN)
-			(void)poll(&polled, 1, -1);
-		else if (n == 0 || (n < 0 && errno != EINTR))
-			return;
-		if (n < 0)
-			continue;
-		bytes += n;
-		length -= (size_t)n;
-	}
-}
-
 static void pass_on(struct stderr_relay *relay, size_t index)
 {
 	char bytes[8192];
@@ -77,7 +60,7 @@ static void pass_on(struct stderr_relay *relay, size_t index)
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	if (n > 0)
-		write_out(bytes, (size_t)n);
+		(void)file_write_all(STDERR_FILENO, bytes, (size_t)n);
 	pthread_mutex_lock(&relay->lock);
 	if (n > 0) {
 		remember(stream, bytes, (size_t)n);
