@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -15,6 +16,20 @@ static bool read_time(const char *text, int64_t *utc)
 	if (parse_decimal(text, &seconds) && seconds < (uint64_t)1 << 40)
 		*utc = (int64_t)seconds * 1000;
 	return *utc || !strcmp(text, "NONE") || !strcmp(text, "N/A") || !strcmp(text, "Unknown");
+}
+
+bool slurm_job_id(char id[64])
+{
+	const char *job = getenv("SLURM_JOB_ID");
+	const char *array = getenv("SLURM_ARRAY_JOB_ID"), *index = getenv("SLURM_ARRAY_TASK_ID");
+	uint64_t number;
+	if (!job || !parse_decimal(job, &number))
+		return false;
+	if (array && parse_decimal(array, &number) && index && parse_decimal(index, &number))
+		snprintf(id, 64, "%s_%s", array, index);
+	else
+		snprintf(id, 64, "%s", job);
+	return true;
 }
 
 void slurm_question(const char *job, char *argv[SLURM_QUESTION])

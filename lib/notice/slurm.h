@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Read what Slurm reports of a job, and estimate the time left. Pure; source_slurm.c asks Slurm.
+ * Read what Slurm reports of a job, and estimate the time left. Pure, except for slurm_job_id;
+ * source_slurm.c asks Slurm.
  *
  * Facts (Slurm 22.05): at a preemption the controller sets the job's end time to now + GraceTime
  * before it sends TERM; at the time limit TERM comes at the end time, and KILL after KillWait.
@@ -16,6 +17,13 @@ struct slurm_job {
 	int64_t end;	/* ms since 1970; 0: no limit, or not given */
 	int64_t start;	/* 0: not given */
 };
+
+/*
+ * Get the id of our job from the environment: "9", or "9_3" for a task of an array. (The plain
+ * number of an array's last task names the whole array, and would requeue all of it.) False: not in
+ * a job.
+ */
+bool slurm_job_id(char id[64]);
 
 /* The squeue command for a job, "9" or "9_3": NULL-terminated, its words must not be changed. */
 #define SLURM_QUESTION 10

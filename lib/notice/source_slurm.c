@@ -140,18 +140,14 @@ static int64_t time_of(const char *variable)
 static enum status slurm_open(struct source **source, const char *rest,
 	const struct source_options *options, struct error *err)
 {
-	const char *job = getenv("SLURM_JOB_ID"), *tasks = getenv("SLURM_NTASKS");
-	const char *array = getenv("SLURM_ARRAY_JOB_ID"), *index = getenv("SLURM_ARRAY_TASK_ID");
+	const char *tasks = getenv("SLURM_NTASKS");
 	uint64_t number;
-	if (!job || !parse_decimal(job, &number))
+	char job[64];
+	if (!slurm_job_id(job))
 		return error_set(err, STATUS_USAGE,
 			"source slurm: SLURM_JOB_ID is not set, so this is no job of Slurm");
 	struct slurm_source *self = xcalloc(1, sizeof(*self));
-	/* The id of one task of an array is also that of the array, which names all its tasks. */
-	if (array && parse_decimal(array, &number) && index && parse_decimal(index, &number))
-		snprintf(self->job_id, sizeof(self->job_id), "%s_%s", array, index);
-	else
-		snprintf(self->job_id, sizeof(self->job_id), "%s", job);
+	snprintf(self->job_id, sizeof(self->job_id), "%s", job);
 	self->grace = options->grace;
 	self->began = clock_now();
 	self->lead = notice_lead(self->grace, INT64_MAX);

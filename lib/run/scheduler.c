@@ -145,27 +145,17 @@ void scheduler_names(char *names, size_t size)
 
 /* ---- Slurm ---- */
 
-static bool number_of(const char *variable, uint64_t *number)
-{
-	const char *value = getenv(variable);
-	return value && parse_unsigned(value, 0, UINT32_MAX, number, variable, NULL) == STATUS_OK;
-}
-
 enum status slurm_job_name(char name[64], struct error *err)
 {
-	uint64_t job, array, index;
+	const char *leader = getenv("SLURM_HET_JOB_ID");
+	uint64_t number;
 	if (!is_set("SLURM_JOB_ID"))
 		return STATUS_NO;
-	if (!number_of("SLURM_JOB_ID", &job))
+	if (!slurm_job_id(name))
 		return error_set(err, STATUS_USAGE, "$SLURM_JOB_ID is not a number");
-	if (number_of("SLURM_ARRAY_JOB_ID", &array) && number_of("SLURM_ARRAY_TASK_ID", &index))
-		snprintf(name, 64, "%llu_%llu", (unsigned long long)array,
-			(unsigned long long)index);
-	else if (number_of("SLURM_HET_JOB_ID",
-			 &array)) /* a heterogeneous job: only its leader can be requeued */
-		snprintf(name, 64, "%llu", (unsigned long long)array);
-	else
-		snprintf(name, 64, "%llu", (unsigned long long)job);
+	/* Of a heterogeneous job, only the leader can be requeued. */
+	if (leader && parse_decimal(leader, &number) && !strchr(name, '_'))
+		snprintf(name, 64, "%s", leader);
 	return STATUS_OK;
 }
 

@@ -43,8 +43,8 @@ void scheduler_names(char *names, size_t size);
 /* ---- Slurm ---- */
 
 /*
- * Get the job's id for scontrol: "9_3" for a task of an array. (The plain number of an array's last
- * task names the whole array, and would requeue all of its tasks.) STATUS_NO: not in a job.
+ * Get the job's id for scontrol: slurm_job_id, or the leader of a heterogeneous job. STATUS_NO: not
+ * in a job.
  */
 enum status slurm_job_name(char name[64], struct error *err);
 
