@@ -24,6 +24,17 @@ acks() {
 	done
 }
 
+# both_ask BOUNDARY BOUNDARY: task 0 and task 1 call preempt-ack --at with these words at once: the code
+# of task 0 in $code, that of task 1 in $status, and what that one prints in $output.
+both_ask() {
+	# shellcheck disable=SC2086 # several words
+	as 0 preempt-ack --at $1 "${patient[@]}" >at.0 3>&- &
+	local first=$!
+	# shellcheck disable=SC2086
+	as 1 run --separate-stderr preempt-ack --at $2 "${patient[@]}"
+	code_of "$first"
+}
+
 all_say() { # FILE TEXT
 	local task
 	for ((task = 0; task < tasks; task++)); do
@@ -296,12 +307,9 @@ all_say() { # FILE TEXT
 @test "SY-2 --at: 0 before, 10 exactly at the agreed step, by a new process each time; then saved" {
 	join 2
 	as 0 preempt-claim
-	as 0 preempt-ack --at 4 "${patient[@]}" >at.0 3>&- &
-	first=$!
-	as 1 run -10 --separate-stderr preempt-ack --at 6 "${patient[@]}"
+	both_ask 4 6
+	[ "$code $status" = "0 10" ]
 	[ "$output" = "6 exit" ]
-	code_of "$first"
-	[ "$code" = 0 ]
 	as 0 run -0 --separate-stderr preempt-ack --at 5
 	as 0 run -10 --separate-stderr preempt-ack --at 6
 	as 0 run -10 --separate-stderr preempt-ack --at 6 # a new process before the save
@@ -332,13 +340,8 @@ all_say() { # FILE TEXT
 @test "--at with strides: a step that is a boundary of both" {
 	join 2
 	as 0 preempt-claim
-	as 0 preempt-ack --at 20 --next 30 "${patient[@]}" >at.0 3>&- &
-	first=$!
-	as 1 run preempt-ack --at 24 --next 28 "${patient[@]}"
-	second=$status
-	code_of "$first"
-	[ "$code" = 0 ]
-	[ "$second" = 0 ]
+	both_ask "20 --next 30" "24 --next 28"
+	[ "$code $status" = "0 0" ]
 	step=$(preempt-store get run/r/000001/RUN_TO_CHECKPOINT | field step)
 	[ $((step % 10)) = 0 ]
 	[ $((step % 4)) = 0 ]
@@ -349,12 +352,9 @@ all_say() { # FILE TEXT
 @test "--at with strides: where both stand at the same boundary already, that is the step" {
 	join 2
 	as 0 preempt-claim
-	as 0 preempt-ack --at 20 --next 30 "${patient[@]}" >at.0 3>&- &
-	first=$!
-	as 1 run -10 --separate-stderr preempt-ack --at 20 --next 24 "${patient[@]}"
+	both_ask "20 --next 30" "20 --next 24"
+	[ "$code $status" = "10 10" ]
 	[ "$output" = "20 exit" ]
-	code_of "$first"
-	[ "$code" = 10 ]
 }
 
 @test "--at waits no longer than --timeout; without the others it decides after --report-timeout" {
@@ -368,11 +368,8 @@ all_say() { # FILE TEXT
 @test "--at --saved --wait: a newer round was opened during the save: run on, and the save is kept" {
 	join 2
 	as 0 preempt-claim --then continue
-	as 0 preempt-ack --at 5 "${patient[@]}" >at.0 3>&- &
-	first=$!
-	as 1 run -10 --separate-stderr preempt-ack --at 5 "${patient[@]}"
-	code_of "$first"
-	[ "$code" = 10 ]
+	both_ask 5 5
+	[ "$code $status" = "10 10" ]
 	as 0 preempt-ack --at 5 --saved --wait 2>err.0 3>&- & # waits for task 1
 	first=$!
 	eventually has_key SAVED/1/0
@@ -390,22 +387,16 @@ all_say() { # FILE TEXT
 	preempt-store put run/r/000001/ROUND/3 '{"final":true}'
 	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved --wait
 	[ "$(preempt-store get run/r/000001/SAVED/2/0 | field step)" = 6 ]
-	as 0 preempt-ack --at 7 "${patient[@]}" >at.0 3>&- &
-	first=$!
-	as 1 run -10 --separate-stderr preempt-ack --at 7 "${patient[@]}"
-	code_of "$first"
-	[ "$code" = 10 ]
+	both_ask 7 7
+	[ "$code $status" = "10 10" ]
 }
 
 @test "--at after a claim with a long grace period: no program would open the final round, so the save is final" {
 	join 2
 	as 0 preempt-claim --grace 10m
-	as 0 preempt-ack --at 5 "${patient[@]}" >at.0 3>&- &
-	first=$!
-	as 1 run -10 --separate-stderr preempt-ack --at 5 "${patient[@]}"
+	both_ask 5 5
+	[ "$code $status" = "10 10" ]
 	[ "$output" = "5 exit" ]
-	code_of "$first"
-	[ "$code" = 10 ]
 	as 1 preempt-ack --at 5 --saved
 	as 0 run -42 --separate-stderr preempt-ack --at 5 --saved --wait
 }
@@ -435,20 +426,14 @@ all_say() { # FILE TEXT
 @test "--at --saved --wait: a task does not save in time: 1 and run on; if the save is final, leave with 43" {
 	join 2
 	preempt-claim --then continue
-	as 0 preempt-ack --at 5 "${patient[@]}" >at.0 3>&- &
-	first=$!
-	as 1 run -10 --separate-stderr preempt-ack --at 5 "${patient[@]}"
-	code_of "$first"
-	[ "$code" = 10 ]
+	both_ask 5 5
+	[ "$code $status" = "10 10" ]
 	as 0 run -1 --separate-stderr preempt-ack --at 5 --saved --wait --save-timeout 100ms
 	[[ $stderr = *"no complete checkpoint"* ]]
 	as 0 run -0 --separate-stderr preempt-ack --at 6
 	as 0 preempt-claim
-	as 0 preempt-ack --at 7 "${patient[@]}" >at.0 3>&- &
-	first=$!
-	as 1 run -10 --separate-stderr preempt-ack --at 7 "${patient[@]}"
-	code_of "$first"
-	[ "$code" = 10 ]
+	both_ask 7 7
+	[ "$code $status" = "10 10" ]
 	as 0 run -43 --separate-stderr preempt-ack --at 7 --saved --wait --save-timeout 100ms
 }
 
