@@ -103,7 +103,8 @@ struct agent_end {
 	bool noticed;	 /* this agent had a notice */
 	bool claimed;	 /* the attempt was preempted */
 	int passed_on;	 /* a signal like INT that was passed on; 0: none */
-	/* If it was started: the end in words, which agent reports it, and its code. Otherwise "".
+	/*
+	 * If it was started: the end in words, which agent reports it, and its code. Otherwise "".
 	 */
 	char text[1024];
 	enum announce_by by;

@@ -174,7 +174,8 @@ struct checkpoint_list {
 	size_t removed; /* number of directories and files that are being deleted */
 	void *memory;	/* items point into it */
 };
-/* notes (NULL: none): gets a line for each thing that a user should know, such as a broken tracker.
+/*
+ * notes (NULL: none): gets a line for each thing that a user should know, such as a broken tracker.
  */
 enum status checkpoint_list(const char *directory, const struct layout_choice *choice,
 	struct checkpoint_list *list, struct text *notes, struct error *err);

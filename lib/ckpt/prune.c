@@ -26,7 +26,8 @@ struct pruning {
 	 * none. */
 	char best[2][LAYOUT_NAME_SIZE];
 	struct prune_report *report;
-	/* What the rules and the limits decide about: items[k] is that of report->items[places[k]]
+	/*
+	 * What the rules and the limits decide about: items[k] is that of report->items[places[k]]
 	 */
 	const struct checkpoint **items;
 	struct keep_decision *decisions;

@@ -201,7 +201,8 @@ static enum status rename_away(struct removal *removal, struct prune_item *item,
 	return status;
 }
 
-/* Rename a framework's checkpoint away; of several files first the one that makes it a checkpoint.
+/*
+ * Rename a framework's checkpoint away; of several files first the one that makes it a checkpoint.
  */
 static enum status take_away_parts(struct removal *removal, const struct scan_item *found,
 	struct prune_item *item, struct error *err)

@@ -344,7 +344,8 @@ enum status scan_names(struct scan *scan, struct error *err)
 	struct file_names names = {0};
 	const struct layout *layout = scan->choice->layout;
 	forget(scan);
-	/* Read the tracker before the list: with an older tracker, more checkpoints are protected.
+	/*
+	 * Read the tracker before the list: with an older tracker, more checkpoints are protected.
 	 */
 	enum status status = scan_track(scan, &scan->tracker, err);
 	if (status == STATUS_OK)

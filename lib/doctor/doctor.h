@@ -23,15 +23,13 @@
 struct doctor_request {
 	const char *url; /* the store, which need not exist; NULL: only directory is given */
 	const char *directory;
-	const char *other; /* the same directory through another mount; NULL: none */
-	uint64_t nodes; /* the number of nodes (2 to DOCTOR_SIDES_MAX) that run this command; 0: one
-			 */
-	uint64_t node;	/* the number of this node, from 0 */
+	const char *other;   /* the same directory through another mount; NULL: none */
+	uint64_t nodes;	     /* how many nodes (2 to DOCTOR_SIDES_MAX) run this command; 0: one */
+	uint64_t node;	     /* the number of this node, from 0 */
 	const char *session; /* with nodes: differs between two launches */
 	bool quick, fix;
 	bool shared;	 /* other machines use it: a filesystem of this machine only is unsafe */
-	int64_t timeout; /* milliseconds, for the whole examination; with nodes, for their arrival
-			  */
+	int64_t timeout; /* ms, for the whole examination; with nodes, for their arrival */
 	void (*progress)(const char *what); /* called in a child; NULL: none */
 };
 

@@ -41,7 +41,8 @@ enum status doctor_meet(struct doctor_exchange *exchange, struct error *err);
  */
 enum status doctor_exchange(
 	struct doctor_exchange *exchange, enum status outcome, int64_t takes, struct error *err);
-/* The last step: side 0 waits until all others have read its last record; the others do not wait.
+/*
+ * The last step: side 0 waits until all others have read its last record; the others do not wait.
  */
 void doctor_exchange_end(struct doctor_exchange *exchange);
 

@@ -200,7 +200,8 @@ struct queue_awaited {
 	struct queue_failure first;	     /* the first of failed; or of cancelled */
 	struct queue_failure first_kept_going;
 };
-/* Find the present outcome of the selected commands. count: from queue_count, called just before.
+/*
+ * Find the present outcome of the selected commands. count: from queue_count, called just before.
  */
 enum status queue_awaited(struct queue *queue, const struct queue_selection *set,
 	const struct queue_count *count, struct queue_awaited *outcome, struct error *err);

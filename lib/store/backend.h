@@ -64,7 +64,8 @@ struct store {
 	int64_t patience; /* milliseconds */
 	struct store_count count;
 	char *count_file; /* store_close writes it there; NULL: nowhere */
-	/* For store_was_set_back: the store went back from one revision to the other; 0: it did
+	/*
+	 * For store_was_set_back: the store went back from one revision to the other; 0: it did
 	 * not.
 	 */
 	store_revision back_from, back_to;

@@ -41,7 +41,8 @@ int cache_stat(enum cache cache, const char *path, struct stat *st)
 
 static int open_unlent(enum cache cache, int directory, const char *path, int flags)
 {
-	/* A server lends no directories. NFS refuses O_DIRECT for one, but only after opening it.
+	/*
+	 * A server lends no directories. NFS refuses O_DIRECT for one, but only after opening it.
 	 */
 	if (cache == CACHE_LENT && !(flags & O_DIRECTORY)) {
 		int descriptor = openat(directory, path, flags | O_DIRECT);

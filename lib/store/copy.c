@@ -161,7 +161,8 @@ static enum status write_batch(struct walk *walk, struct error *err)
 	return status;
 }
 
-/* The batch points to keys and values of the page, so it is written before the next page is read.
+/*
+ * The batch points to keys and values of the page, so it is written before the next page is read.
  */
 static enum status write_missing(struct walk *walk, const struct store_entry *from,
 	const struct store_entry *to, struct error *err)

@@ -245,7 +245,8 @@ struct store_beat_reading {
 /* Read count beats from first, STORE_BEATS_READ at most; from a server with one request. */
 void store_beats_read(struct store *store, const char *group, uint64_t first,
 	struct store_beat_reading *readings, size_t count);
-/* Remove the beats of a group, or with group "RUN" of all attempts of a run. They may be missing.
+/*
+ * Remove the beats of a group, or with group "RUN" of all attempts of a run. They may be missing.
  */
 enum status store_beats_remove(struct store *store, const char *group, struct error *err);
 

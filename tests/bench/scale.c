@@ -506,7 +506,8 @@ static void print_codes(int expected, int also)
 	printf("%s wrong %d ", *comma ? "" : "-", wrong);
 }
 
-/* The revision of the store: how many transactions have changed something. 0: it does not answer.
+/*
+ * The revision of the store: how many transactions have changed something. 0: it does not answer.
  */
 static double revision(void)
 {

@@ -276,7 +276,8 @@ static void judge_answer(const struct act *act)
 	}
 	if (outcome->status == STATUS_TIMEOUT && act->waits)
 		return;
-	/* Mode link: whether names are made as it needs them is tried first; EPERM: they are not.
+	/*
+	 * Mode link: whether names are made as it needs them is tried first; EPERM: they are not.
 	 */
 	if (outcome->status == STATUS_USAGE && plan->number == EPERM &&
 		strstr(outcome->err.text, "hard links"))
@@ -372,7 +373,8 @@ static void judge_again(const struct act *act)
 		complain(act, "doing it again leads elsewhere:\n%s\n#   not:\n%s",
 			text_string(&without), text_string(&normal.after_again));
 	const char *stranger = fixture_stranger(&fixture);
-	/* Mode link: what a killed one leaves beside its lock goes when it is old (link_sweep.h).
+	/*
+	 * Mode link: what a killed one leaves beside its lock goes when it is old (link_sweep.h).
 	 */
 	bool will_go = plan->act >= ACT_BEFORE && stranger && strstr(fixture.url, "lock=link") &&
 		       !strncmp(stranger, "s.db.lock.", 10);

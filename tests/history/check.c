@@ -532,7 +532,8 @@ static void drop_choice(struct walk *walk)
 	free(choice);
 }
 
-/* The operation to try first as the maker of the level; the others are kept. NULL: there is none.
+/*
+ * The operation to try first as the maker of the level; the others are kept. NULL: there is none.
  */
 static const struct operation *choose(
 	struct walk *walk, const struct context *context, size_t level)

@@ -235,7 +235,8 @@ static void look_on(const char *where)
 	while (getppid() == parent) {
 		for (int i = 0; i < 3; i++) {
 			snprintf(path, sizeof(path), "%s%s", path_of(where), suffixes[i]);
-			/* This makes GlusterFS's client forget the name, so that it reads the file.
+			/*
+			 * This makes GlusterFS's client forget the name, so that it reads the file.
 			 */
 			(void)setxattr(path, "inode-invalidate", "1", 1, 0);
 			int descriptor = open(path, O_RDONLY | O_CLOEXEC);

@@ -275,7 +275,8 @@ static size_t make_history(struct checkpoint made[ITEMS], int64_t unit)
 		item->step = step;
 		step += 1 + draw(10);
 		item->state = shape == 0 ? CHECKPOINT_COMPLETE : states[draw(8)];
-		/* Mostly onwards; standing still; backwards; a run that began again at a low step.
+		/*
+		 * Mostly onwards; standing still; backwards; a run that began again at a low step.
 		 */
 		if (shape == 1)
 			utc = (int64_t)draw(2000);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Metrics: read strictly, written exactly, read back; and bytes and instants as options give them.
+/*
+ * Metrics: read strictly, written exactly, read back; and bytes and instants as options give them.
  */
 #include <inttypes.h>
 #include <json-c/json_tokener.h>

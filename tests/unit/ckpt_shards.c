@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the files of a checkpoint's ranks are all there: what names, siblings and trackers show.
+/*
+ * Whether the files of a checkpoint's ranks are all there: what names, siblings and trackers show.
  */
 #include <string.h>
 

@@ -37,7 +37,8 @@ static struct store *open_store(const char *name)
 	return store;
 }
 
-/* With the database as sqlite3 sees it, while no process uses it: run, and the first number it
+/*
+ * With the database as sqlite3 sees it, while no process uses it: run, and the first number it
  * answers.
  */
 static int64_t ask(const char *name, const char *sql)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What follows from what the doctor found: the table of cases; and how its sides exchange records.
+/*
+ * What follows from what the doctor found: the table of cases; and how its sides exchange records.
  */
 #include "doctor/findings.h"
 

@@ -404,7 +404,8 @@ static void takeovers(void)
 		{".db", NULL, "while its database is synced", false},
 		{".db", "-journal", "when its commit is done", true},
 	};
-	/* A process that stands still for a part of that time looks at its name again, and knows.
+	/*
+	 * A process that stands still for a part of that time looks at its name again, and knows.
 	 */
 	struct sqlite_store *store = open_with("overtaken.db", "?lock=link&takeover=60s");
 	struct session session;
@@ -644,7 +645,8 @@ static void kills(void)
 		store_close(&open_store("contended.db")->base);
 		for (int i = 0; i < WORKERS; i++)
 			pids[i] = start_worker(i, &acknowledged[i]);
-		/* On a slow disk no process may come to an end in that time: then more, and more
+		/*
+		 * On a slow disk no process may come to an end in that time: then more, and more
 		 * time.
 		 */
 		for (int k = 0; k < KILLS || (k < 4 * KILLS && !is_any(acknowledged)); k++) {

@@ -80,7 +80,8 @@ static void answer(void)
 	CHECK_EQ(waiting, 0);
 }
 
-/* What is said where a machine that died keeps its locks for so long; outlived as in filesystem.h.
+/*
+ * What is said where a machine that died keeps its locks for so long; outlived as in filesystem.h.
  */
 static const char *busy_where(int outlived)
 {

@@ -363,7 +363,8 @@ static void limits(void)
 		store_answer_release(&answer);
 		request.compare_count = 0;
 		free(compares);
-		/* All of it deleted, with news and counts, where something else is done otherwise.
+		/*
+		 * All of it deleted, with news and counts, where something else is done otherwise.
 		 */
 		struct store_op other = {STORE_PUT, "other", "v", 1};
 		CHECK_EQ(store_beats_prepare(store, "run/1", 1, &err), STATUS_OK);
@@ -415,7 +416,8 @@ static void limits(void)
 	}
 }
 
-/* In a child: put or delete a key when a byte arrives on the pipe; its exit tells when it was done.
+/*
+ * In a child: put or delete a key when a byte arrives on the pipe; its exit tells when it was done.
  */
 static pid_t change_later(
 	const char *url, const char *key, bool delete, int go, _Atomic int64_t *done)
@@ -527,7 +529,8 @@ static void waits(void)
 		CHECK_EQ(write(wake[1], "x", 1), 1);
 		CHECK_EQ(store_wait(store, "p/", &seen, clock_now() - 1, wake[0], &err), STATUS_NO);
 		CHECK_EQ(read(wake[0], &byte, 1), 1);
-		/* A busy machine may be late: then once more. Else it looks every 5 s, each time.
+		/*
+		 * A busy machine may be late: then once more. Else it looks every 5 s, each time.
 		 */
 		int64_t took = INT64_MAX;
 		for (int i = 0; i < 10 && took > 3000; i++) {

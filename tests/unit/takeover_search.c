@@ -31,8 +31,7 @@ enum weakness {
 	NO_COMPARISON, /* the files are read once */
 	JOURNAL_FIRST, /* the journal is replaced before the database */
 	JOURNAL_STAYS, /* and not at all */
-	BLIND_JOURNAL, /* whichever process opened the journal does not ask whether that was its own
-			*/
+	BLIND_JOURNAL, /* the process that opened the journal does not ask whether it was its own */
 	GIVEN_BACK,    /* one that fails in a takeover gives the lock back */
 	EARLY_ANSWER,  /* it is acknowledged without asking whether the lock was still ours */
 	WEAKNESSES

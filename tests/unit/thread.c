@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that is not waited for to its end: what it uses stays, and is no leak to the sanitizer.
+/*
+ * A thread that is not waited for to its end: what it uses stays, and is no leak to the sanitizer.
  */
 #include "base/process/thread.h"
 

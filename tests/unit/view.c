@@ -768,7 +768,8 @@ static void lives(void)
 	store_close(other);
 }
 
-/* Every cause of a death, through the store: one spelling for all that write it and all that ask.
+/*
+ * Every cause of a death, through the store: one spelling for all that write it and all that ask.
  */
 static void deaths(void)
 {

@@ -108,7 +108,8 @@ static struct ckpt_name read_step(const char *name)
 	return read;
 }
 
-/* Copy the part of *at before infix to head, and move *at behind infix. False: there is no infix.
+/*
+ * Copy the part of *at before infix to head, and move *at behind infix. False: there is no infix.
  */
 static bool split(const char **at, const char *infix, char head[CKPT_NAME_SIZE])
 {

@@ -66,7 +66,8 @@ static enum status sweep(const char *path, struct error *err)
 	return status;
 }
 
-/* The name of the highest step that has a manifest. False: there is none, or DIR is not readable.
+/*
+ * The name of the highest step that has a manifest. False: there is none, or DIR is not readable.
  */
 static bool highest_step(const char *directory, int descriptor, char name[CKPT_NAME_SIZE])
 {

@@ -91,7 +91,8 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 	struct staging look = {.writer = WRITER_UNKNOWN};
 	struct stat st;
 	enum status status = STATUS_OK;
-	/* Opening makes a network filesystem ask its server, so we see new records of other tasks.
+	/*
+	 * Opening makes a network filesystem ask its server, so we see new records of other tasks.
 	 */
 	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (descriptor < 0 && errno == ENOENT)

@@ -118,7 +118,8 @@ static const struct json_field writer_fields[] = {
 	{0},
 };
 
-/* Sync the record after it has its name, so that a pruner sees the writer even if the disk is slow.
+/*
+ * Sync the record after it has its name, so that a pruner sees the writer even if the disk is slow.
  */
 static enum status sync_record(const char *path, struct error *err)
 {

@@ -29,12 +29,14 @@ struct metrics {
 	size_t count;
 };
 
-/* Add a metric from "NAME=VALUE"; VALUE is a decimal number, nan, inf or -inf. STATUS_USAGE:
+/*
+ * Add a metric from "NAME=VALUE"; VALUE is a decimal number, nan, inf or -inf. STATUS_USAGE:
  * refused.
  */
 enum status metrics_read(const char *text, struct metrics *metrics, struct error *err);
 
-/* Add a metric of a framework, unless there is no room, it is a duplicate, or its name is not
+/*
+ * Add a metric of a framework, unless there is no room, it is a duplicate, or its name is not
  * valid.
  */
 void metrics_add(struct metrics *metrics, const char *name, double value);

@@ -67,7 +67,8 @@ static bool is_model(const char *name)
 	return found;
 }
 
-/* Whether the file is DIRECTORY/adapter_model.*: PEFT saves an adapter in a directory of its name.
+/*
+ * Whether the file is DIRECTORY/adapter_model.*: PEFT saves an adapter in a directory of its name.
  */
 static bool is_adapter(const char *name)
 {

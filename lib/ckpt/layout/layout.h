@@ -34,8 +34,7 @@ struct layout_choice {
 /* What a name in DIR means. */
 struct layout_name {
 	uint64_t step;	  /* at most CKPT_NUMBER_MAX */
-	uint64_t version; /* distinguishes checkpoints of one step; a later one has a higher number
-			   */
+	uint64_t version; /* tells checkpoints of one step apart; a later one has a higher number */
 	unsigned group;	  /* group 0 is listed first, and only its checkpoints are used to resume */
 	size_t length; /* length of the checkpoint's name; all its entries begin with that name */
 };

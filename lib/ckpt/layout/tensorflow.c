@@ -81,7 +81,8 @@ static enum status check(
 	return structure_check_all(item->root, item->files, "", why);
 }
 
-/* Read the string after "model_checkpoint_path:" at the beginning of a line. False: there is none.
+/*
+ * Read the string after "model_checkpoint_path:" at the beginning of a line. False: there is none.
  */
 static bool find_path(const char *text, char path[LAYOUT_NAME_SIZE])
 {

@@ -24,8 +24,7 @@ struct copying {
 	char *path;	  /* DEST/STAGING */
 	int root;	  /* DEST/STAGING, open and locked */
 	uint64_t inode;	  /* of DEST/STAGING */
-	uint64_t damaged; /* our layout: inode of a damaged checkpoint with the final name; 0: none
-			   */
+	uint64_t damaged; /* inode of a damaged checkpoint of ours with the final name; 0: none */
 	bool again;	  /* another process changed something: look again */
 };
 

@@ -210,7 +210,8 @@ static void look_at_others(struct work *work)
 		message_info("%llu worker%s gone: the commands that ran there wait again",
 			(unsigned long long)fenced, fenced == 1 ? " is" : "s are");
 	if (status == STATUS_DAMAGED) {
-		/* The record is not ours: go on. The next exchange shows whether the store answers.
+		/*
+		 * The record is not ours: go on. The next exchange shows whether the store answers.
 		 */
 		say_damage(work, &err);
 		return;

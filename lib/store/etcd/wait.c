@@ -37,7 +37,8 @@ static bool begins_with(const char *text, const char *beginning)
 	return !strncmp(text, beginning, strlen(beginning));
 }
 
-/* Whether the key name (kind 'k') is below prefix, or keys that begin with name (kind 'p') may be.
+/*
+ * Whether the key name (kind 'k') is below prefix, or keys that begin with name (kind 'p') may be.
  */
 static bool concerns(const char *prefix, char kind, const char *name)
 {

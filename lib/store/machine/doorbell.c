@@ -75,7 +75,8 @@ struct doorbell_news doorbell_look(const struct doorbell *doorbell)
 	return (struct doorbell_news){(uint32_t)told, (int64_t)(told >> 32) * TICK};
 }
 
-/* Put in a counter that was read after `began`: the later poll counts, or else the newer counter.
+/*
+ * Put in a counter that was read after `began`: the later poll counts, or else the newer counter.
  */
 static void tell(struct doorbell *doorbell, uint32_t counter, int64_t began)
 {

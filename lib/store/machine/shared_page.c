@@ -32,7 +32,8 @@ static void *map(int descriptor, size_t size)
 	return page == MAP_FAILED ? NULL : page;
 }
 
-/* Remove pages of this kind that were not used for long. Each process that makes a page does this.
+/*
+ * Remove pages of this kind that were not used for long. Each process that makes a page does this.
  */
 static void sweep(const char *directory, const char *name)
 {

@@ -101,7 +101,8 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 	return check_file(store, store->journal, &st, err);
 }
 
-/* Read the first hundred bytes of the database through SQLite's file handle. Returns SQLite's code.
+/*
+ * Read the first hundred bytes of the database through SQLite's file handle. Returns SQLite's code.
  */
 static int read_header(struct session *session, unsigned char header[100])
 {

@@ -35,8 +35,7 @@ struct sqlite_store {
 	struct store base; /* base.where is the path of the database */
 	char *journal, *directory, *beats;
 	struct parameters parameters;
-	bool far_locks; /* a server keeps the byte-range locks, so that asking for one may take long
-			 */
+	bool far_locks; /* a server keeps the byte-range locks, so asking for one may take long */
 	struct lock lock;
 	struct file_watch watch; /* of the database */
 	struct sight sight;

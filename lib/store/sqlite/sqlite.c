@@ -20,7 +20,8 @@
 
 #define TRIES 100 /* at most, while files of the store appear and disappear */
 
-/* SQLite allows paths of 512 bytes, "-journal" included; a file name has at most 255 bytes, our
+/*
+ * SQLite allows paths of 512 bytes, "-journal" included; a file name has at most 255 bytes, our
  * suffixes included.
  */
 #define PATH_LONGEST 480 /* bytes of the database's path */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Boards: in place of the files of agent/task/board.c, what the world knows of them (struct panel).
+/*
+ * Boards: in place of the files of agent/task/board.c, what the world knows of them (struct panel).
  */
 #include "agent/task/board.h"
 

@@ -83,7 +83,8 @@ static void observe_deadline(struct world *w, const struct record *r)
 	(void)sscanf(get_word(r, "boot"), "boot%d", &machine);
 	int64_t off = machine < MOST_TASKS ? w->schedule->clock[machine] : 0;
 	int64_t deadline = ((int64_t)get_number(r, "at") - CLOCK_ZERO - off) * MS;
-	/* A program, or an agent that was cut off, cannot know how old the one that it replaces is.
+	/*
+	 * A program, or an agent that was cut off, cannot know how old the one that it replaces is.
 	 */
 	const struct node *node = machine_current();
 	bool knows = node && node->agent >= 0 && !w->store_faults && !w->slow_store;

@@ -205,7 +205,8 @@ void board_make_room(const struct board *board)
 	(void)board;
 }
 
-/* ---- Processes, by what each simulator has in place of subprocess_check and subprocess_reap ----
+/*
+ * ---- Processes, by what each simulator has in place of subprocess_check and subprocess_reap ----
  */
 
 enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)

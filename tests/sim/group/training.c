@@ -170,7 +170,8 @@ static void look_at_hold(struct world *w, int task)
 
 /* ---- preempt_saved ---- */
 
-/* Its oldest periodic saves may be forgotten: then any step counts at which it would have made one.
+/*
+ * Its oldest periodic saves may be forgotten: then any step counts at which it would have made one.
  */
 bool training_has_saved(const struct world *w, int task, uint64_t step)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of the files of agent/task/board.c: the struct task whose number + 1 is the "directory".
+/*
+ * In place of the files of agent/task/board.c: the struct task whose number + 1 is the "directory".
  */
 #include "agent/task/board.h"
 
