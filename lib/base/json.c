@@ -33,20 +33,18 @@ struct json_object *json_parse_limited(const char *text, size_t length, size_t l
 	return object;
 }
 
-static const struct json_object *member_of(
+struct json_object *json_member(
 	const struct json_object *object, const char *member, enum json_type type)
 {
 	struct json_object *value;
-	if (!json_object_is_type(object, json_type_object) ||
-		!json_object_object_get_ex(object, member, &value) ||
-		!json_object_is_type(value, type))
-		return NULL;
-	return value;
+	return json_object_object_get_ex(object, member, &value) && json_object_is_type(value, type)
+		       ? value
+		       : NULL;
 }
 
 bool json_get_unsigned(const struct json_object *object, const char *member, uint64_t *value)
 {
-	const struct json_object *found = member_of(object, member, json_type_int);
+	struct json_object *found = json_member(object, member, json_type_int);
 	if (!found || json_object_get_int64(found) < 0)
 		return false;
 	*value = json_object_get_uint64(found);
@@ -64,7 +62,7 @@ bool json_get_code(const struct json_object *object, const char *member, int *co
 
 bool json_get_signed(const struct json_object *object, const char *member, int64_t *value)
 {
-	const struct json_object *found = member_of(object, member, json_type_int);
+	struct json_object *found = json_member(object, member, json_type_int);
 	if (!found)
 		return false;
 	*value = json_object_get_int64(found);
@@ -82,7 +80,7 @@ bool json_get_time(const struct json_object *object, const char *member, int64_t
 
 bool json_get_bool(const struct json_object *object, const char *member, bool *value)
 {
-	const struct json_object *found = member_of(object, member, json_type_boolean);
+	struct json_object *found = json_member(object, member, json_type_boolean);
 	if (!found)
 		return false;
 	*value = json_object_get_boolean(found);
@@ -91,10 +89,10 @@ bool json_get_bool(const struct json_object *object, const char *member, bool *v
 
 bool json_get_text(const struct json_object *object, const char *member, const char **value)
 {
-	const struct json_object *found = member_of(object, member, json_type_string);
+	struct json_object *found = json_member(object, member, json_type_string);
 	if (!found)
 		return false;
-	*value = json_object_get_string((struct json_object *)found);
+	*value = json_object_get_string(found);
 	return true;
 }
 

@@ -205,11 +205,8 @@ const struct cloud cloud_aws = {
 
 static bool azure_concerns_us(const struct json_object *event, const char *self)
 {
-	struct json_object *resources;
-	if (!json_object_object_get_ex(event, "Resources", &resources) ||
-		!json_object_is_type(resources, json_type_array))
-		return false;
-	for (size_t i = 0; i < json_object_array_length(resources); i++) {
+	struct json_object *resources = json_member(event, "Resources", json_type_array);
+	for (size_t i = 0; resources && i < json_object_array_length(resources); i++) {
 		const char *name = json_object_get_string(json_object_array_get_idx(resources, i));
 		if (name && strcasecmp(name, self) == 0)
 			return true;
@@ -254,13 +251,12 @@ static bool azure_event(const struct json_object *event, const struct cloud_repl
 static enum cloud_answer azure_events(
 	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
 {
-	struct json_object *events;
 	enum cloud_answer answer = CLOUD_NONE;
 	if (reply->code != 200)
 		return odd_code(reply, err);
 	struct json_object *object = json_parse(reply->body, strlen(reply->body));
-	if (!object || !json_object_object_get_ex(object, "Events", &events) ||
-		!json_object_is_type(events, json_type_array)) {
+	struct json_object *events = json_member(object, "Events", json_type_array);
+	if (!events) {
 		json_object_put(object);
 		return odd_body(reply, err);
 	}

@@ -10,9 +10,8 @@
 
 void remembered_read_pace(const struct json_object *json, struct progress_rules *rules)
 {
-	struct json_object *longest = NULL;
-	if (!json_object_object_get_ex(json, "longest_ms", &longest) ||
-		!json_object_is_type(longest, json_type_object))
+	struct json_object *longest = json_member(json, "longest_ms", json_type_object);
+	if (!longest)
 		return;
 	json_object_object_foreach(longest, name, value)
 	{

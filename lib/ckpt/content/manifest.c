@@ -220,9 +220,9 @@ enum status manifest_read(
 		memcpy(read.life, life, sizeof(read.life));
 	}
 	(void)json_object_object_get_ex(object, "metrics", &metrics);
+	files = json_member(object, "files", json_type_array);
 	if (!metrics_parse(metrics, &read.metrics) || !json_get_unsigned(object, "bytes", &bytes) ||
-		!json_object_object_get_ex(object, "files", &files) ||
-		!json_object_is_type(files, json_type_array))
+		!files)
 		goto out;
 	size_t count = json_object_array_length(files);
 	for (size_t i = 0; i < count; i++)

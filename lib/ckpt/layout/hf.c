@@ -25,13 +25,11 @@ static const char *const marks[] = {"trainer_state.json", "training_args.bin", "
 static enum status check_index(const struct layout_item *item, const char *index, struct error *why)
 {
 	enum status status;
-	struct json_object *map;
 	struct json_object *object = structure_read_json(item->root, index, &status, why);
 	if (status != STATUS_OK)
 		return status;
-	if (!json_object_object_get_ex(object, "weight_map", &map) ||
-		!json_object_is_type(map, json_type_object) ||
-		json_object_object_length(map) == 0) {
+	struct json_object *map = json_member(object, "weight_map", json_type_object);
+	if (!map || json_object_object_length(map) == 0) {
 		json_object_put(object);
 		return error_set(why, STATUS_NO, "%s names no files", index);
 	}
@@ -108,13 +106,10 @@ static bool has_model(const struct layout_item *item, char deepspeed[LAYOUT_NAME
 static void read_metrics(struct json_object *state, uint64_t step, struct metrics *metrics)
 {
 	static const char *const except[] = {"epoch", "step", NULL};
-	struct json_object *history, *entry;
+	struct json_object *history = json_member(state, "log_history", json_type_array);
 	uint64_t logged;
-	if (!json_object_object_get_ex(state, "log_history", &history) ||
-		!json_object_is_type(history, json_type_array))
-		return;
-	for (size_t i = json_object_array_length(history); i-- > 0;) {
-		entry = json_object_array_get_idx(history, i);
+	for (size_t i = history ? json_object_array_length(history) : 0; i-- > 0;) {
+		struct json_object *entry = json_object_array_get_idx(history, i);
 		if (json_object_is_type(entry, json_type_object) &&
 			json_get_unsigned(entry, "step", &logged) && logged == step)
 			metrics_collect(entry, except, metrics);

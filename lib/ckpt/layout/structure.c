@@ -117,11 +117,9 @@ static enum status check_safetensors(
 	}
 	json_object_object_foreach(header, name, tensor)
 	{
-		struct json_object *offsets;
+		struct json_object *offsets = json_member(tensor, "data_offsets", json_type_array);
 		(void)name;
-		if (!json_object_object_get_ex(tensor, "data_offsets", &offsets) ||
-			!json_object_is_type(offsets, json_type_array) ||
-			json_object_array_length(offsets) != 2)
+		if (!offsets || json_object_array_length(offsets) != 2)
 			continue;
 		uint64_t last = json_object_get_uint64(json_object_array_get_idx(offsets, 1));
 		if (last > end)

@@ -120,25 +120,14 @@ void wire_stamp(char stamp[WIRE_STAMP + 1], uint32_t client, uint32_t number, bo
 		then ? 't' : 'o');
 }
 
-static struct json_object *member_of(
-	struct json_object *object, const char *name, enum json_type type)
-{
-	struct json_object *value;
-	if (!json_object_is_type(object, json_type_object) ||
-		!json_object_object_get_ex(object, name, &value) ||
-		!json_object_is_type(value, type))
-		return NULL;
-	return value;
-}
-
 struct json_object *wire_object(struct json_object *object, const char *name)
 {
-	return member_of(object, name, json_type_object);
+	return json_member(object, name, json_type_object);
 }
 
 struct json_object *wire_element(struct json_object *object, const char *name, size_t i)
 {
-	struct json_object *array = member_of(object, name, json_type_array);
+	struct json_object *array = json_member(object, name, json_type_array);
 	return array ? json_object_array_get_idx(array, i) : NULL;
 }
 
@@ -149,23 +138,23 @@ struct json_object *wire_response(struct json_object *object, size_t i, const ch
 
 size_t wire_count(struct json_object *object, const char *name)
 {
-	struct json_object *array = member_of(object, name, json_type_array);
+	struct json_object *array = json_member(object, name, json_type_array);
 	return array ? json_object_array_length(array) : 0;
 }
 
 int64_t wire_number(struct json_object *object, const char *name)
 {
 	struct json_object *value;
-	if ((value = member_of(object, name, json_type_int)))
+	if ((value = json_member(object, name, json_type_int)))
 		return json_object_get_int64(value);
-	value = member_of(object, name, json_type_string);
+	value = json_member(object, name, json_type_string);
 	/* Not strtoll: ids of members and clusters are unsigned, and may exceed INT64_MAX. */
 	return value ? (int64_t)strtoull(json_object_get_string(value), NULL, 10) : 0;
 }
 
 bool wire_flag(struct json_object *object, const char *name)
 {
-	struct json_object *value = member_of(object, name, json_type_boolean);
+	struct json_object *value = json_member(object, name, json_type_boolean);
 	return value && json_object_get_boolean(value);
 }
 
@@ -183,7 +172,7 @@ static uint32_t digit_value(char digit)
 
 char *wire_bytes(struct json_object *object, const char *name, size_t *length)
 {
-	struct json_object *value = member_of(object, name, json_type_string);
+	struct json_object *value = json_member(object, name, json_type_string);
 	const char *from = value ? json_object_get_string(value) : "";
 	size_t count = strcspn(from, "=");
 	unsigned char *bytes = xmalloc(count / 4 * 3 + 4), *to = bytes;
