@@ -64,8 +64,6 @@ static bool stderr_takes_line(void)
 	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
 	int64_t until = clock_after(stalled ? 0 : patience);
 	int ready;
-	if (patience < 0)
-		return true;
 	do
 		ready = poll(&polled, 1, clock_poll_timeout(until));
 	while (ready < 0 && errno == EINTR);
@@ -73,11 +71,25 @@ static bool stderr_takes_line(void)
 	return !stalled;
 }
 
+/* Another process that shares stderr may have made it non-blocking, and filled it. */
+static void write_patiently(const char *line, size_t length)
+{
+	while (length && stderr_takes_line()) {
+		ssize_t n = write(STDERR_FILENO, line, length);
+		if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+			return;
+		line += n < 0 ? 0 : n;
+		length -= n < 0 ? 0 : (size_t)n;
+	}
+}
+
 static void write_line(const char *line, size_t length)
 {
 	int kept = errno;
-	if (stderr_takes_line())
+	if (patience < 0)
 		(void)file_write_all(STDERR_FILENO, line, length);
+	else
+		write_patiently(line, length);
 	errno = kept;
 }
 
