@@ -100,12 +100,12 @@ static void print_table(const struct view *view, const struct vital *vitals)
 }
 
 /* Print the list. Returns CODE_NO if a task is lost, late or hangs; otherwise CODE_OK. */
-static int show_list(struct group_run *own)
+static int show_list(struct group_run *own, int64_t deadline)
 {
 	const struct view *view = &own->view;
 	struct vital *vitals = xcalloc(view->attempt.tasks, sizeof(*vitals));
 	int code = CODE_OK;
-	vitals_read(own->store, view, vitals, clock_after(group_timeout(-1)));
+	vitals_read(own->store, view, vitals, deadline);
 	if (group_options.json)
 		print_json(view, vitals);
 	else
@@ -225,6 +225,7 @@ static int run(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct group_run own = {0};
+	int64_t deadline = once ? CLOCK_NEVER : clock_after(group_timeout(-1));
 	int code = CODE_OK;
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
 	/* A notice signal must not end this program before keeper_run handles it. */
@@ -234,12 +235,12 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK && !list && !once && !stop)
 		return guard(rest->command);
 	if (status == STATUS_OK)
-		status = group_open(list ? IDENTITY_RUN : IDENTITY_TASK, false,
-			clock_after(once ? -1 : group_timeout(-1)), &own, &err);
+		status = group_open(
+			list ? IDENTITY_RUN : IDENTITY_TASK, false, deadline, &own, &err);
 	if (status == STATUS_OK)
 		status = view_refresh(&own.view, own.store, &err);
 	if (status == STATUS_OK && list)
-		code = show_list(&own);
+		code = show_list(&own, deadline);
 	else if (status == STATUS_OK && once)
 		status = beat_once(&own, &err);
 	else if (status == STATUS_OK)

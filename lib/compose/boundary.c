@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "proto/writes.h"
 #include "run/attempt.h"
+#include "run/options.h"
 
 /* STATUS_BROKEN: a task has failed or died, so no agreement is possible. */
 static enum status check_broken(const struct view *view, struct error *err)
@@ -24,6 +25,14 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
 		"run %s: task %llu was declared dead (%s); end the training process",
 		view->attempt.run, (unsigned long long)task,
 		keys_death_word(view->members[task].death));
+}
+
+/* Until when the training can still leave in time: the deadline of the claim is LEAVE_EARLY later.
+ */
+static int64_t leave_by(const struct view *view)
+{
+	int64_t deadline = view->agreement.deadline;
+	return deadline == CLOCK_NEVER ? CLOCK_NEVER : deadline - LEAVE_EARLY;
 }
 
 /*
@@ -58,6 +67,7 @@ static enum status report_and_wait(const struct boundary *boundary, int *leave, 
 			status = check_dead(view, config->task, err);
 		if (status != STATUS_OK)
 			return status;
+		group_ask_until(store, clock_earlier(deadline, leave_by(view)));
 		now = clock_now();
 		if (now >= deadline)
 			return error_set(err, STATUS_TIMEOUT, "run %s: no agreement in time",
@@ -224,15 +234,15 @@ enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave,
 		status = judge_saves(view, false, leave, err);
 		if (status != STATUS_TIMEOUT)
 			return status;
-		int64_t end = view->agreement.deadline == CLOCK_NEVER
-				      ? limit
-				      : view->agreement.deadline - LEAVE_EARLY;
-		int64_t now = clock_now();
+		int64_t end = leave_by(view), now = clock_now();
+		if (end == CLOCK_NEVER)
+			end = limit;
 		if (now >= boundary->deadline)
 			return status;
 		if (now >= end)
 			return judge_saves(view, true, leave, err);
 		end = clock_earlier(end, boundary->deadline);
+		group_ask_until(boundary->store, end);
 		status = view_wait(view, boundary->store, end, -1, err);
 		if (status == STATUS_OK || status == STATUS_TIMEOUT)
 			status = view_refresh(view, boundary->store, err);

@@ -13,9 +13,9 @@
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "compose/vitals.h"
+#include "run/options.h"
 
 #define SAVE_LIMIT 300000 /* ms to wait for the saves of other tasks, at most */
-#define PATIENCE   30000  /* ms for one reading of the store during that wait */
 
 static void export(struct text *exports, const char *name, const char *value)
 {
@@ -181,13 +181,13 @@ static void stay_while_others_save(struct store *store, struct view *view, uint6
 {
 	int64_t limit = clock_after(SAVE_LIMIT);
 	for (;;) {
-		int64_t end = limit, now = clock_now();
+		int64_t end = limit;
 		if (view->agreement.deadline != CLOCK_NEVER &&
 			view->agreement.deadline - LEAVE_EARLY < limit)
 			end = view->agreement.deadline - LEAVE_EARLY;
-		if (now >= end)
+		if (clock_now() >= end)
 			return;
-		store_set_deadline(store, clock_earlier(end, clock_after(PATIENCE)));
+		group_ask_until(store, end);
 		enum status status = view_refresh(view, store, NULL);
 		if (status == STATUS_TEMPORARY)
 			clock_sleep_until(clock_after(clock_jitter(400)));

@@ -187,27 +187,31 @@ enum status group_find(
 		       : status;
 }
 
-/* Until when the next question to the store may take. */
 static int64_t ask_until(int64_t deadline)
 {
 	int64_t most = clock_earlier(deadline, clock_after(ASK_MOST));
 	return clock_later(most, clock_after(ASK_LEAST));
 }
 
+void group_ask_until(struct store *store, int64_t deadline)
+{
+	store_set_deadline(store, ask_until(deadline));
+}
+
 enum status group_open(enum identity_need need, bool joined, int64_t deadline,
 	struct group_run *run, struct error *err)
 {
 	struct attempt attempt;
+	int64_t until = ask_until(deadline);
 	enum status status = group_find(need, false, run, err);
 	if (status == STATUS_OK)
-		status =
-			joined ? outage_open_joined(&run->store, run->url, ask_until(deadline), err)
-			       : store_open(&run->store, run->url, 0, ask_until(deadline), err);
+		status = joined ? outage_open_joined(&run->store, run->url, until, err)
+				: store_open(&run->store, run->url, 0, until, err);
 	if (status == STATUS_OK) {
-		store_set_deadline(run->store, ask_until(deadline));
+		store_set_deadline(run->store, until);
 		status = attempt_find(
 			run->store, run->identity.run, group_options.attempt, &attempt, err);
-		store_set_deadline(run->store, ask_until(deadline));
+		group_ask_until(run->store, deadline);
 	}
 	if (status == STATUS_OK && need == IDENTITY_TASK)
 		status = attempt_check_task(&attempt, run->identity.task, err);

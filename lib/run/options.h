@@ -131,11 +131,16 @@ enum status group_find(
 /*
  * The same, and open the store and find the attempt: that of --attempt, else the newest. With
  * IDENTITY_TASK the attempt must have our task. joined: this process has joined the attempt, so a
- * missing store is STATUS_TEMPORARY (live/outage.h). Here and in each later call the store is asked
- * until deadline, for 1 s at least and 30 s at most. Call group_close also after a failure.
+ * missing store is STATUS_TEMPORARY (live/outage.h). The store is asked as by group_ask_until.
+ * Call group_close also after a failure.
  */
 enum status group_open(enum identity_need need, bool joined, int64_t deadline,
 	struct group_run *run, struct error *err);
+/*
+ * Let each call to the store from now on take as long as is left now until deadline, but 1 s at
+ * least and 30 s at most. A loop calls this in each pass.
+ */
+void group_ask_until(struct store *store, int64_t deadline);
 void group_close(struct group_run *run);
 
 #endif

@@ -16,6 +16,7 @@
 #include "run/options.h"
 
 #define LEAVE_PATIENCE 30000 /* ms to try to reach the store */
+#define LEAVE_ONCE     1000  /* ms for each try, at least, even after the deadline of a notice */
 
 static uint64_t pid, code;
 static bool pid_given, no_board, no_heartbeat, force;
@@ -89,8 +90,10 @@ int member_join(const struct args_rest *rest)
 static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 {
 	struct group_run own;
+	int64_t least = clock_after(LEAVE_ONCE);
 	enum status status = group_open(IDENTITY_TASK, true, until, &own, err);
 	if (status == STATUS_OK) {
+		store_set_deadline(own.store, clock_later(until, least));
 		const struct membership_goodbye goodbye = {.task = own.identity.task,
 			.code = (int)code,
 			.reason = leave_reason,
