@@ -14,6 +14,8 @@
 #include "queue/workers/workers.h"
 #include "rows.h"
 
+#define FAILURE_EVERY 5000 /* ms between two looks for a pending failure, while fetch waits */
+
 static bool fetch_wait, fetch_follow, fetch_stderr, exit_status;
 
 const struct args_option fetch_options[] = {
@@ -81,6 +83,26 @@ static enum status report_failure(struct queue *queue, struct error *err)
 	return status == STATUS_NO || status == STATUS_TIMEOUT ? STATUS_OK : status;
 }
 
+/*
+ * STATUS_OK: the command may be over, or a failure is pending. STATUS_NO: a signal has come.
+ * STATUS_TIMEOUT: --timeout has passed.
+ */
+static enum status wait_for_end(struct queue *queue, const struct fetcher *fetcher,
+	const char *prefix, store_revision *since, struct error *err)
+{
+	struct queue_failure failure;
+	for (;;) {
+		int64_t next = clock_after(FAILURE_EVERY);
+		enum status status = store_wait(queue->store, prefix, since,
+			clock_earlier(next, fetcher->deadline), fetcher->wake, err);
+		if (status != STATUS_TIMEOUT || clock_now() >= fetcher->deadline)
+			return status;
+		status = queue_failure_pending(queue, &failure, err);
+		if (status != STATUS_NO)
+			return status;
+	}
+}
+
 /* STATUS_OK: the command is over. STATUS_NO: it is not, or a signal has come. */
 static enum status wait_until_over(struct queue *queue, const struct fetcher *fetcher,
 	struct queue_view *view, struct error *err)
@@ -100,13 +122,11 @@ static enum status wait_until_over(struct queue *queue, const struct fetcher *fe
 		enum status status =
 			view->state == QUEUE_RUNNING ? STATUS_OK : report_failure(queue, err);
 		if (status == STATUS_OK)
-			status = store_wait(queue->store, prefix, &since,
-				clock_earlier(clock_after(1000), fetcher->deadline), fetcher->wake,
-				err);
-		if (status == STATUS_TIMEOUT && clock_now() >= fetcher->deadline)
+			status = wait_for_end(queue, fetcher, prefix, &since, err);
+		if (status == STATUS_TIMEOUT)
 			return error_set(err, status,
 				"command %" PRIu64 " was not over in time: it %s", id, doing);
-		if (status != STATUS_OK && status != STATUS_TIMEOUT)
+		if (status != STATUS_OK)
 			return status;
 		queue_view_release(view);
 		status = queue_inspect(queue, id, view, err);

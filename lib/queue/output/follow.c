@@ -15,7 +15,10 @@
 #include "base/process/tree.h"
 #include "queue/workers/workers.h"
 
-enum { PAUSE = 300 /* ms between two looks */ };
+enum {
+	PAUSE = 300,	  /* ms between two looks */
+	CALL_EVERY = 5000 /* ms between two calls of while_waiting */
+};
 
 /* One start of the command. */
 struct start {
@@ -150,13 +153,18 @@ enum status output_follow(struct queue *queue, uint64_t id, const struct follow 
 {
 	char prefix[QUEUE_KEY_MAX];
 	struct start start = {.descriptor = -1};
+	int64_t called = 0;
 	enum status status = queue_inspect(queue, id, view, err);
 	queue_key_at(queue, prefix, "done", id);
 	while (status == STATUS_OK && view->state < QUEUE_SUCCEEDED) {
 		store_revision since = view->revision;
 		int64_t next = clock_after(PAUSE);
-		status = view->state == QUEUE_RUNNING ? go_on(queue, &start, how, view, err)
-						      : how->while_waiting(queue, err);
+		if (view->state == QUEUE_RUNNING) {
+			status = go_on(queue, &start, how, view, err);
+		} else if (clock_now() - called >= CALL_EVERY) {
+			called = clock_now();
+			status = how->while_waiting(queue, err);
+		}
 		if (status != STATUS_OK)
 			break;
 		status = store_wait(queue->store, prefix, &since,

@@ -10,7 +10,7 @@ struct follow {
 	int to;		  /* a descriptor */
 	int64_t deadline; /* STATUS_TIMEOUT if the command is not over by then */
 	int wake;	  /* readable: stop waiting (STATUS_NO); -1: none */
-	/* Called each time the command is found waiting; an error ends all. */
+	/* Called from time to time while the command does not run; an error ends all. */
 	enum status (*while_waiting)(struct queue *queue, struct error *err);
 };
 
