@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run --restarts: run again after a failure, all agents alike, within budgets by cause.
-# takes: 120
+# takes: 125
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
@@ -218,9 +218,9 @@ reason_of() { sed -n 's/.*\(not run again.*\); [0-9]* attempts\? in .*/\1/p' "er
 @test "an agent that has finished waits for the next attempt also if the pause is longer than --join-timeout" {
 	FIRST=100000 agent 1 --restarts --join-timeout 30s -- ./trainer
 	until_true 20 preempt-store get run/job/000001/TASK/1
-	STEPS=3 agent 0 --restarts --join-timeout 8s -- ./trainer
+	STEPS=3 agent 0 --restarts --join-timeout 15s -- ./trainer
 	until_true 20 grep -q 'finished; ' err.0
-	preempt-store put run/job/000001/NEXT '{"again":true,"pause_ms":9000,"why":"said before"}'
+	preempt-store put run/job/000001/NEXT '{"again":true,"pause_ms":16000,"why":"said before"}'
 	echo now >fail.1
 	code 0 0
 	code 1 0

@@ -243,7 +243,7 @@ static bool wait_for_opening(struct between *between, int64_t pause)
 		if (!wait_between(between, clock_after(CHECK_EVERY)))
 			return false;
 	} while (clock_now() < limit);
-	message_info("finished; no other task has run again within --join-timeout");
+	message_info("finished; no other task has run again within the pause and --join-timeout");
 	return false;
 }
 

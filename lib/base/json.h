@@ -18,8 +18,7 @@ struct json_object *json_parse(const char *text, size_t length);
 /* The same with another limit, at most 1 GiB: for lists of many thousands of files. */
 struct json_object *json_parse_limited(const char *text, size_t length, size_t limit);
 
-/* The member of this type; it stays owned by the object. NULL: there is none, or of another type.
- */
+/* The member, owned by the object. NULL: there is none, or it has another type. */
 struct json_object *json_member(
 	const struct json_object *object, const char *member, enum json_type type);
 bool json_get_unsigned(const struct json_object *object, const char *member, uint64_t *value);

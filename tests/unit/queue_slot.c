@@ -760,7 +760,7 @@ static void outputs(void)
 			STATUS_DAMAGED);
 		output_remove(&queue, id, result.token, OUTPUT_ERR);
 		CHECK(!is_there(errors));
-		/* Missing, while the store has the result; and after it was forgotten or put back.
+		/* Missing while the store has the result, and after it was forgotten or put back.
 		 */
 		note_result(id, &result);
 		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err), STATUS_DAMAGED);

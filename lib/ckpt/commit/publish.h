@@ -26,7 +26,7 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 enum status publish_settle(
 	const char *directory, uint64_t step, char *warning, size_t size, struct error *err);
 
-/* Only let "latest" in the open DIR point to the highest step, if there is one. */
+/* The part of publish_settle that lets "latest" in the open DIR point to the highest step. */
 void publish_latest(const char *directory, int descriptor, char *warning, size_t size);
 
 #endif
