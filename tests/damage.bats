@@ -29,6 +29,21 @@ is_waiting() {
 	grep -qs '^inotify' "/proc/$1/fdinfo/"* && grep -q '^State:.S' "/proc/$1/status"
 }
 
+# A process waits for a key that is not there: $waiting.
+start_waiting() {
+	preempt-store wait other --timeout 100s 2>"$BATS_TEST_TMPDIR/err" &
+	waiting=$!
+	until is_waiting $waiting; do
+		kill -0 $waiting
+		sleep 0.01
+	done
+}
+
+stop_waiting() {
+	kill -STOP $waiting
+	until grep -q '^State:.T' /proc/$waiting/status; do sleep 0.01; done
+}
+
 need_root() {
 	[ "$(id -u)" = 0 ] || skip "needs root $1"
 }
@@ -263,12 +278,7 @@ kill_writer() {
 
 @test "the directory is moved away while a process waits: 75, and it says so" {
 	preempt-store put k v
-	preempt-store wait other --timeout 100s 2>"$BATS_TEST_TMPDIR/err" &
-	waiting=$!
-	until is_waiting $waiting; do
-		kill -0 $waiting
-		sleep 0.01
-	done
+	start_waiting
 	mv "$dir" "$dir.away"
 	# Any write to the database makes it look.
 	sqlite3 -cmd '.timeout 60000' "$dir.away/run.db" 'UPDATE meta SET revision=revision+1'
@@ -282,15 +292,9 @@ kill_writer() {
 
 @test "another directory comes in the place of the first while a process waits: 75, and it says so" {
 	preempt-store put k v
-	preempt-store wait other --timeout 100s 2>"$BATS_TEST_TMPDIR/err" &
-	waiting=$!
-	until is_waiting $waiting; do
-		kill -0 $waiting
-		sleep 0.01
-	done
+	start_waiting
 	# It looks now and then, too, and must not come to it in between.
-	kill -STOP $waiting
-	until grep -q '^State:.T' /proc/$waiting/status; do sleep 0.01; done
+	stop_waiting
 	mv "$dir" "$dir.away"
 	mkdir -m 700 "$dir"
 	kill -CONT $waiting
@@ -305,14 +309,8 @@ kill_writer() {
 
 @test "the directory is moved while a process waits, and a link to it put in its place: it goes on" {
 	preempt-store put k v
-	preempt-store wait other --timeout 100s 2>"$BATS_TEST_TMPDIR/err" &
-	waiting=$!
-	until is_waiting $waiting; do
-		kill -0 $waiting
-		sleep 0.01
-	done
-	kill -STOP $waiting
-	until grep -q '^State:.T' /proc/$waiting/status; do sleep 0.01; done
+	start_waiting
+	stop_waiting
 	mv "$dir" "$dir.away"
 	ln -s "$dir.away" "$dir"
 	preempt-store put other v
@@ -327,12 +325,7 @@ kill_writer() {
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
 	mounted=$dir
 	preempt-store put k v
-	preempt-store wait other --timeout 100s 2>"$BATS_TEST_TMPDIR/err" &
-	waiting=$!
-	until is_waiting $waiting; do
-		kill -0 $waiting
-		sleep 0.01
-	done
+	start_waiting
 	mkdir "$BATS_TEST_TMPDIR/other"
 	mount --bind "$dir" "$BATS_TEST_TMPDIR/other"
 	umount -l "$dir"

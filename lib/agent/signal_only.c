@@ -93,16 +93,11 @@ static bool is_preempted(const struct group *group)
 	return group->view.agreement.claimed || group->alone.begun;
 }
 
-static int64_t deadline_of(const struct group *group)
-{
-	return clock_earlier(group->view.agreement.deadline, group->own_deadline);
-}
-
 /* Until when the training may save, after `now`. */
 static int64_t save_until(const struct group *group, int64_t now)
 {
 	const struct agent_options *options = group->options;
-	int64_t deadline = deadline_of(group);
+	int64_t deadline = group_deadline(group);
 	int64_t until = deadline != CLOCK_NEVER ? deadline - options->kill_after
 						: now + options->agreement.save_timeout;
 	return clock_later(until, now + 1);
@@ -197,7 +192,7 @@ static int judge(struct agent_task *task, struct group *group, int agreed, bool 
 static int64_t done_if_until(const struct group *group, int64_t now)
 {
 	const struct agent_options *options = group->options;
-	int64_t until = now + options->agreement.save_timeout, deadline = deadline_of(group);
+	int64_t until = now + options->agreement.save_timeout, deadline = group_deadline(group);
 	if (deadline == CLOCK_NEVER)
 		return until;
 	int64_t early = clock_earlier(options->kill_after, (deadline - now) / 2);

@@ -260,8 +260,7 @@ out:
 		.noticed = agent.group.noticed,
 		.claimed = agent.group.view.agreement.claimed,
 		.passed_on = agent.passed_on,
-		.deadline = clock_earlier(
-			agent.group.own_deadline, agent.group.view.agreement.deadline)};
+		.deadline = group_deadline(&agent.group)};
 	if (started) {
 		agent_say_end(&agent, code, end);
 		keep_goodbyes(&agent, end);

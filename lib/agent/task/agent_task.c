@@ -431,12 +431,15 @@ void agent_task_advance(struct agent_task *task, struct group *group, int64_t no
 	wants->read = clock_earlier(wants->read, plan.read);
 }
 
+int64_t group_deadline(const struct group *group)
+{
+	return clock_earlier(group->view.agreement.deadline, group->own_deadline);
+}
+
 void agent_task_account_grace(struct agent_task *task, const struct group *group, int64_t now)
 {
 	const struct agreement *a = &task->agreement;
-	int64_t deadline = group->view.agreement.deadline;
-	if (group->own_deadline < deadline)
-		deadline = group->own_deadline;
+	int64_t deadline = group_deadline(group);
 	if (deadline == CLOCK_NEVER || (task->account.begun && task->account.use == GRACE_NOT_USED))
 		return;
 	/* A program that saves on a signal agrees on no step, and may save until it ends. */

@@ -90,6 +90,9 @@ struct group {
 	struct newer_search newer;
 };
 
+/* The deadline that counts here: that of the claim, or this machine's if it is earlier. */
+int64_t group_deadline(const struct group *group);
+
 void agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
 	struct command *command, int64_t now);
 void agent_task_release(struct agent_task *task);
