@@ -27,14 +27,6 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
 		keys_death_word(view->members[task].death));
 }
 
-/* Until when the training can still leave in time: the deadline of the claim is LEAVE_EARLY later.
- */
-static int64_t leave_by(const struct view *view)
-{
-	int64_t deadline = view->agreement.deadline;
-	return deadline == CLOCK_NEVER ? CLOCK_NEVER : deadline - LEAVE_EARLY;
-}
-
 /*
  * Report `at` and wait for the decision. The training process waits at `at` and can save there, so
  * for the agreement it stands at the boundary before, and `at` is next. The first boundary has
@@ -67,7 +59,7 @@ static enum status report_and_wait(const struct boundary *boundary, int *leave, 
 			status = check_dead(view, config->task, err);
 		if (status != STATUS_OK)
 			return status;
-		group_ask_until(store, clock_earlier(deadline, leave_by(view)));
+		group_ask_until(store, clock_earlier(deadline, view_leave_by(view)));
 		now = clock_now();
 		if (now >= deadline)
 			return error_set(err, STATUS_TIMEOUT, "run %s: no agreement in time",
@@ -234,7 +226,7 @@ enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave,
 		status = judge_saves(view, false, leave, err);
 		if (status != STATUS_TIMEOUT)
 			return status;
-		int64_t end = leave_by(view), now = clock_now();
+		int64_t end = view_leave_by(view), now = clock_now();
 		if (end == CLOCK_NEVER)
 			end = limit;
 		if (now >= boundary->deadline)

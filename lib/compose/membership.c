@@ -181,10 +181,7 @@ static void stay_while_others_save(struct store *store, struct view *view, uint6
 {
 	int64_t limit = clock_after(SAVE_LIMIT);
 	for (;;) {
-		int64_t end = limit;
-		if (view->agreement.deadline != CLOCK_NEVER &&
-			view->agreement.deadline - LEAVE_EARLY < limit)
-			end = view->agreement.deadline - LEAVE_EARLY;
+		int64_t end = clock_earlier(limit, view_leave_by(view));
 		if (clock_now() >= end)
 			return;
 		group_ask_until(store, end);

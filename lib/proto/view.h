@@ -187,6 +187,8 @@ bool view_all_through(const struct view *view);
  * as the tasks that seem to be there. False: a task that leaves later will close the attempt.
  */
 bool view_may_be_through(const struct view *view);
+/* When to leave at the latest: LEAVE_EARLY before the claim's deadline, or CLOCK_NEVER. */
+int64_t view_leave_by(const struct view *view);
 /* Why a sealed attempt takes no further task: one line. */
 const char *view_why(const struct view *view);
 /* Whether the command of every task ended with 0, even if it was declared dead before. */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+
 #define CHECKED_MOST 16 /* processes to check, once another task has checked all */
 
 uint64_t view_joined(const struct view *view)
@@ -38,6 +40,12 @@ bool view_may_be_through(const struct view *view)
 	if (*view->seal && !view->all_there && view_unseen(view, RECORD_TASK) > gone)
 		unseen = view_unseen(view, RECORD_TASK) - gone;
 	return count_there(view) + unseen <= view_unseen(view, RECORD_LEFT);
+}
+
+int64_t view_leave_by(const struct view *view)
+{
+	int64_t deadline = view->agreement.deadline;
+	return deadline == CLOCK_NEVER ? CLOCK_NEVER : deadline - LEAVE_EARLY;
 }
 
 const char *view_why(const struct view *view)
