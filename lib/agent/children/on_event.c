@@ -113,15 +113,15 @@ void on_event_finish(struct on_event *on_event, int64_t until)
 	for (int64_t now; (now = clock_now()) < until;) {
 		int64_t wake = until;
 		on_event_advance(on_event, now, &wake);
-		int descriptor = on_event_descriptor(on_event);
-		if (descriptor < 0)
+		if (!on_event->hook.process.pid)
 			break;
-		(void)descriptor_wait(descriptor, wake);
+		(void)descriptor_wait(on_event_descriptor(on_event), wake);
 	}
 	size_t left = on_event->count + (on_event->hook.process.pid != 0);
 	if (left)
-		message_error("warning: --on-event: ended before its command had finished for the "
-			      "last %zu event(s)",
+		message_error(
+			"warning: --on-event: this program ended before the command had run for "
+			"the last %zu event(s)",
 			left);
 	subprocess_release(&on_event->hook.process);
 	while (on_event->count)
