@@ -11,7 +11,7 @@
 #include "store/machine/shared_page.h"
 
 struct machine_page {
-	struct shared_page head; /* `used` is also when the holder came to the head of the queue */
+	struct shared_page head; /* used: when a process last came to the head of the queue */
 	_Atomic int32_t holder;
 	struct staleness staleness;
 	struct handoff handoff;
@@ -48,7 +48,10 @@ void machine_close(struct machine *machine)
 	*machine = (struct machine){.descriptor = -1};
 }
 
-/* Wait in the queue, with our request posted: the process at the head may carry it out. */
+/*
+ * Wait for our turn. If others are before us, post our request, so that the process at the head may
+ * carry it out. If all places are taken, return 0 without a place: do not wait here.
+ */
 static int wait_in_queue(struct machine *machine, struct post *post, int64_t deadline)
 {
 	struct machine_page *page = machine->page;
@@ -56,7 +59,7 @@ static int wait_in_queue(struct machine *machine, struct post *post, int64_t dea
 	int result = ticket_queue_draw(&page->queue, ticket, deadline);
 	if (result != 0 || !ticket->place)
 		return result;
-	/* Post only if there is a process before us, which is rare. */
+	/* Usually no process is before us; then nothing is posted. */
 	result = ticket_queue_wait(&page->queue, ticket, TICKET_QUEUE_AT_ONCE);
 	bool waits = result == ETIMEDOUT;
 	if (!waits || !post ||
@@ -81,7 +84,7 @@ int machine_enter(
 	if (!machine->page)
 		return 0;
 	int result = wait_in_queue(machine, post, deadline);
-	if (result == 0) {
+	if (result == 0 && machine->ticket.place) {
 		machine->page->holder = getpid();
 		machine->page->head.used = clock_now();
 	} else if (result == ETIMEDOUT) {
@@ -97,7 +100,7 @@ int machine_enter(
 
 void machine_leave(struct machine *machine)
 {
-	if (!machine->page)
+	if (!machine->page || !machine->ticket.place)
 		return;
 	machine->page->holder = 0;
 	ticket_queue_leave(&machine->ticket);

@@ -52,8 +52,8 @@ int ticket_queue_draw(struct ticket_queue *queue, struct queue_ticket *ticket, i
 	if (result != 0)
 		return result;
 	uint64_t number = queue->next;
-	/* Keep one place free, so that no process waits for a place whose owner waits for this
-	 * process. */
+	/* Give no ticket whose place a waiting process may still need: the two would wait for each
+	 * other. So one place stays free. */
 	if (number - queue->serving < TICKET_QUEUE_PLACES - 1) {
 		struct ticket_queue_place *mine = &queue->places[number % TICKET_QUEUE_PLACES];
 		result = take(&mine->taken, deadline);
