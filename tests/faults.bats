@@ -180,6 +180,26 @@ before() { :; }
 }
 
 # bats test_tags=smoke
+@test "a call fails once with EIO, as after an NFS server has lost the locks: the file is opened again, and the put made" {
+	local call at code calls=0
+	preempt-store put k v
+	for call in pread pwrite fdatasync; do
+		for ((at = 1; ; at++)); do
+			code=0
+			"$faults/inject" "$dir" "$call:run.db" $at fail EIO -- preempt-store put k "$call $at" || code=$?
+			[ $code != 99 ] || break
+			[ $code = 0 ]
+			run -0 preempt-store get k
+			[ "$output" = "$call $at" ]
+			calls=$((calls + 1))
+		done
+	done
+	[ $calls -ge 8 ]
+	run -75 "$faults/inject" "$dir" pread:run.db 1 always EIO -- preempt-store put k w
+	[[ $output == *'Input/output error'* ]]
+}
+
+# bats test_tags=smoke
 @test "Ctrl-C in the middle of a commit: 130, and nothing is left" {
 	preempt-store put k v
 	for at in 1 2 3; do

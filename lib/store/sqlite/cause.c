@@ -79,6 +79,7 @@ enum status session_failed(struct session *session, const char *action, int code
 	int number = errno_of(session->database, code);
 	enum status status = code_status(code, number);
 	session->busy = (code & 0xff) == SQLITE_BUSY;
+	session->dropped = number == EIO || number == ESTALE;
 	switch (code & 0xff) {
 	case SQLITE_FULL: number = number ? number : ENOSPC; break;
 	case SQLITE_BUSY:

@@ -67,10 +67,15 @@ struct session {
 	store_revision revision; /* the revision after the requests that have run */
 	bool changed;		 /* the present request has changed something */
 	bool busy;		 /* the last error: another program has the database open */
-	store_revision floor;	 /* deletions up to this may be forgotten (compact.c) */
-	size_t deleted;		 /* number of keys that the transaction has deleted */
-	bool counted;		 /* counter is known */
-	uint32_t counter;	 /* SQLite's change counter after the commit */
+	/*
+	 * The last error: EIO or ESTALE. An NFS server that boots may lose the locks; the kernel
+	 * then fails each access to the file until it is closed, and opening it again helps.
+	 */
+	bool dropped;
+	store_revision floor; /* deletions up to this may be forgotten (compact.c) */
+	size_t deleted;	      /* number of keys that the transaction has deleted */
+	bool counted;	      /* counter is known */
+	uint32_t counter;     /* SQLite's change counter after the commit */
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 };
 

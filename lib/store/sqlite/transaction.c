@@ -158,6 +158,7 @@ struct execution {
 	int64_t deadline;
 	struct post post; /* large, so only the used part is set */
 	bool others;	  /* carry out the requests of other processes, too */
+	bool dropped;	  /* it failed, and a new opening may help */
 };
 
 /*
@@ -181,6 +182,7 @@ static enum status run_queued(
 	answer->known = !looks;
 	execution->others = false;
 	enum status status = session_begin(&session, store, write, execution->deadline, err);
+	execution->dropped = session.dropped;
 	if (status != STATUS_OK)
 		return status;
 	if (looks)
@@ -196,6 +198,7 @@ static enum status run_queued(
 		status = write_meta(&session, err);
 	group_commit_announce(&commit, &session);
 	status = session_commit(&session, status, &answer->known, err);
+	execution->dropped = session.dropped;
 	group_commit_answer(&commit, &session, status, answer->known);
 	lock_leave_queue(&store->lock);
 	if (unknown)
@@ -229,9 +232,11 @@ enum status session_run(struct store *base, const struct store_request *request,
 	 * must not fail because of their writes. */
 	execution.others = execution.post.changes && group_commit_is_wanted(store);
 	status = run_queued(&execution, answer, err);
-	if (status == STATUS_OK || !answer->known || !execution.others || clock_now() >= deadline)
+	bool may_help = execution.others || execution.dropped;
+	if (status == STATUS_OK || !answer->known || !may_help || clock_now() >= deadline)
 		return status;
-	/* A request of the others may have made it fail: try again without them. */
+	/* Nothing was changed. Try once more: without the requests of others, one of which may have
+	 * made it fail, and with the files opened again. */
 	store_answer_release(answer);
 	execution.others = false;
 	return run_queued(&execution, answer, err);
