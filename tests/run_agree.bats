@@ -140,6 +140,28 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
+@test "joining: a notice while the search for a checkpoint hangs: it leaves with 42 before the machine goes" {
+	# Leak checks do not work under strace.
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
+	mkdir ck
+	echo weights >"$(ckpt-rotate begin ck 5)/model"
+	ckpt-rotate commit ck 5
+	touch trace
+	# The first thread makes two calls before it joins.
+	strace -D -f -o trace -P "$PWD/ck" -e trace=openat -e inject=openat:delay_enter=600000000:when=3 \
+		preempt-run --checkpoints "$PWD/ck" --notice signal:TERM --grace 2s -- touch started >out.0 2>err.0 3>&- &
+	pids=($!)
+	until_true 10 eval '(($(grep -c openat trace) >= 5))'
+	kill -TERM "${pids[0]}"
+	until_true 60 grep -q 'leaves without telling the other tasks' err.0
+	# What the tracer delays, it does not let end.
+	until_true 10 grep -q 'exited with 42' trace
+	kill -TERM "$(sed -n 's/^TracerPid:\s*//p' "/proc/${pids[0]}/status")"
+	ended 0 42
+	[ ! -e started ]
+}
+
 @test "joining: HUP of one that was started with nohup changes nothing" {
 	(trap '' HUP && exec preempt-run --task 0 --tasks 2 -- true) 2>err.nohup 3>&- &
 	local pid=$!

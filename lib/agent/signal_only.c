@@ -51,34 +51,52 @@ static enum status find_resume(const struct history *history, const struct agent
 	}
 }
 
+/*
+ * Write RESUME if it is absent, and refresh the view, which then has it. If another task has
+ * written it first, its value counts.
+ */
+static enum status write_resume(struct store *store, struct view *view,
+	const struct agent_checkpoint *found, struct error *err)
+{
+	char key[KEYS_MAX];
+	struct transaction t = {0};
+	struct json_object *json = json_object_new_object();
+	json_put_text(json, "path", found->path);
+	json_put_unsigned(json, "step", found->step);
+	keys_of(&view->attempt, key, "RESUME");
+	transaction_put_new(&t, transaction_own(&t, key), json);
+	enum status status = transaction_run(&t, store, err);
+	transaction_release(&t);
+	return status == STATUS_OK || status == STATUS_NO ? view_refresh_news(view, store, err)
+							  : status;
+}
+
 enum status signal_only_resolve(struct store *store, struct view *view,
-	const struct agent_options *options, struct error *err)
+	const struct agent_options *options, struct outage *outage, struct error *err)
 {
 	struct agent_checkpoint found = {0};
 	struct history history = {0};
 	const struct attempt *attempt = &view->attempt;
-	char key[KEYS_MAX];
-	struct transaction t = {0};
 	enum status status = STATUS_OK;
 	if (view->resume_known)
 		return STATUS_OK;
 	if (options->max_bad_restarts && attempt->number > 1)
-		status = history_read(store, attempt->run, attempt->number - 1, &history, err);
-	if (status == STATUS_OK)
-		status = find_resume(&history, options, &found, err);
-	history_release(&history);
-	if (status != STATUS_OK && status != STATUS_NO)
+		do
+			status = history_read(
+				store, attempt->run, attempt->number - 1, &history, err);
+		while (outage_retry(outage, &status, err));
+	if (status != STATUS_OK)
 		return status;
-	struct json_object *json = json_object_new_object();
-	json_put_text(json, "path", status == STATUS_OK ? found.path : "");
-	json_put_unsigned(json, "step", found.step);
-	keys_of(&view->attempt, key, "RESUME");
-	transaction_put_new(&t, transaction_own(&t, key), json);
-	status = transaction_run(&t, store, err);
-	transaction_release(&t);
-	/* If another task has written RESUME first, its value counts. */
-	return status == STATUS_OK || status == STATUS_NO ? view_refresh_news(view, store, err)
-							  : status;
+	status = find_resume(&history, options, &found, err);
+	history_release(&history);
+	if (status == STATUS_NO)
+		found = (struct agent_checkpoint){0};
+	else if (status != STATUS_OK)
+		return status;
+	do
+		status = write_resume(store, view, &found, err);
+	while (outage_retry(outage, &status, err));
+	return status;
 }
 
 /* Whether --on-notice says how to tell the command that the attempt was preempted. */

@@ -10,15 +10,16 @@
 
 #include "agent/agent.h"
 #include "agent/task/agent_task.h"
+#include "live/outage.h"
 #include "proto/view.h"
 
 /*
  * Decide from which checkpoint the attempt resumes, and refresh view, which then has it. The first
- * task that writes the key RESUME decides for all tasks of the attempt. Returns an error if the
- * checkpoints or the store cannot be read.
+ * task that writes the key RESUME decides for all tasks of the attempt. Asks a store that does not
+ * answer again, as outage says. Returns an error if the checkpoints or the store cannot be read.
  */
 enum status signal_only_resolve(struct store *store, struct view *view,
-	const struct agent_options *options, struct error *err);
+	const struct agent_options *options, struct outage *outage, struct error *err);
 
 /*
  * If the attempt was preempted, do once for a running command what --on-notice says: send a signal,

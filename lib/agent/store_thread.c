@@ -26,12 +26,11 @@ struct request {
 	struct attempt_entry entry; /* its strings are copied into these: */
 	char run[129], launch[160];
 	const struct agent_options *options;
-	struct view *view;
 	struct write write;
 	struct attempt attempt;
-	struct pulse *pulse;		 /* of REQUEST_JOIN */
-	struct progress_rules *progress; /* of REQUEST_JOIN */
-	bool finished;			 /* of REQUEST_CLOSE */
+	struct pulse *pulse;		/* of REQUEST_JOIN */
+	struct progress_rules progress; /* of REQUEST_JOIN */
+	bool finished;			/* of REQUEST_CLOSE */
 	struct request *next;
 };
 
@@ -62,6 +61,9 @@ void result_free(struct result *result)
 		return;
 	store_answer_release(&result->answer);
 	write_release(&result->write);
+	if (result->view)
+		view_release(result->view);
+	free(result->view);
 	free(result);
 }
 
@@ -98,14 +100,15 @@ static enum status recall(
 	if (status != STATUS_OK)
 		return status;
 	result->longest_save = known.longest_save;
-	if (request->progress->learn)
-		(void)progress_merge(request->progress, &known.pace);
+	if (request->progress.learn)
+		(void)progress_merge(&request->progress, &known.pace);
 	return STATUS_OK;
 }
 
 static void carry_out_join(struct store_thread *thread, struct request *request)
 {
 	struct result *result = new_result(RESULT_JOINED);
+	struct view *view = result->view = xcalloc(1, sizeof(*view));
 	request->entry.run = request->run;
 	request->entry.launch = request->launch;
 	request->entry.cancel = thread->cancel;
@@ -115,22 +118,23 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 		result->status = open_store(thread, &result->error);
 	while (outage_retry(&outage, &result->status, &result->error));
 	if (result->status == STATUS_OK)
-		result->status =
-			attempt_join(thread->store, &request->entry, request->view, &result->error);
+		result->status = attempt_join(thread->store, &request->entry, view, &result->error);
 	if (result->status == STATUS_OK && request->pulse)
-		pulse_begin(request->pulse, &request->view->attempt);
+		pulse_begin(request->pulse, &view->attempt);
 	if (result->status == STATUS_OK) {
 		do
 			result->status = recall(thread, request, result);
 		while (outage_retry(&outage, &result->status, &result->error));
 	}
 	if (result->status == STATUS_OK)
-		result->status = attempt_gather(thread->store, request->view,
+		result->status = attempt_gather(thread->store, view,
 			clock_after(request->options->join_timeout), thread->cancel,
 			&result->error);
+	outage.deadline = clock_after(request->options->join_timeout);
 	if (result->status == STATUS_OK && request->options->find_checkpoint)
 		result->status = signal_only_resolve(
-			thread->store, request->view, request->options, &result->error);
+			thread->store, view, request->options, &outage, &result->error);
+	result->progress = request->progress;
 	post(thread, result);
 }
 
@@ -508,17 +512,16 @@ static struct request *new_request(enum request_kind kind)
 }
 
 void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
-	const struct agent_options *options, struct view *view, struct pulse *pulse,
-	struct progress_rules *progress)
+	const struct agent_options *options, struct pulse *pulse,
+	const struct progress_rules *progress)
 {
 	struct request *request = new_request(REQUEST_JOIN);
 	request->entry = *entry;
 	strncpy(request->run, entry->run, sizeof(request->run) - 1);
 	strncpy(request->launch, entry->launch, sizeof(request->launch) - 1);
 	request->options = options;
-	request->view = view;
 	request->pulse = pulse;
-	request->progress = progress;
+	request->progress = *progress;
 	submit(thread, request);
 }
 
@@ -577,15 +580,16 @@ void store_thread_close(struct store_thread *thread, const struct attempt *attem
 	submit(thread, request);
 }
 
-void store_thread_stop(struct store_thread *thread, int64_t patience)
+bool store_thread_stop(struct store_thread *thread, int64_t patience)
 {
 	pthread_mutex_lock(&thread->lock);
 	thread->stopping = true;
 	pthread_mutex_unlock(&thread->lock);
 	bell_ring(thread->wake);
 	if (!thread_join(thread->thread, thread, patience))
-		return;
+		return false;
 	for (struct result *result; (result = store_thread_take(thread));)
 		result_free(result);
 	release(thread);
+	return true;
 }

@@ -15,7 +15,7 @@
 struct store_thread;
 
 enum result_kind {
-	RESULT_JOINED, /* attempt_join and attempt_gather are over: status, view */
+	RESULT_JOINED, /* the join is over: status, view, longest_save, progress */
 	RESULT_WROTE,  /* a write: outcome */
 	RESULT_SAW,    /* what changed: answer, read from began to now (struct view_reading) */
 	RESULT_CLOSED, /* the goodbye is over: status */
@@ -34,7 +34,10 @@ struct result {
 	struct view_count_request counts;
 	struct store_answer answer;
 	int64_t unchanged, began, now;
-	int64_t longest_save; /* RESULT_JOINED: what the store remembers */
+	/* RESULT_JOINED. The caller may take over what view points to, and free it alone. */
+	struct view *view;		/* zeroed if no attempt was joined */
+	int64_t longest_save;		/* what the store remembers */
+	struct progress_rules progress; /* with what earlier attempts learned */
 	struct result *next;
 };
 void result_free(struct result *result);
@@ -53,14 +56,13 @@ int store_thread_descriptor(const struct store_thread *thread);
 struct result *store_thread_take(struct store_thread *thread);
 
 /*
- * Join, gather, and find the checkpoint to resume from. Fills *view, and adds to *progress what
- * earlier attempts learned: both must stay valid, and the caller leaves them alone until
- * RESULT_JOINED comes. pulse (may be NULL) begins to beat once this agent's tasks have joined.
- * store_thread_cancel gives up a join that is under way.
+ * Join, gather, and find the checkpoint to resume from. pulse (may be NULL) must stay valid until
+ * RESULT_JOINED comes; it begins to beat once this agent's tasks have joined. store_thread_cancel
+ * ends a wait of the join; it does not end a call to the store or the search for a checkpoint.
  */
 void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
-	const struct agent_options *options, struct view *view, struct pulse *pulse,
-	struct progress_rules *progress);
+	const struct agent_options *options, struct pulse *pulse,
+	const struct progress_rules *progress);
 void store_thread_cancel(struct store_thread *thread);
 /* begin: hold writes back. Otherwise make the held ones, in one transaction if possible. */
 void store_thread_batch(struct store_thread *thread, bool begin);
@@ -87,9 +89,9 @@ void store_thread_close(struct store_thread *thread, const struct attempt *attem
 	const struct agent_options *options, bool finished);
 
 /*
- * End the thread. If it hangs in the filesystem for longer than patience (ms), it is left alone,
- * and the process must end by _exit.
+ * End the thread. False: it hangs in the filesystem for longer than patience (ms), and was left
+ * alone.
  */
-void store_thread_stop(struct store_thread *thread, int64_t patience);
+bool store_thread_stop(struct store_thread *thread, int64_t patience);
 
 #endif

@@ -20,7 +20,7 @@
 
 #define SAMPLE_EVERY 1000  /* ms between looks at how far the tasks are */
 #define SAFETY_LOOK  15000 /* ms after which the news is read even if there seems to be none */
-#define GOODBYE	     10000 /* ms to close the attempt */
+#define GOODBYE	     10000 /* ms for the last writes and for closing the attempt */
 
 void agent_wait_for_events(struct agent *agent, int64_t wake)
 {
@@ -102,7 +102,8 @@ void agent_advance(struct agent *agent)
 
 void agent_say_goodbye(struct agent *agent, int code)
 {
-	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
+	int64_t until = clock_earlier(
+		clock_after(agent->store_away ? 0 : GOODBYE), agent->group.own_deadline);
 	const struct view *view = &agent->group.view;
 	while (agent->unstarted_writes && clock_now() < until) {
 		agent_wait_for_events(agent, until);
@@ -158,9 +159,11 @@ void agent_release(struct agent *agent)
 	board_release(&agent->boards, true);
 	source_set_release(&agent->watch);
 	stderr_relay_stop(agent->relay);
-	pulse_stop(agent->group.pulse, 1000);
-	if (agent->group.store_thread)
-		store_thread_stop(agent->group.store_thread, 1000);
+	bool stopped =
+		!agent->group.store_thread || store_thread_stop(agent->group.store_thread, 1000);
+	/* A join that was given up may still use the pulse. */
+	if (stopped || !agent->gave_up_joining)
+		pulse_stop(agent->group.pulse, 1000);
 	reaper_stop(&agent->reaper);
 	view_release(&agent->group.view);
 	free(agent->group.alone.view.peers);

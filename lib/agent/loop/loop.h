@@ -38,7 +38,8 @@ struct agent {
 	/* The round in which each was last reported; said_dead: the number of deaths reported. */
 	uint64_t said_decision, said_all_saved, said_alone, said_dead;
 	bool said_notice, said_claim, said_broken;
-	bool joined;	      /* the view is the loop's, no longer the store thread's */
+	bool joined;	      /* agent_join is over */
+	bool gave_up_joining; /* the store thread did not answer in time after a cancellation */
 	bool declared;	      /* it has declared tasks of other agents dead */
 	int64_t preempted_at; /* when it first saw a notice or a claim; 0: not yet */
 	bool goodbye_done;

@@ -14,6 +14,10 @@
 #include "base/process/process.h"
 #include "base/xalloc.h"
 
+/* ms to wait for the store thread after a join was cancelled */
+#define CANCEL_LEAST 500
+#define CANCEL_MOST  10000
+
 void agent_hold_signals(const char *const *sources, size_t count)
 {
 	sigset_t set;
@@ -137,6 +141,16 @@ enum status agent_start(struct agent *agent, struct error *err)
 	return status;
 }
 
+/*
+ * For how long to wait for the store thread after a join was cancelled, in ms: for half of the time
+ * that is left, so that this program leaves before its machine goes away.
+ */
+static int64_t cancel_patience(const struct group *group)
+{
+	int64_t half = (group->own_deadline - clock_now()) / 2;
+	return half < CANCEL_LEAST ? CANCEL_LEAST : half < CANCEL_MOST ? half : CANCEL_MOST;
+}
+
 enum status agent_join(struct agent *agent, struct error *err)
 {
 	const struct agent_options *options = agent->options;
@@ -152,18 +166,29 @@ enum status agent_join(struct agent *agent, struct error *err)
 	enum status status = process_identify(0, &entry.agent, err);
 	if (status != STATUS_OK)
 		return status;
-	store_thread_join(
-		group->store_thread, &entry, options, &group->view, group->pulse, &group->progress);
-	for (;;) {
-		agent_wait_for_events(agent, CLOCK_NEVER);
-		if (group->noticed || agent->passed_on)
+	store_thread_join(group->store_thread, &entry, options, group->pulse, &group->progress);
+	for (int64_t give_up = CLOCK_NEVER;;) {
+		agent_wait_for_events(agent, give_up);
+		if (group->noticed || agent->passed_on) {
 			store_thread_cancel(group->store_thread);
+			give_up = clock_earlier(give_up, clock_after(cancel_patience(group)));
+		}
 		struct result *result = store_thread_take(group->store_thread);
-		if (!result)
+		if (!result && clock_now() < give_up)
 			continue;
+		if (!result) {
+			agent->gave_up_joining = true;
+			message_error(
+				"warning: the store or the search for a checkpoint does not "
+				"answer: this program leaves without telling the other tasks");
+			return error_set(err, STATUS_NO, "interrupted before the start");
+		}
 		status = result->status;
 		*err = result->error;
+		group->view = *result->view;
+		*result->view = (struct view){0};
 		group->view.agreement.longest_save = result->longest_save;
+		group->progress = result->progress;
 		result_free(result);
 		/* The signal may have come after the last look at the cancellation. */
 		return status == STATUS_OK && agent->passed_on
