@@ -142,10 +142,18 @@ machines() {
 	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" hf ck 100
 	find ck -exec touch -h -d '1 hour ago' {} +
 	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" hf ck 200
+	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" hf ck 300
+	rm ck/checkpoint-300/trainer_state.json
 	clock_is 86400
-	run -0 env "LD_PRELOAD=$BATS_FILE_TMPDIR/clock.so" ckpt-rotate prune --keep-last 1 ck
-	[[ $output = *"still being written"* ]]
-	[ -d ck/checkpoint-100 ]
-	[ -d ck/checkpoint-200 ]
+	prune() { run "$1" "${@:2}" env "LD_PRELOAD=$BATS_FILE_TMPDIR/clock.so" ckpt-rotate prune --keep-last 1 ck; }
+	prune -0
+	[[ $output = *"still being written"*"300: trainer_state.json is missing; changed "* ]]
 	[ -z "$(find ck -name '.ckpt-clock*')" ]
+	# No file can be made; nor the time of the directory set.
+	mkdir ck/.ckpt-clock
+	prune -0
+	[[ $output = *"still being written"*"300: trainer_state.json is missing; changed "* ]]
+	prune -75 strace -f -o trace -e trace=utimensat -e inject=utimensat:error=EIO
+	[[ $output = *"cannot measure the clock of ck: Input/output error"* ]]
+	[ "$(ls ck | tr '\n' ' ')" = "checkpoint-100 checkpoint-200 checkpoint-300 " ]
 }

@@ -16,11 +16,8 @@
 #include "ckpt/prune_remove.h"
 #include "ckpt/scan.h"
 
-#define CLOCK_TRIES 4 /* of making a file to measure the clock of DIR */
-
 /* A prune of a DIR. */
 struct pruning {
-	int64_t ahead; /* ms that the directory's clock is ahead of ours */
 	struct scan scan;
 	/* The checkpoints that the newest complete one, and a newer unproven one, depend on; empty:
 	 * none. */
@@ -63,35 +60,26 @@ static bool is_tracked(const struct layout *layout, const struct layout_tracker 
 }
 
 /*
- * How many ms the clock that gives times to files in this directory (of a server, for example) is
- * ahead of ours. 0: not known, because we cannot make a file there.
+ * Measure the clock that gives times to files in DIR (of a server, for example) by setting the time
+ * of a file to now. If none can be made (a quota, or another prune has made it), DIR itself serves.
  */
-static int64_t measure_ahead(int directory)
+static enum status measure_ahead(struct scan *scan, struct error *err)
 {
 	const char *name = ".ckpt-clock";
-	int64_t ahead = 0;
-	bool known = false;
-	/* A killed prune may have left its file, and another prune may remove ours. */
-	for (int tries = 0; tries < CLOCK_TRIES && !known; tries++) {
-		struct stat st;
-		int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-		int descriptor = openat(directory, name, flags, 0600);
-		if (descriptor >= 0) {
-			known = futimens(descriptor, NULL) == 0 && fstat(descriptor, &st) == 0;
-			close(descriptor);
-		}
-		(void)unlinkat(directory, name, 0);
-		if (known)
-			ahead = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 -
-				clock_utc();
-	}
-	return ahead;
-}
-
-/* For how long the item has not changed, by the clock of its directory, in ms. */
-static int64_t quiet(const struct pruning *pruning, const struct scan_item *item)
-{
-	return clock_utc() + pruning->ahead - item->changed;
+	enum status status = STATUS_OK;
+	struct stat st;
+	int file = openat(
+		scan->descriptor, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int dated = file >= 0 ? file : scan->descriptor;
+	if (futimens(dated, NULL) == 0 && fstat(dated, &st) == 0)
+		scan->ahead = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 -
+			      clock_utc();
+	else
+		status = error_errno(err, errno, "measure the clock of %s", scan->directory);
+	if (file >= 0)
+		close(file);
+	(void)unlinkat(scan->descriptor, name, 0); /* a killed prune may have left it */
+	return status;
 }
 
 /* Whether something other than a rule protects the item, and why. */
@@ -113,9 +101,9 @@ static bool is_protected(
 	}
 	/* Our own layout records the writer instead. */
 	if (!pruning->scan.choice->layout->inspect &&
-		quiet(pruning, found) < pruning->scan.settled) {
+		scan_quiet(&pruning->scan, found) < pruning->scan.settled) {
 		struct text age = {0};
-		text_add_age(&age, quiet(pruning, found));
+		text_add_age(&age, scan_quiet(&pruning->scan, found));
 		snprintf(why, LAYOUT_NAME_SIZE, "perhaps still being written: changed %s ago",
 			text_string(&age));
 		text_release(&age);
@@ -170,7 +158,7 @@ static bool is_apart(const struct pruning *pruning, const struct scan_item *foun
 	} else if (item->checkpoint.state == CHECKPOINT_INCOMPLETE) {
 		prune_decide(item, true, item->checkpoint.why);
 	} else if (!layout->inspect && item->checkpoint.state == CHECKPOINT_COMPLETE &&
-		   quiet(pruning, found) < scan->settled && !is_finished(pruning, found)) {
+		   scan_quiet(scan, found) < scan->settled && !is_finished(pruning, found)) {
 		(void)is_protected(pruning, found, why);
 		prune_decide(item, true, why);
 	} else {
@@ -453,8 +441,9 @@ enum status checkpoint_prune(const char *directory, const struct layout_choice *
 	if (status == STATUS_OK) {
 		/* measure_ahead makes a file in DIR, and our own layout does not need it. */
 		if (!request->dry_run && !choice->layout->inspect)
-			pruning.ahead = measure_ahead(pruning.scan.descriptor);
-		status = prune(&pruning, request, err);
+			status = measure_ahead(&pruning.scan, err);
+		if (status == STATUS_OK)
+			status = prune(&pruning, request, err);
 	}
 	scan_close(&pruning.scan);
 	free(pruning.items);

@@ -169,13 +169,19 @@ static void note_files(
 		note_change(item, &files->list.files[i].modified);
 }
 
-/* Conclude that it is being written, if it changed recently; otherwise that it is damaged. */
-static void conclude_not_complete(struct scan_item *item, int64_t settled, const struct error *why)
+int64_t scan_quiet(const struct scan *scan, const struct scan_item *item)
 {
-	int64_t quiet = clock_utc() - item->changed;
+	return clock_utc() + scan->ahead - item->changed;
+}
+
+/* Conclude that it is being written, if it changed recently; otherwise that it is damaged. */
+static void conclude_not_complete(
+	const struct scan *scan, struct scan_item *item, const struct error *why)
+{
+	int64_t quiet = scan_quiet(scan, item);
 	struct text age = {0};
 	struct error both;
-	if (quiet >= settled) {
+	if (quiet >= scan->settled) {
 		conclude(item, CHECKPOINT_DAMAGED, why);
 		return;
 	}
@@ -261,7 +267,7 @@ static void inspect_once(const struct scan *scan, struct scan_item *item, bool *
 	if (status == STATUS_OK)
 		conclude(item, CHECKPOINT_COMPLETE, NULL);
 	else if (status == STATUS_NO)
-		conclude_not_complete(item, scan->settled, &why);
+		conclude_not_complete(scan, item, &why);
 	else
 		conclude(item, CHECKPOINT_UNKNOWN, &why);
 out:

@@ -44,6 +44,7 @@ struct scan {
 	const char *directory; /* DIR */
 	const struct layout_choice *choice;
 	int64_t settled;	 /* frameworks: a time in ms, see above */
+	int64_t ahead;		 /* ms that the clock of DIR's files is ahead of ours; 0: unknown */
 	bool contents;		 /* our layout: compare checksums, too */
 	int descriptor;		 /* of DIR; -1: not open */
 	struct scan_part *parts; /* sorted by group, step, version, checkpoint, entry */
@@ -83,6 +84,9 @@ void scan_files_release(struct scan_files *files);
 
 /* Inspect item again, and compare it with the other items as they were. STATUS_NO: it is gone. */
 enum status scan_inspect(const struct scan *scan, struct scan_item *item, struct error *err);
+
+/* For how long a framework's item has not changed, by the clock of DIR's files, in ms. */
+int64_t scan_quiet(const struct scan *scan, const struct scan_item *item);
 
 /* Describe item as a sibling of `of`, for shards_decide. */
 struct shards_sibling scan_sibling(const struct scan_item *item, const struct scan_item *of);
