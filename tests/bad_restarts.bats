@@ -3,6 +3,7 @@
 # preempt-run --max-bad-restarts: a checkpoint from which no restart succeeds is given up.
 # shellcheck disable=SC2030,SC2031,SC2154,SC2016
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -25,6 +26,10 @@ echo "$n" >>"resumed.$PREEMPT_TASK"
 TRAINER
 	chmod +x trainer
 	echo 30 >poison
+}
+
+teardown() {
+	if [ "${stopped-}" ]; then kill -KILL "$stopped"; fi
 }
 
 train() { preempt-run -n "${copies:-1}" --kill-after 200ms --max-bad-restarts "$@" --checkpoints ck -- ./trainer; }
@@ -91,6 +96,27 @@ offered() { ckpt-rotate latest ck --step 2>/dev/null; }
 	[ "$(tr '\n' ' ' <resumed.0)" = "30 20 10 10 " ]
 	[[ $stderr == *"no other complete checkpoint"* ]]
 	[ "$(offered)" = 10 ]
+}
+
+@test "a prune that removes the others while the last one is marked: the mark is removed" {
+	run -1 train 1
+	: >trace
+	# Leak checks do not work under strace.
+	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
+	strace -f -o trace -e trace=rename -e inject=rename:signal=STOP:when=1 \
+		preempt-run --max-bad-restarts 1 --checkpoints ck -- ./trainer 2>err 3>&- &
+	tracer=$!
+	eventually grep -q 'stopped by SIGSTOP' trace
+	stopped=$(awk '/stopped by SIGSTOP/ {print $1; exit}' trace)
+	[ -e ck/step-00000030/.ckpt-bad.json ]
+	rm -r ck/step-000000[12]0
+	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+	stopped=
+	code=0
+	wait $tracer || code=$?
+	[ $code = 1 ]
+	grep 'no other complete checkpoint' err
+	[ "$(offered)" = 30 ]
 }
 
 @test "wrong usage" {

@@ -1229,6 +1229,30 @@ lost_job() {
 	[ "$(ls ck)" = "$(printf '%s\n' latest step-00000010 step-00000020 step-00000030)" ]
 }
 
+@test "a pruner whose newest checkpoint is marked as bad while it renames gives all back" {
+	for step in 10 20 30; do save $step; done
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
+	ckpt-rotate mark ck 30 bad
+	go_on
+	[ $code = 75 ]
+	run -1 grep removed: answer
+	grep 'step-00000030 is no longer complete, so no checkpoint is removed; try again' error
+	[ "$(steps)" = "10 20 " ]
+	# Of several files, the one that makes them a checkpoint is the last.
+	local later=renameat2:delay_exit=1
+	mkdir tf
+	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" tensorflow tf 100 200
+	find tf -exec touch -h -d '1 hour ago' {} +
+	stop_at renameat ckpt-rotate prune --keep-last 1 tf
+	mv tf/ckpt-200.index index
+	go_on
+	[ $code = 75 ]
+	mv index tf/ckpt-200.index
+	ckpt-rotate verify -q --all tf
+	[ "$(find tf -name '.gone*')" = "" ]
+	[[ $(grep renameat2 trace | tail -n 1) == *'"ckpt-100.index"'* ]]
+}
+
 @test "a pruner sees that a task begins again where a dead one left something" {
 	save 10
 	save 20

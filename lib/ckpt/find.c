@@ -216,32 +216,50 @@ enum status checkpoint_find_resume(
 	return status;
 }
 
+/* STATUS_OK: a checkpoint of another step is complete. STATUS_NO: there is none. */
+static enum status find_other(
+	const char *directory, const struct layout_choice *choice, uint64_t step, struct error *err)
+{
+	struct checkpoint_list list = {0};
+	bool found = false;
+	enum status status = checkpoint_list(directory, choice, &list, NULL, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_TEMPORARY : status;
+	for (size_t i = 0; i < list.count; i++)
+		found |= list.items[i]->state == CHECKPOINT_COMPLETE && list.items[i]->step != step;
+	checkpoint_list_release(&list);
+	return found ? STATUS_OK
+		     : error_set(err, STATUS_NO, "there is no other complete checkpoint");
+}
+
 enum status checkpoint_give_up(
 	const char *place, uint64_t step, uint64_t failures, struct error *err)
 {
 	char reason[80];
-	struct checkpoint_list list = {0};
 	struct layout_choice choice;
 	char directory[4096];
-	size_t others = 0;
 	enum status status = layout_read_location(place, directory, &choice, err);
 	if (status == STATUS_OK && !layout_is_native(&choice))
 		return error_set(err, STATUS_NO,
 			"checkpoints of the layout %s cannot be marked; move it away yourself",
 			layout_name(&choice));
 	if (status == STATUS_OK)
-		status = checkpoint_list(directory, &choice, &list, NULL, err);
+		status = find_other(directory, &choice, step, err);
 	if (status != STATUS_OK)
-		return status == STATUS_NO ? STATUS_TEMPORARY : status;
-	for (size_t i = 0; i < list.count; i++)
-		others +=
-			list.items[i]->state == CHECKPOINT_COMPLETE && list.items[i]->step != step;
-	checkpoint_list_release(&list);
-	if (others == 0)
-		return error_set(err, STATUS_NO, "there is no other complete checkpoint");
+		return status;
 	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
 		(unsigned long long)failures);
 	/* If another process has marked or pruned it already, that is as good. */
 	status = checkpoint_mark(directory, step, CKPT_MARK_BAD, reason, err);
-	return status == STATUS_NO ? STATUS_OK : status;
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	/* A prune that did not see the mark has renamed the others away by now. */
+	status = find_other(directory, &choice, step, err);
+	if (status != STATUS_OK) {
+		struct error why;
+		enum status undone = checkpoint_mark(directory, step, CKPT_MARK_GOOD, NULL, &why);
+		if (undone != STATUS_OK && undone != STATUS_NO)
+			status = error_set(err, undone, "%s", why.text);
+	}
+	return status;
 }

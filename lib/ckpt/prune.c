@@ -328,6 +328,27 @@ static void find_witnesses(struct pruning *pruning)
 	free(siblings);
 }
 
+/* Check that the newest complete checkpoint still is, so that one is left. */
+static enum status confirm_newest(void *context, struct error *err)
+{
+	const struct scan *scan = context;
+	for (size_t i = scan->count; i-- > 0;) {
+		struct scan_item look = scan->items[i];
+		if (look.checkpoint.state != CHECKPOINT_COMPLETE)
+			continue;
+		struct error why;
+		enum status status = scan_inspect(scan, &look, &why);
+		if (status == STATUS_NO ||
+			(status == STATUS_OK && look.checkpoint.state != CHECKPOINT_COMPLETE))
+			return error_set(err, STATUS_TEMPORARY,
+				"%s/%s is no longer complete, so no checkpoint is removed; try "
+				"again",
+				scan->directory, look.checkpoint.name);
+		return status == STATUS_OK ? status : error_set(err, status, "%s", why.text);
+	}
+	return STATUS_OK;
+}
+
 /*
  * Check what the decision depends on: the newest complete one must still be there, and the tracker
  * readable. Also keep the checkpoints that the tracker protects now.
@@ -349,23 +370,7 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 			is_tracked(pruning->scan.choice->layout, &now, &item->checkpoint, why))
 			prune_decide(item, true, why);
 	}
-	for (size_t i = pruning->scan.count; i-- > 0;) {
-		struct scan_item look = pruning->scan.items[i];
-		if (look.checkpoint.state != CHECKPOINT_COMPLETE)
-			continue;
-		struct error why;
-		status = scan_inspect(&pruning->scan, &look, &why);
-		if (status == STATUS_NO ||
-			(status == STATUS_OK && look.checkpoint.state != CHECKPOINT_COMPLETE))
-			status = error_set(err, STATUS_TEMPORARY,
-				"%s/%s disappeared while it was examined; nothing was removed, "
-				"try again",
-				pruning->scan.directory, look.checkpoint.name);
-		else if (status != STATUS_OK)
-			error_set(err, status, "%s", why.text);
-		break;
-	}
-	return status;
+	return confirm_newest(&pruning->scan, err);
 }
 
 static enum status confirm_removals(struct pruning *pruning, struct error *err)
@@ -393,6 +398,8 @@ static enum status prune(
 	const struct layout_tracker *tracker = &pruning->scan.tracker;
 	/* What is removed without the limits makes space, too: remove it before measuring. */
 	const bool early = request->policy.min_free && !request->dry_run;
+	/* While they were renamed away, the newest may have been marked as bad. */
+	const struct prune_check check = {.last = confirm_newest, .context = &pruning->scan};
 	enum status first = STATUS_OK;
 	struct error one;
 	bool met = true;
@@ -414,14 +421,14 @@ static enum status prune(
 	if (status != STATUS_OK)
 		return status;
 	if (early)
-		first = prune_remove(&pruning->scan, NULL, pruning->report, err);
+		first = prune_remove(&pruning->scan, &check, pruning->report, err);
 	status = limit(pruning, request, early, &met, &one);
 	if (request->dry_run)
 		pruning->report->leftovers = pruning->scan.removed;
 	else if (status == STATUS_OK)
 		status = confirm_removals(pruning, &one);
 	if (status == STATUS_OK && !request->dry_run)
-		status = prune_remove(&pruning->scan, NULL, pruning->report, &one);
+		status = prune_remove(&pruning->scan, &check, pruning->report, &one);
 	if (status != STATUS_OK && first == STATUS_OK)
 		first = error_set(err, status, "%s", one.text);
 	return first == STATUS_OK && !met

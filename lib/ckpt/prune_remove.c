@@ -143,7 +143,7 @@ static enum status remove_incomplete(
 /* Entries that were renamed away, and will be deleted. */
 struct removal {
 	const struct scan *scan;
-	const struct prune_check *check;  /* NULL: none */
+	const struct prune_check *check;
 	char (*names)[CKPT_REMOVED_SIZE]; /* the hidden names */
 	struct prune_item **items;	  /* the item of each */
 	size_t count;
@@ -184,7 +184,7 @@ static enum status rename_away(struct removal *removal, struct prune_item *item,
 		}
 		if (ours)
 			status = marks_read_pinned(directory, gone, &pinned, err);
-		if (status == STATUS_OK && !pinned && removal->check)
+		if (status == STATUS_OK && !pinned && removal->check->after)
 			status = removal->check->after(removal->check->context, item, err);
 		/* If we cannot read whether it is pinned, we do not delete it. */
 		struct error stranded;
@@ -245,16 +245,37 @@ static enum status take_away(struct removal *removal, const struct scan_item *fo
 	return take_away_parts(removal, found, item, err);
 }
 
+/*
+ * Check for the last time; after a failure rename all back, of several files of a checkpoint that
+ * one last that makes it a checkpoint.
+ */
+static enum status check_last(struct removal *removal, struct error *err)
+{
+	if (!removal->count || !removal->check->last)
+		return STATUS_OK;
+	enum status status = removal->check->last(removal->check->context, err);
+	for (size_t i = removal->count; i-- > 0 && status != STATUS_OK;) {
+		uint64_t inode;
+		const char *gone = removal->names[i];
+		(void)give_back(removal, gone, ckpt_name_read_removed(gone, &inode), err);
+		removal->items[i]->status = status;
+	}
+	return status;
+}
+
 /* Delete what we have renamed away, then what earlier pruners have left. */
 static enum status delete_all(struct removal *removal, size_t *leftovers, struct error *err)
 {
 	const struct scan *scan = removal->scan;
 	const struct remove_scope scope = {.choice = scan->choice};
+	enum status status = check_last(removal, err);
+	if (status != STATUS_OK)
+		return status;
 	const char **names = xcalloc(removal->count + 1, sizeof(*names));
 	enum status *statuses = xcalloc(removal->count + 1, sizeof(*statuses));
 	for (size_t i = 0; i < removal->count; i++)
 		names[i] = removal->names[i];
-	enum status status = remove_delete(
+	status = remove_delete(
 		scan->descriptor, scan->directory, names, removal->count, statuses, err);
 	for (size_t i = 0; i < removal->count; i++)
 		if (statuses[i] != STATUS_OK)
@@ -277,7 +298,7 @@ enum status prune_remove(const struct scan *scan, const struct prune_check *chec
 		.items = xcalloc(scan->part_count + 1, sizeof(struct prune_item *))};
 	struct error one;
 	enum status first = STATUS_OK;
-	for (size_t i = 0; i < report->count && !(check && first == STATUS_USAGE); i++) {
+	for (size_t i = 0; i < report->count && !(check->after && first == STATUS_USAGE); i++) {
 		struct prune_item *item = &report->items[i];
 		if (!prune_is_due(item))
 			continue;

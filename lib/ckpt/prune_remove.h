@@ -22,17 +22,21 @@ static inline bool prune_is_due(const struct prune_item *item)
 	return !item->decision.keep && item->status == STATUS_TEMPORARY;
 }
 
-/* Called after an item was renamed away. STATUS_OK: it is deleted. Otherwise it gets its name back;
- * after STATUS_USAGE, no more items are renamed. */
+/* Each function may be NULL. */
 struct prune_check {
+	/* Called after an item was renamed away. Not STATUS_OK: it gets its name back. After
+	 * STATUS_USAGE, no more items are renamed. */
 	enum status (*after)(void *context, struct prune_item *item, struct error *err);
+	/* Called after all were renamed away, before the first one is deleted. Not STATUS_OK: all
+	 * get their names back. */
+	enum status (*last)(void *context, struct error *err);
 	void *context;
 };
 
 /*
- * Remove each item of report that is due and passes check (NULL: all pass), and what earlier
- * pruners have left. Sets the status of each item. The items of report are in the order of scan.
- * Returns the first failure, after all was tried.
+ * Remove each item of report that is due and passes check, and what earlier pruners have left. Sets
+ * the status of each item. The items of report are in the order of scan. Returns the first failure,
+ * after all was tried.
  */
 enum status prune_remove(const struct scan *scan, const struct prune_check *check,
 	struct prune_report *report, struct error *err);

@@ -187,7 +187,7 @@ enum status checkpoint_drain(const char *directory, const char *destination, boo
 	const struct prune_request *request, struct prune_report *report, struct error *err)
 {
 	struct draining draining = {directory, destination};
-	const struct prune_check check = {check_copy, &draining};
+	const struct prune_check check = {.after = check_copy, .context = &draining};
 	struct scan scan = {.directory = directory, .choice = &layout_ours, .descriptor = -1};
 	struct error one;
 	*report = (struct prune_report){0};
