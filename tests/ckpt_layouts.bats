@@ -813,6 +813,22 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	done
 }
 
+@test "a copy of a directory in which prune was killed: what it had half deleted does not come back" {
+	for kind in hf tensorflow; do
+		rm -rf ck twin && mkdir ck
+		make $kind 100 200
+		run -137 strace -f -o trace -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=3 \
+			ckpt-rotate prune -q --keep-last 1 ck
+		[ -n "$(find ck -name '.gone*')" ]
+		cp -a ck twin
+		rm -r ck
+		mv twin ck
+		ckpt-rotate prune -q --keep-last 2 ck
+		[ "$(steps .*)" = "200 " ]
+		[ -z "$(find ck -name '.gone*')" ]
+	done
+}
+
 @test "the file with which a killed prune measured the clock is removed by the next prune" {
 	make hf 100
 	run -137 strace -o trace -e trace=utimensat -e inject=utimensat:signal=KILL:when=1 \

@@ -45,7 +45,7 @@ enum status remove_begin(int directory, const char *entry, uint64_t inode,
 
 struct deleting {
 	int directory;
-	const char *const *names;
+	char (*names)[CKPT_REMOVED_SIZE];
 	enum status *statuses;
 };
 
@@ -58,7 +58,6 @@ static enum status delete_one(void *context, size_t i, struct error *err)
 enum status remove_delete(int directory, const char *path, const char *const *names, size_t count,
 	enum status *statuses, struct error *err)
 {
-	struct deleting work = {directory, names, statuses};
 	struct error why;
 	/* Without this, after a crash the old name could be there with half the files. EINVAL: this
 	 * filesystem cannot sync a directory, and need not. */
@@ -68,8 +67,15 @@ enum status remove_delete(int directory, const char *path, const char *const *na
 			statuses[i] = status;
 		return status;
 	}
+	struct deleting work = {directory, xcalloc(count + 1, sizeof(*work.names)), statuses};
+	for (size_t i = 0; i < count; i++) {
+		ckpt_name_deleting(work.names[i], names[i]);
+		if (renameat(directory, names[i], directory, work.names[i]) < 0)
+			strcpy(work.names[i], names[i]);
+	}
 	enum status status =
 		parallel(count, count > FEW ? THREADS_MAX : 1, delete_one, &work, &why);
+	free(work.names);
 	return status == STATUS_OK ? STATUS_OK : error_set(err, status, "%s: %s", path, why.text);
 }
 
@@ -87,6 +93,8 @@ static enum status give_back(
 	enum status status = STATUS_OK;
 	const char *entry = ckpt_name_read_removed(name, &inode);
 	*given = false;
+	if (inode == 0) /* it may be half deleted */
+		return STATUS_OK;
 	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		*given = errno == ENOENT;
 		return *given ? STATUS_OK : error_errno(err, errno, "look at %s", name);

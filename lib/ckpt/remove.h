@@ -3,7 +3,9 @@
  * Removing entries of DIR. An entry is first renamed to a hidden name, which means that it will be
  * deleted; then DIR is synced; then the entry is deleted. So a checkpoint is never half deleted
  * under its own name, even after a crash of the machine. If a process is killed in between, the
- * next one deletes the entry, or renames it back if it was renamed by mistake.
+ * next one deletes the entry, or renames it back if it was renamed by mistake. All entries have
+ * other inodes after DIR was copied, and then seem to be mistakes. So before an entry is deleted,
+ * it gets a second hidden name, with which it is never renamed back.
  */
 #ifndef CKPT_REMOVE_H
 #define CKPT_REMOVE_H

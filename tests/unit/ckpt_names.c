@@ -8,7 +8,7 @@
 int main(void)
 {
 	static const uint64_t numbers[] = {0, 1, 120, 99999999, 100000000, CKPT_NUMBER_MAX};
-	char name[CKPT_NAME_SIZE], gone[CKPT_REMOVED_SIZE];
+	char name[CKPT_NAME_SIZE], gone[CKPT_REMOVED_SIZE], checked[CKPT_REMOVED_SIZE];
 	uint64_t task, inode;
 	bool sharded;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -20,6 +20,11 @@ int main(void)
 		CHECK(ckpt_name_removed(gone, name, n) &&
 				!strcmp(ckpt_name_read_removed(gone, &inode), name) && inode == n,
 			"%s is on its way", gone);
+		ckpt_name_deleting(checked, gone);
+		CHECK(strlen(checked) == strlen(gone) &&
+				!strcmp(ckpt_name_read_removed(checked, &inode), name) &&
+				inode == 0,
+			"%s is being deleted", checked);
 		for (int k = 0; k < 2; k++) {
 			const char *life = k ? "0123456789abfedcba987654" : "";
 			ckpt_name_staging(name, n, numbers[5 - i], life);

@@ -15,6 +15,7 @@
 #define SCRATCH_INFIX  "-workertemp_"
 #define REMOVED_PREFIX ".gone-"
 #define REMOVED_DIGITS 16
+#define DELETING       'x' /* in the place of the first digit */
 #define WRITER_PREFIX  ".ckpt-writer"
 #define SHARD_PREFIX   ".ckpt-shard-"
 #define SUFFIX	       ".json"
@@ -47,14 +48,22 @@ bool ckpt_name_removed(char name[CKPT_REMOVED_SIZE], const char *entry, uint64_t
 	       CKPT_REMOVED_SIZE;
 }
 
+void ckpt_name_deleting(char name[CKPT_REMOVED_SIZE], const char *removed)
+{
+	snprintf(name, CKPT_REMOVED_SIZE, "%s", removed);
+	name[strlen(REMOVED_PREFIX)] = DELETING;
+}
+
 const char *ckpt_name_read_removed(const char *name, uint64_t *inode)
 {
 	const char *digits = name + strlen(REMOVED_PREFIX);
-	if (strncmp(name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) != 0 ||
-		strspn(digits, "0123456789abcdef") != REMOVED_DIGITS ||
+	if (strncmp(name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) != 0)
+		return NULL;
+	const size_t skipped = *digits == DELETING;
+	if (strspn(digits + skipped, "0123456789abcdef") != REMOVED_DIGITS - skipped ||
 		digits[REMOVED_DIGITS] != '-')
 		return NULL;
-	*inode = strtoull(digits, NULL, 16);
+	*inode = skipped ? 0 : strtoull(digits, NULL, 16);
 	return digits + REMOVED_DIGITS + 1;
 }
 

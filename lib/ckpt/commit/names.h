@@ -10,6 +10,8 @@
  *   .gone-0123456789abcdef-NAME
  *                          NAME, which is being deleted if its inode has this number; otherwise it
  *                          was renamed by mistake (ckpt/remove.h)
+ *   .gone-x123456789abcdef-NAME
+ *                          NAME, which is being deleted, whatever its inode is
  *   latest                 a symbolic link for users; we never rely on it
  *   .latest.tmp            that link while it is being made
  *
@@ -77,7 +79,9 @@ void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attemp
  * would be too long. */
 #define CKPT_REMOVED_SIZE 256
 bool ckpt_name_removed(char name[CKPT_REMOVED_SIZE], const char *entry, uint64_t inode);
-/* Read such a name: returns the entry's own name; NULL: it is not such a name. */
+/* The name that a removed entry gets when the deletion begins: its inode no longer counts. */
+void ckpt_name_deleting(char name[CKPT_REMOVED_SIZE], const char *removed);
+/* Read either name: returns the entry's own name; NULL: it is not such a name. inode 0: any. */
 const char *ckpt_name_read_removed(const char *name, uint64_t *inode);
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
