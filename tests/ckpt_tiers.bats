@@ -230,6 +230,32 @@ frameworks() {
 	[ "$(cat far/models/model-1.pt)" = 1 ]
 }
 
+@test "a save during the copy of a framework's: the tracker of DEST names what was copied" {
+	frameworks megatron near 200 300
+	mkdir far
+	ckpt-rotate copy -q near far 200
+	echo 200 >far/latest_checkpointed_iteration.txt
+	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=1 \
+		ckpt-rotate copy -q near far 3>&- &
+	tracer=$!
+	until_true 20 grep -qs 'stopped by SIGSTOP' trace
+	stopped=$(pgrep -P $tracer)
+	frameworks megatron more 350 400
+	mv more/* near/
+	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+	wait $tracer
+	stopped=
+	[ "$(cat far/latest_checkpointed_iteration.txt)" = 300 ]
+	[ "$(ckpt-rotate latest --step far)" = 300 ]
+	# The tracker does not name 350 at its copy.
+	run -0 --separate-stderr ckpt-rotate copy near far 350
+	[[ $stderr == *"far/latest_checkpointed_iteration.txt still names iter_0000300: write it by hand to resume from iter_0000350" ]]
+	run -0 --separate-stderr ckpt-rotate copy near far
+	[ "$stderr" = "" ]
+	[ "$(ls -A far | tr '\n' ' ')" = "iter_0000200 iter_0000300 iter_0000350 iter_0000400 latest_checkpointed_iteration.txt " ]
+	[ "$(ckpt-rotate latest --step far)" = 400 ]
+}
+
 @test "a framework's copy: other content stays, and so does a directory of another layout" {
 	frameworks hf hf 100
 	frameworks tensorflow tf 100

@@ -2,6 +2,7 @@
 /* Copying checkpoints of frameworks, which have no manifest. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,61 +237,106 @@ static enum status copy_once(struct copying *copying, const struct scan *here,
 	return status;
 }
 
-/* Copy the tracker if it names the checkpoint. */
-static enum status copy_tracker(struct copying *copying, const struct scan *here,
-	const struct checkpoint *item, struct error *err)
+/* Whether there is a tracker to copy. */
+static bool has_tracker(const struct layout *layout)
+{
+	return layout->tracker && !layout->tracker_is_checkpoint;
+}
+
+/* Read the tracker in DIR. text stays empty if it does not name this step. */
+static enum status read_tracker(
+	const struct scan *here, uint64_t step, struct text *text, struct error *err)
 {
 	const struct layout *layout = here->choice->layout;
-	struct layout_tracker now, again = {0}, there = {0};
-	struct scan destination = {.directory = copying->destination, .choice = here->choice};
-	struct text text = {0};
-	if (!layout->tracker || layout->tracker_is_checkpoint)
+	struct layout_tracker before, after = {0};
+	if (!has_tracker(layout))
 		return STATUS_OK;
-	enum status status = scan_track(here, &now, err);
-	if (status != STATUS_OK || !now.named || now.step != item->step)
+	enum status status = scan_track(here, &before, err);
+	if (status != STATUS_OK || !before.named || before.step != step)
 		return status;
-	status = scan_open(&destination, err);
+	char *path = ckpt_directory_path(here->directory, layout->tracker);
+	status = file_read_whole(path, TRACKER_LIMIT, text, err);
+	free(path);
 	if (status == STATUS_OK)
-		status = scan_track(&destination, &there, err);
+		status = scan_track(here, &after, err);
+	/* If the training wrote it since then, it may name a checkpoint that is not copied. */
+	if (!after.named || after.step != step)
+		text_release(text);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+static enum status track_destination(const struct copying *copying, const struct scan *here,
+	struct layout_tracker *tracker, struct error *err)
+{
+	struct scan destination = {.directory = copying->destination, .choice = here->choice};
+	enum status status = scan_open(&destination, err);
+	if (status == STATUS_OK)
+		status = scan_track(&destination, tracker, err);
 	scan_close(&destination);
-	if (status != STATUS_OK || (there.named && there.step >= now.step))
-		return status;
-	char *from = ckpt_directory_path(copying->directory, layout->tracker);
-	char *to = ckpt_directory_path(copying->destination, layout->tracker);
-	/* If we are killed, the unfinished file must not look like one of the framework. */
-	char *part = ckpt_directory_path(copying->destination, STAGING "tracker");
-	status = file_read_whole(from, TRACKER_LIMIT, &text, err);
-	/* If the training wrote it since then, it may name a checkpoint that was not copied. */
-	if (status == STATUS_OK)
-		status = scan_track(here, &again, err);
-	if (status == STATUS_OK && (!again.named || again.step != now.step))
-		goto out;
-	if (status == STATUS_OK && strchr(text_string(&text), '/'))
-		snprintf(copying->answer->warning, sizeof(copying->answer->warning),
-			"%.180s names a path, and was not copied: write it by hand", from);
-	else if (status == STATUS_OK)
-		status = file_write_whole(part, text.data, text.length, file_new_mode(), true, err);
-	if (status == STATUS_OK && !*copying->answer->warning) {
-		if (rename(part, to) < 0)
-			status = error_errno(err, errno, "rename %s to %s", part, to);
-		else
-			status = file_sync_directory(copying->destination, err);
-	}
-out:
-	free(from);
-	free(to);
-	free(part);
-	text_release(&text);
 	return status;
+}
+
+/* Write the tracker of DEST, unless another copy has just written one that names a later step. */
+static enum status write_tracker(struct copying *copying, const struct scan *here, uint64_t step,
+	const struct text *text, struct error *err)
+{
+	struct layout_tracker there = {0};
+	char name[LAYOUT_NAME_SIZE];
+	/* If we are killed, the unfinished file must not look like one of the framework. */
+	snprintf(name, sizeof(name), STAGING "tracker.%" PRIu64, step);
+	char *part = ckpt_directory_path(copying->destination, name);
+	char *to = ckpt_directory_path(copying->destination, here->choice->layout->tracker);
+	enum status status =
+		file_write_whole(part, text->data, text->length, file_new_mode(), true, err);
+	if (status == STATUS_OK)
+		status = track_destination(copying, here, &there, err);
+	if (status == STATUS_OK && there.named && there.step >= step)
+		unlink(part);
+	else if (status == STATUS_OK && rename(part, to) < 0)
+		status = error_errno(err, errno, "rename %s to %s", part, to);
+	if (status == STATUS_OK)
+		status = file_sync_directory(copying->destination, err);
+	free(part);
+	free(to);
+	return status;
+}
+
+/*
+ * Copy the tracker if it named the checkpoint before the copy (then text has it) or does now: the
+ * training may save during the copy.
+ */
+static enum status copy_tracker(struct copying *copying, const struct scan *here,
+	const struct checkpoint *item, struct text *text, struct error *err)
+{
+	char *warning = copying->answer->warning;
+	const size_t size = sizeof(copying->answer->warning);
+	const char *tracker = here->choice->layout->tracker;
+	struct layout_tracker there = {0};
+	if (!has_tracker(here->choice->layout))
+		return STATUS_OK;
+	enum status status = text->length ? STATUS_OK : read_tracker(here, item->step, text, err);
+	if (status == STATUS_OK)
+		status = track_destination(copying, here, &there, err);
+	if (status != STATUS_OK || (there.named && there.step >= item->step))
+		return status;
+	if (text->length && !strchr(text_string(text), '/'))
+		return write_tracker(copying, here, item->step, text, err);
+	if (text->length)
+		snprintf(warning, size,
+			"%.120s/%s names a path, and was not copied: write it by hand",
+			copying->directory, tracker);
+	else if (there.named)
+		snprintf(warning, size,
+			"%.90s/%s still names %.40s: write it by hand to resume from %.40s",
+			copying->destination, tracker, there.name, item->name);
+	return STATUS_OK;
 }
 
 /* Read the checkpoint to copy, and compute its checksums. */
 static enum status read_original(struct copying *copying, struct scan *here, const char *name,
 	const struct scan_item **item, struct scan_files *files, struct error *err)
 {
-	enum status status = scan_open(here, err);
-	if (status == STATUS_OK)
-		status = scan_read(here, err);
+	enum status status = scan_read(here, err);
 	if (status == STATUS_OK)
 		status = ckpt_directory_confirm(here->directory, here->descriptor, err);
 	if (status != STATUS_OK)
@@ -322,11 +368,16 @@ enum status copying_framework(struct copying *copying, const struct layout_choic
 		.descriptor = -1};
 	struct scan_files files = {.root = -1};
 	const struct scan_item *found = NULL;
+	struct text tracker = {0};
 	if ((size_t)snprintf(copying->staging, sizeof(copying->staging), STAGING "%s",
 		    item->name) >= sizeof(copying->staging))
 		return error_set(err, STATUS_USAGE, "%s: the name is too long", item->name);
 	copying->path = ckpt_directory_path(copying->destination, copying->staging);
 	enum status status = check_destination(copying->destination, choice, err);
+	if (status == STATUS_OK)
+		status = scan_open(&here, err);
+	if (status == STATUS_OK)
+		status = read_tracker(&here, item->step, &tracker, err);
 	if (status == STATUS_OK)
 		status = read_original(copying, &here, item->name, &found, &files, err);
 	if (status == STATUS_OK)
@@ -340,7 +391,8 @@ enum status copying_framework(struct copying *copying, const struct layout_choic
 		status = error_set(err, STATUS_TEMPORARY,
 			"%s kept changing during the copy; try again", copying->path);
 	if (status == STATUS_OK)
-		status = copy_tracker(copying, &here, &found->checkpoint, err);
+		status = copy_tracker(copying, &here, &found->checkpoint, &tracker, err);
+	text_release(&tracker);
 	scan_files_release(&files);
 	scan_close(&here);
 	free(copying->path);
