@@ -256,6 +256,29 @@ frameworks() {
 	[ "$(ckpt-rotate latest --step far)" = 400 ]
 }
 
+@test "a prune does not remove the files of a copy that is appearing file by file" {
+	frameworks tensorflow near 300
+	frameworks tensorflow far 400
+	# The copy makes three files; the data have their names already, the index has not.
+	strace -f -o trace -e trace=renameat2 -e inject=renameat2:signal=KILL:when=6 \
+		ckpt-rotate copy -q near far || :
+	[ -e far/ckpt-300.data-00001-of-00002 ]
+	[ ! -e far/ckpt-300.index ]
+	run -0 ckpt-rotate prune --keep-every-steps 100 far
+	[[ $output == *"kept ckpt-300: ckpt-300.index is missing; changed "*" ago"* ]]
+	ckpt-rotate copy -q near far
+	cp -a far whole
+	[ "$(find far -name 'ckpt-300.*' ! -newermt '50 minutes ago' | wc -l)" = 3 ]
+	# A copy that was killed before it set the times is finished by the next.
+	rm far/ckpt-300.*
+	strace -f -o trace -e trace=utimensat -e inject=utimensat:signal=KILL:when=4 \
+		ckpt-rotate copy -q near far || :
+	[ -e far/ckpt-300.index ]
+	ckpt-rotate copy -q near far
+	diff -r whole far
+	[ "$(find far -name 'ckpt-300.*' ! -newermt '50 minutes ago' | wc -l)" = 3 ]
+}
+
 @test "a framework's copy: other content stays, and so does a directory of another layout" {
 	frameworks hf hf 100
 	frameworks tensorflow tf 100

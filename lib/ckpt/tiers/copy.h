@@ -11,7 +11,8 @@
  *
  * The copy of a framework's checkpoint keeps its name and the times of its files. The copied files
  * are read back and compared with checksums of the original, which must not change before that.
- * Then a directory appears by one rename; several files appear one after the other, the index last.
+ * Then a directory appears by one rename; several files appear one after the other, the index last,
+ * and have new times until all are there.
  * If the framework's tracker names the checkpoint when the copy begins or ends, that tracker is
  * copied, too, unless that in DEST names this or a later step.
  *

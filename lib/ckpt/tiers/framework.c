@@ -129,48 +129,60 @@ static enum status begin(struct copying *copying, struct error *err)
 	return status;
 }
 
-/* Set the times of the files to those of the original, so that a prune decides the same in DEST. */
-static void set_times(const struct copying *copying, int64_t changed)
+/*
+ * Set the times of the files in root, and of directories in it, to those of the original, so that a
+ * prune decides the same in DEST.
+ */
+static void set_times(const struct copying *copying, int root, int64_t changed)
 {
 	const struct timespec newest = {changed / 1000, changed % 1000 * 1000000};
+	const struct timespec both[2] = {{.tv_nsec = UTIME_OMIT}, newest};
 	for (size_t i = 0; i < copying->manifest->count; i++) {
 		const struct manifest_file *file = &copying->manifest->files[i];
 		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file->modified};
-		const struct timespec both[2] = {{.tv_nsec = UTIME_OMIT}, newest};
 		char name[4096];
-		utimensat(copying->root, file->name, times, AT_SYMLINK_NOFOLLOW);
+		utimensat(root, file->name, times, AT_SYMLINK_NOFOLLOW);
 		snprintf(name, sizeof(name), "%s", file->name);
 		for (char *slash = strrchr(name, '/'); slash; slash = strrchr(name, '/')) {
 			*slash = '\0';
-			utimensat(copying->root, name, both, AT_SYMLINK_NOFOLLOW);
+			utimensat(root, name, both, AT_SYMLINK_NOFOLLOW);
 		}
 	}
-	futimens(copying->root, (struct timespec[2]){{.tv_nsec = UTIME_OMIT}, newest});
+	if (root == copying->root)
+		futimens(root, both);
 }
 
-static enum status publish_files(struct copying *copying, int destination, struct error *err)
+/* Publish the files with new times: a prune must not remove some before the last one is there. */
+static enum status publish_files(
+	struct copying *copying, int destination, int64_t changed, struct error *err)
 {
 	for (size_t i = 0; i < copying->manifest->count; i++) {
 		const char *name = copying->manifest->files[i].name;
+		utimensat(copying->root, name, NULL, AT_SYMLINK_NOFOLLOW);
 		int code = file_rename_new(copying->root, name, destination, name);
 		/* An earlier copy has published it, and look_at_destination has compared it. */
-		if (code == EEXIST)
+		if (code == EEXIST) {
+			utimensat(destination, name, NULL, AT_SYMLINK_NOFOLLOW);
 			code = unlinkat(copying->root, name, 0) < 0 ? errno : 0;
+		}
 		if (code)
 			return error_errno(err, code, "make %s/%s", copying->destination, name);
 	}
+	set_times(copying, destination, changed);
 	if (unlinkat(destination, copying->staging, AT_REMOVEDIR) < 0)
 		return error_errno(err, errno, "remove %s", copying->path);
 	return STATUS_OK;
 }
 
-static enum status publish(struct copying *copying, const struct scan *there, const char *name,
-	bool directory, struct error *err)
+static enum status publish(struct copying *copying, const struct scan *there,
+	const struct scan_item *item, bool directory, struct error *err)
 {
 	enum status status = STATUS_OK;
+	const char *name = item->checkpoint.name;
 	if (!directory) {
-		status = publish_files(copying, there->descriptor, err);
+		status = publish_files(copying, there->descriptor, item->changed, err);
 	} else {
+		set_times(copying, copying->root, item->changed);
 		int code = file_rename_new(
 			there->descriptor, copying->staging, there->descriptor, name);
 		copying->again = code == EEXIST || code == ENOTEMPTY;
@@ -220,13 +232,13 @@ static enum status copy_once(struct copying *copying, const struct scan *here,
 			enum status changed = check_unchanged(here, item, files, err);
 			status = changed == STATUS_OK ? status : changed;
 		}
-		if (status == STATUS_OK) {
-			set_times(copying, item->changed);
-			status = publish(copying, &there, name, files->root >= 0, err);
-		}
+		if (status == STATUS_OK)
+			status = publish(copying, &there, item, files->root >= 0, err);
 	} else if (status == STATUS_OK) {
 		/* Remove an unfinished copy of a checkpoint that another copy has finished. */
 		status = copying_open(copying, err);
+		if (status == STATUS_OK && copying->root >= 0 && files->root < 0)
+			set_times(copying, there.descriptor, item->changed);
 		if (status == STATUS_OK && copying->root >= 0)
 			status = file_remove_tree(copying->path, err);
 		if (status == STATUS_OK)
