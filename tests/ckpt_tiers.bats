@@ -279,6 +279,65 @@ frameworks() {
 	[ "$(find far -name 'ckpt-300.*' ! -newermt '50 minutes ago' | wc -l)" = 3 ]
 }
 
+# two_copies LAYOUT: of one name, with other content, in one and two.
+two_copies() {
+	local file
+	rm -rf one two far trace*
+	frameworks "$1" one 100
+	cp -a one two
+	for file in two/checkpoint-100/*.pt two/ckpt-100.data-*; do
+		[ ! -e "$file" ] || printf y | dd of="$file" bs=1 seek=50 conv=notrunc status=none
+	done
+	find two -exec touch -h -d '1 hour ago' {} +
+}
+
+@test "where locks have no effect, one of two copies of a framework's gives up" {
+	unlocked=(strace -f -e "trace=utimensat,renameat,renameat2,flock" -e inject=flock:error=ENOLCK)
+	for layout in hf tensorflow; do
+		two_copies $layout
+		# One has verified its copy; the other is killed in the middle of its own.
+		"${unlocked[@]}" -o trace -e inject=utimensat:signal=STOP:when=1 ckpt-rotate copy -q one far 3>&- &
+		tracer=$!
+		until_true 20 grep -qs 'stopped by SIGSTOP' trace
+		stopped=$(pgrep -P $tracer)
+		"${unlocked[@]}" -o trace2 -e inject=renameat2:signal=KILL:when=2 ckpt-rotate copy -q two far || :
+		until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+		code=0
+		wait $tracer || code=$?
+		stopped=
+		[ $code = 75 ]
+		[ "$(ls far)" = "" ]
+		ckpt-rotate copy -q two far
+		diff -r two far
+	done
+}
+
+@test "where locks have no effect, files that another copy has just published stay" {
+	unlocked=(strace -f -e "trace=utimensat,renameat,flock" -e inject=flock:error=ENOLCK)
+	two_copies tensorflow
+	# One is about to publish, and the other has just taken its directory away.
+	"${unlocked[@]}" -o trace -e inject=utimensat:signal=STOP:when=1 ckpt-rotate copy -q one far 3>&- &
+	first=$!
+	until_true 20 grep -qs 'stopped by SIGSTOP' trace
+	one=$(pgrep -P $first)
+	"${unlocked[@]}" -o trace2 -e inject=renameat:signal=STOP:when=1 ckpt-rotate copy -q two far 2>error 3>&- &
+	second=$!
+	until_true 20 grep -qs 'stopped by SIGSTOP' trace2
+	stopped="$one $(pgrep -P $second)"
+	until_true 20 eval '! kill -CONT "$one" 2>/dev/null'
+	code=0
+	wait $first || code=$?
+	[ $code = 75 ]
+	stopped=${stopped#* }
+	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+	code=0
+	wait $second || code=$?
+	stopped=
+	[ $code = 1 ]
+	grep -q 'is there already with other content' error
+	diff -r -x checkpoint -x '.ckpt-copying-*' one far
+}
+
 @test "a framework's copy: other content stays, and so does a directory of another layout" {
 	frameworks hf hf 100
 	frameworks tensorflow tf 100

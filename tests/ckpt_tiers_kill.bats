@@ -124,6 +124,10 @@ sweep() {
 		python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" $layout near 100 200
 		find near -exec touch -h -d '1 hour ago' {} +
 		ckpt-rotate copy -q near far 100
+		# Another copy was killed when it had copied a file.
+		strace -f -o trace -e trace=renameat2 -e inject=renameat2:signal=KILL:when=2 \
+			ckpt-rotate copy -q near far || :
+		[ "$(find far/.ckpt-copying-* -type f | wc -l)" = 2 ]
 		mv near far template/
 		check() {
 			now=$(ckpt-rotate latest far --step) && [ "$now" -ge 100 ] &&

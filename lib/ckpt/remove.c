@@ -118,7 +118,7 @@ static const char *entry_in(const struct remove_scope *scope, const char *name)
 	const char *entry = ckpt_name_read_removed(name, &inode);
 	if (!entry || (scope->entry && strcmp(entry, scope->entry) != 0))
 		return NULL;
-	return layout_reads(scope->choice, entry, &read) ? entry : NULL;
+	return scope->entry || layout_reads(scope->choice, entry, &read) ? entry : NULL;
 }
 
 enum status remove_finish(int directory, const char *path, const struct remove_scope *scope,

@@ -35,7 +35,7 @@ enum status remove_delete(int directory, const char *path, const char *const *na
 /* Which renamed entries remove_finish deletes. */
 struct remove_scope {
 	const struct layout_choice *choice; /* checkpoints of this layout */
-	const char *entry;		    /* only this entry; NULL: all */
+	const char *entry;		    /* only this entry, of any name; NULL: all */
 };
 /*
  * Delete entries that any process has renamed away and not deleted yet. An entry that was renamed

@@ -85,19 +85,6 @@ static enum status is_left_over(struct copying *copying, bool *is, struct error 
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* Move the files that an earlier copy has finished. A file that cannot be moved is copied again. */
-static void take_over(struct copying *copying, int old)
-{
-	for (size_t i = 0; i < copying->manifest->count; i++) {
-		const struct manifest_file *file = &copying->manifest->files[i];
-		struct stat st;
-		if (fstatat(old, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			S_ISREG(st.st_mode) && (uint64_t)st.st_size == file->bytes &&
-			transfer_move(old, file->name, copying->root, file->name) == 0)
-			copying->answer->found++;
-	}
-}
-
 static enum status save_records(struct copying *copying, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
@@ -148,7 +135,7 @@ static enum status begin(struct copying *copying, struct error *err)
 	if (status == STATUS_OK)
 		status = save_records(copying, err);
 	if (status == STATUS_OK && usable)
-		take_over(copying, old);
+		copying_take_over(copying, old);
 	if (old >= 0)
 		close(old);
 	if (status == STATUS_OK)

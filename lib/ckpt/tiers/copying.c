@@ -25,7 +25,7 @@ enum status copying_open(struct copying *copying, struct error *err)
 	if (copying->root < 0)
 		return errno == ENOENT ? STATUS_OK
 				       : error_errno(err, errno, "open %s", copying->path);
-	/* Without such locks, two copies may disturb each other, but each verifies its files. */
+	/* Without such locks, one copy may take the directory of another: see copying_confirm. */
 	if (flock(copying->root, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return error_set(
 			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
@@ -40,6 +40,30 @@ void copying_close(struct copying *copying)
 	if (copying->root >= 0)
 		close(copying->root);
 	copying->root = -1;
+}
+
+void copying_take_over(struct copying *copying, int old)
+{
+	for (size_t i = 0; i < copying->manifest->count; i++) {
+		const struct manifest_file *file = &copying->manifest->files[i];
+		struct stat st;
+		if (fstatat(old, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode) && (uint64_t)st.st_size == file->bytes &&
+			transfer_move(old, file->name, copying->root, file->name) == 0)
+			copying->answer->found++;
+	}
+}
+
+enum status copying_confirm(const struct copying *copying, struct error *err)
+{
+	struct stat st;
+	int number = lstat(copying->path, &st) < 0 ? errno : 0;
+	if (number && number != ENOENT)
+		return error_errno(err, number, "look at %s", copying->path);
+	if (number || st.st_ino != copying->inode)
+		return error_set(
+			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
+	return STATUS_OK;
 }
 
 /* Copy the files that are missing. */
@@ -99,6 +123,9 @@ enum status copying_bring(struct copying *copying, struct error *err)
 	}
 	if (status == STATUS_NO && access(copying->path, F_OK) < 0)
 		copying->again = true;
+	else if (!same && (status == STATUS_OK || status == STATUS_NO) &&
+		 copying_confirm(copying, err) != STATUS_OK)
+		return STATUS_TEMPORARY;
 	if (status != STATUS_OK || same)
 		return status;
 	struct error why;

@@ -32,6 +32,13 @@ struct copying {
 enum status copying_open(struct copying *copying, struct error *err);
 void copying_close(struct copying *copying);
 
+/* Move the files that an earlier copy has finished in the open directory `old`. A file that cannot
+ * be moved is copied again. */
+void copying_take_over(struct copying *copying, int old);
+
+/* STATUS_TEMPORARY: another copy, for which locks have no effect, has taken the directory away. */
+enum status copying_confirm(const struct copying *copying, struct error *err);
+
 /*
  * Copy all files of the manifest into the temporary directory, read them back and sync them. Files
  * that are there already are used. STATUS_DAMAGED: the original differs from the manifest.

@@ -13,6 +13,7 @@
 #include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/structure.h"
+#include "ckpt/remove.h"
 #include "ckpt/scan.h"
 #include "ckpt/tiers/copying.h"
 
@@ -107,25 +108,36 @@ static enum status look_at_destination(struct copying *copying, const struct sca
 	return status;
 }
 
-/* Make, open and lock the temporary directory. again: another copy has just published it. */
-static enum status begin(struct copying *copying, struct error *err)
+/*
+ * Make, open and lock a new temporary directory, with the finished files of an earlier copy. Where
+ * locks have no effect, that copy may be alive: then it does not find its directory any more.
+ */
+static enum status begin(struct copying *copying, const struct scan *there, struct error *err)
 {
-	struct stat st;
-	struct file_names names = {0};
-	if (mkdir(copying->path, 0777) < 0 && errno != EEXIST)
-		return error_errno(err, errno, "make %s", copying->path);
+	const struct remove_scope scope = {there->choice, copying->staging};
+	char gone[CKPT_REMOVED_SIZE];
 	enum status status = copying_open(copying, err);
-	if (status != STATUS_OK)
-		return status;
-	copying->again =
-		copying->root < 0 || lstat(copying->path, &st) < 0 || st.st_ino != copying->inode;
-	if (copying->again)
-		return STATUS_NO;
-	status = file_read_names(copying->root, copying->path, &names, err);
-	for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
-		if (ckpt_name_is_reserved(names.names[i]))
-			unlinkat(copying->root, names.names[i], 0);
-	file_names_release(&names);
+	int old = copying->root;
+	copying->root = -1;
+	if (status == STATUS_OK && old >= 0)
+		status = remove_begin(
+			there->descriptor, copying->staging, copying->inode, gone, err);
+	if (status == STATUS_OK && mkdir(copying->path, 0777) < 0)
+		status = errno == EEXIST ? error_set(err, STATUS_NO, "%s is there", copying->path)
+					 : error_errno(err, errno, "make %s", copying->path);
+	if (status == STATUS_OK)
+		status = copying_open(copying, err);
+	/* Another copy has just made it, or taken it away. */
+	if (status == STATUS_OK &&
+		(copying->root < 0 || copying_confirm(copying, err) != STATUS_OK))
+		status = STATUS_NO;
+	copying->again = status == STATUS_NO;
+	if (status == STATUS_OK && old >= 0)
+		copying_take_over(copying, old);
+	if (old >= 0)
+		close(old);
+	if (status == STATUS_OK)
+		status = remove_finish(there->descriptor, copying->destination, &scope, NULL, err);
 	return status;
 }
 
@@ -152,16 +164,26 @@ static void set_times(const struct copying *copying, int root, int64_t changed)
 		futimens(root, both);
 }
 
+static bool is_listed(const struct scan *scan, const char *entry)
+{
+	for (size_t i = 0; i < scan->part_count; i++)
+		if (strcmp(scan->parts[i].entry, entry) == 0)
+			return true;
+	return false;
+}
+
 /* Publish the files with new times: a prune must not remove some before the last one is there. */
 static enum status publish_files(
-	struct copying *copying, int destination, int64_t changed, struct error *err)
+	struct copying *copying, const struct scan *there, int64_t changed, struct error *err)
 {
+	const int destination = there->descriptor;
 	for (size_t i = 0; i < copying->manifest->count; i++) {
 		const char *name = copying->manifest->files[i].name;
 		utimensat(copying->root, name, NULL, AT_SYMLINK_NOFOLLOW);
 		int code = file_rename_new(copying->root, name, destination, name);
-		/* An earlier copy has published it, and look_at_destination has compared it. */
-		if (code == EEXIST) {
+		/* Another copy has published it; look_at_destination may have compared it. */
+		copying->again = code == EEXIST && !is_listed(there, name);
+		if (code == EEXIST && !copying->again) {
 			utimensat(destination, name, NULL, AT_SYMLINK_NOFOLLOW);
 			code = unlinkat(copying->root, name, 0) < 0 ? errno : 0;
 		}
@@ -174,20 +196,33 @@ static enum status publish_files(
 	return STATUS_OK;
 }
 
+static enum status publish_directory(
+	struct copying *copying, int destination, const char *name, struct error *err)
+{
+	struct stat st;
+	int code = file_rename_new(destination, copying->staging, destination, name);
+	copying->again = code == EEXIST || code == ENOTEMPTY;
+	if (code)
+		return error_errno(err, code, "rename %s to %s", copying->path, name);
+	if (fstatat(destination, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		st.st_ino != copying->inode) {
+		/* Another copy has just put its own there: rename it back. */
+		(void)file_rename_new(destination, name, destination, copying->staging);
+		return error_set(
+			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
+	}
+	return STATUS_OK;
+}
+
 static enum status publish(struct copying *copying, const struct scan *there,
 	const struct scan_item *item, bool directory, struct error *err)
 {
-	enum status status = STATUS_OK;
-	const char *name = item->checkpoint.name;
-	if (!directory) {
-		status = publish_files(copying, there->descriptor, item->changed, err);
-	} else {
+	enum status status = copying_confirm(copying, err);
+	if (status == STATUS_OK && !directory) {
+		status = publish_files(copying, there, item->changed, err);
+	} else if (status == STATUS_OK) {
 		set_times(copying, copying->root, item->changed);
-		int code = file_rename_new(
-			there->descriptor, copying->staging, there->descriptor, name);
-		copying->again = code == EEXIST || code == ENOTEMPTY;
-		if (code)
-			status = error_errno(err, code, "rename %s to %s", copying->path, name);
+		status = publish_directory(copying, there->descriptor, item->checkpoint.name, err);
 	}
 	if (status == STATUS_OK)
 		status = file_sync_directory(copying->destination, err);
@@ -224,7 +259,7 @@ static enum status copy_once(struct copying *copying, const struct scan *here,
 	if (status == STATUS_OK)
 		status = look_at_destination(copying, &there, name, &same, err);
 	if (status == STATUS_OK && !same) {
-		status = begin(copying, err);
+		status = begin(copying, &there, err);
 		if (status == STATUS_OK)
 			status = copying_bring(copying, err);
 		/* STATUS_DAMAGED means here that the original has changed; find out which file. */
