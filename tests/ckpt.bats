@@ -849,13 +849,16 @@ lost_job() {
 	[[ $output == *"20       1     2 "*"incomplete: missing 1 of 2 tasks: 1; life "*"; its writer is gone"* ]]
 	[[ $output == *"20       1     2 "*"incomplete: missing 1 of 2 tasks: 0; life "*"; its writer is gone"* ]]
 	[ "$(ckpt-rotate list --json ck | grep -o '"life": "[0-9a-f]*"' | sort -u | wc -l)" = 2 ]
-	ckpt-rotate prune -q --keep-last 1 ck
-	no_debris 10
+	# Its other task may begin yet.
+	run -0 ckpt-rotate prune --keep-last 1 ck
+	[ "$(grep -c "kept: a task has not begun, and no newer one is complete" <<<"$output")" = 2 ]
 	# A whole job saves it.
 	run -0 preempt-run --run slurm-73 -n 2 -- bash -c '
 		d=$(ckpt-rotate begin ck 20 --sharded) && echo "$PREEMPT_RUN" >"$d/part" &&
 			ckpt-rotate commit -q ck 20 --sharded --timeout 60s'
 	[ "$(cat ck/step-00000020/task-*/part | sort -u)" = slurm-73 ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	no_debris 20
 	ckpt-rotate verify -q ck
 }
 
@@ -1266,6 +1269,19 @@ lost_job() {
 	[ "$(ls "$d")" = a ]
 	[ "$(cat "$d/a")" = new ]
 	[ "$(steps)" = "20 " ]
+}
+
+@test "a pruner that comes between two tasks leaves the first one's shard: the second completes it" {
+	save 10
+	PREEMPT_LIFE=$one setsid bash -c 'options=(--attempt 1 --sharded --task 0 --tasks 2)
+		d=$(ckpt-rotate begin ck 20 "${options[@]}") && echo 0 >"$d/part" &&
+			ckpt-rotate commit ck 20 "${options[@]}"'
+	run -0 ckpt-rotate prune --keep-last 1 ck
+	[[ $output == *"kept: a task has not begun, and no newer one is complete"* ]]
+	d=$(shard begin 20 1 2)
+	echo 1 >"$d/part"
+	[ "$(shard commit 20 1 2)" = complete ]
+	no_debris 20
 }
 
 @test "a pruner in the middle of what a dead writer left does not touch a new writer's files" {

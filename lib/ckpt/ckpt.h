@@ -103,11 +103,12 @@ struct checkpoint {
 	uint64_t files;
 	uint64_t bytes;
 	int64_t utc; /* when committed, milliseconds since 1970; 0: not known */
-	/* The next four are for CHECKPOINT_INCOMPLETE. */
+	/* The next five are for CHECKPOINT_INCOMPLETE. */
 	enum checkpoint_writer writer;
 	bool copy;   /* a copy from another directory is being made */
 	bool vacant; /* it has neither records of a writer nor files */
 	bool whole;  /* all its shards are committed, but it is not published */
+	bool early;  /* a shard is committed, and a task has not begun yet */
 	bool pinned; /* never pruned */
 	bool bad;    /* marked as bad, whatever its state is */
 	struct metrics metrics;

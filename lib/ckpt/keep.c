@@ -381,16 +381,21 @@ enum status keep_check_metric(const struct keep_policy *policy,
 void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt,
 	const struct checkpoint *newest, struct keep_decision *decision)
 {
+	/* Not for a copy: it has the attempt of the original, which may have ended long ago. */
+	bool over = item->attempt > 0 && item->attempt < newest_attempt && !item->copy;
+	bool first = !newest || item->step > newest->step;
 	if (item->state != CHECKPOINT_INCOMPLETE)
 		decide(decision, true, "could not be read");
 	else if (item->writer == WRITER_ALIVE)
 		decide(decision, true, "being written");
-	else if (item->whole && (!newest || item->step > newest->step))
+	else if (item->whole && first)
 		decide(decision, true, "all shards are there, and no newer one is complete");
+	/* That task may be slower than the one whose shard is there. */
+	else if (item->early && first && !over)
+		decide(decision, true, "a task has not begun, and no newer one is complete");
 	else if (item->writer == WRITER_GONE)
 		decide(decision, false, "not committed, and its writer is gone");
-	/* Not for a copy: it has the attempt of the original, which may have ended long ago. */
-	else if (item->attempt > 0 && item->attempt < newest_attempt && !item->copy)
+	else if (over)
 		decide(decision, false, "not committed, and attempt %" PRIu64 " has saved since",
 			newest_attempt);
 	else if (item->writer == WRITER_UNKNOWN && item->vacant)

@@ -578,15 +578,18 @@ static void check_metric(void)
 	CHECK_EQ(check_metric_of(&(struct keep_policy){.last = 1}, three, 3, NULL), STATUS_OK);
 }
 
-static bool whole_is_kept(uint64_t step, const struct checkpoint *newest)
+/* Sharded, of attempt 1, and its writers are gone. */
+static bool shards_are_kept(
+	bool whole, uint64_t step, uint64_t newest_attempt, const struct checkpoint *newest)
 {
 	struct keep_decision decision;
 	struct checkpoint item = {.state = CHECKPOINT_INCOMPLETE,
 		.step = step,
 		.writer = WRITER_GONE,
 		.attempt = 1,
-		.whole = true};
-	keep_decide_incomplete(&item, 2, newest, &decision);
+		.whole = whole,
+		.early = !whole};
+	keep_decide_incomplete(&item, newest_attempt, newest, &decision);
 	return decision.keep;
 }
 
@@ -622,10 +625,19 @@ int main(void)
 	TEST("a whole one that is not published stays until a newer one is complete")
 	{
 		struct checkpoint eight = {.state = CHECKPOINT_COMPLETE, .step = 8};
-		CHECK(whole_is_kept(10, NULL), "none is complete");
-		CHECK(whole_is_kept(10, &eight), "an older one is complete");
-		CHECK(!whole_is_kept(8, &eight), "the same step is complete");
-		CHECK(!whole_is_kept(7, &eight), "a newer one is complete");
+		CHECK(shards_are_kept(true, 10, 2, NULL), "none is complete");
+		CHECK(shards_are_kept(true, 10, 2, &eight), "an older one is complete");
+		CHECK(!shards_are_kept(true, 8, 2, &eight), "the same step is complete");
+		CHECK(!shards_are_kept(true, 7, 2, &eight), "a newer one is complete");
+	}
+	TEST("a shard that waits for a task that has not begun stays until a newer one is complete")
+	{
+		struct checkpoint eight = {.state = CHECKPOINT_COMPLETE, .step = 8};
+		CHECK(shards_are_kept(false, 10, 1, NULL), "none is complete");
+		CHECK(shards_are_kept(false, 10, 1, &eight), "an older one is complete");
+		CHECK(!shards_are_kept(false, 8, 1, &eight), "the same step is complete");
+		CHECK(!shards_are_kept(false, 7, 1, &eight), "a newer one is complete");
+		CHECK(!shards_are_kept(false, 10, 2, &eight), "a later attempt has saved");
 	}
 	return unit_end();
 }

@@ -112,6 +112,7 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 		const char *name = names.names[i];
 		if (ckpt_name_is_writer(name, &sharded, &task)) {
 			*(sharded ? &look.sharded : &look.one_writer) = true;
+			look.begun += sharded;
 			status = look_at_writer(path, name, &look, err);
 		} else if (ckpt_name_is_shard(name, &task)) {
 			look.sharded = true;

@@ -24,6 +24,7 @@ struct staging {
 	enum checkpoint_writer writer; /* WRITER_GONE: all recorded writers are gone */
 	uint64_t *shards;	       /* the tasks whose shards are committed, sorted */
 	size_t shard_count;
+	uint64_t begun; /* how many tasks of a sharded one have the record of a writer */
 };
 void staging_release(struct staging *staging);
 

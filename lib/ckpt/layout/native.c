@@ -182,6 +182,8 @@ static enum status inspect_staging(
 	} else if (staging.sharded && staging.tasks) {
 		uint64_t missing = staging_absent(&staging, staging.tasks, &absent);
 		look.whole = missing == 0;
+		/* Without files it is what a killed prune has left. */
+		look.early = staging.others && staging.shard_count && staging.begun < staging.tasks;
 		if (look.whole)
 			text_addf(&why,
 				"all %" PRIu64 " shards are there, not published: run the commit "
