@@ -243,6 +243,25 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 }
 
 # bats test_tags=smoke
+@test "a removed file that is still open, as NFS shows it, is not part of a checkpoint" {
+	save 10
+	d=$(ckpt-rotate begin ck 20)
+	mkdir "$d/sub"
+	echo model >"$d/model"
+	for name in "$d" "$d/sub"; do echo old >"$name/.nfs0000000000abc12300000001"; done
+	# This name was given by a user.
+	echo own >"$d/.nfs-settings"
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	# It is closed.
+	rm ck/step-00000020/.nfs0* ck/step-00000020/sub/.nfs0*
+	[ "$(ckpt-rotate verify ck)" = "step-00000020 verified: 2 files, 10 B" ]
+	# A framework's checkpoint of one file in each is not judged by them either.
+	for step in 1 2; do mkdir -p out/m-$step && echo x >out/m-$step/x; done
+	echo old >out/m-2/.nfs0000000000abc12300000001
+	ckpt-rotate copy --pattern 'm-{step}' out far
+	[ "$(ls -A far/m-2)" = x ]
+}
+
 @test "CK-8 the newest is incomplete or damaged: the one before it is used" {
 	save 10
 	save 20

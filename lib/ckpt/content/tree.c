@@ -22,6 +22,17 @@ static const char *kind_of(mode_t mode)
 				: "a device file";
 }
 
+/*
+ * Whether an NFS client made this name: ".nfs" and 24 hexadecimal digits. The file was removed
+ * while a process of this machine has it open, and its name vanishes when that process closes it.
+ */
+static bool is_removed(const char *name)
+{
+	size_t length = strlen(name);
+	return length == 4 + 24 && strncmp(name, ".nfs", 4) == 0 &&
+	       strspn(name + 4, "0123456789abcdef") == length - 4;
+}
+
 /* A walk through a tree. */
 struct walk {
 	struct text path; /* of the directory that is being read */
@@ -107,7 +118,8 @@ static enum status find(struct walk *walk, int directory, struct error *err)
 	struct file_names names = {0};
 	status = file_read_names(directory, name, &names, err);
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
-		if (walk->path.length || !ckpt_name_is_reserved(names.names[i]))
+		if ((walk->path.length || !ckpt_name_is_reserved(names.names[i])) &&
+			!is_removed(names.names[i]))
 			status = find_entry(walk, directory, names.names[i], err);
 	if (status == STATUS_OK && walk->notes)
 		status = note_time(walk, directory, err);

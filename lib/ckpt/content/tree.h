@@ -4,7 +4,8 @@
  *
  * root is an open directory (not O_PATH, because that cannot be synced); names are relative to it.
  * Only files and directories are accepted; symbolic links are never followed. A hard link is a file
- * like any other. Several threads compute checksums; they have ended on return.
+ * like any other. A file that was removed, but that an NFS client still shows, is not one of them.
+ * Several threads compute checksums; they have ended on return.
  */
 #ifndef CKPT_TREE_H
 #define CKPT_TREE_H
