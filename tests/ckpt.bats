@@ -1153,6 +1153,27 @@ lost_job() {
 	save 20
 }
 
+@test "a second living writer of the same step is refused in one process group, too" {
+	mkfifo go
+	setsid bash -c '
+		(ckpt-rotate begin ck 20 >path; echo first >"$(cat path)/model"; : >begun; read -r _ <go; : >"$(cat path)/end") &
+		until [ -e begun ]; do sleep 0.02; done
+		(ckpt-rotate begin ck 20 2>error; echo $? >refused)
+		echo >go
+		wait
+		(ckpt-rotate begin ck 20; echo $? >after)' 3>&-
+	[ "$(cat refused)" = 1 ]
+	[[ $(cat error) == *"being written by another process"*"--chief-only"* ]]
+	# The script itself is one writer with all that it starts, one after another.
+	[ "$(cat after)" = 0 ]
+	[ "$(ls -A ck/.tmp-step-00000020-attempt-0)" = .ckpt-writer.json ]
+	for _ in 1 2; do
+		ckpt-rotate begin ck 30
+		(bash -c 'ckpt-rotate begin ck 30; :')
+	done
+	save 30
+}
+
 # As if this machine were another one for what has begun step 20.
 move_away() {
 	cp ck/.tmp-step-00000020-attempt-0/.ckpt-writer.json here

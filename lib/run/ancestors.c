@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process/process.h"
 
 #define DEPTH_MAX 100
 
@@ -30,17 +31,6 @@ static bool read_proc(pid_t pid, const char *name, char *to, size_t size)
 	return read;
 }
 
-/* Get the parent of a process. 0: it has none, or /proc does not show it. */
-static pid_t parent_of(pid_t pid)
-{
-	char text[4096];
-	long parent;
-	if (!read_proc(pid, "stat", text, sizeof(text)))
-		return 0;
-	const char *name_end = strrchr(text, ')');
-	return name_end && sscanf(name_end, ") %*c %ld", &parent) == 1 ? (pid_t)parent : 0;
-}
-
 static bool is_slurmstepd(pid_t pid)
 {
 	char name[64];
@@ -54,7 +44,7 @@ static pid_t find_slurmstepd(void)
 	for (int depth = 0; depth < DEPTH_MAX && pid > 0; depth++) {
 		if (is_slurmstepd(pid))
 			return pid;
-		pid = parent_of(pid);
+		pid = process_parent(pid);
 	}
 	return 0;
 }
@@ -85,7 +75,7 @@ pid_t ancestors_prolog_task(void)
 	 * becomes the task.
 	 */
 	pid_t pid = find_slurmstepd();
-	return pid && is_slurmstepd(parent_of(pid)) ? pid : 0;
+	return pid && is_slurmstepd(process_parent(pid)) ? pid : 0;
 }
 
 static bool is_reading_end(pid_t pid, const char *descriptor)
@@ -125,7 +115,7 @@ pid_t ancestors_reader(void)
 	for (int depth = 0; depth < DEPTH_MAX && pid > 0 && !is_slurmstepd(pid); depth++) {
 		if (reads(pid, &pipe))
 			return pid;
-		pid = parent_of(pid);
+		pid = process_parent(pid);
 	}
 	return 0;
 }

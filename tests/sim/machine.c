@@ -390,6 +390,18 @@ enum process_state process_check(const struct process_identity *identity)
 	return process_lives(kernel.process[index]) ? PROCESS_ALIVE : PROCESS_GONE;
 }
 
+pid_t process_parent(pid_t pid)
+{
+	(void)pid;
+	return 0;
+}
+
+bool process_is_ancestor(pid_t pid)
+{
+	(void)pid;
+	return false;
+}
+
 enum status process_open_signals(
 	const int *numbers, size_t count, int *descriptor, struct error *err)
 {

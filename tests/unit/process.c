@@ -84,5 +84,28 @@ int main(int argc, char **argv)
 		end(pid);
 		free(path);
 	}
+	TEST("ancestors")
+	{
+		int status;
+		pid_t self = getpid();
+		pid_t sibling = execute("/bin/sleep", "1000", environ);
+		CHECK_EQ(process_parent(sibling), self);
+		CHECK(process_is_ancestor(getppid()), "our parent");
+		CHECK(!process_is_ancestor(self), "not we ourselves");
+		CHECK(!process_is_ancestor(sibling), "not a child");
+		pid_t pid = fork();
+		if (pid == 0) {
+			pid = fork();
+			if (pid == 0)
+				_exit(process_is_ancestor(self) && !process_is_ancestor(sibling)
+						? 0
+						: 1);
+			_exit(waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 1);
+		}
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK_EQ(status, 0);
+		end(sibling);
+		CHECK_EQ(process_parent(sibling), 0);
+	}
 	return unit_end();
 }

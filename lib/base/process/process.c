@@ -12,11 +12,13 @@
 
 #include "base/file.h"
 
+#define DEPTH_MAX	100	  /* of ancestors */
 #define ENVIRONMENT_MAX (8 << 20) /* bytes; the kernel allows 6 MiB */
 
 /* Fields of /proc/PID/stat, numbered as in proc(5). */
 enum {
 	STATE = 3,
+	PARENT,
 	THREADS = 20,
 	START = 22,
 	MEMORY,
@@ -99,6 +101,22 @@ enum process_state process_check(const struct process_identity *identity)
 	return (fields[STATE] == 'Z' && fields[THREADS] <= 1) || fields[STATE] == 'X'
 		       ? PROCESS_GONE
 		       : PROCESS_ALIVE;
+}
+
+pid_t process_parent(pid_t pid)
+{
+	uint64_t fields[FIELDS];
+	return read_stat(pid, fields) ? (pid_t)fields[PARENT] : 0;
+}
+
+bool process_is_ancestor(pid_t pid)
+{
+	pid_t at = getppid();
+	if (!proc_is_ours())
+		return true;
+	for (int depth = 0; depth < DEPTH_MAX && at > 0 && at != pid; depth++)
+		at = process_parent(at);
+	return at == pid;
 }
 
 enum status process_has_variable(pid_t pid, const char *variable)

@@ -91,11 +91,10 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	char *record = ckpt_directory_path(path, name);
 	enum status status = writer_load(record, &other, err);
 	free(record);
-	if (status == STATUS_OK && !writer_is_same(&other, self) &&
-		writer_check(&other) == PROCESS_ALIVE)
+	if (status == STATUS_OK && writer_is_rival(&other, self))
 		return error_set(err, STATUS_NO,
 			"%s is being written by another process (started by %d, process group %d); "
-			"with --sharded every task has its own directory",
+			"with --sharded or --chief-only every task has its own directory",
 			path, (int)other.parent.pid, (int)other.group.pid);
 	self->took |= status == STATUS_OK && other.took;
 	return status == STATUS_NO ? STATUS_OK : status;

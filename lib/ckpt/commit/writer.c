@@ -98,6 +98,15 @@ enum process_state writer_check(const struct writer *writer)
 	return writer->parent.pid || writer->group.pid > 1 ? PROCESS_GONE : PROCESS_ELSEWHERE;
 }
 
+bool writer_is_rival(const struct writer *recorded, const struct writer *self)
+{
+	if (!writer_is_same(recorded, self))
+		return writer_check(recorded) == PROCESS_ALIVE;
+	return !is_same(&recorded->parent, &self->parent) &&
+	       process_check(&recorded->parent) == PROCESS_ALIVE &&
+	       !process_is_ancestor(recorded->parent.pid);
+}
+
 static const struct json_field process_fields[] = {
 	{"pid", JSON_SIGNED, JSON_REQUIRED, JSON_MEMBER(struct process_identity, pid), 0,
 		INT32_MAX},

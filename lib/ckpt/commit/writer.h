@@ -4,9 +4,10 @@
  *
  * "ckpt-rotate begin" ends at once, so it records its parent process and its process group: a
  * script and all its subshells share a group, preempt-run gives its command a group of its own, and
- * a program that calls begin itself is the parent. The writer is gone if both are gone, or if the
- * machine (host name and /etc/machine-id) was booted since. Of another machine or another PID
- * namespace we cannot know.
+ * a program that calls begin itself is the parent. Several programs in one group, such as the ranks
+ * of a script or of a Python program, are told apart by their parents. The writer is gone if both
+ * are gone, or if the machine (host name and /etc/machine-id) was booted since. Of another machine
+ * or another PID namespace we cannot know.
  */
 #ifndef CKPT_WRITER_H
 #define CKPT_WRITER_H
@@ -31,6 +32,12 @@ struct writer {
 void writer_identify(struct writer *writer);
 
 bool writer_is_same(const struct writer *a, const struct writer *b);
+/*
+ * Whether the recorded writer lives and is not the one that calls us. In one group that is so if
+ * the process that called begin lives and has not started us; short-lived processes of a script,
+ * which call one after another, are one writer.
+ */
+bool writer_is_rival(const struct writer *recorded, const struct writer *self);
 enum process_state writer_check(const struct writer *writer);
 
 /* Write the record durably: after a crash of the machine it shows that the writer is gone. */
