@@ -1368,6 +1368,24 @@ move_away() {
 	no_debris 20
 }
 
+@test "a pruner in the middle of what a dead task left: another task begins when it has ended" {
+	save 10
+	PREEMPT_LIFE=$one setsid bash -c 'd=$(ckpt-rotate begin ck 20 --attempt 1 --sharded --task 0 --tasks 2)
+		for f in a b c d e f; do echo x >"$d/$f"; done'
+	stop_at unlinkat ckpt-rotate prune --keep-last 1 ck
+	run -75 --separate-stderr shard begin 20 1 2
+	[[ $stderr == *"a prune or a copy is at work in ck/.tmp-step-00000020-attempt-1-life-$one; try again" ]]
+	go_on
+	[ $code = 0 ]
+	for task in 1 0; do
+		d=$(shard begin 20 $task 2)
+		echo "$task" >"$d/part"
+		shard commit 20 $task 2
+	done
+	no_debris 20
+	[ "$(ls -A ck/step-00000020)" = "$(printf '%s\n' .ckpt-manifest.json task-0 task-1)" ]
+}
+
 @test "what is replaced or removed while it is judged is judged again" {
 	save 10
 	save 20

@@ -127,10 +127,14 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	struct staging look = {0};
 	struct stat st;
 	bool made;
+	int root = -1; /* if sharded: it cannot be taken away, so keep pruners out */
 	enum status status = mounts_make_directory(staging, 0777, &made, err);
 	if (status != STATUS_OK)
 		return status;
-	status = staging_inspect(staging, &look, err);
+	if (target->sharded)
+		status = staging_open(staging, &root, &look.inode, err);
+	if (status == STATUS_OK)
+		status = staging_inspect(staging, &look, err);
 	uint64_t inode = look.inode;
 	if (status == STATUS_NO)
 		*again = true;
@@ -140,7 +144,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 		status = take_away_old(target, &look, self, again, err);
 	staging_release(&look);
 	if (status != STATUS_OK)
-		return status;
+		goto out;
 	/* With our record, a pruner sees a live writer. If one was faster, begin again. */
 	ckpt_name_writer(name, target->sharded, target->task);
 	char *record = ckpt_directory_path(staging, name);
@@ -157,6 +161,9 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 		*again = true;
 	free(record);
 	free(shard);
+out:
+	if (root >= 0)
+		close(root);
 	return status;
 }
 

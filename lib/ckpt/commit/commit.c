@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,24 +51,6 @@ static void describe(struct manifest *manifest, const struct checkpoint_target *
 		manifest->metrics = *target->metrics;
 	if (gethostname(manifest->host, sizeof(manifest->host) - 1) < 0)
 		strcpy(manifest->host, "unknown");
-}
-
-/* STATUS_NO: there is no such directory. */
-static enum status open_staging(struct pass *pass, struct error *err)
-{
-	struct stat st;
-	pass->root = open(pass->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* If the writer is gone, a pruner may be emptying this directory. */
-	if (pass->root >= 0 && flock(pass->root, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return error_set(err, STATUS_TEMPORARY,
-			"a prune or a copy is at work in %s; try again", pass->path);
-	if (pass->root >= 0 && fstat(pass->root, &st) == 0) {
-		pass->inode = st.st_ino;
-		return STATUS_OK;
-	}
-	if (errno == ENOENT)
-		return error_set(err, STATUS_NO, "there is no %s", pass->path);
-	return error_errno(err, errno, "open %s", pass->path);
 }
 
 /*
@@ -339,7 +320,7 @@ static enum status compare_published(struct pass *pass, const struct checkpoint 
 	struct manifest own = {0};
 	char prefix[CKPT_NAME_SIZE + 1] = "";
 	bool same;
-	enum status status = open_staging(pass, err);
+	enum status status = staging_open(pass->path, &pass->root, &pass->inode, err);
 	if (status == STATUS_NO) {
 		/* Our directory is gone: if this start has published it, it is the same. */
 		same = is_of_same_start(published, target);
@@ -398,7 +379,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	} else if (status != STATUS_NO) {
 		return status;
 	}
-	status = open_staging(pass, err);
+	status = staging_open(pass->path, &pass->root, &pass->inode, err);
 	if (status == STATUS_NO && first) {
 		pass->again = true; /* it may have been published between our two looks */
 	} else if (status == STATUS_NO) {

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,6 +139,23 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 		qsort(look.shards, look.shard_count, sizeof(*look.shards), by_number);
 	*staging = look;
 	return STATUS_OK;
+}
+
+enum status staging_open(const char *path, int *descriptor, uint64_t *inode, struct error *err)
+{
+	struct stat st;
+	*descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* If the writer is gone, a pruner may be emptying this directory. */
+	if (*descriptor >= 0 && flock(*descriptor, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return error_set(err, STATUS_TEMPORARY,
+			"a prune or a copy is at work in %s; try again", path);
+	if (*descriptor >= 0 && fstat(*descriptor, &st) == 0) {
+		*inode = st.st_ino;
+		return STATUS_OK;
+	}
+	if (errno == ENOENT)
+		return error_set(err, STATUS_NO, "there is no %s", path);
+	return error_errno(err, errno, "open %s", path);
 }
 
 uint64_t staging_absent(const struct staging *staging, uint64_t tasks, struct text *absent)

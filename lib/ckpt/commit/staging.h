@@ -31,6 +31,12 @@ void staging_release(struct staging *staging);
 /* STATUS_NO: there is no such directory. */
 enum status staging_inspect(const char *path, struct staging *staging, struct error *err);
 
+/*
+ * Open it; no pruner removes it until *descriptor, unless that is negative, is closed. STATUS_NO:
+ * there is no such directory. STATUS_TEMPORARY: a pruner or a copy is at work in it.
+ */
+enum status staging_open(const char *path, int *descriptor, uint64_t *inode, struct error *err);
+
 /* How many tasks below `tasks` have no committed shard. The first 16 are added to absent. */
 uint64_t staging_absent(const struct staging *staging, uint64_t tasks, struct text *absent);
 
