@@ -423,6 +423,24 @@ resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" 
 	[ "$(wc -l <builds)" = 2 ]
 }
 
+@test "WQ-14: a worker is treated as dead while it builds a resource: it does not start what another has done" {
+	local id
+	preempt-queue resource data -- sh -c '[ "$PREEMPT_WORKER" = b ] || { echo $$ >building; until [ -e go ]; do sleep 0.02; done; }'
+	schedule id --resource data --stdout out -- sh -c 'echo "of $PREEMPT_WORKER"; ./item'
+	worker a --limit 6
+	eventually [ -s building ]
+	stopped "${workers[a]}"
+	# All is built when it goes on.
+	: >go
+	eventually gone "$(<building)"
+	worker b
+	eventually is "$id" succeeded
+	kill -CONT "${workers[a]}"
+	eventually grep -q 'declared dead' a.err
+	[ "$(<out)" = "of b" ]
+	ran_once "$id"
+}
+
 @test "WQ-14: a failed resource is no error while no worker uses it, and one for who does" {
 	local other user
 	preempt-queue resource broken -- sh -c 'echo no such data >&2; exit 5'

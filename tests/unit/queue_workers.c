@@ -546,6 +546,22 @@ static void judging(void)
 			judge_release(&judge);
 		}
 	}
+	TEST("a registration is damaged: a worker looks whether it has its own, and sees when it is dead")
+	{
+		begin();
+		struct queue_worker self = join(1000), other = join(1000);
+		struct judge judge = {0};
+		uint64_t fenced;
+		char key[QUEUE_KEY_MAX];
+		queue_key(&queue, key, "worker/0123456789abcdef");
+		CHECK_EQ(store_put(queue.store, key, "{}", NULL, &err), STATUS_OK);
+		CHECK_EQ(judge_look(&judge, &queue, &self, 0, &fenced, &err), STATUS_DAMAGED);
+		CHECK(strstr(err.text, key));
+		CHECK(judge.looked);
+		CHECK_EQ(workers_fence(&queue, &other, &self, &err), STATUS_OK);
+		CHECK_EQ(judge_look(&judge, &queue, &self, 0, &fenced, &err), STATUS_NO);
+		judge_release(&judge);
+	}
 	TEST("all beat: no worker is fenced, though one looks many times")
 	{
 		begin();

@@ -21,6 +21,7 @@
 #define PATIENCE      5000  /* ms that an answer of the store may take; a notice may wait as long */
 #define PAUSE_FIRST   1000  /* ms */
 #define PAUSE_LONGEST 30000 /* ms */
+#define UNSEEN	      2 /* periods in which no other worker fences us, unless --limit is 1 or 2 */
 
 bool work_is_idle(const struct work *work)
 {
@@ -94,7 +95,19 @@ static void note_start(struct work *work, const struct slot *slot)
 			(unsigned long long)slot->run.item.id, ending->text);
 }
 
-/* Start the command that slot holds, if its resources are ready. */
+/*
+ * Whether another worker may have run what we hold: we have not seen for a while that we are
+ * registered. Then the next turn looks at once.
+ */
+static bool must_look_first(struct work *work)
+{
+	if (clock_boot() - work->judge.looked <= UNSEEN * work->options->period)
+		return false;
+	work->period_at = 0;
+	return true;
+}
+
+/* Start the command that slot holds, if its resources are ready, and it is certainly still ours. */
 static void start_held(struct work *work, struct slot *slot)
 {
 	struct error why;
@@ -107,6 +120,8 @@ static void start_held(struct work *work, struct slot *slot)
 		slot_fail(slot, STATUS_NO, why.text);
 	} else if (state == RESOURCE_POSTPONED) {
 		slot_fail(slot, STATUS_TEMPORARY, why.text);
+	} else if (must_look_first(work)) {
+		return;
 	} else {
 		char **extra = names ? resources_environment(&work->resources, names) : NULL;
 		slot_start(slot, &work->place, extra);
@@ -116,6 +131,13 @@ static void start_held(struct work *work, struct slot *slot)
 			watch_descriptor(work, slot->child.end.descriptor);
 	}
 	note_start(work, slot);
+}
+
+static void start_all_held(struct work *work)
+{
+	for (size_t i = 0; i < work->slot_count; i++)
+		if (work->slots[i].held)
+			start_held(work, &work->slots[i]);
 }
 
 void work_start(struct work *work, struct queue_run *run)
@@ -154,10 +176,9 @@ static void collect(struct work *work, struct slot *slot)
 static void tick(struct work *work, int64_t now)
 {
 	resources_tick(&work->resources);
+	start_all_held(work);
 	for (size_t i = 0; i < work->slot_count; i++) {
 		struct slot *slot = &work->slots[i];
-		if (slot->held)
-			start_held(work, slot);
 		bool over = slot_tick(slot, &work->place, now);
 		if (slot->hit && !over)
 			(void)epoll_ctl(
@@ -241,6 +262,7 @@ static int loop(struct work *work)
 			watch_descriptor(work, work->reaper.socket);
 		tick(work, now);
 		work_ask_store(work);
+		start_all_held(work);
 		work_watchdog(work, clock_now());
 		if (work->leaving && work_has_left(work))
 			return work->code;

@@ -203,6 +203,22 @@ static bool was_stopped(
 	return judge->looked && periods >= 2 && 2 * (written - judge->written) < (uint64_t)periods;
 }
 
+/* The list of the workers cannot be read: look only whether we are still registered. */
+static enum status look_at_self(struct looking *looking, struct error *err)
+{
+	const struct error damage = *err;
+	store_revision revision;
+	enum status status = workers_revision(looking->queue, looking->self, &revision, err);
+	if (status != STATUS_OK)
+		return status;
+	if (revision != looking->self->revision)
+		return STATUS_NO;
+	looking->judge->looked = looking->now;
+	looking->judge->written = looking->written;
+	*err = damage;
+	return damage.status;
+}
+
 enum status judge_look(struct judge *judge, struct queue *queue, const struct queue_worker *self,
 	uint64_t written, uint64_t *fenced, struct error *err)
 {
@@ -214,6 +230,8 @@ enum status judge_look(struct judge *judge, struct queue *queue, const struct qu
 		.now = clock_boot()};
 	*fenced = 0;
 	enum status status = refresh(judge, queue, err);
+	if (status == STATUS_DAMAGED)
+		return look_at_self(&looking, err);
 	if (status != STATUS_OK)
 		return status;
 	size_t index = 0;

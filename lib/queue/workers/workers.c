@@ -257,8 +257,7 @@ static enum status remove_once(
 	return status;
 }
 
-/* The current revision of worker/TOKEN; 0: it is gone. */
-static enum status read_revision(struct queue *queue, const struct queue_worker *worker,
+enum status workers_revision(struct queue *queue, const struct queue_worker *worker,
 	store_revision *revision, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
@@ -279,7 +278,7 @@ enum status workers_remove(
 		if (status != STATUS_NO)
 			return status;
 		/* Did the registration change, or only one of the tallies? */
-		status = read_revision(queue, worker, &revision, err);
+		status = workers_revision(queue, worker, &revision, err);
 		if (status != STATUS_OK || !revision)
 			return status;
 		if (revision != worker->revision)

@@ -62,6 +62,10 @@ enum status workers_remove(
 enum status workers_list(struct queue *queue, struct queue_worker **workers, size_t *count,
 	store_revision *revision, struct error *err);
 
+/* The current revision of worker/TOKEN; 0: it is gone. */
+enum status workers_revision(struct queue *queue, const struct queue_worker *worker,
+	store_revision *revision, struct error *err);
+
 /* "worker/TOKEN", and its value. */
 void workers_key(const struct queue *queue, char key[QUEUE_KEY_MAX], const char *token);
 extern const struct queue_record queue_worker_record;
