@@ -290,12 +290,17 @@ static enum status settle(struct exchange *x, struct error *err)
 
 /* ---- */
 
-static bool is_done(const struct exchange *x)
+static bool has_results(const struct exchange *x)
 {
 	for (size_t i = 0; i < x->ended_count; i++)
 		if (x->ended[i]->outcome == RUN_PENDING)
-			return false;
-	return !x->want;
+			return true;
+	return false;
+}
+
+static bool is_done(const struct exchange *x)
+{
+	return !x->want && !has_results(x);
 }
 
 bool exchange_has_failure(const struct exchange *x)
@@ -321,6 +326,13 @@ static enum status try_once(struct exchange *x, struct error *err)
 		x->want = x->candidates = 0;
 	if (x->want > x->candidates)
 		status = choose(x, err);
+	/* Hand in the results all the same. The next call, at once and without any, returns the
+	 * error. */
+	if (status == STATUS_DAMAGED && has_results(x)) {
+		x->candidates = 0;
+		x->seen = 0;
+		status = STATUS_OK;
+	}
 	x->want = x->candidates;
 	if (status != STATUS_OK || is_done(x))
 		return status;

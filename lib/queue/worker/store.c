@@ -33,13 +33,14 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 	/* Commands go on, and results are kept. After a permanent error leave at once if there is
 	 * neither; else once no command runs and KEEP_RESULTS passed since the first failure. */
 	bool passes = status == STATUS_TEMPORARY || status == STATUS_TIMEOUT;
-	bool long_enough =
-		work_is_idle(work) ||
-		(!work_runs_something(work) && clock_now() - work->failing_since > KEEP_RESULTS);
+	bool idle = work_is_idle(work);
+	bool long_enough = idle || (!work_runs_something(work) &&
+					   clock_now() - work->failing_since > KEEP_RESULTS);
 	if (!passes && !work->leaving && long_enough) {
 		message_error("%s", err->text);
 		work->said_trouble = true;
-		work_leave(work, (int)status, clock_now(), clock_now());
+		/* While we leave we take nothing, so handing in may succeed. */
+		work_leave(work, (int)status, clock_now(), clock_after(idle ? 0 : LEAVE_TIME));
 	}
 	/* Report it only if it lasts. */
 	if (++work->failures == 3 && !work->said_trouble) {
