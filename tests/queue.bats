@@ -690,6 +690,20 @@ END
 	answers 65 preempt-queue show 1
 }
 
+@test "a key without an id among what waits: who raises a failure, and a worker, name it and do not go round" {
+	preempt-queue schedule -- false
+	answers 0 preempt-queue work --idle-exit 0
+	preempt-store put queue/default/wait/0000/xyz '{}'
+	answers 65 preempt-queue join
+	[[ $stderr = *wait/0000/xyz* ]]
+	preempt-store put queue/default/blocked/xyz '{}'
+	answers 65 preempt-queue schedule -- true
+	[[ $stderr = *blocked/xyz* ]]
+	preempt-store rm queue/default/error
+	answers 65 preempt-queue work --idle-exit 0
+	[[ $stderr = *wait/0000/xyz* ]]
+}
+
 @test "a joiner outlasts a store that does not answer for a while" {
 	mkdir -m 700 s
 	export PREEMPT_STORE=$PWD/s/q.db

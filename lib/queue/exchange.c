@@ -62,7 +62,9 @@ static enum status consider(struct exchange *x, const struct store_entry *entry,
 {
 	struct queue_run *run = &x->taken[x->candidates];
 	uint64_t id;
-	if (!queue_key_id(entry->key, &id) || is_paused(x, id))
+	if (!queue_key_id(entry->key, &id))
+		return queue_damaged(entry, err);
+	if (is_paused(x, id))
 		return STATUS_NO;
 	for (size_t i = 0; i < x->candidates; i++)
 		if (x->taken[i].item.id == id)

@@ -124,8 +124,9 @@ static enum status cancel_batch(
 		status = queue_list(queue, "wait", range, &waiting, err);
 	}
 	*some = waiting.count;
-	for (size_t i = 0; i < waiting.count; i++)
-		(void)queue_key_id(waiting.entries[i].key, &ids[i]);
+	for (size_t i = 0; i < waiting.count && status == STATUS_OK; i++)
+		if (!queue_key_id(waiting.entries[i].key, &ids[i]))
+			status = queue_damaged(&waiting.entries[i], err);
 	if (status == STATUS_OK)
 		status = queue_dependents(queue, ids, waiting.count, dependents, err);
 	if (status == STATUS_OK && *some) {
@@ -135,8 +136,8 @@ static enum status cancel_batch(
 		for (size_t i = 0; i < waiting.count && status == STATUS_OK; i++) {
 			const struct store_entry *entry = &waiting.entries[i];
 			status = read_history(entry, blocked, &history, err);
-			if (status != STATUS_OK || !ids[i])
-				continue;
+			if (status != STATUS_OK)
+				break;
 			moves_cancel(&moves, entry->key, ids[i], &history, failure->id, why);
 			moves_over(&moves, ids[i], dependents[i]);
 			counted.cancelled++;
