@@ -340,6 +340,27 @@ load queue
 	[ "$(what "$id" worker)" = a ]
 }
 
+# numbered N: so many workers are registered; their numbers are in $numbers.
+numbered() {
+	numbers=$(preempt-queue workers --json | grep -o '"index":[0-9]*')
+	[ "$(grep -c . <<<"$numbers")" = "$1" ]
+}
+
+@test "a worker that registers again does not keep a number that is another worker's now" {
+	local numbers
+	worker a --limit 6
+	eventually numbered 1
+	worker b
+	eventually numbered 2
+	stopped "${workers[a]}"
+	eventually numbered 1
+	worker c
+	eventually numbered 2
+	kill -CONT "${workers[a]}"
+	eventually numbered 3
+	[ -z "$(sort <<<"$numbers" | uniq -d)" ]
+}
+
 # ---- The store ----
 
 # Exactly this worker is registered.

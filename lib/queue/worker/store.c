@@ -59,6 +59,8 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 static void join(struct work *work)
 {
 	struct error err;
+	/* If we were registered before, another worker may have our old number by now. */
+	work_name(work->options, &work->worker);
 	enum status status = workers_join(work->queue, &work->worker, &err);
 	if (status == STATUS_OK)
 		status = beater_start(

@@ -323,7 +323,6 @@ static enum status begin(struct work *work, struct error *err)
 	for (size_t i = 0; i < work->slot_count; i++)
 		work->slots[i] = (struct slot){
 			.number = i, .child.end.descriptor = -1, .out = -1, .err = -1};
-	work_name(options, &work->worker);
 	store_set_patience(work->queue->store, PATIENCE);
 	status = resources_open(&work->resources, &work->place, err);
 	if (status == STATUS_OK)
