@@ -192,6 +192,23 @@ load queue
 	ran_once
 }
 
+@test "cancel: a command whose output cannot be kept is cancelled, and its slot is free again" {
+	local id next
+	# Its files cannot be made in there.
+	export PREEMPT_QUEUE_FILES=$PWD/files
+	mkdir -m 700 files
+	: >files/out
+	schedule id -- head -c 40000 /dev/zero
+	schedule next -- ./item
+	worker a
+	eventually grep -q 'cannot be kept' a.err
+	is "$id" running
+	expect 0 preempt-queue cancel "$id"
+	expect 0 preempt-queue join
+	is "$id" cancelled
+	ran_once "$next"
+}
+
 @test "cancel: a command whose worker dies before it could end it does not run again" {
 	local id
 	schedule id -- ./gated go

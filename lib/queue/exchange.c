@@ -183,14 +183,6 @@ static void accept(struct exchange *x, const struct store_entry *items, store_re
 	x->candidates = x->want = 0;
 }
 
-/* The run is to be handed in as cancelled, not as put back or lost. */
-static void cancel_run(struct queue_run *run, const struct store_entry *cancel_request)
-{
-	run->result.because = queue_cancel_cause(cancel_request);
-	run->result.state = QUEUE_CANCELLED;
-	run->result.ending.kind = ENDING_CANCELLED;
-}
-
 /* A requirement did not hold: the answer has the current keys, in the order used by build. */
 static void find_conflicts(struct exchange *x, const struct store_answer *answer, bool asked_error)
 {
@@ -210,7 +202,7 @@ static void find_conflicts(struct exchange *x, const struct store_answer *answer
 		if (goes_over(run))
 			run->dependents = entry++->revision;
 		if (cancel_request && cancel_request->value)
-			cancel_run(run, cancel_request);
+			run_end_cancelled(run, cancel_request);
 	}
 	for (size_t i = 0; i < x->candidates; i++) {
 		if (entry++->revision != x->taken[i].revision || x->error_pending)

@@ -147,6 +147,13 @@ void moves_request_cancel(struct moves *moves, uint64_t id, uint64_t because)
 	transaction_put(&moves->t, key_of(moves, "cancel", id), cancel_request);
 }
 
+void run_end_cancelled(struct queue_run *run, const struct store_entry *cancel_request)
+{
+	run->result.because = queue_cancel_cause(cancel_request);
+	run->result.state = QUEUE_CANCELLED;
+	run->result.ending.kind = ENDING_CANCELLED;
+}
+
 uint64_t queue_cancel_cause(const struct store_entry *cancel_request)
 {
 	uint64_t because = 0;

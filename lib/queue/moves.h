@@ -46,6 +46,8 @@ struct queue_run {
 };
 /* After result.ending was set: set state, history, token, worker and host of the result. */
 void run_end(struct queue_run *run);
+/* After run_end: hand it in as cancelled, for this request (cancel/ID). */
+void run_end_cancelled(struct queue_run *run, const struct store_entry *cancel_request);
 /* Whether it has failed in a way that ends other commands. */
 bool run_halts_others(const struct queue_run *run);
 void run_release(struct queue_run *run);

@@ -143,7 +143,7 @@ static enum status keep_output(struct slot *slot, const struct slot_context *pla
 		return STATUS_OK;
 	enum status status = output_keep(&output, err);
 	if (status != STATUS_OK)
-		return status;
+		return run->result.state == QUEUE_CANCELLED ? STATUS_OK : status;
 	slot->kept[stream] = true;
 	*(stream == OUTPUT_OUT ? &run->out : &run->err) = output.bytes;
 	*(stream == OUTPUT_OUT ? &run->result.out : &run->result.err) = output.length;

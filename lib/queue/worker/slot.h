@@ -89,7 +89,8 @@ bool slot_tick(struct slot *slot, const struct slot_context *place, int64_t now)
  * decide its next state (rules.h); and if that is final, file long output (output.h). Exit code 0
  * is success, also after a notice; 93 after a notice also counts as the command's own decision.
  * STATUS_OK: run is ready to be handed in; leave the slot as it is until slot_clear. Otherwise
- * (full disk): call again at slot_due; the call continues where this one failed.
+ * (full disk): call again at slot_due; the call continues where this one failed. If the command was
+ * cancelled, output that cannot be kept is dropped.
  */
 enum status slot_collect(struct slot *slot, const struct slot_context *place, struct error *err);
 /*

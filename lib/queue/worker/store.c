@@ -244,6 +244,9 @@ static void look_for_cancelled(struct work *work)
 				clock_after(work->options->kill_after));
 			work_end_held(slot, ENDING_CANCELLED, "");
 			slot->because = queue_cancel_cause(&answer.entries[i]);
+			/* It has ended, and its output cannot be kept: do not try for ever. */
+			if (slot->ended && !slot->collected)
+				run_end_cancelled(&slot->run, &answer.entries[i]);
 		}
 	}
 	store_answer_release(&answer);
