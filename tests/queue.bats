@@ -690,6 +690,22 @@ END
 	answers 65 preempt-queue show 1
 }
 
+@test "a command that is damaged fails; once it is forgotten, the queue can be used again" {
+	preempt-queue schedule -- true
+	preempt-store put queue/default/item/0000000001 '{"command":[]}'
+	answers 0 preempt-queue work --idle-exit 0
+	answers 44 preempt-queue join
+	[[ $stderr = *"command 1"*damaged* ]]
+	answers 65 preempt-queue list
+	answers 0 preempt-queue forget 1
+	answers 0 preempt-queue list
+	# Where one waits with another priority is not known.
+	preempt-queue schedule --priority 1 -- true
+	preempt-store put queue/default/item/0000000002 '{"command":[]}'
+	answers 65 preempt-queue cancel 2
+	[[ $stderr = *item/0000000002* ]]
+}
+
 @test "a key without an id among what waits: who raises a failure, and a worker, name it and do not go round" {
 	preempt-queue schedule -- false
 	answers 0 preempt-queue work --idle-exit 0

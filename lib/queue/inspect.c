@@ -67,7 +67,14 @@ static enum status see(struct queue_view *view, enum place place, const struct s
 
 /* ---- Commands by their ids ---- */
 
-/* Read the items of these ids into views. */
+static enum status item_damaged(struct queue *queue, uint64_t id, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	queue_key_at(queue, key, "item", id);
+	return queue_damaged(&(struct store_entry){.key = key}, err);
+}
+
+/* Read the items of these ids into views. One that is damaged can still be forgotten. */
 static enum status read_items(struct queue *queue, const uint64_t *ids, size_t count,
 	struct queue_view *views, struct error *err)
 {
@@ -79,7 +86,7 @@ static enum status read_items(struct queue *queue, const uint64_t *ids, size_t c
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		const struct store_entry *entry = &answer.entries[i];
 		if (entry->value)
-			status = queue_read(&queue_item_record, entry, &views[i].item, err);
+			queue_item_take(entry, ids[i], &views[i].item);
 	}
 	store_answer_release(&answer);
 	transaction_release(&t);
@@ -121,6 +128,9 @@ static enum status read_places(
 		for (enum place place = PLACE_BLOCKED; place <= PLACE_DONE; place++, entry++)
 			if (entry->value && status == STATUS_OK)
 				status = see(&views[i], place, entry, err);
+		/* It may wait with a priority that cannot be read. */
+		if (status == STATUS_OK && is_unseen(&views[i]) && views[i].item.damaged)
+			status = item_damaged(queue, views[i].item.id, err);
 		if (status == STATUS_OK && is_unseen(&views[i]))
 			queue_view_release(&views[i]);
 	}
@@ -149,6 +159,10 @@ enum status queue_inspect(
 	if (status == STATUS_OK && !view->item.id)
 		status = error_set(
 			err, STATUS_NO, "queue %s has no command %" PRIu64, queue->name, id);
+	if (status == STATUS_OK && view->item.damaged) {
+		queue_view_release(view);
+		status = item_damaged(queue, id, err);
+	}
 	return status;
 }
 

@@ -109,12 +109,13 @@ struct queue_view {
 };
 void queue_view_release(struct queue_view *view);
 
-/* STATUS_NO: there is no such command. */
+/* STATUS_NO: there is no such command. STATUS_DAMAGED: its item, or its place, cannot be read. */
 enum status queue_inspect(
 	struct queue *queue, uint64_t id, struct queue_view *view, struct error *err);
 /*
  * Inspect several commands (at most QUEUE_CHANGE_BATCH) at the same instant. If item.id of a view
- * is 0, there is no such command. Release all views.
+ * is 0, there is no such command; one with item.damaged can still be cancelled and forgotten.
+ * Release all views.
  */
 enum status queue_inspect_some(struct queue *queue, const uint64_t *ids, size_t count,
 	struct queue_view *views, struct error *err);
