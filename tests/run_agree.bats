@@ -152,7 +152,8 @@ later_than() { (($(date +%s%3N) > $1)); }
 	strace -D -f -o trace -P "$PWD/ck" -e trace=openat -e inject=openat:delay_enter=600000000:when=3 \
 		preempt-run --checkpoints "$PWD/ck" --notice signal:TERM --grace 2s -- touch started >out.0 2>err.0 3>&- &
 	pids=($!)
-	until_true 10 eval '(($(grep -c openat trace) >= 5))'
+	opened() { (($(grep -c openat trace) >= $1)); }
+	until_true 10 opened 5
 	kill -TERM "${pids[0]}"
 	until_true 60 grep -q 'leaves without telling the other tasks' err.0
 	# What the tracer delays, it does not let end.
