@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens the sources that a user names or a platform has, also "group" (source_group.h). */
+/*
+ * Opens the sources that the user names, and those of the platform. A named source may also be
+ * "group" (source_group.h).
+ */
 #ifndef AGENT_LISTEN_H
 #define AGENT_LISTEN_H
 
@@ -16,7 +19,8 @@ struct listen_request {
 
 /*
  * Open all into watch. *group becomes the group's source, which watch owns; NULL: none. If the user
- * has not named the platform, its sources after the first may fail: warnings gets a line for each.
+ * has not named the platform, a failure of one of its sources after the first is not an error:
+ * warnings gets a line for each failure.
  */
 enum status listen_open(struct source_set *watch, struct listen_request *request,
 	struct source **group, struct text *warnings, struct error *err);

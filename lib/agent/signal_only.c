@@ -11,7 +11,7 @@
 #include "run/history.h"
 #include "store/builder.h"
 
-#define DONE_IF_LEAST 1000 /* ms that --done-if has before a deadline, at least */
+#define DONE_IF_LEAST 1000 /* ms that --done-if gets near a deadline, even if they end after it */
 
 /*
  * Find the checkpoint to resume from, by options->find_checkpoint. When max_bad_restarts restarts
@@ -99,7 +99,7 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 	return status;
 }
 
-/* Whether --on-notice says how to tell the command that the attempt was preempted. */
+/* Whether --on-notice names a signal or a command for the training. */
 static bool is_signal_only(const struct agent_options *options)
 {
 	return options->notice_signal || options->notice_command;
@@ -111,7 +111,7 @@ static bool is_preempted(const struct group *group)
 	return group->view.agreement.claimed || group->alone.begun;
 }
 
-/* Until when the training may save, after `now`. */
+/* The instant until which the training may save; always later than now. */
 static int64_t save_until(const struct group *group, int64_t now)
 {
 	const struct agent_options *options = group->options;
@@ -165,9 +165,9 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 }
 
 /*
- * Find a newer checkpoint for a task that has ended. A search can take seconds, in which the agent
- * does nothing else: all commands that had ended before the last search share its result, unless a
- * command of --on-notice may have saved after it.
+ * Find a newer checkpoint for a task that has ended. A search can take seconds and blocks the
+ * agent. So all commands that had ended before the last search began share its result, except with
+ * an --on-notice command, which may have saved since.
  */
 static const struct newer_search *find_newer(struct group *group, const struct command *command)
 {
@@ -180,7 +180,7 @@ static const struct newer_search *find_newer(struct group *group, const struct c
 	return search;
 }
 
-/* The exit code for what the task has done. done: --done-if found that its work is finished. */
+/* The exit code of a finished task. done: --done-if exited with 0. */
 static int judge(struct agent_task *task, struct group *group, int agreed, bool done)
 {
 	const struct agent_options *options = group->options;
@@ -206,7 +206,10 @@ static int judge(struct agent_task *task, struct group *group, int agreed, bool 
 	return task->has_complete ? CODE_SAVED : CODE_PREEMPTED;
 }
 
-/* Until when --done-if may run: the agent has to leave before the machine goes away. */
+/*
+ * The instant at which --done-if is ended, so that the agent can leave before the deadline (but see
+ * DONE_IF_LEAST).
+ */
 static int64_t done_if_until(const struct group *group, int64_t now)
 {
 	const struct agent_options *options = group->options;

@@ -43,7 +43,9 @@ struct store_thread {
 	int ready;	     /* eventfd: there are results */
 	int cancel;	     /* eventfd: give up joining */
 
-	pthread_mutex_t lock; /* guards everything below */
+	/* Guards everything below. While `following`, only the thread writes revision, and may read
+	 * it without the lock. */
+	pthread_mutex_t lock;
 	struct request *first, **last;
 	struct result *results, **results_end;
 	bool following, stopping;
@@ -139,9 +141,9 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 }
 
 /*
- * Sleep after failures in a row: longer after each, up to about a second, at random. The sleep ends
- * early if the thread is to stop or, with requests_end_it, if there is a request; a wanted look has
- * to wait.
+ * Pause after a failure. The pause is random, and longer after each failure in a row, up to 1.1 s.
+ * It ends early if the thread is to stop or, with requests_end_it, if there is a request. A look
+ * that is due does not end it.
  */
 static void pause_after(struct store_thread *thread, int failures, bool requests_end_it)
 {
@@ -158,7 +160,8 @@ static void pause_after(struct store_thread *thread, int failures, bool requests
 
 /*
  * Whether there may be news that the last look did not show. count: the count of news after a
- * transaction (store.h); 0: not known. made: that transaction was news itself, which needs no look.
+ * transaction (store.h); 0: not known. made: that transaction itself counted as news; our own news
+ * needs no look.
  * If there is no other news, thread->heard becomes count.
  */
 static bool is_behind(struct store_thread *thread, uint32_t count, bool made)
@@ -202,8 +205,8 @@ static void carry_out_write(struct store_thread *thread, struct request *request
 
 /*
  * Carry out the waiting writes together, in one transaction, so that an agent with eight tasks
- * costs the store no more than an agent with one. False: no write was made, or the outcome is not
- * known: carry out each by itself.
+ * costs the store no more than an agent with one. Returns false if no write was made or the outcome
+ * is unknown; the caller then carries out each write by itself.
  */
 static bool carry_out_writes(struct store_thread *thread, struct request *first)
 {
@@ -212,8 +215,10 @@ static bool carry_out_writes(struct store_thread *thread, struct request *first)
 	int64_t began = clock_now();
 	bool made = false;
 	for (struct request *request = first; request; request = request->next) {
+		/* If the joint transaction failed, its second try would write a time left that is
+		 * out of date. */
 		if (request->write.deadline_key)
-			return false; /* a second try would write the time left at the first */
+			return false;
 		made |= request->write.transaction.news;
 		writes[count++] = &request->write;
 	}

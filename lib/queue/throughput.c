@@ -13,7 +13,7 @@ void queue_throughput_note(
 {
 	uint64_t over = queue_throughput_over(count);
 	size_t last = (progress->next + THROUGHPUT_KEPT - 1) % THROUGHPUT_KEPT;
-	/* Fewer are over than before: commands were put back. Count again. */
+	/* Fewer are over than before: commands were put back. Start the measurement again. */
 	if (progress->count && over < queue_throughput_over(&progress->now))
 		progress->count = 0;
 	if (!progress->count) {

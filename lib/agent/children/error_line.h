@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one line of a command's stderr that says best why it failed. Pure: lines and times in.
+ * The one line of a command's stderr that says best why it failed. Pure: the caller passes lines
+ * and times.
  *
- * It is the exception that began the newest burst of a minute, if that was at most a minute before
- * the end: it is the cause of those that follow it. Without such an exception it is the last line
- * with a letter in it: launchers draw lines of ===== around their reports. torchrun's own exception
- * does not count: it only says that a worker has failed.
+ * Exceptions within a minute after a first one form a burst, and the first is their cause. The best
+ * line is the first exception of the newest burst, if it came at most a minute before the end. If
+ * there is none, it is the last line with a letter in it: launchers draw lines of ===== around
+ * their reports. torchrun's own exception does not count: it only says that a worker has failed.
  */
 #ifndef AGENT_CHILDREN_ERROR_LINE_H
 #define AGENT_CHILDREN_ERROR_LINE_H
@@ -20,7 +21,7 @@ struct error_line {
 	char last[ERROR_LINE];	    /* with a letter */
 	char exception[ERROR_LINE]; /* the one that began the newest burst; "": none */
 	int64_t exception_at;
-	bool in_traceback; /* a traceback has begun, its exception has not come yet */
+	bool in_traceback; /* a traceback has begun, and its exception has not come yet */
 };
 
 /* Take in a line, without its newline. The caller may have cut it. */

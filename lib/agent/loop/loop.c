@@ -78,7 +78,8 @@ int64_t agent_act(struct agent *agent)
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
 		return now;
-	/* A program that serves a training learns from the store that its task has left. */
+	/* preempt-ack --serve did not start the command: only the store shows it that its task has
+	 * left. */
 	bool departed = agent->served >= 0 && agent->group.view.agreement.departed;
 	if (agent->served >= 0)
 		wants.count = 0;
@@ -109,7 +110,8 @@ void agent_say_goodbye(struct agent *agent, int code)
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);
 	}
-	/* An agent that did not start may have an old view: require a seal, and all writes made. */
+	/* The view of an agent that did not start may be old: rely on it only if the attempt is
+	 * sealed and all writes of this agent were made. */
 	bool certain = !agent->unstarted ||
 		       (*view->seal && !agent->unstarted_writes && !agent->unstarted_unsure);
 	if (certain && !view_may_be_through(view))
@@ -268,8 +270,8 @@ out:
 		agent_say_end(&agent, code, end);
 		keep_goodbyes(&agent, end);
 	}
-	/* Do not send a last beat for tasks that have not written LEFT: the other tasks must
-	 * notice that they are gone. */
+	/* Send no farewell beat for tasks without LEFT: the silence shows the other tasks that
+	 * these are gone. */
 	if (end->unwritten_count)
 		pulse_fall_silent(agent.group.pulse);
 	agent_release(&agent);

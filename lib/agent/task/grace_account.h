@@ -24,13 +24,16 @@ struct grace_account {
 	int64_t time[GRACE_USES];
 };
 
-/* From now on the grace period has this use; the first call begins it. The last deadline counts. */
+/*
+ * Record how the grace period is used from now on. The first call begins the period; the deadline
+ * of the last call counts.
+ */
 void grace_account_switch(
 	struct grace_account *account, enum grace_use use, int64_t deadline, int64_t now);
 
 /*
- * "20.0 s of grace: 12.3 s of training, 4.0 s to agree and save, 3.7 s left", or "1.5 s past the
- * deadline". False: no grace period has begun.
+ * "20.0 s of grace: 12.3 s of training, 4.0 s to agree and save, 3.7 s left"; the end may also be
+ * "1.5 s past the deadline". False: no grace period has begun.
  */
 bool grace_account_describe(const struct grace_account *account, struct text *text);
 

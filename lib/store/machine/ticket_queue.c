@@ -29,7 +29,7 @@ void ticket_queue_init(struct ticket_queue *queue)
 
 /*
  * Lock a mutex. Returns 0, ETIMEDOUT, or another errno: the mutex is damaged. If its owner was
- * killed, the fields of the place say how far it got.
+ * killed, the mutex is made usable again; what it protects shows how far the owner got.
  */
 static int take(pthread_mutex_t *mutex, int64_t deadline)
 {
