@@ -311,7 +311,7 @@ stop_all() {
 		[ "$(grep -l "no sign of task 2, 3" err.? | wc -l)" != 3 ] || break
 	done
 	grep -hq "no sign of task 2, 3$" err.0 err.1 err.4
-	for i in 0 1 4; do grep -q "^train: task $i: .* task [0-9].*; no sign of task 2, 3" err.$i; done
+	for i in 0 1 4; do grep -q "^train: task $i: .*task [0-9].*; no sign of task 2, 3" err.$i; done
 }
 
 @test "train: neither strangers, nor files of the dead, nor other options come into the ring" {
