@@ -154,11 +154,12 @@ later_than() { (($(date +%s%3N) > $1)); }
 	pids=($!)
 	opened() { (($(grep -c openat trace) >= $1)); }
 	until_true 10 opened 5
+	tracer=$(sed -n 's/^TracerPid:\s*//p' "/proc/${pids[0]}/status")
 	kill -TERM "${pids[0]}"
 	until_true 60 grep -q 'leaves without telling the other tasks' err.0
-	# What the tracer delays, it does not let end.
+	# A thread that the tracer delays cannot end before the tracer does.
 	until_true 10 grep -q 'exited with 42' trace
-	kill -TERM "$(sed -n 's/^TracerPid:\s*//p' "/proc/${pids[0]}/status")"
+	kill -KILL "$tracer"
 	ended 0 42
 	[ ! -e started ]
 }
