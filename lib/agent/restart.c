@@ -454,11 +454,13 @@ static int64_t last_commands_until(const struct agent_end *end)
 
 int restart_run(const struct agent_options *options, const struct budget_limits *limits)
 {
-	struct agent_options next = *options;
+	/* Static: a store thread that hangs may outlive this function. */
+	static struct agent_options next;
 	sigset_t mask;
 	int code;
 	uint64_t attempts = 0;
 	sigprocmask(SIG_SETMASK, NULL, &mask);
+	next = *options;
 	next.restarts = limits != NULL;
 	next.began = clock_now();
 	int64_t superseded_until = clock_after(options->join_timeout);

@@ -35,7 +35,7 @@ struct result {
 	struct store_answer answer;
 	int64_t unchanged, began, now;
 	/* RESULT_JOINED. The caller may take over what view points to, and free it alone. */
-	struct view *view;		/* zeroed if no attempt was joined */
+	struct view *view;		/* *view is zeroed if no attempt was joined */
 	int64_t longest_save;		/* what the store remembers */
 	struct progress_rules progress; /* with what earlier attempts learned */
 	struct result *next;

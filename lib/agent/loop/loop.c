@@ -103,8 +103,7 @@ void agent_advance(struct agent *agent)
 
 void agent_say_goodbye(struct agent *agent, int code)
 {
-	int64_t until = clock_earlier(
-		clock_after(agent->store_away ? 0 : GOODBYE), agent->group.own_deadline);
+	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
 	const struct view *view = &agent->group.view;
 	while (agent->unstarted_writes && clock_now() < until) {
 		agent_wait_for_events(agent, until);
@@ -118,6 +117,8 @@ void agent_say_goodbye(struct agent *agent, int code)
 		return;
 	store_thread_close(agent->group.store_thread, &agent->group.view.attempt, agent->options,
 		code == STATUS_OK);
+	/* If the store is slow now, another task closes the attempt. */
+	until = clock_earlier(until, agent->group.own_deadline);
 	while (!agent->goodbye_done && clock_now() < until) {
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);
@@ -272,7 +273,8 @@ out:
 	}
 	/* Send no farewell beat for tasks without LEFT: the silence shows the other tasks that
 	 * these are gone. */
-	if (end->unwritten_count)
+	if (end->unwritten_count || agent.unstarted_writes || agent.unstarted_unsure ||
+		agent.gave_up_joining)
 		pulse_fall_silent(agent.group.pulse);
 	agent_release(&agent);
 	return code;

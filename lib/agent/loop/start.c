@@ -16,7 +16,7 @@
 
 /* ms to wait for the store thread after a join was cancelled */
 #define CANCEL_LEAST 500
-#define CANCEL_MOST  10000
+#define CANCEL_MOST  60000
 
 void agent_hold_signals(const char *const *sources, size_t count)
 {
