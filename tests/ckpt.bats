@@ -1356,6 +1356,17 @@ move_away() {
 	no_debris 20
 }
 
+@test "a shard waits for a task that has not begun only until a later attempt begins" {
+	save 10
+	for attempt in 1 2 3; do
+		PREEMPT_LIFE=$one setsid bash -c 'options=(--attempt "$1" --sharded --task 0 --tasks 2)
+			d=$(ckpt-rotate begin ck 20 "${options[@]}") && echo 0 >"$d/part" &&
+				ckpt-rotate commit ck 20 "${options[@]}"' bash $attempt
+		ckpt-rotate prune -q --keep-last 1 ck
+		[ "$(cd ck && echo .tmp*)" = .tmp-step-00000020-attempt-$attempt-life-$one ]
+	done
+}
+
 @test "a pruner in the middle of what a dead writer left does not touch a new writer's files" {
 	save 10
 	setsid bash -c 'd=$(ckpt-rotate begin ck 20); for f in a b c d e f; do echo x >"$d/$f"; done'

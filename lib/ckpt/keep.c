@@ -378,7 +378,7 @@ enum status keep_check_metric(const struct keep_policy *policy,
 	return STATUS_USAGE;
 }
 
-void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt,
+void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt, uint64_t begun,
 	const struct checkpoint *newest, struct keep_decision *decision)
 {
 	/* Not for a copy: it has the attempt of the original, which may have ended long ago. */
@@ -391,7 +391,7 @@ void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attem
 	else if (item->whole && first)
 		decide(decision, true, "all shards are there, and no newer one is complete");
 	/* That task may be slower than the one whose shard is there. */
-	else if (item->early && first && !over)
+	else if (item->early && first && (item->attempt == 0 || item->attempt >= begun))
 		decide(decision, true, "a task has not begun, and no newer one is complete");
 	else if (item->writer == WRITER_GONE)
 		decide(decision, false, "not committed, and its writer is gone");

@@ -117,11 +117,12 @@ enum status keep_check_metric(const struct keep_policy *policy,
  * Decide about an incomplete checkpoint. newest_attempt: the highest attempt of a complete or bad
  * checkpoint in the same line of lives (base/process/life.h); 0: none. Attempts follow one another,
  * so an attempt is over when a later one has saved; this does not hold for a copy, and attempt 0
- * means that attempts are not counted. newest: the complete checkpoint of the highest step; NULL:
+ * means that attempts are not counted. begun: the highest attempt of any checkpoint in the line; in
+ * an earlier one no more tasks begin. newest: the complete checkpoint of the highest step; NULL:
  * none. An incomplete checkpoint that has all its shards and is newer than that is kept, because
  * committing it again publishes it.
  */
-void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt,
+void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt, uint64_t begun,
 	const struct checkpoint *newest, struct keep_decision *decision);
 
 #endif

@@ -125,14 +125,15 @@ static bool is_finished(const struct pruning *pruning, const struct scan_item *f
 	       found->checkpoint.step <= tracker->step;
 }
 
-/* The newest attempt in a line of lives (base/process/life.h) that has saved; 0: none. */
-static uint64_t newest_attempt(const struct scan *scan, const char *life)
+/* The newest attempt in a line of lives (base/process/life.h) that has saved, or has at least begun
+ * to; 0: none. */
+static uint64_t newest_attempt(const struct scan *scan, const char *life, bool begun)
 {
 	uint64_t newest = 0;
 	for (size_t i = 0; i < scan->count; i++) {
 		const struct checkpoint *item = &scan->items[i].checkpoint;
 		bool saved = item->state == CHECKPOINT_COMPLETE || item->state == CHECKPOINT_BAD;
-		if (saved && item->attempt > newest && life_same_line(item->life, life))
+		if ((saved || begun) && item->attempt > newest && life_same_line(item->life, life))
 			newest = item->attempt;
 	}
 	return newest;
@@ -153,7 +154,8 @@ static bool is_apart(const struct pruning *pruning, const struct scan_item *foun
 		prune_decide(item, true, "the trainer's own");
 	} else if (scan->parts[found->first].read.group) {
 		keep_decide_incomplete(&item->checkpoint,
-			newest_attempt(scan, item->checkpoint.life), newest, &item->decision);
+			newest_attempt(scan, item->checkpoint.life, false),
+			newest_attempt(scan, item->checkpoint.life, true), newest, &item->decision);
 		item->status = item->decision.keep ? STATUS_OK : STATUS_TEMPORARY;
 	} else if (item->checkpoint.state == CHECKPOINT_INCOMPLETE) {
 		prune_decide(item, true, item->checkpoint.why);

@@ -580,7 +580,7 @@ static void check_metric(void)
 
 /* Sharded, of attempt 1, and its writers are gone. */
 static bool shards_are_kept(
-	bool whole, uint64_t step, uint64_t newest_attempt, const struct checkpoint *newest)
+	bool whole, uint64_t step, uint64_t begun, const struct checkpoint *newest)
 {
 	struct keep_decision decision;
 	struct checkpoint item = {.state = CHECKPOINT_INCOMPLETE,
@@ -589,7 +589,7 @@ static bool shards_are_kept(
 		.attempt = 1,
 		.whole = whole,
 		.early = !whole};
-	keep_decide_incomplete(&item, newest_attempt, newest, &decision);
+	keep_decide_incomplete(&item, 0, begun, newest, &decision);
 	return decision.keep;
 }
 
@@ -601,7 +601,7 @@ static const struct keep_decision *incomplete(
 		.writer = writer,
 		.attempt = attempt,
 		.vacant = vacant};
-	keep_decide_incomplete(&item, newest, NULL, &decision);
+	keep_decide_incomplete(&item, newest, newest, NULL, &decision);
 	return &decision;
 }
 
@@ -637,7 +637,7 @@ int main(void)
 		CHECK(shards_are_kept(false, 10, 1, &eight), "an older one is complete");
 		CHECK(!shards_are_kept(false, 8, 1, &eight), "the same step is complete");
 		CHECK(!shards_are_kept(false, 7, 1, &eight), "a newer one is complete");
-		CHECK(!shards_are_kept(false, 10, 2, &eight), "a later attempt has saved");
+		CHECK(!shards_are_kept(false, 10, 2, &eight), "a later attempt has begun");
 	}
 	return unit_end();
 }
