@@ -67,9 +67,8 @@ static enum status empty(
 	return status;
 }
 
-/* Also sets self->took if the record of an earlier begin has it. */
 static enum status refuse_in_use(const char *path, const struct checkpoint_target *target,
-	const struct staging *staging, struct writer *self, struct error *err)
+	const struct staging *staging, const struct writer *self, struct error *err)
 {
 	if (target->sharded && staging->tasks && staging->tasks != target->tasks)
 		return error_set(err, STATUS_USAGE,
@@ -96,17 +95,16 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 			"%s is being written by another process (started by %d, process group %d); "
 			"with --sharded or --chief-only every task has its own directory",
 			path, (int)other.parent.pid, (int)other.group.pid);
-	self->took |= status == STATUS_OK && other.took;
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
 /*
  * A pruner may be removing the directory of a dead writer: rename it away, so that we make a new
  * one. A sharded directory stays: tasks share it, and the next start has another attempt number, so
- * another directory. Sets self->took if its writer may still live.
+ * another directory.
  */
 static enum status take_away_old(const struct checkpoint_target *target, const struct staging *look,
-	struct writer *self, bool *again, struct error *err)
+	bool *again, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
 	bool vacant = !look->others && !look->one_writer && !look->sharded;
@@ -115,13 +113,12 @@ static enum status take_away_old(const struct checkpoint_target *target, const s
 	staging_name(target, name);
 	enum status status = remove_begin_ours(target->directory, name, look->inode, err);
 	*again = status == STATUS_OK || status == STATUS_NO;
-	self->took |= look->writer == WRITER_ELSEWHERE;
 	return status == STATUS_OK ? STATUS_NO : status;
 }
 
 /* STATUS_NO with *again: the directory was replaced; call this again. */
 static enum status begin_once(const struct checkpoint_target *target, const char *staging,
-	struct writer *self, bool *again, struct error *err)
+	const struct writer *self, bool *again, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
 	struct staging look = {0};
@@ -141,7 +138,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	if (status == STATUS_OK)
 		status = refuse_in_use(staging, target, &look, self, err);
 	if (status == STATUS_OK)
-		status = take_away_old(target, &look, self, again, err);
+		status = take_away_old(target, &look, again, err);
 	staging_release(&look);
 	if (status != STATUS_OK)
 		goto out;

@@ -259,35 +259,12 @@ static enum status commit_sharded(struct pass *pass, struct error *err)
 	return status;
 }
 
-/*
- * Refuse a directory that a writer elsewhere has made in the place of ours. *took: it was made in
- * the place of another one.
- */
-static enum status refuse_taken(const char *path, const char *record, bool *took, struct error *err)
-{
-	struct writer writer;
-	enum status status = writer_load(record, &writer, err);
-	if (status != STATUS_OK)
-		return status == STATUS_NO ? STATUS_OK : status;
-	*took = writer.took;
-	if (writer.took && writer_check(&writer) == PROCESS_ELSEWHERE)
-		return error_set(err, STATUS_NO,
-			"%s was begun again since by a process on another machine or in another "
-			"container (host %s); with --sharded or --chief-only every task has its "
-			"own directory",
-			path, writer.group.host);
-	return STATUS_OK;
-}
-
 /* Check that begin was called with the same options as commit. */
 static enum status check_staging(struct pass *pass, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
 	char name[CKPT_NAME_SIZE];
 	struct staging look = {0};
-	struct writer self = {.sharded = target->sharded, .tasks = target->tasks};
-	ckpt_name_writer(name, target->sharded, target->task);
-	char *record = ckpt_directory_path(pass->path, name);
 	enum status status = staging_inspect(pass->path, &look, err);
 	if (status == STATUS_NO)
 		pass->again = true;
@@ -299,15 +276,16 @@ static enum status check_staging(struct pass *pass, struct error *err)
 		status = error_set(err, STATUS_USAGE,
 			"%s was begun for %" PRIu64 " tasks, not for %" PRIu64, pass->path,
 			look.tasks, target->tasks);
-	if (status == STATUS_OK)
-		status = refuse_taken(pass->path, record, &self.took, err);
 	/* If the process that began it is gone, record this process as the writer, so that no
 	 * pruner removes the directory during the commit. */
 	if (status == STATUS_OK && look.writer != WRITER_ALIVE) {
+		struct writer self = {.sharded = target->sharded, .tasks = target->tasks};
+		ckpt_name_writer(name, target->sharded, target->task);
+		char *record = ckpt_directory_path(pass->path, name);
 		writer_identify(&self);
 		status = writer_save(record, &self, err);
+		free(record);
 	}
-	free(record);
 	staging_release(&look);
 	return status;
 }

@@ -124,7 +124,6 @@ static const struct json_field writer_fields[] = {
 	{"group", JSON_OBJECT, JSON_REQUIRED, WRITER(group), .more = process_fields},
 	{"sharded", JSON_BOOL, JSON_REQUIRED, WRITER(sharded)},
 	{"tasks", JSON_UNSIGNED, JSON_REQUIRED, WRITER(tasks)},
-	{"took", JSON_BOOL, 0, WRITER(took)},
 	{0},
 };
 

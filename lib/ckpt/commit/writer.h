@@ -24,8 +24,6 @@ struct writer {
 	char machine[64];		/* /etc/machine-id; empty: none */
 	bool sharded;
 	uint64_t tasks;
-	/* It has begun in the place of a writer elsewhere, which may still live. */
-	bool took;
 };
 
 /* The process that started us, and its group. */
