@@ -1364,13 +1364,17 @@ lost_job() {
 	PREEMPT_LIFE=$one setsid bash -c 'd=$(ckpt-rotate begin ck 20 --attempt 1 --sharded --task 0 --tasks 2)
 		for f in a b c d e f; do echo x >"$d/$f"; done'
 	stop_at unlinkat ckpt-rotate prune --keep-last 1 ck
-	run -75 --separate-stderr shard begin 20 1 2
-	[[ $stderr == *"a prune or a copy is at work in ck/.tmp-step-00000020-attempt-1-life-$one; try again" ]]
+	strace -o waiting -e trace=flock ckpt-rotate begin ck 20 --sharded --task 1 --tasks 2 --attempt 1 \
+		--life $one >path-1 2>problem 3>&- &
+	begin=$!
+	until_true 10 grep -q EAGAIN waiting
 	go_on
 	[ $code = 0 ]
+	wait $begin
+	[ ! -s problem ]
+	shard begin 20 0 2 >path-0
 	for task in 1 0; do
-		d=$(shard begin 20 $task 2)
-		echo "$task" >"$d/part"
+		echo "$task" >"$(cat path-$task)/part"
 		shard commit 20 $task 2
 	done
 	no_debris 20

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mounts/mounts.h"
 #include "ckpt/ckpt.h"
@@ -19,6 +20,8 @@
 
 /* We give up when a pruner has removed our new directory this number of times. */
 #define TRIES 16
+/* How long we wait for a pruner that is emptying our directory, in milliseconds. */
+#define PRUNE_WAIT 30000
 
 static enum status refuse_existing(const struct checkpoint_target *target, struct error *err)
 {
@@ -116,6 +119,20 @@ static enum status take_away_old(const struct checkpoint_target *target, const s
 	return status == STATUS_OK ? STATUS_NO : status;
 }
 
+/* Keep pruners out of a sharded directory, which cannot be taken away, until *root is closed. */
+static enum status keep_out(const char *staging, int *root, uint64_t *inode, struct error *err)
+{
+	int64_t deadline = clock_after(PRUNE_WAIT);
+	enum status status = staging_open(staging, root, inode, err);
+	while (status == STATUS_TEMPORARY && clock_now() < deadline) {
+		if (*root >= 0)
+			close(*root);
+		clock_sleep_until(clock_now() + clock_jitter(50));
+		status = staging_open(staging, root, inode, err);
+	}
+	return status;
+}
+
 /* STATUS_NO with *again: the directory was replaced; call this again. */
 static enum status begin_once(const struct checkpoint_target *target, const char *staging,
 	const struct writer *self, bool *again, struct error *err)
@@ -124,15 +141,18 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	struct staging look = {0};
 	struct stat st;
 	bool made;
-	int root = -1; /* if sharded: it cannot be taken away, so keep pruners out */
+	int root = -1;
+	uint64_t inode;
 	enum status status = mounts_make_directory(staging, 0777, &made, err);
 	if (status != STATUS_OK)
 		return status;
 	if (target->sharded)
-		status = staging_open(staging, &root, &look.inode, err);
+		status = keep_out(staging, &root, &inode, err);
 	if (status == STATUS_OK)
 		status = staging_inspect(staging, &look, err);
-	uint64_t inode = look.inode;
+	if (status == STATUS_OK && target->sharded && look.inode != inode)
+		status = error_set(err, STATUS_NO, "%s was replaced", staging);
+	inode = look.inode;
 	if (status == STATUS_NO)
 		*again = true;
 	if (status == STATUS_OK)
