@@ -1159,11 +1159,14 @@ lost_job() {
 		(ckpt-rotate begin ck 20 >path; echo first >"$(cat path)/model"; : >begun; read -r _ <go; : >"$(cat path)/end") &
 		until [ -e begun ]; do sleep 0.02; done
 		(ckpt-rotate begin ck 20 2>error; echo $? >refused)
+		# What its child has begun, it may begin again.
+		ckpt-rotate begin ck 20; echo $? >parent
 		echo >go
 		wait
 		(ckpt-rotate begin ck 20; echo $? >after)' 3>&-
 	[ "$(cat refused)" = 1 ]
 	[[ $(cat error) == *"being written by another process"*"--chief-only"* ]]
+	[ "$(cat parent)" = 0 ]
 	# The script itself is one writer with all that it starts, one after another.
 	[ "$(cat after)" = 0 ]
 	[ "$(ls -A ck/.tmp-step-00000020-attempt-0)" = .ckpt-writer.json ]

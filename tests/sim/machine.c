@@ -396,9 +396,10 @@ pid_t process_parent(pid_t pid)
 	return 0;
 }
 
-bool process_is_ancestor(pid_t pid)
+bool process_is_ancestor(pid_t pid, pid_t of)
 {
 	(void)pid;
+	(void)of;
 	return false;
 }
 

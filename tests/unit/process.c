@@ -90,14 +90,17 @@ int main(int argc, char **argv)
 		pid_t self = getpid();
 		pid_t sibling = execute("/bin/sleep", "1000", environ);
 		CHECK_EQ(process_parent(sibling), self);
-		CHECK(process_is_ancestor(getppid()), "our parent");
-		CHECK(!process_is_ancestor(self), "not we ourselves");
-		CHECK(!process_is_ancestor(sibling), "not a child");
+		CHECK(process_is_ancestor(getppid(), self), "our parent");
+		CHECK(!process_is_ancestor(self, self), "not we ourselves");
+		CHECK(!process_is_ancestor(sibling, self), "not a child");
+		CHECK(process_is_ancestor(self, sibling), "of another process");
+		CHECK(!process_is_ancestor(0, self), "not the kernel");
 		pid_t pid = fork();
 		if (pid == 0) {
 			pid = fork();
 			if (pid == 0)
-				_exit(process_is_ancestor(self) && !process_is_ancestor(sibling)
+				_exit(process_is_ancestor(self, getpid()) &&
+							!process_is_ancestor(sibling, getpid())
 						? 0
 						: 1);
 			_exit(waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 1);

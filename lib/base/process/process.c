@@ -109,14 +109,17 @@ pid_t process_parent(pid_t pid)
 	return read_stat(pid, fields) ? (pid_t)fields[PARENT] : 0;
 }
 
-bool process_is_ancestor(pid_t pid)
+bool process_is_ancestor(pid_t pid, pid_t of)
 {
-	pid_t at = getppid();
+	pid_t at = of;
 	if (!proc_is_ours())
 		return true;
-	for (int depth = 0; depth < DEPTH_MAX && at > 0 && at != pid; depth++)
+	for (int depth = 0; depth < DEPTH_MAX && at > 0; depth++) {
 		at = process_parent(at);
-	return at == pid;
+		if (at == pid)
+			return at > 0;
+	}
+	return false;
 }
 
 enum status process_has_variable(pid_t pid, const char *variable)

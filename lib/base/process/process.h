@@ -35,8 +35,9 @@ enum process_state process_check(const struct process_identity *identity);
 
 /* The parent of a process. 0: it has none, or /proc does not show it. */
 pid_t process_parent(pid_t pid);
-/* Whether pid is our parent, or the parent of our parent, and so on; or /proc does not tell. */
-bool process_is_ancestor(pid_t pid);
+/* Whether pid is the parent of process `of`, or the parent of its parent, and so on; or /proc does
+ * not tell. */
+bool process_is_ancestor(pid_t pid, pid_t of);
 
 /*
  * Whether a process has this "NAME=VALUE" in the environment that its program was started with.

@@ -96,7 +96,8 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	if (status == STATUS_OK && writer_is_rival(&other, self))
 		return error_set(err, STATUS_NO,
 			"%s is being written by another process (started by %d, process group %d); "
-			"with --sharded or --chief-only every task has its own directory",
+			"with --sharded or --chief-only every task has its own directory; if it "
+			"only failed to save this step, end it first",
 			path, (int)other.parent.pid, (int)other.group.pid);
 	return status == STATUS_NO ? STATUS_OK : status;
 }

@@ -104,7 +104,8 @@ bool writer_is_rival(const struct writer *recorded, const struct writer *self)
 		return writer_check(recorded) == PROCESS_ALIVE;
 	return !is_same(&recorded->parent, &self->parent) &&
 	       process_check(&recorded->parent) == PROCESS_ALIVE &&
-	       !process_is_ancestor(recorded->parent.pid);
+	       !process_is_ancestor(recorded->parent.pid, getpid()) &&
+	       !process_is_ancestor(self->parent.pid, recorded->parent.pid);
 }
 
 static const struct json_field process_fields[] = {

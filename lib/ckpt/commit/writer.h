@@ -32,8 +32,8 @@ void writer_identify(struct writer *writer);
 bool writer_is_same(const struct writer *a, const struct writer *b);
 /*
  * Whether the recorded writer lives and is not the one that calls us. In one group that is so if
- * the process that called begin lives and has not started us; short-lived processes of a script,
- * which call one after another, are one writer.
+ * the process that called begin lives, and neither it nor the one that calls us has started the
+ * other; short-lived processes of a script, which call one after another, are one writer.
  */
 bool writer_is_rival(const struct writer *recorded, const struct writer *self);
 enum process_state writer_check(const struct writer *writer);
