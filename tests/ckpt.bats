@@ -1311,6 +1311,21 @@ lost_job() {
 	[[ $(grep renameat2 trace | tail -n 1) == *'"ckpt-100.index"'* ]]
 }
 
+@test "what a pruner cannot give back it does not delete when it looks at the limits" {
+	for step in 10 20 30; do save $step; done
+	local later=renameat2:error=EIO:signal=STOP gone
+	stop_at renameat ckpt-rotate prune --keep-last 1 --min-free 1 ck
+	touch ck/step-00000030/.ckpt-bad.json
+	kill -CONT "$stopped"
+	until_true 20 grep -q '(INJECTED)' trace
+	rm ck/step-00000030/.ckpt-bad.json
+	go_on
+	[ $code = 75 ]
+	grep 'cannot rename .* back to step-.*: Input/output error; do so yourself' error
+	for gone in ck/.gone*; do mv "$gone" "ck/${gone#*-*-}"; done
+	[ "$(steps)" = "10 20 30 " ]
+}
+
 @test "a pruner sees that a task begins again where a dead one left something" {
 	save 10
 	save 20

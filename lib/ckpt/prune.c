@@ -429,7 +429,7 @@ static enum status prune(
 		pruning->report->leftovers = pruning->scan.removed;
 	else if (status == STATUS_OK)
 		status = confirm_removals(pruning, &one);
-	if (status == STATUS_OK && !request->dry_run)
+	if (status == STATUS_OK && !request->dry_run && !pruning->report->stranded)
 		status = prune_remove(&pruning->scan, &check, pruning->report, &one);
 	if (status != STATUS_OK && first == STATUS_OK)
 		first = error_set(err, status, "%s", one.text);

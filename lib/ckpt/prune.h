@@ -24,6 +24,7 @@ struct prune_report {
 	size_t count;
 	size_t leftovers; /* entries that earlier pruners left: deleted, or found in a dry run */
 	bool absent;	  /* DIR does not exist: nothing was saved there yet */
+	bool stranded;	  /* an entry could not get its name back: delete nothing more */
 };
 
 struct prune_request {

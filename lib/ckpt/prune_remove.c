@@ -147,7 +147,7 @@ struct removal {
 	char (*names)[CKPT_REMOVED_SIZE]; /* the hidden names */
 	struct prune_item **items;	  /* the item of each */
 	size_t count;
-	bool stranded; /* an entry could not be renamed back, so delete nothing more */
+	struct prune_report *report;
 };
 
 /* Rename an entry back. Not STATUS_OK: it keeps its hidden name. */
@@ -158,7 +158,7 @@ static enum status give_back(
 	if (file_rename_new(directory, gone, directory, entry) == 0)
 		return STATUS_OK;
 	int number = errno;
-	removal->stranded = true;
+	removal->report->stranded = true;
 	return error_set(err, STATUS_TEMPORARY,
 		"%s: cannot rename %s back to %s: %s; do so yourself before the next prune, which "
 		"deletes it",
@@ -264,7 +264,7 @@ static enum status check_last(struct removal *removal, struct error *err)
 }
 
 /* Delete what we have renamed away, then what earlier pruners have left. */
-static enum status delete_all(struct removal *removal, size_t *leftovers, struct error *err)
+static enum status delete_all(struct removal *removal, struct error *err)
 {
 	const struct scan *scan = removal->scan;
 	const struct remove_scope scope = {.choice = scan->choice};
@@ -284,8 +284,9 @@ static enum status delete_all(struct removal *removal, size_t *leftovers, struct
 	free(statuses);
 	/* If the renames could not be synced, delete nothing more: a second sync may succeed
 	 * although they are not on the disk. */
-	return status == STATUS_OK && !removal->stranded
-		       ? remove_finish(scan->descriptor, scan->directory, &scope, leftovers, err)
+	return status == STATUS_OK && !removal->report->stranded
+		       ? remove_finish(scan->descriptor, scan->directory, &scope,
+				 &removal->report->leftovers, err)
 		       : status;
 }
 
@@ -295,7 +296,8 @@ enum status prune_remove(const struct scan *scan, const struct prune_check *chec
 	struct removal removal = {.scan = scan,
 		.check = check,
 		.names = xcalloc(scan->part_count + 1, sizeof(*removal.names)),
-		.items = xcalloc(scan->part_count + 1, sizeof(struct prune_item *))};
+		.items = xcalloc(scan->part_count + 1, sizeof(struct prune_item *)),
+		.report = report};
 	struct error one;
 	enum status first = STATUS_OK;
 	for (size_t i = 0; i < report->count && !(check->after && first == STATUS_USAGE); i++) {
@@ -305,7 +307,7 @@ enum status prune_remove(const struct scan *scan, const struct prune_check *chec
 		item->status = take_away(&removal, &scan->items[i], item, &one);
 		note(&first, err, item->status, &one);
 	}
-	note(&first, err, delete_all(&removal, &report->leftovers, &one), &one);
+	note(&first, err, delete_all(&removal, &one), &one);
 	free(removal.names);
 	free(removal.items);
 	return first;
