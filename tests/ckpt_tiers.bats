@@ -338,6 +338,15 @@ two_copies() {
 	diff -r -x checkpoint -x '.ckpt-copying-*' one far
 }
 
+@test "a framework's copy with a long name that was killed is made again" {
+	frameworks lightning near 100
+	mv near/* "near/epoch=1-step=100-loss=$(printf '%0200d' 1).ckpt"
+	strace -f -o trace -e trace=renameat2 -e inject=renameat2:signal=KILL ckpt-rotate copy -q near far || :
+	[ "$(ls -A far)" = ".ckpt-copying-$(ls near)" ]
+	ckpt-rotate copy -q near far
+	diff -r near far
+}
+
 @test "a framework's copy: other content stays, and so does a directory of another layout" {
 	frameworks hf hf 100
 	frameworks tensorflow tf 100

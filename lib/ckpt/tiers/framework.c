@@ -119,9 +119,12 @@ static enum status begin(struct copying *copying, const struct scan *there, stru
 	enum status status = copying_open(copying, err);
 	int old = copying->root;
 	copying->root = -1;
+	/* If its name is too long to be renamed away, begin with nothing. */
 	if (status == STATUS_OK && old >= 0)
-		status = remove_begin(
-			there->descriptor, copying->staging, copying->inode, gone, err);
+		status = ckpt_name_removed(gone, copying->staging, copying->inode)
+				 ? remove_begin(there->descriptor, copying->staging, copying->inode,
+					   gone, err)
+				 : file_remove_tree(copying->path, err);
 	if (status == STATUS_OK && mkdir(copying->path, 0777) < 0)
 		status = errno == EEXIST ? error_set(err, STATUS_NO, "%s is there", copying->path)
 					 : error_errno(err, errno, "make %s", copying->path);
