@@ -338,6 +338,15 @@ two_copies() {
 	diff -r -x checkpoint -x '.ckpt-copying-*' one far
 }
 
+@test "a tracker that cannot be renamed into place leaves no other file, and is copied by the next copy" {
+	frameworks deepspeed near 100
+	run -75 strace -f -o trace -e trace=rename -e inject=rename:error=EIO:when=2 ckpt-rotate copy -q near far
+	[[ $output == *"rename far/.ckpt-copying-tracker.100 to far/latest"* ]]
+	[ "$(ls -A far)" = global_step100 ]
+	ckpt-rotate copy -q near far
+	cmp near/latest far/latest
+}
+
 @test "a framework's copy with a long name that was killed is made again" {
 	frameworks lightning near 100
 	mv near/* "near/epoch=1-step=100-loss=$(printf '%0200d' 1).ckpt"

@@ -340,10 +340,11 @@ static enum status write_tracker(struct copying *copying, const struct scan *her
 		file_write_whole(part, text->data, text->length, file_new_mode(), true, err);
 	if (status == STATUS_OK)
 		status = track_destination(copying, here, &there, err);
-	if (status == STATUS_OK && there.named && there.step >= step)
-		unlink(part);
-	else if (status == STATUS_OK && rename(part, to) < 0)
+	bool later = there.named && there.step >= step;
+	if (status == STATUS_OK && !later && rename(part, to) < 0)
 		status = error_errno(err, errno, "rename %s to %s", part, to);
+	if (status != STATUS_OK || later)
+		unlink(part);
 	if (status == STATUS_OK)
 		status = file_sync_directory(copying->destination, err);
 	free(part);
