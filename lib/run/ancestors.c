@@ -11,8 +11,6 @@
 #include "base/file.h"
 #include "base/process/process.h"
 
-#define DEPTH_MAX 100
-
 /* Read a small file of /proc/PID; replace NULs and newlines by spaces. */
 static bool read_proc(pid_t pid, const char *name, char *to, size_t size)
 {
@@ -31,8 +29,9 @@ static bool read_proc(pid_t pid, const char *name, char *to, size_t size)
 	return read;
 }
 
-static bool is_slurmstepd(pid_t pid)
+static bool is_slurmstepd(pid_t pid, const void *unused)
 {
+	(void)unused;
 	char name[64];
 	return pid > 0 && read_proc(pid, "comm", name, sizeof(name)) &&
 	       !strcmp(name, "slurmstepd ");
@@ -40,13 +39,7 @@ static bool is_slurmstepd(pid_t pid)
 
 static pid_t find_slurmstepd(void)
 {
-	pid_t pid = getppid();
-	for (int depth = 0; depth < DEPTH_MAX && pid > 0; depth++) {
-		if (is_slurmstepd(pid))
-			return pid;
-		pid = process_parent(pid);
-	}
-	return 0;
+	return process_find_ancestor(getpid(), is_slurmstepd, NULL);
 }
 
 bool ancestors_slurm_step(char *step, size_t size)
@@ -75,7 +68,7 @@ pid_t ancestors_prolog_task(void)
 	 * becomes the task.
 	 */
 	pid_t pid = find_slurmstepd();
-	return pid && is_slurmstepd(process_parent(pid)) ? pid : 0;
+	return pid && is_slurmstepd(process_parent(pid), NULL) ? pid : 0;
 }
 
 static bool is_reading_end(pid_t pid, const char *descriptor)
@@ -106,16 +99,16 @@ static bool reads(pid_t pid, const struct stat *pipe)
 	return is_reader;
 }
 
+static bool reads_or_is_slurmstepd(pid_t pid, const void *pipe)
+{
+	return is_slurmstepd(pid, NULL) || reads(pid, pipe);
+}
+
 pid_t ancestors_reader(void)
 {
 	struct stat pipe;
-	pid_t pid = getppid();
 	if (fstat(STDOUT_FILENO, &pipe) != 0 || !S_ISFIFO(pipe.st_mode))
 		return 0;
-	for (int depth = 0; depth < DEPTH_MAX && pid > 0 && !is_slurmstepd(pid); depth++) {
-		if (reads(pid, &pipe))
-			return pid;
-		pid = process_parent(pid);
-	}
-	return 0;
+	pid_t pid = process_find_ancestor(getpid(), reads_or_is_slurmstepd, &pipe);
+	return is_slurmstepd(pid, NULL) ? 0 : pid;
 }

@@ -396,6 +396,15 @@ pid_t process_parent(pid_t pid)
 	return 0;
 }
 
+pid_t process_find_ancestor(
+	pid_t of, bool (*is_it)(pid_t pid, const void *context), const void *context)
+{
+	(void)of;
+	(void)is_it;
+	(void)context;
+	return 0;
+}
+
 bool process_is_ancestor(pid_t pid, pid_t of)
 {
 	(void)pid;

@@ -109,17 +109,26 @@ pid_t process_parent(pid_t pid)
 	return read_stat(pid, fields) ? (pid_t)fields[PARENT] : 0;
 }
 
+pid_t process_find_ancestor(
+	pid_t of, bool (*is_it)(pid_t pid, const void *context), const void *context)
+{
+	pid_t at = process_parent(of);
+	for (int depth = 0; depth < DEPTH_MAX && at > 0; depth++) {
+		if (is_it(at, context))
+			return at;
+		at = process_parent(at);
+	}
+	return 0;
+}
+
+static bool is_process(pid_t pid, const void *wanted)
+{
+	return pid == *(const pid_t *)wanted;
+}
+
 bool process_is_ancestor(pid_t pid, pid_t of)
 {
-	pid_t at = of;
-	if (!proc_is_ours())
-		return true;
-	for (int depth = 0; depth < DEPTH_MAX && at > 0; depth++) {
-		at = process_parent(at);
-		if (at == pid)
-			return at > 0;
-	}
-	return false;
+	return !proc_is_ours() || process_find_ancestor(of, is_process, &pid) > 0;
 }
 
 enum status process_has_variable(pid_t pid, const char *variable)

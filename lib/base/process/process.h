@@ -35,8 +35,11 @@ enum process_state process_check(const struct process_identity *identity);
 
 /* The parent of a process. 0: it has none, or /proc does not show it. */
 pid_t process_parent(pid_t pid);
-/* Whether pid is the parent of process `of`, or the parent of its parent, and so on; or /proc does
- * not tell. */
+/* The first ancestor of process `of` (its parent, or the parent of its parent, and so on) for which
+ * is_it is true. 0: there is none, or /proc does not show it. */
+pid_t process_find_ancestor(
+	pid_t of, bool (*is_it)(pid_t pid, const void *context), const void *context);
+/* Whether pid is an ancestor of process `of`; or /proc does not tell. */
 bool process_is_ancestor(pid_t pid, pid_t of);
 
 /*
