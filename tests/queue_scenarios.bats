@@ -441,6 +441,18 @@ resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" 
 	ran_once "$id"
 }
 
+@test "a worker whose store is slower than its period starts what it takes" {
+	needs_store_file
+	local id
+	schedule id -- ./item
+	# A turn of three requests takes longer than two periods.
+	strace -D -f -o trace -P "$PREEMPT_STORE" -e trace=openat -e inject=openat:delay_enter=150000 \
+		preempt-queue work --worker a "${pace[@]}" --period 100ms 2>a.err 3>&- &
+	workers[a]=$!
+	eventually is "$id" succeeded
+	ran_once "$id"
+}
+
 @test "WQ-14: a failed resource is no error while no worker uses it, and one for who does" {
 	local other user
 	preempt-queue resource broken -- sh -c 'echo no such data >&2; exit 5'

@@ -25,6 +25,7 @@ struct slot_context {
 struct slot {
 	bool held;	      /* run waits for its resources */
 	bool busy;	      /* run was started, or ended without a start */
+	int64_t look_from;    /* held: a look at the workers must begin then or later; 0: none */
 	struct queue_run run; /* if it could not start, result.ending is already set */
 	size_t number;	      /* 0 .. slots - 1: $PREEMPT_SLOT; set by the caller, never cleared */
 	struct subprocess child;  /* pid 0: not started, or reaped */

@@ -96,15 +96,21 @@ static void note_start(struct work *work, const struct slot *slot)
 }
 
 /*
- * Whether another worker may have run what we hold: we have not seen for a while that we are
- * registered. Then the next turn looks at once.
+ * Whether another worker may have run the command that slot holds, which is ready to start: we have
+ * not seen for a while that we are registered. A look at the workers that begins from now on lets
+ * it start, however long the rest of that turn takes. The next turn looks at once; if it cannot,
+ * the usual looks follow.
  */
-static bool must_look_first(struct work *work)
+static bool must_look_first(struct work *work, struct slot *slot)
 {
-	if (clock_boot() - work->judge.looked <= UNSEEN * work->options->period)
+	int64_t now = clock_boot(), looked = work->judge.looked;
+	if (now - looked <= UNSEEN * work->options->period)
 		return false;
-	work->period_at = 0;
-	return true;
+	if (!slot->look_from) {
+		slot->look_from = now;
+		work->period_at = 0;
+	}
+	return looked < slot->look_from;
 }
 
 /* Start the command that slot holds, if its resources are ready, and it is certainly still ours. */
@@ -114,13 +120,15 @@ static void start_held(struct work *work, struct slot *slot)
 	char *const *names = slot->run.item.resources;
 	enum resource_state state =
 		names ? resources_need(&work->resources, names, &why) : RESOURCE_READY;
+	if (state != RESOURCE_READY)
+		slot->look_from = 0;
 	if (state == RESOURCE_BUILDING)
 		return;
 	if (state == RESOURCE_FAILED) {
 		slot_fail(slot, STATUS_NO, why.text);
 	} else if (state == RESOURCE_POSTPONED) {
 		slot_fail(slot, STATUS_TEMPORARY, why.text);
-	} else if (must_look_first(work)) {
+	} else if (must_look_first(work, slot)) {
 		return;
 	} else {
 		char **extra = names ? resources_environment(&work->resources, names) : NULL;
@@ -176,7 +184,6 @@ static void collect(struct work *work, struct slot *slot)
 static void tick(struct work *work, int64_t now)
 {
 	resources_tick(&work->resources);
-	start_all_held(work);
 	for (size_t i = 0; i < work->slot_count; i++) {
 		struct slot *slot = &work->slots[i];
 		bool over = slot_tick(slot, &work->place, now);
