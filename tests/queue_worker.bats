@@ -430,6 +430,26 @@ here() {
 	eventually eval '[ "$(wc -l <log)" = 2 ]'
 }
 
+@test "a command that waits is damaged: results are handed in, and the worker does not say that the store answers" {
+	local first second waits key
+	schedule first -- ./gated go.1
+	schedule second -- ./gated go.2
+	worker a --slots 2
+	eventually begun "$first"
+	eventually begun "$second"
+	schedule waits -- ./item
+	key=$(preempt-store list queue/default/wait/ | grep -o "queue/default/wait/[^ ]*")
+	[[ $key = *"$waits" ]]
+	preempt-store put "$key" '[]'
+	: >go.1
+	eventually grep -q 'cannot ask the store' a.err
+	: >go.2
+	worker_ends a 65
+	are succeeded "$first" "$second"
+	[ "$(grep -c 'cannot ask the store' a.err) $(grep -c 'answers again' a.err)" = "1 0" ]
+	grep -qF "$key" a.err
+}
+
 @test "the store is unreachable at a notice and comes back: the result is kept and handed in" {
 	needs_store_file
 	local id

@@ -308,8 +308,8 @@ bool exchange_has_failure(const struct exchange *x)
 	return false;
 }
 
-/* One try. */
-static enum status try_once(struct exchange *x, struct error *err)
+/* One try. damage: set if the results were handed in although no command can be taken. */
+static enum status try_once(struct exchange *x, struct error *damage, struct error *err)
 {
 	struct moves moves;
 	struct store_answer answer = {0};
@@ -320,11 +320,9 @@ static enum status try_once(struct exchange *x, struct error *err)
 		x->want = x->candidates = 0;
 	if (x->want > x->candidates)
 		status = choose(x, err);
-	/* Hand in the results all the same. The next call, at once and without any, returns the
-	 * error. */
 	if (status == STATUS_DAMAGED && has_results(x)) {
+		*damage = *err;
 		x->candidates = 0;
-		x->seen = 0;
 		status = STATUS_OK;
 	}
 	x->want = x->candidates;
@@ -350,6 +348,7 @@ static enum status try_once(struct exchange *x, struct error *err)
 
 enum status exchange_run(struct exchange *x, struct error *err)
 {
+	struct error damage = {0};
 	enum status status = STATUS_OK;
 	unsigned tries = 0;
 	x->error_pending = x->fenced = false;
@@ -361,7 +360,7 @@ enum status exchange_run(struct exchange *x, struct error *err)
 			x->want = x->candidates = 0;
 			x->seen = 0;
 		}
-		status = try_once(x, err);
+		status = try_once(x, &damage, err);
 		tries++;
 	} while (status == STATUS_OK && !x->fenced && !is_done(x));
 	/* Drop candidates that were not sent: the next call chooses again. */
@@ -369,6 +368,10 @@ enum status exchange_run(struct exchange *x, struct error *err)
 		x->candidates = 0;
 	if (status == STATUS_OK && !x->fenced && tries == 1)
 		x->spread /= 2;
+	if (status == STATUS_OK && !x->fenced && damage.status != STATUS_OK) {
+		*err = damage;
+		return damage.status;
+	}
 	if (!x->fenced)
 		return status;
 	for (size_t i = 0; i < x->ended_count; i++)

@@ -56,12 +56,12 @@ struct exchange {
 
 /*
  * Hand in ended runs and take commands. No command is taken while an error is pending, or if other
- * workers were faster many times in a row, or if a record cannot be read while there are results:
- * in these cases seen is 0, so store_wait returns at once.
+ * workers were faster many times in a row: in that case seen is 0, so store_wait returns at once.
  * STATUS_OK: each ended run is RUN_ACCEPTED or RUN_REFUSED. STATUS_NO: this worker was declared
  * dead; no command was taken, and all runs that are not accepted are refused. After another status
  * (STATUS_TEMPORARY, for example) call this again, with the runs that are RUN_PENDING or RUN_SENT
- * before others; some runs may have been accepted, and commands taken. While
+ * before others; some runs may have been accepted, and commands taken: if the next command that
+ * waits is damaged, the ended runs are handed in before this returns STATUS_DAMAGED. While
  * moves_are_unknown(queue), begin no other moves.
  */
 enum status exchange_run(struct exchange *exchange, struct error *err);
