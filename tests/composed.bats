@@ -620,6 +620,7 @@ away_before_heartbeat() {
 	sleep 1000 3>&- &
 	piece=$!
 	started+=("$piece")
+	rm -f err # of an earlier call
 	(
 		eval "$(cat joined.0)"
 		PREEMPT_AGENT=${agents[0]} PREEMPT_STORE=$PWD/away/s.db exec preempt-heartbeat --with "$piece" -- touch trained
