@@ -522,8 +522,7 @@ stop_at() {
 		-e inject="$call:signal=STOP:when=${nth-1}" ${later+-e inject="$later"} \
 		"$@" >answer 2>error 3>&- &
 	tracer=$!
-	until_true 10 grep -q 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 }
 
 # stop_before_rename PATH COMMAND...: start a command that stops itself when it has looked at PATH for
@@ -540,13 +539,6 @@ stop_before_rename() {
 	[ -e "$renamed" ]
 }
 
-go_on() { # and take the exit code; each of its threads may stop it once
-	code=0
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	wait $tracer || code=$?
-	stopped=
-}
-
 @test "a file that changes, appears or vanishes while it is committed" {
 	save 10
 	for change in "echo more >>model" "touch -d 2001-01-01 model" "echo new >new" "rm model" \
@@ -558,7 +550,7 @@ go_on() { # and take the exit code; each of its threads may stop it once
 		stop_at sync_file_range ckpt-rotate commit ck 20
 		(cd "$d" && eval "$change")
 		go_on
-		[ $code = 1 ]
+		[ "$code" = 1 ]
 		grep -q 'changed\|missing\|vanished' error
 		[ "$(ckpt-rotate latest ck --step)" = 10 ]
 	done
@@ -572,7 +564,7 @@ go_on() { # and take the exit code; each of its threads may stop it once
 	stop_at sync_file_range ckpt-rotate commit ck 20
 	mv ck away
 	go_on
-	[ $code = 75 ]
+	[ "$code" = 75 ]
 	run -1 --separate-stderr ckpt-rotate latest away
 	mv away ck
 	[ "$(ckpt-rotate commit ck 20)" = complete ]
@@ -724,7 +716,7 @@ no_debris() {
 	run -75 --separate-stderr ckpt-rotate commit ck 20
 	[[ $stderr == *"a prune or a copy is at work in ck/.tmp-step-00000020-attempt-0; try again" ]]
 	go_on
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 	run -1 --separate-stderr ckpt-rotate commit ck 20
 	no_debris 10
 	# The other way round: the commit stands.
@@ -938,7 +930,7 @@ lost_job() {
 	ckpt-rotate prune -q --keep-last 1 ck
 	no_debris 10
 	go_on
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 	echo x >"$(cat answer)/part"
 	[ "$(ckpt-rotate commit ck 20)" = complete ]
 }
@@ -949,7 +941,7 @@ lost_job() {
 	ckpt-rotate prune -q --keep-last 1 ck
 	[ "$(ls ck/.tmp*/.ckpt-writer.json)" ]
 	go_on
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 }
 
 @test "ten tasks commit at once, twenty times: complete exactly once each" {
@@ -1270,7 +1262,7 @@ lost_job() {
 	stop_at renameat ckpt-rotate prune --keep-last 1 ck
 	save 40
 	go_on
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 	[ "$(steps)" = "30 40 " ]
 	[ "$(ckpt-rotate latest ck --step --verify)" = 40 ]
 }
@@ -1282,7 +1274,7 @@ lost_job() {
 	stop_at read ckpt-rotate prune --keep-last 1 ck
 	rm ck/step-00000030/model
 	go_on
-	[ $code = 75 ]
+	[ "$code" = 75 ]
 	run -1 grep removed answer
 	[ "$(ls ck)" = "$(printf '%s\n' latest step-00000010 step-00000020 step-00000030)" ]
 }
@@ -1292,7 +1284,7 @@ lost_job() {
 	stop_at renameat ckpt-rotate prune --keep-last 1 ck
 	ckpt-rotate mark ck 30 bad
 	go_on
-	[ $code = 75 ]
+	[ "$code" = 75 ]
 	run -1 grep removed: answer
 	grep 'step-00000030 is no longer complete, so no checkpoint is removed; try again' error
 	[ "$(steps)" = "10 20 " ]
@@ -1304,7 +1296,7 @@ lost_job() {
 	stop_at renameat ckpt-rotate prune --keep-last 1 tf
 	mv tf/ckpt-200.index index
 	go_on
-	[ $code = 75 ]
+	[ "$code" = 75 ]
 	mv index tf/ckpt-200.index
 	ckpt-rotate verify -q --all tf
 	[ "$(find tf -name '.gone*')" = "" ]
@@ -1320,7 +1312,7 @@ lost_job() {
 	until_true 20 grep -q '(INJECTED)' trace
 	rm ck/step-00000030/.ckpt-bad.json
 	go_on
-	[ $code = 75 ]
+	[ "$code" = 75 ]
 	grep 'cannot rename .* back to step-.*: Input/output error; do so yourself' error
 	for gone in ck/.gone*; do mv "$gone" "ck/${gone#*-*-}"; done
 	[ "$(steps)" = "10 20 30 " ]
@@ -1335,7 +1327,7 @@ lost_job() {
 	d=$(shard begin 30 0 2)
 	echo new >"$d/a"
 	go_on
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 	[ "$(ls "$d")" = a ]
 	[ "$(cat "$d/a")" = new ]
 	[ "$(steps)" = "20 " ]
@@ -1387,7 +1379,7 @@ lost_job() {
 	begin=$!
 	until_true 10 grep -q EAGAIN waiting
 	go_on
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 	wait $begin
 	[ ! -s problem ]
 	shard begin 20 0 2 >path-0
@@ -1415,7 +1407,7 @@ lost_job() {
 	stop_at newfstatat ckpt-rotate list ck
 	ckpt-rotate prune -q --keep-last 1 ck
 	go_on
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 	[ "$(grep -c 'damaged\|foreign' answer)" = 0 ]
 }
 

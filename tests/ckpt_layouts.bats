@@ -3,7 +3,7 @@
 # ckpt-rotate reads and prunes what training frameworks wrote, and touches nothing else.
 # takes: 80
 # limit: 1200
-# shellcheck disable=SC2154,SC2030,SC2031,SC2012
+# shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2034
 bats_require_minimum_version 1.5.0
 load eventually
 load layouts/sweep.bash
@@ -844,12 +844,10 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	strace -f -o trace -e trace=renameat -e inject=renameat:signal=STOP:when=1 \
 		ckpt-rotate prune -q --keep-last 1 ck 3>&- &
 	tracer=$!
-	eventually grep -q 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 	touch ck/checkpoint-200/model.safetensors
-	while kill -CONT "$stopped" 2>/dev/null; do sleep 0.02; done
-	stopped=
-	wait $tracer
+	go_on
+	[ "$code" = 0 ]
 	[ "$(steps complete)" = "200 300 " ]
 }
 
@@ -862,12 +860,10 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 		-e inject=getdents64:signal=STOP:when=1 \
 		ckpt-rotate prune --layout deepspeed -q --keep-last 1 ck 3>&- &
 	tracer=$!
-	eventually grep -q 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 	echo global_step200 >ck/latest
-	while kill -CONT "$stopped" 2>/dev/null; do sleep 0.02; done
-	stopped=
-	wait $tracer
+	go_on
+	[ "$code" = 0 ]
 	[ "$(ls ck | tr '\n' ' ')" = "global_step200 global_step300 global_step400 latest " ]
 }
 

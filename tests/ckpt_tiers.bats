@@ -16,7 +16,7 @@ setup() {
 
 teardown() {
 	local pid
-	for pid in $(jobs -p) ${stopped-}; do kill -KILL "$pid" 2>/dev/null || :; done
+	for pid in $(jobs -p) ${stopped-} ${one-} ${two-}; do kill -KILL "$pid" 2>/dev/null || :; done
 	if mountpoint -q "$BATS_TEST_TMPDIR/disk"; then umount -l "$BATS_TEST_TMPDIR/disk"; fi
 }
 
@@ -182,13 +182,11 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=1 \
 		ckpt-rotate copy -q near far 3>&- &
 	tracer=$!
-	until_true 20 grep -qs 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 	part=$(find far -name '.ckpt-part*')
 	printf XXX | dd of="$part" conv=notrunc status=none
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	wait $tracer
-	stopped=
+	go_on
+	[ "$code" = 0 ]
 	same 20
 	nothing_left
 }
@@ -238,13 +236,11 @@ frameworks() {
 	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=1 \
 		ckpt-rotate copy -q near far 3>&- &
 	tracer=$!
-	until_true 20 grep -qs 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 	frameworks megatron more 350 400
 	mv more/* near/
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	wait $tracer
-	stopped=
+	go_on
+	[ "$code" = 0 ]
 	[ "$(cat far/latest_checkpointed_iteration.txt)" = 300 ]
 	[ "$(ckpt-rotate latest --step far)" = 300 ]
 	# The tracker does not name 350 at its copy.
@@ -298,14 +294,10 @@ two_copies() {
 		# One has verified its copy; the other is killed in the middle of its own.
 		"${unlocked[@]}" -o trace -e inject=utimensat:signal=STOP:when=1 ckpt-rotate copy -q one far 3>&- &
 		tracer=$!
-		until_true 20 grep -qs 'stopped by SIGSTOP' trace
-		stopped=$(pgrep -P $tracer)
+		until_stopped
 		"${unlocked[@]}" -o trace2 -e inject=renameat2:signal=KILL:when=2 ckpt-rotate copy -q two far || :
-		until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-		code=0
-		wait $tracer || code=$?
-		stopped=
-		[ $code = 75 ]
+		go_on
+		[ "$code" = 75 ]
 		[ "$(ls far)" = "" ]
 		ckpt-rotate copy -q two far
 		diff -r two far
@@ -317,23 +309,20 @@ two_copies() {
 	two_copies tensorflow
 	# One is about to publish, and the other has just taken its directory away.
 	"${unlocked[@]}" -o trace -e inject=utimensat:signal=STOP:when=1 ckpt-rotate copy -q one far 3>&- &
-	first=$!
-	until_true 20 grep -qs 'stopped by SIGSTOP' trace
-	one=$(pgrep -P $first)
+	tracer=$!
+	until_stopped
+	first=$tracer one=$stopped
 	"${unlocked[@]}" -o trace2 -e inject=renameat:signal=STOP:when=1 ckpt-rotate copy -q two far 2>error 3>&- &
-	second=$!
-	until_true 20 grep -qs 'stopped by SIGSTOP' trace2
-	stopped="$one $(pgrep -P $second)"
-	until_true 20 eval '! kill -CONT "$one" 2>/dev/null'
-	code=0
-	wait $first || code=$?
-	[ $code = 75 ]
-	stopped=${stopped#* }
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	code=0
-	wait $second || code=$?
-	stopped=
-	[ $code = 1 ]
+	tracer=$!
+	until_stopped trace2
+	second=$tracer two=$stopped
+	tracer=$first stopped=$one
+	go_on
+	[ "$code" = 75 ]
+	tracer=$second stopped=$two
+	go_on
+	one='' two=''
+	[ "$code" = 1 ]
 	grep -q 'is there already with other content' error
 	diff -r -x checkpoint -x '.ckpt-copying-*' one far
 }
@@ -397,14 +386,10 @@ two_copies() {
 	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=1 \
 		ckpt-rotate copy -q near far 2>error 3>&- &
 	tracer=$!
-	until_true 20 grep -qs 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 	echo '{"a": 1}' >near/checkpoint-100/config.json
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	code=0
-	wait $tracer || code=$?
-	stopped=
-	[ $code = 75 ] || [ $code = 1 ]
+	go_on
+	[ "$code" = 75 ] || [ "$code" = 1 ]
 	run -1 ckpt-rotate latest --layout hf far
 	run -0 ckpt-rotate copy near far
 	diff -r near far
@@ -480,16 +465,14 @@ two_copies() {
 	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=2 \
 		ckpt-rotate copy -q near far 3>&- &
 	tracer=$!
-	until_true 20 grep -qs 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 	run -75 --separate-stderr ckpt-rotate copy near far
 	[[ $stderr == *"another copy"*"is at work"* ]]
 	run -0 ckpt-rotate prune --keep-last 1 far
 	[[ $output == *"kept: being written"* ]]
 	[ "$(ckpt-rotate latest far --step)" = 10 ]
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	wait $tracer
-	stopped=
+	go_on
+	[ "$code" = 0 ]
 	same 20
 	nothing_left
 }
@@ -518,14 +501,10 @@ two_copies() {
 	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=1 \
 		ckpt-rotate copy -q near far 2>error 3>&- &
 	tracer=$!
-	until_true 20 grep -qs 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 	rm -r near/step-00000020/sub
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	code=0
-	wait $tracer || code=$?
-	stopped=
-	[ $code = 1 ]
+	go_on
+	[ "$code" = 1 ]
 	grep -q 'sub/state is missing' error
 	run -1 ckpt-rotate latest far
 }
@@ -567,13 +546,11 @@ two_copies() {
 	strace -f -o trace -e trace=readlinkat -P latest -e inject=readlinkat:signal=STOP:when=1 \
 		ckpt-rotate drain -q --all near far 3>&- &
 	tracer=$!
-	until_true 20 grep -qs 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 	grep -q 'readlinkat(.*step-00000010' trace
 	save 20
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	wait $tracer
-	stopped=
+	go_on
+	[ "$code" = 0 ]
 	[ "$(ls near | tr '\n' ' ')" = "latest step-00000020 " ]
 	[ "$(readlink near/latest)" = step-00000020 ]
 }
@@ -626,25 +603,21 @@ copy_vanishes() {
 	strace -f -o trace -e trace=renameat,renameat2 -e inject=renameat:signal=STOP:when=1 ${1+-e inject="$1"} \
 		ckpt-rotate drain -q near far 2>error 3>&- &
 	tracer=$!
-	until_true 20 grep -qs 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
+	until_stopped
 	mv far/step-00000010 away
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	code=0
-	wait $tracer || code=$?
-	stopped=
+	go_on
 }
 
 @test "a copy that vanishes when the original is renamed was the original: it is given back" {
 	copy_vanishes
-	[ $code = 2 ]
+	[ "$code" = 2 ]
 	grep -q 'given back' error
 	ckpt-rotate verify near 10
 }
 
 @test "one that cannot be given back is not deleted, and its new name is told" {
 	copy_vanishes renameat2:error=EIO
-	[ $code = 75 ]
+	[ "$code" = 75 ]
 	local gone
 	gone=$(cd near && echo .gone*)
 	grep "cannot rename $gone back to step-00000010: Input/output error; do so yourself" error
