@@ -6,6 +6,7 @@
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
 load eventually
+load stopped
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
@@ -509,20 +510,6 @@ break_reads() {
 	[ "$(ckpt-rotate latest ck --step --verify)" = 30 ]
 	[ "$(find ck -name '.latest*' -o -name '.tmp*' -o -name '*.json.*')" = "" ]
 	cd ..
-}
-
-# stop_at CALL COMMAND...: start a command that stops itself at its first ($nth) CALL, and wait for
-# that. With $only set, only calls that touch this path count. $later: what befalls another call.
-stop_at() {
-	local call=$1 path=()
-	shift
-	if [ "${only-}" ]; then path=(-P "$only"); fi
-	: >trace
-	strace -f -o trace "${path[@]}" -e trace="$call${later+,${later%%:*}}" \
-		-e inject="$call:signal=STOP:when=${nth-1}" ${later+-e inject="$later"} \
-		"$@" >answer 2>error 3>&- &
-	tracer=$!
-	until_stopped
 }
 
 # stop_before_rename PATH COMMAND...: start a command that stops itself when it has looked at PATH for

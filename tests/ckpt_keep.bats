@@ -6,6 +6,7 @@
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
 load eventually
+load stopped
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
@@ -345,33 +346,13 @@ assert [c.get("pinned", False) for c in json.load(sys.stdin)] == [True, True, Fa
 	done
 }
 
-# stop_at CALL COMMAND...: see ckpt.bats; $only: of calls on this path.
-stop_at() {
-	local call=$1 path=()
-	shift
-	if [ "${only-}" ]; then path=(-P "$only"); fi
-	: >trace
-	strace -f -o trace "${path[@]}" -e trace="$call" -e inject="$call:signal=STOP:when=${nth-1}" \
-		"$@" >answer 2>error 3>&- &
-	tracer=$!
-	until_true 10 grep -q 'stopped by SIGSTOP' trace
-	stopped=$(pgrep -P $tracer)
-}
-
-go_on() {
-	code=0
-	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
-	wait $tracer || code=$?
-	stopped=
-}
-
 @test "a pin that comes while a pruner is about to remove counts" {
 	for step in 10 20 30; do save $step; done
 	# It has renamed 10 away, and then looks at 20.
 	stop_at renameat ckpt-rotate prune --keep-last 1 ck
 	ckpt-rotate pin ck 20
 	go_on
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 	[ "$(steps)" = "20 30 " ]
 	ckpt-rotate unpin ck 20
 	# It has looked for the pin for the last time, and is about to rename: the last but one of
@@ -385,7 +366,7 @@ go_on() {
 	stop_at newfstatat ckpt-rotate prune --keep-last 1 ck
 	ckpt-rotate pin ck 20
 	go_on
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 	grep -q 'kept: pinned since it was listed' answer
 	[ "$(steps)" = "20 30 " ]
 }
@@ -777,7 +758,7 @@ units() { sed -n 's/^ExecStart=//p' "$1" | sed "s|%f|ck|g; s|/usr/local/bin/||g;
 		for command in "pin disk/ck 10" "mark disk/ck 20 bad --reason full"; do
 			code=0
 			ckpt-rotate $command 2>error || code=$?
-			[ $code = 75 ] && grep -q "No space left" error
+			[ "$code" = 75 ] && grep -q "No space left" error
 		done
 		[ -z "$(find disk/ck -name '.ckpt-pin*' -o -name '.ckpt-bad*')" ]
 		[ "$(ckpt-rotate latest disk/ck --step --verify)" = 20 ]

@@ -6,6 +6,7 @@
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2034
 bats_require_minimum_version 1.5.0
 load eventually
+load stopped
 load layouts/sweep.bash
 
 setup() {

@@ -5,6 +5,7 @@
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2016
 bats_require_minimum_version 1.5.0
 load eventually
+load stopped
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
