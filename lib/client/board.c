@@ -87,7 +87,7 @@ static bool patience_turn(
 	return true;
 }
 
-enum step_answer { RUN, SAVE, AGAIN, OVERSHOOT, LEAVE, STAY };
+enum step_answer { RUN, SAVE, AGAIN, LEAVE, STAY };
 
 /* What hold asks for when n steps are finished. answers: the steps for which save and exit
  * were answered already. Once the final save was asked for, no further step may start: asking at
@@ -117,7 +117,7 @@ static enum step_answer decide(
 		answers->final = s + 1;
 		answers->at = n + 1;
 	}
-	return n == s ? SAVE : OVERSHOOT;
+	return SAVE;
 }
 
 /* Whether a save of this step or a later one was reported. */
@@ -150,12 +150,6 @@ int preempt_board_answer(struct preempt_board *board, uint64_t finished)
 		switch (decide(&hold, &board->answers, finished)) {
 		case RUN: return BOARD_RUN;
 		case LEAVE: return BOARD_LEAVE + (int)hold.number;
-		case OVERSHOOT:
-			preempt_board_say(board->name,
-				"OVERSHOOT: asked to save at step %llu, but this task is at %llu; "
-				"saving here, which does not count as the agreed save",
-				(unsigned long long)hold.number, (unsigned long long)finished);
-			return BOARD_SAVE;
 		case SAVE: return BOARD_SAVE;
 		case AGAIN:
 			/* Another thread saves, or the caller has not begun to save. */

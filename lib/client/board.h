@@ -60,7 +60,7 @@
 struct board_answers {
 	uint64_t any;	/* the greatest step that the caller was asked to save */
 	uint64_t final; /* the greatest that an `exit` asked to save */
-	uint64_t at;	/* the boundary of that answer: greater than `final` after an overshoot */
+	uint64_t at;	/* the boundary of that answer: the first one at or after `final` */
 };
 
 struct board_process {

@@ -283,7 +283,7 @@ class _Board:
         self.last = 0
         self.answered = -1  # the greatest step that the caller was asked to save
         self.final = -1  # the same, of `exit` only
-        self.at = -1  # the boundary of that answer: greater than `final` after an overshoot
+        self.at = -1  # the boundary of that answer: the first one at or after `final`
 
     def open(self, how=0):
         self.dir = self.step = -1
@@ -648,7 +648,7 @@ def _decide(board, word, s, n):
     board.answered = max(board.answered, s)
     if word == "exit":
         board.final, board.at = s, n
-    return "save" if n == s else "overshoot"
+    return "save"
 
 
 def _reported(board, n):
@@ -667,12 +667,7 @@ def _answer(board, n):
         verdict = _decide(board, word, number, n)
         if verdict == "leave":
             raise _Leave(number)
-        if verdict == "overshoot":
-            _say(
-                "OVERSHOOT: asked to save at step %d, but this task is at %d; saving here, which does "
-                "not count as the agreed save" % (number, n)
-            )
-        if verdict in ("save", "overshoot"):
+        if verdict == "save":
             return SAVE
         if verdict == "again" and not _reported(board, number) and time.monotonic() - since >= 2:
             return SAVE  # another thread saves, or the caller has not begun to save

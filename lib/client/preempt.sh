@@ -51,7 +51,7 @@ if [ "${_preempt_process-}" != "$$" ]; then
 	_preempt_last=0       # finished steps as last written
 	_preempt_answered=-1  # the greatest step that the caller was asked to save
 	_preempt_final=-1     # the same, of `exit` only
-	_preempt_final_at=-1  # the boundary of that answer: greater than _preempt_final after an overshoot
+	_preempt_final_at=-1  # the boundary of that answer: the first one at or after _preempt_final
 	_preempt_agent=       # process of the agent, and its start time
 	_preempt_agent_started=
 	_preempt_shielded=    # signals are ignored
@@ -136,7 +136,8 @@ _preempt_answer() {
 			if [ "$1" -lt "$_preempt_s" ] || [ "$_preempt_s" -le "$_preempt_answered" ]; then
 				return 0
 			fi
-			_preempt_save "$1" || return
+			_preempt_answered=$_preempt_s
+			return 10
 			;;
 		exit)
 			if [ "$_preempt_s" -le "$_preempt_final" ]; then
@@ -149,7 +150,8 @@ _preempt_answer() {
 			else
 				_preempt_final=$_preempt_s
 				_preempt_final_at=$1
-				_preempt_save "$1" || return
+				[ "$_preempt_answered" -ge "$_preempt_s" ] || _preempt_answered=$_preempt_s
+				return 10
 			fi
 			;;
 		esac
@@ -164,14 +166,6 @@ _preempt_reported() {
 	_preempt_b=${_preempt_line#"${_preempt_line%%[!0]*}"}
 	_preempt_line=$_preempt_a
 	_preempt_number "${_preempt_b:-0}" && [ "${_preempt_b:-0}" -ge "$1" ] && [ -s "$_preempt_board/saved" ]
-}
-
-# Ask the caller to save at step $1; hold asked for step $_preempt_s.
-_preempt_save() {
-	[ "$_preempt_answered" -ge "$_preempt_s" ] || _preempt_answered=$_preempt_s
-	[ "$1" -eq "$_preempt_s" ] ||
-		_preempt_say "OVERSHOOT: asked to save at step $_preempt_s, but this task is at $1; saving here, which does not count as the agreed save"
-	return 10
 }
 
 # The exit barrier: wait, after the final save of step $1, until all tasks have saved.
