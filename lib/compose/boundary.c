@@ -153,7 +153,7 @@ static enum status report_saved(const struct boundary *boundary, struct error *e
 	plan.write[WRITE_SAVED] = a->round;
 	if (is_superseded(a, at)) {
 		/* Of the older rounds, report only to the one from which a start may resume. */
-		if (!a->standing_round || a->standing_step != at || a->peers[task].stands)
+		if (!a->standing_round || a->peers[task].stood)
 			return STATUS_OK;
 		plan.write[WRITE_SAVED] = a->standing_round;
 	} else if (!a->decided) {

@@ -14,7 +14,7 @@
 
 #define DEADLINE_FARTHEST (INT64_C(366) * 86400000) /* ms */
 
-/* Remember the last completed save-and-continue round: resume from it if no final save happens. */
+/* Remember the newest round of save and run on: resume from it if no final save happens. */
 static void remember_standing(
 	struct agreement_view *a, uint64_t round, const struct agreement_decision *decision)
 {
@@ -22,12 +22,18 @@ static void remember_standing(
 		round <= a->standing_round)
 		return;
 	a->standing_round = round;
-	a->standing_step = decision->step;
-	for (uint64_t i = 0; i < a->tasks; i++)
-		a->peers[i].stands =
-			round == a->round &&
-			((a->peers[i].saved && a->peers[i].saved_step == decision->step) ||
-				(a->peers[i].member && agreement_all_saved(a)));
+	for (uint64_t i = 0; i < a->tasks; i++) {
+		a->peers[i].stood = round == a->round && a->peers[i].saved;
+		a->peers[i].stood_step = a->peers[i].saved_step;
+	}
+}
+
+/* A record tells of a complete checkpoint. */
+static void note_complete(struct agreement_view *a, uint64_t step)
+{
+	if (!a->has_complete || step > a->complete_step)
+		a->complete_step = step;
+	a->has_complete = true;
 }
 
 /* A newer round was opened: discard what was known about the older one. */
@@ -41,12 +47,15 @@ static void enter_round(struct view *view, uint64_t round)
 	uint64_t former = a->round;
 	a->round = round;
 	a->round_final = a->decided = a->unreadable = false;
+	a->round_try = 1;
 	a->decision = (struct agreement_decision){0};
 	/* Before the first round there is nothing to discard. */
 	for (uint64_t i = 0; former && i < a->tasks; i++) {
 		struct agreement_peer *peer = &a->peers[i];
-		*peer = (struct agreement_peer){
-			.left = peer->left, .dead = peer->dead, .stands = peer->stands};
+		*peer = (struct agreement_peer){.left = peer->left,
+			.dead = peer->dead,
+			.stood = peer->stood,
+			.stood_step = peer->stood_step};
 		view->members[i].acked = false;
 		view->members[i].save_time = 0;
 		view->members[i].unreadable = 0;
@@ -130,8 +139,10 @@ static bool read_saved(struct view *view, const struct reading *r)
 		note_shown(view, r->task, RECORD_SAVED);
 	if (!get_step(r->json, "step", &step))
 		return false;
-	if (r->round == view->agreement.standing_round && step == view->agreement.standing_step)
-		peer->stands = true;
+	if (r->round == view->agreement.standing_round) {
+		peer->stood = true;
+		peer->stood_step = step;
+	}
 	if (r->round < view->agreement.round)
 		return true;
 	peer->saved_step = step;
@@ -188,18 +199,21 @@ static bool read_claim(struct view *view, const struct reading *r)
 	 * ordinary preemption. */
 	view->agreement.claimed = true;
 	view->agreement.claim_then = THEN_EXIT;
-	claim->outside = true;
+	claim->outside = claim->unreadable = true;
 	if (!r->json)
 		return false;
+	enum agreement_then wanted;
 	claim->outside = !json_get_unsigned(r->json, "task", &claim->task);
 	(void)json_get_unsigned(r->json, "pid", &claim->pid);
 	json_copy_text(r->json, "host", claim->host, sizeof(claim->host));
 	json_copy_text(r->json, "source", claim->source, sizeof(claim->source));
 	json_copy_text(r->json, "reason", claim->reason, sizeof(claim->reason));
 	(void)json_get_time(r->json, "utc", &claim->utc);
-	return json_get_text(r->json, "then", &then) &&
-	       keys_then_parse(then, &view->agreement.claim_then) &&
-	       view->agreement.claim_then != THEN_CONTINUE;
+	claim->unreadable = !json_get_text(r->json, "then", &then) ||
+			    !keys_then_parse(then, &wanted) || wanted == THEN_CONTINUE;
+	if (!claim->unreadable)
+		view->agreement.claim_then = wanted;
+	return !claim->unreadable;
 }
 
 /* The deadline itself, if its writer had our monotonic clock (boot and time namespace); else 0. */
@@ -269,6 +283,11 @@ static bool read_left(struct view *view, const struct reading *r)
 	(void)json_get_code(r->json, "code", &member->left_code);
 	member->left_called = get_step(r->json, "step", &step);
 	member->left_saved = get_step(r->json, "saved", &member->left_saved_step);
+	bool chief;
+	if (json_get_bool(r->json, "chief", &chief))
+		view->chief_saves = chief;
+	if (get_step(r->json, "complete", &step))
+		note_complete(&view->agreement, step);
 	int64_t save;
 	if (json_get_time(r->json, "save_ms", &save) && save > view->longest_save)
 		view->longest_save = save;
@@ -312,13 +331,23 @@ static bool read_seal(struct view *view, const struct reading *r)
 static bool read_all_saved(struct view *view, const struct reading *r)
 {
 	struct agreement_view *a = &view->agreement;
-	bool complete = false;
-	(void)json_get_bool(r->json, "complete", &complete);
+	uint64_t step;
+	bool complete = get_step(r->json, "complete", &step);
+	if (complete)
+		note_complete(a, step);
 	if (r->round < a->all_saved)
 		return true;
 	a->all_saved = r->round;
 	a->all_saved_complete = complete;
 	return r->json;
+}
+
+static bool read_round(struct view *view, const struct reading *r)
+{
+	struct agreement_view *a = &view->agreement;
+	if (!json_get_unsigned(r->json, "try", &a->round_try) || a->round_try == 0)
+		a->round_try = 1;
+	return json_get_bool(r->json, "final", &a->round_final);
 }
 
 static bool read_all_joined(struct view *view, const struct reading *r)
@@ -425,7 +454,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 		if (!take_round(&at, '\0', &r->round))
 			return false;
 		enter_round(view, r->round);
-		return r->round < a->round || json_get_bool(r->json, "final", &a->round_final);
+		return r->round < a->round || read_round(view, r);
 	}
 	if (!strncmp(name, "ALL_SAVED/", 10)) {
 		at = name + 10;

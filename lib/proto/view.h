@@ -30,7 +30,8 @@ struct view_record_count {
 };
 
 struct view_claim {
-	bool outside; /* made from outside the job: task is not set */
+	bool outside;	 /* made from outside the job: task is not set */
+	bool unreadable; /* damaged, or of another version: taken for an ordinary preemption */
 	uint64_t task;
 	uint64_t pid; /* only from outside (claim.h); 0: not given */
 	char host[65];
@@ -81,6 +82,7 @@ struct view {
 	bool resume_known; /* RESUME is there and can be parsed */
 	char resume[4096]; /* the checkpoint to resume from; empty: none */
 	uint64_t resume_step;
+	bool chief_saves; /* a task that has left tells that only task 0 must save */
 	/* What the tasks that have left had learned: the longest save (ms), and the pace. */
 	int64_t longest_save;
 	struct progress_rules learned;

@@ -78,10 +78,12 @@ static struct json_object *seal_value(const char *by, const char *text)
 	return json;
 }
 
-static struct json_object *round_value(bool final)
+static struct json_object *round_value(bool final, uint64_t round_try)
 {
 	struct json_object *json = stamped();
 	json_put_bool(json, "final", final);
+	if (round_try > 1)
+		json_put_unsigned(json, "try", round_try);
 	return json;
 }
 
@@ -136,7 +138,8 @@ static void build_claim(
 	transaction_put_new(&write->transaction, own_key(write, view, "TERMINATED_WORKER"), claim);
 	transaction_put_new(
 		&write->transaction, own_key(write, view, "SEAL"), seal_value("claim", by));
-	transaction_put_new(&write->transaction, own_next_round(write, view), round_value(false));
+	transaction_put_new(
+		&write->transaction, own_next_round(write, view), round_value(false, 1));
 	if (details->deadline == CLOCK_NEVER)
 		return;
 	write->deadline_key = own_key(write, view, "DEADLINE");
@@ -248,7 +251,8 @@ static void build_all_saved(
 	struct write *write, const struct view *view, const struct agreement_plan *plan)
 {
 	struct json_object *json = stamped();
-	json_put_bool(json, "complete", plan->complete);
+	if (plan->complete)
+		json_put_unsigned(json, "complete", plan->complete_step);
 	transaction_put_new(
 		&write->transaction, own_task_key(write, view, "ALL_SAVED", write->round), json);
 }
@@ -271,6 +275,10 @@ static void build_left(struct write *write, const struct view *view,
 		json_put_unsigned(json, "step", details->step);
 	if (details->saved)
 		json_put_unsigned(json, "saved", details->saved_step);
+	if (details->complete)
+		json_put_unsigned(json, "complete", details->complete_step);
+	if (details->chief_saves)
+		json_put_bool(json, "chief", true);
 	if (details->longest_save > 0)
 		json_put_signed(json, "save_ms", details->longest_save);
 	if (details->learned && details->learned->learn)
@@ -302,7 +310,8 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 	}
 	case WRITE_ROUND:
 		transaction_put_new(&write->transaction,
-			own_task_key(write, view, "ROUND", write->round), round_value(plan->final));
+			own_task_key(write, view, "ROUND", write->round),
+			round_value(plan->final, plan->round_try));
 		break;
 	case WRITE_REPORT: build_report(write, view, plan, details); break;
 	case WRITE_DECISION: build_decision(write, view, plan); break;
@@ -405,7 +414,8 @@ void write_build_deaths(struct write *write, const struct view *view, uint64_t b
 void write_build_demand(struct write *write, const struct view *view)
 {
 	*write = (struct write){.what = WRITE_ROUND, .round = view->agreement.round + 1};
-	transaction_put_new(&write->transaction, own_next_round(write, view), round_value(false));
+	transaction_put_new(
+		&write->transaction, own_next_round(write, view), round_value(false, 1));
 	transaction_require(&write->transaction, own_key(write, view, "SEAL"), 0);
 	write_news(&write->transaction, &view->attempt, true);
 }

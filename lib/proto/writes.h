@@ -41,7 +41,8 @@ struct write_details {
 	int64_t longest_save;		      /* ms; 0: nothing */
 	const struct progress_rules *learned; /* NULL: nothing */
 	bool called, saved;		      /* whether it has called preempt_step, and saved */
-	uint64_t step, saved_step;
+	bool complete, chief_saves;
+	uint64_t step, saved_step, complete_step;
 };
 
 /* Build what plan->write[what] asks `task` to write. Release it with write_release. */

@@ -188,8 +188,8 @@ static enum status put_closed(struct store *store, const struct view *view, bool
 	if (outcome.cause == CAUSE_OPEN)
 		outcome.cause = CAUSE_LOST; /* no record says why */
 	json_put_text(json, "state", state_of(outcome.cause, view->agreement.claimed));
-	if (view->agreement.decided && view->agreement.decision.kind != KIND_NONE)
-		json_put_unsigned(json, "step", view->agreement.decision.step);
+	if (outcome.has_saved)
+		json_put_unsigned(json, "step", outcome.saved);
 	outcome_write(&outcome, json);
 	json_put_signed(json, "utc", clock_utc());
 	keys_of(&view->attempt, key, "CLOSED");

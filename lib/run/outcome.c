@@ -72,6 +72,35 @@ static void say(const struct view *view, struct outcome *outcome)
 		snprintf(outcome->text, sizeof(outcome->text), "%s", view->seal_text);
 }
 
+/*
+ * What was saved, where no checkpoints are searched: the checkpoint that a record calls complete,
+ * or the last saves of all tasks that must save, if they are of one step. What a task had saved
+ * that died is not known; then, if another has saved, neither is the progress.
+ */
+static void take_saves(const struct view *view, struct outcome *outcome)
+{
+	uint64_t tasks = view->chief_saves ? 1 : view->attempt.tasks, step = 0, saved = 0;
+	bool all_left = true, same = true;
+	if (view->agreement.has_complete) {
+		outcome->measured = outcome->has_saved = true;
+		outcome->saved = view->agreement.complete_step;
+		return;
+	}
+	for (uint64_t i = 0; i < tasks; i++) {
+		const struct view_member *member = &view->members[i];
+		all_left &= view->agreement.peers[i].left != REASON_NONE;
+		if (!member->left_saved)
+			continue;
+		same &= saved == 0 || member->left_saved_step == step;
+		step = member->left_saved_step;
+		saved++;
+	}
+	outcome->has_saved = same && saved == tasks;
+	outcome->saved = outcome->has_saved ? step : 0;
+	if (saved && !all_left)
+		outcome->measured = false;
+}
+
 void outcome_of_view(
 	const struct view *view, const struct outcome_finding *finding, struct outcome *outcome)
 {
@@ -90,22 +119,14 @@ void outcome_of_view(
 	say(view, outcome);
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		const struct view_member *member = &view->members[i];
-		const struct agreement_peer *peer = &view->agreement.peers[i];
-		uint64_t step = 0;
-		bool saved = !view->resume_known && (peer->saved || member->left_saved);
-		if (peer->saved)
-			step = peer->saved_step;
-		if (member->left_saved && member->left_saved_step > step)
-			step = member->left_saved_step;
-		outcome->measured |= member->left_called || saved;
-		outcome->has_saved |= saved;
-		if (saved && step > outcome->saved)
-			outcome->saved = step;
+		outcome->measured |= member->left_called;
 		/* Clocks of machines differ: compare only times that one task wrote. */
 		int64_t lasted = member->joined_utc ? member->newest_utc - member->joined_utc : -1;
 		if (lasted > outcome->lasted)
 			outcome->lasted = lasted;
 	}
+	if (!view->resume_known)
+		take_saves(view, outcome);
 }
 
 uint64_t outcome_from(const char *path)

@@ -31,7 +31,7 @@ struct outcome {
 	/* Whether the store shows saves: the program calls preempt_step, or has --checkpoints. */
 	bool measured;
 	bool has_saved;	 /* a save is known */
-	uint64_t saved;	 /* the newest step that any task has saved */
+	uint64_t saved;	 /* the newest step that all that must save have saved */
 	bool has_resume; /* the checkpoint that it resumed from is known */
 	uint64_t resume; /* the step of that checkpoint; 0: there was none */
 	uint64_t from;	 /* a hash of its path (outcome_from); 0: none, or not known */

@@ -108,11 +108,11 @@ static void decoded(void)
 		CHECK_EQ(view.agreement.standing_round, 0);
 		feed(&view, "ROUND/2", "{\"final\":true}");
 		CHECK_EQ(view.agreement.standing_round, 1);
-		CHECK_EQ(view.agreement.standing_step, 5);
-		CHECK(view.agreement.peers[0].stands && !view.agreement.peers[1].stands);
+		CHECK(view.agreement.peers[0].stood && view.agreement.peers[0].stood_step == 5);
+		CHECK(view.agreement.peers[1].stood && view.agreement.peers[1].stood_step == 6);
 		CHECK(!view.agreement.peers[0].saved);
 		feed(&view, "SAVED/1/2", "{\"step\":5}");
-		CHECK(view.agreement.peers[2].stands && !view.agreement.peers[2].saved);
+		CHECK(view.agreement.peers[2].stood && !view.agreement.peers[2].saved);
 		feed(&view, "STEP/1/3", "{\"step\":4,\"next\":5}");
 		CHECK(!view.agreement.peers[3].reported);
 		CHECK_EQ(view.damaged, 0);
@@ -124,8 +124,31 @@ static void decoded(void)
 		feed(&view, "RUN_TO_CHECKPOINT", save);
 		feed(&view, "SAVED/1/0", "{\"step\":5}");
 		CHECK(view.agreement.decided && view.agreement.decision.step == 9);
-		CHECK(view.agreement.standing_round == 1 && view.agreement.peers[0].stands);
+		CHECK(view.agreement.standing_round == 1 && view.agreement.peers[0].stood);
 		view_release(&view);
+	}
+	TEST("a record tells which checkpoint is complete: the newest counts; other versions' do not")
+	{
+		fresh(&view);
+		feed(&view, "ALL_SAVED/1", "{\"complete\":true}");
+		CHECK(!view.agreement.has_complete && view.agreement.all_saved == 1);
+		feed(&view, "LEFT/1", "{\"reason\":\"saved\",\"complete\":7}");
+		feed(&view, "ALL_SAVED/2", "{\"complete\":5}");
+		CHECK(view.agreement.has_complete && view.agreement.complete_step == 7);
+		CHECK(view.agreement.all_saved_complete && view.agreement.all_saved == 2);
+		view_release(&view);
+	}
+	TEST("a claim that cannot be read is an ordinary preemption")
+	{
+		static const char *const claims[] = {
+			"", "[]", "{\"then\":\"pause\"}", "{\"then\":\"continue\"}"};
+		for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
+			fresh(&view);
+			feed(&view, "TERMINATED_WORKER", claims[i]);
+			CHECK(view.agreement.claimed && view.claim.unreadable, "%s", claims[i]);
+			CHECK_EQ(view.agreement.claim_then, THEN_EXIT);
+			view_release(&view);
+		}
 	}
 	TEST("PH-22 keys of other attempts and runs are not seen")
 	{
@@ -414,6 +437,44 @@ static void lasted(void)
 		outcome_of_view(&view, NULL, &outcome);
 		CHECK_EQ(outcome.lasted, 7000);
 		view_release(&view);
+	}
+}
+
+/* What the goodbyes of three tasks say, and what the attempt has saved. */
+static void saved_by_all(void)
+{
+	static const struct {
+		const char *left[3];
+		bool saved, measured;
+	} rows[] = {
+		{{"{\"saved\":9}", "{\"saved\":9}", "{\"saved\":9}"}, true, true},
+		{{"{\"step\":12,\"saved\":9}", "{\"step\":12}", "{\"step\":12}"}, false, true},
+		{{"{\"step\":12,\"saved\":9}", "{\"saved\":9}", "{\"saved\":6}"}, false, true},
+		{{"{\"step\":12,\"saved\":9}", "{\"saved\":9}", NULL}, false, false},
+		{{"{\"step\":12,\"saved\":9,\"chief\":true}", "{\"step\":9}", NULL}, true, true},
+		{{"{\"step\":12,\"saved\":9,\"complete\":9}", NULL, NULL}, true, true},
+		{{"{\"step\":12}", "{\"step\":12}", NULL}, false, true},
+	};
+	TEST("a step counts as saved if all that must save have saved it, and one at least did")
+	{
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			struct view view;
+			struct outcome outcome;
+			fresh(&view);
+			for (int k = 0; k < 3; k++) {
+				char key[16];
+				snprintf(key, sizeof(key), "LEFT/%d", k);
+				if (rows[i].left[k])
+					feed(&view, key, rows[i].left[k]);
+			}
+			feed(&view, "LEFT/3", rows[i].left[1] ? rows[i].left[1] : "{\"step\":1}");
+			outcome_of_view(&view, NULL, &outcome);
+			CHECK(outcome.has_saved == rows[i].saved, "row %zu", i);
+			CHECK(!outcome.has_saved || outcome.saved == 9, "row %zu", i);
+			CHECK(outcome.has_saved || outcome.measured == rows[i].measured, "row %zu",
+				i);
+			view_release(&view);
+		}
 	}
 }
 
@@ -999,6 +1060,7 @@ int main(void)
 	counted();
 	deadlines();
 	lasted();
+	saved_by_all();
 	judged_by_checkpoints();
 	garbage();
 	unit_begin(NULL);

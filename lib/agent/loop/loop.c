@@ -125,6 +125,20 @@ void agent_say_goodbye(struct agent *agent, int code)
 	}
 }
 
+/* A checkpoint may have become complete after a task here had left without one. */
+static void choose_codes(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->task_count; i++) {
+		struct agent_task *task = &agent->tasks[i];
+		if (task->code == CODE_PREEMPTED && task->agreement.code == CODE_PREEMPTED &&
+			agreement_choose_code(&task->agreement) == CODE_SAVED) {
+			task->code = CODE_SAVED;
+			task->has_complete = task->agreement.has_complete;
+			task->complete_step = task->agreement.complete_step;
+		}
+	}
+}
+
 /* The most severe code of the tasks: own failure, 44, 43, 93, 42 (as --exit-code), 0. */
 static int combined_code(const struct agent *agent)
 {
@@ -250,6 +264,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	while (!agent_is_through(&agent))
 		agent_advance(&agent);
 	store_thread_unfollow(agent.group.store_thread);
+	choose_codes(&agent);
 	code = combined_code(&agent);
 	agent_say_goodbye(&agent, code);
 	if (options->rehearsal.signal)

@@ -234,7 +234,10 @@ static void build_write(struct write *write, struct agent_task *task, const stru
 		.code = what == WRITE_ERROR ? a->end_code : a->code,
 		.line = task->command->line,
 		.saved = a->has_saved,
-		.saved_step = a->saved_step};
+		.saved_step = a->saved_step,
+		.complete = a->has_complete,
+		.complete_step = a->complete_step,
+		.chief_saves = a->config.savers_chief || a->config.complete_chief};
 	struct board_step step;
 	if (what == WRITE_LEFT) {
 		details.longest_save = a->measure.longest_save;
@@ -409,8 +412,12 @@ void agent_task_advance(struct agent_task *task, struct group *group, int64_t no
 	if (task->finished)
 		return;
 	/* A user may have only few inotify instances, and saves are rare: poll for the save. */
-	if (awaits_save(&task->agreement))
+	if (awaits_save(&task->agreement)) {
 		agent_task_read_saved(task, now);
+		/* Its boundaries may lead it past the step at which it is to save. */
+		if (task->agreement.read_step < task->agreement.told.step)
+			(void)read_board(task, now);
+	}
 	/* Each pass carries out one plan, which may make another one possible; a few passes are
 	 * enough. */
 	for (int passes = 0; passes < 8 && advance_once(task, group, now, &plan, wake); passes++)

@@ -110,6 +110,9 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 	}
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
+	bool open = a->saving && a->saving != a->round && !agreement_saved_reported(a);
+	a->before = open ? a->saving : 0;
+	a->before_step = a->saving_step;
 	a->saving = a->round;
 	a->saving_step = hold->step;
 }
@@ -147,7 +150,7 @@ void agreement_restarted(struct agreement *a)
 	if (agreement_final_save_done(a))
 		return;
 	a->called = a->read = a->has_saved = false;
-	a->saved_step = 0;
+	a->saved_step = a->before = 0;
 }
 
 void agreement_measured(struct agreement *a, const struct grace_measure *measure)

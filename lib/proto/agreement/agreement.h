@@ -10,9 +10,9 @@
  * wanted stays wanted until it is answered or the view shows it.
  *
  * docs/design.md, section 4, has the rules. In short: a task that receives a notice claims; every
- * task holds at its next boundary and reports it; the decision is the first step, from the largest
- * report on, that is a boundary of all tasks; all tasks save there; after the final save each task
- * stays until all have saved, then leaves.
+ * task holds at its next boundary and reports it; the decision is the largest report; each task
+ * saves at its first boundary at or after that step; after the final save each task stays until all
+ * have saved, then leaves. The checkpoint is complete if all that must save have saved at one step.
  */
 #ifndef PROTO_AGREEMENT_AGREEMENT_H
 #define PROTO_AGREEMENT_AGREEMENT_H
@@ -28,8 +28,8 @@
 enum agreement_then { THEN_EXIT, THEN_CONTINUE, THEN_STOP };
 
 enum agreement_kind {
-	KIND_SAVE, /* save at the decided step, report, run on */
-	KIND_EXIT, /* save at the decided step, report, stay; then leave */
+	KIND_SAVE, /* save at the first boundary at or after the step, report, run on */
+	KIND_EXIT, /* the same, but stay; then leave */
 	KIND_EACH, /* no common step is in reach: each saves at its own next boundary; then leave */
 	KIND_NONE, /* no task has started to train: there is nothing to save */
 };
@@ -55,7 +55,8 @@ struct agreement_peer {
 	bool member;	   /* the decision is for it */
 	bool saved;
 	uint64_t saved_step;
-	bool stands; /* has saved exactly at the view's standing_step */
+	bool stood; /* saved in the view's standing_round, at stood_step */
+	uint64_t stood_step;
 };
 
 struct agreement_decision {
@@ -84,6 +85,9 @@ struct agreement_view {
 	/* The newest round; number 0: none was opened. */
 	uint64_t round;
 	bool round_final; /* opened because the grace period ends, or after a decision to exit */
+	/* 1; more if the round was opened because a task cannot save at the step of the one before.
+	 */
+	uint64_t round_try;
 	bool decided;
 	bool unreadable; /* the decision cannot be parsed: the next round replaces it */
 	struct agreement_decision decision;
@@ -91,9 +95,12 @@ struct agreement_view {
 	 * The newest earlier round that decided, after the claim, to save and run on; 0: none. If
 	 * no final save is completed, its checkpoint is the one to resume from.
 	 */
-	uint64_t standing_round, standing_step;
+	uint64_t standing_round;
 	uint64_t all_saved;	 /* the newest round that has ALL_SAVED */
 	bool all_saved_complete; /* ALL_SAVED says that every task that must save has saved */
+	/* The newest complete checkpoint since the claim that a record tells: ALL_SAVED, LEFT. */
+	bool has_complete;
+	uint64_t complete_step;
 	/* The tasks whose report and whose save of the newest round were seen last. */
 	uint64_t last_reporter, last_saver;
 	/*
@@ -168,7 +175,12 @@ struct agreement_alone {
 	struct agreement_view view;
 	uint64_t first, count;
 	bool begun;
+	bool goes_on; /* in the round of the store, which had a final decision */
 };
+
+/* So many rounds in a row look for a step at which all can save; then each saves where it stands.
+ */
+#define AGREEMENT_TRIES 4
 
 /* Defaults of struct agreement_config, in ms. */
 #define AGREEMENT_REPORT_TIMEOUT 10000
@@ -230,13 +242,15 @@ struct agreement_plan {
 	 * 0: the write is not wanted, or is under way.
 	 */
 	uint64_t write[WRITE_KINDS];
-	bool final; /* of ROUND */
+	bool final; /* of ROUND, as try */
+	uint64_t round_try;
 	struct agreement_decision
 		decision;    /* of DECISION; members are the tasks that count in the view */
 	bool report_none;    /* of REPORT; else step, next and step_time */
 	uint64_t step, next; /* of REPORT */
 	uint64_t saved_step; /* of SAVED */
-	bool complete;	     /* of ALL_SAVED */
+	bool complete;	     /* of ALL_SAVED: all have saved at complete_step */
+	uint64_t complete_step;
 	enum agreement_reason reason; /* of LEFT */
 	bool end_command;	      /* TERM, then KILL after the caller's patience */
 	bool finished;		      /* the agent is done with this task; leave with code */
@@ -271,6 +285,9 @@ struct agreement {
 	int64_t told_at;
 	uint64_t saving; /* the round whose save the board was last told of; 0: none */
 	uint64_t saving_step;
+	/* The earlier round whose save was under way when the board was told of `saving`; 0: none.
+	 */
+	uint64_t before, before_step;
 
 	/* The board's last reading. read: it was made under a `wait` that still stands, so the task
 	 * stops at read_next. */
@@ -288,7 +305,6 @@ struct agreement {
 	int64_t answering;  /* ms in which the store has answered since counted_at */
 	int64_t looked_at;  /* when answering was last added to */
 	int64_t decided_at; /* when the decision was seen; 0: not yet */
-	bool skipped;	    /* the decided step cannot be reached: no save in this round */
 
 	int64_t deadline;    /* as it was in the last agreement_next */
 	int64_t deadline_at; /* since when it has been that early */
@@ -367,6 +383,9 @@ void agreement_writing(struct agreement *a, enum agreement_write what);
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
 	enum agreement_outcome outcome, bool news, int64_t now);
 
+/* The exit code of a task that has concluded, by what is known now: the last save may come late. */
+int agreement_choose_code(struct agreement *a);
+
 /* Fill plan with what is to be done at the instant `now`. */
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
@@ -388,11 +407,7 @@ static inline bool agreement_saved_reported(const struct agreement *a)
 /* How many steps are between two boundaries of a task that reported. */
 uint64_t agreement_stride(const struct agreement_peer *peer);
 
-/*
- * The smallest step, not below any report, that is a boundary of every task that reported, given
- * that boundaries go on as next, next + stride, ... (stride = next - step). If no such step is
- * near: the largest report. False: no task reported a step.
- */
+/* The largest boundary that a task reported. False: no task reported one. */
 bool agreement_choose_step(const struct agreement_view *view, uint64_t *step);
 
 /* Make the whole decision for the newest round, as the view shows it. */

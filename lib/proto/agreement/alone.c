@@ -6,6 +6,8 @@
  */
 #include "proto/agreement/alone.h"
 
+#include <string.h>
+
 #include "proto/agreement/reading.h"
 
 bool agreement_is_of_round(enum agreement_write what)
@@ -23,7 +25,34 @@ bool agreement_knows_all(const struct agreement *a)
 	return true;
 }
 
-/* Begin the round: the tasks of other agents, of which nothing can be known, count as dead. */
+static bool is_ours(const struct agreement *a, uint64_t task)
+{
+	const struct agreement_alone *alone = a->config.alone;
+	return task >= alone->first && task - alone->first < alone->count;
+}
+
+bool agreement_are_all_ours(const struct agreement *a)
+{
+	for (uint64_t i = 0; i < a->store->tasks; i++)
+		if (!is_ours(a, i) && agreement_counts(a->store, i))
+			return false;
+	return true;
+}
+
+/* After a final decision: its round goes on in memory, where no other agent needs the store's. */
+static void go_on(struct agreement *a)
+{
+	struct agreement_alone *alone = a->config.alone;
+	struct agreement_peer *peers = alone->view.peers;
+	memcpy(peers, a->store->peers, a->store->tasks * sizeof(*peers));
+	alone->view = *a->store;
+	alone->view.peers = peers;
+	alone->view.tally = NULL;
+	alone->view.unseen = alone->view.departed = 0;
+	alone->begun = alone->goes_on = true;
+}
+
+/* Begin a round: the tasks of other agents, of which nothing can be known, count as dead. */
 static void begin(struct agreement *a)
 {
 	struct agreement_alone *alone = a->config.alone;
@@ -38,14 +67,16 @@ static void begin(struct agreement *a)
 	alone->view.broken = alone->view.error = alone->view.closed = false;
 	alone->view.decided = alone->view.unreadable = false;
 	alone->view.round = store->round + 1;
+	alone->view.round_try = 1;
 	alone->view.unseen = alone->view.departed = 0;
 	alone->view.round_final = true;
 	for (uint64_t i = 0; i < store->tasks; i++) {
-		bool ours = i >= alone->first && i - alone->first < alone->count;
+		bool ours = is_ours(a, i);
 		enum agreement_reason left = peers[i].left;
 		peers[i] = (struct agreement_peer){.left = store->peers[i].left,
 			.dead = store->peers[i].dead || !ours,
-			.stands = store->peers[i].stands};
+			.stood = store->peers[i].stood,
+			.stood_step = store->peers[i].stood_step};
 		if (ours && left != REASON_NONE)
 			peers[i].left = left;
 	}
@@ -67,8 +98,9 @@ static void join(struct agreement *a, int64_t now)
 
 void agreement_begin_alone(struct agreement *a, int64_t now)
 {
+	bool told = a->told.order == ORDER_EXIT;
 	if (!a->config.alone->begun)
-		begin(a);
+		(told ? go_on : begin)(a);
 	join(a, now);
 }
 
@@ -85,7 +117,8 @@ void agreement_follow_alone(struct agreement *a, int64_t now)
 		alone->view.claim_then = a->store->claim_then;
 	/* A task whose board says to save at an agreed step needs no further agreement, and a
 	 * command that has ended cannot save. */
-	bool takes_part = !a->concluded && !a->ended && !a->lost && a->told.order != ORDER_EXIT;
+	bool told = a->told.order == ORDER_EXIT;
+	bool takes_part = alone->goes_on ? told : !a->concluded && !a->ended && !a->lost && !told;
 	if (a->solo)
 		agreement_take_in(a, now);
 	else if (takes_part)
@@ -94,14 +127,16 @@ void agreement_follow_alone(struct agreement *a, int64_t now)
 		alone->view.peers[a->config.task].dead = true;
 }
 
-static void open_next(struct agreement_view *view, uint64_t round)
+static void open_next(struct agreement_view *view, const struct agreement_plan *plan)
 {
-	view->round = round;
+	view->round = plan->write[WRITE_ROUND];
+	view->round_try = plan->round_try;
 	view->decided = false;
 	for (uint64_t i = 0; i < view->tasks; i++)
 		view->peers[i] = (struct agreement_peer){.left = view->peers[i].left,
 			.dead = view->peers[i].dead,
-			.stands = view->peers[i].stands};
+			.stood = view->peers[i].stood,
+			.stood_step = view->peers[i].stood_step};
 }
 
 static void write_alone(
@@ -112,7 +147,7 @@ static void write_alone(
 	switch (what) {
 	case WRITE_ROUND:
 		if (plan->write[what] == view->round + 1)
-			open_next(view, plan->write[what]);
+			open_next(view, plan);
 		break;
 	case WRITE_REPORT:
 		peer->reported = true;

@@ -9,6 +9,8 @@
 bool agreement_is_of_round(enum agreement_write what);
 /* Agree with the tasks of the same agent only. */
 void agreement_begin_alone(struct agreement *a, int64_t now);
+/* Whether all tasks that have neither left nor died are of this agent. */
+bool agreement_are_all_ours(const struct agreement *a);
 /* Take part if another task of the agent has begun such an agreement. */
 void agreement_follow_alone(struct agreement *a, int64_t now);
 /* Carry out what the plan wants written to the round in memory. False: it wants nothing there. */

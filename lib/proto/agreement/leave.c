@@ -24,14 +24,19 @@ bool agreement_final_save_done(const struct agreement *a)
 	return a->told.order == ORDER_EXIT && a->has_saved && a->saved_step >= a->told.step;
 }
 
-/* Plan to report a requested save that is done, in its round. False: nothing to report. */
+/*
+ * Plan to report a requested save that is done, in its round; also one of the round before, whose
+ * save ended when the next was decided. False: nothing to report.
+ */
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan)
 {
-	if (!a->saving || !a->has_saved || a->saved_step < a->saving_step || self(a)->dead ||
-		agreement_saved_reported(a))
+	bool late = a->before && a->done[WRITE_SAVED] != a->before && a->has_saved &&
+		    a->saved_step >= a->before_step && a->saved_step < a->saving_step;
+	bool done = a->saving && a->has_saved && a->saved_step >= a->saving_step;
+	if (self(a)->dead || (!late && (!done || agreement_saved_reported(a))))
 		return false;
 	plan->saved_step = a->saved_step;
-	want(a, plan, WRITE_SAVED, a->saving);
+	want(a, plan, WRITE_SAVED, late ? a->before : a->saving);
 	return true;
 }
 
@@ -49,18 +54,31 @@ static bool others_have_saved(const struct agreement *a)
 	       count_unsaved(a->view, a->config.task) == 0;
 }
 
-static bool saved_at(const struct agreement *a, uint64_t task, uint64_t step)
-{
-	const struct agreement_peer *peer = &a->view->peers[task];
-	if (task == a->config.task && a->saving == a->view->round && agreement_saved_reported(a))
-		return a->saved_step == step; /* the view may not show this save yet */
-	return peer->saved && peer->saved_step == step;
-}
-
 /* How many tasks, from task 0 on, have to save for a complete checkpoint. */
 static uint64_t savers(const struct agreement *a)
 {
 	return a->config.savers_chief || a->config.complete_chief ? 1 : a->view->tasks;
+}
+
+/*
+ * The step at which all that must save have saved, in the newest round, or in the one that stands.
+ * A task that has completed without a save makes it incomplete, unless checkpoints are per task.
+ */
+static bool common_step(const struct agreement *a, bool standing, uint64_t *step)
+{
+	bool any = false;
+	for (uint64_t i = 0; i < savers(a); i++) {
+		const struct agreement_peer *peer = &a->view->peers[i];
+		bool saved = standing ? peer->stood : peer->saved;
+		uint64_t at = standing ? peer->stood_step : peer->saved_step;
+		if (!saved && a->config.per_task && peer->left == REASON_COMPLETED)
+			continue;
+		if (!saved || (any && at != *step))
+			return false;
+		*step = at;
+		any = true;
+	}
+	return any;
 }
 
 /* Whether the tasks save at one step that was decided since the notice. */
@@ -70,35 +88,39 @@ static bool saves_together(const struct agreement_view *view)
 	       (view->decision.kind == KIND_SAVE || view->decision.kind == KIND_EXIT);
 }
 
-/* Whether every task that must save has saved at exactly the decided step, or had completed
- * before. */
-static bool common_complete(const struct agreement *a)
+/* Whether checkpoints are per task, and this one's is whole: no common step is needed. */
+static bool own_complete(const struct agreement *a)
 {
-	const struct agreement_view *view = a->view;
-	if (!saves_together(view))
-		return false;
-	if (agreement_all_saved(view))
+	bool final = a->solo || (is_final(a->view) && others_have_saved(a));
+	return a->config.per_task && agreement_saved_reported(a) &&
+	       (final || (a->view->decided && a->view->decision.kind == KIND_EACH));
+}
+
+/* The same for the newest decision. A checkpoint on demand does not count. */
+static bool newest_complete(const struct agreement *a, uint64_t *step)
+{
+	if (saves_together(a->view) && common_step(a, false, step))
 		return true;
-	for (uint64_t i = 0; i < savers(a); i++)
-		if (!saved_at(a, i, view->decision.step) && view->peers[i].left != REASON_COMPLETED)
-			return false;
-	return true;
+	if (saves_together(a->view) && agreement_all_saved(a->view)) {
+		*step = a->view->complete_step;
+		return true;
+	}
+	*step = a->saved_step;
+	return own_complete(a);
 }
 
 /*
- * Whether the checkpoint of the newest decision is complete (docs/design.md, section 4, step 5):
- * common_complete, or this task's own save if each task saves for itself. A checkpoint on demand
- * does not count.
+ * The one answer to "is it complete?": whether a complete checkpoint was saved since the notice,
+ * and at which step. From what was saved, never from what is absent.
  */
-static bool newest_complete(const struct agreement *a)
+static bool checkpoint_complete(const struct agreement *a, uint64_t *step)
 {
-	const struct agreement_view *view = a->view;
-	if (!view->decided)
-		return false;
-	bool ours_counts = view->decision.kind == KIND_EACH || a->solo;
-	if (ours_counts && a->config.per_task && agreement_saved_reported(a))
+	if (newest_complete(a, step))
 		return true;
-	return common_complete(a);
+	if (a->view->standing_round && common_step(a, true, step))
+		return true;
+	*step = a->view->complete_step;
+	return a->view->has_complete && !a->config.per_task;
 }
 
 void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan)
@@ -114,49 +136,16 @@ void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan)
 		read_now(a, plan);
 	if (view->unseen || !others_have_saved(a) || !ours)
 		return;
-	plan->complete = common_complete(a);
-	if (!plan->complete && view->departed) /* a task that has left may have completed */
-		read_now(a, plan);
-	else
-		want(a, plan, WRITE_ALL_SAVED, view->round);
-}
-
-static bool standing_complete(const struct agreement *a)
-{
-	const struct agreement_view *view = a->view;
-	for (uint64_t i = 0; i < savers(a); i++)
-		if (!view->peers[i].stands && view->peers[i].left != REASON_COMPLETED)
-			return false;
-	return view->standing_round;
-}
-
-/* Whether a complete checkpoint was saved since the notice. */
-static bool checkpoint_complete(const struct agreement *a)
-{
-	return newest_complete(a) || standing_complete(a);
-}
-
-/* The step of the checkpoint that is complete since the notice; false: there is none. */
-static bool complete_step(const struct agreement *a, uint64_t *step)
-{
-	bool newest = newest_complete(a);
-	bool common = common_complete(a) || (a->view->decision.kind != KIND_EACH &&
-						    saved_at(a, 0, a->view->decision.step));
-	if (newest && a->config.per_task && !common)
-		*step = a->saved_step;
-	else if (newest)
-		*step = a->view->decision.step;
-	else if (standing_complete(a))
-		*step = a->view->standing_step;
-	else
-		return false;
-	return true;
+	plan->complete = saves_together(view) && common_step(a, false, &plan->complete_step);
+	want(a, plan, WRITE_ALL_SAVED, view->round);
 }
 
 bool agreement_no_newer(const struct agreement *a)
 {
-	if (a->config.per_task || !newest_complete(a))
+	uint64_t step;
+	if (a->config.per_task || !newest_complete(a, &step))
 		return false;
+	/* Where a task has completed, the others may do so in the time that is left. */
 	for (uint64_t i = 0; i < savers(a); i++)
 		if (!agreement_counts(a->view, i) && a->view->peers[i].left != REASON_COMPLETED)
 			return true;
@@ -181,26 +170,24 @@ enum agreement_prospect agreement_prospect(
 {
 	const struct agreement_view *view = a->view;
 	struct grace_measure measured = *measure;
-	bool complete = newest_complete(a);
+	uint64_t step;
+	bool complete = newest_complete(a, &step), any = false;
 	if (complete && others_have_saved(a))
 		return PROSPECT_COMPLETE;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
-		/* The board shows a later periodic save: this task's agreed save will not come. */
-		bool hidden =
-			i == a->config.task && a->has_saved && a->saved_step > view->decision.step;
-		bool awaited = peer->member && agreement_counts(view, i) && !peer->saved && !hidden;
+		bool awaited = peer->member && agreement_counts(view, i) && !peer->saved;
+		any |= awaited;
 		int64_t begun = arrival(a, peer, measure);
 		if (awaited) /* its save takes at least as long as it has taken so far */
 			measured.longest_save = clock_later(measured.longest_save, now - begun);
 		if (awaited && begun + measure->longest_save > deadline_of(a))
 			return PROSPECT_NONE;
-		if (!awaited && i < savers(a) && !complete &&
-			!saved_at(a, i, view->decision.step) && peer->left != REASON_COMPLETED)
+		if (!awaited && i < savers(a) && !complete && !peer->saved)
 			return PROSPECT_NONE;
 	}
 	/* Do not wait for a save that is not known to be under way. */
-	if (a->skipped || now >= a->decided_at + a->config.save_timeout ||
+	if (!any || now >= a->decided_at + a->config.save_timeout ||
 		now - a->answered_at > agreement_pace(a) + POLL_OFTEN)
 		return PROSPECT_NONE;
 	*measure = measured;
@@ -213,15 +200,24 @@ void agreement_reach(struct agreement *a, enum agreement_reason reason, int code
 {
 	a->concluded = true;
 	a->reason = reason;
-	a->has_complete = reason == REASON_SAVED && complete_step(a, &a->complete_step);
+	a->has_complete = reason == REASON_SAVED && checkpoint_complete(a, &a->complete_step);
 	a->code = agreement_stops(a->view) && reason != REASON_COMPLETED ? CODE_DECIDED : code;
 }
 
 static void reach_preempted(struct agreement *a)
 {
-	bool complete = checkpoint_complete(a);
+	uint64_t step;
+	bool complete = checkpoint_complete(a, &step);
 	agreement_reach(a, complete ? REASON_SAVED : REASON_PREEMPTED,
 		complete ? CODE_SAVED : CODE_PREEMPTED);
+}
+
+int agreement_choose_code(struct agreement *a)
+{
+	uint64_t step;
+	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a, &step))
+		reach_preempted(a);
+	return a->code;
 }
 
 /* Until when a task that has saved waits for the others. Time in which this process was stopped
@@ -231,7 +227,7 @@ static int64_t stay_until(const struct agreement *a)
 	int64_t ready = a->parked_at ? a->parked_at : a->ended_at;
 	int64_t since = clock_later(clock_later(ready, a->decided_at), a->stopped_until);
 	int64_t deadline = deadline_of(a);
-	if (deadline == CLOCK_NEVER && a->solo)
+	if (deadline == CLOCK_NEVER && a->solo && !a->config.alone->goes_on)
 		return since + clock_earlier(a->config.save_timeout,
 				       clock_later(STAY_ALONE, a->measure.longest_save));
 	if (deadline == CLOCK_NEVER)
@@ -272,8 +268,11 @@ static void conclude_parked(struct agreement *a, int64_t now, struct agreement_p
 	bool newest = a->saving == a->view->round;
 	if (!a->parked_at)
 		a->parked_at = now;
-	bool through = newest && agreement_saved_reported(a) && others_have_saved(a) &&
-		       agreement_knows_all(a);
+	if (newest && !a->solo && a->config.alone && agreement_are_all_ours(a) &&
+		has_come(plan, agreement_store_lost(a, a->parked_at), now))
+		agreement_begin_alone(a, now);
+	/* Alone and saved: the task has left, for the others (agreement_leave). */
+	bool through = newest && agreement_saved_reported(a) && others_have_saved(a);
 	bool void_here =
 		a->ended && !newest; /* a command that has ended takes no part in a newer round */
 	if (through || void_here)
@@ -337,7 +336,7 @@ static bool is_in_save(const struct agreement *a, int64_t now, struct agreement_
 		return true;
 	}
 	wake_at(plan, limit);
-	return a->read_step == a->saving_step && !(a->has_saved && a->saved_step >= a->saving_step);
+	return a->read_step >= a->saving_step && !(a->has_saved && a->saved_step >= a->saving_step);
 }
 
 static void conclude_running(struct agreement *a, int64_t now, struct agreement_plan *plan)
@@ -372,10 +371,11 @@ void agreement_conclude(struct agreement *a, int64_t now, struct agreement_plan 
 
 bool agreement_others_save(const struct agreement_view *view, uint64_t task)
 {
-	bool under_way = view->claimed || view->decided;
+	bool again = !view->decided && view->round_try > 1; /* saves of the round before */
+	bool under_way = view->claimed || view->decided || again;
 	if (!view->round || !under_way || (is_final(view) && view->all_saved == view->round))
 		return false;
-	bool to_come = view->claimed && !is_final(view);
+	bool to_come = again || (view->claimed && !is_final(view));
 	bool none = is_final(view) && view->decision.kind == KIND_NONE;
 	if (!to_come && !none)
 		return count_unsaved(view, task) > 0;
@@ -433,23 +433,33 @@ static void end_command(struct agreement *a, int64_t now, struct agreement_plan 
 	plan->end_command = has_come(plan, limit, now);
 }
 
+/* A task that has saved alone says goodbye at once, but stays: others that it cannot see may save.
+ */
+static bool stays_alone(const struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	return !a->ended && agreement_final_save_done(a) && !agreement_knows_all(a) &&
+	       !has_come(plan, stay_until(a), now);
+}
+
 void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
-	if (!a->ended) {
+	bool stays = stays_alone(a, now, plan);
+	if (!a->ended && !stays) {
 		end_command(a, now, plan);
 		return;
 	}
 	/* Only now it may have become known that this task or the last other one has saved. */
 	bool unwritten = agreement_report_saved(a, plan) || agreement_announce(a, plan);
-	unwritten = unwritten && !is_hopeless(a, now);
-	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))
-		reach_preempted(a);
+	unwritten = unwritten && (stays || !is_hopeless(a, now));
+	(void)agreement_choose_code(a);
 	if (agreement_stops(a->view) && (a->code == CODE_SAVED || a->code == CODE_PREEMPTED))
 		a->code = CODE_DECIDED; /* the request to stop may have become known only now */
 	plan->reason = a->reason;
 	if (!unwritten)
 		want(a, plan, WRITE_LEFT, 1);
 	look_soon(a, plan);
+	if (stays)
+		return;
 	wake_at(plan,
 		now + GOODBYE_SHORT / 6); /* tell a pause of our own from silence of the store */
 	bool gone = a->done[WRITE_LEFT] || a->store->peers[a->config.task].left != REASON_NONE;

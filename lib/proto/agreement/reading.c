@@ -110,7 +110,7 @@ static void enter_round(struct agreement *a, int64_t now)
 	 * at read_next. */
 	if (a->told.order != ORDER_WAIT)
 		a->read = false;
-	a->skipped = a->stands_in = false;
+	a->stands_in = false;
 	a->records_due = 0;
 	a->decided_at = 0;
 	a->reports = 0;

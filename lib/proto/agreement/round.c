@@ -10,12 +10,13 @@
 #include "proto/agreement/reading.h"
 #include "proto/agreement/tally.h"
 
-#define CALLS_YET      100 /* ms between looks at whether a task has called preempt_step */
-#define STAGGER	       10 /* ms: a task publishes the decision this much later per task before it */
-#define MEASURE_AGAIN  1000 /* ms after which the final time is computed again */
-#define STAGGER_MOST   500  /* ms that a task waits for all tasks before it, at most */
-#define SAVES_READ     2000 /* ms: to give up a save, the last reading must not be older */
-#define STORE_PATIENCE 5000 /* ms without an answer until the store counts as lost, at least */
+#define CALLS_YET	    100 /* ms between looks at whether a task has called preempt_step */
+#define STAGGER		    10 /* ms: a task publishes the decision this much later per task before it */
+#define MEASURE_AGAIN	    1000 /* ms after which the final time is computed again */
+#define STAGGER_MOST	    500	 /* ms that a task waits for all tasks before it, at most */
+#define SAVES_READ	    2000 /* ms: to give up a save, the last reading must not be older */
+#define STORE_PATIENCE	    5000 /* ms without an answer until the store counts as lost, at least */
+#define STORE_PATIENCE_MOST 20000 /* the same, at most: half of the time that is left */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
 {
@@ -33,11 +34,20 @@ static bool hold_and_read(const struct agreement *a, struct agreement_plan *plan
 	return false;
 }
 
-static void open_round(const struct agreement *a, struct agreement_plan *plan, bool final)
+static void open_round(
+	const struct agreement *a, struct agreement_plan *plan, bool final, uint64_t round_try)
 {
 	plan->final = final;
+	plan->round_try = round_try;
 	want(a, plan, WRITE_ROUND, a->view->round + 1);
 	look_soon(a, plan);
+}
+
+/* Open one more round, because the newest one leads to no common step. */
+static void try_again(const struct agreement *a, struct agreement_plan *plan)
+{
+	bool leave = a->view->decided && a->view->decision.kind != KIND_SAVE;
+	open_round(a, plan, leave || a->view->round_final, a->view->round_try + 1);
 }
 
 /* ---- Announcing ---- */
@@ -52,6 +62,8 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 		view->peers[a->config.task].dead)
 		return false;
 	if (!view->claimed) {
+		if (a->done[WRITE_LEFT]) /* too late: it would be refused */
+			return false;
 		want(a, plan, WRITE_CLAIM, 1);
 		look_soon(a, plan);
 		return true;
@@ -142,18 +154,15 @@ static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan
 }
 
 /*
- * Whether this task can carry out the decision. This depends on what was last read from its board
- * while the hold was `wait`, not on its report: the hold may have been lifted since the report.
+ * Whether this task's first boundary at or after the decided step lies beyond it, as far as its
+ * board shows: then another round has to find a later step. A task that trains has told its next
+ * boundary; one that stands under `wait` may already be on its way to that.
  */
-static bool can_follow(const struct agreement *a)
+static bool comes_beyond(const struct agreement *a)
 {
-	const struct agreement_decision *decision = &a->view->decision;
-	uint64_t stride = a->read_next > a->read_step ? a->read_next - a->read_step : 1;
-	if (decision->kind == KIND_EACH)
-		return true;
-	if (decision->kind == KIND_NONE)
-		return !a->called;
-	return decision->step >= a->read_next && (decision->step - a->read_next) % stride == 0;
+	uint64_t step = a->view->decision.step;
+	bool trains = a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT;
+	return a->read_next > step && !(trains && a->read_step >= step);
 }
 
 /*
@@ -177,11 +186,11 @@ static void acknowledge(const struct agreement *a, struct agreement_plan *plan)
 		want(a, plan, WRITE_ACK, a->round);
 }
 
-/* Whether the save of this round is done, cannot be done, or takes too long. */
+/* Whether the save of this round is done, or takes too long. */
 static bool is_through(const struct agreement *a, int64_t now)
 {
 	bool done = a->saving == a->round && a->has_saved && a->saved_step >= a->saving_step;
-	return done || a->skipped || now >= a->decided_at + a->config.save_timeout;
+	return done || now >= a->decided_at + a->config.save_timeout;
 }
 
 static void follow_save(struct agreement *a, int64_t now, struct agreement_plan *plan)
@@ -198,13 +207,12 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 	wake_at(plan, a->decided_at + a->config.save_timeout);
 	/* This task's own notice may have changed the hold to `wait` since it was told to save;
 	 * `saving` still shows that it was. */
-	bool was_told = a->saving == a->round;
-	if (!was_told && !hold_and_know(a, plan))
+	if (a->saving != a->round && !hold_and_know(a, plan))
 		return;
-	if (!was_told && !can_follow(a)) {
-		a->skipped = true;
-		order(plan, ORDER_RUN, 0);
-		return;
+	if (comes_beyond(a) && a->view->round_try < AGREEMENT_TRIES) {
+		try_again(a, plan);
+		if (a->saving != a->round)
+			return;
 	}
 	order(plan, ORDER_SAVE, a->view->decision.step);
 	acknowledge(a, plan);
@@ -213,18 +221,19 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_decision *decision = &a->view->decision;
+	bool each = decision->kind == KIND_EACH;
 	look_soon(a, plan);
-	if (is_told(a, ORDER_EXIT)) {
+	if (!is_told(a, ORDER_EXIT)) {
+		if (!hold_and_know(a, plan))
+			return;
+		order(plan, ORDER_EXIT, each ? own_step(a) : decision->step);
+	}
+	if (!each && comes_beyond(a)) {
+		plan->hold = a->told;
+		try_again(a, plan);
+	} else {
 		acknowledge(a, plan);
-		return;
 	}
-	if (!hold_and_know(a, plan))
-		return;
-	if (!can_follow(a)) {
-		open_round(a, plan, true);
-		return;
-	}
-	order(plan, ORDER_EXIT, decision->kind == KIND_EACH ? own_step(a) : decision->step);
 }
 
 /* Whether every task has completed or has reported that it has not begun to train. Any other task
@@ -253,11 +262,11 @@ static void follow_none(struct agreement *a, struct agreement_plan *plan)
 		order(plan, ORDER_RUN, 0);
 	else if (!hold_and_read(a, plan))
 		return;
-	else if (can_follow(a))
+	else if (!a->called)
 		agreement_reach(
 			a, REASON_PREEMPTED, young && certain ? CODE_SAVED : CODE_PREEMPTED);
 	else
-		open_round(a, plan, true);
+		try_again(a, plan);
 }
 
 static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan)
@@ -265,7 +274,7 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 	const struct agreement_view *view = a->view;
 	if (view->unreadable) {
 		(void)hold_and_read(a, plan);
-		open_round(a, plan, view->round_final);
+		try_again(a, plan);
 		return;
 	}
 	switch (view->decision.kind) {
@@ -277,22 +286,6 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 }
 
 /* ---- Alone ---- */
-
-/*
- * When the store counts as lost: for too long while the training process waits, it has not
- * answered, or has not accepted what this task has to write. CLOCK_NEVER: the training process was
- * not told to wait.
- */
-static int64_t lost_at(const struct agreement *a)
-{
-	int64_t patience = clock_later(STORE_PATIENCE, a->config.report_timeout / 2);
-	if (a->told.order != ORDER_WAIT)
-		return CLOCK_NEVER;
-	int64_t since = clock_later(clock_later(answered_until(a), a->told_at), a->stopped_until);
-	/* A task that polls rarely also reads late: do not count that as silence of the store. */
-	int64_t pause = agreement_store_patience(a) - POLL_OFTEN;
-	return since + pause + clock_earlier(patience, a->config.save_timeout);
-}
 
 /* The last instant at which there is time to wait for an agreement. */
 static int64_t last_call(const struct agreement *a)
@@ -309,6 +302,22 @@ static int64_t last_call(const struct agreement *a)
 }
 
 /*
+ * When the store counts as lost to a training process that waits since this instant: for too long
+ * it has not answered, or has not accepted what this task has to write. A store that is slow is not
+ * lost: the more time is left, the longer the patience.
+ */
+int64_t agreement_store_lost(const struct agreement *a, int64_t waits)
+{
+	int64_t since = clock_later(clock_later(answered_until(a), waits), a->stopped_until);
+	int64_t half = last_call(a) == CLOCK_NEVER ? 0 : (last_call(a) - since) / 2;
+	int64_t patience = clock_later(clock_later(STORE_PATIENCE, a->config.report_timeout / 2),
+		deadline_of(a) == CLOCK_NEVER ? 0 : clock_earlier(half, STORE_PATIENCE_MOST));
+	/* A task that polls rarely also reads late: do not count that as silence of the store. */
+	int64_t pause = agreement_store_patience(a) - POLL_OFTEN;
+	return since + pause + clock_earlier(patience, a->config.save_timeout);
+}
+
+/*
  * If no agreed save was ordered, and there is no more time to wait for one: hold the training
  * process, then agree with the tasks of the same agent only, or end.
  */
@@ -318,8 +327,9 @@ static void go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 		return; /* an agreed save needs no store */
 	if (awaits_first_call(a))
 		return;
-	if (!has_come(plan, clock_earlier(last_call(a), lost_at(a)), now) ||
-		!hold_and_read(a, plan))
+	int64_t lost =
+		a->told.order == ORDER_WAIT ? agreement_store_lost(a, a->told_at) : CLOCK_NEVER;
+	if (!has_come(plan, clock_earlier(last_call(a), lost), now) || !hold_and_read(a, plan))
 		return;
 	if (a->config.store_loss_ends)
 		agreement_reach(a, REASON_PREEMPTED, CODE_PREEMPTED);
@@ -347,7 +357,8 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 
 /*
  * The final round is due. If the first save took so long that another cannot be done in time, no
- * other is begun: the task leaves with the first one, once that is complete.
+ * other is begun: the task leaves with the first one, once that is complete. A first save that ends
+ * after the final round was opened counts, too.
  */
 static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
@@ -373,9 +384,16 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 		break;
 	case PROSPECT_NONE:
 		(void)hold_and_read(a, plan);
-		open_round(a, plan, true);
+		open_round(a, plan, true, 1);
 		break;
 	}
+}
+
+/* Whether the claim came without a round: it is damaged, or another version wrote it. */
+static bool lacks_round(const struct agreement_view *view)
+{
+	return view->claimed &&
+	       (!view->round || (view->decided && view->decision.then == THEN_CONTINUE));
 }
 
 void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan)
@@ -386,6 +404,9 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 	const struct agreement_view *view = a->view;
 	if (a->noticed && !view->claimed && !view->broken) {
 		(void)hold_and_read(a, plan); /* hold: this task claims, whatever the others do */
+	} else if (lacks_round(view)) {
+		(void)hold_and_read(a, plan);
+		open_round(a, plan, false, 1);
 	} else if (final_time_has_come(a, now, plan)) {
 		come_to_an_end(a, now, plan);
 	} else if (view->decided || view->unreadable) {

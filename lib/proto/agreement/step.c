@@ -3,8 +3,6 @@
 #include "base/clock.h"
 #include "proto/agreement/agreement.h"
 
-#define CANDIDATES 256 /* boundaries that are tried, to find one that all tasks share */
-
 /* Whether the report of this task names a boundary. */
 static bool names_step(const struct agreement_view *view, uint64_t task)
 {
@@ -17,43 +15,18 @@ uint64_t agreement_stride(const struct agreement_peer *peer)
 	return peer->next > peer->step ? peer->next - peer->step : 1;
 }
 
-static bool is_boundary_of_all(const struct agreement_view *view, uint64_t step)
-{
-	for (uint64_t i = 0; i < view->tasks; i++)
-		if (names_step(view, i) &&
-			(step - view->peers[i].next) % agreement_stride(&view->peers[i]) != 0)
-			return false;
-	return true;
-}
-
 bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
 {
-	uint64_t largest = 0, stride = 0, boundary = 0;
 	bool any = false;
+	*step = 0;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		if (!names_step(view, i))
 			continue;
-		const struct agreement_peer *peer = &view->peers[i];
 		any = true;
-		if (peer->next > largest)
-			largest = peer->next;
-		if (agreement_stride(peer) > stride) {
-			stride = agreement_stride(peer);
-			boundary = peer->next;
-		}
+		if (view->peers[i].next > *step)
+			*step = view->peers[i].next;
 	}
-	if (!any)
-		return false;
-	/* The first boundary, not below the largest report, of the task with the longest stride. */
-	uint64_t candidate = boundary + (largest - boundary + stride - 1) / stride * stride;
-	for (int i = 0; i < CANDIDATES && candidate >= largest; i++, candidate += stride)
-		if (is_boundary_of_all(view, candidate)) {
-			*step = candidate;
-			return true;
-		}
-	/* None is near. Tasks that cannot stop at the largest report do not follow the decision. */
-	*step = largest;
-	return true;
+	return any;
 }
 
 /*
@@ -90,7 +63,8 @@ void agreement_decide(const struct agreement_view *view, const struct grace_meas
 	bool run_on = !view->claimed || (!final && grace_allows_training(now, deadline, measure));
 	if (run_on)
 		decision->kind = KIND_SAVE;
-	else if (out_of_reach(view, measure, deadline, decision->step, now))
+	else if (view->round_try > AGREEMENT_TRIES ||
+		 out_of_reach(view, measure, deadline, decision->step, now))
 		decision->kind = KIND_EACH;
 	else
 		decision->kind = KIND_EXIT;

@@ -69,6 +69,7 @@ enum status board_tell(
 								: hold->step));
 	bool changed = !board_same_hold(hold, &panel->hold);
 	panel->hold = *hold;
+	panel->order_from = w->task[task].training.boundary;
 	check_told(w, task, hold);
 	if (!changed)
 		return STATUS_OK;

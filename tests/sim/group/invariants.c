@@ -27,23 +27,43 @@ static bool ended_by_itself(const struct world *w, int task)
 	return t->training.state == GONE && t->training.code == 0 && !t->stopping;
 }
 
+/* Whether all that must save have saved at this step; where checkpoints are per task, without those
+ * that have ended well by themselves. */
+static bool all_have_saved(const struct world *w, uint64_t step)
+{
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		bool excused = w->schedule->per_task && ended_by_itself(w, i);
+		if (must_save(w->schedule, i) && !excused && !training_has_saved(w, i, step))
+			return false;
+	}
+	return true;
+}
+
+/* Whether there is such a step, not before `from`. */
+static bool is_complete_from(const struct world *w, uint64_t from)
+{
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		const struct training *p = &w->task[i].training;
+		for (uint64_t k = 0; k < SAVE_LOG; k++)
+			if ((k < p->asked_saves && p->asked_step[k] >= from &&
+				    all_have_saved(w, p->asked_step[k])) ||
+				(k < p->saves && p->saved_step[k] >= from &&
+					all_have_saved(w, p->saved_step[k])))
+				return true;
+	}
+	return false;
+}
+
 /*
- * The truth about a decision after the claim: whether all that must have saved exactly there,
- * except those that had ended well by themselves. A task that died before the decision is missed
- * too.
+ * The truth about a decision after the claim: whether there is a step, not before the decided one,
+ * at which all that must have saved. A task that died before the decision is missed, too.
  */
 bool checkpoint_is_complete(const struct world *w, uint64_t number)
 {
 	const struct round_keys *round = round_keys(&w->keys, number);
 	bool saves = round->decision.kind == KIND_EXIT || round->decision.kind == KIND_SAVE;
-	if (!round->decided || !saves || round->decision.then == THEN_CONTINUE)
-		return false;
-	for (int i = 0; i < w->schedule->tasks; i++) {
-		if (must_save(w->schedule, i) && !ended_by_itself(w, i) &&
-			!training_has_saved(w, i, round->decision.step))
-			return false;
-	}
-	return true;
+	return round->decided && saves && round->decision.then != THEN_CONTINUE &&
+	       is_complete_from(w, round->decision.step);
 }
 
 /* ---- I2: one step for all; I3 for the one that was told ---- */
@@ -83,12 +103,31 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 			hold->step);
 }
 
-/* A process that is past the step when it is asked saves too late: that save does not count. */
-void check_overshoot(struct world *w, int task)
+/* A task that was asked in time saves at its first boundary at or after the step. */
+void check_first_boundary(struct world *w, int task)
 {
 	const struct panel *panel = &w->task[task].panel;
-	world_violate(w, "I2", "task %d overshoots %" PRIu64 ", saves at %" PRIu64, task,
-		panel->hold.step, panel->step);
+	const struct training *p = &w->task[task].training;
+	bool passed =
+		p->went_on && p->farthest >= panel->hold.step && p->farthest > panel->order_from;
+	if (panel->step < panel->hold.step || passed)
+		world_violate(w, "I2", "task %d saves at %" PRIu64 ", step %" PRIu64 " is decided",
+			task, panel->step, panel->hold.step);
+}
+
+/*
+ * At most four rounds in a row look for a common step, then one lets each save where it stands; a
+ * notice needs one such row, or two where the grace period is long. Garbage may cost one more.
+ */
+void check_rounds(struct world *w, uint64_t round, uint64_t round_try)
+{
+	const struct keys *k = &w->keys;
+	uint64_t most = AGREEMENT_TRIES + 2;
+	if (round_try > most)
+		world_violate(w, "rounds", "round %" PRIu64 " is try %" PRIu64, round, round_try);
+	if (k->claimed && k->claim_round && round >= k->claim_round + 2 * most)
+		world_violate(w, "rounds", "round %" PRIu64 ", claimed in round %" PRIu64, round,
+			k->claim_round);
 }
 
 void check_decision(struct world *w, uint64_t number)
@@ -112,12 +151,7 @@ void check_saved(struct world *w, int task, uint64_t number)
 		world_violate(
 			w, "saved", "SAVED of task %d at %" PRIu64 " was never saved", task, step);
 	bool agreed = round->decided && round->decision.kind != KIND_EACH;
-	/*
-	 * A later periodic save may hide the agreed one from the agent: that never counts. Nor does
-	 * one of a program that trains on though it was told to leave.
-	 */
-	if (agreed && !w->schedule->trainee[task].ignores_leave &&
-		!training_has_saved(w, task, round->decision.step))
+	if (agreed && step < round->decision.step)
 		world_violate(w, "I2", "task %d saved %" PRIu64 " in a round that decided %" PRIu64,
 			task, step, round->decision.step);
 }
@@ -306,21 +340,19 @@ void check_deadline_seen(struct world *w, const struct node *node)
 static bool seen_complete(const struct world *w, int task)
 {
 	const struct agreement_view *view = w->task[task].agent_task->agreement.view;
-	bool stands = view->standing_round;
-	for (int i = 0; i < w->schedule->tasks; i++)
-		stands &= !must_save(w->schedule, i) || view->peers[i].stands ||
-			  view->peers[i].left == REASON_COMPLETED;
-	if (stands)
-		return true;
-	if (!view->decided || view->decision.kind != KIND_EXIT)
-		return false;
+	bool stands = view->standing_round, newest = view->decided;
+	uint64_t stood = 0, saved = 0;
+	newest &= newest && view->decision.kind == KIND_EXIT;
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
-		bool saved = peer->saved && peer->saved_step == view->decision.step;
-		if (must_save(w->schedule, i) && !saved && peer->left != REASON_COMPLETED)
-			return false;
+		if (!must_save(w->schedule, i))
+			continue;
+		stands &= peer->stood && (!stood || peer->stood_step == stood);
+		newest &= peer->saved && (!saved || peer->saved_step == saved);
+		stood = peer->stood_step;
+		saved = peer->saved_step;
 	}
-	return true;
+	return stands || newest;
 }
 
 /* Known of every task: who is silent, dead or has left may have trained, and lost that. */
@@ -346,15 +378,11 @@ static bool is_complete_alone(const struct world *w, int task)
 		return false;
 	if (s->per_task && t->training.saves + t->training.asked_saves > 0)
 		return true;
-	for (int i = 0; i < s->tasks; i++) {
-		bool none = view->peers[i].reported && view->peers[i].none;
-		bool saved = training_has_saved(w, i, view->decision.step);
-		bool needed = view->decision.kind == KIND_NONE || must_save(s, i);
-		bool right = view->decision.kind == KIND_NONE ? none : saved;
-		if (needed && !right && !ended_by_itself(w, i))
-			return false;
-	}
-	return view->decision.kind == KIND_EXIT || view->decision.kind == KIND_NONE;
+	bool none = view->decision.kind == KIND_NONE;
+	for (int i = 0; i < s->tasks; i++)
+		none &= (view->peers[i].reported && view->peers[i].none) || ended_by_itself(w, i);
+	return none ||
+	       (view->decision.kind == KIND_EXIT && is_complete_from(w, view->decision.step));
 }
 
 static bool may_say_saved(const struct world *w, int task)
@@ -362,6 +390,10 @@ static bool may_say_saved(const struct world *w, int task)
 	const struct task *t = &w->task[task];
 	if (is_complete_alone(w, task))
 		return true;
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].training.saved_alone &&
+			all_have_saved(w, w->task[i].training.saved_alone - 1))
+			return true; /* its goodbye tells it */
 	for (uint64_t r = 1; r <= w->keys.rounds; r++) {
 		const struct round_keys *round = round_keys(&w->keys, r);
 		if (checkpoint_is_complete(w, r))
@@ -370,7 +402,7 @@ static bool may_say_saved(const struct world *w, int task)
 			continue;
 		if (round->decision.kind == KIND_NONE && nobody_has_trained(w, round))
 			return true;
-		if (round->decision.kind == KIND_EACH && w->schedule->per_task &&
+		if (round->decision.kind != KIND_SAVE && w->schedule->per_task &&
 			t->training.saves + t->training.asked_saves > 0)
 			return true;
 	}
@@ -480,6 +512,7 @@ static bool is_saving(struct world *w, int other, int64_t seen)
 	const struct round_keys *round = round_keys(k, k->rounds);
 	return k->claimed && k->rounds && round->decided && round->decided_at < seen &&
 	       round->decision.kind == KIND_EXIT && has(round->members, other) &&
+	       !training_has_saved_since(w, other, round->decision.step) &&
 	       !training_has_saved(w, other, round->decision.step) && !has(round->saved, other);
 }
 
@@ -628,7 +661,7 @@ static void check_final_step(struct world *w)
 	uint64_t step = round->decision.step;
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct training *p = &w->task[i].training;
-		bool saved = has(round->saved, i) && round->saved_step[i] == step;
+		bool saved = has(round->saved, i) && round->saved_step[i] >= step;
 		bool excused = w->task[i].faulted || w->task[i].solo || w->store_faults ||
 			       has(round->unheard, i);
 		if (!has(round->members, i) || !p->went_on || p->farthest < step ||
@@ -668,6 +701,13 @@ static void check_the_dead(struct world *w)
 	}
 }
 
+/* From one boundary to the next. */
+static int64_t longest_chunk(const struct schedule *s, const struct trainee *t)
+{
+	int64_t steps = (int64_t)(t->uneven ? 2 * t->stride - 1 : t->stride);
+	return steps * t->step_us + (s->synchronous ? steps : 1) * t->uneven_us;
+}
+
 /* How long it takes until the last member has saved at the step of the decision. */
 static int64_t time_to_save(const struct world *w, const struct round_keys *round)
 {
@@ -682,10 +722,10 @@ static int64_t time_to_save(const struct world *w, const struct round_keys *roun
 		bool none = round->reported[i] && round->none[i];
 		uint64_t from = none ? t->start : round->reported[i] ? round->step[i] : least;
 		uint64_t steps = round->decision.step > from ? round->decision.step - from : 0;
-		int64_t chunk = (int64_t)t->stride * t->step_us + t->uneven_us;
+		int64_t chunk = longest_chunk(s, t);
 		if (t->periodic)
 			chunk += t->save * MS;
-		int64_t run = (int64_t)(steps / t->stride + 1) * chunk;
+		int64_t run = (int64_t)(t->uneven ? steps : steps / t->stride + 1) * chunk;
 		if (none)
 			run += t->startup * MS;
 		if (run > longest_run)
@@ -703,7 +743,7 @@ static int64_t longest_save_and_step(const struct schedule *s)
 	int64_t longest = 0;
 	for (int i = 0; i < s->tasks; i++) {
 		const struct trainee *t = &s->trainee[i];
-		int64_t took = t->save * MS + (int64_t)t->stride * t->step_us + t->uneven_us;
+		int64_t took = t->save * MS + longest_chunk(s, t);
 		if (took > longest)
 			longest = took;
 	}
@@ -737,12 +777,16 @@ static bool is_undisturbed(const struct world *w)
 	return true;
 }
 
-/* No task can choose a step that suits a task which has not called yet and has its own stride. */
-static bool strides_agree(const struct schedule *s)
+/* Where tasks have their own boundaries, there may be no step at which all can save. */
+static bool boundaries_agree(const struct schedule *s)
 {
-	for (int i = 1; i < s->tasks; i++)
-		if (s->trainee[i].stride != s->trainee[0].stride)
+	const struct trainee *first = &s->trainee[0];
+	for (int i = 0; i < s->tasks; i++) {
+		const struct trainee *t = &s->trainee[i];
+		if (t->stride != first->stride || t->offset != first->offset ||
+			t->uneven != first->uneven || t->silent != first->silent)
 			return false;
+	}
 	return true;
 }
 
@@ -802,15 +846,20 @@ static void check_liveness(struct world *w)
 			return;
 	}
 	bool late = round->decided_at + longest_save_and_step(s) > limit;
-	if (late && k->has_deadline && s->synchronous)
+	if (late && k->has_deadline && s->synchronous && s->trainee[0].stride == 1)
 		world_violate(w, "liveness", "the final decision comes too late");
 	if (round->decision.kind == KIND_EACH)
 		needed *= 3; /* it is chosen with reserves */
 	if (round->decided_at + needed > limit)
 		return;
 	w->statistics->comfortable++;
+	if (!boundaries_agree(s))
+		return; /* check_rounds has looked */
+	for (int i = 0; i < s->tasks; i++)
+		if (must_save(s, i) && !s->per_task && ended_by_itself(w, i))
+			return; /* no save can be complete any more */
 	if (round != round_keys(k, k->rounds)) {
-		if (strides_agree(s) && !w->save_unmeasured)
+		if (!w->save_unmeasured)
 			world_violate(w, "liveness", "more than one final round");
 		return;
 	}
@@ -843,8 +892,8 @@ static void check_order_in_time(struct world *w)
 		const struct trainee *t = &s->trainee[i];
 		if (t->save > save)
 			save = t->save;
-		if ((int64_t)t->stride * (t->step_us + t->uneven_us) > step)
-			step = (int64_t)t->stride * (t->step_us + t->uneven_us);
+		if (longest_chunk(s, t) > step)
+			step = longest_chunk(s, t);
 	}
 	int64_t enough = save * MS * 3 / 2 + 2 * step + store_delays(s) + 6000 * MS;
 	if (k->deadline - k->claimed_at < enough)

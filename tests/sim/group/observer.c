@@ -67,6 +67,7 @@ static void observe_claim(struct world *w, const struct record *r)
 		world_violate(w, "I1", "a second claim was written");
 	k->claimed = true;
 	k->claimed_at = kernel.now;
+	k->claim_round = k->rounds + 1;
 	k->claimer = json_get_unsigned(r->json, "task", &task) ? (int)task : NOBODY;
 	const struct node *node = machine_current();
 	if (node && node->agent != NOBODY && k->claimer != NOBODY)
@@ -128,6 +129,7 @@ static void observe_round(struct world *w, const struct record *r)
 	}
 	w->keys.rounds = r->round;
 	*round_of(w, r->round) = (struct round_keys){0};
+	check_rounds(w, r->round, get_number(r, "try"));
 }
 
 static void observe_report(struct world *w, const struct record *r)

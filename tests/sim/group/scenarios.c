@@ -181,11 +181,12 @@ static const char *complete(struct world *w)
 		       : "the checkpoint is not complete";
 }
 
-static const char *finished_and_42(struct world *w)
+/* One finished without the agreed save: what the others saved is not complete. */
+static const char *finished_and_43(struct world *w)
 {
-	if (w->task[1].code != STATUS_OK || w->task[0].code != CODE_SAVED)
+	if (w->task[1].code != STATUS_OK || w->task[0].code != CODE_PREEMPTED)
 		return "one finished, two saved: that was expected";
-	return complete(w);
+	return complete(w) ? NULL : "the checkpoint is complete without a task";
 }
 
 /* ---- What broke the first draft ---- */
@@ -452,6 +453,69 @@ static void strides(struct schedule *s)
 	s->trainee[1].stride = 6;
 	s->trainee[2].stride = 3;
 	notice(s, 0, 2000, -1);
+}
+
+/* Every 2 and every 3 steps: they meet every 6, which no report shows. */
+static void meet_seldom(struct schedule *s, bool synchronous)
+{
+	plain(s, 2, synchronous);
+	s->trainee[0].stride = 2;
+	s->trainee[1].stride = 3;
+	notice(s, 0, 2700, -1);
+}
+
+static void meets_seldom(struct schedule *s)
+{
+	meet_seldom(s, false);
+}
+
+/* The one that has saved must not keep the other in its next step. */
+static void meets_seldom_together(struct schedule *s)
+{
+	meet_seldom(s, true);
+}
+
+static const char *all_42_after_some_tries(struct world *w)
+{
+	if (w->keys.rounds < 2 || w->keys.rounds > AGREEMENT_TRIES)
+		return "a step was found at once, or too late";
+	return all_42(w);
+}
+
+static void even_and_odd(struct schedule *s)
+{
+	plain(s, 2, false);
+	s->trainee[0].stride = s->trainee[1].stride = 2;
+	s->trainee[1].offset = 1;
+	notice(s, 0, 2000, -1);
+}
+
+static const char *all_43_after_all_tries(struct world *w)
+{
+	if (w->keys.rounds != AGREEMENT_TRIES + 1 || last_round(w)->decision.kind != KIND_EACH)
+		return "it was not: all tries, then each where it stands";
+	return all_43(w);
+}
+
+static void uneven(struct schedule *s)
+{
+	plain(s, 3, false);
+	for (int i = 0; i < 3; i++) {
+		s->trainee[i].stride = 12;
+		s->trainee[i].uneven = 7;
+		s->trainee[i].startup = 50 + 700 * i;
+	}
+	notice(s, 0, 4000, -1);
+}
+
+static void asks_every_ten(struct schedule *s)
+{
+	plain(s, 2, false);
+	for (int i = 0; i < 2; i++) {
+		s->trainee[i].stride = 10;
+		s->trainee[i].silent = true;
+	}
+	notice(s, 0, 4000, -1);
 }
 
 static void stopped_after_its_end(struct schedule *s)
@@ -1278,6 +1342,15 @@ const struct scenario scenarios[] = {
 	{"three-dead", "the claimer and the next two", three_dead, survivors_agree},
 	{"parked-paused", "while a further round was decided without it", parked_paused,
 		all_42_in_two_rounds},
+	{"meet-seldom", "boundaries every 2 and every 3 steps: a few rounds", meets_seldom,
+		all_42_after_some_tries},
+	{"meet-seldom-together", "and a collective in each step: none is parked in it",
+		meets_seldom_together, all_42_after_some_tries},
+	{"even-odd", "boundaries that never coincide: four rounds, then each by itself",
+		even_and_odd, all_43_after_all_tries},
+	{"uneven", "irregular boundaries that all share", uneven, all_42_in_one_round},
+	{"every-ten", "a loop that asks every 10 steps without NEXT", asks_every_ten,
+		all_42_in_one_round},
 	{"strides", "tasks that look every 4, 6 and 3 steps: one step suits all", strides,
 		all_42_in_one_round},
 	{"error-while-saving", "saves under way are finished before the group ends",
@@ -1287,7 +1360,7 @@ const struct scenario scenarios[] = {
 	{"saver-gone", "no newer checkpoint can be complete: leave with the last one", saver_gone,
 		all_42_early},
 	{"stopped-after-its-end", "its own pause is not the store's silence", stopped_after_its_end,
-		finished_and_42},
+		finished_and_43},
 	{"fails-after-save", "the checkpoint stands", fails_after_save, all_42_in_one_round},
 	{"restarted-while-saving", "by its launcher: the others finish their saves",
 		restarted_while_saving, survivors_agree},
@@ -1327,7 +1400,7 @@ const struct scenario scenarios[] = {
 	{"PH-11", "1 ms steps beside 300 ms steps", ph11, all_42_in_one_round},
 	{"PH-12", "a peer dead before it reports; the chief's save counts", ph12, survivors_42},
 	{"unread-chief", "its save stands, read or not", unread_chief, survivors_42},
-	{"PH-15", "notice after one peer finished", ph15, finished_and_42},
+	{"PH-15", "notice after one peer finished", ph15, finished_and_43},
 	{"PH-20", "tasks with different grace", ph20, before_the_earlier_deadline},
 	{"clocks-apart", "by a day, the claimer's is slow: all save in time", clocks_apart,
 		all_before_the_end},

@@ -63,10 +63,27 @@ static int64_t draw_save(struct random *r)
 	}
 }
 
+/* Some loops do not come back every so many steps: together, or each in its own way. */
+static void draw_boundaries(struct schedule *s, struct random *r)
+{
+	if (!random_chance(r, 200))
+		return;
+	uint64_t stride = (uint64_t)random_in(r, 2, 12), shared = (uint64_t)random_in(r, 1, 1000);
+	bool own = random_chance(r, 300), uneven = random_chance(r, 400), odd = !uneven && own;
+	bool silent = !own && random_chance(r, 400);
+	for (int i = 0; i < s->tasks; i++) {
+		struct trainee *t = &s->trainee[i];
+		t->stride = stride;
+		t->silent = silent;
+		t->offset = odd ? (uint64_t)random_in(r, 0, (int64_t)stride - 1) : 0;
+		t->uneven = uneven ? shared + (own ? (uint64_t)i : 0) : 0;
+	}
+}
+
 static void draw_training(struct schedule *s, struct random *r)
 {
 	static const uint64_t strides[] = {2, 3, 4, 5, 8};
-	bool own_strides = !s->synchronous && random_chance(r, 80);
+	bool own_strides = random_chance(r, 80);
 	bool own_speed = !s->synchronous && random_chance(r, 500);
 	bool skewed_start = random_chance(r, 300);
 	uint64_t stride = random_chance(r, 150) ? strides[random_in(r, 0, 4)] : 1;
@@ -100,6 +117,7 @@ static void draw_training(struct schedule *s, struct random *r)
 			t->fails_at = start + (uint64_t)random_in(r, 1, 1 + 5000 * MS / step);
 		}
 	}
+	draw_boundaries(s, r);
 	if (random_chance(r, 150)) {
 		uint64_t periodic = (uint64_t)random_in(r, 1, 10);
 		for (int i = 0; i < s->tasks; i++)
@@ -338,6 +356,9 @@ static void print_trainee(const struct schedule *s, int i, FILE *out)
 		s->clock[schedule_machine_of(s, schedule_agent_of(s, i))], failing[t->failing]);
 	if (t->failing)
 		fprintf(out, " %" PRIu64, t->fails_at);
+	if (t->offset || t->uneven || t->silent)
+		fprintf(out, ", offset %" PRIu64 ", uneven %" PRIu64 "%s", t->offset, t->uneven,
+			t->silent ? ", without NEXT" : "");
 	fprintf(out, "%s%s%s\n", t->periodic ? ", periodic saves" : "",
 		t->ignores_term ? ", ignores TERM" : "", t->ignores_leave ? ", ignores leave" : "");
 }

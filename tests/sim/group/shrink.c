@@ -99,7 +99,10 @@ static bool plain_trainee(struct schedule *s, int at)
 	case 0: t->failing = FAIL_NEVER; break;
 	case 1: t->periodic = 0; break;
 	case 2: t->startup = 50; break;
-	case 3: t->stride = s->trainee[0].stride; break;
+	case 3:
+		t->stride = s->trainee[0].stride;
+		t->offset = t->uneven = 0;
+		break;
 	case 4: t->look_us = 50; break;
 	case 5: t->uneven_us = 0; break;
 	case 6: t->total = NEVER_STEP; break;
@@ -115,7 +118,10 @@ static bool plain_steps(struct schedule *s, int at)
 		struct trainee *t = &s->trainee[i];
 		switch (at) {
 		case 0: t->step_us = 100 * MS; break;
-		case 1: t->stride = 1; break;
+		case 1:
+			t->stride = 1;
+			t->offset = t->uneven = 0;
+			break;
 		case 2: t->save = 100; break;
 		case 3: t->start = 0; break;
 		default: return false;

@@ -55,7 +55,7 @@ enum deed {
 	DECLARE_DEAD,	/* the heartbeat calls `who` dead after `amount` ms, if paused or dead */
 	LOSE_BOARD,	/* a task removes the board of `who` */
 	GARBAGE,	/* an unreadable decision appears in the newest round */
-	GARBAGE_CLAIM,	/* and with it a round */
+	GARBAGE_CLAIM,	/* without a round */
 	GARBAGE_REPORT, /* of `who`, in the newest round or the one to come */
 	GARBAGE_NAMES,	/* in all kinds of keys, also ones that there are not */
 	FULL_STORE,	/* no task can write to it for `amount` ms, beats neither */
@@ -80,6 +80,9 @@ struct trainee {
 	uint64_t start;	   /* first step */
 	uint64_t total;	   /* ends with 0 after so many */
 	uint64_t stride;   /* boundaries are so many steps apart */
+	uint64_t offset;   /* the first one after the start comes so many steps early */
+	uint64_t uneven;   /* not 0: boundaries are 1 to 2 x stride - 1 steps apart, as this says */
+	bool silent;	   /* asks without NEXT: "the next boundary is the next step" */
 	int64_t step_us;   /* one step, us */
 	int64_t uneven_us; /* at most so long in addition */
 	int64_t look_us;   /* at most between writing step and looking at hold */
@@ -153,11 +156,11 @@ struct keys {
 	int64_t deadline_changed_at;
 	uint64_t deadlines; /* how often the key was written; of the last time: */
 	store_revision deadline_revision;
-	int deadline_machine;	   /* where; MOST_TASKS: not where an agent is */
-	int64_t deadline_written;  /* us */
-	int64_t deadline_latest;   /* us: what left counts from when it was committed */
-	int64_t deadline_earliest; /* us: the least of these two, ever */
-	uint64_t rounds;
+	int deadline_machine;	      /* where; MOST_TASKS: not where an agent is */
+	int64_t deadline_written;     /* us */
+	int64_t deadline_latest;      /* us: what left counts from when it was committed */
+	int64_t deadline_earliest;    /* us: the least of these two, ever */
+	uint64_t rounds, claim_round; /* the round that a claim opened */
 	enum agreement_reason left[MOST_TASKS];
 	int64_t left_at[MOST_TASKS];
 	uint64_t dead; /* a bit per task */
@@ -182,8 +185,8 @@ void observer_begin(struct world *w);
 /* What a board says. */
 struct panel {
 	struct agreement_hold hold;
-	bool ordered_alone; /* the hold is not of an agreed step */
-	uint64_t order_round;
+	bool ordered_alone;		  /* the hold is not of an agreed step */
+	uint64_t order_round, order_from; /* the round; where the task was when it was told */
 	bool started;
 	uint64_t step, next;
 	int64_t step_at;   /* us: when it was written, */
@@ -196,8 +199,9 @@ struct panel {
 
 struct training {
 	enum training_state state;
-	uint32_t epoch; /* events of an earlier state are void */
-	uint64_t boundary;
+	uint32_t epoch;	   /* events of an earlier state are void */
+	uint64_t boundary; /* at which it has called last */
+	uint64_t position; /* finished steps */
 	/* As in lib/client/board.c: the step + 1 of what was answered, and of the final save. */
 	uint64_t answered, answered_final, answered_at;
 	uint64_t staying_for;
@@ -214,6 +218,7 @@ struct training {
 	uint64_t saves;
 	uint64_t saved_step[SAVE_LOG]; /* the newest of them */
 	uint64_t asked_saves, asked_step[SAVE_LOG];
+	uint64_t saved_alone; /* the step + 1 of a final save that no task agreed on */
 	bool went_on;
 	uint64_t farthest; /* largest boundary from which it went on to train */
 };
@@ -272,8 +277,7 @@ struct world {
 	struct task task[MOST_TASKS];
 	struct node node[MOST_NODES]; /* first one for each agent, then the others */
 	int nodes;
-	int started;	   /* agents that have started their commands */
-	int in_collective; /* how many tasks wait in it */
+	int started; /* agents that have started their commands */
 	bool pulled[MOST_ACTS];
 	int pulled_by[MOST_ACTS];
 	struct statistics *statistics;
@@ -346,6 +350,9 @@ struct node *machine_current(void); /* NULL: the world itself */
 
 /* training.c */
 bool training_has_saved(const struct world *w, int task, uint64_t step);
+/* Whether it has made a save that it was asked for, at this step or a later one. */
+bool training_has_saved_since(const struct world *w, int task, uint64_t step);
+uint64_t training_next(const struct trainee *t, uint64_t step); /* the boundary after it */
 void training_start(struct world *w, int task);
 void training_event(struct world *w, int task);
 void training_hold_changed(struct world *w, int task);
@@ -359,7 +366,8 @@ void agent_inspect(struct node *node);
 
 /* invariants.c */
 void check_told(struct world *w, int task, const struct agreement_hold *hold);
-void check_overshoot(struct world *w, int task);
+void check_first_boundary(struct world *w, int task);
+void check_rounds(struct world *w, uint64_t round, uint64_t round_try);
 /* The keys show what a task has just written. */
 void check_fenced(struct world *w, int task);
 /* What runs has written this key of an attempt. */

@@ -2,8 +2,8 @@
 /*
  * The training processes: the loop of docs/design.md, section 3, with the client's rules.
  *
- *	for (n = start; n < total; n += stride) {
- *		preempt_step(n, n + stride) || { save(n) && preempt_saved(n); } || exit
+ *	for (n = start; n < total; n = next) {
+ *		preempt_step(n, next) || { save(n) && preempt_saved(n); } || exit
  *		train
  *	}
  */
@@ -31,8 +31,42 @@ void training_start(struct world *w, int task)
 	const struct trainee *t = trainee_of(w, task);
 	struct training *p = &w->task[task].training;
 	check_start(w, task);
-	p->boundary = t->start;
+	p->boundary = p->position = t->start;
 	enter(w, task, STARTING, t->startup == CLOCK_NEVER ? CLOCK_NEVER : t->startup * MS);
+}
+
+/* ---- A step ---- */
+
+static bool has_ended_well(const struct training *p)
+{
+	return p->state == GONE && p->code == 0;
+}
+
+/*
+ * In synchronous training a step ends for all when the last has computed its share; a task waits
+ * for all that have not ended well.
+ */
+static bool step_is_computed(const struct world *w, uint64_t step)
+{
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		const struct training *p = &w->task[i].training;
+		bool computed =
+			p->position > step || (p->position == step && p->state == IN_COLLECTIVE);
+		if (!computed && !has_ended_well(p))
+			return false;
+	}
+	return true;
+}
+
+static void release(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		struct training *p = &w->task[i].training;
+		if (p->state != IN_COLLECTIVE || !step_is_computed(w, p->position))
+			continue;
+		p->position++;
+		enter(w, i, RELEASED, random_in(&kernel.random, 0, 3 * MS));
+	}
 }
 
 void training_end(struct world *w, int task, int code)
@@ -41,21 +75,34 @@ void training_end(struct world *w, int task, int code)
 	if (p->state == GONE)
 		return;
 	TRACE(w, task, "command ends with %d", code);
-	if (p->state == IN_COLLECTIVE)
-		w->in_collective--;
 	enter(w, task, GONE, CLOCK_NEVER);
 	p->code = code;
 	p->ended_at = kernel.now;
 	world_at(w, kernel.now + random_in(&kernel.random, 0, 5 * MS), EVENT_ENDED, task, 0);
+	if (w->schedule->synchronous)
+		release(w);
 }
 
-/* ---- A step ---- */
+/* A number that depends on both, and looks random. */
+static uint64_t scatter(uint64_t seed, uint64_t step)
+{
+	uint64_t x = (seed + step) * 0x9e3779b97f4a7c15u;
+	x ^= x >> 32;
+	return x * 0xd6e8feb86659fd93u >> 33;
+}
 
-static void finish_step(struct world *w, int task)
+uint64_t training_next(const struct trainee *t, uint64_t step)
+{
+	if (t->uneven)
+		return step + 1 + scatter(t->uneven, step) % (2 * t->stride - 1);
+	return step + t->stride - (step == t->start ? t->offset : 0);
+}
+
+static void finish_chunk(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	const struct trainee *t = trainee_of(w, task);
-	p->boundary += t->stride;
+	p->boundary = p->position;
 	if (t->failing == FAIL_AT_STEP && p->boundary > t->fails_at) {
 		training_end(w, task, 1);
 		return;
@@ -74,29 +121,43 @@ static void finish_step(struct world *w, int task)
 	enter(w, task, STARTING, random_in(&kernel.random, 0, MS));
 }
 
-static void begin_step(struct world *w, int task)
+/* In synchronous training one step, otherwise all up to the next boundary. */
+static void compute(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	const struct trainee *t = trainee_of(w, task);
-	p->went_on = true;
-	p->farthest = p->boundary;
-	int64_t took = (int64_t)t->stride * t->step_us + random_in(&kernel.random, 0, t->uneven_us);
+	uint64_t steps = w->schedule->synchronous ? 1 : training_next(t, p->boundary) - p->boundary;
+	int64_t took = (int64_t)steps * t->step_us + random_in(&kernel.random, 0, t->uneven_us);
 	enter(w, task, COMPUTING, took);
 }
 
-/* In synchronous training a step ends for all when the last has computed its share. */
+static void begin_chunk(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	p->went_on = true;
+	p->farthest = p->boundary;
+	compute(w, task);
+}
+
 static void computed(struct world *w, int task)
 {
-	if (!w->schedule->synchronous) {
-		finish_step(w, task);
+	struct training *p = &w->task[task].training;
+	if (w->schedule->synchronous) {
+		enter(w, task, IN_COLLECTIVE, CLOCK_NEVER);
+		release(w);
 		return;
 	}
-	enter(w, task, IN_COLLECTIVE, CLOCK_NEVER);
-	if (++w->in_collective < w->schedule->tasks)
-		return;
-	w->in_collective = 0;
-	for (int i = 0; i < w->schedule->tasks; i++)
-		enter(w, i, RELEASED, random_in(&kernel.random, 0, 3 * MS));
+	p->position = training_next(trainee_of(w, task), p->boundary);
+	finish_chunk(w, task);
+}
+
+static void go_on(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	if (p->position == training_next(trainee_of(w, task), p->boundary))
+		finish_chunk(w, task);
+	else
+		compute(w, task);
 }
 
 /* ---- preempt_step ---- */
@@ -107,7 +168,8 @@ static void call_step(struct world *w, int task)
 	struct panel *panel = &w->task[task].panel;
 	panel->started = true;
 	panel->step = p->boundary;
-	panel->next = p->boundary + trainee_of(w, task)->stride;
+	panel->next = trainee_of(w, task)->silent ? p->boundary + 1
+						  : training_next(trainee_of(w, task), p->boundary);
 	panel->step_at = kernel.now;
 	panel->step_wall = node_of(w, task)->process.wall;
 	enter(w, task, LOOKING, random_in(&kernel.random, 0, trainee_of(w, task)->look_us));
@@ -121,8 +183,7 @@ static void begin_save(struct world *w, int task)
 	p->saving_for = panel->hold.order;
 	p->saves_unasked = false;
 	/* Saving the same step once more does no damage when it is cut short. */
-	p->saving_agreed = !panel->ordered_alone && p->boundary == panel->hold.step &&
-			   !training_has_saved(w, task, p->boundary);
+	p->saving_agreed = !panel->ordered_alone && !training_has_saved(w, task, p->boundary);
 	p->saving_round = panel->order_round;
 	if (p->answered < panel->hold.step + 1)
 		p->answered = panel->hold.step + 1;
@@ -131,8 +192,8 @@ static void begin_save(struct world *w, int task)
 		p->answered_at = p->boundary;
 	}
 	TRACE(w, task, "saves at %" PRIu64, p->boundary);
-	if (p->boundary != panel->hold.step && !panel->ordered_alone)
-		check_overshoot(w, task);
+	if (!panel->ordered_alone)
+		check_first_boundary(w, task);
 	world_trigger(w, AT_SAVING, task);
 	if (t->failing == FAIL_IN_SAVE) {
 		training_end(w, task, 1);
@@ -147,11 +208,11 @@ static void look_at_hold(struct world *w, int task)
 	struct training *p = &w->task[task].training;
 	const struct agreement_hold *hold = &w->task[task].panel.hold;
 	switch (hold->order) {
-	case ORDER_RUN: begin_step(w, task); return;
+	case ORDER_RUN: begin_chunk(w, task); return;
 	case ORDER_WAIT: enter(w, task, PARKED, CLOCK_NEVER); return;
 	case ORDER_LEAVE:
 		if (trainee_of(w, task)->ignores_leave)
-			begin_step(w, task);
+			begin_chunk(w, task);
 		else
 			training_end(w, task, hold->code);
 		return;
@@ -163,7 +224,7 @@ static void look_at_hold(struct world *w, int task)
 	if (answered && final && p->boundary > p->answered_at)
 		enter(w, task, PARKED, CLOCK_NEVER);
 	else if (answered || p->boundary < hold->step)
-		begin_step(w, task);
+		begin_chunk(w, task);
 	else
 		begin_save(w, task);
 }
@@ -189,6 +250,15 @@ bool training_has_saved(const struct world *w, int task, uint64_t step)
 	return false;
 }
 
+bool training_has_saved_since(const struct world *w, int task, uint64_t step)
+{
+	const struct training *p = &w->task[task].training;
+	for (uint64_t i = 0; i < p->asked_saves && i < SAVE_LOG; i++)
+		if (p->asked_step[i] >= step)
+			return true;
+	return false;
+}
+
 static void finish_save(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
@@ -204,6 +274,8 @@ static void finish_save(struct world *w, int task)
 		p->saved_step[p->saves++ % SAVE_LOG] = p->boundary;
 	} else
 		p->asked_step[p->asked_saves++ % SAVE_LOG] = p->boundary;
+	if (p->saving_for == ORDER_EXIT && panel->ordered_alone)
+		p->saved_alone = p->boundary + 1;
 	TRACE(w, task, "has saved %" PRIu64, p->boundary);
 	enter(w, task, SAVED_LOOKING, random_in(&kernel.random, 0, MS));
 	if (p->saving_for != ORDER_RUN)
@@ -222,6 +294,8 @@ static void stay_or_go_on(struct world *w, int task)
 	if (final && p->saving_for == ORDER_RUN) {
 		/* A periodic save happened to be the one that is asked for. */
 		p->saving_for = ORDER_EXIT;
+		if (w->task[task].panel.ordered_alone)
+			p->saved_alone = p->boundary + 1;
 		p->asked_step[p->asked_saves++ % SAVE_LOG] = p->boundary;
 	}
 	if (final)
@@ -235,7 +309,7 @@ static void stay_or_go_on(struct world *w, int task)
 	else if (p->saves_unasked)
 		enter(w, task, STARTING, random_in(&kernel.random, 0, MS));
 	else
-		begin_step(w, task);
+		begin_chunk(w, task);
 	if (!stay)
 		p->staying_for = 0;
 }
@@ -247,7 +321,7 @@ void training_event(struct world *w, int task)
 	switch (w->task[task].training.state) {
 	case STARTING: call_step(w, task); break;
 	case COMPUTING: computed(w, task); break;
-	case RELEASED: finish_step(w, task); break;
+	case RELEASED: go_on(w, task); break;
 	case LOOKING: look_at_hold(w, task); break;
 	case SAVING: finish_save(w, task); break;
 	case SAVED_LOOKING: stay_or_go_on(w, task); break;

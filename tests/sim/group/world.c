@@ -112,10 +112,7 @@ static void put_garbage(struct world *w, enum deed deed, int task)
 	char name[64];
 	switch (deed) {
 	case GARBAGE: put_garbage_decision(w); break;
-	case GARBAGE_CLAIM:
-		put_raw(w, "TERMINATED_WORKER", "garbage");
-		put_raw(w, "ROUND/1", "more");
-		break;
+	case GARBAGE_CLAIM: put_raw(w, "TERMINATED_WORKER", "garbage"); break;
 	case GARBAGE_REPORT:
 		snprintf(name, sizeof(name), "STEP/%" PRIu64 "/%d",
 			w->keys.rounds ? w->keys.rounds : 1, task);
