@@ -31,7 +31,7 @@ struct view_record_count {
 
 struct view_claim {
 	bool outside;	 /* made from outside the job: task is not set */
-	bool unreadable; /* damaged, or of another version: taken for an ordinary preemption */
+	bool unreadable; /* damaged, or of another version: treated as an ordinary preemption */
 	uint64_t task;
 	uint64_t pid; /* only from outside (claim.h); 0: not given */
 	char host[65];

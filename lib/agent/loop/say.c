@@ -83,6 +83,11 @@ static void say_claim(struct agent *agent)
 	if (agent->said_claim || !view->agreement.claimed)
 		return;
 	agent->said_claim = true;
+	if (claim->unreadable)
+		message_error(
+			"run %s attempt %llu: the claim cannot be read, it is damaged or of another "
+			"version: treated as a preemption, save and leave",
+			view->attempt.run, (unsigned long long)view->attempt.number);
 	struct json_object *fields = json_object_new_object();
 	if (!claim->outside) {
 		snprintf(by, sizeof(by), "by task %llu", (unsigned long long)claim->task);
