@@ -17,13 +17,15 @@ setup() {
 	agents_setup
 	quick=(--report-timeout 60s --save-timeout 120s --join-timeout 120s --kill-after 1s --limit 100)
 	mkdir ckpt
-	# A loop over the boundaries that "$BOUNDARIES TASK" prints, one a line. A save of a task whose file
-	# slow.TASK is there waits until it is gone.
+	# A loop over the boundaries that $BOUNDARIES prints, one a line. The first save of a task waits while
+	# there is a file slow.TASK, any other while there is slow2.TASK.
 	cat >loop.sh <<-'X'
 		. "$CLIENTS/preempt.sh"
+		slow=slow
 		mapfile -t at < <(eval "$BOUNDARIES")
 		save() {
-			while [ -e slow.$PREEMPT_TASK ]; do sleep 0.02; done
+			while [ -e $slow.$PREEMPT_TASK ]; do sleep 0.02; done
+			slow=slow2
 			mkdir -p ckpt/$1 && echo $1 >ckpt/$1/$PREEMPT_TASK
 		}
 		for ((i = 0; i + 1 < ${#at[@]}; i++)); do
@@ -160,17 +162,15 @@ rounds() { preempt-store list "run/job/000001/ROUND/" | wc -l; }
 @test "the first save ends after the final round was opened: it counts, and all leave with 42" {
 	preempt-store put run/job/MEASURE '{"save_ms": 2000}' >/dev/null
 	options=(--grace 12s)
-	touch slow.1
+	touch slow.1 slow2.1 # nothing but the first save becomes complete
 	loops 2
 	kill -TERM "${pids[0]}"
 	until_true 20 has ROUND/2
-	touch slow.0 # nothing but the first save becomes complete
 	rm slow.1
 	until_true 20 has SAVED/1/1
 	ended 0 42 40
 	ended 1 42
 	[ "$(field CLOSED saved)" = "$(field RUN_TO_CHECKPOINT step)" ]
-	rm slow.0
 	nothing_left
 }
 

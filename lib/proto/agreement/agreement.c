@@ -81,6 +81,8 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 	a->pending[what] = false;
 	if (outcome == OUTCOME_DONE && !overtaken)
 		a->done[what] = round;
+	if (outcome == OUTCOME_DONE && what == WRITE_SAVED && round == a->before)
+		a->before = 0;
 	/* After an accepted write, look only if there is news that the view does not show. */
 	if (outcome != OUTCOME_DONE || news)
 		a->look_first = true;

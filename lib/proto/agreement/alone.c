@@ -166,8 +166,10 @@ static void write_alone(
 			view->peers[i].member = agreement_counts(view, i);
 		break;
 	case WRITE_SAVED:
-		if (plan->write[what] != view->round)
-			break; /* the save of an earlier round, in the store */
+		if (plan->write[what] != view->round) {
+			a->before = 0; /* the save of an earlier round, in the store */
+			break;
+		}
 		peer->saved = true;
 		peer->saved_step = plan->saved_step;
 		break;

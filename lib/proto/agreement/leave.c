@@ -30,8 +30,7 @@ bool agreement_final_save_done(const struct agreement *a)
  */
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan)
 {
-	bool late = a->before && a->done[WRITE_SAVED] != a->before && a->has_saved &&
-		    a->saved_step >= a->before_step && a->saved_step < a->saving_step;
+	bool late = a->before && a->has_saved && a->saved_step >= a->before_step;
 	bool done = a->saving && a->has_saved && a->saved_step >= a->saving_step;
 	if (self(a)->dead || (!late && (!done || agreement_saved_reported(a))))
 		return false;
