@@ -96,21 +96,18 @@ static const struct args_option options[] = {
 	{0},
 };
 
-/* Parse --rehearse: "TERM@30s" or "TERM@30s,tree". */
+/* Parse --rehearse: "TERM@30s". */
 static enum status parse_rehearsal(struct agent_rehearsal *rehearsal, struct error *err)
 {
 	char copy[64];
 	if (!rehearse)
 		return STATUS_OK;
 	snprintf(copy, sizeof(copy), "%s", rehearse);
-	char *after = strchr(copy, '@'), *how = after ? strchr(after, ',') : NULL;
-	rehearsal->tree = how && !strcmp(how, ",tree");
-	if (strlen(rehearse) >= sizeof(copy) || !after || (how && !rehearsal->tree))
-		return error_set(err, STATUS_USAGE,
-			"--rehearse: \"%s\" is not like TERM@30s or TERM@30s,tree", rehearse);
+	char *after = strchr(copy, '@');
+	if (strlen(rehearse) >= sizeof(copy) || !after)
+		return error_set(
+			err, STATUS_USAGE, "--rehearse: \"%s\" is not like TERM@30s", rehearse);
 	*after++ = '\0';
-	if (how)
-		*how = '\0';
 	enum status status = parse_signal(copy, &rehearsal->signal, "--rehearse", err);
 	return status == STATUS_OK ? parse_duration(after, &rehearsal->after, "--rehearse", err)
 				   : status;

@@ -31,7 +31,6 @@ struct agent_checkpoint {
 struct agent_rehearsal {
 	int signal;    /* 0: none */
 	int64_t after; /* ms after the commands were started */
-	bool tree;     /* signal every process below this one, too, as some launchers do */
 };
 
 struct agent_options {

@@ -3,7 +3,9 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/message.h"
@@ -11,6 +13,8 @@
 #include "run/history.h"
 #include "store/builder.h"
 
+#define LOOK_AGAIN                                                                                 \
+	500 /* ms, at least, between two looks for processes that handle the signal now */
 #define DONE_IF_LEAST 1000 /* ms that --done-if gets near a deadline, even if they end after it */
 
 /*
@@ -121,12 +125,55 @@ static int64_t save_until(const struct group *group, int64_t now)
 	return clock_later(until, now + 1);
 }
 
+/* Whether the process ignored the signal when the command was last looked at. */
+static bool ignored_before(const struct command *command, pid_t pid)
+{
+	for (size_t i = 0; i < command->signalled_count; i++)
+		if (command->signalled[i].pid == pid)
+			return command->signalled[i].disposition == TREE_IGNORES;
+	return false;
+}
+
+/*
+ * Send the signal of --on-notice: to the process of the command, or to its group and to all below
+ * it that have left the group, as the ranks of torchrun have. A program may ignore the signal
+ * (--shield) until it has imported its libraries and installed its handler. So later calls send it
+ * to each process that ignored it and handles it now.
+ */
+static void send_signal(struct command *command, const struct agent_options *options, int64_t now)
+{
+	bool first = !command->signal_again;
+	pid_t root = command->process.pid;
+	struct tree_process *processes = NULL;
+	size_t count = 0;
+	if (!root || now < command->signal_again)
+		return;
+	command->signal_again = now + LOOK_AGAIN;
+	(void)tree_list(root, options->notice_signal, &processes, &count, NULL);
+	if (first && options->signal_ranks)
+		subprocess_signal(&command->process, options->notice_signal);
+	else if (first)
+		kill(root, options->notice_signal);
+	for (size_t i = 0; i < count && (options->signal_ranks || i == 0); i++) {
+		const struct tree_process *process = &processes[i];
+		if (first ? i > 0 && getpgid(process->pid) != root
+			  : process->disposition == TREE_CATCHES &&
+					ignored_before(command, process->pid))
+			kill(process->pid, options->notice_signal);
+	}
+	free(command->signalled);
+	command->signalled = processes;
+	command->signalled_count = count;
+}
+
 void signal_only_tell(struct command *command, const struct group *group, int64_t now)
 {
 	const struct agent_options *options = group->options;
 	bool told = command->end_not_before != 0;
 	if (!is_signal_only(options) || !is_preempted(group) || (!told && !command->process.pid))
 		return;
+	if (options->notice_signal)
+		send_signal(command, options, now);
 	int64_t until = save_until(group, now);
 	if (told && until < command->end_not_before) {
 		command->end_not_before = until;
@@ -135,10 +182,6 @@ void signal_only_tell(struct command *command, const struct group *group, int64_
 	if (told)
 		return;
 	command->end_not_before = until;
-	if (options->notice_signal && options->signal_ranks)
-		subprocess_signal(&command->process, options->notice_signal);
-	else if (options->notice_signal)
-		kill(command->process.pid, options->notice_signal);
 	if (options->notice_command)
 		hook_start(&command->on_notice, "--on-notice",
 			&(struct subprocess_options){.shell = options->notice_command,

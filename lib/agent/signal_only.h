@@ -22,10 +22,10 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct outage *outage, struct error *err);
 
 /*
- * If the attempt was preempted, do once for a running command what --on-notice says: send a signal,
- * or run a command. The training then has time until --kill-after before the deadline; if no
- * deadline is known, for --save-timeout. Later calls shorten that time if an earlier deadline has
- * become known.
+ * If the attempt was preempted, do once for a running command what --on-notice says: send a signal
+ * (later calls send it to each process that ignored it and handles it now), or run a command. The
+ * training then has time until --kill-after before the deadline; if no deadline is known, for
+ * --save-timeout. Later calls shorten that time if an earlier deadline has become known.
  */
 void signal_only_tell(struct command *command, const struct group *group, int64_t now);
 

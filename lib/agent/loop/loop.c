@@ -165,6 +165,7 @@ static void end_commands(struct agent *agent)
 		subprocess_release(&agent->commands[i].on_notice.process);
 		subprocess_release(&agent->commands[i].done_if.process);
 		subprocess_release(&agent->commands[i].process);
+		free(agent->commands[i].signalled);
 	}
 }
 

@@ -29,6 +29,8 @@ struct agent {
 	int64_t sample_at, deaths_at;	   /* when next to read the boards; to look for deaths */
 	uint64_t deaths_round;		   /* the round for which deaths_at was set */
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
+	uint64_t rehearsed_from;      /* the first step that was not complete before the signal */
+	struct tree_process launcher; /* it handles the signal that is rehearsed; pid 0: none */
 	struct cut_off cut_off;
 	bool cut_off_ended;	  /* its tasks were ended because it was cut off */
 	bool store_away;	  /* the store does not answer, or takes no writes */

@@ -15,6 +15,7 @@
 #include "agent/task/grace_account.h"
 #include "agent/task/step_interval.h"
 #include "base/process/reaper.h"
+#include "base/process/tree.h"
 #include "proto/view.h"
 
 /* A command that was started; with --ranks several tasks share one. */
@@ -25,8 +26,12 @@ struct command {
 	int64_t kill_at; /* when it is sent KILL */
 	int64_t end_not_before; /* until when a signal-only program may save; 0: it was not told to
 				   save */
-	struct hook on_notice;	/* what --on-notice runs */
-	struct hook done_if;	/* what --done-if runs, after the command has ended */
+	/* What the signal of --on-notice would have done when its processes were last looked at. */
+	struct tree_process *signalled;
+	size_t signalled_count;
+	int64_t signal_again;  /* when to look again for processes that ignored it then */
+	struct hook on_notice; /* what --on-notice runs */
+	struct hook done_if;   /* what --done-if runs, after the command has ended */
 	int64_t ended_at;
 	bool root_found; /* a peer was declared dead because its agent is gone: it failed first */
 	bool told;	 /* the agreements of its tasks know that it has ended */

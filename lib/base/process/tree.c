@@ -26,7 +26,7 @@ static bool in_mask(const struct text *status, const char *name, int signal)
 	return mask && strtoull(mask, NULL, 16) >> (signal - 1) & 1;
 }
 
-/* False: it is gone, or cannot be read. */
+/* False: it has ended, or cannot be read. */
 static bool read_process(pid_t pid, int signal, struct tree_process *process)
 {
 	char path[64];
@@ -34,7 +34,8 @@ static bool read_process(pid_t pid, int signal, struct tree_process *process)
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	bool read = file_read_whole(path, 65536, &status, NULL) == STATUS_OK;
 	const char *name = value_of(&status, "Name:\t"), *parent = value_of(&status, "\nPPid:\t");
-	read = read && name && parent;
+	const char *state = value_of(&status, "\nState:\t");
+	read = read && name && parent && state && *state != 'Z';
 	if (read) {
 		*process = (struct tree_process){.pid = pid, .parent = (pid_t)atoi(parent)};
 		snprintf(process->name, sizeof(process->name), "%.*s", (int)strcspn(name, "\n"),
@@ -79,13 +80,13 @@ enum status tree_list(
 	if (status != STATUS_OK)
 		return status;
 	found = xcalloc(total, sizeof(*found));
-	/* Add the children of root, then the children of each process that was added. */
-	for (size_t next = 0; next <= kept; next++) {
-		pid_t parent = next == 0 ? root : found[next - 1].pid;
-		for (size_t i = 0; i < total; i++)
-			if (all[i].parent == parent && kept < total)
+	for (size_t i = 0; i < total && kept == 0; i++)
+		if (all[i].pid == root)
+			found[kept++] = all[i];
+	for (size_t next = 0; next < kept; next++)
+		for (size_t i = 0; i < total && kept < total; i++)
+			if (all[i].parent == found[next].pid)
 				found[kept++] = all[i];
-	}
 	free(all);
 	*processes = found;
 	*count = kept;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The descendants of a process, as /proc shows them now, and what a signal would do to each. */
+/* A process and its descendants, as /proc shows them now, and what a signal would do to each. */
 #ifndef BASE_PROCESS_TREE_H
 #define BASE_PROCESS_TREE_H
 
@@ -21,8 +21,8 @@ struct tree_process {
 };
 
 /*
- * All descendants of root (not itself), each after its parent. A process that starts or ends during
- * the call may be missing. The caller frees *processes.
+ * root, then all its descendants, each after its parent; none if root has ended. A process that
+ * starts or ends during the call may be missing. The caller frees *processes.
  */
 enum status tree_list(
 	pid_t root, int signal, struct tree_process **processes, size_t *count, struct error *err);
