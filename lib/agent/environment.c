@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/environment.h"
 
+#include <libgen.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/parse.h"
 #include "base/process/reaper.h"
@@ -23,6 +27,33 @@ void environment_signals(const char *const *sources, size_t count, char names[LI
 	}
 }
 
+/*
+ * Add the directory of preempt.py, as it was built or installed with this program, to the end of
+ * PYTHONPATH: the command can import it.
+ */
+static void add_python_client(struct variables *list)
+{
+	static const char *const places[] = {"share/preempt", "lib/client", "../../lib/client"};
+	const char *before = getenv("PYTHONPATH");
+	char self[PATH_MAX], place[PATH_MAX];
+	bool found = false;
+	if (!realpath("/proc/self/exe", self))
+		return;
+	(void)dirname(self);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
+		char *path = xprintf("%s/../%s", self, places[i]);
+		char *client = xprintf("%s/preempt.py", path);
+		found = access(client, R_OK) == 0 && realpath(path, place);
+		free(client);
+		free(path);
+	}
+	if (!found)
+		return;
+	char *value = before && *before ? xprintf("%s:%s", before, place) : xstrdup(place);
+	variables_set(list, "PYTHONPATH", value);
+	free(value);
+}
+
 char **environment_build(const struct command_environment *what)
 {
 	struct variables list = {0};
@@ -39,6 +70,7 @@ char **environment_build(const struct command_environment *what)
 	variables_set(&list, "PREEMPT_LAUNCH", what->identity->launch);
 	environment_signals(what->sources, what->source_count, signals);
 	variables_set(&list, "PREEMPT_SIGNALS", signals);
+	add_python_client(&list);
 	if (what->resume)
 		variables_set(&list, "PREEMPT_RESUME", what->resume);
 	if (what->ranks) {
