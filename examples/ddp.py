@@ -6,7 +6,7 @@
 
 Each task is a rank. It predicts the next character of the licence texts of Debian. The loop in main() has
 all that preempt-tools asks. examples/ddp.sbatch runs it under Slurm, examples/torchrun.sh on one machine. The tasks
-meet at MASTER_ADDR and MASTER_PORT. Needs preempt.py in PYTHONPATH, ckpt-rotate in PATH.
+meet at MASTER_ADDR and MASTER_PORT. Start them with preempt-run; needs ckpt-rotate in PATH.
 """
 
 import glob

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The smallest training in Python that saves and stops together with the other tasks, and resumes from there:
 
-    PYTHONPATH=lib/client preempt-run --run loop -n 2 --checkpoints ck -- examples/loop.py ck 1000
+    preempt-run --run loop -n 2 -- examples/loop.py ckpt 1000
 """
 import os
 import subprocess
@@ -13,30 +13,46 @@ import preempt
 
 if len(sys.argv) != 3:
     sys.exit(f"usage: {sys.argv[0]} CHECKPOINTS STEPS")
-top, steps = sys.argv[1], int(sys.argv[2])
-task = os.environ.get("PREEMPT_TASK", "0")
-step, state, newest = 0, 0, None
-if os.environ.get("PREEMPT_RESUME"):
-    with open(f"{os.environ['PREEMPT_RESUME']}/task-{task}/state") as file:
-        step, state = map(int, file.read().split())
-    newest = step  # the step of the newest checkpoint
+ckpt, total, every, state = sys.argv[1], int(sys.argv[2]), 100, 0
 
 
-def save():
-    """Each task has its own directory in the checkpoint, which is complete when the last task has committed."""
-    begin = subprocess.run(["ckpt-rotate", "begin", top, str(step), "--sharded"], check=True, stdout=subprocess.PIPE, text=True)
-    with open(f"{begin.stdout.strip()}/state", "w") as file:
-        print(step, state, file=file)
-    subprocess.run(["ckpt-rotate", "commit", top, str(step), "--sharded"], check=True, stdout=subprocess.DEVNULL)
-
-
-while step < steps:  # step: the number of finished steps
-    if preempt.step(step):
-        if step != newest:
-            save()
-        if preempt.saved(step):
-            sys.exit(preempt.EXIT)
-    state = (state * 31 + step) % 1000003
+def train(s):
+    global state
+    state = (state * 31 + s) % 1000003
     time.sleep(0.01)
-    step += 1
-print(f"task {task}: {state}")
+
+
+def write_state(directory):
+    with open(directory + "/state", "w") as file:
+        print(state, file=file)
+
+
+def read_state(directory):
+    global state
+    with open(directory + "/state") as file:
+        state = int(file.read())
+
+
+def rotate(*words):                              # leaves with the code of ckpt-rotate if that fails
+    done = subprocess.run(["ckpt-rotate", *words], stdout=subprocess.PIPE, text=True)
+    return sys.exit(done.returncode) if done.returncode else done.stdout.strip()
+
+def save(s):                                     # each task writes its own part of the checkpoint
+    global saved
+    if saved != str(s):
+        write_state(rotate("begin", ckpt, str(s), "--sharded"))
+        rotate("commit", ckpt, str(s), "--sharded")
+        saved = str(s)
+
+os.makedirs(ckpt, exist_ok=True)
+saved = rotate("latest", ckpt, "--step", "--or", "")
+if saved:
+    read_state(rotate("latest", ckpt) + "/task-" + os.environ["PREEMPT_TASK"])
+start = int(saved or 0)
+for s in range(start, total):                    # s steps are finished
+    if preempt.step(s) or (s > start and s % every == 0):
+        save(s)
+        if preempt.saved(s):
+            sys.exit(preempt.EXIT)
+    train(s)
+print(f"task {os.environ['PREEMPT_TASK']}: {state}")

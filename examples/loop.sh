@@ -2,30 +2,36 @@
 # SPDX-License-Identifier: MIT
 # The smallest training in bash that saves and stops together with the other tasks, and resumes from there:
 #
-#   PREEMPT_SH=lib/client/preempt.sh preempt-run --run loop -n 2 --checkpoints ck -- examples/loop.sh ck 1000
+#   PREEMPT_SH=lib/client/preempt.sh preempt-run --run loop -n 2 -- examples/loop.sh ckpt 1000
+# shellcheck disable=SC2015,SC2086 # if saved cannot be told, leave, too; numbers have no blanks
 [ $# = 2 ] || { echo "usage: $0 CHECKPOINTS STEPS" >&2; exit 2; }
 # shellcheck source=/dev/null
 . "${PREEMPT_SH:-/usr/local/share/preempt/preempt.sh}"
-top=$1 steps=$2
-step=0 state=0 newest=
-if [ -n "${PREEMPT_RESUME-}" ]; then
-	read -r step state <"$PREEMPT_RESUME/task-$PREEMPT_TASK/state" || exit
-	newest=$step # the step of the newest checkpoint
-fi
+ckpt=$1 total=$2 every=100 state=0
 
-# Each task has its own directory in the checkpoint, which is complete when the last task has committed.
-save() {
-	local directory
-	[ "$step" != "$newest" ] || return 0
-	directory=$(ckpt-rotate begin "$top" "$step" --sharded) &&
-		echo "$step $state" >"$directory/state" &&
-		ckpt-rotate commit "$top" "$step" --sharded >/dev/null
+train() {
+    state=$(((state * 31 + $1) % 1000003))
+    sleep 0.01
+}
+write_state() { echo "$state" >"$1/state"; }
+read_state() { read -r state <"$1/state"; }
+
+save() {                                     # each task writes its own part of the checkpoint
+    [ "$1" != "$saved" ] || return 0
+    d=$(ckpt-rotate begin "$ckpt" $1 --sharded) && write_state "$d" &&
+        ckpt-rotate commit "$ckpt" $1 --sharded >/dev/null && saved=$1
 }
 
-while ((step < steps)); do # step: the number of finished steps
-	preempt_step "$step" || { save && preempt_saved "$step"; } || exit
-	state=$(((state * 31 + step) % 1000003))
-	sleep 0.01
-	((step += 1))
+mkdir -p "$ckpt"
+saved=$(ckpt-rotate latest "$ckpt" --step --or '') || exit
+if [ -n "$saved" ]; then
+    d=$(ckpt-rotate latest "$ckpt") && read_state "$d/task-$PREEMPT_TASK" || exit
+fi
+start=${saved:-0}
+for ((s = start; s < total; s++)); do            # s steps are finished
+    if ! preempt_step $s || ((s > start && s % every == 0)); then
+        save $s && preempt_saved $s || exit
+    fi
+    train $s
 done
 echo "task $PREEMPT_TASK: $state"

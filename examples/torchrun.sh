@@ -5,7 +5,7 @@
 #
 #   RANKS=8 examples/torchrun.sh examples/ddp.py ck 100000
 #
-# Needs preempt.py in PYTHONPATH. On several machines start it once on each, with --store on a filesystem that all see,
+# On several machines start it once on each, with --store on a filesystem that all see,
 # --task and --tasks for preempt-run, and --nnodes and --rdzv_endpoint instead of --standalone.
 set -eu
 [ $# -ge 2 ] || { echo "usage: $0 SCRIPT CHECKPOINTS [ARG...]" >&2; exit 2; }

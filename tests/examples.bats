@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Examples that no other file runs. sbatch.sh: slurm.bats; ddp.py: ddp.bats; train.c: train.bats; composed.sh:
-# composed.bats; heartbeat.sh: heartbeat.bats; sweep.sh: queue_examples.bats; fan-out.sh: slurm_queue.bats; prolog.sh:
-# doctor.bats; two-tiers.sh: ckpt_tiers.bats; cron and systemd: ckpt_keep.bats.
+# Examples that no other file runs. loop.c, loop.py, loop.sh: loops.bats; sbatch.sh: slurm.bats; ddp.py: ddp.bats;
+# train.c: train.bats; composed.sh: composed.bats; heartbeat.sh: heartbeat.bats; sweep.sh: queue_examples.bats;
+# fan-out.sh: slurm_queue.bats; prolog.sh: doctor.bats; two-tiers.sh: ckpt_tiers.bats; cron and systemd: ckpt_keep.bats.
 # takes: 60
 # shellcheck disable=SC2016,SC2017,SC2030,SC2031 # text of another shell; the arithmetic of loop.sh
 
@@ -128,7 +128,7 @@ resumed() {
 	[ ! -e out/step=9.ckpt ]
 }
 
-# ---- loops in three languages ----
+# ---- what runs loop.sh ----
 
 # boards_of N: N tasks have finished a step, as they told their agents.
 boards_of() { [ "$(find . -name step -exec grep -l '^0*[1-9]' {} + | wc -l)" = "$1" ]; }
@@ -139,52 +139,6 @@ expected() {
 	for ((i = 0; i < ${2-2}; i++)); do echo "task $i: $state"; done
 }
 
-@test "loop.sh, loop.py, loop.c: two tasks are preempted, and go on to what an uninterrupted loop comes to" {
-	local code loop library=${OUT:-$ROOT/build/plain}/libpreempt.a
-	! nm "$library" | grep -q ' U __asan' || skip "the library has sanitizers, and a user's program has none"
-	export PREEMPT_SH=$ROOT/lib/client/preempt.sh
-	${CC:-gcc} -I "$ROOT/lib/client" -o loop "$EXAMPLES/loop.c" "$library"
-	for loop in "$EXAMPLES/loop.sh" "$EXAMPLES/loop.py" ./loop; do
-		rm -rf ck s.db* log
-		mkdir ck
-		code=0
-		preempt-run -n 2 --checkpoints ck -- "$loop" ck 1000000 >log 2>err 3>&- &
-		job=$!
-		eventually boards_of 2
-		kill -TERM "$job"
-		wait "$job" || code=$?
-		job=
-		[ "$code" = 42 ]
-		step=$(ckpt-rotate latest ck --step)
-		[ "$step" -ge 1 ]
-		run -0 --separate-stderr preempt-run -n 2 --checkpoints ck -- "$loop" ck $((step + 10))
-		[ "$(sort <<<"$output")" = "$(expected $((step + 10)))" ]
-	done
-}
-
-@test "loop.sh, loop.py, loop.c: asked to save the step that they resumed from, they do not save it again" {
-	local code loop library=${OUT:-$ROOT/build/plain}/libpreempt.a
-	! nm "$library" | grep -q ' U __asan' || skip "the library has sanitizers, and a user's program has none"
-	export PREEMPT_SH=$ROOT/lib/client/preempt.sh PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_ATTEMPT=1 PREEMPT_LIFE=a
-	${CC:-gcc} -I "$ROOT/lib/client" -o loop "$EXAMPLES/loop.c" "$library"
-	echo "5 7" >"$(ckpt-rotate begin ck 5 --sharded)/state"
-	ckpt-rotate commit ck 5 --sharded
-	export PREEMPT_RESUME=$PWD/ck/latest PREEMPT_DIR=$PWD/board
-	for loop in "$EXAMPLES/loop.sh" "$EXAMPLES/loop.py" ./loop; do
-		rm -rf board
-		mkdir board
-		echo "exit 5 $$" >board/hold # this test plays the agent
-		"$loop" ck 1000000 >log 2>err 3>&- &
-		job=$!
-		eventually test -s board/saved
-		echo "leave 42" >board/hold.new
-		mv board/hold.new board/hold
-		code=0
-		wait "$job" || code=$?
-		job=
-		[ "$code" = 42 ]
-	done
-}
 # ---- Slurm, Kubernetes, AWS ----
 
 # A training of a container or a spot machine.

@@ -164,6 +164,7 @@ programs() {
 
 	sh -c '. "$0/share/preempt/preempt.sh" && preempt_step 0' "$to"
 	PYTHONPATH=$to/share/preempt python3 -c 'import preempt; preempt.step(0)'
+	XDG_STATE_HOME=$PWD "$to/bin/preempt-run" -- python3 -c 'import preempt; preempt.step(0)'
 	[[ $(file -bL "$to/lib/libpreempt.so" 2>/dev/null || echo "shared object") = *"shared object"* ]]
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The examples of the manual run as they stand there, with a place for /shared and /run. Those of preempt-queue(1)
-# are in queue_docs.bats, the script of preempt(7) is in composed.bats, the loops are in failed_save.bats.
+# are in queue_docs.bats, the script of preempt(7) is in composed.bats, the loops are in loops.bats.
 # takes: 60
 # asan: no (the programs' own tests do that)
 # shellcheck disable=SC2016,SC2030,SC2031 # text for another shell; a test is a subshell of its own
@@ -326,7 +326,7 @@ answers() {
 	[ "$(preempt-store get n)" = 6 ]
 	{
 		echo 'export PREEMPT_TASK=0 PREEMPT_TASKS=1'
-		example preempt-store.1 4 | sed 's/^\\&\.\.\.$/code=3/'
+		example preempt-store.1 4 | sed 's/^\.\.\.$/code=3/'
 	} >typed
 	run -3 bash typed
 	# Each line of the last is a question of its own, that to two machines has a half on each of them.
@@ -345,11 +345,11 @@ answers() {
 @test "libpreempt(3): a section that takes longer; no other page has examples" {
 	{
 		echo '. "$REPO/lib/client/preempt.sh"; evaluate() { read -r seen <"$PREEMPT_DIR/section"; echo "in $seen"; }; preempt_step 1 || exit'
-		example libpreempt.3 4
+		example libpreempt.3 3
 	} >typed
 	REPO=$REPO run -0 preempt-run --run sections -n 1 -- bash -e typed
 	[[ $output = *"in eval"* ]]
-	[ "$(examples libpreempt.3)" = 4 ]
+	[ "$(examples libpreempt.3)" = 3 ]
 	[ "$(examples preempt-step.1)" = 1 ]
 	[ "$(grep -l '^.Sh EXAMPLES' "$REPO"/man/* | sed 's|.*/||' | tr '\n' ' ')" = "ckpt-rotate.1 libpreempt.3 preempt-ack.1 \
 preempt-claim.1 preempt-heartbeat.1 preempt-queue.1 preempt-requeue.1 preempt-run.1 preempt-status.1 preempt-step.1 \

@@ -10,7 +10,7 @@
     preempt-run --checkpoints out:hf -- python train.py                            # one process a task
     preempt-run --checkpoints out:hf --ranks 8 -- torchrun --nproc_per_node 8 train.py
 
-"out" is the Trainer's output_dir, on a filesystem that all tasks see. Needs preempt.py in PYTHONPATH.
+"out" is the Trainer's output_dir, on a filesystem that all tasks see.
 A step is a step of the optimizer (global_step): the callback does not ask during gradient accumulation.
 """
 

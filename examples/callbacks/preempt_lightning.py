@@ -11,7 +11,7 @@
     preempt-run --checkpoints out:lightning --ranks 8 -- torchrun --nproc_per_node 8 train.py
 
 "out" is on a filesystem that all tasks see. ModelCheckpoint(dirpath="out") may save there, too, with "step=" in its
-file names. Needs preempt.py in PYTHONPATH. A step is a step of the optimizer (global_step).
+file names. A step is a step of the optimizer (global_step).
 """
 
 import os
