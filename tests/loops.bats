@@ -180,7 +180,13 @@ asked_at_once() {
 	programs
 	for program in "${all[@]}"; do
 		fresh
-		echo '[ "$PREEMPT_TASK $1" != "0 0" ] || [ -e crashed ] || { touch crashed; exit 3; }' >hook
+		# Neither task saves before that.
+		cat >hook <<-'END'
+			[ "$1" = 0 ] && [ ! -e crashed ] || exit 0
+			[ "$PREEMPT_TASK" = 0 ] || exec sleep 1000
+			touch crashed
+			exit 3
+		END
 		started 0 "$program" --restarts
 		[ -e crashed ]
 		ended
