@@ -94,6 +94,17 @@ solver() {
 	[[ $stderr == *"rehearsal: FAILED: the command died of the signal of --on-notice"* ]]
 }
 
+@test "--rehearse with several agents: the first claim begins the rehearsal of all" {
+	options=(--save-timeout 1m --rehearse TERM@1h)
+	count_agents 2 --steps 1000000 --step-ms 5
+	until_true 10 all_begun 2 3
+	kill -TERM "${pids[0]}"
+	ended 0 0 60
+	ended 1 0 60
+	grep -q 'rehearsal: TERM at' err.1
+	grep -q 'rehearsal: passed: saved step' err.1
+}
+
 @test "--rehearse: a checkpoint from before the signal proves nothing, nor does one of a program that was ended" {
 	cat >periodic <<-'EOT'
 		#!/bin/bash

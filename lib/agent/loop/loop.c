@@ -61,9 +61,9 @@ int64_t agent_act(struct agent *agent)
 		agent->sample_at = now + SAMPLE_EVERY;
 	}
 	agent_check_gone(agent, now);
+	agent_rehearse(agent, now, &wake);
 	for (size_t i = 0; i < agent->command_count; i++)
 		signal_only_tell(&agent->commands[i], &agent->group, now);
-	agent_rehearse(agent, now, &wake);
 	if (agent->options->on_event)
 		on_event_advance(agent->options->on_event, now, &wake);
 	agent_tell_ends(agent, now, &wake);

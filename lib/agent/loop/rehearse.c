@@ -92,7 +92,8 @@ void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake)
 		return;
 	if (!agent->rehearse_at)
 		agent->rehearse_at = now + rehearsal->after;
-	if (now < agent->rehearse_at) {
+	/* The rehearsal of another agent of the run begins this one, too. */
+	if (now < agent->rehearse_at && !agent->group.view.agreement.claimed) {
 		*wake = agent->rehearse_at < *wake ? agent->rehearse_at : *wake;
 		return;
 	}
