@@ -12,7 +12,7 @@ set -u
 [ $# -gt 0 ] || { echo "usage: sbatch two-tiers.sh COMMAND [ARG...]" >&2; exit 2; }
 export NEAR=${NEAR:-${TMPDIR:-/tmp}/preempt-$SLURM_JOB_ID/ck} FAR=${FAR:-$SLURM_SUBMIT_DIR/ck}
 
-# A new node does not have this directory, and in a restarted job "ckpt-rotate begin" does not make it.
+# A new node does not have this directory, nor the one above it.
 mkdir -p "$NEAR" || exit
 RESUME=$(ckpt-rotate latest "$NEAR" "$FAR" --or none) || exit
 [ "$RESUME" != none ] || RESUME=

@@ -16,6 +16,7 @@
 #include "ckpt/layout/layout.h"
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
+#include "run/history.h"
 #include "run/options.h"
 
 static bool attempt_given, task_given, tasks_given, timeout_given, every_given, within_given;
@@ -281,6 +282,26 @@ static void say_none(const char *none)
 		message_info("%s; the answer is \"%s\" (--or)", none, otherwise);
 }
 
+/* Inside a run: whether the answer of "latest" fits what the run has saved. */
+static enum status judge_by_history(const struct args_rest *rest, const char *where,
+	const struct checkpoint *best, struct error *err)
+{
+	struct saved saved;
+	struct text places = {0};
+	const char *run;
+	if (where && is_later_task())
+		return STATUS_OK;
+	saved_ask(&run, &saved);
+	for (size_t i = 0; i < rest->count; i++)
+		text_addf(&places, "%s%s", i ? ", " : "", directory_at(rest, i));
+	enum status status = saved_judge(&saved, run,
+		&(struct saved_search){where ? STATUS_OK : STATUS_NO, best->step,
+			text_string(&places), best->name},
+		err);
+	text_release(&places);
+	return status;
+}
+
 static int run_latest(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -300,6 +321,10 @@ static int run_latest(const struct args_rest *rest)
 			best = found;
 			where = directory;
 		}
+	}
+	if (judge_by_history(rest, where, &best, &err) == STATUS_TEMPORARY) {
+		text_release(&none);
+		return message_fail(&err);
 	}
 	unproven = where && best.state == CHECKPOINT_UNPROVEN;
 	if (unproven)

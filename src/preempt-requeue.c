@@ -186,6 +186,8 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 	if (!decision->again) {
 		if (*decision->why && requeue->code)
 			message_info("not run again: %s", decision->why);
+		if (requeue->outcome.cause == CAUSE_COMPLETED)
+			job_remove_trace();
 		return requeue->code;
 	}
 	message_info("run again: %s", decision->why);
@@ -202,14 +204,20 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 
 /*
  * The newest attempt before the start of the job. 0: there is none, or the store does not answer;
- * in that case only the launch id shows which attempts are of this start.
+ * in that case only the launch id shows which attempts are of this start. A store that --store or
+ * PREEMPT_STORE names is made if it is missing, and traced.
  */
 static uint64_t newest_attempt(const struct requeue_question *question)
 {
 	struct store *store;
 	uint64_t number = 0;
-	if (store_open(&store, question->store, 0, clock_after(10000), NULL) != STATUS_OK)
+	int64_t limit = clock_after(10000);
+	bool named = group_options.store != NULL;
+	if ((named ? job_open_store(&store, question->store, limit, NULL)
+		   : store_open(&store, question->store, 0, limit, NULL)) != STATUS_OK)
 		return 0;
+	if (named)
+		job_leave_trace(question->store);
 	if (attempt_newest(store, question->run, &number, NULL, NULL) != STATUS_OK)
 		number = 0;
 	store_close(store);

@@ -15,12 +15,14 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/layout/layout.h"
 #include "notice/platform.h"
+#include "run/history.h"
 #include "run/options.h"
+#include "run/scheduler.h"
 #include "store/remove.h"
 #include "store/store.h"
 
 static uint64_t copies, ranks, exit_code = CODE_SAVED, max_bad_restarts;
-static bool copies_given, ranks_given, exit_code_given, forward;
+static bool copies_given, ranks_given, exit_code_given, forward, anew;
 static struct args_list notices;
 static int64_t grace = -1, kill_after = 5000;
 static bool no_heartbeat;
@@ -68,6 +70,7 @@ static const struct args_option options[] = {
 	{"checkpoints", "DIR",
 		"exit 42 if a newer checkpoint in DIR[:LAYOUT] is complete; sets PREEMPT_RESUME",
 		ARGS_TEXT, .target = &checkpoints},
+	{"anew", NULL, "start the run over: forget what it has saved", ARGS_FLAG, .target = &anew},
 	{"max-bad-restarts", "N", "mark a checkpoint as bad after N failed restarts from it",
 		ARGS_UNSIGNED, .target = &max_bad_restarts, .min = 1, .max = 1000000},
 	{"done-if", "COMMAND", "run after the command's exit 0; exit 0: the training has finished",
@@ -174,10 +177,12 @@ static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct e
 static enum status check_store(const struct identity *identity, const char *url, struct error *err)
 {
 	struct store *store;
-	enum status status = store_open(&store, url, STORE_CREATE, clock_after(30000), err);
+	enum status status = job_open_store(&store, url, clock_after(30000), err);
 	if (status != STATUS_OK)
 		return status;
 	status = identity_check_store(identity, store_where(store), store_is_local(store), err);
+	if (status == STATUS_OK && anew)
+		status = saved_forget(store, identity->run, err);
 	store_close(store);
 	return status;
 }
@@ -281,6 +286,7 @@ static int run(const struct args_rest *rest)
 	if (checkpoints && check_checkpoints(&err) != STATUS_OK)
 		return message_fail(&err);
 	agent.find_checkpoint = checkpoints ? find_checkpoint : NULL;
+	agent.checkpoints = checkpoints;
 	agent.max_bad_restarts = max_bad_restarts;
 	agent.give_up_checkpoint = give_up_checkpoint;
 	if (group_identify(IDENTITY_START,

@@ -18,6 +18,7 @@
 #include "preempt-store/doctor.h"
 #include "preempt-store/member.h"
 #include "proto/runs.h"
+#include "run/history.h"
 #include "run/options.h"
 #include "store/store.h"
 #include "store/url.h"
@@ -400,6 +401,21 @@ static int run_gc(const struct args_rest *rest)
 	return answer_with(store, status == STATUS_NO ? STATUS_OK : status, &err);
 }
 
+static int run_anew(const struct args_rest *rest)
+{
+	struct error err;
+	struct store *store = NULL;
+	(void)rest;
+	if (!group_options.run) {
+		message_error("anew: --run is missing; see preempt-store anew --help");
+		return STATUS_USAGE;
+	}
+	enum status status = open_store(&store, 0, &err);
+	if (status == STATUS_OK)
+		status = saved_forget(store, group_options.run, &err);
+	return answer_with(store, status, &err);
+}
+
 static const struct args_command commands[] = {
 	{"get", "KEY", "print the value of a key; exit 1 if it is absent", NULL, common, 1, 1,
 		false, false, run_get},
@@ -423,6 +439,8 @@ static const struct args_command commands[] = {
 		member_close_options, group_identity_table, 0, 0, false, false, member_close},
 	{"gc", "--older-than D [--dry-run]", "remove runs that have ended, and print their names",
 		gc_options, common, 0, 0, false, false, run_gc},
+	{"anew", "", "start a run over: forget what it has saved", NULL, common, 0, 0, false, false,
+		run_anew},
 	{"copy", "FROM TO", "copy all runs and queues to another store, while nothing runs",
 		copy_options, NULL, 2, 2, false, false, copy_command},
 	{"doctor", "[DIRECTORY] [OPTION...]",

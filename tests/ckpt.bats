@@ -389,29 +389,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[[ $stderr = *"there is no directory missing" ]]
 }
 
-# bats test_tags=smoke
-@test "a filesystem of /etc/fstab that is not mounted: an empty mount point is no answer" {
-	needs_root
-	mkdir disk
-	echo "nothing $PWD/disk ext4 defaults 0 0" >fstab
-	unshare -m true 2>/dev/null || skip "cannot make a mount namespace"
-	in_namespace() {
-		unshare -m sh -c 'mount --bind fstab /etc/fstab && eval "$1"' sh "$1"
-	}
-	for dir in disk disk/ck "$PWD/disk/ck"; do
-		run -75 --separate-stderr in_namespace "ckpt-rotate latest $dir --or 0"
-		[ "$output" = "" ]
-		[[ $stderr == *"not mounted"* ]]
-	done
-	run -0 --separate-stderr in_namespace \
-		"mount -t tmpfs ckpt-test disk && ckpt-rotate latest disk/ck --or 0"
-	[ "$output" = 0 ]
-	# What is found there is found there, fstab or not.
-	mkdir other
-	run -0 --separate-stderr in_namespace "ckpt-rotate latest other --or 0"
-	[ "$output" = 0 ]
-}
-
 # break_reads DIR: call "latest DIR --step --or 0" with an I/O error at each of its calls that touch
 # DIR, its parent or what is in it, and call "judge" for each answer, in $code and $answer.
 break_reads() {

@@ -38,7 +38,7 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	export SLURM_JOB_ID=1 SLURM_SUBMIT_DIR=$PWD EVERY=1
 	local example=$BATS_TEST_DIRNAME/../examples/two-tiers.sh
 	NEAR=$PWD/first/ck run -0 timeout 60 "$example" bash train.sh 10
-	NEAR=$PWD/second/ck SLURM_RESTART_COUNT=1 run -0 timeout 60 "$example" bash train.sh 20
+	NEAR=$PWD/second/ck run -0 timeout 60 "$example" bash train.sh 20
 	[[ $output == *"resume=$PWD/ck/step-00000010"* ]]
 	run -0 ckpt-rotate latest --step ck
 	[ "$output" = 20 ]

@@ -146,8 +146,6 @@ teardown() { doctor_teardown; }
 	[[ $stderr == *'give --node 0 and --session NAME'* ]]
 	PREEMPT_TASK=0 PREEMPT_TASKS=3 answers 2 preempt-store doctor "$dir" --nodes 2 --session x
 	[[ $stderr == *'--nodes 2'*'started 3 tasks'* ]]
-	answers 2 preempt-store doctor --mark
-	answers 2 preempt-store doctor "$dir" --mark --quick
 	answers 2 preempt-store doctor --store "$dir/run.db" "$dir"
 	[[ $stderr == *'--store and a DIRECTORY exclude each other'* ]]
 	answers 2 preempt-store doctor ''

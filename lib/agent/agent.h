@@ -61,6 +61,7 @@ struct agent_options {
 	 * means 42) and at the end of the attempt.
 	 */
 	enum status (*find_checkpoint)(struct agent_checkpoint *found, struct error *err);
+	const char *checkpoints; /* where it looks, for messages */
 	/*
 	 * After max_bad_restarts failed restarts from a checkpoint (0: never), the agent calls
 	 * give_up_checkpoint. STATUS_OK: find_checkpoint does not find it any more. STATUS_NO: it

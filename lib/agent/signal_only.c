@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/signal_only.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/message.h"
 #include "run/budget.h"
 #include "run/history.h"
@@ -75,16 +77,45 @@ static enum status write_resume(struct store *store, struct view *view,
 							  : status;
 }
 
+/* Read what the run has saved. */
+static enum status recall(struct store *store, const char *run, struct outage *outage,
+	struct saved *saved, struct error *err)
+{
+	enum status status;
+	do
+		status = saved_read(store, run, saved, err);
+	while (outage_retry(outage, &status, err));
+	return status;
+}
+
+enum status signal_only_check(struct store *store, const char *run,
+	const struct agent_options *options, struct outage *outage, struct error *err)
+{
+	struct agent_checkpoint found = {0};
+	struct saved saved;
+	if (!options->find_checkpoint)
+		return STATUS_OK;
+	enum status status = recall(store, run, outage, &saved, err);
+	if (status != STATUS_OK || saved.kind != SAVED_STEP)
+		return status;
+	status = options->find_checkpoint(&found, err);
+	return saved_judge(&saved, run,
+		&(struct saved_search){
+			.status = status, .step = found.step, .places = options->checkpoints},
+		err);
+}
+
 enum status signal_only_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct outage *outage, struct error *err)
 {
 	struct agent_checkpoint found = {0};
 	struct history history = {0};
+	struct saved saved;
 	const struct attempt *attempt = &view->attempt;
-	enum status status = STATUS_OK;
 	if (view->resume_known)
 		return STATUS_OK;
-	if (options->max_bad_restarts && attempt->number > 1)
+	enum status status = recall(store, attempt->run, outage, &saved, err);
+	if (status == STATUS_OK && options->max_bad_restarts && attempt->number > 1)
 		do
 			status = history_read(
 				store, attempt->run, attempt->number - 1, &history, err);
@@ -92,6 +123,10 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 	if (status != STATUS_OK)
 		return status;
 	status = find_resume(&history, options, &found, err);
+	status = saved_judge(&saved, attempt->run,
+		&(struct saved_search){status, found.step, options->checkpoints,
+			options->identity->task == 0 ? found.path : NULL},
+		err);
 	history_release(&history);
 	if (status == STATUS_NO)
 		found = (struct agent_checkpoint){0};
@@ -198,13 +233,34 @@ uint64_t signal_only_others(const struct view *view, uint64_t task)
 	return count;
 }
 
-enum status signal_only_find_newer(const struct agent_options *options, const struct view *view,
+/*
+ * A complete checkpoint that is newer than the one the attempt began from. STATUS_NO: there is
+ * none; found->note is "", or says which one does not count, and why.
+ */
+static enum status find_newer_one(const struct agent_options *options, const struct view *view,
 	struct agent_checkpoint *found, struct error *err)
 {
 	*found = (struct agent_checkpoint){0};
 	enum status status = options->find_checkpoint(found, err);
 	bool old = found->unproven || (*view->resume && found->step <= view->resume_step);
 	return status == STATUS_OK && old ? STATUS_NO : status;
+}
+
+void signal_only_finding(const struct agent_options *options, const struct view *view,
+	struct outcome_finding *finding)
+{
+	struct agent_checkpoint newer;
+	struct error unused;
+	char real[PATH_MAX];
+	if (!options->find_checkpoint || !view->resume_known ||
+		find_newer_one(options, view, &newer, &unused) != STATUS_OK)
+		return;
+	finding->newer = true;
+	finding->step = newer.step;
+	char *where = file_directory_of(newer.path);
+	snprintf(
+		finding->where, sizeof(finding->where), "%s", realpath(where, real) ? real : where);
+	free(where);
 }
 
 /*
@@ -218,8 +274,8 @@ static const struct newer_search *find_newer(struct group *group, const struct c
 	if (search->began > command->ended_at && !group->options->notice_command)
 		return search;
 	search->began = clock_now();
-	search->status = signal_only_find_newer(
-		group->options, &group->view, &search->found, &search->error);
+	search->status =
+		find_newer_one(group->options, &group->view, &search->found, &search->error);
 	return search;
 }
 

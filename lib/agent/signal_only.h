@@ -22,6 +22,13 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct outage *outage, struct error *err);
 
 /*
+ * Before the join: STATUS_TEMPORARY if the run has saved a checkpoint, and what --checkpoints names
+ * has none.
+ */
+enum status signal_only_check(struct store *store, const char *run,
+	const struct agent_options *options, struct outage *outage, struct error *err);
+
+/*
  * If the attempt was preempted, do once for a running command what --on-notice says: send a signal
  * (later calls send it to each process that ignored it and handles it now), or run a command. The
  * training then has time until --kill-after before the deadline; if no deadline is known, for
@@ -32,12 +39,10 @@ void signal_only_tell(struct command *command, const struct group *group, int64_
 /* How many other tasks have joined and neither left nor died: our exit may end their saves. */
 uint64_t signal_only_others(const struct view *view, uint64_t task);
 
-/*
- * A complete checkpoint that is newer than the one the attempt began from. STATUS_NO: there is
- * none; found->note is "", or says which one does not count, and why.
- */
-enum status signal_only_find_newer(const struct agent_options *options, const struct view *view,
-	struct agent_checkpoint *found, struct error *err);
+/* At the end of the attempt: look for a newer complete checkpoint (--checkpoints). */
+struct outcome_finding;
+void signal_only_finding(const struct agent_options *options, const struct view *view,
+	struct outcome_finding *finding);
 
 /*
  * A task has finished: set task->code. It is `agreed`, the agreement's code, if that is none of 0,

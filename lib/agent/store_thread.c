@@ -120,6 +120,9 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 		result->status = open_store(thread, &result->error);
 	while (outage_retry(&outage, &result->status, &result->error));
 	if (result->status == STATUS_OK)
+		result->status = signal_only_check(
+			thread->store, request->run, request->options, &outage, &result->error);
+	if (result->status == STATUS_OK)
 		result->status = attempt_join(thread->store, &request->entry, view, &result->error);
 	if (result->status == STATUS_OK && request->pulse)
 		pulse_begin(request->pulse, &view->attempt);
@@ -247,20 +250,13 @@ static void carry_out_close(struct store_thread *thread, struct request *request
 {
 	struct result *result = new_result(RESULT_CLOSED);
 	struct outcome_finding finding = {.finished = request->finished};
-	struct agent_checkpoint newer;
-	struct error unused;
 	struct view view;
 	result->status = open_store(thread, &result->error);
 	view_init(&view, &request->attempt);
 	if (result->status == STATUS_OK)
 		result->status = view_refresh(&view, thread->store, &result->error);
 	if (result->status == STATUS_OK && view_all_through(&view)) {
-		if (request->options->find_checkpoint && view.resume_known &&
-			signal_only_find_newer(request->options, &view, &newer, &unused) ==
-				STATUS_OK) {
-			finding.newer = true;
-			finding.step = newer.step;
-		}
+		signal_only_finding(request->options, &view, &finding);
 		result->status =
 			attempt_close_as_seen(thread->store, &view, &finding, &result->error);
 	}

@@ -83,6 +83,19 @@ int file_ask_for_names(int outer, const char *directory)
 	return number;
 }
 
+enum status file_make_directory(const char *path, mode_t mode, bool *made, struct error *err)
+{
+	struct stat st;
+	*made = mkdir(path, mode) == 0;
+	int number = errno;
+	if (*made)
+		return STATUS_OK;
+	if (stat(path, &st) < 0)
+		return error_errno(err, number, "make directory %s", path);
+	return S_ISDIR(st.st_mode) ? STATUS_OK
+				   : error_set(err, STATUS_DAMAGED, "%s is not a directory", path);
+}
+
 enum status file_sync_directory(const char *path, struct error *err)
 {
 	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

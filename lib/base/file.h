@@ -59,6 +59,10 @@ int file_write_all(int descriptor, const void *bytes, size_t length);
  */
 int file_make_temporary(int directory, char *name);
 
+/* Make one directory in a parent that exists. *made: it did not exist. STATUS_DAMAGED: path exists,
+ * but is no directory. */
+enum status file_make_directory(const char *path, mode_t mode, bool *made, struct error *err);
+
 /* fsync a directory, so that a rename or a new name in it is durable. */
 enum status file_sync_directory(const char *path, struct error *err);
 

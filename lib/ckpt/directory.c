@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts/mounts.h"
+#include "base/mounts.h"
 #include "base/xalloc.h"
 
 char *ckpt_directory_path(const char *directory, const char *name)
@@ -41,13 +41,9 @@ static enum status explain_absence(const char *directory, struct error *err)
 			"neither %s nor %s exists; is the filesystem mounted?", directory, parent);
 	else if (descriptor < 0)
 		status = error_errno(err, errno, "read %s", parent);
-	else if (mounts_confirm(directory, descriptor, err) != STATUS_OK)
-		status = err ? err->status : STATUS_TEMPORARY;
 	else if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		status = error_set(err, STATUS_TEMPORARY,
-			"%s appeared and disappeared while it "
-			"was opened; try again",
-			directory);
+			"%s appeared while it was opened; try again", directory);
 	else if (errno != ENOENT)
 		status = error_errno(err, errno, "look for %s", directory);
 	else
@@ -65,24 +61,18 @@ enum status ckpt_directory_open(const char *directory, int *descriptor, struct e
 	 * started. */
 	if (!*directory)
 		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
+	enum status status = mounts_check(err);
+	if (status != STATUS_OK)
+		return status;
 	int opened = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (opened < 0) {
-		int number = errno;
-		if (number == ENOENT)
-			return explain_absence(directory, err);
-		/* It may be an empty mount point that we must not open. */
-		if (mounts_check(directory, -1, err) == STATUS_NO)
-			return mounts_confirm(directory, -1, err);
-		if (number == ENOTDIR)
-			return error_set(err, STATUS_USAGE, "%s is not a directory", directory);
-		return error_errno(err, number, "open directory %s", directory);
-	}
-	enum status status = mounts_confirm(directory, opened, err);
-	if (status == STATUS_OK)
-		*descriptor = opened;
-	else
-		close(opened);
-	return status;
+	if (opened < 0 && errno == ENOENT)
+		return explain_absence(directory, err);
+	if (opened < 0 && errno == ENOTDIR)
+		return error_set(err, STATUS_USAGE, "%s is not a directory", directory);
+	if (opened < 0)
+		return error_errno(err, errno, "open directory %s", directory);
+	*descriptor = opened;
+	return STATUS_OK;
 }
 
 enum status ckpt_directory_confirm(const char *directory, int descriptor, struct error *err)
@@ -96,7 +86,7 @@ enum status ckpt_directory_confirm(const char *directory, int descriptor, struct
 			return error_set(err, STATUS_TEMPORARY, "%s was replaced while it was read",
 				directory);
 	}
-	return mounts_confirm(directory, descriptor, err);
+	return mounts_check(err);
 }
 
 enum status ckpt_directory_make(const char *directory, struct error *err)
@@ -108,9 +98,7 @@ enum status ckpt_directory_make(const char *directory, struct error *err)
 		close(descriptor);
 	if (status != STATUS_NO)
 		return status;
-	status = mounts_allow_new(directory, err);
-	if (status == STATUS_OK)
-		status = mounts_make_directory(directory, 0777, &made, err);
+	status = file_make_directory(directory, 0777, &made, err);
 	if (status != STATUS_OK || !made)
 		return status;
 	char *parent = ckpt_directory_path(directory, "..");

@@ -11,19 +11,20 @@
 
 /*
  * Open DIR for reading. STATUS_NO: it surely does not exist, because its parent was read.
- * STATUS_TEMPORARY: a filesystem on the way should be mounted, and is not (base/mounts/mounts.h).
+ * STATUS_TEMPORARY: its parent is missing, too, or a filesystem should be mounted and is not
+ * (base/mounts.h).
  */
 enum status ckpt_directory_open(const char *directory, int *descriptor, struct error *err);
 
 /*
- * Check again after reading. STATUS_OK: descriptor (-1: DIR was missing) still is DIR, and each
- * filesystem that should be mounted on the way is. STATUS_TEMPORARY: discard what was read.
+ * Check again after reading. STATUS_OK: descriptor (-1: DIR was missing) still is DIR, and what
+ * should be mounted is. STATUS_TEMPORARY: discard what was read.
  */
 enum status ckpt_directory_confirm(const char *directory, int descriptor, struct error *err);
 
 /*
  * Make DIR, durably, if it is missing. STATUS_TEMPORARY: its parent is missing, too, so a disk may
- * not be mounted; or the job was restarted, and must find DIR (base/mounts/mounts.h).
+ * not be mounted.
  */
 enum status ckpt_directory_make(const char *directory, struct error *err);
 

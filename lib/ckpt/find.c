@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/directory.h"
@@ -136,20 +135,6 @@ static enum status choose(struct scan *scan, struct walk *walk, struct error *er
 	return error_set(err, STATUS_NO, "there is no complete checkpoint in %s", scan->directory);
 }
 
-/* Set err for a missing DIR. */
-static enum status explain_absence(const struct checkpoint_search *search, struct error *err)
-{
-	enum status confirmed = ckpt_directory_confirm(search->directory, -1, err);
-	if (confirmed != STATUS_OK)
-		return confirmed;
-	bool refused = layout_is_native(search->choice) &&
-		       mounts_allow_new(search->directory, NULL) != STATUS_OK;
-	return error_set(err, STATUS_NO, "there is no directory %s%s", search->directory,
-		refused ? "; this is a restart, in which \"ckpt-rotate begin\" does not make it: "
-			  "if it is meant to be new, mkdir it now"
-			: "");
-}
-
 enum status checkpoint_latest(const struct checkpoint_search *search, struct checkpoint *found,
 	struct text *skipped, struct error *err)
 {
@@ -158,10 +143,6 @@ enum status checkpoint_latest(const struct checkpoint_search *search, struct che
 		.settled = LAYOUT_SETTLED,
 		.contents = search->contents};
 	enum status status = scan_open(&scan, err);
-	if (status == STATUS_NO) {
-		scan_close(&scan);
-		return explain_absence(search, err);
-	}
 	/* While another process commits and prunes, a listed checkpoint may be gone when it is
 	 * examined. Repeat until nothing listed disappeared. Never answer "none" from an
 	 * unstable listing; but after TRIES, answer with a checkpoint that was found. */

@@ -14,6 +14,7 @@
 #include "base/xalloc.h"
 #include "compose/vitals.h"
 #include "run/options.h"
+#include "run/scheduler.h"
 
 #define SAVE_LIMIT 300000 /* ms to wait for the saves of other tasks, at most */
 
@@ -108,8 +109,7 @@ enum status membership_join(const struct membership_request *request, struct tex
 	struct attempt attempt;
 	struct board board = {.directory = -1};
 	const struct identity *identity = request->identity;
-	enum status status =
-		store_open(&store, request->store, STORE_CREATE, clock_after(30000), err);
+	enum status status = job_open_store(&store, request->store, clock_after(30000), err);
 	*preempted = false;
 	if (status != STATUS_OK)
 		return status;

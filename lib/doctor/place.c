@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mounts/mounts.h"
+#include "base/mounts.h"
 #include "base/process/process.h"
 #include "doctor/examine.h"
 #include "store/access.h"
@@ -18,8 +18,8 @@ static enum status look_at_directory(
 	struct examination *examination, const char *directory, struct stat *st, struct error *err)
 {
 	struct doctor_findings *findings = examination->findings;
-	enum status status = mounts_check(directory, -1, err);
-	if (status != STATUS_NO) {
+	enum status status = mounts_check(err);
+	if (status != STATUS_TEMPORARY) {
 		int number = stat(directory, st) < 0 ? errno : S_ISDIR(st->st_mode) ? 0 : ENOTDIR;
 		if (number == 0)
 			return STATUS_OK;

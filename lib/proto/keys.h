@@ -5,6 +5,7 @@
  *
  *   run/RUN/LAST                                number of the newest attempt
  *   run/RUN/MEASURE, run/RUN/PACE               measurements kept across attempts
+ *   saved/RUN                                   the newest save (run/history.h)
  *   .../OPEN                                    launch id, tasks, life (base/process/life.h)
  *   .../TASK/i                                  task i has joined: its agent's process
  *   .../ALL_JOINED                              all tasks have joined

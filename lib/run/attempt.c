@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json_fields.h"
 #include "proto/remembered.h"
+#include "run/history.h"
 #include "run/outcome.h"
 #include "store/builder.h"
 
@@ -197,6 +198,9 @@ static enum status put_closed(struct store *store, const struct view *view, bool
 		transaction_require(&t, transaction_own(&t, key), 0);
 	transaction_put(&t, transaction_own(&t, key), json);
 	write_news(&t, &view->attempt, true);
+	/* After a correction, a newer attempt may have saved already. */
+	if (!corrects)
+		saved_put(view->attempt.run, &outcome, finding ? finding->where : NULL, &t);
 	if (known)
 		remembered_put(known, view->attempt.run, view->longest_save, &view->learned, &t);
 	enum status status = transaction_run(&t, store, err);

@@ -4,14 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json_fields.h"
+#include "base/message.h"
 #include "base/xalloc.h"
 #include "run/attempt.h"
 #include "store/builder.h"
 
-#define BATCH 50 /* attempts read in one transaction */
+#define BATCH	  50   /* attempts read in one transaction */
+#define ASK_LIMIT 3000 /* ms that saved_ask waits for the store */
 
 #define DECISION(member) JSON_MEMBER(struct budget_decision, member)
 static const struct json_field decision_fields[] = {
@@ -198,4 +201,122 @@ enum status history_refuse(
 	snprintf(decision.why, sizeof(decision.why), "%s", why);
 	keys_of(attempt, key, "REFUSED");
 	return put_decision(store, key, NULL, &decision, err);
+}
+
+/* ---- What the run has saved ---- */
+
+#define SAVED(member) JSON_MEMBER(struct saved, member)
+static const struct json_field saved_fields[] = {
+	{"step", JSON_UNSIGNED, JSON_REQUIRED, SAVED(step)},
+	{"attempt", JSON_UNSIGNED, JSON_REQUIRED, SAVED(attempt)},
+	{"where", JSON_TEXT, 0, SAVED(where)},
+	{"host", JSON_TEXT, 0, SAVED(host)},
+	{0},
+};
+
+static void name_saved(const char *run, char key[KEYS_MAX])
+{
+	snprintf(key, KEYS_MAX, "saved/%s", run);
+}
+
+enum status saved_read(struct store *store, const char *run, struct saved *saved, struct error *err)
+{
+	char key[KEYS_MAX];
+	struct store_entry entry = {0};
+	struct saved found = {.kind = SAVED_STEP};
+	name_saved(run, key);
+	*saved = (struct saved){.kind = SAVED_UNKNOWN};
+	enum status status = store_get(store, key, &entry, err);
+	if (status == STATUS_NO) {
+		saved->kind = SAVED_NEVER;
+		return STATUS_OK;
+	}
+	if (status != STATUS_OK)
+		return status;
+	if (json_read_record(saved_fields, entry.value, entry.length, &found, NULL) ==
+		JSON_UNUSABLE)
+		status = error_set(err, STATUS_DAMAGED,
+			"store %s: key %s cannot be read; if this run is to start over: "
+			"preempt-store anew --run %s",
+			store_where(store), key, run);
+	else
+		*saved = found;
+	store_entry_release(&entry);
+	return status;
+}
+
+void saved_ask(const char **run, struct saved *saved)
+{
+	struct store *store = NULL;
+	const char *url = getenv("PREEMPT_STORE");
+	*run = getenv("PREEMPT_RUN");
+	*saved = (struct saved){.kind = SAVED_UNKNOWN};
+	if (!*run || !**run || !url || !*url ||
+		store_open(&store, url, STORE_READ_ONLY, clock_after(ASK_LIMIT), NULL) != STATUS_OK)
+		return;
+	store_set_patience(store, ASK_LIMIT);
+	(void)saved_read(store, *run, saved, NULL);
+	store_close(store);
+}
+
+void saved_put(
+	const char *run, const struct outcome *outcome, const char *where, struct transaction *t)
+{
+	char key[KEYS_MAX];
+	struct saved saved = {.step = outcome->saved, .attempt = outcome->attempt};
+	name_saved(run, key);
+	if (outcome->cause == CAUSE_COMPLETED) {
+		transaction_delete(t, transaction_own(t, key));
+	} else if (outcome->has_saved) {
+		gethostname(saved.host, sizeof(saved.host) - 1);
+		snprintf(saved.where, sizeof(saved.where), "%s", where ? where : "");
+		struct json_object *json = json_write_record(saved_fields, &saved);
+		json_put_signed(json, "utc", clock_utc());
+		transaction_put(t, transaction_own(t, key), json);
+	}
+}
+
+enum status saved_forget(struct store *store, const char *run, struct error *err)
+{
+	char key[KEYS_MAX];
+	name_saved(run, key);
+	return store_delete(store, key, err);
+}
+
+enum saved_start saved_decide(const struct saved *saved, const struct saved_search *search)
+{
+	bool known = saved->kind == SAVED_STEP;
+	switch (search->status) {
+	case STATUS_OK: return known && search->step < saved->step ? START_OLDER : START_FOUND;
+	case STATUS_NO: return known ? START_REFUSED : START_FRESH;
+	default: return START_UNASKED;
+	}
+}
+
+enum status saved_judge(const struct saved *saved, const char *run,
+	const struct saved_search *search, struct error *err)
+{
+	struct text text = {0};
+	enum status status = search->status;
+	enum saved_start start = saved_decide(saved, search);
+	if (start != START_REFUSED && (start != START_OLDER || !search->path))
+		return status;
+	text_addf(&text, "run %s has saved step %llu in attempt %llu", run,
+		(unsigned long long)saved->step, (unsigned long long)saved->attempt);
+	if (*saved->where)
+		text_addf(&text, ", in %s", saved->where);
+	if (*saved->host)
+		text_addf(&text, " (host %s)", saved->host);
+	if (start == START_OLDER)
+		message_error("%s, but the newest complete checkpoint here is %s, of step %llu: it "
+			      "is used",
+			text_string(&text), search->path, (unsigned long long)search->step);
+	else
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s, but there is no complete checkpoint in %s: is its filesystem mounted, "
+			"and its name right? To start this run over: preempt-run --anew, or "
+			"preempt-store anew --run %s",
+			text_string(&text), search->places, run);
+	text_release(&text);
+	return status;
 }

@@ -49,7 +49,8 @@ const char *outcome_word(enum outcome_cause cause);
 struct outcome_finding {
 	bool finished; /* the agent leaves with 0 */
 	bool newer; /* a complete checkpoint is newer than the one that the attempt resumed from */
-	uint64_t step; /* of that newer one */
+	uint64_t step;	  /* of that newer one */
+	char where[4096]; /* the directory that it is in */
 };
 
 /*

@@ -5,13 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/message.h"
 #include "base/parse.h"
 #include "base/process/subprocess.h"
+#include "store/url.h"
 
 #define CALL_LIMIT  30000 /* ms that one call of scontrol may take */
 #define RETRY_PAUSE 2000  /* ms between two calls */
+#define URL_MOST    8192  /* bytes */
 
 /* Innermost first; the last row means that there is none. */
 static const struct scheduler schedulers[] = {
@@ -106,6 +111,73 @@ enum status scheduler_job(const struct identity_environment *environment, char *
 		return STATUS_NO;
 	*scheduler = "Kubernetes";
 	return STATUS_OK;
+}
+
+/* ---- The trace of a job ---- */
+
+static const char *lookup(void *context, const char *name)
+{
+	(void)context;
+	return getenv(name);
+}
+
+/* The path of this job's trace. make: with its directory. False: this is no job, or has no home. */
+static bool find_trace(struct text *path, bool make)
+{
+	const struct identity_environment environment = {.lookup = lookup};
+	char job[129];
+	const char *scheduler;
+	if (scheduler_job(&environment, job, sizeof(job), &scheduler, NULL) != STATUS_OK ||
+		store_default_url(job, make, path, NULL) != STATUS_OK)
+		return false;
+	text_add(path, ".trace");
+	return true;
+}
+
+static bool has_left(const char *url, struct text *path)
+{
+	struct text left = {0};
+	bool found = find_trace(path, false) &&
+		     file_read_whole(text_string(path), URL_MOST, &left, NULL) == STATUS_OK &&
+		     !strcmp(text_string(&left), url);
+	text_release(&left);
+	return found;
+}
+
+enum status job_open_store(
+	struct store **store, const char *url, int64_t deadline, struct error *err)
+{
+	struct text path = {0};
+	bool left = has_left(url, &path);
+	enum status status = store_open(store, url, left ? 0 : STORE_CREATE, deadline, err);
+	if (status == STATUS_NO)
+		status = error_set(err, STATUS_TEMPORARY,
+			"store %s is missing, but an earlier start of this job had it (%s): is its "
+			"filesystem mounted? To start without it, remove that file",
+			url, text_string(&path));
+	text_release(&path);
+	return status;
+}
+
+void job_leave_trace(const char *url)
+{
+	struct text path = {0};
+	struct error err;
+	if (!has_left(url, &path)) {
+		text_release(&path);
+		if (find_trace(&path, true) && file_write_whole(text_string(&path), url,
+						       strlen(url), 0600, false, &err) != STATUS_OK)
+			message_info("this job leaves no trace of its store: %s", err.text);
+	}
+	text_release(&path);
+}
+
+void job_remove_trace(void)
+{
+	struct text path = {0};
+	if (find_trace(&path, false))
+		(void)unlink(text_string(&path));
+	text_release(&path);
 }
 
 /* ---- Which scheduler is to run it again ---- */

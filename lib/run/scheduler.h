@@ -8,6 +8,7 @@
 
 #include "notice/slurm.h"
 #include "run/launchers.h"
+#include "store/store.h"
 
 struct scheduler {
 	const char *name; /* "Grid Engine" */
@@ -32,6 +33,24 @@ struct scheduler {
  */
 enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
 	const char **scheduler, struct error *err);
+
+/*
+ * The trace of a job: a small file STATE/preempt/JOB.db.trace, beside default stores (store/url.h).
+ * preempt-requeue leaves it once the job's store is there, so that a later start, on any machine
+ * with the same home, does not take the store for one that was never made. The file has the store's
+ * URL: a trace of another job with this id has no effect. A store at its default place has none,
+ * which would be lost together with it.
+ */
+/*
+ * Open the store of a run that starts, and make it if it is missing. STATUS_TEMPORARY: also if it
+ * is missing, and an earlier start of this job has left its trace.
+ */
+enum status job_open_store(
+	struct store **store, const char *url, int64_t deadline, struct error *err);
+/* Leave the trace, if this is a job. A trace that cannot be written is only reported. */
+void job_leave_trace(const char *url);
+/* The job has finished. */
+void job_remove_trace(void);
 
 /* Find a scheduler by its word; NULL: there is none. */
 const struct scheduler *scheduler_find(const char *word);

@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts/mounts.h"
 #include "base/text.h"
 #include "store/failure.h"
+
+#define MOUNTINFO_LIMIT ((size_t)8 << 20)
 
 enum {
 	MAGIC_NFS = 0x6969,
@@ -210,11 +211,38 @@ static bool beegfs_asks_server(void)
 	return asks;
 }
 
+/*
+ * Find type and options of the mount that the descriptor is on. A line of mountinfo:
+ * "ID PARENT DEVICE ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS".
+ */
+static void find_mount(int descriptor, struct filesystem *filesystem)
+{
+	char path[64], own[1024], common[1024] = "";
+	struct text info = {0}, mounts = {.limit = MOUNTINFO_LIMIT};
+	long number = -1;
+	bool found = false;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", descriptor);
+	(void)file_read_whole(path, 4096, &info, NULL);
+	const char *id = strstr(text_string(&info), "mnt_id:");
+	if (id && sscanf(id, "mnt_id: %ld", &number) == 1)
+		(void)file_read_whole("/proc/self/mountinfo", MOUNTINFO_LIMIT - 1, &mounts, NULL);
+	for (const char *line = text_string(&mounts); *line && !found;
+		line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *type = strstr(line, " - ");
+		found = strtol(line, NULL, 10) == number && type &&
+			sscanf(line, "%*s %*s %*s %*s %*s %1023s", own) == 1 &&
+			sscanf(type, " - %63s %*s %1023s", filesystem->type, common) >= 1;
+	}
+	if (found)
+		snprintf(filesystem->options, sizeof(filesystem->options), "%s,%s", own, common);
+	text_release(&info);
+	text_release(&mounts);
+}
+
 enum status filesystem_inspect(
 	const char *directory, struct filesystem *filesystem, struct error *err)
 {
 	struct filesystem seen = {0};
-	struct mount_entry mount;
 	struct statfs st;
 	int descriptor = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (descriptor < 0 || fstatfs(descriptor, &st) < 0) {
@@ -227,10 +255,7 @@ enum status filesystem_inspect(
 	seen.magic = (uint32_t)st.f_type;
 	/* The list of mounts can be long: read it only if the mount options matter. */
 	if (filesystem_classify(&seen).reach != FILESYSTEM_LOCAL) {
-		if (mounts_find(descriptor, &mount)) {
-			snprintf(seen.type, sizeof(seen.type), "%s", mount.type);
-			snprintf(seen.options, sizeof(seen.options), "%s", mount.options);
-		}
+		find_mount(descriptor, &seen);
 		if (seen.magic == MAGIC_BEEGFS && beegfs_asks_server())
 			add_option(&seen, "tuneUseGlobalFileLocks");
 	}

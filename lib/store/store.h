@@ -85,11 +85,8 @@ void store_answer_release(struct store_answer *answer);
 enum store_open_flags {
 	STORE_CREATE = 1,    /* make a store that is missing; without it: STATUS_NO */
 	STORE_READ_ONLY = 2, /* never write; store_txn with a put or delete is STATUS_USAGE */
-	/*
-	 * With STORE_CREATE, for tests of a filesystem: make a missing store also in a job that was
-	 * restarted (mounts_allow_new refuses that otherwise), and do not use the machine's ticket
-	 * queue: each process itself asks the filesystem for the lock.
-	 */
+	/* For tests of a filesystem: do not use the machine's ticket queue: each process itself
+	 * asks the filesystem for the lock. */
 	STORE_SCRATCH = 4,
 };
 
@@ -107,8 +104,8 @@ enum store_open_flags {
  *                         transactions only read, how many committed a change, and how many bytes
  *                         of keys and values they answered; for a server, requests and bytes of
  *                         answers. If FILE cannot be written, nothing happens
- * STATUS_TEMPORARY: also if a filesystem should be mounted there and is not (base/mounts/mounts.h): such
- * a store is not missing, and no new one is made. A missing directory is never made. deadline
+ * STATUS_TEMPORARY: also if a filesystem should be mounted there and is not (base/mounts.h): such a
+ * store is not missing, and no new one is made. A missing directory is never made. deadline
  * (base/clock.h) also bounds the first contact.
  *
  * STATUS_USAGE: a store could not be safe there, or lock= differs from the recorded mode.

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/url.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts/mounts.h"
+#include "base/mounts.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
 
@@ -112,16 +114,44 @@ enum status store_default_path(
 	return STATUS_OK;
 }
 
+/* Make directory and its missing parents below base, which must exist. */
+static enum status make_below(const char *base, char *directory, struct error *err)
+{
+	bool made;
+	enum status status = STATUS_OK;
+	if (access(base, F_OK) < 0)
+		return errno != ENOENT && errno != ENOTDIR
+			       ? error_errno(err, errno, "look at %s", base)
+			       : error_set(err, STATUS_TEMPORARY,
+					 "cannot make %s: there is no directory %s; is its "
+					 "filesystem mounted?",
+					 directory, base);
+	for (char *end = directory + strlen(base); status == STATUS_OK && *end;) {
+		end = strchrnul(end + 1, '/');
+		char kept = *end;
+		*end = '\0';
+		status = file_make_directory(directory, 0700, &made, err);
+		*end = kept;
+	}
+	return status;
+}
+
 static enum status make_default(const char *path, struct error *err)
 {
 	const char *home = getenv("HOME");
 	char *directory = file_directory_of(path);
 	char *state = file_directory_of(directory);
-	char *must_exist = home && *home == '/' && mount_tables_is_below(state, home)
-				   ? xstrdup(home)
-				   : file_directory_of(state);
-	enum status status = mounts_make_directories(directory, must_exist, 0700, err);
-	free(must_exist);
+	size_t length = home ? strlen(home) : 0;
+	while (length > 1 && home[length - 1] == '/')
+		length--;
+	char *base = length && *home == '/' && !strncmp(state, home, length) &&
+				     (length == 1 || state[length] == '/')
+			     ? xstrndup(home, length)
+			     : file_directory_of(state);
+	enum status status = mounts_check(err);
+	if (status == STATUS_OK)
+		status = make_below(base, directory, err);
+	free(base);
 	free(state);
 	free(directory);
 	return status;

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/message.h"
-#include "base/mounts/mounts.h"
 #include "base/process/ending.h"
 #include "doctor/etcd.h"
 #include "run/options.h"
@@ -14,7 +13,7 @@
 static const char *other, *session;
 static uint64_t nodes, node;
 static bool node_given;
-static bool quick, fix, shared, mark;
+static bool quick, fix, shared;
 
 const struct args_option doctor_options[] = {
 	{"other", "PATH", "the same directory through another mount: check one against the other",
@@ -27,8 +26,6 @@ const struct args_option doctor_options[] = {
 		ARGS_NAME, .target = &session},
 	{"shared", NULL, "check it for use by several machines, not only by this one", ARGS_FLAG,
 		.target = &shared},
-	{"mark", NULL, "mark DIRECTORY, so that the tools notice when it is not mounted", ARGS_FLAG,
-		.target = &mark},
 	{"quick", NULL, "at most 3 seconds after all nodes have come, for a prolog", ARGS_FLAG,
 		.target = &quick},
 	{"fix", NULL, "record the safe mode in a store that is not in use", ARGS_FLAG,
@@ -71,27 +68,6 @@ static enum status find_node(
 	return STATUS_OK;
 }
 
-/* Mark the directory, and add it to the list of marked directories. */
-static int run_mark(const struct args_rest *rest)
-{
-	struct error err = {0};
-	struct text list = {0};
-	enum status status = STATUS_OK;
-	if (!rest->count)
-		status = error_set(&err, STATUS_USAGE,
-			"--mark needs a DIRECTORY: the top of a mounted filesystem");
-	else if (other || nodes || session || node_given || quick || fix || shared ||
-		 group_options.json || args_is_typed("store"))
-		status = error_set(&err, STATUS_USAGE, "--mark excludes all other options");
-	else
-		status = mounts_mark(rest->words[0], &list, &err);
-	if (status == STATUS_OK)
-		printf("%s is marked and listed in %s; list it there on every machine\n",
-			rest->words[0], text_string(&list));
-	text_release(&list);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
-}
-
 int doctor_command(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -109,8 +85,6 @@ int doctor_command(const struct args_rest *rest)
 		.timeout = group_timeout(quick && !nodes ? 2400 : 60000),
 		.progress = message_is_quiet() ? NULL : print_progress};
 	enum status status = STATUS_OK;
-	if (mark)
-		return run_mark(rest);
 	if (other && nodes)
 		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
 	else if ((session || node_given) && !nodes)

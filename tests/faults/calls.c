@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -68,17 +67,6 @@ static const char *below(const char *path)
 	return NULL;
 }
 
-/* At its call the filesystem goes, and some calls later it comes back. */
-static void go_or_come_back(unsigned number)
-{
-	int kept = errno;
-	if (number == plan->at)
-		(void)umount2(plan->directory, MNT_DETACH);
-	else if (plan->number && number == plan->at + (unsigned)plan->number)
-		(void)mount(plan->source, plan->directory, NULL, MS_BIND, NULL);
-	errno = kept;
-}
-
 static enum verdict ask(const char *name, const char *path, enum trait traits)
 {
 	const char *file = below(path);
@@ -91,8 +79,6 @@ static enum verdict ask(const char *name, const char *path, enum trait traits)
 		(*plan->only.file && strcmp(plan->only.file, call.file) != 0))
 		return GO;
 	unsigned number = ++plan->count;
-	if (plan->act == ACT_AWAY)
-		go_or_come_back(number);
 	if (number <= CALLS_LOGGED)
 		plan->log[number - 1] = call;
 	bool lasting = plan->act == ACT_FAIL_ALWAYS || plan->act == ACT_HALF_FAIL;
@@ -104,8 +90,7 @@ static enum verdict ask(const char *name, const char *path, enum trait traits)
 	plan->hits++;
 	errno = plan->number;
 	switch (plan->act) {
-	case ACT_COUNT:
-	case ACT_AWAY: return GO;
+	case ACT_COUNT: return GO;
 	case ACT_HALF_FAIL:
 		if (again)
 			return FAIL;

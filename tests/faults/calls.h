@@ -29,7 +29,6 @@ enum call_act {
 	ACT_LATE,	 /* do it, then fail: an answer that was lost */
 	ACT_BEFORE,	 /* a signal to ourselves before it */
 	ACT_AFTER,	 /* and after it */
-	ACT_AWAY,	 /* unmount directory before it; number calls later mount source there */
 };
 
 /* One call as it came. */
@@ -46,9 +45,8 @@ struct plan {
 	char page[128];	     /* and what concerns files whose names begin so; may be empty */
 	struct call only;    /* its name and file, where not empty: nothing else is counted */
 	enum call_act act;
-	unsigned at;	  /* 1: the first; 0: none */
-	int number;	  /* errno, or signal, or for how many calls (0: permanently) */
-	char source[256]; /* ACT_AWAY: what to bind */
+	unsigned at; /* 1: the first; 0: none */
+	int number;  /* errno, or signal */
 
 	/* The result. */
 	_Atomic unsigned count;

@@ -5,9 +5,8 @@
  * Run a command with a fault at its AT-th call on files of DIRECTORY; at the AT-th of those that
  * are CALL ("pwrite"), on FILE ("run.db-journal") where these are given. ACT: count (and print how
  * many to stdout instead of the command's), fail, always (from then on), late (it is done, then
- * fails), half, before and after (a signal). "away N SOURCE": unmount DIRECTORY at that call, and
- * N calls later (0: never) bind SOURCE there again. Exits like the command, and with 99 if the
- * fault never came.
+ * fails), half, before and after (a signal). Exits like the command, and with 99 if the fault
+ * never came.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +32,6 @@ static const struct {
 	{"half", ACT_HALF},
 	{"before", ACT_BEFORE},
 	{"after", ACT_AFTER},
-	{"away", ACT_AWAY},
 };
 
 static int number_of(const char *name)
@@ -50,7 +48,7 @@ static int number_of(const char *name)
 static _Noreturn void usage(void)
 {
 	fprintf(stderr,
-		"usage: inject DIRECTORY [CALL[:FILE]] AT ACT [ERRNO|SIGNAL|N SOURCE] -- COMMAND [ARG...]\n");
+		"usage: inject DIRECTORY [CALL[:FILE]] AT ACT [ERRNO|SIGNAL] -- COMMAND [ARG...]\n");
 	exit(2);
 }
 
@@ -77,11 +75,7 @@ static void parse(int count, char **words, struct plan *plan)
 	if (*end || act == sizeof(acts) / sizeof(*acts))
 		usage();
 	plan->act = acts[act].act;
-	if (plan->act == ACT_AWAY) {
-		if (at + 4 != words + count || !realpath(at[3], plan->source))
-			usage();
-		plan->number = atoi(at[2]);
-	} else if (at + 2 < words + count && !(plan->number = number_of(at[2])))
+	if (at + 2 < words + count && !(plan->number = number_of(at[2])))
 		usage();
 	plan->armed = true;
 }

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/mounts/mounts.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/commit/staging.h"
 #include "ckpt/commit/writer.h"
@@ -144,7 +143,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	bool made;
 	int root = -1;
 	uint64_t inode;
-	enum status status = mounts_make_directory(staging, 0777, &made, err);
+	enum status status = file_make_directory(staging, 0777, &made, err);
 	if (status != STATUS_OK)
 		return status;
 	if (target->sharded)
@@ -174,7 +173,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	if (status == STATUS_OK)
 		status = empty(staging, target, err);
 	if (status == STATUS_OK && target->sharded)
-		status = mounts_make_directory(shard, 0777, &made, err);
+		status = file_make_directory(shard, 0777, &made, err);
 	if (lstat(staging, &st) < 0 ? errno == ENOENT : st.st_ino != inode)
 		*again = true;
 	free(record);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts/mounts.h"
 #include "ckpt/commit/publish.h"
 #include "ckpt/commit/writer.h"
 #include "ckpt/directory.h"
@@ -124,7 +123,7 @@ static enum status begin(struct copying *copying, struct error *err)
 		copying->root = -1;
 	}
 	if (status == STATUS_OK)
-		status = mounts_make_directory(copying->path, 0777, &made, err);
+		status = file_make_directory(copying->path, 0777, &made, err);
 	if (status == STATUS_OK)
 		status = copying_open(copying, err);
 	/* Another process has made it, or removed it. */

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 #include "store/access.h"
 
@@ -31,7 +30,7 @@ static enum status make_directory(const char *path, bool durable, struct error *
 	/* Asking before mkdir is faster: a network filesystem may cache the answer. */
 	if (access(path, F_OK) == 0)
 		return check_directory(path, err);
-	enum status status = mounts_make_directory(path, 0700, &made, err);
+	enum status status = file_make_directory(path, 0700, &made, err);
 	if (status == STATUS_OK && durable) {
 		char *above = file_directory_of(path);
 		status = file_sync_directory(above, err);

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/mounts/mounts.h"
+#include "base/mounts.h"
 #include "base/process/descriptor.h"
 #include "base/process/ending.h"
 #include "base/xalloc.h"
@@ -295,7 +295,7 @@ static enum status check_access(const struct work *work, struct error *err)
 {
 	enum status status = store_check_private(work->queue->store, err);
 	if (status == STATUS_OK)
-		status = mounts_confirm(work->queue->files, -1, err);
+		status = mounts_check(err);
 	return status == STATUS_OK ? look_at(work->queue->files, err) : status;
 }
 

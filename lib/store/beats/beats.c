@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 #include "store/access.h"
 #include "store/beats/beat_record.h"
@@ -36,8 +35,8 @@ static enum status make_directory(
 {
 	struct stat st;
 	bool made;
-	enum status status = mounts_make_directory(
-		path, store->parameters.shared_group ? 0770 : 0700, &made, err);
+	enum status status =
+		file_make_directory(path, store->parameters.shared_group ? 0770 : 0700, &made, err);
 	if (status != STATUS_OK)
 		return status;
 	if (made && store->parameters.shared_group && access_share_directory(path) < 0)

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 #include "store/access.h"
 #include "store/failure.h"
@@ -86,7 +85,9 @@ static enum status make(
 	/* Use the directory's descriptor: if it is unmounted now, nothing is made on its mount
 	 * point. */
 	if (status == STATUS_OK)
-		status = mounts_open(path, &directory, err);
+		directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (status == STATUS_OK && directory < 0)
+		status = lockfile_failed(err, "make", file, errno);
 	if (status != STATUS_OK)
 		goto out;
 	temporary = xprintf("%s" LOCKFILE_BEGUN "XXXXXX", file->path);

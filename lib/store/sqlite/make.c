@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 #include "store/access.h"
 #include "store/failure.h"
@@ -112,15 +111,14 @@ static enum status check_lock_is_in(
 
 static enum status make_whole(struct sqlite_store *store, struct error *err)
 {
-	int directory;
 	/* Use the directory's descriptor: if it is unmounted now, nothing is made on its mount
 	 * point. */
-	enum status status = mounts_open(store->directory, &directory, err);
-	if (status != STATUS_OK)
-		return status;
+	int directory = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0)
+		return make_failed(store, errno, err);
 	char *temporary = xprintf(lock_can_be_lost(&store->lock) ? "%s.lock.new-XXXXXX" : "%s.new",
 		store->base.where);
-	status = make_temporary(store, directory, temporary, err);
+	enum status status = make_temporary(store, directory, temporary, err);
 	if (status == STATUS_OK && !lock_confirm(&store->lock, true))
 		status = database_lost(store, false, err);
 	if (status == STATUS_OK)

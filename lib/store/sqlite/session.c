@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/mounts/mounts.h"
 #include "base/xalloc.h"
 #include "store/access.h"
 #include "store/cache.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/mounts/mounts.h"
+#include "base/mounts.h"
 #include "base/xalloc.h"
 #include "store/access.h"
 #include "store/beats/beats.h"
@@ -120,8 +120,8 @@ static enum status refuse_missing(const struct sqlite_store *store, struct error
 }
 
 /*
- * Neither lock file nor database was found. Sets *missing to true if both are absent and their
- * filesystem is mounted, to false if one of them has appeared since.
+ * Neither lock file nor database was found. Sets *missing to true if both are absent, to false if
+ * one of them has appeared since.
  */
 static enum status confirm_missing(
 	const struct sqlite_store *store, bool *missing, struct error *err)
@@ -129,10 +129,10 @@ static enum status confirm_missing(
 	const char *name = strrchr(store->base.where, '/') + 1;
 	char lock[NAME_MAX + 8];
 	struct stat st;
-	int directory;
-	enum status status = mounts_open(store->directory, &directory, err);
-	if (status != STATUS_OK)
-		return status;
+	int directory = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0)
+		return error_cured(
+			err, errno, store_cure(errno), "look at store %s", store->base.where);
 	snprintf(lock, sizeof(lock), "%s.lock", name);
 	bool found = fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	int number = found ? ENOENT : errno;
@@ -147,20 +147,7 @@ static enum status confirm_missing(
 	return STATUS_OK;
 }
 
-/* Returns status; or, if the filesystem of the path is not mounted, STATUS_TEMPORARY with that
- * reason. */
-static enum status explain(const char *path, enum status status, struct error *err)
-{
-	struct error why;
-	if (status == STATUS_USAGE || mounts_check(path, -1, &why) != STATUS_NO)
-		return status;
-	return error_set(err, STATUS_TEMPORARY, "%s", why.text);
-}
-
-/*
- * Open the lock file. STATUS_NO: lock file and database are missing, and the filesystem that
- * belongs there is mounted.
- */
+/* Open the lock file. STATUS_NO: lock file and database are missing. */
 static enum status find_lock(struct sqlite_store *store, const struct lockfile_terms *terms,
 	struct lock *lock, int64_t deadline, struct error *err)
 {
@@ -195,7 +182,7 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct loc
 	if (status == STATUS_OK)
 		status = filesystem_inspect(store->directory, &filesystem, err);
 	if (status != STATUS_OK)
-		return explain(store->base.where, status, err);
+		return status;
 	struct lockfile_terms terms = {
 		.database = store->base.where,
 		.mode = parameters->mode,
@@ -210,17 +197,13 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct loc
 	store->far_locks = terms.traits.reach == FILESYSTEM_SHARED;
 	status = find_lock(store, &terms, lock, deadline, err);
 	if (status == STATUS_NO && create) {
-		if (!(store->base.flags & STORE_SCRATCH) &&
-			mounts_allow_new(store->base.where, err) != STATUS_OK)
-			return STATUS_TEMPORARY;
 		terms.create = true;
 		status = lock_open(lock, &terms, deadline, err);
 	}
 	if (status != STATUS_OK)
 		return error_prefix(err, "store %s", store->base.where);
-	/* The filesystem may have been unmounted during the open: check that the lock file is on
-	 * it. */
-	status = mounts_confirm(store->base.where, lock->file.descriptor, err);
+	/* The filesystem may have been unmounted during the open. */
+	status = mounts_check(err);
 	if (status != STATUS_OK)
 		lock_close(lock);
 	return status;
@@ -266,11 +249,10 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	enum status status = parameters_read(url, &store->parameters, err);
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) &&
 		      !store->parameters.must_exist;
-	if (status == STATUS_OK) {
+	if (status == STATUS_OK)
+		status = mounts_check(err);
+	if (status == STATUS_OK)
 		status = find_path(store, url->path, err);
-		if (status != STATUS_OK)
-			status = explain(url->path, status, err);
-	}
 	if (status == STATUS_OK)
 		status = open_lock(store, create, &store->lock, deadline, err);
 	if (status == STATUS_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/process/ending.c, base/mounts/mounts.c, store/access.c, and of what libc says of
+ * In place of base/process/ending.c, base/mounts.c, store/access.c, and of what libc says of
  * directories and terminals.
  */
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mounts/mounts.h"
+#include "base/mounts.h"
 #include "base/process/ending.h"
 #include "sim.h"
 #include "store/access.h"
@@ -50,38 +50,10 @@ int ending_die(int number)
 
 /* ---- All is mounted, and ours ---- */
 
-enum status mounts_confirm(const char *path, int descriptor, struct error *err)
+enum status mounts_check(struct error *err)
 {
-	(void)path, (void)descriptor, (void)err;
+	(void)err;
 	return STATUS_OK;
-}
-
-enum status mounts_check(const char *path, int descriptor, struct error *err)
-{
-	return mounts_confirm(path, descriptor, err);
-}
-
-enum status mounts_check_tables(const char *path, int descriptor, struct error *err)
-{
-	return mounts_confirm(path, descriptor, err);
-}
-
-enum status mounts_open(const char *directory, int *descriptor, struct error *err)
-{
-	(void)descriptor;
-	return error_set(err, STATUS_NO, "%s is not of this world", directory);
-}
-
-bool mounts_find(int descriptor, struct mount_entry *entry)
-{
-	(void)descriptor, (void)entry;
-	return false;
-}
-
-bool mounts_own_list(char path[PATH_MAX])
-{
-	*path = '\0';
-	return false;
 }
 
 int access_share_directory(const char *path)
