@@ -86,7 +86,7 @@ int file_ask_for_names(int outer, const char *directory)
 enum status file_make_directory(const char *path, mode_t mode, bool *made, struct error *err)
 {
 	struct stat st;
-	*made = mkdir(path, mode) == 0;
+	*made = mkdirat(AT_FDCWD, path, mode) == 0;
 	int number = errno;
 	if (*made)
 		return STATUS_OK;
