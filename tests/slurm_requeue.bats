@@ -143,6 +143,18 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	[[ $(preempt-store get "run/slurm-$job/000001/CLOSED") == *'"cause":"preempted"'* ]]
 }
 
+@test "requeued before its first real start: the restart count is no proof, the store is made and the job runs" {
+	export STEPS=20
+	job=$(sbatch --parsable --requeue --nodes=2 --output=%j.out --open-mode=append --wrap '
+		[ -n "${SLURM_RESTART_COUNT-}" ] || { scontrol requeue "$SLURM_JOB_ID"; sleep 100; }
+		echo "restart $SLURM_RESTART_COUNT"
+		exec preempt-requeue -- srun preempt-run --kill-after 1s -- ./trainer')
+	slurm_wait_state "$job" COMPLETED 180
+	cat "$job.out"
+	grep -q '^restart 1' "$job.out"
+	[ "$(cat "starts.slurm-$job.1")" = 0 ]
+}
+
 @test "cancelled while it is being preempted: it stays cancelled" {
 	touch hold
 	submit --
