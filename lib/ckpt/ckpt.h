@@ -129,7 +129,7 @@ struct checkpoint_search {
  * are skipped. skipped (NULL: none) gets a line for each of them, and for other things that a user
  * should know, such as a broken tracker. If none is known to be complete, found may be
  * CHECKPOINT_UNPROVEN. STATUS_NO: there is surely none: all of DIR was read, or its parent was read
- * and has no DIR, and no filesystem on the way is unmounted.
+ * and has no DIR.
  */
 enum status checkpoint_latest(const struct checkpoint_search *search, struct checkpoint *found,
 	struct text *skipped, struct error *err);

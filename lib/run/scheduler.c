@@ -134,28 +134,21 @@ static bool find_trace(struct text *path, bool make)
 	return true;
 }
 
-static bool has_left(const char *url, struct text *path)
-{
-	struct text left = {0};
-	bool found = find_trace(path, false) &&
-		     file_read_whole(text_string(path), URL_MOST, &left, NULL) == STATUS_OK &&
-		     !strcmp(text_string(&left), url);
-	text_release(&left);
-	return found;
-}
-
 enum status job_open_store(
 	struct store **store, const char *url, int64_t deadline, struct error *err)
 {
-	struct text path = {0};
-	bool left = has_left(url, &path);
-	enum status status = store_open(store, url, left ? 0 : STORE_CREATE, deadline, err);
+	struct text path = {0}, left = {0};
+	if (find_trace(&path, false))
+		(void)file_read_whole(text_string(&path), URL_MOST, &left, NULL);
+	unsigned flags = strcmp(text_string(&left), url) ? STORE_CREATE : 0;
+	enum status status = store_open(store, url, flags, deadline, err);
 	if (status == STATUS_NO)
 		status = error_set(err, STATUS_TEMPORARY,
 			"store %s is missing, but an earlier start of this job had it (%s): is its "
 			"filesystem mounted? To start without it, remove that file",
 			url, text_string(&path));
 	text_release(&path);
+	text_release(&left);
 	return status;
 }
 
@@ -163,12 +156,9 @@ void job_leave_trace(const char *url)
 {
 	struct text path = {0};
 	struct error err;
-	if (!has_left(url, &path)) {
-		text_release(&path);
-		if (find_trace(&path, true) && file_write_whole(text_string(&path), url,
-						       strlen(url), 0600, false, &err) != STATUS_OK)
-			message_info("this job leaves no trace of its store: %s", err.text);
-	}
+	if (find_trace(&path, true) && file_write_whole(text_string(&path), url, strlen(url), 0600,
+					       false, &err) != STATUS_OK)
+		message_info("this job leaves no trace of its store: %s", err.text);
 	text_release(&path);
 }
 

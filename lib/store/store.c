@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/mounts.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "store/backend.h"
@@ -76,6 +77,8 @@ enum status store_open(
 	if (status != STATUS_OK)
 		return status;
 	status = find_backend(parsed.scheme, &backend, err);
+	if (status == STATUS_OK)
+		status = mounts_check(err);
 	if (status == STATUS_OK)
 		status = backend->open(&opened, &parsed, flags, deadline, err);
 	if (status == STATUS_OK) {

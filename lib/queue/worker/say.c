@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/message.h"
-#include "base/mounts.h"
 #include "base/parse.h"
 #include "queue/output/joblog.h"
 #include "queue/worker/loop.h"
@@ -56,9 +55,6 @@ void work_name(const struct work_options *options, struct queue_worker *worker)
 enum status work_open_joblog(const char *path, int *descriptor, struct error *err)
 {
 	struct stat st;
-	enum status status = mounts_check(err);
-	if (status != STATUS_OK)
-		return error_prefix(err, "joblog %s", path);
 	int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
 	if (opened < 0)
 		return error_set(err, error_status_of_errno(errno), "cannot open joblog %s: %s",

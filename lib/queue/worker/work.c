@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/mounts.h"
 #include "base/process/descriptor.h"
 #include "base/process/ending.h"
 #include "base/xalloc.h"
@@ -287,15 +286,10 @@ static enum status look_at(const char *path, struct error *err)
 	return access_check(path, &st, false, err);
 }
 
-/*
- * We run what the queue says, so no other user may be able to write to it. And without the
- * directory for its files no command could start here: each would use up its temporary failures.
- */
+/* We run what the queue says, so no other user may be able to write to it. */
 static enum status check_access(const struct work *work, struct error *err)
 {
 	enum status status = store_check_private(work->queue->store, err);
-	if (status == STATUS_OK)
-		status = mounts_check(err);
 	return status == STATUS_OK ? look_at(work->queue->files, err) : status;
 }
 

@@ -250,8 +250,6 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) &&
 		      !store->parameters.must_exist;
 	if (status == STATUS_OK)
-		status = mounts_check(err);
-	if (status == STATUS_OK)
 		status = find_path(store, url->path, err);
 	if (status == STATUS_OK)
 		status = open_lock(store, create, &store->lock, deadline, err);

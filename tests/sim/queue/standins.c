@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/process/ending.c, base/mounts.c, store/access.c, and of what libc says of
+ * In place of base/process/ending.c, store/access.c, and of what libc says of
  * directories and terminals.
  */
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/mounts.h"
 #include "base/process/ending.h"
 #include "sim.h"
 #include "store/access.h"
@@ -48,13 +47,7 @@ int ending_die(int number)
 	return 128 + number;
 }
 
-/* ---- All is mounted, and ours ---- */
-
-enum status mounts_check(struct error *err)
-{
-	(void)err;
-	return STATUS_OK;
-}
+/* ---- All is ours ---- */
 
 int access_share_directory(const char *path)
 {
