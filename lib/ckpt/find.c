@@ -161,11 +161,8 @@ enum status checkpoint_latest(const struct checkpoint_search *search, struct che
 			"the checkpoints in %s kept changing while they were read; try again",
 			search->directory);
 	if (status == STATUS_NO) {
-		struct error why;
-		enum status confirmed =
-			ckpt_directory_confirm(search->directory, scan.descriptor, &why);
-		if (confirmed != STATUS_OK)
-			status = error_set(err, confirmed, "%s", why.text);
+		status = ckpt_directory_confirm(search->directory, scan.descriptor, err);
+		status = status == STATUS_OK ? STATUS_NO : status;
 	}
 	scan_close(&scan);
 	return status;

@@ -233,14 +233,12 @@ enum status saved_read(struct store *store, const char *run, struct saved *saved
 	}
 	if (status != STATUS_OK)
 		return status;
-	if (json_read_record(saved_fields, entry.value, entry.length, &found, NULL) ==
+	if (json_read_record(saved_fields, entry.value, entry.length, &found, NULL) !=
 		JSON_UNUSABLE)
-		status = error_set(err, STATUS_DAMAGED,
-			"store %s: key %s cannot be read; if this run is to start over: "
-			"preempt-store anew --run %s",
-			store_where(store), key, run);
-	else
 		*saved = found;
+	else
+		status = error_set(err, STATUS_DAMAGED, "store %s: key %s cannot be read",
+			store_where(store), key);
 	store_entry_release(&entry);
 	return status;
 }
