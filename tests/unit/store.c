@@ -229,6 +229,31 @@ static void transactions(void)
 		store_answer_release(&before);
 		store_answer_release(&after);
 	}
+	TEST("1, 11 or 100 deletes of absent keys in one transaction are answered; a change is seen")
+	{
+		static const size_t sizes[] = {1, 11, 100};
+		struct store_op ops[100];
+		char names[100][16];
+		store_set_patience(store, 15000);
+		for (size_t i = 0; i < 100; i++) {
+			snprintf(names[i], sizeof(names[i]), "absent/%zu", i);
+			ops[i] = (struct store_op){.kind = STORE_DELETE, .key = names[i]};
+		}
+		for (size_t i = 0; i < 3; i++) {
+			struct store_answer answer = {0};
+			struct store_request request = {.then = ops, .then_count = sizes[i]};
+			CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+			CHECK(answer.known && answer.held);
+			store_revision empty = answer.revision;
+			store_answer_release(&answer);
+			CHECK_EQ(store_put(store, names[sizes[i] - 1], "v", NULL, &err), STATUS_OK);
+			CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+			CHECK(answer.revision > empty + 1);
+			CHECK(has_value(store, names[sizes[i] - 1], NULL));
+			store_answer_release(&answer);
+		}
+		store_set_patience(store, PATIENCE);
+	}
 	store_close(store);
 }
 

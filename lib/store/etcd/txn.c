@@ -108,29 +108,24 @@ static void write_trace(const struct etcd_store *store, const struct text *trace
 }
 
 /*
- * A transaction that only deletes leaves a trace only if one of its keys exists, because deleting
- * nothing is no change. The server evaluates all compares before it begins with the operations.
- * Each key needs one more nested transaction; with too many keys, leave a trace in any case.
+ * A transaction that only deletes leaves a trace only if not all of its keys are absent, because
+ * deleting nothing is no change. The server evaluates all compares before it begins with the
+ * operations. With more keys than the server compares, leave a trace in any case.
  */
 static void write_trace_of_effect(const struct etcd_store *store, const struct store_op *ops,
 	size_t count, const struct text *trace, struct text *body)
 {
 	struct wire_key key;
-	size_t deep = 0;
+	wire_add(body, "{\"request_txn\":{\"compare\":[");
 	for (size_t i = 0; i < count; i++) {
 		if (ops[i].kind != STORE_DELETE)
 			continue;
 		wire_key_set(&key, store->options.prefix, 'k', ops[i].key);
-		if (deep++)
-			text_add(body, ",\"failure\":[");
-		wire_add(body, "{\"request_txn\":{\"compare\":[");
-		wire_add_compare(body, &key, true);
-		text_add(body, "],\"success\":[");
-		write_trace(store, trace, body);
-		text_add(body, "]");
+		wire_add_compare(body, &key, false);
 	}
-	for (; deep > 0; deep--)
-		text_add(body, deep > 1 ? "}}]" : "}}");
+	text_add(body, "],\"failure\":[");
+	write_trace(store, trace, body);
+	text_add(body, "]}}");
 }
 
 /*
