@@ -287,6 +287,21 @@ need_root() {
 	answers 0 preempt-store get k
 }
 
+# Sites delete what was not changed for some days: every file of a store must look used.
+@test "a purge of old files leaves a store in use alone, also one that is only read" {
+	local mode
+	for mode in fcntl link; do
+		start_over
+		export PREEMPT_STORE="$db?lock=$mode"
+		preempt-store put k v
+		find "$dir" -exec touch -d '40 days ago' {} +
+		answers 0 preempt-store get k
+		find "$dir" -mindepth 1 -mtime +30 -delete
+		answers 0 preempt-store put other w
+		[ "$(preempt-store get k)" = v ]
+	done
+}
+
 @test "wait: a store that stays busy is asked no longer than --timeout" {
 	preempt-store put k v
 	"${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/rig/hold_store" "$db" held begin &

@@ -24,6 +24,7 @@
 #define LAST_MADE     "state made\n"
 #define RETRY_LONGEST 64  /* milliseconds */
 #define RACES_END     500 /* milliseconds for which races with other makers cause errors, at most */
+#define OLD	      (24 * 60 * 60) /* seconds since a file of the store was changed */
 
 enum status lockfile_failed(
 	struct error *err, const char *action, const struct lockfile *file, int number)
@@ -379,13 +380,28 @@ enum status lockfile_gone(const struct lockfile *file, struct error *err)
 	return status;
 }
 
+/*
+ * Set the times of lock file and database to now. Sites delete files that were not changed for some
+ * days, and using a store changes neither its lock file nor a database that is only read.
+ */
+static void renew_times(const struct lockfile *file)
+{
+	char *database = xprintf("%.*s", (int)(strrchr(file->path, '.') - file->path), file->path);
+	(void)futimens(file->descriptor, NULL);
+	(void)utimensat(AT_FDCWD, database, NULL, AT_SYMLINK_NOFOLLOW);
+	free(database);
+}
+
 enum status lockfile_verify(struct lockfile *file, struct error *err)
 {
 	struct stat there;
 	int number = file_stat(AT_FDCWD, file->path, 0, &there) < 0 ? errno : 0;
 	/* While the descriptor is open, no other file of the device can get its inode number. */
-	if (!number && lockfile_is(file, &there))
+	if (!number && lockfile_is(file, &there)) {
+		if (clock_utc() / 1000 - there.st_mtime > OLD)
+			renew_times(file);
 		return STATUS_OK;
+	}
 	enum status status = !number || number == ENOENT
 				     ? lockfile_gone(file, err)
 				     : lockfile_failed(err, "look at", file, number);

@@ -87,7 +87,8 @@ enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeov
 
 /*
  * Check that the path still names the file that was opened: two inodes under one path are two
- * locks. STATUS_DAMAGED: the directory is the one in which the file was opened, but the file was
+ * locks. If the file was not changed for a day, also set its and the database's times to now.
+ * STATUS_DAMAGED: the directory is the one in which the file was opened, but the file was
  * deleted or replaced, perhaps by a copy. STATUS_TEMPORARY, and the file is dropped: the directory
  * is another one or cannot be read, because it was moved or its filesystem was unmounted.
  */
