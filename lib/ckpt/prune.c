@@ -122,7 +122,7 @@ static bool is_finished(const struct pruning *pruning, const struct scan_item *f
 {
 	const struct layout_tracker *tracker = &pruning->scan.tracker;
 	return pruning->scan.choice->layout->tracker_commits && tracker->named &&
-	       found->checkpoint.step <= tracker->step;
+	       found->checkpoint.step <= tracker->step && found->shards.confirmed;
 }
 
 /* The newest attempt in a line of lives (base/process/life.h) that has saved, or has at least begun

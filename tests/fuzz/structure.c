@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_HOLDS(status == STATUS_OK || (status == STATUS_NO && *why.text));
 	(void)structure_check_shards(root, &files, &why);
 	(void)structure_check_numbered(&files, &why);
-	if (structure_lightning_step(root, name, &step, &why) == STATUS_OK)
+	if (structure_read_number(root, name, "global_step", &step, &why) == STATUS_OK)
 		FUZZ_HOLDS(step <= INT32_MAX);
 	if (structure_read_line(root, name, line, &why) == STATUS_OK)
 		FUZZ_HOLDS(*line && !strpbrk(line, "\r\n"));

@@ -131,18 +131,19 @@ def last(top, step):
 SIZE = 120000  # of the model, and of the optimizer, however many ranks share them
 
 
-def deepspeed(top, step, data=2, model=1, stage=2, layers=0):
-    """data=0: an optimizer without ZeRO."""
+def deepspeed(top, step, data=2, model=1, stage=2, layers=0, silent=0):
+    """data=0: an optimizer without ZeRO. silent: the files do not say how many ranks there are."""
     d = f"{top}/global_step{step}"
+    world = {} if silent else {"dp_world_size": data or 1, "mp_world_size": model}
     for m in range(model):
         if stage < 3:
-            save(f"{d}/mp_rank_{m:02d}_model_states.pt", {}, SIZE // model)
+            save(f"{d}/mp_rank_{m:02d}_model_states.pt", {"module": {}, **world}, SIZE // model)
         for layer in range(layers):
             save(f"{d}/layer_{layer:02d}-model_{m:02d}-model_states.pt", {}, SIZE // layers)
         for r in range(data):
             save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_optim_states.pt", {}, SIZE // model // data)
             if stage == 3:
-                save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_model_states.pt", {})
+                save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_model_states.pt", {"module": None, **world})
     text(top + "/latest", f"global_step{step}")
 
 

@@ -124,6 +124,22 @@ int main(void)
 		CHECK(strstr(why.text, "1 of 2 b are missing") != NULL);
 		CHECK_EQ(shards_decide(&(struct shards){0}, NULL, 0, NULL), SHARDS_ALL);
 	}
+	TEST("a number in the files decides against trackers and siblings, but not against a gap")
+	{
+		struct shards own = {
+			.sets = {{.what = "a", .seen = 2, .extent = {2, 1, 1}}}, .confirmed = true};
+		const struct shards_sibling same = {"other", &own, .whole = true};
+		struct shards more = own;
+		const struct shards_sibling older = {"more", &more, .whole = true, .older = true};
+		struct error why;
+		more.sets[0].seen = more.sets[0].extent[0] = 4;
+		own.sets[0].told = 4;
+		CHECK_EQ(shards_decide(&own, &same, 1, &why), SHARDS_UNKNOWN);
+		own.sets[0].told = 2;
+		CHECK_EQ(shards_decide(&own, &older, 1, &why), SHARDS_ALL);
+		own.sets[0].seen = 1;
+		CHECK_EQ(shards_decide(&own, NULL, 0, &why), SHARDS_MISSING);
+	}
 	TEST("numbers that were seen make the extents")
 	{
 		struct shard_set set = {0};

@@ -5,9 +5,11 @@
  * engine.py has its barrier after that.
  *
  * The ranks must form a grid: model states from mp_rank_00 to the last without a gap (with ZeRO-3
- * zero_pp_rank_D_mp_rank_MM for all D and M), and optimizer states for all D and M, or none.
- * Siblings and "latest" tell which rank is the last (ckpt/layout/shards.h), also for the files of
- * layers (pipelines) and experts.
+ * zero_pp_rank_D_mp_rank_MM for all D and M), and optimizer states for all D and M, or none. How
+ * many ranks there are is in the model states: dp_world_size and mp_world_size. (With MiCS fewer
+ * ranks save, so other numbers prove nothing.) Where they are missing, and for the files of layers
+ * (pipelines) and experts, siblings tell (ckpt/layout/shards.h). A rank writes its optimizer states
+ * last.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -38,8 +40,8 @@ static const struct {
 	{OTHERS, "*_states.pt"},
 };
 
-/* Count a file. */
-static void see(struct shard_set *sets, const char *name, uint64_t bytes)
+/* Count a file. Returns its set. */
+static int see(struct shard_set *sets, const char *name, uint64_t bytes)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		uint64_t numbers[LAYOUT_NUMBERS] = {0};
@@ -48,13 +50,35 @@ static void see(struct shard_set *sets, const char *name, uint64_t bytes)
 			continue;
 		shards_count(
 			set, bytes, kinds[i].set == OTHERS ? set->seen : numbers[0], numbers[1], 0);
-		return;
+		return kinds[i].set;
 	}
+	return OTHERS;
 }
 
-enum status layout_deepspeed_check(const struct layout_item *item, const char *prefix,
+/* Read from the model states of a rank how many files there are. */
+static enum status read_world(
+	int root, const char *states, bool named, struct shards *shards, struct error *why)
+{
+	struct shard_set *sets = shards->sets;
+	uint64_t data, model;
+	enum status status = structure_read_number(root, states, "dp_world_size", &data, why);
+	if (status == STATUS_OK)
+		status = structure_read_number(root, states, "mp_world_size", &model, why);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	const uint64_t all[] = {
+		[MODELS] = model, [PARTS] = data * model, [OPTIMIZERS] = data * model};
+	for (int i = MODELS; i <= OPTIMIZERS; i++)
+		sets[i].told = sets[i].seen ? all[i] : 0;
+	if (sets[OPTIMIZERS].seen || named)
+		shards->confirmed = true;
+	return STATUS_OK;
+}
+
+enum status layout_deepspeed_check(const struct layout_item *item, const char *prefix, bool named,
 	struct shards *shards, struct error *why)
 {
+	const char *states = NULL; /* the model states of a rank */
 	struct shard_set *sets = shards->sets;
 	sets[MODELS].what = "model states";
 	sets[PARTS].what = "parts of the model states";
@@ -64,7 +88,8 @@ enum status layout_deepspeed_check(const struct layout_item *item, const char *p
 		const struct manifest_file *file = &item->files->files[i];
 		const char *base = file->name + strlen(prefix);
 		if (strncmp(file->name, prefix, strlen(prefix)) == 0 && !strchr(base, '/'))
-			see(sets, base, file->bytes);
+			if (see(sets, base, file->bytes) <= PARTS)
+				states = file->name;
 	}
 	bool parted = sets[PARTS].seen != 0;
 	if (!parted && !sets[MODELS].seen)
@@ -86,14 +111,14 @@ enum status layout_deepspeed_check(const struct layout_item *item, const char *p
 		sets[PARTS].what = NULL;
 	if (!sets[MODELS].seen || (optimizer->seen && sets[MODELS].seen == optimizer->extent[1]))
 		sets[MODELS].what = NULL;
-	return structure_check_all(item->root, item->files, prefix, why);
+	enum status status = structure_check_all(item->root, item->files, prefix, why);
+	return status == STATUS_OK ? read_world(item->root, states, named, shards, why) : status;
 }
 
 static enum status check(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
-	found->shards.confirmed = item->tracked;
-	return layout_deepspeed_check(item, "", &found->shards, why);
+	return layout_deepspeed_check(item, "", item->tracked, &found->shards, why);
 }
 
 static enum status track(int directory, struct layout_tracker *tracker, struct error *err)

@@ -146,7 +146,7 @@ static enum status check(
 	if (status == STATUS_OK && *deepspeed)
 		status =
 			structure_find(item->files, "latest")
-				? layout_deepspeed_check(item, deepspeed, &found->shards, why)
+				? layout_deepspeed_check(item, deepspeed, true, &found->shards, why)
 				: error_set(why, STATUS_NO,
 					  "latest is missing, which DeepSpeed writes after its own files");
 	if (status == STATUS_OK)

@@ -174,8 +174,11 @@ bool layout_matches(const char *pattern, const char *text, uint64_t numbers[LAYO
 enum status layout_tracker_line(int directory, const char *file, const char *pattern,
 	struct layout_tracker *tracker, struct error *err);
 
-/* DeepSpeed's rule for its files below prefix ("" or ending in '/'), also in other layouts. */
-enum status layout_deepspeed_check(const struct layout_item *item, const char *prefix,
+/*
+ * DeepSpeed's rule for its files below prefix ("" or ending in '/'), also in other layouts. named:
+ * "latest" names this save, so rank 0 has written its files.
+ */
+enum status layout_deepspeed_check(const struct layout_item *item, const char *prefix, bool named,
 	struct shards *shards, struct error *why);
 
 #endif

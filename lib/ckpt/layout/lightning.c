@@ -106,9 +106,9 @@ static enum status check(
 		status = error_set(why, STATUS_NO, "it is empty");
 	if (status == STATUS_OK && item->directory)
 		status = structure_check_shards(item->root, item->files, why);
-	found->shards.confirmed = structure_find(item->files, "latest");
 	if (status == STATUS_OK && has_deepspeed(item))
-		status = layout_deepspeed_check(item, DEEPSPEED, &found->shards, why);
+		status = layout_deepspeed_check(item, DEEPSPEED,
+			structure_find(item->files, "latest"), &found->shards, why);
 	return status;
 }
 
@@ -137,8 +137,8 @@ static enum status track(int directory, struct layout_tracker *tracker, struct e
 		}
 		return STATUS_OK;
 	}
-	enum status status = structure_lightning_step(
-		directory, S_ISDIR(st.st_mode) ? LAST "/meta.pt" : LAST, &tracker->step, &why);
+	enum status status = structure_read_number(directory,
+		S_ISDIR(st.st_mode) ? LAST "/meta.pt" : LAST, "global_step", &tracker->step, &why);
 	tracker->named = status == STATUS_OK;
 	if (status == STATUS_NO)
 		snprintf(tracker->broken, sizeof(tracker->broken), "%.255s", why.text);

@@ -75,6 +75,14 @@ static enum shards_answer compare(const struct shards *own, size_t place,
 	const char *larger = NULL;
 	bool older = false;
 	int same = 0;
+	if (set->told && set->told != set->seen) {
+		error_set(why, STATUS_NO,
+			"%" PRIu64 " %s are there, but the files say that %" PRIu64 " belong to it",
+			set->seen, set->what, set->told);
+		return SHARDS_UNKNOWN;
+	}
+	if (set->told)
+		return SHARDS_ALL;
 	for (size_t i = 0; i < count; i++) {
 		const struct shard_set *other = &siblings[i].shards->sets[place];
 		if (is_larger(other, set)) {

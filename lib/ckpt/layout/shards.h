@@ -3,9 +3,10 @@
  * A checkpoint in which each of many ranks has written a file: which files are there, and whether
  * these are all. Pure.
  *
- * The numbers in the names show gaps, but not that the highest ranks are missing. To find that out,
- * compare the checkpoint with its siblings, the other checkpoints in the directory. If there are
- * none, it counts as complete if the framework has noted that the save has ended.
+ * The numbers in the names show gaps, but not that the highest ranks are missing. If the files say
+ * how many there are, this number decides. Else compare the checkpoint with its siblings, the other
+ * checkpoints in the directory. If there are none, it counts as complete if the framework has noted
+ * that the save has ended.
  */
 #ifndef CKPT_SHARDS_H
 #define CKPT_SHARDS_H
@@ -23,6 +24,7 @@
 struct shard_set {
 	const char *what; /* "optimizer states"; NULL: such files are not compared */
 	uint64_t seen;	  /* number of files */
+	uint64_t told;	  /* the number that the files themselves say; 0: none */
 	uint64_t bytes;	  /* the sum of their sizes */
 	uint64_t extent[SHARD_DIMENSIONS]; /* the highest number plus one; all 0: no files */
 };
@@ -58,7 +60,8 @@ bool shards_same(const struct shards *a, const struct shards *b);
 
 /*
  * Whether all files are there. Sets why, unless the answer is SHARDS_ALL. SHARDS_MISSING: there is
- * a gap. SHARDS_UNKNOWN: two files have the same numbers. Otherwise:
+ * a gap. SHARDS_UNKNOWN: two files have the same numbers, or the files say another number; if they
+ * say this one, SHARDS_ALL. Otherwise:
  *
  *   an older sibling has more | whole siblings have as many | confirmed | answer
  *   yes                       | two                         | any       | SHARDS_ALL

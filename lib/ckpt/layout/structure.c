@@ -18,6 +18,7 @@
 
 #define JSON_LIMIT     ((size_t)256 << 20)
 #define METADATA_LIMIT ((size_t)512 << 20)
+#define PICKLE_LIMIT   ((size_t)16 << 20)
 
 /* Bytes of the record at the end of a zip archive, without and with the longest comment. */
 #define ZIP_END	      22
@@ -381,36 +382,44 @@ enum status structure_check_shards(int root, const struct manifest *files, struc
 }
 
 /*
- * A .ckpt file is an uncompressed archive. Its first member is a pickled dictionary, which begins
- * with a few items. One of them is global_step: a string with its length, perhaps an opcode that
- * stores it ('q' and a byte, 'r' and four bytes, or a byte 0x94), then an opcode ('K', 'M' or 'J')
- * and a number of one, two or four bytes.
+ * Find key and its number: a string with its length, perhaps an opcode that stores the string ('q'
+ * and a byte, 'r' and four bytes, or a byte 0x94), then an opcode ('K', 'M' or 'J') and a number of
+ * one, two or four bytes.
  */
-enum status structure_lightning_step(int root, const char *name, uint64_t *step, struct error *why)
+static bool find_number(
+	const unsigned char *bytes, size_t length, const char *key, uint64_t *number)
 {
-	static const char key[] = "global_step";
-	unsigned char head[65536];
+	const unsigned char *at = memmem(bytes, length, key, strlen(key));
+	if (!at || (size_t)(bytes + length - at) < strlen(key) + 10)
+		return false;
+	at += strlen(key);
+	at += *at == 'q' ? 2 : *at == 'r' ? 5 : *at == 0x94 ? 1 : 0;
+	int size = *at == 'K' ? 1 : *at == 'M' ? 2 : *at == 'J' ? 4 : 0;
+	*number = little_endian(at + 1, size);
+	return size && *number <= INT32_MAX;
+}
+
+/* The file is an uncompressed archive whose first member is a pickled dictionary. */
+enum status structure_read_number(
+	int root, const char *name, const char *key, uint64_t *number, struct error *why)
+{
+	unsigned char *bytes = NULL;
 	int descriptor;
+	bool found = false;
+	ssize_t length = 0;
 	enum status status = open_file(root, name, &descriptor, why);
 	if (status != STATUS_OK)
 		return status;
-	ssize_t length = pread(descriptor, head, sizeof(head), 0);
+	for (size_t size = 65536; !found && length >= 0 && size <= PICKLE_LIMIT; size *= 16) {
+		bytes = xrealloc(bytes, size, 1);
+		length = pread(descriptor, bytes, size, 0);
+		found = length > 0 && find_number(bytes, (size_t)length, key, number);
+	}
 	if (length < 0)
 		status = error_errno(why, errno, "read %s", name);
+	else if (!found)
+		status = error_set(why, STATUS_NO, "no %s can be read in %s", key, name);
 	close(descriptor);
-	if (status != STATUS_OK)
-		return status;
-	const unsigned char *end = head + length;
-	const unsigned char *at = memmem(head, (size_t)length, key, strlen(key));
-	status = error_set(why, STATUS_NO, "no step can be read in %s", name);
-	if (!at || end - at < (ptrdiff_t)strlen(key) + 10)
-		return status;
-	at += strlen(key);
-	at += *at == 'q' ? 2 : *at == 'r' ? 5 : *at == 0x94 ? 1 : 0;
-	int bytes = *at == 'K' ? 1 : *at == 'M' ? 2 : *at == 'J' ? 4 : 0;
-	uint64_t value = little_endian(at + 1, bytes);
-	if (bytes == 0 || value > INT32_MAX)
-		return status;
-	*step = value;
-	return STATUS_OK;
+	free(bytes);
+	return status;
 }

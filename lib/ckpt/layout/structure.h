@@ -56,8 +56,10 @@ struct json_object *structure_read_json(
 enum status structure_check_numbered(const struct manifest *files, struct error *why);
 
 /*
- * Read the step in a .ckpt file of PyTorch Lightning. STATUS_NO: it cannot be found.
+ * Read a number that torch.save wrote under this key of a dictionary. STATUS_NO: it cannot be found
+ * in the first 16 MiB.
  */
-enum status structure_lightning_step(int root, const char *name, uint64_t *step, struct error *why);
+enum status structure_read_number(
+	int root, const char *name, const char *key, uint64_t *number, struct error *why);
 
 #endif
