@@ -981,6 +981,30 @@ lost_job() {
 	[ "$(steps)" = "10 20 " ]
 }
 
+@test "prune: what a link in DIR leads to, or into, stays, and no link is left dangling" {
+	local link
+	for link in step-00000010 ../ck/step-00000010 "$PWD/ck/step-00000010" step-00000010/sub/state; do
+		rm -rf ck
+		for step in 10 20 30; do save $step; done
+		mkdir -p ck/other
+		ln -s "$link" ck/best
+		ln -s best ck/second
+		# These lead to nothing of DIR's.
+		ln -s . ck/here
+		ln -s .. ck/up
+		ln -s / ck/top
+		ln -s loop ck/loop
+		ln -s nowhere ck/dangling
+		run -0 --separate-stderr ckpt-rotate prune --keep-last 1 ck
+		[[ $output == *"kept: a symbolic link leads to it"* ]]
+		[ "$(steps)" = "10 30 " ]
+		[ -e ck/best ]
+		rm ck/best
+		ckpt-rotate prune -q --keep-last 1 ck
+		[ "$(steps)" = "30 " ]
+	done
+}
+
 # bats test_tags=smoke
 @test "CK-9 foreign files are never touched" {
 	for step in 10 20 30; do save $step; done
@@ -990,7 +1014,7 @@ lost_job() {
 	echo mine >ck/notes.txt
 	echo mine >ck/step-00000007
 	ln -s /etc ck/step-00000008
-	ln -s step-00000010 ck/best
+	ln -s notes.txt ck/best
 	find ck -not -path 'ck/step-000000[123]0*' -not -name latest | sort >before
 	run -0 --separate-stderr ckpt-rotate prune --keep-last 1 ck
 	find ck -not -path 'ck/step-000000[123]0*' -not -name latest | sort | diff before -

@@ -665,6 +665,31 @@ doubts() {
 	done
 }
 
+@test "prune: what a link in DIR leads to stays, in every layout" {
+	local layout name
+	while read -r layout name; do
+		rm -rf ck && mkdir ck
+		make "$layout" 100 200 300
+		ln -s "$name" ck/best
+		ckpt-rotate prune -q --keep-last 1 ck
+		[ -e ck/best ] || { echo "$layout"; return 1; }
+		[ "$(steps complete)" = "100 300 " ]
+	done <<-'END'
+		hf checkpoint-100
+		lightning epoch=1-step=100.ckpt
+		deepspeed global_step100/mp_rank_00_model_states.pt
+		megatron iter_0000100
+		tensorflow ckpt-100.index
+		orbax 100
+		dcp step-100
+	END
+	rm -rf ck && mkdir ck
+	make fsdp 100 200 300
+	ln -s model-100.pt ck/best
+	ckpt-rotate prune -q --keep-last 1 --pattern 'model-{step}.pt' ck
+	[ -e ck/best ]
+}
+
 @test "CK-9 symbolic links are not followed, neither out of DIR nor inside" {
 	make hf 100 200 300
 	mkdir away

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/names.h"
 #include "ckpt/prune_remove.h"
@@ -30,6 +31,12 @@ struct pruning {
 	struct keep_decision *decisions;
 	size_t *places, judged;
 	uint64_t apart; /* bytes of the other checkpoints that are kept */
+	/* What symbolic links in DIR lead to, and the directories that this is in. */
+	struct place {
+		dev_t device;
+		ino_t inode;
+	} * linked;
+	size_t linked_count;
 };
 
 void prune_report_release(struct prune_report *report)
@@ -57,6 +64,65 @@ static bool is_tracked(const struct layout *layout, const struct layout_tracker 
 	snprintf(why, LAYOUT_NAME_SIZE, "%s%.64s names%s", named ? "" : "newer than what ",
 		layout->tracker, named ? " it" : "");
 	return true;
+}
+
+/* Note what a link leads to, and the directories above, but none from DIR on. */
+static enum status follow_link(struct pruning *pruning, const char *name, struct error *err)
+{
+	struct stat top, st;
+	char *link = xprintf("%s/%s", pruning->scan.directory, name), *path = realpath(link, NULL);
+	bool nowhere = !path && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP);
+	enum status status = nowhere ? STATUS_OK
+			     : !path || fstat(pruning->scan.descriptor, &top) < 0
+				     ? error_errno(err, errno, "follow the link %s", link)
+				     : STATUS_OK;
+	while (status == STATUS_OK && path && *path && stat(path, &st) == 0 &&
+		(st.st_dev != top.st_dev || st.st_ino != top.st_ino)) {
+		pruning->linked = xrealloc(
+			pruning->linked, pruning->linked_count + 1, sizeof(*pruning->linked));
+		pruning->linked[pruning->linked_count++] = (struct place){st.st_dev, st.st_ino};
+		*strrchr(path, '/') = '\0';
+	}
+	free(path);
+	free(link);
+	return status;
+}
+
+static enum status read_links(struct pruning *pruning, struct error *err)
+{
+	const struct scan *scan = &pruning->scan;
+	struct file_names names = {0};
+	struct stat st;
+	pruning->linked_count = 0;
+	enum status status = file_read_names(scan->descriptor, scan->directory, &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		const char *name = names.names[i];
+		bool ours = layout_is_native(scan->choice) && strcmp(name, CKPT_LATEST) == 0;
+		if (!ours && fstatat(scan->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISLNK(st.st_mode))
+			status = follow_link(pruning, name, err);
+	}
+	file_names_release(&names);
+	return status;
+}
+
+/* Whether a link in DIR leads to the item or into it, and why that protects it. */
+static bool is_linked(
+	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
+{
+	struct stat st;
+	for (size_t k = 0; k < found->count && pruning->linked_count; k++) {
+		const char *entry = pruning->scan.parts[found->first + k].entry;
+		if (fstatat(pruning->scan.descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		for (size_t i = 0; i < pruning->linked_count; i++)
+			if (pruning->linked[i].device == st.st_dev &&
+				pruning->linked[i].inode == st.st_ino) {
+				snprintf(why, LAYOUT_NAME_SIZE, "a symbolic link leads to it");
+				return true;
+			}
+	}
+	return false;
 }
 
 /*
@@ -87,8 +153,9 @@ static bool is_protected(
 	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
 {
 	char name[LAYOUT_NAME_SIZE];
-	if (is_tracked(
-		    pruning->scan.choice->layout, &pruning->scan.tracker, &found->checkpoint, why))
+	if (is_tracked(pruning->scan.choice->layout, &pruning->scan.tracker, &found->checkpoint,
+		    why) ||
+		is_linked(pruning, found, why))
 		return true;
 	if (strcmp(found->checkpoint.name, pruning->best[0]) == 0 ||
 		strcmp(found->checkpoint.name, pruning->best[1]) == 0) {
@@ -206,6 +273,8 @@ static enum status decide(
 		struct prune_item *item = &report->items[i];
 		char why[LAYOUT_NAME_SIZE];
 		if (is_apart(pruning, found, newest, item)) {
+			if (!item->decision.keep && is_linked(pruning, found, why))
+				prune_decide(item, true, why);
 			if (item->checkpoint.state != CHECKPOINT_INCOMPLETE)
 				pruning->apart += item->checkpoint.bytes;
 			continue;
@@ -353,12 +422,14 @@ static enum status confirm_newest(void *context, struct error *err)
 
 /*
  * Check what the decision depends on: the newest complete one must still be there, and the tracker
- * readable. Also keep the checkpoints that the tracker protects now.
+ * readable. Also keep the checkpoints that the tracker and links protect now.
  */
 static enum status confirm(struct pruning *pruning, struct error *err)
 {
 	struct layout_tracker now;
 	enum status status = scan_track(&pruning->scan, &now, err);
+	if (status == STATUS_OK)
+		status = read_links(pruning, err);
 	if (status != STATUS_OK)
 		return status;
 	if (*now.broken || now.found < pruning->scan.tracker.found)
@@ -369,7 +440,8 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 		struct prune_item *item = &pruning->report->items[i];
 		char why[LAYOUT_NAME_SIZE];
 		if (!item->decision.keep &&
-			is_tracked(pruning->scan.choice->layout, &now, &item->checkpoint, why))
+			(is_tracked(pruning->scan.choice->layout, &now, &item->checkpoint, why) ||
+				is_linked(pruning, &pruning->scan.items[i], why)))
 			prune_decide(item, true, why);
 	}
 	return confirm_newest(&pruning->scan, err);
@@ -414,6 +486,8 @@ static enum status prune(
 			tracker->broken);
 	if (status == STATUS_OK)
 		status = read_best(pruning, err);
+	if (status == STATUS_OK)
+		status = read_links(pruning, err);
 	if (status == STATUS_OK) {
 		find_witnesses(pruning);
 		status = decide(pruning, request, err);
@@ -456,6 +530,7 @@ enum status checkpoint_prune(const char *directory, const struct layout_choice *
 	}
 	scan_close(&pruning.scan);
 	free(pruning.items);
+	free(pruning.linked);
 	free(pruning.decisions);
 	free(pruning.places);
 	return report->absent ? STATUS_OK : status;
