@@ -782,9 +782,7 @@ taken_by_mistake() {
 	run -2 --separate-stderr ckpt-rotate begin ck 20 --sharded --task 0 --tasks 2
 	[[ $stderr == *"--attempt"* ]]
 	[ "$(shard commit 20 0 2)" = "waiting for 1 of 2" ]
-	# Committed is committed: neither begun again nor changed.
-	run -1 --separate-stderr shard begin 20 0 2
-	[[ $stderr == *"committed already"* ]]
+	# Committed is committed: not changed.
 	echo more >>ck/.tmp-step-00000020-attempt-1-life-$one/task-0/x
 	run -1 --separate-stderr shard commit 20 0 2
 	[[ $stderr == *"changed since"* ]]
@@ -801,6 +799,85 @@ taken_by_mistake() {
 	[[ $stderr == *"outside of the tasks' own directories"* ]]
 	rm "$d/../stray"
 	[ "$(shard commit 20 1 2)" = complete ]
+}
+
+# A periodic save and an agreed one may be of one step.
+@test "a step that this start has saved is saved again: yes, and the first content stays" {
+	mine() { ckpt-rotate "$1" ck "$2" --attempt 1 --life $one; }
+	d=$(mine begin 10)
+	echo first >"$d/w"
+	[ "$(mine commit 10)" = complete ]
+	before=$(stat -c %i ck/step-00000010 ck/step-00000010/w)
+	d=$(mine begin 10)
+	echo second >"$d/w"
+	[ "$(ckpt-rotate latest ck --step)" = 10 ]
+	[ "$(mine commit 10)" = complete ]
+	[ "$(mine commit 10)" = complete ]
+	no_debris 10
+	[ "$(cat ck/step-00000010/w)" = first ]
+	[ "$(stat -c %i ck/step-00000010 ck/step-00000010/w)" = "$before" ]
+	# One that is never committed is what any killed writer leaves.
+	d=$(mine begin 10)
+	echo third >"$d/w"
+	[[ $(ckpt-rotate list ck) == *"which is discarded"* ]]
+	d=$(mine begin 10)
+	[ ! -e "$d/w" ]
+	[ "$(mine commit 10)" = complete ]
+	no_debris 10
+	# Marked as bad, it is saved again.
+	ckpt-rotate mark -q ck 10 bad
+	d=$(mine begin 10)
+	echo fourth >"$d/w"
+	[ "$(mine commit 10)" = complete ]
+	[ "$(cat ck/step-00000010/w)" = fourth ]
+	# Another start, one of another life, and one without a life, did not save it.
+	for other in "2 --life $one" "1 --life ba98765432100123456789ab" 1; do
+		# shellcheck disable=SC2086
+		run -1 --separate-stderr ckpt-rotate begin ck 10 --attempt $other
+		[[ $stderr == *"saved already"* ]]
+	done
+}
+
+@test "sharded: a shard that this start has committed is committed again: yes, and the first one stays" {
+	d=$(shard begin 20 0 2)
+	echo first >"$d/w"
+	[ "$(shard commit 20 0 2)" = "waiting for 1 of 2" ]
+	d=$(shard begin 20 0 2)
+	echo second >"$d/w"
+	[ "$(shard commit 20 0 2)" = "waiting for 1 of 2" ]
+	d=$(shard begin 20 0 2)
+	echo third >"$d/w"
+	other=$(shard begin 20 1 2)
+	echo other >"$other/w"
+	[ "$(shard commit 20 1 2)" = complete ]
+	# It was begun before that, and is committed after it.
+	[ "$(shard commit 20 0 2)" = complete ]
+	d=$(shard begin 20 1 2)
+	echo more >"$d/w"
+	[ "$(shard commit 20 1 2)" = complete ]
+	no_debris 20
+	[ "$(cat ck/step-00000020/task-0/w ck/step-00000020/task-1/w | tr '\n' ' ')" = "first other " ]
+	run -1 --separate-stderr shard begin 20 0 2 2
+}
+
+@test "preempted exactly at a periodic save: it is one save, and the job leaves with 42" {
+	cat >train.sh <<-'END'
+		. "$CLIENT"
+		save() { d=$(ckpt-rotate begin ck $1 $how) && echo $1 >"$d/w" && ckpt-rotate commit -q ck $1 $how; }
+		for ((s = 0; s < 600; s++)); do
+			((s == 0)) || save $s || exit
+			preempt_step $s || { save $s && preempt_saved $s; } || exit
+			[ $s != 3 ] || kill -TERM "$(cat agent)"
+			sleep 0.1
+		done
+	END
+	for how in "" --sharded; do
+		rm -rf ck
+		export how CLIENT=$BATS_TEST_DIRNAME/../lib/client/preempt.sh PREEMPT_STORE=$PWD/run.db
+		run -42 --separate-stderr bash -c 'echo $$ >agent; exec preempt-run --run "one$how" --grace 60s -- bash train.sh'
+		[[ $stderr == *"is saved and complete: run me again (42)"* ]]
+		[ "$(ckpt-rotate latest ck --step)" -gt 2 ]
+	done
 }
 
 # A job of two tasks in which only task $2 saves step 20 before the job is lost.

@@ -415,7 +415,7 @@ replica() {
 	done
 	for d in ck/.tmp-*; do echo "the same" >"$d/model"; done
 	run -0 ckpt-rotate list ck
-	[[ ${lines[3]} == *"incomplete: task 1's own copy, which is discarded (--chief-only); its writer runs" ]]
+	[[ ${lines[3]} == *"incomplete: task 1's own copy, which is discarded; its writer runs" ]]
 	prune -q --keep-last 1
 	[ "$(replica commit 20 1 3)" = "waiting for 1 of 3" ]
 	[ ! -e ck/.tmp-step-00000020-attempt-1-workertemp_1 ]

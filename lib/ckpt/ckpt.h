@@ -35,6 +35,7 @@ struct checkpoint_target {
 	char life[LIFE_SIZE]; /* "": not known; not "" if sharded */
 	bool sharded;	      /* each task writes and commits a shard of its own */
 	bool chief_only;      /* all tasks write the same, and only the copy of task 0 is kept */
+	bool again;	      /* this start has saved the step: what is written is discarded */
 	uint64_t task;	      /* if sharded or chief_only */
 	uint64_t tasks;	      /* at least 1 */
 	/* The next two are for commit. */
@@ -45,9 +46,10 @@ struct checkpoint_target {
 /*
  * Make an empty directory to write into, DIR/.tmp-..., or in it the task's own directory. Append
  * its path to path. A missing DIR is made (ckpt/directory.h). What an earlier begin of
- * the same step, attempt, life and task has left is removed. STATUS_NO: the step, or this task's
- * shard, is committed already; a live process of this machine writes it; or DIR has something else
- * with this name.
+ * the same step, attempt, life and task has left is removed. If this start, one life, has saved the
+ * step already, or this task's shard of it, the directory is one of its own, which commit removes.
+ * STATUS_NO: another start has saved the step; a live process of this machine writes it; or DIR has
+ * something else with this name.
  */
 enum status checkpoint_begin(
 	const struct checkpoint_target *target, struct text *path, struct error *err);

@@ -22,7 +22,9 @@
 /* How long we wait for a pruner that is emptying our directory, in milliseconds. */
 #define PRUNE_WAIT 30000
 
-static enum status refuse_existing(const struct checkpoint_target *target, struct error *err)
+/* *again: this start has saved the step. STATUS_NO: something else has its name. */
+static enum status find_existing(
+	const struct checkpoint_target *target, bool *again, struct error *err)
 {
 	struct checkpoint found;
 	enum status status =
@@ -33,6 +35,10 @@ static enum status refuse_existing(const struct checkpoint_target *target, struc
 		return status;
 	switch (found.state) {
 	case CHECKPOINT_COMPLETE:
+		*again = *found.life && strcmp(found.life, target->life) == 0 &&
+			 found.attempt == target->attempt;
+		if (*again)
+			return STATUS_OK;
 		return error_set(err, STATUS_NO,
 			"step %" PRIu64 " is saved already, in %s/%s by attempt %" PRIu64
 			"%s%s; it stays as it is",
@@ -42,6 +48,18 @@ static enum status refuse_existing(const struct checkpoint_target *target, struc
 	case CHECKPOINT_FOREIGN: return inspect_refuse(target->directory, &found, err);
 	default: return STATUS_OK; /* bad or damaged: it will be replaced */
 	}
+}
+
+/* *again: this start has committed this task's shard; the name of staging has attempt and life. */
+static enum status find_shard(
+	const struct checkpoint_target *target, const char *staging, bool *again, struct error *err)
+{
+	struct staging look = {0};
+	enum status status = staging_inspect(staging, &look, err);
+	for (size_t i = 0; i < look.shard_count; i++)
+		*again |= look.shards[i] == target->task;
+	staging_release(&look);
+	return status == STATUS_NO ? STATUS_OK : status;
 }
 
 /* Remove the files of earlier writers (if sharded, those of our task); our own record stays. */
@@ -79,13 +97,6 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	if (target->sharded ? staging->one_writer : staging->sharded)
 		return error_set(err, STATUS_USAGE, "%s was begun %s --sharded", path,
 			target->sharded ? "without" : "with");
-	for (size_t i = 0; i < staging->shard_count && target->sharded; i++)
-		if (staging->shards[i] == target->task)
-			return error_set(err, STATUS_NO,
-				"task %" PRIu64 "'s shard of step %" PRIu64
-				" is committed already by attempt %" PRIu64
-				" of this start; another start writes it again",
-				target->task, target->step, target->attempt);
 	char name[CKPT_NAME_SIZE];
 	struct writer other;
 	ckpt_name_writer(name, target->sharded, target->task);
@@ -184,22 +195,17 @@ out:
 	return status;
 }
 
-enum status checkpoint_begin(
+/* Begin in the directory that staging_name names. */
+static enum status begin(
 	const struct checkpoint_target *target, struct text *path, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
 	struct writer self = {.sharded = target->sharded, .tasks = target->tasks};
-	char *staging = NULL;
 	bool again = true;
+	enum status status = STATUS_OK;
 	writer_identify(&self);
-	enum status status = ckpt_directory_make(target->directory, err);
-	/* A task whose copy is discarded (--chief-only) may begin after task 0 has finished. */
-	if (status == STATUS_OK && !staging_is_scratch(target))
-		status = refuse_existing(target, err);
-	if (status != STATUS_OK)
-		return status;
 	staging_name(target, name);
-	staging = ckpt_directory_path(target->directory, name);
+	char *staging = ckpt_directory_path(target->directory, name);
 	for (int tries = 0; again && tries < TRIES; tries++) {
 		again = false;
 		status = begin_once(target, staging, &self, &again, err);
@@ -219,4 +225,24 @@ enum status checkpoint_begin(
 	}
 	free(staging);
 	return status;
+}
+
+enum status checkpoint_begin(
+	const struct checkpoint_target *target, struct text *path, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	struct checkpoint_target own = *target;
+	enum status status = ckpt_directory_make(target->directory, err);
+	/* A task whose copy is discarded (--chief-only) may begin after task 0 has finished. */
+	if (status == STATUS_OK && !staging_is_scratch(target))
+		status = find_existing(target, &own.again, err);
+	if (status == STATUS_OK && target->sharded && !own.again) {
+		staging_name(target, name);
+		char *staging = ckpt_directory_path(target->directory, name);
+		status = find_shard(target, staging, &own.again, err);
+		free(staging);
+	}
+	/* A copy that is discarded has no shards. */
+	own.sharded &= !own.again;
+	return status == STATUS_OK ? begin(&own, path, err) : status;
 }

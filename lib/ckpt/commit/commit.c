@@ -375,22 +375,35 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	return status;
 }
 
-/* Remove the copy of a task that is discarded (--chief-only). */
+/*
+ * Remove the copy that was written to be discarded: of a task (--chief-only), or because this start
+ * has saved the step before.
+ */
+static enum status discard(const struct checkpoint_target *target, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	struct stat st;
+	enum status status = STATUS_OK;
+	ckpt_name_scratch(name, target->step, target->attempt, target->life, target->task);
+	char *path = ckpt_directory_path(target->directory, name);
+	bool there = lstat(path, &st) == 0;
+	if (there)
+		status = remove_begin_ours(target->directory, name, st.st_ino, err);
+	else if (errno != ENOENT)
+		status = error_errno(err, errno, "look at %s", path);
+	/* Of a task, also delete a copy that a killed process had renamed away. */
+	if ((status == STATUS_OK || status == STATUS_NO) && (there || staging_is_scratch(target)))
+		status = remove_finish_ours(target->directory, name, err);
+	free(path);
+	return status;
+}
+
 static enum status commit_scratch(struct pass *pass, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
 	struct checkpoint found;
-	struct stat st;
-	enum status status = STATUS_OK;
-	if (lstat(pass->path, &st) == 0)
-		status = remove_begin_ours(target->directory, pass->staging, st.st_ino, err);
-	else if (errno != ENOENT)
-		status = error_errno(err, errno, "look at %s", pass->path);
-	/* Also delete a copy that a killed process had renamed away. */
-	if (status == STATUS_OK || status == STATUS_NO)
-		status = remove_finish_ours(target->directory, pass->staging, err);
-	if (status == STATUS_OK)
-		status = inspect_step(target->directory, target->step, false, &found, NULL, err);
+	enum status status =
+		inspect_step(target->directory, target->step, false, &found, NULL, err);
 	if (status != STATUS_OK && status != STATUS_NO)
 		return status;
 	pass->answer->complete = status == STATUS_OK && staging_is_settled(target, &found);
@@ -412,10 +425,11 @@ enum status checkpoint_commit(
 	*answer = (struct checkpoint_commit){0};
 	staging_name(target, pass.staging);
 	pass.path = ckpt_directory_path(target->directory, pass.staging);
-	if (staging_is_scratch(target)) {
+	status = discard(target, err);
+	/* What was committed before is then committed once more. */
+	if (status == STATUS_OK && staging_is_scratch(target))
 		status = commit_scratch(&pass, err);
-		pass.again = false;
-	}
+	pass.again = status == STATUS_OK && !staging_is_scratch(target);
 	for (int tries = 0; pass.again && tries < TRIES; tries++) {
 		pass.again = false;
 		pass.damaged = 0;

@@ -6,7 +6,8 @@
  *   .tmp-step-00000120-attempt-3-life-0123456789ab0123456789ab
  *                          attempt 3 of this life (base/process/life.h) is writing it; no
  *                          "-life-..." if no life is known
- *   .tmp-...-workertemp_2  the copy of task 2, which is discarded (--chief-only)
+ *   .tmp-...-workertemp_2  a copy of task 2's, which is discarded (--chief-only, or this start
+ *                          has saved the step before)
  *   .gone-0123456789abcdef-NAME
  *                          NAME, which is being deleted if its inode has this number; otherwise it
  *                          was renamed by mistake (ckpt/remove.h)

@@ -26,7 +26,7 @@ void staging_release(struct staging *staging)
 
 bool staging_is_scratch(const struct checkpoint_target *target)
 {
-	return target->chief_only && target->task != 0;
+	return target->again || (target->chief_only && target->task != 0);
 }
 
 void staging_name(const struct checkpoint_target *target, char name[CKPT_NAME_SIZE])

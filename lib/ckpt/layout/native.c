@@ -177,8 +177,7 @@ static enum status inspect_staging(
 	look.copy = staging.copy;
 	look.vacant = !staging.others && !staging.sharded && !staging.one_writer;
 	if (read.kind == CKPT_NAME_SCRATCH) {
-		text_addf(&why, "task %" PRIu64 "'s own copy, which is discarded (--chief-only)",
-			read.task);
+		text_addf(&why, "task %" PRIu64 "'s own copy, which is discarded", read.task);
 	} else if (staging.sharded && staging.tasks) {
 		uint64_t missing = staging_absent(&staging, staging.tasks, &absent);
 		look.whole = missing == 0;
