@@ -14,7 +14,6 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/xalloc.h"
-#include "preempt-store/copy.h"
 #include "preempt-store/doctor.h"
 #include "preempt-store/member.h"
 #include "proto/runs.h"
@@ -70,21 +69,15 @@ enum status find_store_url(struct text *url, struct error *err)
 	return STATUS_OK;
 }
 
-enum status open_store_url(struct store **store, const char *url, unsigned flags, struct error *err)
-{
-	int64_t patience = group_timeout(30000);
-	enum status status = store_open(store, url, flags, clock_after(patience), err);
-	if (status == STATUS_OK)
-		store_set_patience(*store, patience);
-	return status;
-}
-
 static enum status open_store(struct store **store, unsigned flags, struct error *err)
 {
 	struct text url = {0};
+	int64_t patience = group_timeout(30000);
 	enum status status = find_store_url(&url, err);
 	if (status == STATUS_OK)
-		status = open_store_url(store, text_string(&url), flags, err);
+		status = store_open(store, text_string(&url), flags, clock_after(patience), err);
+	if (status == STATUS_OK)
+		store_set_patience(*store, patience);
 	text_release(&url);
 	return status;
 }
@@ -441,8 +434,6 @@ static const struct args_command commands[] = {
 		gc_options, common, 0, 0, false, false, run_gc},
 	{"anew", "", "start a run over: forget what it has saved", NULL, common, 0, 0, false, false,
 		run_anew},
-	{"copy", "FROM TO", "copy all runs and queues to another store, while nothing runs",
-		copy_options, NULL, 2, 2, false, false, copy_command},
 	{"doctor", "[DIRECTORY] [OPTION...]",
 		"check whether a directory or an etcd cluster is fit for a store", doctor_options,
 		common, 0, 1, false, false, doctor_command},

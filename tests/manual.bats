@@ -307,8 +307,8 @@ answers() {
 	[ ! -e shared/run8/out/checkpoint-10 ]
 }
 
-@test "preempt-store(1): one is first, wait, count together, join and leave, and is this a place for a store" {
-	[ "$(examples preempt-store.1)" = 5 ]
+@test "preempt-store(1): one is first, wait, count together, copy, join and leave, and is this a place for a store" {
+	[ "$(examples preempt-store.1)" = 6 ]
 	export PREEMPT_STORE=$PWD/shared/s.db PREEMPT_RUN=r USER=me HOSTNAME=one
 	preempt-store put data/ready yes
 	example preempt-store.1 1 >typed
@@ -324,15 +324,22 @@ answers() {
 	for n in 1 2 3 4 5 6; do bash typed 3>&- & done
 	wait
 	[ "$(preempt-store get n)" = 6 ]
+	# Values of any bytes.
+	printf 'two\n\nlines\0\n\n' | preempt-store put any -
+	the preempt-store.1 4
+	run -0 bash typed
+	[ -z "$output" ]
+	cmp <(preempt-store list --values | od -c) <(preempt-store list --values --store shared/new.db | od -c)
+	cmp <(preempt-store get any) <(preempt-store get any --store shared/new.db)
 	{
 		echo 'export PREEMPT_TASK=0 PREEMPT_TASKS=1'
-		example preempt-store.1 4 | sed 's/^\.\.\.$/code=3/'
+		example preempt-store.1 5 | sed 's/^\.\.\.$/code=3/'
 	} >typed
 	run -3 bash typed
 	# Each line of the last is a question of its own, that to two machines has a half on each of them.
 	mkdir -m 700 shared/me
 	ln -s shared again
-	the preempt-store.1 5
+	the preempt-store.1 6
 	sed -i "s|/mnt|$PWD|; s/[[:space:]]*#.*//; s/doctor/& --quick/; 3s/\$/ \&/" typed
 	[ "$(wc -l <typed)" = 5 ]
 	run bash -e typed

@@ -246,9 +246,6 @@ static void judge_answer(const struct command *command)
 		complain("commit says \"complete\"", "but this life's checkpoint is not there");
 	if (report->status == STATUS_OK || (report->status == STATUS_NO && published && !ours))
 		return;
-	/* Run again after it was killed: its shard is committed already, or all of it is. */
-	if (report->status == STATUS_NO && !command->commits && ours)
-		return;
 	complain(command->commits ? "commit" : "begin", report->why);
 }
 
