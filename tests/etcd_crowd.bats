@@ -16,14 +16,24 @@ setup() {
 }
 teardown() { etcd_stop; }
 
-# preempt AGENTS [OPTION]...: sets all that crowd prints of a job of so many agents with 8 tasks each.
+# sent: how many bytes etcd has answered.
+sent() {
+	python3 -c 'import sys, urllib.request
+for line in urllib.request.urlopen(sys.argv[1]).read().decode().splitlines():
+    if line.startswith("etcd_network_client_grpc_sent_bytes_total"):
+        print(round(float(line.split()[-1])))' "http://$etcd_endpoints/metrics"
+}
+
+# preempt AGENTS [OPTION]...: sets all that crowd prints of a job of so many agents with 8 tasks each, and the bytes
+# that etcd answered, for each agent.
 preempt() {
 	local -a fields
-	local i
+	local i before
 	declare -gA figure=()
-	mkdir "$BATS_TEST_TMPDIR/$1"
-	run -0 --separate-stderr "$crowd" -n "$@" "etcd://$etcd_endpoints/crowd$1" "$BATS_TEST_TMPDIR/$1"
-	echo "$output"
+	before=$(sent)
+	run -0 --separate-stderr "$crowd" -n "$@" "etcd://$etcd_endpoints/crowd$1"
+	figure[bytes]=$((($(sent) - before) / $1))
+	echo "$output bytes ${figure[bytes]}"
 	read -ra fields <<<"$output"
 	for ((i = 0; i + 1 < ${#fields[@]}; i += 2)); do figure[${fields[i]}]=${fields[i + 1]}; done
 }
@@ -34,14 +44,14 @@ preempt() {
 	small=${figure[bytes]}
 	preempt 160
 	[ "${figure[wrong]} ${figure[late]}" = '0 -' ]
-	# All records together are 600 KB: one agent reads them, and a few may.
-	[ "${figure[bytes]%.*}" -le $((${small%.*} + 50000)) ]
+	# All records together are 300 KB: one agent reads them, and a few may.
+	[ "${figure[bytes]}" -le $((small + 25000)) ]
 }
 
 @test "where 16 of 1,280 tasks never come, one agent reads who they are, and all say it" {
 	preempt 160 --missing 2 --limit 30
 	[ "${figure[wrong]} ${figure[late]}" = '0 -' ]
 	[ "$(sort -u <<<"$stderr")" = 'preempt: run crowd: 1264 of 1280 tasks have joined; missing: 1264-1279 (--join-timeout)' ]
-	# All records together are 650 KB.
-	[ "${figure[bytes]%.*}" -le 100000 ]
+	# All records together are 325 KB.
+	[ "${figure[bytes]}" -le 50000 ]
 }

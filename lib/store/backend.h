@@ -15,7 +15,7 @@ struct store_backend {
 	const char *scheme; /* "sqlite" */
 	size_t operations;  /* at most in one transaction */
 	/* Refuses unknown parameters of the URL. Fills all of struct store except backend, flags,
-	 * patience and count_file. */
+	 * and patience. */
 	enum status (*open)(struct store **store, const struct store_url *url, unsigned flags,
 		int64_t deadline, struct error *err);
 	void (*close)(struct store *store);
@@ -48,13 +48,6 @@ struct store_backend {
 		struct error *err);
 };
 
-/* What an open store has cost so far, for the URL's parameter count. */
-struct store_count {
-	uint64_t reads;	 /* transactions or requests that changed nothing */
-	uint64_t writes; /* those that changed something */
-	uint64_t bytes;	 /* of the answers */
-};
-
 struct store {
 	const struct store_backend *backend;
 	char *where;
@@ -62,8 +55,6 @@ struct store {
 	unsigned flags;
 	bool local;
 	int64_t patience; /* milliseconds */
-	struct store_count count;
-	char *count_file; /* store_close writes it there; NULL: nowhere */
 	/*
 	 * For store_was_set_back: the store went back from one revision to the other; 0: it did
 	 * not.

@@ -49,23 +49,6 @@ static enum status find_backend(
 	if (!(err))                                                                                \
 	(err) = &unasked
 
-/* Append the line of count=FILE in one write. */
-static void write_count(const struct store *store)
-{
-	struct stat st;
-	/* O_NONBLOCK: do not wait if FILE is a pipe that no process reads. */
-	int descriptor = open(store->count_file,
-		O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	if (descriptor < 0)
-		return;
-	if (fstat(descriptor, &st) == 0 && S_ISREG(st.st_mode))
-		(void)!dprintf(descriptor, "reads %llu writes %llu bytes %llu\n",
-			(unsigned long long)store->count.reads,
-			(unsigned long long)store->count.writes,
-			(unsigned long long)store->count.bytes);
-	close(descriptor);
-}
-
 enum status store_open(
 	struct store **store, const char *url, unsigned flags, int64_t deadline, struct error *err)
 {
@@ -85,7 +68,6 @@ enum status store_open(
 		opened->backend = backend;
 		opened->flags = flags;
 		opened->patience = PATIENCE;
-		opened->count_file = parsed.count_file ? xstrdup(parsed.count_file) : NULL;
 		*store = opened;
 	}
 	url_release(&parsed);
@@ -94,12 +76,8 @@ enum status store_open(
 
 void store_close(struct store *store)
 {
-	if (!store)
-		return;
-	if (store->count_file)
-		write_count(store);
-	free(store->count_file);
-	store->backend->close(store);
+	if (store)
+		store->backend->close(store);
 }
 
 void store_set_patience(struct store *store, int64_t milliseconds)

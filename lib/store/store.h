@@ -100,10 +100,6 @@ enum store_open_flags {
  *   shared-group          the group may read and write the store, and is trusted
  *   must-exist            never make a store; a missing one is STATUS_TEMPORARY
  *   assume=local|shared   what the filesystem is, if this machine cannot tell or is wrong
- *   count=FILE            store_close appends "reads R writes W bytes B" to FILE: how many locked
- *                         transactions only read, how many committed a change, and how many bytes
- *                         of keys and values they answered; for a server, requests and bytes of
- *                         answers. If FILE cannot be written, nothing happens
  * STATUS_TEMPORARY: also if a filesystem should be mounted there and is not (base/mounts.h): such a
  * store is not missing, and no new one is made. A missing directory is never made. deadline
  * (base/clock.h) also bounds the first contact.

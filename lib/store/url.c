@@ -29,24 +29,6 @@ static enum status check_distinct(const struct store_url *url, struct error *err
 	return STATUS_OK;
 }
 
-/* Move the parameter count=FILE, which all backends have, to url->count_file. */
-static enum status take_count(struct store_url *url, struct error *err)
-{
-	size_t at = 0;
-	while (at < url->count && strcmp(url->parameters[at].name, "count") != 0)
-		at++;
-	if (at == url->count)
-		return STATUS_OK;
-	url->count_file = url->parameters[at].value;
-	if (!url->count_file || !*url->count_file)
-		return error_set(
-			err, STATUS_USAGE, "store %s: count needs a file: count=FILE", url->path);
-	url->count--;
-	memmove(&url->parameters[at], &url->parameters[at + 1],
-		(url->count - at) * sizeof(url->parameters[0]));
-	return STATUS_OK;
-}
-
 enum status url_parse(const char *text, struct store_url *url, struct error *err)
 {
 	struct store_url parsed = {.scheme = "sqlite"};
@@ -76,8 +58,6 @@ enum status url_parse(const char *text, struct store_url *url, struct error *err
 		return error_set(err, STATUS_USAGE, "store \"%s\": the path is missing", text);
 	}
 	enum status status = check_distinct(&parsed, err);
-	if (status == STATUS_OK)
-		status = take_count(&parsed, err);
 	if (status == STATUS_OK)
 		*url = parsed;
 	else

@@ -24,10 +24,9 @@ struct store_url {
 		const char *value; /* NULL: given without one */
 	} parameters[STORE_URL_PARAMETERS];
 	size_t count;
-	const char *count_file; /* of count=FILE (store.h), not in parameters; NULL: none */
 };
 
-/* STATUS_USAGE: no path, too many parameters, one is given twice, or count without a file. */
+/* STATUS_USAGE: no path, too many parameters, or one is given twice. */
 enum status url_parse(const char *text, struct store_url *url, struct error *err);
 void url_release(struct store_url *url);
 

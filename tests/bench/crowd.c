@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crowd [OPTION]... STORE DIR: one preemption of a job that is larger than this machine could run.
+ * crowd [OPTION]... STORE: one preemption of a job that is larger than this machine could run.
  * The agents are those of lib/agent, on a real store, each in a thread of its own with its own
  * connections, as if alone on its machine. Boards and trainings are in memory: all train in equal
  * steps, save where they are told, and leave when they are told.
@@ -14,14 +14,12 @@
  *                  at least 5 s (10000)
  *   --missing N    agents that never start: the others end when their --join-timeout, S, is over
  *
- * DIR must be empty: what the stores have counted is written there. Prints one line of names and
- * figures, times in milliseconds; "-" where there is none:
+ * Prints one line of names and figures, times in milliseconds; "-" where there is none:
  *
  *   join      from the first start to the start of the last training
  *   hold      from the notice of one agent until all are told to hold; decided: and where to save
  *   saved     until the last save, as the training does it
  *   gone      until the last agent has ended
- *   reads, writes, bytes   for each agent, on average; reads_most and so on: the most of one
  *   wrong     agents that ended with another code than 42 (124 where some are missing), and tasks
  *             that saved another step
  *   late      the phase that took too long, or "-"
@@ -81,7 +79,7 @@ static struct {
 	uint64_t agents, copies;
 	uint64_t missing;
 	int64_t step, save, limit, patience;
-	const char *store, *directory;
+	const char *store;
 	struct task *task;
 	struct node *node;
 	atomic_uint_fast64_t started, held, ordered, saved, gone;
@@ -364,7 +362,6 @@ static void begin_agent(uint64_t index)
 {
 	static char name[] = "train", *const command[] = {name, NULL};
 	struct node *node = &crowd.node[index];
-	char separator = strchr(crowd.store, '?') ? '&' : '?';
 	pthread_t thread;
 	node->index = index;
 	node->signals = bell_open();
@@ -378,8 +375,7 @@ static void begin_agent(uint64_t index)
 		.tasks = crowd.agents * crowd.copies,
 		.launch = "crowd"};
 	node->options = (struct agent_options){.identity = &node->identity,
-		.store = xprintf("%s%ccount=%s/count.%llu", crowd.store, separator, crowd.directory,
-			(unsigned long long)index),
+		.store = crowd.store,
 		.command = command,
 		.grace = -1,
 		.exit_code = CODE_SAVED,
@@ -408,40 +404,6 @@ static bool await(atomic_uint_fast64_t *counter, uint64_t wanted)
 }
 
 /* ---- What is printed ---- */
-
-struct sum {
-	double all;
-	unsigned long long most;
-};
-
-static void add(struct sum *sum, unsigned long long one)
-{
-	sum->all += (double)one;
-	sum->most = one > sum->most ? one : sum->most;
-}
-
-static void print_counts(void)
-{
-	static const char *const names[] = {"reads", "writes", "bytes"};
-	struct sum sums[3] = {0};
-	for (uint64_t i = 0; i < crowd.agents; i++) {
-		unsigned long long got[3], all[3] = {0};
-		char *name = xprintf("%s/count.%llu", crowd.directory, (unsigned long long)i);
-		FILE *file = fopen(name, "re");
-		while (file && fscanf(file, "reads %llu writes %llu bytes %llu\n", &got[0], &got[1],
-				       &got[2]) == 3)
-			for (int k = 0; k < 3; k++)
-				all[k] += got[k];
-		if (file)
-			fclose(file);
-		free(name);
-		for (int k = 0; k < 3; k++)
-			add(&sums[k], all[k]);
-	}
-	for (int k = 0; k < 3; k++)
-		printf("%s %.1f %s_most %llu ", names[k], sums[k].all / (double)crowd.agents,
-			names[k], sums[k].most);
-}
 
 static void print_since(const char *name, int64_t from, int64_t at)
 {
@@ -504,7 +466,6 @@ static int run(void)
 	print_since("decided", from, crowd.ordered_at);
 	print_since("saved", from, crowd.saved_at);
 	print_since("gone", from, crowd.gone_at);
-	print_counts();
 	printf("wrong %llu late %s\n", (unsigned long long)count_wrong(), late);
 	fflush(stdout);
 	/* Threads of agents that are late still run. */
@@ -538,14 +499,13 @@ int main(int argc, char **argv)
 		default: break;
 		}
 	}
-	if (!right || argc - optind != 2 || crowd.missing >= crowd.agents) {
+	if (!right || argc - optind != 1 || crowd.missing >= crowd.agents) {
 		fprintf(stderr,
 			"usage: crowd [-n N] [--copies L] [--step-ms MS] [--save-ms MS] [--limit S] "
-			"[--patience MS] [--missing N] STORE DIR\n");
+			"[--patience MS] [--missing N] STORE\n");
 		return 2;
 	}
 	crowd.store = argv[optind];
-	crowd.directory = argv[optind + 1];
 	message_level(MESSAGE_QUIET);
 	return make_store() ? run() : 1;
 }

@@ -27,8 +27,6 @@
  *   hold     from the notice to `hold` on the boards of all; decided: until each says where to stop
  *   gone     from the notice, the kill or the end of the last training until all agents are gone
  *   cpu      seconds of processor time of all processes from there on; cpu_join: before
- *   reads, writes, bytes   of the store for each agent, on average; reads_most and so on: the most
- *   all_most   the most transactions of one agent
  *   after    transactions that changed something after the join, for each agent, on average
  *   codes    exit codes, each with how many agents; wrong: so many have another than expected
  *   late     the phase that took longer than it may, or "-"; missing: so many agents were
@@ -71,7 +69,6 @@ struct agent {
 	double ended;		  /* its training has ended by itself */
 	int code;
 	bool killed; /* by us, as WHAT says */
-	unsigned long long reads, writes, bytes;
 };
 
 static struct agent agents[AGENTS_MOST];
@@ -305,11 +302,9 @@ static void start_agent(int task)
 	const char *store = stores[task % store_count];
 	char *argv[32 + OPTIONS_MOST];
 	int n = 0;
-	const char *const words[] = {"preempt-run", "-q", "--store",
-		format("%s%ccount=%s/count.%d", store, strchr(store, '?') ? '&' : '?', directory,
-			task),
-		"--run", "scale", "--task", format("%d", task), "--tasks", format("%d", count),
-		"--board", format("%s/boards", directory), "-n", format("%d", copies)};
+	const char *const words[] = {"preempt-run", "-q", "--store", store, "--run", "scale",
+		"--task", format("%d", task), "--tasks", format("%d", count), "--board",
+		format("%s/boards", directory), "-n", format("%d", copies)};
 	const char *const command[] = {"--", trainer, "--dir", format("%s/train", directory),
 		"--steps", step_count, "--step-ms", step_ms, NULL};
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -434,56 +429,6 @@ static double last_of(size_t offset)
 		last = at > last ? at : last;
 	}
 	return last;
-}
-
-/* The lines that the stores of an agent have left. False: none. */
-static bool read_counts(int task)
-{
-	struct agent *agent = &agents[task];
-	unsigned long long reads, writes, bytes;
-	char name[512];
-	snprintf(name, sizeof(name), "%s/count.%d", directory, task);
-	FILE *file = fopen(name, "re");
-	while (file &&
-		fscanf(file, "reads %llu writes %llu bytes %llu\n", &reads, &writes, &bytes) == 3) {
-		agent->reads += reads;
-		agent->writes += writes;
-		agent->bytes += bytes;
-	}
-	if (file)
-		fclose(file);
-	return file != NULL;
-}
-
-static void print_counts(void)
-{
-	double reads = 0, writes = 0, bytes = 0, with = 0;
-	unsigned long long reads_most = 0, writes_most = 0, bytes_most = 0, all_most = 0;
-	for (int i = 0; i < count; i++) {
-		const struct agent *agent = &agents[i];
-		if (agent->killed || !read_counts(i))
-			continue;
-		with++;
-		reads += (double)agent->reads;
-		writes += (double)agent->writes;
-		bytes += (double)agent->bytes;
-		if (agent->reads > reads_most)
-			reads_most = agent->reads;
-		if (agent->writes > writes_most)
-			writes_most = agent->writes;
-		if (agent->bytes > bytes_most)
-			bytes_most = agent->bytes;
-		if (agent->reads + agent->writes > all_most)
-			all_most = agent->reads + agent->writes;
-	}
-	with = with > 0 ? with : 1;
-	print("reads", reads / with, 1);
-	print("reads_most", (double)reads_most, 0);
-	print("writes", writes / with, 1);
-	print("writes_most", (double)writes_most, 0);
-	print("all_most", (double)all_most, 0);
-	print("bytes", bytes / with, 0);
-	print("bytes_most", (double)bytes_most, 0);
 }
 
 static void print_codes(int expected, int also)
@@ -653,7 +598,6 @@ static void run(enum what what)
 	print("gone", late ? 0 : since(from, offsetof(struct agent, gone)), 1);
 	print("cpu", before ? reaped - before : 0, 2);
 	print("cpu_join", before, 2);
-	print_counts();
 	print("after", joined && !late ? (last - joined) / count : 0, 2);
 	switch (what) {
 	case WHAT_END: print_codes(0, 0); break;

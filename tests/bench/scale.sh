@@ -85,11 +85,6 @@ codes() {
 	[ "${got[late]}" = - ] || wrong "not over after $limit s: ${got[late]}" "${got[missing]} missing"
 	[ -z "${got[lost]}" ] || wrong "acknowledged and not in the store" "${got[lost]}"
 }
-# counted WHAT: the transactions of an agent's whole life.
-counted() {
-	row "an agent's reads + writes, $1, on average" "${got[reads]:--} + ${got[writes]:--}"
-	row "  the most of one" "${got[reads_most]:--} + ${got[writes_most]:--}"
-}
 
 declare -A processor=()
 
@@ -116,16 +111,13 @@ for kind in gluster bindfs; do
 	"$here/tests/rig/mounts" stop "$work/mounts"
 done
 
-: >"$work/more"
 : >"$work/after"
 for count in $agents; do
 	title "$count agents on this machine, local disk (milliseconds, median of $times)"
 	measure end "$count" "$work" --option --no-heartbeat --steps 10
-	end_all=${got[all_most]:-0}
 	figure "from the first start to the first step of all" join
 	figure "from the last training's end until all are gone" gone
 	codes "all 0"
-	counted "join and normal end"
 
 	measure preempt "$count" "$work" --option --no-heartbeat
 	processor[$count]=${got[cpu]:-0}
@@ -141,17 +133,13 @@ for count in $agents; do
 	esac
 	figure "  processor time, seconds" cpu
 	codes "all 42"
-	counted "join and preemption"
-	# Joining and leaving are in both, so what is left is the preemption alone.
-	[ "${got[all_most]:--}" = - ] || echo $((got[all_most] - end_all)) >>"$work/more"
 	[ "${got[after]:--}" = - ] || echo "${got[after]}" >>"$work/after"
 
 	measure death "$count" "$work" --option --period=1s --settle 2500
 	figure "from a kill -9 of one until all others are gone" gone
 	codes "all others 44"
 done
-title "one preemption, transactions of an agent, the most with $agents agents"
-budget transactions "$(most <"$work/more")"
+title "one preemption, the most with $agents agents"
 budget writes "$(most <"$work/after")"
 if [ "${processor[64]:-0}" != 0 ] && [ "${processor[256]:-0}" != 0 ]; then
 	row "processor time with 256 agents / with 64" "$(ratio "${processor[256]}" "${processor[64]}")"
@@ -199,24 +187,19 @@ if has etcd && has etcdctl && has curl; then
 			metrics_before[$name]=$(etcd_metric "${metrics[$name]}")
 		done
 		got=()
-		mkdir "$work/crowd"
 		# (They have their machines to themselves in real life: here a silence may last.)
 		read -ra fields < <("$out/tests/bench/crowd" -n "$count" --limit "$limit" --patience 60000 \
-			"etcd://$etcd_at/crowd$count" "$work/crowd" 2>/dev/null)
+			"etcd://$etcd_at/crowd$count" 2>/dev/null)
 		for ((i = 0; i + 1 < ${#fields[@]}; i += 2)); do
 			got[${fields[i]}]=${fields[i + 1]}
 		done
-		rm -r "$work/crowd"
 		figure "from the first start until all have joined and train" join
 		figure "from a notice to one to hold on all boards" hold
 		figure "  to the step on all boards" decided
 		figure "  to the last save" saved
 		budget etcd-gone "${got[gone]:--}"
 		[ "${got[late]:-} ${got[wrong]:-}" = '- 0' ] || wrong "in time, and with the right end" "${got[late]:--}, ${got[wrong]:--} wrong"
-		row "an agent's reads + writes in its life, on average" "${got[reads]:--} + ${got[writes]:--}"
-		row "  the most of one" "${got[reads_most]:--} + ${got[writes_most]:--}"
-		budget etcd-bytes "${got[bytes]:--}"
-		figure "  to the one that was answered most" bytes_most
+		budget etcd-bytes "$(calc "($(etcd_metric "${metrics[sent]}") - ${metrics_before[sent]}) / $count" %.0f)"
 		for name in requests sent syncs cpu; do
 			row "etcd's own: $name" "$(calc "$(etcd_metric "${metrics[$name]}") - ${metrics_before[$name]}" %.0f)"
 		done

@@ -103,9 +103,6 @@ static void parameters_of_urls(void)
 		CHECK_EQ(read_url("/x", &read, &err), STATUS_OK);
 		CHECK(read.mode == LOCK_AUTO && !read.takeover && !read.shared_group);
 		CHECK_EQ(parameters_reach(&read, FILESYSTEM_NODE), FILESYSTEM_NODE);
-		/* Every store takes it, so that it is none of those that a backend reads. */
-		CHECK_EQ(read_url("/x?count=file&lock=link", &read, &err), STATUS_OK);
-		CHECK_EQ(read.mode, LOCK_LINK);
 		CHECK_EQ(read_url("/x?assume=shared", &read, &err), STATUS_OK);
 		CHECK_EQ(parameters_reach(&read, FILESYSTEM_UNKNOWN), FILESYSTEM_SHARED);
 		CHECK_EQ(parameters_reach(&read, FILESYSTEM_NODE), FILESYSTEM_NODE);
@@ -113,8 +110,8 @@ static void parameters_of_urls(void)
 	TEST("what is not known, out of range, or given twice is refused, and named")
 	{
 		static const char *const wrong[] = {"lock", "lock=", "lock=posix", "takeover",
-			"takeover=", "count", "count=", "takeover=1s", "takeover=61m",
-			"takeover=5x", "assume", "assume=nfs", "shared-group=yes", "Lock=link", "=",
+			"takeover=", "count=file", "takeover=1s", "takeover=61m", "takeover=5x",
+			"assume", "assume=nfs", "shared-group=yes", "Lock=link", "=",
 			"lock=link&lock=link", "assume=local&lock=link&assume=shared",
 			"shared-group&shared-group"};
 		for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

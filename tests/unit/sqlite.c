@@ -702,74 +702,6 @@ static void beats_without_room(void)
 	}
 }
 
-/* What is in a file, up to 127 bytes. */
-static const char *content_of(const char *path)
-{
-	static char content[128];
-	FILE *file = fopen(path, "r");
-	size_t length = file ? fread(content, 1, sizeof(content) - 1, file) : 0;
-	if (file)
-		fclose(file);
-	content[length] = '\0';
-	return content;
-}
-
-/* A store whose URL says count=FILE; NULL: it cannot be opened. */
-static struct store *open_counted(const char *file)
-{
-	char url[300], database[128];
-	struct store *store = NULL;
-	snprintf(database, sizeof(database), "%s", path_of("counted.db"));
-	snprintf(url, sizeof(url), "%s?count=%s", database, file);
-	(void)store_open(&store, url, STORE_CREATE, clock_after(PATIENCE), &err);
-	return store;
-}
-
-static void counts(void)
-{
-	char file[128];
-	struct store_entry entry;
-	struct store_answer answer = {0};
-	const struct store_range all = {.prefix = "k/"};
-	snprintf(file, sizeof(file), "%s", path_of("count"));
-	TEST("count=FILE: what was read and written is appended when the store is closed")
-	{
-		struct store *store = open_counted(file);
-		CHECK_EQ(store_put_if_absent(store, "k/1", "one", NULL, &err), STATUS_OK);
-		CHECK_EQ(store_put_if_absent(store, "k/1", "two", NULL, &err), STATUS_NO);
-		CHECK_EQ(store_put(store, "k/22", "", NULL, &err), STATUS_OK);
-		CHECK_EQ(store_delete(store, "none", &err), STATUS_OK);
-		CHECK_EQ(store_get(store, "none", &entry, &err), STATUS_NO);
-		CHECK_EQ(store_get(store, "k/1", &entry, &err), STATUS_OK);
-		store_entry_release(&entry);
-		CHECK_EQ(store_list(store, &all, &answer, &err), STATUS_OK);
-		CHECK_EQ(answer.count, 2);
-		store_answer_release(&answer);
-		CHECK_EQ(store_purge(store, "k/", NULL, 0, &err), STATUS_OK);
-		CHECK_EQ(access(file, F_OK), -1);
-		store_close(store);
-		/* The second put and the get answered "k/1" and "one", the list that and "k/22". */
-		CHECK_TEXT(content_of(file), "reads 5 writes 3 bytes 22\n");
-		store_close(open_counted(file));
-		CHECK_TEXT(
-			content_of(file), "reads 5 writes 3 bytes 22\nreads 0 writes 0 bytes 0\n");
-	}
-	TEST("count=FILE: one that cannot be written, or is no regular file, is ignored")
-	{
-		struct store *store = open_counted(path_of("none/count"));
-		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
-		store_close(store);
-		CHECK_EQ(access(path_of("none"), F_OK), -1);
-		CHECK_EQ(mkfifo(path_of("fifo"), 0600), 0);
-		store_close(open_counted(path_of("fifo")));
-	}
-	TEST("count without a file is refused")
-	{
-		CHECK(!open_counted(""));
-		CHECK_EQ(err.status, STATUS_USAGE);
-	}
-}
-
 static enum status await(struct store *store, struct store_awaited *awaited, int64_t deadline)
 {
 	struct store_range range = {.prefix = "run/"};
@@ -845,7 +777,6 @@ int main(void)
 	moves();
 	groups();
 	beats_without_room();
-	counts();
 	scratch_remove();
 	return unit_end();
 }

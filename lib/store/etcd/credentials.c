@@ -100,13 +100,12 @@ enum status credentials_matter(
 	const struct etcd_options *options, const char *where, int64_t deadline, struct error *err)
 {
 	struct etcd_options strange = *options;
-	struct store_count unused = {0};
 	struct gateway gateway;
 	struct gateway_reply reply = {0};
 	struct wire_key mark;
 	struct text body = {0};
 	strange.files.certificate = strange.files.key = NULL;
-	enum status status = gateway_open(&gateway, &strange, where, &unused, err);
+	enum status status = gateway_open(&gateway, &strange, where, err);
 	if (status != STATUS_OK)
 		return status;
 	wire_key_set(&mark, options->prefix, 's', NULL);

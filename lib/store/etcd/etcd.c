@@ -77,8 +77,7 @@ static enum status find_store(
 {
 	bool create =
 		(flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) && !store->options.must_exist;
-	enum status status = gateway_open(
-		&store->gateway, &store->options, store->base.where, &store->base.count, err);
+	enum status status = gateway_open(&store->gateway, &store->options, store->base.where, err);
 	if (status == STATUS_OK)
 		status = read_mark(store, deadline, err);
 	if (status == STATUS_NO && create)

@@ -24,11 +24,10 @@
 #define ANSWER_MOST ((size_t)256 << 20)
 
 enum status gateway_open(struct gateway *gateway, const struct etcd_options *options,
-	const char *where, struct store_count *count, struct error *err)
+	const char *where, struct error *err)
 {
 	*gateway = (struct gateway){.options = options,
 		.where = where,
-		.count = count,
 		.wake = -1,
 		.at = (size_t)getpid() % options->count};
 	return http_open(&gateway->http, true, err);
@@ -212,9 +211,6 @@ static enum status attempt(struct gateway *gateway, const struct gateway_request
 		return status;
 	enum http_state state = finish(gateway, err);
 	const struct http_answer *answer = http_answer(gateway->http);
-	gateway->count->reads += request->reads;
-	gateway->count->writes += !request->reads;
-	gateway->count->bytes += answer->body.length;
 	if (state == HTTP_PENDING) {
 		http_stop(gateway->http);
 		reply->known = !answer->sent;

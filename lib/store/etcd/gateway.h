@@ -19,7 +19,6 @@ struct gateway {
 	const struct etcd_options *options;
 	const char *where; /* the store, for messages */
 	struct http *http;
-	struct store_count *count;
 	size_t at;	  /* the endpoint that is asked first */
 	unsigned slow;	  /* how many times the time limit was doubled */
 	int wake;	  /* a descriptor that ends a request when it becomes readable; -1: none */
@@ -57,9 +56,9 @@ struct gateway_reply {
 	bool untrusted;		    /* the endpoint's certificate or ours was not accepted */
 };
 
-/* STATUS_NOT_FOUND: libcurl is missing. options, where and count must outlive gateway. */
+/* STATUS_NOT_FOUND: libcurl is missing. options and where must outlive gateway. */
 enum status gateway_open(struct gateway *gateway, const struct etcd_options *options,
-	const char *where, struct store_count *count, struct error *err);
+	const char *where, struct error *err);
 void gateway_close(struct gateway *gateway);
 
 /*

@@ -23,7 +23,6 @@ struct inspection {
 	const struct etcd_options *options;
 	struct etcd_report *report;
 	int64_t deadline;
-	struct store_count count;
 };
 
 static int64_t now_us(void)
@@ -57,7 +56,7 @@ static enum status open_one(struct inspection *self, size_t i, struct etcd_optio
 	*single = *self->options;
 	single->endpoints[0] = self->options->endpoints[i];
 	single->count = 1;
-	return gateway_open(gateway, single, self->report->where, &self->count, err);
+	return gateway_open(gateway, single, self->report->where, err);
 }
 
 static int64_t endpoint_deadline(const struct inspection *self)
@@ -214,7 +213,7 @@ static void inspect(struct inspection *self)
 	struct error err = {0};
 	for (size_t i = 0; i < report->count; i++)
 		look_at(self, i);
-	report->probe = gateway_open(&gateway, self->options, report->where, &self->count, &err);
+	report->probe = gateway_open(&gateway, self->options, report->where, &err);
 	if (report->probe == STATUS_OK) {
 		look_at_cluster(self, &gateway);
 		report->probe = probe_cluster(self, &gateway, &err);

@@ -96,8 +96,7 @@ static enum status read_all(
 		if (!read_one(options, name, value))
 			return error_set(err, STATUS_USAGE,
 				"store etcd:%s: \"%s\" is not understood; known are tls, ca=FILE, "
-				"cert=FILE, key=FILE, credentials=FILE, files=/DIR, trusted, must-exist, "
-				"count=FILE",
+				"cert=FILE, key=FILE, credentials=FILE, files=/DIR, trusted, must-exist",
 				url->path, name);
 	}
 	if (status == STATUS_OK && !options->files.certificate != !options->files.key)

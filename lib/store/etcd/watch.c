@@ -122,7 +122,6 @@ static enum watch_state read_lines(struct watch *watch, const struct gateway *ga
 		json_object_put(message);
 		begin += length;
 	}
-	gateway->count->bytes += begin;
 	if (begin)
 		http_forget(watch->http, begin < body->length ? begin : body->length);
 	return state;

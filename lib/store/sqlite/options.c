@@ -44,7 +44,7 @@ enum status parameters_read(
 		if (!read_one(parameters, name, value))
 			return error_set(err, STATUS_USAGE,
 				"store %s: \"%s%s%s\" is not understood; known are lock=auto|fcntl|link, "
-				"takeover=D, shared-group, must-exist, assume=local|shared, count=FILE",
+				"takeover=D, shared-group, must-exist, assume=local|shared",
 				url->path, name, value ? "=" : "", value ? value : "");
 		if (!strcmp(name, "takeover"))
 			status = read_takeover(url, value, parameters, err);

@@ -65,15 +65,14 @@ static sqlite3_stmt *prepare_for_bounds(struct session *session, const char *hea
 }
 
 /* Add the row of the statement to the list. */
-static void add_entry(struct session *session, struct store_answer *answer, size_t *capacity,
-	sqlite3_stmt *statement)
+static void add_entry(struct store_answer *answer, size_t *capacity, sqlite3_stmt *statement)
 {
 	answer->entries = xgrow(answer->entries, answer->count, capacity, sizeof(*answer->entries));
 	struct store_entry *entry = &answer->entries[answer->count++];
 	*entry = (struct store_entry){0};
 	entry->key = xstrndup(
 		sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0));
-	session_copy_value(session, entry, statement, 1, 2);
+	session_copy_value(entry, statement, 1, 2);
 }
 
 /* Search by revision: a prefix may have many keys, but few of all keys have changed lately. */
@@ -172,7 +171,7 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 				code = SQLITE_DONE;
 				break;
 			}
-			add_entry(&session, answer, &capacity, statement);
+			add_entry(answer, &capacity, statement);
 		}
 		if (code != SQLITE_DONE)
 			status = session_failed(&session, "read", code, err);

@@ -465,10 +465,6 @@ enum status session_commit(
 		session->counted = committed && read_header(session, header) == SQLITE_OK;
 		session->counter = session->counted ? big_endian(header + 24) : 0;
 	}
-	if (committed && sqlite3_total_changes(session->database) > 0)
-		store->base.count.writes++;
-	else
-		store->base.count.reads++;
 	session_close(session);
 	if (unknown && !lock->link.lost)
 		unknown = !was_rolled_back(session);

@@ -205,8 +205,8 @@ enum status session_run_one(struct session *session, const struct store_request 
  */
 enum status session_compare(struct session *session, const struct store_compare *compares,
 	size_t count, bool *hold, struct error *err);
-void session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
-	int value, int revision);
+void session_copy_value(
+	struct store_entry *entry, sqlite3_stmt *statement, int value, int revision);
 
 /* range.c */
 enum status range_list(struct store *store, const struct store_range *range, int64_t deadline,

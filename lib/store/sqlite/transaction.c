@@ -33,8 +33,7 @@ enum status session_compare(struct session *session, const struct store_compare 
 	return status;
 }
 
-void session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
-	int value, int revision)
+void session_copy_value(struct store_entry *entry, sqlite3_stmt *statement, int value, int revision)
 {
 	size_t length = (size_t)sqlite3_column_bytes(statement, value);
 	entry->value = xmalloc(length + 1);
@@ -43,7 +42,6 @@ void session_copy_value(struct session *session, struct store_entry *entry, sqli
 	entry->value[length] = '\0';
 	entry->length = length;
 	entry->revision = sqlite3_column_int64(statement, revision);
-	session->store->base.count.bytes += strlen(entry->key) + length;
 }
 
 static enum status get_one(
@@ -56,7 +54,7 @@ static enum status get_one(
 	enum status status = STATUS_OK;
 	entry->key = xstrdup(key);
 	if (code == SQLITE_ROW)
-		session_copy_value(session, entry, statement, 0, 1);
+		session_copy_value(entry, statement, 0, 1);
 	else if (code != SQLITE_DONE)
 		status = session_failed(session, "read", code, err);
 	sqlite3_reset(statement);
@@ -219,15 +217,8 @@ enum status session_run(struct store *base, const struct store_request *request,
 	answer->known = true;
 	enum status status =
 		group_commit_enter(store, request, &execution.post, deadline, answer, err);
-	if (status != STATUS_NO) {
-		/* If another process has carried it out, count it as a read or a write of ours. */
-		bool wrote = answer->held ? store_ops_change(request->then, request->then_count)
-					  : store_ops_change(
-						    request->otherwise, request->otherwise_count);
-		store->base.count.writes += status == STATUS_OK && wrote;
-		store->base.count.reads += status == STATUS_OK && !wrote;
+	if (status != STATUS_NO)
 		return status;
-	}
 	/* A reader carries out no requests of other processes: its transaction is short, and
 	 * must not fail because of their writes. */
 	execution.others = execution.post.changes && group_commit_is_wanted(store);
