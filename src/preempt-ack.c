@@ -12,12 +12,11 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
-#include "compose/boundary.h"
 #include "run/attempt.h"
 #include "run/options.h"
 
-static bool serve, saved, wait_all, at_given, next_given, agent_given;
-static uint64_t at, next, agent_pid;
+static bool serve, saved, wait_all, agent_given;
+static uint64_t agent_pid;
 static const char *board;
 
 static const struct args_option options[] = {
@@ -27,10 +26,6 @@ static const struct args_option options[] = {
 		.target = &saved},
 	{"wait", NULL, "then wait for all tasks, and let the training process leave", ARGS_FLAG,
 		.target = &wait_all},
-	{"at", "N", "without a board: N steps are finished; exit 10: save now, 0: run on",
-		ARGS_UNSIGNED, .target = &at, .max = INT64_MAX, .given = &at_given},
-	{"next", "M", "with --at: the next boundary, if it is not N+1", ARGS_UNSIGNED,
-		.target = &next, .min = 1, .max = INT64_MAX, .given = &next_given},
 	{"board", "DIR", "the board", ARGS_TEXT, .target = &board, .environment = "PREEMPT_DIR"},
 	{"agent", "PID", "process that owns the board (default: $PREEMPT_AGENT, else the parent)",
 		ARGS_UNSIGNED, .target = &agent_pid, .min = 1, .max = INT32_MAX,
@@ -87,7 +82,7 @@ static void print_decision(const struct agreement_decision *decision, uint64_t s
 	}
 }
 
-static int with_board(
+static int run_stage(
 	const struct agent_options *how, struct group_run *own, int64_t deadline, struct error *err)
 {
 	enum ack_goal goal = wait_all ? ACK_ALL : saved ? ACK_SAVED : ACK_AGREED;
@@ -116,32 +111,6 @@ static int with_board(
 				err, STATUS_NO, "not all tasks have saved: no complete checkpoint");
 	}
 	return answer.leave ? answer.leave : (int)status;
-}
-
-static int without_board(const struct agreement_config *config, struct group_run *own,
-	int64_t deadline, struct error *err)
-{
-	const struct agreement_decision *decision = &own->view.agreement.decision;
-	struct boundary boundary = {.store = own->store,
-		.view = &own->view,
-		.config = config,
-		.at = at,
-		.next = next_given ? next : at + 1,
-		.deadline = deadline};
-	struct boundary_answer answer = {.kind = KIND_NONE};
-	enum status status =
-		saved ? boundary_saved(&boundary, err) : boundary_ask(&boundary, &answer, err);
-	if (status == STATUS_OK && saved && wait_all)
-		status = boundary_wait_for_saves(&boundary, &answer.leave, err);
-	if (answer.save) {
-		if ((answer.kind == KIND_SAVE || answer.kind == KIND_EXIT) && at > decision->step)
-			message_error(
-				"OVERSHOOT: the agreed step is %llu, but this task is at %llu; "
-				"saving here, which does not count as the agreed save",
-				(unsigned long long)decision->step, (unsigned long long)at);
-		print_decision(decision, at);
-	}
-	return answer.save ? CODE_SAVE : answer.leave ? answer.leave : (int)status;
 }
 
 static struct agent_options options_of(const struct identity *identity, const char *url)
@@ -186,19 +155,13 @@ static int run_serve(void)
 
 static enum status check_options(struct error *err)
 {
-	if (!at_given && !board)
+	if (!board)
+		return error_set(
+			err, STATUS_USAGE, "no board: set PREEMPT_DIR (preempt-store join does)");
+	if (serve && (saved || wait_all || group_options.timeout_given))
 		return error_set(err, STATUS_USAGE,
-			"no board: set PREEMPT_DIR (preempt-store join does), or use --at N");
-	if (serve && (saved || wait_all || at_given || group_options.timeout_given))
-		return error_set(err, STATUS_USAGE,
-			"--serve goes with none of --saved, --wait, --at and --timeout; see "
+			"--serve goes with none of --saved, --wait and --timeout; see "
 			"preempt-ack --help");
-	if (wait_all && at_given && !saved)
-		return error_set(err, STATUS_USAGE,
-			"--at N --wait needs --saved, too; see preempt-ack --help");
-	if (next_given && (!at_given || next <= at))
-		return error_set(err, STATUS_USAGE,
-			"--next needs --at N, and must be greater; see preempt-ack --help");
 	return STATUS_OK;
 }
 
@@ -216,12 +179,11 @@ static int run(const struct args_rest *rest)
 	struct agent_options how = options_of(&own.identity, own.url);
 	int code = status;
 	if (status == STATUS_OK)
-		code = at_given ? without_board(&how.agreement, &own, deadline, &err)
-				: with_board(&how, &own, deadline, &err);
+		code = run_stage(&how, &own, deadline, &err);
 	group_close(&own);
 	if (code == CODE_NO)
 		message_info("%s", err.text);
-	else if (code != CODE_OK && code != CODE_NO && code != CODE_SAVE)
+	else if (code != CODE_OK)
 		message_fail(&err);
 	return code;
 }
@@ -238,8 +200,7 @@ int main(int argc, char **argv)
 			"Agree with the other tasks at which step to save, and report the save.",
 			commands,
 			"Prints \"STEP save\" or \"STEP exit\". exit codes: 0 yes, 1 nothing to agree on "
-			"or no\ncomplete checkpoint, 10 (--at) save now, 42, 43, 93 end the "
-			"training process and leave\nwith this code, 44 the group is broken, "
-			"75 could not ask, 124 timeout\n"},
+			"or no\ncomplete checkpoint, 42, 43, 93 end the training process and leave "
+			"with this code,\n44 the group is broken, 75 could not ask, 124 timeout\n"},
 		argc, argv);
 }

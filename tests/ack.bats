@@ -24,17 +24,6 @@ acks() {
 	done
 }
 
-# both_ask BOUNDARY BOUNDARY: task 0 and task 1 call preempt-ack --at with these words at once: the code
-# of task 0 in $code, that of task 1 in $status, and what that one prints in $output.
-both_ask() {
-	# shellcheck disable=SC2086 # several words
-	as 0 preempt-ack --at $1 "${patient[@]}" >at.0 3>&- &
-	local first=$!
-	# shellcheck disable=SC2086
-	as 1 run --separate-stderr preempt-ack --at $2 "${patient[@]}"
-	code_of "$first"
-}
-
 all_say() { # FILE TEXT
 	local task
 	for ((task = 0; task < tasks; task++)); do
@@ -47,7 +36,6 @@ all_say() { # FILE TEXT
 	as 0 run -1 --separate-stderr preempt-ack
 	[ -z "$output" ]
 	as 0 run -1 --separate-stderr preempt-ack --saved --wait
-	as 0 run -0 --separate-stderr preempt-ack --at 5
 	[ ! -e "${boards[0]}/hold" ]
 }
 
@@ -219,14 +207,13 @@ all_say() { # FILE TEXT
 }
 
 # bats test_tags=smoke
-@test "PH-2 a broken group is 44 with its reason, in the board form and with --at" {
+@test "PH-2 a broken group is 44 with its reason, also for a task that waits for the saves" {
 	join 3
 	at 0 4
 	as 2 preempt-store leave --code 9
 	as 0 run -44 --separate-stderr preempt-ack
 	[[ $stderr = *"task 2 failed"* ]]
 	as 0 run -44 --separate-stderr preempt-ack --saved --wait
-	as 1 run -44 --separate-stderr preempt-ack --at 5
 }
 
 # bats test_tags=smoke
@@ -280,11 +267,6 @@ all_say() { # FILE TEXT
 	as 0 run -2 --separate-stderr preempt-ack --task 2
 	as 0 run -2 --separate-stderr preempt-ack --task 2 --tasks 3
 	[[ $stderr = *"has 2 tasks"* ]]
-	as 0 run -2 --separate-stderr preempt-ack --at -1
-	as 0 run -2 --separate-stderr preempt-ack --at 5x
-	as 0 run -2 --separate-stderr preempt-ack --at 5 --next 5
-	as 0 run -2 --separate-stderr preempt-ack --next 5
-	as 0 run -2 --separate-stderr preempt-ack --at 5 --wait
 	as 0 run -2 --separate-stderr preempt-ack --report-timeout forever
 	as 0 run -1 --separate-stderr preempt-ack --attempt 9
 	as 0 run -75 --separate-stderr preempt-ack --store "$PWD/not/mounted/s.db"
@@ -301,140 +283,6 @@ all_say() { # FILE TEXT
 		[[ $status = 124 || $status = 0 ]]
 	echo garbage >"${boards[0]}/hold"
 	as 0 run -65 --separate-stderr preempt-ack
-}
-
-# bats test_tags=smoke
-@test "SY-2 --at: 0 before, 10 exactly at the agreed step, by a new process each time; then saved" {
-	join 2
-	as 0 preempt-claim
-	both_ask 4 6
-	[ "$code $status" = "0 10" ]
-	[ "$output" = "6 exit" ]
-	as 0 run -0 --separate-stderr preempt-ack --at 5
-	as 0 run -10 --separate-stderr preempt-ack --at 6
-	as 0 run -10 --separate-stderr preempt-ack --at 6 # a new process before the save
-	as 0 run -1 --separate-stderr preempt-ack --at 5 --saved
-	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved
-	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved
-	as 0 run -0 --separate-stderr preempt-ack --at 6
-	in_vain as 0 preempt-ack --at 6 --saved --wait
-	as 1 run -42 --separate-stderr preempt-ack --at 6 --saved --wait
-	as 0 run -42 --separate-stderr preempt-ack --at 6 --saved --wait
-}
-
-@test "--at: a task that is beyond the agreed step saves once, loudly, and it is not complete" {
-	join 2
-	as 0 preempt-claim
-	as 1 preempt-ack --at 3 --report-timeout 300ms >at.1 3>&- &
-	first=$!
-	code_of "$first"
-	[ "$code" = 10 ]
-	as 0 run -10 --separate-stderr preempt-ack --at 9
-	[[ $stderr = *OVERSHOOT* ]]
-	as 0 run -0 --separate-stderr preempt-ack --at 9 --saved
-	as 0 run -0 --separate-stderr preempt-ack --at 10
-	as 1 run -43 --separate-stderr preempt-ack --at 3 --saved --wait
-}
-
-# bats test_tags=smoke
-@test "--at with strides: a step that is a boundary of both" {
-	join 2
-	as 0 preempt-claim
-	both_ask "20 --next 30" "24 --next 28"
-	[ "$code $status" = "0 0" ]
-	step=$(preempt-store get run/r/000001/RUN_TO_CHECKPOINT | field step)
-	[ $((step % 10)) = 0 ]
-	[ $((step % 4)) = 0 ]
-	as 0 run -10 --separate-stderr preempt-ack --at "$step" --next $((step + 10))
-	as 1 run -10 --separate-stderr preempt-ack --at "$step" --next $((step + 4))
-}
-
-@test "--at with strides: where both stand at the same boundary already, that is the step" {
-	join 2
-	as 0 preempt-claim
-	both_ask "20 --next 30" "20 --next 24"
-	[ "$code $status" = "10 10" ]
-	[ "$output" = "20 exit" ]
-}
-
-@test "--at waits no longer than --timeout; without the others it decides after --report-timeout" {
-	join 2
-	as 0 preempt-claim
-	in_vain as 0 preempt-ack --at 4 --report-timeout 10m
-	as 0 run -10 --separate-stderr preempt-ack --at 4 --report-timeout 500ms
-}
-
-# bats test_tags=smoke
-@test "--at --saved --wait: a newer round was opened during the save: run on, and the save is kept" {
-	join 2
-	as 0 preempt-claim --then continue
-	both_ask 5 5
-	[ "$code $status" = "10 10" ]
-	as 0 preempt-ack --at 5 --saved --wait 2>err.0 3>&- & # waits for task 1
-	first=$!
-	eventually has_key SAVED/1/0
-	as 0 preempt-claim
-	code_of "$first"
-	[ "$code" = 0 ]
-	as 1 run -0 --separate-stderr preempt-ack --at 5 --saved --wait
-	# The save that a long grace period allows, overtaken by the final round.
-	preempt-store put run/r/000001/LAST_RUN_TO_CHECKPOINT/2 \
-		'{"kind":"save","then":"exit","step":6,"members":"0-1"}'
-	as 1 run -0 --separate-stderr preempt-ack --at 5 --saved --wait # round 2 waits for step 6
-	as 0 run -10 --separate-stderr preempt-ack --at 6
-	as 1 run -10 --separate-stderr preempt-ack --at 6
-	as 1 preempt-ack --at 6 --saved
-	preempt-store put run/r/000001/ROUND/3 '{"final":true}'
-	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved --wait
-	[ "$(preempt-store get run/r/000001/SAVED/2/0 | field step)" = 6 ]
-	both_ask 7 7
-	[ "$code $status" = "10 10" ]
-}
-
-@test "--at after a claim with a long grace period: no program would open the final round, so the save is final" {
-	join 2
-	as 0 preempt-claim --grace 10m
-	both_ask 5 5
-	[ "$code $status" = "10 10" ]
-	[ "$output" = "5 exit" ]
-	as 1 preempt-ack --at 5 --saved
-	as 0 run -42 --separate-stderr preempt-ack --at 5 --saved --wait
-}
-
-@test "--at: the deadline passes inside of the call, without a decision: leave with 43" {
-	local grace last ack
-	past() { (($(date +%s%3N) > last)); }
-	for grace in 3s 20s 100s; do # a longer one if it has decided before it was stopped
-		another_store
-		join 2
-		as 0 preempt-claim --grace $grace
-		last=$(deadline)
-		PREEMPT_TASK=0 PREEMPT_TASKS=2 preempt-ack --at 5 "${patient[@]}" 2>err 3>&- &
-		ack=$!
-		started+=("$ack")
-		eventually has_key STEP/1/0
-		kill -STOP "$ack"
-		patience=120 eventually past
-		kill -CONT "$ack"
-		code_of "$ack"
-		[ "$code" = 10 ] || break
-	done
-	[ "$code" = 43 ]
-	grep -q "the deadline has passed without an agreement" err
-}
-
-@test "--at --saved --wait: a task does not save in time: 1 and run on; if the save is final, leave with 43" {
-	join 2
-	preempt-claim --then continue
-	both_ask 5 5
-	[ "$code $status" = "10 10" ]
-	as 0 run -1 --separate-stderr preempt-ack --at 5 --saved --wait --save-timeout 100ms
-	[[ $stderr = *"no complete checkpoint"* ]]
-	as 0 run -0 --separate-stderr preempt-ack --at 6
-	as 0 preempt-claim
-	both_ask 7 7
-	[ "$code $status" = "10 10" ]
-	as 0 run -43 --separate-stderr preempt-ack --at 7 --saved --wait --save-timeout 100ms
 }
 
 # ---- join, leave, close ----
@@ -636,8 +484,8 @@ join_waits() {
 	[[ $stderr = *"make a board in $PWD/file"* ]]
 	[ "$(preempt-store get run/r/000001/LEFT/0 | field reason)" = failed ]
 	code_of "${started[-1]}"
-	as 1 run -44 --separate-stderr preempt-ack --at 5
-	[[ $stderr = *"task 0 failed"* ]]
+	[ "$code" = 44 ]
+	grep -q "task 0 failed" err.1
 	[[ $(preempt-store get run/r/000001/ERROR | field line) = *"make a board in $PWD/file"* ]]
 }
 

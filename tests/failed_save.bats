@@ -193,63 +193,6 @@ all_tell_the_truth() {
 	[ "$(cause)" = crashed ]
 }
 
-# without_board I: the loop of preempt-ack(1) as task I of two that have joined by hand.
-without_board() {
-	PREEMPT_TASK=$1 bash -c 'eval "$(preempt-store join)" && export PREEMPT_TASK && bash at_loop >/dev/null
-		preempt-store leave --code $? >"left.$PREEMPT_TASK"' 2>>err 3>&- &
-	tasks[$1]=$!
-}
-
-# bats test_tags=smoke
-@test "the loop of preempt-ack --at: 42 saved, 43 not saved, 93 asked to stop, and on after a checkpoint on demand" {
-	local kind saves expected i
-	{
-		echo 'start=0 total=1000000'
-		echo 'save() { echo >>"saves.$PREEMPT_TASK"; [ ! -e "fails.$PREEMPT_TASK" ]; }'
-		echo 'train() { touch "trained.$PREEMPT_TASK"; sleep 0.05; }'
-		cut_out "$REPO/man/preempt-ack.1" 'for ((s = start;' 'done'
-	} >at_loop
-	grep -q 'save \$s' at_loop
-	export PREEMPT_TASKS=2
-	while read -r kind saves expected; do
-		rm -f trained.* saves.* fails.*
-		[ "$saves" = yes ] || touch fails.1
-		for i in 0 1; do without_board "$i"; done
-		for i in 0 1; do eventually test -e "trained.$i"; done
-		if [ "$kind" = continue ]; then
-			preempt-claim --then continue
-			for i in 0 1; do eventually test -s "saves.$i"; done
-			rm trained.*
-			for i in 0 1; do eventually test -e "trained.$i"; done
-			eventually preempt-claim --outside
-		else
-			preempt-claim --outside --then "$kind"
-		fi
-		for i in 0 1; do
-			eventually gone "${tasks[i]}"
-			[ "$(cat "left.$i")" = "$expected" ] || { echo "$kind $saves: $(cat "left.$i")" >&2; return 1; }
-		done
-	done <<-'END'
-		exit yes 42
-		exit no 43
-		continue yes 42
-		stop yes 93
-		stop no 93
-	END
-}
-
-@test "the loop of preempt-ack --at runs on if another task did not save, and there is no complete checkpoint" {
-	{
-		echo 'start=0 total=9'
-		echo 'save() { echo "save $1"; }; train() { echo "train $1"; }'
-		echo 'preempt-ack() { case $* in "--at 1 --saved --wait") return 1 ;; "--at 3 --saved --wait") return 42 ;;'
-		echo '"--at 1" | "--at 3") return 10 ;; esac }'
-		cut_out "$REPO/man/preempt-ack.1" 'for ((s = start;' 'done'
-	} >at_loop
-	run -42 bash -eu at_loop
-	[ "${lines[*]}" = "train 0 save 1 train 1 train 2 save 3" ]
-}
-
 @test "composed: asked to stop, a task leaves with 93 whatever it says, except one that has finished" {
 	local code
 	for code in 42 43 44 93 7 0; do

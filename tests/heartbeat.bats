@@ -357,11 +357,13 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])].get("step"))' "$1"; }
 	# Under a claim that breaks nothing.
 	more_beats 0 3
 	run ! gone "${hearts[0]}"
-	as 0 run -10 preempt-ack --at 5 --report-timeout 1s
-	as 1 run -43 preempt-ack --at 9 --timeout 60s
-	[[ $output = *"task 1 was declared dead"* ]]
-	as 1 run preempt-ack --at 9 --saved --timeout 60s
-	[ "$status" = 1 ]
+	at 0 4
+	at 1 8
+	as 0 run -0 --separate-stderr preempt-ack --report-timeout 1s
+	[ "$output" = "5 exit" ]
+	as 1 run -43 --separate-stderr preempt-ack --timeout 60s
+	saves 1 9
+	as 1 run -43 --separate-stderr preempt-ack --saved --timeout 60s
 	run ! has_key STEP/1/1
 	run ! has_key SAVED/1/1
 	[ "$(preempt-store get run/r/000001/RUN_TO_CHECKPOINT | field members)" = 0 ]
