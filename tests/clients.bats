@@ -304,6 +304,27 @@ hold_beyond_save() {
 	each hold_beyond_save
 }
 
+hold_between() {
+	local word
+	for word in save exit; do
+		[ $word = save ] || {
+			finish
+			board_make
+		}
+		start
+		hold "$word 5 $agent"
+		ask "step 2 4" 0
+		tell "step 4 8"
+		still
+		hold "$word 8 $agent"
+		expect "step 0"
+		ask "step 8 12" 10
+	done
+}
+@test "save S and exit S: a task whose next boundary lies beyond S waits at the last one before it" {
+	each hold_between
+}
+
 hold_beyond_exit() {
 	start
 	hold "exit 5 $agent"

@@ -89,11 +89,12 @@ static bool patience_turn(
 
 enum step_answer { RUN, SAVE, AGAIN, LEAVE, STAY };
 
-/* What hold asks for when n steps are finished. answers: the steps for which save and exit
- * were answered already. Once the final save was asked for, no further step may start: asking at
- * the same boundary again waits for the report of the save. */
+/* What hold asks for when n steps are finished, and the next boundary is `next`. answers: the steps
+ * for which save and exit were answered already. A task whose boundaries pass the step waits at the
+ * last one before it, until the agents have found a later step. Once the final save was asked for,
+ * no further step may start: asking at the same boundary again waits for the report of the save. */
 static enum step_answer decide(
-	const struct board_hold *hold, struct board_answers *answers, uint64_t n)
+	const struct board_hold *hold, struct board_answers *answers, uint64_t n, uint64_t next)
 {
 	uint64_t s = hold->number;
 	switch (hold->word) {
@@ -110,7 +111,7 @@ static enum step_answer decide(
 		break;
 	}
 	if (n < s)
-		return RUN;
+		return next > s ? STAY : RUN;
 	if (answers->any < s + 1)
 		answers->any = s + 1;
 	if (hold->word == HOLD_EXIT) {
@@ -147,7 +148,7 @@ int preempt_board_answer(struct preempt_board *board, uint64_t finished)
 		int gone = hold_read(board, &hold);
 		if (gone)
 			return gone;
-		switch (decide(&hold, &board->answers, finished)) {
+		switch (decide(&hold, &board->answers, finished, board->next)) {
 		case RUN: return BOARD_RUN;
 		case LEAVE: return BOARD_LEAVE + (int)hold.number;
 		case SAVE: return BOARD_SAVE;
@@ -255,6 +256,7 @@ int preempt_board_step(struct preempt_board *board, uint64_t finished, uint64_t 
 			pwrite(board->step, line, (size_t)length, 0) != length))
 		return vanished(board, "step");
 	board->last = finished;
+	board->next = next;
 	return hold_there(board, held);
 }
 

@@ -79,6 +79,7 @@ struct preempt_board {
 	bool dated; /* the directory's time shows reliably whether a file was made in it */
 	struct timespec unheld; /* the directory's time when there was no hold; or BOARD_UNKNOWN */
 	uint64_t last;		/* finished steps as last written by this owner */
+	uint64_t next;		/* the next boundary, written with it */
 	struct board_answers answers;
 	struct board_process agent;
 };

@@ -155,7 +155,7 @@ def _ask(n, next):
         return 0
     if not _held(board):
         return 0
-    return _answer(board, n)
+    return _answer(board, n, following)
 
 
 def _saved(n):
@@ -632,8 +632,9 @@ class _Patience:
         return True
 
 
-def _decide(board, word, s, n):
-    """What hold asks for when n steps are finished. Once the final save was asked for, no further step may
+def _decide(board, word, s, n, following):
+    """What hold asks for when n steps are finished. A task whose boundaries pass the step waits at the last
+    one before it, until the agents have found a later step. Once the final save was asked for, no further step may
     start: asking at the same boundary again waits for the report of the save."""
     if word in ("none", "leave"):
         return word
@@ -644,7 +645,7 @@ def _decide(board, word, s, n):
     if word == "exit" and s <= board.final:
         return "again" if n <= board.at else "stay"
     if n < s:
-        return "run"
+        return "stay" if following > s else "run"
     board.answered = max(board.answered, s)
     if word == "exit":
         board.final, board.at = s, n
@@ -659,12 +660,12 @@ def _reported(board, n):
         return False
 
 
-def _answer(board, n):
+def _answer(board, n, following):
     patience = _Patience()
     since = time.monotonic()
     while True:
         text, word, number, watch = _look(board)
-        verdict = _decide(board, word, number, n)
+        verdict = _decide(board, word, number, n, following)
         if verdict == "leave":
             raise _Leave(number)
         if verdict == "save":

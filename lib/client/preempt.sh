@@ -79,7 +79,7 @@ _preempt_step() {
 	# Open the file for reading, too (<>), so that it is not truncated: it is overwritten in place.
 	printf '%020d %020d\n' "$1" "$_preempt_next" 1<>"$_preempt_board/step" || _preempt_vanished || exit
 	_preempt_last=$1
-	[ ! -e "$_preempt_board/hold" ] || _preempt_answer "$1"
+	[ ! -e "$_preempt_board/hold" ] || _preempt_answer "$1" "$_preempt_next"
 }
 
 # The same with features of bash, in two thirds of the time if all is well. [[ -lt evaluates its operands:
@@ -123,8 +123,9 @@ preempt_section() {
 	printf '%-31s\n' "$1" 1<>"$_preempt_board/section" || _preempt_vanished || exit
 }
 
-# Act on what hold asks for when $1 steps are finished. Once the final save was asked for, no further step
-# may start: asking at the same boundary again waits for the report of the save.
+# Act on what hold asks for when $1 steps are finished, and the next boundary is $2 ($1 + 1). A task whose
+# boundaries pass the step waits at the last one before it, until the agents have found a later step. Once the
+# final save was asked for, no further step may start: asking at the same boundary again waits for the report of the save.
 _preempt_answer() {
 	_preempt_seen='' _preempt_turns=0
 	while :; do
@@ -133,11 +134,12 @@ _preempt_answer() {
 		none) return 0 ;;
 		leave) exit "$_preempt_s" ;;
 		save)
-			if [ "$1" -lt "$_preempt_s" ] || [ "$_preempt_s" -le "$_preempt_answered" ]; then
-				return 0
+			[ "$_preempt_s" -gt "$_preempt_answered" ] || return 0
+			if [ "$1" -ge "$_preempt_s" ]; then
+				_preempt_answered=$_preempt_s
+				return 10
 			fi
-			_preempt_answered=$_preempt_s
-			return 10
+			[ "${2-0}" -gt "$_preempt_s" ] || return 0
 			;;
 		exit)
 			if [ "$_preempt_s" -le "$_preempt_final" ]; then
@@ -146,7 +148,7 @@ _preempt_answer() {
 					[ "$_preempt_turns" -le 100 ] || return 10
 				fi
 			elif [ "$1" -lt "$_preempt_s" ]; then
-				return 0
+				[ "${2-0}" -gt "$_preempt_s" ] || return 0
 			else
 				_preempt_final=$_preempt_s
 				_preempt_final_at=$1

@@ -74,8 +74,8 @@ static void say(const struct view *view, struct outcome *outcome)
 
 /*
  * What was saved, where no checkpoints are searched: the checkpoint that a record calls complete,
- * or the last saves of all tasks that must save, if they are of one step. What a task had saved
- * that died is not known; then, if another has saved, neither is the progress.
+ * or the last saves of all tasks that must save, if they are of one step. If only some have saved,
+ * or at different steps, the progress is not known; it is none if all were asked for one save.
  */
 static void take_saves(const struct view *view, struct outcome *outcome)
 {
@@ -97,7 +97,7 @@ static void take_saves(const struct view *view, struct outcome *outcome)
 	}
 	outcome->has_saved = same && saved == tasks;
 	outcome->saved = outcome->has_saved ? step : 0;
-	if (saved && !all_left)
+	if (saved && !outcome->has_saved && (!all_left || !view->agreement.claimed))
 		outcome->measured = false;
 }
 

@@ -445,15 +445,20 @@ static void saved_by_all(void)
 {
 	static const struct {
 		const char *left[3];
-		bool saved, measured;
+		bool claimed, saved, measured;
 	} rows[] = {
-		{{"{\"saved\":9}", "{\"saved\":9}", "{\"saved\":9}"}, true, true},
-		{{"{\"step\":12,\"saved\":9}", "{\"step\":12}", "{\"step\":12}"}, false, true},
-		{{"{\"step\":12,\"saved\":9}", "{\"saved\":9}", "{\"saved\":6}"}, false, true},
-		{{"{\"step\":12,\"saved\":9}", "{\"saved\":9}", NULL}, false, false},
-		{{"{\"step\":12,\"saved\":9,\"chief\":true}", "{\"step\":9}", NULL}, true, true},
-		{{"{\"step\":12,\"saved\":9,\"complete\":9}", NULL, NULL}, true, true},
-		{{"{\"step\":12}", "{\"step\":12}", NULL}, false, true},
+		{{"{\"saved\":9}", "{\"saved\":9}", "{\"saved\":9}"}, false, true, true},
+		{{"{\"step\":12,\"saved\":9}", "{\"step\":12}", "{\"step\":12}"}, true, false,
+			true},
+		{{"{\"step\":12,\"saved\":9}", "{\"step\":12}", "{\"step\":12}"}, false, false,
+			false},
+		{{"{\"step\":12,\"saved\":9}", "{\"saved\":9}", "{\"saved\":6}"}, true, false,
+			true},
+		{{"{\"step\":12,\"saved\":9}", "{\"saved\":9}", NULL}, true, false, false},
+		{{"{\"step\":12,\"saved\":9,\"chief\":true}", "{\"step\":9}", NULL}, false, true,
+			true},
+		{{"{\"step\":12,\"saved\":9,\"complete\":9}", NULL, NULL}, true, true, true},
+		{{"{\"step\":12}", "{\"step\":12}", NULL}, false, false, true},
 	};
 	TEST("a step counts as saved if all that must save have saved it, and one at least did")
 	{
@@ -461,6 +466,8 @@ static void saved_by_all(void)
 			struct view view;
 			struct outcome outcome;
 			fresh(&view);
+			if (rows[i].claimed)
+				feed(&view, "TERMINATED_WORKER", "{\"then\":\"exit\"}");
 			for (int k = 0; k < 3; k++) {
 				char key[16];
 				snprintf(key, sizeof(key), "LEFT/%d", k);

@@ -209,12 +209,16 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 	 * `saving` still shows that it was. */
 	if (a->saving != a->round && !hold_and_know(a, plan))
 		return;
-	if (comes_beyond(a) && a->view->round_try < AGREEMENT_TRIES) {
+	bool told = a->saving == a->round, last = a->view->round_try >= AGREEMENT_TRIES;
+	uint64_t step = told ? a->saving_step : a->view->decision.step;
+	if (comes_beyond(a) && !last) {
 		try_again(a, plan);
-		if (a->saving != a->round)
+		if (!told)
 			return;
+	} else if (comes_beyond(a)) {
+		step = step > a->read_next ? step : a->read_next; /* it saves by itself */
 	}
-	order(plan, ORDER_SAVE, a->view->decision.step);
+	order(plan, ORDER_SAVE, step);
 	acknowledge(a, plan);
 }
 

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "proto/agreement/agreement.h"
 
+#define PASSES 16 /* over all tasks, to find a boundary that all share */
+
 /* Whether the report of this task names a boundary. */
 static bool names_step(const struct agreement_view *view, uint64_t task)
 {
@@ -27,6 +29,28 @@ bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
 			*step = view->peers[i].next;
 	}
 	return any;
+}
+
+/*
+ * Move the step on to one at which each task says that it has a boundary, going on as from its step
+ * to its next one, if a few passes find such a step. Tasks that save and run on do not wait for a
+ * round that finds it; a wrong guess costs them a save that is not complete.
+ */
+static uint64_t settle(const struct agreement_view *view, uint64_t step)
+{
+	uint64_t found = step;
+	for (int pass = 0; pass < PASSES; pass++) {
+		uint64_t before = found;
+		for (uint64_t i = 0; i < view->tasks; i++) {
+			const struct agreement_peer *peer = &view->peers[i];
+			uint64_t stride = agreement_stride(peer);
+			if (names_step(view, i) && found > peer->next)
+				found += (stride - (found - peer->next) % stride) % stride;
+		}
+		if (found == before)
+			return found;
+	}
+	return step;
 }
 
 /*
@@ -63,6 +87,8 @@ void agreement_decide(const struct agreement_view *view, const struct grace_meas
 	bool run_on = !view->claimed || (!final && grace_allows_training(now, deadline, measure));
 	if (run_on)
 		decision->kind = KIND_SAVE;
+	if (run_on)
+		decision->step = settle(view, decision->step);
 	else if (view->round_try > AGREEMENT_TRIES ||
 		 out_of_reach(view, measure, deadline, decision->step, now))
 		decision->kind = KIND_EACH;

@@ -884,6 +884,16 @@ static void on_demand(struct schedule *s)
 	act_at(s, 1000, ON_DEMAND, NOBODY, 0);
 }
 
+static void on_demand_unequal(struct schedule *s)
+{
+	plain(s, 2, false);
+	s->trainee[0].stride = 2;
+	s->trainee[1].stride = 3;
+	for (int i = 0; i < 2; i++)
+		s->trainee[i].total = 60;
+	act_at(s, 1100, ON_DEMAND, NOBODY, 0);
+}
+
 static const char *saved_and_finished(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
@@ -1387,6 +1397,8 @@ const struct scenario scenarios[] = {
 		complete},
 	{"on-demand", "a checkpoint from outside, then training goes on", on_demand,
 		saved_and_finished},
+	{"on-demand-unequal", "boundaries that meet seldom: the step is one where they do",
+		on_demand_unequal, saved_and_finished},
 	{"PH-4", "grace 7 s: two checkpoints", ph4, two_checkpoints},
 	{"PH-13-long", "a save that takes most of the grace is not begun twice", long_save,
 		the_first_stands},

@@ -223,6 +223,8 @@ static void look_at_hold(struct world *w, int task)
 	bool answered = hold->step < (final ? p->answered_final : p->answered);
 	if (answered && final && p->boundary > p->answered_at)
 		enter(w, task, PARKED, CLOCK_NEVER);
+	else if (!answered && p->boundary < hold->step && w->task[task].panel.next > hold->step)
+		enter(w, task, PARKED, CLOCK_NEVER); /* until the agents have found a later step */
 	else if (answered || p->boundary < hold->step)
 		begin_chunk(w, task);
 	else
