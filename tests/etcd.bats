@@ -179,6 +179,17 @@ answers() {
 	done
 }
 
+# The status shows which member answers at all; that one is asked whether the write was carried out.
+@test "a member is stopped when it has got a write, and the next one, too: the third is asked" {
+	start 3
+	preempt-store put a x
+	"$BATS_TEST_DIRNAME/rig/stopping_relay" asked "${etcd_client[@]}" >relays &
+	eventually test -s relays
+	PREEMPT_STORE=etcd://$(<relays)/test run -0 preempt-store put k v
+	[ "$(preempt-store get k)" = v ]
+	[ "$(head -n 3 asked)" = $'first /v3/kv/txn\nnext /v3/maintenance/status\nother /v3/maintenance/status' ]
+}
+
 @test "each stream of changes ends at once: a wait goes on, and is not in a hurry to open the next one" {
 	start 1
 	"$BATS_TEST_DIRNAME/rig/lossy_relay" "$etcd_endpoints" lost create_request 1000000 >port &

@@ -19,6 +19,7 @@
 #define FIRST_ATTEMPT 3000 /* a member that is stopped takes the request and sends no answer */
 #define LATER_ATTEMPT 8000 /* longer than a server's own limit of 7 s for one request */
 #define SLOW_MOST     3	   /* how many times these two may be doubled */
+#define ALIVE	      1000 /* a member that takes longer to say its status may be stopped */
 #define PAUSE	      500  /* at most, after all endpoints failed */
 
 #define ANSWER_MOST ((size_t)256 << 20)
@@ -230,6 +231,28 @@ static enum status attempt(struct gateway *gateway, const struct gateway_request
 		gateway->where, gateway->options->endpoints[gateway->at]);
 }
 
+/*
+ * Go to the next endpoint that says its status; if there is none, to the next. A status costs a
+ * server little, so it comes soon also from one that is slow because it has too much to do.
+ */
+static void move_on(struct gateway *gateway, int64_t deadline)
+{
+	struct gateway_request status = {
+		.path = "/v3/maintenance/status", .body = "{}", .reads = true};
+	struct gateway_reply reply;
+	struct error unused;
+	size_t endpoints = gateway->options->count;
+	for (size_t i = 0; endpoints > 1 && i < endpoints; i++) {
+		int64_t left = clock_later(deadline - clock_now(), 1);
+		gateway_turn(gateway);
+		(void)attempt(gateway, &status, clock_earlier(left, ALIVE), &reply, &unused);
+		gateway_reply_release(&reply);
+		if (http_answer(gateway->http)->code)
+			return;
+	}
+	gateway_turn(gateway);
+}
+
 /* Whether another endpoint may answer, or this one later. A full server stays full. */
 static bool may_pass(enum status status, const struct gateway_reply *reply, const struct error *err)
 {
@@ -282,9 +305,11 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 		}
 		bool others = reply->untrusted && turn < endpoints;
 		if (status == STATUS_OK || (!others && !may_pass(status, reply, err)) ||
-			(!known && !request->repeatable) || descriptor_is_ready(gateway->wake))
+			descriptor_is_ready(gateway->wake))
 			return status;
-		gateway_turn(gateway);
+		move_on(gateway, request->deadline);
+		if (!known && !request->repeatable)
+			return status;
 		if (turn % endpoints == 0)
 			(void)descriptor_wait(gateway->wake,
 				clock_earlier(request->deadline, clock_after(clock_jitter(PAUSE))));
