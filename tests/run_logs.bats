@@ -55,6 +55,7 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 		assert (claim["task"], claim["host"], claim["source"]) == (3, sys.argv[1], "signal:TERM"), claim
 		assert (agreed["step"], agreed["count"]) == (int(sys.argv[2]), 4), agreed
 		assert end["code"] == 42 and end["attempts"] == 1 and end["lost_ms"] >= 0, end
+		assert end["step"] == int(sys.argv[2]), end
 		assert end["text"].startswith("step %s is saved and complete: run me again (42); " % sys.argv[2]), end
 	EOT
 	nothing_left

@@ -80,6 +80,19 @@ for task in run["tasks"]:
 	[[ $output == *"attempt 1  "*preempted* ]]
 }
 
+@test "the last step of a run is read when its command has ended: the last line, the end event, status" {
+	cat >steps.sh <<-END
+		. "$ROOT/lib/client/preempt.sh"
+		for ((s = 0; s < 200; s++)); do preempt_step \$s; done
+	END
+	run -0 preempt-run --run short -n 2 --log-format json --on-event 'echo "$PREEMPT_EVENT $PREEMPT_EVENT_STEP" >>told' -- \
+		bash steps.sh
+	[[ $output == *", trained to step 199"* ]]
+	[ "$(tail -n 1 told)" = "end 199" ]
+	run -0 preempt-status --run short
+	[ "$(grep -c ' finished       199 ' <<<"$output")" = 2 ]
+}
+
 @test "what a script composes is shown, too; all runs of a store" {
 	for task in 0 1; do
 		preempt-store join --run composed --task $task --tasks 2 --pid $$ --no-board >/dev/null 3>&- &

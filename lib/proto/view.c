@@ -272,7 +272,6 @@ static bool read_task(struct view *view, const struct reading *r)
 static bool read_left(struct view *view, const struct reading *r)
 {
 	const char *word;
-	uint64_t step;
 	/* The key exists, so the task has left. If the reason is unknown, assume that it has
 	 * not saved. */
 	view->agreement.peers[r->task].left = REASON_PREEMPTED;
@@ -281,7 +280,7 @@ static bool read_left(struct view *view, const struct reading *r)
 	note_shown(view, r->task, RECORD_LEFT);
 	member->left_code = 0;
 	(void)json_get_code(r->json, "code", &member->left_code);
-	member->left_called = get_step(r->json, "step", &step);
+	member->left_called = get_step(r->json, "step", &member->left_step);
 	member->left_saved = get_step(r->json, "saved", &member->left_saved_step);
 	bool chief;
 	if (json_get_bool(r->json, "chief", &chief))

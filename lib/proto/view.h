@@ -59,9 +59,9 @@ struct view_member {
 	int left_code;
 	bool beatless;		/* its record TASK says that it never beats */
 	enum death_cause death; /* of a task that was declared dead */
-	bool left_called;	/* when it left, it had called preempt_step */
+	bool left_called;	/* when it left, it had called preempt_step, last with left_step */
 	bool left_saved;	/* when it left, it had saved, last at left_saved_step */
-	uint64_t left_saved_step;
+	uint64_t left_step, left_saved_step;
 	int64_t joined_utc, newest_utc; /* ms by its own clock, of TASK; of SAVED or LEFT; or 0 */
 	struct process_identity agent;
 };

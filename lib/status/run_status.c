@@ -182,6 +182,40 @@ static enum task_state state_of(const struct run_status *status, uint64_t i)
 	return a->round && !a->decided && peer->reported ? TASK_HELD : TASK_RUNNING;
 }
 
+/*
+ * Set the newest step of a task that the records show. A task that is to save at the boundary that
+ * it reported as its next one is shown at that step: it saves there.
+ */
+static void find_step(const struct run_status *status, uint64_t i, struct run_task *task)
+{
+	const struct agreement_view *a = &status->view.agreement;
+	const struct agreement_peer *peer = &a->peers[i];
+	const struct view_member *member = &status->view.members[i];
+	bool reported = peer->reported && !peer->none;
+	bool at_next = task->state == TASK_SAVING && a->decision.kind != KIND_EACH &&
+		       peer->next >= a->decision.step;
+	task->has_step = member->left_called || peer->saved || reported;
+	task->step = member->left_called ? member->left_step
+		     : peer->saved	 ? peer->saved_step
+		     : at_next		 ? peer->next
+					 : peer->step;
+}
+
+/* Whether a task lacks the newest save: the round awaits it, or it has only saved before. */
+static bool lacks_save(const struct run_status *status, uint64_t i)
+{
+	const struct agreement_view *a = &status->view.agreement;
+	const struct agreement_peer *peer = &a->peers[i];
+	const struct view_member *member = &status->view.members[i];
+	const uint64_t step = status->outcome.saved;
+	bool has = (peer->saved && peer->saved_step >= step) ||
+		   (member->left_saved && member->left_saved_step >= step);
+	bool awaited = a->decided && peer->member && a->decision.kind != KIND_NONE &&
+		       a->decision.step <= step && !agreement_all_saved(a);
+	return status->outcome.has_saved && !status->view.resume_known && !has &&
+	       (awaited || peer->saved || member->left_saved);
+}
+
 void run_status_feed(struct run_status *status, const struct store_answer *answer, int64_t now)
 {
 	struct view *view = &status->view;
@@ -196,11 +230,10 @@ void run_status_feed(struct run_status *status, const struct store_answer *answe
 		qsort(status->marks, status->mark_count, sizeof(*status->marks), by_time);
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		struct run_task *task = &status->tasks[i];
-		const struct agreement_peer *peer = &view->agreement.peers[i];
 		task->state = state_of(status, i);
 		task->silent = -1;
-		task->has_step = peer->saved || (peer->reported && !peer->none);
-		task->step = peer->saved ? peer->saved_step : peer->step;
+		find_step(status, i, task);
+		status->unsaved += lacks_save(status, i);
 	}
 }
 
@@ -285,6 +318,7 @@ void run_status_take_beats(struct run_status *status, const struct run_status *b
 		else if (task->beats)
 			task->beat = then->beat;
 		if (task->beats && task->beat.step != HEARTBEAT_NO_STEP &&
+			!status->view.members[i].left_called &&
 			(!task->has_step || task->beat.step > task->step)) {
 			task->has_step = true;
 			task->step = task->beat.step;

@@ -127,8 +127,12 @@ static void add_title(
 		text_add(text, ", up ");
 		add_span(text, style->utc - status->opened);
 	}
+	if (status->unsaved)
+		text_addf(text, "  %" PRIu64 " of %" PRIu64, attempt->tasks - status->unsaved,
+			attempt->tasks);
 	if (status->outcome.has_saved)
-		text_addf(text, "  saved step %" PRIu64, status->outcome.saved);
+		text_addf(text, "%s saved step %" PRIu64, status->unsaved ? "" : " ",
+			status->outcome.saved);
 	text_add(text, "\n");
 }
 
@@ -187,7 +191,7 @@ static void add_round(struct text *text, const struct run_status *status)
 	if (!a->decided)
 		text_add(text, "not agreed yet");
 	else if (a->decision.kind == KIND_NONE)
-		text_add(text, "nothing was trained yet, nothing to save");
+		text_add(text, "no task has called preempt_step, there is no step to save at");
 	else if (a->decision.kind == KIND_EACH)
 		text_add(text, "each task saves at its own next step, then leaves");
 	else

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/xalloc.h"
@@ -31,48 +32,83 @@ static void add_mark(struct lane *lane, enum timeline_event event, int64_t at, u
 		event, lane->task, clock_later(at, lane->at), step, step != 0};
 }
 
-/* When the newest round was decided, and when the last mark was written; 0: none. */
-struct round_times {
-	int64_t decided, last;
-};
+/* When this event of a round was written; 0: it was not. */
+static int64_t round_event(const struct run_status *status, enum mark_kind kind, uint64_t round)
+{
+	for (size_t i = status->mark_count; i-- > 0;)
+		if (status->marks[i].kind == kind && status->marks[i].round == round)
+			return status->marks[i].utc;
+	return 0;
+}
 
-static void add_lane(struct timeline_attempt *attempt, const struct run_status *status,
-	const struct round_times *round, uint64_t i)
+/* Draw what an event of this task ends, and return what begins with it. phase: what went on. */
+static enum timeline_phase add_event(struct lane *lane, const struct run_status *status,
+	const struct run_mark *mark, enum timeline_phase phase)
+{
+	const struct agreement_view *a = &status->view.agreement;
+	const bool last = mark->round == a->round && a->decision.kind != KIND_SAVE;
+	int64_t decided;
+	switch (mark->kind) {
+	case MARK_REPORT:
+		add_span(lane, phase,
+			clock_later(mark->utc, round_event(status, MARK_ROUND, mark->round)));
+		add_mark(lane, EVENT_REPORT, mark->utc, mark->step);
+		decided = round_event(status, MARK_DECISION, mark->round);
+		add_span(lane, PHASE_HOLD, decided);
+		return decided ? PHASE_REACH : PHASE_HOLD;
+	case MARK_ACK: add_mark(lane, EVENT_ACK, mark->utc, 0); return phase;
+	case MARK_SAVED:
+		add_span(lane, phase, mark->utc - mark->took);
+		add_span(lane, PHASE_SAVE, mark->utc);
+		add_mark(lane, EVENT_SAVED, mark->utc, mark->step);
+		return last ? PHASE_STAY : PHASE_TRAIN;
+	default: return phase;
+	}
+}
+
+/* marks: those of this task, and behind them others. Returns how many are of this task. */
+static size_t add_lane(struct timeline_attempt *attempt, const struct run_status *status,
+	uint64_t i, const struct run_mark *marks)
 {
 	const struct run_task *task = &status->tasks[i];
-	const struct agreement_view *a = &status->view.agreement;
-	const struct agreement_peer *peer = &a->peers[i];
 	struct lane lane = {attempt, i, task->joined};
+	enum timeline_phase phase = PHASE_TRAIN;
+	size_t count = 0;
 	attempt->lanes[i] = (struct timeline_lane){status->view.members[i].agent.host,
 		task_state_word(task->state), task_state_is_bad(task->state)};
+	for (; marks[count].task == i; count++)
+		if (task->joined)
+			phase = add_event(&lane, status, &marks[count], phase);
 	if (!task->joined)
-		return;
-	const int64_t end = task->left ? task->left : task->dead ? task->dead : attempt->ended;
-	enum timeline_phase next = PHASE_TRAIN;
-	if (task->reported) {
-		add_span(&lane, next, clock_later(task->reported, status->round_opened));
-		add_mark(&lane, EVENT_REPORT, task->reported, peer->next);
-		next = PHASE_HOLD;
-	}
-	if (round->decided && task->reported) {
-		add_span(&lane, next, round->decided);
-		next = PHASE_REACH;
-	}
-	if (task->acked && (!task->saved || task->acked < task->saved - task->took))
-		add_mark(&lane, EVENT_ACK, task->acked, 0);
-	if (task->saved) {
-		add_span(&lane, next, task->saved - task->took);
-		if (task->acked && task->acked >= task->saved - task->took)
-			add_mark(&lane, EVENT_ACK, task->acked, 0);
-		add_span(&lane, PHASE_SAVE, task->saved);
-		add_mark(&lane, EVENT_SAVED, task->saved, peer->saved_step);
-		next = a->decision.kind == KIND_SAVE ? PHASE_TRAIN : PHASE_STAY;
-	}
-	add_span(&lane, next, end);
+		return count;
+	add_span(&lane, phase, task->left ? task->left : task->dead ? task->dead : attempt->ended);
 	if (task->left)
 		add_mark(&lane, EVENT_EXIT, task->left, 0);
 	else if (task->dead)
 		add_mark(&lane, EVENT_DEAD, task->dead, 0);
+	return count;
+}
+
+static int by_task(const void *a, const void *b)
+{
+	const struct run_mark *x = a, *y = b;
+	if (x->task != y->task)
+		return x->task < y->task ? -1 : 1;
+	if (x->utc != y->utc)
+		return x->utc < y->utc ? -1 : 1;
+	return (int)x->kind - (int)y->kind;
+}
+
+/* Draw all lanes. The marks of the run, whose task is MARK_OF_RUN, come last. */
+static void add_lanes(struct timeline_attempt *attempt, const struct run_status *status)
+{
+	struct run_mark *marks = xcalloc(status->mark_count + 1, sizeof(*marks));
+	memcpy(marks, status->marks, status->mark_count * sizeof(*marks));
+	marks[status->mark_count].task = MARK_OF_RUN;
+	qsort(marks, status->mark_count, sizeof(*marks), by_task);
+	for (uint64_t i = 0, at = 0; i < attempt->tasks; i++)
+		at += add_lane(attempt, status, i, marks + at);
+	free(marks);
 }
 
 static void add_line(struct timeline_attempt *attempt, const struct run_mark *mark)
@@ -110,24 +146,13 @@ static void add_why(struct timeline_attempt *attempt, const struct view *view)
 		snprintf(attempt->why, sizeof(attempt->why), "%s", view->seal_text);
 }
 
-static void find_round(const struct run_status *status, struct round_times *round)
-{
-	const uint64_t newest = status->view.agreement.round;
-	for (size_t i = 0; i < status->mark_count; i++) {
-		const struct run_mark *mark = &status->marks[i];
-		round->last = clock_later(round->last, mark->utc);
-		if (mark->kind == MARK_DECISION && mark->round == newest)
-			round->decided = mark->utc;
-	}
-}
-
 void timeline_of(const struct run_status *status, int64_t utc, struct timeline_attempt *attempt)
 {
 	const struct view *view = &status->view;
 	const struct agreement_view *a = &view->agreement;
 	const uint64_t tasks = view->attempt.tasks;
-	struct round_times round = {0};
-	find_round(status, &round);
+	const size_t marks = status->mark_count;
+	const int64_t last = marks ? status->marks[marks - 1].utc : 0;
 	*attempt = (struct timeline_attempt){.run = view->attempt.run,
 		.word = run_status_word(status),
 		.number = view->attempt.number,
@@ -138,23 +163,22 @@ void timeline_of(const struct run_status *status, int64_t utc, struct timeline_a
 		.began = status->opened,
 		.deadline = status->deadline_utc,
 		.lanes = xcalloc(tasks + 1, sizeof(struct timeline_lane)),
-		.spans = xcalloc(5 * tasks + 1, sizeof(struct timeline_span)),
-		.marks = xcalloc(4 * tasks + 1, sizeof(struct timeline_mark)),
-		.lines = xcalloc(status->mark_count + 1, sizeof(struct timeline_line))};
+		.spans = xcalloc(2 * marks + tasks + 1, sizeof(struct timeline_span)),
+		.marks = xcalloc(marks + tasks + 1, sizeof(struct timeline_mark)),
+		.lines = xcalloc(marks + 1, sizeof(struct timeline_line))};
 	if (!attempt->began)
-		attempt->began = status->mark_count ? status->marks[0].utc : utc;
-	attempt->ended = clock_later(a->closed ? round.last : utc, attempt->began);
+		attempt->began = marks ? status->marks[0].utc : utc;
+	attempt->ended = clock_later(a->closed ? last : utc, attempt->began);
 	attempt->zoom_from = view->claim.utc ? view->claim.utc : status->round_opened;
 	/* Without a claim the round is a checkpoint on demand, which ends with the last mark. */
-	attempt->zoom_to = a->claimed ? attempt->ended : round.last;
+	attempt->zoom_to = a->claimed ? attempt->ended : last;
 	if (!attempt->zoom_from || attempt->zoom_to <= attempt->zoom_from)
 		attempt->zoom_from = attempt->zoom_to = 0;
 	/* Phases count from the opening of the newest round; for round 1, from its claim if any. */
 	attempt->called = a->round > 1 ? status->round_opened : attempt->zoom_from;
 	add_why(attempt, view);
-	for (uint64_t i = 0; i < tasks; i++)
-		add_lane(attempt, status, &round, i);
-	for (size_t i = 0; i < status->mark_count; i++)
+	add_lanes(attempt, status);
+	for (size_t i = 0; i < marks; i++)
 		add_line(attempt, &status->marks[i]);
 }
 

@@ -7,9 +7,9 @@
 #include "status/timeline.h"
 
 /*
- * Pure. utc: when status was read. The phases are those of the newest round. Clocks of machines
- * differ: if a save seems to come before the decision, it is moved to the time of the decision, and
- * likewise for other events. attempt points to strings of status, which must live longer.
+ * Pure. utc: when status was read. Clocks of machines differ: if a save seems to come before the
+ * decision, it is moved to the time of the decision, and likewise for other events. attempt points
+ * to strings of status, which must live longer.
  */
 void timeline_of(const struct run_status *status, int64_t utc, struct timeline_attempt *attempt);
 void timeline_release(struct timeline_attempt *attempt);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What preempt-status makes of the keys and the beats of an attempt: marks, states, silence, rates;
- * and the table, the JSON and the metrics of it.
+ * and the table, the JSON, the metrics and the timeline of it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "live/heartbeat.h"
 #include "status/run_status.h"
 #include "status/table.h"
+#include "status/timeline_of.h"
 #include "unit.h"
 
 #define TASKS 3
@@ -216,11 +217,13 @@ static void check_preemption(void)
 		CHECK_EQ(status.deadline_utc, START + 80000);
 	}
 	run_status_release(&status);
+	put(&keys, "STEP/1/1",
+		"{\"none\":false,\"step\":9,\"next\":10,\"step_ms\":1,\"utc\":1700000050100}");
 	put(&keys, "RUN_TO_CHECKPOINT",
 		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":10,\"members\":\"0-2\",\"missing\":\"\",\"utc\":1700000050200}");
 	put(&keys, "SAVED/1/0", "{\"step\":10,\"ms\":1500,\"utc\":1700000053000}");
 	put(&keys, "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0", "{\"utc\":1700000053000}");
-	put(&keys, "LEFT/2", "{\"reason\":\"failed\",\"code\":1,\"utc\":1700000054000}");
+	put(&keys, "LEFT/2", "{\"reason\":\"failed\",\"code\":1,\"step\":8,\"utc\":1700000054000}");
 	feed(&status, &keys);
 	run_status_take_beats(&status, NULL, beats, 1000);
 	TEST("saving, saved, failed; the table shows claim, deadline, round and escapes")
@@ -236,12 +239,25 @@ static void check_preemption(void)
 		CHECK(strstr(text_string(&text),
 			      "deadline: 2023-11-14T22:14:40.000Z, 20s left\n") != NULL);
 		CHECK(strstr(text_string(&text),
-			      "round 1: all save at step 10, then leave\n  of 3: 1 reported, 1 acked, 1 saved\n") !=
+			      "round 1: all save at step 10, then leave\n  of 3: 2 reported, 1 acked, 1 saved\n") !=
 			NULL);
 		CHECK(strstr(text_string(&text),
 			      "    0 n0           saved           10   1.80      -  0.0s  2.9s  2.9s  1.5s\n") !=
 				NULL,
 			"%s", text_string(&text));
+		text_release(&text);
+	}
+	TEST("tasks that save one step show one step; what one of three saved is no save of the run")
+	{
+		CHECK_EQ(status.tasks[0].step, 10);
+		CHECK_EQ(status.tasks[1].step, 10); /* it has reported 10 as its next boundary */
+		CHECK_EQ(status.tasks[2].step, 8);  /* as it says itself; its last beat says 9 */
+		table_add(&text, &status, &style);
+		CHECK(strstr(text_string(&text), "  1 of 3 saved step 10\n") != NULL, "%s",
+			text_string(&text));
+		text_release(&text);
+		table_add_json(&text, &status, &style);
+		CHECK(strstr(text_string(&text), "\"saved\":10") == NULL, "%s", text_string(&text));
 		text_release(&text);
 	}
 	TEST("lines are cut to the width, and colours do not count")
@@ -286,6 +302,57 @@ static void check_preemption(void)
 	release(&keys);
 }
 
+/* Whether the lane of this task has this phase from and to these times after the start. */
+static bool is_drawn(const struct timeline_attempt *attempt, uint64_t task,
+	enum timeline_phase phase, int64_t from, int64_t to)
+{
+	for (size_t i = 0; i < attempt->span_count; i++) {
+		const struct timeline_span *span = &attempt->spans[i];
+		if (span->task == task && span->phase == phase && span->from == START + from &&
+			span->to == START + to)
+			return true;
+	}
+	return false;
+}
+
+static void check_two_rounds(void)
+{
+	struct keys keys = {0};
+	struct run_status status;
+	struct timeline_attempt attempt;
+	put_joined(&keys);
+	put(&keys, "ROUND/1", "{\"utc\":1700000010000,\"final\":false}");
+	put(&keys, "STEP/1/0",
+		"{\"none\":false,\"step\":9,\"next\":10,\"step_ms\":1,\"utc\":1700000011000}");
+	put(&keys, "RUN_TO_CHECKPOINT",
+		"{\"kind\":\"save\",\"then\":\"exit\",\"step\":10,\"members\":\"0-2\",\"missing\":\"\",\"utc\":1700000012000}");
+	put(&keys, "SAVED/1/0", "{\"step\":10,\"ms\":2000,\"utc\":1700000015000}");
+	put(&keys, "ROUND/2", "{\"utc\":1700000020000,\"final\":true}");
+	put(&keys, "STEP/2/0",
+		"{\"none\":false,\"step\":19,\"next\":20,\"step_ms\":1,\"utc\":1700000021000}");
+	put(&keys, "LAST_RUN_TO_CHECKPOINT/2",
+		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":20,\"members\":\"0-2\",\"missing\":\"\",\"utc\":1700000022000}");
+	put(&keys, "SAVED/2/0", "{\"step\":20,\"ms\":2000,\"utc\":1700000025000}");
+	put(&keys, "LEFT/0",
+		"{\"reason\":\"saved\",\"code\":42,\"step\":20,\"saved\":20,\"utc\":1700000030000}");
+	feed(&status, &keys);
+	timeline_of(&status, START + 40000, &attempt);
+	TEST("a lane shows the phases of each round")
+	{
+		CHECK(is_drawn(&attempt, 0, PHASE_TRAIN, 0, 11000));
+		CHECK(is_drawn(&attempt, 0, PHASE_HOLD, 11000, 12000));
+		CHECK(is_drawn(&attempt, 0, PHASE_REACH, 12000, 13000));
+		CHECK(is_drawn(&attempt, 0, PHASE_SAVE, 13000, 15000));
+		CHECK(is_drawn(&attempt, 0, PHASE_TRAIN, 15000, 21000));
+		CHECK(is_drawn(&attempt, 0, PHASE_SAVE, 23000, 25000));
+		CHECK(is_drawn(&attempt, 0, PHASE_STAY, 25000, 30000));
+		CHECK(is_drawn(&attempt, 1, PHASE_TRAIN, 1, 40000));
+	}
+	timeline_release(&attempt);
+	run_status_release(&status);
+	release(&keys);
+}
+
 static void check_large(void)
 {
 	struct keys keys = {0};
@@ -323,6 +390,7 @@ int main(void)
 	check_running();
 	check_alone();
 	check_preemption();
+	check_two_rounds();
 	check_large();
 	return unit_end();
 }

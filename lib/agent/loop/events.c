@@ -98,6 +98,8 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 		if (task->command != command)
 			continue;
 		agent_task_read_saved(task, now);
+		agent_task_sample(
+			task, now); /* the last reading of the board: what is said counts on it */
 		agreement_ended(&task->agreement, command->process.code, now);
 	}
 }
