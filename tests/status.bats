@@ -85,7 +85,7 @@ for task in run["tasks"]:
 		. "$ROOT/lib/client/preempt.sh"
 		for ((s = 0; s < 200; s++)); do preempt_step \$s; done
 	END
-	run -0 preempt-run --run short -n 2 --log-format json --on-event 'echo "$PREEMPT_EVENT $PREEMPT_EVENT_STEP" >>told' -- \
+	run -0 preempt-run --run short -n 2 --log-format json --on-event "printenv PREEMPT_EVENT PREEMPT_EVENT_STEP | xargs >>told" -- \
 		bash steps.sh
 	[[ $output == *", trained to step 199"* ]]
 	[ "$(tail -n 1 told)" = "end 199" ]

@@ -195,7 +195,7 @@ watch_told_term() {
 	start --source slurm --grace 0
 	kill -TERM "$watch"
 	code_of "$watch"
-	grep -q ' signal:TERM left=0s sent by' out
+	grep -q ' signal:TERM left=unknown sent by' out
 	[ ! -e asked ]
 }
 

@@ -179,8 +179,6 @@ static void put_fields(const struct json_field *fields, const void *record,
 			put_fields(field->more, from, object, for_output);
 		else if (*name && !absent)
 			json_object_object_add(object, name, xneeded(value_of(field, from)));
-		else if (*name && field->flags & JSON_NULL)
-			json_object_object_add(object, name, NULL);
 	}
 }
 

@@ -50,8 +50,7 @@ enum json_kind {
 enum json_flags {
 	JSON_REQUIRED = 1, /* must exist when read; always written */
 	JSON_ALWAYS = 2,   /* written even if it is 0, false, empty or NULL */
-	JSON_NULL = 4,	   /* written as null instead of left out */
-	JSON_SHOWN = 8,	   /* like JSON_ALWAYS, for json_show_fields only */
+	JSON_SHOWN = 4,	   /* like JSON_ALWAYS, for json_show_fields only */
 };
 
 struct json_field {

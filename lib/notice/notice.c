@@ -38,10 +38,9 @@ int64_t notice_deadline(const struct notice *notice)
 /* The time left when the notice was received, ms; negative: not known. */
 static int64_t left_at_receipt(const struct notice *notice)
 {
-	if (notice->deadline == CLOCK_NEVER || notice->deadline - notice->received > LONGEST)
-		return -1;
-	int64_t left = notice->deadline - notice->received;
-	return left < 0 ? 0 : left;
+	int64_t deadline = notice_deadline(notice);
+	bool known = deadline != CLOCK_NEVER && deadline - notice->received <= LONGEST;
+	return known ? deadline - notice->received : -1;
 }
 
 void notice_write_text(const struct notice *notice, struct text *line)
@@ -78,7 +77,7 @@ static const struct json_field notice_fields[] = {
 	{"utc", JSON_TEXT, JSON_REQUIRED, MEMBER(utc)},
 	{"source", JSON_TEXT, JSON_REQUIRED, MEMBER(source)},
 	{"reason", JSON_TEXT, JSON_ALWAYS, MEMBER(reason)},
-	{"left_ms", JSON_SIGNED, JSON_NULL, MEMBER(left), .most = LONGEST,
+	{"left_ms", JSON_SIGNED, 0, MEMBER(left), .most = LONGEST,
 		JSON_PRESENT(struct json_notice, has_left)},
 	{"run", JSON_TEXT, 0, MEMBER(claim.run)},
 	{"attempt", JSON_UNSIGNED, 0, MEMBER(claim.attempt)},

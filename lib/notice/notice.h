@@ -57,7 +57,7 @@ int64_t notice_deadline(const struct notice *notice);
  */
 void notice_write_text(const struct notice *notice, struct text *line);
 /*
- * {"utc":"2026-...Z","source":"signal:TERM","reason":"...","left_ms":30000}; left_ms null: not
+ * {"utc":"2026-...Z","source":"signal:TERM","reason":"...","left_ms":30000}; no left_ms: not
  * known. The claim of a group also has "run", "attempt", "then" and, if a task claimed, "task".
  */
 void notice_write_json(const struct notice *notice, struct text *line);

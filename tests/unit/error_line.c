@@ -39,6 +39,17 @@ int main(void)
 		IS("starting", "starting", "", "----", "12.5 %");
 		IS("", "", "====");
 	}
+	TEST("a harmless line of our own programs explains nothing, their errors do")
+	{
+		IS("", "ckpt-rotate: there is no directory ck; the answer is \"0\" (--or)");
+		IS("cannot read the data", "cannot read the data",
+			"preempt-run: notice: signal:TERM: sent by process 7 (sh) of user 0",
+			"preempt-run: failed (4); 1 attempt in 0.1 s");
+		IS("preempt-run: cannot run ./x: No such file or directory",
+			"preempt-run: cannot run ./x: No such file or directory",
+			"preempt-run: failed (127); 1 attempt in 0.1 s");
+		IS("ckpt-rotate: disk full", "starting", "ckpt-rotate: disk full");
+	}
 	TEST("an exception, whatever is said after it")
 	{
 		IS("ValueError: no loss",

@@ -24,8 +24,8 @@ static bool between(int64_t a, int64_t from, int64_t to)
 
 static bool same(const struct notice *a, const struct notice *b)
 {
-	bool deadline = a->deadline == CLOCK_NEVER
-				? b->deadline == CLOCK_NEVER
+	bool deadline = notice_deadline(a) == CLOCK_NEVER
+				? notice_deadline(b) == CLOCK_NEVER
 				: a->deadline - a->received == b->deadline - b->received;
 	return !strcmp(a->source, b->source) && !strcmp(a->reason, b->reason) &&
 	       a->received_utc == b->received_utc && near(a->received, b->received) && deadline;
@@ -113,6 +113,14 @@ static void lines(void)
 		"{\"utc\":\"2026-01-31T12:00:00.123Z\",\"source\":\"signal:TERM\","
 		"\"reason\":\"reason text\",\"left_ms\":30000}");
 	text_release(&line);
+	/* No time that is left is known; preempt-watch --grace 0 says the same. */
+	const int64_t unknown[] = {5, CLOCK_NEVER};
+	for (size_t i = 0; i < 2; i++) {
+		notice.deadline = unknown[i];
+		notice_write_json(&notice, &line);
+		CHECK(!strstr(text_string(&line), "left_ms"));
+		text_release(&line);
+	}
 	/* What another program has put into the claim is not printed as it is. */
 	strcpy(notice.claim.run, "r\x7f");
 	notice_write_json(&notice, &line);

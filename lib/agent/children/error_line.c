@@ -45,10 +45,28 @@ static bool is_of_torchrun(const char *line)
 	return !strncmp(line, "torch.distributed.elastic.", 26);
 }
 
+/* What our own programs say that explains no failure: the program, and words that follow. */
+static const char *const harmless[][2] = {
+	{"ckpt-rotate: ", "; the answer is \""},
+	{"preempt-run: ", "); "}, /* the last line of an agent below this one */
+	{"preempt-run: ", "notice: "},
+	{"preempt-run: ", "waiting for "},
+};
+
+static bool is_harmless(const char *line)
+{
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+		const char *from = strstr(line, harmless[i][0]);
+		if (from && strstr(from, harmless[i][1]))
+			return true;
+	}
+	return false;
+}
+
 void error_line_take(struct error_line *lines, const char *line, int64_t now)
 {
 	const char *text = behind_prefix(line);
-	if (!has_letter(line))
+	if (!has_letter(line) || is_harmless(line))
 		return;
 	snprintf(lines->last, sizeof(lines->last), "%s", line);
 	if (!strncmp(text, "Traceback (most recent call last):", 34)) {

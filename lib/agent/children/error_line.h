@@ -7,6 +7,7 @@
  * line is the first exception of the newest burst, if it came at most a minute before the end. If
  * there is none, it is the last line with a letter in it: launchers draw lines of ===== around
  * their reports. torchrun's own exception does not count: it only says that a worker has failed.
+ * Harmless lines of our own programs do not count either.
  */
 #ifndef AGENT_CHILDREN_ERROR_LINE_H
 #define AGENT_CHILDREN_ERROR_LINE_H
