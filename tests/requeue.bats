@@ -253,7 +253,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	start -- preempt-run --checkpoints "$PWD/none" -- ./trainer
 	preempted
 	code 43
-	grep -q 'task 0: saved step' err
+	grep -q 'all have saved step' err
 	closed=$(preempt-store get run/slurm-9/000001/CLOSED)
 	[[ $closed == *'"cause":"unsaved"'* && $closed != *'"saved":'* ]]
 	slurm 1

@@ -35,7 +35,7 @@ preempted_and_finished() {
 	all_ended 42
 	saved_together 4
 	[ "$(ls job/ckpt)" = "$saved_step" ]
-	told_by 0 "preemption claimed by task $victim on $HOSTNAME (signal:TERM: sent by process"
+	told_by 0 "claimed by task $victim on $HOSTNAME (signal:TERM: sent by process"
 	told_by 0 "step $saved_step is saved and complete: run me again (42); 1 attempt in "
 	for ((i = 0; i < 4; i++)); do [ "$(field "LEFT/$i" reason)" = saved ]; done
 	[ "$(field CLOSED state) $(field CLOSED step)" = "preempted $saved_step" ]
@@ -280,7 +280,7 @@ names_task() {
 	all_ended 43
 	[ -z "$(ls job/ckpt)" ]
 	[ "$(count_keys SAVED/)" = 0 ]
-	grep -q "preempted without a new complete checkpoint: run me again (43)" err.0
+	grep -q "stopped without a new complete checkpoint: run me again (43)" err.0
 	nothing_left
 }
 

@@ -85,7 +85,7 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 	kill -CONT "$(command_of 2)"
 	ended 0 137
 	for i in 1 2; do ended $i "42|43"; done
-	told_by "0 1" "preemption claimed by task 0 on $HOSTNAME (signal:TERM: sent by process"
+	told_by "0 1" "claimed by task 0 on $HOSTNAME (signal:TERM: sent by process"
 	told_by "0 1" "agreed: all 3 save at step"
 	told_by 1 ": run me again (4"
 }
@@ -115,8 +115,8 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 	kill -TERM "${pids[0]}"
 	ended 0 42
 	run ! grep -vE '^20[0-9-]+T[0-9:]+\.[0-9]{3}Z preempt-run: ' err.0
-	[ "$(grep -cE 'preempt-run: tasks 0-3: saved step [0-9]+ in [0-9.]+ (to [0-9.]+ )?s$' err.0)" = 1 ]
-	run ! grep -q 'task [0-3]: saved' err.0
+	[ "$(grep -cE 'preempt-run: all 4 have saved step [0-9]+ in [0-9.]+ (to [0-9.]+ )?s$' err.0)" = 1 ]
+	run ! grep -qE 'tasks? [0-3-]+: saved' err.0
 	# What all of a loop come to, and what a first start has to say.
 	run -7 --separate-stderr preempt-run --log-format text -- sh -c 'exit 7'
 	[[ ${stderr_lines[-1]} =~ ^20.*'Z preempt-run: failed (7); 1 attempt in '[0-9.]+' s'$ ]]

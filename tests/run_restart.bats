@@ -404,7 +404,7 @@ pausing() {
 	pausing
 	kill -TERM "${agents[0]}"
 	code 0 44
-	grep -q 'preempted between two attempts' err
+	grep -q 'stopped between two attempts' err
 	pausing
 	kill -INT "${agents[0]}"
 	code 0 130

@@ -151,7 +151,7 @@ saved_alone() { # N
 	count_agents 3 --steps 100000 --step-ms 5 --slow 2:400
 	until_true 10 all_begun 3 3
 	kill -TERM "${pids[0]}"
-	for i in 0 1 2; do until_true 10 grep -q "preemption claimed" err.$i; done
+	for i in 0 1 2; do until_true 10 grep -q "claimed by" err.$i; done
 	mv store away
 	for i in 0 1; do ended $i "42|43" 25; done
 	mv away store

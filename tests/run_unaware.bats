@@ -75,6 +75,16 @@ code() {
 	[ "$(tail -n 1 starts.0) $(tail -n 1 starts.1)" = "1 1" ]
 }
 
+@test "what was agreed on for a program without steps is what --on-notice does" {
+	start --on-notice signal:USR1 -- sh -c 'trap : USR1; touch ready.$PREEMPT_TASK; until [ -e go ]; do sleep 0.05; done'
+	ready
+	kill -TERM "$agent"
+	until_true 20 grep -q 'agreed: no task calls preempt_step; --on-notice sends USR1 to the commands' err
+	touch go
+	code 43
+	run ! grep -q 'nothing to save' err
+}
+
 @test "no newer checkpoint appeared: 43" {
 	start --on-notice 'command:touch told' --checkpoints ck --save-timeout 6s -- ./solver
 	ready
@@ -167,11 +177,11 @@ gone() { ! kill -0 "$(<"$1")" 2>/dev/null; }
 	ready
 	until_true 10 test -s asked
 	kill -TERM "$agent"
-	until_true 10 grep -q 'preemption claimed by' err
+	until_true 10 grep -q 'claimed by' err
 	kill -0 "$(<asked)"
 	touch answer
 	code 43 # of task 1: task 0 has finished
-	grep -q 'preempted without' err
+	grep -q 'stopped without' err
 }
 
 @test "a --done-if that hangs is ended after --save-timeout, and is no yes" {

@@ -135,7 +135,7 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	wait_for 90 grep -q 'agreed: all 2 save at step .* and run on' "$job.out"
 	cat "$job.out"
 	grep -q 'preempt-requeue: notice: signal:USR1' "$job.out"
-	grep -q 'preemption claimed from outside' "$job.out"
+	grep -q 'claimed from outside' "$job.out"
 	[[ $(preempt-store get "run/slurm-$job/000001/TERMINATED_WORKER") == *'"deadline_utc":'* ]]
 	# Now it is to be sooner.
 	preempt-claim --run "slurm-$job" --outside --grace 12s || :

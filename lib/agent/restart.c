@@ -302,7 +302,7 @@ static int leave_now(struct between *between, int code)
 		return 128 + between->ended_by;
 	char what[64];
 	code = preempted_code(between->options, code);
-	snprintf(what, sizeof(what), "preempted between two attempts: %s",
+	snprintf(what, sizeof(what), "stopped between two attempts: %s",
 		advice(between->options, code));
 	return end_as(between, code, what, "");
 }
@@ -434,7 +434,7 @@ static void say_end(
 	}
 	if (end->claimed || end->noticed) {
 		json_put_signed(fields, "lost_ms", end->lost);
-		snprintf(lost, sizeof(lost), ", %.1f s of it lost in preemption",
+		snprintf(lost, sizeof(lost), ", %.1f s of it lost in stopping",
 			(double)end->lost / 1000);
 	}
 	announce(options->on_event, end->decided ? ANNOUNCE_STOPPED : ANNOUNCE_END, end->by, fields,

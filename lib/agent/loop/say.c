@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,7 +98,7 @@ static void say_claim(struct agent *agent)
 	json_put_text(fields, "source", claim->source);
 	json_put_text(fields, "reason", claim->reason);
 	announce(agent->options->on_event, ANNOUNCE_CLAIM, agent_speaks(agent), fields,
-		"run %s attempt %llu: preemption claimed %s on %s (%s%s%s)", view->attempt.run,
+		"run %s attempt %llu: claimed %s on %s (%s%s%s)", view->attempt.run,
 		(unsigned long long)view->attempt.number, by, claim->host, claim->source,
 		*claim->reason ? ": " : "", claim->reason);
 }
@@ -120,21 +121,44 @@ static struct json_object *decision_fields(const struct agreement_view *view)
 	return fields;
 }
 
+/* "all 4"; of one task only "all". */
+static const char *all_of(uint64_t count, char text[64])
+{
+	snprintf(text, 64, count == 1 ? "all" : "all %llu", (unsigned long long)count);
+	return text;
+}
+
+/* What happens if no task has called preempt_step, so that no step can be agreed on. */
+static void describe_none(const struct agent_options *options, char what[128])
+{
+	if (options->notice_signal)
+		snprintf(what, 128,
+			"no task calls preempt_step; --on-notice sends %s to the "
+			"commands, which save by themselves",
+			sigabbrev_np(options->notice_signal));
+	else if (options->notice_command)
+		snprintf(what, 128, "no task calls preempt_step; the command of --on-notice runs");
+	else
+		snprintf(what, 128, "no task has begun, there is nothing to save");
+}
+
 static void say_decision(struct agent *agent)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;
 	unsigned long long count = count_members(view), step = view->decision.step;
-	char what[128] = "no task has begun, there is nothing to save";
+	char what[128], name[64];
 	if (!view->decided || agent->said_decision == view->round)
 		return;
 	agent->said_decision = view->round;
-	if (view->decision.kind == KIND_EACH)
+	if (view->decision.kind == KIND_NONE)
+		describe_none(agent->options, what);
+	else if (view->decision.kind == KIND_EACH)
 		snprintf(what, sizeof(what),
 			"no common step can be reached in time; each of %llu tasks saves at its "
 			"own next boundary, then leaves",
 			count);
-	else if (view->decision.kind != KIND_NONE)
-		snprintf(what, sizeof(what), "all %llu save at step %llu%s", count, step,
+	else
+		snprintf(what, sizeof(what), "%s save at step %llu%s", all_of(count, name), step,
 			view->decision.kind == KIND_SAVE ? " and run on" : ", then leave");
 	announce(agent->options->on_event, ANNOUNCE_AGREED, agent_speaks(agent),
 		decision_fields(view), "agreed: %s", what);
@@ -176,8 +200,11 @@ static void say_all_saved(struct agent *agent)
 		snprintf(times, sizeof(times), " in %.50s", text);
 	}
 	announce(agent->options->on_event, ANNOUNCE_ALL_SAVED, agent_speaks(agent),
-		decision_fields(a), "all %llu have saved step %llu%s", (unsigned long long)members,
+		decision_fields(a), "%s have saved step %llu%s", all_of(members, text),
 		(unsigned long long)a->decision.step, times);
+	/* If all tasks are here, this line says what say_saves would. */
+	for (size_t i = 0; i < agent->task_count && agent->task_count == a->tasks; i++)
+		agent->tasks[i].said_saved = a->round;
 }
 
 /* Report what the tasks here have agreed on without the store. */
@@ -418,7 +445,7 @@ static void describe_end(const struct agent *agent, int code, struct agent_end *
 		describe_saved(agent, complete_task(agent), end);
 	else if (code == CODE_PREEMPTED)
 		snprintf(end->text, sizeof(end->text),
-			"preempted without a new complete checkpoint: run me again");
+			"stopped without a new complete checkpoint: run me again");
 	else if (code == CODE_BROKEN)
 		snprintf(end->text, sizeof(end->text), "%s: run me again",
 			agent->cut_off_ended ? "cut off from the store" : "another task broke");

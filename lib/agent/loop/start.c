@@ -244,7 +244,7 @@ int agent_not_joined(struct agent *agent, enum status status, const struct error
 		if (agent->group.noticed)
 			agent_say_notice(agent, by);
 		announce(agent->options->on_event, ANNOUNCE_END, by, NULL,
-			"preempted before the start: nothing to save, run me again");
+			"stopped before the start: nothing to save, run me again");
 	} else if (agent->passed_on) {
 		code = 128 + agent->passed_on;
 		why = "interrupted before the start";
