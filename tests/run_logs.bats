@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # What preempt-run says: which agent says it, --log-format, --on-event, the last line.
-# takes: 25
+# takes: 50
 # shellcheck disable=SC2016 # text for other shells
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 
@@ -126,4 +126,42 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 	[ -z "$stderr" ]
 	run -2 --separate-stderr preempt-run --log-format xml -- true
 	[[ $stderr == *'--log-format: "xml" is neither text nor json'* ]]
+}
+
+# said_once TEXT: the first agent alone says it, and once.
+said_once() { told_by 0 "$1" && [ "$(grep -cF -- "$1" err.0)" = 1 ]; }
+
+@test "who is waited for is named after 5 seconds, once: to join, to save" {
+	cat >trainer.sh <<-END
+		. "$BATS_TEST_DIRNAME/../lib/client/preempt.sh"
+		for ((s = 0; s < 100000; s++)); do
+			preempt_step \$s || { until [ \$PREEMPT_TASK = 0 ] || [ -e saved ]; do sleep 0.05; done; preempt_saved \$s || exit; }
+			touch begun.\$PREEMPT_TASK
+			until [ \$PREEMPT_TASK = 0 ] || [ -e stepped ]; do sleep 0.05; done
+			sleep 0.05
+		done
+	END
+	agent 0 2 -- bash trainer.sh
+	until_true 20 grep -q 'waiting for task 1 to join' err.0
+	agent 1 2 -- bash trainer.sh
+	until_true 20 test -e begun.0 -a -e begun.1
+	kill -TERM "${pids[0]}"
+	until_true 20 grep -q 'waiting for task 1 to save' err.0
+	touch stepped saved
+	all_ended 42
+	for what in join save; do said_once "waiting for task 1 to $what"; done
+	nothing_left
+}
+
+@test "a store that does not answer is named after 5 seconds, once" {
+	export PREEMPT_STORE=$PWD/store/s.db
+	preempt-store put held 1
+	"$OUT/tests/rig/hold_store" "$PREEMPT_STORE" run/r/held database >/dev/null 3>&- &
+	holder=$!
+	until_true 20 grep -q '^State:.T' "/proc/$holder/status" 2>/dev/null
+	agent 0 1 -- true
+	until_true 20 grep -q 'preempt-run: store .*s.db has not answered since 20.*Z; waiting$' err.0
+	kill -KILL "$holder"
+	all_ended 0
+	[ "$(grep -c 'has not answered' err.0)" = 1 ]
 }

@@ -73,6 +73,7 @@ code() {
 	code 42
 	[ "$(ckpt-rotate latest ck --step)" = 2 ]
 	[ "$(tail -n 1 starts.0) $(tail -n 1 starts.1)" = "1 1" ]
+	[ "$(grep -cE 'preempt-run: attempt 2: 2 tasks, from step 1 in .*ck$' err)" = 1 ]
 }
 
 @test "what was agreed on for a program without steps is what --on-notice does" {

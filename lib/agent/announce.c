@@ -11,9 +11,11 @@ static const struct {
 	enum message_level level;
 } events[] = {
 	[ANNOUNCE_JOINED] = {"joined", MESSAGE_VERBOSE},
+	[ANNOUNCE_REJOINED] = {"joined", MESSAGE_NORMAL},
 	[ANNOUNCE_NOTICE] = {"notice", MESSAGE_NORMAL},
 	[ANNOUNCE_CLAIM] = {"claim", MESSAGE_NORMAL},
 	[ANNOUNCE_AGREED] = {"agreed", MESSAGE_NORMAL},
+	[ANNOUNCE_WAITING] = {"waiting", MESSAGE_NORMAL},
 	[ANNOUNCE_SAVED] = {"saved", MESSAGE_NORMAL},
 	[ANNOUNCE_ALL_SAVED] = {"all-saved", MESSAGE_NORMAL},
 	[ANNOUNCE_ALONE] = {"alone", MESSAGE_QUIET},

@@ -15,9 +15,11 @@
 /* What may happen; preempt-run(1) has the words. */
 enum announce_event {
 	ANNOUNCE_JOINED,
+	ANNOUNCE_REJOINED, /* the same, of an attempt after the first */
 	ANNOUNCE_NOTICE,
 	ANNOUNCE_CLAIM,
 	ANNOUNCE_AGREED,
+	ANNOUNCE_WAITING,
 	ANNOUNCE_SAVED,
 	ANNOUNCE_ALL_SAVED,
 	ANNOUNCE_ALONE,

@@ -37,11 +37,12 @@ struct request {
 struct store_thread {
 	pthread_t thread;
 	char *url;
-	struct store *store; /* used by the thread alone, as is writes_failed */
-	int writes_failed;   /* in a row */
-	int wake;	     /* eventfd: there is something new for the thread */
-	int ready;	     /* eventfd: there are results */
-	int cancel;	     /* eventfd: give up joining */
+	/* Used by the thread alone, as is writes_failed; others may ask store_asked_at. */
+	struct store *_Atomic store;
+	int writes_failed; /* in a row */
+	int wake;	   /* eventfd: there is something new for the thread */
+	int ready;	   /* eventfd: there are results */
+	int cancel;	   /* eventfd: give up joining */
 
 	/* Guards everything below. While `following`, only the thread writes revision, and may read
 	 * it without the lock. */
@@ -88,9 +89,18 @@ static struct result *new_result(enum result_kind kind)
 /* Open the store if it is not open. */
 static enum status open_store(struct store_thread *thread, struct error *err)
 {
-	if (thread->store)
+	struct store *store = thread->store;
+	if (store)
 		return STATUS_OK;
-	return outage_open(&thread->store, thread->url, clock_after(30000), err);
+	enum status status = outage_open(&store, thread->url, clock_after(30000), err);
+	thread->store = store;
+	return status;
+}
+
+int64_t store_thread_asked_at(const struct store_thread *thread)
+{
+	const struct store *store = thread->store;
+	return store ? store_asked_at(store) : 0;
 }
 
 /* Read what the store remembers of the run's earlier attempts. */
@@ -124,9 +134,9 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 			thread->store, request->run, request->options, &outage, &result->error);
 	if (result->status == STATUS_OK)
 		result->status = attempt_join(thread->store, &request->entry, view, &result->error);
-	if (result->status == STATUS_OK && request->pulse)
-		pulse_begin(request->pulse, &view->attempt);
 	if (result->status == STATUS_OK) {
+		if (request->pulse)
+			pulse_begin(request->pulse, &view->attempt);
 		do
 			result->status = recall(thread, request, result);
 		while (outage_retry(&outage, &result->status, &result->error));
@@ -332,14 +342,6 @@ static int64_t due(const struct store_wants *wants)
 	return clock_earlier(wants->look, wants->read);
 }
 
-static struct store_wants wanted(struct store_thread *thread)
-{
-	pthread_mutex_lock(&thread->lock);
-	struct store_wants wants = thread->wants;
-	pthread_mutex_unlock(&thread->lock);
-	return wants;
-}
-
 static void follow(struct store_thread *thread, int *failures)
 {
 	struct attempt attempt;
@@ -362,7 +364,9 @@ static void follow(struct store_thread *thread, int *failures)
 		status = store_await_news(thread->store, &awaited, due(&wants), thread->wake, NULL);
 	if (status == STATUS_NO)
 		return; /* woken: there is a request, or the wants have changed */
-	wants = wanted(thread);
+	pthread_mutex_lock(&thread->lock);
+	wants = thread->wants;
+	pthread_mutex_unlock(&thread->lock);
 	if (waits && status == STATUS_TIMEOUT && due(&wants) > clock_now())
 		return;
 	if (status != STATUS_OK)
@@ -505,18 +509,12 @@ void store_thread_batch(struct store_thread *thread, bool begin)
 		bell_ring(thread->wake);
 }
 
-static struct request *new_request(enum request_kind kind)
-{
-	struct request *request = xcalloc(1, sizeof(*request));
-	request->kind = kind;
-	return request;
-}
-
 void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
 	const struct agent_options *options, struct pulse *pulse,
 	const struct progress_rules *progress)
 {
-	struct request *request = new_request(REQUEST_JOIN);
+	struct request *request = xcalloc(1, sizeof(*request));
+	request->kind = REQUEST_JOIN;
 	request->entry = *entry;
 	strncpy(request->run, entry->run, sizeof(request->run) - 1);
 	strncpy(request->launch, entry->launch, sizeof(request->launch) - 1);
@@ -533,7 +531,8 @@ void store_thread_cancel(struct store_thread *thread)
 
 void store_thread_write(struct store_thread *thread, struct write *write)
 {
-	struct request *request = new_request(REQUEST_WRITE);
+	struct request *request = xcalloc(1, sizeof(*request));
+	request->kind = REQUEST_WRITE;
 	request->write = *write;
 	*write = (struct write){0};
 	submit(thread, request);
@@ -574,7 +573,8 @@ void store_thread_want(struct store_thread *thread, const struct store_wants *wa
 void store_thread_close(struct store_thread *thread, const struct attempt *attempt,
 	const struct agent_options *options, bool finished)
 {
-	struct request *request = new_request(REQUEST_CLOSE);
+	struct request *request = xcalloc(1, sizeof(*request));
+	request->kind = REQUEST_CLOSE;
 	request->attempt = *attempt;
 	request->options = options;
 	request->finished = finished;

@@ -50,6 +50,8 @@ void result_free(struct result *result);
 enum status store_thread_start(
 	struct store_thread **thread, const char *url, struct store *store, struct error *err);
 
+/* Since when the store has not answered what this thread asks; 0: nothing is asked. */
+int64_t store_thread_asked_at(const struct store_thread *thread);
 /* Readable when there are results. */
 int store_thread_descriptor(const struct store_thread *thread);
 /* The next result, or NULL. The caller frees it. */

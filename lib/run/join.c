@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/message.h"
 #include "base/xalloc.h"
 #include "live/outage.h"
 #include "run/attempt.h"
 #include "store/builder.h"
 
+#define SAY_WAITING 5000 /* ms of waiting after which this agent says for whom */
 #define CHECK_EVERY 4000 /* ms between two checks, at most: the sender of the news may be dead */
 
 static bool is_ours(const struct attempt_entry *entry, uint64_t task)
@@ -338,6 +340,7 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 	struct view *view, struct error *err)
 {
 	enum status status;
+	int64_t say_at = clock_after(SAY_WAITING);
 	for (;;) {
 		uint64_t last;
 		store_revision last_revision;
@@ -376,6 +379,10 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 			status = open_next(store, entry, last_revision, view, err);
 			break;
 		case ATTEMPT_WAIT:
+			if (clock_now() >= say_at && entry->first == 0)
+				message_info("waiting for attempt %llu to close",
+					(unsigned long long)last);
+			say_at = clock_now() >= say_at ? CLOCK_NEVER : say_at;
 			status = wait_for_news(store, view, entry->deadline, entry->cancel, err);
 			if (status == STATUS_TIMEOUT)
 				error_set(err, STATUS_TIMEOUT,
@@ -485,6 +492,30 @@ static enum status give_up_gathering(struct store *store, struct view *view, str
 		err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)", view->attempt.run, why);
 }
 
+/* Say which tasks are missing: the agent of the first task that has joined does so for all. */
+static void say_missing(const struct view *view)
+{
+	struct process_identity self;
+	struct text missing = {0};
+	const unsigned long long tasks = view->attempt.tasks;
+	uint64_t first = 0;
+	while (first < tasks && !view->members[first].shown[RECORD_TASK])
+		first++;
+	if (first == tasks || (view_is_large(view) && first > 0) ||
+		process_identify(0, &self, NULL) != STATUS_OK ||
+		!same_process(&view->members[first].agent, &self))
+		return;
+	if (view_is_large(view)) {
+		text_addf(&missing, "%llu of %llu tasks",
+			tasks - (unsigned long long)view_joined(view), tasks);
+	} else {
+		text_add(&missing, "task ");
+		view_name_missing(view, &missing);
+	}
+	message_info("waiting for %s to join", text_string(&missing));
+	text_release(&missing);
+}
+
 /*
  * Whether to read all: by the counts all tasks have joined, but only the records show whether that
  * is true, and whether a task whose process is gone has left. Read them once after each change.
@@ -503,6 +534,7 @@ enum status attempt_gather(
 {
 	bool large = view_is_large(view);
 	enum status status = STATUS_OK;
+	int64_t say_at = clock_after(SAY_WAITING);
 	/* Give up at different times: the first task reads which are missing, and seals for all. */
 	if (large && deadline != CLOCK_NEVER)
 		deadline += clock_jitter(GIVE_UP_APART * (int64_t)view->attempt.tasks);
@@ -526,6 +558,10 @@ enum status attempt_gather(
 			if (!view->all_joined && view->attempt.tasks > 1)
 				tell_all_joined(store, view);
 			return STATUS_OK;
+		}
+		if (clock_now() >= say_at) {
+			say_missing(view);
+			say_at = CLOCK_NEVER;
 		}
 		status = wait_for_news(store, view, deadline, cancel, err);
 		if (status == STATUS_OK)

@@ -54,7 +54,8 @@ struct store {
 	char *files; /* store_files; NULL: none */
 	unsigned flags;
 	bool local;
-	int64_t patience; /* milliseconds */
+	int64_t patience;	  /* milliseconds */
+	_Atomic int64_t asked_at; /* for store_asked_at */
 	/*
 	 * For store_was_set_back: the store went back from one revision to the other; 0: it did
 	 * not.

@@ -91,6 +91,11 @@ void store_set_deadline(struct store *store, int64_t deadline)
 	store_set_patience(store, clock_later(deadline - clock_now(), 1));
 }
 
+int64_t store_asked_at(const struct store *store)
+{
+	return store->asked_at;
+}
+
 size_t store_operations(const struct store *store)
 {
 	return store->backend->operations;
@@ -246,9 +251,11 @@ enum status store_txn(struct store *store, const struct store_request *request,
 	for (size_t i = 0; i < STORE_COUNTS && status == STATUS_OK; i++)
 		if (request->count[i])
 			status = check_prefix(request->count[i], err);
+	store->asked_at = clock_now();
 	if (status == STATUS_OK)
 		status = store->backend->txn(
 			store, request, clock_after(store->patience), &got, err);
+	store->asked_at = 0;
 	if (status != STATUS_OK) {
 		bool known = got.known;
 		store_answer_release(&got);
@@ -290,9 +297,11 @@ enum status store_list(struct store *store, const struct store_range *range,
 	for (size_t i = 0; i < STORE_COUNTS && status == STATUS_OK; i++)
 		if (checked.count[i])
 			status = check_prefix(checked.count[i], err);
+	store->asked_at = clock_now();
 	if (status == STATUS_OK)
 		status = store->backend->list(
 			store, &checked, clock_after(store->patience), &got, err);
+	store->asked_at = 0;
 	if (status != STATUS_OK) {
 		store_answer_release(&got);
 		return status;

@@ -123,6 +123,9 @@ void store_set_patience(struct store *store, int64_t milliseconds);
  */
 void store_set_deadline(struct store *store, int64_t deadline);
 
+/* Since when the request under way has waited for its answer; 0: there is none. For any thread. */
+int64_t store_asked_at(const struct store *store);
+
 /*
  * Run one atomic transaction. STATUS_OK: its changes are durable. One that only reads writes
  * nothing to the store.

@@ -212,8 +212,9 @@ static void store_answered(struct agent *agent, const struct result *result)
 		agent->writes_away = !right;
 	if (right && agent->writes_away)
 		return;
-	if (right && agent->store_away)
+	if (right && (agent->store_away || agent->said_silence))
 		message_info("the store answers again");
+	agent->said_silence = false;
 	if (!right)
 		agent->store_error = result->error;
 	if (!right && !agent->store_away)

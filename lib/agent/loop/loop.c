@@ -58,6 +58,8 @@ int64_t agent_act(struct agent *agent)
 			agent_task_sample(&agent->tasks[i], now);
 		agent_check_progress(agent, now);
 		agent_keep_reaper(agent);
+		agent_say_waiting(agent, now);
+		agent_say_silence(agent, now);
 		agent->sample_at = now + SAMPLE_EVERY;
 	}
 	agent_check_gone(agent, now);

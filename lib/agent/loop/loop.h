@@ -39,7 +39,10 @@ struct agent {
 	uint64_t speaker; /* the task whose agent spoke for all when the view was read last */
 	/* The round in which each was last reported; said_dead: the number of deaths reported. */
 	uint64_t said_decision, said_all_saved, said_alone, said_dead;
-	bool said_notice, said_claim, said_broken;
+	bool said_notice, said_claim, said_broken, said_silence;
+	/* What the newest round waits for (agent_say_waiting), and since when; 0: it was said. */
+	uint64_t stage;
+	int64_t stage_at;
 	bool joined;	      /* agent_join is over */
 	bool gave_up_joining; /* the store thread did not answer in time after a cancellation */
 	bool declared;	      /* it has declared tasks of other agents dead */

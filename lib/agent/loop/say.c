@@ -55,12 +55,23 @@ static void take_over(struct agent *agent)
 
 void agent_say_joined(const struct agent *agent)
 {
-	const struct attempt *attempt = &agent->group.view.attempt;
+	const struct view *view = &agent->group.view;
+	const unsigned long long number = view->attempt.number, tasks = view->attempt.tasks;
 	struct json_object *fields = json_object_new_object();
-	json_put_unsigned(fields, "count", attempt->tasks);
-	announce(agent->options->on_event, ANNOUNCE_JOINED, agent_speaks(agent), fields,
-		"run %s attempt %llu: all %llu have joined", attempt->run,
-		(unsigned long long)attempt->number, (unsigned long long)attempt->tasks);
+	json_put_unsigned(fields, "count", tasks);
+	if (number == 1) {
+		announce(agent->options->on_event, ANNOUNCE_JOINED, agent_speaks(agent), fields,
+			"run %s attempt 1: all %llu have joined", view->attempt.run, tasks);
+		return;
+	}
+	const char *slash = strrchr(view->resume, '/');
+	char from[4200] = "";
+	if (slash)
+		snprintf(from, sizeof(from), ", from step %llu in %.*s",
+			(unsigned long long)view->resume_step, (int)(slash - view->resume),
+			view->resume);
+	announce(agent->options->on_event, ANNOUNCE_REJOINED, agent_speaks(agent), fields,
+		"attempt %llu: %llu task%s%s", number, tasks, tasks == 1 ? "" : "s", from);
 }
 
 void agent_say_notice(struct agent *agent, enum announce_by by)
@@ -304,6 +315,54 @@ void agent_say_news(struct agent *agent)
 	say_decision(agent);
 	say_all_saved(agent);
 	say_broken(agent);
+}
+
+/* Whether the newest round waits for the report or the save of this task. */
+static bool is_waited_for(const void *context, uint64_t task)
+{
+	const struct agreement_view *view = context;
+	const struct agreement_peer *peer = &view->peers[task];
+	return agreement_counts(view, task) &&
+	       (view->decided ? peer->member && !peer->saved : !peer->reported);
+}
+
+void agent_say_waiting(struct agent *agent, int64_t now)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	const uint64_t stage = 2 * view->round + view->decided;
+	struct text names = {0};
+	uint64_t count = 0;
+	if (stage != agent->stage)
+		agent->stage_at = now;
+	agent->stage = stage;
+	if (!agent->stage_at || now - agent->stage_at < SAY_WAITING)
+		return;
+	agent->stage_at = 0;
+	for (uint64_t i = 0; i < view->tasks; i++)
+		count += is_waited_for(view, i);
+	if (!view->round || view->closed || is_quiet(agent) || agreement_all_saved(view) ||
+		(view->decided && view->decision.kind == KIND_NONE) || count <= view->unseen)
+		return;
+	if (view->unseen)
+		text_addf(&names, "%llu tasks", (unsigned long long)(count - view->unseen));
+	else
+		text_addf(&names, "task%s ", count == 1 ? "" : "s");
+	if (!view->unseen)
+		keys_write_set(view->tasks, is_waited_for, view, &names);
+	announce(NULL, ANNOUNCE_WAITING, agent_speaks(agent), NULL, "waiting for %s to %s",
+		text_string(&names), view->decided ? "save" : "report");
+	text_release(&names);
+}
+
+void agent_say_silence(struct agent *agent, int64_t now)
+{
+	int64_t asked = store_thread_asked_at(agent->group.store_thread);
+	char utc[32];
+	if (!asked || now - asked < SAY_WAITING || agent->store_away || agent->said_silence)
+		return;
+	agent->said_silence = true;
+	clock_format_utc(clock_utc() - (now - asked), utc);
+	message_error("store %s has not answered since %s; waiting", agent->options->store, utc);
 }
 
 static bool is_to_be_said(const struct agent_task *task)

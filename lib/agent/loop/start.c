@@ -17,6 +17,7 @@
 /* ms to wait for the store thread after a join was cancelled */
 #define CANCEL_LEAST 500
 #define CANCEL_MOST  60000
+#define LOOK_EVERY   1000 /* ms between looks whether the store answers */
 
 void agent_hold_signals(const char *const *sources, size_t count)
 {
@@ -168,7 +169,8 @@ enum status agent_join(struct agent *agent, struct error *err)
 		return status;
 	store_thread_join(group->store_thread, &entry, options, group->pulse, &group->progress);
 	for (int64_t give_up = CLOCK_NEVER;;) {
-		agent_wait_for_events(agent, give_up);
+		agent_wait_for_events(agent, clock_earlier(give_up, clock_after(LOOK_EVERY)));
+		agent_say_silence(agent, clock_now());
 		if (group->noticed || agent->passed_on) {
 			store_thread_cancel(group->store_thread);
 			give_up = clock_earlier(give_up, clock_after(cancel_patience(group)));
