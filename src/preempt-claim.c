@@ -22,7 +22,7 @@
 
 static const char *reason = "", *from, *then_word = "exit";
 static int64_t grace = -1;
-static bool outside;
+static bool outside, wait_saved;
 
 static const struct args_option options[] = {
 	{"then", "WHAT", "exit (default), stop (93), or continue: a checkpoint on demand",
@@ -32,6 +32,8 @@ static const struct args_option options[] = {
 		.environment = "PREEMPT_GRACE"},
 	{"from", "FILE", "claim for each event that preempt-watch writes to FILE; - is stdin",
 		ARGS_TEXT, .target = &from},
+	{"wait", NULL, "with --then continue: until all tasks have saved (--timeout)", ARGS_FLAG,
+		.target = &wait_saved},
 	{"outside", NULL, "claim from outside, even if the environment says this is a task",
 		ARGS_FLAG, .target = &outside},
 	{0},
@@ -113,6 +115,13 @@ static enum status check_origin(
 		session->own.identity.run);
 }
 
+static void say_deadline(const struct view *view)
+{
+	char utc[32];
+	clock_format_utc(clock_utc() + view->agreement.deadline - clock_now(), utc);
+	message_info("run %s: the deadline is earlier now: %s", view->attempt.run, utc);
+}
+
 /* Try once, within --timeout. STATUS_NO: another task has claimed, or there is nothing to claim. */
 static enum status announce(struct session *session, const struct notice *notice, struct error *err)
 {
@@ -127,7 +136,12 @@ static enum status announce(struct session *session, const struct notice *notice
 		.pid = from ? 0 : (uint64_t)getpid(),
 		.then = session->then,
 		.notice = *notice};
+	const struct agreement_view *known = &session->own.view.agreement;
+	const bool claimed = known->claimed;
+	const int64_t before = known->deadline, ours = notice_deadline(notice);
 	status = claim_make(session->own.store, &session->own.view, &claim, deadline, err);
+	if (claimed && ours != before && known->deadline == ours)
+		say_deadline(&session->own.view);
 	if (!session->printed &&
 		(status == STATUS_OK ||
 			(status == STATUS_NO && session->own.view.agreement.claimed))) {
@@ -136,6 +150,50 @@ static enum status announce(struct session *session, const struct notice *notice
 		session->printed = true;
 	}
 	return status;
+}
+
+/* Whether all tasks have saved in this round, or a later one. */
+static bool all_have_saved(const struct agreement_view *a, uint64_t round)
+{
+	bool saved = a->round >= round && a->decided && a->decision.kind != KIND_NONE;
+	for (uint64_t i = 0; i < a->tasks; i++)
+		saved &= !a->peers[i].member || a->peers[i].saved;
+	return saved || (a->all_saved >= round && a->all_saved_complete);
+}
+
+/* Wait until all tasks have saved in this round, or a later one. STATUS_NO: they will not. */
+static enum status wait_for_save(struct session *session, struct error *err)
+{
+	struct view *view = &session->own.view;
+	struct store *store = session->own.store;
+	const struct agreement_view *a = &view->agreement;
+	const int64_t deadline = clock_after(group_timeout(-1));
+	const uint64_t round = a->round, number = view->attempt.number;
+	const char *run = session->own.identity.run;
+	for (;;) {
+		store_set_deadline(store, clock_earlier(deadline, clock_after(TRY)));
+		view_release(view); /* it shows our round, but not what belongs to that */
+		enum status status = attempt_view(store, run, number, view, err);
+		bool nothing = a->decided && a->decision.kind == KIND_NONE;
+		if (status == STATUS_NO || status == STATUS_DAMAGED || status == STATUS_PERMISSION)
+			return status;
+		if (status == STATUS_OK && all_have_saved(a, round))
+			return STATUS_OK;
+		if (status == STATUS_OK && (a->closed || a->broken || nothing))
+			return error_set(err, STATUS_NO, "run %s: round %llu: %s", run,
+				(unsigned long long)round,
+				nothing ? "no task has begun to train, there is nothing to save"
+					: "the attempt ends without a save of all tasks");
+		if (clock_now() >= deadline)
+			return error_set(err, STATUS_TIMEOUT,
+				"run %s: round %llu: not all tasks have saved in time", run,
+				(unsigned long long)round);
+		if (status == STATUS_OK)
+			status = view_wait(
+				view, store, clock_earlier(deadline, clock_after(TRY)), -1, err);
+		if (status != STATUS_OK && status != STATUS_TIMEOUT)
+			clock_sleep_until(clock_after(clock_jitter(1000)));
+	}
 }
 
 static int say(enum status status, const struct error *err)
@@ -255,6 +313,10 @@ static int run(const struct args_rest *rest)
 			then_word);
 		return STATUS_USAGE;
 	}
+	if (wait_saved && (session.then != THEN_CONTINUE || from)) {
+		message_error("--wait: only with --then continue, and without --from");
+		return STATUS_USAGE;
+	}
 	notice_set(&notice, "command", reason, notice_time(), grace);
 	enum status status = group_find(IDENTITY_RUN, false, &session.own, &err);
 	if (status == STATUS_OK && from)
@@ -267,8 +329,12 @@ static int run(const struct args_rest *rest)
 		code = say(status, &err);
 	else if (from)
 		code = take_events(&session);
-	else
-		code = say(announce(&session, &notice, &err), &err);
+	else {
+		status = announce(&session, &notice, &err);
+		if (status == STATUS_OK && wait_saved)
+			status = wait_for_save(&session, &err);
+		code = say(status, &err);
+	}
 	group_close(&session.own);
 	return code;
 }

@@ -103,6 +103,21 @@ cannot_be_asked() {
 	[[ $stderr = *"is claimed from outside"* ]]
 }
 
+@test "--then continue --wait waits for the save of all tasks; --timeout bounds it" {
+	join 2
+	preempt-claim --then continue --wait >told 3>&- &
+	waiter=$!
+	started+=("$waiter")
+	eventually grep -qx 'round 1' told
+	kill -0 "$waiter"
+	agree_and_save 7
+	code_of "$waiter"
+	[ "$code" = 0 ]
+	run -124 --separate-stderr preempt-claim --then continue --wait --timeout 5s
+	[[ $stderr = *"round 2: not all tasks have saved in time"* ]]
+	run -2 preempt-claim --wait
+}
+
 @test "a task that has claimed claims again with another --then: 1, as that was not done" {
 	join 2
 	as 0 preempt-claim >/dev/null
@@ -161,9 +176,11 @@ cannot_be_asked() {
 	first=$(deadline)
 	as 1 run -1 --separate-stderr preempt-claim --grace 20m
 	[ "$(deadline)" = "$first" ]
+	[[ $stderr != *"earlier now"* ]]
 	as 1 run -1 --separate-stderr preempt-claim --grace 1m
 	second=$(deadline)
 	[ "$second" -lt $((first - 500000)) ]
+	[[ $stderr = *"run r: the deadline is earlier now: 20"*Z* ]]
 	run -1 --separate-stderr preempt-claim --outside
 	[ "$(deadline)" = "$second" ]
 	run -0 --separate-stderr preempt-watch --source group --once --json

@@ -87,12 +87,13 @@ slowly=(--step-ms 60)
 }
 
 @test "HB-3: of 4 training tasks an agent is stopped: all leave with 44, it too when it runs again" {
-	quick+=(--limit 13)
+	quick+=(--limit 13 -v)
 	train_agents --step-ms 80
 	until_true 30 has_saved 40 # its step has travelled with its beats
 	stop_agent 1
 	all_broken 0 2 3
 	grep "task 1 on $(hostname) is dead: no heartbeat since 20.*, last step [0-9]" err.0 || { cat err.*; false; }
+	grep -q 'task 1 has missed two heartbeats: none for [1-9]' err.0
 	kill -CONT "${pids[1]}"
 	ended 1 44
 	grep -q "task 1 on .* is dead" err.1

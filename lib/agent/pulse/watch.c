@@ -3,6 +3,7 @@
 
 #include "agent/pulse/watch.h"
 #include "base/clock.h"
+#include "base/message.h"
 #include "base/xalloc.h"
 #include "proto/writes.h"
 
@@ -81,8 +82,13 @@ static enum heartbeat_state observe(struct pulse *pulse, uint64_t task,
 	look.expected = view_has_joined(&pulse->view, task) && !member->beatless;
 	look.gone = is_suspect(peer) && member->shown[RECORD_TASK] &&
 		    process_check(&member->agent) == PROCESS_GONE;
+	const uint64_t silent = peer->silent;
 	enum heartbeat_state state =
 		heartbeat_observe(peer, &pulse->options.rules, exchange, &look);
+	if (silent < 2 && peer->silent == 2)
+		message_detail("task %llu has missed two heartbeats: none for %lld s",
+			(unsigned long long)task,
+			(long long)(exchange->began - peer->changed_at) / 1000);
 	pulse->tally.late += state == HEARTBEAT_LATE;
 	pulse->tally.unknown += state == HEARTBEAT_UNKNOWN;
 	pulse->tally.restarted += state == HEARTBEAT_RESTARTED;
