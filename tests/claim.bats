@@ -466,7 +466,7 @@ ignores_notices() {
 	now=$(date -u +%FT%T.000Z)
 	echo "$now signal:TERM left=unknown" >&4
 	eventually grep -q "trying again" err
-	left_on_board None
+	run -1 grep left_ms "${boards[0]}/notice"
 	echo "$now deadline:soon left=20m" >&4
 	eventually left_on_board 1200000
 	printf '%s\n' "$now deadline:later left=1h" garbage >&4
