@@ -282,6 +282,7 @@ static bool read_left(struct view *view, const struct reading *r)
 	(void)json_get_code(r->json, "code", &member->left_code);
 	member->left_called = get_step(r->json, "step", &member->left_step);
 	member->left_saved = get_step(r->json, "saved", &member->left_saved_step);
+	uint64_t step;
 	bool chief;
 	if (json_get_bool(r->json, "chief", &chief))
 		view->chief_saves = chief;

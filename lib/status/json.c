@@ -88,7 +88,7 @@ void table_add_json(
 	put_time(json, "opened_utc", status->opened);
 	if (view->agreement.closed && status->outcome.lasted >= 0)
 		json_put_signed(json, "lasted_ms", status->outcome.lasted);
-	if (status->outcome.has_saved && !status->unsaved)
+	if (status->outcome.has_saved)
 		json_put_unsigned(json, "saved", status->outcome.saved);
 	if (view->agreement.claimed)
 		json_object_object_add(json, "claim", claim_of(&view->claim));

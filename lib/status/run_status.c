@@ -201,21 +201,6 @@ static void find_step(const struct run_status *status, uint64_t i, struct run_ta
 					 : peer->step;
 }
 
-/* Whether a task lacks the newest save: the round awaits it, or it has only saved before. */
-static bool lacks_save(const struct run_status *status, uint64_t i)
-{
-	const struct agreement_view *a = &status->view.agreement;
-	const struct agreement_peer *peer = &a->peers[i];
-	const struct view_member *member = &status->view.members[i];
-	const uint64_t step = status->outcome.saved;
-	bool has = (peer->saved && peer->saved_step >= step) ||
-		   (member->left_saved && member->left_saved_step >= step);
-	bool awaited = a->decided && peer->member && a->decision.kind != KIND_NONE &&
-		       a->decision.step <= step && !agreement_all_saved(a);
-	return status->outcome.has_saved && !status->view.resume_known && !has &&
-	       (awaited || peer->saved || member->left_saved);
-}
-
 void run_status_feed(struct run_status *status, const struct store_answer *answer, int64_t now)
 {
 	struct view *view = &status->view;
@@ -233,7 +218,6 @@ void run_status_feed(struct run_status *status, const struct store_answer *answe
 		task->state = state_of(status, i);
 		task->silent = -1;
 		find_step(status, i, task);
-		status->unsaved += lacks_save(status, i);
 	}
 }
 

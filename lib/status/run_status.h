@@ -81,7 +81,6 @@ struct run_status {
 	struct view view;
 	struct outcome outcome;	      /* of this attempt; CAUSE_OPEN: it still runs */
 	struct history history;	      /* of the attempts before it */
-	uint64_t unsaved;	      /* tasks that lack the save of outcome.saved; 0: it counts */
 	int64_t opened, deadline_utc; /* UTC; 0: not known */
 	int64_t round_opened;	      /* of the newest round, UTC; 0: there is none */
 	struct run_task *tasks;	      /* [view.attempt.tasks] */

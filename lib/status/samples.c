@@ -108,7 +108,7 @@ void samples_add(struct sample_page *page, const struct run_status *status, int6
 	sample(page, METRIC_STATE, status, "state", run_status_word(status));
 	text_add(&page->samples[METRIC_STATE], "1\n");
 	add_tasks(page, status);
-	if (status->outcome.has_saved && !status->unsaved)
+	if (status->outcome.has_saved)
 		add_number(page, METRIC_SAVED, status, status->outcome.saved);
 	if (!a->closed && status->deadline_utc)
 		add_seconds(page, METRIC_DEADLINE, status,

@@ -127,12 +127,8 @@ static void add_title(
 		text_add(text, ", up ");
 		add_span(text, style->utc - status->opened);
 	}
-	if (status->unsaved)
-		text_addf(text, "  %" PRIu64 " of %" PRIu64, attempt->tasks - status->unsaved,
-			attempt->tasks);
 	if (status->outcome.has_saved)
-		text_addf(text, "%s saved step %" PRIu64, status->unsaved ? "" : " ",
-			status->outcome.saved);
+		text_addf(text, "  saved step %" PRIu64, status->outcome.saved);
 	text_add(text, "\n");
 }
 

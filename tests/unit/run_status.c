@@ -253,8 +253,7 @@ static void check_preemption(void)
 		CHECK_EQ(status.tasks[1].step, 10); /* it has reported 10 as its next boundary */
 		CHECK_EQ(status.tasks[2].step, 8);  /* as it says itself; its last beat says 9 */
 		table_add(&text, &status, &style);
-		CHECK(strstr(text_string(&text), "  1 of 3 saved step 10\n") != NULL, "%s",
-			text_string(&text));
+		CHECK(strstr(text_string(&text), "saved step") == NULL, "%s", text_string(&text));
 		text_release(&text);
 		table_add_json(&text, &status, &style);
 		CHECK(strstr(text_string(&text), "\"saved\":10") == NULL, "%s", text_string(&text));

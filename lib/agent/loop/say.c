@@ -165,8 +165,8 @@ static void say_decision(struct agent *agent)
 		describe_none(agent->options, what);
 	else if (view->decision.kind == KIND_EACH)
 		snprintf(what, sizeof(what),
-			"no common step can be reached in time; each of %llu tasks saves at its "
-			"own next boundary, then leaves",
+			"no common step was found in time; each of %llu tasks saves at its own "
+			"next boundary, then leaves",
 			count);
 	else
 		snprintf(what, sizeof(what), "%s save at step %llu%s", all_of(count, name), step,
@@ -184,14 +184,17 @@ static void format_times(int64_t least, int64_t most, char text[64])
 		snprintf(text, 64, "%.2f to %.2f s", (double)least / 1000, (double)most / 1000);
 }
 
-/* The view of a large job may lack records of saves, and show only that all tasks have saved. */
+/*
+ * Each task saves at its first boundary at or after the agreed step: say where they have saved. The
+ * view of a large job may lack records of saves, and show only that all tasks have saved.
+ */
 static void say_all_saved(struct agent *agent)
 {
 	const struct view *view = &agent->group.view;
 	const struct agreement_view *a = &view->agreement;
 	int64_t least = INT64_MAX, most = 0;
-	uint64_t saved = 0, members = 0;
-	char times[64] = "", text[64];
+	uint64_t saved = 0, members = 0, low = UINT64_MAX, high = 0;
+	char times[64] = "", text[64], name[64];
 	if (!a->decided || agent->said_all_saved == a->round ||
 		(a->decision.kind != KIND_SAVE && a->decision.kind != KIND_EXIT))
 		return;
@@ -200,19 +203,27 @@ static void say_all_saved(struct agent *agent)
 		if (!a->peers[i].member || !a->peers[i].saved)
 			continue;
 		saved++;
+		low = a->peers[i].saved_step < low ? a->peers[i].saved_step : low;
+		high = a->peers[i].saved_step > high ? a->peers[i].saved_step : high;
 		least = clock_earlier(least, view->members[i].save_time);
 		most = clock_later(most, view->members[i].save_time);
 	}
 	if (saved < members && !agreement_all_saved(a))
 		return;
 	agent->said_all_saved = a->round;
-	if (saved && saved == members) {
+	if (saved < members || !saved) {
+		low = high = a->complete_step;
+	} else {
 		format_times(least, most, text);
 		snprintf(times, sizeof(times), " in %.50s", text);
 	}
-	announce(agent->options->on_event, ANNOUNCE_ALL_SAVED, agent_speaks(agent),
-		decision_fields(a), "%s have saved step %llu%s", all_of(members, text),
-		(unsigned long long)a->decision.step, times);
+	snprintf(text, sizeof(text), low == high ? "step %llu" : "steps %llu to %llu",
+		(unsigned long long)low, (unsigned long long)high);
+	struct json_object *fields = json_object_new_object();
+	json_put_unsigned(fields, "count", members);
+	json_put_unsigned(fields, "step", high);
+	announce(agent->options->on_event, ANNOUNCE_ALL_SAVED, agent_speaks(agent), fields,
+		"%s have saved %s%s", all_of(members, name), text, times);
 	/* If all tasks are here, this line says what say_saves would. */
 	for (size_t i = 0; i < agent->task_count && agent->task_count == a->tasks; i++)
 		agent->tasks[i].said_saved = a->round;
