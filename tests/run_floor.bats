@@ -3,6 +3,7 @@
 # preempt-run: the agreed step is a floor, and a checkpoint is complete only by what was saved; with real
 # processes. All interleavings are in the simulator (tests/sim/group/scenarios.c).
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2016 # numbers; what loop.sh evaluates
 # takes: 60
 
 bats_require_minimum_version 1.5.0
@@ -205,7 +206,7 @@ rounds() { preempt-store list "run/job/000001/ROUND/" | wc -l; }
 }
 
 # bats test_tags=smoke
-@test "a claim that cannot be read, or of another version: all save and leave, and it is said" {
+@test "a claim that cannot be read, or of another version: all save and leave, and preempt-run says so" {
 	local claim
 	for claim in '[]' '{"then":"pause"}'; do
 		loops 2
