@@ -486,7 +486,7 @@ ignores_notices() {
 @test "--timeout bounds the calls of a store that does not answer, too" {
 	join 1
 	store_held
-	for command in "preempt-claim --outside" "preempt-ack" "preempt-heartbeat --list"; do
+	for command in "preempt-claim --outside" "preempt-ack"; do
 		# shellcheck disable=SC2086 # several words
 		as 0 run -75 --separate-stderr timeout 25 $command --timeout 1s # not 30 s
 		[[ $stderr = *"it is busy"* ]]

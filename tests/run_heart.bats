@@ -113,11 +113,11 @@ slowly=(--step-ms 60)
 
 # Both tasks beat, and are past their third step.
 both_advance() {
-	preempt-heartbeat --list --json | python3 -c 'import json, sys
+	preempt-status --json | python3 -c 'import json, sys
 tasks = json.load(sys.stdin)["tasks"]
-sys.exit(not (len(tasks) == 2 and all(t["state"] == "alive" and t.get("step", 0) > 3 for t in tasks)))'
+sys.exit(not (len(tasks) == 2 and all(t["state"] == "running" and t.get("step", 0) > 3 for t in tasks)))'
 }
-@test "-n 2, with no task to watch them: --list says that they live, and how far they are" {
+@test "-n 2, with no task to watch them: preempt-status says that they run, and how far they are" {
 	quick=(--period 200ms)
 	one_agent 2 --steps 100000 --step-ms 5
 	until_true 10 both_advance

@@ -246,28 +246,14 @@ static void take_signals(struct keeper *k)
 	}
 }
 
-/* If another process has called --stop, stop the beats. A command runs on. */
-static void take_stop(struct keeper *k)
-{
-	if (k->stream < 0 || !stream_is_stopped(k->stream))
-		return;
-	k->stopped = true;
-	pulse_stop(k->pulse, 1000);
-	close(k->stream);
-	k->pulse = NULL;
-	k->stream = -1;
-	if (k->options->command)
-		message_info("told to stop: the command runs on without a heartbeat");
-}
-
 static void wait_for_events(const struct keeper *k, int pulse, int64_t until)
 {
-	struct pollfd polled[5 + KEEPER_WITH] = {{.fd = k->signals, .events = POLLIN},
+	struct pollfd polled[4 + KEEPER_WITH] = {{.fd = k->signals, .events = POLLIN},
 		{.fd = k->process.end.descriptor, .events = POLLIN},
-		{.fd = k->stream, .events = POLLIN}, {.fd = pulse, .events = POLLIN}};
+		{.fd = pulse, .events = POLLIN}};
 	for (size_t i = 0; i <= k->options->with_count; i++)
-		polled[4 + i] = (struct pollfd){.fd = k->others[i], .events = POLLIN};
-	(void)poll(polled, 5 + k->options->with_count,
+		polled[3 + i] = (struct pollfd){.fd = k->others[i], .events = POLLIN};
+	(void)poll(polled, 4 + k->options->with_count,
 		clock_poll_timeout(clock_earlier(k->process.end.due, until)));
 }
 
@@ -308,7 +294,6 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 			return END_NONE;
 		if (end != END_NONE)
 			return end;
-		take_stop(k);
 		if (k->pulse && descriptor_is_ready(pulse)) {
 			if (pulse_why(k->pulse, why))
 				return END_BROKEN;

@@ -32,8 +32,6 @@ static void read_one(struct store *store, const char *group, uint64_t task,
 	vital->unread = status != STATUS_OK && status != STATUS_NO;
 	if (status != STATUS_OK)
 		return;
-	vital->has_step = beat.step != HEARTBEAT_NO_STEP;
-	vital->step = beat.step;
 	vital->period = heartbeat_period(beat.sequence);
 	if (vital->state != HEARTBEAT_UNKNOWN && vital->state != HEARTBEAT_LATE)
 		return;

@@ -8,8 +8,6 @@
 
 struct vital {
 	enum heartbeat_state state;
-	bool has_step;
-	uint64_t step;
 	int64_t period; /* ms between its beats; 0: not known */
 	bool unread;	/* its beats could not be read: the state is from the keys alone */
 };

@@ -7,13 +7,6 @@
 #define PERIOD_MAX INT64_C(0xffffff)
 #define RECENT	   3 /* periods: an observation that is older proves nothing */
 
-const char *heartbeat_word(enum heartbeat_state state)
-{
-	static const char *const words[] = {
-		"unknown", "alive", "late", "hung", "dead", "restarted", "left"};
-	return words[state];
-}
-
 int64_t heartbeat_timeout(int64_t period)
 {
 	return period - 10000 > 2000 ? period - 10000 : 2000;

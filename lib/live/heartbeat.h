@@ -27,7 +27,6 @@ enum heartbeat_state {
 	HEARTBEAT_RESTARTED, /* beats as another incarnation */
 	HEARTBEAT_LEFT,	     /* announced that it stops */
 };
-const char *heartbeat_word(enum heartbeat_state state);
 
 struct heartbeat_rules {
 	int64_t period;	 /* ms between two beats; at least 1 */

@@ -54,8 +54,10 @@ static void play(
 		look.seen = strchr("0jwG", rows[i].peer) ? SEEN_NOTHING
 			    : rows[i].peer == '!'	 ? SEEN_ERROR
 							 : SEEN_BEAT;
-		if (!CHECK_TEXT(heartbeat_word(heartbeat_observe(&peer, by, &exchange, &look)),
-			    rows[i].state))
+		static const char *const words[] = {
+			"unknown", "alive", "late", "hung", "dead", "restarted", "left"};
+		enum heartbeat_state state = heartbeat_observe(&peer, by, &exchange, &look);
+		if (!CHECK_TEXT(words[state], rows[i].state))
 			printf("# at row %zu\n", i);
 	}
 }

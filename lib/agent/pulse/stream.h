@@ -2,8 +2,7 @@
 /*
  * A stream is the right to beat for one task of an attempt: at most one process of a machine has
  * it, even if several are started. The owner holds a local socket whose name is made of store, run,
- * attempt and task; the kernel frees it when the owner dies. Through it the owner can be told to
- * stop; a request of another user is ignored.
+ * attempt and task; the kernel frees it when the owner dies.
  */
 #ifndef AGENT_PULSE_STREAM_H
 #define AGENT_PULSE_STREAM_H
@@ -13,12 +12,5 @@
 /* Closing *descriptor ends the claim. STATUS_NO: another process has it. store: by store_where. */
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,
 	int *descriptor, struct error *err);
-
-/* The owner's side, when the descriptor is readable: whether it was told to stop. */
-bool stream_is_stopped(int descriptor);
-
-/* Tell the owner to stop, and wait until it has. STATUS_NO: there is no owner. */
-enum status stream_stop(const char *store, const struct attempt *attempt, uint64_t task,
-	int64_t deadline, struct error *err);
 
 #endif

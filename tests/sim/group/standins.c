@@ -103,19 +103,6 @@ enum status stream_claim(const char *store, const struct attempt *attempt, uint6
 	return STATUS_OK;
 }
 
-bool stream_is_stopped(int descriptor)
-{
-	(void)descriptor;
-	return false;
-}
-
-enum status stream_stop(const char *store, const struct attempt *attempt, uint64_t task,
-	int64_t deadline, struct error *err)
-{
-	(void)store, (void)attempt, (void)task, (void)deadline, (void)err;
-	return STATUS_NO;
-}
-
 /* ---- Boards: each world makes them in one way ---- */
 
 enum status board_create_rank(
