@@ -44,7 +44,6 @@ def save(s):                                     # each task writes its own part
         rotate("commit", ckpt, str(s), "--sharded")
         saved = str(s)
 
-os.makedirs(ckpt, exist_ok=True)
 saved = rotate("latest", ckpt, "--step", "--or", "")
 if saved:
     read_state(rotate("latest", ckpt) + "/task-" + os.environ["PREEMPT_TASK"])

@@ -22,7 +22,6 @@ save() {                                     # each task writes its own part of 
         ckpt-rotate commit "$ckpt" $1 --sharded >/dev/null && saved=$1
 }
 
-mkdir -p "$ckpt"
 saved=$(ckpt-rotate latest "$ckpt" --step --or '') || exit
 if [ -n "$saved" ]; then
     d=$(ckpt-rotate latest "$ckpt") && read_state "$d/task-$PREEMPT_TASK" || exit

@@ -186,6 +186,15 @@ static enum status read_metrics(struct metrics *read, struct error *err)
 	return status;
 }
 
+/* In a run: record that it has saved. The checkpoint is durable, so a failure is only reported. */
+static void note_saved(void)
+{
+	struct error err;
+	if (saved_note(target.step, target.directory, &err) != STATUS_OK)
+		message_info("step %" PRIu64 " is complete, but the run's store does not know: %s",
+			target.step, err.text);
+}
+
 static int run_commit(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -206,6 +215,7 @@ static int run_commit(const struct args_rest *rest)
 		message_error("%s", answer.warning);
 	if (status == STATUS_OK && answer.complete) {
 		printf("complete\n");
+		note_saved();
 	} else if (status == STATUS_OK) {
 		printf("waiting for %" PRIu64 " of %" PRIu64 "\n", answer.missing, target.tasks);
 		message_detail("task %s: not committed yet", text_string(&answer.absent));
@@ -291,10 +301,12 @@ static enum status judge_by_history(const struct args_rest *rest, const char *wh
 	const char *run;
 	if (where && is_later_task())
 		return STATUS_OK;
-	saved_ask(&run, &saved);
+	enum status status = saved_ask(&run, &saved, err);
+	if (status != STATUS_OK && !where)
+		return status; /* could not ask: not "none" */
 	for (size_t i = 0; i < rest->count; i++)
 		text_addf(&places, "%s%s", i ? ", " : "", directory_at(rest, i));
-	enum status status = saved_judge(&saved, run,
+	status = saved_judge(&saved, run,
 		&(struct saved_search){where ? STATUS_OK : STATUS_NO, best->step,
 			text_string(&places), best->name},
 		err);
@@ -322,7 +334,8 @@ static int run_latest(const struct args_rest *rest)
 			where = directory;
 		}
 	}
-	if (judge_by_history(rest, where, &best, &err) == STATUS_TEMPORARY) {
+	enum status judged = judge_by_history(rest, where, &best, &err);
+	if (judged != STATUS_OK && judged != STATUS_NO) {
 		text_release(&none);
 		return message_fail(&err);
 	}

@@ -152,12 +152,25 @@ static enum status announce(struct session *session, const struct notice *notice
 	return status;
 }
 
-/* Whether all tasks have saved in this round, or a later one. */
-static bool all_have_saved(const struct agreement_view *a, uint64_t round)
+/*
+ * Whether all tasks have saved in this round, or a later one. *same: at one step, so that the
+ * checkpoint is complete.
+ */
+static bool all_have_saved(const struct agreement_view *a, uint64_t round, bool *same)
 {
 	bool saved = a->round >= round && a->decided && a->decision.kind != KIND_NONE;
-	for (uint64_t i = 0; i < a->tasks; i++)
-		saved &= !a->peers[i].member || a->peers[i].saved;
+	const struct agreement_peer *first = NULL;
+	*same = true;
+	for (uint64_t i = 0; i < a->tasks; i++) {
+		const struct agreement_peer *peer = &a->peers[i];
+		if (!peer->member)
+			continue;
+		saved &= peer->saved;
+		*same &= !first || peer->saved_step == first->saved_step;
+		first = peer;
+	}
+	if (!saved)
+		*same = true;
 	return saved || (a->all_saved >= round && a->all_saved_complete);
 }
 
@@ -174,11 +187,15 @@ static enum status wait_for_save(struct session *session, struct error *err)
 		store_set_deadline(store, clock_earlier(deadline, clock_after(TRY)));
 		view_release(view); /* it shows our round, but not what belongs to that */
 		enum status status = attempt_view(store, run, number, view, err);
-		bool nothing = a->decided && a->decision.kind == KIND_NONE;
+		bool same, nothing = a->decided && a->decision.kind == KIND_NONE;
 		if (status == STATUS_NO || status == STATUS_DAMAGED || status == STATUS_PERMISSION)
 			return status;
-		if (status == STATUS_OK && all_have_saved(a, round))
-			return STATUS_OK;
+		if (status == STATUS_OK && all_have_saved(a, round, &same))
+			return same ? STATUS_OK
+				    : error_set(err, STATUS_NO,
+					      "run %s: round %llu: the tasks have saved at different "
+					      "steps: no complete checkpoint",
+					      run, (unsigned long long)round);
 		if (status == STATUS_OK && (a->closed || a->broken || nothing))
 			return error_set(err, STATUS_NO, "run %s: round %llu: %s", run,
 				(unsigned long long)round,

@@ -66,11 +66,11 @@ record() { preempt-store get --store "$store" saved/r; }
 	[[ $stderr == *"run r has saved step "*" in attempt 2"*"no complete checkpoint in ckpt"*"--anew"* ]]
 	run ! preempt-run --run r --store "$store" -- bash train.sh
 	[ ! -e starts ]
-	# Two directories are asked; without a run, or without an answer of its store, the directory alone.
+	# Two directories are asked; without a run, the directory alone; a store that cannot be asked is not "none".
 	run -0 env PREEMPT_RUN=r PREEMPT_STORE="$store" ckpt-rotate latest ckpt away --step --or 0
 	[ "${lines[-1]}" -gt 0 ]
 	run -0 ckpt-rotate latest ckpt --step --or 0
-	run -0 env PREEMPT_RUN=r PREEMPT_STORE="$PWD/none/s.db" ckpt-rotate latest ckpt --step --or 0
+	run -75 env PREEMPT_RUN=r PREEMPT_STORE="$PWD/none/s.db" ckpt-rotate latest ckpt --step --or 0
 	preempt-store anew --run r --store "$store"
 	run -0 --separate-stderr env PREEMPT_RUN=r PREEMPT_STORE="$store" ckpt-rotate latest ckpt --step --or 0
 	[ "$output" = 0 ]
@@ -155,4 +155,38 @@ record() { preempt-store get --store "$store" saved/r; }
 	mv away store
 	run -0 preempt-requeue --platform none -- preempt-run -- true
 	[ ! -e $trace ]
+}
+
+# bats test_tags=smoke
+@test "what ckpt-rotate commit has published is known at once, also when all are killed; and could not ask is not none" {
+	cat >train.sh <<-'END'
+		d=$(ckpt-rotate begin ckpt 5) && echo 5 >"$d/f" && ckpt-rotate commit ckpt 5 >/dev/null && touch saved
+		sleep 100
+	END
+	setsid preempt-run --run r --store "$store" -- bash train.sh 2>err 3>&- &
+	local run=$!
+	until_true 60 test -e saved
+	kill -KILL -- -$run || kill -KILL $run
+	wait $run || :
+	record | grep -q '"step":5,"attempt":1,"where":"'"$PWD"'/ckpt"'
+	mv ckpt elsewhere
+	export PREEMPT_RUN=r PREEMPT_STORE=$store
+	run -75 --separate-stderr ckpt-rotate latest ckpt --or 0
+	[[ $stderr == *"run r has saved step 5 in attempt 1, in $PWD/ckpt"* ]]
+	[ "$(ckpt-rotate latest elsewhere --step)" = 5 ]
+	# A store that cannot be read is no store that knows nothing.
+	mv store away
+	run -75 --separate-stderr ckpt-rotate latest ckpt --or 0
+	[ "$(ckpt-rotate latest elsewhere --step)" = 5 ]
+	mv away store
+	echo garbage >"$store"
+	run -65 --separate-stderr ckpt-rotate latest ckpt --or 0
+}
+
+@test "a start that finds a checkpoint makes it known" {
+	mkdir -p out/checkpoint-40
+	echo '{"global_step": 40}' >out/checkpoint-40/trainer_state.json
+	echo w >out/checkpoint-40/pytorch_model.bin
+	preempt-run --run r --store "$store" --checkpoints out:hf -- bash -c 'kill -9 $PPID' 3>&- || :
+	record | grep -q '"step":40'
 }

@@ -61,16 +61,23 @@ static enum status find_resume(const struct history *history, const struct agent
  * Write RESUME if it is absent, and refresh the view, which then has it. If another task has
  * written it first, its value counts.
  */
-static enum status write_resume(struct store *store, struct view *view,
+static enum status write_resume(struct store *store, struct view *view, const struct saved *known,
 	const struct agent_checkpoint *found, struct error *err)
 {
 	char key[KEYS_MAX];
 	struct transaction t = {0};
+	struct saved saved = {.step = found->step, .attempt = view->attempt.number};
 	struct json_object *json = json_object_new_object();
 	json_put_text(json, "path", found->path);
 	json_put_unsigned(json, "step", found->step);
 	keys_of(&view->attempt, key, "RESUME");
 	transaction_put_new(&t, transaction_own(&t, key), json);
+	if (*found->path && (known->kind != SAVED_STEP || known->step < found->step)) {
+		char *where = file_directory_of(found->path);
+		snprintf(saved.where, sizeof(saved.where), "%s", where);
+		free(where);
+		saved_put(view->attempt.run, &saved, &t);
+	}
 	enum status status = transaction_run(&t, store, err);
 	transaction_release(&t);
 	return status == STATUS_OK || status == STATUS_NO ? view_refresh_news(view, store, err)
@@ -133,7 +140,7 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 	else if (status != STATUS_OK)
 		return status;
 	do
-		status = write_resume(store, view, &found, err);
+		status = write_resume(store, view, &saved, &found, err);
 	while (outage_retry(outage, &status, err));
 	return status;
 }

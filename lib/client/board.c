@@ -168,7 +168,6 @@ int preempt_board_barrier(const struct preempt_board *board, uint64_t step)
 {
 	struct patience patience = {0};
 	bool parked = false;
-	uint64_t final = 0;
 	for (;;) {
 		struct board_hold hold;
 		int gone = hold_read(board, &hold);
@@ -176,9 +175,7 @@ int preempt_board_barrier(const struct preempt_board *board, uint64_t step)
 			return gone;
 		if (hold.word == HOLD_LEAVE)
 			return BOARD_LEAVE + (int)hold.number;
-		if (hold.word == HOLD_EXIT &&
-			(parked ? hold.number == final : step >= hold.number)) {
-			final = hold.number;
+		if (hold.word == HOLD_EXIT && step >= hold.number) {
 			parked = true;
 		} else if (hold.word != HOLD_WAIT || !parked) {
 			/* hold is gone, or of another round: the next boundary acts on it. */

@@ -681,14 +681,14 @@ def _answer(board, n, following):
 def _barrier(board, n):
     """The exit barrier: wait until all tasks have saved. Returns 0, or the code to leave with."""
     patience = _Patience()
-    final = None
+    parked = False
     while True:
         text, word, number, watch = _look(board)
         if word == "leave":
             return number
-        if word == "exit" and (n >= number if final is None else number == final):
-            final = number
-        elif final is None or word not in ("wait", "garbled"):
+        if word == "exit" and n >= number:
+            parked = True
+        elif not parked or word not in ("wait", "garbled"):
             if word == "garbled":
                 patience.turn(board, text, word, watch)
             return 0  # hold is gone, or of another round: the next boundary acts on it

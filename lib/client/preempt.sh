@@ -179,10 +179,8 @@ _preempt_barrier() {
 		case $_preempt_word in
 		leave) return "$_preempt_s" ;;
 		exit)
-			if [ -z "$_preempt_parked" ] && [ "$1" -ge "$_preempt_s" ]; then
-				_preempt_parked=$_preempt_s
-			fi
-			[ "$_preempt_parked" = "$_preempt_s" ] || return 0
+			[ "$1" -ge "$_preempt_s" ] || return 0
+			_preempt_parked=yes
 			;;
 		wait)
 			if [ -z "$_preempt_parked" ]; then

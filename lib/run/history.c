@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/history.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,15 @@
 #include "base/clock.h"
 #include "base/json_fields.h"
 #include "base/message.h"
+#include "base/parse.h"
 #include "base/xalloc.h"
 #include "run/attempt.h"
 #include "store/builder.h"
 
-#define BATCH	  50   /* attempts read in one transaction */
-#define ASK_LIMIT 3000 /* ms that saved_ask waits for the store */
+#define BATCH	   50	 /* attempts read in one transaction */
+#define ASK_LIMIT  10000 /* ms that saved_ask waits for the store */
+#define NOTE_LIMIT 1000	 /* the same for saved_note, perhaps in the last seconds of a grace period \
+			  */
 
 #define DECISION(member) JSON_MEMBER(struct budget_decision, member)
 static const struct json_field decision_fields[] = {
@@ -243,35 +247,75 @@ enum status saved_read(struct store *store, const char *run, struct saved *saved
 	return status;
 }
 
-void saved_ask(const char **run, struct saved *saved)
+/* Open the store of this process's run. STATUS_NO: none is named, or it was not made yet. */
+static enum status open_own(
+	const char **run, unsigned flags, int64_t limit, struct store **store, struct error *err)
 {
-	struct store *store = NULL;
 	const char *url = getenv("PREEMPT_STORE");
 	*run = getenv("PREEMPT_RUN");
-	*saved = (struct saved){.kind = SAVED_UNKNOWN};
-	if (!*run || !**run || !url || !*url ||
-		store_open(&store, url, STORE_READ_ONLY, clock_after(ASK_LIMIT), NULL) != STATUS_OK)
-		return;
-	store_set_patience(store, ASK_LIMIT);
-	(void)saved_read(store, *run, saved, NULL);
-	store_close(store);
+	if (!*run || !**run || !url || !*url)
+		return STATUS_NO;
+	enum status status = store_open(store, url, flags, clock_after(limit), err);
+	if (status == STATUS_OK)
+		store_set_patience(*store, limit);
+	return status;
 }
 
-void saved_put(
+enum status saved_ask(const char **run, struct saved *saved, struct error *err)
+{
+	struct store *store = NULL;
+	*saved = (struct saved){.kind = SAVED_UNKNOWN};
+	enum status status = open_own(run, STORE_READ_ONLY, ASK_LIMIT, &store, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	status = saved_read(store, *run, saved, err);
+	store_close(store);
+	return status;
+}
+
+void saved_put(const char *run, const struct saved *saved, struct transaction *t)
+{
+	char key[KEYS_MAX];
+	struct saved here = *saved;
+	name_saved(run, key);
+	gethostname(here.host, sizeof(here.host) - 1);
+	struct json_object *json = json_write_record(saved_fields, &here);
+	json_put_signed(json, "utc", clock_utc());
+	transaction_put(t, transaction_own(t, key), json);
+}
+
+void saved_put_outcome(
 	const char *run, const struct outcome *outcome, const char *where, struct transaction *t)
 {
 	char key[KEYS_MAX];
 	struct saved saved = {.step = outcome->saved, .attempt = outcome->attempt};
 	name_saved(run, key);
-	if (outcome->cause == CAUSE_COMPLETED) {
+	snprintf(saved.where, sizeof(saved.where), "%s", where ? where : "");
+	if (outcome->cause == CAUSE_COMPLETED)
 		transaction_delete(t, transaction_own(t, key));
-	} else if (outcome->has_saved) {
-		gethostname(saved.host, sizeof(saved.host) - 1);
-		snprintf(saved.where, sizeof(saved.where), "%s", where ? where : "");
-		struct json_object *json = json_write_record(saved_fields, &saved);
-		json_put_signed(json, "utc", clock_utc());
-		transaction_put(t, transaction_own(t, key), json);
-	}
+	else if (outcome->has_saved)
+		saved_put(run, &saved, t);
+}
+
+enum status saved_note(uint64_t step, const char *directory, struct error *err)
+{
+	struct store *store = NULL;
+	struct transaction t = {0};
+	struct saved saved = {.step = step};
+	const char *run, *attempt = getenv("PREEMPT_ATTEMPT");
+	char real[PATH_MAX];
+	if (!attempt || !parse_decimal(attempt, &saved.attempt))
+		return STATUS_OK;
+	enum status status = open_own(&run, 0, NOTE_LIMIT, &store, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	snprintf(saved.where, sizeof(saved.where), "%s",
+		realpath(directory, real) ? real : directory);
+	saved_put(run, &saved, &t);
+	status = transaction_run(&t, store, err);
+	transaction_release(&t);
+	store_close(store);
+	return status;
 }
 
 enum status saved_forget(struct store *store, const char *run, struct error *err)

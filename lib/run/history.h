@@ -42,7 +42,9 @@ enum status history_refuse(
 
 /*
  * The newest save of a run since it last completed or was started anew: the key saved/RUN, outside
- * the run's other keys, so that "preempt-store gc" keeps it. An attempt that closes writes it.
+ * the run's other keys, so that "preempt-store gc" keeps it. Whoever learns that a checkpoint is
+ * complete writes it: "ckpt-rotate commit" in a run, a start that finds one, an attempt that
+ * closes.
  */
 struct saved {
 	enum {
@@ -59,13 +61,17 @@ struct saved {
 enum status saved_read(
 	struct store *store, const char *run, struct saved *saved, struct error *err);
 /*
- * The same for PREEMPT_RUN and PREEMPT_STORE of the environment: SAVED_UNKNOWN if they are not set,
- * or the store does not answer within a few seconds.
+ * The same for PREEMPT_RUN and PREEMPT_STORE of the environment. STATUS_OK with SAVED_UNKNOWN: they
+ * are not set, or there is no such store yet.
  */
-void saved_ask(const char **run, struct saved *saved);
-/* Add to t what the outcome of an attempt changes: a save is put; a completed run has none. */
+enum status saved_ask(const char **run, struct saved *saved, struct error *err);
+/* In a run: its checkpoint of this step in this directory is complete. Outside of a run nothing. */
+enum status saved_note(uint64_t step, const char *directory, struct error *err);
+/* Add to t that the run has saved this; host is set to this one. */
 struct transaction;
-void saved_put(
+void saved_put(const char *run, const struct saved *saved, struct transaction *t);
+/* Add to t what the outcome of an attempt changes: a save is put; a completed run has none. */
+void saved_put_outcome(
 	const char *run, const struct outcome *outcome, const char *where, struct transaction *t);
 /* Start the run over: forget what it has saved. */
 enum status saved_forget(struct store *store, const char *run, struct error *err);

@@ -28,6 +28,8 @@ static bool has_its_checkpoint(const struct view *view, const struct outcome_fin
 	bool any = false, only_unstarted = true;
 	if (finding && view->resume_known)
 		return finding->newer;
+	if (view->agreement.has_complete && !view->resume_known)
+		return true;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		const struct agreement_peer *peer = &view->agreement.peers[i];
 		if (peer->left == REASON_SAVED && !view->resume_known)

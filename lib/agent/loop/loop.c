@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -239,6 +240,12 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 			STATUS_OK ||
 		agent_start_pulse(options, &agent.group.pulse, &err) != STATUS_OK) {
 		code = message_fail(&err);
+		goto out;
+	}
+	if (options->rehearsal.signal && !agent_watches_signal(&agent, options->rehearsal.signal)) {
+		message_error("--rehearse: no source of notices watches %s: see --notice",
+			sigabbrev_np(options->rehearsal.signal));
+		code = STATUS_USAGE;
 		goto out;
 	}
 	enum status status = agent_join(&agent, &err);

@@ -102,11 +102,6 @@ void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake)
 	clock_format_utc(clock_utc(), utc);
 	message_info("rehearsal: %s at %s to preempt-run, process %d",
 		sigabbrev_np(rehearsal->signal), utc, (int)getpid());
-	if (!agent_watches_signal(agent, rehearsal->signal)) {
-		message_error("rehearsal: no source of notices watches %s: see --notice",
-			sigabbrev_np(rehearsal->signal));
-		return;
-	}
 	for (size_t i = 0; i < agent->command_count; i++) {
 		look_at(agent, &agent->commands[i], rehearsal->signal);
 		if (rehearsal->signal != signal_that_counts(agent->options))
@@ -167,21 +162,20 @@ static const char *what_failed(const struct agent *agent, int code, char text[51
 			(double)late / 1000);
 		return text;
 	}
-	if (saved_since(agent))
-		return code == CODE_PREEMPTED ? "a task did not save" : NULL;
-	if (told && !options->find_checkpoint)
-		return "whether it saved is not known: name its directory with --checkpoints";
 	if ((options->notice_signal || options->forward) && agent->launcher.pid &&
 		one_failed(agent)) {
 		snprintf(text, 512,
-			"no complete checkpoint was saved after the signal: %s (process %d) ended "
-			"on %s, and with it all processes below it. A launcher kills its ranks "
+			"%s (process %d) ended on %s, and with it all processes below it. A launcher kills its ranks "
 			"(torchrun does, 30 s after TERM); tell only the ranks: --on-notice "
 			"signal:USR1 --signal-to ranks --shield USR1",
 			agent->launcher.name, (int)agent->launcher.pid,
 			sigabbrev_np(signal_that_counts(options)));
 		return text;
 	}
+	if (saved_since(agent))
+		return code == CODE_PREEMPTED ? "a task did not save" : NULL;
+	if (told && !options->find_checkpoint)
+		return "whether it saved is not known: name its directory with --checkpoints";
 	return "no complete checkpoint was saved after the signal";
 }
 

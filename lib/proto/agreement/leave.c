@@ -54,7 +54,7 @@ static bool others_have_saved(const struct agreement *a)
 }
 
 /* How many tasks, from task 0 on, have to save for a complete checkpoint. */
-static uint64_t savers(const struct agreement *a)
+uint64_t agreement_savers(const struct agreement *a)
 {
 	return a->config.savers_chief || a->config.complete_chief ? 1 : a->view->tasks;
 }
@@ -66,7 +66,7 @@ static uint64_t savers(const struct agreement *a)
 static bool common_step(const struct agreement *a, bool standing, uint64_t *step)
 {
 	bool any = false;
-	for (uint64_t i = 0; i < savers(a); i++) {
+	for (uint64_t i = 0; i < agreement_savers(a); i++) {
 		const struct agreement_peer *peer = &a->view->peers[i];
 		bool saved = standing ? peer->stood : peer->saved;
 		uint64_t at = standing ? peer->stood_step : peer->saved_step;
@@ -80,11 +80,11 @@ static bool common_step(const struct agreement *a, bool standing, uint64_t *step
 	return any;
 }
 
-/* Whether the tasks save at one step that was decided since the notice. */
-static bool saves_together(const struct agreement_view *view)
+/* Whether the tasks save because of the notice: not on demand. Where, only their records tell. */
+static bool saves_since(const struct agreement_view *view)
 {
 	return view->decided && view->decision.then != THEN_CONTINUE &&
-	       (view->decision.kind == KIND_SAVE || view->decision.kind == KIND_EXIT);
+	       view->decision.kind != KIND_NONE;
 }
 
 /* Whether checkpoints are per task, and this one's is whole: no common step is needed. */
@@ -98,9 +98,9 @@ static bool own_complete(const struct agreement *a)
 /* The same for the newest decision. A checkpoint on demand does not count. */
 static bool newest_complete(const struct agreement *a, uint64_t *step)
 {
-	if (saves_together(a->view) && common_step(a, false, step))
+	if (saves_since(a->view) && common_step(a, false, step))
 		return true;
-	if (saves_together(a->view) && agreement_all_saved(a->view)) {
+	if (saves_since(a->view) && agreement_all_saved(a->view)) {
 		*step = a->view->complete_step;
 		return true;
 	}
@@ -118,8 +118,8 @@ static bool checkpoint_complete(const struct agreement *a, uint64_t *step)
 		return true;
 	if (a->view->standing_round && common_step(a, true, step))
 		return true;
-	*step = a->view->complete_step;
-	return a->view->has_complete && !a->config.per_task;
+	*step = a->store->complete_step;
+	return a->store->has_complete && !a->config.per_task;
 }
 
 void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan)
@@ -135,7 +135,7 @@ void agreement_tell_all_saved(struct agreement *a, struct agreement_plan *plan)
 		read_now(a, plan);
 	if (view->unseen || !others_have_saved(a) || !ours)
 		return;
-	plan->complete = saves_together(view) && common_step(a, false, &plan->complete_step);
+	plan->complete = saves_since(view) && common_step(a, false, &plan->complete_step);
 	want(a, plan, WRITE_ALL_SAVED, view->round);
 }
 
@@ -145,7 +145,7 @@ bool agreement_no_newer(const struct agreement *a)
 	if (a->config.per_task || !newest_complete(a, &step))
 		return false;
 	/* Where a task has completed, the others may do so in the time that is left. */
-	for (uint64_t i = 0; i < savers(a); i++)
+	for (uint64_t i = 0; i < agreement_savers(a); i++)
 		if (!agreement_counts(a->view, i) && a->view->peers[i].left != REASON_COMPLETED)
 			return true;
 	return false;
@@ -182,7 +182,7 @@ enum agreement_prospect agreement_prospect(
 			measured.longest_save = clock_later(measured.longest_save, now - begun);
 		if (awaited && begun + measure->longest_save > deadline_of(a))
 			return PROSPECT_NONE;
-		if (!awaited && i < savers(a) && !complete && !peer->saved)
+		if (!awaited && i < agreement_savers(a) && !complete && !peer->saved)
 			return PROSPECT_NONE;
 	}
 	/* Do not wait for a save that is not known to be under way. */
@@ -254,6 +254,7 @@ static int64_t give_up_at(const struct agreement *a)
 static bool looks_once_more(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	int64_t until = clock_earlier(stay_until(a) + POLL_OFTEN, deadline_of(a) - LEAVE_BARELY);
+	until = clock_later(until, a->parked_at + LEAVE_BARELY / 2);
 	if (a->solo || a->saw_at >= stay_until(a) || now >= until)
 		return false;
 	read_now(a, plan);
@@ -400,13 +401,13 @@ static bool others_are_saving(const struct agreement *a, int64_t now)
 static bool reads_to_be_sure(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	bool awaited = saves_together(view) && view->all_saved != view->round;
+	bool awaited = saves_since(view) && view->all_saved != view->round;
 	bool open = awaited || view->standing_round;
 	if (a->reason != REASON_PREEMPTED || a->solo || !open)
 		return false;
 	if (!a->free_at)
 		a->free_at = now;
-	int64_t until = deadline_of(a) - LEAVE_BARELY;
+	int64_t until = clock_later(deadline_of(a) - LEAVE_BARELY, a->free_at + LEAVE_BARELY / 2);
 	if (a->saw_at >= clock_earlier(a->free_at, stay_until(a)) || now >= until)
 		return false;
 	read_now(a, plan);

@@ -186,6 +186,24 @@ static void acknowledge(const struct agreement *a, struct agreement_plan *plan)
 		want(a, plan, WRITE_ACK, a->round);
 }
 
+/* Whether to open another round, because this task must save and comes beyond the step. */
+static bool tries_again(const struct agreement *a)
+{
+	bool last = a->view->decision.kind == KIND_SAVE && a->view->round_try >= AGREEMENT_TRIES;
+	return comes_beyond(a) && !last && a->config.task < agreement_savers(a);
+}
+
+/*
+ * The step that the board is told: the decided one. A task that comes beyond it and opens no other
+ * round saves by itself; its client would wait for that round.
+ */
+static uint64_t floor_of(const struct agreement *a)
+{
+	bool told = a->saving == a->round && a->saving_step > a->view->decision.step;
+	uint64_t step = told ? a->saving_step : a->view->decision.step;
+	return comes_beyond(a) && !tries_again(a) && a->read_next > step ? a->read_next : step;
+}
+
 /* Whether the save of this round is done, or takes too long. */
 static bool is_through(const struct agreement *a, int64_t now)
 {
@@ -209,30 +227,25 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 	 * `saving` still shows that it was. */
 	if (a->saving != a->round && !hold_and_know(a, plan))
 		return;
-	bool told = a->saving == a->round, last = a->view->round_try >= AGREEMENT_TRIES;
-	uint64_t step = told ? a->saving_step : a->view->decision.step;
-	if (comes_beyond(a) && !last) {
+	if (tries_again(a)) {
 		try_again(a, plan);
-		if (!told)
+		if (a->saving != a->round)
 			return;
-	} else if (comes_beyond(a)) {
-		step = step > a->read_next ? step : a->read_next; /* it saves by itself */
 	}
-	order(plan, ORDER_SAVE, step);
+	order(plan, ORDER_SAVE, floor_of(a));
 	acknowledge(a, plan);
 }
 
 static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 {
-	const struct agreement_decision *decision = &a->view->decision;
-	bool each = decision->kind == KIND_EACH;
+	bool each = a->view->decision.kind == KIND_EACH;
 	look_soon(a, plan);
 	if (!is_told(a, ORDER_EXIT)) {
 		if (!hold_and_know(a, plan))
 			return;
-		order(plan, ORDER_EXIT, each ? own_step(a) : decision->step);
+		order(plan, ORDER_EXIT, each ? own_step(a) : floor_of(a));
 	}
-	if (!each && comes_beyond(a)) {
+	if (!each && tries_again(a)) {
 		plan->hold = a->told;
 		try_again(a, plan);
 	} else {

@@ -61,9 +61,10 @@ static bool is_complete_from(const struct world *w, uint64_t from)
 bool checkpoint_is_complete(const struct world *w, uint64_t number)
 {
 	const struct round_keys *round = round_keys(&w->keys, number);
-	bool saves = round->decision.kind == KIND_EXIT || round->decision.kind == KIND_SAVE;
-	return round->decided && saves && round->decision.then != THEN_CONTINUE &&
-	       is_complete_from(w, round->decision.step);
+	bool each = round->decision.kind == KIND_EACH;
+	return round->decided && round->decision.kind != KIND_NONE &&
+	       round->decision.then != THEN_CONTINUE &&
+	       is_complete_from(w, each ? 0 : round->decision.step);
 }
 
 /* ---- I2: one step for all; I3 for the one that was told ---- */
@@ -98,8 +99,8 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 		return;
 	const struct round_keys *round = round_keys(&w->keys, view->round);
 	/* Where tasks found no common step, each saves and runs on by itself. */
-	bool last = view->round_try >= AGREEMENT_TRIES && hold->order == ORDER_SAVE &&
-		    hold->step > round->decision.step;
+	bool last = hold->step > round->decision.step &&
+		    (view->round_try >= AGREEMENT_TRIES || !must_save(w->schedule, task));
 	if (!view->round || !round->decided || (round->decision.step != hold->step && !last))
 		world_violate(w, "I2",
 			"task %d is ordered to step %" PRIu64 " which no task agreed", task,
@@ -422,6 +423,32 @@ static bool is_noticed(const struct world *w, int task)
 	return false;
 }
 
+/*
+ * The truth, where nothing was done to any task or to the store: what all had saved, and the store
+ * knew, a second before this task left is no 43.
+ */
+static bool hides_a_checkpoint(const struct world *w)
+{
+	const struct keys *k = &w->keys;
+	if (w->store_faults || w->slow_store || w->schedule->latency > 100 ||
+		w->schedule->per_task || w->schedule->launcher_kills)
+		return false;
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].faulted || w->task[i].solo || w->schedule->trainee[i].failing)
+			return false;
+	for (uint64_t r = 1; r <= k->rounds; r++) {
+		const struct round_keys *round = &k->round[r];
+		bool known = round->decided && round->decision.then != THEN_CONTINUE;
+		for (int i = 0; i < w->schedule->tasks; i++)
+			known &= !must_save(w->schedule, i) ||
+				 (has(round->saved, i) &&
+					 round->saved_step[i] == round->saved_step[0]);
+		if (known && round->saved_at + (1000 + 2 * w->schedule->notify) * MS < kernel.now)
+			return true;
+	}
+	return false;
+}
+
 static void check_code(struct world *w, int task)
 {
 	const struct task *t = &w->task[task];
@@ -443,6 +470,8 @@ static void check_code(struct world *w, int task)
 			wrong = "but no task was preempted";
 		else if (seen_complete(w, task) && kernel.now < deadline_of(w, task))
 			wrong = "though it saw a complete checkpoint";
+		else if (hides_a_checkpoint(w))
+			wrong = "though all had saved one step";
 		break;
 	case CODE_BROKEN:
 		/* One that hangs while the store takes nothing cannot be declared dead. */
@@ -667,6 +696,9 @@ static void check_final_step(struct world *w)
 		bool saved = has(round->saved, i) && round->saved_step[i] >= step;
 		bool excused = w->task[i].faulted || w->task[i].solo || w->store_faults ||
 			       has(round->unheard, i);
+		/* One that need not save does so at its own boundary beyond the step. */
+		if (!must_save(w->schedule, i) && training_has_saved_since(w, i, step))
+			continue;
 		if (!has(round->members, i) || !p->went_on || p->farthest < step ||
 			w->schedule->trainee[i].ignores_leave)
 			continue;

@@ -180,6 +180,7 @@ static void observe_saved(struct world *w, const struct record *r)
 	struct round_keys *round = round_of(w, r->round);
 	check_fenced(w, r->task);
 	round->saved |= bit(r->task);
+	round->saved_at = kernel.now;
 	round->saved_step[r->task] = get_number(r, "step");
 	check_saved(w, r->task, r->round);
 }

@@ -606,6 +606,35 @@ static void longer_save(struct schedule *s)
 	s->trainee[2].save = 7000;
 }
 
+/* One task is still at its first save when the final round opens: that save counts. */
+static void first_save_is_late(struct schedule *s)
+{
+	plain(s, 2, false);
+	s->trainee[0].save = 300;
+	s->trainee[1].save = 3000;
+	notice(s, 0, 1000, 6000);
+}
+
+static const char *first_saved_in_two_rounds(struct world *w)
+{
+	if (w->keys.rounds < 2 || !checkpoint_is_complete(w, 1))
+		return "that was no late first save";
+	return all_left_with(w, CODE_SAVED);
+}
+
+/* One agent has all tasks, and the store is gone while they make the agreed save. */
+static void lost_while_saving(struct schedule *s)
+{
+	plain(s, 2, true);
+	s->per_agent = 2;
+	notice(s, 0, 1000, -1);
+	act(s, (struct act){.trigger = AT_SAVING,
+		       .subject = NOBODY,
+		       .deed = CUT_OFF,
+		       .who = EVERYBODY,
+		       .amount = 100000});
+}
+
 /* The second save fails: the first one is complete, and is the one to resume from. */
 static void final_save_fails(struct schedule *s)
 {
@@ -1405,6 +1434,10 @@ const struct scenario scenarios[] = {
 	{"PH-13-longer", "nor while another is still at its first", longer_save, the_first_stands},
 	{"crash-while-two-save", "on demand: their goodbyes are read", crash_while_two_save,
 		all_left_within_15_s},
+	{"late-first-save", "it ends after the final round was opened", first_save_is_late,
+		first_saved_in_two_rounds},
+	{"lost-while-saving", "one agent has all tasks: it needs no store for 42", lost_while_saving,
+		all_42},
 	{"standing", "the final save fails, the one before it stands", final_save_fails,
 		the_standing_one_counts},
 	{"PH-10", "the claimer killed between claim and step", ph10, survivors_agree},

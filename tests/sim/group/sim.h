@@ -140,6 +140,7 @@ struct round_keys {
 	uint64_t acked;
 	uint64_t saved;
 	uint64_t saved_step[MOST_TASKS];
+	int64_t saved_at; /* the last of them */
 };
 
 struct keys {

@@ -291,8 +291,7 @@ static void stay_or_go_on(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	const struct agreement_hold *hold = &w->task[task].panel.hold;
-	bool final = hold->order == ORDER_EXIT && (p->staying_for ? hold->step + 1 == p->staying_for
-								  : hold->step <= p->boundary);
+	bool final = hold->order == ORDER_EXIT && hold->step <= p->boundary;
 	if (final && p->saving_for == ORDER_RUN) {
 		/* A periodic save happened to be the one that is asked for. */
 		p->saving_for = ORDER_EXIT;
