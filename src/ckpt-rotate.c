@@ -186,15 +186,6 @@ static enum status read_metrics(struct metrics *read, struct error *err)
 	return status;
 }
 
-/* In a run: record that it has saved. The checkpoint is durable, so a failure is only reported. */
-static void note_saved(void)
-{
-	struct error err;
-	if (saved_note(target.step, target.directory, &err) != STATUS_OK)
-		message_info("step %" PRIu64 " is complete, but the run's store does not know: %s",
-			target.step, err.text);
-}
-
 static int run_commit(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -215,7 +206,9 @@ static int run_commit(const struct args_rest *rest)
 		message_error("%s", answer.warning);
 	if (status == STATUS_OK && answer.complete) {
 		printf("complete\n");
-		note_saved();
+		/* It is durable: a store that cannot be told is only reported. */
+		if (saved_note(target.step, target.directory, &err) != STATUS_OK)
+			message_info("the run's store does not know it: %s", err.text);
 	} else if (status == STATUS_OK) {
 		printf("waiting for %" PRIu64 " of %" PRIu64 "\n", answer.missing, target.tasks);
 		message_detail("task %s: not committed yet", text_string(&answer.absent));

@@ -152,26 +152,19 @@ static enum status announce(struct session *session, const struct notice *notice
 	return status;
 }
 
-/*
- * Whether all tasks have saved in this round, or a later one. *same: at one step, so that the
- * checkpoint is complete.
- */
-static bool all_have_saved(const struct agreement_view *a, uint64_t round, bool *same)
+/* 1: all tasks have saved in this round, or a later one; -1: they have, but at different steps. */
+static int all_have_saved(const struct agreement_view *a, uint64_t round)
 {
 	bool saved = a->round >= round && a->decided && a->decision.kind != KIND_NONE;
-	const struct agreement_peer *first = NULL;
-	*same = true;
+	uint64_t low = UINT64_MAX, high = 0;
 	for (uint64_t i = 0; i < a->tasks; i++) {
 		const struct agreement_peer *peer = &a->peers[i];
-		if (!peer->member)
-			continue;
-		saved &= peer->saved;
-		*same &= !first || peer->saved_step == first->saved_step;
-		first = peer;
+		saved &= !peer->member || peer->saved;
+		low = peer->member && peer->saved_step < low ? peer->saved_step : low;
+		high = peer->member && peer->saved_step > high ? peer->saved_step : high;
 	}
-	if (!saved)
-		*same = true;
-	return saved || (a->all_saved >= round && a->all_saved_complete);
+	return saved && low != high ? -1
+				    : saved || (a->all_saved >= round && a->all_saved_complete);
 }
 
 /* Wait until all tasks have saved in this round, or a later one. STATUS_NO: they will not. */
@@ -187,20 +180,18 @@ static enum status wait_for_save(struct session *session, struct error *err)
 		store_set_deadline(store, clock_earlier(deadline, clock_after(TRY)));
 		view_release(view); /* it shows our round, but not what belongs to that */
 		enum status status = attempt_view(store, run, number, view, err);
-		bool same, nothing = a->decided && a->decision.kind == KIND_NONE;
+		bool nothing = a->decided && a->decision.kind == KIND_NONE;
 		if (status == STATUS_NO || status == STATUS_DAMAGED || status == STATUS_PERMISSION)
 			return status;
-		if (status == STATUS_OK && all_have_saved(a, round, &same))
-			return same ? STATUS_OK
-				    : error_set(err, STATUS_NO,
-					      "run %s: round %llu: the tasks have saved at different "
-					      "steps: no complete checkpoint",
-					      run, (unsigned long long)round);
-		if (status == STATUS_OK && (a->closed || a->broken || nothing))
+		int all = status == STATUS_OK ? all_have_saved(a, round) : 0;
+		if (all > 0)
+			return STATUS_OK;
+		if (status == STATUS_OK && (all || a->closed || a->broken || nothing))
 			return error_set(err, STATUS_NO, "run %s: round %llu: %s", run,
 				(unsigned long long)round,
-				nothing ? "no task has begun to train, there is nothing to save"
-					: "the attempt ends without a save of all tasks");
+				all	  ? "not all have saved at one step"
+				: nothing ? "no task has begun to train, there is nothing to save"
+					  : "the attempt ends without a save of all tasks");
 		if (clock_now() >= deadline)
 			return error_set(err, STATUS_TIMEOUT,
 				"run %s: round %llu: not all tasks have saved in time", run,

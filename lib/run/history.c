@@ -15,10 +15,11 @@
 #include "run/attempt.h"
 #include "store/builder.h"
 
-#define BATCH	   50	 /* attempts read in one transaction */
-#define ASK_LIMIT  10000 /* ms that saved_ask waits for the store */
-#define NOTE_LIMIT 1000	 /* the same for saved_note, perhaps in the last seconds of a grace period \
-			  */
+#define BATCH	  50	/* attempts read in one transaction */
+#define ASK_LIMIT 10000 /* ms that saved_ask waits for the store */
+#define NOTE_LIMIT                                                                                 \
+	1000 /* the same for saved_note, perhaps in the last seconds of a grace period             \
+	      */
 
 #define DECISION(member) JSON_MEMBER(struct budget_decision, member)
 static const struct json_field decision_fields[] = {

@@ -42,7 +42,7 @@ enum status history_refuse(
 
 /*
  * The newest save of a run since it last completed or was started anew: the key saved/RUN, outside
- * the run's other keys, so that "preempt-store gc" keeps it. Whoever learns that a checkpoint is
+ * the run's other keys, so that "preempt-store gc" keeps it. Each that learns that a checkpoint is
  * complete writes it: "ckpt-rotate commit" in a run, a start that finds one, an attempt that
  * closes.
  */
