@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/message.h"
 #include "live/outage.h"
+#include "proto/agreement/tally.h"
 #include "proto/claim.h"
 #include "run/attempt.h"
 #include "run/options.h"
@@ -155,16 +156,12 @@ static enum status announce(struct session *session, const struct notice *notice
 /* 1: all tasks have saved in this round, or a later one; -1: they have, but at different steps. */
 static int all_have_saved(const struct agreement_view *a, uint64_t round)
 {
-	bool saved = a->round >= round && a->decided && a->decision.kind != KIND_NONE;
-	uint64_t low = UINT64_MAX, high = 0;
-	for (uint64_t i = 0; i < a->tasks; i++) {
-		const struct agreement_peer *peer = &a->peers[i];
-		saved &= !peer->member || peer->saved;
-		low = peer->member && peer->saved_step < low ? peer->saved_step : low;
-		high = peer->member && peer->saved_step > high ? peer->saved_step : high;
-	}
-	return saved && low != high ? -1
-				    : saved || (a->all_saved >= round && a->all_saved_complete);
+	const struct agreement_saves saves = agreement_count_saves(a);
+	bool saved = a->round >= round && a->decided && a->decision.kind != KIND_NONE &&
+		     saves.saved == saves.members;
+	return saved && saves.low != saves.high
+		       ? -1
+		       : saved || (a->all_saved >= round && a->all_saved_complete);
 }
 
 /* Wait until all tasks have saved in this round, or a later one. STATUS_NO: they will not. */

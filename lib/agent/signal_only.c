@@ -145,8 +145,7 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 	return status;
 }
 
-/* Whether --on-notice names a signal or a command for the training. */
-static bool is_signal_only(const struct agent_options *options)
+bool signal_only_is_told(const struct agent_options *options)
 {
 	return options->notice_signal || options->notice_command;
 }
@@ -212,7 +211,8 @@ void signal_only_tell(struct command *command, const struct group *group, int64_
 {
 	const struct agent_options *options = group->options;
 	bool told = command->end_not_before != 0;
-	if (!is_signal_only(options) || !is_preempted(group) || (!told && !command->process.pid))
+	if (!signal_only_is_told(options) || !is_preempted(group) ||
+		(!told && !command->process.pid))
 		return;
 	if (options->notice_signal)
 		send_signal(command, options, now);
@@ -293,7 +293,7 @@ static int judge(struct agent_task *task, struct group *group, int agreed, bool 
 	bool ended_well = task->agreement.end_code == 0;
 	if (done || (ended_well && !options->done_if && !is_preempted(group)))
 		return STATUS_OK;
-	if (!options->find_checkpoint && agreed == CODE_SAVED && !is_signal_only(options))
+	if (!options->find_checkpoint && agreed == CODE_SAVED && !signal_only_is_told(options))
 		return CODE_SAVED; /* the boards show what is saved */
 	if (!options->find_checkpoint)
 		return agreed == STATUS_OK && !is_preempted(group) &&
@@ -337,7 +337,7 @@ bool signal_only_conclude(
 	/* The command of --on-notice may be the one that saves. */
 	if (hook_runs(on_notice, now, wake))
 		return false;
-	if ((!is_signal_only(options) && !options->find_checkpoint && !options->done_if) ||
+	if ((!signal_only_is_told(options) && !options->find_checkpoint && !options->done_if) ||
 		(agreed != STATUS_OK && agreed != CODE_SAVED && agreed != CODE_PREEMPTED &&
 			agreed != CODE_DECIDED))
 		return true;

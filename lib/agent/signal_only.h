@@ -28,6 +28,9 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 enum status signal_only_check(struct store *store, const char *run,
 	const struct agent_options *options, struct outage *outage, struct error *err);
 
+/* Whether --on-notice names a signal or a command for the training. */
+bool signal_only_is_told(const struct agent_options *options);
+
 /*
  * If the attempt was preempted, do once for a running command what --on-notice says: send a signal
  * (later calls send it to each process that ignored it and handles it now), or run a command. The

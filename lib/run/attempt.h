@@ -124,6 +124,8 @@ static inline bool attempt_is_preempted(const struct view *view)
 	return view->agreement.claimed;
 }
 
+#define SAY_WAITING 5000 /* ms of waiting after which an agent says for whom or what, once */
+
 /* Write LEFT for a task that never started, or that has no agent. */
 enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 	enum agreement_reason reason, int code, struct error *err);

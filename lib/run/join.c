@@ -11,7 +11,6 @@
 #include "run/attempt.h"
 #include "store/builder.h"
 
-#define SAY_WAITING 5000 /* ms of waiting after which this agent says for whom */
 #define CHECK_EVERY 4000 /* ms between two checks, at most: the sender of the news may be dead */
 
 static bool is_ours(const struct attempt_entry *entry, uint64_t task)

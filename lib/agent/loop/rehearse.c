@@ -12,6 +12,7 @@
 #include "agent/loop/events.h"
 #include "agent/loop/loop.h"
 #include "agent/loop/rehearse.h"
+#include "agent/signal_only.h"
 #include "base/clock.h"
 #include "base/message.h"
 
@@ -19,12 +20,6 @@
 static int signal_that_counts(const struct agent_options *options)
 {
 	return options->notice_signal ? options->notice_signal : options->rehearsal.signal;
-}
-
-/* Whether the commands are told by a signal or a command, and not by their boards. */
-static bool is_told(const struct agent_options *options)
-{
-	return options->notice_signal || options->notice_command;
 }
 
 /*
@@ -143,7 +138,7 @@ static const char *which_did_not_obey(const struct agent *agent)
 static const char *what_failed(const struct agent *agent, int code, char text[512])
 {
 	const struct agent_options *options = agent->options;
-	bool told = is_told(options);
+	bool told = signal_only_is_told(options);
 	int64_t late = clock_now() - group_deadline(&agent->group);
 	const char *disobedient = told ? which_did_not_obey(agent) : NULL;
 	if (!agent->rehearsed_at)

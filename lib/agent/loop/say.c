@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
+#include "proto/agreement/tally.h"
 
 static enum announce_by speaks(const struct agent *agent, bool completed)
 {
@@ -114,19 +115,11 @@ static void say_claim(struct agent *agent)
 		*claim->reason ? ": " : "", claim->reason);
 }
 
-static uint64_t count_members(const struct agreement_view *view)
-{
-	uint64_t members = 0;
-	for (uint64_t i = 0; i < view->tasks; i++)
-		members += view->peers[i].member;
-	return members;
-}
-
 /* The fields of a decision: how many tasks save, and at which step. */
 static struct json_object *decision_fields(const struct agreement_view *view)
 {
 	struct json_object *fields = json_object_new_object();
-	json_put_unsigned(fields, "count", count_members(view));
+	json_put_unsigned(fields, "count", agreement_count_saves(view).members);
 	if (view->decision.kind == KIND_SAVE || view->decision.kind == KIND_EXIT)
 		json_put_unsigned(fields, "step", view->decision.step);
 	return fields;
@@ -156,7 +149,7 @@ static void describe_none(const struct agent_options *options, char what[128])
 static void say_decision(struct agent *agent)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;
-	unsigned long long count = count_members(view), step = view->decision.step;
+	unsigned long long count = agreement_count_saves(view).members, step = view->decision.step;
 	char what[128], name[64];
 	if (!view->decided || agent->said_decision == view->round)
 		return;
@@ -193,37 +186,32 @@ static void say_all_saved(struct agent *agent)
 	const struct view *view = &agent->group.view;
 	const struct agreement_view *a = &view->agreement;
 	int64_t least = INT64_MAX, most = 0;
-	uint64_t saved = 0, members = 0, low = UINT64_MAX, high = 0;
+	struct agreement_saves saves = agreement_count_saves(a);
 	char times[64] = "", text[64], name[64];
 	if (!a->decided || agent->said_all_saved == a->round ||
-		(a->decision.kind != KIND_SAVE && a->decision.kind != KIND_EXIT))
+		(a->decision.kind != KIND_SAVE && a->decision.kind != KIND_EXIT) ||
+		(saves.saved < saves.members && !agreement_all_saved(a)))
 		return;
-	for (uint64_t i = 0; i < a->tasks; i++) {
-		members += a->peers[i].member;
-		if (!a->peers[i].member || !a->peers[i].saved)
+	agent->said_all_saved = a->round;
+	if (saves.saved < saves.members || !saves.saved)
+		saves.low = saves.high = a->complete_step;
+	for (uint64_t i = 0; i < a->tasks && saves.saved == saves.members; i++) {
+		if (!a->peers[i].member)
 			continue;
-		saved++;
-		low = a->peers[i].saved_step < low ? a->peers[i].saved_step : low;
-		high = a->peers[i].saved_step > high ? a->peers[i].saved_step : high;
 		least = clock_earlier(least, view->members[i].save_time);
 		most = clock_later(most, view->members[i].save_time);
 	}
-	if (saved < members && !agreement_all_saved(a))
-		return;
-	agent->said_all_saved = a->round;
-	if (saved < members || !saved) {
-		low = high = a->complete_step;
-	} else {
+	if (saves.saved && saves.saved == saves.members) {
 		format_times(least, most, text);
 		snprintf(times, sizeof(times), " in %.50s", text);
 	}
-	snprintf(text, sizeof(text), low == high ? "step %llu" : "steps %llu to %llu",
-		(unsigned long long)low, (unsigned long long)high);
+	snprintf(text, sizeof(text), saves.low == saves.high ? "step %llu" : "steps %llu to %llu",
+		(unsigned long long)saves.low, (unsigned long long)saves.high);
 	struct json_object *fields = json_object_new_object();
-	json_put_unsigned(fields, "count", members);
-	json_put_unsigned(fields, "step", high);
+	json_put_unsigned(fields, "count", saves.members);
+	json_put_unsigned(fields, "step", saves.high);
 	announce(agent->options->on_event, ANNOUNCE_ALL_SAVED, agent_speaks(agent), fields,
-		"%s have saved %s%s", all_of(members, name), text, times);
+		"%s have saved %s%s", all_of(saves.members, name), text, times);
 	/* If all tasks are here, this line says what say_saves would. */
 	for (size_t i = 0; i < agent->task_count && agent->task_count == a->tasks; i++)
 		agent->tasks[i].said_saved = a->round;
@@ -246,7 +234,7 @@ static void say_alone(struct agent *agent)
 		snprintf(what, sizeof(what), "save at their own next boundaries, then leave");
 	announce(agent->options->on_event, ANNOUNCE_ALONE, ANNOUNCE_OWN, decision_fields(view),
 		"the store does not answer in time: %llu task(s) of this agent %s",
-		(unsigned long long)count_members(view), what);
+		(unsigned long long)agreement_count_saves(view).members, what);
 }
 
 /* Whether this agent declared tasks dead, or a task of its own was declared dead. */

@@ -16,7 +16,6 @@ void agent_say_joined(const struct agent *agent);
 void agent_say_waiting(struct agent *agent, int64_t now);
 /* The same: say that a request to the store has waited for its answer, once until it comes. */
 void agent_say_silence(struct agent *agent, int64_t now);
-#define SAY_WAITING 5000 /* ms of waiting after which the agent says for whom or what */
 /* Report this agent's notice, unless it was reported before. */
 void agent_say_notice(struct agent *agent, enum announce_by by);
 void agent_say_news(struct agent *agent);

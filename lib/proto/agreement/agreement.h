@@ -407,9 +407,6 @@ static inline bool agreement_saved_reported(const struct agreement *a)
 /* How many steps are between two boundaries of a task that reported. */
 uint64_t agreement_stride(const struct agreement_peer *peer);
 
-/* The largest boundary that a task reported. False: no task reported one. */
-bool agreement_choose_step(const struct agreement_view *view, uint64_t *step);
-
 /* Make the whole decision for the newest round, as the view shows it. */
 void agreement_decide(const struct agreement_view *view, const struct grace_measure *measure,
 	int64_t deadline, int64_t now, struct agreement_decision *decision);

@@ -53,7 +53,6 @@ static bool others_have_saved(const struct agreement *a)
 	       count_unsaved(a->view, a->config.task) == 0;
 }
 
-/* How many tasks, from task 0 on, have to save for a complete checkpoint. */
 uint64_t agreement_savers(const struct agreement *a)
 {
 	return a->config.savers_chief || a->config.complete_chief ? 1 : a->view->tasks;

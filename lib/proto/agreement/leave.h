@@ -16,6 +16,7 @@ enum agreement_prospect agreement_prospect(
 	const struct agreement *a, int64_t now, struct grace_measure *measure);
 /* Whether the newest checkpoint is complete, and no newer can be: a task that must save is gone. */
 bool agreement_no_newer(const struct agreement *a);
+/* How many tasks, from task 0 on, have to save for a complete checkpoint. */
 uint64_t agreement_savers(const struct agreement *a);
 bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);

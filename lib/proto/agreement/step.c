@@ -17,7 +17,8 @@ uint64_t agreement_stride(const struct agreement_peer *peer)
 	return peer->next > peer->step ? peer->next - peer->step : 1;
 }
 
-bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
+/* The largest boundary that a task reported. False: no task reported one. */
+static bool choose_step(const struct agreement_view *view, uint64_t *step)
 {
 	bool any = false;
 	*step = 0;
@@ -80,7 +81,7 @@ void agreement_decide(const struct agreement_view *view, const struct grace_meas
 {
 	*decision = (struct agreement_decision){
 		.kind = KIND_NONE, .then = view->claimed ? view->claim_then : THEN_CONTINUE};
-	if (!agreement_choose_step(view, &decision->step))
+	if (!choose_step(view, &decision->step))
 		return;
 	/* --then stop allows no more training. A checkpoint on demand has no claim: run on. */
 	bool final = view->round_final || view->deadline_doubted || decision->then != THEN_EXIT;

@@ -35,3 +35,18 @@ struct agreement_tally agreement_tally(const struct agreement_view *view)
 		*view->tally = tally;
 	return tally;
 }
+
+struct agreement_saves agreement_count_saves(const struct agreement_view *view)
+{
+	struct agreement_saves saves = {.low = UINT64_MAX};
+	for (uint64_t i = 0; i < view->tasks; i++) {
+		const struct agreement_peer *peer = &view->peers[i];
+		saves.members += peer->member;
+		if (!peer->member || !peer->saved)
+			continue;
+		saves.saved++;
+		saves.low = peer->saved_step < saves.low ? peer->saved_step : saves.low;
+		saves.high = peer->saved_step > saves.high ? peer->saved_step : saves.high;
+	}
+	return saves;
+}

@@ -23,6 +23,13 @@ struct agreement_tally {
 	int64_t longest;  /* the longest time between two boundaries, ms */
 };
 
+/* The saves of the members of the newest decision. */
+struct agreement_saves {
+	uint64_t members, saved; /* how many there are, and how many have saved as the view shows */
+	uint64_t low, high;	 /* the least and the greatest step at which they have */
+};
+struct agreement_saves agreement_count_saves(const struct agreement_view *view);
+
 /* Return the sums of the view as it is now, from its cache if that is known. */
 struct agreement_tally agreement_tally(const struct agreement_view *view);
 
