@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Joining an attempt, and waiting there for the other tasks. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -526,7 +527,17 @@ static bool lacks_records(const struct view *view)
 	return !view_is_large(view) && view_joined(view) == view->attempt.tasks && unread;
 }
 
-#define GIVE_UP_APART 2 /* ms for each task: time over which a large attempt's tasks give up */
+#define GIVE_UP_OVER 5000 /* ms over which a large attempt's tasks give up */
+
+/*
+ * Few give up early and most late: while one reads who is missing and seals for all, which takes
+ * as long as the machine makes it, only a few others begin to read, however many tasks there are.
+ */
+static int64_t give_up_later(uint64_t tasks)
+{
+	return (int64_t)(GIVE_UP_OVER * log((double)clock_jitter((int64_t)tasks)) /
+			 log((double)tasks));
+}
 
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
@@ -534,9 +545,8 @@ enum status attempt_gather(
 	bool large = view_is_large(view);
 	enum status status = STATUS_OK;
 	int64_t say_at = clock_after(SAY_WAITING);
-	/* Give up at different times: the first task reads which are missing, and seals for all. */
 	if (large && deadline != CLOCK_NEVER)
-		deadline += clock_jitter(GIVE_UP_APART * (int64_t)view->attempt.tasks);
+		deadline += give_up_later(view->attempt.tasks);
 	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
 	for (;;) {
 		while (outage_retry(&outage, &status, err))
