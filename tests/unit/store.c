@@ -485,6 +485,9 @@ static void waits(void)
 		CHECK_EQ(
 			store_wait(store, "p/", &seen, clock_after(PATIENCE), -1, &err), STATUS_OK);
 		CHECK_EQ(seen, at + 1);
+		store_revision beginning = 0; /* only the deletion is left to be found */
+		CHECK_EQ(store_wait(store, "p/", &beginning, clock_after(PATIENCE), -1, &err),
+			STATUS_OK);
 	}
 	TEST("a wait times out, though other keys change")
 	{

@@ -135,9 +135,8 @@ static enum status look_below(
 		/* Since `since`, the server was set back: report a change. */
 		bool other = since && (since <= store->offset || since > revision);
 		if (wire_count(put, "kvs") == 0 && !other)
-			status = since ? find_deletion(store, change, etcd_revision(store, since),
-						 wire_element(deleted, "kvs", 0), err)
-				       : STATUS_NO;
+			status = find_deletion(store, change, etcd_revision(store, since),
+				wire_element(deleted, "kvs", 0), err);
 	}
 	if (!status_is_error(status))
 		change->revision = revision;
