@@ -282,8 +282,10 @@ two_nodes() {
 	local pid scratch code=0
 	in_the_middle "$dir/.preempt-doctor-*/*/3.0" two_nodes
 	scratch=$(echo "$dir"/.preempt-doctor-*)
+	# Side 1 is not stopped, and may remove an empty directory at any moment.
+	mkdir -m 700 "$dir/other"
 	mv "$scratch" "$BATS_TEST_TMPDIR/before"
-	mkdir -m 700 "$scratch"
+	mv -T "$dir/other" "$scratch"
 	continue_tree
 	wait "$pid" || code=$?
 	wait "$job"
