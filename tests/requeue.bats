@@ -391,10 +391,11 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	until_true 10 grep -q 'claimed from outside' err
 	[[ $(preempt-store get run/slurm-9/000001/TERMINATED_WORKER) == *'"source":"signal:USR1"'*'"deadline_utc":'* ]]
 	# An hour is left: saved, and trained on.
-	until_true 10 grep -q 'save at step .* and run on' err
+	until_true 10 grep -q 'all have saved step' err
+	grep -q 'save at step .* and run on' err
 	grep -q 'squeue 9' calls
 	kill -KILL "$(agent)"
-	code 43
+	code 42
 }
 
 # bats test_tags=smoke
