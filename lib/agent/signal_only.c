@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/signal_only.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +56,14 @@ static enum status find_resume(const struct history *history, const struct agent
 	}
 }
 
+/* Where a save is: the directory that the checkpoint is in. */
+static void set_where(char where[4096], const char *checkpoint)
+{
+	char *directory = file_directory_of(checkpoint);
+	saved_set_where(where, directory);
+	free(directory);
+}
+
 /*
  * Write RESUME if it is absent, and refresh the view, which then has it. If another task has
  * written it first, its value counts.
@@ -73,9 +80,7 @@ static enum status write_resume(struct store *store, struct view *view, const st
 	keys_of(&view->attempt, key, "RESUME");
 	transaction_put_new(&t, transaction_own(&t, key), json);
 	if (*found->path && (known->kind != SAVED_STEP || known->step < found->step)) {
-		char *where = file_directory_of(found->path);
-		snprintf(saved.where, sizeof(saved.where), "%s", where);
-		free(where);
+		set_where(saved.where, found->path);
 		saved_put(view->attempt.run, &saved, &t);
 	}
 	enum status status = transaction_run(&t, store, err);
@@ -258,16 +263,12 @@ void signal_only_finding(const struct agent_options *options, const struct view 
 {
 	struct agent_checkpoint newer;
 	struct error unused;
-	char real[PATH_MAX];
 	if (!options->find_checkpoint || !view->resume_known ||
 		find_newer_one(options, view, &newer, &unused) != STATUS_OK)
 		return;
 	finding->newer = true;
 	finding->step = newer.step;
-	char *where = file_directory_of(newer.path);
-	snprintf(
-		finding->where, sizeof(finding->where), "%s", realpath(where, real) ? real : where);
-	free(where);
+	set_where(finding->where, newer.path);
 }
 
 /*

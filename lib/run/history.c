@@ -15,11 +15,9 @@
 #include "run/attempt.h"
 #include "store/builder.h"
 
-#define BATCH	  50	/* attempts read in one transaction */
-#define ASK_LIMIT 10000 /* ms that saved_ask waits for the store */
-#define NOTE_LIMIT                                                                                 \
-	1000 /* the same for saved_note, perhaps in the last seconds of a grace period             \
-	      */
+#define BATCH	   50	 /* attempts read in one transaction */
+#define ASK_LIMIT  10000 /* ms that saved_ask waits for the store */
+#define NOTE_LIMIT 1000	 /* the same for saved_note: a grace period may be nearly over */
 
 #define DECISION(member) JSON_MEMBER(struct budget_decision, member)
 static const struct json_field decision_fields[] = {
@@ -274,6 +272,12 @@ enum status saved_ask(const char **run, struct saved *saved, struct error *err)
 	return status;
 }
 
+void saved_set_where(char where[4096], const char *directory)
+{
+	char real[PATH_MAX];
+	snprintf(where, 4096, "%s", realpath(directory, real) ? real : directory);
+}
+
 void saved_put(const char *run, const struct saved *saved, struct transaction *t)
 {
 	char key[KEYS_MAX];
@@ -304,14 +308,12 @@ enum status saved_note(uint64_t step, const char *directory, struct error *err)
 	struct transaction t = {0};
 	struct saved saved = {.step = step};
 	const char *run, *attempt = getenv("PREEMPT_ATTEMPT");
-	char real[PATH_MAX];
 	if (!attempt || !parse_decimal(attempt, &saved.attempt))
 		return STATUS_OK;
 	enum status status = open_own(&run, 0, NOTE_LIMIT, &store, err);
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_OK : status;
-	snprintf(saved.where, sizeof(saved.where), "%s",
-		realpath(directory, real) ? real : directory);
+	saved_set_where(saved.where, directory);
 	saved_put(run, &saved, &t);
 	status = transaction_run(&t, store, err);
 	transaction_release(&t);

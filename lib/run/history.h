@@ -67,6 +67,8 @@ enum status saved_read(
 enum status saved_ask(const char **run, struct saved *saved, struct error *err);
 /* In a run: its checkpoint of this step in this directory is complete. Outside of a run nothing. */
 enum status saved_note(uint64_t step, const char *directory, struct error *err);
+/* Fill in where a save is: this directory, by its real path if it has one now. */
+void saved_set_where(char where[4096], const char *directory);
 /* Add to t that the run has saved this; host is set to this one. */
 struct transaction;
 void saved_put(const char *run, const struct saved *saved, struct transaction *t);

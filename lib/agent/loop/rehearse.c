@@ -160,9 +160,9 @@ static const char *what_failed(const struct agent *agent, int code, char text[51
 	if ((options->notice_signal || options->forward) && agent->launcher.pid &&
 		one_failed(agent)) {
 		snprintf(text, 512,
-			"%s (process %d) ended on %s, and with it all processes below it. A launcher kills its ranks "
-			"(torchrun does, 30 s after TERM); tell only the ranks: --on-notice "
-			"signal:USR1 --signal-to ranks --shield USR1",
+			"%s (process %d) ended on %s, and with it all processes below it. A "
+			"launcher kills its ranks (torchrun does, 30 s after TERM); tell only the "
+			"ranks: --on-notice signal:USR1 --signal-to ranks --shield USR1",
 			agent->launcher.name, (int)agent->launcher.pid,
 			sigabbrev_np(signal_that_counts(options)));
 		return text;

@@ -193,15 +193,17 @@ static void say_all_saved(struct agent *agent)
 		(saves.saved < saves.members && !agreement_all_saved(a)))
 		return;
 	agent->said_all_saved = a->round;
-	if (saves.saved < saves.members || !saves.saved)
+	/* In a large attempt ALL_SAVED alone may say it. */
+	const bool seen = saves.saved && saves.saved == saves.members;
+	if (!seen)
 		saves.low = saves.high = a->complete_step;
-	for (uint64_t i = 0; i < a->tasks && saves.saved == saves.members; i++) {
+	for (uint64_t i = 0; seen && i < a->tasks; i++) {
 		if (!a->peers[i].member)
 			continue;
 		least = clock_earlier(least, view->members[i].save_time);
 		most = clock_later(most, view->members[i].save_time);
 	}
-	if (saves.saved && saves.saved == saves.members) {
+	if (seen) {
 		format_times(least, most, text);
 		snprintf(times, sizeof(times), " in %.50s", text);
 	}
