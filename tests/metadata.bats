@@ -112,6 +112,68 @@ requests() {
 	[[ $output = *" aws:autoscaling "* ]]
 }
 
+@test "aws: a target of the warm pool is a notice, but not while the machine is set up for it" {
+	answer aws.autoscaling Warmed:Stopped
+	preempt-watch --period 100ms --source "aws:$url" >out 2>err 3>&- &
+	watch=$!
+	eventually grep -q 'Warmed:Stopped; ignored' err
+	answer aws.autoscaling InService
+	before=$(requests target-lifecycle-state)
+	looked() { [ "$(requests target-lifecycle-state)" -ge $((before + 2)) ]; }
+	eventually looked
+	answer aws.autoscaling Warmed:Hibernated
+	wait "$watch"
+	[[ $(<out) = *" aws:autoscaling "*"Warmed:Hibernated"* ]]
+}
+
+# bats test_tags=smoke
+@test "aws: where the request for a token gets no answer, the others go without; if they are refused, it says why" {
+	answer aws.token @cut
+	answer aws.spot '{"action":"terminate","time":"{IN:100}"}'
+	once 75 "aws:$url"
+	[[ $stderr = *"HttpPutResponseHopLimit"* ]]
+	: >cloud/aws.v1
+	once 0 "aws:$url"
+	[[ $stderr = *"/latest/api/token does not answer"*"HttpPutResponseHopLimit"* ]]
+	left_about 100
+	# A token that is demanded later, or has come back.
+	preempt-watch --period 100ms --follow --source "aws:$url" >out 2>err 3>&- &
+	watch=$!
+	eventually [ -s out ]
+	rm cloud/aws.v1 cloud/aws.token
+	answer aws.spot '{"action":"terminate","time":"{IN:50}"}'
+	again() { [ "$(wc -l <out)" = 2 ]; }
+	eventually again
+}
+
+# bats test_tags=smoke
+@test "a notice that is long over when a program starts was for another start, in every cloud" {
+	answer aws.spot '{"action":"stop","time":"{IN:-600}"}'
+	once 1 "aws:$url"
+	[[ $stderr = *"spot: stop at "*"; ignored, because it was so before this start"* ]]
+	answer alibaba.spot '{IN:-600}'
+	once 1 "alibaba:$url"
+	answer azure.event '{"Events":[{"EventType":"Preempt","Resources":["vm1"],"NotBefore":"{RFC:-600}"}]}'
+	once 1 "azure:$url"
+	answer aws.rebalance '{"noticeTime":"{IN:-600}"}'
+	once 1 "aws:rebalance,$url"
+	# Just over, or new: a notice.
+	answer alibaba.spot '{IN:-30}'
+	once 0 "alibaba:$url"
+	preempt-watch --period 100ms --source "aws:$url" >out 2>err 3>&- &
+	watch=$!
+	eventually grep -q ignored err
+	answer aws.spot '{"action":"stop","time":"{IN:60}"}'
+	wait "$watch"
+	[[ $(<out) = *"spot: stop at"* ]]
+}
+
+@test "gce: GKE's metadata server has no such pages, and the error says what to do" {
+	answer gce.preempted @404
+	once 75 "gce:$url"
+	[[ $stderr = *"GKE"*"hostNetwork"*"k8s"* ]]
+}
+
 @test "aws: a token that is refused is fetched again, with no output" {
 	preempt-watch --period 100ms --source "aws:$url" >out 2>err 3>&- &
 	watch=$!

@@ -42,23 +42,34 @@ static bool read_date(const char *text, const char *form, int64_t *utc)
 	return true;
 }
 
-static int64_t left_until(int64_t end, const struct cloud_reply *reply)
+static void set_end(struct cloud_finding *finding, int64_t end, const struct cloud_reply *reply)
 {
-	return end > reply->utc ? end - reply->utc : 0;
+	finding->left = end > reply->utc ? end - reply->utc : 0;
+	finding->age = end > reply->utc ? 0 : reply->utc - end;
 }
 
 /* ---- Google Compute Engine ---- */
+
+static enum cloud_answer gce_odd_code(const struct cloud_reply *reply, struct error *err)
+{
+	if (reply->code != 404)
+		return odd_code(reply, err);
+	error_set(err, STATUS_TEMPORARY,
+		"it answered with code 404, as GKE's metadata server does: give the pod "
+		"hostNetwork, or use --platform k8s");
+	return CLOUD_CANNOT_ASK;
+}
 
 static enum cloud_answer gce_preempted(
 	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
 {
 	if (reply->code != 200)
-		return odd_code(reply, err);
+		return gce_odd_code(reply, err);
 	if (says(reply, "FALSE"))
 		return CLOUD_NONE;
 	if (!says(reply, "TRUE"))
 		return odd_body(reply, err);
-	*finding = (struct cloud_finding){"the instance is preempted", -1};
+	*finding = (struct cloud_finding){"the instance is preempted", -1, 0};
 	return CLOUD_NOTICE;
 }
 
@@ -66,13 +77,13 @@ static enum cloud_answer gce_maintenance(
 	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
 {
 	if (reply->code != 200)
-		return odd_code(reply, err);
+		return gce_odd_code(reply, err);
 	/* MIGRATE: the machine moves to another host and continues. */
 	if (says(reply, "NONE") || says(reply, "MIGRATE_ON_HOST_MAINTENANCE"))
 		return CLOUD_NONE;
 	if (!says(reply, "TERMINATE_ON_HOST_MAINTENANCE"))
 		return odd_body(reply, err);
-	*finding = (struct cloud_finding){"the instance is terminated for maintenance", -1};
+	*finding = (struct cloud_finding){"the instance is terminated for maintenance", -1, 0};
 	return CLOUD_NOTICE;
 }
 
@@ -130,7 +141,7 @@ static enum cloud_answer aws_spot(
 	} else {
 		snprintf(finding->reason, sizeof(finding->reason), "spot: %.32s at %.32s", action,
 			time);
-		finding->left = left_until(end, reply);
+		set_end(finding, end, reply);
 	}
 	json_object_put(object);
 	return answer;
@@ -142,14 +153,17 @@ static enum cloud_answer aws_rebalance(
 {
 	enum cloud_answer answer;
 	const char *time;
+	int64_t since;
 	if (aws_settled(reply, &answer, err))
 		return answer;
 	struct json_object *object = json_parse(reply->body, strlen(reply->body));
-	if (!object || !json_get_text(object, "noticeTime", &time)) {
+	if (!object || !json_get_text(object, "noticeTime", &time) ||
+		!read_date(time, "%Y-%m-%dT%H:%M:%SZ", &since)) {
 		answer = odd_body(reply, err);
 	} else {
 		snprintf(finding->reason, sizeof(finding->reason), "rebalance recommended at %.32s",
 			time);
+		set_end(finding, since, reply);
 		finding->left = -1;
 	}
 	json_object_put(object);
@@ -159,18 +173,23 @@ static enum cloud_answer aws_rebalance(
 static enum cloud_answer aws_autoscaling(
 	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
 {
-	static const char *const others[] = {"InService", "Standby", "Detached",
-		"Warmed:Hibernated", "Warmed:Running", "Warmed:Stopped", "Warmed:Terminated"};
+	static const char *const ends[] = {"Terminated", "Warmed:Terminated", "Warmed:Stopped",
+		"Warmed:Hibernated", "Warmed:Running"};
 	enum cloud_answer answer;
 	if (aws_settled(reply, &answer, err))
 		return answer;
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (says(reply, others[i]))
-			return CLOUD_NONE;
-	if (!says(reply, "Terminated"))
-		return odd_body(reply, err);
-	*finding = (struct cloud_finding){"the autoscaling group terminates the instance", -1};
-	return CLOUD_NOTICE;
+	if (says(reply, "InService") || says(reply, "Standby") || says(reply, "Detached"))
+		return CLOUD_NONE;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		if (!says(reply, ends[i]))
+			continue;
+		/* An instance has a target Warmed already while it is set up for the warm pool. */
+		*finding = (struct cloud_finding){.left = -1, .age = i ? CLOUD_STALE : 0};
+		snprintf(finding->reason, sizeof(finding->reason),
+			"the autoscaling group's target for the instance is %s", ends[i]);
+		return CLOUD_NOTICE;
+	}
+	return odd_body(reply, err);
 }
 
 const struct cloud cloud_aws = {
@@ -181,7 +200,9 @@ const struct cloud cloud_aws = {
 		.path = "/latest/api/token",
 		.header = "X-aws-ec2-metadata-token-ttl-seconds: 21600",
 		.bear = "X-aws-ec2-metadata-token",
-		.life = 21000000},
+		.life = 21000000,
+		.silent = "in a container, the instance's hop limit for metadata "
+			  "(HttpPutResponseHopLimit) must be 2 or more"},
 	.options = {"rebalance"},
 	.queries = {{.name = "spot",
 			    .path = "/latest/meta-data/spot/instance-action",
@@ -240,10 +261,11 @@ static bool azure_event(const struct json_object *event, const struct cloud_repl
 	snprintf(finding->reason, sizeof(finding->reason), "%.16s%s%.40s, event %.64s", type,
 		*before ? " not before " : "", before, id);
 	/* NotBefore is empty once the event has started. */
-	finding->left = read_date(before, "%a, %d %b %Y %H:%M:%S GMT", &end)
-				? left_until(end, reply)
-			: strcasecmp(state, "Started") == 0 ? 0
-							    : -1;
+	finding->age = 0;
+	if (read_date(before, "%a, %d %b %Y %H:%M:%S GMT", &end))
+		set_end(finding, end, reply);
+	else
+		finding->left = strcasecmp(state, "Started") == 0 ? 0 : -1;
 	return true;
 }
 
@@ -304,7 +326,7 @@ static enum cloud_answer alibaba_spot(
 	if (!read_date(time, "%Y-%m-%dT%H:%M:%SZ", &end))
 		return odd_body(reply, err);
 	snprintf(finding->reason, sizeof(finding->reason), "spot: released at %.20s", time);
-	finding->left = left_until(end, reply);
+	set_end(finding, end, reply);
 	return CLOUD_NOTICE;
 }
 

@@ -32,7 +32,11 @@ struct cloud_reply {
 struct cloud_finding {
 	char reason[256]; /* for messages; repeated notices of one event have the same */
 	int64_t left;	  /* ms until the end; -1: the answer names no time */
+	int64_t age; /* ms since the end, or since the notice if there is no end; 0: not known */
 };
+
+/* A notice of this age that the first answer contains was for somebody before us. */
+#define CLOUD_STALE 300000
 
 /* A request that is repeated. */
 struct cloud_query {
@@ -54,6 +58,8 @@ struct cloud_introduction {
 	const char *header; /* the header of this request; NULL: cloud->header */
 	const char *bear;   /* header in which the other requests send the answer; NULL: none */
 	int64_t life;	    /* ms that the answer is valid; 0: for ever */
+	const char *silent; /* what to do where this request gets no answer, and so the others are
+			       sent without bear; NULL: they are not sent */
 };
 
 enum { CLOUD_QUERIES = 3, CLOUD_OPTIONS = 3 };

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/http/http.h"
+#include "base/message.h"
 #include "base/xalloc.h"
 #include "notice/cloud.h"
 #include "notice/source.h"
@@ -52,7 +53,8 @@ struct metadata_source {
 	struct http *introduction;
 	bool introducing;
 	unsigned introduction_failures;
-	char *introduced;	  /* the answer to the introduction; NULL: none yet */
+	char *introduced; /* the answer to the introduction, "" without one; NULL: none yet */
+	bool said_silent;
 	int64_t introduced_until; /* end of its validity */
 	int64_t introduce_next;
 
@@ -247,6 +249,15 @@ static enum source_answer not_introduced(
 	return cannot_ask(self, self->cloud->introduction.path, err);
 }
 
+static void become_introduced(
+	struct metadata_source *self, const char *answer, size_t length, int64_t until)
+{
+	free(self->introduced);
+	self->introduced = xstrndup(answer, length);
+	self->introduced_until = until;
+	self->more = true; /* the queries may begin */
+}
+
 /* Start or continue the introduction if it is needed. SOURCE_PENDING: it did not fail now. */
 static enum source_answer check_introduction(
 	struct metadata_source *self, int64_t now, struct error *err)
@@ -260,6 +271,10 @@ static enum source_answer check_introduction(
 	if (state == HTTP_IDLE || state == HTTP_PENDING)
 		return SOURCE_PENDING;
 	self->introducing = false;
+	if (state == HTTP_FAILED && self->cloud->introduction.silent) {
+		become_introduced(self, "", 0, CLOCK_NEVER);
+		return SOURCE_PENDING;
+	}
 	if (state == HTTP_FAILED)
 		return not_introduced(self, now, err);
 	const struct http_answer *answer = http_answer(self->introduction);
@@ -275,12 +290,10 @@ static enum source_answer check_introduction(
 			answer->code, body);
 		return not_introduced(self, now, err);
 	}
-	free(self->introduced);
-	self->introduced = xstrndup(body, length);
-	self->introduced_until =
-		self->cloud->introduction.life ? now + self->cloud->introduction.life : CLOCK_NEVER;
 	self->introduction_failures = 0;
-	self->more = true; /* the queries may begin */
+	become_introduced(self, body, length,
+		self->cloud->introduction.life ? now + self->cloud->introduction.life
+					       : CLOCK_NEVER);
 	return SOURCE_PENDING;
 }
 
@@ -297,7 +310,7 @@ static enum status start_look(struct metadata_source *self, struct look *look, s
 	size_t headers = 0;
 	if (cloud->header)
 		request.headers[headers++] = cloud->header;
-	if (cloud->introduction.bear) {
+	if (cloud->introduction.bear && *self->introduced) {
 		text_addf(&bear, "%s: %s", cloud->introduction.bear, self->introduced);
 		request.headers[headers++] = text_string(&bear);
 	}
@@ -340,16 +353,12 @@ static bool has_gpu(void)
 	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
 }
 
-/* Return the notice if it is new. utc: now, by the server's clock if server is true, else ours. */
+/* Return the notice. utc: now, by the server's clock if server is true, else ours. */
 static enum source_answer give(struct metadata_source *self, struct look *look,
 	const struct cloud_finding *finding, int64_t utc, bool server, struct notice *notice)
 {
 	char name[64], reason[400], now[32];
 	const struct cloud_query *kind = look->kind;
-	if (look->given && !strcmp(look->given_reason, finding->reason))
-		return SOURCE_PENDING;
-	look->given = true;
-	snprintf(look->given_reason, sizeof(look->given_reason), "%s", finding->reason);
 	int64_t lead = kind->lead_with_gpu && has_gpu() ? kind->lead_with_gpu : kind->lead;
 	int64_t left = finding->left >= 0 ? finding->left : lead;
 	if (self->grace >= 0 && (left < 0 || self->grace < left))
@@ -385,11 +394,17 @@ static enum source_answer read_answer(struct metadata_source *self, struct look 
 			look->refused = true;
 			return SOURCE_PENDING;
 		}
-		error_set(err, STATUS_TEMPORARY, "it answered with code %d to a new token",
-			answer->code);
+		if (*self->introduced)
+			error_set(err, STATUS_TEMPORARY, "it answered with code %d to a new token",
+				answer->code);
+		else
+			error_set(err, STATUS_TEMPORARY,
+				"it wants a token, and does not answer the request for one: %s",
+				self->cloud->introduction.silent);
 	}
 	if (said == CLOUD_REFUSED || said == CLOUD_CANNOT_ASK)
 		return look_failed(self, look, now, err);
+	const bool first = !look->asked;
 	look->asked = true;
 	look->refused = false;
 	look->failures = 0;
@@ -399,9 +414,19 @@ static enum source_answer read_answer(struct metadata_source *self, struct look 
 	look->next = now + (*look->etag			   ? 0
 				   : look->kind->long_poll ? NO_ETAG_PERIOD
 							   : period_of(self, look));
-	if (said == CLOUD_NOTICE)
+	if (self->introduced && !*self->introduced && !self->said_silent)
+		message_info("%s%s does not answer; asking without a token: %s", self->base,
+			self->cloud->introduction.path, self->cloud->introduction.silent);
+	self->said_silent = self->introduced && !*self->introduced;
+	bool known = look->given && !strcmp(look->given_reason, finding.reason);
+	look->given = said == CLOUD_NOTICE;
+	if (!look->given || known)
+		return SOURCE_PENDING;
+	snprintf(look->given_reason, sizeof(look->given_reason), "%s", finding.reason);
+	if (!first || finding.age < CLOUD_STALE)
 		return give(self, look, &finding, reply.utc, answer->date_utc, notice);
-	look->given = false;
+	message_info("%s:%s: %s; ignored, because it was so before this start", self->cloud->name,
+		look->kind->name, finding.reason);
 	return SOURCE_PENDING;
 }
 

@@ -56,6 +56,10 @@ static const struct {
 	{&cloud_aws, "autoscaling", 200, "InService", 0, CLOUD_NONE, 0},
 	{&cloud_aws, "autoscaling", 404, "", 0, CLOUD_NONE, 0},
 	{&cloud_aws, "autoscaling", 200, "Terminated\n", 0, CLOUD_NOTICE, -1},
+	{&cloud_aws, "autoscaling", 200, "Standby", 0, CLOUD_NONE, 0},
+	{&cloud_aws, "autoscaling", 200, "Warmed:Stopped", 0, CLOUD_NOTICE, -1},
+	{&cloud_aws, "autoscaling", 200, "Warmed:Pending", 0, CLOUD_CANNOT_ASK, 0},
+	{&cloud_aws, "rebalance", 200, "{\"noticeTime\":\"soon\"}", 1, CLOUD_CANNOT_ASK, 0},
 	{&cloud_aws, "autoscaling", 200, "Terminating?", 0, CLOUD_CANNOT_ASK, 0},
 
 	{&cloud_azure, "event", 200, "{\"DocumentIncarnation\":1,\"Events\":[]}", 0, CLOUD_NONE, 0},
