@@ -184,6 +184,34 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	[[ $stderr = *"task 0 beats already"* ]]
 }
 
+@test "another user who takes the name of its socket switches no heartbeat off" {
+	local name listens
+	[ "$(id -u)" = 0 ] || skip "needs root, to be another user"
+	join 1
+	grep -o '@preempt-heartbeat-.*' /proc/net/unix | sort >before || :
+	beat 0 --pid "${agents[0]}"
+	new_name() { name=$(grep -o '@preempt-heartbeat-.*' /proc/net/unix | sort | comm -13 before -) && [ -n "$name" ]; }
+	eventually new_name
+	for listens in '' 's.listen()'; do
+		kill "${hearts[0]}"
+		code_of "${hearts[0]}" || :
+		python3 -c "import os, socket, sys, time
+os.setuid(65534)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind('\\0' + sys.argv[1][1:])
+$listens
+print('bound', flush=True)
+time.sleep(600)" "$name" >bound 3>&- &
+		started+=("$!")
+		eventually [ -s bound ]
+		beat 0 --pid "${agents[0]}"
+		more_beats 0 3
+		grep -q "another user holds the socket $name" err.0
+		kill "${started[-2]}"
+		rm bound
+	done
+}
+
 # bats test_tags=smoke
 @test "HB-7: period 5 gives timeout 2, 30 gives 20" {
 	join 1

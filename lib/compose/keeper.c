@@ -477,6 +477,10 @@ static int keep(struct keeper *k)
 		status = stream_claim(k->where, &k->attempt, options->task, &k->stream, &err);
 	if (status == STATUS_NO)
 		return run_without(k, &err);
+	if (status == STATUS_TEMPORARY) {
+		message_error("%s; beating all the same", err.text);
+		status = STATUS_OK;
+	}
 	if (status == STATUS_OK)
 		status = begin(k, &err);
 	if (status != STATUS_OK)

@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/clock.h"
+
 static socklen_t make_name(
 	const char *store, const struct attempt *attempt, uint64_t task, struct sockaddr_un *name)
 {
@@ -25,13 +27,36 @@ static socklen_t make_name(
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
+/* Whether a process of this user has bound the name: any user can bind it, to keep us silent. */
+static bool is_bound_by_us(const struct sockaddr_un *name, socklen_t length)
+{
+	struct ucred owner = {.uid = (uid_t)-1};
+	socklen_t size = sizeof(owner);
+	/* The owner binds, and listens a moment later. */
+	for (int tries = 0; tries < 5; tries++) {
+		int asking = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		bool connected =
+			asking >= 0 && connect(asking, (const struct sockaddr *)name, length) == 0;
+		bool early = !connected && errno == ECONNREFUSED;
+		if (connected)
+			(void)getsockopt(asking, SOL_SOCKET, SO_PEERCRED, &owner, &size);
+		if (asking >= 0)
+			close(asking);
+		if (!early)
+			break;
+		clock_sleep_until(clock_after(10));
+	}
+	return owner.uid == geteuid();
+}
+
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,
 	int *descriptor, struct error *err)
 {
 	struct sockaddr_un name;
 	socklen_t length = make_name(store, attempt, task, &name);
 	int claimed = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (claimed >= 0 && bind(claimed, (struct sockaddr *)&name, length) == 0) {
+	if (claimed >= 0 && bind(claimed, (struct sockaddr *)&name, length) == 0 &&
+		listen(claimed, SOMAXCONN) == 0) {
 		*descriptor = claimed;
 		return STATUS_OK;
 	}
@@ -41,5 +66,10 @@ enum status stream_claim(const char *store, const struct attempt *attempt, uint6
 	if (number != EADDRINUSE)
 		return error_set(
 			err, STATUS_TEMPORARY, "cannot make a socket: %s", strerror(number));
+	if (!is_bound_by_us(&name, length))
+		return error_set(err, STATUS_TEMPORARY,
+			"another user holds the socket @%s, by which this machine's processes see "
+			"that task %llu beats",
+			name.sun_path + 1, (unsigned long long)task);
 	return error_set(err, STATUS_NO, "task %llu beats already", (unsigned long long)task);
 }

@@ -9,7 +9,8 @@
 
 #include "proto/keys.h"
 
-/* Closing *descriptor ends the claim. STATUS_NO: another process has it. store: by store_where. */
+/* Closing *descriptor ends the claim. STATUS_NO: another process of this user has it.
+ * STATUS_TEMPORARY: it cannot be known (another user has taken the name). store: by store_where. */
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,
 	int *descriptor, struct error *err);
 
