@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/listen.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/message.h"
@@ -35,7 +36,7 @@ static const struct args_option options[] = {
 	{"dry-run", NULL,
 		"start nothing, change nothing; print the decision and what would be done",
 		ARGS_FLAG, .target = &dry_run},
-	{"platform", "NAME", "slurm, sge, condor, lsf, k8s or none; sets the exit code, too",
+	{"platform", "NAME", "slurm, sge, condor, lsf, pbs, k8s or none; sets the exit code, too",
 		ARGS_TEXT, .target = &platform_name},
 	{"requeue-command", "COMMAND", "request the requeue with this shell command, not scontrol",
 		ARGS_TEXT, .target = &requeue_command},
@@ -64,10 +65,10 @@ static const struct args_option common[] = {
 	{0},
 };
 
-/* Request the requeue with --requeue-command. */
-static void ask_by_command(const char *job)
+/* Request the requeue with --requeue-command, or the scheduler's own command. */
+static void ask_by_command(const char *command, const char *job)
 {
-	struct subprocess_options how = {.shell = requeue_command,
+	struct subprocess_options how = {.shell = command,
 		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_JOINED},
 		.limit = clock_after(ask_limit)};
 	struct subprocess child;
@@ -77,12 +78,12 @@ static void ask_by_command(const char *job)
 	enum status status = subprocess_run(&child, &how, &err);
 	const char *said = text_string(&child.output);
 	if (status != STATUS_OK)
-		message_error("--requeue-command: %s", err.text);
+		message_error("%s: %s", command, err.text);
 	else if (child.code != 0)
-		message_error("--requeue-command failed with %d: %.*s", child.code,
+		message_error("%s: failed with %d: %.*s", command, child.code,
 			(int)strcspn(said, "\n"), said);
 	else
-		message_info("requested the requeue with --requeue-command");
+		message_info("requested the requeue: %s", command);
 	subprocess_release(&child);
 }
 
@@ -132,6 +133,11 @@ static int code_for(const struct scheduler *scheduler, int code)
 	return platform_name && scheduler->again ? scheduler->again : code;
 }
 
+static const char *command_of(const struct scheduler *scheduler)
+{
+	return requeue_command ? requeue_command : scheduler->rerun;
+}
+
 /* Print one line on stdout, escaped: names and reasons come from the store and the scheduler. */
 static void __attribute__((format(printf, 1, 2))) print_line(const char *format, ...)
 {
@@ -163,8 +169,8 @@ static int print_plan(const struct requeue_question *question, const struct sche
 		: decision->decided ? "do not run again"
 				    : "nothing to run again",
 		*decision->why ? ": " : "", decision->why);
-	if (decision->again && requeue_command)
-		print_line("would run: %s", requeue_command);
+	if (decision->again && command_of(scheduler))
+		print_line("would run: %s", command_of(scheduler));
 	else if (decision->again && scheduler->scontrol && job)
 		print_line("would run: scontrol requeue %s", job);
 	if (decision->again && scheduler->note)
@@ -195,8 +201,8 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 		batch_wait(batch, clock_after(decision->pause));
 	if (batch->ended_by)
 		return 128 + batch->ended_by;
-	if (requeue_command)
-		ask_by_command(job);
+	if (command_of(scheduler))
+		ask_by_command(command_of(scheduler), job);
 	else if (scheduler->scontrol && job)
 		ask_slurm(batch, job, requeue);
 	return code_for(scheduler, requeue->code);
@@ -251,11 +257,10 @@ static int decide_and_act(struct batch *batch, struct requeue_question *question
 
 static int run(const struct args_rest *rest)
 {
-	static const char *const default_sources[] = {"signal:TERM"};
-	static const char *const slurm_sources[] = {"signal:TERM,USR1"};
 	struct error err;
 	struct group_run own;
-	char job[64] = "", names[128];
+	char job[64] = "", names[128], signals[LISTEN_SIGNALS_SIZE + 7] = "signal:";
+	const char *const usual[] = {signals};
 	const struct scheduler *scheduler =
 		platform_name ? scheduler_find(platform_name) : scheduler_here();
 	struct requeue_question question = {.code = -1, .limits = &limits};
@@ -290,13 +295,10 @@ static int run(const struct args_rest *rest)
 		return decide_and_act(&batch, &question, scheduler, job_name);
 
 	batch.slurm_job = job_name;
-	bool slurm = getenv("SLURM_JOB_ID") != NULL;
 	int code = STATUS_OK;
-	if (batch_open(&batch,
-		    notices.count ? notices.items
-		    : slurm	  ? slurm_sources
-				  : default_sources,
-		    notices.count ? notices.count : 1, grace, &err) != STATUS_OK)
+	if (listen_signals(signals + 7, &err) != STATUS_OK ||
+		batch_open(&batch, notices.count ? notices.items : usual,
+			notices.count ? notices.count : 1, grace, &err) != STATUS_OK)
 		code = message_fail(&err);
 	if (code == STATUS_OK && !code_given) {
 		/* The job must find the same run and store. */

@@ -187,18 +187,10 @@ static enum status check_store(const struct identity *identity, const char *url,
 	return status;
 }
 
-/* True if --notice names a signal. */
-static bool signal_is_named(void)
-{
-	for (size_t i = 0; i < notices.count; i++)
-		if (source_signals(notices.items[i]))
-			return true;
-	return false;
-}
 
 /*
- * Choose the sources of --notice and of --platform; if neither is given, those of the platform that
- * is recognised. If only --notice is given, without a signal, watch that platform's signals, too.
+ * Choose the sources of --platform, or of the one that is recognised, and those of --notice. If
+ * only --notice is given, watch no more of that platform than its signals.
  */
 static enum status choose_sources(struct agent_options *agent, struct error *err)
 {
@@ -206,7 +198,7 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 	struct platform_signs signs;
 	agent->sources = notices.items;
 	agent->source_count = notices.count;
-	if (notices.count && (platform ? !strcmp(platform, "none") : signal_is_named()))
+	if (notices.count && platform && !strcmp(platform, "none"))
 		return STATUS_OK;
 	if (platform && !strcmp(platform, "none"))
 		return error_set(err, STATUS_USAGE,

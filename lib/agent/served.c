@@ -12,6 +12,7 @@
 #include "agent/environment.h"
 #include "base/message.h"
 #include "base/process/descriptor.h"
+#include "notice/source.h"
 
 /*
  * preempt-store join sets PREEMPT_AGENT to "PID"; preempt-run sets it to "PID.START" (REAPER_MARK).
@@ -98,9 +99,7 @@ static sigset_t notices(void)
 {
 	sigset_t set;
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGUSR1);
-	sigaddset(&set, SIGUSR2);
+	(void)environment_signal_set(NOTICE_SIGNALS, "", &set, NULL);
 	(void)environment_signal_set(getenv("PREEMPT_SIGNALS"), "PREEMPT_SIGNALS", &set, NULL);
 	return set;
 }

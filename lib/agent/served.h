@@ -35,7 +35,7 @@ enum status served_open_task(int *descriptor, const char **board, struct error *
 bool served_is_over(int descriptor, const char *board);
 
 /*
- * From now on TERM, USR1, USR2 and the signals that PREEMPT_SIGNALS names do not end this process:
+ * From now on NOTICE_SIGNALS and those that PREEMPT_SIGNALS names do not end this process:
  * a scheduler that sends a notice to every process of a job sends it to this program, too.
  */
 void served_ignore_notices(void);

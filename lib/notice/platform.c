@@ -13,6 +13,21 @@ static bool on_slurm(const struct platform_signs *signs)
 	return signs->slurm;
 }
 
+static bool on_lsf(const struct platform_signs *signs)
+{
+	return signs->lsf;
+}
+
+static bool on_sge(const struct platform_signs *signs)
+{
+	return signs->sge;
+}
+
+static bool on_pbs(const struct platform_signs *signs)
+{
+	return signs->pbs;
+}
+
 static bool on_gce(const struct platform_signs *signs)
 {
 	return !strcmp(signs->product, "Google Compute Engine");
@@ -41,13 +56,17 @@ static bool on_kubernetes(const struct platform_signs *signs)
 }
 
 const struct platform platforms[] = {
-	{"generic", "TERM", NULL, 42, -1, NULL, "only when named", NULL},
-	{"slurm", "TERM,USR1", "slurm", 42, -1, NULL, "SLURM_JOB_ID is set", on_slurm},
-	{"gce", "TERM", "gce", 143, -1, NULL, "DMI product \"Google Compute Engine\"", on_gce},
-	{"aws", "TERM", "aws", 42, -1, NULL, "DMI vendor \"Amazon EC2\"", on_aws},
-	{"azure", "TERM", "azure", 42, -1, NULL, "DMI asset tag of Azure", on_azure},
-	{"alibaba", "TERM", "alibaba", 42, -1, NULL, "DMI product \"Alibaba Cloud\"", on_alibaba},
-	{"k8s", "TERM", NULL, 42, 30000,
+	{"generic", NULL, NULL, 42, -1, NULL, "only when named", NULL},
+	{"slurm", NULL, "slurm", 42, -1, NULL, "SLURM_JOB_ID is set", on_slurm},
+	/* To end a job: INT, 10 s later TERM, 10 s later KILL. */
+	{"lsf", "INT", NULL, 42, 20000, NULL, "LSB_JOBID is set", on_lsf},
+	{"sge", NULL, NULL, 99, -1, NULL, "JOB_ID and SGE_ROOT are set", on_sge},
+	{"pbs", NULL, NULL, 42, -1, NULL, "PBS_JOBID is set", on_pbs},
+	{"gce", NULL, "gce", 143, -1, NULL, "DMI product \"Google Compute Engine\"", on_gce},
+	{"aws", NULL, "aws", 42, -1, NULL, "DMI vendor \"Amazon EC2\"", on_aws},
+	{"azure", NULL, "azure", 42, -1, NULL, "DMI asset tag of Azure", on_azure},
+	{"alibaba", NULL, "alibaba", 42, -1, NULL, "DMI product \"Alibaba Cloud\"", on_alibaba},
+	{"k8s", NULL, NULL, 42, 30000,
 		"Kubernetes' documentation uses exit code 42 in podFailurePolicy for jobs that "
 		"have failed permanently: yours must not",
 		"KUBERNETES_SERVICE_HOST is set", on_kubernetes},
@@ -74,7 +93,11 @@ static bool is_set(const char *variable)
 void platform_inspect(struct platform_signs *signs)
 {
 	*signs = (struct platform_signs){
-		.slurm = is_set("SLURM_JOB_ID"), .kubernetes = is_set("KUBERNETES_SERVICE_HOST")};
+		.slurm = is_set("SLURM_JOB_ID"),
+		.lsf = is_set("LSB_JOBID"),
+		.sge = is_set("JOB_ID") && is_set("SGE_ROOT"),
+		.pbs = is_set("PBS_JOBID"),
+		.kubernetes = is_set("KUBERNETES_SERVICE_HOST")};
 	read_dmi("sys_vendor", signs->vendor, sizeof(signs->vendor));
 	read_dmi("product_name", signs->product, sizeof(signs->product));
 	read_dmi("chassis_asset_tag", signs->asset_tag, sizeof(signs->asset_tag));
@@ -95,14 +118,6 @@ static void add_word(char *list, size_t size, const char *word)
 	size_t used = strlen(list);
 	if (!has_word(list, word))
 		snprintf(list + used, size - used, "%s%s", used ? "," : "", word);
-}
-
-static void add_signals(char *list, size_t size, const char *signals)
-{
-	char copy[64], *rest = copy;
-	snprintf(copy, sizeof(copy), "%s", signals);
-	for (char *name; (name = strsep(&rest, ","));)
-		add_word(list, size, name);
 }
 
 static enum status refuse(const char *names, struct error *err)
@@ -135,7 +150,7 @@ enum status platform_choose(const char *names, const struct platform_signs *sign
 	struct platform_choice *choice, struct error *err)
 {
 	bool found = !strcmp(names, "auto");
-	char signals[64] = "";
+	char signals[64] = NOTICE_SIGNALS;
 	const char *catcher = "signal";
 	struct platform_choice made = {.certain = !found, .grace = -1};
 	if (!found && !is_known(names))
@@ -146,7 +161,8 @@ enum status platform_choose(const char *names, const struct platform_signs *sign
 			  : !has_word(names, platform->name))
 			continue;
 		add_word(made.names, sizeof(made.names), platform->name);
-		add_signals(signals, sizeof(signals), platform->signals);
+		if (platform->signal)
+			add_word(signals, sizeof(signals), platform->signal);
 		if (platform->source && !strcmp(platform->source, "slurm"))
 			catcher = "slurm";
 		else if (platform->source)
@@ -163,8 +179,7 @@ enum status platform_choose(const char *names, const struct platform_signs *sign
 	}
 	if (!*made.names)
 		strcpy(made.names, "generic");
-	snprintf(made.sources[0], sizeof(made.sources[0]), "%s:%s", catcher,
-		*signals ? signals : "TERM");
+	snprintf(made.sources[0], sizeof(made.sources[0]), "%s:%s", catcher, signals);
 	made.count++;
 	*choice = made;
 	return STATUS_OK;
@@ -174,14 +189,15 @@ void platform_show(const struct platform_signs *signs, struct text *text)
 {
 	struct platform_choice choice;
 	text_addf(text, "%-8s  %-4s  %-42s  %-10s  %-8s  %-9s  %s\n", "PLATFORM", "HERE",
-		"RECOGNISED BY", "SIGNALS", "SOURCE", "EXIT CODE", "GRACE");
+		"RECOGNISED BY", "ITS SIGNAL", "SOURCE", "EXIT CODE", "GRACE");
 	for (const struct platform *platform = platforms; platform->name; platform++) {
 		char grace[32] = "unknown";
 		if (platform->grace >= 0)
 			snprintf(grace, sizeof(grace), "%llds", (long long)platform->grace / 1000);
 		text_addf(text, "%-8s  %-4s  %-42s  %-10s  %-8s  %-9d  %s\n", platform->name,
 			platform->here && platform->here(signs) ? "yes" : "no", platform->sign,
-			platform->signals, platform->source ? platform->source : "-",
+			platform->signal ? platform->signal : "-",
+			platform->source ? platform->source : "-",
 			platform->exit_code, grace);
 	}
 	text_addf(text, "\nDMI: vendor \"%s\", product \"%s\", asset tag \"%s\"\n", signs->vendor,

@@ -20,6 +20,7 @@
 /* The signs by which platforms are recognised. */
 struct platform_signs {
 	bool slurm;				     /* SLURM_JOB_ID */
+	bool lsf, sge, pbs;			     /* LSB_JOBID; JOB_ID, SGE_ROOT; PBS_JOBID */
 	bool kubernetes;			     /* KUBERNETES_SERVICE_HOST */
 	char vendor[64], product[64], asset_tag[64]; /* DMI; empty: not readable */
 };
@@ -27,7 +28,7 @@ void platform_inspect(struct platform_signs *signs);
 
 struct platform {
 	const char *name;
-	const char *signals; /* signals that are notices: "TERM,USR1" */
+	const char *signal;  /* a notice here, beside NOTICE_SIGNALS; NULL: none */
 	const char *source;  /* another source; NULL: none. "slurm" catches the signals itself */
 	int exit_code;	     /* the code that means "saved, run me again" */
 	int64_t grace;	     /* ms after a signal; -1: not known */

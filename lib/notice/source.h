@@ -29,18 +29,23 @@ enum source_answer {
 };
 
 /*
+ * The signals by which schedulers say that a job ends, and batch scripts are told to save: each is a
+ * notice unless the user names other ones. (LSF's INT is one only there: platform.c.)
+ */
+#define NOTICE_SIGNALS "TERM,USR1,USR2,XCPU,PWR"
+
+/*
  * signal:TERM,USR1  any of these signals, each stamped with the time by a handler: reading it late
  *                   does not move its deadline. System calls are restarted where the kernel can;
  *                   poll(2) and its like end with EINTR. The signals are unblocked in the calling
- *                   thread. INT is refused: it is no notice. No two open sources have the same
- *                   signal
+ *                   thread. No two open sources have the same signal
  * file:PATH         PATH exists; its first line is the reason. Its directory may not exist yet
  * command:TEXT      run by sh every period; exit 0: a notice, its first line of output is the
  *                   reason; exit 1: none; another code, or a timeout: the source could not ask.
  *                   When the command ends, the rest of its process group is killed
  * deadline:+2h|TIME the end of the machine; the notice comes earlier (lead.h)
  * slurm:TERM,USR1   the job's end, which Slurm is asked for, and these signals: at each, Slurm
- *                   is asked how much time is left; slurm alone is slurm:TERM,USR1
+ *                   is asked how much time is left; slurm alone has NOTICE_SIGNALS
  * gce aws azure alibaba  their metadata servers (cloud.h); options and another base URL follow a
  *                   colon: aws:rebalance,http://127.0.0.1:8080. Opening loads libcurl
  * grace: how long after a notice the machine goes away (ms); negative: not known. A source that

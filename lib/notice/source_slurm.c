@@ -33,7 +33,6 @@
 #define SPREAD_EACH 4	   /* ms for each task */
 #define AGAIN	    600000 /* ms until a failed question about the end is asked again */
 #define CHECK_EVERY 30000  /* ms between two readings of the wall clock */
-#define SIGNALS	    "TERM,USR1"
 
 struct slurm_source {
 	struct source source;
@@ -75,7 +74,7 @@ static enum status open_signals(struct slurm_source *self, const char *names,
 	const struct source_options *options, struct error *err)
 {
 	struct text specification = {0};
-	text_addf(&specification, "signal:%s", *names ? names : SIGNALS);
+	text_addf(&specification, "signal:%s", *names ? names : NOTICE_SIGNALS);
 	enum status status = source_open(&self->signals, text_string(&specification), options, err);
 	text_release(&specification);
 	if (status != STATUS_OK)
@@ -406,7 +405,7 @@ static bool slurm_take_held(struct source *source, struct notice *notice)
 const struct source_kind source_slurm = {.name = "slurm",
 	.example = "slurm:TERM,USR1",
 	.bare = true,
-	.signals = SIGNALS,
+	.signals = NOTICE_SIGNALS,
 	.open = slurm_open,
 	.close = slurm_close,
 	.descriptor = slurm_descriptor,

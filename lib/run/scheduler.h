@@ -24,6 +24,7 @@ struct scheduler {
 	const char *restarts; /* the variable that counts its restarts of the job; may be NULL */
 	int again;	      /* the exit code that makes it run the job again; 0: no special one */
 	bool scontrol;	      /* `scontrol requeue` makes it run the job again */
+	const char *rerun;    /* the shell command that makes it run the job again; or NULL */
 	const char *note;     /* what the site or the user has to configure */
 };
 

@@ -10,7 +10,7 @@
 #include "notice/source.h"
 #include "unit.h"
 
-static const struct platform_signs nowhere = {0}, slurm = {.slurm = true},
+static const struct platform_signs nowhere = {0}, lsf = {.lsf = true}, slurm = {.slurm = true},
 				   slurm_on_aws = {.slurm = true, .vendor = "Amazon EC2"},
 				   gce = {.product = "Google Compute Engine"},
 				   hyper_v = {.vendor = "Microsoft Corporation"},
@@ -28,22 +28,26 @@ static const struct {
 	int exit_code;
 	int64_t grace;
 } choices[] = {
-	{"auto", &nowhere, "generic", "signal:TERM", 0, -1},
-	{"auto", &hyper_v, "generic", "signal:TERM", 0, -1},
-	{"auto", &slurm, "slurm", "slurm:TERM,USR1", 0, -1},
-	{"auto", &slurm_on_aws, "slurm,aws", "slurm:TERM,USR1 aws", 0, -1},
+	{"auto", &nowhere, "generic", "signal:" NOTICE_SIGNALS, 0, -1},
+	{"auto", &hyper_v, "generic", "signal:" NOTICE_SIGNALS, 0, -1},
+	{"auto", &slurm, "slurm", "slurm:" NOTICE_SIGNALS, 0, -1},
+	{"auto", &slurm_on_aws, "slurm,aws", "slurm:" NOTICE_SIGNALS " aws", 0, -1},
 	/* Found, not named: no exit code, no grace. */
-	{"auto", &gce, "gce", "signal:TERM gce", 0, -1},
-	{"auto", &pod_on_gce, "gce,k8s", "signal:TERM gce", 0, -1},
-	{"auto", &azure, "azure", "signal:TERM azure", 0, -1},
-	{"auto", &alibaba, "alibaba", "signal:TERM alibaba", 0, -1},
-	{"gce", &nowhere, "gce", "signal:TERM gce", 143, -1},
-	{"k8s", &nowhere, "k8s", "signal:TERM", 0, 30000},
-	{"generic", &slurm, "generic", "signal:TERM", 0, -1},
-	{"slurm,aws", &nowhere, "slurm,aws", "slurm:TERM,USR1 aws", 0, -1},
-	{"aws,slurm", &nowhere, "slurm,aws", "slurm:TERM,USR1 aws", 0, -1},
+	{"auto", &gce, "gce", "signal:" NOTICE_SIGNALS " gce", 0, -1},
+	{"auto", &pod_on_gce, "gce,k8s", "signal:" NOTICE_SIGNALS " gce", 0, -1},
+	{"auto", &azure, "azure", "signal:" NOTICE_SIGNALS " azure", 0, -1},
+	{"auto", &alibaba, "alibaba", "signal:" NOTICE_SIGNALS " alibaba", 0, -1},
+	{"gce", &nowhere, "gce", "signal:" NOTICE_SIGNALS " gce", 143, -1},
+	{"k8s", &nowhere, "k8s", "signal:" NOTICE_SIGNALS, 0, 30000},
+	{"generic", &slurm, "generic", "signal:" NOTICE_SIGNALS, 0, -1},
+	{"slurm,aws", &nowhere, "slurm,aws", "slurm:" NOTICE_SIGNALS " aws", 0, -1},
+	{"aws,slurm", &nowhere, "slurm,aws", "slurm:" NOTICE_SIGNALS " aws", 0, -1},
+	{"auto", &lsf, "lsf", "signal:" NOTICE_SIGNALS ",INT", 0, -1},
+	{"lsf", &nowhere, "lsf", "signal:" NOTICE_SIGNALS ",INT", 0, 20000},
+	{"sge", &nowhere, "sge", "signal:" NOTICE_SIGNALS, 99, -1},
+	{"pbs", &nowhere, "pbs", "signal:" NOTICE_SIGNALS, 0, -1},
 	{"gce,aws,azure,alibaba", &nowhere, "gce,aws,azure,alibaba",
-		"signal:TERM gce aws azure alibaba", 143, -1},
+		"signal:" NOTICE_SIGNALS " gce aws azure alibaba", 143, -1},
 };
 
 static void choose(void)
@@ -154,7 +158,7 @@ int main(void)
 	TEST("the signals of a source")
 	{
 		CHECK_TEXT(source_signals("signal:TERM,USR1"), "TERM,USR1");
-		CHECK_TEXT(source_signals("slurm"), "TERM,USR1");
+		CHECK_TEXT(source_signals("slurm"), NOTICE_SIGNALS);
 		CHECK_TEXT(source_signals("slurm:USR2"), "USR2");
 		CHECK(!source_signals("file:/x"));
 		CHECK(!source_signals("signals:TERM"));
