@@ -187,7 +187,6 @@ static enum status check_store(const struct identity *identity, const char *url,
 	return status;
 }
 
-
 /*
  * Choose the sources of --platform, or of the one that is recognised, and those of --notice. If
  * only --notice is given, watch no more of that platform than its signals.

@@ -585,3 +585,11 @@ names_task() {
 	run -0 preempt-run --store other.db -- true
 	[ -f other.db ]
 }
+
+@test "a full /dev/shm is passed over for boards, as a read-only one is" {
+	[ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null || skip "needs root, to mount a /dev/shm"
+	run -0 --separate-stderr env -u XDG_RUNTIME_DIR TMPDIR="$PWD" unshare --mount sh -c '
+		mount -t tmpfs -o size=64k none /dev/shm && { head -c 1m /dev/zero >/dev/shm/all 2>/dev/null
+		exec preempt-run --run r --store s.db -- sh -c "echo \$PREEMPT_DIR"; }'
+	[[ $output = "$PWD"/preempt-board-* ]]
+}

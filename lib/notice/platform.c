@@ -92,8 +92,7 @@ static bool is_set(const char *variable)
 
 void platform_inspect(struct platform_signs *signs)
 {
-	*signs = (struct platform_signs){
-		.slurm = is_set("SLURM_JOB_ID"),
+	*signs = (struct platform_signs){.slurm = is_set("SLURM_JOB_ID"),
 		.lsf = is_set("LSB_JOBID"),
 		.sge = is_set("JOB_ID") && is_set("SGE_ROOT"),
 		.pbs = is_set("PBS_JOBID"),
@@ -197,8 +196,7 @@ void platform_show(const struct platform_signs *signs, struct text *text)
 		text_addf(text, "%-8s  %-4s  %-42s  %-10s  %-8s  %-9d  %s\n", platform->name,
 			platform->here && platform->here(signs) ? "yes" : "no", platform->sign,
 			platform->signal ? platform->signal : "-",
-			platform->source ? platform->source : "-",
-			platform->exit_code, grace);
+			platform->source ? platform->source : "-", platform->exit_code, grace);
 	}
 	text_addf(text, "\nDMI: vendor \"%s\", product \"%s\", asset tag \"%s\"\n", signs->vendor,
 		signs->product, signs->asset_tag);

@@ -29,8 +29,8 @@ enum source_answer {
 };
 
 /*
- * The signals by which schedulers say that a job ends, and batch scripts are told to save: each is a
- * notice unless the user names other ones. (LSF's INT is one only there: platform.c.)
+ * The signals by which schedulers say that a job ends, and batch scripts are told to save: each is
+ * a notice unless the user names other ones. (LSF's INT is one only there: platform.c.)
  */
 #define NOTICE_SIGNALS "TERM,USR1,USR2,XCPU,PWR"
 

@@ -56,8 +56,8 @@ static void catch (int number, siginfo_t *info, void *context)
 
 static bool refused(int number)
 {
-	static const int never[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGPIPE, SIGSEGV, SIGBUS,
-		SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+	static const int never[] = {SIGKILL, SIGSTOP, SIGCHLD, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE,
+		SIGILL, SIGTRAP, SIGSYS, SIGABRT};
 	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
 		if (never[i] == number)
 			return true;

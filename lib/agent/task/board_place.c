@@ -8,12 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/process/process.h"
 
 #define LOGIND_USERS "/run/user/"
+#define BOARD_ROOM   (1 << 20) /* bytes that must be free in memory, for the boards of many tasks */
+#define BOARD_FILES  100
 #define SYSTEM_USERS 1000 /* systemd's RemoveIPC spares user ids below this */
 
 const char *board_choose_place(const struct board_signs *signs)
@@ -39,16 +42,24 @@ static bool logout_removes_files(void)
 	return access(strcat(path, name), F_OK) < 0;
 }
 
+/* Whether boards can be made there: it is writable, and not full (both places are in memory). */
+static bool takes_boards(const char *directory)
+{
+	struct statvfs about;
+	return access(directory, W_OK | X_OK) == 0 && statvfs(directory, &about) == 0 &&
+	       about.f_bavail * about.f_frsize >= BOARD_ROOM &&
+	       (about.f_files == 0 || about.f_favail >= BOARD_FILES);
+}
+
 const char *board_place(void)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
 	bool usable = runtime && *runtime == '/' && stat(runtime, &st) == 0 &&
-		      S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-		      access(runtime, W_OK | X_OK) == 0;
+		      S_ISDIR(st.st_mode) && st.st_uid == geteuid() && takes_boards(runtime);
 	return board_choose_place(&(struct board_signs){.runtime = usable ? runtime : NULL,
 		.temporary = getenv("TMPDIR"),
-		.shared_memory = access("/dev/shm", W_OK | X_OK) == 0,
+		.shared_memory = takes_boards("/dev/shm"),
 		.logout = logout_removes_files()});
 }
 

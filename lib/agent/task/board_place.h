@@ -9,9 +9,10 @@
 
 /* What the choice depends on. */
 struct board_signs {
-	const char *runtime;   /* $XDG_RUNTIME_DIR, if it exists, is ours and writable; else NULL */
+	const char *runtime;   /* $XDG_RUNTIME_DIR, if it exists, is ours, writable, and has room;
+				  else NULL */
 	const char *temporary; /* $TMPDIR; may be NULL */
-	bool shared_memory;    /* /dev/shm is there, and writable */
+	bool shared_memory;    /* /dev/shm is there, writable, and has room */
 	bool logout;	       /* a logout empties $XDG_RUNTIME_DIR and /dev/shm */
 };
 
