@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/last_notice.h"
 #include "agent/served.h"
 #include "agent/task/board.h"
 #include "base/args.h"
@@ -322,14 +323,13 @@ static int run(const struct args_rest *rest)
 		message_error("--wait: only with --then continue, and without --from");
 		return STATUS_USAGE;
 	}
-	notice_set(&notice, "command", reason, notice_time(), grace);
+	last_notice_find(&notice, reason, grace);
 	enum status status = group_find(IDENTITY_RUN, false, &session.own, &err);
 	if (status == STATUS_OK && from)
 		status = served_open_agent(&session.agent, &err);
-	if (status == STATUS_OK && session.agent >= 0) {
-		served_ignore_notices();
-		message_patience(1000); /* a log that stalls must not delay a notice */
-	}
+	if (from)
+		served_ignore_notices(); /* the whole pipe gets them; it ends with its input */
+	message_patience(1000); /* a log that stalls must not delay a notice */
 	if (status != STATUS_OK)
 		code = say(status, &err);
 	else if (from)

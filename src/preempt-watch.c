@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/last_notice.h"
 #include "agent/listen.h"
 #include "agent/served.h"
 #include "agent/source_group.h"
@@ -86,6 +87,7 @@ static int print_notice(const struct notice *notice)
 			message_error("cannot write the notice to stdout: %s", strerror(errno));
 	}
 	text_release(&line);
+	last_notice_keep(notice);
 	return code;
 }
 

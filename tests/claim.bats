@@ -152,6 +152,62 @@ cannot_be_asked() {
 	done
 }
 
+# claimed SOURCE REASON: the claim names them, and a deadline within an hour.
+claimed() {
+	local claim left
+	claim=$(preempt-store get run/r/000001/TERMINATED_WORKER)
+	[ "$(field source <<<"$claim")" = "$1" ]
+	[[ "$(field reason <<<"$claim")" = $2 ]]
+	left=$(preempt-store get run/r/000001/DEADLINE | field left)
+	((left > 3000000 && left <= 3600000))
+}
+
+# bats test_tags=smoke
+@test "after preempt-watch, by && or by --exec: the notice's own source, reason and deadline" {
+	local how
+	echo drained >flag
+	for how in 'preempt-watch --source file:flag --grace 1h >event && preempt-claim' \
+		'exec preempt-watch --source file:flag --grace 1h --exec preempt-claim'; do
+		another_store
+		join 1
+		run -0 --separate-stderr sh -c "$how"
+		claimed file:flag drained
+		as 0 preempt-store leave >/dev/null
+	done
+	# Another shell, and one that says why itself.
+	another_store
+	join 1
+	run -0 sh -c 'preempt-watch --source file:flag --grace 1h && preempt-claim --reason power'
+	claimed file:flag power
+	as 0 preempt-store leave >/dev/null
+	another_store
+	join 1
+	preempt-claim
+	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field source)" = command ]
+}
+
+# bats test_tags=smoke
+@test "a notice that a scheduler sends to the whole pipe is claimed, also by one that has not joined" {
+	local group
+	join 1
+	setsid sh -c 'preempt-watch --follow --source signal:TERM --grace 1h | preempt-claim --from -; :' \
+		>out 2>err 3>&- &
+	group=$!
+	pipe_is_ready() {
+		local claim watch
+		claim=$(pgrep -g "$group" preempt-claim) && watch=$(pgrep -g "$group" preempt-watch) &&
+			(($(sed -n 's/^SigIgn:/0x/p' "/proc/$claim/status" | tr -d '\t') >> 14 & 1)) &&
+			(($(sed -n 's/^SigCgt:/0x/p' "/proc/$watch/status" | tr -d '\t') & 1))
+	}
+	eventually pipe_is_ready
+	kill -TERM -- "-$group"
+	is_claimed() { preempt-watch --once --source group >/dev/null 2>&1; }
+	eventually is_claimed
+	claimed signal:TERM 'sent by process *'
+	kill -KILL -- "-$group"
+	as 0 preempt-store leave >/dev/null
+}
+
 @test "--from FILE; no event: 1; garbage: 2; a missing file: not a no; nothing is claimed by any of them" {
 	join 1
 	run -1 --separate-stderr preempt-claim --from /dev/null

@@ -8,7 +8,7 @@
 #include "base/process/ending.h"
 #include "base/process/subprocess.h"
 
-static void describe_notice(const struct notice *notice)
+static void describe_notice(const struct notice *notice, const char *line)
 {
 	char utc[32], left[32] = "";
 	clock_format_utc(notice->received_utc, utc);
@@ -21,6 +21,7 @@ static void describe_notice(const struct notice *notice)
 	setenv("PREEMPT_NOTICE_REASON", notice->reason, 1);
 	setenv("PREEMPT_NOTICE_UTC", utc, 1);
 	setenv("PREEMPT_NOTICE_LEFT_MS", left, 1);
+	setenv("PREEMPT_NOTICE", line, 1);
 }
 
 enum status notice_exec(const struct notice *notice, const char *text, int *code, struct error *err)
@@ -29,8 +30,8 @@ enum status notice_exec(const struct notice *notice, const char *text, int *code
 	struct subprocess child;
 	int asked = 0;
 	notice_write_json(notice, &line);
+	describe_notice(notice, text_string(&line));
 	text_add(&line, "\n");
-	describe_notice(notice);
 	struct subprocess_options how = {.shell = text, .input = text_string(&line)};
 	enum status status = subprocess_start(&child, &how, err);
 	text_release(&line);
