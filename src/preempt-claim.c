@@ -329,7 +329,7 @@ static int run(const struct args_rest *rest)
 		status = served_open_agent(&session.agent, &err);
 	if (from)
 		served_ignore_notices(); /* the whole pipe gets them; it ends with its input */
-	message_patience(1000); /* a log that stalls must not delay a notice */
+	message_patience(1000);		 /* a log that stalls must not delay a notice */
 	if (status != STATUS_OK)
 		code = say(status, &err);
 	else if (from)

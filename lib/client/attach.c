@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * First use of a board: find it, check its agent, become its owner, ignore the notice signals.
+ * First use of a board: find it, check its agent, become its owner, outlive the notice signals.
  */
 #include "client/board.h"
 
@@ -37,7 +37,13 @@ static const struct {
 	{"PWR", SIGPWR},
 };
 
-static void signal_ignore(const char *name, const char *word, size_t length)
+/* Instead of SIG_IGN, which the program's commands would inherit. */
+static void outlive(int number)
+{
+	(void)number;
+}
+
+static void signal_outlive(const char *name, const char *word, size_t length)
 {
 	if (length > 3 && strncmp(word, "SIG", 3) == 0) {
 		word += 3;
@@ -48,7 +54,7 @@ static void signal_ignore(const char *name, const char *word, size_t length)
 			continue;
 		struct sigaction now;
 		if (sigaction(signals[i].number, NULL, &now) == 0 && now.sa_handler == SIG_DFL) {
-			now = (struct sigaction){.sa_handler = SIG_IGN};
+			now = (struct sigaction){.sa_handler = outlive, .sa_flags = SA_RESTART};
 			sigaction(signals[i].number, &now, NULL);
 		}
 		return;
@@ -57,7 +63,7 @@ static void signal_ignore(const char *name, const char *word, size_t length)
 		name, "PREEMPT_SIGNALS: no signal %.*s that could be ignored", (int)length, word);
 }
 
-static void signals_ignore(const char *name)
+static void signals_outlive(const char *name)
 {
 	const char *list = getenv("PREEMPT_SIGNALS");
 	if (!list)
@@ -65,7 +71,7 @@ static void signals_ignore(const char *name)
 	while (*list) {
 		size_t length = strcspn(list, ",");
 		if (length)
-			signal_ignore(name, list, length);
+			signal_outlive(name, list, length);
 		list += length + (list[length] == ',');
 	}
 }
@@ -342,7 +348,7 @@ int preempt_board_attach(struct preempt_board *board, pid_t owner)
 	if (answer == 1)
 		answer = die_with_agent(board, owner);
 	if (answer == 1)
-		signals_ignore(board->name);
+		signals_outlive(board->name);
 	else
 		preempt_board_release(board);
 	return answer;

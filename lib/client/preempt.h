@@ -43,9 +43,10 @@
  *   the answer is no longer PREEMPT_SAVE, before it goes on. Only the asking thread may call exit.
  *   After fork the child is another process: it is refused (2) as long as the process that called
  *   first lives.
- * Signals: the first call ignores the notice signals ($PREEMPT_SIGNALS, default TERM) that have
- *   their default action: schedulers signal whole process trees, and a trainer that dies of the
- *   notice cannot save. Handlers of the program are never replaced.
+ * Signals: the first call makes a handler that does nothing for the notice signals
+ *   ($PREEMPT_SIGNALS, default TERM) that have their default action: schedulers signal whole
+ *   process trees, and a trainer that dies of the notice cannot save. A program that is executed
+ *   has the default again. Handlers of the program are never replaced.
  */
 #ifndef PREEMPT_H
 #define PREEMPT_H

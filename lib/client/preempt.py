@@ -31,9 +31,11 @@ Threads: one thread asks at step boundaries; saved may be called later and from 
   asynchronous saver). Then the asking thread asks again until the answer is not SAVE. A forked or spawned
   child is another process: it is refused (2) as long as the process that called first lives. Data loader
   processes: DataLoader(..., worker_init_fn=preempt.worker_init).
-Signals: the first call, in the main thread, ignores the notice signals ($PREEMPT_SIGNALS, default TERM)
-  that have their default action: schedulers signal whole process trees, and a trainer that dies of the
-  notice cannot save. Handlers of the program are never replaced.
+Signals: from the first call on, in the main thread, the notice signals ($PREEMPT_SIGNALS, default TERM) that
+  had their default action do nothing: schedulers signal whole process trees, and a trainer that dies of the
+  notice cannot save. Handlers of the program are never replaced. Commands and forked processes get the default
+  action back; those that multiprocessing forks, data loaders among them, end when their parent signals them,
+  and not with the tree.
 
 The rules are those of lib/client/board.h; the same tests run through all clients.
 """
@@ -125,9 +127,12 @@ def section(name):
 
 
 def worker_init(*_):
-    """For data loader processes (worker_init_fn): ignores the notice signals there, so that a notice to
-    the whole process tree does not take the data away before the save. Handlers made in Python stay."""
-    _ignore_signals((signal.SIG_DFL, None))
+    """For data loader processes (worker_init_fn): from now on a notice signal counts there only if the parent
+    process sent it, so that a notice to the whole process tree does not take the data away before the save.
+    Handlers made in Python stay. Processes that multiprocessing forks after the first call do this by themselves."""
+    numbers = [number for number in _notices() if signal.getsignal(number) in _REPLACED]
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    threading.Thread(target=_obey_parent, args=(numbers,), daemon=True).start()
 
 
 # These functions do the work of those above; each may raise _Leave
@@ -350,19 +355,36 @@ def _attach():
             board.close()
             raise
         if threading.current_thread() is threading.main_thread():
-            _ignore_signals((signal.SIG_DFL,))
+            _outlive_notices()
         else:
-            _say("first call not in the main thread: the notice signals are not ignored")
+            _say("first call not in the main thread: a notice signal ends this process")
         _board = board
         return board
+
+
+_forking = threading.local()
+
+
+def _fork():
+    """A signal to a process that was just forked must not be lost in our handler."""
+    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _outlived)
+
+
+def _forked_other():
+    signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
 
 
 def _forked():
     global _lock
     _lock = threading.Lock()
+    for number in _outlived:
+        if signal.getsignal(number) is _outlive:
+            signal.signal(number, signal.SIG_DFL)
+    _outlived.clear()
+    _forked_other()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(before=_fork, after_in_parent=_forked_other, after_in_child=_forked)
 
 
 def _find():
@@ -517,15 +539,48 @@ def _die_with_agent(board):
         raise _Leave(43)
 
 
-def _ignore_signals(where):
+# Signals
+
+
+def _outlive(*_):
+    """A handler that does nothing, instead of SIG_IGN, which commands would inherit."""
+
+
+_REPLACED = (signal.SIG_DFL, signal.SIG_IGN, None, _outlive)  # None: a handler made in C, such as a data loader's
+_outlived = []
+
+
+def _notices():
+    """The numbers of the notice signals."""
     for name in os.environ.get("PREEMPT_SIGNALS", "TERM").split(","):
         bare = name[3:] if name.startswith("SIG") else name
         if bare in _SIGNALS:
-            number = getattr(signal, "SIG" + bare)
-            if signal.getsignal(number) in where:
-                signal.signal(number, signal.SIG_IGN)
+            yield getattr(signal, "SIG" + bare)
         elif name:
             _say("PREEMPT_SIGNALS: no signal %s that could be ignored" % name)
+
+
+def _outlive_notices():
+    for number in _notices():
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _outlive)
+            signal.siginterrupt(number, False)
+            _outlived.append(number)
+    if _outlived and not hasattr(_outlive, "registered"):
+        import multiprocessing.util  # takes 10 ms
+
+        multiprocessing.util.register_after_fork(_outlive, worker_init)
+        _outlive.registered = True
+
+
+def _obey_parent(numbers):
+    """Wait for one of these signals, which are blocked, from the parent process, and take it."""
+    while True:
+        about = signal.sigwaitinfo(numbers)
+        if about.si_pid == os.getppid():
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [about.si_signo])
+            signal.raise_signal(about.si_signo)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [about.si_signo])
 
 
 # Hold

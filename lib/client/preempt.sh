@@ -30,9 +30,11 @@
 # Shells: POSIX sh; bash runs only builtins and forks nothing. Call the functions in the shell itself: a
 #	subshell (...) forgets what was answered. Options, IFS, positional parameters and your variables
 #	stay as they are; everything private is named _preempt_*.
-# Signals: sourcing this file ignores the notice signals ($PREEMPT_SIGNALS, default TERM) where no trap is set:
-#	schedulers signal whole process trees, and a script that dies of the notice cannot save. Your
-#	traps are never replaced, and a trap that you set later takes effect.
+# Signals: the first call ignores the notice signals ($PREEMPT_SIGNALS, default TERM) where no trap is set:
+#	schedulers signal whole process trees, and a script or a command of it that dies of the notice cannot
+#	save. Your traps are never replaced, and a trap that you set later takes effect.
+# preempt_bg COMMAND [ARGUMENT]... &: a background command that `kill $!` ends, such as a monitor: it gets
+#	the default of these signals back. Commands from before the first call have it anyway.
 # Errors leave the shell (exit) after one line on stderr, but preempt_saved may return 43 instead. (A script
 # that must not exit calls preempt-step(1), whose exit code is the answer.) Codes:
 #	2	wrong use: two writers on one board, a falling or impossible step number, a board or an
@@ -54,11 +56,23 @@ if [ "${_preempt_process-}" != "$$" ]; then
 	_preempt_final_at=-1  # the boundary of that answer: the first one at or after _preempt_final
 	_preempt_agent=       # process of the agent, and its start time
 	_preempt_agent_started=
-	_preempt_shielded=    # signals are ignored
 	_preempt_line=        # these three: for intermediate results
 	_preempt_a=
 	_preempt_b=
 fi
+
+preempt_bg() {
+	IFS=' ' read -r _preempt_a _preempt_b </proc/self/stat || _preempt_a=
+	if [ "$#" -eq 0 ] || [ "$_preempt_a" = "$$" ]; then
+		_preempt_say "the call is preempt_bg COMMAND [ARGUMENT]... &"
+		exit 2
+	fi
+	_preempt_notices _preempt_default
+	case $(command -v "$1") in
+	*/*) exec "$@" ;;
+	*) "$@" ;; # a function
+	esac
+}
 
 _preempt_step() {
 	[ "$_preempt_state" = board ] || _preempt_attach || return 0
@@ -368,7 +382,7 @@ _preempt_attach() {
 		_preempt_say "$_preempt_board/step has no step number in it: damaged; start the command under its agent again"
 		exit 2
 	}
-	_preempt_ignore_signals
+	_preempt_notices _preempt_ignore
 	_preempt_state=board
 }
 
@@ -499,12 +513,8 @@ _preempt_owner() {
 	_preempt_pid='' _preempt_since=''
 }
 
-# Ignore each notice signal that has no trap. List the traps in a file on the board, because $(trap) would
-# fork. Do this only once, so that a later `trap - TERM` of the script stays.
-_preempt_ignore_signals() {
-	[ -z "$_preempt_shielded" ] && [ -d "$PREEMPT_DIR" ] && [ -w "$PREEMPT_DIR" ] || return 0
-	_preempt_shielded=yes
-	_preempt_path=$PREEMPT_DIR/traps.$$
+# Run $1 SIGNAL for each notice signal.
+_preempt_notices() {
 	_preempt_list=${PREEMPT_SIGNALS-TERM},
 	while [ -n "$_preempt_list" ]; do
 		_preempt_b=${_preempt_list%%,*}
@@ -512,8 +522,7 @@ _preempt_ignore_signals() {
 		_preempt_list=${_preempt_list#*,}
 		case $_preempt_b in
 		HUP | INT | QUIT | USR1 | USR2 | ALRM | TERM | CONT | TSTP | URG | XCPU | XFSZ | PWR)
-			# shellcheck disable=SC2064
-			_preempt_trapped "$_preempt_b" || trap '' "$_preempt_b"
+			$1 "$_preempt_b"
 			;;
 		'') ;;
 		*) _preempt_say "PREEMPT_SIGNALS: no signal $_preempt_b that could be ignored" ;;
@@ -521,7 +530,19 @@ _preempt_ignore_signals() {
 	done
 }
 
+_preempt_default() {
+	# shellcheck disable=SC2064
+	trap - "$1"
+}
+
+# Ignore the signal if it has no trap. List the traps in a file on the board, because $(trap) would fork.
+_preempt_ignore() {
+	# shellcheck disable=SC2064
+	_preempt_trapped "$1" || trap '' "$1"
+}
+
 _preempt_trapped() {
+	_preempt_path=$PREEMPT_DIR/traps.$$
 	if [ -n "${BASH_VERSION-}" ]; then
 		# shellcheck disable=SC3045,SC3047
 		trap -p "$1" >|"$_preempt_path" || return 0
@@ -536,5 +557,3 @@ _preempt_trapped() {
 	done <"$_preempt_path"
 	return 1
 }
-
-[ -z "${PREEMPT_DIR-}" ] || _preempt_ignore_signals

@@ -69,9 +69,6 @@ def main():
             ).start()
         elif command == "thread":
             threading.Thread(target=lambda: answer("thread %d" % preempt.step(*words))).start()
-        elif command == "worker":
-            preempt.worker_init(0)
-            answer("worker")
         elif command == "clobber":
             clobber()
             answer("clobber")
