@@ -12,4 +12,6 @@
 
 "${PREEMPT_PROLOG_PROGRAM:-/usr/local/bin/preempt-store}" doctor --quick --shared \
 	--store "${PREEMPT_PROLOG_STORE:-/shared/preempt/any.db}"
-[ $? != 1 ] # 1: not safe for a store
+case $? in
+1 | 126 | 127) exit 1 ;; # not safe for a store; the program is not there
+esac
