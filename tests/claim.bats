@@ -54,7 +54,7 @@ cannot_be_asked() {
 	run -1 --separate-stderr preempt-claim --run other
 	[[ $stderr = *"has no attempt yet"* ]]
 	run -1 --separate-stderr preempt-claim --attempt 7
-	as 0 preempt-store leave
+	as 0 preempt-store leave --code 0
 	run -1 --separate-stderr preempt-claim
 	[[ $stderr = *"attempt 1 is over (completed)"* ]]
 }
@@ -397,9 +397,9 @@ claimed() {
 	run -44 --separate-stderr preempt-watch --source group --attempt 1 --timeout 30s
 	[[ $stderr = *"task 1 failed"* ]]
 	in_vain preempt-watch --source group
-	as 0 preempt-store leave
+	as 0 preempt-store leave --code 0
 	join 1
-	as 0 preempt-store leave
+	as 0 preempt-store leave --code 0
 	run -1 --separate-stderr preempt-watch --source group --attempt 2 --timeout 30s
 	[[ $stderr = *"is over (completed)"* ]]
 	run -0 --separate-stderr preempt-store runs

@@ -134,13 +134,65 @@ step() {
 
 @test "join exports the signals that are notices here, which the clients ignore" {
 	run -0 --separate-stderr preempt-store join --no-board
-	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM ]
-	SLURM_JOB_ID=9 run -0 --separate-stderr preempt-store join --no-board --run s --task 0 --tasks 1
-	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM,USR1 ]
+	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM,USR1,USR2,XCPU,PWR ]
+	LSB_JOBID=9 run -0 --separate-stderr preempt-store join --no-board --run s --task 0 --tasks 1
+	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM,USR1,USR2,XCPU,PWR,INT ]
 	PREEMPT_SIGNALS=USR2 run -0 --separate-stderr preempt-store join --no-board --run t
 	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = USR2 ]
 	PREEMPT_SIGNALS='' run -0 --separate-stderr preempt-store join --no-board --run u
 	[[ $output != *PREEMPT_SIGNALS* ]]
+}
+
+# bats test_tags=smoke
+@test "leave without --code, as in an epilog: left, neither finished nor failed; the job's own code decides" {
+	join 2
+	kill -KILL "${agents[@]}"
+	as 0 run -0 --separate-stderr preempt-store leave
+	[ "$output" = 0 ]
+	run -1 preempt-store get run/r/000001/ERROR
+	as 1 preempt-store leave
+	[[ $(preempt-store runs) = *"r  "*" left "* ]]
+	decide() { run "-$1" --separate-stderr preempt-requeue --platform none --run r --dry-run --code "$2"; }
+	decide 0 0
+	[[ $output = *"nothing to run again"* ]]
+	decide 44 7
+	[[ $output = *"run again: attempt 1 crashed, 1 of 3"* ]]
+	decide 42 42
+	[[ $output = *"run again: attempt 1 was preempted"* ]]
+	# The next attempt is not in its way.
+	join 2
+	[ "$(preempt-store get run/r/000001/CLOSED | field cause)" = left ]
+	as 0 preempt-store leave --code 0
+	as 1 preempt-store leave
+	[ "$(preempt-store get run/r/000002/CLOSED | field cause)" = left ]
+}
+
+@test "leave in a batch shell's TaskEpilog: nothing printed, 0, as join; with --task it does what is asked" {
+	step
+	unset "${!SLURM_STEP_@}"
+	printf 'preempt-store leave >left 2>&1; echo $? >>left; exit' >script
+	stepd 9.batch script
+	[ "$(cat left)" = 0 ]
+	[ ! -e s.db ]
+	printf 'preempt-store leave --run r --task 0 --tasks 1 >left 2>&1; echo $? >>left; exit' >script
+	stepd 9.batch script
+	[[ $(cat left) = *"does not exist"*$'\n1' ]]
+}
+
+@test "a TaskProlog that cannot join says why in the job's output" {
+	step
+	PREEMPT_STORE=$PWD/none/s.db task 9.0
+	[[ $(cat answer) = "75 print preempt-store: join: "*"$PWD/none"* ]]
+}
+
+@test "the board of a process that joined and was killed goes when the next board is made" {
+	join 2
+	[ -e "${boards[0]}" ] && [ -e "${boards[1]}" ]
+	kill -KILL "${agents[0]}"
+	wait "${agents[0]}" 2>/dev/null || :
+	run -0 preempt-store join --run other --task 0 --tasks 1 --pid $$
+	[ ! -e "${boards[0]}" ]
+	[ -e "${boards[1]}" ]
 }
 
 # ---- Who counts as joined ----

@@ -146,6 +146,7 @@ enum status membership_join(const struct membership_request *request, struct tex
 static enum agreement_reason reason_of(int code)
 {
 	switch (code) {
+	case -1: return REASON_LEFT;
 	case STATUS_OK: return REASON_COMPLETED;
 	case CODE_SAVED: return REASON_SAVED;
 	case CODE_PREEMPTED: return REASON_PREEMPTED;
@@ -224,6 +225,7 @@ enum status membership_leave(struct store *store, struct view *view,
 	}
 	if (reason != REASON_COMPLETED && agreement_stops(&view->agreement))
 		code = CODE_DECIDED;
+	code = code < 0 ? STATUS_OK : code;
 	*leave = code;
 	if (reason == REASON_FAILED && !left)
 		status = announce_failure(store, view, task, code, line, err);
@@ -231,7 +233,7 @@ enum status membership_leave(struct store *store, struct view *view,
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
 		status = attempt_close(store, view, NULL, err);
-	bool in_order = reason != REASON_FAILED && reason != REASON_PEER;
+	bool in_order = reason != REASON_FAILED && reason != REASON_PEER && reason != REASON_LEFT;
 	if (status == STATUS_NO && in_order) /* other tasks have not left */
 		stay_while_others_save(store, view, task);
 	return status == STATUS_NO ? STATUS_OK : status;

@@ -33,7 +33,7 @@ enum status membership_join(const struct membership_request *request, struct tex
 struct membership_goodbye {
 	uint64_t task;
 	/* The exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer
-	 * failed, any other: it failed itself. */
+	 * failed, any other: it failed itself. -1: not known, which is neither. */
 	int code;
 	const char *reason; /* why it failed, for the other tasks; NULL: the line that board has */
 	const char *board; /* path of a board with a line for that (board_keep_error); NULL: none */

@@ -40,7 +40,8 @@ void keys_decision(uint64_t round, char name[64])
 
 static const char *const then_words[] = {"exit", "continue", "stop"};
 static const char *const kind_words[] = {"save", "exit", "each", "none"};
-static const char *const reason_words[] = {"", "completed", "saved", "preempted", "failed", "peer"};
+static const char *const reason_words[] = {
+	"", "completed", "saved", "preempted", "failed", "peer", "left"};
 static const char *const death_words[] = {"unknown", "silent", "gone", "restarted", "hung"};
 
 #define WORDS(table) (sizeof(table) / sizeof((table)[0]))

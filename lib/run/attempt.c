@@ -157,7 +157,10 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 /* The word for "state" in CLOSED. */
 static const char *state_of(enum outcome_cause cause, bool claimed)
 {
-	return cause == CAUSE_COMPLETED ? "completed" : claimed ? "preempted" : "failed";
+	return cause == CAUSE_COMPLETED ? "completed"
+	       : cause == CAUSE_LEFT	? "left"
+	       : claimed		? "preempted"
+					: "failed";
 }
 
 enum status attempt_seal(struct store *store, const struct attempt *attempt, const char *by,

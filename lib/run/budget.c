@@ -190,6 +190,10 @@ void budget_decide(const struct outcome *past, size_t count, const struct budget
 		decision->again = false;
 		snprintf(
 			decision->why, sizeof(decision->why), "attempt %llu has finished", attempt);
+	} else if (last->cause == CAUSE_LEFT) {
+		decision->again = false;
+		snprintf(decision->why, sizeof(decision->why),
+			"the tasks of attempt %llu have left, and said no exit code", attempt);
 	} else if (last->cause == CAUSE_STOPPED) {
 		refuse(decision, "attempt %llu was asked to stop (preempt-claim --then stop)",
 			attempt);

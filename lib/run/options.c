@@ -128,17 +128,26 @@ enum status group_identify(
 	return identity_find(&environment, &request, identity, err);
 }
 
-enum status group_find_agent(pid_t *agent, struct error *err)
+bool group_is_shell(struct error *err)
 {
 	char step[64];
 	const struct identity_environment environment = own_environment(step, sizeof(step));
 	struct slurm_shell shell;
+	if (outage_is_joined() || group_options.task_given ||
+		slurm_shell_find(&environment, &shell, NULL) != STATUS_OK)
+		return false;
+	error_set(err, STATUS_NO,
+		"this is %s of Slurm job %llu, which is not a task: nothing to do", shell.kind,
+		(unsigned long long)shell.job);
+	return true;
+}
+
+enum status group_find_agent(pid_t *agent, bool *prolog, struct error *err)
+{
 	pid_t task = ancestors_prolog_task();
-	if (task && slurm_shell_find(&environment, &shell, NULL) == STATUS_OK)
-		return error_set(err, STATUS_NO,
-			"this is the TaskProlog of %s of Slurm job %llu, which is not a task: "
-			"nothing is joined",
-			shell.kind, (unsigned long long)shell.job);
+	*prolog = task != 0;
+	if (task && group_is_shell(err))
+		return STATUS_NO;
 	pid_t reader = task ? task : ancestors_reader();
 	*agent = reader ? reader : getppid();
 	return STATUS_OK;

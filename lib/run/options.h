@@ -94,9 +94,16 @@ enum status group_identify(
 /*
  * Find the process for which "preempt-store join" joins without --pid: in Slurm's TaskProlog the
  * process that becomes the task, else the one that reads our output, else our parent. STATUS_NO:
- * this is the TaskProlog of a shell of a Slurm job, which is not a task.
+ * this is the TaskProlog of a shell of a Slurm job, which is not a task. *prolog: this is a
+ * TaskProlog.
  */
-enum status group_find_agent(pid_t *agent, struct error *err);
+enum status group_find_agent(pid_t *agent, bool *prolog, struct error *err);
+
+/*
+ * Whether this is the batch shell, or another shell, of a Slurm job, in which nothing has joined: a
+ * TaskEpilog runs there, too. err says so.
+ */
+bool group_is_shell(struct error *err);
 
 /*
  * The attempt that the user asks for; 0: none. --attempt asks for one; a PREEMPT_ATTEMPT that was

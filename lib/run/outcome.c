@@ -15,7 +15,8 @@ static const char *const words[CAUSE_KINDS + 1] = {[CAUSE_OPEN] = "open",
 	[CAUSE_CRASHED] = "crashed",
 	[CAUSE_HUNG] = "hung",
 	[CAUSE_LOST] = "lost",
-	[CAUSE_UNJOINED] = "unjoined"};
+	[CAUSE_UNJOINED] = "unjoined",
+	[CAUSE_LEFT] = "left"};
 
 const char *outcome_word(enum outcome_cause cause)
 {
@@ -43,6 +44,17 @@ static bool has_its_checkpoint(const struct view *view, const struct outcome_fin
 	return any && only_unstarted;
 }
 
+/* Whether each task has finished, or has left and did not say how. */
+static bool all_have_left(const struct view *view)
+{
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		enum agreement_reason left = view->agreement.peers[i].left;
+		if (left != REASON_COMPLETED && left != REASON_LEFT)
+			return false;
+	}
+	return true;
+}
+
 static enum outcome_cause cause_of(const struct view *view, const struct outcome_finding *finding)
 {
 	/* A program that saves on a signal ends with 0 even if it has not finished. */
@@ -59,6 +71,8 @@ static enum outcome_cause cause_of(const struct view *view, const struct outcome
 		return CAUSE_CRASHED;
 	if (!strcmp(view->seal, "timeout"))
 		return CAUSE_UNJOINED;
+	if (!*view->seal && all_have_left(view))
+		return CAUSE_LEFT;
 	return *view->seal || view->agreement.closed ? CAUSE_LOST : CAUSE_OPEN;
 }
 

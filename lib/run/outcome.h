@@ -19,6 +19,7 @@ enum outcome_cause {
 	CAUSE_HUNG,	 /* a task ran, but made no progress */
 	CAUSE_LOST,	 /* a machine or an agent died, or a task was started again */
 	CAUSE_UNJOINED,	 /* not all tasks joined in time */
+	CAUSE_LEFT,	 /* all tasks have left, and of some it is not known how they ended */
 	CAUSE_KINDS,
 };
 

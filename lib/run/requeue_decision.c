@@ -77,9 +77,14 @@ bool requeue_is_ours(const struct requeue_question *question, const struct attem
  */
 static void take_hint(int code, struct outcome *last)
 {
-	if (code == STATUS_OK && (last->cause == CAUSE_LOST || last->cause == CAUSE_OPEN))
+	if (code == STATUS_OK && (last->cause == CAUSE_LOST || last->cause == CAUSE_OPEN ||
+					 last->cause == CAUSE_LEFT))
 		last->cause = CAUSE_COMPLETED;
-	if (last->cause != CAUSE_COMPLETED || !means_again(code))
+	if (last->cause == CAUSE_LEFT && code > 0 && !means_again(code)) {
+		last->cause = CAUSE_CRASHED;
+		last->code = code;
+	}
+	if ((last->cause != CAUSE_COMPLETED && last->cause != CAUSE_LEFT) || !means_again(code))
 		return;
 	last->cause = code == CODE_SAVED       ? CAUSE_PREEMPTED
 		      : code == CODE_PREEMPTED ? CAUSE_UNSAVED

@@ -433,7 +433,8 @@ const char *run_status_word(const struct run_status *status)
 int run_status_code(const struct run_status *status)
 {
 	switch (status->outcome.cause) {
-	case CAUSE_COMPLETED: return 0;
+	case CAUSE_COMPLETED:
+	case CAUSE_LEFT: return 0;
 	case CAUSE_STOPPED: return CODE_DECIDED;
 	case CAUSE_PREEMPTED:
 	case CAUSE_UNSAVED:

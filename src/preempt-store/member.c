@@ -19,7 +19,7 @@
 #define LEAVE_ONCE     1000  /* ms for each try, at least, even after the deadline of a notice */
 
 static uint64_t pid, code;
-static bool pid_given, no_board, no_heartbeat, force;
+static bool pid_given, code_given, no_board, no_heartbeat, force;
 static const char *board_parent, *leave_reason;
 
 const struct args_option member_join_options[] = {
@@ -33,8 +33,8 @@ const struct args_option member_join_options[] = {
 	{0},
 };
 const struct args_option member_leave_options[] = {
-	{"code", "N", "the exit code of the training process (default 0)", ARGS_UNSIGNED,
-		.target = &code, .max = 255},
+	{"code", "N", "the exit code of the training process (default: not known)", ARGS_UNSIGNED,
+		.target = &code, .max = 255, .given = &code_given},
 	{"reason", "TEXT", "why it failed, for the others (default: its last line of stderr)",
 		ARGS_TEXT, .target = &leave_reason},
 	{0},
@@ -53,9 +53,9 @@ int member_join(const struct args_rest *rest)
 	struct text exports = {0};
 	char signals[LISTEN_SIGNALS_SIZE];
 	pid_t agent = 0;
-	bool preempted = false;
+	bool preempted = false, prolog;
 	(void)rest;
-	enum status status = group_find_agent(&agent, &err);
+	enum status status = group_find_agent(&agent, &prolog, &err);
 	if (status == STATUS_NO) {
 		message_detail("%s", err.text);
 		return STATUS_OK;
@@ -83,6 +83,10 @@ int member_join(const struct args_rest *rest)
 	text_release(&exports);
 	if (status == STATUS_OK)
 		return CODE_OK;
+	/* Slurm writes the errors of a TaskProlog to a log of the node, and this to the job's
+	 * output. */
+	if (prolog)
+		printf("print preempt-store: join: %s\n", err.text);
 	int failed = message_fail(&err);
 	return preempted ? CODE_SAVED : failed;
 }
@@ -95,7 +99,7 @@ static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 	if (status == STATUS_OK) {
 		store_set_deadline(own.store, clock_later(until, least));
 		const struct membership_goodbye goodbye = {.task = own.identity.task,
-			.code = (int)code,
+			.code = code_given ? (int)code : -1,
 			.reason = leave_reason,
 			.board = getenv("PREEMPT_DIR")};
 		status = membership_leave(own.store, &own.view, &goodbye, leave_with, err);
@@ -120,6 +124,10 @@ int member_leave(const struct args_rest *rest)
 	struct outage outage = {.deadline = goodbye_until(&notice)};
 	enum status status;
 	(void)rest;
+	if (group_is_shell(&err)) {
+		message_detail("%s", err.text);
+		return STATUS_OK;
+	}
 	do
 		status = leave_once(outage.deadline, &leave_with, &err);
 	while (outage_retry(&outage, &status, &err));

@@ -72,13 +72,27 @@ static bool hold_alive(struct board *board)
 	       renameat(board->directory, "alive.new", board->directory, "alive") == 0;
 }
 
+/* What board_sweep needs of a process that joined (preempt-store join): it holds no fifo open. */
+static bool name_process(const struct board *board)
+{
+	struct process_identity agent;
+	char line[128];
+	if (process_identify(board->agent, &agent, NULL) != STATUS_OK)
+		return true;
+	snprintf(line, sizeof(line), BOARD_JOINED "\n", agent.boot,
+		(unsigned long long)agent.pid_namespace, (int)agent.pid,
+		(unsigned long long)agent.start, (unsigned long long)agent.time_namespace);
+	return make_file(board->directory, "joined", line) == 0;
+}
+
 static enum status furnish(struct board *board, struct error *err)
 {
 	char agent[32];
 	snprintf(agent, sizeof(agent), "%d\n", (int)board->agent);
 	board->directory = open(board->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* `alive` first: if the agent dies here, the next agent removes the board. */
-	if (board->directory < 0 || (board->agent == getpid() && !hold_alive(board)) ||
+	if (board->directory < 0 ||
+		!(board->agent == getpid() ? hold_alive(board) : name_process(board)) ||
 		make_file(board->directory, "agent", agent) < 0 ||
 		make_file(board->directory, "step", "") < 0 ||
 		make_file(board->directory, "saved", "") < 0 ||

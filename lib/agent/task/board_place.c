@@ -83,6 +83,33 @@ static bool is_of_this_boot(int directory)
 	return same;
 }
 
+/* Whether the process that joined by preempt-store join is surely gone. */
+static bool has_joined_and_ended(int directory)
+{
+	struct process_identity self, joined;
+	unsigned long long namespace, start, time_namespace;
+	int pid;
+	struct text line = {0};
+	int descriptor =
+		openat(directory, "joined", O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (descriptor < 0)
+		return false;
+	bool right = file_read_descriptor(descriptor, "joined", 256, &line, NULL) == STATUS_OK &&
+		     process_identify(0, &self, NULL) == STATUS_OK;
+	joined = self;
+	right = right && sscanf(text_string(&line), BOARD_JOINED_FIELDS, joined.boot, &namespace,
+				 &pid, &start, &time_namespace) == 5;
+	text_release(&line);
+	close(descriptor);
+	if (!right)
+		return false;
+	joined.pid_namespace = namespace;
+	joined.pid = pid;
+	joined.start = start;
+	joined.time_namespace = time_namespace;
+	return process_check(&joined) == PROCESS_GONE;
+}
+
 /* Whether this is a board of this user and machine whose agent has ended. */
 static bool is_left(int parent, const char *name)
 {
@@ -99,6 +126,8 @@ static bool is_left(int parent, const char *name)
 		left = alive < 0 && errno == ENXIO;
 		if (alive >= 0)
 			close(alive);
+	} else if (fstat(directory, &st) == 0 && st.st_uid == geteuid()) {
+		left = has_joined_and_ended(directory);
 	}
 	close(directory);
 	return left;

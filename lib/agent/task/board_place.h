@@ -6,6 +6,9 @@
 #include <stdbool.h>
 
 #define BOARD_NAME "preempt-board-"
+/* The file `joined`, for printf; BOARD_JOINED_FIELDS for scanf: see struct process_identity. */
+#define BOARD_JOINED	    "%s %llu %d %llu %llu"
+#define BOARD_JOINED_FIELDS "%36s %llu %d %llu %llu"
 
 /* What the choice depends on. */
 struct board_signs {
@@ -26,7 +29,7 @@ const char *board_place(void);
 
 /*
  * Remove this user's boards below parent whose agent is gone: no process has their fifo `alive`
- * open. All other boards stay, also those that a script made, and those of other machines and
+ * open, or the process that joined (file `joined`) is surely gone. All other boards stay, also those that a script made, and those of other machines and
  * earlier boots.
  */
 void board_sweep(const char *parent);

@@ -41,6 +41,7 @@ enum agreement_reason {
 	REASON_PREEMPTED, /* preempted, without an agreed save */
 	REASON_FAILED,	  /* its command failed and no preemption was under way */
 	REASON_PEER,	  /* another task failed, died or came back as a new incarnation */
+	REASON_LEFT,	  /* how its command ended is not known (preempt-store leave) */
 };
 
 struct agreement_peer {
