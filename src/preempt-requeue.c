@@ -197,6 +197,7 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 		return requeue->code;
 	}
 	message_info("run again: %s", decision->why);
+	job_count_guess(!requeue->known);
 	if (decision->pause)
 		batch_wait(batch, clock_after(decision->pause));
 	if (batch->ended_by)
@@ -287,7 +288,8 @@ static int run(const struct args_rest *rest)
 	question.store = own.url;
 	question.launch = own.identity.launch;
 	const char *count = scheduler->restarts ? getenv(scheduler->restarts) : NULL;
-	question.restarts = count ? strtoull(count, NULL, 10) : 0;
+	if (!job_guesses(&question.guesses) && count)
+		question.guesses = strtoull(count, NULL, 10);
 	if (code_given)
 		question.code = (int)given_code;
 	const char *job_name = *job && scheduler->scontrol ? job : NULL;

@@ -94,24 +94,17 @@ static void take_signals(struct batch *batch)
 	reap(batch);
 }
 
-/*
- * Try once to claim. STATUS_OK: the tasks know. STATUS_NO: this job has no attempt yet, or its
- * attempt ends without a claim, and the next one may follow.
- */
-static enum status tell_once(const struct batch *batch, int64_t limit, struct error *err)
+/* Claim one run. STATUS_NO: see tell_once. */
+static enum status tell_run(const struct batch *batch, struct store *store, const char *run,
+	int64_t limit, struct error *err)
 {
 	const struct requeue_question *question = batch->question;
 	struct claim claim = {.outside = true, .then = THEN_EXIT, .notice = batch->notice};
-	struct store *store = NULL;
 	struct view view = {0};
-	enum status status = store_open(&store, question->store, 0, limit, err);
-	if (status == STATUS_OK) {
-		store_set_deadline(store, limit);
-		status = attempt_view(store, question->run, 0, &view, err);
-	}
-	if (status == STATUS_OK && !requeue_is_ours(question, &view.attempt))
-		status = error_set(
-			err, STATUS_NO, "run %s has no attempt of this job yet", question->run);
+	enum status status = attempt_view(store, run, 0, &view, err);
+	if (status == STATUS_OK && run == question->run &&
+		!requeue_is_ours(question, &view.attempt))
+		status = error_set(err, STATUS_NO, "run %s has no attempt of this job yet", run);
 	else if (status == STATUS_OK) {
 		status = claim_make(store, &view, &claim, limit, err);
 		/* Another claim came first. */
@@ -119,6 +112,28 @@ static enum status tell_once(const struct batch *batch, int64_t limit, struct er
 			status = STATUS_OK;
 	}
 	view_release(&view);
+	return status;
+}
+
+/*
+ * Try once to claim all runs of this job. STATUS_OK: the tasks know. STATUS_NO: it has no attempt
+ * yet, or one ends without a claim, and the next one may follow.
+ */
+static enum status tell_once(const struct batch *batch, int64_t limit, struct error *err)
+{
+	const struct requeue_question *question = batch->question;
+	struct store *store = NULL;
+	struct error unused;
+	char name[129] = "";
+	enum status status = store_open(&store, question->store, 0, limit, err);
+	if (status == STATUS_OK) {
+		store_set_deadline(store, limit);
+		status = tell_run(batch, store, question->run, limit, err);
+	}
+	while (!status_is_error(status) &&
+		requeue_next_run(store, question, name, &unused) == STATUS_OK)
+		if (tell_run(batch, store, name, limit, &unused) == STATUS_OK)
+			status = STATUS_OK;
 	store_close(store);
 	return status;
 }

@@ -86,6 +86,22 @@ static enum status read_attempt(
 	return STATUS_OK;
 }
 
+enum status runs_next_name(
+	struct store *store, const char *after, char name[129], struct error *err)
+{
+	char found[129];
+	enum status status;
+	/* Skip a name that is not a valid run name: these programs did not write it. */
+	do {
+		status = next_directory(store, PREFIX, after, found, sizeof(found), err);
+		if (status != STATUS_OK)
+			return status;
+		strcpy(name, found);
+		after = name;
+	} while (parse_name(name, "run", NULL) != STATUS_OK);
+	return STATUS_OK;
+}
+
 enum status runs_next(
 	struct store *store, const char *after, struct run_summary *run, struct error *err)
 {
@@ -93,14 +109,9 @@ enum status runs_next(
 	struct attempt newest;
 	char prefix[KEYS_MAX], attempt[32];
 	uint64_t number;
-	enum status status;
-	/* Skip a name that is not a valid run name: these programs did not write it. */
-	do {
-		status = next_directory(store, PREFIX, after, found.name, sizeof(found.name), err);
-		if (status != STATUS_OK)
-			return status;
-		after = found.name;
-	} while (parse_name(found.name, "run", NULL) != STATUS_OK);
+	enum status status = runs_next_name(store, after, found.name, err);
+	if (status != STATUS_OK)
+		return status;
 	snprintf(prefix, sizeof(prefix), PREFIX "%s/", found.name);
 	/* Look for the largest number: key order is not that of numbers beyond six digits. */
 	const char *before = NULL;

@@ -23,6 +23,9 @@ struct run_summary {
 			    0: unknown */
 };
 
+/* The name of the run whose keys follow those of run `after` (NULL: the first). STATUS_NO: none. */
+enum status runs_next_name(
+	struct store *store, const char *after, char name[129], struct error *err);
 /* Find the run whose keys follow those of run `after` (NULL: the first run). STATUS_NO: none. */
 enum status runs_next(
 	struct store *store, const char *after, struct run_summary *run, struct error *err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "proto/runs.h"
 #include "run/attempt.h"
 
 static bool means_again(int code)
@@ -35,10 +36,9 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	bool again = means_again(code) || question->noticed || code == STATUS_TEMPORARY ||
 		     (failed && may_pass(unasked));
 	const char *without = unasked ? ", and the store could not be asked" : "";
-	unsigned long long restarts = question->restarts;
+	unsigned long long times = question->guesses + 1, most = question->limits->no_progress;
 	*requeue = (struct requeue_decision){.code = code < 0 ? 0 : code};
-	/* Without attempts in the store, preemptions look like failures: all restarts count. */
-	decision->again = again && restarts < question->limits->no_progress;
+	decision->again = again && times <= most;
 	if (decision->again) {
 		requeue->code = means_again(code)   ? code
 				: question->noticed ? CODE_SAVED
@@ -48,12 +48,14 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 				unasked ? without : " before any task had joined");
 		else
 			snprintf(decision->why, sizeof(decision->why),
-				"the exit code was %d, restart %llu%s", code, restarts, without);
+				"the exit code was %d%s, %llu of %llu", code, without, times, most);
 	} else if (again) {
+		decision->decided = true;
+		requeue->code = CODE_DECIDED;
 		snprintf(decision->why, sizeof(decision->why),
 			"it ended with %d, but without a record of its attempts it is run again "
-			"%llu times at most (--max-no-progress)%s",
-			code, (unsigned long long)question->limits->no_progress, without);
+			"%llu times in a row at most (--max-no-progress)%s",
+			code, most, without);
 	} else if (code > 0) {
 		snprintf(decision->why, sizeof(decision->why), "the command ended with %d%s", code,
 			unasked ? without : " before any task had joined");
@@ -135,6 +137,58 @@ out:
 	return status;
 }
 
+enum status requeue_next_run(struct store *store, const struct requeue_question *question,
+	char name[129], struct error *err)
+{
+	enum status status = *question->launch ? STATUS_OK : STATUS_NO;
+	struct requeue_question any = *question;
+	any.before = 0; /* it is of question->run */
+	while (status == STATUS_OK) {
+		struct attempt attempt;
+		status = runs_next_name(store, *name ? name : NULL, name, err);
+		if (status != STATUS_OK || !strcmp(name, question->run))
+			continue;
+		status = attempt_find(store, name, 0, &attempt, err);
+		if (status == STATUS_OK && *attempt.launch && requeue_is_ours(&any, &attempt))
+			return STATUS_OK;
+		status = status == STATUS_NO ? STATUS_OK : status;
+	}
+	return status;
+}
+
+/* A job has several runs: it is run again if one of them is to, and not if one refuses to. */
+static void combine(struct requeue_decision *all, const struct requeue_decision *one)
+{
+	bool again = one->decision.again, decided = one->decision.decided;
+	if (!all->known || (again && !all->decision.again) ||
+		(decided && !all->decision.again && !all->decision.decided))
+		*all = *one;
+}
+
+/* Look at the other runs of this start of the job, too. */
+static enum status decide_others(struct store *store, const struct requeue_question *question,
+	struct requeue_decision *requeue, struct error *err)
+{
+	char name[129] = "";
+	enum status status;
+	while ((status = requeue_next_run(store, question, name, err)) == STATUS_OK) {
+		struct requeue_question other = *question;
+		struct requeue_decision one = {0};
+		other.run = name;
+		other.before = 0;
+		/* A code says how all runs ended, except that none is to run again. */
+		other.code = question->code == CODE_DECIDED ? CODE_DECIDED : -1;
+		status = decide_by_store(store, &other, &one, err);
+		if (status != STATUS_OK)
+			return status;
+		one.code = one.decision.again || one.decision.decided ? one.code
+			   : question->code < 0			      ? 0
+								      : question->code;
+		combine(requeue, &one);
+	}
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
 enum status requeue_decide(const struct requeue_question *question,
 	struct requeue_decision *requeue, struct error *err)
 {
@@ -143,6 +197,8 @@ enum status requeue_decide(const struct requeue_question *question,
 	enum status status = store_open(&store, question->store, 0, question->deadline, err);
 	if (status == STATUS_OK) {
 		status = decide_by_store(store, question, &found, err);
+		if (status == STATUS_OK)
+			status = decide_others(store, question, &found, err);
 	} else if (status == STATUS_NO) {
 		requeue_guess(question, NULL, &found);
 		status = STATUS_OK;

@@ -17,7 +17,7 @@ struct requeue_question {
 	uint64_t before;    /* the newest attempt when the job began; 0: none, or not known */
 	int code;	    /* the launcher's exit code; negative: it has not run yet */
 	bool noticed;	    /* the batch shell itself got a notice */
-	uint64_t restarts; /* how often the scheduler has run the job again; 0 if it does not say */
+	uint64_t guesses; /* how often in a row it was run again without a record of its attempts */
 	const struct budget_limits *limits;
 	bool record;	  /* write a decision not to run again to the store */
 	int64_t deadline; /* for the store */
@@ -36,12 +36,20 @@ struct requeue_decision {
 /* Whether this start of the job has opened the attempt, as far as `before` and `launch` tell. */
 bool requeue_is_ours(const struct requeue_question *question, const struct attempt *attempt);
 
-/* Fails if the store could not be asked: then it is not known whether to run again. */
+/*
+ * The next run of this start of the job, after run `name` ("": the first), beside question->run.
+ * STATUS_NO: there is none, or the job's launch id is not known.
+ */
+enum status requeue_next_run(struct store *store, const struct requeue_question *question,
+	char name[129], struct error *err);
+
+/* For all runs of this start. Fails if the store could not be asked: then it is not known whether
+ * to run again. */
 enum status requeue_decide(const struct requeue_question *question,
 	struct requeue_decision *requeue, struct error *err);
 
 /*
- * The same without an attempt in the store: by the exit code and the scheduler's own count alone.
+ * The same without an attempt in the store: by the exit code and the number of guesses alone.
  * Pure. unasked: why the store could not be asked; then a failure is run again, too, because the
  * budgets may allow it, unless the store is damaged or refuses the options. NULL: the store was
  * asked, and no task has joined.

@@ -139,12 +139,38 @@ static bool find_trace(struct text *path, bool make)
 	return true;
 }
 
+/* The URL in the trace, which may be "", and how often the job was run again by guess. */
+static uint64_t read_trace(const struct text *path, struct text *url)
+{
+	uint64_t guesses = 0;
+	if (file_read_whole(text_string(path), URL_MOST, url, NULL) != STATUS_OK)
+		text_release(url);
+	char *end = url->data ? strchr(url->data, '\n') : NULL;
+	if (end) {
+		(void)parse_decimal(end + 1, &guesses);
+		*end = '\0';
+	}
+	return guesses;
+}
+
+static void write_trace(const char *url, uint64_t guesses)
+{
+	struct text path = {0}, text = {0};
+	struct error err;
+	text_addf(&text, guesses ? "%s\n%llu" : "%s", url, (unsigned long long)guesses);
+	if (find_trace(&path, true) && file_write_whole(text_string(&path), text.data, text.length,
+					       0600, false, &err) != STATUS_OK)
+		message_info("this job leaves no trace of its store: %s", err.text);
+	text_release(&path);
+	text_release(&text);
+}
+
 enum status job_open_store(
 	struct store **store, const char *url, int64_t deadline, struct error *err)
 {
 	struct text path = {0}, left = {0};
 	if (find_trace(&path, false))
-		(void)file_read_whole(text_string(&path), URL_MOST, &left, NULL);
+		(void)read_trace(&path, &left);
 	unsigned flags = strcmp(text_string(&left), url) ? STORE_CREATE : 0;
 	enum status status = store_open(store, url, flags, deadline, err);
 	if (status == STATUS_NO)
@@ -159,12 +185,31 @@ enum status job_open_store(
 
 void job_leave_trace(const char *url)
 {
-	struct text path = {0};
-	struct error err;
-	if (find_trace(&path, true) && file_write_whole(text_string(&path), url, strlen(url), 0600,
-					       false, &err) != STATUS_OK)
-		message_info("this job leaves no trace of its store: %s", err.text);
+	struct text path = {0}, left = {0};
+	uint64_t guesses = find_trace(&path, false) ? read_trace(&path, &left) : 0;
+	write_trace(url, guesses);
 	text_release(&path);
+	text_release(&left);
+}
+
+bool job_guesses(uint64_t *guesses)
+{
+	struct text path = {0}, left = {0};
+	bool found = find_trace(&path, false);
+	*guesses = found ? read_trace(&path, &left) : 0;
+	text_release(&path);
+	text_release(&left);
+	return found;
+}
+
+void job_count_guess(bool guessed)
+{
+	struct text path = {0}, left = {0};
+	uint64_t guesses = find_trace(&path, false) ? read_trace(&path, &left) : 0;
+	if (guessed || guesses)
+		write_trace(text_string(&left), guessed ? guesses + 1 : 0);
+	text_release(&path);
+	text_release(&left);
 }
 
 void job_remove_trace(void)

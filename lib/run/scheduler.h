@@ -39,8 +39,8 @@ enum status scheduler_job(const struct identity_environment *environment, char *
  * The trace of a job: a small file STATE/preempt/JOB.db.trace, beside default stores (store/url.h).
  * preempt-requeue leaves it once the job's store is there, so that a later start, on any machine
  * with the same home, does not take the store for one that was never made. The file has the store's
- * URL: a trace of another job with this id has no effect. A store at its default place has none,
- * which would be lost together with it.
+ * URL, and behind it a count (job_guesses): a trace of another job with this id has no effect. A
+ * store at its default place has none, which would be lost together with it.
  */
 /*
  * Open the store of a run that starts, and make it if it is missing. STATUS_TEMPORARY: also if it
@@ -50,6 +50,12 @@ enum status job_open_store(
 	struct store **store, const char *url, int64_t deadline, struct error *err);
 /* Leave the trace, if this is a job. A trace that cannot be written is only reported. */
 void job_leave_trace(const char *url);
+/*
+ * How often in a row the job was run again without a record of its attempts. False: it is no job,
+ * or has no home, and so nothing is counted. job_count_guess: once more; or no longer.
+ */
+bool job_guesses(uint64_t *guesses);
+void job_count_guess(bool guessed);
 /* The job has finished. */
 void job_remove_trace(void);
 

@@ -29,8 +29,8 @@ const char *board_place(void);
 
 /*
  * Remove this user's boards below parent whose agent is gone: no process has their fifo `alive`
- * open, or the process that joined (file `joined`) is surely gone. All other boards stay, also those that a script made, and those of other machines and
- * earlier boots.
+ * open, or the process that joined (file `joined`) is surely gone. All other boards stay, also
+ * those that a script made, and those of other machines and earlier boots.
  */
 void board_sweep(const char *parent);
 
