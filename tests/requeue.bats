@@ -53,6 +53,7 @@ setup() {
 	TRAINER
 	chmod +x fake/scontrol fake/squeue trainer
 	PATH=$PWD/fake:$PATH
+	export XDG_STATE_HOME=$PWD/home # the traces of jobs
 	slurm
 	job='' holder=''
 }
@@ -308,17 +309,52 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	calls ""
 }
 
-@test "42 without a record: run again, but not endlessly" {
+@test "42 without a record: run again, but not endlessly; a job that was preempted often is no such job" {
+	slurm 7
+	for _ in 1 2 3; do
+		start -- sh -c 'exit 42'
+		code 42
+		calls $'squeue 9\nrequeue 9'
+		grep -q 'do the job and preempt-requeue use the same --run and --store?' err
+		rm calls state
+	done
+	start -- sh -c 'exit 42'
+	code 93
+	calls ""
+	grep -q 'without a record of its attempts it is run again 3 times in a row at most' err
+	# With a record in between the count begins anew.
+	export FAIL=3
+	start -- preempt-run -- ./trainer
+	code 44
+	rm calls state
 	start -- sh -c 'exit 42'
 	code 42
 	calls $'squeue 9\nrequeue 9'
-	grep -q 'do the job and preempt-requeue use the same --run and --store?' err
-	rm calls
-	slurm 3
-	start -- sh -c 'exit 42'
+}
+
+# bats test_tags=smoke
+@test "two runs in one job: both are told, both are looked at" {
+	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_NTASKS=1
+	mkdir a b
+	cat >both <<-'BOTH'
+		for r in a b; do
+			(cd $r && exec preempt-run --run $r --platform none --notice file:/nope -- ../trainer) &
+		done
+		wait
+		exit 42
+	BOTH
+	start --grace 0 -- sh both
+	until_true 10 test -e a/started -a -e b/started
+	kill -TERM "$job"
 	code 42
-	calls ""
-	grep -q 'without a record of its attempts' err
+	[ "$(grep -c 'claimed from outside' err)" = 2 ]
+	[ -s a/ck ] && [ -s b/ck ]
+	calls $'squeue 9\nrequeue 9'
+	grep -q 'run again: attempt 1 was preempted' err
+	# The code of the whole job says less than the records.
+	rm calls state
+	run -42 --separate-stderr preempt-requeue --dry-run --code 1
+	[[ $output = *"run again: attempt 1 was preempted"* ]]
 }
 
 @test "the store cannot be read: by the exit code alone" {
@@ -331,22 +367,25 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q 'is judged by the exit code alone' err
 }
 
-@test "the store cannot be asked: not a no, and run again as often as the scheduler's count allows" {
+@test "the store cannot be asked: not a no, and run again, but not endlessly" {
 	run -1 preempt-run -- sh -c 'exit 1'
 	mkdir mnt
 	away() { PREEMPT_STORE=$PWD/mnt/s.db PREEMPT_MOUNTS=$PWD/mnt "$@"; }
 	run -44 --separate-stderr away preempt-requeue --dry-run --code 1
 	[[ $stderr == *"the store could not be asked: "*"$PWD/mnt is not mounted"* ]]
-	[[ $output == *"run again: the exit code was 1, restart 0, and the store could not be asked"* ]]
+	[[ $output == *"run again: the exit code was 1, and the store could not be asked, 1 of 3"* ]]
 	run -44 away preempt-requeue --code 137
 	calls $'squeue 9\nrequeue 9'
 	rm calls state
 	run -0 away preempt-requeue --code 0
 	run -93 away preempt-requeue --code 93
 	run -75 away preempt-requeue --dry-run
-	slurm 3
-	run -1 --separate-stderr away preempt-requeue --code 1
-	[[ $stderr == *"run again 3 times at most (--max-no-progress), and the store could not be asked"* ]]
+	for _ in 2 3; do
+		run -44 away preempt-requeue --code 1
+		rm calls state
+	done
+	run -93 --separate-stderr away preempt-requeue --code 1
+	[[ $stderr == *"run again 3 times in a row at most (--max-no-progress), and the store could not be asked"* ]]
 	run -44 away preempt-requeue --dry-run --code 1 --max-no-progress 4
 	calls ""
 }
@@ -355,8 +394,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	run -44 preempt-requeue --code 75
 	calls $'squeue 9\nrequeue 9'
 	rm calls state
-	slurm 3
-	run -75 preempt-requeue --code 75
+	run -93 preempt-requeue --code 75 --max-no-progress 1
 	calls ""
 }
 
@@ -580,7 +618,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	calls ""
 	start --requeue-command 'echo no way; exit 4' -- preempt-run -- ./trainer
 	code 44
-	grep -q -- '--requeue-command failed with 4: no way' err
+	grep -q 'echo no way; exit 4: failed with 4: no way' err
 }
 
 # bats test_tags=smoke
