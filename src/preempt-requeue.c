@@ -197,7 +197,6 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 		return requeue->code;
 	}
 	message_info("run again: %s", decision->why);
-	job_count_guess(!requeue->known);
 	if (decision->pause)
 		batch_wait(batch, clock_after(decision->pause));
 	if (batch->ended_by)
@@ -236,6 +235,9 @@ static int decide_and_act(struct batch *batch, struct requeue_question *question
 {
 	struct requeue_decision requeue;
 	struct error err;
+	const char *count = scheduler->restarts ? getenv(scheduler->restarts) : NULL;
+	question->guesses = job_count_guess(
+		dry_run ? GUESS_ASK : GUESS_COUNT, count ? strtoull(count, NULL, 10) : 0);
 	question->record = !dry_run;
 	question->deadline = clock_after(STORE_LIMIT);
 	enum status status = requeue_decide(question, &requeue, &err);
@@ -252,6 +254,8 @@ static int decide_and_act(struct batch *batch, struct requeue_question *question
 			     "preempt-requeue use the same --run and --store?",
 			question->store, question->run);
 	}
+	if (status == STATUS_OK && requeue.known && !dry_run)
+		(void)job_count_guess(GUESS_FORGET, 0);
 	return dry_run ? print_plan(question, scheduler, job, &requeue)
 		       : act(batch, scheduler, job, &requeue);
 }
@@ -287,9 +291,6 @@ static int run(const struct args_rest *rest)
 	question.run = own.identity.run;
 	question.store = own.url;
 	question.launch = own.identity.launch;
-	const char *count = scheduler->restarts ? getenv(scheduler->restarts) : NULL;
-	if (!job_guesses(&question.guesses) && count)
-		question.guesses = strtoull(count, NULL, 10);
 	if (code_given)
 		question.code = (int)given_code;
 	const char *job_name = *job && scheduler->scontrol ? job : NULL;

@@ -380,10 +380,8 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	run -0 away preempt-requeue --code 0
 	run -93 away preempt-requeue --code 93
 	run -75 away preempt-requeue --dry-run
-	for _ in 2 3; do
-		run -44 away preempt-requeue --code 1
-		rm calls state
-	done
+	# What is not mounted may be the home: then the scheduler's own count is the limit.
+	slurm 3
 	run -93 --separate-stderr away preempt-requeue --code 1
 	[[ $stderr == *"run again 3 times in a row at most (--max-no-progress), and the store could not be asked"* ]]
 	run -44 away preempt-requeue --dry-run --code 1 --max-no-progress 4

@@ -153,16 +153,19 @@ static uint64_t read_trace(const struct text *path, struct text *url)
 	return guesses;
 }
 
-static void write_trace(const char *url, uint64_t guesses)
+static bool write_trace(const char *url, uint64_t guesses)
 {
 	struct text path = {0}, text = {0};
 	struct error err;
+	bool found = find_trace(&path, true);
 	text_addf(&text, guesses ? "%s\n%llu" : "%s", url, (unsigned long long)guesses);
-	if (find_trace(&path, true) && file_write_whole(text_string(&path), text.data, text.length,
-					       0600, false, &err) != STATUS_OK)
+	bool written = found && file_write_whole(text_string(&path), text_string(&text),
+					text.length, 0600, false, &err) == STATUS_OK;
+	if (found && !written)
 		message_info("this job leaves no trace of its store: %s", err.text);
 	text_release(&path);
 	text_release(&text);
+	return written;
 }
 
 enum status job_open_store(
@@ -187,29 +190,20 @@ void job_leave_trace(const char *url)
 {
 	struct text path = {0}, left = {0};
 	uint64_t guesses = find_trace(&path, false) ? read_trace(&path, &left) : 0;
-	write_trace(url, guesses);
+	(void)write_trace(url, guesses);
 	text_release(&path);
 	text_release(&left);
 }
 
-bool job_guesses(uint64_t *guesses)
-{
-	struct text path = {0}, left = {0};
-	bool found = find_trace(&path, false);
-	*guesses = found ? read_trace(&path, &left) : 0;
-	text_release(&path);
-	text_release(&left);
-	return found;
-}
-
-void job_count_guess(bool guessed)
+uint64_t job_count_guess(enum job_guess what, uint64_t otherwise)
 {
 	struct text path = {0}, left = {0};
 	uint64_t guesses = find_trace(&path, false) ? read_trace(&path, &left) : 0;
-	if (guessed || guesses)
-		write_trace(text_string(&left), guessed ? guesses + 1 : 0);
+	bool counted = what == GUESS_ASK ||
+		       write_trace(text_string(&left), what == GUESS_FORGET ? 0 : guesses + 1);
 	text_release(&path);
 	text_release(&left);
+	return counted ? guesses : otherwise;
 }
 
 void job_remove_trace(void)

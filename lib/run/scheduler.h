@@ -51,11 +51,12 @@ enum status job_open_store(
 /* Leave the trace, if this is a job. A trace that cannot be written is only reported. */
 void job_leave_trace(const char *url);
 /*
- * How often in a row the job was run again without a record of its attempts. False: it is no job,
- * or has no home, and so nothing is counted. job_count_guess: once more; or no longer.
+ * How often in a row it was decided without a record of its attempts whether the job is to run
+ * again. GUESS_COUNT: and this is once more; GUESS_FORGET: now there is a record. otherwise: the
+ * answer where this cannot be counted, because it is no job, or has no home.
  */
-bool job_guesses(uint64_t *guesses);
-void job_count_guess(bool guessed);
+enum job_guess { GUESS_ASK, GUESS_COUNT, GUESS_FORGET };
+uint64_t job_count_guess(enum job_guess what, uint64_t otherwise);
 /* The job has finished. */
 void job_remove_trace(void);
 
