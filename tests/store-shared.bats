@@ -11,7 +11,7 @@
 bats_require_minimum_version 1.5.0
 load rig/mounts
 
-setup_file() { mounts_start gluster bindfs; }
+setup_file() { mounts_start gluster bindfs sshfs; }
 teardown_file() { mounts_stop; }
 
 setup() {
@@ -74,6 +74,15 @@ everybody_answered() {
 	mounts_store bindfs
 	everybody_answered -k 200 --look "$a" "$b"
 	grep -q '^mode link$' "${a%\?*}.lock"
+}
+
+@test "sshfs: 8 processes on two mounts, 400 transactions twice: all there, one winner each" {
+	local i
+	for i in 1 2; do
+		mounts_store sshfs
+		everybody_answered -k 50 "$a" "$b"
+	done
+	grep -q '^mode link$' "$a.lock"
 }
 
 @test "bindfs: the same test sees rows lost where byte-range locks are treated as shared" {

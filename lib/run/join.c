@@ -277,8 +277,8 @@ static enum status refuse(const struct attempt_entry *entry, enum attempt_join_d
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		if (read_membership(view, i, &entry->agent) == MEMBERSHIP_ALIVE)
 			return error_set(err, STATUS_USAGE,
-				"run %s: task %llu of attempt %llu%s%s is running (pid %d on %s); two "
-				"jobs%s%s need two names (--run)",
+				"run %s: task %llu of attempt %llu%s%s is running (pid %d on %s)%s%s; "
+				"two jobs need two names (--run)",
 				entry->run, (unsigned long long)i, (unsigned long long)number,
 				*launch ? ", launch " : "", launch, (int)view->members[i].agent.pid,
 				view->members[i].agent.host,

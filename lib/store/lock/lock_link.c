@@ -139,6 +139,15 @@ static enum link_answer make(struct run *run)
 	return answer_of(run, descriptor < 0 ? -1 : 0);
 }
 
+/* errno stays. */
+static bool is_there(const char *path)
+{
+	int number = errno;
+	bool there = access(path, F_OK) == 0;
+	errno = number;
+	return there;
+}
+
 static enum link_answer take(struct run *run)
 {
 	struct lock *lock = run->lock;
@@ -147,7 +156,10 @@ static enum link_answer take(struct run *run)
 	held_path(held, lock, "");
 	run->asked = clock_boot();
 	int result = rename(own, held);
-	if (result < 0 && (errno == EEXIST || errno == ENOTEMPTY))
+	/* sshfs says EPERM for each refusal: look whether it was this one. */
+	bool occupied = result < 0 && (errno == EEXIST || errno == ENOTEMPTY ||
+					      (errno == EPERM && is_there(own) && is_there(held)));
+	if (occupied)
 		return LINK_OCCUPIED;
 	enum link_answer answer = answer_of(run, result);
 	if (answer != LINK_UNCERTAIN)

@@ -103,9 +103,9 @@ static enum status make(
 		*number = errno;
 		(void)unlinkat(directory, strrchr(temporary, '/') + 1, 0);
 		/* Some network filesystems report a race with another maker as ENOENT, ESTALE or
-		 * EBADF. */
+		 * EBADF, and sshfs as EPERM. */
 		status = *number == EEXIST || *number == ENOENT || *number == ESTALE ||
-					 *number == EBADF
+					 *number == EBADF || access(file->path, F_OK) == 0
 				 ? STATUS_OK
 				 : lockfile_failed(err, "make", file, *number);
 		goto out;
