@@ -90,6 +90,45 @@ person() {
 	EOT
 }
 
+# bats test_tags=smoke
+@test "Ctrl-Z stops all commands, also where they do not have the terminal" {
+	cat >count.sh <<-'EOT'
+		while sleep 0.05; do echo >>"$1"; done
+	EOT
+	cat >still.sh <<-'EOT'
+		sleep 0.3; before=$(cat "$@" | wc -l); sleep 1; [ "$(cat "$@" | wc -l)" = "$before" ] && echo "all ""still" || echo "they ""run"
+	EOT
+	person <<-'EOT'
+		see READY>
+		type preempt-run -q -n 2 -- sh -c 'echo "here"we; exec sh count.sh count.$PREEMPT_TASK'
+		see herewe
+		see herewe
+		key z
+		see Stopped
+		see READY>
+		type sh still.sh count.0 count.1
+		see all still
+		type bg; sleep 0.1
+		see READY>
+		type sh still.sh count.0 count.1
+		see they run
+		type kill -9 %1; wait
+		see READY>
+		type (sleep 1; echo >count.begun) & preempt-run -q -- sh -c 'until [ -e count.begun ]; do sleep 0.1; done; echo "here"we >&2; exec sh count.sh count.2' >log
+		see herewe
+		key z
+		see Stopped
+		see READY>
+		type sh still.sh count.2
+		see all still
+		type fg
+		see preempt-run
+		key c
+		see READY>
+		type exit 0
+	EOT
+}
+
 @test "in the background it leaves the terminal alone; in a pipe the command gets it when it asks" {
 	person <<-'EOT'
 		see READY>

@@ -192,7 +192,9 @@ void agent_take_signals(struct agent *agent, int64_t now)
 		int number = (int)info.ssi_signo;
 		if (number == SIGCONT)
 			agent_continued(agent);
-		if (number == SIGCHLD || number == SIGCONT)
+		if (number == SIGTSTP)
+			agent_stop(agent);
+		if (number == SIGCHLD || number == SIGCONT || number == SIGTSTP)
 			continue;
 		agent->passed_on = number;
 		for (size_t i = 0; i < agent->command_count; i++)

@@ -35,14 +35,14 @@ static void do_nothing(int number)
 
 enum status agent_open_signals(struct agent *agent, struct error *err)
 {
-	/* INT, HUP and QUIT are passed on. CONT, the last, is taken only if there is a terminal. */
-	static const int numbers[] = {SIGCHLD, SIGINT, SIGHUP, SIGQUIT, SIGCONT};
+	/* INT, HUP and QUIT are passed on. The last two are taken only if there is a terminal. */
+	static const int numbers[] = {SIGCHLD, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT};
 	size_t count = sizeof(numbers) / sizeof(numbers[0]);
 	terminal_open(&agent->terminal);
 	/* If the reader of our stderr ends, we go on. The command does not inherit the handler. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing}, NULL);
 	return process_open_signals(
-		numbers, count - (agent->terminal.descriptor < 0), &agent->signals, err);
+		numbers, agent->terminal.descriptor < 0 ? count - 2 : count, &agent->signals, err);
 }
 
 enum status agent_watch_sources(

@@ -57,6 +57,20 @@ void agent_check_stopped(struct agent *agent)
 	}
 }
 
+static void signal_all(struct agent *agent, int number)
+{
+	for (size_t i = 0; i < agent->command_count; i++)
+		if (agent->commands[i].process.pid)
+			subprocess_signal(&agent->commands[i].process, number);
+}
+
+void agent_stop(struct agent *agent)
+{
+	signal_all(agent, SIGTSTP);
+	if (!terminal_stop(SIGTSTP))
+		signal_all(agent, SIGCONT);
+}
+
 void agent_continued(struct agent *agent)
 {
 	for (size_t i = 0; i < agent->command_count; i++) {
@@ -74,9 +88,8 @@ void agent_terminal_ended(struct agent *agent, const struct command *command)
 	bool had = terminal_is_of(&agent->terminal, command->process.pid);
 	terminal_take_back(&agent->terminal, command->process.pid);
 	/* Others may be stopped because they asked for the terminal: continued, they ask again. */
-	for (size_t i = 0; had && i < agent->command_count; i++)
-		if (agent->commands[i].process.pid)
-			subprocess_signal(&agent->commands[i].process, SIGCONT);
+	if (had)
+		signal_all(agent, SIGCONT);
 	int number = command->process.code - 128;
 	bool hung_up = agent->terminal_lent && terminal_is_gone(&agent->terminal);
 	if (!(had && (number == SIGINT || number == SIGQUIT)) && !(hung_up && number == SIGHUP))

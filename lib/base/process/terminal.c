@@ -66,7 +66,11 @@ void terminal_take_back(const struct terminal *terminal, pid_t group)
 
 bool terminal_stop(int signal)
 {
-	sigset_t pending;
+	sigset_t pending, stops, before;
+	sigemptyset(&stops);
+	sigaddset(&stops, signal);
+	sigprocmask(SIG_UNBLOCK, &stops, &before);
 	kill(0, signal);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT);
 }
