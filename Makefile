@@ -87,9 +87,9 @@ needs:
 	@{ $(CC) --version && $(PKG_CONFIG) --exists --print-errors --short-errors $(LIBRARIES) $(HEADERS); } \
 	  >/dev/null || { tests/rig/packages --dry-run build; exit 1; }
 
-# Installs what a build needs, as root or with sudo.
+# Installs what a build and make deb need, as root or with sudo.
 deps:
-	@tests/rig/packages build
+	@tests/rig/packages build deb
 
 # Objects that were built with other flags are built again, and programs that were linked with other libraries are
 # linked again. WERROR is not among these flags: objects are the same with it.
@@ -186,11 +186,12 @@ fuzz:
 	@tests/fuzz/run --seconds $(or $(SECONDS),60)
 
 # A second make, because this one asked pkg-config before the packages were installed.
-demo: deps
+demo:
+	@tests/rig/packages build
 	@$(MAKE) --no-print-directory all $(OUT)/examples/train
 	@examples/demo.sh
 
-# tests/run installs what "make deps" installs, and what the tests need.
+# tests/run installs what a build and the tests need.
 # check takes at most 8 minutes on two processors, check-all about 40. WITHIN=N: after the check, run as much
 # of check-all as fits into N seconds, beginning at another place each day (.ci/run).
 check:
