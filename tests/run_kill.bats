@@ -112,7 +112,7 @@ attempt_with_kill() {
 	case $stage in
 	joined | training) for i in 0 1 2; do kill -TERM "${pids[i]}" 2>/dev/null || :; done ;;
 	esac
-	for i in 0 1 2; do ended $i "42|43|44|137|143|124" 12; done
+	for i in 0 1 2; do ended $i "42|43|44|137|143" 12; done
 	until_true 3 none_left
 	if [ "$whom" = all ]; then rm -rf boards/*; fi
 	[ -z "$(ls boards)" ] || { ls boards; false; }

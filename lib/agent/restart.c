@@ -389,15 +389,14 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 {
 	*code = agent_run(options, end);
 	bool unstarted_late = !end->started && *code == STATUS_TIMEOUT;
-	if (!limits || end->attempt.number == 0 || end->passed_on || end->superseded ||
-		(first && unstarted_late))
-		return false;
 	if (unstarted_late) {
-		message_error(
-			"not all tasks have come back: start this run again (%d)", CODE_BROKEN);
 		*code = CODE_BROKEN;
+		message_error("not all tasks have %s: start this run again (%d)",
+			first ? "come" : "come back", *code);
 		return false;
 	}
+	if (!limits || end->attempt.number == 0 || end->passed_on || end->superseded)
+		return false;
 	/* Do not run again: the machine with the notice goes away. The limits are applied at the
 	 * next start, from the history of the run. */
 	if (end->noticed || end->claimed) {
