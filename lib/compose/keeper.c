@@ -241,7 +241,7 @@ static void take_signals(struct keeper *k)
 			continue;
 		if (k->options->command)
 			subprocess_signal(&k->process, (int)info.ssi_signo);
-		else
+		else if (info.ssi_signo == SIGTERM || !served_is_notice((int)info.ssi_signo))
 			k->stopped = true;
 	}
 }
@@ -404,12 +404,11 @@ static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, s
 
 static enum status open_signals(struct keeper *k, struct error *err)
 {
-	/* USR1 and USR2, the last two, only if there is a command to pass them on to. */
-	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-	size_t count = sizeof(numbers) / sizeof(numbers[0]);
+	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
+		SIGXCPU, SIGPWR};
 	sigprocmask(SIG_SETMASK, NULL, &k->before);
 	return process_open_signals(
-		numbers, k->options->command ? count : count - 2, &k->signals, err);
+		numbers, sizeof(numbers) / sizeof(numbers[0]), &k->signals, err);
 }
 
 /* Called if another process beats for this task already: become the command. */

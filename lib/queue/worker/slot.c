@@ -15,7 +15,7 @@
 /* Whether it died of a signal that schedulers use as a notice; a shell exits with 128 + signal. */
 static bool was_hit(const siginfo_t *info)
 {
-	static const int signals[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
+	static const int signals[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGPWR};
 	int number = info->si_code == CLD_EXITED ? info->si_status - 128 : info->si_status;
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		if (number == signals[i])
