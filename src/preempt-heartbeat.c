@@ -33,7 +33,7 @@ static const struct args_option options[] = {
 	{"on-failure", "COMMAND", "run before the guarded process is ended", ARGS_TEXT,
 		.target = &on_failure},
 	{"with", "PIDS",
-		"end COMMAND when one of these processes ends; do not forward TERM, USR1, USR2",
+		"end COMMAND when one of these processes ends; do not forward notice signals",
 		ARGS_LIST, .target = &with_words},
 	{"kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION,
 		.target = &kill_after},

@@ -157,7 +157,7 @@ claimed() {
 	local claim left
 	claim=$(preempt-store get run/r/000001/TERMINATED_WORKER)
 	[ "$(field source <<<"$claim")" = "$1" ]
-	[[ "$(field reason <<<"$claim")" = $2 ]]
+	[[ $(field reason <<<"$claim") = "$2"* ]]
 	left=$(preempt-store get run/r/000001/DEADLINE | field left)
 	((left > 3000000 && left <= 3600000))
 }
@@ -203,7 +203,7 @@ claimed() {
 	kill -TERM -- "-$group"
 	is_claimed() { preempt-watch --once --source group >/dev/null 2>&1; }
 	eventually is_claimed
-	claimed signal:TERM 'sent by process *'
+	claimed signal:TERM 'sent by process '
 	kill -KILL -- "-$group"
 	as 0 preempt-store leave >/dev/null
 }

@@ -119,8 +119,8 @@ requests() {
 	eventually grep -q 'Warmed:Stopped; ignored' err
 	answer aws.autoscaling InService
 	before=$(requests target-lifecycle-state)
-	looked() { [ "$(requests target-lifecycle-state)" -ge $((before + 2)) ]; }
-	eventually looked
+	looked_twice() { [ "$(requests target-lifecycle-state)" -ge $((before + 2)) ]; }
+	eventually looked_twice
 	answer aws.autoscaling Warmed:Hibernated
 	wait "$watch"
 	[[ $(<out) = *" aws:autoscaling "*"Warmed:Hibernated"* ]]

@@ -586,7 +586,7 @@ names_task() {
 	[ -f other.db ]
 }
 
-@test "a full /dev/shm is passed over for boards, as a read-only one is" {
+@test "boards are not made in a full /dev/shm, as in a read-only one" {
 	[ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null || skip "needs root, to mount a /dev/shm"
 	run -0 --separate-stderr env -u XDG_RUNTIME_DIR TMPDIR="$PWD" unshare --mount sh -c '
 		mount -t tmpfs -o size=64k none /dev/shm && { head -c 1m /dev/zero >/dev/shm/all 2>/dev/null

@@ -404,8 +404,8 @@ static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, s
 
 static enum status open_signals(struct keeper *k, struct error *err)
 {
-	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
-		SIGXCPU, SIGPWR};
+	static const int numbers[] = {
+		SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU, SIGPWR};
 	sigprocmask(SIG_SETMASK, NULL, &k->before);
 	return process_open_signals(
 		numbers, sizeof(numbers) / sizeof(numbers[0]), &k->signals, err);

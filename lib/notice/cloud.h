@@ -35,7 +35,7 @@ struct cloud_finding {
 	int64_t age; /* ms since the end, or since the notice if there is no end; 0: not known */
 };
 
-/* A notice of this age that the first answer contains was for somebody before us. */
+/* ms: a notice of this age that the first answer contains was for an earlier start. */
 #define CLOUD_STALE 300000
 
 /* A request that is repeated. */
