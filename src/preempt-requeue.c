@@ -16,6 +16,7 @@
 #include "base/process/subprocess.h"
 #include "base/text.h"
 #include "compose/batch.h"
+#include "run/ancestors.h"
 #include "run/attempt.h"
 #include "run/options.h"
 #include "run/scheduler.h"
@@ -303,6 +304,10 @@ static int run(const struct args_rest *rest)
 		batch_open(&batch, notices.count ? notices.items : usual,
 			notices.count ? notices.count : 1, grace, &err) != STATUS_OK)
 		code = message_fail(&err);
+	if (code == STATUS_OK && !code_given && ancestors_batch_shell_waits())
+		message_error(
+			"warning: the batch script waits for this program, and would be ended, "
+			"with the job, by a signal of sbatch --signal=B:...: start it with exec");
 	if (code == STATUS_OK && !code_given) {
 		/* The job must find the same run and store. */
 		if (group_options.run)

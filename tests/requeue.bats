@@ -332,6 +332,17 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	calls $'squeue 9\nrequeue 9'
 }
 
+@test "without exec in a batch script: a warning at the start" {
+	cp "$(type -P bash)" slurmstepd
+	batch() { (exec -a "slurmstepd: [9.batch]" ./slurmstepd -c "$1; exit"); }
+	run --separate-stderr batch 'exec bash -c "preempt-requeue -- true; exit"'
+	[[ $stderr != *"start it with exec"* ]] # not below Slurm's process
+	run --separate-stderr batch 'bash -c "preempt-requeue -- true; exit"'
+	[[ $stderr = *"--signal=B:"*"start it with exec"* ]]
+	run --separate-stderr batch 'bash -c "exec preempt-requeue -- true"'
+	[[ $stderr != *"start it with exec"* ]]
+}
+
 # bats test_tags=smoke
 @test "two runs in one job: both are told, both are looked at" {
 	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_NTASKS=1

@@ -61,6 +61,14 @@ bool ancestors_slurm_step(char *step, size_t size)
 	return true;
 }
 
+bool ancestors_batch_shell_waits(void)
+{
+	char step[64];
+	pid_t shell = process_parent(getpid());
+	return ancestors_slurm_step(step, sizeof(step)) && strstr(step, ".batch") &&
+	       !is_slurmstepd(shell, NULL) && is_slurmstepd(process_parent(shell), NULL);
+}
+
 pid_t ancestors_prolog_task(void)
 {
 	/*

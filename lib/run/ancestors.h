@@ -14,6 +14,12 @@
 bool ancestors_slurm_step(char *step, size_t size);
 
 /*
+ * Whether the shell of a batch script waits for us: a signal for the batch shell alone reaches the
+ * shell, and ends it. Not after exec: then Slurm's own process is our parent.
+ */
+bool ancestors_batch_shell_waits(void);
+
+/*
  * If we run in a TaskProlog: the process that becomes the task after it; else 0. The environment is
  * not enough, because the task keeps the prolog's SLURM_SCRIPT_CONTEXT.
  */
