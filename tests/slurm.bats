@@ -323,6 +323,28 @@ told_by_usr1() {
 			preempt-store leave"'
 	cat job.out
 	grep -qx 'batch none' job.out
-	for task in 0 1; do grep -qx "task $task of 2, attempt 1, TERM,USR1" job.out; done
+	for task in 0 1; do grep -qx "task $task of 2, attempt 1, TERM,USR1,USR2,XCPU,PWR" job.out; done
 	[[ $(preempt-store list --values run/) = *CLOSED*completed* ]]
+}
+
+@test "join in the TaskProlog and leave in the TaskEpilog: how the tasks ended is the job's own code" {
+	local program
+	program=$(type -P preempt-store)
+	printf '#!/bin/sh\n"%s" join --timeout 5m\nexit\n' "$program" >prolog
+	printf '#!/bin/sh\n"%s" leave >>%s/epilog.out 2>&1\necho $? >>%s/epilog.out\n' "$program" "$PWD" "$PWD" >epilog
+	chmod 755 prolog epilog
+	other_rig --set "TaskProlog=$PWD/prolog" --set "TaskEpilog=$PWD/epilog"
+	sbatch --parsable --wait --nodes=2 --ntasks=2 --output=job.out --wrap 'srun sh -c "exit 3"' || :
+	cat job.out epilog.out
+	# Those of the two tasks, and that of the batch shell, which prints nothing.
+	[ "$(sort epilog.out)" = $'0\n0\n0\n0\n0' ]
+	[[ $(preempt-store list --values run/) = *CLOSED*'"state":"left"'* ]]
+}
+
+@test "USR2 before the time limit, as to any process: saved, requeued, and trained on" {
+	submit --time=2 --signal=USR2@120 -- --steps 5000
+	wait_for 90 number_of_restarts 1
+	cat job.out
+	grep -q 'notice: signal:USR2' job.out
+	[[ $(key 1 "SAVED/1/0") == *"\"step\":$(agreed_step),"* ]]
 }
