@@ -320,7 +320,7 @@ told_by_usr1() {
 		srun sh -c "
 			[ \"\$PREEMPT_AGENT\" = \$\$ ] && [ -d \"\$PREEMPT_DIR\" ] &&
 				echo \"task \$PREEMPT_TASK of \$PREEMPT_TASKS, attempt \$PREEMPT_ATTEMPT, \$PREEMPT_SIGNALS\"
-			preempt-store leave"'
+			preempt-store leave --code 0"'
 	cat job.out
 	grep -qx 'batch none' job.out
 	for task in 0 1; do grep -qx "task $task of 2, attempt 1, TERM,USR1,USR2,XCPU,PWR" job.out; done
