@@ -87,7 +87,8 @@ static int print_notice(const struct notice *notice)
 			message_error("cannot write the notice to stdout: %s", strerror(errno));
 	}
 	text_release(&line);
-	last_notice_keep(notice);
+	if (!follow)
+		last_notice_keep(notice);
 	return code;
 }
 

@@ -551,7 +551,7 @@ watch_told_term() {
 
 # bats test_tags=smoke
 @test "a signal that the platform's source catches may be given, too: one notice of it" {
-	PREEMPT_PLATFORM=generic start --follow --source signal:TERM,USR1
+	PREEMPT_PLATFORM=generic start --follow --source signal:TERM,TERM,USR1 --source signal:USR1
 	kill -TERM "$watch"
 	eventually grep -q 'signal:TERM' out
 	kill -USR1 "$watch"
@@ -565,16 +565,12 @@ watch_told_term() {
 	[[ $output == *'no source "cloud:gce"; known are signal:TERM,USR1, file:PATH, command:TEXT'* ]]
 	local spec
 	for spec in '' signal signal: file: command: "signal:TERM," signal:,TERM signal:term signal:TERM,BOGUS \
-		signal:-1 signal:0 signal:15x signal:33 signal:64 signal:INT signal:KILL signal:SIGSTOP signal:CHLD \
-		signal:TERM,TERM $'sig\033nal:TERM'; do
+		signal:-1 signal:0 signal:15x signal:33 signal:64 signal:KILL signal:SIGSTOP signal:CHLD \
+		$'sig\033nal:TERM'; do
 		run -2 preempt-watch --source "$spec" --timeout 5m
 		[ "${#lines[@]}" = 1 ]
 		[[ $output != *$'\033'* ]]
 	done
-	run -2 preempt-watch --source signal:TERM --source signal:USR1,TERM
-	[[ $output == *"TERM is given twice"* ]]
-	PREEMPT_PLATFORM=generic run -2 preempt-watch --source signal:USR1 --source signal:USR1
-	[[ $output == *"USR1 is given twice"* ]]
 	run -2 preempt-watch --once --follow
 	run -2 preempt-watch --period 0
 	run -2 preempt-watch --timeout -1s

@@ -86,8 +86,6 @@ enum status listen_open(struct source_set *watch, struct listen_request *request
 	*group = NULL;
 	if (request->platform)
 		status = open_platform(watch, request, warnings, err);
-	/* A user may also name a signal that the platform's sources catch already. */
-	request->how.beside = request->platform != NULL;
 	for (size_t i = 0; i < request->count && status == STATUS_OK; i++)
 		status = open_one(watch, request, request->specifications[i], group, err);
 	return status;

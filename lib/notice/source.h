@@ -38,7 +38,7 @@ enum source_answer {
  * signal:TERM,USR1  any of these signals, each stamped with the time by a handler: reading it late
  *                   does not move its deadline. System calls are restarted where the kernel can;
  *                   poll(2) and its like end with EINTR. The signals are unblocked in the calling
- *                   thread. No two open sources have the same signal
+ *                   thread. A signal that an open source has already stays with it
  * file:PATH         PATH exists; its first line is the reason. Its directory may not exist yet
  * command:TEXT      run by sh every period; exit 0: a notice, its first line of output is the
  *                   reason; exit 1: none; another code, or a timeout: the source could not ask.
@@ -57,8 +57,6 @@ struct source_options {
 			    own, usually 1 s */
 	int64_t timeout; /* of command: ms that one run may take; 0: 10 s */
 	int64_t since;	 /* the instant from which deadline:+2h counts; 0: the opening */
-	bool beside;	 /* signals that a source without this flag catches already are left out,
-			    not refused */
 };
 
 /* A kind of source. */

@@ -36,7 +36,6 @@ struct signal_source {
 
 /* By signal: the pipe that the handler writes to; 0: not watched. Signal handlers are global. */
 static atomic_int writing_ends[NSIG];
-static bool opened_beside[NSIG]; /* by signal: options->beside of its source */
 
 static void catch (int number, siginfo_t *info, void *context)
 {
@@ -81,8 +80,8 @@ static void signal_close(struct source *source)
 	free(self);
 }
 
-static enum status watch_signal(
-	struct signal_source *self, const char *name, bool beside, struct error *err)
+/* A signal that another source catches stays with that one. */
+static enum status watch_signal(struct signal_source *self, const char *name, struct error *err)
 {
 	int number;
 	enum status status = parse_signal(name, &number, "source signal", err);
@@ -92,13 +91,9 @@ static enum status watch_signal(
 		return error_set(err, STATUS_USAGE,
 			"source signal: %s cannot be a notice; take TERM, USR1, ...", name);
 	if (writing_ends[number])
-		return beside && !opened_beside[number]
-			       ? STATUS_OK
-			       : error_set(err, STATUS_USAGE, "source signal: %s is given twice",
-					 name);
+		return STATUS_OK;
 	struct sigaction action = {.sa_sigaction = catch, .sa_flags = SA_SIGINFO | SA_RESTART};
 	sigfillset(&action.sa_mask);
-	opened_beside[number] = beside;
 	writing_ends[number] = self->ends[1];
 	if (sigaction(number, &action, &self->old[number]) < 0) {
 		writing_ends[number] = 0;
@@ -121,7 +116,7 @@ static enum status signal_open(struct source **source, const char *rest,
 	if (pipe2(self->ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		status = error_errno(err, errno, "make a pipe");
 	while (status == STATUS_OK && (name = strsep(&left, ",")))
-		status = watch_signal(self, name, options->beside, err);
+		status = watch_signal(self, name, err);
 	free(names);
 	if (status != STATUS_OK) {
 		signal_close(&self->source);

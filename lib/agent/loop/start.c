@@ -52,7 +52,6 @@ enum status agent_watch_sources(
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < options->source_count && status == STATUS_OK; i++) {
 		struct source *source;
-		how.beside = i > 0;
 		status = source_open(&source, options->sources[i], &how, err);
 		if (status != STATUS_OK && i + options->sources_found >= options->source_count) {
 			message_error(
