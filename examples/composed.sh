@@ -8,15 +8,16 @@ exports=$(preempt-store join) || exit
 eval "$exports"
 
 # A notice becomes a claim for all tasks; preempt-ack agrees on each round; COMMAND trains.
-preempt-watch --follow --source signal:TERM,USR1 | preempt-claim --from - >/dev/null &
+preempt-watch --follow --source "signal:$PREEMPT_SIGNALS" | preempt-claim --from - >/dev/null &
 preempt-ack --serve &
 pieces=$(jobs -p)
 # Pass on, to all of these programs, a notice that was sent to this script alone.
-trap 'kill $pieces' TERM USR1
-exec 3>&1 4< <(trap : TERM USR1; preempt-heartbeat --with "$pieces" -- "$@" >&3; echo $?)
+IFS=, read -ra signals <<<"$PREEMPT_SIGNALS"
+trap 'kill $pieces' "${signals[@]}"
+exec 3>&1 4< <(trap : "${signals[@]}"; preempt-heartbeat --with "$pieces" -- "$@" >&3; echo $?)
 
 # Read COMMAND's exit code from a pipe: bash's wait can lose it when a trapped signal comes at its end.
 code=''
 while read -t 1 -ru 4 digits; ended=$? code+=$digits; ((ended > 128)); do :; done
-trap '' TERM USR1
+trap '' "${signals[@]}"
 exit "$(preempt-store leave --code "${code:-137}")"

@@ -113,8 +113,7 @@ no_boards() {
 @test "TERM to the script, to its process group, to the whole tree, USR1 to that, twice: one step, all leave with 42 (PH-3, PH-19)" {
 	tasks=2
 	local shape
-	for shape in script group tree peer usr1; do
-		[ $shape != usr1 ] || export PREEMPT_SIGNALS=TERM,USR1 # as under Slurm
+	for shape in script group tree peer usr2; do
 		another_store
 		rm -rf saved.* at.*
 		write_training
@@ -128,7 +127,7 @@ no_boards() {
 			group) kill -TERM -- "-${agents[0]}" ;;
 			tree) kill -TERM "${agents[0]}" $(below "${agents[0]}" .) ;;
 			peer) kill -TERM "${agents[1]}" ;;
-			usr1) kill -USR1 "${agents[0]}" $(below "${agents[0]}" .) ;;
+			usr2) kill -USR2 "${agents[0]}" $(below "${agents[0]}" .) ;;
 			esac 2>/dev/null || :
 		done
 		all_end_with 42
@@ -142,7 +141,7 @@ stand_ins() {
 	mkdir -p pieces
 	for piece in watch claim ack; do printf '#!/bin/sh\ntrap "" TERM USR1\nexec sleep 1000\n' >pieces/preempt-$piece; done
 	printf '#!/bin/sh\ntrap "" TERM USR1\n: >trains\nread -r _ <end\nexit 42\n' >pieces/preempt-heartbeat
-	printf '#!/bin/sh\n[ $1 = join ] || echo "$3"\n' >pieces/preempt-store
+	printf '#!/bin/sh\ncase $1 in join) echo export PREEMPT_SIGNALS=TERM,USR1 ;; *) echo "$3" ;; esac\n' >pieces/preempt-store
 	chmod +x pieces/*
 	mkfifo end
 	PATH=$PWD/pieces:$PATH
