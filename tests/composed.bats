@@ -110,7 +110,7 @@ no_boards() {
 	! compgen -G "preempt-board-*" >/dev/null
 }
 
-@test "TERM to the script, to its process group, to the whole tree, USR1 to that, twice: one step, all leave with 42 (PH-3, PH-19)" {
+@test "TERM to the script, to its process group, to the whole tree, USR2 to that, twice: one step, all leave with 42 (PH-3, PH-19)" {
 	tasks=2
 	local shape
 	for shape in script group tree peer usr2; do
