@@ -241,7 +241,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 }
 
 @test "wrong usage: 2" {
-	for wrong in '--period 1ms' '--limit 1' '--slots 0' '--term-signal FOO' '--source signal:INT'; do
+	for wrong in '--period 1ms' '--limit 1' '--slots 0' '--term-signal FOO' '--source signal:KILL'; do
 		# shellcheck disable=SC2086 # two words
 		run -2 preempt-queue work --idle-exit 0 $wrong
 	done
