@@ -226,12 +226,12 @@ submit_composed() {
 }
 number_of_restarts() { [ "$(restarts)" = "$1" ]; }
 
-@test "USR1 before the time limit is a notice, too" {
+@test "USR2 before the time limit, as to any process, is a notice, too" {
 	# Slurm looks only now and then, and sends it up to a minute early.
-	submit --time=2 --signal=USR1@120 -- --steps 5000
+	submit --time=2 --signal=USR2@120 -- --steps 5000
 	wait_for 90 number_of_restarts 1
 	cat job.out
-	grep -q 'notice: signal:USR1' job.out
+	grep -q 'notice: signal:USR2' job.out
 	[[ $(key 1 "SAVED/1/0") == *"\"step\":$(agreed_step),"* ]]
 }
 
@@ -339,12 +339,4 @@ told_by_usr1() {
 	# Those of the two tasks, and that of the batch shell, which prints nothing.
 	[ "$(sort epilog.out)" = $'0\n0\n0\n0\n0' ]
 	[[ $(preempt-store list --values run/) = *CLOSED*'"state":"left"'* ]]
-}
-
-@test "USR2 before the time limit, as to any process: saved, requeued, and trained on" {
-	submit --time=2 --signal=USR2@120 -- --steps 5000
-	wait_for 90 number_of_restarts 1
-	cat job.out
-	grep -q 'notice: signal:USR2' job.out
-	[[ $(key 1 "SAVED/1/0") == *"\"step\":$(agreed_step),"* ]]
 }
