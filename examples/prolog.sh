@@ -13,5 +13,6 @@
 "${PREEMPT_PROLOG_PROGRAM:-/usr/local/bin/preempt-store}" doctor --quick --shared \
 	--store "${PREEMPT_PROLOG_STORE:-/shared/preempt/any.db}"
 case $? in
-1 | 126 | 127) exit 1 ;; # not safe for a store; the program is not there
+0 | 65 | 75 | 77) ;; # safe, or not known: the disk is full, or root may not write there
+*) exit 1 ;;         # not safe for a store, or the program or the directory is not there
 esac

@@ -193,7 +193,7 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 	if (!decision->again) {
 		if (*decision->why && requeue->code)
 			message_info("not run again: %s", decision->why);
-		if (requeue->outcome.cause == CAUSE_COMPLETED)
+		if (requeue->known && requeue->outcome.cause == CAUSE_COMPLETED)
 			job_remove_trace();
 		return requeue->code;
 	}
@@ -234,9 +234,15 @@ static uint64_t newest_attempt(const struct requeue_question *question)
 static int decide_and_act(struct batch *batch, struct requeue_question *question,
 	const struct scheduler *scheduler, const char *job)
 {
-	struct requeue_decision requeue;
+	struct requeue_decision requeue = {0};
 	struct error err;
 	const char *count = scheduler->restarts ? getenv(scheduler->restarts) : NULL;
+	/* For the scheduler it means "run again": so it is counted. */
+	if (question->code > 0 && question->code == code_for(scheduler, 0))
+		question->code = CODE_BROKEN;
+	/* The scheduler counts preemptions, too, so its count limits no job that was preempted. */
+	if (question->noticed || question->code == CODE_SAVED)
+		count = NULL;
 	question->guesses = job_count_guess(
 		dry_run ? GUESS_ASK : GUESS_COUNT, count ? strtoull(count, NULL, 10) : 0);
 	question->record = !dry_run;
@@ -250,9 +256,9 @@ static int decide_and_act(struct batch *batch, struct requeue_question *question
 			      "by the exit code alone",
 			err.text);
 		requeue_guess(question, &err, &requeue);
-	} else if (!requeue.known && !dry_run) {
-		message_info("%s has no attempt of this start of run %s: do the job and "
-			     "preempt-requeue use the same --run and --store?",
+	} else if (!requeue.outcome.attempt && !dry_run) {
+		message_info("%s has no attempt of this start of run %s: the job and "
+			     "preempt-requeue must use the same --run and --store",
 			question->store, question->run);
 	}
 	if (status == STATUS_OK && requeue.known && !dry_run)
@@ -306,8 +312,8 @@ static int run(const struct args_rest *rest)
 		code = message_fail(&err);
 	if (code == STATUS_OK && !code_given && ancestors_batch_shell_waits())
 		message_error(
-			"warning: the batch script waits for this program, and would be ended, "
-			"with the job, by a signal of sbatch --signal=B:...: start it with exec");
+			"warning: the batch script waits for this program, and without a trap it "
+			"is ended, with the job, by sbatch --signal=B:...: start it with exec");
 	if (code == STATUS_OK && !code_given) {
 		/* The job must find the same run and store. */
 		if (group_options.run)

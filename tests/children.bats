@@ -81,26 +81,32 @@ END
 }
 
 # bats test_tags=smoke
-@test "Python: loader processes outlive a notice to the tree, and end with their parent's word" {
-	cat >train <<'END'
-import multiprocessing, os, subprocess, sys, time, preempt
-fork, spawn = multiprocessing.get_context("fork"), multiprocessing.get_context("spawn")
-def load(queue, explicit):
-    if explicit:
+@test "Python: processes of multiprocessing outlive a notice to the tree, and end with their parent's word" {
+	cat >train.py <<'END'
+import multiprocessing, os, signal, subprocess, time
+import preempt
+def load(queue, start):
+    if start == "early":
         preempt.worker_init(0)
+    # What it starts has its signals back.
+    command = subprocess.Popen(["sh", "-c", "echo started; exec sleep 1000"], stdout=subprocess.PIPE)
+    command.stdout.readline()
+    command.terminate()
+    assert command.wait() == -15
     queue.put(os.getpid())
     time.sleep(1000)
 if __name__ == "__main__":
-    early = fork.Queue(), fork.Queue(), spawn.Queue()
-    # Before the first step, and with another start method, it takes worker_init.
-    workers = [fork.Process(target=load, args=(early[0], True), daemon=True)]
+    methods = ["fork", "spawn", "forkserver"]
+    queue = multiprocessing.Manager().Queue()
+    start = lambda method, word: multiprocessing.get_context(method).Process(target=load, args=(queue, word), daemon=True)
+    # Before the first step it takes worker_init.
+    workers = [start("fork", "early")]
     workers[0].start()
     preempt.step(0)
-    workers.append(fork.Process(target=load, args=(early[1], False), daemon=True))
-    workers.append(spawn.Process(target=load, args=(early[2], True), daemon=True))
-    for worker in workers[1:]:
-        worker.start()
-    pids = [queue.get() for queue in early]
+    for method in methods:
+        workers.append(start(method, "late"))
+        workers[-1].start()
+    pids = [queue.get() for worker in workers]
     subprocess.run(["sh", "-c", "kill -TERM %d %s" % (os.getpid(), " ".join(map(str, pids)))], check=True)
     time.sleep(0.5)
     print([worker.is_alive() for worker in workers])
@@ -108,8 +114,48 @@ if __name__ == "__main__":
         worker.terminate()
         worker.join()
     print([worker.exitcode for worker in workers])
+    for method in methods:
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            for result in pool.imap_unordered(abs, range(40)):
+                if result == 25:
+                    break
+    # Just forked: the notice to the tree does not find it without its shelter.
+    for _ in range(50):
+        worker = start("fork", "late")
+        worker.start()
+        subprocess.run(["kill", "-TERM", str(worker.pid)], check=True)
+        pid = queue.get(timeout=30)
+        worker.terminate()
+        worker.join()
+    print("done")
 END
-	mv train train.py
 	PYTHONPATH=$CLIENT under python3 train.py
-	[ "$output" = $'[True, True, True]\n[-15, -15, -15]' ]
+	[ "$output" = $'[True, True, True, True]\n[-15, -15, -15, -15]\ndone' ]
+}
+
+@test "Python: commands that the save starts outlive a second notice; a handler made in C stays" {
+	cat >train.py <<'END'
+import faulthandler, os, signal, subprocess, sys, time, preempt
+faulthandler.register(signal.SIGUSR1)
+for s in range(100000):
+    if preempt.step(s):
+        subprocess.run(["sh", "-c", "kill -TERM $$ $PPID; echo saved >ck"], check=True)
+        if preempt.saved(s):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            subprocess.run(["sh", "-c", "trap 'echo told' TERM; kill -TERM $$; exit 0"], check=True)
+            sys.exit(preempt.EXIT)
+    time.sleep(0.01)
+    open("started", "w")
+END
+	PYTHONPATH=$CLIENT preempt-run --run r -- python3 train.py >out 2>err 3>&- &
+	agent=$!
+	eventually test -e started
+	kill -TERM $agent
+	code=0
+	wait $agent || code=$?
+	cat out err
+	[ "$code" = 42 ]
+	[ "$(cat ck)" = saved ]
+	[ "$(cat out)" = told ]
+	grep -q 'Current thread' err
 }

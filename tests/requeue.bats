@@ -304,7 +304,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	start -- sh -c 'exit 5'
 	code 5
 	calls ""
-	grep -q 'the command ended with 5 before any task had joined' err
+	grep -q 'the exit code was 5, and no task has joined' err
 	run -127 preempt-requeue -- ./nothing
 	calls ""
 }
@@ -315,7 +315,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 		start -- sh -c 'exit 42'
 		code 42
 		calls $'squeue 9\nrequeue 9'
-		grep -q 'do the job and preempt-requeue use the same --run and --store?' err
+		grep -q 'the job and preempt-requeue must use the same --run and --store' err
 		rm calls state
 	done
 	start -- sh -c 'exit 42'
@@ -361,11 +361,79 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[ "$(grep -c 'claimed from outside' err)" = 2 ]
 	[ -s a/ck ] && [ -s b/ck ]
 	calls $'squeue 9\nrequeue 9'
-	grep -q 'run again: attempt 1 was preempted' err
+	grep -q 'run again: run [ab]: attempt 1 was preempted' err
 	# The code of the whole job says less than the records.
 	rm calls state
-	run -42 --separate-stderr preempt-requeue --dry-run --code 1
-	[[ $output = *"run again: attempt 1 was preempted"* ]]
+	for code in 0 1; do
+		run -42 --separate-stderr preempt-requeue --dry-run --code $code
+		[[ $output = *"run again: run a: attempt 1 was preempted"* ]]
+	done
+}
+
+# as_task COMMAND...: as a task of this job.
+as_task() {
+	SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_NTASKS=1 "$@"
+}
+
+@test "other runs of a job: one that has finished changes no decision, one that failed none of a job that ended well" {
+	as_task run -0 preempt-run --run prep -- true
+	start --code 42
+	code 42
+	calls $'squeue 9\nrequeue 9'
+	rm calls state
+	as_task run -4 preempt-run --run side -- sh -c 'exit 4'
+	start --code 0
+	code 0
+	start --code 4
+	code 44
+	grep -q 'run again: run side: attempt 1 crashed, 1 of 3' err
+	rm calls state
+	(as_task exec preempt-run --run long -- ./trainer) 3>&- & # which another preempt-requeue of the job looks after
+	until_true 10 test -e started
+	start --code 0
+	code 0
+	calls ""
+	kill -TERM %%
+	wait %%  || :
+}
+
+@test "two runs, one after the other: the second is told of the notice, too" {
+	mkdir a b
+	cat >both <<-'BOTH'
+		for r in a b; do (cd $r && exec preempt-run --run $r --platform none --notice file:/nope -- ../trainer); done
+		exit 42
+	BOTH
+	as_task start --grace 0 -- sh both
+	until_true 10 test -e a/started
+	kill -TERM "$job"
+	code 42
+	[ "$(grep -c 'claimed from outside' err)" = 2 ]
+}
+
+@test "the tasks have said no exit code: failures of the job are counted" {
+	for _ in 1 2 3; do
+		as_task bash -c 'eval "$(preempt-store join --no-heartbeat)"'
+		as_task run -0 preempt-store leave
+		run -44 --separate-stderr preempt-requeue --code 3
+		[[ $stderr = *"run again: the exit code was 3, and the tasks said none"* ]]
+	done
+	as_task bash -c 'eval "$(preempt-store join --no-heartbeat)"'
+	as_task run -0 preempt-store leave
+	run -93 --separate-stderr preempt-requeue --code 3
+	run -0 --separate-stderr preempt-requeue --code 0
+}
+
+@test "a job that was preempted often and leaves no trace is run again all the same" {
+	slurm 7
+	export HOME=/dev/null XDG_STATE_HOME=/dev/null
+	start --code 42
+	code 42
+	run -93 --separate-stderr preempt-requeue --code 75
+}
+
+@test "the platform's own code for run again is counted, too" {
+	for _ in 1 2 3; do run -99 preempt-requeue --platform sge -- sh -c 'exit 99'; done
+	run -93 preempt-requeue --platform sge -- sh -c 'exit 99'
 }
 
 @test "the store cannot be read: by the exit code alone" {
@@ -413,7 +481,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	run -1 preempt-run -- sh -c 'exit 1'
 	echo garbage >job/s.db
 	run -1 --separate-stderr preempt-requeue --code 1
-	[[ $stderr == *"not run again: the command ended with 1, and the store could not be asked"* ]]
+	[[ $stderr == *"not run again: the exit code was 1, and the store could not be asked"* ]]
 	calls ""
 }
 

@@ -43,6 +43,31 @@ static void outlive(int number)
 	(void)number;
 }
 
+static void replace(int number, void (*old)(int), void (*new)(int))
+{
+	struct sigaction now;
+	if (sigaction(number, NULL, &now) == 0 && now.sa_handler == old) {
+		now = (struct sigaction){.sa_handler = new, .sa_flags = SA_RESTART};
+		sigaction(number, &now, NULL);
+	}
+}
+
+static bool sheltered[sizeof signals / sizeof *signals]; /* outlive is ignored for now */
+
+void preempt_board_shelter(bool saving)
+{
+	struct sigaction now;
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+		bool outlives =
+			sigaction(signals[i].number, NULL, &now) == 0 && now.sa_handler == outlive;
+		if (saving && outlives)
+			replace(signals[i].number, outlive, SIG_IGN);
+		else if (!saving && sheltered[i])
+			replace(signals[i].number, SIG_IGN, outlive);
+		sheltered[i] = saving && (outlives || sheltered[i]);
+	}
+}
+
 static void signal_outlive(const char *name, const char *word, size_t length)
 {
 	if (length > 3 && strncmp(word, "SIG", 3) == 0) {
@@ -52,11 +77,7 @@ static void signal_outlive(const char *name, const char *word, size_t length)
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
 		if (strlen(signals[i].name) != length || strncmp(signals[i].name, word, length))
 			continue;
-		struct sigaction now;
-		if (sigaction(signals[i].number, NULL, &now) == 0 && now.sa_handler == SIG_DFL) {
-			now = (struct sigaction){.sa_handler = outlive, .sa_flags = SA_RESTART};
-			sigaction(signals[i].number, &now, NULL);
-		}
+		replace(signals[i].number, SIG_DFL, outlive);
 		return;
 	}
 	preempt_board_say(

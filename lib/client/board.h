@@ -98,6 +98,9 @@ struct board_hold {
  * process `owner` (this one, or the one that it acts for) its owner, ignore the notice signals. 1:
  * attached; 0: PREEMPT_DIR is not set (nothing is printed); else BOARD_LEAVE + code. */
 int preempt_board_attach(struct preempt_board *board, pid_t owner);
+
+/* While the program saves, ignore the notice signals: the commands that it starts do so, too. */
+void preempt_board_shelter(bool saving);
 void preempt_board_release(struct preempt_board *board);
 /* Open (again) the directory and the file step. how: O_CREAT or 0. False: see errno. */
 bool preempt_board_open(struct preempt_board *board, int how);

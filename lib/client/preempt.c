@@ -59,8 +59,10 @@ int preempt_ask(uint64_t finished, uint64_t next)
 		return answer;
 	pthread_mutex_lock(&asking);
 	answer = preempt_board_step(&board, finished, next, &held);
-	if (held)
+	if (held) {
 		answer = preempt_board_answer(&board, finished);
+		preempt_board_shelter(answer == PREEMPT_SAVE);
+	}
 	pthread_mutex_unlock(&asking);
 	return answer;
 }
@@ -77,6 +79,7 @@ int preempt_saved(uint64_t step)
 	int answer = ready();
 	if (answer == 1)
 		answer = preempt_board_saved(&board, step, &held);
+	preempt_board_shelter(false);
 	if (held)
 		answer = preempt_board_barrier(&board, step);
 	return answer >= PREEMPT_LEAVE ? answer - PREEMPT_LEAVE : answer;

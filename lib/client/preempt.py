@@ -34,8 +34,9 @@ Threads: one thread asks at step boundaries; saved may be called later and from 
 Signals: from the first call on, in the main thread, the notice signals ($PREEMPT_SIGNALS, default TERM) that
   had their default action do nothing: schedulers signal whole process trees, and a trainer that dies of the
   notice cannot save. Handlers of the program are never replaced. Commands and forked processes get the default
-  action back; those that multiprocessing forks, data loaders among them, end when their parent signals them,
-  and not with the tree.
+  action back, except commands that are started between SAVE and saved. Processes of multiprocessing, data
+  loaders among them, end by a TERM that os.kill in Python sends, as terminate does, and not with the tree: if
+  forked, at once; if spawned, as soon as they have imported this module.
 
 The rules are those of lib/client/board.h; the same tests run through all clients.
 """
@@ -127,12 +128,11 @@ def section(name):
 
 
 def worker_init(*_):
-    """For data loader processes (worker_init_fn): from now on a notice signal counts there only if the parent
-    process sent it, so that a notice to the whole process tree does not take the data away before the save.
-    Handlers made in Python stay. Processes that multiprocessing forks after the first call do this by themselves."""
-    numbers = [number for number in _notices() if signal.getsignal(number) in _REPLACED]
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    threading.Thread(target=_obey_parent, args=(numbers,), daemon=True).start()
+    """For data loader processes (worker_init_fn): from now on a notice to the whole process tree does not take
+    the data away before the save; TERM ends the process if its parent sent it, by terminate or os.kill.
+    Handlers made in Python stay."""
+    if os.environ.get("PREEMPT_DIR"):
+        _outlive_notices((signal.SIG_DFL, signal.SIG_IGN, None))  # None: made in C, such as a data loader's
 
 
 # These functions do the work of those above; each may raise _Leave
@@ -160,7 +160,9 @@ def _ask(n, next):
         return 0
     if not _held(board):
         return 0
-    return _answer(board, n, following)
+    answer = _answer(board, n, following)
+    _shelter(answer == SAVE)
+    return answer
 
 
 def _saved(n):
@@ -172,6 +174,7 @@ def _saved(n):
         _say("saved %d: steps go from 0 to %d" % (n, _LAST))
         raise _Leave(2)
     _overwrite(board, "saved", b"%020d\n" % n)
+    _shelter(False)
     return _barrier(board, n) if os.path.lexists(board.hold) else 0
 
 
@@ -354,11 +357,11 @@ def _attach():
         except _Leave:
             board.close()
             raise
+        _board = board
         if threading.current_thread() is threading.main_thread():
             _outlive_notices()
         else:
             _say("first call not in the main thread: a notice signal ends this process")
-        _board = board
         return board
 
 
@@ -375,12 +378,16 @@ def _forked_other():
 
 
 def _forked():
-    global _lock
+    global _lock, _obeys
     _lock = threading.Lock()
-    for number in _outlived:
-        if signal.getsignal(number) is _outlive:
-            signal.signal(number, signal.SIG_DFL)
-    _outlived.clear()
+    _obeys = sys._getframe(1).f_globals.get("__name__", "").startswith("multiprocessing")
+    if not _obeys:
+        for number in _outlived:
+            if signal.getsignal(number) in (_outlive, signal.SIG_IGN):
+                signal.signal(number, signal.SIG_DFL)
+        _outlived.clear()
+    else:
+        _shelter(False)
     _forked_other()
 
 
@@ -542,12 +549,36 @@ def _die_with_agent(board):
 # Signals
 
 
-def _outlive(*_):
-    """A handler that does nothing, instead of SIG_IGN, which commands would inherit."""
+_outlived = []  # the signals whose handler is _outlive
+_obeys = False  # this process is one of multiprocessing, which its parent may end by TERM
 
 
-_REPLACED = (signal.SIG_DFL, signal.SIG_IGN, None, _outlive)  # None: a handler made in C, such as a data loader's
-_outlived = []
+def _outlive(number, _):
+    """Do nothing, instead of SIG_IGN, which commands would inherit. But at URG take the TERM that will follow."""
+    if number == signal.SIGURG and _obeys and signal.getsignal(signal.SIGTERM) is _outlive:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+
+
+def _announce(event, arguments):
+    """Before os.kill sends TERM, send URG to a process that takes it: a handler in Python cannot see who has sent a
+    signal. Thrice, because one that comes just before a system call does not interrupt it."""
+    if event == "os.kill" and arguments[1] == signal.SIGTERM and arguments[0] > 0 and arguments[0] != os.getpid():
+        for pause in 0.001, 0.004, 0.016:
+            if not _caught(arguments[0]) >> (signal.SIGURG - 1) & 1:
+                break
+            os.kill(arguments[0], signal.SIGURG)
+            time.sleep(pause)
+
+
+def _caught(pid):
+    """A mask of the signals for which a process has handlers; signal.getsignal does not know those made in C."""
+    try:
+        with open("/proc/%d/status" % pid) as status:
+            found = re.search("^State:\t[^ZX].*^SigCgt:\t(.*?)$", status.read(), re.M | re.S)
+            return int(found.group(1), 16) if found else 0
+    except OSError:
+        return 0  # it has ended
 
 
 def _notices():
@@ -560,27 +591,32 @@ def _notices():
             _say("PREEMPT_SIGNALS: no signal %s that could be ignored" % name)
 
 
-def _outlive_notices():
-    for number in _notices():
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, _outlive)
-            signal.siginterrupt(number, False)
+def _outlive_notices(replaced=(signal.SIG_DFL,)):
+    caught = 0 if None in replaced else _caught(os.getpid())
+    for number in {*_notices(), signal.SIGURG}:
+        if signal.getsignal(number) in replaced and not caught >> (number - 1) & 1:
             _outlived.append(number)
-    if _outlived and not hasattr(_outlive, "registered"):
-        import multiprocessing.util  # takes 10 ms
-
-        multiprocessing.util.register_after_fork(_outlive, worker_init)
-        _outlive.registered = True
+            signal.signal(number, _outlive)
+    _shelter(False)
 
 
-def _obey_parent(numbers):
-    """Wait for one of these signals, which are blocked, from the parent process, and take it."""
-    while True:
-        about = signal.sigwaitinfo(numbers)
-        if about.si_pid == os.getppid():
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [about.si_signo])
-            signal.raise_signal(about.si_signo)
-            signal.pthread_sigmask(signal.SIG_BLOCK, [about.si_signo])
+def _shelter(saving):
+    """While the answer is SAVE the signals are ignored: the commands that the save starts outlive them, too.
+    They interrupt no system call of a training, but those of other processes, which then obey."""
+    trains = _board is not None and _board.process == os.getpid()
+    if threading.current_thread() is threading.main_thread():
+        for number in _outlived:
+            if signal.getsignal(number) in (_outlive, signal.SIG_IGN):
+                signal.signal(number, signal.SIG_IGN if saving and number != signal.SIGURG else _outlive)
+                signal.siginterrupt(number, not trains)
+
+
+if os.environ.get("PREEMPT_DIR"):
+    sys.addaudithook(_announce)
+    _processes = sys.modules.get("multiprocessing.process")
+    if _processes and _processes.current_process().name != "MainProcess":
+        _obeys = True  # spawned, and not by a fork that _forked sees
+        _outlive_notices()
 
 
 # Hold

@@ -54,7 +54,6 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 	message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "", notice->reason);
 	batch->question->noticed = true;
 	batch->notice = *notice;
-	batch->told = false;
 	batch->tell_at = clock_now();
 	batch->forward_at = clock_after(TELL_LIMIT);
 	/*
@@ -116,8 +115,8 @@ static enum status tell_run(const struct batch *batch, struct store *store, cons
 }
 
 /*
- * Try once to claim all runs of this job. STATUS_OK: the tasks know. STATUS_NO: it has no attempt
- * yet, or one ends without a claim, and the next one may follow.
+ * Try once to claim all runs of this job. STATUS_OK: the tasks of one know. STATUS_NO: it has no
+ * attempt yet, or one ends without a claim, and the next one may follow.
  */
 static enum status tell_once(const struct batch *batch, int64_t limit, struct error *err)
 {
@@ -138,20 +137,21 @@ static enum status tell_once(const struct batch *batch, int64_t limit, struct er
 	return status;
 }
 
-/* Notify the tasks through the store; if that takes too long, send the launcher a signal. */
+/*
+ * Notify the tasks through the store, and go on, for a run that begins later; if that takes too
+ * long, send the launcher a signal, once.
+ */
 static void tell(struct batch *batch)
 {
 	struct error err;
 	int number = SIGUSR1;
 	int64_t limit = clock_earlier(clock_after(STORE_LIMIT), batch->forward_at);
-	if (tell_once(batch, clock_later(limit, clock_after(TELL_EVERY)), &err) == STATUS_OK) {
-		batch->told = true;
-		return;
-	}
+	if (tell_once(batch, clock_later(limit, clock_after(TELL_EVERY)), &err) == STATUS_OK)
+		batch->forward_at = CLOCK_NEVER;
 	batch->tell_at = clock_earlier(clock_after(TELL_EVERY), batch->forward_at);
 	if (clock_now() < batch->forward_at)
 		return;
-	batch->told = true;
+	batch->forward_at = CLOCK_NEVER;
 	/* srun passes USR1 on to its tasks; at TERM it kills them. */
 	if (!batch->slurm_job)
 		number = batch->notice.signal ? batch->notice.signal : SIGTERM;
@@ -175,10 +175,10 @@ enum status batch_run(struct batch *batch, char *const *command, struct error *e
 	struct subprocess_options start = {.argv = command, .in_our_group = true};
 	enum status status = subprocess_start(&batch->command, &start, err);
 	while (status == STATUS_OK && batch->command.pid) {
-		bool tells = batch->question->noticed && !batch->told;
+		bool tells = batch->question->noticed;
 		if (tells && clock_now() >= batch->tell_at)
 			tell(batch);
-		wait_once(batch, tells && !batch->told ? batch->tell_at : CLOCK_NEVER);
+		wait_once(batch, tells ? batch->tell_at : CLOCK_NEVER);
 	}
 	struct notice notice;
 	while (source_set_take_held(&batch->watch, &notice))

@@ -20,7 +20,6 @@ struct batch {
 	struct subprocess command; /* the launcher */
 	struct notice notice;	   /* the first one, or a later one with an earlier deadline */
 	unsigned notices;	   /* how many have come */
-	bool told;		   /* the tasks know, or the launcher got a signal instead */
 	int64_t tell_at;	   /* when to try (again) to notify them */
 	int64_t forward_at;	   /* when to send the launcher a signal instead */
 	int ended_by;		   /* INT, HUP or QUIT, if one has come; 0: none */

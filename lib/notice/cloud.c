@@ -113,14 +113,14 @@ const struct cloud cloud_gce = {
 
 /* ---- Amazon EC2 ---- */
 
-/* Return true if the code alone is the answer (404: none; 401: the token has expired). */
+/* Return true if the code alone is the answer (404: none; 401, 403: not without a new token). */
 static bool aws_settled(
 	const struct cloud_reply *reply, enum cloud_answer *answer, struct error *err)
 {
-	*answer = reply->code == 404   ? CLOUD_NONE
-		  : reply->code == 401 ? CLOUD_REFUSED
-		  : reply->code == 200 ? CLOUD_NOTICE
-				       : odd_code(reply, err);
+	*answer = reply->code == 404			     ? CLOUD_NONE
+		  : reply->code == 401 || reply->code == 403 ? CLOUD_REFUSED
+		  : reply->code == 200			     ? CLOUD_NOTICE
+							     : odd_code(reply, err);
 	return *answer != CLOUD_NOTICE;
 }
 

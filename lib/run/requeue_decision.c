@@ -21,12 +21,12 @@ static int code_of(const struct outcome *outcome)
 }
 
 /* Whether a restart may help: not if the store refuses this program's options or is damaged. */
-static bool may_pass(const struct error *unasked)
+static bool may_pass(const struct error *missing)
 {
-	return unasked && unasked->status != STATUS_USAGE && unasked->status != STATUS_DAMAGED;
+	return missing && missing->status != STATUS_USAGE && missing->status != STATUS_DAMAGED;
 }
 
-void requeue_guess(const struct requeue_question *question, const struct error *unasked,
+void requeue_guess(const struct requeue_question *question, const struct error *missing,
 	struct requeue_decision *requeue)
 {
 	struct budget_decision *decision = &requeue->decision;
@@ -34,18 +34,19 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	bool failed = code > 0 && code != CODE_DECIDED;
 	/* STATUS_TEMPORARY as an exit code (75): preempt-run could not ask the store. */
 	bool again = means_again(code) || question->noticed || code == STATUS_TEMPORARY ||
-		     (failed && may_pass(unasked));
-	const char *without = unasked ? ", and the store could not be asked" : "";
+		     (failed && may_pass(missing));
+	const char *without = !missing			     ? ", and no task has joined"
+			      : missing->status == STATUS_NO ? ", and the tasks said none"
+							     : ", and the store could not be asked";
 	unsigned long long times = question->guesses + 1, most = question->limits->no_progress;
-	*requeue = (struct requeue_decision){.code = code < 0 ? 0 : code};
+	requeue->code = code < 0 ? 0 : code;
 	decision->again = again && times <= most;
 	if (decision->again) {
 		requeue->code = means_again(code)   ? code
 				: question->noticed ? CODE_SAVED
 						    : CODE_BROKEN;
 		if (question->noticed)
-			snprintf(decision->why, sizeof(decision->why), "a notice came%s",
-				unasked ? without : " before any task had joined");
+			snprintf(decision->why, sizeof(decision->why), "a notice came%s", without);
 		else
 			snprintf(decision->why, sizeof(decision->why),
 				"the exit code was %d%s, %llu of %llu", code, without, times, most);
@@ -57,8 +58,8 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 			"%llu times in a row at most (--max-no-progress)%s",
 			code, most, without);
 	} else if (code > 0) {
-		snprintf(decision->why, sizeof(decision->why), "the command ended with %d%s", code,
-			unasked ? without : " before any task had joined");
+		snprintf(decision->why, sizeof(decision->why), "the exit code was %d%s", code,
+			without);
 	}
 }
 
@@ -82,10 +83,6 @@ static void take_hint(int code, struct outcome *last)
 	if (code == STATUS_OK && (last->cause == CAUSE_LOST || last->cause == CAUSE_OPEN ||
 					 last->cause == CAUSE_LEFT))
 		last->cause = CAUSE_COMPLETED;
-	if (last->cause == CAUSE_LEFT && code > 0 && !means_again(code)) {
-		last->cause = CAUSE_CRASHED;
-		last->code = code;
-	}
 	if ((last->cause != CAUSE_COMPLETED && last->cause != CAUSE_LEFT) || !means_again(code))
 		return;
 	last->cause = code == CODE_SAVED       ? CAUSE_PREEMPTED
@@ -113,6 +110,12 @@ static enum status decide_by_store(struct store *store, const struct requeue_que
 	struct outcome *last = &history.past[history.count - 1];
 	struct budget_decision *decision = &requeue->decision;
 	take_hint(question->code, last);
+	requeue->outcome = *last;
+	if (last->cause == CAUSE_LEFT) {
+		struct error said_none = {.status = STATUS_NO};
+		requeue_guess(question, &said_none, requeue);
+		goto out;
+	}
 	budget_decide(history.past, history.count, question->limits,
 		(uint64_t)clock_jitter(INT64_MAX / 2), decision);
 	if (question->code == CODE_DECIDED && !decision->decided) {
@@ -122,7 +125,6 @@ static enum status decide_by_store(struct store *store, const struct requeue_que
 			decision->why, sizeof(decision->why), "the exit code was %d", CODE_DECIDED);
 	}
 	requeue->known = true;
-	requeue->outcome = *last;
 	requeue->by_signal = view.agreement.claimed && !view.claim.outside &&
 			     !strcmp(view.claim.source, "signal:TERM");
 	requeue->code = decision->decided    ? CODE_DECIDED
@@ -156,16 +158,11 @@ enum status requeue_next_run(struct store *store, const struct requeue_question 
 	return status;
 }
 
-/* A job has several runs: it is run again if one of them is to, and not if one refuses to. */
-static void combine(struct requeue_decision *all, const struct requeue_decision *one)
-{
-	bool again = one->decision.again, decided = one->decision.decided;
-	if (!all->known || (again && !all->decision.again) ||
-		(decided && !all->decision.again && !all->decision.decided))
-		*all = *one;
-}
-
-/* Look at the other runs of this start of the job, too. */
+/*
+ * Look at the other runs of this start of the job, too: it is run again if one of them is to, and
+ * not if one refuses to. If the job ended with 0, only those that were preempted count: another may
+ * be of a command that the job does without, or belong to another preempt-requeue.
+ */
 static enum status decide_others(struct store *store, const struct requeue_question *question,
 	struct requeue_decision *requeue, struct error *err)
 {
@@ -181,10 +178,22 @@ static enum status decide_others(struct store *store, const struct requeue_quest
 		status = decide_by_store(store, &other, &one, err);
 		if (status != STATUS_OK)
 			return status;
-		one.code = one.decision.again || one.decision.decided ? one.code
-			   : question->code < 0			      ? 0
-								      : question->code;
-		combine(requeue, &one);
+		enum outcome_cause cause = one.outcome.cause;
+		bool counts =
+			question->code != 0 || cause == CAUSE_PREEMPTED || cause == CAUSE_UNSAVED;
+		if (!requeue->outcome.attempt)
+			requeue->outcome = one.outcome;
+		bool sure = requeue->known && requeue->decision.again;
+		bool better = one.decision.again
+				      ? !sure
+				      : one.decision.decided && !requeue->decision.again &&
+						!requeue->decision.decided;
+		if (counts && better) {
+			*requeue = one;
+			snprintf(requeue->decision.why, sizeof(requeue->decision.why),
+				"run %s: %.*s", name, (int)sizeof(requeue->decision.why) - 140,
+				one.decision.why);
+		}
 	}
 	return status == STATUS_NO ? STATUS_OK : status;
 }

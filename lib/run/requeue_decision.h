@@ -25,8 +25,8 @@ struct requeue_question {
 
 struct requeue_decision {
 	struct budget_decision decision;
-	bool known;		 /* the store shows an attempt of this start of the job */
-	struct outcome outcome;	 /* that attempt, and how it ended */
+	bool known;		 /* decided by the record of an attempt of this start of the job */
+	struct outcome outcome;	 /* attempt 0: the store shows none of this start */
 	bool by_signal;		 /* its notice was a TERM, as schedulers send */
 	struct error unrecorded; /* not STATUS_OK: why the decision could not be written */
 	/* Exit code: 42 to 44: run again; 93: decided not to; any other is the launcher's own. */
@@ -49,12 +49,12 @@ enum status requeue_decide(const struct requeue_question *question,
 	struct requeue_decision *requeue, struct error *err);
 
 /*
- * The same without an attempt in the store: by the exit code and the number of guesses alone.
- * Pure. unasked: why the store could not be asked; then a failure is run again, too, because the
- * budgets may allow it, unless the store is damaged or refuses the options. NULL: the store was
- * asked, and no task has joined.
+ * The same without a record of how the tasks ended: by the exit code and the number of guesses
+ * alone. Pure. missing: why there is none: the store could not be asked, or the tasks said no
+ * exit code (STATUS_NO); then a failure is run again, too, because the budgets may allow it, unless
+ * the store is damaged or refuses the options. NULL: the store was asked, and no task has joined.
  */
-void requeue_guess(const struct requeue_question *question, const struct error *unasked,
+void requeue_guess(const struct requeue_question *question, const struct error *missing,
 	struct requeue_decision *requeue);
 
 #endif
