@@ -117,7 +117,7 @@ programs() {
 	[ "$(find . -type f -perm /111 ! -path '*/examples/*' -printf '%P\n' | sort)" = "$(programs | sed 's|^|bin/|' | sort)" ]
 	[ "$(find .. -mindepth 1 -maxdepth 1 -type d)" = ../usr ]
 	# What is installed finds the programs where they are.
-	! grep -r /usr/local share/doc/preempt-tools/examples
+	run ! grep -r /usr/local share/doc/preempt-tools/examples
 	# The examples that the pages name are where preempt(7) says.
 	grep -q '^\.It Pa /usr/local/share/doc/preempt-tools$' "$SOURCE/man/preempt.7"
 	local example
