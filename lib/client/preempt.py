@@ -592,8 +592,10 @@ def _notices():
 
 
 def _outlive_notices(replaced=(signal.SIG_DFL,)):
+    if threading.current_thread() is not threading.main_thread():
+        return
     caught = 0 if None in replaced else _caught(os.getpid())
-    for number in {*_notices(), signal.SIGURG}:
+    for number in (signal.SIGURG, *_notices()):
         if signal.getsignal(number) in replaced and not caught >> (number - 1) & 1:
             _outlived.append(number)
             signal.signal(number, _outlive)
