@@ -156,7 +156,7 @@ step() {
 	decide 0 0
 	[[ $output = *"nothing to run again"* ]]
 	decide 44 7
-	[[ $output = *"run again: attempt 1 crashed, 1 of 3"* ]]
+	[[ $output = *"run again: the exit code was 7, and the tasks said none, 1 of 3"* ]]
 	decide 42 42
 	[[ $output = *"run again: attempt 1 was preempted"* ]]
 	# The next attempt is not in its way.

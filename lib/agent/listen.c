@@ -97,7 +97,7 @@ enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
 	struct platform_choice choice;
 	const char *sources[PLATFORM_SOURCES];
 	const char *given = getenv("PREEMPT_SIGNALS");
-	if (given && *given) {
+	if (given) {
 		snprintf(names, LISTEN_SIGNALS_SIZE, "%s", given);
 		return STATUS_OK;
 	}
