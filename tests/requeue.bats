@@ -304,7 +304,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	start -- sh -c 'exit 5'
 	code 5
 	calls ""
-	grep -q 'the exit code was 5, and no task has joined' err
+	grep -q 'not run again: the exit code was 5' err
 	run -127 preempt-requeue -- ./nothing
 	calls ""
 }

@@ -35,8 +35,7 @@ Signals: from the first call on, in the main thread, the notice signals ($PREEMP
   had their default action do nothing: schedulers signal whole process trees, and a trainer that dies of the
   notice cannot save. Handlers of the program are never replaced. Commands and forked processes get the default
   action back, except commands that are started between SAVE and saved. Processes of multiprocessing, data
-  loaders among them, end by a TERM that os.kill in Python sends, as terminate does, and not with the tree: if
-  forked, at once; if spawned, as soon as they have imported this module.
+  loaders among them, ignore these signals. If their parent sends them TERM, by terminate or os.kill, they get KILL.
 
 The rules are those of lib/client/board.h; the same tests run through all clients.
 """
@@ -128,11 +127,11 @@ def section(name):
 
 
 def worker_init(*_):
-    """For data loader processes (worker_init_fn): from now on a notice to the whole process tree does not take
-    the data away before the save; TERM ends the process if its parent sent it, by terminate or os.kill.
-    Handlers made in Python stay."""
+    """For data loader processes (worker_init_fn) that have a handler made in C for TERM, as those of PyTorch: with it
+    a notice to the whole process tree would take the data away before the save. Other processes of multiprocessing
+    need no call. Handlers made in Python stay."""
     if os.environ.get("PREEMPT_DIR"):
-        _outlive_notices((signal.SIG_DFL, signal.SIG_IGN, None))  # None: made in C, such as a data loader's
+        _ignore((signal.SIG_DFL, signal.SIG_IGN, None, _outlive))
 
 
 # These functions do the work of those above; each may raise _Leave
@@ -369,25 +368,29 @@ _forking = threading.local()
 
 
 def _fork():
-    """A signal to a process that was just forked must not be lost in our handler."""
-    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _outlived)
+    """A signal to a process that was just forked must not be lost."""
+    _forking.mask = None
+    if os.environ.get("PREEMPT_DIR"):
+        _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG, *_notices()])
 
 
 def _forked_other():
-    signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
+    if _forking.mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
 
 
 def _forked():
-    global _lock, _obeys
+    global _lock
     _lock = threading.Lock()
-    _obeys = sys._getframe(1).f_globals.get("__name__", "").startswith("multiprocessing")
-    if not _obeys:
-        for number in _outlived:
-            if signal.getsignal(number) in (_outlive, signal.SIG_IGN):
-                signal.signal(number, signal.SIG_DFL)
+    if _forking.mask is not None:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("multiprocess"):
+            _ignore((signal.SIG_DFL, _outlive))
+        else:
+            marked = signal.getsignal(signal.SIGURG) == signal.SIG_IGN
+            for number in [signal.SIGURG, *_notices()] if marked else _outlived:
+                if signal.getsignal(number) in (signal.SIG_IGN, _outlive):
+                    signal.signal(number, signal.SIG_DFL)
         _outlived.clear()
-    else:
-        _shelter(False)
     _forked_other()
 
 
@@ -550,75 +553,108 @@ def _die_with_agent(board):
 
 
 _outlived = []  # the signals whose handler is _outlive
-_obeys = False  # this process is one of multiprocessing, which its parent may end by TERM
+_numbers = None
 
 
-def _outlive(number, _):
-    """Do nothing, instead of SIG_IGN, which commands would inherit. But at URG take the TERM that will follow."""
-    if number == signal.SIGURG and _obeys and signal.getsignal(signal.SIGTERM) is _outlive:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGTERM)
-
-
-def _announce(event, arguments):
-    """Before os.kill sends TERM, send URG to a process that takes it: a handler in Python cannot see who has sent a
-    signal. Thrice, because one that comes just before a system call does not interrupt it."""
-    if event == "os.kill" and arguments[1] == signal.SIGTERM and arguments[0] > 0 and arguments[0] != os.getpid():
-        for pause in 0.001, 0.004, 0.016:
-            if not _caught(arguments[0]) >> (signal.SIGURG - 1) & 1:
-                break
-            os.kill(arguments[0], signal.SIGURG)
-            time.sleep(pause)
-
-
-def _caught(pid):
-    """A mask of the signals for which a process has handlers; signal.getsignal does not know those made in C."""
-    try:
-        with open("/proc/%d/status" % pid) as status:
-            found = re.search("^State:\t[^ZX].*^SigCgt:\t(.*?)$", status.read(), re.M | re.S)
-            return int(found.group(1), 16) if found else 0
-    except OSError:
-        return 0  # it has ended
+def _outlive(*_):
+    """A handler that does nothing, instead of SIG_IGN, which commands would inherit."""
 
 
 def _notices():
     """The numbers of the notice signals."""
-    for name in os.environ.get("PREEMPT_SIGNALS", "TERM").split(","):
-        bare = name[3:] if name.startswith("SIG") else name
-        if bare in _SIGNALS:
-            yield getattr(signal, "SIG" + bare)
-        elif name:
-            _say("PREEMPT_SIGNALS: no signal %s that could be ignored" % name)
+    global _numbers
+    if _numbers is None:
+        _numbers = []
+        for name in os.environ.get("PREEMPT_SIGNALS", "TERM").split(","):
+            bare = name[3:] if name.startswith("SIG") else name
+            if bare in _SIGNALS:
+                _numbers.append(getattr(signal, "SIG" + bare))
+            elif name:
+                _say("PREEMPT_SIGNALS: no signal %s that could be ignored" % name)
+    return _numbers
 
 
-def _outlive_notices(replaced=(signal.SIG_DFL,)):
-    if threading.current_thread() is not threading.main_thread():
-        return
-    caught = 0 if None in replaced else _caught(os.getpid())
-    for number in (signal.SIGURG, *_notices()):
-        if signal.getsignal(number) in replaced and not caught >> (number - 1) & 1:
+def _mask(pid, *names):
+    """The signals that a process ignores (SigIgn), blocks (SigBlk), or has handlers for (SigCgt): signal.getsignal
+    does not know those made in C."""
+    mask = 0
+    try:
+        with open("/proc/%d/status" % pid) as status:
+            for line in status:
+                if line[:6] in names:
+                    mask |= int(line[8:], 16)
+    except OSError:
+        pass  # it has ended
+    return mask
+
+
+def _outlive_notices():
+    caught = _mask(os.getpid(), "SigCgt")
+    for number in _notices():
+        if signal.getsignal(number) == signal.SIG_DFL and not caught >> (number - 1) & 1:
             _outlived.append(number)
             signal.signal(number, _outlive)
     _shelter(False)
+    import multiprocessing.util  # takes 10 ms
+
+    _shelter_spawned(multiprocessing.util)
 
 
 def _shelter(saving):
-    """While the answer is SAVE the signals are ignored: the commands that the save starts outlive them, too.
-    They interrupt no system call of a training, but those of other processes, which then obey."""
-    trains = _board is not None and _board.process == os.getpid()
+    """While the answer is SAVE the signals are ignored: the commands that the save starts outlive them, too."""
     if threading.current_thread() is threading.main_thread():
         for number in _outlived:
             if signal.getsignal(number) in (_outlive, signal.SIG_IGN):
-                signal.signal(number, signal.SIG_IGN if saving and number != signal.SIGURG else _outlive)
-                signal.siginterrupt(number, not trains)
+                signal.signal(number, signal.SIG_IGN if saving else _outlive)
+                signal.siginterrupt(number, False)
+
+
+# Processes of multiprocessing ignore the notice signals, from their start. URG, which is ignored by default, is
+# ignored explicitly with them: it marks those that we have made so.
+
+
+def _ignore(replaced):
+    """Returns what it has replaced."""
+    before = {number: signal.getsignal(number) for number in [signal.SIGURG, *_notices()]}
+    before = {number: action for number, action in before.items() if action in replaced}
+    for number in before:
+        signal.signal(number, signal.SIG_IGN)
+    return before
+
+
+def _shelter_spawned(util):
+    """They, and the server that forks them, are started by this function of multiprocessing.util."""
+    start = util.spawnv_passfds
+    if hasattr(start, "of_preempt"):
+        return
+
+    def spawnv_passfds(*arguments):
+        if threading.current_thread() is not threading.main_thread():
+            return start(*arguments)
+        before = _ignore((signal.SIG_DFL, _outlive))
+        try:
+            return start(*arguments)
+        finally:
+            for number, action in before.items():
+                signal.signal(number, action)
+                signal.siginterrupt(number, action is not _outlive)
+
+    spawnv_passfds.of_preempt = True
+    util.spawnv_passfds = spawnv_passfds
+
+
+def _obey(event, arguments):
+    """If os.kill (terminate calls it) sends TERM to such a process, KILL it. One that was just forked blocks both."""
+    if event == "os.kill" and arguments[1] == signal.SIGTERM and arguments[0] > 0:
+        both = 1 << (signal.SIGTERM - 1) | 1 << (signal.SIGURG - 1)
+        if arguments[0] not in (os.getpid(), os.getppid()) and both & ~_mask(arguments[0], "SigIgn", "SigBlk") == 0:
+            os.kill(arguments[0], signal.SIGKILL)
 
 
 if os.environ.get("PREEMPT_DIR"):
-    sys.addaudithook(_announce)
-    _processes = sys.modules.get("multiprocessing.process")
-    if _processes and _processes.current_process().name != "MainProcess":
-        _obeys = True  # spawned, and not by a fork that _forked sees
-        _outlive_notices()
+    sys.addaudithook(_obey)
+    if "multiprocessing.util" in sys.modules:
+        _shelter_spawned(sys.modules["multiprocessing.util"])
 
 
 # Hold

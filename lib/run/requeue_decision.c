@@ -35,7 +35,7 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	/* STATUS_TEMPORARY as an exit code (75): preempt-run could not ask the store. */
 	bool again = means_again(code) || question->noticed || code == STATUS_TEMPORARY ||
 		     (failed && may_pass(missing));
-	const char *without = !missing			     ? ", and no task has joined"
+	const char *without = !missing			     ? ""
 			      : missing->status == STATUS_NO ? ", and the tasks said none"
 							     : ", and the store could not be asked";
 	unsigned long long times = question->guesses + 1, most = question->limits->no_progress;
