@@ -652,7 +652,8 @@ def _obey(event, arguments):
 
 
 if os.environ.get("PREEMPT_DIR"):
-    sys.addaudithook(_obey)
+    if hasattr(sys, "addaudithook"):  # since Python 3.8
+        sys.addaudithook(_obey)
     if "multiprocessing.util" in sys.modules:
         _shelter_spawned(sys.modules["multiprocessing.util"])
 
