@@ -224,10 +224,15 @@ static void signals(void)
 	raise(SIGUSR1);
 	CHECK(source_take_held(source, &notice) && !source_take_held(source, &notice));
 	CHECK_TEXT(notice.source, "signal:USR1");
-	CHECK(source_open(&second, "signal:TERM,USR2", &how, &err) == STATUS_USAGE && !second);
-	/* The refused one has let TERM go, and this one lets go of everything. */
+	/* A signal stays with the source that has it; each lets go of its own. */
+	CHECK(source_open(&second, "signal:TERM,USR2", &how, &err) == STATUS_OK);
+	raise(SIGUSR2);
+	CHECK(source_check(second, clock_now(), &notice, &err) == SOURCE_NONE);
+	source_close(second);
 	struct sigaction action;
 	CHECK(sigaction(SIGTERM, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+	CHECK(sigaction(SIGUSR2, NULL, &action) == 0 && action.sa_handler != SIG_DFL);
+	CHECK(source_check(source, clock_now(), &notice, &err) == SOURCE_NOTICE);
 	source_close(source);
 	CHECK(sigaction(SIGUSR1, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
 	sigprocmask(SIG_SETMASK, &old, &usr1);
