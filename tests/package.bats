@@ -148,7 +148,7 @@ tried() {
 		--variant=apt --format=null --customize-hook="touch '$PWD/clean'" \
 		--customize-hook="cp '$PWD/script' '$DEBS'/*.deb \"\$1/root\"" \
 		--customize-hook='chroot "$1" sh -c "apt-get install -yqq --no-install-recommends /root/*.deb"' \
-		--customize-hook='chroot "$1" sh /root/script >'"'$PWD/tried'" "$VERSION_CODENAME" - - >log 2>&1 || {
+		--customize-hook='chroot "$1" env HOME=/root sh /root/script >'"'$PWD/tried'" "$VERSION_CODENAME" - - >log 2>&1 || {
 		tail -n 30 log
 		[ -e clean ] || skip "no clean root can be made here: $(grep '^E: ' log | head -n 1)"
 		return 1

@@ -613,7 +613,7 @@ here() {
 
 # shows FILE TEXT: whether the file has exactly this
 shows() {
-	[ "$(<"$1")" = "$2" ]
+	[ "$(cat "$1" 2>/dev/null)" = "$2" ]
 }
 
 @test "fetch --follow: prints what a command writes as it writes it, over a preemption, to its end" {

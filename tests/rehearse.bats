@@ -58,8 +58,8 @@ rehearses() {
 		"$COUNT" --dir job --steps 100000 --step-ms 5 --save-fails all
 	run -1 --separate-stderr preempt-run "${quick[@]}" --run r3 --rehearse TERM@1h -- true
 	[[ $stderr == *"rehearsal: FAILED: the run was over before it began"* ]]
-	run -2 --separate-stderr preempt-run "${quick[@]}" --run r4 --rehearse USR2@100ms -- touch started
-	[[ $stderr == *"--rehearse: no source of notices watches USR2"* ]]
+	run -2 --separate-stderr preempt-run "${quick[@]}" --run r4 --rehearse HUP@100ms -- touch started
+	[[ $stderr == *"--rehearse: no source of notices watches HUP"* ]]
 	[ ! -e started ]
 }
 
