@@ -164,3 +164,32 @@ END
 	[ "$(cat out)" = told ]
 	grep -q 'Current thread' err
 }
+
+@test "C: commands that the save starts outlive a second notice, those after it do not" {
+	cat >train.c <<'END'
+#include <preempt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+	for (unsigned s = 0;; s++, usleep(10000)) {
+		if (preempt_step(s) == PREEMPT_SAVE) {
+			int in_save = system("kill -TERM $$; true"), code = preempt_saved(s);
+			printf("%d %d\n", in_save, system("kill -TERM $$; true"));
+			fflush(stdout);
+			return code;
+		}
+		fclose(fopen("started", "w"));
+	}
+}
+END
+	cc -o train train.c -I"$CLIENT" "${OUT:-$BATS_TEST_DIRNAME/../build/plain}/libpreempt.a" -pthread
+	preempt-run --run r -- ./train >out 3>&- &
+	eventually test -e started
+	kill -TERM $!
+	code=0
+	wait $! || code=$?
+	[ "$code" = 42 ]
+	[ "$(cat out)" = "0 15" ]
+}

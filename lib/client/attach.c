@@ -43,28 +43,26 @@ static void outlive(int number)
 	(void)number;
 }
 
-static void replace(int number, void (*old)(int), void (*new)(int))
+static bool replace(int number, void (*old)(int), void (*new)(int))
 {
 	struct sigaction now;
-	if (sigaction(number, NULL, &now) == 0 && now.sa_handler == old) {
-		now = (struct sigaction){.sa_handler = new, .sa_flags = SA_RESTART};
-		sigaction(number, &now, NULL);
-	}
+	if (sigaction(number, NULL, &now) != 0 || now.sa_handler != old)
+		return false;
+	now = (struct sigaction){.sa_handler = new, .sa_flags = SA_RESTART};
+	return sigaction(number, &now, NULL) == 0;
 }
 
 static bool sheltered[sizeof signals / sizeof *signals]; /* outlive is ignored for now */
 
 void preempt_board_shelter(bool saving)
 {
-	struct sigaction now;
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-		bool outlives =
-			sigaction(signals[i].number, NULL, &now) == 0 && now.sa_handler == outlive;
-		if (saving && outlives)
-			replace(signals[i].number, outlive, SIG_IGN);
-		else if (!saving && sheltered[i])
-			replace(signals[i].number, SIG_IGN, outlive);
-		sheltered[i] = saving && (outlives || sheltered[i]);
+		if (saving && replace(signals[i].number, outlive, SIG_IGN))
+			sheltered[i] = true;
+		if (saving || !sheltered[i])
+			continue;
+		(void)replace(signals[i].number, SIG_IGN, outlive);
+		sheltered[i] = false;
 	}
 }
 

@@ -46,7 +46,8 @@
  * Signals: the first call makes a handler that does nothing for the notice signals
  *   ($PREEMPT_SIGNALS, default TERM) that have their default action: schedulers signal whole
  *   process trees, and a trainer that dies of the notice cannot save. A program that is executed
- *   has the default again. Handlers of the program are never replaced.
+ *   has the default again, except between PREEMPT_SAVE and preempt_saved, when they are ignored.
+ *   Handlers of the program are never replaced.
  */
 #ifndef PREEMPT_H
 #define PREEMPT_H
