@@ -184,7 +184,7 @@ int main(void)
 	}
 }
 END
-	cc -o train train.c -I"$CLIENT" "${OUT:-$BATS_TEST_DIRNAME/../build/plain}/libpreempt.a" -pthread
+	cc -o train train.c -I"$CLIENT" "$BATS_TEST_DIRNAME/../build/plain/libpreempt.a" -pthread
 	preempt-run --run r -- ./train >out 3>&- &
 	eventually test -e started
 	kill -TERM $!
