@@ -184,7 +184,9 @@ int main(void)
 	}
 }
 END
-	cc -o train train.c -I"$CLIENT" "$BATS_TEST_DIRNAME/../build/plain/libpreempt.a" -pthread
+	local out=${OUT:-$BATS_TEST_DIRNAME/../build/plain} sanitize=()
+	[[ $out != */asan ]] || sanitize=(-fsanitize=address -fsanitize=undefined)
+	cc "${sanitize[@]}" -o train train.c -I"$CLIENT" "$out/libpreempt.a" -pthread
 	preempt-run --run r -- ./train >out 3>&- &
 	eventually test -e started
 	kill -TERM $!
