@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,17 +53,17 @@ static bool replace(int number, void (*old)(int), void (*new)(int))
 	return sigaction(number, &now, NULL) == 0;
 }
 
-static bool sheltered[sizeof signals / sizeof *signals]; /* outlive is ignored for now */
+/* By signal: it is ignored for now, in place of outlive. Another thread may say that it has saved.
+ */
+static atomic_bool sheltered[sizeof signals / sizeof *signals];
 
 void preempt_board_shelter(bool saving)
 {
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-		if (saving && replace(signals[i].number, outlive, SIG_IGN))
+		if (!saving && atomic_exchange(&sheltered[i], false))
+			(void)replace(signals[i].number, SIG_IGN, outlive);
+		else if (saving && replace(signals[i].number, outlive, SIG_IGN))
 			sheltered[i] = true;
-		if (saving || !sheltered[i])
-			continue;
-		(void)replace(signals[i].number, SIG_IGN, outlive);
-		sheltered[i] = false;
 	}
 }
 
