@@ -165,6 +165,29 @@ END
 	grep -q 'Current thread' err
 }
 
+@test "Python: once another thread has said saved, commands end when they are told, again" {
+	cat >train.py <<'END'
+import os, subprocess, threading, time, preempt
+saved = False
+for s in range(100000):
+    if preempt.step(s):
+        saver = threading.Thread(target=preempt.saved, args=(s,))
+        saver.start()
+        saver.join()
+        while os.path.exists(os.environ["PREEMPT_DIR"] + "/hold"):
+            time.sleep(0.01)
+        saved = True
+    if saved and subprocess.run(["sh", "-c", "kill -TERM $$; exit 0"]).returncode == -15:
+        break
+    time.sleep(0.01)
+    open("started", "w")
+END
+	PYTHONPATH=$CLIENT timeout -s KILL 60 preempt-run --run r -- python3 train.py 3>&- &
+	eventually test -e started
+	preempt-claim --run r --then continue >/dev/null
+	wait $!
+}
+
 @test "C: commands that the save starts outlive a second notice, those after it do not" {
 	cat >train.c <<'END'
 #include <preempt.h>

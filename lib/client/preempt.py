@@ -157,10 +157,9 @@ def _ask(n, next):
     board.last = n
     if about.st_mtime_ns == board.unheld and about[1] == board.ino and about[3]:
         return 0
-    if not _held(board):
-        return 0
-    answer = _answer(board, n, following)
-    _shelter(answer == SAVE)
+    answer = _answer(board, n, following) if _held(board) else 0
+    if answer == SAVE or _sheltered:
+        _shelter(answer == SAVE)
     return answer
 
 
@@ -553,6 +552,7 @@ def _die_with_agent(board):
 
 
 _outlived = []  # the signals whose handler is _outlive
+_sheltered = False  # they are ignored for now
 _numbers = None
 
 
@@ -601,8 +601,11 @@ def _outlive_notices():
 
 
 def _shelter(saving):
-    """While the answer is SAVE the signals are ignored: the commands that the save starts outlive them, too."""
+    """While the answer is SAVE the signals are ignored: the commands that the save starts outlive them, too. If another
+    thread has saved, the next step ends that."""
+    global _sheltered
     if threading.current_thread() is threading.main_thread():
+        _sheltered = saving
         for number in _outlived:
             if signal.getsignal(number) in (_outlive, signal.SIG_IGN):
                 signal.signal(number, signal.SIG_IGN if saving else _outlive)
