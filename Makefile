@@ -69,10 +69,10 @@ client      := $(OUT)/libpreempt.a $(OUT)/libpreempt.so.0
 unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c))
 # Programs that tests and examples need.
 extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*_sim.c tests/history/store_history.c tests/bench/*.c \
-                 tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
+                 tests/support/*.c tests/support/clients/*.c tests/support/trainers/*.c examples/*.c))
 
 # The tests that inject faults: programs, and libraries that are preloaded into our programs.
-faults      := $(addprefix $(OUT)/tests/faults/,lives sweep together powerloss inject calls.so without.so)
+faults      := $(addprefix $(OUT)/tests/crash/,lives sweep together powerloss inject calls.so without.so)
 
 # The fuzz targets, by their names.
 fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
@@ -85,11 +85,11 @@ everything: all $(unit_tests) $(extra) $(faults)
 # Checks what a build needs, and names the command that installs what is missing.
 needs:
 	@{ $(CC) --version && $(PKG_CONFIG) --exists --print-errors --short-errors $(LIBRARIES) $(HEADERS); } \
-	  >/dev/null || { tests/rig/packages --dry-run build; exit 1; }
+	  >/dev/null || { tests/support/packages --dry-run build; exit 1; }
 
 # Installs what a build and make deb need, as root or with sudo.
 deps:
-	@tests/rig/packages build deb
+	@tests/support/packages build deb
 
 # Objects that were built with other flags are built again, and programs that were linked with other libraries are
 # linked again. WERROR is not among these flags: objects are the same with it.
@@ -162,14 +162,14 @@ $(OUT)/tests/bench/crowd: $(OUT)/tests/sim/idle.o $(OUT)/tests/sim/group/standin
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 # A store in memory, and a shim that delays and loses requests: only these test programs have them.
 $(addprefix $(OUT)/,unit/store tests/history/store_history $(addprefix tests/sim/,agreement_sim queue_sim scale_sim)): \
-  $(call objects,tests/backends/*.c)
+  $(call objects,tests/support/backends/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
-fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o moves.o fixture.o)
-$(OUT)/tests/faults/calls.o $(OUT)/tests/faults/without.o: ALL_CFLAGS += -fPIC
-$(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core) $(libraries)
+fault_objects := $(addprefix $(OUT)/tests/crash/,acts.o calls.o moves.o fixture.o)
+$(OUT)/tests/crash/calls.o $(OUT)/tests/crash/without.o: ALL_CFLAGS += -fPIC
+$(OUT)/tests/crash/%: $(OUT)/tests/crash/%.o $(fault_objects) $(core) $(libraries)
 	$(link)
-$(OUT)/tests/faults/%.so: $(OUT)/tests/faults/%.o
+$(OUT)/tests/crash/%.so: $(OUT)/tests/crash/%.o
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $<
 
@@ -187,7 +187,7 @@ fuzz:
 
 # A second make, because this one asked pkg-config before the packages were installed.
 demo:
-	@tests/rig/packages build
+	@tests/support/packages build
 	@$(MAKE) --no-print-directory all $(OUT)/examples/train
 	@examples/demo.sh
 
@@ -200,12 +200,12 @@ check:
 check-all:
 	@tests/run --all
 
-bench: all $(filter $(OUT)/tests/bench/% $(OUT)/tests/rig/% $(OUT)/tests/trainers/%,$(extra))
+bench: all $(filter $(OUT)/tests/bench/% $(OUT)/tests/support/% $(OUT)/tests/support/trainers/%,$(extra))
 	@tests/bench/bench.sh $(SECTION)
 
 # Runs everything at once on shared filesystems, disturbed at random, for HOURS (which may be a fraction).
 soak: everything
-	@tests/soak --hours $(or $(HOURS),1) $(if $(PLACES),--places "$(PLACES)") $(if $(SEED),--seed $(SEED))
+	@tests/support/soak --hours $(or $(HOURS),1) $(if $(PLACES),--places "$(PLACES)") $(if $(SEED),--seed $(SEED))
 
 install: all
 install uninstall: export DESTDIR := $(DESTDIR)
@@ -233,7 +233,7 @@ dist:
 
 # packaging/debian describes the Debian packages; their changelog and copyright are made here.
 deb:
-	@tests/rig/packages --dry-run build deb
+	@tests/support/packages --dry-run build deb
 	@rm -rf build/deb/package build/deb/*.deb
 	@mkdir -p build/deb/package
 	@cp -r packaging/debian build/deb/package

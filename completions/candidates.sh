@@ -8,7 +8,7 @@
 #   :line N         word N (PROGRAM is word 0) begins another command line
 # The shell drops candidates that do not fit CURRENT. There is no list here: options and words come
 # from --help, everything else from the programs and the system. Prints nothing if a program cannot
-# answer. Exit code 3: --help names a kind of value that is unknown here (see tests/completions.bats).
+# answer. Exit code 3: --help names a kind of value that is unknown here (see tests/docs/completions.bats).
 set -u
 
 # expand WORD: print WORD with ~/ expanded, as the shell will do.

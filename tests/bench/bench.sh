@@ -30,9 +30,9 @@ cleanup() {
 	trap '' INT TERM
 	for job in $(jobs -p); do kill "$job" 2>/dev/null || :; done
 	wait 2>/dev/null || :
-	"$here/tests/rig/mounts" stop "$work/mounts"
+	"$here/tests/support/mounts" stop "$work/mounts"
 	[ ! -e "$work/figures" ] || page ${pages:+"$pages"}
-	"$here/tests/rig/forget-stores" "$work"
+	"$here/tests/support/forget-stores" "$work"
 	rm -rf --one-file-system "$work" "$quiet"
 }
 trap cleanup EXIT
@@ -54,7 +54,7 @@ machine() {
 	echo "gcc $(version gcc --version)"
 }
 
-"$here/tests/rig/packages" bench >&2 || :
+"$here/tests/support/packages" bench >&2 || :
 machine >"$work/machine"
 case ${1:-} in
 '') pages=$here/build/bench ;;

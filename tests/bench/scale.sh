@@ -62,7 +62,7 @@ measure() {
 			got[lost]=${lost:-${got[lost]}}
 		fi
 		find "$quiet" -mindepth 1 -delete
-		"$here/tests/rig/forget-stores" "$dir"
+		"$here/tests/support/forget-stores" "$dir"
 		rm -rf "$dir"
 		# It will not be faster the next time.
 		[ "${got[late]}" = - ] || break
@@ -100,15 +100,15 @@ parameters=''
 codes "all 42"
 budget hold-polled "${got[hold]:--}"
 for kind in gluster bindfs; do
-	if ! why=$("$here/tests/rig/mounts" usable $kind 2>&1); then
+	if ! why=$("$here/tests/support/mounts" usable $kind 2>&1); then
 		missing hold-$kind "$why"
 		continue
 	fi
-	"$here/tests/rig/mounts" start "$work/mounts" --owner $$ $kind
+	"$here/tests/support/mounts" start "$work/mounts" --owner $$ $kind
 	measure preempt 4 "$work/mounts/$kind/{}"
 	codes "all 42"
 	budget "hold-$kind" "${got[hold]:--}"
-	"$here/tests/rig/mounts" stop "$work/mounts"
+	"$here/tests/support/mounts" stop "$work/mounts"
 done
 
 : >"$work/after"
@@ -147,17 +147,17 @@ fi
 
 if [ -n "$on_gluster" ]; then
 	title "$on_gluster agents, half on each of two mounts of GlusterFS (milliseconds, median of $times)"
-	if ! why=$("$here/tests/rig/mounts" usable gluster 2>&1); then
+	if ! why=$("$here/tests/support/mounts" usable gluster 2>&1); then
 		missing gone-gluster "$why"
 	else
-		"$here/tests/rig/mounts" start "$work/mounts" --owner $$ gluster
+		"$here/tests/support/mounts" start "$work/mounts" --owner $$ gluster
 		measure preempt "$on_gluster" "$work/mounts/gluster/{}" --option --no-heartbeat
 		figure "from the first start to the first step of all" join
 		figure "from a TERM to one to hold on all boards" hold
 		budget gone-gluster "${got[gone]:--}"
 		figure "  processor time of the agents, seconds" cpu
 		codes "all 42"
-		"$here/tests/rig/mounts" stop "$work/mounts"
+		"$here/tests/support/mounts" stop "$work/mounts"
 	fi
 fi
 

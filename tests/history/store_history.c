@@ -42,7 +42,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "backends/memory.h"
+#include "support/backends/memory.h"
 #include "base/parse.h"
 #include "check.h"
 #include "record.h"

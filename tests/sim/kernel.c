@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/memory.h"
+#include "support/backends/memory.h"
 #include "base/json.h"
 
 #define MOST_EVENTS_RUN 30000000

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "backends/shim.h"
+#include "support/backends/shim.h"
 #include "base/clock.h"
 #include "base/process/process.h"
 #include "base/process/reaper.h"

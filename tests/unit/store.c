@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/memory.h"
-#include "backends/shim.h"
+#include "support/backends/memory.h"
+#include "support/backends/shim.h"
 #include "base/clock.h"
 #include "scratch.h"
 #include "unit.h"

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "backends/memory.h"
+#include "support/backends/memory.h"
 #include "base/json.h"
 #include "sim.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/memory.h"
+#include "support/backends/memory.h"
 #include "base/parse.h"
 #include "queue/moves.h"
 #include "queue/rules.h"

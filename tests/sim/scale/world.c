@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/memory.h"
+#include "support/backends/memory.h"
 #include "scale.h"
 
 #define STORE	    "shim:memory:scale"

@@ -1,0 +1,180 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What bash, zsh and fish offer when TAB is pressed: what candidates.sh says, and that the shells show it.
+# asan: no (the shells read --help and lists; the programs have tests of their own)
+# takes: 50
+# shellcheck disable=SC2016 # text for another shell
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+	export ROOT REAL="${BIN:-$ROOT/bin}" PREFIX=$BATS_FILE_TMPDIR/usr
+	export PATH="$REAL:$PATH"
+	local program to=$PREFIX/share
+	# As make install does it. On a terminal, the programs only say how they were called.
+	install -D -m 644 "$ROOT/completions/preempt.zsh" "$to/zsh/site-functions/_preempt"
+	install -D -m 644 -t "$to/preempt" "$ROOT"/completions/*.sh
+	for program in "$REAL"/*; do
+		program=${program##*/}
+		install -D -m 644 "$ROOT/completions/preempt.bash" "$to/bash-completion/completions/$program"
+		install -D -m 644 "$ROOT/completions/preempt.fish" "$to/fish/vendor_completions.d/$program.fish"
+		install -D /dev/stdin "$PREFIX/bin/$program" <<-'EOF'
+			#!/bin/sh
+			[ -t 0 ] || exec "$REAL/${0##*/}" "$@"
+			printf 'ran:'
+			printf '<%s>' "$@"
+			printf ':end\n'
+		EOF
+	done
+	# What there is to complete.
+	cd "$BATS_FILE_TMPDIR" || return
+	mkdir room 'a room'
+	touch rope
+	preempt-run -q --store s.db --run myrun -- true
+	preempt-queue schedule --store s.db --tag big -- true
+	for step in 100 200; do
+		echo "$step" >"$(ckpt-rotate begin ck $step)/model"
+		ckpt-rotate commit ck $step
+	done
+}
+
+setup() { cd "$BATS_FILE_TMPDIR" || return; }
+
+candidates() { sh "$ROOT/completions/candidates.sh" "$@"; }
+
+# offers LINE WORD...: what is offered for the words of LINE (one "_" at its end: an empty word) is this.
+offers() {
+	local words
+	read -ra words <<<"$1"
+	[ "${words[-1]}" != _ ] || words[-1]=
+	shift
+	diff <(printf '%s\n' "$@" | grep . | sort) \
+		<(candidates "${words[@]}" | cut -f 1 | grep -e "^${words[-1]}" -e '^:' | sort) || {
+		echo "for: ${words[*]}"
+		return 1
+	}
+}
+
+# unknown PROGRAM...: the values that --help and the usage lines name and that candidates.sh does not know,
+# and the commands of whose options it misses one.
+unknown() {
+	sed '/^program=/,$d' "$ROOT/completions/candidates.sh" >functions.sh
+	sh -c '
+		. ./functions.sh
+		ask() { :; }
+		table= prefix= current= first= store= run= queue= layout= pattern=
+		for program in "$@"; do
+			for command in "" $("$program" --help | sed -n "/^commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p"); do
+				help=$("$program" $command --help)
+				table=$(options)
+				printf "%s\n" "$table" | sed "s/^[^|]*|//"
+				positional | sed -n "s/\.\.\.\$//; s/^[A-Z]/|&/p"
+				[ "$(printf "%s\n" "$table" | grep -c .)" = "$(printf "%s\n" "$help" | grep -cE "^ +(-., )?--")" ] ||
+					echo "|options of $program $command|"
+			done
+		done | LC_ALL=C sort -u | while IFS="|" read -r option value text; do
+			[ -z "$value" ] || (values "$option" "$value" "$text") >/dev/null || echo "$option $value"
+		done' sh "$@"
+}
+
+# bats test_tags=smoke
+@test "every option and every kind of value that --help names is known to candidates.sh" {
+	run -0 --separate-stderr unknown "$REAL"/*
+	[ -z "$output$stderr" ]
+	install /dev/stdin new <<-'EOF'
+		#!/bin/sh
+		echo "usage: new PLANET VALUE|-"
+		echo "      --star STAR            a new kind of value"
+		echo "      --choice NAME          a new name"
+		echo "      --savers WHO           help that names no words"
+		echo "      --tag T                a known one"
+		echo "      --Odd                  not an option as candidates.sh reads them"
+	EOF
+	diff <(unknown ./new | sort) <(printf '%s\n' ' PLANET' '--choice NAME' '--savers WHO' '--star STAR' ' options of ./new ' | sort)
+}
+
+# bats test_tags=smoke
+@test "options and commands" {
+	offers "preempt-step -" --saved --section -q --quiet -v --verbose -h --help -V --version
+	offers "preempt-store g" get gc
+	offers "preempt-store get --js" --json
+	offers "preempt-store --run r -q get --js" --json
+	offers "no-such-program -"
+}
+
+# bats test_tags=smoke
+@test "values: words, sources, platforms, signals, directories, files" {
+	offers "preempt-run --savers _" all chief
+	offers "preempt-claim --then _" exit stop continue
+	offers "ckpt-rotate prune --mode _" min max
+	offers "ckpt-rotate mark ck 100 _" bad good
+	offers "preempt-queue schedule --halt _" now soon never
+	offers "preempt-queue list --state waiting,fa" waiting,failed
+	offers "ckpt-rotate prune --must keep-last,keep-e" keep-last,keep-every keep-last,keep-every-steps
+	offers "preempt-watch --source g" gce group
+	offers "preempt-run --notice g" gce
+	offers "preempt-run --notice signal:TERM,USR" signal:TERM,USR1 signal:TERM,USR2
+	offers "preempt-run --on-notice s" signal:
+	offers "preempt-run --rehearse TER" TERM@
+	offers "preempt-run --platform slurm,a" slurm,aws slurm,azure slurm,alibaba
+	offers "preempt-run --board ro" ":directories "
+	offers "preempt-claim --from=ro" ":files --from="
+	offers "preempt-run --join-timeout _"
+}
+
+# bats test_tags=smoke
+@test "values that are asked for: runs, tags, ids, steps, keys" {
+	offers "preempt-run --store s.db --run _" myrun
+	offers "preempt-queue join --store s.db --tag _" big
+	offers "preempt-queue cancel --store s.db _" 1
+	offers "ckpt-rotate pin ck _" 100 200
+	offers "preempt-store get --store s.db r" run/
+	offers "preempt-store get --store s.db run/myrun/L" run/myrun/LAST
+}
+
+# bats test_tags=smoke
+@test "a store that is absent: nothing is offered, nothing is made" {
+	run -0 --separate-stderr candidates preempt-run --store absent.db --run ''
+	[ -z "$output$stderr" ]
+	run -0 --separate-stderr candidates preempt-queue show --store absent.db ''
+	[ -z "$output$stderr" ]
+	[ -z "$(find . -name 'absent*')" ]
+}
+
+# in_shell SHELL: press TAB behind each of these lines in the real shell, on a terminal, and compare.
+in_shell() {
+	command -v "$1" >/dev/null || skip "needs $1"
+	command -v python3 >/dev/null || skip "needs python3"
+	cat >expected <<-'EOF'
+		preempt-run --noti | <--notice>
+		preempt-store --run r ge | <--run><r><get>
+		preempt-run --notice signal:USR1,TER | <--notice><signal:USR1,TERM>
+		preempt-run --platform=slurm,az | <--platform=slurm,azure>
+		preempt-run --store s.db --run my | <--store><s.db><--run><myrun>
+		preempt-queue fetch --store=s.db  | <fetch><--store=s.db><1>
+		ckpt-rotate mark ck 100 b | <mark><ck><100><bad>
+		preempt-run --checkpoints=a | <--checkpoints=a room>
+		preempt-watch --source file:rop | <--source><file:rope>
+		preempt-run -n 2 -- ckpt-rot | <-n><2><--><ckpt-rotate>
+		preempt-run --store absent.db --run x | <--store><absent.db><--run><x>
+	EOF
+	sed 's/ | .*//' expected |
+		PATH=$PREFIX/bin:$PATH python3 "$ROOT/tests/support/press_tab.py" "$PREFIX" "$1" >words
+	diff <(sed 's/.* | //' expected) <(sed 's|/>$|>|' words)
+}
+
+# bats test_tags=smoke
+@test "TAB in bash" {
+	in_shell bash
+}
+
+# bats test_tags=smoke
+@test "TAB in zsh" {
+	in_shell zsh
+}
+
+# bats test_tags=smoke
+@test "TAB in fish" {
+	in_shell fish
+}

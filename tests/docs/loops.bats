@@ -1,0 +1,271 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The loops of README, preempt(7), libpreempt(3) and examples/ are one loop for each language, and run as they are
+# printed there. What a reader has to add is here: train, write_state and read_state. preempt.py is found.
+# takes: 60
+# shellcheck disable=SC2016,SC2030,SC2031 # text for other shells; a test is a subshell of its own
+
+bats_require_minimum_version 1.5.0
+load ../support/eventually
+load ../support/manual
+
+setup() {
+	PATH=${BIN:-$REPO/bin}:$PATH
+	cd "$BATS_TEST_TMPDIR" || return
+	unset "${!PREEMPT_@}" "${!SLURM_@}" PYTHONPATH
+	export PREEMPT_STORE=$PWD/s.db PREEMPT_RUN=r XDG_RUNTIME_DIR=$PWD PREEMPT_PLATFORM=generic PYTHONDONTWRITEBYTECODE=1
+	# What a test makes the training do, at step $1, in both tasks.
+	touch hook
+}
+
+# fenced LANGUAGE: the block of README in this language.
+fenced() { sed -n "/^## The loop/,/^## [^T]/{/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/!p}}" "$REPO/README.md"; }
+
+# begun FROM FILE: the file from the line that begins so.
+begun() { sed -n "/^$1/,\$p" "$2"; }
+
+# programs [EVERY]: what a reader makes of the loops; 30 steps here, and a periodic save every 10.
+programs() {
+	local every=${1-10}
+	{
+		echo 'state=0'
+		echo 'train() { sh hook $1 && state=$(((state * 31 + $1) % 1000003)) || exit; }'
+		echo 'write_state() { [ ! -e fails ] && echo "$state" >"$1/state"; }'
+		echo 'read_state() { read -r state <"$1/state"; }'
+		fenced bash | sed "s|/usr/local/share/preempt|$REPO/lib/client|"
+		echo 'echo "task $PREEMPT_TASK: $state"'
+	} >in_bash
+	cat - <(fenced python) >in_python <<-'END'
+		import os, subprocess, sys
+		state = 0
+		def train(s):
+		    global state
+		    subprocess.run(["sh", "hook", str(s)], check=True)
+		    state = (state * 31 + s) % 1000003
+		def write_state(directory):
+		    if os.path.exists("fails"):
+		        raise OSError("no space left")
+		    print(state, file=open(directory + "/state", "w"))
+		def read_state(directory):
+		    global state
+		    state = int(open(directory + "/state").read())
+	END
+	echo "print('task', os.environ['PREEMPT_TASK'] + ':', state)" >>in_python
+	cat - <(example libpreempt.3 1) >in_c.c <<-'END'
+		#include <stdbool.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <unistd.h>
+		static unsigned long state;
+		static void train(unsigned long s)
+		{
+			char command[64];
+			snprintf(command, sizeof command, "sh hook %lu", s);
+			if (system(command) != 0)
+				exit(EXIT_FAILURE);
+			state = (state * 31 + s) % 1000003;
+		}
+		static bool write_state(const char *directory)
+		{
+			char command[4200];
+			snprintf(command, sizeof command, "[ ! -e fails ] && echo %lu >'%s/state'", state, directory);
+			return system(command) == 0;
+		}
+		static bool read_state(const char *directory)
+		{
+			char path[4200];
+			snprintf(path, sizeof path, "%s/state", directory);
+			FILE *file = fopen(path, "r");
+			return file && fscanf(file, "%lu", &state) == 1 && fclose(file) == 0;
+		}
+	END
+	echo 'int main(void) { run(); printf("task %s: %lu", getenv("PREEMPT_TASK"), state); puts(""); }' >>in_c.c
+	sed -i "s/total=1000 every=100/total=30 every=$every/; s/\"ckpt\", 1000, 100/\"ckpt\", 30, $every/; s/total = 1000, every = 100/total = 30, every = $every/" in_*
+	local library=${OUT:-$REPO/build/plain}/libpreempt.a
+	[[ $library = /* ]] || library=$REPO/$library
+	all=("bash in_bash" "python3 in_python")
+	# A user's program has no sanitizers.
+	nm "$library" | grep -q ' U __asan' || {
+		"${CC:-cc}" -Wall -Wextra -Werror -o in_c -I "$REPO/lib/client" in_c.c "$library" -lpthread
+		all+=(./in_c)
+	}
+}
+
+# started CODE PROGRAM OPTION...: two tasks of it end with this code.
+started() {
+	local code=$1 program=$2
+	shift 2
+	# shellcheck disable=SC2086 # a program and its argument
+	run "-$code" --separate-stderr timeout 120 preempt-run -n 2 --kill-after 1s "$@" -- $program
+}
+
+# ended: both tasks have come to what an uninterrupted loop comes to.
+ended() {
+	local i state=0
+	for ((i = 0; i < 30; i++)); do state=$(((state * 31 + i) % 1000003)); done
+	[ "$(sort -u <<<"$output")" = "task 0: $state"$'\n'"task 1: $state" ] || { echo "$output" "$stderr"; return 1; }
+}
+
+# complete STEP...: these checkpoints are, and no others.
+complete() {
+	local steps
+	steps=$(ckpt-rotate list ckpt | awk '$NF == "complete" { print $1 }' | xargs)
+	[ "$steps" = "$*" ] || { echo "complete: $steps"; echo "$stderr"; return 1; }
+}
+
+# saved_newest STEP...: the newest checkpoint, of one of these steps, is what the run says it has saved.
+saved_newest() {
+	newest=$(ckpt-rotate latest ckpt --step)
+	[[ " $* " == *" $newest "* && $stderr == *"step $newest is saved and complete"* ]] || { echo "$newest: $stderr"; return 1; }
+}
+
+# fresh: as before the first start.
+fresh() {
+	rm -rf ckpt s.db* fails crashed
+	: >hook
+}
+
+# preempted_at STEP: a notice comes when both tasks are between this boundary and the next: they save at the next, or at
+# the one after it.
+preempted_at() {
+	rm -f at.?
+	cat >hook <<-END
+		[ \$1 = $1 ] || exit 0
+		touch at.\$PREEMPT_TASK
+		until [ -e at.0 ] && [ -e at.1 ]; do sleep 0.01; done
+		[ "\$PREEMPT_TASK" != 0 ] || kill -TERM "\$(cat "\$PREEMPT_DIR/agent")"
+		until [ -e "\$PREEMPT_DIR/hold" ]; do sleep 0.01; done
+	END
+}
+
+# asked_at_once STEP PROGRAM: asked to save the step that it starts from, it reports it, and leaves as the agent says. This
+# test plays the agent.
+asked_at_once() {
+	local code=0
+	rm -rf board
+	mkdir board
+	echo "exit $1 $$" >board/hold
+	# shellcheck disable=SC2086 # a program and its argument
+	PYTHONPATH=$REPO/lib/client PREEMPT_DIR=$PWD/board PREEMPT_TASK=0 PREEMPT_TASKS=2 PREEMPT_ATTEMPT=9 PREEMPT_LIFE=a timeout 60 $2 >log 2>&1 3>&- &
+	eventually test -s board/saved || { cat log; return 1; }
+	echo "leave 42" >board/hold.new
+	mv board/hold.new board/hold
+	wait $! || code=$?
+	[ "$code" = 42 ] || { cat log; return 1; }
+}
+
+# bats test_tags=smoke
+@test "each language has one loop: that of README, of the manual and of examples/" {
+	diff <(fenced bash) <(example preempt.7 1 "The loop")
+	diff <(fenced python) <(example libpreempt.3 2)
+	diff <(fenced bash | begun 'save() {' -) <(begun 'save() {' "$REPO/examples/loop.sh" | sed '$d')
+	diff <(fenced python | begun 'def rotate' -) <(begun 'def rotate' "$REPO/examples/loop.py" | sed '$d')
+	diff <(example libpreempt.3 1 | begun 'static uint64_t saved' -) \
+		<(begun 'static uint64_t saved' "$REPO/examples/loop.c" | sed '/^int main/,$d' | sed '$d')
+}
+
+@test "the loops: to the end, and saved every ten steps" {
+	local program
+	programs
+	for program in "${all[@]}"; do
+		fresh
+		started 0 "$program"
+		ended
+		complete 10 20
+	done
+}
+
+@test "the loops: after a crash in step 0 they start again, save, and come to the same end" {
+	local program
+	programs
+	for program in "${all[@]}"; do
+		fresh
+		# Neither task saves before that.
+		cat >hook <<-'END'
+			[ "$1" = 0 ] && [ ! -e crashed ] || exit 0
+			[ "$PREEMPT_TASK" = 0 ] || exec sleep 1000
+			touch crashed
+			exit 3
+		END
+		started 0 "$program" --restarts
+		[ -e crashed ]
+		ended
+		complete 10 20
+	done
+}
+
+@test "the loops: preempted at a periodic save: 42; asked at once where they resumed: 42; then to the same end" {
+	local program
+	programs 1
+	for program in "${all[@]}"; do
+		fresh
+		preempted_at 9
+		started 42 "$program"
+		saved_newest 10 11
+		: >hook
+		asked_at_once "$newest" "$program"
+		started 0 "$program"
+		ended
+	done
+}
+
+@test "the loops: preempted between two periodic saves, also in step 0: 42; a save that fails: 43" {
+	local program first
+	programs
+	for program in "${all[@]}"; do
+		fresh
+		preempted_at 0
+		started 42 "$program"
+		saved_newest 1 2
+		first=$newest
+		preempted_at 13
+		echo 'touch fails' >>hook
+		started 43 "$program"
+		rm fails
+		complete "$first" 10
+		preempted_at 15
+		started 42 "$program"
+		saved_newest 16 17
+		: >hook
+		started 0 "$program"
+		ended
+		complete "$first" 10 "$newest" 20
+	done
+}
+
+# bats test_tags=smoke
+@test "examples/loop.sh, loop.py, loop.c: two tasks run them to the end" {
+	local loop library=${OUT:-$REPO/build/plain}/libpreempt.a
+	export PREEMPT_SH=$REPO/lib/client/preempt.sh
+	[[ $library = /* ]] || library=$REPO/$library
+	nm "$library" | grep -q ' U __asan' || "${CC:-cc}" -I "$REPO/lib/client" -o loop "$REPO/examples/loop.c" "$library"
+	for loop in "$REPO/examples/loop.sh" "$REPO/examples/loop.py" ./loop; do
+		[ -e "$loop" ] || continue
+		fresh
+		run -0 --separate-stderr preempt-run -n 2 -- "$loop" ckpt 30
+		ended
+	done
+}
+
+# bats test_tags=smoke
+@test "import preempt works in the command of preempt-run, and what PYTHONPATH had comes first" {
+	mkdir mine
+	echo 'raise SystemExit(7)' >mine/other.py
+	run -0 --separate-stderr preempt-run -n 1 -- python3 -c 'import preempt; print(preempt.__file__)'
+	[ "$output" = "$REPO/lib/client/preempt.py" ]
+	PYTHONPATH=$PWD/mine run -7 preempt-run -n 1 -- python3 -c 'import preempt, other'
+	cp "$REPO/lib/client/preempt.py" mine
+	PYTHONPATH=$PWD/mine run -0 --separate-stderr preempt-run -n 1 -- python3 -c 'import preempt; print(preempt.__file__)'
+	[ "$output" = "$PWD/mine/preempt.py" ]
+}
+
+@test "pip install ./packaging/python installs preempt.py, without network" {
+	python3 -m venv venv >/dev/null 2>&1 && venv/bin/pip --version >/dev/null || skip "Python has no venv with pip: apt-get install python3-venv"
+	cp -r --parents "$REPO"/{VERSION,lib/client/preempt.py,packaging/python} .
+	run -0 venv/bin/pip install --no-index --disable-pip-version-check ".$REPO/packaging/python"
+	cd /
+	run -0 "$BATS_TEST_TMPDIR/venv/bin/python" -I -c 'import preempt; print(preempt.__file__)'
+	[[ $output = "$BATS_TEST_TMPDIR"/venv/lib/*/site-packages/preempt.py ]]
+	run -0 "$BATS_TEST_TMPDIR/venv/bin/pip" show preempt-tools
+	[[ $output = *"Version: $(cat "$REPO/VERSION")"* ]]
+}

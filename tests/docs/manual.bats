@@ -1,0 +1,366 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The examples of the manual run as they stand there, with a place for /shared and /run. Those of preempt-queue(1)
+# are in queue_docs.bats, the script of preempt(7) is in composed.bats, the loops are in loops.bats.
+# takes: 60
+# asan: no (the programs' own tests do that)
+# shellcheck disable=SC2016,SC2030,SC2031 # text for another shell; a test is a subshell of its own
+
+bats_require_minimum_version 1.5.0
+load ../support/eventually
+load ../support/manual
+
+setup() {
+	PATH=$BATS_TEST_TMPDIR/path:${BIN:-$REPO/bin}:$PATH
+	cd "$BATS_TEST_TMPDIR" || return
+	unset "${!PREEMPT_@}" "${!SLURM_@}" JOB_ID SGE_ROOT LSB_JOBID KUBERNETES_SERVICE_HOST
+	export XDG_STATE_HOME=$PWD/state PREEMPT_PLATFORM=generic TMPDIR=$PWD/tmp
+	mkdir -m 700 shared path state tmp
+	cat >train.sh <<-END
+		#!/bin/bash
+		. "$REPO/lib/client/preempt.sh"
+		for ((s = 0; s < \${STEPS:-20}; s++)); do
+			preempt_step \$s || { echo \$s >saved.\$PREEMPT_TASK && preempt_saved \$s; } || exit
+			touch trains
+			sleep 0.01
+		done
+		echo "\$PREEMPT_TASK" >>finished
+	END
+	# srun: one task, here; with -N2, two.
+	cat >path/srun <<-'END'
+		#!/bin/bash
+		[ "$1" = -N2 ] || exec "$@"
+		shift
+		export SLURM_JOB_ID=1 SLURM_STEP_ID=1 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2 SLURM_NNODES=2
+		SLURM_PROCID=1 "$@" &
+		SLURM_PROCID=0 "$@" && wait $!
+	END
+	chmod +x train.sh path/srun
+	job='' pieces=''
+}
+
+teardown() {
+	[ -z "$job" ] || kill -KILL "$job" || :
+	[ -z "$pieces" ] || kill -KILL -- "-$pieces" || :
+	wait
+}
+
+# the PAGE N: the Nth example of the page, in the file "typed", with places that are here.
+the() {
+	example "$1" "$2" | sed "s|/shared|$PWD/shared|g; s|/run/drain|$PWD/drain|g; s|/var/lib/prometheus/node-exporter|$PWD/shared|" >typed
+	[ -s typed ]
+}
+
+# begin COMMAND...: in the background, until it trains.
+begin() {
+	rm -f trains
+	STEPS=100000 "$@" >log 2>&1 3>&- &
+	job=$!
+	until_true 60 test -e trains
+}
+
+# ended CODE: the job has ended with it.
+ended() {
+	local code=0
+	wait "$job" || code=$?
+	job=
+	[ "$code" = "$1" ] || { cat log; return 1; }
+}
+
+# trains RUN TASKS: a run trains, with its store where the examples have it.
+trains() {
+	export PREEMPT_RUN=$1 PREEMPT_STORE=$PWD/shared/$1.db
+	begin preempt-run -n "$2" -- ./train.sh
+}
+
+# killed: the job, as by its machine.
+killed() {
+	kill -KILL "$job"
+	wait "$job" || job=
+}
+
+# pipeline: what is typed, in the background, as a group of processes; what it prints, in "printed".
+pipeline() {
+	set -m
+	bash typed >printed 2>&1 3>&- &
+	pieces=$!
+	set +m
+	eventually catches_usr1 preempt-watch || { cat printed; return 1; }
+}
+
+# no_pipeline: it is ended.
+no_pipeline() {
+	kill -KILL -- "-$pieces" 2>/dev/null || :
+	wait "$pieces" || :
+	pieces=
+}
+
+# catches_usr1 NAME: the program of this name in the pipeline no longer dies of USR1.
+catches_usr1() {
+	local pid caught
+	pid=$(pgrep -g "$pieces" "$1") || return
+	caught=$(sed -n 's/^SigCgt:\t/0x/p' "/proc/$pid/status")
+	((caught & 1 << 9))
+}
+
+@test "preempt-claim(1): on demand, from a drain script, of every notice" {
+	[ "$(examples preempt-claim.1)" = 4 ]
+	trains mymodel 2
+	the preempt-claim.1 2
+	run -0 bash -e typed
+	until_true 60 test -e saved.1
+	rm saved.?
+	# It has two minutes, and trains on.
+	the preempt-claim.1 1
+	PREEMPT_RUN='' PREEMPT_STORE='' run -0 --separate-stderr bash -e typed
+	[[ $output = outside* ]]
+	until_true 60 test -e saved.1
+	grep -q 'claimed from outside .*drain' log
+	killed
+	for number in 3 4; do
+		trains other$number 1
+		the preempt-claim.1 $number
+		pipeline
+		pkill -USR1 -g "$pieces" preempt-watch
+		ended 42
+		grep -q 'claimed from outside .*signal:USR1' log
+		grep -q "^outside $(hostname)" printed
+		no_pipeline
+	done
+}
+
+@test "preempt-watch(1): announce every notice, look once, and the agent of one task" {
+	[ "$(examples preempt-watch.1)" = 3 ]
+	trains a 1
+	the preempt-watch.1 1
+	pipeline
+	the preempt-watch.1 2
+	run -1 bash -e typed
+	touch drain
+	run -0 bash -e typed
+	[[ $output = *file* ]]
+	ended 42
+	no_pipeline
+	# It has no preempt-run: the script that joins is the agent.
+	export PREEMPT_RUN=b PREEMPT_STORE=$PWD/shared/b.db
+	{
+		echo 'eval "$(preempt-store join --pid $$)" || exit; STEPS=100000 ./train.sh & touch joined'
+		example preempt-watch.1 3
+		echo '[ $? = 0 ] && wait $!; exit "$(preempt-store leave --code $?)"'
+	} >typed
+	diff <(example preempt-watch.1 3) <(example preempt-ack.1 1)
+	begin bash typed
+	preempt-claim
+	ended 42
+	[ "$(examples preempt-ack.1)" = 1 ]
+}
+
+@test "preempt-heartbeat(1): beat beside the training of a script that has joined" {
+	[ "$(examples preempt-heartbeat.1)" = 1 ]
+	export PREEMPT_RUN=mymodel PREEMPT_STORE=$PWD/shared/mymodel.db PREEMPT_TASK=0 PREEMPT_TASKS=1
+	the preempt-heartbeat.1 1
+	PREEMPT_TASK=5 run -2 bash typed # not joined: the training does not begin
+	[ ! -e trains ]
+	begin bash typed
+	running() { [[ $(preempt-status --run mymodel) = *" running "* ]]; }
+	eventually running
+	killed
+}
+
+@test "preempt-run(1): one machine, a watched progress, a rehearsal, restarts, a program of its own, events" {
+	[ "$(examples preempt-run.1)" = 7 ]
+	local n
+	for n in 1 3 5; do
+		rm -f finished
+		the preempt-run.1 "$n"
+		run -0 bash -e typed
+		[ "$(wc -l <finished)" = 4 ]
+	done
+	the preempt-run.1 2
+	rm finished
+	PREEMPT_RUN=two run -0 bash -e typed
+	[ "$(cat finished)" = 0 ]
+	# Half a minute is half a second here.
+	the preempt-run.1 4
+	sed -i 's/30s/500ms/' typed
+	STEPS=100000 run -0 bash -e typed
+	# A solver that knows USR1 only.
+	printf '#!/bin/bash\n%s\n' 'trap "to=\$(ckpt-rotate begin ck 7) && echo 7 >\$to/model && ckpt-rotate commit ck 7; exit" USR1' \
+		'touch trains' 'while :; do sleep 0.02; done' >solver
+	chmod +x solver
+	the preempt-run.1 6
+	begin env PREEMPT_RUN=solver bash -c "$(sed 's/^preempt-run/exec &/' typed)"
+	kill -TERM "$job"
+	ended 42
+	[ "$(ckpt-rotate latest ck --step)" = 7 ]
+	# Two commands: a mail, and a webhook.
+	printf '#!/bin/sh\ncat >>mails; echo "$@" >>subjects\n' >path/mail
+	printf '#!/bin/sh\ncat >>posted; echo >>posted; [ "$8" = hook ]\n' >path/curl
+	chmod +x path/mail path/curl
+	the preempt-run.1 7
+	PREEMPT_RUN=seven WEBHOOK=hook run -0 bash -e typed
+	[ "$(sort -u subjects)" = '-s job seven me' ]
+	grep -q . mails
+	python3 -c 'import json; assert len([json.loads(line) for line in open("posted") if line.strip()]) >= 1'
+}
+
+# make_checkpoint DIRECTORY STEP
+make_checkpoint() {
+	local to
+	to=$(ckpt-rotate begin "$1" "$2")
+	echo "model $2" >"$to/model"
+	ckpt-rotate commit "$1" "$2" >/dev/null
+}
+
+# answers NAME TEXT: a program of a scheduler, which notes its calls and answers TEXT.
+answers() {
+	printf '#!/bin/sh\necho "%s $*" >>calls\necho "%s"\n' "$1" "$2" >"path/$1"
+	chmod +x "path/$1"
+}
+
+@test "preempt-requeue(1): a batch script, a worker of a queue, in a container, Grid Engine, and what would be done" {
+	[ "$(examples preempt-requeue.1)" = 4 ]
+	answers scontrol ''
+	answers squeue "RUNNING $(date -d '+1 hour' +%s) $(date +%s)"
+	export SLURM_JOB_ID=4711
+	the preempt-requeue.1 1
+	chmod +x typed
+	begin env -u PREEMPT_PLATFORM ./typed
+	pkill -TERM -P "$job" preempt-run
+	ended 42
+	grep -qx 'scontrol requeue 4711' calls
+	the preempt-requeue.1 4
+	run -42 bash typed
+	[[ $output = *"run again"* ]]
+	the preempt-requeue.1 2
+	preempt-queue schedule --store "$PWD/shared/queue.db" -- touch worked
+	SLURM_ARRAY_JOB_ID=4711 SLURM_ARRAY_TASK_ID=0 run -0 bash <(sed 's/1m/0/' typed)
+	[ -e worked ]
+	unset SLURM_JOB_ID
+	JOB_ID=12 SGE_ROOT=/ the preempt-requeue.1 3
+	JOB_ID=12 SGE_ROOT=/ run -0 bash typed
+}
+
+@test "preempt-status(1): watch, a picture, a check, and metrics" {
+	[ "$(examples preempt-status.1)" = 4 ]
+	PREEMPT_STORE=$PWD/shared/run.db preempt-run --run a -n 2 -- ./train.sh
+	the preempt-status.1 1
+	TERM=xterm run -0 python3 "$REPO/tests/support/screen.py" 24 80 -- bash typed <<<$'expect finished\ntype q\nwait'
+	[[ $output = *"exit 0"* ]]
+	the preempt-status.1 2
+	run -0 bash -e typed
+	grep -q '</svg>' run.html
+	the preempt-status.1 3
+	run -0 bash -e typed
+	the preempt-status.1 4
+	run -0 bash -e typed
+	grep -q '^preempt_' shared/preempt.prom
+}
+
+@test "ckpt-rotate(1): save alone and together, resume, copy, start from the newer, thin out, judge, from cron" {
+	[ "$(examples ckpt-rotate.1)" = 10 ]
+	mkdir -p ck tmp/ck shared/run7/ck
+	{
+		echo 'train_write_model() { echo "model $s" >"$1"; }'
+		echo 'train_write_shard() { echo "shard $s" >"$1"; }'
+		echo 'load_model() { grep -qx "model $start" "$1"; }'
+		echo 's=7; export PREEMPT_TASK=0 PREEMPT_TASKS=1'
+		example ckpt-rotate.1 2
+		echo 's=8; unset PREEMPT_TASK PREEMPT_TASKS'
+		example ckpt-rotate.1 1
+		example ckpt-rotate.1 3
+		echo 'echo "start $start"'
+	} >typed
+	run -0 bash -e typed
+	[ "${lines[-1]}" = "start 8" ]
+	# From the disk of this machine to the shared one, where the next attempt finds it.
+	make_checkpoint tmp/ck 5
+	the ckpt-rotate.1 4
+	run -0 bash -e typed
+	[ "$(ckpt-rotate latest shared/run7/ck --step)" = 5 ]
+	make_checkpoint tmp/ck 6
+	the ckpt-rotate.1 5
+	echo 'echo "$start"' >>typed
+	run -0 bash -e typed
+	[ "$output" = "$PWD/$(ckpt-rotate latest tmp/ck)" ]
+	# Measured, judged, thinned out.
+	make_checkpoint ck 4000
+	ckpt-rotate begin ck 9 >to
+	echo model >"$(cat to)/model"
+	the ckpt-rotate.1 7
+	s=9 run -0 bash -e typed
+	[ "$(ckpt-rotate latest ck --step)" = 9 ]
+	the ckpt-rotate.1 6
+	run -0 bash -e typed
+	[ "$(ckpt-rotate list ck --json | grep -c '"bad"')" = 1 ]
+	# From cron, all is well and nothing is said.
+	local n step
+	for step in 10 20 30 40; do
+		mkdir -p "shared/run8/out/checkpoint-$step"
+		echo "{\"global_step\": $step}" >"shared/run8/out/checkpoint-$step/trainer_state.json"
+		printf '\2\0\0\0\0\0\0\0{}' >"shared/run8/out/checkpoint-$step/model.safetensors"
+	done
+	find shared/run8 -exec touch -d yesterday {} +
+	for n in 8 9 10; do
+		the ckpt-rotate.1 "$n"
+		run -0 bash -e typed
+		[ -z "$output" ]
+	done
+	[ ! -e shared/run8/out/checkpoint-10 ]
+}
+
+@test "preempt-store(1): one is first, wait, count together, copy, join and leave, and is this a place for a store" {
+	[ "$(examples preempt-store.1)" = 6 ]
+	export PREEMPT_STORE=$PWD/shared/s.db PREEMPT_RUN=r USER=me HOSTNAME=one
+	preempt-store put data/ready yes
+	example preempt-store.1 1 >typed
+	run -0 bash typed
+	[ "$output" = "I lead" ]
+	HOSTNAME=two run -0 --separate-stderr bash typed
+	[ "$output" = "one leads" ]
+	example preempt-store.1 2 >typed
+	run -0 bash typed
+	[ "$output" = yes ]
+	example preempt-store.1 3 >typed
+	local n
+	for n in 1 2 3 4 5 6; do bash typed 3>&- & done
+	wait
+	[ "$(preempt-store get n)" = 6 ]
+	# Values of any bytes.
+	printf 'two\n\nlines\0\n\n' | preempt-store put any -
+	the preempt-store.1 4
+	run -0 bash typed
+	[ -z "$output" ]
+	cmp <(preempt-store list --values | od -c) <(preempt-store list --values --store shared/new.db | od -c)
+	cmp <(preempt-store get any) <(preempt-store get any --store shared/new.db)
+	{
+		echo 'export PREEMPT_TASK=0 PREEMPT_TASKS=1'
+		example preempt-store.1 5 | sed 's/^\.\.\.$/code=3/'
+	} >typed
+	run -3 bash typed
+	# Each line of the last is a question of its own, that to two machines has a half on each of them.
+	mkdir -m 700 shared/me
+	ln -s shared again
+	the preempt-store.1 6
+	sed -i "s|/mnt|$PWD|; s/[[:space:]]*#.*//; s/doctor/& --quick/; 3s/\$/ \&/" typed
+	[ "$(wc -l <typed)" = 5 ]
+	run bash -e typed
+	echo "$status $output"
+	[ "$status" = 0 ]
+	[ "$(grep -c '^verdict *safe' <<<"$output")" = 5 ]
+}
+
+# bats test_tags=smoke
+@test "libpreempt(3): a section that takes longer; no other page has examples" {
+	{
+		echo '. "$REPO/lib/client/preempt.sh"; evaluate() { read -r seen <"$PREEMPT_DIR/section"; echo "in $seen"; }; preempt_step 1 || exit'
+		example libpreempt.3 3
+	} >typed
+	REPO=$REPO run -0 preempt-run --run sections -n 1 -- bash -e typed
+	[[ $output = *"in eval"* ]]
+	[ "$(examples libpreempt.3)" = 3 ]
+	[ "$(examples preempt-step.1)" = 1 ]
+	[ "$(grep -l '^.Sh EXAMPLES' "$REPO"/man/* | sed 's|.*/||' | tr '\n' ' ')" = "ckpt-rotate.1 libpreempt.3 preempt-ack.1 \
+preempt-claim.1 preempt-heartbeat.1 preempt-queue.1 preempt-requeue.1 preempt-run.1 preempt-status.1 preempt-step.1 \
+preempt-store.1 preempt-watch.1 " ]
+}

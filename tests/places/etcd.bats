@@ -1,0 +1,343 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# A store in a real etcd: the contract of every store, whole programs, and what happens when members
+# die, stop or come back with other data. Needs etcd.
+# takes: 150
+
+# shellcheck disable=SC2034,SC2154 # bats sets stderr and stderr_lines; the rig reads and sets etcd_*
+bats_require_minimum_version 1.5.0
+load ../support/etcd
+load ../support/eventually
+load ../support/history
+
+setup_file() { etcd_needed; }
+
+setup() {
+	OUT=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
+	history_setup
+	etcd_options=() etcd_tls=''
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+teardown() {
+	local pid
+	for pid in $(jobs -p); do
+		[[ " ${etcd_pids[*]} " = *" $pid "* ]] || kill "$pid" 2>/dev/null || :
+	done
+	etcd_stop
+	history_teardown
+}
+
+# start MEMBERS: with $PREEMPT_STORE
+start() {
+	etcd_start "$1"
+	export PREEMPT_STORE=etcd://$etcd_endpoints/test
+}
+
+# answers CODE COMMAND...: stdout and stderr apart
+answers() {
+	local code=$1
+	shift
+	run -"$code" --separate-stderr "$@"
+}
+
+@test "the contract of a store, one member" {
+	start 1
+	PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE=etcd://$etcd_endpoints/%s run -0 "$OUT/unit/store"
+}
+
+@test "the contract of a store, three members" {
+	start 3
+	PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE=etcd://$etcd_endpoints/%s run -0 "$OUT/unit/store"
+}
+
+@test "the tests of preempt-store and preempt-queue that are for every store" {
+	start 1
+	etcd_runs store queue
+}
+
+@test "four tasks are interrupted and resume, bit for bit, while the leader is killed" {
+	start 3
+	local leader
+	leader=$(etcd_leader)
+	DEMO_STEPS=400 "$BATS_TEST_DIRNAME/../../examples/demo.sh" "$PREEMPT_STORE" >demo 2>&1 3>&- &
+	eventually grep -q '^2. ' demo
+	etcd_kill "$leader"
+	wait $!
+	grep -q '^bit-identical' demo
+}
+
+# The history checker allows revisions that no operation made: of fences, by which a client makes sure
+# that a request whose answer was lost is not carried out late.
+@test "members are killed and stopped: what 8 processes are answered is linearizable" {
+	local member leader pid
+	start 3
+	store_history record -n 1500 -t 60000 --kill 4 -s 1 "$logs" "$PREEMPT_STORE" >recorded 3>&- &
+	pid=$!
+	eventually test -s "$logs/0.0.log"
+	leader=$(etcd_leader)
+	etcd_kill "$leader"
+	etcd_restart "$leader"
+	etcd_await
+	leader=$(etcd_leader)
+	etcd_pause "$leader"
+	etcd_endpoints=${etcd_client[leader % 3 + 1]} etcd_await
+	etcd_continue "$leader"
+	member=$(($(etcd_leader) % 3 + 1))
+	etcd_kill "$member"
+	etcd_restart "$member"
+	wait $pid
+	cat recorded >&3
+	grep -q ' refused 0 unknown 0 .* failed 0 ' recorded
+	run -0 store_history check --shared "$logs"
+}
+
+@test "a member that was stopped and continues, with its old state, makes no second winner" {
+	local i round winners
+	start 3
+	for round in 1 2 3; do
+		etcd_pause 3
+		preempt-store put --if-absent "claim$round" first --store "etcd://${etcd_client[1]}/test"
+		etcd_continue 3
+		winners=0
+		for i in 1 2 3 4 5; do
+			! preempt-store put --if-absent "claim$round" late --store "etcd://${etcd_client[3]}/test" >out ||
+				winners=$((winners + 1))
+		done
+		[ $winners = 0 ]
+		[ "$(preempt-store get "claim$round")" = first ]
+	done
+}
+
+@test "without a majority nothing is answered, 75; with it again, all that was acknowledged is there" {
+	start 3
+	preempt-store put k v
+	etcd_kill 1
+	etcd_pause 2
+	answers 75 preempt-store get k --timeout 3s
+	[[ $stderr = *"$etcd_endpoints/test"* ]]
+	answers 75 preempt-store put k w --timeout 3s
+	answers 75 preempt-store wait absent --timeout 3s
+	preempt-store get k --timeout 60s >out 3>&- &
+	etcd_continue 2
+	wait $!
+	# The outcome of the put was unknown: it may have been carried out.
+	[[ $(<out) = [vw] ]]
+}
+
+@test "a member that has lost its data is replaced" {
+	start 3
+	preempt-store put k v
+	etcd_kill 2
+	etcd_replace 2
+	[ "$(preempt-store get k)" = v ]
+	eventually preempt-store get k --timeout 2s --store "etcd://${etcd_client[2]}/test"
+}
+
+@test "compaction: a wait from before it is over at once, and one that waits goes on" {
+	start 1
+	preempt-store put k v
+	preempt-store wait later --timeout 60s >out 3>&- &
+	preempt-store put other 1
+	preempt-store rm other
+	etcd_compact
+	[ "$(preempt-store wait k --since 1 --timeout 60s)" = v ]
+	[ "$(preempt-store list)" = k ]
+	preempt-store put later there
+	wait $!
+	[ "$(<out)" = there ]
+}
+
+@test "an older copy of the servers' data is put back: a wait from before it is over" {
+	start 1
+	preempt-store put k old
+	etcd_snapshot copy
+	preempt-store put k new
+	preempt-store put a lost
+	preempt-store wait k --since "$(etcd_revision)" --timeout 60s >out 3>&- &
+	local waits=$!
+	eventually etcd_is_watched
+	etcd_restore copy
+	wait $waits
+	[ "$(<out)" = old ]
+	[ "$(preempt-store list)" = k ]
+	preempt-store put a again
+}
+
+# By libcurl, too, which sends a request again by itself: the second one finds what the first has put.
+@test "an answer is lost on a connection that was kept: the write is found, and is not sent again" {
+	local host
+	start 1
+	preempt-store put a x
+	for host in 127.0.0.1 localhost; do
+		"$BATS_TEST_DIRNAME/../support/lossy_relay" "$etcd_endpoints" "lost-$host" >"port-$host" &
+		eventually test -s "port-$host"
+		PREEMPT_STORE=etcd://$host:$(<"port-$host")/test run -0 preempt-store put --if-absent "$host" x
+		[ -e "lost-$host" ]
+		[ "$(preempt-store get "$host")" = x ]
+	done
+}
+
+# The status shows which member answers at all; that one is asked whether the write was carried out.
+@test "a member is stopped when it has got a write, and the next one, too: the third is asked" {
+	start 3
+	preempt-store put a x
+	"$BATS_TEST_DIRNAME/../support/stopping_relay" asked "${etcd_client[@]}" >relays &
+	eventually test -s relays
+	PREEMPT_STORE=etcd://$(<relays)/test run -0 preempt-store put k v
+	[ "$(preempt-store get k)" = v ]
+	[ "$(head -n 3 asked)" = $'first /v3/kv/txn\nnext /v3/maintenance/status\nother /v3/maintenance/status' ]
+}
+
+@test "each stream of changes ends at once: a wait goes on, and is not in a hurry to open the next one" {
+	start 1
+	"$BATS_TEST_DIRNAME/../support/lossy_relay" "$etcd_endpoints" lost create_request 1000000 >port &
+	eventually test -s port
+	PREEMPT_STORE=etcd://127.0.0.1:$(<port)/test answers 124 preempt-store wait k --timeout 3s
+	(($(wc -l <lost) > 1 && $(wc -l <lost) < 80))
+}
+
+@test "a key that another program has put: 65, also if its length alone shows that" {
+	local long
+	start 1
+	long=$(printf '%0513d' 0)
+	preempt-store put k v
+	etcd_control put test/k/x short >/dev/null
+	answers 65 preempt-store list
+	[[ $stderr = *'was not written by preempt-tools'* ]]
+	etcd_control del test/k/x >/dev/null
+	etcd_control put "test/k/$long" "$long" >/dev/null
+	answers 65 preempt-store list
+}
+
+@test "a full server: 75, what to do, reading goes on; once it has room it goes on" {
+	etcd_options=(--quota-backend-bytes 16777216)
+	start 1
+	local full=0 i
+	preempt-store put k v
+	head -c 60000 /dev/zero | tr '\0' x >large
+	for ((i = 0; i < 400 && full == 0; i++)); do
+		preempt-store put "fill/$i" - <large >out 2>&1 || full=$?
+	done
+	[ $full = 75 ]
+	grep -q 'its server is full.*compact and defragment it' out
+	answers 75 preempt-store put k w
+	[ "$(preempt-store get k)" = v ]
+	etcd_control del --prefix test/k/fill/ >/dev/null
+	etcd_compact
+	etcd_control defrag >/dev/null
+	etcd_control alarm disarm >/dev/null
+	preempt-store put k w
+}
+
+@test "TLS: its own certificate and authority; others are refused with 77 and which" {
+	local tls url
+	etcd_tls=yes
+	start 1
+	tls=$etcd_directory/tls
+	url="etcd://$etcd_endpoints/test?cert=$tls/client.pem&key=$tls/client.key"
+	preempt-store put k v --store "$url&ca=$tls/ca.pem"
+	answers 77 preempt-store get k --store "$url&ca=$tls/other.pem"
+	[[ $stderr = *certificate*'check ca=FILE'* ]]
+	answers 77 preempt-store get k --store "etcd://$etcd_endpoints/test?ca=$tls/ca.pem"
+	answers 77 preempt-store get k --store "etcd://$etcd_endpoints/test?ca=$tls/ca.pem&cert=$tls/expired.pem&key=$tls/expired.key"
+	answers 77 preempt-store get k --store "$url&ca=/none"
+	answers 75 preempt-store get k --store "etcd://$etcd_endpoints/test" --timeout 1s
+	[[ $stderr = *'if it wants TLS'* ]]
+}
+
+@test "users: without a password, with a wrong one or without the permission, 77" {
+	start 1
+	etcd_control user add other:secret >/dev/null
+	etcd_enable_users
+	answers 77 preempt-store put k v
+	[[ $stderr = *'credentials=FILE'* ]]
+	PREEMPT_ETCD_CREDENTIALS=root:wrong answers 77 preempt-store put k v
+	PREEMPT_ETCD_CREDENTIALS=other:secret answers 77 preempt-store put k v
+	[[ $stderr = *'grant the user readwrite on all keys that begin with "test/"'* ]]
+	PREEMPT_ETCD_CREDENTIALS=root:secret answers 0 preempt-store put k v
+	echo root:secret >login
+	chmod 644 login
+	answers 77 preempt-store get k --store "$PREEMPT_STORE?credentials=$PWD/login"
+	[[ $stderr = *'chmod 600'* ]]
+	chmod 600 login
+	[ "$(preempt-store get k --store "$PREEMPT_STORE?credentials=$PWD/login")" = v ]
+	# Neither the password nor the token is ever said.
+	[[ $output$stderr != *secret* ]]
+}
+
+@test "users: answers are lost after the login: it logs in again" {
+	start 1
+	etcd_enable_users
+	PREEMPT_ETCD_CREDENTIALS=root:secret preempt-store put k v
+	"$BATS_TEST_DIRNAME/../support/lossy_relay" "$etcd_endpoints" lost Authorization >port &
+	eventually test -s port
+	PREEMPT_STORE=etcd://127.0.0.1:$(<port)/test PREEMPT_ETCD_CREDENTIALS=root:secret answers 0 preempt-store get k
+	[ "$output" = v ]
+	[ "$(wc -l <lost)" = 2 ]
+}
+
+# A server waits for the revision that is in a token: in another cluster it may never come.
+@test "users: a process that has the token of a cluster that was replaced asks for a new one" {
+	local i since
+	export PREEMPT_ETCD_CREDENTIALS=root:secret
+	start 1
+	for ((i = 0; i < 100; i++)); do
+		etcd_control put x $i >/dev/null
+	done
+	etcd_enable_users
+	preempt-store put k old
+	since=$(preempt-store get k --json | sed "s|.*\"revision\":\([0-9]*\).*|\1|")
+	preempt-store wait k --timeout 120s --since "$since" >out 3>&- &
+	local waits=$!
+	eventually etcd_is_watched
+	kill -STOP $waits # it asks again when all is as it was, in another cluster
+	etcd_kill 1
+	rm -rf "$etcd_directory/m1"
+	etcd_run_member 1
+	etcd_await
+	etcd_enable_users
+	preempt-store put k new
+	kill -CONT $waits
+	wait $waits
+	[ "$(<out)" = new ]
+}
+
+@test "a queue: outputs in a directory of their own; commands only where others cannot write" {
+	start 1
+	answers 2 preempt-queue schedule -- true
+	[[ $stderr = *'?files=DIR'* ]]
+	export PREEMPT_STORE="$PREEMPT_STORE?files=$PWD/files"
+	preempt-queue schedule -q -- sh -c 'seq 100000'
+	answers 77 preempt-queue work --idle-exit 0
+	[[ $stderr = *'have etcd ask for users or client certificates, or add trusted'* ]]
+	PREEMPT_ETCD_CREDENTIALS=unknown:wrong answers 77 preempt-queue work --idle-exit 0
+	preempt-queue work --idle-exit 0 --store "$PREEMPT_STORE&trusted"
+	preempt-queue fetch 1 | cmp - <(seq 100000)
+}
+
+@test "more tasks of one agent than a transaction takes are refused" {
+	start 1
+	answers 2 preempt-run --run many -n 200 -- true
+	[[ $stderr = *"takes at most 114 tasks of one agent, and this one has 200"* ]]
+}
+
+@test "URLs that are no store: 2, or 75 where nothing answers" {
+	local url
+	for url in etcd:host etcd://h/x etcd://h:1 etcd://h:1/ etcd://h:0/x 'etcd://h:1/x?ca' 'etcd://h:1/x?cert=/a' \
+		'etcd://h:1/x?lock=link' 'etcd://h:1/x?tls&tls' 'etcd://u@h:1/x' 'etcd://h:1/x?files=relative'; do
+		answers 2 preempt-store get k --store "$url"
+		[ -n "$stderr" ]
+	done
+	for url in etcd://joe:secret@h:1/x etcd://joe:sec/secret@h:1/x 'etcd://joe:secret@h:1/x?bogus'; do
+		answers 2 preempt-store get k --store "$url"
+		[[ $stderr != *joe* && $stderr != *secret* ]]
+	done
+	free_ports 1
+	answers 75 preempt-store get k --store "etcd://127.0.0.1:${ports[0]}/x" --timeout 1s
+	[[ $stderr = *"${ports[0]}"* ]]
+	start 1
+	answers 1 preempt-store get k
+	answers 75 preempt-store put k v --store "etcd://$etcd_endpoints/none?must-exist"
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-store doctor of a store in a real etcd. What follows from what is seen: unit/doctor_etcd.c.
+# takes: 40
+# shellcheck disable=SC2034,SC2154 # bats sets stderr; the rig reads and sets etcd_*
+
+bats_require_minimum_version 1.5.0
+load ../support/etcd
+
+setup_file() { etcd_needed; }
+
+setup() {
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
+	etcd_options=() etcd_tls=''
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+teardown() { etcd_stop; }
+
+start() {
+	etcd_start "$1"
+	export PREEMPT_STORE=etcd://$etcd_endpoints/test
+}
+
+# doctor CODE [OPTION...]
+doctor() {
+	local code=$1
+	shift
+	run -"$code" --separate-stderr preempt-store doctor "$@"
+}
+
+# of NAME: a member of the JSON object that was printed
+of() { python3 -c 'import json,sys; print(eval("o[" + "][".join(map(repr, sys.argv[2:])) + "]", {"o": json.loads(sys.argv[1])}))' "$output" "$@"; }
+
+@test "three members: safe, with their versions and times; it leaves nothing in etcd" {
+	start 3
+	doctor 0 "$PREEMPT_STORE"
+	[[ $output = *"endpoints       127.0.0.1:"*", etcd 3."*"members         3"*"write, read     "*"verdict         safe"* ]]
+	[ "$(grep -c ', leads, ' <<<"$output")" = 1 ]
+	doctor 0 --json
+	[ "$(of verdict) $(of exit) $(of members)" = "safe 0 3" ]
+	[ -z "$(etcd_control get --prefix '')" ]
+	[ -z "$(etcd_control lease list | sed 1d)" ]
+}
+
+@test "a member that was killed or stopped is named; without a majority it could not tell, 75" {
+	start 3
+	etcd_kill 3
+	etcd_control get x >/dev/null
+	doctor 0
+	[[ $output = *"${etcd_client[3]}, gives no answer"*"warning"*"${etcd_client[3]}: Connection refused"* ]]
+	etcd_pause 2
+	doctor 75 --timeout 5s
+	[[ $output = *"verdict         could not tell: "* ]]
+	etcd_continue 2
+}
+
+@test "members of two clusters: unsafe" {
+	start 1
+	local first=$etcd_endpoints kept=("${etcd_pids[@]}") directory=$etcd_directory
+	etcd_start 1
+	doctor 1 --store "etcd://$first,$etcd_endpoints/test"
+	[[ $output = *"are of different clusters"*"change          name the members of one cluster"* ]]
+	kill -9 "${kept[@]}"
+	rm -rf "$directory"
+}
+
+@test "a full server: unsafe, and how to mend it" {
+	etcd_options=(--quota-backend-bytes $((1 << 20)))
+	start 1
+	local i
+	for i in {1..40}; do
+		head -c 60000 /dev/zero | tr '\0' x | etcd_control put "k$i" >/dev/null 2>&1 || break
+	done
+	doctor 1
+	[[ $output = *"verdict         unsafe: an alarm says that it is full"*"etcdctl alarm disarm"* ]]
+}
+
+@test "users: without the permission 77; with it safe, and the password is never said" {
+	start 1
+	# A user is no protection where the server does not ask for one.
+	PREEMPT_ETCD_CREDENTIALS=unknown:wrong doctor 0
+	[[ $output = *"everything that reaches"* ]]
+	etcd_control user add other:secret >/dev/null
+	etcd_enable_users
+	doctor 77
+	PREEMPT_ETCD_CREDENTIALS=other:secret doctor 77
+	[[ $output = *'grant the user readwrite on all keys that begin with "test/"'* ]]
+	PREEMPT_ETCD_CREDENTIALS=root:secret doctor 0
+	[[ $output$stderr != *secret* ]]
+	[[ $output != *"everything that reaches"* ]]
+}
+
+@test "TLS: another authority 77, and which file to check; its own: safe" {
+	etcd_tls=yes
+	start 1
+	local tls=$etcd_directory/tls
+	doctor 77 --store "$PREEMPT_STORE?ca=$tls/other.pem&cert=$tls/client.pem&key=$tls/client.key"
+	[[ $output = *'check ca=FILE'* ]]
+	doctor 0 --store "$PREEMPT_STORE?ca=$tls/ca.pem&cert=$tls/client.pem&key=$tls/client.key"
+	[[ $output = *"access          TLS, with a user or a certificate"* ]]
+	[[ $output != *"everything that reaches"* ]]
+}

@@ -1,0 +1,418 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Stores made with lock=link: processes that are killed and stopped, two mounts, containers, disks
+# that are full. "Elsewhere" is another PID namespace with a /dev/shm of its own, and a bindfs mount
+# whose locks and pages are its own: what another machine is to this one.
+# The steps of the lock are in unit/link_search.c, what it does to files in unit/lock_link.c.
+# takes: 40
+
+# shellcheck disable=SC2154 # bats sets stderr and stderr_lines
+bats_require_minimum_version 1.5.0
+
+setup() {
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
+	hold_store=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/rig/hold_store
+	chmod 700 "$BATS_TEST_TMPDIR"
+	dir=$BATS_TEST_TMPDIR/dir
+	mkdir -m 700 "$dir" "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
+	db=$dir/run.db
+	export PREEMPT_STORE="$db?lock=link"
+	mounted=() started=()
+}
+
+teardown() {
+	local pid mount
+	for pid in "${started[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || :
+	done
+	for pid in "${started[@]}"; do
+		wait "$pid" 2>/dev/null || :
+	done
+	# Those elsewhere are children of these.
+	pkill -KILL -f "hold_store $BATS_TEST_TMPDIR/" || :
+	"$BATS_TEST_DIRNAME/../support/forget-stores" "$BATS_TEST_TMPDIR"
+	for mount in "${mounted[@]}"; do
+		umount "$mount" || umount -l "$mount" || :
+	done
+}
+
+milliseconds() {
+	echo $(($(date +%s%N) / 1000000))
+}
+
+answers() {
+	local code=$1
+	shift
+	run -"$code" --separate-stderr "$@"
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root $1"
+}
+
+# The directory through two mounts, a and b, that know nothing of each other.
+mount_twice() {
+	need_root "to mount bindfs"
+	command -v bindfs > /dev/null || skip "needs bindfs"
+	[ -e /dev/fuse ] || skip "needs FUSE"
+	local mount
+	for mount in a b; do
+		bindfs "$dir" "$BATS_TEST_TMPDIR/$mount" || skip "cannot mount bindfs"
+		mounted+=("$BATS_TEST_TMPDIR/$mount")
+	done
+	a=$BATS_TEST_TMPDIR/a/run.db
+	b=$BATS_TEST_TMPDIR/b/run.db
+}
+
+# elsewhere COMMAND...: as if on another machine. Not as its first process, which cannot stop itself.
+elsewhere() {
+	# shellcheck disable=SC2016
+	unshare --pid --fork --kill-child --mount --mount-proc \
+		sh -c 'mount -t tmpfs none /dev/shm || exit; "$@"; exit $?' - "$@"
+}
+
+need_elsewhere() {
+	need_root "to be in another PID namespace"
+	elsewhere true 2>/dev/null || skip "cannot unshare a PID namespace"
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+	local until=$((SECONDS + 4 * $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.02
+	done
+}
+
+# The only process of this test whose arguments end so is stopped. Its number is in $stopped.
+is_stopped() {
+	stopped=$(ps -e -o pid=,stat=,args= | awk -v end="$1" -v ours="hold_store $BATS_TEST_TMPDIR/" \
+		'$2 ~ /^T/ && index($0, ours) && substr($0, length($0) - length(end) + 1) == end { print $1 }')
+	[ -n "$stopped" ]
+}
+
+# Begin to put KEY elsewhere through mount a, and stop on the way; then others work through b until
+# the lock was taken over and ten keys are acknowledged; then continue. Leaves $code and $said.
+stop_and_overtake() {
+	local point=$1 i began
+	elsewhere "$hold_store" "$a" "lost-$point" "$point" > "$BATS_TEST_TMPDIR/out" 2> "$BATS_TEST_TMPDIR/err" &
+	started+=($!)
+	local holder=$!
+	wait_for 20 is_stopped " lost-$point $point"
+	began=$SECONDS
+	preempt-store put "first-$point" v --store "$b" --timeout 60s
+	echo "# $point: taken over after $((SECONDS - began)) s" >&3
+	for i in 1 2 3 4 5 6 7 8 9; do
+		preempt-store put "row-$point/$i" v --store "$b"
+	done
+	kill -CONT "$stopped"
+	code=0
+	wait "$holder" || code=$?
+	said=$(cat "$BATS_TEST_TMPDIR/out")
+	[ "$(preempt-store list "row-$point/" --store "$b" | wc -l)" = 9 ]
+	preempt-store get "first-$point" --store "$b"
+	answers 1 preempt-store get "lost-$point" --store "$b"
+	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
+}
+
+@test "the whole contract of a store holds with lock=link" {
+	unset PREEMPT_STORE
+	PREEMPT_TEST_STORE="sqlite:$dir/%s.db?lock=link" run bats --tap "$BATS_TEST_DIRNAME/../programs/preempt-store.bats"
+	grep -v '^ok' <<< "$output" || :
+	[ "$status" = 0 ]
+	[ "$(grep -c '^ok' <<< "$output")" -gt 10 ]
+	# Nothing is left but the stores.
+	[ -z "$(find "$dir" -mindepth 1 -maxdepth 1 ! -name '*.db' ! -name '*.db-journal' ! -name '*.db.lock')" ]
+}
+
+@test "two bindfs mounts, lock=auto: 8 processes, 200 keys and one claim, all that was acknowledged is there" {
+	mount_twice
+	export a b
+	PREEMPT_STORE=$a preempt-store put first v
+	grep -qx 'mode link' "$db.lock"
+	local i
+	for i in 1 2 3 4 5 6 7 8; do
+		(
+			store=$a
+			[ $((i % 2)) = 0 ] || store=$b
+			for k in $(seq 25); do
+				! preempt-store put "row/$i/$k" v --store "$store" --timeout 120s || echo "$i/$k"
+				[ "$k" != 10 ] || ! preempt-store put claim "$i" --if-absent --store "$store" --timeout 120s > /dev/null || echo "$i won"
+			done
+		) > "$BATS_TEST_TMPDIR/said.$i" &
+		started+=($!)
+	done
+	for i in "${started[@]}"; do
+		wait "$i"
+	done
+	started=()
+	[ "$(cat "$BATS_TEST_TMPDIR"/said.* | grep -c /)" = 200 ]
+	[ "$(cat "$BATS_TEST_TMPDIR"/said.* | grep -c won)" = 1 ]
+	[ "$(preempt-store list row/ --store "$a" | wc -l)" = 200 ]
+	[ "$(preempt-store list row/ --store "$b" | wc -l)" = 200 ]
+	grep -qx "$(preempt-store get claim --store "$b") won" "$BATS_TEST_TMPDIR"/said.*
+	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
+@test "a holder elsewhere that is stopped before its commit, and overtaken: refused, nothing is lost" {
+	need_elsewhere
+	mount_twice
+	preempt-store put k v --store "$a?takeover=2s"
+	stop_and_overtake begin
+	[ $code = 75 ]
+	[ "$said" = known ]
+	grep -q 'was taken over by others.*nothing was changed' "$BATS_TEST_TMPDIR/err"
+}
+
+@test "a holder elsewhere that is stopped in the middle of its commit, and overtaken: nothing is lost" {
+	need_elsewhere
+	mount_twice
+	preempt-store put k v --store "$a?takeover=2s"
+	stop_and_overtake journal
+	[ $code = 75 ]
+	[ "$said" = known ]
+	stop_and_overtake database
+	[ $code = 75 ]
+	[ "$said" = unknown ]
+	grep -q 'is not known' "$BATS_TEST_TMPDIR/err"
+}
+
+@test "a holder elsewhere that is stopped between its look at the lock and the write, and overtaken: the write reaches no process" {
+	need_elsewhere
+	mount_twice
+	preempt-store put k v --store "$a?takeover=2s"
+	stop_and_overtake write
+	[ $code = 75 ]
+	[ "$said" = unknown ]
+	grep -q 'is not known' "$BATS_TEST_TMPDIR/err"
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
+# bats test_tags=smoke
+@test "a store of a group whose lock was taken over by another member: both go on using it" {
+	need_root "to be two users"
+	local at=(--store "$db?lock=link&shared-group&takeover=2s")
+	chmod o+x "$BATS_RUN_TMPDIR" "${BATS_TEST_TMPDIR%/*}" "$BATS_TEST_TMPDIR"
+	chgrp 3000 "$dir"
+	chmod 2770 "$dir"
+	member() {
+		setpriv --reuid "$1" --regid "300$1" --groups 3000 env HOME=/nonexistent "${@:2}"
+	}
+	member 1 true || skip "cannot be another user"
+	member 1 test -x "$dir" || skip "another user cannot reach the tests"
+	member 1 env PATH="$PATH" preempt-store put a v "${at[@]}"
+	# The first dies in the lock, the second takes it over.
+	member 1 sh -c "umask 0; mkdir -m 2770 '$db.lock.held'; : > '$db.lock.held/abandoned-0123456789abcdef'"
+	member 2 env PATH="$PATH" preempt-store put b v "${at[@]}"
+	[ "$(stat -c '%g %a' "$db")" = "3000 660" ]
+	[ "$(stat -c '%g %a' "$db-journal")" = "3000 660" ]
+	answers 0 member 1 env PATH="$PATH" preempt-store get b "${at[@]}"
+}
+
+# bats test_tags=smoke
+@test "one that is killed while it takes the lock over: the next does it again, nothing is lost" {
+	need_elsewhere
+	mount_twice
+	local number=0
+	preempt-store put k v --store "$a?takeover=2s"
+	# No process is in the lock but one that is dead; the takeover is cut off at each rename it makes.
+	cat > "$BATS_TEST_TMPDIR/shim.c" <<- 'END'
+		#define _GNU_SOURCE
+		#include <dlfcn.h>
+		#include <signal.h>
+		#include <stdlib.h>
+		int rename(const char *a, const char *b)
+		{
+			static int count;
+			int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
+			int result = real(a, b);
+			if (++count == atoi(getenv("KILL_AT")))
+				raise(SIGKILL);
+			return result;
+		}
+	END
+	gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/shim.so" "$BATS_TEST_TMPDIR/shim.c" -ldl
+	[ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
+	"$hold_store" "$db" half database &
+	started+=($!)
+	wait_for 20 is_stopped " half database"
+	kill -KILL "$stopped"
+	while :; do
+		number=$((number + 1))
+		code=0
+		KILL_AT=$number LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put row/$number v --store "$db" --timeout 60s || code=$?
+		[ $code != 0 ] || break
+		[ $code = 137 ]
+	done
+	# Its own name, the name of the dead one, proof, database, journal.
+	[ $number -gt 5 ]
+	answers 1 preempt-store get half --store "$db"
+	answers 0 preempt-store get row/$number --store "$db"
+	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
+	[ -z "$(ls -d "$db".lock.held/takeover-* 2>/dev/null)" ]
+}
+
+@test "a holder elsewhere that is killed: after the takeover time, not before" {
+	need_elsewhere
+	mount_twice
+	local takeover began
+	for takeover in 60 2; do
+		preempt-store put k v --store "${a%/*}/$takeover.db?takeover=${takeover}s"
+		elsewhere "$hold_store" "${a%/*}/$takeover.db" "killed$takeover" begin &
+		started+=($!)
+		wait_for 20 is_stopped " killed$takeover begin"
+		began=$(milliseconds)
+		kill -KILL "$stopped"
+	done
+	# A put that is held up may be one after two seconds, but not after a minute.
+	answers 75 preempt-store put k w --store "${b%/*}/60.db" --timeout 1s
+	[[ $stderr == *"on $(hostname) holds"*'after 60 s it is taken over'* ]]
+	answers 0 preempt-store put k w --store "${b%/*}/2.db" --timeout 60s
+	[ $(($(milliseconds) - began)) -ge 2000 ]
+	answers 1 preempt-store get killed2 --store "${b%/*}/2.db"
+}
+
+# bats test_tags=smoke
+@test "a container of this host that is killed frees the lock for those in it at once" {
+	need_elsewhere
+	preempt-store put k v --store "$db?lock=link&takeover=60s"
+	# shellcheck disable=SC2016
+	answers 0 elsewhere sh -c '
+		"$1" "$2" killed begin & until grep -q "^State:.T" /proc/$!/status; do :; done
+		kill -KILL $!; wait $!
+		began=$(date +%s%N)
+		preempt-store put k w --timeout 40s && echo $((($(date +%s%N) - began) / 1000000))' - "$hold_store" "$db"
+	# From elsewhere it would be taken over after 60 s.
+	echo "# $output ms" >&3
+}
+
+@test "who waits names the holder, also one on this machine that is stopped" {
+	preempt-store put k v
+	"$hold_store" "$db" held begin &
+	started+=($!)
+	wait_for 20 is_stopped " held begin"
+	answers 75 preempt-store put k w --timeout 300ms
+	[[ $stderr == *"process $stopped of this machine has held it"* ]]
+	kill -CONT "$stopped"
+	wait "${started[0]}"
+	answers 0 preempt-store get held
+}
+
+@test "no space for a name: 75, says so, leaves nothing, and goes on when there is" {
+	need_root "to mount a small tmpfs"
+	mount -t tmpfs -o mode=700,nr_inodes=12 none "$dir" || skip "needs to mount a tmpfs"
+	mounted+=("$dir")
+	preempt-store put k v
+	local i=0
+	while : > "$dir/filler$i"; do i=$((i + 1)); done 2>/dev/null
+	local before
+	before=$(ls "$dir")
+	answers 75 preempt-store put k w
+	[[ $stderr == *'No space left on device'*'free space'* ]]
+	[ "$(ls "$dir")" = "$before" ]
+	# One is enough for the directory, not for the name in it.
+	rm "$dir/filler0"
+	answers 75 preempt-store put k w
+	[ ! -e "$db.lock.held" ]
+	rm "$dir"/filler*
+	answers 0 preempt-store put k w
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
+@test "too few descriptors: 75 at once, says so, also before it has a name" {
+	preempt-store put k v
+	local n began code said refused=0
+	for ((n = 5; n < 40; n++)); do
+		began=$SECONDS
+		code=0
+		said=$(ulimit -n $n && preempt-store put k w --timeout 100s 2>&1) || code=$?
+		[ $((SECONDS - began)) -lt 60 ]
+		[ $code = 0 ] && break
+		[ $code = 127 ] && continue # too few for the program itself
+		[[ $code = 75 && $said == *'Too many open files'* ]]
+		refused=$((refused + 1))
+	done
+	[ $code = 0 ]
+	[ $refused -ge 2 ]
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
+@test "on a read-only mount it is refused with 77, even for reading, and says why" {
+	need_root "to mount a tmpfs"
+	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
+	mounted+=("$dir")
+	preempt-store put k v
+	mount -o remount,ro "$dir"
+	answers 77 preempt-store get k
+	[[ $stderr == *'lock=link'*'use a writable mount'* ]]
+	answers 77 preempt-store put k w
+	[[ $stderr == *'ead-only'* ]]
+}
+
+# bats test_tags=smoke
+@test "what is not ours in the place of the held directory: 65, named, left as it is" {
+	preempt-store put k v --store "$db?lock=link&takeover=2s"
+	touch "$db.lock.held"
+	answers 65 preempt-store get k --store "$db" --timeout 60s
+	[[ $stderr == *"$db.lock.held is not a directory"*'delete it'* ]]
+	rm "$db.lock.held"
+	mkdir "$BATS_TEST_TMPDIR/else"
+	ln -s "$BATS_TEST_TMPDIR/else" "$db.lock.held"
+	answers 65 preempt-store put k w --store "$db" --timeout 60s
+	[ -L "$db.lock.held" ]
+	rm "$db.lock.held"
+	mkdir -p "$db.lock.held/below"
+	answers 65 preempt-store put k w --store "$db" --timeout 60s
+	[[ $stderr == *"$db.lock.held"*'"below"'*'delete it'* ]]
+	rmdir "$db.lock.held/below"
+	answers 0 preempt-store put k w --store "$db"
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
+@test "names that are not ours in the held directory: 75, named, then taken over" {
+	preempt-store put k v --store "$db?lock=link"
+	mkdir "$db.lock.held"
+	touch "$db.lock.held/.nfs0000001"
+	answers 75 preempt-store get k --store "$db" --timeout 300ms
+	[[ $stderr == *'".nfs0000001", which is not a lock of this version'*'after 5 s it is removed'* ]]
+	local began new=$dir/new.db
+	preempt-store put k v --store "$new?lock=link&takeover=2s"
+	began=$(milliseconds)
+	mkdir "$new.lock.held"
+	touch "$new.lock.held/.nfs0000001"
+	answers 0 preempt-store get k --store "$new" --timeout 60s
+	[ $(($(milliseconds) - began)) -ge 2000 ]
+}
+
+@test "a filesystem whose directories move over others is refused for a new store, and so is one without links" {
+	# What such a filesystem would answer, put between by a library that is loaded first.
+	cat > "$BATS_TEST_TMPDIR/shim.c" <<- 'END'
+		#define _GNU_SOURCE
+		#include <dlfcn.h>
+		#include <errno.h>
+		#include <stdlib.h>
+		int linkat(int from, const char *a, int to, const char *b, int flags)
+		{
+			int (*real)(int, const char *, int, const char *, int) = (int (*)(int, const char *, int, const char *, int))dlsym(RTLD_NEXT, "linkat");
+			if (getenv("NO_LINKS")) { errno = EPERM; return -1; }
+			return real(from, a, to, b, flags);
+		}
+		int renameat(int from, const char *a, int to, const char *b)
+		{
+			int (*real)(int, const char *, int, const char *) = (int (*)(int, const char *, int, const char *))dlsym(RTLD_NEXT, "renameat");
+			int result = real(from, a, to, b);
+			return getenv("MOVES_OVER") && result < 0 && (errno == ENOTEMPTY || errno == EEXIST) ? 0 : result;
+		}
+	END
+	gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/shim.so" "$BATS_TEST_TMPDIR/shim.c" -ldl
+	[ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
+	answers 2 env NO_LINKS=1 LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put k v
+	[[ $stderr == *'does not make hard links'*'choose another place'* ]]
+	answers 2 env MOVES_OVER=1 LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put k v
+	[[ $stderr == *'move a directory over another'* ]]
+	[ -z "$(ls "$dir")" ]
+	answers 0 env LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put k v
+}

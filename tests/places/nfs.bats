@@ -1,0 +1,323 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Kernel NFS: a server and two clients in virtual machines, which are booted once for the file.
+# Versions 4.2, 4.1, 4.0, 3 with locks and 3 without, each with the modes of the store that it takes.
+# The times that are printed are those of emulated processors, several times slower than real ones.
+#
+# A longer history, of some stores, by hand; two processes on each client make so many operations each:
+#   HISTORY_OPERATIONS=1000 HISTORY_STORES="v42/s.db v3/f.db" BIN=$PWD/bin OUT=$PWD/build/plain \
+#     bats -T tests/places/nfs.bats -f "is linearizable"
+# alone
+# takes: 340
+# limit: 2400
+# asan: no (the filesystem is tested; the same programs run with sanitizers in the other files)
+# shellcheck disable=SC2016 # what the machines run is theirs to expand
+
+bats_require_minimum_version 1.5.0
+load ../support/eventually
+load ../support/nfs
+
+setup_file() {
+	export OUT=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}
+	nfs_start "$OUT/tests/trainers/count" "$OUT/tests/history/store_history"
+	make_stores
+}
+teardown_file() { nfs_stop; }
+setup() { cd "$BATS_TEST_TMPDIR" || exit; }
+teardown() {
+	nfs_dump_logs
+	end_beside
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || find "$BATS_TEST_TMPDIR" -maxdepth 1 -type f -exec tail -n 30 {} + >&2
+}
+
+# The stores that all tests use: s.db in the mode that is chosen there, which is link, and f.db in mode fcntl.
+stores=(v42/s.db v41/f.db v40/s.db v3/s.db v3/f.db v3nolock/s.db)
+make_stores() {
+	on c1 "cd /mnt; for store in ${stores[*]}; do
+		[ \${store#*/} = s.db ] || store+='?lock=fcntl'
+		preempt-store put --store \$store made c1 || exit
+	done"
+}
+
+# ---- The store ----
+
+@test "the contract of the store holds: mode link on version 4.2, mode fcntl on version 3" {
+	local contract='mkdir -p ${PREEMPT_TEST_STORE%/*} && store'
+	beside c1 c1 "export PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE='/mnt/v42/contract/%s.db'; $contract"
+	beside c2 c2 "export PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE='/mnt/v3/contract/%s.db?lock=fcntl'; $contract"
+	join_all
+	run ! grep '^not ok' c1 c2
+	local client
+	for client in c1 c2; do [ "1..$(grep -c '^ok' $client)" = "$(grep '^1\.\.' $client)" ]; done
+}
+
+# examine VERSION [--quick]: the doctor on both clients at once. A verdict that was not found in time on a
+# slow machine is asked for again.
+examine() {
+	local try
+	for try in 1 2 3 4; do
+		beside "$1.c1" c1 "preempt-store doctor ${2-} --nodes 2 --node 0 --session $1.$try --timeout 5m /mnt/$1"
+		beside "$1.c2" c2 "preempt-store doctor ${2-} --nodes 2 --node 1 --session $1.$try --timeout 5m /mnt/$1"
+		wait_beside
+		cat "$1.c1" "$1.c2" | tee "$1"
+		grep -qx 75 "$1.c1.code" "$1.c2.code" || break
+	done
+	[ "$(cat "$1.c1.code") $(cat "$1.c2.code")" = '0 0' ]
+}
+
+@test "the doctor on both clients finds each version safe, and sees where locks do not exclude" {
+	local version
+	examine v42
+	examine v3nolock
+	for version in v41 v40 v3; do examine $version --quick; done
+	for version in v42 v41 v40 v3 v3nolock; do
+		grep -q '^verdict  *safe: lock=link, for several machines' $version
+		grep -q '^lock=link  *\([0-9]*\) of \1 acknowledged rows are there' $version
+		grep -q '2 mounts of their own' $version
+		if [ $version = v3nolock ]; then
+			grep -q '^locks  *of open files DO NOT EXCLUDE.* on c[12] got it while .* on c[12] held it' $version
+		else
+			grep -q '^locks  *of open files exclude' $version
+		fi
+	done
+}
+
+@test "mode fcntl is refused where the locks of NFS stay on one client" {
+	run -2 on c1 'cd /mnt/v3nolock && preempt-store put --store "refused.db?lock=fcntl" k v'
+	[[ $output == *nolock* ]]
+	run -0 on c2 'ls /mnt/v3nolock'
+	[[ $output != *refused* ]]
+}
+
+@test "what both clients put at once is there, and of two that put one key if absent one wins" {
+	local store i client
+	for client in c1 c2; do
+		beside $client $client "cd /mnt; for store in ${stores[*]}; do for i in 1 2 3; do
+			preempt-store put --timeout 10m --store \$store both/own/$client/\$i $client && echo own \$store \$i
+			preempt-store put --timeout 10m --store \$store both/shared/\$i $client --if-absent >/tmp/told
+			case \$? in 0) echo won \$store \$i ;; 1) echo lost \$store \$i \$(cat /tmp/told) ;; esac
+		done; done"
+	done
+	join_all
+	on c1 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store --values both/ | sed \"s,^,\$store ,\"; done" >there
+	for store in "${stores[@]}"; do
+		for i in 1 2 3; do
+			for client in c1 c2; do
+				grep -qx "own $store $i" $client
+				grep -qx "$store both/own/$client/$i	$client" there
+			done
+			[ "$(cat c1 c2 | grep -cx "won $store $i")" = 1 ]
+			client=c1
+			grep -qx "won $store $i" c1 || client=c2
+			[ "$(cat c1 c2 | grep -cx "lost $store $i $client")" = 1 ]
+			grep -qx "$store both/shared/$i	$client" there
+		done
+	done
+}
+
+# A client keeps for a while that there is no such file.
+@test "stores that both clients make at the same time: every put is answered" {
+	local client
+	for client in c1 c2; do
+		beside $client $client "cd /mnt; mkdir -p {v42,v3}/made
+			for ((i = 1; i <= 5; i++)); do for store in {v42,v3}/made/\$i; do for n in 1 2 3; do
+				preempt-store put --timeout 10m --store \"\$store.db?lock=fcntl\" $client/\$n v &
+			done; done; wait; done"
+	done
+	join_all
+	run -0 on c1 'for store in /mnt/*/made/*.db; do preempt-store list --store $store "" | wc -l; done | sort | uniq -c'
+	[[ $output =~ ^\ *10\ 6$ ]]
+	run ! grep . c1 c2
+}
+
+# recorded CLIENT DIRECTORY OPERATIONS STORE...: a command for the client: two processes ask each store, in a
+# new directory, so many questions each, on all stores at the same time. Prints the logs, each behind a
+# line "file NAME".
+recorded() {
+	echo "rm -rf /tmp/history; for store in ${*:4}; do
+		logs=/tmp/history/\${store/\//.} new=/mnt/\${store%/*}/$2 name=\${store#*/}
+		[ \$name = s.db ] || name+='?lock=fcntl'
+		mkdir -p \$logs \$new
+		store_history record -p 2 -n $3 -t 600000 -s \$RANDOM --join --first $((${1#c} * 100)) \
+			\$logs \$new/\$name >\$logs.told 2>&1 || echo failed >>\$logs.told &
+	done; wait; cd /tmp/history; for file in *.told */*.log; do echo file \$file; cat \$file; done"
+}
+
+# linearizable OPERATIONS STORE...: what all are answered is what one store can answer. A few questions may be
+# refused: where a machine stands still for 5 s, the other one takes its lock over.
+linearizable() {
+	local client store logs new=history.$RANDOM
+	read_clocks before
+	for client in c1 c2; do beside $client $client "$(recorded $client $new "$@")"; done
+	join_all
+	read_clocks after
+	for store in "${@:2}"; do mkdir -p "logs/${store/\//.}"; done
+	for client in c1 c2; do
+		awk -v client=$client '$1 == "file" { file = "logs/" $2; if (file ~ /told$/) file = file "." client; next }
+			{ print >file }' $client
+		add_clocks before after ${client#c} logs/*/"${client#c}"??.*.log
+	done
+	for store in "${@:2}"; do
+		logs=logs/${store/\//.}
+		cat "$logs.told".c[12]
+		run ! grep -v ' failed 0 ' "$logs.told".c[12]
+		# Of four processes.
+		run "$OUT/tests/history/store_history" check --answered $((3 * $1)) "$logs"
+		echo "# $store: $output" | tee /dev/fd/3
+		[ "$status" = 0 ]
+	done
+}
+
+@test "what processes on both clients ask a store at once, and are answered, is linearizable" {
+	local in
+	read -ra in <<<"${HISTORY_STORES:-v42/s.db v40/f.db v3/f.db v3nolock/s.db}"
+	linearizable "${HISTORY_OPERATIONS:-10}" "${in[@]}"
+}
+
+# ---- Disturbances ----
+
+# hold CLIENT: one process there for each store, which holds its lock and stands still.
+hold() {
+	on "$1" "cd /mnt; for store in ${stores[*]}; do hold_store \$store held begin </dev/null >/tmp/hold.\$((n += 1)) 2>&1 & done
+		for ((i = 0; i < 3000; i++)); do
+			[ \$(grep -l '^State:.T' \$(pidof hold_store | sed 's,[0-9]*,/proc/&/status,g') | wc -l) != ${#stores[@]} ] || exit 0
+			sleep 0.1
+		done
+		grep . /tmp/hold.*; exit 1"
+}
+
+@test "kill -9 of the process that holds the lock: both clients go on" {
+	hold c1
+	run -75 on c1 'preempt-store put --store /mnt/v41/f.db killed no --timeout 20s'
+	[[ $output == *"busy: process "*" of this machine has held it"* ]]
+	on c1 'kill -9 $(pidof hold_store)'
+	local client
+	for client in c1 c2; do
+		beside $client $client "cd /mnt; for store in ${stores[*]}; do
+			preempt-store put --timeout 10m --store \$store killed/$client yes || exit; done"
+	done
+	join_all
+	run -0 on c2 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store killed/; preempt-store list --store \$store held; done"
+	[ "$(sort <<<"$output" | uniq -c | tr -s ' ' | paste -sd,)" = " ${#stores[@]} killed/c1, ${#stores[@]} killed/c2" ]
+}
+
+# putting NAME: on each client, over and over into each store, until /tmp/stop is there. Prints what was
+# acknowledged, what was refused and why, and after each round its number.
+putting() {
+	local client
+	for client in c1 c2; do
+		beside $client $client "cd /mnt; rm -f /tmp/stop; for ((n = 1; ; n++)); do for store in ${stores[*]}; do
+			if said=\$(preempt-store put --timeout 10m --store \$store $1/$client/\$n v 2>&1); then
+				echo put \$store $1/$client/\$n
+			else
+				echo refused \$store $1/$client/\$n: \$said
+			fi
+			[ ! -e /tmp/stop ] || exit 0; done; echo round \$n; done"
+	done
+}
+rounds() { grep -c '^round' "$1" || :; }
+rounds_are() { [ "$(rounds c1)" -ge "$1" ] && [ "$(rounds c2)" -ge "$2" ]; }
+some_put() { grep -q ^put c1 && grep -q ^put c2; }
+
+# all_there: after a whole round of puts that began after the disturbance, what was acknowledged is there, and
+# every put was answered. A put is refused only where the client was unreachable for so long that the other one took
+# its lock over; it is not there, then, unless the refusal says that this is not known.
+all_there() {
+	local began=$SECONDS
+	patience=1200 eventually rounds_are $(($(rounds c1) + 2)) $(($(rounds c2) + 2))
+	echo "# two more rounds took $((SECONDS - began)) s"
+	for client in c1 c2; do on $client 'touch /tmp/stop'; done
+	join_all
+	on c1 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store $1/ | sed \"s,^,put \$store ,\"; done" | sort >there
+	cat c1 c2 | grep ^put | sort >acknowledged
+	[ -s acknowledged ]
+	[ -z "$(comm -23 acknowledged there)" ]
+	grep -v '^put\|^round\|^refused .* was taken over by others: ' c1 c2 >others || :
+	sed 's/^/# /' others
+	[ ! -s others ]
+	sed -n 's/^refused \([^:]*\): .*nothing was changed: try again$/put \1/p' c1 c2 | sort >refused
+	[ -z "$(comm -12 refused there)" ]
+}
+
+@test "the server stands still for seconds: every put is answered, and nothing is lost" {
+	putting stopped
+	patience=600 eventually some_put
+	"$nfs_rig" stop "$NFS" s
+	sleep 5
+	"$nfs_rig" continue "$NFS" s
+	all_there stopped
+}
+
+@test "the cable of a client is pulled and put in again: every put is answered, and nothing is lost" {
+	putting cable
+	patience=600 eventually some_put
+	"$nfs_rig" net "$NFS" c1 off
+	sleep 5
+	"$nfs_rig" net "$NFS" c1 on
+	all_there cable
+}
+
+@test "the server loses its power and boots: every put is answered, and nothing is lost" {
+	putting power
+	patience=600 eventually some_put
+	"$nfs_rig" cut "$NFS" s
+	"$nfs_rig" boot "$NFS" s
+	all_there power
+}
+
+@test "a client that holds the lock loses its power: the other goes on, on version 3 in mode fcntl once the first has booted" {
+	hold c1
+	"$nfs_rig" cut "$NFS" c1
+	on c2 "cd /mnt; for store in ${stores[*]}; do
+			timeout=10m; [ \$store != v3/f.db ] || timeout=20s
+			{ began=\$SECONDS; preempt-store put --timeout \$timeout --store \$store cut/c2 yes; echo \$store answered \$? after \$((SECONDS - began)) s; } &
+		done; wait" >answers
+	sed 's/^/# /' answers >&3
+	local store
+	for store in "${stores[@]}"; do
+		[ "$store" = v3/f.db ] || grep -q "^$store answered 0 " answers
+	done
+	grep -q '^v3/f.db answered 75 ' answers
+	grep -q 'store /mnt/v3/f.db: it is busy: .*; a machine that lost its power holds it until it boots again' answers
+	"$nfs_rig" boot "$NFS" c1
+	on c2 'preempt-store put --timeout 10m --store /mnt/v3/f.db cut/c2 yes'
+	run -0 on c1 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store cut/; preempt-store list --store \$store held; done"
+	[ "$(uniq -c <<<"$output" | tr -s ' ')" = " ${#stores[@]} cut/c2" ]
+}
+
+# ---- A whole job ----
+
+# start_job DIRECTORY STEPS: four tasks, two on each client; store and checkpoints on NFS.
+start_job() {
+	local n
+	for n in 1 2; do
+		beside c$n c$n "mkdir -p /tmp/boards && cd $1 && preempt-run -n 2 --store $1/store.db --run demo \
+			--task $((n - 1)) --tasks 2 --board /tmp/boards --report-timeout 10m --join-timeout 10m --save-timeout 10m \
+			--period 30s --startup 1h -- count --dir . --steps $2 --step-ms 100"
+	done
+}
+# Every task has made a step.
+all_step() { on c1 "cd $1/log && [ \$(grep -l '^begin [1-9]' 1.[0-3] | wc -l) = 4 ]" 2>/dev/null >&2; }
+
+@test "four tasks on two clients are preempted: all save at one step, exit with 42, and resume from there" {
+	local step client job
+	job=$(on c1 "mktemp -d /mnt/v42/job.XXXXXX")
+	start_job "$job" 1000000
+	patience=600 eventually all_step "$job"
+	on c2 'kill -TERM $(pidof preempt-run)'
+	wait_beside
+	for client in c1 c2; do
+		[ "$(cat $client.code)" = 42 ] || { cat $client; return 1; }
+	done
+	# One checkpoint, of one step, with the part of each task.
+	step=$(on c1 "ls $job/ckpt")
+	[[ $step =~ ^[0-9]+$ ]]
+	[ "$(on c2 "cd $job/ckpt/$step && cat 0 1 2 3" | sort -u)" = "$step" ]
+	[ "$(on c2 "cd $job/log && grep -h '^save ' 1.0 1.1 1.2 1.3" | sort | uniq -c | tr -s ' ')" = " 4 save $step" ]
+
+	forget_beside
+	start_job "$job" $((step + 3))
+	join_all
+	[ "$(on c1 "cd $job && grep -h ^start log/2.[0-3] && cat end/[0-3]" | sort -n | uniq -c | tr -s ' ' | sort)" = \
+		"$(printf ' 4 %s\n' "$((step + 3))" "start $step" | sort)" ]
+}

@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# A queue whose disks are full for a while, and whose store can only be read for a while: nothing is
+# lost, and the workers go on. Needs root.
+# mounts: private
+# limit: 1800
+
+# shellcheck disable=SC2030,SC2031 # a test is a subshell of its own
+bats_require_minimum_version 1.5.0
+load ../support/mounts
+
+setup_file() { mounts_start small; }
+teardown_file() { mounts_stop; }
+
+setup() {
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
+	unset "${!PREEMPT_@}" "${!SLURM_@}"
+	mkdir -m 700 "$BATS_TEST_TMPDIR/store"
+	cd "$BATS_TEST_TMPDIR" || return
+	store=$BATS_TEST_TMPDIR/store/q.db
+	small=$(mktemp -d "$MOUNTS/small/rw/XXXXXX")
+	storm='' over=''
+}
+teardown() {
+	# Not one that has ended: its number may be another process's by now.
+	[ -z "$(jobs -pr)" ] || kill -KILL "$storm" 2>/dev/null || :
+	[ -z "$over" ] || umount -l "$over"
+	mounts_drain "$MOUNTS/small/rw"
+	rm -rf "$small"
+	mounts_dump_logs
+}
+
+# start_storm OPTION...: no misfortunes but the disk's.
+start_storm() {
+	"$BATS_TEST_DIRNAME/../support/storm" --commands 400 --workers 4 --kinds none "$@" >storm 2>&1 3>&- &
+	storm=$!
+}
+ended_well() {
+	local code=0
+	wait "$storm" || code=$?
+	storm=
+	cat storm
+	grep '^#' storm >&3
+	[ $code = 0 ]
+}
+done_are() { [ "$(preempt-store list --store "$store" queue/default/done/ 2>/dev/null | wc -l)" -ge "$1" ]; }
+failed_once() { preempt-store list --store "$store" --values queue/default/wait/ 2>/dev/null | grep -q '"attempts":[1-9]'; }
+said() { grep -q "$1" worker*.err; }
+
+@test "the store's disk is full for a while: workers keep what they have, and hand it in when there is room" {
+	store=$small/q.db
+	start_storm --store "$store" --hold "$PWD/go"
+	wait_for 60 done_are 30
+	mounts_fill "$MOUNTS/small/rw"
+	: >go # the other half ends while it is full
+	wait_for 60 said 'No space left on device'
+	mounts_drain "$MOUNTS/small/rw"
+	ended_well
+}
+
+@test "the disk for long outputs is full for a while: workers keep them, and file them when there is room" {
+	mounts_fill "$MOUNTS/small/rw"
+	start_storm --store "$store" --files "$small/files"
+	wait_for 60 said 'cannot be kept.*No space left on device'
+	mounts_drain "$MOUNTS/small/rw"
+	ended_well
+}
+
+@test "the disk of \$TMPDIR is full for a while: commands fail for it, and are run again" {
+	mounts_fill "$MOUNTS/small/rw"
+	TMPDIR=$small start_storm --store "$store"
+	wait_for 60 failed_once
+	mounts_drain "$MOUNTS/small/rw"
+	ended_well
+}
+
+@test "the store can only be read for a while: nothing is lost, and new workers go on" {
+	store=$small/q.db
+	start_storm --store "$store" --may-end-with 77 --hold "$PWD/go"
+	wait_for 60 done_are 30
+	# Not by remounting: the workers have the lock file open for writing.
+	mount --bind "$MOUNTS/small/ro/${small##*/}" "$small"
+	over=$small
+	: >go
+	wait_for 60 said 'Read-only file system'
+	umount -l "$small" # some may still be in it
+	over=
+	ended_well
+}

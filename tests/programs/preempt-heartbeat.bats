@@ -1,0 +1,608 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-heartbeat: beats of tasks that have joined by hand, and what happens when one is lost.
+# takes: 170
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2016 # other shells expand it
+
+bats_require_minimum_version 1.5.0
+
+load ../support/group
+
+# beat I [OPTION...]: task I's heartbeat, in the background; its words in err.I. Silence of ten seconds is
+# death: no task that is only slow is called dead. Where a task is to die of silence, the test says how soon.
+beat() {
+	local task=$1
+	shift
+	PREEMPT_TASK=$task PREEMPT_TASKS=$tasks PREEMPT_DIR=${boards[task]-} preempt-heartbeat --period 400ms --limit 25 "$@" >"out.$task" 2>"err.$task" 3>&- &
+	hearts[task]=$!
+	started+=("$!")
+}
+
+hearts=()
+# All N tasks have joined; each beats for the process that stands for it. Options follow.
+group_of() {
+	local i n=$1
+	shift
+	join "$n"
+	for ((i = 0; i < n; i++)); do beat "$i" --pid "${agents[i]}" "$@"; done
+	for ((i = 0; i < n; i++)); do eventually beats_of "$i"; done
+}
+
+# etcd_beat I: token and sequence of task I's beat, as etcd has them.
+etcd_beat() {
+	local hosts=${PREEMPT_STORE#etcd://}
+	ETCDCTL_API=3 etcdctl --endpoints "${hosts%%/*}" get --print-value-only \
+		"${hosts#*/}/b/r/000001/$(printf %08d "$1")" | sed 's/^\(.\{16\}\)\(.\{16\}\).*/\1 \2/'
+}
+
+# beats_of I: how often task I has beaten, where that can be read; 1 while it has not, or has said farewell.
+beats_of() {
+	local token sequence
+	case $PREEMPT_STORE in
+	etcd://*) read -r token sequence < <(etcd_beat "$1") ;;
+	*) read -r token sequence _ <"s.db.beats/r/000001/$1" ;;
+	esac && [ -n "$token" ] &&
+		[ "${sequence: -10}" != ffffffffff ] && echo $((0x${sequence: -10}))
+}
+
+# more_beats I N: wait until task I has beaten N times more.
+more_beats() {
+	needs_store_file
+	local have now
+	have=$(eventually beats_of "$1")
+	eventually eval "now=\$(beats_of $1) && ((now >= $((have + $2))))"
+}
+
+# stop_heart I: STOP, but not while it holds the store's lock, for no task could go on then.
+stop_heart() {
+	kill -STOP "${hearts[$1]}"
+	until preempt-store get -q --timeout 1s run/r/LAST >/dev/null; do
+		kill -CONT "${hearts[$1]}"
+		sleep 0.01
+		kill -STOP "${hearts[$1]}"
+	done
+}
+
+dead() { preempt-store list run/r/000001/DEAD/ | sed 's|.*/||' | sort -n | xargs; }
+
+state_of() { preempt-status --json | python3 -c 'import json,sys
+print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
+
+@test "HB-1: all alive for many periods: nothing happens, and preempt-status says so" {
+	group_of 3 --limit 14
+	more_beats 0 16
+	for i in 1 2; do more_beats "$i" 1; done
+	[ -z "$(dead)" ]
+	for i in 0 1 2; do [ "$(state_of "$i")" = running ]; done
+	run ! grep -E 'SEAL|DEAD' <(preempt-store list run/r/000001/)
+	for i in 0 1 2; do [ ! -s "err.$i" ]; done
+}
+
+# bats test_tags=smoke
+@test "HB-2: a heartbeat and its process KILLed: the others leave, and say who" {
+	group_of 3
+	kill -KILL "${hearts[1]}" "${agents[1]}"
+	for i in 0 2; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	grep -q "task 1 on $(hostname) is gone; last seen 2.*Z" err.0 err.2
+	[ "$(dead)" = 1 ]
+	[ "$(preempt-store get run/r/000001/SEAL | field by)" = death ]
+	gone "${agents[0]}" && gone "${agents[2]}"
+}
+
+@test "HB-2: only the heartbeat is KILLed, its process runs on: silent, so dead all the same" {
+	group_of 2 --limit 14
+	kill -KILL "${hearts[0]}"
+	code_of "${hearts[1]}"
+	[ "$code" = 44 ]
+	grep -q "task 0 on .* is dead: no heartbeat since" err.1
+	[ "$(preempt-store get run/r/000001/DEAD/0 | field by)" = silent ]
+}
+
+@test "HB-3: a peer that is stopped for less than the limit and returns: nothing" {
+	tasks=2
+	join 2
+	for i in 0 1; do beat "$i" --pid "${agents[i]}" --limit 50; done
+	for i in 0 1; do eventually beats_of "$i"; done
+	for round in 1 2 3; do
+		kill -STOP "${hearts[1]}"
+		more_beats 0 4
+		kill -CONT "${hearts[1]}"
+		more_beats 1 2
+	done
+	more_beats 0 4
+	[ -z "$(dead)" ]
+	[ ! -s err.0 ]
+}
+
+# bats test_tags=smoke
+@test "HB-3, CS-1: stopped for longer: declared dead and named; when it returns it learns that, and leaves" {
+	group_of 3 --limit 14
+	stop_heart 2
+	for i in 0 1; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	[ "$(dead)" = 2 ]
+	kill -CONT "${hearts[2]}"
+	code_of "${hearts[2]}"
+	[ "$code" = 44 ]
+	grep -q "task 2 on .* is dead" err.0 err.1 err.2
+	[ "$(dead)" = 2 ]
+}
+
+# bats test_tags=smoke
+@test "HB-4, CS-2: a peer that beats as another incarnation ends the group, at once" {
+	tasks=3
+	join 3
+	for i in 0 1; do beat "$i" --pid "${agents[i]}" --limit 1000; done
+	beat 2 --limit 1000 --pid "${agents[2]}"
+	for i in 0 1 2; do eventually beats_of "$i"; done
+	more_beats 0 2
+	kill -KILL "${hearts[2]}"
+	code_of "${hearts[2]}"
+	sleep 1000 3>&- &
+	started+=("$!")
+	beat 2 --limit 1000 --pid "$!"
+	for i in 0 1 2; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	grep -q "task 2 on .* was restarted" err.0
+	[ "$(preempt-store get run/r/000001/DEAD/2 | field by)" = restarted ]
+}
+
+@test "CS-2: the same incarnation, guarded again: fine" {
+	group_of 2 --limit 1000
+	for how in KILL TERM; do
+		kill -$how "${hearts[1]}"
+		code_of "${hearts[1]}"
+		beat 1 --limit 1000 --pid "${agents[1]}"
+		more_beats 1 3
+		more_beats 0 3
+	done
+	[ -z "$(dead)" ]
+	[ ! -s err.0 ]
+}
+
+@test "HB-6: started twice it is one stream of beats; with a command the second one only runs it" {
+	group_of 2
+	export PREEMPT_TASK=0 PREEMPT_TASKS=2
+	run -0 --separate-stderr preempt-heartbeat --pid "${agents[0]}"
+	[[ $stderr = *"task 0 beats already"* ]]
+	run -7 --separate-stderr preempt-heartbeat -- sh -c 'echo ran; exit 7'
+	[ "$output" = ran ]
+	needs_store_file
+	token=$(cut -d' ' -f1 s.db.beats/r/000001/0)
+	more_beats 1 4
+	[ "$(cut -d' ' -f1 s.db.beats/r/000001/0)" = "$token" ]
+	[ -z "$(dead)" ]
+}
+
+@test "HB-6: under preempt-run another heartbeat for the same task is ignored" {
+	needs_store_file
+	preempt-run --run pair --task 1 --tasks 2 -- true 2>/dev/null 3>&- &
+	started+=("$!")
+	run -0 --separate-stderr preempt-run --run pair --task 0 --tasks 2 -- sh -c '
+		until grep -q "[0-9a-f]" "$PREEMPT_STORE.beats/pair/000001/0"; do sleep 0.05; done
+		exec preempt-heartbeat -- echo ran'
+	[ "$output" = ran ]
+	[[ $stderr = *"task 0 beats already"* ]]
+}
+
+@test "another user who takes the name of its socket switches no heartbeat off" {
+	local name listens
+	[ "$(id -u)" = 0 ] || skip "needs root, to be another user"
+	join 1
+	grep -o '@preempt-heartbeat-.*' /proc/net/unix | sort >before || :
+	beat 0 --pid "${agents[0]}"
+	new_name() { name=$(grep -o '@preempt-heartbeat-.*' /proc/net/unix | sort | comm -13 before -) && [ -n "$name" ]; }
+	eventually new_name
+	for listens in '' 's.listen()'; do
+		kill "${hearts[0]}"
+		code_of "${hearts[0]}" || :
+		python3 -c "import os, socket, sys, time
+os.setuid(65534)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind('\\0' + sys.argv[1][1:])
+$listens
+print('bound', flush=True)
+time.sleep(600)" "$name" >bound 3>&- &
+		started+=("$!")
+		eventually [ -s bound ]
+		beat 0 --pid "${agents[0]}"
+		more_beats 0 3
+		grep -q "another user holds the socket $name" err.0
+		kill "${started[-2]}"
+		rm bound
+	done
+}
+
+# bats test_tags=smoke
+@test "HB-7: period 5 gives timeout 2, 30 gives 20" {
+	join 1
+	for pair in "5 2" "30 20" "12s 2" "1m 50" "100ms 2"; do
+		as 0 run -0 preempt-heartbeat -v --period "${pair% *}" -- true
+		[[ $output = *"timeout ${pair#* } s,"* ]]
+	done
+	as 0 run -0 preempt-heartbeat -v --period 30 --timeout 7s -- true
+	[[ $output = *"timeout 7 s,"* ]]
+	run -2 preempt-heartbeat --period 50ms -- true
+}
+
+@test "HB-8: stopped during the wait: 0 at once, and the others think nothing of it" {
+	tasks=3
+	join 3
+	for i in 0 1 2; do beat "$i" --pid "${agents[i]}" --limit 14; done
+	for i in 0 1 2; do eventually beats_of "$i"; done
+	for i in 1 0; do
+		kill -TERM "${hearts[i]}"
+		code_of "${hearts[i]}"
+		[ "$code" = 0 ]
+		run ! beats_of "$i" # it has said farewell
+	done
+	more_beats 2 16
+	[ -z "$(dead)" ]
+	run ! gone "${agents[0]}"
+	# A long period is not waited for.
+	beat 0 --pid "${agents[0]}" --period 1h
+	eventually beats_of 0 # no farewell any more
+	kill -TERM "${hearts[0]}"
+	code_of "${hearts[0]}"
+	[ "$code" = 0 ]
+}
+
+@test "HB-10: failure ends the guarded process, after the hook, and leaves with 44" {
+	tasks=2
+	join 2
+	beat 0 --kill-after 6s --on-failure 'kill -0 $PREEMPT_GUARDED && echo "$PREEMPT_FAILURE" >hook' -- \
+		sh -c 'trap "echo term >>ended" TERM; (trap "" TERM; exec sleep 100) & echo $! >child; while :; do sleep 0.1; done'
+	beat 1 --pid "${agents[1]}"
+	for i in 0 1; do eventually beats_of "$i"; done
+	eventually test -s child
+	kill -KILL "${hearts[1]}" "${agents[1]}"
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 .* is gone" hook
+	grep -qx term ended
+	eventually gone "$(cat child)"
+}
+
+# bats test_tags=smoke
+@test "HB-10: a hook that hangs or cannot run does not keep it; a command's own end is its exit code" {
+	join 2
+	beat 0 --on-failure 'exit 9' -- sleep 1000
+	beat 1 -- sh -c 'sleep 0.5; exit 6'
+	code_of "${hearts[1]}"
+	[ "$code" = 6 ]
+	# Its end is no failure here: that is for preempt-store leave to say.
+	as 1 preempt-store leave --code 6 >/dev/null
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 failed on .* with 6" err.0
+}
+
+@test "the last words of a command that fails are passed on, and travel with the leave that follows" {
+	join 2
+	beat 0 --pid "${agents[0]}"
+	as 1 run -6 --separate-stderr preempt-heartbeat --period 400ms -- sh -c '
+		echo starting >&2; echo "CUDA out of memory" >&2; echo =====
+		(sleep 0.1; echo "=====" >&2) & exit 6'
+	[[ $stderr = *starting*"CUDA out of memory"* && $output = ===== ]]
+	as 1 preempt-store leave --code 6 >/dev/null
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 failed on .* with 6: CUDA out of memory" err.0
+}
+
+@test "leave --reason: in the words of the script; without a board there are no others" {
+	join 2
+	beat 0 --pid "${agents[0]}"
+	as 1 run -6 preempt-heartbeat --period 400ms -- sh -c 'echo "words of the command" >&2; exit 6'
+	as 1 preempt-store leave --code 6 --reason "disk full on the node$(printf '%600s' .)" >/dev/null
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 failed on .* with 6: disk full on the node" err.0
+	run ! grep "words of the command" err.0
+	PREEMPT_RUN=other PREEMPT_TASK=0 PREEMPT_TASKS=1 preempt-store join --no-board >/dev/null
+	PREEMPT_RUN=other as 0 env -u PREEMPT_DIR preempt-store leave --code 6 >/dev/null
+	[ -z "$(preempt-store get run/other/000001/ERROR | field line)" ]
+}
+
+@test "cut off from the store: the guarded command is ended with 44, when the others have given it up" {
+	needs_store_file
+	own_mounts=(unshare --mount --propagation private)
+	"${own_mounts[@]}" true 2>/dev/null || skip "needs root, for mounts of its own"
+	join 2
+	beat 0 --pid "${agents[0]}"
+	PREEMPT_TASK=1 PREEMPT_TASKS=2 "${own_mounts[@]}" preempt-heartbeat --period 400ms --limit 25 --cut-off 3s \
+		--on-failure 'echo "$PREEMPT_FAILURE" >hook' -- sh -c 'echo $$ >pid; exec sleep 1000' 2>err.1 3>&- &
+	hearts[1]=$!
+	started+=("$!")
+	eventually beats_of 1
+	eventually test -s pid
+	nsenter --target "${hearts[1]}" --mount mount -t tmpfs -o mode=700 tmpfs "$PWD"
+	code_of "${hearts[1]}"
+	[ "$code" = 44 ]
+	grep -q "broken: the store has taken no beat for .* s, so the other tasks must have given this one up" err.1
+	grep -q "no beat for" hook
+	gone "$(cat pid)"
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+}
+
+@test "cut off, but no other task is there, or --cut-off 0: the command ends by itself" {
+	needs_store_file
+	join 1
+	beat 0 --period 100ms --cut-off 100ms -- sh -c 'mkdir away; mv s.db* away; sleep 6; mv away/* .; exit 3'
+	code_of "${hearts[0]}"
+	[ "$code" = 3 ]
+	PREEMPT_RUN=two join 2
+	PREEMPT_RUN=two beat 0 --period 100ms --cut-off 0 -- sh -c 'mv s.db* away; sleep 6; mv away/* .; exit 3'
+	code_of "${hearts[0]}"
+	[ "$code" = 3 ]
+}
+
+@test "a task that hangs while it is cut off is ended: --progress-timeout goes on counting" {
+	needs_store_file
+	join 1
+	beat 0 --period 100ms --limit 2 --cut-off 0 --kill-after 500ms --progress-timeout 2s -- bash -c '
+		. "$0"; for s in 0 1 2 3; do preempt_step $s; done; mkdir away; mv s.db* away; sleep 1000' \
+		"$REPO/lib/client/preempt.sh"
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "this task hangs, and the store has taken no beat" err.0
+}
+
+@test "PH-12: what was declared dead can no longer report, acknowledge or save" {
+	join 2
+	for i in 0 1; do beat "$i" --limit 14 --pid "${agents[i]}"; done
+	for i in 0 1; do eventually beats_of "$i"; done
+	# Stopped first: with news of the claim it might be stopped in the middle of a transaction.
+	stop_heart 1
+	as 0 preempt-claim >/dev/null
+	eventually has_key DEAD/1
+	# Under a claim that breaks nothing.
+	more_beats 0 3
+	run ! gone "${hearts[0]}"
+	at 0 4
+	at 1 8
+	as 0 run -0 --separate-stderr preempt-ack --report-timeout 1s
+	[ "$output" = "5 exit" ]
+	as 1 run -43 --separate-stderr preempt-ack --timeout 60s
+	saves 1 9
+	as 1 run -43 --separate-stderr preempt-ack --saved --timeout 60s
+	run ! has_key STEP/1/1
+	run ! has_key SAVED/1/1
+	[ "$(preempt-store get run/r/000001/RUN_TO_CHECKPOINT | field members)" = 0 ]
+}
+
+@test "the monitor dies: the next one takes over, and sees the next death" {
+	group_of 4 --limit 14
+	kill -TERM "${hearts[0]}" # leaves on purpose
+	code_of "${hearts[0]}"
+	more_beats 1 3
+	stop_heart 3
+	for i in 1 2; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	[ "$(dead)" = 3 ]
+}
+
+@test "the monitor and the task after it are stopped together: both are named" {
+	group_of 4 --limit 14
+	kill -STOP "${hearts[0]}" "${hearts[1]}"
+	for i in 2 3; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	grep -q "task 0 on .* is dead" err.3
+	eventually eval '[ "$(dead)" = "0 1" ]'
+}
+
+@test "a longer period of one task is respected by the others" {
+	tasks=2
+	join 2
+	# Three of the short period would be 1.2 s; three of the long one are 9.
+	beat 0 --pid "${agents[0]}" --limit 3
+	beat 1 --pid "${agents[1]}" --limit 3 --period 3s
+	for i in 0 1; do eventually beats_of "$i"; done
+	more_beats 1 2
+	[ -z "$(dead)" ]
+}
+
+@test "--progress-timeout: a task that does not advance hangs, is declared so, and all leave" {
+	join 2
+	beat 0 --kill-after 500ms --progress-timeout 4s --section eval=1h -- bash -c '
+		. "$0"; preempt_section eval; preempt_step 1; sleep 6; preempt_step 2; preempt_section step; sleep 1000' \
+		"$REPO/lib/client/preempt.sh"
+	beat 1 --pid "${agents[1]}"
+	for i in 0 1; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	grep -q "task 0 on .* is hung: no progress since .*, last step 2" err.1
+	[ "$(preempt-store get run/r/000001/SEAL | field by)" = hung ]
+	[ "$(state_of 0)" = dead ]
+}
+
+@test "--learn: the limit comes from what was seen, and is remembered across attempts" {
+	join 1
+	beat 0 --kill-after 500ms --learn --progress-timeout 1s -- bash -c '
+		. "$0"; for s in 1 2 3 4 5; do preempt_step $s; sleep 1.3; done' "$REPO/lib/client/preempt.sh"
+	code_of "${hearts[0]}"
+	[ "$code" = 0 ]
+	longest=$(preempt-store get run/r/PACE | python3 -c 'import json,sys; print(json.load(sys.stdin)["longest_ms"]["step"])')
+	((longest >= 600 && longest < 60000))
+	as 0 preempt-store leave --code 0 >/dev/null
+	# The next attempt knows it from the start: five times that is the limit.
+	as 0 preempt-store join --pid "${agents[0]}" >joined.0
+	eval "$(cat joined.0)"
+	[ "$PREEMPT_ATTEMPT" = 2 ]
+	from=$SECONDS
+	run -44 preempt-heartbeat --period 400ms --kill-after 500ms --learn --progress-timeout 1s -- bash -c '
+		. "$0"; for s in 1 2 3 4; do preempt_step $s; sleep 1.2; done; sleep 1000' "$REPO/lib/client/preempt.sh"
+	((SECONDS - from >= longest / 250))
+	[[ $output = *"is hung"* ]]
+}
+
+# bats test_tags=smoke
+@test "it ends by itself when the attempt is over, or its task has left" {
+	join 2
+	for i in 0 1; do beat "$i"; done
+	for i in 0 1; do eventually beats_of "$i"; done
+	for i in 0 1; do
+		as "$i" preempt-store leave --code 0 >/dev/null
+		code_of "${hearts[i]}"
+		[ "$code" = 0 ]
+	done
+}
+
+@test "where no more files can be watched (inotify is limited for each user) all goes on" {
+	unwatched=(unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"' sh)
+	"${unwatched[@]}" true 2>/dev/null || skip "no user namespace may be made here"
+	join 1
+	as 0 run -3 "${unwatched[@]}" preempt-heartbeat -- sh -c 'exit 3'
+	as 0 preempt-claim >/dev/null
+	at 0 5
+	as 0 "${unwatched[@]}" preempt-ack >agreed 3>&- &
+	wait $!
+	[[ $(cat agreed) = 6* ]]
+	at 0 6
+	as 0 "${unwatched[@]}" preempt-ack --saved 3>&- &
+	started+=("$!")
+	sleep 0.3 # for it to wait; one that comes later finds the save
+	saves 0 6
+	code_of "${started[-1]}"
+	[ "$code" = 0 ]
+	has_key SAVED/1/0
+}
+
+# bats test_tags=smoke
+@test "a heartbeat that is KILLed takes its command along" {
+	join 1
+	beat 0 -- sh -c 'echo $$ >pid; sleep 1000 & wait'
+	eventually test -s pid
+	kill -KILL "${hearts[0]}"
+	eventually gone "$(cat pid)"
+}
+
+@test "wrong use is refused with the cure" {
+	run -2 preempt-heartbeat --pid 1 -- true
+	run -2 preempt-heartbeat --section eval
+	run -2 preempt-heartbeat --progress-timeout 5s -- true
+	[[ $output = *"--board"* ]]
+	run -1 preempt-heartbeat --task 0 --tasks 1 -- true
+	preempt-store put a b
+	run -1 preempt-heartbeat --task 0 --tasks 1 -- true
+	[[ $output = *"no attempt"* ]]
+	join 1
+	run -2 preempt-heartbeat --task 5 --tasks 9 -- true
+	as 0 run -127 preempt-heartbeat -- no-such-command
+	as 0 run -1 preempt-heartbeat --pid 2147483646
+	as 0 run -2 preempt-heartbeat --board "$PWD" --progress-timeout 5s -- touch ran
+	[ ! -e ran ] # refused before it, not after
+}
+
+# bats test_tags=smoke
+@test "examples/heartbeat.sh: one is killed, the others leave with 44, the next attempt ends well" {
+	export PREEMPT_TASKS=3 HEARTBEAT_OPTIONS="--period 400ms --limit 25 --kill-after 500ms"
+	local i
+	for i in 0 1 2; do
+		PREEMPT_TASK=$i "$REPO/examples/heartbeat.sh" sleep 1000 >"out.$i" 2>"err.$i" 3>&- &
+		agents[i]=$!
+	done
+	for i in 0 1 2; do eventually beats_of "$i"; done
+	heart=$(pgrep -P "${agents[1]}")
+	kill -KILL "${agents[1]}" "$heart"
+	for i in 0 2; do code_of "${agents[i]}" && [ "$code" = 44 ]; done
+	for i in 0 1 2; do
+		PREEMPT_TASK=$i "$REPO/examples/heartbeat.sh" true >"out.$i" 2>"err.$i" 3>&- &
+		agents[i]=$!
+	done
+	for i in 0 1 2; do code_of "${agents[i]}" && [ "$code" = 0 ]; done
+	[ "$(preempt-store get run/r/000002/CLOSED | field state)" = completed ]
+}
+
+@test "--with: the command ends with the process that serves it, 75; notices are not passed on" {
+	join 1
+	run -2 --separate-stderr as 0 preempt-heartbeat --with $$ --pid $$
+	run -2 --separate-stderr as 0 preempt-heartbeat --with 1x -- true
+	sleep 1000 3>&- &
+	piece=$!
+	started+=("$piece")
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_AGENT=${agents[0]} \
+		preempt-heartbeat --with "$piece
+$$" -- bash -c 'trap "touch noticed" TERM USR1; touch trains; until [ -e enough ]; do sleep 0.05; done; exit 7' 2>err 3>&- &
+	beats=$!
+	started+=("$beats")
+	eventually test -e trains
+	kill -TERM "$beats"
+	kill -USR1 "$beats"
+	kill -INT "$beats" 2>/dev/null || : # is passed on, and does nothing there
+	kill -KILL "$piece"
+	code_of "$beats"
+	[ "$code" = 75 ]
+	grep -q "process of --with has ended, .*: the command is ended" err
+}
+
+@test "--with: a process that was gone before: 75, and the command is not started" {
+	join 1
+	true 3>&- &
+	wait $!
+	as 0 run -75 preempt-heartbeat --with $! -- touch trains
+	[[ $output = *"process of --with has ended, "*": the command is not started" ]]
+	[ ! -e trains ]
+}
+
+@test "a command that its board has told to leave, and that does not, is ended; the code is the board's" {
+	join 1
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_DIR=${boards[0]} PREEMPT_AGENT=${agents[0]} \
+		preempt-heartbeat --kill-after 100ms -- bash -c 'trap "" TERM; touch trains; while :; do sleep 0.05; done' 2>err 3>&- &
+	beats=$!
+	started+=("$beats")
+	eventually test -e trains
+	echo "leave 43" >"${boards[0]}/hold"
+	code_of "$beats"
+	[ "$code" = 43 ]
+	grep -q "told to leave with 43" err
+}
+
+@test "the command is killed when the process that it serves (PREEMPT_AGENT) is gone" {
+	join 1
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_AGENT=${agents[0]} \
+		preempt-heartbeat -- bash -c 'trap "" TERM; echo $$ >trains; while :; do sleep 0.05; done' 2>err 3>&- &
+	beats=$!
+	started+=("$beats")
+	eventually test -s trains
+	kill -KILL "${agents[0]}"
+	code_of "$beats"
+	[ "$code" = 44 ]
+	gone "$(cat trains)"
+}
+
+@test "PREEMPT_AGENT is gone: the others are told that it was seen until now, not since the last step" {
+	join 2
+	beat 1 --pid "${agents[1]}"
+	PREEMPT_AGENT=${agents[0]} beat 0 --progress-timeout 1h -- bash -c '
+		. "$0"; preempt_step 1; touch trains; sleep 1000' "$REPO/lib/client/preempt.sh"
+	eventually test -e trains
+	eventually beats_of 0
+	sleep 6
+	from=$(date +%s)
+	kill -KILL "${agents[0]}"
+	for i in 0 1; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	grep -q "task 0 on .* is gone" err.1
+	seen=$(sed -n 's/.*is gone; last seen \([^,; ]*Z\).*/\1/p' err.1)
+	(($(date -d "$seen" +%s) >= from - 2))
+}
+
+@test "with --pid of PREEMPT_AGENT itself: its end is the end, 0, and no error" {
+	join 1
+	PREEMPT_AGENT=${agents[0]} beat 0 --pid "${agents[0]}"
+	eventually beats_of 0
+	kill -KILL "${agents[0]}"
+	code_of "${hearts[0]}"
+	[ "$code" = 0 ]
+	run ! grep "is gone" err.0
+}
+
+@test "with --pid: PREEMPT_AGENT is gone: the heartbeat says so and ends with 1, the process runs on" {
+	join 1
+	sleep 1000 3>&- &
+	guarded=$!
+	started+=("$guarded")
+	PREEMPT_AGENT=${agents[0]} beat 0 --pid "$guarded"
+	eventually beats_of 0
+	kill -KILL "${agents[0]}"
+	code_of "${hearts[0]}"
+	[ "$code" = 1 ]
+	grep -q "process of PREEMPT_AGENT is gone: the heartbeat ends" err.0
+	run ! gone "$guarded"
+}

@@ -1,0 +1,385 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-store doctor on one machine: what it says of good and bad places, what it leaves behind.
+#
+# takes: 40
+# mounts: private
+# limit: 1200
+
+# shellcheck disable=SC2154 # bats and doctor.bash set them
+bats_require_minimum_version 1.5.0
+load ../support/mounts
+load ../support/doctor
+
+# Most tests need neither root nor FUSE.
+setup_file() {
+	why=$("$BATS_TEST_DIRNAME/../support/mounts" usable bindfs small 2>&1) || {
+		export why
+		return 0
+	}
+	mounts_start small
+}
+need_mounts() { [ -n "${MOUNTS:-}" ] || skip "$why"; }
+
+teardown_file() { mounts_stop; }
+setup() { doctor_setup; }
+teardown() { doctor_teardown; }
+
+# ---- What it finds ----
+
+# bats test_tags=smoke
+@test "a local disk is safe, in text and in JSON" {
+	answers 0 preempt-store doctor "$dir"
+	[ -z "$stderr" ]
+	[[ ${lines[0]} =~ ^'directory '\ +"$dir on" ]]
+	[[ $output == *$'\nverdict         safe: lock=fcntl, for the processes of this machine' ]]
+	answers 0 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s --json
+	[ "${#lines[@]}" = 1 ]
+	[ "$(value verdict) $(value exit) $(value exists) $(value lock_from)" = "safe 0 false the default there" ]
+	[ "$(value sides 0 locks_reach) $(value sides 0 trusted)" = "local true" ]
+	empty "$dir"
+}
+
+@test "a store that is there is asked, and stays as it is" {
+	preempt-store put --store "$dir/run.db" k v
+	local before
+	before=$(sha256sum "$dir"/run.db*)
+	answers 0 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
+	[ "$(sha256sum "$dir"/run.db*)" = "$before" ]
+	ln -s dir/run.db "$BATS_TEST_TMPDIR/link.db"
+	answers 0 preempt-store doctor --store "$BATS_TEST_TMPDIR/link.db" --quick --timeout 60s --json
+	[ "$(value exists)" = true ]
+	mv "$dir/run.db.lock" "$dir/kept"
+	answers 65 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
+	[[ $output == *'could not tell'*'run.db.lock was deleted'* ]]
+	mv "$dir/kept" "$dir/run.db.lock"
+	echo garbage >"$dir/run.db.lock"
+	answers 65 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
+	[[ $output == *'could not tell'*'is not the lock file of a store'* ]]
+}
+
+@test "a store whose holder is stopped: its place is safe, and that it did not answer is told" {
+	local hold_store=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/rig/hold_store holder
+	preempt-store put --store "$dir/run.db" k v
+	"$hold_store" "$dir/run.db" held begin &
+	holder=$! job=$!
+	until_there is_stopped "$holder"
+	run -0 --separate-stderr preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
+	kill -KILL "$holder"
+	wait "$holder" || :
+	[[ $output == *'the store itself did not answer'*"process $holder"* ]]
+}
+
+# ---- Places where nothing can be tried ----
+
+# bats test_tags=smoke
+@test "a directory that is missing: 75, is it mounted?" {
+	answers 75 preempt-store doctor "$dir/none" --quick --timeout 60s
+	[[ $output == *'could not tell'*'is the filesystem mounted?'* ]]
+	answers 75 preempt-store doctor --store "$dir/none/run.db" --quick --timeout 60s --json
+	[ "$(value exit)" = 75 ]
+	touch "$dir/file"
+	answers 75 preempt-store doctor "$dir/file" --quick --timeout 60s
+	[[ $output == *'Not a directory'* ]]
+}
+
+# bats test_tags=smoke
+@test "a read-only mount: 77" {
+	need_mounts
+	answers 77 preempt-store doctor "$MOUNTS/small/ro" --quick --timeout 60s
+	[[ $output == *'could not tell'*'mounted read-only'* ]]
+}
+
+# bats test_tags=smoke
+@test "a full filesystem: 75, and nothing stays there" {
+	need_mounts
+	mkdir -m 700 "$MOUNTS/small/rw/full"
+	mounts_fill "$MOUNTS/small/rw"
+	answers 75 preempt-store doctor "$MOUNTS/small/rw/full" --quick --timeout 60s
+	empty "$MOUNTS/small/rw/full"
+	mounts_drain "$MOUNTS/small/rw"
+	[[ $output == *'could not tell'*'No space left on device'* ]]
+}
+
+@test "a directory of another user: 77, and nothing is made in it" {
+	need_mounts
+	chown 65534 "$dir"
+	answers 77 preempt-store doctor "$dir" --quick --timeout 60s
+	[[ $output == *'belongs to user 65534'* ]]
+	chown 0 "$dir"
+	chmod 777 "$dir"
+	answers 77 preempt-store doctor "$dir" --quick --timeout 60s
+	[[ $output == *'writable by everyone'* ]]
+	# Where names cannot be taken away it can be tried, but a store would be refused.
+	chmod 1777 "$dir"
+	answers 0 preempt-store doctor "$dir" --quick --timeout 60s
+	[[ $output == *'warning'*'mkdir -m 700'* ]]
+	answers 77 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
+	empty "$dir"
+}
+
+@test "two directories that are not the same are refused with 2" {
+	mkdir "$dir/x" "$dir/y"
+	answers 2 preempt-store doctor "$dir/x" --other "$dir/y"
+	[ -z "$output" ]
+	[[ $stderr == *'not the same directory'* ]]
+	empty "$dir/x"
+	empty "$dir/y"
+}
+
+@test "options that make no sense together are refused with 2" {
+	answers 2 preempt-store doctor
+	answers 2 preempt-store doctor "$dir" --other "$dir" --nodes 2
+	answers 2 preempt-store doctor --store "$dir/run.db" --quick --fix
+	answers 2 preempt-store doctor "$dir" --nodes 1
+	answers 2 preempt-store doctor "$dir" --fix
+	answers 2 preempt-store doctor --store "$dir/run.db?lock=none"
+	answers 2 preempt-store doctor --store "etcd://host/x"
+	answers 2 preempt-store doctor --store "etcd://127.0.0.1:1/x" --fix
+	answers 2 preempt-store doctor "$dir" --session x
+	answers 2 preempt-store doctor "$dir" --node 1
+	answers 2 preempt-store doctor "$dir" --nodes 2 --node 2 --session x
+	[[ $stderr == *'numbered from 0 to 1'* ]]
+	answers 2 preempt-store doctor "$dir" --nodes 2 --node 0
+	answers 2 preempt-store doctor "$dir" --nodes 2 --session x
+	answers 2 preempt-store doctor "$dir" --nodes 2
+	[[ $stderr == *'give --node 0 and --session NAME'* ]]
+	PREEMPT_TASK=0 PREEMPT_TASKS=3 answers 2 preempt-store doctor "$dir" --nodes 2 --session x
+	[[ $stderr == *'--nodes 2'*'started 3 tasks'* ]]
+	answers 2 preempt-store doctor --store "$dir/run.db" "$dir"
+	[[ $stderr == *'--store and a DIRECTORY exclude each other'* ]]
+	answers 2 preempt-store doctor ''
+	answers 2 preempt-store doctor "$dir" --other ''
+	answers 2 preempt-store doctor --store "$dir"
+	[[ $stderr == *"$dir is a directory"* ]]
+	answers 2 preempt-store doctor --store "$dir/run.db?lock=link&lock=fcntl"
+	answers 2 preempt-store doctor --store "$dir/run.db?takeover=1s"
+	PREEMPT_STORE=$dir/run.db answers 0 preempt-store doctor "$dir" --quick --timeout 60s
+}
+
+@test "what was not looked at is not told: no (null), null in JSON; time that is up is no signal" {
+	answers 75 preempt-store doctor --store "$dir/no/run.db"
+	[[ $output != *null* && $output == *"$dir/no/run.db"* ]]
+	answers 0 preempt-store doctor --quick --timeout 60s --json "$dir"
+	[ "$(jq -c '[.noticed_ms, .noticed_longest_ms]' <<< "$output")" = '[null,null]' ]
+	answers 75 preempt-store doctor "$dir" --timeout 0
+	[[ $stderr$output == *'in time'* && $stderr$output != *signal* ]]
+}
+
+# ---- In a prolog ----
+
+@test "--quick needs no PATH, no environment and no terminal, and ends by itself" {
+	local program
+	program=$(command -v preempt-store)
+	answers 0 env -i "$program" doctor --quick --timeout 60s "$dir"
+	[[ $output == *'left out'* ]]
+	# Without that it gives up after 2.4 s by itself, on a machine that is too busy for it.
+	run --separate-stderr env -i "$program" doctor --quick "$dir"
+	[ "$status" = 0 ] || [[ $status = 75 && $stderr$output == *'in time'* ]]
+}
+
+@test "a filesystem that hangs does not hang the doctor: 75 in time" {
+	need_mounts
+	bind "$dir"
+	kill -STOP "$job"
+	answers 75 preempt-store doctor "$bound" --quick
+	[[ $stderr$output == *'did not answer in time'* ]]
+}
+
+@test "the example of a prolog drains a node where a store is unsafe or the filesystem is not mounted" {
+	need_mounts
+	local prolog=$BATS_TEST_DIRNAME/../../examples/prolog.sh
+	bind "$dir" -o subtype=bindfs # so that it is known whose locks these are
+	# On a machine that is too busy for it it could not tell, which drains nothing.
+	printf '#!/bin/sh\nexec "%s" "$@" --timeout 60s\n' "$(command -v preempt-store)" >"$BATS_TEST_TMPDIR/patient"
+	chmod +x "$BATS_TEST_TMPDIR/patient"
+	prolog_of() {
+		env -i "PREEMPT_PROLOG_PROGRAM=$BATS_TEST_TMPDIR/patient" "PREEMPT_PROLOG_STORE=$1" "$prolog"
+	}
+	# Where the shared filesystem should be there is this machine's own disk, or nothing.
+	answers 1 prolog_of "$dir/any.db"
+	[[ $output == *'verdict         unsafe'*'this machine only'* ]]
+	answers 1 prolog_of "$dir/none/any.db"
+	answers 0 prolog_of "$bound/any.db"
+	answers 1 prolog_of "$bound/any.db?lock=fcntl"
+	[[ $output == *'verdict         unsafe'*'use ?lock=link'* ]]
+	# One that was made where its locks do reach.
+	preempt-store put --store "$dir/run.db?lock=fcntl" k v
+	answers 1 prolog_of "$bound/run.db"
+}
+
+# ---- Several machines ----
+
+@test "launches with different sessions do not mix" {
+	local session side
+	for session in red blue; do
+		for side in 0 1; do
+			preempt-store doctor "$dir" --nodes 2 --node $side --session $session --quick --timeout 100s --json \
+				>"$BATS_TEST_TMPDIR/$session.$side" 3>&- &
+		done
+	done
+	wait
+	for session in red blue; do
+		output=$(cat "$BATS_TEST_TMPDIR/$session.0" "$BATS_TEST_TMPDIR/$session.1")
+		[ "$(value verdict) $(value form) $(value clients)" = "safe nodes 1" ]
+	done
+	# One of each: neither takes the other for its second.
+	node red preempt-store doctor "$dir" --nodes 2 --node 0 --session red --timeout 2s
+	answers 75 preempt-store doctor "$dir" --nodes 2 --node 1 --session blue --timeout 2s
+	wait "$job"
+	[ "$(cat "$BATS_TEST_TMPDIR/red.code")" = 75 ]
+	empty "$dir"
+}
+
+# bats test_tags=smoke
+@test "one that never comes: 75, and who came is named" {
+	answers 75 preempt-store doctor "$dir" --nodes 2 --node 0 --session x --timeout 1s
+	[[ $output == *'of 2 nodes that were to meet'*', 1 came in time: '"$(hostname)"* ]]
+	empty "$dir"
+}
+
+@test "other options on one node: 2, and both are named" {
+	node first preempt-store doctor "$dir" --nodes 2 --node 0 --session x --timeout 100s
+	answers 2 preempt-store doctor "$dir" --nodes 2 --node 1 --session x --timeout 100s --quick
+	wait "$job"
+	[ "$(cat "$BATS_TEST_TMPDIR/first.code")" = 2 ]
+	[[ $stderr == *"$(hostname) runs preempt-tools "*"$(hostname) runs preempt-tools "*' --quick'*'the same command'* ]]
+	[[ $(said first) == *'the same command'* ]]
+	empty "$dir"
+}
+
+@test "the same number or the same session twice: 75, and never a verdict of others" {
+	local side
+	for side in 0 0 1; do
+		node "twice.$side" preempt-store doctor "$dir" --nodes 2 --node 1 --session x --timeout 4s
+	done
+	wait
+	[ "$(cat "$BATS_TEST_TMPDIR"/twice.0.code "$BATS_TEST_TMPDIR"/twice.1.code)" = $'75\n75' ]
+	empty "$dir"
+	# Two launches of one name at once: one at most comes to an end.
+	local launch codes
+	for launch in 1 2; do
+		for side in 0 1; do
+			node "two.$launch.$side" preempt-store doctor "$dir" --nodes 2 --node $side --session x --quick --timeout 4s
+		done
+	done
+	wait
+	codes=$(cat "$BATS_TEST_TMPDIR"/two.*.code)
+	echo "$codes"
+	[ "$(grep -cvx '0\|75' <<<"$codes")" = 0 ]
+	[ "$(grep -cx 75 <<<"$codes")" -ge 2 ]
+	until_there swept "$dir" ''
+}
+
+# two_nodes: side 0, $pid, and side 1, $job.
+two_nodes() {
+	preempt-store doctor "$dir" --nodes 2 --node 0 --session x --timeout 100s >"$BATS_TEST_TMPDIR/first" 2>&1 3>&- &
+	pid=$!
+	node second preempt-store doctor "$dir" --nodes 2 --node 1 --session x --timeout 100s
+}
+
+@test "another launch of the session takes the directory over in the middle: 75, and no verdict" {
+	local pid scratch code=0
+	in_the_middle "$dir/.preempt-doctor-*/*/3.0" two_nodes
+	scratch=$(echo "$dir"/.preempt-doctor-*)
+	# Side 1 is not stopped, and may remove an empty directory at any moment.
+	mkdir -m 700 "$dir/other"
+	mv "$scratch" "$BATS_TEST_TMPDIR/before"
+	mv -T "$dir/other" "$scratch"
+	continue_tree
+	wait "$pid" || code=$?
+	wait "$job"
+	[ "$code $(cat "$BATS_TEST_TMPDIR/second.code")" = "75 75" ]
+	[[ $(cat "$BATS_TEST_TMPDIR/first") == *'ended before it was done'* ]]
+	empty "$dir"
+}
+
+# ---- What stays ----
+
+# In the background, $pid. A shell lets what it runs there ignore INT.
+examine() {
+	env --default-signal=INT preempt-store doctor "$dir" 3>&- &
+	pid=$!
+}
+
+@test "ended by INT and TERM it cleans up and dies of the signal" {
+	local signal pid code try
+	for signal in INT TERM; do
+		for ((try = 0; try < 5; try++)); do
+			in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine
+			kill -$signal "$pid"
+			continue_tree
+			code=0
+			wait "$pid" || code=$?
+			[ "$code" = $((128 + $(kill -l $signal))) ]
+			# It is given 5 s for that, and the machine may have stood still for as long.
+			! empty "$dir" || break
+			until_there swept "$dir" ''
+		done
+		((try < 5))
+	done
+}
+
+# bats test_tags=smoke
+@test "killed it leaves nothing running; what it left is removed by the next, that of others is not" {
+	local pid left
+	in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine
+	end_tree
+	has "$dir/.preempt-doctor-*"
+	# Of another machine.
+	mkdir "$dir/.preempt-doctor-others"
+	until_there swept "$dir" .preempt-doctor-others
+	# A day later.
+	touch -d '2 days ago' "$dir/.preempt-doctor-others"
+	until_there swept "$dir" ''
+	left=$(preempt-store doctor "$dir" --quick --timeout 60s | wc -l) && [ "$left" -gt 5 ]
+}
+
+@test "killed alone, its parts end; the next one removes what they left" {
+	local pid sides
+	in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine
+	sides=$(pgrep -d , -P "$pid")
+	[[ $sides == *,* ]]
+	kill -KILL "$pid"
+	continue_tree
+	until_there ended "$sides"
+	until_there swept "$dir" ''
+}
+ended() { ! ps -p "$1" >/dev/null; }
+
+@test "a part of it that is killed: 75 at once, and nothing is left" {
+	local side sides began code
+	for side in 1 2; do
+		in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine
+		mapfile -t sides < <(pgrep -P "$pid" | sort -n)
+		kill -KILL "${sides[side - 1]}"
+		began=$SECONDS
+		continue_tree
+		code=0
+		wait "$pid" || code=$?
+		[ "$code" = 75 ]
+		[ $((SECONDS - began)) -lt 6 ]
+		until_there empty "$dir"
+	done
+}
+
+# ---- --fix ----
+
+@test "--fix does nothing where nothing is wrong, and nothing without a store" {
+	preempt-store put --store "$dir/run.db" k v
+	local before
+	before=$(sha256sum "$dir"/run.db*)
+	answers 0 preempt-store doctor --store "$dir/run.db" --fix --json
+	[ "$(value fixed)" = nothing ]
+	[ "$(sha256sum "$dir"/run.db*)" = "$before" ]
+}
+
+@test "a store of another mode than asked for is refused, and --fix records that one" {
+	preempt-store put --store "$dir/run.db" k v
+	answers 1 preempt-store doctor --store "$dir/run.db?lock=link" --quick --timeout 60s
+	[[ $output == *'unsafe: a store is refused here'*'lock=fcntl'*"doctor --fix --store '$dir/run.db?lock=link'"* ]]
+	answers 0 preempt-store doctor --store "$dir/run.db?lock=link" --fix
+	[[ $output == *'recorded lock=link'*'safe: lock=link'* ]]
+	answers 0 preempt-store get --store "$dir/run.db?lock=link" k
+	[ "$output" = v ]
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# shellcheck disable=SC2154,SC2034 # set, or used, by bats and by the tests
+# What the tests of preempt-store doctor share. $MOUNTS: see rig/mounts.bash.
+
+doctor_setup() {
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
+	unset PREEMPT_STORE PREEMPT_RUN XDG_STATE_HOME
+	dir=$BATS_TEST_TMPDIR/dir
+	mkdir -m 700 "$dir"
+	job='' bound='' tree=()
+}
+
+doctor_teardown() {
+	[ -z "$job" ] || kill -9 "$job" 2>/dev/null || :
+	end_tree
+	[ -z "$bound" ] || umount --lazy "$bound" || :
+	"$BATS_TEST_DIRNAME/../support/forget-stores" "$BATS_TEST_TMPDIR"
+	# Useful for GlusterFS only, and long.
+	[[ ${a:-} != */gluster/* ]] || mounts_dump_logs
+}
+
+# pair KIND: $a and $b are one directory of this test's own, through its two mounts.
+pair() {
+	local name=t$BATS_TEST_NUMBER
+	[ -d "$MOUNTS/$1/a/$name" ] || mkdir -m 700 "$MOUNTS/$1/a/$name"
+	a=$MOUNTS/$1/a/$name b=$MOUNTS/$1/b/$name
+}
+
+# bind DIRECTORY OPTION...: a bindfs of this test's own, $job, on $bound.
+bind() {
+	bound=$BATS_TEST_TMPDIR/bound
+	mkdir -m 700 "$bound"
+	setpriv --pdeathsig KILL bindfs -f "${@:2}" "$1" "$bound" 3>&- &
+	job=$!
+	until_there mountpoint -q "$bound"
+}
+
+answers() {
+	local code=$1
+	shift
+	run -"$code" --separate-stderr "$@"
+}
+
+# value PATH...: of the JSON object in $output.
+value() {
+	python3 -c 'import json, sys
+value = json.loads(sys.argv[1])
+for name in sys.argv[2:]: value = value[int(name) if isinstance(value, list) else name]
+print(json.dumps(value).strip("\""))' "$output" "$@"
+}
+
+empty() {
+	[ -z "$(ls -A "$1")" ] || { ls -lA "$1"; return 1; }
+}
+
+# until_there COMMAND...: at most 60 s.
+until_there() {
+	local end=$((SECONDS + 60))
+	until "$@"; do
+		((SECONDS < end)) || { echo "never: $*"; return 1; }
+		sleep 0.02
+	done
+}
+has() { compgen -G "$1" >/dev/null; }
+is_stopped() { [[ $(ps -o stat= -p "$1") == T* ]]; }
+
+# As on another node: in the background, what it says in $BATS_TEST_TMPDIR/NAME.
+node() {
+	local name=$1
+	shift
+	(
+		code=0
+		"$@" >"$BATS_TEST_TMPDIR/$name" 2>"$BATS_TEST_TMPDIR/$name.err" || code=$?
+		echo "$code" >"$BATS_TEST_TMPDIR/$name.code"
+	) 3>&- &
+	job=$!
+}
+said() { cat "$BATS_TEST_TMPDIR/$1" "$BATS_TEST_TMPDIR/$1.err"; }
+
+# stop_tree PID: it and all below it, whose numbers are in $tree. The leaves first: a stopped process
+# group that loses its parent is continued by the kernel.
+stop_tree() {
+	local pid
+	local -a more=("$1")
+	tree=("$1")
+	kill -STOP "$1" || :
+	while [ "${#more[@]}" -gt 0 ]; do
+		mapfile -t more < <(for pid in "${more[@]}"; do pgrep -P "$pid" || :; done)
+		[ "${#more[@]}" = 0 ] || kill -STOP "${more[@]}" || :
+		tree=("${more[@]}" "${tree[@]}")
+	done
+}
+
+# They go on, or are killed at once, as on a machine that loses power.
+continue_tree() {
+	kill -CONT "${tree[@]}" 2>/dev/null || :
+	tree=()
+}
+end_tree() {
+	[ "${#tree[@]}" = 0 ] || kill -KILL "${tree[@]}" 2>/dev/null || :
+	tree=()
+}
+
+# in_the_middle FILE COMMAND...: COMMAND starts a doctor, $pid, which is stopped with all of its own
+# when FILE is in its scratch directory. Where it was over before we came it is started again.
+in_the_middle() {
+	local file=$1 try
+	shift
+	for ((try = 0; try < 10; try++)); do
+		"$@"
+		until_there has_or_over "$file" "$pid"
+		stop_tree "$pid"
+		! has "$file" || return 0
+		continue_tree
+		wait "$pid" || :
+	done
+	echo "always over before it was seen"
+	false
+}
+has_or_over() { has "$1" || ! [[ $(ps -o stat= -p "$2") == [^Z]* ]]; }
+
+# swept DIRECTORY NAMES: a doctor finds it safe, and then only these names are there. A doctor has only
+# a moment to remove what others left; the next one removes the rest.
+swept() {
+	answers 0 preempt-store doctor "$1" --quick --timeout 60s
+	[ "$(ls -A "$1")" = "$2" ]
+}
+
+# A store of mode fcntl where locks do not reach.
+make_wrong() {
+	pair bindfs
+	store=$a/run.db
+	rm -rf "$a"/run.db*
+	preempt-store put --store "$store?lock=fcntl&assume=local" k v
+}
+
+holds_open() { readlink "/proc/$1/fd/"* | grep -qxF "$2"; }

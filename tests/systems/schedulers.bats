@@ -1,0 +1,145 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What schedulers send: no signal that can be caught ends an agent, a worker or the batch wrapper unheard. LSF, Grid
+# Engine and PBS are stand-ins, which send what the manual of each says, to the processes that it says.
+# takes: 30
+# shellcheck disable=SC2016 # text for other programs
+
+bats_require_minimum_version 1.5.0
+load ../support/eventually
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	PATH=$PWD/fake:${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
+	unset "${!PREEMPT_@}" "${!SLURM_@}" "${!LSB_@}" "${!PBS_@}" JOB_ID SGE_ROOT
+	export CLIENT=$BATS_TEST_DIRNAME/../../lib/client PREEMPT_STORE=$PWD/s.db XDG_STATE_HOME=$PWD/state
+	mkdir fake
+	cat >train <<-'END'
+		. "$CLIENT/preempt.sh"
+		start=$(ckpt-rotate latest ck --step --or 0) || exit
+		save() { d=$(ckpt-rotate begin ck $1) && echo x >$d/w && ckpt-rotate commit ck $1 >/dev/null; }
+		for ((s = start; s < 100000; s++)); do
+			preempt_step $s || { save $s && preempt_saved $s; } || exit
+			: >trains
+			sleep 0.02
+		done
+	END
+}
+
+teardown() {
+	[ -z "${job:-}" ] || kill -KILL -- "-$job" 2>/dev/null || :
+}
+
+# submit COMMAND...: as a job: the leader of a session of its own, $job, with the default of each signal.
+submit() {
+	rm -f trains
+	env --default-signal setsid "$@" >out 2>err 3>&- &
+	job=$!
+	eventually [ -e trains ]
+}
+
+# ends CODE: and it has saved.
+ends() {
+	local code=0
+	wait "$job" || code=$?
+	[ "$code" = "$1" ] || { echo "$code, not $1"; cat err; return 1; }
+	grep -q 'is saved and complete: run me again (42)' err || { cat err; return 1; }
+	job=
+}
+
+# to_all SIGNAL: to every process of the job.
+to_all() { kill -"$1" -- "-$job"; }
+
+# bats test_tags=smoke
+@test "TERM, USR1, USR2, XCPU, PWR: to preempt-run alone, and to the tree with preempt-requeue: saved, 42" {
+	local signal
+	for signal in TERM USR1 USR2 XCPU PWR; do
+		submit preempt-run --run "r$signal" -- bash train
+		kill -$signal "$job"
+		ends 42
+		submit preempt-requeue --platform none --run "q$signal" -- preempt-run -- bash train
+		to_all $signal
+		ends 42
+		grep -q "preempt-requeue: notice: signal:$signal" err
+	done
+}
+
+@test "the same signals to a worker of a queue: the command goes back" {
+	local signal
+	for signal in USR1 USR2 XCPU PWR; do
+		rm -f begun
+		preempt-queue schedule --queue "q$signal" -- sh -c 'touch begun; exec sleep 1000'
+		preempt-queue work --queue "q$signal" --grace 0 >out 2>err 3>&- &
+		job=$!
+		eventually [ -e begun ]
+		kill -$signal "$job"
+		code=0
+		wait "$job" || code=$?
+		[ "$code" = 42 ] || { echo "$signal: $code"; cat err; false; }
+		[[ $(preempt-queue list --queue "q$signal") = *waiting* ]]
+	done
+	job=
+}
+
+# bats test_tags=smoke
+@test "INT can be named as a notice; it is none unless it is, except under LSF" {
+	submit preempt-run --run named --notice signal:INT -- bash train
+	kill -INT "$job"
+	ends 42
+	submit preempt-run --run other -- bash train
+	kill -INT "$job"
+	code=0
+	wait "$job" || code=$?
+	[ "$code" = 130 ]
+	LSB_JOBID=7 submit preempt-run --run lsf -- bash train
+	kill -INT "$job"
+	ends 42
+}
+
+@test "LSF: bkill and TERMINATE send INT, TERM and KILL; USR2 at the run limit; 42 makes it run again" {
+	export LSB_JOBID=7 LSB_JOBINDEX=0
+	submit preempt-requeue --platform lsf -- preempt-run -- bash train
+	to_all INT
+	to_all TERM
+	ends 42
+	submit preempt-requeue --platform lsf -- preempt-run -- bash train
+	to_all USR2
+	ends 42
+	[[ $(preempt-store runs) = *"lsf-7 "*" 2 "* ]]
+	run -0 preempt-watch --show-platform
+	[[ $output = *"auto is lsf, and watches: signal:TERM,USR1,USR2,XCPU,PWR,INT"* ]]
+}
+
+@test "Grid Engine: -notify sends USR2 before KILL and USR1 before STOP; 99 makes it run again" {
+	export JOB_ID=7 SGE_ROOT=/opt/sge SGE_TASK_ID=undefined
+	local signal
+	for signal in USR2 USR1; do
+		submit preempt-requeue --platform sge -- preempt-run -- bash train
+		to_all $signal
+		ends 99
+	done
+}
+
+# bats test_tags=smoke
+@test "PBS: TERM before KILL; qrerun makes it run again" {
+	export PBS_JOBID=7.server
+	cat >fake/qrerun <<-'END'
+		#!/bin/sh
+		echo "$*" >asked
+		[ ! -e refuses ] || { echo "qrerun: Unauthorized Request 7.server" >&2; exit 159; }
+	END
+	chmod +x fake/qrerun
+	submit preempt-requeue -- preempt-run -- bash train
+	to_all TERM
+	ends 42
+	[ "$(cat asked)" = 7.server ]
+	: >refuses
+	submit preempt-requeue -- preempt-run -- bash train
+	to_all TERM
+	ends 42
+	grep -q 'qrerun .*: failed with 159: qrerun: Unauthorized Request' err
+	# What has finished is not run again.
+	rm asked
+	run -0 preempt-requeue -- preempt-run -- true
+	[ ! -e asked ]
+}
