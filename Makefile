@@ -80,7 +80,7 @@ fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 .PHONY: all everything needs deps demo check check-all bench soak fuzz fuzz-targets install uninstall dist deb static clean \
         format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)
-everything: all $(unit_tests) $(extra) $(faults)
+everything: all $(unit_tests) $(extra) $(faults) $(if $(CHECKS),fuzz-targets)
 
 # Checks what a build needs, and names the command that installs what is missing.
 needs:
@@ -173,11 +173,14 @@ $(OUT)/tests/crash/%.so: $(OUT)/tests/crash/%.o
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $<
 
-# libFuzzer has the main function.
+# libFuzzer has the main function, or support/replay.c.
 fuzz-targets: $(addprefix $(OUT)/tests/fuzz/,$(fuzz))
 $(OUT)/tests/fuzz/%.o: ALL_CPPFLAGS += -Itests/fuzz
+ifdef FUZZ
 $(OUT)/tests/fuzz/%: private ALL_LDFLAGS += -fsanitize=fuzzer
-$(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(call objects,tests/fuzz/support/*.c) $(core) $(OUT)/libpreempt.a
+endif
+$(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(call objects,$(addprefix tests/fuzz/support/,fuzz.c store.c $(if $(FUZZ),,replay.c))) \
+  $(core) $(OUT)/libpreempt.a
 	$(link)
 $(OUT)/tests/fuzz/lines: $(OUT)/src/preempt-queue/lines.o
 
@@ -191,20 +194,19 @@ demo:
 	@$(MAKE) --no-print-directory all $(OUT)/examples/train
 	@examples/demo.sh
 
-# tests/run installs what a build and the tests need.
-# check takes at most 8 minutes on two processors, check-all about 40. WITHIN=N: after the check, run as much
-# of check-all as fits into N seconds, beginning at another place each day (.ci/run).
+# tests/run installs what a build and the tests need. On two processors, check takes 4 minutes, check-all 15.
 check:
-	@tests/run $(if $(WITHIN),--within $(WITHIN))
-
+	@tests/run check
 check-all:
-	@tests/run --all
+	@tests/run all
 
 bench: all $(filter $(OUT)/tests/bench/% $(OUT)/tests/support/% $(OUT)/tests/support/trainers/%,$(extra))
 	@tests/bench/bench.sh $(SECTION)
 
-# Runs everything at once on shared filesystems, disturbed at random, for HOURS (which may be a fraction).
-soak: everything
+# What takes too long for check-all, and then everything at once on shared filesystems, disturbed at random, for HOURS
+# (which may be a fraction).
+soak:
+	@tests/run soak
 	@tests/support/soak --hours $(or $(HOURS),1) $(if $(PLACES),--places "$(PLACES)") $(if $(SEED),--seed $(SEED))
 
 install: all

@@ -22,7 +22,6 @@ setup() {
 	} >figures
 }
 
-# bats test_tags=smoke
 @test "the text of the page has each figure beside its budget, and a row for each budget that was not measured" {
 	python3 -B "$bench/page.py" budgets machine figures page >stdout
 	cmp stdout page/bench.txt
@@ -36,7 +35,6 @@ setup() {
 	[ -z "$(awk 'length > 100' stdout)" ]
 }
 
-# bats test_tags=smoke
 @test "the picture of the page is well-formed, and a bar ends at the budget's line where it is just met" {
 	python3 -B "$bench/page.py" budgets machine figures page >/dev/null
 	python3 - <<-'END_OF_PYTHON'
@@ -55,7 +53,6 @@ setup() {
 	END_OF_PYTHON
 }
 
-# bats test_tags=smoke
 @test "make bench measures each budget of its list, and no other" {
 	grep -v '^#' "$bench/budgets" | cut -f 1 | sort >listed
 	[ "$(wc -l <listed)" -ge 30 ]

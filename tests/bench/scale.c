@@ -16,7 +16,7 @@
  *   --settle MS      between the last first step and what is done then (1000)
  *   --kill N         so many are killed (16)
  *   --seed N         of the random moments
- *   --trainer FILE   tests/trainers/count
+ *   --trainer FILE   tests/support/trainers/count
  *   --steps N, --step-ms MS   of each trainer (1000000, 200)
  *   --option TEXT    a further option of preempt-run; may be repeated
  *

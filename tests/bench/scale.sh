@@ -44,7 +44,7 @@ measure() {
 		dir=$(mktemp -d "${place//\{\}/a}/scale.XXXXXX")
 		stores=("$dir/store.db$parameters")
 		[[ $place != *'{}'* ]] || stores+=("${place//\{\}/b}/${dir##*/}/store.db$parameters")
-		line=$("$scale" -n "$count" --copies $copies --limit "$limit" --trainer "$out/tests/trainers/count" "$@" \
+		line=$("$scale" -n "$count" --copies $copies --limit "$limit" --trainer "$out/tests/support/trainers/count" "$@" \
 			"$what" "$quiet" "${stores[@]}") || line="codes - wrong $count late start missing $count"
 		read -ra fields <<<"$line"
 		for ((i = 0; i < ${#fields[@]}; i += 2)); do

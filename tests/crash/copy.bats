@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate copy and drain, killed at every second of their system calls; at each with CKPT_SWEEP=all.
-# limit: 1200
 # asan: no (hundreds of starts, of what tests/programs/ckpt-rotate-tiers.bats runs with sanitizers)
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2016
 bats_require_minimum_version 1.5.0

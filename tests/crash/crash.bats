@@ -10,7 +10,6 @@
 #   build/plain/tests/crash/lives --schedules 100
 # takes: 230
 # asan: no (preloaded libraries)
-# limit: 1200
 
 # shellcheck disable=SC2154,SC2016 # bats sets stderr and stderr_lines; inner shells expand
 bats_require_minimum_version 1.5.0
@@ -122,7 +121,6 @@ errors_in() {
 # Before each: so that it has the same to do.
 before() { :; }
 
-# bats test_tags=smoke
 @test "errors under preempt-store put, get, list, rm, wait, gc" {
 	errors_in 0 preempt-store put k v
 	errors_in 0 preempt-store get k
@@ -179,7 +177,6 @@ before() { :; }
 	[ $came -ge 2 ]
 }
 
-# bats test_tags=smoke
 @test "a call fails once with EIO, as after an NFS server has lost the locks: the file is opened again, and the put made" {
 	local call at code calls=0
 	preempt-store put k v
@@ -199,7 +196,6 @@ before() { :; }
 	[[ $output == *'Input/output error'* ]]
 }
 
-# bats test_tags=smoke
 @test "Ctrl-C in the middle of a commit: 130, and nothing is left" {
 	preempt-store put k v
 	for at in 1 2 3; do
@@ -225,7 +221,6 @@ before() { :; }
 	[ -z "$(find "$dir" "$BATS_TEST_TMPDIR" . -maxdepth 1 -name 'core*')" ]
 }
 
-# bats test_tags=smoke
 @test "no process reads the answer: what was put is there" {
 	run bash -c 'set -o pipefail; preempt-store put k v --json | true'
 	[[ $status = 0 || $status = 141 || $status = 75 ]]
@@ -308,7 +303,7 @@ end_writers() {
 	need_root "to mount a small tmpfs"
 	mount -t tmpfs -o mode=700,size=600k none "$dir" || skip "needs to mount a tmpfs"
 	mounted=$dir
-	run -0 --separate-stderr "$faults/../rig/contend" -p 32 -k 300 "$PREEMPT_STORE"
+	run -0 --separate-stderr "$faults/../support/contend" -p 32 -k 300 "$PREEMPT_STORE"
 	echo "# $output" >&3
 	[[ $output =~ refused\ ([0-9]+)\ unknown\ 0\  ]]
 	[ "${BASH_REMATCH[1]}" -gt 0 ]
@@ -351,7 +346,6 @@ end_writers() {
 	run ! grep -vx '7[57]' "$BATS_TEST_TMPDIR/codes"
 }
 
-# bats test_tags=smoke
 @test "an answer is lost when the first failure of a queue is reported: a later call reports it, it is not lost" {
 	local calls at code word="done"
 	before

@@ -78,7 +78,6 @@ unknown() {
 		done' sh "$@"
 }
 
-# bats test_tags=smoke
 @test "every option and every kind of value that --help names is known to candidates.sh" {
 	run -0 --separate-stderr unknown "$REAL"/*
 	[ -z "$output$stderr" ]
@@ -94,7 +93,6 @@ unknown() {
 	diff <(unknown ./new | sort) <(printf '%s\n' ' PLANET' '--choice NAME' '--savers WHO' '--star STAR' ' options of ./new ' | sort)
 }
 
-# bats test_tags=smoke
 @test "options and commands" {
 	offers "preempt-step -" --saved --section -q --quiet -v --verbose -h --help -V --version
 	offers "preempt-store g" get gc
@@ -103,7 +101,6 @@ unknown() {
 	offers "no-such-program -"
 }
 
-# bats test_tags=smoke
 @test "values: words, sources, platforms, signals, directories, files" {
 	offers "preempt-run --savers _" all chief
 	offers "preempt-claim --then _" exit stop continue
@@ -123,7 +120,6 @@ unknown() {
 	offers "preempt-run --join-timeout _"
 }
 
-# bats test_tags=smoke
 @test "values that are asked for: runs, tags, ids, steps, keys" {
 	offers "preempt-run --store s.db --run _" myrun
 	offers "preempt-queue join --store s.db --tag _" big
@@ -133,7 +129,6 @@ unknown() {
 	offers "preempt-store get --store s.db run/myrun/L" run/myrun/LAST
 }
 
-# bats test_tags=smoke
 @test "a store that is absent: nothing is offered, nothing is made" {
 	run -0 --separate-stderr candidates preempt-run --store absent.db --run ''
 	[ -z "$output$stderr" ]
@@ -164,17 +159,14 @@ in_shell() {
 	diff <(sed 's/.* | //' expected) <(sed 's|/>$|>|' words)
 }
 
-# bats test_tags=smoke
 @test "TAB in bash" {
 	in_shell bash
 }
 
-# bats test_tags=smoke
 @test "TAB in zsh" {
 	in_shell zsh
 }
 
-# bats test_tags=smoke
 @test "TAB in fish" {
 	in_shell fish
 }

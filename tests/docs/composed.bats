@@ -90,7 +90,6 @@ below() {
 	done
 }
 
-# bats test_tags=smoke
 @test "PH-1 three composed tasks and a preempt-run: TERM to one, one step, one save each, all leave with 42" {
 	tasks=4
 	write_training
@@ -209,7 +208,6 @@ stand_ins() {
 	[ "$(wc -l <saved.0)" = 3 ]
 }
 
-# bats test_tags=smoke
 @test "all finish: 0 for all, the attempt is completed, nothing is left behind (PH-8)" {
 	tasks=2
 	write_training
@@ -221,7 +219,6 @@ stand_ins() {
 	eventually no_boards
 }
 
-# bats test_tags=smoke
 @test "PH-2 one task fails: the others are ended with 44, its own code stays" {
 	tasks=3
 	write_training
@@ -251,7 +248,6 @@ all_gone() {
 	for pid in "${pieces[@]}"; do gone "$pid" || return; done
 }
 
-# bats test_tags=smoke
 @test "kill -9 of any piece: nothing of the task is left running, and the others learn it" {
 	tasks=2
 	local what
@@ -387,7 +383,6 @@ further_than() {
 	cmp saved.0 saved.1
 }
 
-# bats test_tags=smoke
 @test "one shell joins again after each restart, until its training has finished" {
 	tasks=1
 	script=$PWD/again.sh
@@ -447,7 +442,6 @@ in_a_directory() {
 	export PREEMPT_STORE=$PWD/store/s.db
 }
 
-# bats test_tags=smoke
 @test "a store that is unreachable for a while: the notice waits for it, and all leave with 42" {
 	tasks=2
 	in_a_directory
@@ -518,7 +512,7 @@ is_stopped() {
 	as 0 preempt-store leave --code 42 >left 3>&- &
 	leave=$!
 	eventually has_key LEFT/0
-	"$OUT/tests/rig/hold_store" "$PREEMPT_STORE" run/r/held database >/dev/null 3>&- &
+	"$OUT/tests/support/hold_store" "$PREEMPT_STORE" run/r/held database >/dev/null 3>&- &
 	holder=$!
 	started+=("$leave" "$holder")
 	eventually is_stopped "$holder"
@@ -533,7 +527,6 @@ is_stopped() {
 }
 
 # The script without its head, as README and preempt(7) show it.
-# bats test_tags=smoke
 @test "README and preempt(7) show the script as it is, in at most 20 lines" {
 	sed '/^#!/d; 1,/^[^#]/ { /^#/d }' "$REPO/examples/composed.sh" >script
 	[ "$(grep -c . script)" -le 20 ]

@@ -18,7 +18,7 @@ setup() {
 	export PREEMPT_STORE=$PWD/s.db PREEMPT_RUN=r XDG_RUNTIME_DIR=$PWD
 	export PREEMPT_GRACE=0 # saved at once
 	# The frameworks are stand-ins; what the tests of ckpt-rotate write checkpoints with is in layouts.
-	export PYTHONPATH=$EXAMPLES/callbacks:$ROOT/lib/client:$ROOT/tests/frameworks:$ROOT/tests/layouts
+	export PYTHONPATH=$EXAMPLES/callbacks:$ROOT/lib/client:$ROOT/tests/support/frameworks:$ROOT/tests/support/layouts
 	job='' server='' pods=()
 	mkdir out
 }
@@ -65,7 +65,6 @@ resumed() {
 	[ "${lines[0]#from "$step" }" = "$(sed "s/from 0 //" alone)" ]
 }
 
-# bats test_tags=smoke
 @test "callbacks/preempt_hf.py: two tasks save at one step, leave with 42 and go on from there" {
 	cat >train.py <<-'END'
 		import os

@@ -165,7 +165,6 @@ all_tell_the_truth() {
 	all_tell_the_truth
 }
 
-# bats test_tags=smoke
 @test "without a notice a failed save is the task's own failure: a checkpoint on demand, a periodic one" {
 	programs=()
 	shell_programs

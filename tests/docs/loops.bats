@@ -154,7 +154,6 @@ asked_at_once() {
 	[ "$code" = 42 ] || { cat log; return 1; }
 }
 
-# bats test_tags=smoke
 @test "each language has one loop: that of README, of the manual and of examples/" {
 	diff <(fenced bash) <(example preempt.7 1 "The loop")
 	diff <(fenced python) <(example libpreempt.3 2)
@@ -233,7 +232,6 @@ asked_at_once() {
 	done
 }
 
-# bats test_tags=smoke
 @test "examples/loop.sh, loop.py, loop.c: two tasks run them to the end" {
 	local loop library=${OUT:-$REPO/build/plain}/libpreempt.a
 	export PREEMPT_SH=$REPO/lib/client/preempt.sh
@@ -247,7 +245,6 @@ asked_at_once() {
 	done
 }
 
-# bats test_tags=smoke
 @test "import preempt works in the command of preempt-run, and what PYTHONPATH had comes first" {
 	mkdir mine
 	echo 'raise SystemExit(7)' >mine/other.py

@@ -350,7 +350,6 @@ answers() {
 	[ "$(grep -c '^verdict *safe' <<<"$output")" = 5 ]
 }
 
-# bats test_tags=smoke
 @test "libpreempt(3): a section that takes longer; no other page has examples" {
 	{
 		echo '. "$REPO/lib/client/preempt.sh"; evaluate() { read -r seen <"$PREEMPT_DIR/section"; echo "in $seen"; }; preempt_step 1 || exit'

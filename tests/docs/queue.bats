@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# limit: 1200
 # asan: no (the programs' own tests do that)
 # What README and preempt-queue(1) show is run as it stands there.
 # shellcheck disable=SC2016 # text for another shell
@@ -68,7 +67,6 @@ make_place() {
 	[ "$(examples preempt-queue.1)" = 5 ]
 }
 
-# bats test_tags=smoke
 @test "README's section on queues runs as it stands there" {
 	make_place
 	{

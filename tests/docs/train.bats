@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The training program of the demo alone, without the tools: the tests are its agent.
-# limit: 1200
 # shellcheck disable=SC2030,SC2031 # each test is a subshell and sets its own variables
 
 bats_require_minimum_version 1.5.0
@@ -10,7 +9,7 @@ setup_file() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 	TRAIN=${OUT:-$ROOT/build/plain}/examples/train
 	[ -x "$TRAIN" ] || make -s -C "$ROOT" build/plain/examples/train >&2
-	STAND_IN=$ROOT/tests/train
+	STAND_IN=$ROOT/tests/support/train
 	PATH=${BIN:-$ROOT/bin}:$PATH
 	command -v ckpt-rotate >/dev/null || PATH=$STAND_IN:$PATH
 	export TRAIN STAND_IN PATH
@@ -120,7 +119,6 @@ stop_all() {
 	stopped_at=$agreed
 }
 
-# bats test_tags=smoke
 @test "train: 1, 2, 4 and 5 tasks train to the end, twice with the same bits" {
 	for n in 1 2 4 5; do
 		zeros=$(yes 0 | head -n "$n")
@@ -171,7 +169,6 @@ stop_all() {
 	grep -qx "counter 2400 = 4 x 600" out.0
 }
 
-# bats test_tags=smoke
 @test "train: asked before the first step, it saves step 0 and leaves; asked again, it saves nothing new" {
 	for start in 1 2; do
 		first_hold="exit 0"

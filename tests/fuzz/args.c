@@ -34,7 +34,7 @@ static const struct args_option options[] = {
 	{"optional", "[N]", "may go without", ARGS_OPTIONAL, .target = &optional, .min = 1,
 		.max = 9, .given = &given},
 	{"duration", "D", "a time", ARGS_DURATION, .target = &duration, .letter = 'd'},
-	{0, NULL, NULL, NULL, ARGS_FLAG, NULL, NULL, 0, 0, NULL},
+	{.name = NULL},
 };
 
 static int run(const struct args_rest *rest)

@@ -9,7 +9,6 @@
 #     bats -T tests/history/disk.bats tests/history/history.bats -f linearizable
 # asan: no (it is the filesystems that are tested; the checker itself is in unit/history_check.c)
 # mounts: private
-# limit: 1200
 
 bats_require_minimum_version 1.5.0
 load ../support/mounts

@@ -42,10 +42,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "support/backends/memory.h"
 #include "base/parse.h"
 #include "check.h"
 #include "record.h"
+#include "support/backends/memory.h"
 
 #define STEPS 5000000 /* of the search: about half a minute */
 

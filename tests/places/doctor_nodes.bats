@@ -4,7 +4,6 @@
 #
 # takes: 60
 # mounts: private
-# limit: 1200
 # asan: no (a minute, mostly of waiting; doctor.bats has it)
 
 # shellcheck disable=SC2154 # bats and doctor.bash set them

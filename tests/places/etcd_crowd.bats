@@ -3,7 +3,6 @@
 # A job that is larger than this machine could run, on a real etcd: the agents as they are, each in a thread
 # of its own (tests/bench/crowd.c). 10,000 tasks: make bench SECTION=scale AGENTS= ON_ETCD=1250
 # takes: 40
-# limit: 600
 # asan: no (one process with the threads of 160 agents; the same code runs with sanitizers in the other files)
 
 bats_require_minimum_version 1.5.0

@@ -11,7 +11,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	hold_store=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/rig/hold_store
+	hold_store=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/support/hold_store
 	chmod 700 "$BATS_TEST_TMPDIR"
 	dir=$BATS_TEST_TMPDIR/dir
 	mkdir -m 700 "$dir" "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
@@ -191,7 +191,6 @@ stop_and_overtake() {
 	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
 }
 
-# bats test_tags=smoke
 @test "a store of a group whose lock was taken over by another member: both go on using it" {
 	need_root "to be two users"
 	local at=(--store "$db?lock=link&shared-group&takeover=2s")
@@ -212,7 +211,6 @@ stop_and_overtake() {
 	answers 0 member 1 env PATH="$PATH" preempt-store get b "${at[@]}"
 }
 
-# bats test_tags=smoke
 @test "one that is killed while it takes the lock over: the next does it again, nothing is lost" {
 	need_elsewhere
 	mount_twice
@@ -275,7 +273,6 @@ stop_and_overtake() {
 	answers 1 preempt-store get killed2 --store "${b%/*}/2.db"
 }
 
-# bats test_tags=smoke
 @test "a container of this host that is killed frees the lock for those in it at once" {
 	need_elsewhere
 	preempt-store put k v --store "$db?lock=link&takeover=60s"
@@ -352,7 +349,6 @@ stop_and_overtake() {
 	[[ $stderr == *'ead-only'* ]]
 }
 
-# bats test_tags=smoke
 @test "what is not ours in the place of the held directory: 65, named, left as it is" {
 	preempt-store put k v --store "$db?lock=link&takeover=2s"
 	touch "$db.lock.held"

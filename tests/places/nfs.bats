@@ -9,9 +9,9 @@
 #     bats -T tests/places/nfs.bats -f "is linearizable"
 # alone
 # takes: 340
-# limit: 2400
 # asan: no (the filesystem is tested; the same programs run with sanitizers in the other files)
 # shellcheck disable=SC2016 # what the machines run is theirs to expand
+# soak (takes long)
 
 bats_require_minimum_version 1.5.0
 load ../support/eventually
@@ -19,7 +19,7 @@ load ../support/nfs
 
 setup_file() {
 	export OUT=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}
-	nfs_start "$OUT/tests/trainers/count" "$OUT/tests/history/store_history"
+	nfs_start "$OUT/tests/support/trainers/count" "$OUT/tests/history/store_history"
 	make_stores
 }
 teardown_file() { nfs_stop; }

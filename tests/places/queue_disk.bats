@@ -3,7 +3,6 @@
 # A queue whose disks are full for a while, and whose store can only be read for a while: nothing is
 # lost, and the workers go on. Needs root.
 # mounts: private
-# limit: 1800
 
 # shellcheck disable=SC2030,SC2031 # a test is a subshell of its own
 bats_require_minimum_version 1.5.0

@@ -5,7 +5,7 @@
 # takes: 90
 # asan: no (the same programs run with sanitizers in queue_storm.bats; here it is the filesystems)
 # mounts: private
-# limit: 1600
+# soak (takes long)
 
 bats_require_minimum_version 1.5.0
 load ../support/mounts

@@ -4,7 +4,6 @@
 # a worker that comes back after its command was given to another. Ten thousand commands:
 # queue_storm_many.bats. Full disks: queue_disk.bats. Shared filesystems: queue_shared.bats.
 # takes: 30
-# limit: 1500
 
 # shellcheck disable=SC2016 # inner shells expand
 bats_require_minimum_version 1.5.0
@@ -49,7 +48,6 @@ start_worker() {
 running_on() { [[ $(preempt-queue show 1 --json) == *'"running"'*"\"worker\":\"$1\""* ]]; }
 over() { preempt-queue fetch 1 >fetched; }
 
-# bats test_tags=smoke
 @test "WQ-10: a zombie, stopped for longer than its lease, does not overwrite its replacement's result" {
 	local size
 	# Short, and in a file.

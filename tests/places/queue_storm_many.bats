@@ -3,8 +3,8 @@
 # Ten thousand commands over sixteen workers that are killed, stopped and given notices at random,
 # while schedule and join are killed: tests/support/storm says what is checked.
 # takes: 80
-# limit: 1200
 # asan: no (the same with 300 commands runs with sanitizers in queue_storm.bats)
+# soak (takes long)
 
 bats_require_minimum_version 1.5.0
 

@@ -5,7 +5,6 @@
 # takes: 110
 # asan: no (it is the filesystems that are tested; sanitizers only make fewer come together)
 # mounts: private
-# limit: 1200
 # shellcheck disable=SC2030,SC2031
 
 bats_require_minimum_version 1.5.0
@@ -16,7 +15,7 @@ teardown_file() { mounts_stop; }
 
 setup() {
 	BIN=${BIN:-$BATS_TEST_DIRNAME/../../bin} OUT=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}
-	PATH=$BIN:$OUT/tests/rig:$PATH
+	PATH=$BIN:$OUT/tests/support:$PATH
 	unset "${!PREEMPT_@}"
 }
 teardown() { mounts_dump_logs; }

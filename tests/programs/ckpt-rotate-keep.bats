@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # ckpt-rotate: what is kept and why, marks and pins, who waits for whom, and its use from cron.
 # takes: 30
-# limit: 1200
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
 load ../support/eventually
@@ -41,7 +40,6 @@ reason() { sed -n "s/^ *$1 .*  \(kept\|removed\): //p" <<<"$output"; }
 
 hour=3600 noon=1700000000
 
-# bats test_tags=smoke
 @test "CK-1 keep 3, four saves: 2, 3, 4" {
 	for step in 1 2 3 4; do
 		save $step
@@ -89,7 +87,6 @@ hour=3600 noon=1700000000
 	[[ $stderr == *"step-00000020 is damaged"* && $stderr == *"step-00000030 is bad"* ]]
 }
 
-# bats test_tags=smoke
 @test "OB-1 interval 4, preempted at 2: 0, 2, 4, 8" {
 	# Periodic saves every 4 steps, one of a preemption at 2.
 	for step in 0 2 4 8; do save $step; done
@@ -103,7 +100,6 @@ hour=3600 noon=1700000000
 	[ "$(steps)" = "0 4 8 " ]
 }
 
-# bats test_tags=smoke
 @test "OB-2 keep the last 2 and one in 3 hours, hourly saves 0 to 9: 0, 3, 6, 8, 9" {
 	for step in 0 1 2 3 4 5 6 7 8 9; do save $step --time @$((noon + step * hour)); done
 	run -0 --separate-stderr prune --keep-last 2 --keep-every 3h --now @$((noon + 10 * hour)) --dry-run
@@ -126,7 +122,6 @@ hour=3600 noon=1700000000
 	[ "$(steps)" = "0 3 6 8 9 " ]
 }
 
-# bats test_tags=smoke
 @test "keep by age, by metric, by name; and what has no metric" {
 	save 1 --time @$((noon - 10)) --metric loss=0.5
 	save 2 --time @$((noon - 9)) --metric loss=0.25 --metric score=7
@@ -188,7 +183,6 @@ import json, sys
 assert json.load(sys.stdin)[0]["metrics"] == {"größe/loss(2)": None, "b": None}'
 }
 
-# bats test_tags=smoke
 @test "limits: the oldest that may go goes, what must stay stays and is said" {
 	for step in 1 2 3 4 5; do save $step --metric "loss=$step"; done # 11 bytes each
 	run -0 --separate-stderr prune -n --max-bytes 33
@@ -256,7 +250,6 @@ assert json.load(sys.stdin)[0]["metrics"] == {"größe/loss(2)": None, "b": None
 	[ "$(steps)" = "6 60 " ]
 }
 
-# bats test_tags=smoke
 @test "a checkpoint marked as bad is never offered again, and its step can be saved again" {
 	for step in 10 20 30; do save $step; done
 	before=$(stat -c '%i %y' ck/step-00000030/.ckpt-manifest.json)
@@ -302,7 +295,6 @@ assert json.load(sys.stdin)[0]["metrics"] == {"größe/loss(2)": None, "b": None
 	[ "$(ls ck | wc -l)" = 3 ]
 }
 
-# bats test_tags=smoke
 @test "what is pinned is never pruned; marks do not come along in a copy" {
 	for step in 10 20 30; do save $step; done
 	ckpt-rotate pin ck 10
@@ -406,7 +398,6 @@ replica() {
 	ckpt-rotate "$1" ck "$2" --chief-only --task "$3" --tasks "$4" --attempt 1 "${@:5}"
 }
 
-# bats test_tags=smoke
 @test "--chief-only: one checkpoint, what the others write disappears" {
 	save 10
 	[ "$(replica begin 20 0 3)" = ck/.tmp-step-00000020-attempt-1 ]
@@ -486,7 +477,6 @@ shard() {
 	ckpt-rotate "$1" ck "$2" --sharded --task "$3" --tasks "$4" --attempt "${5:-1}" --life $one "${@:6}"
 }
 
-# bats test_tags=smoke
 @test "commit --timeout waits for all; a task that misses it is named, and nothing is offered" {
 	save 10
 	for task in 0 1 2; do
@@ -605,7 +595,6 @@ assert c["metrics"] == {"loss": 1, "shard1": 1} and c["utc"] == "2023-11-14T22:1
 	python3 -c 'import json; m = json.load(open("ck/latest/.ckpt-manifest.json")); assert m["uid"] == '"$(id -u)"', m'
 }
 
-# bats test_tags=smoke
 @test "verify: contents, or --quick only what is present; -q says only what is wrong" {
 	save 10
 	save 20

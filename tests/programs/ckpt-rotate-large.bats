@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate: many files, large files, many checkpoints.
-# limit: 1200
 # asan: no (nothing here that is not done small elsewhere)
 # shellcheck disable=SC2154
+# soak (takes long)
+
 bats_require_minimum_version 1.5.0
 load ../support/layouts/sweep.bash
 

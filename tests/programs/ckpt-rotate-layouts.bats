@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # ckpt-rotate reads and prunes what training frameworks wrote, and touches nothing else.
 # takes: 80
-# limit: 1200
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2034
 bats_require_minimum_version 1.5.0
 load ../support/eventually
@@ -64,7 +63,6 @@ doubts() {
 	breaks "$1" "$2" 75 && [ "$(steps unproven)" = "300 " ]
 }
 
-# bats test_tags=smoke
 @test "Hugging Face: listed, found, verified and pruned" {
 	for kind in plain sharded bin adapter named named_bin fsdp deepspeed; do
 		rm -rf ck && mkdir ck
@@ -127,7 +125,6 @@ doubts() {
 	[ -d ck/checkpoint-500/global_step500 ]
 }
 
-# bats test_tags=smoke
 @test "Lightning: names, versions, last.ckpt as a file and as a link" {
 	make lightning 100 200 300
 	make lightning:epoch=2 300
@@ -171,7 +168,6 @@ doubts() {
 	breaks lightning "rm epoch=1-step=300.ckpt; mkdir epoch=1-step=300.ckpt"
 }
 
-# bats test_tags=smoke
 @test "DeepSpeed: listed, found and pruned; what latest does not name yet is not offered" {
 	for kind in deepspeed deepspeed:stage=3,data=4 deepspeed:model=2,data=3 deepspeed:data=0,stage=1; do
 		rm -rf ck && mkdir ck
@@ -369,7 +365,6 @@ doubts() {
 	[[ $stderr == *"ck/global_step300 is unproven and was skipped: "*"; it does not count as a new complete checkpoint"* ]]
 }
 
-# bats test_tags=smoke
 @test "Megatron: listed, found and pruned" {
 	for kind in megatron megatron:pipeline=1 megatron:tensor=1,pipeline=4 megatron_dist megatron_dcp; do
 		rm -rf ck && mkdir ck
@@ -427,7 +422,6 @@ doubts() {
 	breaks megatron_dcp "truncate -s 20 iter_0000300/.metadata"
 }
 
-# bats test_tags=smoke
 @test "TensorFlow: listed, found and pruned; several files are one checkpoint" {
 	make tensorflow 8 9 10 11
 	: >ck/ckpt-8.meta
@@ -472,7 +466,6 @@ doubts() {
 	[[ $stderr == *"ckpt-400 is foreign and was skipped: it is a directory"* ]]
 }
 
-# bats test_tags=smoke
 @test "Orbax: listed, found and pruned" {
 	make orbax 100 200 300 400
 	mkdir ck/400.orbax-checkpoint-tmp-17 ck/7
@@ -897,7 +890,6 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	[ "$(steps complete)" = "200 300 " ]
 }
 
-# bats test_tags=smoke
 @test "a tracker that is set back while prune decides: what it names now stays" {
 	make deepspeed 100 200 300 400
 	: >trace
@@ -913,7 +905,6 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	[ "$(ls ck | tr '\n' ' ')" = "global_step200 global_step300 global_step400 latest " ]
 }
 
-# bats test_tags=smoke
 @test "preempt-run --checkpoints DIR:LAYOUT resumes from a framework's checkpoint" {
 	make hf 100 200
 	echo x >ck/checkpoint-200/trainer_state.json

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate copy and drain: from a disk of one machine to another filesystem, whatever happens.
-# limit: 1200
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2016
 bats_require_minimum_version 1.5.0
 load ../support/eventually
@@ -29,7 +28,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	mount -t tmpfs -o "size=$1" ckpt-test disk || skip "cannot mount a tmpfs"
 }
 
-# bats test_tags=smoke
 @test "two-tiers.sh: a job that was restarted on a new node saves there, and what it saved is copied" {
 	cat >train.sh <<-'END'
 		echo "resume=$RESUME"
@@ -68,7 +66,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$output" = far/step-00000020 ]
 }
 
-# bats test_tags=smoke
 @test "copy brings the newest complete checkpoint, once, and latest chooses over both" {
 	save 10
 	save 20
@@ -152,7 +149,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	done
 }
 
-# bats test_tags=smoke
 @test "a damaged original is not copied; a damaged copy is replaced; another content stays" {
 	save 10
 	save 20
@@ -510,7 +506,6 @@ two_copies() {
 	run -1 ckpt-rotate latest far
 }
 
-# bats test_tags=smoke
 @test "drain removes what has a verified copy, and nothing else" {
 	for step in 10 20 30 40 50; do save $step; done
 	ckpt-rotate copy -q near far --all

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # ckpt-rotate: commit, find and prune checkpoints; a half-written one is never offered.
 # takes: 50
-# limit: 1200
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
 load ../support/eventually
@@ -51,7 +50,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	mount -t tmpfs -o "size=$1" ckpt-test disk || skip "cannot mount a tmpfs"
 }
 
-# bats test_tags=smoke
 @test "a checkpoint is written, committed, found and verified" {
 	run -0 ckpt-rotate begin ck 120 --attempt 3
 	[ "$output" = ck/.tmp-step-00000120-attempt-3 ]
@@ -69,7 +67,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$output" = "step-00000120 verified: 1 files, 8 B" ]
 }
 
-# bats test_tags=smoke
 @test "names with blanks, newlines and bytes that are not UTF-8; hard links" {
 	d=$(ckpt-rotate begin ck 1)
 	echo 1 >"$d/a b"
@@ -108,7 +105,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$(cat ck/latest)" = mine ]
 }
 
-# bats test_tags=smoke
 @test "PH-6 a save that writes nothing is not committed and not offered" {
 	save 10
 	d=$(ckpt-rotate begin ck 20)
@@ -135,7 +131,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$(steps)" = "" ]
 }
 
-# bats test_tags=smoke
 @test "everything is synced before it is published, and the publishing after" {
 	d=$(ckpt-rotate begin ck 20)
 	mkdir -p "$d/sub/empty"
@@ -165,7 +160,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	grep -q "fsync([0-9]*<[^>]*task-0>" trace
 }
 
-# bats test_tags=smoke
 @test "OB-4 saving an existing step is refused and its content stays" {
 	save 10
 	before=$(stat -c %i ck/step-00000010 ck/step-00000010/model)
@@ -207,7 +201,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$(find ck -name 'old*')" = "" ]
 }
 
-# bats test_tags=smoke
 @test "OB-3 a planted or unfinished temporary directory is never offered, its step can be saved" {
 	save 10
 	mkdir -p ck/.tmp-step-00000020-attempt-0/sub ck/step-00000020.tmp ck/.tmp-step-20
@@ -243,7 +236,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	ckpt-rotate commit ck 10
 }
 
-# bats test_tags=smoke
 @test "a removed file that is still open, as NFS shows it, is not part of a checkpoint" {
 	save 10
 	d=$(ckpt-rotate begin ck 20)
@@ -291,7 +283,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$(find ck -name '.gone*' -o -name '.tmp*')" = "" ]
 }
 
-# bats test_tags=smoke
 @test "a manifest in the wrong place, of garbage, or of a newer format" {
 	save 10
 	save 20
@@ -324,7 +315,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ -d ck/step-00000020 ]
 }
 
-# bats test_tags=smoke
 @test "latest --or on a first start: task 0 says once that there is none, the other tasks only with -v" {
 	local i
 	latest() { ckpt-rotate latest "$@" --step --or 0; }
@@ -343,7 +333,6 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[[ $stderr = *"there is no directory missing" ]]
 }
 
-# bats test_tags=smoke
 @test "none is said only where it is certain" {
 	run -1 --separate-stderr ckpt-rotate latest missing
 	[ "$(ckpt-rotate latest missing --step --or 0)" = 0 ]
@@ -428,7 +417,6 @@ break_reads() {
 	[ $points -gt 2 ]
 }
 
-# bats test_tags=smoke
 @test "a directory that may not be read: 77, and no word of none" {
 	needs_root
 	save 10
@@ -451,7 +439,6 @@ break_reads() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-# bats test_tags=smoke
 @test "a read-only filesystem: 77, and what is present is still found" {
 	small_disk 4m
 	cd disk
@@ -469,7 +456,6 @@ break_reads() {
 	cd ..
 }
 
-# bats test_tags=smoke
 @test "a full disk: 75, nothing is published, and a rerun finishes" {
 	small_disk 256k
 	cd disk
@@ -601,7 +587,6 @@ no_debris() {
 	done
 }
 
-# bats test_tags=smoke
 @test "kill -9 at every call of commit" {
 	save 10
 	d=$(ckpt-rotate begin ck 20)
@@ -624,7 +609,6 @@ no_debris() {
 	sweep 10 ckpt-rotate commit ck 20
 }
 
-# bats test_tags=smoke
 @test "kill -9 at every call of the commit of the last shard" {
 	save 10
 	for task in 0 1 2; do
@@ -638,7 +622,6 @@ no_debris() {
 	sweep 10 ckpt-rotate commit ck 20 --sharded --task 1 --tasks 3 --attempt 1 --life $one
 }
 
-# bats test_tags=smoke
 @test "kill -9 at every call of prune" {
 	for step in 10 20 30 40; do save $step; done
 	rm ck/step-00000040/model
@@ -743,7 +726,6 @@ taken_by_mistake() {
 	ckpt-rotate verify -q --all ck
 }
 
-# bats test_tags=smoke
 @test "sharded: complete only when all are committed, whichever process is last" {
 	save 10 1
 	for task in 0 1 2 3; do
@@ -770,7 +752,6 @@ taken_by_mistake() {
 	[ "$(ckpt-rotate verify ck)" = "step-00000020 verified: 4 files, 32 B" ]
 }
 
-# bats test_tags=smoke
 @test "sharded: what does not fit together is refused" {
 	shard begin 20 0 2
 	echo x >ck/.tmp-step-00000020-attempt-1-life-$one/task-0/x
@@ -949,7 +930,6 @@ lost_job() {
 	PREEMPT_LIFE="any word" run -0 ckpt-rotate begin ck 20 --sharded --task 0 --tasks 2 --attempt 1
 }
 
-# bats test_tags=smoke
 @test "a checkpoint of version 0.1.0, and what was being written then" {
 	save 10 1
 	run -1 grep life ck/step-00000010/.ckpt-manifest.json
@@ -1007,7 +987,6 @@ lost_job() {
 	[ "$(ckpt-rotate verify --all ck | grep -c 'verified: 10 files')" = 20 ]
 }
 
-# bats test_tags=smoke
 @test "prune keeps the last N complete ones; damaged ones do not count" {
 	for step in 10 20 30 40 50; do save $step; done
 	rm ck/step-00000040/model ck/step-00000010/model
@@ -1029,7 +1008,6 @@ lost_job() {
 	[ "$(ls ck | tr '\n' ' ')" = "latest step-00000050 " ]
 }
 
-# bats test_tags=smoke
 @test "prune never removes the newest complete one, nor the one committed last" {
 	save 10
 	ckpt-rotate prune --keep-last 1 ck
@@ -1082,7 +1060,6 @@ lost_job() {
 	done
 }
 
-# bats test_tags=smoke
 @test "CK-9 foreign files are never touched" {
 	for step in 10 20 30; do save $step; done
 	mkdir -p ck/step-40 ck/step-00000005 ck/checkpoint-500 ck/.tmp-mine ck/.gone-mine \
@@ -1105,7 +1082,6 @@ lost_job() {
 	[ "$(cat ck/step-00000005/model)" = mine ]
 }
 
-# bats test_tags=smoke
 @test "prune leaves what a living writer writes and removes what a dead one left" {
 	save 10
 	d=$(ckpt-rotate begin ck 20)
@@ -1492,7 +1468,6 @@ lost_job() {
 	[ ! -e ck ]
 }
 
-# bats test_tags=smoke
 @test "JSON: list, latest and prune are documents" {
 	save 10
 	d=$(ckpt-rotate begin ck 20)

@@ -23,7 +23,6 @@ refused() {
 	[[ $stderr = *"$text"* ]] || { echo "said: $stderr"; return 1; }
 }
 
-# bats test_tags=smoke
 @test "-h and help show what --help shows, -V what --version shows" {
 	local program
 	for program in preempt-run preempt-queue preempt-store preempt-watch ckpt-rotate; do
@@ -46,7 +45,6 @@ refused() {
 	[ "$output" = "$shown" ]
 }
 
-# bats test_tags=smoke
 @test "a command without -- before it: the cure is named" {
 	refused '"true" is not an option; if the command begins here, write -- before it: -- true' preempt-run true
 	refused 'write -- before it: -- echo' preempt-queue schedule echo hello
@@ -54,7 +52,6 @@ refused() {
 	refused 'unexpected argument "c"' preempt-claim --reason a c
 }
 
-# bats test_tags=smoke
 @test "an option or a command that does not exist: what was probably meant" {
 	refused 'there is no option --notise; did you mean --notice?' preempt-run --notise signal:TERM -- true
 	refused 'there is no option --xyzzy; see preempt-run --help' preempt-run --xyzzy -- true
@@ -69,7 +66,6 @@ refused() {
 	refused '--task' preempt-store --task 1 list
 }
 
-# bats test_tags=smoke
 @test "options that several commands share may stand before the command, too" {
 	preempt-store --store s.db put k v
 	for before in "--store s.db" "--store=s.db" "-q --store s.db" "--timeout 1m --store s.db -v"; do
@@ -95,7 +91,6 @@ refused() {
 	[[ $output = "preempt-store "* ]]
 }
 
-# bats test_tags=smoke
 @test "options are not abbreviated, flags take no value, values are not empty" {
 	refused 'there is no option --jso; did you mean --json?' preempt-store list --jso
 	refused '--json takes no value' preempt-store list --json=1
@@ -106,7 +101,6 @@ refused() {
 	refused '--run' preempt-claim --run --help
 }
 
-# bats test_tags=smoke
 @test "limits of restarts without --restarts are refused" {
 	local option
 	for option in --max-crashes --max-hangs --max-no-progress; do
@@ -116,7 +110,6 @@ refused() {
 	run -0 preempt-run --restarts --max-crashes 2 -- true
 }
 
-# bats test_tags=smoke
 @test "a path of a store that is too long is refused, not called missing" {
 	local part path=$PWD/store
 	part=$(printf 'p%.0s' {1..150})

@@ -27,7 +27,6 @@ refused() {
 	[ -z "$(ls -A mnt)" ]
 }
 
-# bats test_tags=smoke
 @test "while what PREEMPT_MOUNTS names is not mounted, every program says 75, and makes nothing" {
 	mounted
 	export PREEMPT_STORE=$PWD/mnt/q.db PREEMPT_MOUNTS=/proc::$PWD/mnt
@@ -89,7 +88,6 @@ refused() {
 	[ -f home/.local/state/preempt/r.db ]
 }
 
-# bats test_tags=smoke
 @test "?must-exist: a store that is missing is 75, and not made" {
 	mkdir -m 700 one
 	run -75 --separate-stderr preempt-store get --store 'one/s.db?must-exist' k

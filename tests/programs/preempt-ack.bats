@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # preempt-ack in all its forms; preempt-store join, leave and close.
 # takes: 50
-# limit: 1200
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
@@ -39,7 +38,6 @@ all_say() { # FILE TEXT
 	[ ! -e "${boards[0]}/hold" ]
 }
 
-# bats test_tags=smoke
 @test "the board form: hold, the largest next boundary, exit; saved, all saved, leave with 42" {
 	join 3
 	at 0 4
@@ -68,7 +66,6 @@ all_say() { # FILE TEXT
 	has_key RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0
 }
 
-# bats test_tags=smoke
 @test "a checkpoint on demand: save and run on, as often as asked; --json" {
 	join 2
 	for step in 7 20; do
@@ -111,7 +108,6 @@ all_say() { # FILE TEXT
 	grep -q "no task has begun to train" err.0
 }
 
-# bats test_tags=smoke
 @test "--wait without the others' saves ends with --timeout, 124; a task without a save: 1 and leave 43" {
 	join 2
 	at 0 4
@@ -206,7 +202,6 @@ all_say() { # FILE TEXT
 	all_say answer "7 exit"
 }
 
-# bats test_tags=smoke
 @test "PH-2 a broken group is 44 with its reason, also for a task that waits for the saves" {
 	join 3
 	at 0 4
@@ -216,7 +211,6 @@ all_say() { # FILE TEXT
 	as 0 run -44 --separate-stderr preempt-ack --saved --wait
 }
 
-# bats test_tags=smoke
 @test "wrong board, no board, a board that goes away, an agent that goes away" {
 	join 2
 	run -2 --separate-stderr preempt-ack --task 0 --tasks 2
@@ -309,7 +303,6 @@ all_say() { # FILE TEXT
 	run ! grep "[\"']" lines # Slurm takes what follows = as it is
 }
 
-# bats test_tags=smoke
 @test "joining again by the same process is the same place; another one is refused with the first one's number" {
 	join 1
 	as 0 run -0 --separate-stderr preempt-store join --pid "${agents[0]}"
@@ -332,7 +325,6 @@ all_say() { # FILE TEXT
 	run -1 has_key TASK/1
 }
 
-# bats test_tags=smoke
 @test "a lingering script of an older start is refused and cannot claim" {
 	stand_for 0
 	PREEMPT_LAUNCH=slurm:1:1 PREEMPT_TASKS=1 join_one 0 >joined.0
@@ -342,7 +334,6 @@ all_say() { # FILE TEXT
 	agents=()
 }
 
-# bats test_tags=smoke
 @test "a dead predecessor is buried: the others are told, and the next attempt begins without waiting for it" {
 	join 2
 	kill -KILL "${agents[0]}"
@@ -514,7 +505,6 @@ join_waits() {
 	done
 }
 
-# bats test_tags=smoke
 @test "leave after a claim: a training that failed was preempted, 43; without a claim its failure is an error for all" {
 	join 2
 	as 0 preempt-claim
@@ -541,7 +531,6 @@ join_waits() {
 	run -1 has_key LEFT/1
 }
 
-# bats test_tags=smoke
 @test "close ends an attempt of which nothing runs any more, twice is fine, and the next one can begin" {
 	join 2
 	run -1 --separate-stderr preempt-store close
@@ -619,7 +608,6 @@ serves() {
 	in_vain as 0 preempt-ack --report-timeout 10m
 }
 
-# bats test_tags=smoke
 @test "--serve: when the agent is killed its task is declared dead, and the others need not wait" {
 	join 2
 	PREEMPT_TASK=0 PREEMPT_TASKS=2 PREEMPT_ATTEMPT=1 PREEMPT_DIR=${boards[0]} PREEMPT_AGENT=${agents[0]} \

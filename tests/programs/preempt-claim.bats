@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # preempt-claim, and preempt-watch waiting for the group's claim.
 # takes: 40
-# limit: 1200
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
@@ -18,7 +17,6 @@ cannot_be_asked() {
 	[[ $stderr = *"the group could not be asked: "*"$PWD/not/mounted"* ]]
 }
 
-# bats test_tags=smoke
 @test "the first claims, 0; the same task again, 0; another, 1, and is told whose it is" {
 	join 2
 	as 1 run -0 --separate-stderr preempt-claim --reason "power cut"
@@ -33,7 +31,6 @@ cannot_be_asked() {
 	[ "$(field reason <<<"$output")" = "power cut" ]
 }
 
-# bats test_tags=smoke
 @test "from outside the job: no task is named, all leave; a second one from outside is told no" {
 	join 2
 	run -0 --separate-stderr preempt-claim --reason maintenance
@@ -44,7 +41,6 @@ cannot_be_asked() {
 	[[ $output = *"group left=unknown claimed from outside, on $(hostname): command maintenance" ]]
 }
 
-# bats test_tags=smoke
 @test "no store, no run, no attempt, a run that is over: a definite no; a store that cannot be reached: 75" {
 	run -1 --separate-stderr preempt-claim
 	run -75 --separate-stderr preempt-claim --store "$PWD/not/mounted/s.db"
@@ -69,7 +65,6 @@ cannot_be_asked() {
 	run -1 --separate-stderr preempt-watch --source group --once
 }
 
-# bats test_tags=smoke
 @test "a claim while not all have joined: 0; whichever task joins then leaves unstarted with 42" {
 	export PREEMPT_LAUNCH=launch
 	stand_for 0
@@ -83,7 +78,6 @@ cannot_be_asked() {
 	[[ $stderr = *"was preempted before this task joined"* ]]
 }
 
-# bats test_tags=smoke
 @test "--then stop is kept in the claim; --then continue claims nothing, and opens a round each time" {
 	join 2
 	run -0 --separate-stderr preempt-claim --then continue
@@ -162,7 +156,6 @@ claimed() {
 	((left > 3000000 && left <= 3600000))
 }
 
-# bats test_tags=smoke
 @test "after preempt-watch, by && or by --exec: the notice's own source, reason and deadline" {
 	local how
 	echo drained >flag
@@ -186,7 +179,6 @@ claimed() {
 	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field source)" = command ]
 }
 
-# bats test_tags=smoke
 @test "a notice that a scheduler sends to the whole pipe is claimed, also by one that has not joined" {
 	local group
 	join 1
@@ -270,7 +262,6 @@ claimed() {
 	[[ $output = *'command a\x1b[2Jb\nc' ]]
 }
 
-# bats test_tags=smoke
 @test "PH-22 a claim in attempt 1 is not seen in attempt 2, and one for attempt 1 is refused there" {
 	join 1
 	as 0 preempt-claim
@@ -292,7 +283,6 @@ claimed() {
 	run -0 --separate-stderr preempt-watch --source group --attempt 1 --timeout 20s
 }
 
-# bats test_tags=smoke
 @test "PH-9 --until-exit returns when the claimer's process is gone, and not before" {
 	join 2
 	preempt-watch --until-exit >out 2>err 3>&- &
@@ -371,7 +361,6 @@ claimed() {
 	[ "$code" = 0 ]
 }
 
-# bats test_tags=smoke
 @test "watch: could not ask is never no claim; a store that refuses us ends it with its own code" {
 	run -75 --separate-stderr preempt-watch --once --source group --store "$PWD/not/mounted/s.db"
 	cannot_be_asked --source group
@@ -390,7 +379,6 @@ claimed() {
 	run -2 --separate-stderr preempt-watch --source group --source group
 }
 
-# bats test_tags=smoke
 @test "watch: the attempt it was asked for broke: 44; is over: 1; the newest: another may come" {
 	join 2
 	as 1 preempt-store leave --code 9
@@ -420,7 +408,6 @@ claimed() {
 	[ "$(wc -l <out)" = 2 ]
 }
 
-# bats test_tags=smoke
 @test "256 preempt-claim at once: exactly one winner, no other answer than 0 and 1" {
 	preempt-store put run/r/LAST '{"attempt":1}'
 	preempt-store put run/r/000001/OPEN '{"tasks":256,"launch":"","life":"99535a47afe81adb9bcf0d9d"}'
@@ -643,7 +630,6 @@ ignores_notices() {
 	[ "$(field attempt <event)" = 2 ]
 }
 
-# bats test_tags=smoke
 @test "serving an agent: it ends when the agent is gone, or its task has left; HUP is no notice" {
 	join 3
 	for task in 0 1 2; do

@@ -79,7 +79,6 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	for i in 0 1 2; do [ ! -s "err.$i" ]; done
 }
 
-# bats test_tags=smoke
 @test "HB-2: a heartbeat and its process KILLed: the others leave, and say who" {
 	group_of 3
 	kill -KILL "${hearts[1]}" "${agents[1]}"
@@ -115,7 +114,6 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	[ ! -s err.0 ]
 }
 
-# bats test_tags=smoke
 @test "HB-3, CS-1: stopped for longer: declared dead and named; when it returns it learns that, and leaves" {
 	group_of 3 --limit 14
 	stop_heart 2
@@ -128,7 +126,6 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	[ "$(dead)" = 2 ]
 }
 
-# bats test_tags=smoke
 @test "HB-4, CS-2: a peer that beats as another incarnation ends the group, at once" {
 	tasks=3
 	join 3
@@ -212,7 +209,6 @@ time.sleep(600)" "$name" >bound 3>&- &
 	done
 }
 
-# bats test_tags=smoke
 @test "HB-7: period 5 gives timeout 2, 30 gives 20" {
 	join 1
 	for pair in "5 2" "30 20" "12s 2" "1m 50" "100ms 2"; do
@@ -262,7 +258,6 @@ time.sleep(600)" "$name" >bound 3>&- &
 	eventually gone "$(cat child)"
 }
 
-# bats test_tags=smoke
 @test "HB-10: a hook that hangs or cannot run does not keep it; a command's own end is its exit code" {
 	join 2
 	beat 0 --on-failure 'exit 9' -- sleep 1000
@@ -432,7 +427,6 @@ time.sleep(600)" "$name" >bound 3>&- &
 	[[ $output = *"is hung"* ]]
 }
 
-# bats test_tags=smoke
 @test "it ends by itself when the attempt is over, or its task has left" {
 	join 2
 	for i in 0 1; do beat "$i"; done
@@ -464,7 +458,6 @@ time.sleep(600)" "$name" >bound 3>&- &
 	has_key SAVED/1/0
 }
 
-# bats test_tags=smoke
 @test "a heartbeat that is KILLed takes its command along" {
 	join 1
 	beat 0 -- sh -c 'echo $$ >pid; sleep 1000 & wait'
@@ -490,7 +483,6 @@ time.sleep(600)" "$name" >bound 3>&- &
 	[ ! -e ran ] # refused before it, not after
 }
 
-# bats test_tags=smoke
 @test "examples/heartbeat.sh: one is killed, the others leave with 44, the next attempt ends well" {
 	export PREEMPT_TASKS=3 HEARTBEAT_OPTIONS="--period 400ms --limit 25 --kill-after 500ms"
 	local i

@@ -9,7 +9,6 @@ load ../support/queue
 
 states() { preempt-queue list | awk 'NR > 1 { printf "%s ", $2 }'; }
 
-# bats test_tags=smoke
 @test "--after: each is run when all that it names have succeeded; what is done already is none" {
 	local one two both last
 	schedule one -- ./gated go
@@ -48,7 +47,6 @@ for line in sys.stdin: c = json.loads(line); print(c["id"], c["after"], c["block
 	says "command $after_one (./item) and others were cancelled because command $one failed"
 }
 
-# bats test_tags=smoke
 @test "--after: one fails, and what comes after it is cancelled, and that after that; retry puts all back" {
 	local one two three other
 	schedule one --keep-going -- test -e good

@@ -1,13 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-queue: what commands are given, and what they leave behind: output, codes, joblog.
-# limit: 900
 # shellcheck disable=SC2016,SC2094 # text for another shell
 
 bats_require_minimum_version 1.5.0
 load ../support/queue
 
-# bats test_tags=smoke
 @test "output comes back byte for byte: binary, 1 MiB, empty, stderr apart" {
 	local binary large empty
 	head -c 5000 /dev/urandom >binary
@@ -62,7 +60,6 @@ load ../support/queue
 	[ "$(grep -c good <<<"$said")" = 1 ]
 }
 
-# bats test_tags=smoke
 @test "a command has its directory, environment and stdin, and nothing is run by a shell unless asked" {
 	local id
 	mkdir there
@@ -81,7 +78,6 @@ load ../support/queue
 	[ "$(preempt-queue fetch "$id")" = SHOUTED ]
 }
 
-# bats test_tags=smoke
 @test "--stdout: the output goes to a file, one for each, emptied at each start; fetch names it" {
 	local again lost
 	mkdir there
@@ -105,7 +101,6 @@ load ../support/queue
 	expect 2 preempt-queue schedule --stdout '{per-worker:a,b}' -- echo
 }
 
-# bats test_tags=smoke
 @test "--joblog: a line for each accepted result, in the columns of GNU parallel" {
 	local good bad again last ids
 	schedule good -- bash -c 'printf 12345; sleep 0.3'

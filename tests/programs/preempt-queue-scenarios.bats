@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # preempt-queue: the scenarios of the coordinator that it stands for, through the real programs.
 # takes: 40
-# limit: 1200
 # asan: no (the same programs run with sanitizers in queue_worker.bats and queue_storm.bats)
 # shellcheck disable=SC1010,SC2016,SC2094,SC2119,SC2120 # "done" is a word, text for another shell; scenarios take options
 
@@ -196,7 +195,6 @@ client() {
 	an_item_fails done
 }
 
-# bats test_tags=smoke
 @test "WQ-8: an error while long items run: they are told to end, what waits is cancelled" {
 	local long stubborn bad ids later
 	schedule long -- bash -c 'trap "exit 0" TERM; : >begun.long; while :; do sleep 0.02; done'
@@ -327,7 +325,6 @@ client() {
 	ran_once "${first[@]}" "${ids[@]}"
 }
 
-# bats test_tags=smoke
 @test "WQ-10: a worker is killed inside an item: 10 of 10 are done" {
 	killed_inside
 }
@@ -391,7 +388,6 @@ client() {
 
 resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" >"$PREEMPT_RESOURCE_DIR/x"'
 
-# bats test_tags=smoke
 @test "WQ-14: a resource is built once for a worker, and again when it comes back" {
 	local i
 	preempt-queue resource data -- sh -c "$resource_data"
@@ -510,7 +506,6 @@ resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" 
 	[ "$(grep -c watchdog a.err)" = "$reports" ]
 }
 
-# bats test_tags=smoke
 @test "WQ-17: a worker joins in the middle and gets work" {
 	local ids
 	schedule_many 10 -- bash -c '[ "$PREEMPT_WORKER" = b ] || exec ./gated go; exec ./item'
@@ -526,7 +521,6 @@ resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" 
 	[ "$(preempt-queue list --json | grep -c '"worker":"b"')" = 9 ]
 }
 
-# bats test_tags=smoke
 @test "WQ-18: a fetched result survives everything" {
 	local short long ids
 	schedule short -- printf 'a\0b\n'

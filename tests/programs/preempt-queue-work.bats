@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # preempt-queue work: what its options and signals do, on one machine. More: queue_worker.bats,
 # queue_scenarios.bats.
-# limit: 1200
 # shellcheck disable=SC2030,SC2031,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2016 # other shells expand it
 
@@ -64,7 +63,6 @@ is() { [ "$(state_of "$1")" = "$2" ]; }
 gone() { ! grep -qzsFx "PREEMPT_STORE=$PREEMPT_STORE" "/proc/$1/environ"; }
 here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 
-# bats test_tags=smoke
 @test "WQ-1, WQ-17: commands are run, with their variables; a worker that comes in the middle helps" {
 	for i in 1 2 3 4; do
 		schedule -- sh -c 'echo "$PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER"; echo bad >&2
@@ -155,7 +153,6 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	[ "$(preempt-queue fetch 1)" = 7 ]
 }
 
-# bats test_tags=smoke
 @test "INT ends what runs after the grace of --kill-after, gives it back, and is what we die of" {
 	schedule -- sh -c 'trap "" TERM; touch up; while :; do sleep 0.1; done'
 	# A shell lets what it runs in the background ignore INT.
@@ -171,7 +168,6 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	here 0
 }
 
-# bats test_tags=smoke
 @test "WQ-10: a worker is killed: its commands die with it, go back at once, and run elsewhere" {
 	schedule -- sh -c 'echo $$ >>pids; touch "up.$PREEMPT_WORKER"; test "$PREEMPT_WORKER" = two || sleep 60'
 	schedule -- sh -c 'setsid sh -c "echo \$\$ >>pids; touch up.far.$PREEMPT_WORKER; sleep 60" & test "$PREEMPT_WORKER" = two || sleep 60'
@@ -209,7 +205,6 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	[ ! -s err.two ]
 }
 
-# bats test_tags=smoke
 @test "WQ-8: while a failure is pending nothing is taken; once it was told, work goes on" {
 	schedule -- false
 	schedule -- touch taken

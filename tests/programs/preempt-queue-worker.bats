@@ -3,7 +3,6 @@
 # preempt-queue work: preemption told apart from failure, attempts, time limits, cancel, and what
 # happens to commands when their worker, its store or its machine misbehaves.
 # takes: 55
-# limit: 1200
 # shellcheck disable=SC1010,SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
@@ -11,7 +10,6 @@ load ../support/queue
 
 # ---- Preempted ----
 
-# bats test_tags=smoke
 @test "a notice: commands get --term-signal and the grace, and go back without using an attempt; 42" {
 	local one two
 	cat >resumes <<-'ITEM'
@@ -46,7 +44,6 @@ load ../support/queue
 	[ "$(cut -d' ' -f2 "starts.$one" "starts.$two" | sort -u | wc -l)" = 2 ]
 }
 
-# bats test_tags=smoke
 @test "a notice: a command that ignores the signal is killed at the deadline, and goes back" {
 	local id pid began
 	local grace code
@@ -106,7 +103,6 @@ load ../support/queue
 
 # ---- Failed ----
 
-# bats test_tags=smoke
 @test "--max-attempts: so many failures are tried again, one more is a failure" {
 	local good bad
 	schedule good --max-attempts 3 -- ./often 1 2
@@ -175,7 +171,6 @@ load ../support/queue
 	expect 127 preempt-queue fetch --exit-status "$missing"
 }
 
-# bats test_tags=smoke
 @test "cancel: a command that runs is ended, one that waits is never started, and no worker is told" {
 	local runs waits
 	schedule runs -- ./gated go
@@ -240,7 +235,6 @@ load ../support/queue
 	expect 0 preempt-queue join
 }
 
-# bats test_tags=smoke
 @test "retry: what failed and what was cancelled because of it run again; starts go on, attempts begin again" {
 	local bad ids
 	schedule bad --priority 1 -- bash -c '[ -e good ] && exec ./item; exit 1'
@@ -271,7 +265,6 @@ load ../support/queue
 
 # ---- Workers ----
 
-# bats test_tags=smoke
 @test "priorities: the highest first, then the oldest" {
 	local low first second high
 	schedule low --priority -5 -- ./item
@@ -330,7 +323,6 @@ load ../support/queue
 	kill -0 "${workers[a]}"
 }
 
-# bats test_tags=smoke
 @test "a worker stopped for longer than its lease: its late result is discarded" {
 	local id
 	schedule id -- bash -c 'echo "$PREEMPT_WORKER"; exec ./gated "go.$PREEMPT_WORKER"'
@@ -405,7 +397,6 @@ here() {
 	[ "$(what "$id" worker)" = a ]
 }
 
-# bats test_tags=smoke
 @test "the store is unreachable for a while: the command runs on, and its result is handed in" {
 	needs_store_file
 	local id

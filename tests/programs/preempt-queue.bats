@@ -1,9 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-queue as far as it needs no worker: what is scheduled, shown, cancelled, put back,
-# forgotten, joined. On any backend (rig/store.bash).
+# forgotten, joined. On any backend (support/store.bash).
 # takes: 40
-# limit: 1200
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
@@ -43,7 +42,6 @@ member() {
 	python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
 }
 
-# bats test_tags=smoke
 @test "WQ-3: join and done are at once through, three times; 1 where nothing was ever scheduled" {
 	local i
 	preempt-queue schedule --lines -- true </dev/null
@@ -91,7 +89,6 @@ member() {
 	[ "$(grep -c 'no worker is alive' err)" = 1 ]
 }
 
-# bats test_tags=smoke
 @test "schedule prints the id, and show what was asked" {
 	export COLOUR=green
 	answers 0 preempt-queue schedule --tag sweep --priority -7 --max-attempts 4 --timeout 90s \
@@ -118,7 +115,6 @@ member() {
 	[[ $stderr = *'no command 3'* ]]
 }
 
-# bats test_tags=smoke
 @test "list: by state and tag, as a table, in JSON and as a joblog; text of the store is escaped" {
 	preempt-queue schedule --tag $'a\e[31mb' -- printf $'x\ty'
 	preempt-queue schedule --tag plain -- true
@@ -148,7 +144,6 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 	preempt-store get queue/default/item/0000000001 | grep -q $'a\xff\xfeb'
 }
 
-# bats test_tags=smoke
 @test "ids in ranges: cancel, show, done, forget and join take them, and name the one that is missing" {
 	local words
 	seq 6 | preempt-queue schedule --lines --tag six -- echo
@@ -174,7 +169,6 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 	done
 }
 
-# bats test_tags=smoke
 @test "set: commands that say nothing else get the --halt of their queue, also with --once" {
 	halts() { preempt-queue show --json "$1" | python3 -c 'import json, sys
 for line in sys.stdin: print(json.loads(line).get("halt", "now"), end=" ")'; }
@@ -195,7 +189,6 @@ for line in sys.stdin: print(json.loads(line).get("halt", "now"), end=" ")'; }
 	[ "$(preempt-queue set)" = 'halt soon' ]
 }
 
-# bats test_tags=smoke
 @test "list: several states, and at most so many" {
 	seq 6 | preempt-queue schedule --lines -- echo
 	preempt-queue cancel 2-3
@@ -210,7 +203,6 @@ for line in sys.stdin: print(json.loads(line).get("halt", "now"), end=" ")'; }
 	[[ $stderr = *'"gone" is not waiting'* ]]
 }
 
-# bats test_tags=smoke
 @test "cancel and retry by id, by tag and all: the ids are printed, others refused" {
 	seq 5 | preempt-queue schedule --lines --tag odd -- echo
 	preempt-queue schedule --tag even -- true
@@ -254,7 +246,6 @@ for line in sys.stdin: print(json.loads(line).get("halt", "now"), end=" ")'; }
 	[ "$output" = 4 ]
 }
 
-# bats test_tags=smoke
 @test "--lines: templates, commands of their own, NUL, blanks, the last line without an end" {
 	printf 'a b\n\n$(date)\nlast' | preempt-queue schedule --lines -- cp {} '{}.bak' >ids
 	[ "$(tr '\n' ' ' <ids)" = '1 2 3 ' ]
@@ -310,7 +301,6 @@ for line in sys.stdin: print(json.loads(line).get("halt", "now"), end=" ")'; }
 	[ "$(batch 1)" != "$(batch 20)" ]
 }
 
-# bats test_tags=smoke
 @test "--once: what is scheduled again after an unknown end is there once" {
 	seq 100 >in
 	preempt-queue schedule --lines --once night -- echo <in | head -n 3 >/dev/null || :
@@ -325,7 +315,6 @@ for line in sys.stdin: print(json.loads(line).get("halt", "now"), end=" ")'; }
 	[ "$output" = 101 ]
 }
 
-# bats test_tags=smoke
 @test "WQ-9: a full queue: schedule waits, --wait ends that, room lets it in" {
 	seq 2 | preempt-queue schedule --lines --limit 2 -- echo
 	answers 124 preempt-queue schedule --limit 2 --wait 200ms -- echo
@@ -355,7 +344,6 @@ fail() {
 		"{\"id\":$1,\"ending\":\"exited\",\"code\":3,\"worker\":\"w1\",\"host\":\"n1\",\"tag\":\"big\",\"command\":\"train 1\",\"utc\":$now}"
 }
 
-# bats test_tags=smoke
 @test "WQ-4: join tells the first error, cancels what waits, and tells it until that is retried or forgotten" {
 	seq 100 | preempt-queue schedule --lines -- train
 	fail 1
@@ -518,7 +506,6 @@ fail() {
 	eventually watched
 }
 
-# bats test_tags=smoke
 @test "fetch: 1 where there is nothing to fetch yet, or ever; 124 when it was waited for in vain" {
 	preempt-queue schedule -- echo
 	answers 1 preempt-queue fetch 1
@@ -559,7 +546,6 @@ signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:
 	[ "$(states)" = '1 waiting' ]
 }
 
-# bats test_tags=smoke
 @test "kill -9 of schedule at any moment: all that it printed is in the queue, each once" {
 	local i pid code killed=0
 	seq 100000 >in
@@ -681,7 +667,6 @@ END
 	answers 77 preempt-queue list
 }
 
-# bats test_tags=smoke
 @test "a value that is damaged is said, not run and not skipped" {
 	preempt-queue schedule -- true
 	preempt-store put queue/default/item/0000000001 '{"command":[]}'

@@ -97,13 +97,11 @@ preempted() {
 }
 calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 
-# bats test_tags=smoke
 @test "finished: 0, and no scheduler is asked" {
 	STEPS=3 run -0 preempt-requeue -- preempt-run -- ./trainer
 	calls ""
 }
 
-# bats test_tags=smoke
 @test "preempted: squeue is asked for the state, then scontrol to requeue; 42" {
 	start -- preempt-run -- ./trainer
 	preempted
@@ -132,7 +130,6 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	done
 }
 
-# bats test_tags=smoke
 @test "a task of an array is requeued alone" {
 	export SLURM_ARRAY_JOB_ID=9 SLURM_ARRAY_TASK_ID=3
 	start -- preempt-run -- ./trainer
@@ -160,7 +157,6 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q "not requeued: squeue: slurm_load_jobs error: Invalid job id specified" err
 }
 
-# bats test_tags=smoke
 @test "requeued already: not once more" {
 	echo PENDING >state
 	start -- preempt-run -- ./trainer
@@ -181,7 +177,6 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q 'job 9 is not requeued: scontrol requeue: Requested operation is presently disabled for job 9; was it submitted with --requeue?' err
 }
 
-# bats test_tags=smoke
 @test "the controller cannot be reached for a moment: once more" {
 	printf '\n\n' >away
 	start -- preempt-run -- ./trainer
@@ -248,7 +243,6 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q '1 of 3' err
 }
 
-# bats test_tags=smoke
 @test "--checkpoints: what the program calls saved, and is not there, is no progress: 43, then 93" {
 	slurm
 	start -- preempt-run --checkpoints "$PWD/none" -- ./trainer
@@ -278,7 +272,6 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[[ $(preempt-store get run/slurm-9/000001/CLOSED) == *'"cause":"unsaved"'* ]]
 }
 
-# bats test_tags=smoke
 @test "what preempt-run --restarts has decided is not decided again" {
 	export FAIL=3
 	start --max-crashes 100 -- preempt-run --restarts --max-crashes 1 -- ./trainer
@@ -343,7 +336,6 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[[ $stderr != *"start it with exec"* ]]
 }
 
-# bats test_tags=smoke
 @test "two runs in one job: both are told, both are looked at" {
 	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_NTASKS=1
 	mkdir a b
@@ -475,7 +467,6 @@ as_task() {
 	calls ""
 }
 
-# bats test_tags=smoke
 @test "the store is damaged: a failure is not run again, and no task is said to be missing" {
 	needs_store_file
 	run -1 preempt-run -- sh -c 'exit 1'
@@ -513,7 +504,6 @@ as_task() {
 	code 42
 }
 
-# bats test_tags=smoke
 @test "TERM for the batch shell only, nothing known of the end: all save, and it is requeued" {
 	rm fake/scontrol
 	start --platform none -- preempt-run -- ./trainer
@@ -623,7 +613,7 @@ as_task() {
 		preempt-store put k v
 		start --platform none -- bash -c 'trap "exit 0" TERM; touch started; while :; do sleep 0.05; done'
 		until_true 10 test -e started
-		"${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/rig/hold_store" "$PREEMPT_STORE" held begin 3>&- &
+		"${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/support/hold_store" "$PREEMPT_STORE" held begin 3>&- &
 		holder=$!
 		until_true 10 is_stopped "$holder"
 		kill -TERM "$job"
@@ -698,7 +688,6 @@ as_task() {
 	grep -q 'echo no way; exit 4: failed with 4: no way' err
 }
 
-# bats test_tags=smoke
 @test "--dry-run says what would be, and changes nothing" {
 	export FAIL=3
 	run -7 preempt-run -- ./trainer

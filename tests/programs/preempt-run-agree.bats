@@ -25,7 +25,6 @@ teardown() { agents_teardown; }
 put_measure() { preempt-store put run/job/MEASURE "{\"save_ms\": $1}" >/dev/null; }
 later_than() { (($(date +%s%3N) > $1)); }
 
-# bats test_tags=smoke
 @test "SY-10: a training process stopped during the agreement and continued: all save at one step" {
 	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
@@ -44,7 +43,6 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {
 	# So long that a final round would begin at once; and there is time for one on a machine that stalls.
 	options=(--grace 40s)
@@ -68,7 +66,6 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "CS-4: the store outlives all processes: a claim survives KILL of every task, and the next start goes on" {
 	count_agents 3 --steps 100000 --step-ms 5 --save-ms 100000
 	until_true 20 all_begun 3 10
@@ -99,7 +96,6 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "joining: a notice before all have joined: that launch leaves with 42, unstarted; latecomers too" {
 	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 10; done
 	until_true 10 has TASK/0
@@ -174,7 +170,6 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "two jobs under one name: the second is refused, and says whose it is" {
 	count_agents 2 --steps 100000 --step-ms 5
 	until_true 20 all_begun 2 2
@@ -188,7 +183,6 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "a killed agent that is started again while its peers still train: they leave, all join the next attempt" {
 	# Not their heartbeats find out that it is gone.
 	options=(--period 60s)

@@ -34,7 +34,6 @@ saves() {
 }
 record() { preempt-store get --store "$store" saved/r; }
 
-# bats test_tags=smoke
 @test "the README's loop after a crash before any save: begins at 0, makes its directory, and saves" {
 	cat >train.sh <<-'END'
 		. "$client"
@@ -76,7 +75,6 @@ record() { preempt-store get --store "$store" saved/r; }
 	[ "$output" = 0 ]
 }
 
-# bats test_tags=smoke
 @test "--checkpoints without what the run has saved: 75 before the first step, until --anew" {
 	saves 40
 	[ "$status" = 42 ]
@@ -119,7 +117,6 @@ record() { preempt-store get --store "$store" saved/r; }
 	run -1 record
 }
 
-# bats test_tags=smoke
 @test "neither a restart count nor an attempt's number proves anything: what is missing is made" {
 	local variable
 	for variable in SLURM_RESTART_COUNT=1 PREEMPT_ATTEMPT=2; do
@@ -134,7 +131,6 @@ record() { preempt-store get --store "$store" saved/r; }
 	run -0 preempt-requeue --platform none --run r --store "$store" -- preempt-run -- true
 }
 
-# bats test_tags=smoke
 @test "a store that is missing, but was there at an earlier start of the job: 75, and not made" {
 	export SLURM_JOB_ID=7 PREEMPT_RUN=r PREEMPT_STORE=$store
 	local trace=home/.local/state/preempt/slurm-7.db.trace
@@ -157,7 +153,6 @@ record() { preempt-store get --store "$store" saved/r; }
 	[ ! -e $trace ]
 }
 
-# bats test_tags=smoke
 @test "what ckpt-rotate commit has published is known at once, also when all are killed; and could not ask is not none" {
 	cat >train.sh <<-'END'
 		d=$(ckpt-rotate begin ckpt 5) && echo 5 >"$d/f" && ckpt-rotate commit ckpt 5 >/dev/null && touch saved

@@ -35,7 +35,6 @@ teardown() {
 train() { preempt-run -n "${copies:-1}" --kill-after 200ms --max-bad-restarts "$@" --checkpoints ck -- ./trainer; }
 offered() { ckpt-rotate latest ck --step 2>/dev/null; }
 
-# bats test_tags=smoke
 @test "after N failed restarts from a checkpoint it is marked as bad, and the one before is resumed" {
 	for _ in 1 2; do
 		run -1 --separate-stderr train 2
@@ -49,7 +48,6 @@ offered() { ckpt-rotate latest ck --step 2>/dev/null; }
 	[[ $stderr == *"2 restarts from it failed"* ]]
 }
 
-# bats test_tags=smoke
 @test "all tasks of the attempt resume from the same" {
 	copies=3
 	run -1 --separate-stderr train 1

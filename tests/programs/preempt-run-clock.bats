@@ -43,7 +43,6 @@ machines() {
 	done
 }
 
-# bats test_tags=smoke
 @test "CS-3: the wall clock jumps by an hour, both ways, while training and while agreeing: nothing happens" {
 	for hours in 1 -1; do
 		count_agents 3 --steps 100000 --step-ms 5 --save-ms 300

@@ -49,7 +49,6 @@ came_to() { local s; read -r s 2>/dev/null <"step.$1" && ((s >= $2)); }
 saved_at() { basename "$(dirname "$(ls -t ckpt/*/"$1" | head -n 1)")"; }
 rounds() { preempt-store list "run/job/000001/ROUND/" | wc -l; }
 
-# bats test_tags=smoke
 @test "boundaries that never coincide: a few rounds, then each saves where it stands, and none is complete" {
 	export BOUNDARIES='seq $PREEMPT_TASK 2 100000'
 	loops 2
@@ -79,7 +78,6 @@ rounds() { preempt-store list "run/job/000001/ROUND/" | wc -l; }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "irregular boundaries that both share: one round" {
 	export BOUNDARIES='s=0; for ((k = 0; k < 3000; k++)); do echo $s; s=$((s + 1 + k * k % 13)); done'
 	loops 2
@@ -90,7 +88,6 @@ rounds() { preempt-store list "run/job/000001/ROUND/" | wc -l; }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "a loop that asks every ten steps without NEXT: all save at the same multiple of ten" {
 	export BOUNDARIES='seq 0 10 100000' NEXT=''
 	loops 2
@@ -113,7 +110,6 @@ rounds() { preempt-store list "run/job/000001/ROUND/" | wc -l; }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-15: a task has finished and the others are preempted: what they save of a sharded checkpoint is not complete" {
 	cat >sharded.sh <<-'X'
 		. "$CLIENTS/preempt.sh"
@@ -134,7 +130,6 @@ rounds() { preempt-store list "run/job/000001/ROUND/" | wc -l; }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "the chief must save and finishes without it, and another task fails: nothing is called complete" {
 	cat >chief.sh <<-'X'
 		. "$CLIENTS/preempt.sh"
@@ -175,7 +170,6 @@ rounds() { preempt-store list "run/job/000001/ROUND/" | wc -l; }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "one agent has all tasks, and the store is lost after the decision: the saves are enough for 42" {
 	needs_store_file
 	touch slow.0 slow.1
@@ -205,7 +199,6 @@ rounds() { preempt-store list "run/job/000001/ROUND/" | wc -l; }
 	run -43 preempt-status --run job --exit-code -q
 }
 
-# bats test_tags=smoke
 @test "a claim that cannot be read, or of another version: all save and leave, and preempt-run says so" {
 	local claim
 	for claim in '[]' '{"then":"pause"}'; do

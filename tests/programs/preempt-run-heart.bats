@@ -73,7 +73,6 @@ goes_on() {
 # Slow enough that something can happen in the middle: it takes 18 s in all.
 slowly=(--step-ms 60)
 
-# bats test_tags=smoke
 @test "HB-2: of 4 training tasks an agent is KILLed: all others leave with 44, name it, and go on later" {
 	train_agents "${slowly[@]}"
 	until_true 30 has_saved 20

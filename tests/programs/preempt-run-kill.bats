@@ -9,6 +9,7 @@
 # asan: no (KILL leaves nothing to look at, and it takes minutes)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2012,SC2086 # numbers
+# soak (takes long)
 
 bats_require_minimum_version 1.5.0
 

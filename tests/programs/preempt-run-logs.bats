@@ -33,7 +33,6 @@ train() {
 # words FILE: the events of lines of JSON.
 words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for line in sys.stdin))' <"$1"; }
 
-# bats test_tags=smoke
 @test "4 agents of a task each: the first one tells each event of the job, as JSON, and runs --on-event once for it" {
 	train 4 --log-format json --on-event 'cat >>told; echo "$PREEMPT_EVENT $PREEMPT_RUN $PREEMPT_ATTEMPT" \
 		"$PREEMPT_EVENT_STEP$PREEMPT_EVENT_CODE" >>variables'
@@ -61,7 +60,6 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "the agent of task 0 is killed: the next one says what happened, and runs --on-event" {
 	train 3 --period 500ms --on-event 'echo "$PREEMPT_EVENT" >>told.$PPID'
 	kill -KILL "${pids[0]}"
@@ -156,7 +154,7 @@ said_once() { told_by 0 "$1" && [ "$(grep -cF -- "$1" err.0)" = 1 ]; }
 @test "a store that does not answer is named after 5 seconds, once" {
 	export PREEMPT_STORE=$PWD/store/s.db
 	preempt-store put held 1
-	"$OUT/tests/rig/hold_store" "$PREEMPT_STORE" run/r/held database >/dev/null 3>&- &
+	"$OUT/tests/support/hold_store" "$PREEMPT_STORE" run/r/held database >/dev/null 3>&- &
 	holder=$!
 	until_true 20 grep -q '^State:.T' "/proc/$holder/status" 2>/dev/null
 	agent 0 1 -- true

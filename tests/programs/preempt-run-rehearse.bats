@@ -33,7 +33,6 @@ rehearses() {
 	[ "$status" = "$code" ]
 }
 
-# bats test_tags=smoke
 @test "--rehearse: saved, and it is reported what each process would do with the signal" {
 	cat >train <<-'EOT'
 		#!/bin/sh

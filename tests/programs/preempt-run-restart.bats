@@ -90,7 +90,6 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	[[ $stderr == *'attempt 2 crashed, 2 of 3: task 1 failed on '*' with 7: broken at 12; running again in '* ]]
 }
 
-# bats test_tags=smoke
 @test "one that fails at the same step each time: 93 after three restarts; who starts it then begins again" {
 	ALWAYS=0:3 run -93 --separate-stderr preempt-run -n 2 --restarts -- ./trainer
 	[ "$(cut -d' ' -f1 starts.0)" = $'1\n2\n3\n4' ]
@@ -122,7 +121,6 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	[ "$(tail -n 3 starts.0 | cut -d' ' -f2)" = $'5\n10\n15' ]
 }
 
-# bats test_tags=smoke
 @test "with --checkpoints progress shows by itself" {
 	cat >saver <<-'SAVER'
 		#!/bin/bash
@@ -195,7 +193,6 @@ reason_of() { sed -n 's/.*\(not run again.*\); [0-9]* attempts\? in .*/\1/p' "er
 	grep -q 'not run again (93): said before, too' err.0
 }
 
-# bats test_tags=smoke
 @test "an agent that has finished stays for the others, and runs again with them" {
 	STEPS=3 agent 0 --restarts -- ./trainer
 	FIRST=100000 agent 1 --restarts -- ./trainer
@@ -473,7 +470,6 @@ pausing() {
 	closed_by 2 unjoined
 }
 
-# bats test_tags=smoke
 @test "a peer that is killed and brought back: the others run again with it" {
 	FIRST=100000 agent 0 --restarts -- ./trainer
 	STEP=100 agent 1 --restarts -- ./trainer

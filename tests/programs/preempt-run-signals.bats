@@ -28,7 +28,6 @@ listens() {
 		grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/proc/$1/status"
 }
 
-# bats test_tags=smoke
 @test "exit codes: the command's own, 127, 126, 128+n, and --exit-code" {
 	unset PREEMPT_RUN
 	run -0 preempt-run -- true
@@ -65,7 +64,6 @@ listens() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "bad usage: refused with 2, one message, and nothing is made" {
 	refused() {
 		run -2 --separate-stderr preempt-run "$@"
@@ -111,7 +109,6 @@ listens() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "INT is passed on and gives 130; so does Ctrl-C on all agents of a terminal" {
 	count_agents 2 --steps 100000 --step-ms 5
 	until_true 10 all_begun 2 3
@@ -141,7 +138,6 @@ listens() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "signals: TERM to the child only (Slurm with cgroups, without a client): the machine's notice" {
 	cat >deaf <<-'EOT'
 		#!/bin/sh
@@ -159,7 +155,6 @@ listens() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "signals: to the whole process group, and to the whole tree: one checkpoint, 42" {
 	for shape in group tree; do
 		one_agent 3 --steps 100000 --step-ms 5 --child 1
@@ -205,7 +200,6 @@ listens() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "--shield: a command that installs no handler survives TERM to the whole tree" {
 	cat >hardy <<-'EOT'
 		#!/bin/bash
@@ -226,7 +220,6 @@ listens() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "a training process never outlives its agent, nor do its children, in sessions of their own either" {
 	for child in 1 2; do
 		one_agent 2 --steps 100000 --step-ms 5 --child $child
@@ -299,7 +292,6 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "kill -9 of an agent: its board goes, also where its path is long" {
 	local parent=$PWD/boards
 	while ((${#parent} < 1000)); do parent+=/a-directory-with-a-name-that-is-rather-long; done
@@ -375,7 +367,6 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "process 1 of a container: reaps what is orphaned, passes INT on, stops with 42" {
 	unshare -p true 2>/dev/null || skip "needs root, for a PID namespace"
 	cat >messy <<-'EOT'
@@ -400,7 +391,6 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "--ranks: a launcher that starts its ranks itself, in sessions of their own" {
 	cat >fake-torchrun <<-'EOT'
 		#!/bin/bash
@@ -552,7 +542,6 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "what the command writes goes where it should: stdout and stderr as they are" {
 	preempt-run -- sh -c 'echo out; echo err >&2; printf "no newline" >&2' >out.0 2>err.0
 	[ "$(cat out.0)" = out ]

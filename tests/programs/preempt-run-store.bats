@@ -117,7 +117,6 @@ saved_alone() { # N
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "the store takes no more writes, but can be read: saved at once, and not called back again and again" {
 	mount -t tmpfs -o size=1m tmpfs store 2>/dev/null || skip "needs root, for a small tmpfs"
 	chmod 700 store
@@ -181,7 +180,6 @@ saved_alone() { # N
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "the store is back before the time is over: the agreement goes on as if nothing had been" {
 	quick=(--report-timeout 4m --save-timeout 2m) # the store is missed for half of that
 	for stage in notice saving; do
@@ -325,7 +323,6 @@ saved_alone() { # N
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "a full filesystem under the store: every task saves by itself or is saved together, no task hangs" {
 	mount -t tmpfs -o size=1m tmpfs store 2>/dev/null || skip "needs root, for a small tmpfs"
 	chmod 700 store
@@ -342,7 +339,6 @@ saved_alone() { # N
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "a store that cannot be opened at all: 75 or 77, one message, the command is not started" {
 	run -75 --separate-stderr preempt-run --store "$PWD/no/such/dir/db" --task 0 --tasks 1 -- touch started
 	[[ $stderr == preempt-run:* ]]
@@ -357,7 +353,6 @@ saved_alone() { # N
 	[ "$(cat store/db)" = "not a database, whatever its name" ]
 }
 
-# bats test_tags=smoke
 @test "the store is unreachable while a task waits for the others to join: it waits on, and all start" {
 	agent 0 2 -- touch started.0
 	until_true 20 has TASK/0
@@ -409,7 +404,6 @@ put_back() {
 	grep -q "went back from revision .* older copy" err.0 err.1
 }
 
-# bats test_tags=smoke
 @test "an older copy of the store is put back under running agents: they say so, and see the next claim" {
 	options=(--period 1m --save-timeout 2m)
 	count_agents 2 --steps 100000 --step-ms 5

@@ -17,7 +17,7 @@ setup() {
 
 teardown() { agents_teardown; }
 
-# person: does at a terminal what stdin says (trainers/terminal.py).
+# person: does at a terminal what stdin says (support/trainers/terminal.py).
 person() {
 	cat >person.script
 	run -0 python3 -B "$TRAINERS/terminal.py" person.script 3>&-
@@ -25,7 +25,6 @@ person() {
 }
 
 # (Python does not notice a signal that comes just before a sleep until that is over: many short ones.)
-# bats test_tags=smoke
 @test "in the foreground the command reads the terminal, and gets Ctrl-C" {
 	person <<-'EOT'
 		see READY>
@@ -90,7 +89,6 @@ person() {
 	EOT
 }
 
-# bats test_tags=smoke
 @test "Ctrl-Z stops all commands, also where they do not have the terminal" {
 	cat >count.sh <<-'EOT'
 		while sleep 0.05; do echo >>"$1"; done
@@ -151,7 +149,6 @@ person() {
 	EOT
 }
 
-# bats test_tags=smoke
 @test "Ctrl-C reaches the script that preempt-run is a line of, and is no crash to run again" {
 	cat >lines <<-'EOT'
 		trap 'echo "tra"pped' INT

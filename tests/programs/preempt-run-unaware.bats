@@ -58,7 +58,6 @@ code() {
 	[ "$code" = "$1" ] || { cat err >&2; echo "code $code" >&2; return 1; }
 }
 
-# bats test_tags=smoke
 @test "--on-notice signal: every task is told; a newer checkpoint means 42, and the next start resumes from it" {
 	start --on-notice signal:USR1 --checkpoints ck -- ./solver
 	ready
@@ -120,7 +119,6 @@ code() {
 	grep -q 'step 2 is saved and complete; asked to stop: do not run me again (93)' err.0 err.1
 }
 
-# bats test_tags=smoke
 @test "--done-if tells finished from stopped" {
 	start --checkpoints ck --done-if 'test -e finished' -- env FINISH=1 ./solver
 	code 0

@@ -50,7 +50,6 @@ preempted_and_finished() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-1: TERM to one of 4 agents: all save once at one step and leave with 42; restarted, nothing is lost (C)" {
 	count_c() { "$COUNT" --dir "$1" --steps "$2"; }
 	cat >trainer <<-'EOT'
@@ -61,17 +60,14 @@ preempted_and_finished() {
 	preempted_and_finished ./trainer
 }
 
-# bats test_tags=smoke
 @test "PH-1: the same with a trainer in bash" {
 	preempted_and_finished bash "$TRAINERS/count.sh"
 }
 
-# bats test_tags=smoke
 @test "PH-1: the same with a trainer in Python" {
 	preempted_and_finished python3 "$TRAINERS/count.py"
 }
 
-# bats test_tags=smoke
 @test "PH-1: one task alone leaves with 42" {
 	unset PREEMPT_RUN
 	preempt-run -- "$COUNT" --dir job --steps 100000 --step-ms 5 2>err.0 &
@@ -83,7 +79,6 @@ preempted_and_finished() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-2: one task fails with a message: every other one is ended and leaves with 44; its agent and the first print that message" {
 	# Not before all have begun: who comes later says it in other words.
 	cat >trainer <<-'EOT'
@@ -156,7 +151,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-2: a real synchronous training: one task is killed, its peers fail at once; the error names it" {
 	train=$OUT/examples/train
 	[ -x "$train" ] || make -s -C "$REPO" "${train#"$REPO/"}" >&2
@@ -188,7 +182,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-3: grace 0, every task noticed again and again: one checkpoint" {
 	count_agents 4 --steps 100000 --step-ms 5 --save-ms 300
 	until_true 20 all_begun 4 10
@@ -272,7 +265,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-6: no task can save: all leave with 43, no checkpoint is offered" {
 	count_agents 3 --steps 100000 --step-ms 5 --save-fails all
 	until_true 20 all_begun 3 10
@@ -315,7 +307,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-7: a notice after training has finished is no failure" {
 	echo '"$COUNT" --dir job --steps 20 --step-ms 1 && until [ -e go ]; do sleep 0.02; done' >trainer
 	for i in 0 1 2; do agent $i 3 -- sh trainer; done
@@ -329,7 +320,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-8, SY-1: without a notice no task is asked to save, and nothing is left after the end" {
 	count_agents 4 --steps 300 --step-ms 1
 	all_ended 0
@@ -339,7 +329,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-9: the message of a preemption can be read afterwards" {
 	count_agents 2 --steps 100000 --step-ms 5
 	until_true 20 all_begun 2 5
@@ -351,7 +340,6 @@ names_task() {
 	[ "$(field SEAL text)" = "claimed by task 1 on $HOSTNAME" ]
 }
 
-# bats test_tags=smoke
 @test "PH-10: the claimer is killed between claim and step: the others agree without it and leave with 43" {
 	count_agents 4 --steps 100000 --step-ms 5
 	until_true 20 all_begun 4 10
@@ -400,7 +388,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-12: a peer is dead before it reports: decided without it, every task leaves" {
 	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
@@ -435,7 +422,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-15: a notice after one peer has finished: the others save, without it no checkpoint is complete" {
 	count_agents 3 --steps 100000 --step-ms 5 --end-early 2:20
 	ended 2 0
@@ -449,7 +435,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-17: the user's wrapper traps TERM already: its trap still runs with --forward" {
 	cat >wrapper <<-'EOT'
 		#!/bin/bash
@@ -486,7 +471,6 @@ names_task() {
 	saved_together 2
 }
 
-# bats test_tags=smoke
 @test "PH-19: the same TERM twice, and once more while saving: one claim, one checkpoint" {
 	count_agents 2 --steps 100000 --step-ms 5 --save-ms 500
 	until_true 20 all_begun 2 5
@@ -505,7 +489,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-21: a notice before the first step of any: nothing to save, 42" {
 	count_agents 3 --steps 100000 --step-ms 5 --start-ms 60000
 	for i in 0 1 2; do until_true 20 started $i; done
@@ -547,7 +530,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "PH-22: keys of an earlier attempt touch nothing" {
 	count_agents 2 --steps 100000 --step-ms 2
 	until_true 20 all_begun 2 5
@@ -569,7 +551,6 @@ names_task() {
 	nothing_left
 }
 
-# bats test_tags=smoke
 @test "without --run: the store of the name that is made up goes with the run, however that ends; others stay" {
 	export XDG_STATE_HOME=$PWD/state
 	unset PREEMPT_STORE PREEMPT_RUN

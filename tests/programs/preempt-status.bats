@@ -46,7 +46,6 @@ on_terminal() {
 	TERM=xterm python3 "$ROOT/tests/support/screen.py" "$1" "$2" -- "${@:3}"
 }
 
-# bats test_tags=smoke
 @test "a run that trains, is preempted, saves, and is over" {
 	command -v python3 >/dev/null || skip "needs python3"
 	start

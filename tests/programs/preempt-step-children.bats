@@ -20,7 +20,6 @@ under() {
 	echo "$output"
 }
 
-# bats test_tags=smoke
 @test "shells: a command from before the first step, and one by preempt_bg, end by kill; others outlive a notice" {
 	cat >train <<'END'
 . "$CLIENT/preempt.sh"
@@ -49,7 +48,6 @@ END
 	done
 }
 
-# bats test_tags=smoke
 @test "Python: commands, forked processes and pools end when they are told" {
 	cat >train <<'END'
 import multiprocessing, os, signal, subprocess, preempt
@@ -80,7 +78,6 @@ END
 	[ "$output" = survived ]
 }
 
-# bats test_tags=smoke
 @test "Python: processes of multiprocessing outlive a notice to the tree, and end with their parent's word" {
 	cat >train.py <<'END'
 import multiprocessing, os, signal, subprocess, time

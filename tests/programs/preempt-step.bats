@@ -3,7 +3,6 @@
 # The board's clients (docs/design.md, section 3): one list of cases through bash, dash, C, Python and
 # preempt-step; then what only some of them have. The test plays the agent.
 # takes: 100
-# limit: 1200
 # BIN and OUT tell where the built programs are; CLIENTS="c python" runs fewer.
 # shellcheck disable=SC2154,SC2030,SC2031
 
@@ -15,7 +14,7 @@ setup_file() {
 	case $OUT in
 	*/build/asan) make+=(SANITIZE=1) ;;
 	esac
-	"${make[@]}" all "$(realpath -m --relative-to="$REPO" "$OUT")/tests/clients/driver" >&2
+	"${make[@]}" all "$(realpath -m --relative-to="$REPO" "$OUT")/tests/support/clients/driver" >&2
 }
 
 setup() {
@@ -42,7 +41,6 @@ step_written() {
 	at_step 12345678901234567
 	[ "$(stat -c '%s %i' "$board/step")" = "42 $inode" ]
 }
-# bats test_tags=smoke
 @test "step: 42 bytes, in place, before anything else" {
 	each step_written
 }
@@ -119,7 +117,6 @@ step_falls() {
 	at_step 5
 	said 1 "step 4 after step 5"
 }
-# bats test_tags=smoke
 @test "step: a number that falls is refused" {
 	each step_falls
 }
@@ -168,7 +165,6 @@ section_written() {
 	[ "$(stat -c '%s %i' "$board/section")" = "32 $inode" ]
 	ask "step 4" 0
 }
-# bats test_tags=smoke
 @test "section: 32 bytes, in place" {
 	each section_written
 }
@@ -215,7 +211,6 @@ hold_save() {
 	lift
 	ask "step 6" 0
 }
-# bats test_tags=smoke
 @test "save S: at S, once, then on; the next round again" {
 	each hold_save
 }
@@ -259,7 +254,6 @@ hold_wait_exit() {
 	hold "leave 42"
 	expect "saved 42"
 }
-# bats test_tags=smoke
 @test "wait, then exit S: runs to S, saves, stays until leave" {
 	each hold_wait_exit
 }
@@ -337,7 +331,6 @@ hold_beyond_exit() {
 	hold "leave 9"
 	ends 9
 }
-# bats test_tags=smoke
 @test "exit S: one save at the first boundary at or after S, then no step further" {
 	each hold_beyond_exit
 }
@@ -416,7 +409,6 @@ hold_leave() {
 	ends 43
 	said 0 .
 }
-# bats test_tags=smoke
 @test "leave C at a boundary: leaves with C, silently" {
 	each hold_leave
 }
@@ -494,7 +486,6 @@ saved_barrier_lifted() {
 	expect "saved 0"
 	ask "step 6" 0
 }
-# bats test_tags=smoke
 @test "exit barrier: lifted, runs on" {
 	each saved_barrier_lifted
 }
@@ -562,7 +553,6 @@ saved_async() {
 	while read -r -t "$PATIENCE" line <&8; do [ "$line" = "async 42" ]; done
 	ends 42
 }
-# bats test_tags=smoke
 @test "an asynchronous saver: reports from another thread, and waits there" {
 	each saved_async c python c@disk
 }
@@ -608,7 +598,6 @@ codes_returned() {
 	ask "tell eval" $((leave + 43))
 	ask "report 9" 43
 }
-# bats test_tags=smoke
 @test "C, Python: ask, tell_section and saved return the code to leave with" {
 	each codes_returned c python
 }
@@ -647,7 +636,6 @@ agent_gone_waiting() {
 	said 1 .
 	said 1 "$agent"
 }
-# bats test_tags=smoke
 @test "the agent is killed while a task waits: 43, said once" {
 	each agent_gone_waiting
 }
@@ -739,7 +727,6 @@ agent_unreadable() {
 		said 1 "does not name the agent"
 	done
 }
-# bats test_tags=smoke
 @test "first use: a damaged agent file is refused" {
 	each agent_unreadable
 }
@@ -778,7 +765,6 @@ board_gone_waiting() {
 	ends 43
 	said 1 "vanished"
 }
-# bats test_tags=smoke
 @test "the board vanishes while a task waits: 43" {
 	each board_gone_waiting bash dash c python program
 }
@@ -1011,7 +997,6 @@ owner_child() {
 	said 1 "process $training, this is process"
 	ask "step 6" 0
 }
-# bats test_tags=smoke
 @test "owner: a forked child is a second process, and is refused" {
 	each owner_child c python
 }
@@ -1060,7 +1045,6 @@ signals_none() {
 	ask "step 5" 0
 	! survives TERM
 }
-# bats test_tags=smoke
 @test "signals: TERM, or what PREEMPT_SIGNALS names, does not end the training where it was default" {
 	each signals_survived bash dash c python
 	each signals_listed bash dash c python
@@ -1076,7 +1060,6 @@ signals_handler() {
 	(tell nothing) 2>/dev/null || :
 	expect trapped
 }
-# bats test_tags=smoke
 @test "signals: a handler or trap of the user's stays" {
 	each signals_handler bash dash c python
 }
@@ -1133,7 +1116,6 @@ loop_script() {
 		echo end
 	END
 }
-# bats test_tags=smoke
 @test "shell: the loop of the manual under set -euo pipefail" {
 	client=bash
 	board_make
@@ -1259,7 +1241,6 @@ clobbered() {
 	each clobbered c python c@disk python@disk
 }
 
-# bats test_tags=smoke
 @test "libpreempt: needs nothing but libc, exports what its header declares" {
 	run -0 ldd "$OUT/libpreempt.so.0"
 	case $OUT in
@@ -1273,7 +1254,6 @@ clobbered() {
 	[ "$(grep -E ' [TDBR] ' <<<"$output" | grep -cv ' preempt_')" = 0 ]
 }
 
-# bats test_tags=smoke
 @test "libpreempt: installed, found by pkg-config, used from C and C++" {
 	case $OUT in
 	*/build/asan) skip "one build is enough" ;;
@@ -1325,7 +1305,6 @@ clobbered() {
 	run -0 "$BIN/preempt-step" -- 5 6
 }
 
-# bats test_tags=smoke
 @test "preempt-step: the loop of its manual, in bash and dash" {
 	for client in bash dash; do
 		board_make

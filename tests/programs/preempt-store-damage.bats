@@ -89,7 +89,6 @@ fill() {
 	refused 77 preempt-store put k w
 }
 
-# bats test_tags=smoke
 @test "a directory in the place of the database, the lock file or the journal: 65" {
 	mkdir "$db"
 	refused 65 preempt-store put k v
@@ -136,7 +135,6 @@ fill() {
 	refused 65 preempt-store put k v
 }
 
-# bats test_tags=smoke
 @test "a database that was cut to nothing, to half, to a page less: 65" {
 	fill
 	cp "$db" "$dir/whole"
@@ -179,7 +177,6 @@ fill() {
 	[ $found -gt $pages ]
 }
 
-# bats test_tags=smoke
 @test "garbage in the journal is no journal: the store is as it was" {
 	fill
 	preempt-store list --values >"$BATS_TEST_TMPDIR/right"
@@ -205,7 +202,6 @@ kill_writer() {
 }
 
 # asan: the preloaded library would come before the sanitizers'.
-# bats test_tags=smoke
 @test "the journal of a killed writer, of this store: it is rolled back; of another: 65, and nothing is" {
 	[[ $OUT != *asan* ]] || skip "preloads"
 	fill
@@ -245,7 +241,6 @@ kill_writer() {
 	[ -z "${remove:-}" ] || rm -rf "$remove" 2>/dev/null || :
 }
 
-# bats test_tags=smoke
 @test "a lock file with garbage, cut short, or of another store: 65" {
 	preempt-store put k v
 	preempt-store put k v --store "$dir/other.db"

@@ -4,7 +4,6 @@
 #
 # takes: 40
 # mounts: private
-# limit: 1200
 
 # shellcheck disable=SC2154 # bats and doctor.bash set them
 bats_require_minimum_version 1.5.0
@@ -27,7 +26,6 @@ teardown() { doctor_teardown; }
 
 # ---- What it finds ----
 
-# bats test_tags=smoke
 @test "a local disk is safe, in text and in JSON" {
 	answers 0 preempt-store doctor "$dir"
 	[ -z "$stderr" ]
@@ -59,7 +57,7 @@ teardown() { doctor_teardown; }
 }
 
 @test "a store whose holder is stopped: its place is safe, and that it did not answer is told" {
-	local hold_store=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/rig/hold_store holder
+	local hold_store=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/support/hold_store holder
 	preempt-store put --store "$dir/run.db" k v
 	"$hold_store" "$dir/run.db" held begin &
 	holder=$! job=$!
@@ -72,7 +70,6 @@ teardown() { doctor_teardown; }
 
 # ---- Places where nothing can be tried ----
 
-# bats test_tags=smoke
 @test "a directory that is missing: 75, is it mounted?" {
 	answers 75 preempt-store doctor "$dir/none" --quick --timeout 60s
 	[[ $output == *'could not tell'*'is the filesystem mounted?'* ]]
@@ -83,14 +80,12 @@ teardown() { doctor_teardown; }
 	[[ $output == *'Not a directory'* ]]
 }
 
-# bats test_tags=smoke
 @test "a read-only mount: 77" {
 	need_mounts
 	answers 77 preempt-store doctor "$MOUNTS/small/ro" --quick --timeout 60s
 	[[ $output == *'could not tell'*'mounted read-only'* ]]
 }
 
-# bats test_tags=smoke
 @test "a full filesystem: 75, and nothing stays there" {
 	need_mounts
 	mkdir -m 700 "$MOUNTS/small/rw/full"
@@ -231,7 +226,6 @@ teardown() { doctor_teardown; }
 	empty "$dir"
 }
 
-# bats test_tags=smoke
 @test "one that never comes: 75, and who came is named" {
 	answers 75 preempt-store doctor "$dir" --nodes 2 --node 0 --session x --timeout 1s
 	[[ $output == *'of 2 nodes that were to meet'*', 1 came in time: '"$(hostname)"* ]]
@@ -320,7 +314,6 @@ examine() {
 	done
 }
 
-# bats test_tags=smoke
 @test "killed it leaves nothing running; what it left is removed by the next, that of others is not" {
 	local pid left
 	in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine

@@ -75,7 +75,6 @@ need_root() {
 		env HOME=/nonexistent preempt-store get k --store "$db?assume=shared" --timeout 2s
 }
 
-# bats test_tags=smoke
 @test "the files are made 0600, and 0660 with shared-group, whatever the umask" {
 	umask 0
 	preempt-store put k v
@@ -91,7 +90,6 @@ need_root() {
 	[ "$(ls "$dir")" = $'run.db\nrun.db-journal\nrun.db.lock' ]
 }
 
-# bats test_tags=smoke
 @test "a store whose database or directory others can write is refused with 77" {
 	preempt-store put k v
 	chmod o+w "$db"
@@ -119,7 +117,6 @@ need_root() {
 	refused 77 preempt-store get k
 }
 
-# bats test_tags=smoke
 @test "a store of another user is refused with 77" {
 	need_root "to be two users"
 	cp "$(command -v preempt-store)" "$BATS_TEST_TMPDIR"
@@ -169,7 +166,6 @@ need_root() {
 	[ ! -e "$dir/alias.db.lock" ]
 }
 
-# bats test_tags=smoke
 @test "no store and not asked to make one: 1; no directory: 75; both name it" {
 	refused 1 preempt-store get k
 	[[ $stderr == *"$db"*'does not exist'* ]]
@@ -209,7 +205,6 @@ need_root() {
 	[[ $stderr == *"$db"*'File descriptor in bad state'* ]]
 }
 
-# bats test_tags=smoke
 @test "a damaged database is refused with 65" {
 	preempt-store put k v
 	cp "$db" "$dir/whole"
@@ -237,7 +232,6 @@ need_root() {
 	[[ $stderr == *'not a store of preempt-tools'* ]]
 }
 
-# bats test_tags=smoke
 @test "a newer format of database or lock file is refused with 65" {
 	preempt-store put k v
 	sqlite3 "$db" 'PRAGMA user_version=4; ALTER TABLE meta RENAME TO metadata'
@@ -271,7 +265,6 @@ need_root() {
 	refused 65 preempt-store put k v
 }
 
-# bats test_tags=smoke
 @test "a lock file that was deleted, or belongs to another store, is refused with 65" {
 	preempt-store put k v
 	preempt-store put k v --store "$dir/other.db"
@@ -304,7 +297,7 @@ need_root() {
 
 @test "wait: a store that stays busy is asked no longer than --timeout" {
 	preempt-store put k v
-	"${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/rig/hold_store" "$db" held begin &
+	"${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/support/hold_store" "$db" held begin &
 	holder=$!
 	eventually is_stopped "$holder"
 	# A question may take 30 s otherwise.
@@ -357,7 +350,6 @@ need_root() {
 	chmod 700 "$dir" 2>/dev/null || :
 }
 
-# bats test_tags=smoke
 @test "a store on a read-only filesystem can be read, and not written" {
 	need_root "to mount a tmpfs"
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
@@ -370,7 +362,6 @@ need_root() {
 	[[ $stderr == *'read-only'* ]]
 }
 
-# bats test_tags=smoke
 @test "a full disk: 75, says so, changes nothing, and goes on when there is space" {
 	need_root "to mount a small tmpfs"
 	mount -t tmpfs -o mode=700,size=256k none "$dir" || skip "needs to mount a tmpfs"
@@ -482,7 +473,6 @@ need_root() {
 	[ -z "$(find "$dir/ho" "$dir/ho?me" -mindepth 1)" ]
 }
 
-# bats test_tags=smoke
 @test "a claim that is lost writes nothing and syncs nothing" {
 	preempt-store put k v
 	sum=$(sha256sum "$db" "$db-journal")
@@ -495,7 +485,6 @@ need_root() {
 	[ "$sum" = "$(sha256sum "$db" "$db-journal")" ]
 }
 
-# bats test_tags=smoke
 @test "a shared filesystem: lock, drop pages, open, commit synced, close, unlock, in this order" {
 	export PREEMPT_STORE="$db?assume=shared"
 	preempt-store put k v

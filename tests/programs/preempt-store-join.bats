@@ -15,7 +15,6 @@ exported() {
 
 # ---- Which process stands for the task ----
 
-# bats test_tags=smoke
 @test "join: the shell that reads the answer stands for the task, also with programs in between" {
 	for join in 'preempt-store join' 'timeout 60 preempt-store join' 'env A=b timeout 60 preempt-store join' \
 		'bash -c "preempt-store join; exit"'; do
@@ -67,7 +66,6 @@ step() {
 	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0
 }
 
-# bats test_tags=smoke
 @test "join in a TaskProlog that is a script: the task to be stands for the task" {
 	step
 	task 9.0
@@ -102,7 +100,6 @@ step() {
 
 # ---- Once more in the same shell ----
 
-# bats test_tags=smoke
 @test "join once more in the same shell: the next attempt each time, with a board of its own" {
 	run -0 --separate-stderr bash -c '
 		for k in 1 2 3; do
@@ -143,7 +140,6 @@ step() {
 	[[ $output != *PREEMPT_SIGNALS* ]]
 }
 
-# bats test_tags=smoke
 @test "leave without --code, as in an epilog: left, neither finished nor failed; the job's own code decides" {
 	join 2
 	kill -KILL "${agents[@]}"
@@ -220,7 +216,6 @@ stop_join() {
 	done
 }
 
-# bats test_tags=smoke
 @test "join: a task whose process died while it joined is missing; its successor and the others join the next attempt" {
 	export PREEMPT_LAUNCH=slurm:1:0 # all are of one launch
 	tasks=3
@@ -244,7 +239,6 @@ stop_join() {
 	done
 }
 
-# bats test_tags=smoke
 @test "join: a task whose process died right after the last one joined is missing, too" {
 	export PREEMPT_LAUNCH=slurm:1:0
 	tasks=2
@@ -283,7 +277,6 @@ stop_join() {
 	done
 }
 
-# bats test_tags=smoke
 @test "join: a task that has left already counts as joined" {
 	tasks=2
 	stand_for 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-store against any backend (rig/store.bash).
+# preempt-store against any backend (support/store.bash).
 # What only SQLite has is in store-sqlite.bats; the contract below the program in unit/store.c.
 
 # shellcheck disable=SC2154 # bats sets stderr and stderr_lines
@@ -31,7 +31,6 @@ answers() {
 # The revision of a key: they begin at 1 only where the store has a server or a file of its own.
 revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*/\1/'; }
 
-# bats test_tags=smoke
 @test "put and get: the value comes back, and only it is on stdout" {
 	answers 0 preempt-store put greeting 'hello  world'
 	[ -z "$output$stderr" ]
@@ -40,7 +39,6 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	[ -z "$stderr" ]
 }
 
-# bats test_tags=smoke
 @test "get of an absent key exits 1 and prints nothing on stdout" {
 	answers 0 preempt-store put a 1
 	answers 1 preempt-store get b
@@ -50,7 +48,6 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	[ -z "$stderr" ]
 }
 
-# bats test_tags=smoke
 @test "put --if-absent: the first wins, the others print what is present and exit 1" {
 	answers 0 preempt-store put k first --if-absent
 	answers 1 preempt-store put k second --if-absent
@@ -59,7 +56,6 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	[ "$output" = first ]
 }
 
-# bats test_tags=smoke
 @test "put --if-revision: only over the revision that was seen" {
 	answers 0 preempt-store put k one --if-revision 0
 	answers 1 preempt-store put k two --if-revision 0
@@ -74,7 +70,6 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	[ -z "$output" ]
 }
 
-# bats test_tags=smoke
 @test "put -: the value is what stdin holds, byte for byte, and too much is refused" {
 	printf 'a\0b\nc\n\n' > "$BATS_TEST_TMPDIR/value"
 	preempt-store put k - < "$BATS_TEST_TMPDIR/value"
@@ -87,14 +82,12 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	[[ $stderr == *65536* ]]
 }
 
-# bats test_tags=smoke
 @test "a value that looks like an option goes behind --" {
 	answers 0 preempt-store put -- k --json
 	answers 0 preempt-store get k
 	[ "$output" = --json ]
 }
 
-# bats test_tags=smoke
 @test "list prints keys in order under a prefix, with control characters escaped" {
 	preempt-store put b 2
 	preempt-store put a/2 $'line\n\x1b[31m'
@@ -109,7 +102,6 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	[ -z "$output" ]
 }
 
-# bats test_tags=smoke
 @test "rm deletes; a second time it exits 1" {
 	preempt-store put k v
 	answers 0 preempt-store rm k
@@ -117,14 +109,12 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	answers 1 preempt-store rm k
 }
 
-# bats test_tags=smoke
 @test "wait: a key that is there is printed at once" {
 	preempt-store put k v
 	answers 0 preempt-store wait k --timeout 100s
 	[ "$output" = v ]
 }
 
-# bats test_tags=smoke
 @test "wait: ends when another process puts the key, though the store is not there yet" {
 	preempt-store wait k --timeout 100s > "$BATS_TEST_TMPDIR/out" &
 	local pid=$!
@@ -136,7 +126,6 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	[ "$(< "$BATS_TEST_TMPDIR/out")" = now ]
 }
 
-# bats test_tags=smoke
 @test "wait --since: ends on a change, and with 1 on deletion" {
 	preempt-store put k one
 	answers 0 preempt-store wait k --since 0 --timeout 100s
@@ -152,14 +141,12 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	answers 124 preempt-store wait k --since $((first + 1)) --timeout 100ms
 }
 
-# bats test_tags=smoke
 @test "wait: the timeout is 124, with a message" {
 	answers 124 preempt-store wait k --timeout 100ms
 	[ -z "$output" ]
 	[ "$stderr" = 'preempt-store: key "k" did not appear in time' ]
 }
 
-# bats test_tags=smoke
 @test "64 processes put one key if absent at once: exactly one exits 0" {
 	local i
 	for i in {1..64}; do
@@ -176,7 +163,6 @@ closed() {
 	printf '{"utc":%s,"state":"completed"}' $(($(date +%s%3N) - $1))
 }
 
-# bats test_tags=smoke
 @test "runs: prints each run with attempts, state and last change" {
 	preempt-store put run/alpha/000001/OPEN '{"utc":1000}'
 	preempt-store put run/alpha/000001/CLOSED '{"utc":2000,"state":"preempted"}'
@@ -192,7 +178,6 @@ closed() {
 	[ "${lines[1]}" = '{"run":"beta","attempts":1,"state":"completed","closed":true,"utc":1769860800123}' ]
 }
 
-# bats test_tags=smoke
 @test "gc: removes runs closed long enough ago, and nothing else" {
 	preempt-store put run/old/000001/CLOSED "$(closed 10000000)"
 	preempt-store put run/old/000001/STEP x
@@ -212,7 +197,6 @@ closed() {
 	[ "$(preempt-store list)" = "$(grep -v '^run/old/' <<< "$before")" ]
 }
 
-# bats test_tags=smoke
 @test "bad command lines are refused with 2 and one message" {
 	local words
 	for words in '' nonsense 'get' 'get a b' 'put a' 'get --nonsense a' 'put a b --if-revision x' \
@@ -226,7 +210,6 @@ closed() {
 	done
 }
 
-# bats test_tags=smoke
 @test "keys and values over the limits are refused with 2" {
 	answers 2 preempt-store put "$(printf 'k%.0s' {1..513})" v
 	[[ $stderr == *'at most 512'* ]]

@@ -69,7 +69,6 @@ requests() {
 	left_about 100
 }
 
-# bats test_tags=smoke
 @test "gce: preempted in 30 s; terminated for maintenance in 60 s; migrated is no end" {
 	answer gce.preempted TRUE
 	once 0 "gce:$url"
@@ -90,7 +89,6 @@ requests() {
 	[[ $stderr = *"/instance/preempted: it answered \"\", which is not known"* ]]
 }
 
-# bats test_tags=smoke
 @test "aws: the time of the end, whatever our own clock says" {
 	answer aws.spot '{"action":"terminate","time":"{IN:100}"}'
 	once 0 "aws:$url"
@@ -126,7 +124,6 @@ requests() {
 	[[ $(<out) = *" aws:autoscaling "*"Warmed:Hibernated"* ]]
 }
 
-# bats test_tags=smoke
 @test "aws: where the request for a token gets no answer, the others go without; if they are refused, it says why" {
 	answer aws.token @cut
 	answer aws.spot '{"action":"terminate","time":"{IN:100}"}'
@@ -146,7 +143,6 @@ requests() {
 	eventually again
 }
 
-# bats test_tags=smoke
 @test "a notice that is long over when a program starts was for another start, in every cloud" {
 	answer aws.spot '{"action":"stop","time":"{IN:-600}"}'
 	once 1 "aws:$url"
@@ -200,7 +196,6 @@ requests() {
 	run -1 grep 'new token' err
 }
 
-# bats test_tags=smoke
 @test "azure: only events that concern this machine, and only ends" {
 	event='{"EventId":"A1","EventType":"TYPE","Resources":["NAME"],"NotBefore":"{RFC:300}"}'
 	say() {
@@ -218,7 +213,6 @@ requests() {
 	once 0 "azure:reboot,freeze,$url"
 }
 
-# bats test_tags=smoke
 @test "alibaba: the time of release" {
 	answer alibaba.spot '{IN:250}'
 	once 0 "alibaba:$url"
@@ -228,7 +222,6 @@ requests() {
 	once 1 "alibaba:$url"
 }
 
-# bats test_tags=smoke
 @test "what is no answer is never none: codes, half an answer, garbage, too much, elsewhere" {
 	for trouble in @500 @503 @404 @302 @cut @big 'garbage' "@redirect $url/computeMetadata/v1/instance/preempted"; do
 		answer gce.preempted "$trouble"
@@ -264,7 +257,6 @@ requests() {
 	once 1 "gce:$url"
 }
 
-# bats test_tags=smoke
 @test "PH-16: the server down, flapping, then a notice: said once, and given" {
 	answer gce.preempted @503
 	preempt-watch --period 100ms --source "gce:$url" >out 2>err 3>&- &
@@ -355,7 +347,6 @@ END
 	eventually [ -e running ]
 }
 
-# bats test_tags=smoke
 @test "preempt-run: a notice of a cloud stops the command, saved" {
 	train_with "aws:rebalance,$url"
 	# It names no time: at once, and as long as the save takes.

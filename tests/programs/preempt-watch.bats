@@ -71,7 +71,6 @@ written() {
 
 utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 
-# bats test_tags=smoke
 @test "TERM is a notice by default: one line that says who sent it, exit 0" {
 	start
 	kill -TERM "$watch"
@@ -83,7 +82,6 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	[ ! -s err ]
 }
 
-# bats test_tags=smoke
 @test "--grace is the time left, --json the same as JSON" {
 	start --grace 30s --json --source signal:USR1
 	kill -USR1 "$watch"
@@ -199,7 +197,6 @@ watch_told_term() {
 	[ ! -e asked ]
 }
 
-# bats test_tags=smoke
 @test "two signals: each is told by its name, --follow goes on, INT ends it with 130" {
 	start --follow --source signal:TERM,USR1
 	kill -TERM "$watch"
@@ -215,7 +212,6 @@ watch_told_term() {
 	[ ! -s err ]
 }
 
-# bats test_tags=smoke
 @test "INT ends it with 130, HUP with 129, and TERM with 143 where it is no source" {
 	local ending
 	for ending in INT:130 HUP:129 TERM:143; do
@@ -242,14 +238,12 @@ watch_told_term() {
 	grep -q signal:TERM out
 }
 
-# bats test_tags=smoke
 @test "a file that is there already: its first line is the reason" {
 	printf 'node is drained\nmore\n' >flag
 	run -0 --separate-stderr preempt-watch --source file:flag --timeout 5m
 	[[ $output =~ ^$utc\ file:flag\ left=unknown\ node\ is\ drained$ ]]
 }
 
-# bats test_tags=smoke
 @test "a file that appears is told at once, long before the next look" {
 	start --source file:flag --period 1h
 	written drain flag
@@ -327,7 +321,6 @@ watch_told_term() {
 	[[ $output =~ ^$utc\ 'file:my\x20dir/flag'\ left=unknown\ 'a\x1b[2J\tb'$ ]]
 }
 
-# bats test_tags=smoke
 @test "a command that exits 0 is a notice, its first line the reason" {
 	run -0 preempt-watch --source 'command:echo going away; echo more' --timeout 5m
 	[[ $output =~ ^$utc\ .*\ left=unknown\ going\ away$ ]]
@@ -368,7 +361,6 @@ watch_told_term() {
 	[ "$(sed 's/.* //' out | tr '\n' ' ')" = "one two two " ]
 }
 
-# bats test_tags=smoke
 @test "--once: 0 a notice, 1 none, 75 could not ask, also beside one that says no" {
 	run -0 preempt-watch --once --source command:true
 	[ "${#lines[@]}" = 1 ]
@@ -404,7 +396,6 @@ watch_told_term() {
 	[ "$status" = 75 ]
 }
 
-# bats test_tags=smoke
 @test "one that cannot be asked, or hangs, never stops the others; it is reported once, and its return too" {
 	start --follow --period 20ms --source 'command:echo x >>asked; test -e good && exit 1; exit 3' \
 		--source file:flag --source signal:TERM
@@ -455,7 +446,6 @@ watch_told_term() {
 	done
 }
 
-# bats test_tags=smoke
 @test "--timeout: 124 when no notice came, 0 after one with --follow" {
 	run -124 --separate-stderr preempt-watch --timeout 100ms
 	[ -z "$output" ]
@@ -466,7 +456,6 @@ watch_told_term() {
 	[ -z "$stderr" ]
 }
 
-# bats test_tags=smoke
 @test "--exec: the notice in variables and as JSON on stdin, its exit code passed on, nothing printed" {
 	printf '$(touch pwned)"; touch pwned; `touch pwned`\n' >flag
 	run -7 --separate-stderr preempt-watch --source file:flag --grace 10m --timeout 5m --exec '
@@ -549,7 +538,6 @@ watch_told_term() {
 	[[ $(<out) == *file:*flag* ]]
 }
 
-# bats test_tags=smoke
 @test "a signal that the platform's source catches may be given, too: one notice of it" {
 	PREEMPT_PLATFORM=generic start --follow --source signal:TERM,TERM,USR1 --source signal:USR1
 	kill -TERM "$watch"
@@ -559,7 +547,6 @@ watch_told_term() {
 	[ "$(wc -l <out)" = 2 ]
 }
 
-# bats test_tags=smoke
 @test "wrong usage names what is right" {
 	run -2 preempt-watch --source cloud:gce
 	[[ $output == *'no source "cloud:gce"; known are signal:TERM,USR1, file:PATH, command:TEXT'* ]]

@@ -7,7 +7,6 @@ setup() {
 	sim=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/sim/agreement_sim
 }
 
-# bats test_tags=smoke
 @test "a seed is replayed the same, event by event" {
 	run -0 "$sim" --seed 7
 	first=$output

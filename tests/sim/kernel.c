@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/backends/memory.h"
 #include "base/json.h"
+#include "support/backends/memory.h"
 
 #define MOST_EVENTS_RUN 30000000
 

@@ -15,13 +15,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "support/backends/shim.h"
 #include "base/clock.h"
 #include "base/process/process.h"
 #include "base/process/reaper.h"
 #include "fiber.h"
 #include "notice/notice.h"
 #include "store/store.h"
+#include "support/backends/shim.h"
 
 #define MS	   1000	   /* microseconds */
 #define FIRST_BELL 1000000 /* no real descriptor has such a number */

@@ -17,7 +17,6 @@ count() {
 	[ -n "$mean" ]
 }
 
-# bats test_tags=smoke
 @test "a preemption costs an agent the same in a large job as in a small one" {
 	count 16
 	small=$mean

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clock_offset DESCRIPTOR: measure how the clock of a machine of tests/support/nfs differs from ours.
- * Prints two numbers of nanoseconds: the offset, which added to our CLOCK_MONOTONIC gives that
- * machine's, and the largest error of it. DESCRIPTOR is a connection to this program there:
+ * clock_offset DESCRIPTOR: measure how the clock of a machine of tests/support/nfs differs from
+ * ours. Prints two numbers of nanoseconds: the offset, which added to our CLOCK_MONOTONIC gives
+ * that machine's, and the largest error of it. DESCRIPTOR is a connection to this program there:
  *
  * clock_offset: answer each byte of standard input with one line, the time.
  *

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034 # set, or used, by bats and by the tests
-# What the tests of preempt-store doctor share. $MOUNTS: see rig/mounts.bash.
+# What the tests of preempt-store doctor share. $MOUNTS: see support/mounts.bash.
 
 doctor_setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH

@@ -3,7 +3,7 @@
 # shellcheck disable=SC2154 # etcd_options is the caller's
 # For bats files that need an etcd cluster of one or three members on this machine:
 #
-#   load rig/etcd
+#   load ../support/etcd
 #   setup_file() { etcd_needed; }      skips the file if there is no etcd
 #   setup()      { etcd_start 3; }     sets $etcd_endpoints: HOST:PORT,HOST:PORT,HOST:PORT
 #   teardown()   { etcd_stop; }        prints the members' logs after a failure
@@ -154,14 +154,14 @@ etcd_restore() {
 	etcd_await
 }
 
-# etcd_runs NAME...: run the tests of these bats files, unchanged, each with a store in this etcd. Do not pass on
+# etcd_runs FILE...: run the tests of these bats files of tests/, unchanged, each with a store in this etcd. Do not pass on
 # our PATH: bats has put other commands named bats into it.
 etcd_runs() {
-	local files=("${@/#/$BATS_TEST_DIRNAME/}")
+	local files=("${@/#tests/$BATS_TEST_DIRNAME/..}")
 	mkdir -p "$BATS_TEST_TMPDIR/files"
 	run env -i HOME="$HOME" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin BIN="${BIN:-}" OUT="${OUT:-}" \
 		LC_ALL=C.UTF-8 PREEMPT_TEST_STORE="etcd://$etcd_endpoints/%s?trusted&files=$BATS_TEST_TMPDIR/files/%s" \
-		bats --tap "${files[@]/%/.bats}"
+		bats --tap "${files[@]}"
 	grep -A20 '^not ok' <<<"$output" || :
 	[ "$status" = 0 ]
 	# Most of these tests must not be skipped.

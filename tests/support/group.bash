@@ -146,7 +146,7 @@ in_vain() {
 # store_held: a process takes the lock of the store, and stops.
 store_held() {
 	needs_store_file
-	"${OUT:-$REPO/build/plain}/tests/rig/hold_store" "$PREEMPT_STORE" held begin >/dev/null 3>&- &
+	"${OUT:-$REPO/build/plain}/tests/support/hold_store" "$PREEMPT_STORE" held begin >/dev/null 3>&- &
 	holder=$!
 	started+=("$holder")
 	eventually grep -q '^State:.T' "/proc/$holder/status"

@@ -3,7 +3,7 @@
 # For bats files that need filesystems that are shared, full or read-only (tests/support/mounts):
 #
 #   # mounts: private                         on a line of its own: tests/run reads it
-#   load rig/mounts
+#   load ../support/mounts
 #   setup_file()    { mounts_start gluster bindfs small; }   skips the file if no rig can run here
 #   teardown_file() { mounts_stop; }
 #   teardown()      { mounts_dump_logs; }                    prints logs, only after a failure

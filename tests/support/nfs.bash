@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # For bats files that need NFS, with a server and two clients in virtual machines (tests/support/nfs):
 #
-#   load rig/nfs
+#   load ../support/nfs
 #   setup_file()    { nfs_start; }         skips the file if no rig can run here
 #   teardown_file() { nfs_stop; }
 #   teardown()      { nfs_dump_logs; }     prints logs, only after a failure

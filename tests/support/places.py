@@ -37,7 +37,7 @@ def read(path, otherwise=''):
 
 def marked(mark):
     """The processes of this machine with this NAME=VALUE in their environment."""
-    found = subprocess.run([OUT + '/tests/rig/marked', mark], check=True, stdout=subprocess.PIPE, text=True)
+    found = subprocess.run([OUT + '/tests/support/marked', mark], check=True, stdout=subprocess.PIPE, text=True)
     return [int(pid) for pid in found.stdout.split()]
 
 
@@ -68,7 +68,7 @@ class Here:
 
     programs = BIN
     trainers = rig + '/../trainers/'
-    count = OUT + '/tests/trainers/count'
+    count = OUT + '/tests/support/trainers/count'
     train = OUT + '/examples/train'
     composed = repository + '/examples/composed.sh'
     clients = repository + '/lib/client'

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # For bats files that need a Slurm cluster:
 #
-#   load rig/slurm
+#   load ../support/slurm
 #   setup_file()    { slurm_start --grace 8; }     skips the file if no rig can run here
 #   teardown_file() { slurm_stop; }
 #   teardown()      { slurm_dump_logs; }           prints logs, only after a failure

@@ -4,7 +4,7 @@
 # takes: 120
 # asan: no (KILL leaves nothing to look at)
 # mounts: private
-# limit: 1800
+# soak (takes long)
 
 bats_require_minimum_version 1.5.0
 

@@ -4,7 +4,6 @@
 # installs the packages.
 # takes: 60
 # asan: no (it builds for itself)
-# limit: 1200
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
@@ -35,7 +34,6 @@ programs() {
 	(cd "$SOURCE/src" && printf '%s\n' *.c | sed 's/\.c$//')
 }
 
-# bats test_tags=smoke
 @test "make prints nothing when there is nothing to do" {
 	run -0 remake -s --no-print-directory
 	[ -z "$output" ]
@@ -88,7 +86,6 @@ programs() {
 	rmdir "$SOURCE/lib/base/folder"
 }
 
-# bats test_tags=smoke
 @test "make install: every file where it belongs, and no other" {
 	remake install DESTDIR="$BATS_TEST_TMPDIR/a root" PREFIX=/usr LIBDIR=/usr/lib/this-machine
 	cd "$BATS_TEST_TMPDIR/a root/usr"
@@ -126,7 +123,6 @@ programs() {
 	done < <(grep -rhoE 'examples/[a-z@.-]+[a-z]' "$SOURCE"/man)
 }
 
-# bats test_tags=smoke
 @test "make uninstall takes what make install has put there, and nothing else" {
 	local to="$BATS_TEST_TMPDIR/a root"
 	mkdir -p "$to/usr/share/preempt" "$to/usr/bin"
@@ -142,7 +138,6 @@ programs() {
 	[ ! -e "$to/usr/share/preempt" ]
 }
 
-# bats test_tags=smoke
 @test "the installed programs, libraries and clients work from there" {
 	cd "$BATS_TEST_TMPDIR"
 	to=$BATS_TEST_TMPDIR/opt
@@ -191,7 +186,6 @@ no_packages() {
 	PATH=$PWD/stubs:$PATH
 }
 
-# bats test_tags=smoke
 @test "make without its packages names the command and installs nothing" {
 	cd "$BATS_TEST_TMPDIR"
 	no_packages 0 0
@@ -206,7 +200,6 @@ no_packages() {
 	[ "$(grep -c "^install.* gcc make pkg-config" asked)" = 1 ]
 }
 
-# bats test_tags=smoke
 @test "missing packages: installed where we may, after an update of the list" {
 	cd "$BATS_TEST_TMPDIR"
 	no_packages 0 1
@@ -217,7 +210,6 @@ no_packages() {
 	[[ $(sed -n 3p asked) = install*" gcc make pkg-config"* ]]
 }
 
-# bats test_tags=smoke
 @test "missing packages: a download that fails is tried again; one that always fails is said, with the command" {
 	cd "$BATS_TEST_TMPDIR"
 	no_packages 0 2
@@ -231,7 +223,6 @@ no_packages() {
 	[[ $output = *"could not install them"*"sudo apt-get install gcc make pkg-config"* ]]
 }
 
-# bats test_tags=smoke
 @test "missing packages: where we may not, the command is said" {
 	cd "$BATS_TEST_TMPDIR"
 	no_packages 1000 0

@@ -4,7 +4,6 @@
 # install, and installed in a clean root.
 # takes: 240
 # asan: no (it links what is built)
-# limit: 1800
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
@@ -16,7 +15,7 @@ setup_file() {
 	export ROOT SOURCE VERSION DEBS="$BATS_FILE_TMPDIR/source/build/deb"
 	VERSION=$(cat "$ROOT/VERSION")
 	export ARCHIVE=build/dist/preempt-tools-$VERSION.tar.gz
-	make -s -C "$ROOT" dist all build/plain/tests/trainers/count >&2
+	make -s -C "$ROOT" dist all build/plain/tests/support/trainers/count >&2
 	mkdir "$SOURCE"
 	tar -C "$SOURCE" --strip-components=1 -xzf "$ROOT/$ARCHIVE"
 	# Objects that are newer than the source are not made again.

@@ -50,7 +50,6 @@ ends() {
 # to_all SIGNAL: to every process of the job.
 to_all() { kill -"$1" -- "-$job"; }
 
-# bats test_tags=smoke
 @test "TERM, USR1, USR2, XCPU, PWR: to preempt-run alone, and to the tree with preempt-requeue: saved, 42" {
 	local signal
 	for signal in TERM USR1 USR2 XCPU PWR; do
@@ -81,7 +80,6 @@ to_all() { kill -"$1" -- "-$job"; }
 	job=
 }
 
-# bats test_tags=smoke
 @test "INT can be named as a notice; it is none unless it is, except under LSF" {
 	submit preempt-run --run named --notice signal:INT -- bash train
 	kill -INT "$job"
@@ -120,7 +118,6 @@ to_all() { kill -"$1" -- "-$job"; }
 	done
 }
 
-# bats test_tags=smoke
 @test "PBS: TERM before KILL; qrerun makes it run again" {
 	export PBS_JOBID=7.server
 	cat >fake/qrerun <<-'END'

@@ -134,7 +134,6 @@ not_held_up() {
 	"$@"
 }
 
-# bats test_tags=smoke
 @test "preempted, saved at one step, requeued, finished: bit-identical (linuxproc: TERM to the whole tree)" {
 	submit --
 	wait_for 90 saved_once

@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support/backends/memory.h"
-#include "support/backends/shim.h"
 #include "base/clock.h"
 #include "scratch.h"
+#include "support/backends/memory.h"
+#include "support/backends/shim.h"
 #include "unit.h"
 
 /* So long may 256 processes take, with sanitizers, on a machine that is busy with other things. */

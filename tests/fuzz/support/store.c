@@ -148,9 +148,10 @@ static void keep_newest(struct fuzz_store *store)
 
 struct store *fuzz_store(const uint8_t *data, size_t size)
 {
+	static char where[] = "fuzz";
 	struct fuzz_store *store = calloc(1, sizeof(*store));
 	FUZZ_HOLDS(store);
-	store->base = (struct store){.backend = &backend, .where = "fuzz", .patience = 1000};
+	store->base = (struct store){.backend = &backend, .where = where, .patience = 1000};
 	for (char *line; (line = fuzz_next(&data, &size, '\n')); free(line)) {
 		size_t key = strcspn(line, " ");
 		const char *value = line[key] ? line + key + 1 : line + key;

@@ -7,9 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "support/backends/memory.h"
 #include "base/json.h"
 #include "sim.h"
+#include "support/backends/memory.h"
 
 /* One record: its name behind "run/sim/000001/", its value, and what the name says. */
 struct record {

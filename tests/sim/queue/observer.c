@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/backends/memory.h"
 #include "base/parse.h"
 #include "queue/moves.h"
 #include "queue/rules.h"
 #include "sim.h"
+#include "support/backends/memory.h"
 
 #define PREFIX "queue/" QUEUE "/"
 

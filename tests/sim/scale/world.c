@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/backends/memory.h"
 #include "scale.h"
+#include "support/backends/memory.h"
 
 #define STORE	    "shim:memory:scale"
 #define APART	    500	 /* ms between the first and the last start of an agent */

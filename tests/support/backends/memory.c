@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/backends/memory_table.h"
 #include "base/clock.h"
 #include "base/process/bell.h"
 #include "base/process/descriptor.h"
+#include "support/backends/memory_table.h"
 
 #define SHARED_LOOK 20 /* ms between two looks for changes of other processes */
 

@@ -56,7 +56,7 @@ start() {
 	bash) command+=(bash "$REPO/tests/support/clients/driver.sh") ;;
 	dash) command+=(dash "$REPO/tests/support/clients/driver.sh") ;;
 	program) command+=(PROGRAM="$BIN/preempt-step" bash "$REPO/tests/support/clients/driver.sh") ;;
-	c) command+=("$OUT/tests/clients/driver") ;;
+	c) command+=("$OUT/tests/support/clients/driver") ;;
 	python) command+=(python3 "$REPO/tests/support/clients/driver.py") ;;
 	esac
 	rm -f "$room/in" "$room/out"

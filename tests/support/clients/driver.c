@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A training program for tests/programs/preempt-step.bats: commands on stdin, answers on stdout, as driver.sh.
+ * A training program for tests/programs/preempt-step.bats: commands on stdin, answers on stdout, as
+ * driver.sh.
  */
 #include "client/preempt.h"
 

@@ -10,7 +10,7 @@ agents_setup_file() {
 	BIN=${BIN:-$REPO/bin} OUT=${OUT:-$REPO/build/plain}
 	[[ $BIN = /* ]] || BIN=$REPO/$BIN
 	[[ $OUT = /* ]] || OUT=$REPO/$OUT
-	CLIENTS=$REPO/lib/client TRAINERS=$REPO/tests/trainers COUNT=$OUT/tests/trainers/count
+	CLIENTS=$REPO/lib/client TRAINERS=$REPO/tests/support/trainers COUNT=$OUT/tests/support/trainers/count
 	[ -x "$COUNT" ] || make -s -C "$REPO" "${COUNT#"$REPO/"}" >&2
 	PATH=$BIN:$PATH
 	export REPO BIN OUT CLIENTS TRAINERS COUNT PATH
