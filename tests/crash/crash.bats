@@ -13,6 +13,7 @@
 
 # shellcheck disable=SC2154,SC2016 # bats sets stderr and stderr_lines; inner shells expand
 bats_require_minimum_version 1.5.0
+load ../support/programs
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
@@ -263,16 +264,6 @@ check_writers() {
 	[ "$(sqlite3 "$PREEMPT_STORE" 'PRAGMA integrity_check')" = ok ]
 }
 
-# wait_for SECONDS COMMAND...
-wait_for() {
-	local until=$((SECONDS + 4 * $1))
-	shift
-	until "$@"; do
-		((SECONDS < until)) || return 1
-		sleep 0.05
-	done
-}
-
 # How many each of them has been told at least.
 acknowledged() {
 	local writer least=100000 count
@@ -316,12 +307,12 @@ end_writers() {
 	mounted=$dir
 	preempt-store put k v
 	start_writers
-	wait_for 30 written 10
+	until_true 30 written 10
 	head -c 2M /dev/zero >"$dir/filler" 2>/dev/null || :
-	wait_for 60 told 75 'No space left on device'
+	until_true 60 told 75 'No space left on device'
 	rm "$dir/filler"
 	before=$(acknowledged)
-	wait_for 60 written $((before + 5))
+	until_true 60 written $((before + 5))
 	end_writers
 	check_writers
 	run ! grep -vx 75 "$BATS_TEST_TMPDIR/codes"
@@ -333,14 +324,14 @@ end_writers() {
 	mounted=$dir
 	preempt-store put k v
 	start_writers
-	wait_for 30 written 10
+	until_true 30 written 10
 	# Busy while a file is open for writing.
-	wait_for 30 mount -o remount,ro "$dir" 2>/dev/null || skip "cannot be remounted under writers"
-	wait_for 60 told 77 'Read-only file system'
+	until_true 30 mount -o remount,ro "$dir" 2>/dev/null || skip "cannot be remounted under writers"
+	until_true 60 told 77 'Read-only file system'
 	run -0 preempt-store get k
 	mount -o remount,rw "$dir"
 	before=$(acknowledged)
-	wait_for 60 written $((before + 5))
+	until_true 60 written $((before + 5))
 	end_writers
 	check_writers
 	run ! grep -vx '7[57]' "$BATS_TEST_TMPDIR/codes"

@@ -6,7 +6,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../support/group
-load ../support/stop_unlocked
+load ../support/programs
 # shellcheck disable=SC2034 # eventually uses it
 patience=180
 

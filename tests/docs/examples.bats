@@ -7,7 +7,7 @@
 # shellcheck disable=SC2016,SC2017,SC2030,SC2031 # text of another shell; the arithmetic of loop.sh
 
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 
 setup() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

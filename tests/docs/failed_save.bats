@@ -5,7 +5,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154 # text for other shells; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 
 setup() {
 	REPO=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

@@ -7,7 +7,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 load ../support/manual
 
 setup() {

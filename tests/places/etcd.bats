@@ -7,7 +7,7 @@
 # shellcheck disable=SC2034,SC2154 # bats sets stderr and stderr_lines; the rig reads and sets etcd_*
 bats_require_minimum_version 1.5.0
 load ../support/etcd
-load ../support/eventually
+load ../support/programs
 load ../support/history
 
 setup_file() { etcd_needed; }

@@ -8,6 +8,7 @@
 
 # shellcheck disable=SC2154 # bats sets stderr and stderr_lines
 bats_require_minimum_version 1.5.0
+load ../support/programs
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
@@ -76,16 +77,6 @@ need_elsewhere() {
 	elsewhere true 2>/dev/null || skip "cannot unshare a PID namespace"
 }
 
-# wait_for SECONDS COMMAND...: until it succeeds.
-wait_for() {
-	local until=$((SECONDS + 4 * $1))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $until ] || return 1
-		sleep 0.02
-	done
-}
-
 # The only process of this test whose arguments end so is stopped. Its number is in $stopped.
 is_stopped() {
 	stopped=$(ps -e -o pid=,stat=,args= | awk -v end="$1" -v ours="hold_store $BATS_TEST_TMPDIR/" \
@@ -100,7 +91,7 @@ stop_and_overtake() {
 	elsewhere "$hold_store" "$a" "lost-$point" "$point" > "$BATS_TEST_TMPDIR/out" 2> "$BATS_TEST_TMPDIR/err" &
 	started+=($!)
 	local holder=$!
-	wait_for 20 is_stopped " lost-$point $point"
+	until_true 20 is_stopped " lost-$point $point"
 	began=$SECONDS
 	preempt-store put "first-$point" v --store "$b" --timeout 60s
 	echo "# $point: taken over after $((SECONDS - began)) s" >&3
@@ -236,7 +227,7 @@ stop_and_overtake() {
 	[ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
 	"$hold_store" "$db" half database &
 	started+=($!)
-	wait_for 20 is_stopped " half database"
+	until_true 20 is_stopped " half database"
 	kill -KILL "$stopped"
 	while :; do
 		number=$((number + 1))
@@ -261,7 +252,7 @@ stop_and_overtake() {
 		preempt-store put k v --store "${a%/*}/$takeover.db?takeover=${takeover}s"
 		elsewhere "$hold_store" "${a%/*}/$takeover.db" "killed$takeover" begin &
 		started+=($!)
-		wait_for 20 is_stopped " killed$takeover begin"
+		until_true 20 is_stopped " killed$takeover begin"
 		began=$(milliseconds)
 		kill -KILL "$stopped"
 	done
@@ -290,7 +281,7 @@ stop_and_overtake() {
 	preempt-store put k v
 	"$hold_store" "$db" held begin &
 	started+=($!)
-	wait_for 20 is_stopped " held begin"
+	until_true 20 is_stopped " held begin"
 	answers 75 preempt-store put k w --timeout 300ms
 	[[ $stderr == *"process $stopped of this machine has held it"* ]]
 	kill -CONT "$stopped"

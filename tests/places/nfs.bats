@@ -14,7 +14,7 @@
 # soak (takes long)
 
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 load ../support/nfs
 
 setup_file() {

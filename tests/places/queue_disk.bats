@@ -49,10 +49,10 @@ said() { grep -q "$1" worker*.err; }
 @test "the store's disk is full for a while: workers keep what they have, and hand it in when there is room" {
 	store=$small/q.db
 	start_storm --store "$store" --hold "$PWD/go"
-	wait_for 60 done_are 30
+	until_true 60 done_are 30
 	mounts_fill "$MOUNTS/small/rw"
 	: >go # the other half ends while it is full
-	wait_for 60 said 'No space left on device'
+	until_true 60 said 'No space left on device'
 	mounts_drain "$MOUNTS/small/rw"
 	ended_well
 }
@@ -60,7 +60,7 @@ said() { grep -q "$1" worker*.err; }
 @test "the disk for long outputs is full for a while: workers keep them, and file them when there is room" {
 	mounts_fill "$MOUNTS/small/rw"
 	start_storm --store "$store" --files "$small/files"
-	wait_for 60 said 'cannot be kept.*No space left on device'
+	until_true 60 said 'cannot be kept.*No space left on device'
 	mounts_drain "$MOUNTS/small/rw"
 	ended_well
 }
@@ -68,7 +68,7 @@ said() { grep -q "$1" worker*.err; }
 @test "the disk of \$TMPDIR is full for a while: commands fail for it, and are run again" {
 	mounts_fill "$MOUNTS/small/rw"
 	TMPDIR=$small start_storm --store "$store"
-	wait_for 60 failed_once
+	until_true 60 failed_once
 	mounts_drain "$MOUNTS/small/rw"
 	ended_well
 }
@@ -76,12 +76,12 @@ said() { grep -q "$1" worker*.err; }
 @test "the store can only be read for a while: nothing is lost, and new workers go on" {
 	store=$small/q.db
 	start_storm --store "$store" --may-end-with 77 --hold "$PWD/go"
-	wait_for 60 done_are 30
+	until_true 60 done_are 30
 	# Not by remounting: the workers have the lock file open for writing.
 	mount --bind "$MOUNTS/small/ro/${small##*/}" "$small"
 	over=$small
 	: >go
-	wait_for 60 said 'Read-only file system'
+	until_true 60 said 'Read-only file system'
 	umount -l "$small" # some may still be in it
 	over=
 	ended_well

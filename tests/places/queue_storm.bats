@@ -7,8 +7,7 @@
 
 # shellcheck disable=SC2016 # inner shells expand
 bats_require_minimum_version 1.5.0
-load ../support/eventually
-load ../support/stop_unlocked
+load ../support/programs
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH

@@ -83,7 +83,7 @@ start_rig() {
 		: >"$MOUNTS/$kind/a/lock"
 		holds "$MOUNTS/$kind/a/lock" 100 >"$BATS_TEST_TMPDIR/$kind" &
 		sleeper=$!
-		wait_for 10 grep -q held "$BATS_TEST_TMPDIR/$kind"
+		until_true 10 grep -q held "$BATS_TEST_TMPDIR/$kind"
 		run holds "$MOUNTS/$kind/a/lock" 0
 		[ "$output" = refused ]
 		run holds "$MOUNTS/$kind/b/lock" 0
@@ -124,13 +124,13 @@ start_rig() {
 	[ "$(cat "$more/hello")" = hello ]
 	"$rig" detach "$MOUNTS" "$more"
 	[ ! -e "$more" ]
-	wait_for 10 none pgrep -f "^glusterfs .*$more\$"
+	until_true 10 none pgrep -f "^glusterfs .*$more\$"
 }
 
 @test "who asks servers that are frozen waits until they go on" {
 	server_is() { grep -q "^State:	$1" "/proc/$(cat "$MOUNTS/gluster/server")/status"; }
 	"$rig" freeze "$MOUNTS" 4 3>&- &
-	wait_for 60 server_is T
+	until_true 60 server_is T
 	cat "$MOUNTS/gluster/a/frozen" >"$BATS_TEST_TMPDIR/answer" 2>&1 3>&- &
 	sleeper=$!
 	run ! timeout -s KILL 1 tail --pid=$sleeper -f /dev/null
@@ -138,7 +138,7 @@ start_rig() {
 	# On a machine that is too busy it may have been longer.
 	server_is T && [ -z "$output" ] || skip "it went on too early"
 	wait %?freeze
-	wait_for 60 grep -q 'No such file' "$BATS_TEST_TMPDIR/answer"
+	until_true 60 grep -q 'No such file' "$BATS_TEST_TMPDIR/answer"
 	sleeper=
 }
 
@@ -150,7 +150,7 @@ start_rig() {
 	start_rig
 	exec 8>"$dir/gluster/a/open" 7>"$dir/bindfs/b/open"
 	"$rig" stop "$dir"
-	wait_for 5 gone "$dir" "$network"
+	until_true 5 gone "$dir" "$network"
 	exec 7>&- 8>&-
 	"$rig" stop "$dir"
 	[ -e "$MOUNTS/gluster/a" ] && [ -n "$(of_rig "$MOUNTS")" ]
@@ -159,7 +159,7 @@ start_rig() {
 @test "it ends by itself when its owner is killed" {
 	start_rig
 	kill -KILL $sleeper
-	wait_for 10 gone "$dir" "$network"
+	until_true 10 gone "$dir" "$network"
 }
 
 @test "it ends by itself when bats is killed in the middle of a test" {
@@ -177,13 +177,13 @@ start_rig() {
 	# shellcheck disable=SC2046 # several words
 	env $(printf -- '-u %s ' "${!BATS_@}") TMPDIR="$BATS_TEST_TMPDIR/tmp" setsid bats "$BATS_TEST_TMPDIR/hangs.bats" >/dev/null 2>&1 3>&- &
 	sleeper=$!
-	wait_for 60 test -s "$BATS_TEST_TMPDIR/where"
+	until_true 60 test -s "$BATS_TEST_TMPDIR/where"
 	dir=$(cat "$BATS_TEST_TMPDIR/where")
 	network=$(network_of "$dir")
 	servers=$(in_network "$network")
 	[ "$(mounts_below "$dir" | wc -l)" = 6 ]
 	kill -KILL -- -$sleeper
-	wait_for 10 gone "$dir" "$network"
+	until_true 10 gone "$dir" "$network"
 }
 
 @test "it ends when the guard gets a TERM; when it is killed, all daemons end, and stop does the rest" {
@@ -191,13 +191,13 @@ start_rig() {
 	start_rig
 	read -r guard _ <"$dir/guard"
 	kill -TERM "$guard"
-	wait_for 10 gone "$dir" "$network"
+	until_true 10 gone "$dir" "$network"
 	kill -KILL $sleeper
 	start_rig
 	read -r guard _ <"$dir/guard"
 	kill -KILL "$guard"
-	wait_for 10 none of_rig "$dir"
-	wait_for 10 none left_in_network "$network"
+	until_true 10 none of_rig "$dir"
+	until_true 10 none left_in_network "$network"
 	"$rig" stop "$dir"
 	gone "$dir" "$network"
 }

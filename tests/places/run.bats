@@ -72,10 +72,10 @@ preempted_three_times() {
 		--dir "$BATS_TEST_TMPDIR/reference" "${training[@]}" --step-ms 0 --done-model "$BATS_TEST_TMPDIR/model"
 	for round in 1 2 3; do
 		start_round $round 100 # there is something left to train, however late the notice is
-		wait_for 60 all_step
+		until_true 60 all_step
 		from=${EPOCHREALTIME/./}
 		kill -TERM "${agents[round]}"
-		wait_for 60 all_hold_or_ended
+		until_true 60 all_hold_or_ended
 		echo "round $round: all hold $(((${EPOCHREALTIME/./} - from) / 1000)) ms after the notice of task $round"
 		ended_with 42
 		step=$(ckpt-rotate latest "$a/job/ckpt" --step)
@@ -137,7 +137,7 @@ preempted_three_times() {
 mount_again() {
 	bindfs -f "$store" "$mount" >>"$BATS_TEST_TMPDIR/bindfs.log" 2>&1 3>&- &
 	bindfs=$!
-	wait_for 30 mountpoint -q "$mount"
+	until_true 30 mountpoint -q "$mount"
 }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
@@ -163,11 +163,11 @@ ended() { ! kill -0 "$1" 2>/dev/null; }
 				-- bash trainer 2>"err.$mode.$task" 3>&- &
 			agents+=($!)
 		done
-		for task in 0 1; do wait_for 60 test -e "$mode.$task"; done
+		for task in 0 1; do until_true 60 test -e "$mode.$task"; done
 		umount -l "$mount"
 		# They let go of it, or it would never be gone.
-		wait_for 60 ended $bindfs
-		for task in 0 1; do wait_for 60 grep -q 'no longer mounted' "err.$mode.$task"; done
+		until_true 60 ended $bindfs
+		for task in 0 1; do until_true 60 grep -q 'no longer mounted' "err.$mode.$task"; done
 		[ -z "$(ls "$mount")" ]
 		mount_again
 		kill -TERM "${agents[0]}"
@@ -179,7 +179,7 @@ ended() { ! kill -0 "$1" 2>/dev/null; }
 		done
 		agents=()
 		umount "$mount"
-		wait_for 60 ended $bindfs
+		until_true 60 ended $bindfs
 	done
 }
 
@@ -205,11 +205,11 @@ dead() { ! stat "$1" >/dev/null 2>&1; }
 			--tasks 2 --grace 15s -- bash trainer 2>"err.$task" 3>&- &
 		agents+=($!)
 	done
-	for task in 0 1; do wait_for 60 test -e runs.$task; done
+	for task in 0 1; do until_true 60 test -e runs.$task; done
 	for here in a b; do
 		pkill -KILL -f "^glusterfs --no-daemon --process-name fuse .*$MOUNTS/gluster/$here\$"
 	done
-	for here in a b; do wait_for 30 dead "$MOUNTS/gluster/$here"; done
+	for here in a b; do until_true 30 dead "$MOUNTS/gluster/$here"; done
 	kill -TERM "${agents[@]}"
 	for task in 0 1; do
 		code=0

@@ -4,7 +4,7 @@
 # takes: 30
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 load ../support/stop_at
 
 setup() {

@@ -3,7 +3,7 @@
 # ckpt-rotate copy and drain: from a disk of one machine to another filesystem, whatever happens.
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2016
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 load ../support/stop_at
 
 setup() {

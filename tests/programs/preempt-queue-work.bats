@@ -7,8 +7,7 @@
 
 bats_require_minimum_version 1.5.0
 
-load ../support/eventually
-load ../support/stop_unlocked
+load ../support/programs
 
 setup() {
 	root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

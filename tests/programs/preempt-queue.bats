@@ -6,8 +6,7 @@
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
-load ../support/eventually
-load ../support/store
+load ../support/programs
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH

@@ -4,7 +4,7 @@
 
 # shellcheck disable=SC2016,SC2154 # inner shells expand; bats sets stderr
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH

@@ -3,7 +3,7 @@
 # preempt-run --max-bad-restarts: a checkpoint from which no restart succeeds is given up.
 # shellcheck disable=SC2030,SC2031,SC2154,SC2016
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return

@@ -5,9 +5,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
-load ../support/eventually
-load ../support/stop_unlocked
-load ../support/store
+load ../support/programs
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2030,SC2031
 
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 
 setup() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2016 # text for other programs
 
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return

@@ -4,7 +4,7 @@
 # takes: 30
 
 bats_require_minimum_version 1.5.0
-load ../support/eventually
+load ../support/programs
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return

@@ -3,18 +3,12 @@
 # shellcheck disable=SC2034 # the tests use them
 # A run of composed tasks, for claim.bats, ack.bats and composed.bats.
 
-patience=60
-. "$BATS_TEST_DIRNAME/../support/eventually.bash"
-. "$BATS_TEST_DIRNAME/../support/store.bash"
-
-REPO=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+. "$BATS_TEST_DIRNAME/../support/programs.bash"
 
 setup() {
-	cd "$BATS_TEST_TMPDIR" || return
-	PATH=${BIN:-$REPO/bin}:$PATH
-	store_for_test "$PWD/s.db"
-	export PREEMPT_RUN=r XDG_RUNTIME_DIR=$PWD
-	started=() agents=() boards=() tasks=1
+	programs
+	export PREEMPT_RUN=r
+	agents=() boards=() tasks=1
 }
 
 teardown() {
@@ -25,23 +19,8 @@ teardown() {
 	done
 }
 
-gone() {
-	local state
-	state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null) || :
-	[ -z "$state" ] || [ "$state" = Z ]
-}
-
-# The exit code of our child, within our patience; else what all_shown tells, where that is defined.
-code_of() {
-	eventually gone "$1" || { ! declare -F all_shown >/dev/null || all_shown; return 1; } >&2
-	code=0
-	wait "$1" || code=$?
-}
-
-# field NAME: of the JSON object on stdin.
-field() {
-	python3 -c 'import json,sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
-}
+# Its first answer is the one that counts.
+tell_all() { ! declare -F all_shown >/dev/null || all_shown; }
 
 has_key() {
 	preempt-store get -q "run/r/000001/$1" >/dev/null

@@ -12,6 +12,8 @@
 # filesystem seen by two machines), $MOUNTS/small/rw and ro (one tmpfs of 1 MiB). Tests of one file
 # share them, so each makes directories of its own there. All of it is removed after the file, however it ends.
 
+. "$(dirname "${BASH_SOURCE[0]}")/programs.bash"
+
 mounts_rig_script=$(realpath "$(dirname "${BASH_SOURCE[0]}")/mounts")
 
 # mounts_start KIND...
@@ -54,15 +56,4 @@ mounts_writable() { mount -o remount,rw "$1"; }
 mounts_dump_logs() {
 	[ -z "${BATS_TEST_COMPLETED:-}" ] && [ -d "${MOUNTS:-/nonexistent}" ] || return 0
 	"$mounts_rig_script" logs "$MOUNTS" >&2
-}
-
-# wait_for SECONDS COMMAND...: repeat COMMAND until it succeeds; fail after four times SECONDS, but not before
-# a minute: SECONDS is enough on an idle machine.
-wait_for() {
-	local end=$((SECONDS + (4 * $1 > 60 ? 4 * $1 : 60)))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || { echo "not in time: $*"; return 1; }
-		sleep 0.02
-	done
 }

@@ -4,11 +4,7 @@
 # A queue in a store of its own, and its workers, for the tests of preempt-queue. Workers are known
 # by their names; what a test starts is ended by its pid.
 
-. "$BATS_TEST_DIRNAME/../support/eventually.bash"
-. "$BATS_TEST_DIRNAME/../support/stop_unlocked.bash"
-. "$BATS_TEST_DIRNAME/../support/store.bash"
-
-REPO=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+. "$BATS_TEST_DIRNAME/../support/programs.bash"
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return

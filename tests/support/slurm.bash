@@ -9,6 +9,8 @@
 #
 # The rig is in $SLURM_RIG; SLURM_CONF points all commands to it.
 
+. "$(dirname "${BASH_SOURCE[0]}")/programs.bash"
+
 slurm_rig_script=$(realpath "$(dirname "${BASH_SOURCE[0]}")/slurm")
 
 # Do not use bats' deep directories: the path of a socket must be short.
@@ -39,25 +41,12 @@ slurm_stop() {
 	[ -z "${SLURM_RIG:-}" ] || "$slurm_rig_script" stop "$SLURM_RIG"
 }
 
-# wait_for SECONDS COMMAND...: repeat COMMAND until it succeeds; fail after SECONDS.
-wait_for() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		if ((SECONDS >= end)); then
-			echo "not in time: $*" >&2
-			return 1
-		fi
-		sleep 0.1
-	done
-}
-
 slurm_state() { squeue --noheader --states=all --jobs="$1" --format=%T 2>/dev/null; }
 slurm_is() { [ "$(slurm_state "$1")" = "$2" ]; }
 
 # slurm_wait_state JOB STATE SECONDS: wait until JOB is PENDING, RUNNING, COMPLETING, COMPLETED, PREEMPTED, ...
 slurm_wait_state() {
-	wait_for "$3" slurm_is "$1" "$2" || {
+	until_true "$3" slurm_is "$1" "$2" || {
 		echo "job $1 is $(slurm_state "$1"), not $2" >&2
 		scontrol show job "$1" >&2
 		return 1
@@ -73,7 +62,7 @@ slurm_preempt() {
 # slurm_cancel_all: cancel all jobs, and wait until all nodes are free for the next test.
 slurm_cancel_all() {
 	scancel --me --quiet || :
-	wait_for 120 slurm_idle
+	until_true 120 slurm_idle
 }
 slurm_idle() { [ "$(sinfo --noheader --partition=low --format=%t)" = idle ]; }
 

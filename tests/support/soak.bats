@@ -8,7 +8,7 @@
 
 bats_require_minimum_version 1.5.0
 
-load ../support/eventually
+load ../support/programs
 
 setup() {
 	soak=$BATS_TEST_DIRNAME/../support/soak

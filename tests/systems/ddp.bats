@@ -65,7 +65,7 @@ same_bits() {
 	slurm_start --grace 20 --kill-wait 10
 	export PREEMPT_STORE=$PWD/s.db PREEMPT_MACHINES=1 PREEMPT_GRACE=0 # slurm_start forgets them
 	job=$(sbatch --parsable --output=job.out "$ROOT/examples/ddp.sbatch" train.py "$PWD/ck" 200)
-	wait_for 180 saved_or_ended job.out
+	until_true 180 saved_or_ended job.out
 	scancel --signal=TERM "$job"
 	slurm_wait_state "$job" COMPLETED 180
 	job=
@@ -90,7 +90,7 @@ same_bits() {
 	PATH=$PWD/path:$PATH
 	"$ROOT/examples/torchrun.sh" train.py ck 200 >r.out 2>err.out 3>&- &
 	job=$!
-	wait_for 180 saved_or_ended r.out
+	until_true 180 saved_or_ended r.out
 	kill -TERM "$job"
 	wait "$job" || code=$?
 	job=

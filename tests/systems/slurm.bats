@@ -89,7 +89,7 @@ agreed_step() { key 1 RUN_TO_CHECKPOINT | sed -n 's/.*"step": *\([0-9]*\).*/\1/p
 # and all left with 42.
 saved_together() {
 	local task step first saved
-	wait_for 90 key 1 CLOSED
+	until_true 90 key 1 CLOSED
 	step=$(agreed_step)
 	echo "agreed: $(key 1 RUN_TO_CHECKPOINT)"
 	first=$(sed '/^resumed /,$d' job.out)
@@ -136,16 +136,16 @@ not_held_up() {
 
 @test "preempted, saved at one step, requeued, finished: bit-identical (linuxproc: TERM to the whole tree)" {
 	submit --
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
 	finished_the_same
 }
 
 trained_in_the_grace() {
 	submit -- --steps 5000
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
-	wait_for 90 number_of_restarts 1
+	until_true 90 number_of_restarts 1
 	cat job.out
 	grep -E 'the job is preempted' job.out &&
 		saved_and_trained_on &&
@@ -162,7 +162,7 @@ trained_in_the_grace() {
 @test "the same with proctrack/pgid: TERM to the process group of preempt-run" {
 	other_rig --proctrack pgid
 	submit --
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
 	finished_the_same
 }
@@ -170,7 +170,7 @@ trained_in_the_grace() {
 @test "the same with proctrack/cgroup: TERM to preempt-run only" {
 	other_rig --proctrack cgroup
 	submit --
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
 	finished_the_same
 }
@@ -184,7 +184,7 @@ submit_composed() {
 
 @test "composed, linuxproc: TERM to the whole tree of each task: saved at one step, requeued, finished" {
 	submit_composed
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
 	finished_the_same
 }
@@ -192,7 +192,7 @@ submit_composed() {
 @test "composed, pgid: TERM to the process group of the script" {
 	other_rig --proctrack pgid
 	submit_composed
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
 	finished_the_same
 }
@@ -200,7 +200,7 @@ submit_composed() {
 @test "composed, cgroup: TERM to the script only" {
 	other_rig --proctrack cgroup
 	submit_composed
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
 	finished_the_same
 }
@@ -208,9 +208,9 @@ submit_composed() {
 @test "srun -K, which kills all when the first leaves, does not spoil their saves" {
 	export SLURM_KILL_BAD_EXIT=1
 	submit -- --save-seconds 2
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
-	wait_for 90 number_of_restarts 1
+	until_true 90 number_of_restarts 1
 	saved_together
 	cat job.out
 	grep -q 'Terminating' job.out # by srun: -K was in force
@@ -218,9 +218,9 @@ submit_composed() {
 
 @test "one task is slow: all wait for it, in the grace" {
 	submit -- --slow-task 2:100
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
-	wait_for 90 number_of_restarts 1
+	until_true 90 number_of_restarts 1
 	saved_together
 }
 number_of_restarts() { [ "$(restarts)" = "$1" ]; }
@@ -228,7 +228,7 @@ number_of_restarts() { [ "$(restarts)" = "$1" ]; }
 @test "USR2 before the time limit, as to any process, is a notice, too" {
 	# Slurm looks only now and then, and sends it up to a minute early.
 	submit --time=2 --signal=USR2@120 -- --steps 5000
-	wait_for 90 number_of_restarts 1
+	until_true 90 number_of_restarts 1
 	cat job.out
 	grep -q 'notice: signal:USR2' job.out
 	[[ $(key 1 "SAVED/1/0") == *"\"step\":$(agreed_step),"* ]]
@@ -236,9 +236,9 @@ number_of_restarts() { [ "$(restarts)" = "$1" ]; }
 
 told_by_usr1() {
 	submit --signal=USR1@30 -- --steps 5000
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	slurm_preempt
-	wait_for 90 number_of_restarts 1
+	until_true 90 number_of_restarts 1
 	cat job.out
 	grep -q 'notice: signal:USR1' job.out && saved_and_trained_on
 }
@@ -254,31 +254,31 @@ told_by_usr1() {
 
 @test "scancel: saved in the time it leaves, and never requeued" {
 	submit --
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	scancel "$job"
 	slurm_wait_state "$job" CANCELLED 90
-	wait_for 90 key 1 CLOSED
+	until_true 90 key 1 CLOSED
 	cat job.out
 	grep -q "^saved step $(agreed_step)" job.out
-	wait_for 90 slurm_idle
+	until_true 90 slurm_idle
 	[ "$(restarts)" = 0 ]
 	slurm_is "$job" CANCELLED
 }
 
 @test "scancel -s TERM of the steps: saved and run again, as the user asked" {
 	submit --
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	scancel --signal=TERM "$job"
-	wait_for 90 number_of_restarts 1
+	until_true 90 number_of_restarts 1
 	saved_together
 }
 
 @test "KILL of the process group (pgid) takes the command of preempt-run with it" {
 	other_rig --proctrack pgid
 	submit --
-	wait_for 90 saved_once
+	until_true 90 saved_once
 	scancel --signal=KILL "$job"
-	wait_for 90 slurm_idle
+	until_true 90 slurm_idle
 	run -1 pgrep -f -- "train --dir job ${training[*]}"
 	[ ! -e job/model ]
 }

@@ -65,10 +65,10 @@ sum_of() {
 		'echo "$PREEMPT_ITEM_ID" >>starts; while [ -e hold ]; do sleep 0.1; done; tr a-z A-Z <"$1" >"$2"; echo "$PREEMPT_ITEM_ID" >>ends' \
 		--partition=low --output=%a.out --time=10 >fan-out.out 2>fan-out.err 3>&- &
 	join=$!
-	wait_for 90 begun 4
+	until_true 90 begun 4
 	running 4
 	slurm_preempt 1 >/dev/null
-	wait_for 90 all_restarted
+	until_true 90 all_restarted
 	rm hold
 	code=0
 	wait "$join" || code=$?

@@ -84,7 +84,7 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	[ "$(wc -l <"starts.slurm-$job.1")" = 3 ]
 	[[ $(scontrol show job "$job") == *ExitCode=93:0* ]]
 	grep -q 'not run again (93): 3 crashes, 2 allowed (--max-crashes): task 1 failed on .*broken at 5' "$job.out"
-	wait_for 90 slurm_idle
+	until_true 90 slurm_idle
 	slurm_is "$job" FAILED
 }
 
@@ -92,9 +92,9 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	export FAIL=95
 	touch hold
 	submit -- --max-crashes 1
-	wait_for 90 saved "$job"
+	until_true 90 saved "$job"
 	slurm_preempt
-	wait_for 90 restarted "$job" 1
+	until_true 90 restarted "$job" 1
 	rm hold
 	slurm_wait_state "$job" FAILED 120
 	cat "$job.out"
@@ -111,15 +111,15 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	touch hold
 	submit --array=1-2 --nodes=1 -- --max-crashes 3
 	local array=$job mine other=${job}_1
-	wait_for 90 saved "${array}_1"
-	wait_for 90 saved "${array}_2"
+	until_true 90 saved "${array}_1"
+	until_true 90 saved "${array}_2"
 	number() { scontrol show job -o "${array}_$1" | sed -n 's/^JobId=\([0-9]*\) .*/\1/p'; }
 	mine=${array}_2
 	[ "$(number 2)" = "$array" ] || { mine=${array}_1 other=${array}_2; }
 	echo "array $array: tasks are jobs $(number 1) and $(number 2)"
 	[ "$(number "${mine#*_}")" = "$array" ]
 	scancel --signal=TERM "$mine"
-	wait_for 90 restarted "$mine" 1
+	until_true 90 restarted "$mine" 1
 	cat ./*.out
 	grep -q "job $mine is requeued" ./*.out
 	restarted "$other" 0
@@ -132,14 +132,14 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	touch hold
 	submit --time=4 --signal=B:USR1@240 --
 	# Slurm says that a minute or two are left: saved, and trained on.
-	wait_for 90 grep -q 'agreed: all 2 save at step .* and run on' "$job.out"
+	until_true 90 grep -q 'agreed: all 2 save at step .* and run on' "$job.out"
 	cat "$job.out"
 	grep -q 'preempt-requeue: notice: signal:USR1' "$job.out"
 	grep -q 'claimed from outside' "$job.out"
 	[[ $(preempt-store get "run/slurm-$job/000001/TERMINATED_WORKER") == *'"deadline_utc":'* ]]
 	# Now it is to be sooner.
 	preempt-claim --run "slurm-$job" --outside --grace 12s || :
-	wait_for 90 restarted "$job" 1
+	until_true 90 restarted "$job" 1
 	[[ $(preempt-store get "run/slurm-$job/000001/CLOSED") == *'"cause":"preempted"'* ]]
 }
 
@@ -158,12 +158,12 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 @test "cancelled while it is being preempted: it stays cancelled" {
 	touch hold
 	submit --
-	wait_for 90 saved "$job"
+	until_true 90 saved "$job"
 	slurm_preempt
 	# Between the notice and the requeue; whichever comes first, it must not run again.
 	scancel "$job"
 	slurm_wait_state "$job" CANCELLED 90
-	wait_for 90 slurm_idle
+	until_true 90 slurm_idle
 	slurm_is "$job" CANCELLED
 	[ "$(wc -l <"starts.slurm-$job.0")" = 1 ]
 }
@@ -171,7 +171,7 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 @test "submitted with --no-requeue: said, and its exit code tells" {
 	touch hold
 	submit --no-requeue --
-	wait_for 90 saved "$job"
+	until_true 90 saved "$job"
 	scancel --signal=TERM "$job"
 	slurm_wait_state "$job" FAILED 120
 	cat "$job.out"
@@ -185,9 +185,9 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	chmod +x none/scontrol
 	touch hold
 	PATH=$PWD/none:$PATH submit -- --timeout 1s
-	wait_for 90 saved "$job"
+	until_true 90 saved "$job"
 	slurm_preempt
-	wait_for 90 restarted "$job" 1
+	until_true 90 restarted "$job" 1
 	cat "$job.out"
 	grep -q 'staying for at most 300 s' "$job.out"
 	rm hold

@@ -29,7 +29,7 @@ setup() {
 
 teardown() {
 	slurm_dump_logs
-	wait_for 60 rm -rf "$record" # recorders outside of Slurm's reach end when it is gone
+	until_true 60 rm -rf "$record" # recorders outside of Slurm's reach end when it is gone
 	if [ -n "$other" ]; then
 		[ -n "${BATS_TEST_COMPLETED:-}" ] || "$rig" logs "$other" >&2
 		"$rig" stop "$other"
@@ -110,7 +110,7 @@ leftovers() {
 @test "all sockets are on 127.0.0.1" {
 	submit -- 'srun -n4 sleep 100'
 	slurm_wait_state "$job" RUNNING 90
-	wait_for 90 pgrep -f '^slurmstepd: \['"$job"'\.0\]'
+	until_true 90 pgrep -f '^slurmstepd: \['"$job"'\.0\]'
 	local pid inode address checked=0
 	for pid in $(awk '{ print $2 }' "$SLURM_RIG/daemons") $(pgrep -f "^slurmstepd: .$job") $(pgrep -x srun); do
 		# Another rig's srun may be among them.
@@ -129,9 +129,9 @@ leftovers() {
 
 @test "a preempted job: TERM to all tasks now, KILL after the grace, run again" {
 	submit -- "echo \"run \${SLURM_RESTART_COUNT-first}\"; [ -n \"\$SLURM_RESTART_COUNT\" ] || srun -n4 '$recorder' '$record'"
-	wait_for 90 all_recorded session START
+	until_true 90 all_recorded session START
 	slurm_preempt 1
-	wait_for 90 all_recorded task TERM
+	until_true 90 all_recorded task TERM
 	local state end now task first last killed
 	state=$(squeue -h -j "$job" -o %T)
 	now=$(date +%s)
@@ -145,8 +145,8 @@ leftovers() {
 	awk -v a="$first" -v b="$last" 'BEGIN { exit !(b - a < 30) }'
 
 	# The end is looked at every now and then, so it comes late; and then KillWait comes.
-	wait_for 90 grep -qs 'DUE TO PREEMPTION' "$out"
-	wait_for 90 number_of_lines "$out" '^run ' 2
+	until_true 90 grep -qs 'DUE TO PREEMPTION' "$out"
+	until_true 90 number_of_lines "$out" '^run ' 2
 	for task in 0 1 2 3; do
 		killed=$(cat "$record/$task.task.alive")
 		echo "task $task: $(later "$killed" "-$first") s from TERM to KILL, TERM $(recorded $task.task TERM) times"
@@ -159,9 +159,9 @@ leftovers() {
 
 @test "a batch script that ends by itself during the grace is completed, not requeued" {
 	submit -- "srun -n4 bash -c 'trap \"exit 0\" TERM; touch $record/\$SLURM_PROCID; sleep 100 & wait'; echo \"srun \$?\""
-	wait_for 90 four_files
+	until_true 90 four_files
 	slurm_preempt
-	wait_for 90 number_of_lines "$out" '^srun' 1
+	until_true 90 number_of_lines "$out" '^srun' 1
 	slurm_wait_state "$job" COMPLETED 90
 	[[ $(scontrol show job "$job") == *Restarts=0* ]]
 }
@@ -173,9 +173,9 @@ leftovers() {
 		echo \"srun \$?\"
 		scontrol requeue \$SLURM_JOB_ID
 		sleep 100"
-	wait_for 90 four_files
+	until_true 90 four_files
 	slurm_preempt
-	wait_for 90 number_of_lines "$out" '^run 1' 1
+	until_true 90 number_of_lines "$out" '^run 1' 1
 	slurm_wait_state "$job" COMPLETED 90
 	cat "$out"
 	# Slurm leaves tasks that it sent TERM out of srun's answer.
@@ -191,10 +191,10 @@ shape() {
 	[ "$status" -eq 0 ] || skip "$output"
 	other_rig --grace 30 --kill-wait 2 --proctrack "$kind"
 	submit -- "srun -n4 '$recorder' '$record'"
-	for role in task child group session; do wait_for 90 all_recorded $role START; done
+	for role in task child group session; do until_true 90 all_recorded $role START; done
 	slurm_preempt
-	for role; do wait_for 90 all_recorded "$role" TERM; done
-	wait_for 90 seen_alive_after "$(later "$(date +%s.%N)" 0.5)"
+	for role; do until_true 90 all_recorded "$role" TERM; done
+	until_true 90 seen_alive_after "$(later "$(date +%s.%N)" 0.5)"
 	for task in 0 1 2 3; do
 		seen=
 		for role in task child group session; do
@@ -239,10 +239,10 @@ shape() {
 	submit -- "trap '' TERM; srun -n4 '$recorder' '$record'; sleep 100"
 	srun -N1 sleep 100 & # waits in the queue
 	local waiting=$!
-	wait_for 90 all_recorded session START
+	until_true 90 all_recorded session START
 	run -0 "$rig" stop "$other"
 	[ "$output" = "" ]
-	wait_for 60 none_alive "$waiting"
+	until_true 60 none_alive "$waiting"
 	run -0 leftovers "$other"
 	echo "$output"
 	[ "$output" = "" ]
@@ -266,7 +266,7 @@ shape() {
 		other=$(slurm_new_dir)
 		"$rig" start "$other" >/dev/null 2>&1 3>&- &
 		starting=$!
-		wait_for 60 grep -qs '^n2 ' "$other/daemons"
+		until_true 60 grep -qs '^n2 ' "$other/daemons"
 		kill -KILL "$starting" || :
 		code=0
 		wait "$starting" || code=$?

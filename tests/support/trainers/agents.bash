@@ -3,13 +3,10 @@
 # What the tests of preempt-run share: agents are started, watched through the store and their boards,
 # and nothing of them may be left. Set BIN and OUT to test another build.
 
-. "$BATS_TEST_DIRNAME/../support/store.bash"
+. "$BATS_TEST_DIRNAME/../support/programs.bash"
 
 agents_setup_file() {
-	REPO=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-	BIN=${BIN:-$REPO/bin} OUT=${OUT:-$REPO/build/plain}
-	[[ $BIN = /* ]] || BIN=$REPO/$BIN
-	[[ $OUT = /* ]] || OUT=$REPO/$OUT
+	BIN=$(realpath -m "${BIN:-$REPO/bin}") OUT=$(realpath -m "${OUT:-$REPO/build/plain}")
 	CLIENTS=$REPO/lib/client TRAINERS=$REPO/tests/support/trainers COUNT=$OUT/tests/support/trainers/count
 	[ -x "$COUNT" ] || make -s -C "$REPO" "${COUNT#"$REPO/"}" >&2
 	PATH=$BIN:$PATH
@@ -27,25 +24,6 @@ agents_setup() {
 	quick=(--report-timeout 1s --save-timeout 8s --join-timeout 30s --kill-after 1s)
 	attempt=1
 	pids=()
-}
-
-# end_of_patience SECONDS: what takes so long on a machine that has time for us is given four times as
-# long, and at least a minute.
-end_of_patience() { echo $((SECONDS + (4 * $1 > 60 ? 4 * $1 : 60))); }
-
-# until_true SECONDS COMMAND...: wait for a condition, with a deadline.
-until_true() {
-	local end
-	end=$(end_of_patience "$1")
-	shift
-	until "$@"; do
-		if ((SECONDS > end)); then
-			echo "never true: $*"
-			tell_all
-			return 1
-		fi
-		sleep 0.02
-	done
 }
 
 # What every task said, for the reader of a failure.
@@ -111,20 +89,10 @@ one_agent() {
 	pids=($!)
 }
 
-gone() { ! kill -0 "$1" 2>/dev/null || [[ $(cat "/proc/$1/stat" 2>/dev/null) = *") Z "* ]]; }
-
 # ended I CODE [SECONDS]: agent I ends with CODE (or with one of CODE|CODE).
 ended() {
-	local code=0 end
-	end=$(end_of_patience "${3:-20}")
-	until gone "${pids[$1]}"; do
-		if ((SECONDS > end)); then
-			echo "agent $1 has not ended"
-			tell_all
-			return 1
-		fi
-		sleep 0.02
-	done
+	local code=0
+	until_true "${3:-20}" gone "${pids[$1]}"
 	wait "${pids[$1]}" || code=$?
 	if [[ "|$2|" != *"|$code|"* ]]; then
 		echo "agent $1: exit code $code, expected $2"
