@@ -54,7 +54,7 @@ answers() {
 
 @test "the tests of preempt-store and preempt-queue that are for every store" {
 	start 1
-	etcd_runs store queue
+	etcd_runs tests/programs/preempt-{store,queue}.bats
 }
 
 @test "four tasks are interrupted and resume, bit for bit, while the leader is killed" {
