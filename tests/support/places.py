@@ -67,7 +67,7 @@ class Here:
     """This machine. A life has its files in room, its checkpoints below cwd, its store at store."""
 
     programs = BIN
-    trainers = rig + '/../trainers/'
+    trainers = rig + '/trainers/'
     count = OUT + '/tests/support/trainers/count'
     train = OUT + '/examples/train'
     composed = repository + '/examples/composed.sh'
