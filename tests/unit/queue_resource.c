@@ -104,67 +104,43 @@ static bool lives(const char *name)
 
 static void definitions(void)
 {
-	char *word = strdup("a \"b\"\xff"), *unclosed = strdup("{per-worker:a"),
-	     *plain = strdup("true"), *long_word = malloc(70000), **argv = NULL, *directory = NULL;
-	memset(long_word, 'x', 69999);
-	long_word[69999] = '\0';
+	static char name[RESOURCE_NAME_MAX + 2], long_word[70000];
+	static const struct {
+		const char *name, *word, *directory;
+	} refused[] = {{name, "true", "/"}, {"", "true", "/"}, {"a-b", "true", "/"},
+		{"../x", "true", "/"}, {"1a", "true", "/"}, {"a", "true", "here"}, {"a", NULL, "/"},
+		{"a", "{per-worker:a", "/"}, {"a", long_word, "/"}};
+	static const char *const damaged[] = {"", "{}", "{\"argv\":[],\"directory\":\"/\"}",
+		"{\"argv\":[1],\"directory\":\"/\"}", "{\"argv\":[\"a\"]}",
+		"{\"argv\":[\"a\"],\"directory\":\"b\"}"};
+	char **argv = NULL, *directory = NULL;
+	memset(long_word, 'x', sizeof(long_word) - 1);
+	memset(name, 'A', sizeof(name) - 1);
 
-	TEST("how a resource is built is kept, and replaced")
-	{
-		char *words[] = {sh, word, NULL}, *other[] = {plain, NULL};
-		CHECK_EQ(resource_find(&queue, "data", &argv, &directory, &err), STATUS_NO);
-		CHECK(strstr(err.text, "no resource data"));
-		CHECK_EQ(resource_define(&queue, "data", words, "/usr", &err), STATUS_OK);
-		CHECK_EQ(resource_find(&queue, "data", &argv, &directory, &err), STATUS_OK);
-		CHECK_TEXT(argv[0], "sh");
-		CHECK_TEXT(argv[1], word);
-		CHECK(argv[2] == NULL);
-		CHECK_TEXT(directory, "/usr");
-		template_free(argv);
-		free(directory);
-		CHECK_EQ(resource_define(&queue, "data", other, "/", &err), STATUS_OK);
-		CHECK_EQ(resource_find(&queue, "data", &argv, &directory, &err), STATUS_OK);
-		CHECK_TEXT(argv[0], "true");
-		template_free(argv);
-		free(directory);
-	}
 	TEST("what cannot be a resource is refused")
 	{
-		char *words[] = {plain, NULL}, *none[] = {NULL}, *bad[] = {unclosed, NULL},
-		     *big[] = {long_word, NULL};
-		char name[RESOURCE_NAME_MAX + 2];
-		memset(name, 'A', RESOURCE_NAME_MAX + 1);
-		name[RESOURCE_NAME_MAX + 1] = '\0';
-		CHECK_EQ(resource_define(&queue, name, words, "/", &err), STATUS_USAGE);
-		CHECK_EQ(resource_define(&queue, name + 1, words, "/", &err), STATUS_OK);
-		CHECK_EQ(resource_define(&queue, "", words, "/", &err), STATUS_USAGE);
-		CHECK_EQ(resource_define(&queue, "a-b", words, "/", &err), STATUS_USAGE);
-		CHECK_EQ(resource_define(&queue, "../x", words, "/", &err), STATUS_USAGE);
-		CHECK_EQ(resource_define(&queue, "1a", words, "/", &err), STATUS_USAGE);
-		CHECK_EQ(resource_define(&queue, "a", words, "here", &err), STATUS_USAGE);
-		CHECK_EQ(resource_define(&queue, "a", none, "/", &err), STATUS_USAGE);
-		CHECK_EQ(resource_define(&queue, "a", bad, "/", &err), STATUS_USAGE);
-		CHECK_EQ(resource_define(&queue, "a", big, "/", &err), STATUS_USAGE);
+		for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+			char *words[] = {(char *)(uintptr_t)refused[i].word, NULL};
+			CHECK_EQ(resource_define(&queue, refused[i].name, words,
+					 refused[i].directory, &err),
+				STATUS_USAGE);
+		}
 		CHECK_EQ(resource_find(&queue, "a", &argv, &directory, &err), STATUS_NO);
+		CHECK(strstr(err.text, "no resource a"));
+		char plain[] = "true", *words[] = {plain, NULL};
+		CHECK_EQ(resource_define(&queue, name + 1, words, "/", &err), STATUS_OK);
 	}
 	TEST("one that cannot be read is damaged, and is named")
 	{
-		static const char *const values[] = {"", "{}", "{\"argv\":[],\"directory\":\"/\"}",
-			"{\"argv\":[1],\"directory\":\"/\"}", "{\"argv\":[\"a\"]}",
-			"{\"argv\":[\"a\"],\"directory\":\"b\"}"};
 		char key[QUEUE_KEY_MAX];
 		queue_key(&queue, key, "resource/bad");
-		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-			CHECK_EQ(store_put(store, key, values[i], NULL, &err), STATUS_OK);
+		for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+			CHECK_EQ(store_put(store, key, damaged[i], NULL, &err), STATUS_OK);
 			CHECK_EQ(resource_find(&queue, "bad", &argv, &directory, &err),
 				STATUS_DAMAGED);
 			CHECK(strstr(err.text, "queue/q/resource/bad"));
 		}
 	}
-	free(word);
-	free(unclosed);
-	free(plain);
-	free(long_word);
 }
 
 static void builds(void)
@@ -187,19 +163,6 @@ static void builds(void)
 		snprintf(path, sizeof(path), "%s\n", scratch);
 		CHECK_TEXT(content(where("A"), "place"), path);
 	}
-	TEST("those that need nothing need not wait")
-	{
-		char **list = resources_environment(&resources, NULL);
-		CHECK_EQ(resources_need(&resources, NULL, &err), RESOURCE_READY);
-		CHECK(list && !list[0]);
-		template_free(list);
-	}
-	TEST("two are built side by side")
-	{
-		CHECK(define("ONE", ": >one; until [ -e two ]; do sleep 0.01; done"));
-		CHECK(define("TWO", ": >two; until [ -e one ]; do sleep 0.01; done"));
-		CHECK_EQ(settle("ONE", "TWO"), RESOURCE_READY);
-	}
 	TEST("a directory that was removed is filled again")
 	{
 		CHECK_EQ(file_remove_tree(where("A"), &err), STATUS_OK);
@@ -209,19 +172,12 @@ static void builds(void)
 		CHECK_EQ(file_remove_tree(path, &err), STATUS_OK);
 		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
 		CHECK_TEXT(content(where("A"), "who"), "A q w-1 4 w-1\n");
-		resources_release(&resources);
-		CHECK_EQ(resources_open(&resources, &place, &err), STATUS_OK);
-	}
-	TEST("WQ-14: a worker that comes back builds it again")
-	{
-		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
-		CHECK_TEXT(content(scratch, "builds"), "x\nx\nx\nx\n");
 	}
 }
 
 static void failures(void)
 {
-	TEST("WQ-14: a failed build is an error for who uses it, and for no other worker")
+	TEST("a failed build is told to all that need it, and leaves nothing")
 	{
 		CHECK(define("BAD",
 			"sleep 1000 & echo $! >left; echo half >$PREEMPT_RESOURCE_DIR/half; "

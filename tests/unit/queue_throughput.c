@@ -89,37 +89,36 @@ static void widths(void)
 	}
 }
 
-static char *row_of(const struct queue_item *item, const struct queue_result *result)
-{
-	static char row[512];
-	struct text text = {0};
-	joblog_row(&text, item, result);
-	snprintf(row, sizeof(row), "%s", text_string(&text));
-	text_release(&text);
-	return row;
-}
-
 static void joblog(void)
 {
 	char echo[] = "echo", word[] = "it's\na", script[] = "exit \"$1\"", three[] = "3";
 	char *words[] = {echo, word, NULL}, *shell[] = {script, three, NULL};
-	struct queue_item item = {.id = 12, .argv = words};
-	struct queue_result result = {.ending = {.kind = ENDING_EXITED, .code = 3},
-		.host = "node7",
-		.started = 1700000000123,
-		.ended = 1700000012130,
-		.out = 42};
+	const struct {
+		struct queue_item item;
+		struct queue_result result;
+		const char *row;
+	} rows[] = {
+		{{.id = 12, .argv = words},
+			{.ending = {.kind = ENDING_EXITED, .code = 3},
+				.host = "node7",
+				.started = 1700000000123,
+				.ended = 1700000012130,
+				.out = 42},
+			"12\tnode7\t1700000000.123\t    12.007\t0\t42\t3\t0\techo 'it'\\''s\\na'\n"},
+		{{.id = 1, .argv = shell, .shell = true},
+			{.ending = {.kind = ENDING_SIGNALLED, .number = 9}, .host = "a"},
+			"1\ta\t0.000\t     0.000\t0\t0\t0\t9\texit \"$1\" 3\n"},
+		{{.id = 1, .argv = shell, .shell = true}, {.ending = {.kind = ENDING_TIMED_OUT}},
+			"1\t:\t0.000\t     0.000\t0\t0\t124\t0\texit \"$1\" 3\n"},
+	};
 	TEST("the columns are those of GNU parallel")
 	{
-		CHECK_TEXT(row_of(&item, &result),
-			"12\tnode7\t1700000000.123\t    12.007\t0\t42\t3\t0\techo 'it'\\''s\\na'\n");
-		result.ending = (struct queue_ending){.kind = ENDING_SIGNALLED, .number = 9};
-		item = (struct queue_item){.id = 1, .argv = shell, .shell = true};
-		CHECK_TEXT(row_of(&item, &result),
-			"1\tnode7\t1700000000.123\t    12.007\t0\t42\t0\t9\texit \"$1\" 3\n");
-		result = (struct queue_result){.ending = {.kind = ENDING_TIMED_OUT}};
-		CHECK_TEXT(row_of(&item, &result),
-			"1\t:\t0.000\t     0.000\t0\t0\t124\t0\texit \"$1\" 3\n");
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			struct text text = {0};
+			joblog_row(&text, &rows[i].item, &rows[i].result);
+			CHECK_TEXT(text_string(&text), rows[i].row);
+			text_release(&text);
+		}
 		CHECK_EQ(strncmp(JOBLOG_HEADING, "Seq\tHost\t", 9), 0);
 	}
 }
