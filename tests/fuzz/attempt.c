@@ -40,23 +40,6 @@ static void check_members(const struct view *view)
 	FUZZ_HOLDS(!a->decided || !a->unreadable);
 }
 
-/* A set that is written is read as the same set. */
-static void check_set(const struct view *view)
-{
-	size_t tasks = (size_t)view->attempt.tasks;
-	struct text text = {0};
-	bool *set = calloc(tasks, sizeof(*set)), *again = calloc(tasks, sizeof(*again));
-	FUZZ_HOLDS(set && again);
-	for (size_t i = 0; i < tasks; i++)
-		set[i] = view->agreement.peers[i].member;
-	keys_write_marks(tasks, set, &text);
-	FUZZ_HOLDS(keys_read_set(text_string(&text), tasks, again));
-	FUZZ_HOLDS(memcmp(set, again, tasks) == 0);
-	free(set);
-	free(again);
-	text_release(&text);
-}
-
 /* An outcome that is written into CLOSED is read as the same. */
 static void check_outcome(const struct view *view, const struct outcome_finding *finding)
 {
@@ -88,35 +71,14 @@ static void check_decision(const struct view *view, const struct grace_measure *
 			   decision.step >= a->peers[i].next);
 }
 
-/* The agreement of task 0 goes on by what it sees. */
-static void run_agreement(const struct view *view, const struct grace_measure *measure)
-{
-	struct agreement a;
-	struct agreement_plan plan;
-	struct agreement_config config = {.report_timeout = AGREEMENT_REPORT_TIMEOUT,
-		.save_timeout = AGREEMENT_SAVE_TIMEOUT,
-		.startup = AGREEMENT_STARTUP};
-	agreement_init(&a, &config, &view->agreement, NOW - 100000);
-	agreement_measured(&a, measure);
-	for (int64_t now = NOW; now < NOW + 60000; now += 20000) {
-		agreement_saw(&a, now);
-		agreement_next(&a, now, &plan);
-		agreement_told(&a, &plan.hold, now);
-		agreement_read(&a, true, 7, 8, now);
-		FUZZ_HOLDS(!plan.finished || (plan.code >= 0 && plan.code <= 255));
-	}
-}
-
 static void check_view(const struct view *view, const struct grace_measure *measure)
 {
 	const struct outcome_finding finding = {.newer = true, .step = 5};
 	struct text missing = {0};
 	check_members(view);
-	check_set(view);
 	check_outcome(view, NULL);
 	check_outcome(view, &finding);
 	check_decision(view, measure);
-	run_agreement(view, measure);
 	FUZZ_HOLDS(view_joined(view) <= view->attempt.tasks);
 	FUZZ_HOLDS(view_name_missing(view, &missing) <= view->attempt.tasks);
 	(void)view_all_through(view);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The small records of a checkpoint. The first byte of an input says what the rest is: 'b' a mark
- * that it is bad, 'w' the record of its writer, 'n' a name in its directory, 'p' a pattern and a
- * name, 'm' a metric or a list of rules or steps.
+ * that it is bad, 'f' a manifest or a shard's record, 'w' the record of its writer, 'n' a name in
+ * its directory, 'p' a pattern and a name, 'm' a metric or a list of rules or steps.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "ckpt/commit/marks.h"
 #include "ckpt/commit/names.h"
 #include "ckpt/commit/writer.h"
+#include "ckpt/content/manifest.h"
 #include "ckpt/content/metrics.h"
 #include "ckpt/keep.h"
 #include "ckpt/layout/layout.h"
@@ -23,6 +24,57 @@ static void check_mark(const uint8_t *data, size_t size)
 	FUZZ_HOLDS(marks_read(fuzz_directory(), &marks, NULL) == STATUS_OK);
 	FUZZ_HOLDS(marks.bad && !marks.pinned);
 	FUZZ_HOLDS(memchr(marks.reason, '\0', sizeof(marks.reason)));
+}
+
+static void check_files(const struct manifest *manifest)
+{
+	FUZZ_HOLDS(manifest->count > 0);
+	for (size_t i = 0; i < manifest->count; i++) {
+		const char *name = manifest->files[i].name;
+		FUZZ_HOLDS(*name && *name != '/' && strlen(manifest->files[i].checksum) == 32);
+		FUZZ_HOLDS(strcmp(name, "..") != 0 && strncmp(name, "../", 3) != 0);
+		FUZZ_HOLDS(!strstr(name, "/../") && !strstr(name, "//"));
+		FUZZ_HOLDS(i == 0 || strcmp(manifest->files[i - 1].name, name) < 0);
+	}
+	FUZZ_HOLDS(manifest->step <= CKPT_NUMBER_MAX && manifest->tasks <= CKPT_NUMBER_MAX);
+}
+
+/* What was read is written, and read again as the same. */
+static void check_again(const struct manifest *manifest)
+{
+	struct manifest again;
+	struct text text = {0};
+	manifest_write(manifest, &text);
+	FUZZ_HOLDS(!text.too_long);
+	FUZZ_HOLDS(manifest_read(text.data, text.length, &again, NULL) == STATUS_OK);
+	FUZZ_HOLDS(manifest_same_files(manifest, &again));
+	FUZZ_HOLDS(again.step == manifest->step && again.attempt == manifest->attempt);
+	FUZZ_HOLDS(again.tasks == manifest->tasks && again.sharded == manifest->sharded);
+	FUZZ_HOLDS(again.shard == manifest->shard && again.utc == manifest->utc);
+	FUZZ_HOLDS(strcmp(again.life, manifest->life) == 0 && again.uid == manifest->uid);
+	FUZZ_HOLDS(again.metrics.count == manifest->metrics.count);
+	for (size_t i = 0; i < again.metrics.count; i++) {
+		double value, known;
+		const char *name = again.metrics.items[i].name;
+		bool there = metrics_get(&again.metrics, name, &value);
+		FUZZ_HOLDS(there == metrics_get(&manifest->metrics, name, &known));
+		FUZZ_HOLDS(!there || memcmp(&value, &known, sizeof(value)) == 0);
+	}
+	manifest_release(&again);
+	text_release(&text);
+}
+
+static void check_manifest(const char *data, size_t size)
+{
+	struct manifest manifest;
+	struct error err = {0};
+	if (manifest_read(data, size, &manifest, &err) != STATUS_OK) {
+		FUZZ_HOLDS(*err.text);
+		return;
+	}
+	check_files(&manifest);
+	check_again(&manifest);
+	manifest_release(&manifest);
 }
 
 static void check_writer(const uint8_t *data, size_t size)
@@ -114,6 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text = fuzz_text(data + 1, size - 1);
 	switch (*data) {
 	case 'b': check_mark(data + 1, size - 1); break;
+	case 'f': check_manifest((const char *)data + 1, size - 1); break;
 	case 'w': check_writer(data + 1, size - 1); break;
 	case 'n': check_name(text); break;
 	case 'p': check_pattern(data + 1, size - 1); break;

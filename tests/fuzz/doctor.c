@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a doctor reads in a directory that others write, too. The first byte of an input says what
- * the rest is: 'r' the record of another side, 's' names of directories beside its own.
- */
+/* The record of another side, which a doctor reads in a directory that others write, too. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "doctor/exchange.h"
-#include "doctor/scratch.h"
 #include "support/fuzz.h"
 
 /* It is taken or waited for, and whatever it says can be concluded from and shown. */
-static void check_record(const uint8_t *data, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct doctor_side sides[2];
 	static struct doctor_findings findings;
@@ -44,35 +39,5 @@ static void check_record(const uint8_t *data, size_t size)
 	doctor_show_json(&findings, &verdict, &text);
 	text_release(&text);
 	fuzz_clear();
-}
-
-/* None is removed: no input names a process of this machine, and none is old. */
-static void check_names(const uint8_t *data, size_t size)
-{
-	char path[PATH_MAX], name[200];
-	struct error err;
-	bool made = fuzz_write("ours", "", 0);
-	for (char *line; (line = fuzz_next(&data, &size, '\n')); free(line)) {
-		snprintf(name, sizeof(name), DOCTOR_SCRATCH_PREFIX "%.100s/file", line);
-		if (strchr(line, '/') || !fuzz_write(name, "", 0))
-			continue;
-		snprintf(path, sizeof(path), "%s/" DOCTOR_SCRATCH_PREFIX "ours", fuzz_path());
-		FUZZ_HOLDS(doctor_scratch_make(path, &err) == STATUS_OK);
-		doctor_scratch_remove(path);
-		snprintf(path, sizeof(path), "%s/%s", fuzz_path(), name);
-		FUZZ_HOLDS(!strncmp(line, "ours", 4) || access(path, F_OK) == 0);
-	}
-	FUZZ_HOLDS(made);
-	fuzz_clear();
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	if (size == 0)
-		return 0;
-	switch (*data) {
-	case 'r': check_record(data + 1, size - 1); break;
-	case 's': check_names(data + 1, size - 1); break;
-	}
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The small records of a store. The first byte of an input says what the rest is: 'l' the lock
- * file, 'b' a beat, 'n' the name of a holder of the lock, 'u' the URL of a store.
+ * file, 'b' a beat, 'n' the name of a holder of the lock, 'u' the URL of a store, 'j' the journal
+ * of its database, which says itself how large its pages are and how many it holds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "store/beats/beat_record.h"
 #include "store/lock/link_name.h"
 #include "store/lock/lockfile.h"
+#include "store/sqlite/journal.h"
 #include "store/sqlite/options.h"
 #include "store/url.h"
 #include "support/fuzz.h"
@@ -55,6 +57,21 @@ static void check_beat(const uint8_t *data, size_t size)
 	FUZZ_HOLDS(memcmp(record, again, BEAT_RECORD) == 0);
 }
 
+static void check_journal(const uint8_t *data, size_t size)
+{
+	static const char nonce[] = "0123456789abcdef0123456789abcdef";
+	char path[4096];
+	struct error err = {0};
+	FUZZ_HOLDS(fuzz_write("store.db-journal", data, size));
+	snprintf(path, sizeof(path), "%s/store.db-journal", fuzz_path());
+	enum status status = journal_check(CACHE_OURS, path, nonce, &err);
+	FUZZ_HOLDS(status == STATUS_OK || status == STATUS_DAMAGED);
+	/* Refused only for a page that is there, and lacks the nonce. */
+	FUZZ_HOLDS(status == STATUS_OK || (*err.text && size >= 32 + 4 + 512));
+	FUZZ_HOLDS(journal_check(CACHE_OURS, path, "", NULL) == STATUS_OK);
+	fuzz_clear();
+}
+
 static void check_link_name(const char *name)
 {
 	struct process_identity who;
@@ -92,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	switch (*data) {
 	case 'l': check_lockfile(data + 1, size - 1); break;
 	case 'b': check_beat(data + 1, size - 1); break;
+	case 'j': check_journal(data + 1, size - 1); break;
 	case 'n': check_link_name(text); break;
 	case 'u': check_url(text); break;
 	}

@@ -39,9 +39,8 @@ void fuzz_clear(void);
 /* ---- A store ---- */
 
 /*
- * A store that holds the lines "KEY VALUE" of the input, each of a revision of its own, 1 for the
- * first; of equal keys the last line counts. It is read only: what is written to it is dropped.
- * Release it with store_close.
+ * A store in memory that holds the lines "KEY VALUE" of the input; of equal keys the last line
+ * counts. Release it with store_close.
  */
 struct store *fuzz_store(const uint8_t *data, size_t size);
 
