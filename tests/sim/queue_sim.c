@@ -26,7 +26,7 @@ static void print(const struct statistics *t)
 			i + 1 < DEEDS ? "," : "\n");
 }
 
-#define ENOUGH 4000 /* a run of that many schedules must show everything */
+#define ENOUGH 2500 /* a run of that many schedules must show everything */
 
 static const char *unseen(const struct statistics *t, uint64_t schedules)
 {
