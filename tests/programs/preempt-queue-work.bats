@@ -1,280 +1,711 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-queue work: what its options and signals do, on one machine. More: queue_worker.bats,
-# queue_scenarios.bats.
-# shellcheck disable=SC2030,SC2031,SC2154 # each test is a subshell with its own variables
-# shellcheck disable=SC2016 # other shells expand it
+# preempt-queue work: what its options, notices and signals do; what becomes of commands when they fail, are
+# cancelled, or their worker, its store or its machine misbehaves; and what commands are given and leave.
+# takes: 60
+# shellcheck disable=SC2016,SC2094 # text for another shell
 
 bats_require_minimum_version 1.5.0
+load ../support/queue
 
-load ../support/programs
-
-setup() {
-	root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-	export PATH=${BIN:-$root/bin}:$PATH
-	cd "$BATS_TEST_TMPDIR" || return
-	export PREEMPT_STORE=$PWD/s/q.db
-	mkdir -m 700 s
-	unset SLURM_ARRAY_TASK_ID JOB_COMPLETION_INDEX PREEMPT_TASK PREEMPT_GRACE PREEMPT_QUEUE PREEMPT_PLATFORM
-	workers=()
+# here NAME: exactly this worker is registered; "": none.
+here() {
+	local all
+	all=$(preempt-queue workers --json | grep -o '"worker":"[^"]*"') || :
+	[ "$all" = "${1:+\"worker\":\"$1\"}" ]
 }
 
-teardown() {
-	local pid running
-	running=" $(jobs -pr | tr '\n' ' ')"
-	for pid in "${workers[@]}"; do
-		# The number of one that has ended may be another process's by now.
-		[[ $running = *" $pid "* ]] || continue
-		kill -CONT "$pid" 2>/dev/null || :
-		kill -KILL "$pid" 2>/dev/null || :
-		wait "$pid" 2>/dev/null || :
-	done
-}
-
-# schedule OPTION... -- COMMAND...: puts the id into $id.
-schedule() { id=$(preempt-queue schedule "$@"); }
-
-# work NAME OPTION...: a worker in the background, its words in err.NAME; its pid in $worker. It has
-# no notice but of the file "notice" and the options: this machine may be in a cloud.
-work() {
-	local name=$1
-	shift
-	preempt-queue work --worker "$name" --source file:notice --period 200ms --limit 100 "$@" >"out.$name" 2>"err.$name" 3>&- &
-	worker=$!
-	workers+=("$worker")
-}
-
-# ends CODE [PID]: waits for it, by default the last worker.
-ends() {
-	local code=0
-	wait "${2:-$worker}" || code=$?
-	[ "$code" = "$1" ] || {
-		echo "ended with $code" >&2
-		return 1
-	}
-}
-
-state_of() {
-	preempt-queue show "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)[sys.argv[1]])' "${2:-state}"
-}
-is() { [ "$(state_of "$1")" = "$2" ]; }
-# A process that knows nothing of our store only has the number of one that is gone.
-gone() { ! grep -qzsFx "PREEMPT_STORE=$PREEMPT_STORE" "/proc/$1/environ"; }
-here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
+# ---- Coming and going ----
 
 @test "WQ-1, WQ-17: commands are run, with their variables; a worker that comes in the middle helps" {
-	for i in 1 2 3 4; do
-		schedule -- sh -c 'echo "$PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER"; echo bad >&2
-			test -d "$PREEMPT_ITEM_DIR"; touch "up.$PREEMPT_WORKER"; until test -e go; do sleep 0.05; done'
-	done
-	work one --idle-exit 0
-	one=$worker
-	eventually is 1 running
-	work two --idle-exit 0
-	eventually test -e up.two
-	touch go
-	ends 0 "$one"
-	ends 0
+	local ids
+	schedule_many 4 -- sh -c 'echo "$PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER"; echo bad >&2
+		test -d "$PREEMPT_ITEM_DIR"; test "$PREEMPT_WORKER" = two || { >up; until test -e go; do sleep 0.05; done; }'
+	worker one --idle-exit 0
+	eventually test -e up
+	worker two --idle-exit 0
+	eventually counts succeeded 3
+	is 1 running
+	: >go
+	worker_ends one 0
+	worker_ends two 0
 	[ "$(preempt-queue fetch 1)" = "1 1 one" ]
 	[ "$(preempt-queue fetch 2 --stderr)" = bad ]
-	[ "$(preempt-queue list --json | grep -c '"state":"succeeded"')" = 4 ]
-	preempt-queue list --json | grep -q '"worker":"two"'
-	here 0
+	are succeeded "${ids[@]}"
+	[ "$(what 4 worker)" = two ]
+	here ''
 	# Nothing is left of those that said goodbye but one tally.
 	[ "$(preempt-store list queue/default/count/ | grep -vc @)" = 0 ]
-	run -0 preempt-store list queue/default/beat/
-	[ -z "$output" ]
+	[ -z "$(preempt-store list queue/default/beat/)" ]
 }
 
-@test "--idle-exit waits for what others run, and for as long as it says" {
-	schedule -- sh -c 'until test -e go; do sleep 0.05; done'
-	work one --idle-exit 0
-	one=$worker
-	eventually is 1 running
-	work two --idle-exit 500ms
-	eventually here 2
-	sleep 1 # as long as it would wait at most
-	kill -0 "$worker"
-	touch go
-	ends 0 "$one"
-	is 1 succeeded
-	ends 0
+@test "--idle-exit: ends the workers of a drained queue with 0, for as long as it says, but not while others run" {
+	local id began
+	schedule id -- ./gated go
+	worker a --idle-exit 100ms
+	eventually begun "$id"
+	worker b --idle-exit 100ms
+	eventually eval '[ "$(preempt-queue workers --json | wc -l)" = 2 ]'
+	sleep 0.3
+	kill -0 "${workers[b]}"
+	: >go
+	worker_ends a 0
+	worker_ends b 0
+	is "$id" succeeded
+	began=${EPOCHREALTIME/./}
+	worker c --idle-exit 500ms
+	worker_ends c 0
+	[ $((${EPOCHREALTIME/./} - began)) -ge 500000 ]
+}
+
+@test "WQ-15: a staggered start: by the index, capped; a notice ends it" {
+	local ids began
+	export SLURM_ARRAY_TASK_ID=7
+	schedule ids -- sh -c 'echo $PREEMPT_WORKER_INDEX'
+	preempt-queue work --start-delay 30s "${pace[@]}" 2>err 3>&- &
+	started+=($!) workers[7]=$!
+	eventually here 7
+	noticed 7
+	unset SLURM_ARRAY_TASK_ID
+	preempt-queue cancel 1
+	schedule_many 3 -- bash -c 'echo "$PREEMPT_WORKER $EPOCHREALTIME" >>began; until [ -e go ]; do sleep 0.02; done'
 	began=$EPOCHREALTIME
-	run -0 preempt-queue work --source file:notice --worker three --period 200ms --idle-exit 500ms
-	python3 -c 'import sys; sys.exit(not float(sys.argv[2]) - float(sys.argv[1]) >= 0.5)' "$began" "$EPOCHREALTIME"
+	# A name that is a number is the index; the first one's delay would be 300 s.
+	worker 1000 --start-delay 300ms --start-delay-max 600ms
+	worker 1 --start-delay 300ms --start-delay-max 600ms
+	worker 0 --start-delay 300ms --start-delay-max 600ms
+	eventually eval '[ "$(wc -l <began)" = 3 ]'
+	: >go
+	expect 0 preempt-queue join
+	awk -v from="$began" '{ delay[$1] = $2 - from }
+		END { exit !(delay[1] >= 0.3 && delay[1000] >= 0.6) }' began
 }
 
-@test "an earlier deadline brings the end forward; so does a second signal" {
-	for second in notice signal; do
-		rm -f up notice err.one
-		schedule -- sh -c 'trap "" TERM; touch up; while :; do sleep 0.1; done'
-		work one --kill-after 600s --grace 1s
-		eventually test -e up
-		kill -TERM "$worker"
-		# Two signals at once would be one.
-		eventually grep -q 'stopping the running commands' err.one
-		sleep 0.5
-		kill -0 "$worker"
-		if [ $second = notice ]; then touch notice; else kill -TERM "$worker"; fi
-		eventually gone "$worker"
-		ends 143
+@test "two workers of one name: both work, and neither ends what the other runs" {
+	local ids first
+	schedule_many 2 -- ./gated go
+	worker a
+	first=${workers[a]}
+	worker a
+	eventually begun "${ids[0]}"
+	eventually begun "${ids[1]}"
+	[ "$(preempt-queue workers | grep -cw a)" = 2 ]
+	kill -KILL "$first"
+	: >go
+	expect 0 preempt-queue join --timeout 200s
+	are succeeded "${ids[@]}"
+	kill -0 "${workers[a]}"
+}
+
+@test "priorities: the highest first, then the oldest" {
+	local low first second high highest
+	schedule low --priority -5 -- ./item
+	schedule first -- ./item
+	schedule second -- ./item
+	schedule high --priority 7 -- ./item
+	schedule highest --priority 4999 -- ./item
+	worker a --idle-exit 0
+	worker_ends a 0
+	diff ran <(printf '%s\n' "$highest" "$high" "$first" "$second" "$low")
+}
+
+# ---- Notices and signals ----
+
+@test "a notice: commands get --term-signal and the grace, and go back without using an attempt; nothing more is taken; 42" {
+	local one two ids
+	cat >resumes <<-'ITEM'
+		#!/bin/bash
+		echo "$PREEMPT_ITEM_ATTEMPT $PREEMPT_ITEM_DIR" >>"starts.$PREEMPT_ITEM_ID"
+		[ ! -e "$PREEMPT_ITEM_DIR/saved" ] || { cat "$PREEMPT_ITEM_DIR/saved"; exec ./item; }
+		# To save takes longer than to be killed would.
+		trap 'sleep 0.5; echo "saved in $PREEMPT_ITEM_ATTEMPT" >"$PREEMPT_ITEM_DIR/saved"; exit 9' USR2
+		: >"begun.$PREEMPT_ITEM_ID"
+		while :; do sleep 0.05; done
+	ITEM
+	chmod +x resumes
+	schedule one --max-attempts 1 -- ./resumes
+	schedule two --max-attempts 1 -- ./resumes
+	schedule_many 2 -- ./item
+	worker a --slots 2 --term-signal USR2 --grace 30s --kill-after 100ms
+	eventually [ -e "begun.$one" ]
+	eventually [ -e "begun.$two" ]
+	noticed a
+	grep -q 'notice: signal:TERM' a.err
+	are waiting "$one" "$two" "${ids[@]}"
+	[ "$(what "${ids[0]}" starts)" = 0 ]
+	worker b
+	expect 0 preempt-queue join
+	for id in "$one" "$two"; do
+		[ "$(preempt-queue fetch "$id")" = "saved in 1" ]
+		[ "$(what "$id" state starts preempted attempts)" = "succeeded 2 1 0" ]
+		# The number of the start, and the same directory.
+		diff <(cut -d' ' -f1 "starts.$id") <(printf '1\n2\n')
+		[ "$(cut -d' ' -f2 "starts.$id" | sort -u | wc -l)" = 1 ]
+	done
+	[ "$(cut -d' ' -f2 "starts.$one" "starts.$two" | sort -u | wc -l)" = 2 ]
+}
+
+@test "a notice: a command that ignores the signal is killed at the deadline, and goes back" {
+	local id pid began grace
+	for grace in 2 8; do
+		schedule id -- bash -c '[ "$PREEMPT_ITEM_ATTEMPT" = 1 ] || exec ./item; exec ./stubborn'
+		worker a --grace "${grace}s"
+		eventually begun "$id"
+		pid=$(<"begun.$id")
+		began=${EPOCHREALTIME/./}
+		kill -TERM "${workers[a]}"
+		code_of "${workers[a]}"
+		# Not before.
+		[ $((${EPOCHREALTIME/./} - began)) -ge 200000 ]
+		eventually gone "$pid"
+		# A quarter of it is for handing in, and the machine may have stood still for that.
+		[ "$code" = 75 ] || break
+		grep -q 'no time is left' a.err
 		preempt-queue cancel "$id"
 	done
-}
-
-@test "a second signal kills what runs at once, also after a notice" {
-	schedule -- sh -c 'trap "" TERM; touch up; while :; do sleep 0.1; done'
-	work one --kill-after 600s --grace 600s
-	eventually test -e up
-	touch notice
-	eventually grep -q 'notice: file' err.one
-	# Two signals at once would be one.
-	signalled() {
-		kill -TERM "$worker" 2>/dev/null || :
-		gone "$worker"
-	}
-	eventually signalled
-	ends 42
-}
-
-@test "a notice during the staggered start ends it; without one, WQ-15, the lower index starts first" {
-	export SLURM_ARRAY_TASK_ID=7
-	schedule -- sh -c 'echo $PREEMPT_WORKER_INDEX'
-	preempt-queue work --start-delay 30s --period 200ms --source signal:TERM 2>err 3>&- &
-	workers+=($!)
-	eventually here 1
-	kill -TERM $!
-	ends 42 $!
-	is 1 waiting
-	began=$EPOCHREALTIME
-	run -0 preempt-queue work --source file:notice --start-delay 100s --start-delay-max 700ms --idle-exit 0
-	python3 -c 'import sys; sys.exit(not 0.7 <= float(sys.argv[2]) - float(sys.argv[1]) < 90)' "$began" "$EPOCHREALTIME"
-	[ "$(preempt-queue fetch 1)" = 7 ]
-}
-
-@test "INT ends what runs after the grace of --kill-after, gives it back, and is what we die of" {
-	schedule -- sh -c 'trap "" TERM; touch up; while :; do sleep 0.1; done'
-	# A shell lets what it runs in the background ignore INT.
-	env --default-signal=INT preempt-queue work --source file:notice --kill-after 300ms 3>&- 2>err.int &
-	worker=$!
-	workers+=("$worker")
-	eventually test -e up
-	kill -INT "$worker"
-	ends 130
-	grep -q 'Interrupt: stopping the running commands and putting them back' err.int
-	is 1 waiting
-	[ "$(state_of 1 attempts)" = 0 ]
-	here 0
-}
-
-@test "WQ-10: a worker is killed: its commands die with it, go back at once, and run elsewhere" {
-	schedule -- sh -c 'echo $$ >>pids; touch "up.$PREEMPT_WORKER"; test "$PREEMPT_WORKER" = two || sleep 60'
-	schedule -- sh -c 'setsid sh -c "echo \$\$ >>pids; touch up.far.$PREEMPT_WORKER; sleep 60" & test "$PREEMPT_WORKER" = two || sleep 60'
-	work one --slots 2
-	eventually test -e up.one
-	eventually test -e up.far.one
-	mapfile -t pids <pids
-	kill -KILL "$worker"
-	work two --idle-exit 0
-	ends 0
-	for i in 1 2; do
-		is "$i" succeeded
-		[ "$(state_of "$i" lost)" = 1 ]
-		[ "$(state_of "$i" worker)" = two ]
-	done
-	for pid in "${pids[@]}"; do eventually gone "$pid"; done
-	grep -q 'worker is gone' err.two
-	here 0
-}
-
-@test "stopped for less than its limit: nothing happens, its result counts" {
-	schedule -- sh -c 'touch up; until test -e go; do sleep 0.05; done; echo "$PREEMPT_WORKER"'
-	work one
-	one=$worker
-	eventually test -e up
-	work two
-	eventually here 2
-	stopped "$one"
-	touch go
-	sleep 1
-	kill -CONT "$one"
-	[ "$(preempt-queue fetch 1 --wait)" = one ]
-	[ "$(state_of 1 starts)" = 1 ]
-	[ ! -s err.one ]
-	[ ! -s err.two ]
-}
-
-@test "WQ-8: while a failure is pending nothing is taken; once it was told, work goes on" {
-	schedule -- false
-	schedule -- touch taken
-	work one
-	eventually is 1 failed
-	eventually grep -q 'nothing is taken until the failure is reported' err.one
-	run -44 preempt-queue join
-	is 2 cancelled
-	schedule -- touch after
-	eventually test -e after
-	[ ! -e taken ]
-	[ "$(grep -c 'nothing is taken' err.one)" = 1 ]
-}
-
-@test "a queue that others can write is refused: 77" {
-	schedule -- true
-	run -77 preempt-queue work --source file:notice --store "$PREEMPT_STORE?shared-group" --idle-exit 0
-	[[ $output = *"run as you"* ]]
-	chmod g+w s
-	run -77 preempt-queue work --source file:notice --idle-exit 0
-	chmod g-w s
-	chmod g+w s/q.db
-	run -77 preempt-queue work --source file:notice --idle-exit 0
-	chmod g-w s/q.db
-	mkdir -p s/q.db.queue/default
-	chmod go+w s/q.db.queue/default
-	run -77 preempt-queue work --source file:notice --idle-exit 0
-	is 1 waiting
-}
-
-@test "wrong usage: 2" {
-	for wrong in '--period 1ms' '--limit 1' '--slots 0' '--term-signal FOO' '--source signal:KILL'; do
-		# shellcheck disable=SC2086 # two words
-		run -2 preempt-queue work --idle-exit 0 $wrong
-	done
+	[ "$code" = 42 ]
+	[ "$(what "$id" state attempts preempted)" = "waiting 0 1" ]
+	worker b
+	expect 0 preempt-queue join
+	ran_once "$id"
 }
 
 @test "a command that dies of the notice before its worker knows of it is given back, and used no attempt" {
+	local try pids within began id ids
 	for ((try = 0; ; try++)); do
 		rm -f pid1 pid2
-		schedule --keep-going -- sh -c 'echo $$ >pid1; exec sleep 1000'
-		ids=("$id")
-		schedule --keep-going -- sh -c 'echo $$ >pid2; sleep 1000; exit $?'
-		ids+=("$id")
-		work one --slots 2 --source signal:TERM
+		schedule ids[0] --keep-going -- sh -c 'echo $$ >pid1; exec sleep 1000'
+		schedule ids[1] --keep-going -- sh -c 'echo $$ >pid2; sleep 1000; exit $?'
+		worker one --slots 2
 		eventually test -s pid1
 		eventually test -s pid2
 		eventually pgrep -P "$(<pid2)" -x sleep
 		pids=("$(<pid1)" "$(pgrep -P "$(<pid2)" -x sleep)")
 		# As schedulers do: all within 2 s, in any order; the second is below a shell, which hands it on as 143.
-		began=$EPOCHREALTIME
+		began=${EPOCHREALTIME/./}
 		kill -TERM "${pids[@]}"
 		sleep 0.2
-		kill -TERM "$worker"
-		within=$((${EPOCHREALTIME/./} - ${began/./}))
-		ends 42
+		kill -TERM "${workers[one]}"
+		within=$((${EPOCHREALTIME/./} - began))
+		worker_ends one 42
 		# A machine that has stopped us in between for longer than that has shown nothing.
 		((within > 1900000 && try < 20)) || break
 		preempt-queue cancel "${ids[@]}" || :
 	done
-	for i in "${ids[@]}"; do
-		is "$i" waiting
-		[ "$(state_of "$i" attempts) $(state_of "$i" preempted)" = "0 1" ]
-	done
+	for id in "${ids[@]}"; do [ "$(what "$id" state attempts preempted)" = "waiting 0 1" ]; done
 }
 
 @test "a command that a user kills with TERM, and no notice comes: it has failed" {
-	schedule -- sh -c 'echo $$ >pid; exec sleep 1000'
-	work one
+	schedule _ -- sh -c 'echo $$ >pid; exec sleep 1000'
+	worker one
 	eventually test -s pid
-	kill -TERM "$(cat pid)"
+	kill -TERM "$(<pid)"
 	eventually is 1 failed
-	[ "$(state_of 1 signal)" = 15 ]
+	[ "$(what 1 signal)" = 15 ]
+}
+
+@test "INT ends what runs after the grace of --kill-after, gives it back, and is what the worker dies of" {
+	local id
+	schedule id -- ./stubborn
+	worker a --kill-after 300ms
+	eventually begun "$id"
+	kill -INT "${workers[a]}"
+	worker_ends a 130
+	grep -q 'Interrupt: stopping the running commands and putting them back' a.err
+	[ "$(what "$id" state attempts)" = "waiting 0" ]
+	here ''
+}
+
+@test "an earlier deadline brings the end forward; so does a second signal, also after a notice" {
+	local first second word end id pace=(--period 300ms --limit 30 --source file:notice)
+	while read -r first second word end; do
+		rm -f notice
+		schedule id -- ./stubborn
+		worker a --kill-after 600s --grace "$([ $second = notice ] && echo 1s || echo 600s)"
+		eventually begun "$id"
+		notify() { if [ "$1" = notice ]; then : >notice; else kill -TERM "${workers[a]}"; fi; }
+		notify "$first"
+		# Two signals at once would be one.
+		eventually grep -q "$word" a.err
+		kill -0 "${workers[a]}"
+		while ! gone "${workers[a]}"; do
+			notify "$second" 2>/dev/null || :
+			sleep 0.1
+		done
+		worker_ends a "$end"
+		preempt-queue cancel "$id"
+		rm a.err
+	done <<-'END'
+		signal notice stopping 143
+		signal signal stopping 143
+		notice signal notice 42
+	END
+}
+
+@test "a long grace: its worker still watches the others, and the command of a dead one runs in that time" {
+	local long id
+	schedule long -- bash -c 'trap "" TERM; exec ./gated slow'
+	worker monitor --grace 600s
+	eventually begun "$long"
+	schedule id -- bash -c '[ "$PREEMPT_ITEM_ATTEMPT" = 1 ] || exec ./item; exec ./gated never'
+	worker dead --limit 8
+	eventually begun "$id"
+	# Later than both: it leaves the judging to the lowest that beats.
+	worker other
+	kill -TERM "${workers[monitor]}"
+	eventually grep -q notice monitor.err
+	# As a machine that is gone: its process can be seen, its beats are missed.
+	stopped "${workers[dead]}"
+	eventually is "$id" succeeded
+	is "$long" running
+	: >slow
+	worker_ends monitor 42
+	expect 0 preempt-queue join
+	ran_once "$long" "$id"
+}
+
+# ---- Failures ----
+
+@test "WQ-8: while a failure is pending nothing is taken; once it was told, work goes on" {
+	schedule _ -- false
+	schedule _ -- touch taken
+	worker one
+	eventually is 1 failed
+	eventually grep -q 'nothing is taken until the failure is reported' one.err
+	expect 44 preempt-queue join
+	is 2 cancelled
+	schedule _ -- touch after
+	eventually test -e after
+	[ ! -e taken ]
+	[ "$(grep -c 'nothing is taken' one.err)" = 1 ]
+}
+
+@test "--max-attempts: so many failures are tried again, one more is a failure" {
+	local good bad
+	schedule good --max-attempts 3 -- ./often 1 2
+	schedule bad --max-attempts 2 --keep-going -- ./often 1 2
+	worker a --slots 2
+	expect 1 preempt-queue join
+	[ "$(what "$good" state starts attempts)" = "succeeded 3 2" ]
+	[ "$(what "$bad" state starts attempts)" = "failed 2 2" ]
+}
+
+@test "a command that goes back again and again is started after pauses that double" {
+	schedule _ -- bash -c 'echo "$EPOCHREALTIME" >>starts; exit 42'
+	worker a
+	eventually eval '[ "$(wc -l <starts)" = 5 ]'
+	awk -v pause=0.25 '{ if (NR > 1) { if ($1 - last < pause) exit bad = 1; pause *= 2 } last = $1 }
+		END { exit bad }' starts
+}
+
+@test "a command that kills its worker fails after the third, and not for ever" {
+	local id name
+	schedule id -- bash -c 'kill -KILL $PPID; sleep 100'
+	for name in a b c; do
+		worker "$name"
+		worker_ends "$name" 137
+	done
+	worker d
+	expect 44 preempt-queue join --timeout 200s
+	says "command $id"
+	[ "$(what "$id" state starts lost ending)" = "failed 3 3 lost" ]
+	kill -0 "${workers[d]}"
+}
+
+@test "--timeout of a command: it is ended, 124; one that ignores TERM is killed" {
+	local polite rude
+	schedule polite --keep-going --timeout 500ms -- ./gated never
+	schedule rude --keep-going --timeout 500ms -- ./stubborn
+	worker a --slots 2 --kill-after 500ms
+	expect 1 preempt-queue join
+	[ "$(what "$polite" state ending exit)" = "failed timed-out 124" ]
+	[ "$(what "$rude" state ending exit)" = "failed timed-out 124" ]
+	gone "$(<"begun.$rude")"
+	expect 124 preempt-queue fetch --exit-status "$polite"
+}
+
+@test "a command that cannot be started fails and says why" {
+	local missing homeless
+	mkdir gone
+	schedule missing --keep-going -- ./there-is-none
+	schedule homeless --keep-going --directory gone -- pwd
+	rmdir gone
+	worker a
+	expect 1 preempt-queue join
+	what "$missing" state exit text | grep 'failed 127 .*there-is-none'
+	what "$homeless" state text | grep 'failed .*gone'
+	expect 127 preempt-queue fetch --exit-status "$missing"
+}
+
+@test "a machine on which nothing can be started is no sink: others run what it could not" {
+	# Forgiven more often than it may be tried there before the other one comes.
+	schedule_many 100 --keep-going --max-transient 10 -- bash -c 'sleep 0.05; exec ./item'
+	TMPDIR=$PWD/nowhere worker broken
+	eventually grep -q 'cannot be started here now' broken.err
+	worker sound --slots 2
+	expect 0 preempt-queue join
+	are succeeded "${ids[0]}" "${ids[99]}"
+	ran_once "${ids[@]}"
+	# Said once, and it goes on when it can.
+	[ "$(grep -c 'cannot be started here now' broken.err)" = 1 ]
+	mkdir nowhere
+	schedule id -- ./item
+	noticed sound
+	expect 0 preempt-queue join
+	is "$id" succeeded
+}
+
+# ---- Cancelled and put back by users ----
+
+@test "cancel: a command that runs is ended, one that waits is never started, and no client is told" {
+	local runs waits
+	schedule runs -- ./gated go
+	schedule waits -- ./item
+	worker a
+	eventually begun "$runs"
+	expect 0 preempt-queue cancel "$runs" "$waits"
+	eventually is "$runs" cancelled
+	eventually gone "$(<"begun.$runs")"
+	is "$waits" cancelled
+	expect 0 preempt-queue join
+	expect 1 preempt-queue fetch "$runs"
+	expect 1 preempt-queue cancel "$runs"
+	ran_once
+}
+
+@test "cancel: a command whose output cannot be kept is cancelled, and its slot is free again" {
+	local id next
+	# Its files cannot be made in there.
+	export PREEMPT_QUEUE_FILES=$PWD/files
+	mkdir -m 700 files
+	: >files/out
+	schedule id -- head -c 40000 /dev/zero
+	schedule next -- ./item
+	worker a
+	eventually grep -q 'cannot be kept' a.err
+	is "$id" running
+	preempt-queue cancel "$id"
+	expect 0 preempt-queue join
+	is "$id" cancelled
+	ran_once "$next"
+}
+
+@test "cancel: a command that is on its way back because of a notice does not wait again" {
+	local id
+	schedule id -- bash -c 'trap ": >told; until [ -e go ]; do sleep 0.02; done; exit 9" TERM
+		: >begun.1; while :; do sleep 0.02; done'
+	worker a --grace 60s
+	eventually [ -e begun.1 ]
+	kill -TERM "${workers[a]}"
+	eventually [ -e told ]
+	preempt-queue cancel "$id"
+	: >go
+	worker_ends a 42
+	is "$id" cancelled
+	expect 0 preempt-queue join
+}
+
+@test "retry: what failed and what was cancelled because of it run again; starts go on, attempts begin again" {
+	local bad ids
+	schedule bad --priority 1 -- bash -c '[ -e good ] && exec ./item; exit 1'
+	schedule_many 3 -- ./item
+	worker a
+	expect 44 preempt-queue join
+	is "$bad" failed
+	are cancelled "${ids[@]}"
+	: >good
+	preempt-queue retry --failed
+	preempt-queue retry --cancelled
+	expect 0 preempt-queue join
+	[ "$(what "$bad" state starts attempts)" = "succeeded 2 0" ]
+	ran_once "$bad" "${ids[@]}"
+}
+
+# ---- Workers that die, and stores that do not answer ----
+
+@test "WQ-10: a worker is killed: its commands die with it, go back at once, and run elsewhere" {
+	local i pids pid
+	schedule _ -- sh -c 'echo $$ >>pids; : >"up.$PREEMPT_WORKER"; test "$PREEMPT_WORKER" = two || sleep 60'
+	schedule _ -- sh -c 'setsid sh -c "echo \$\$ >>pids; : >up.far.$PREEMPT_WORKER; sleep 60" & test "$PREEMPT_WORKER" = two || sleep 60'
+	worker one --slots 2
+	eventually test -e up.one
+	eventually test -e up.far.one
+	mapfile -t pids <pids
+	worker_killed one
+	worker two --idle-exit 0
+	worker_ends two 0
+	for i in 1 2; do [ "$(what $i state lost worker)" = "succeeded 1 two" ]; done
+	for pid in "${pids[@]}"; do eventually gone "$pid"; done
+	# Seen, not waited for.
+	grep -q 'worker is gone' two.err
+	here ''
+}
+
+@test "WQ-10: a zombie, stopped for longer than its lease: its late result is discarded, and it works on" {
+	local size id
+	# Short, and in a file.
+	for size in 20 50000; do
+		rm -f go
+		schedule id --max-attempts 5 -- sh -c 'echo $$ >"begun.$PREEMPT_ITEM_ID.$PREEMPT_ITEM_ATTEMPT"
+			until [ -e go ]; do sleep 0.02; done; yes "$PREEMPT_WORKER" | head -c "$1"' sh $size
+		worker zombie --limit 6 --joblog joblog.zombie
+		eventually begun "$id" 1
+		stopped "${workers[zombie]}"
+		: >go # its command ends, and it has a result that it has not handed in
+		worker other --joblog joblog.other --idle-exit 0
+		worker_ends other 0
+		[ "$(what "$id" state worker starts lost)" = "succeeded other 2 1" ]
+		preempt-queue fetch "$id" >fetched
+		[ "$(wc -c <fetched) $(head -n 1 fetched)" = "$size other" ]
+		kill -CONT "${workers[zombie]}"
+		eventually grep -q 'declared dead' zombie.err
+		# It works on.
+		schedule _ -- ./item
+		expect 0 preempt-queue join
+		noticed zombie
+		preempt-queue fetch "$id" | cmp - fetched
+		# Nor does it write it down, or leave it.
+		grep "^$id" joblog.other
+		! grep "^$id" joblog.zombie || return 1
+		[ $size = 20 ] || [ "$(find store/q.db.queue/default/out -type f | wc -l)" = 1 ]
+		rm zombie.err
+	done
+}
+
+@test "the store is unreachable for a while: the command runs on, and its result is handed in" {
+	needs_store_file
+	local id
+	schedule id -- bash -c './gated go; echo said'
+	worker a --joblog log
+	eventually begun "$id"
+	mv store away
+	: >go
+	eventually test -s ran
+	eventually grep -q 'cannot ask the store' a.err
+	# No client says "all is done", nor "no".
+	expect 75 preempt-queue join --timeout 1s
+	expect 75 preempt-queue 'done'
+	mv away store
+	expect 0 preempt-queue join --timeout 200s
+	is "$id" succeeded
+	[ "$(preempt-queue fetch "$id")" = said ]
+	ran_once "$id"
+	eventually grep -q 'answers again' a.err
+	[ "$(grep -c 'cannot ask the store' a.err) $(grep -c 'answers again' a.err)" = "1 1" ]
+	eventually eval '[ "$(wc -l <log)" = 2 ]'
+}
+
+@test "the store is unreachable at a notice and stays away: the worker says so, and another runs the command" {
+	needs_store_file
+	local id
+	schedule id -- ./gated go
+	worker a --grace 2s
+	eventually begun "$id"
+	mv store away
+	kill -TERM "${workers[a]}"
+	worker_ends a 75
+	[ -s a.err ]
+	eventually gone "$(<"begun.$id")"
+	mv away store
+	: >go
+	worker b
+	expect 0 preempt-queue join --timeout 200s
+	is "$id" succeeded
+	ran_once "$id"
+}
+
+# ---- What commands are given ----
+
+@test "a command has its directory, environment and stdin, and nothing is run by a shell unless asked" {
+	local id
+	mkdir there
+	echo "from a file" >in
+	export FROM_HERE=here
+	schedule id --directory there --env A='x y' --env FROM_HERE --stdin in -- \
+		bash -c 'pwd; echo "$A $FROM_HERE $PREEMPT_QUEUE"; cat; echo "$1"' sh '$(touch bad); `touch bad`'
+	unset FROM_HERE
+	worker a
+	expect 0 preempt-queue join
+	diff <(preempt-queue fetch "$id") <(printf '%s\n' "$PWD/there" "x y here default" "from a file" '$(touch bad); `touch bad`')
+	[ ! -e bad ] && [ ! -e there/bad ]
+	schedule id -- cat
+	schedule id --shell -- 'echo "$1" | tr a-z A-Z' shouted
+	expect 0 preempt-queue join
+	[ "$(preempt-queue fetch "$id")" = SHOUTED ]
+}
+
+@test "{worker} and {per-worker:a,b,c} are the worker's own" {
+	local ids
+	# One each: every worker waits for the others.
+	schedule_many 3 -- bash -c 'echo "$1 $2 $PREEMPT_WORKER_INDEX" >>words; until [ "$(wc -l <words)" = 3 ]; do sleep 0.02; done' \
+		sh '{worker}' '{per-worker:red,green,blue}'
+	worker 0
+	worker 1
+	worker 5
+	expect 0 preempt-queue join --timeout 200s
+	diff <(sort words) <(printf '%s\n' '0 red 0' '1 green 1' '5 blue 5')
+}
+
+@test "--gpus-per-slot: no two commands that run at once see the same GPU; too few are refused" {
+	local ids id
+	mkdir smi
+	printf '#!/bin/sh\n[ "$1" = -L ] && printf "GPU %%d: fake (UUID: GPU-x)\\n" 0 1 2 3\n' >smi/nvidia-smi
+	chmod +x smi/nvidia-smi
+	schedule_many 2 -- bash -c './gated go; echo "$CUDA_VISIBLE_DEVICES"'
+	CUDA_VISIBLE_DEVICES=7,GPU-ab,3 expect 2 preempt-queue work --slots 2 --gpus-per-slot 2 --idle-exit 0
+	PATH=$PWD/smi:$PATH worker a --slots 2 --gpus-per-slot 2 --idle-exit 0
+	eventually have_begun 2
+	: >go
+	worker_ends a 0
+	[ "$(preempt-queue fetch "${ids[@]}" | sort)" = $'0,1\n2,3' ]
+	schedule id --shell -- 'echo "$CUDA_VISIBLE_DEVICES"'
+	CUDA_VISIBLE_DEVICES=7,GPU-ab,3 worker b --gpus-per-slot 2 --idle-exit 0
+	worker_ends b 0
+	[ "$(preempt-queue fetch "$id")" = 7,GPU-ab ]
+}
+
+# ---- What commands leave ----
+
+@test "--stdout: the output goes to a file, one for each, emptied at each start; fetch names it" {
+	local again lost
+	mkdir there
+	printf '%s\n' one 'two {id}' >lines
+	mapfile -t ids < <(preempt-queue schedule --lines --stdout 'there/{}.{id}' --shell -- 'echo "$1"; echo "$1 err" >&2' <lines)
+	schedule again --directory there --stdout '{worker}.out' -- \
+		sh -c 'echo "start $PREEMPT_ITEM_ATTEMPT"; [ "$PREEMPT_ITEM_ATTEMPT" = 2 ] || exit 75'
+	schedule lost --keep-going --stdout 'missing/out' -- touch never
+	worker a
+	expect 1 preempt-queue join
+	[ "$(cat "there/one.${ids[0]}" "there/two {id}.${ids[1]}" there/a.out)" = $'one\ntwo {id}\nstart 2' ]
+	[ "$(preempt-queue fetch --stderr "${ids[0]}")" = "one err" ]
+	expect 0 preempt-queue fetch "$again"
+	says "command $again: its stdout is in $PWD/there/a.out"
+	[ "$(preempt-queue fetch "$again" 2>&-)" = "" ]
+	preempt-queue show "$lost" | grep -F "cannot write $PWD/missing/out as stdout: No such file or directory; make its directory first"
+	[ ! -e never ] && [ ! -e missing ]
+	# Where all would overwrite one file, or the name cannot be known, nothing is scheduled.
+	expect 2 preempt-queue schedule --lines --stdout 'all.{{id}' -- echo <lines
+	expect 2 preempt-queue schedule --stdout '{per-worker:a,b}' -- echo
+}
+
+@test "--joblog: a line for each accepted result, as GNU parallel reads it" {
+	local one two three again last ids
+	# The same three arguments for parallel below, in this order.
+	schedule one -- bash -c 'printf 12345; sleep 0.3' one
+	schedule two --keep-going -- sh -c 'exit 3' two
+	schedule three --keep-going -- sh -c 'kill -9 $$' three
+	schedule again --keep-going -- sh -c '[ "$PREEMPT_ITEM_ATTEMPT" = 2 ] || exit 75'
+	worker a --joblog log
+	expect 1 preempt-queue join
+	noticed a
+	# Another worker goes on with the same file.
+	worker b --joblog log
+	schedule last -- ./item
+	preempt-queue fetch --wait "$last"
+	noticed b
+	[ "$(head -n 1 log)" = $'Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand' ]
+	[ "$(grep -c ^Seq log)" = 1 ]
+	[ -z "$(awk -F'\t' 'NF != 9' log)" ]
+	diff <(awk -F'\t' 'NR > 1 { print $1, ($4 >= 0.3), $6, $7, $8 }' log | sort) - <<-END
+		$one 1 5 0 0
+		$two 0 0 3 0
+		$three 0 0 0 9
+		$again 0 0 0 0
+		$last 0 0 0 0
+	END
+	parallel --version 2>/dev/null | grep -q 'GNU parallel' || skip "GNU parallel is not here"
+	parallel --resume-failed --joblog log echo again ::: one two three four five >again 2>&1
+	diff <(sort again) <(printf '%s\n' 'again three' 'again two')
+}
+
+@test "join --follow of some commands prints each that ends, also the last ones; a full disk ends it with 75" {
+	local ids id
+	schedule_many 30 -- ./gated go
+	aside join preempt-queue join --follow --watchdog 100ms "${ids[@]}"
+	aside full bash -c 'preempt-queue join --follow --watchdog 100ms >/dev/full'
+	worker a --slots 4
+	# They have looked once.
+	eventually grep -q watchdog join.err
+	eventually grep -q watchdog full.err
+	: >go
+	aside_ends join 0
+	diff <(awk '{ print $1, $2 }' join.out | sort -n) <(printf '%s succeeded\n' "${ids[@]}" | sort -n)
+	aside_ends full 75
+	grep -q 'cannot write to stdout' full.err
+	! grep -q 'trying again' full.err || return 1
+}
+
+# shows FILE TEXT: whether the file has exactly this
+shows() {
+	[ "$(cat "$1" 2>/dev/null)" = "$2" ]
+}
+
+@test "fetch --follow: prints what a command writes as it writes it, over a preemption, to its end" {
+	local id
+	cat >writes <<-'ITEM'
+		#!/bin/bash
+		trap 'exit 42' TERM
+		echo "start $PREEMPT_ITEM_ATTEMPT"
+		echo err >&2
+		until [ -e "go.$PREEMPT_ITEM_ATTEMPT" ]; do sleep 0.02; done
+		echo end
+		exit 3
+	ITEM
+	chmod +x writes
+	schedule id -- ./writes
+	aside follower preempt-queue fetch --follow --exit-status "$id"
+	worker a
+	eventually shows follower.out 'start 1'
+	expect 124 preempt-queue fetch --follow --stderr --timeout 500ms "$id"
+	noticed a
+	worker b
+	eventually shows follower.out $'start 1\nstart 2'
+	[ ! -s follower.err ]
+	: >go.2
+	aside_ends follower 3
+	shows follower.out $'start 1\nstart 2\nend'
+	grep -q "command $id has failed" follower.err
+	[ "$(preempt-queue fetch --follow --stderr "$id")" = err ]
+	expect 1 preempt-queue fetch --follow 99
+}
+
+@test "fetch --follow in another container than the worker: 75, and why" {
+	local id inside=(unshare --map-root-user --pid --fork --mount-proc)
+	"${inside[@]}" true 2>/dev/null || skip "no container can be made here (unshare)"
+	schedule id -- ./gated go
+	worker a
+	eventually begun "$id"
+	expect 75 "${inside[@]}" preempt-queue fetch --follow "$id"
+	says "command $id runs on .*in another container.*fetch --wait"
+	: >go
+	expect 0 preempt-queue join
+}
+
+sleeps() { [ "$(awk '/^State:/ { print $2 }' "/proc/$1/status")" = S ]; }
+
+@test "fetch --wait sleeps, also when what it waits for came to its place long ago" {
+	local id pid before after
+	worker a
+	schedule id -- ./gated go
+	eventually begun "$id"
+	# More changes than the store remembers deletions of: each line is one.
+	coproc preempt-queue schedule --lines -- true 3>&-
+	started+=("$COPROC_PID")
+	for _ in {1..600}; do
+		echo x >&"${COPROC[1]}"
+		read -r <&"${COPROC[0]}"
+	done
+	aside waiter preempt-queue fetch "$id" --wait
+	eventually pgrep -P "${started[-1]}"
+	pid=$(pgrep -P "${started[-1]}")
+	# Its start is over: it has stopped working for the first time.
+	eventually eval '[ "$(readlink "/proc/$pid/exe")" -ef "$(command -v preempt-queue)" ]'
+	eventually sleeps "$pid"
+	before=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
+	sleep 1
+	after=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
+	# Ticks of 10 ms; it took half of a processor once.
+	((after - before < 10))
+	: >go
+	aside_ends waiter 0
 }

@@ -7,14 +7,10 @@
 . "$BATS_TEST_DIRNAME/../support/programs.bash"
 
 setup() {
-	cd "$BATS_TEST_TMPDIR" || return
-	PATH=${BIN:-$REPO/bin}:$PATH
 	# In a directory of its own, which a test may move away.
-	mkdir -m 700 store
-	store_for_test "$PWD/store/q.db"
-	export XDG_RUNTIME_DIR=$PWD
+	mkdir -m 700 "$BATS_TEST_TMPDIR/store"
+	programs "$BATS_TEST_TMPDIR/store/q.db"
 	declare -gA workers=()
-	started=()
 	# Of eventually, s: all machines come to it some day, and who hangs never does.
 	patience=180
 	# Fast enough for a test, slow enough for a loaded machine: that a worker was killed is seen, not
@@ -24,13 +20,8 @@ setup() {
 }
 
 teardown() {
-	local pid file patience=60 running
-	running=" $(jobs -pr | tr '\n' ' ')"
-	# Stopped ones, too. The number of one that has ended may be another process's by now.
-	for pid in "${workers[@]}" "${started[@]}"; do
-		[[ $running != *" $pid "* ]] || kill -KILL "$pid" 2>/dev/null || :
-		wait "$pid" 2>/dev/null || :
-	done
+	local file patience=60
+	end_started
 	# What they ran ends with them, a moment later.
 	for file in begun.*.*; do
 		[ ! -s "$file" ] || eventually gone "$(<"$file")"
@@ -59,9 +50,17 @@ write_items() {
 		[ "$(wc -l <"$PREEMPT_ITEM_DIR/starts")" -gt "$2" ] || exit "$1"
 		echo "$PREEMPT_ITEM_ID" >>ran
 	ITEM
-	chmod +x gated item often
+	# stubborn: begun.ID appears, and it runs until it is killed.
+	cat >stubborn <<-'ITEM'
+		#!/bin/bash
+		trap '' TERM
+		exec ./gated never
+	ITEM
+	chmod +x gated item often stubborn
 	: >ran
 }
+
+# ---- What runs in the background ----
 
 # worker NAME [OPTION...]: in the background; NAME.err is what it says, workers[NAME] its pid.
 worker() {
@@ -70,6 +69,27 @@ worker() {
 	# A shell lets what it runs in the background ignore INT.
 	env --default-signal=INT,QUIT preempt-queue work --worker "$name" "${pace[@]}" "$@" >>"$name.out" 2>>"$name.err" 3>&- &
 	workers[$name]=$!
+	started+=("$!")
+}
+
+# worker_ends NAME CODE: by itself, and with this code.
+worker_ends() {
+	code_of "${workers[$1]}" || return
+	[ "$code" = "$2" ] || { echo "worker $1 ended with $code, not $2"; tail -n 20 "$1.err"; return 1; } >&2
+}
+
+# worker_killed NAME...: -9, all at once.
+worker_killed() {
+	local name pids=()
+	for name; do pids+=("${workers[$name]}"); done
+	kill -KILL "${pids[@]}"
+	wait "${pids[@]}" 2>/dev/null || :
+}
+
+# noticed NAME: the worker gets a notice, gives back what it runs, and ends.
+noticed() {
+	kill -TERM "${workers[$1]}"
+	worker_ends "$1" 42
 }
 
 # aside NAME COMMAND...: anything else in the background; NAME.code is its exit code.
@@ -85,38 +105,29 @@ aside() {
 	started+=("$!")
 }
 
-# gone PID: of a worker or what it runs. A process that knows nothing of our store only has its number.
-gone() {
-	local state
-	grep -qzsFx "PREEMPT_STORE=$PREEMPT_STORE" "/proc/$1/environ" || return 0
-	state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null) || :
-	[ -z "$state" ] || [ "$state" = Z ]
-}
-
-# worker_ends NAME CODE: by itself, and with this code.
-worker_ends() {
-	local code=0
-	eventually gone "${workers[$1]}" || return
-	wait "${workers[$1]}" || code=$?
-	unset "workers[$1]"
-	[ "$code" = "$2" ] || { echo "worker $1 ended with $code, not $2"; tail -n 20 "$1.err"; return 1; } >&2
-}
-
-# worker_killed NAME...: -9, all at once.
-worker_killed() {
-	local name pids=()
-	for name; do pids+=("${workers[$name]}"); done
-	kill -KILL "${pids[@]}"
-	for name; do
-		wait "${workers[$name]}" 2>/dev/null || :
-		unset "workers[$name]"
-	done
-}
-
 # aside_ends NAME CODE
 aside_ends() {
 	eventually [ -e "$1.code" ] || return
 	[ "$(<"$1.code")" = "$2" ] || { echo "$1 ended with $(<"$1.code"), not $2"; cat "$1.err"; return 1; } >&2
+}
+
+# ---- What is asked ----
+
+# expect CODE PROGRAM...: $out is its stdout, $err its stderr. One that waits for ever is ended.
+expect() {
+	local want=$1 code=0
+	shift
+	out=$(timeout 240 "$@" 2>expect.err) || code=$?
+	err=$(<expect.err)
+	[ "$code" = "$want" ] || { echo "$*: $code, not $want: $out; $err" >&2; return 1; }
+}
+
+# says REGEX...: each is in a line of what was expected last.
+says() {
+	local regex
+	for regex; do
+		grep -q -e "$regex" <<<"$out"$'\n'"$err" || { echo "not said: $regex; but: $out; $err" >&2; return 1; }
+	done
 }
 
 # schedule ID_VARIABLE [OPTION...] -- COMMAND...
@@ -134,10 +145,12 @@ schedule_many() {
 	[ "${#ids[@]}" = "$n" ]
 }
 
-# what ID NAME: a member of what is known of the command; nothing where it has none.
+# what ID NAME...: members of what is known of the command; nothing where it has none.
 what() {
-	preempt-queue show "$1" --json | python3 -c \
-		'import json,sys; v = json.load(sys.stdin).get(sys.argv[1]); print("" if v is None else v)' "$2"
+	preempt-queue show "$1" --json | python3 -c '
+import json, sys
+c = json.load(sys.stdin)
+print(*("" if c.get(name) is None else c[name] for name in sys.argv[1:]))' "${@:2}"
 }
 
 # is ID STATE
@@ -152,13 +165,12 @@ are() {
 	for id; do is "$id" "$state" || { echo "$id is $(what "$id" state), not $state" >&2; return 1; }; done
 }
 
-# have_begun N: so many gated commands.
-have_begun() {
-	local files=(begun.*.1)
-	[ -e "${files[0]}" ] && [ "${#files[@]}" -ge "$1" ]
+# The states of all commands, in the order of their ids: "waiting failed ".
+states() {
+	preempt-queue list | awk 'NR > 1 { printf "%s ", $2 }'
 }
 
-# How many commands are in this state.
+# count STATE: how many commands are in it.
 count() {
 	preempt-queue list --json | grep -c "\"state\":\"$1\"" || :
 }
@@ -168,17 +180,13 @@ counts() { [ "$(count "$1")" = "$2" ]; }
 # begun ID [START]: the gated command has begun (this start of it).
 begun() { [ -s "begun.$1${2:+.$2}" ]; }
 
+# have_begun N: so many gated commands.
+have_begun() {
+	local files=(begun.*.1)
+	[ -e "${files[0]}" ] && [ "${#files[@]}" -ge "$1" ]
+}
+
 # ran_once ID...: these, and no others, and each exactly once.
 ran_once() {
 	diff <(sort -n ran) <([ $# = 0 ] || printf '%s\n' "$@" | sort -n)
 }
-
-# expect CODE PROGRAM...: what it says is in $said. One that waits for ever is ended.
-expect() {
-	local want=$1 code=0
-	shift
-	said=$(timeout 240 "$@" 2>&1) || code=$?
-	[ "$code" = "$want" ] || { echo "$*: $code, not $want: $said" >&2; return 1; }
-}
-
-says() { grep -q -e "$1" <<<"$said" || { echo "not said: $1; but: $said" >&2; return 1; }; }
