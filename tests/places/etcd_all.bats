@@ -20,5 +20,5 @@ teardown_file() { etcd_teardown_file; }
 }
 
 @test "queues" {
-	etcd_runs tests/programs/preempt-queue-{scenarios,worker,results,after}.bats
+	etcd_runs tests/programs/preempt-queue-{scenarios,work,after}.bats
 }

@@ -12,17 +12,13 @@ setup_file() { mounts_start small; }
 teardown_file() { mounts_stop; }
 
 setup() {
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	unset "${!PREEMPT_@}" "${!SLURM_@}"
-	mkdir -m 700 "$BATS_TEST_TMPDIR/store"
-	cd "$BATS_TEST_TMPDIR" || return
-	store=$BATS_TEST_TMPDIR/store/q.db
-	small=$(mktemp -d "$MOUNTS/small/rw/XXXXXX")
-	storm='' over=''
+	programs
+	mkdir -m 700 store
+	store=$PWD/store/q.db small=$(mktemp -d "$MOUNTS/small/rw/XXXXXX")
+	over=''
 }
 teardown() {
-	# Not one that has ended: its number may be another process's by now.
-	[ -z "$(jobs -pr)" ] || kill -KILL "$storm" 2>/dev/null || :
+	end_started
 	[ -z "$over" ] || umount -l "$over"
 	mounts_drain "$MOUNTS/small/rw"
 	rm -rf "$small"
@@ -31,13 +27,12 @@ teardown() {
 
 # start_storm OPTION...: no misfortunes but the disk's.
 start_storm() {
-	"$BATS_TEST_DIRNAME/../support/storm" --commands 400 --workers 4 --kinds none "$@" >storm 2>&1 3>&- &
-	storm=$!
+	"$REPO/tests/support/storm" --commands 200 --workers 4 --kinds none "$@" >storm 2>&1 3>&- &
+	storm=$! started+=($!)
 }
 ended_well() {
 	local code=0
 	wait "$storm" || code=$?
-	storm=
 	cat storm
 	grep '^#' storm >&3
 	[ $code = 0 ]

@@ -1,29 +1,43 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Ten thousand commands over sixteen workers that are killed, stopped and given notices at random,
-# while schedule and join are killed: tests/support/storm says what is checked.
-# takes: 80
-# asan: no (the same with 300 commands runs with sanitizers in queue_storm.bats)
+# Storms over a queue (queue_storm.bats) with more commands: 10,000 over sixteen workers on one machine, and 1,000
+# over eight on filesystems with two mounts. Needs root and FUSE for the latter.
+# takes: 170
+# asan: no (the same with fewer commands runs with sanitizers in queue_storm.bats)
+# mounts: private
 # soak (takes long)
 
 bats_require_minimum_version 1.5.0
+load ../support/mounts
 
 setup() {
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	unset "${!PREEMPT_@}" "${!SLURM_@}"
+	programs
 	# So many transactions are not about how fast a disk syncs.
 	[ ! -w /dev/shm ] || fast=/dev/shm
-	store=$(mktemp -d "${fast:-$BATS_TEST_TMPDIR}/storm.XXXXXX")
-	cd "$BATS_TEST_TMPDIR" || return
+	store=$(mktemp -d "${fast:-$PWD}/storm.XXXXXX")
 }
 teardown() {
-	"$BATS_TEST_DIRNAME/../support/forget-stores" "$store"
+	"$REPO/tests/support/forget-stores" "$store"
 	rm -rf "$store"
+	mounts_dump_logs
+	mounts_stop
+}
+
+storm() {
+	run -0 "$REPO/tests/support/storm" "$@" --deadline 900
+	echo "$output" | grep '^#' >&3
 }
 
 @test "10,000 commands over 16 workers in a storm: each has exactly one accepted result, none is lost" {
-	run -0 "$BATS_TEST_DIRNAME/../support/storm" --store "$store/q.db" --commands 10000 --workers 16 --every 300 \
-		--deadline 900
-	echo "$output" | grep '^#' >&3
+	storm --store "$store/q.db" --commands 10000 --workers 16 --every 300
 	[[ $output =~ ' killed '[1-9] && $output =~ 'noticed '[1-9] && $output =~ 'longer than the lease '[1-9] ]]
+}
+
+@test "GlusterFS and bindfs, two mounts each: 1,000 commands over 8 workers in a storm, each with one result" {
+	local kind a b
+	mounts_start gluster bindfs
+	for kind in gluster bindfs; do
+		mounts_store $kind
+		storm --store "$a" --store "$b" --commands 1000 --workers 8 --every 1000 --period 500
+	done
 }

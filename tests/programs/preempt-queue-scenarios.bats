@@ -360,7 +360,7 @@ client() {
 	same
 	needs_store_file
 	mv store elsewhere
-	PREEMPT_STORE=$PWD/elsewhere/q.db
+	export PREEMPT_STORE=$PWD/elsewhere/q.db
 	same
 	# The long one is a file, and goes with its command.
 	[ -n "$(find elsewhere -size +1000k -name '*.out')" ]

@@ -217,11 +217,11 @@ here() {
 }
 
 @test "an earlier deadline brings the end forward; so does a second signal, also after a notice" {
-	local first second word end id pace=(--period 300ms --limit 30 --source file:notice)
-	while read -r first second word end; do
+	local first second word grace end id pace=(--period 300ms --limit 30 --source file:notice)
+	while read -r first second word grace end; do
 		rm -f notice
 		schedule id -- ./stubborn
-		worker a --kill-after 600s --grace "$([ $second = notice ] && echo 1s || echo 600s)"
+		worker a --kill-after 600s --grace "$grace"
 		eventually begun "$id"
 		notify() { if [ "$1" = notice ]; then : >notice; else kill -TERM "${workers[a]}"; fi; }
 		notify "$first"
@@ -236,9 +236,9 @@ here() {
 		preempt-queue cancel "$id"
 		rm a.err
 	done <<-'END'
-		signal notice stopping 143
-		signal signal stopping 143
-		notice signal notice 42
+		signal notice stopping 1s 143
+		signal signal stopping 600s 143
+		notice signal notice 600s 42
 	END
 }
 

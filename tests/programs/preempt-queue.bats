@@ -422,10 +422,10 @@ fails() {
 }
 
 @test "join --tag: what failed or was cancelled there is reported, also if another command raised the error" {
-	local big quiet
+	local big
 	schedule big --tag big --priority 1 -- sh -c 'exit 3'
 	preempt-queue schedule --tag small -- train
-	schedule quiet --tag quiet --keep-going --priority 2 -- sh -c 'exit 4'
+	preempt-queue schedule --tag quiet --keep-going --priority 2 -- sh -c 'exit 4'
 	fails "$big"
 	expect 44 preempt-queue schedule -- true
 	preempt-queue schedule --tag later -- true
@@ -447,7 +447,7 @@ fails() {
 some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | grep -q .; }
 
 @test "WQ-6: of many who join at the same time each is told, also where some are killed at it" {
-	local i pids=() told=0
+	local i pids=()
 	schedule i --priority 1 -- sh -c 'exit 3'
 	seq 2000 | preempt-queue schedule --lines -- train >/dev/null
 	fails 1
@@ -577,9 +577,8 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 }
 
 @test "signals end join, fetch, schedule and list as they end any program" {
-	local command signal i pids=() signals=() program
+	local command signal i pids=() signals=()
 	preempt-queue schedule -- echo
-	program=$(readlink -f "$(command -v preempt-queue)")
 	mkfifo never
 	exec 8<>never
 	for command in join 'fetch 1 --wait' 'schedule --lines -- echo' 'list --follow'; do
@@ -592,7 +591,7 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 	done
 	started+=("${pids[@]}")
 	for i in "${!pids[@]}"; do
-		eventually eval '[ "$(readlink /proc/${pids[i]}/exe)" = "$program" ]'
+		eventually [ "/proc/${pids[i]}/exe" -ef "$(command -v preempt-queue)" ]
 		eventually grep -q 'SigCgt:.*[1-9a-f]' "/proc/${pids[i]}/status"
 	done
 	sleep 0.3
