@@ -87,26 +87,6 @@ static void check_view(const struct view *view, const struct grace_measure *meas
 	text_release(&missing);
 }
 
-/* The same keys, one at a time and the last one first, as a task may come to see them. */
-static void feed_backwards(struct store *store, const struct attempt *attempt)
-{
-	struct view view;
-	struct store_answer all = {0};
-	struct store_range range = {.prefix = attempt->prefix};
-	struct view_reading when = {.unchanged = NOW - 10, .began = NOW, .ended = NOW + 5};
-	view_init(&view, attempt);
-	FUZZ_HOLDS(store_list(store, &range, &all, NULL) == STATUS_OK);
-	for (size_t i = all.count; i-- > 0;) {
-		struct store_answer one = {.revision = all.entries[i].revision,
-			.entries = &all.entries[i],
-			.count = 1};
-		view_feed(&view, &one, &when);
-		check_members(&view);
-	}
-	store_answer_release(&all);
-	view_release(&view);
-}
-
 static void check_history(struct store *store)
 {
 	struct history history = {0};
@@ -177,10 +157,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct remembered known;
 	if (remembered_read(store, "r", &known, NULL) == STATUS_OK)
 		measure.longest_save = known.longest_save;
-	if (attempt_view(store, "r", 0, &view, NULL) == STATUS_OK) {
+	if (attempt_view(store, "r", 0, &view, NULL) == STATUS_OK)
 		check_view(&view, &measure);
-		feed_backwards(store, &view.attempt);
-	}
 	view_release(&view);
 	check_history(store);
 	check_runs(store);

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "queue/moves.h"
-#include "queue/output/joblog.h"
 #include "queue/rules.h"
 #include "queue/template.h"
 #include "queue/worker/resource.h"
@@ -25,22 +24,6 @@ static void check_ending(const struct queue_ending *ending)
 	int code = queue_ending_code(ending);
 	FUZZ_HOLDS(code >= 0 && code <= 255);
 	queue_ending_describe(ending, text);
-}
-
-/* One line, of nine columns. */
-static void check_row(const struct queue_result *result)
-{
-	char *words[] = {(char *)"a", (char *)"b c\n", NULL};
-	struct queue_item item = {.id = 1, .argv = words};
-	struct text row = {0};
-	joblog_row(&row, &item, result);
-	const char *text = text_string(&row);
-	FUZZ_HOLDS(strchr(text, '\n') == text + strlen(text) - 1);
-	size_t tabs = 0;
-	for (const char *at = text; *at; at++)
-		tabs += *at == '\t';
-	FUZZ_HOLDS(tabs == 8);
-	text_release(&row);
 }
 
 union record {
@@ -68,8 +51,6 @@ static void check_record(
 		(void)workers_beat_token(&record.worker);
 	else if (kind == &queue_failure_record)
 		queue_failure_say(queue, &record.failure, &err);
-	else if (kind == &queue_result_record)
-		check_row(&record.result);
 	if (kind == &queue_failure_record)
 		check_ending(&record.failure.ending);
 	if (kind == &queue_result_record)

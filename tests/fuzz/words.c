@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Words from a command line or the environment. The first byte of an input says what the rest is:
- * 'p' numbers, durations, sizes, names, signals; 's' a set of tasks; 't' a template; 'S' a
- * specification of a source of notices.
+ * 'p' numbers, durations, sizes, names, signals; 's' a set of tasks.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -14,9 +13,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "live/progress.h"
-#include "notice/source.h"
 #include "proto/keys.h"
-#include "queue/template.h"
 #include "support/fuzz.h"
 
 static void check_numbers(const char *text)
@@ -96,35 +93,6 @@ static void check_set(const char *text)
 	text_release(&written);
 }
 
-/* A word of a command that has placeholders for a worker. */
-static void check_template(char *text)
-{
-	char *words[] = {text, NULL}, **filled;
-	if (template_fill_worker(words, "worker", 3, &filled, NULL) == STATUS_OK) {
-		FUZZ_HOLDS(filled[0] && !filled[1]);
-		template_free(filled);
-	}
-}
-
-/* Those that start nothing when they are opened. */
-static void check_source(const char *text)
-{
-	struct source_options options = {.grace = -1};
-	struct source *source;
-	struct notice notice;
-	struct error err;
-	sigset_t set;
-	sigemptyset(&set);
-	source_add_signals(text, &set);
-	FUZZ_HOLDS(!sigismember(&set, SIGRTMIN));
-	if (strncmp(text, "deadline:", 9) != 0 ||
-		source_open(&source, text, &options, &err) != STATUS_OK)
-		return;
-	(void)source_due(source);
-	(void)source_check(source, clock_now(), &notice, &err);
-	source_close(source);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size == 0)
@@ -136,8 +104,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_names(text);
 		break;
 	case 's': check_set(text); break;
-	case 't': check_template(text); break;
-	case 'S': check_source(text); break;
 	}
 	free(text);
 	return 0;

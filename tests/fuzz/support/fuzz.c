@@ -41,23 +41,27 @@ char *fuzz_next(const uint8_t **data, size_t *size, char stop)
 
 static char path[256];
 static int directory = -1;
-/* What was written since the directory was empty. */
-static char *names[256];
-static size_t count;
 
-static void remove_directory(void)
+void fuzz_clear(void)
 {
+	if (directory < 0)
+		return;
+	close(directory);
+	directory = -1;
 	(void)file_remove_tree(path, NULL);
 }
 
 static void make_directory(void)
 {
+	static bool known;
 	const char *parent = getenv("TMPDIR");
 	if (directory >= 0)
 		return;
+	if (!known)
+		atexit(fuzz_clear);
+	known = true;
 	snprintf(path, sizeof(path), "%.200s/fuzz-XXXXXX", parent ? parent : "/dev/shm");
 	FUZZ_HOLDS(mkdtemp(path));
-	atexit(remove_directory);
 	directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	FUZZ_HOLDS(directory >= 0);
 }
@@ -90,7 +94,7 @@ static bool is_below(const char *name)
 bool fuzz_write(const char *name, const void *bytes, size_t length)
 {
 	make_directory();
-	if (count == sizeof(names) / sizeof(names[0]) || !is_below(name))
+	if (!is_below(name))
 		return false;
 	char *copy = fuzz_text(name, strlen(name));
 	for (char *slash = strchr(copy, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -102,24 +106,6 @@ bool fuzz_write(const char *name, const void *bytes, size_t length)
 	bool written = file >= 0 && file_write_all(file, bytes, length) == 0;
 	if (file >= 0)
 		close(file);
-	if (written)
-		names[count++] = copy;
-	else
-		free(copy);
+	free(copy);
 	return written;
-}
-
-void fuzz_clear(void)
-{
-	for (size_t i = 0; i < count; i++)
-		(void)unlinkat(directory, names[i], 0);
-	/* The directories, the innermost first. */
-	for (size_t i = 0; i < count; i++) {
-		for (char *slash; (slash = strrchr(names[i], '/'));) {
-			*slash = '\0';
-			(void)unlinkat(directory, names[i], AT_REMOVEDIR);
-		}
-		free(names[i]);
-	}
-	count = 0;
 }
