@@ -144,12 +144,12 @@ fails() {
 }
 
 @test "list while commands move: each id in every list, and none further back than it was" {
-	schedule_many 60 -- true
+	schedule_many 150 -- true
 	worker a --slots 4
 	python3 - <<-'END'
 		import json, subprocess
 		order = {'waiting': 0, 'running': 1, 'succeeded': 2}
-		before, lists = {id: 0 for id in range(1, 61)}, 0
+		before, lists = {id: 0 for id in range(1, 151)}, 0
 		while min(before.values()) < 2:
 		    text = subprocess.run(['preempt-queue', 'list', '--json'], check=True, stdout=subprocess.PIPE, text=True).stdout
 		    rows = [json.loads(line) for line in text.splitlines()]
@@ -502,7 +502,7 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 	local id seconds
 	needs_store_file
 	schedule id -- ./gated go
-	for seconds in 4 8 16 32; do
+	for seconds in 2 4 8 16 32; do
 		aside late preempt-queue join --watchdog 100ms --timeout "${seconds}s"
 		eventually eval 'grep -q watchdog late.err || [ -e late.code ]'
 		mv store away
