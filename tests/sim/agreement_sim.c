@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* agreement_sim: runs the agreement through random schedules and through named scenarios. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "group/sim.h"
 
@@ -60,6 +61,19 @@ static const char *unseen(const struct statistics *t, uint64_t schedules)
 							     : "a lost answer, or a late one";
 }
 
+/* --transcripts FILE...: whether what they say happens. --write FILE...: let them say it. */
+static int run_transcripts(int argc, char **argv)
+{
+	bool writes = !strcmp(argv[1], "--write");
+	int failed = 0;
+	for (int i = 2; i < argc; i++) {
+		bool good = transcript(argv[i], writes);
+		printf("%s %s\n", good ? "ok" : "FAILED", argv[i]);
+		failed += !good;
+	}
+	return failed || argc == 2 ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct world world;
@@ -78,5 +92,7 @@ int main(int argc, char **argv)
 		.shrink = shrink,
 		.report = print,
 		.unseen = unseen};
+	if (argc > 1 && (!strcmp(argv[1], "--transcripts") || !strcmp(argv[1], "--write")))
+		return run_transcripts(argc, argv);
 	return runner_main(&simulator, argc, argv);
 }

@@ -76,7 +76,7 @@ struct act {
 enum failing { FAIL_NEVER, FAIL_AT_STEP, FAIL_IN_SAVE, FAIL_AFTER_SAVE };
 
 struct trainee {
-	int64_t startup;   /* ms until the first call; CLOCK_NEVER: it never calls */
+	int64_t startup;   /* ms until the first call; CLOCK_NEVER: it does nothing by itself */
 	uint64_t start;	   /* first step */
 	uint64_t total;	   /* ends with 0 after so many */
 	uint64_t stride;   /* boundaries are so many steps apart */
@@ -297,6 +297,9 @@ enum event_kind {
 	EVENT_LAUNCHER, /* the launcher kills whichever task is left */
 };
 
+/* Begin the world of a schedule: kernel_step lets it go on, kernel_end ends it. */
+void world_begin(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace);
+void world_do(struct world *w, const struct act *act, int subject);
 /* Run one schedule to its end; whether all invariants held. */
 bool world_run(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace);
 
@@ -358,6 +361,10 @@ void training_start(struct world *w, int task);
 void training_event(struct world *w, int task);
 void training_hold_changed(struct world *w, int task);
 void training_end(struct world *w, int task, int code);
+/* What one does that does nothing by itself: it calls preempt_step, or saves where it stands. */
+void training_call(struct world *w, int task, uint64_t step, uint64_t next);
+void training_begin_save(struct world *w, int task);
+void training_finish_save(struct world *w, int task);
 
 /* agent.c: what the processes run */
 void agent_begin(struct node *node);
@@ -393,6 +400,9 @@ void count_end(struct world *w);
 
 /* scenarios.c */
 extern const struct scenario scenarios[];
+
+/* transcript.c: whether the file is what happens; writes: make it so. What is wrong is printed. */
+bool transcript(const char *path, bool writes);
 
 /* shrink.c: w has just run s, which failed. */
 void shrink(struct world *w, struct schedule *s);

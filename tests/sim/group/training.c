@@ -22,7 +22,7 @@ static void enter(struct world *w, int task, enum training_state state, int64_t 
 	struct training *p = &w->task[task].training;
 	p->state = state;
 	p->epoch++;
-	if (delay != CLOCK_NEVER)
+	if (delay != CLOCK_NEVER && trainee_of(w, task)->startup != CLOCK_NEVER)
 		world_at(w, kernel.now + delay, EVENT_TRAINING, task, p->epoch);
 }
 
@@ -162,20 +162,37 @@ static void go_on(struct world *w, int task)
 
 /* ---- preempt_step ---- */
 
-static void call_step(struct world *w, int task)
+static void tell_step(struct world *w, int task, uint64_t next)
 {
 	struct training *p = &w->task[task].training;
 	struct panel *panel = &w->task[task].panel;
 	panel->started = true;
 	panel->step = p->boundary;
-	panel->next = trainee_of(w, task)->silent ? p->boundary + 1
-						  : training_next(trainee_of(w, task), p->boundary);
+	panel->next = next;
 	panel->step_at = kernel.now;
 	panel->step_wall = node_of(w, task)->process.wall;
 	enter(w, task, LOOKING, random_in(&kernel.random, 0, trainee_of(w, task)->look_us));
 }
 
-static void begin_save(struct world *w, int task)
+static void call_step(struct world *w, int task)
+{
+	const struct trainee *t = trainee_of(w, task);
+	uint64_t step = w->task[task].training.boundary;
+	tell_step(w, task, t->silent ? step + 1 : training_next(t, step));
+}
+
+void training_call(struct world *w, int task, uint64_t step, uint64_t next)
+{
+	struct training *p = &w->task[task].training;
+	if (w->task[task].panel.started && step > p->boundary) {
+		p->went_on = true;
+		p->farthest = p->boundary;
+	}
+	p->boundary = p->position = step;
+	tell_step(w, task, next);
+}
+
+void training_begin_save(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	const struct panel *panel = &w->task[task].panel;
@@ -228,7 +245,7 @@ static void look_at_hold(struct world *w, int task)
 	else if (answered || p->boundary < hold->step)
 		begin_chunk(w, task);
 	else
-		begin_save(w, task);
+		training_begin_save(w, task);
 }
 
 /* ---- preempt_saved ---- */
@@ -261,7 +278,7 @@ bool training_has_saved_since(const struct world *w, int task, uint64_t step)
 	return false;
 }
 
-static void finish_save(struct world *w, int task)
+void training_finish_save(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	struct panel *panel = &w->task[task].panel;
@@ -324,7 +341,7 @@ void training_event(struct world *w, int task)
 	case COMPUTING: computed(w, task); break;
 	case RELEASED: go_on(w, task); break;
 	case LOOKING: look_at_hold(w, task); break;
-	case SAVING: finish_save(w, task); break;
+	case SAVING: training_finish_save(w, task); break;
 	case SAVED_LOOKING: stay_or_go_on(w, task); break;
 	case IN_COLLECTIVE:
 	case PARKED:

@@ -149,7 +149,7 @@ static void restart(struct world *w, int agent, int64_t after)
 	world_at(w, kernel.now + after, EVENT_RETURN, agent, 0);
 }
 
-static void do_deed(struct world *w, const struct act *act, int subject)
+void world_do(struct world *w, const struct act *act, int subject)
 {
 	int who = act->who == NOBODY ? subject : act->who;
 	bool undirected = who < 0 || who >= w->schedule->tasks;
@@ -302,7 +302,7 @@ static void happen(const struct event *event)
 	struct world *w = machine_world;
 	int who = event->who;
 	switch ((enum event_kind)event->kind) {
-	case EVENT_ACT: do_deed(w, &w->schedule->act[who], w->pulled_by[who]); break;
+	case EVENT_ACT: world_do(w, &w->schedule->act[who], w->pulled_by[who]); break;
 	case EVENT_TRAINING:
 		if (event->epoch == w->task[who].training.epoch)
 			training_event(w, who);
@@ -360,7 +360,7 @@ static void begin_kernel(struct world *w, const struct schedule *s, FILE *trace)
 	observer_begin(w);
 }
 
-static void set_up(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace)
+void world_begin(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace)
 {
 	memset(w, 0, sizeof(*w));
 	w->schedule = s;
@@ -380,7 +380,7 @@ static void set_up(struct world *w, const struct schedule *s, struct statistics 
 
 bool world_run(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace)
 {
-	set_up(w, s, stats, trace);
+	world_begin(w, s, stats, trace);
 	while (!kernel.violated && !all_over(w)) {
 		int64_t next = kernel_next();
 		if (next > w->calm_horizon && is_calm(w))
