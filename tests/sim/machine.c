@@ -18,6 +18,7 @@
 
 #include "base/process/bell.h"
 #include "base/process/thread.h"
+#include "broken.h"
 #include "kernel.h"
 
 #define MOST_SPINS 20000 /* polls and calls of the store at one instant: more are a busy loop */
@@ -173,7 +174,9 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	int64_t off = CLOCK_ZERO + (process ? process->clock : 0);
 	int64_t microseconds = kernel.now + off * MS;
 	if (id == CLOCK_REALTIME)
-		microseconds += INT64_C(1700000000) * 1000000 + (process ? process->wall * MS : 0);
+		microseconds += INT64_C(1700000000) * 1000000;
+	if (process && (id == CLOCK_REALTIME || broken == TIME_IS_MONOTONIC))
+		microseconds += process->wall * MS;
 	*t = (struct timespec){microseconds / 1000000, microseconds % 1000000 * 1000};
 	return 0;
 }

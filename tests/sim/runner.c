@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "broken.h"
 #include "kernel.h"
 
 #define MOST_NUMBERS 512 /* of uint64_t in a simulator's statistics */
@@ -148,21 +149,21 @@ static int run_many(uint64_t first, uint64_t count, int jobs)
 {
 	struct share sum = {0};
 	int descriptors[64];
-	bool broken = false;
+	bool early = false;
 	fflush(stdout);
 	for (int j = 0; j < jobs; j++) {
 		uint64_t from = (uint64_t)j < count ? (uint64_t)j : count;
 		descriptors[j] = start_job(first + from, count - from, (uint64_t)jobs);
 	}
 	for (int j = 0; j < jobs; j++)
-		broken |= descriptors[j] < 0 || !hear_share(descriptors[j], &sum);
+		early |= descriptors[j] < 0 || !hear_share(descriptors[j], &sum);
 	for (int j = 0; j < jobs; j++) {
 		int status;
-		broken |= wait(&status) < 0 || status != 0;
+		early |= wait(&status) < 0 || status != 0;
 	}
 	sim->report(sim->statistics);
 	printf("%" PRIu64 " passed, %" PRIu64 " failed\n", sum.passed, sum.failed);
-	if (broken || sum.passed + sum.failed != count) {
+	if (early || sum.passed + sum.failed != count) {
 		printf("a job ended early\n");
 		return 1;
 	}
@@ -230,6 +231,60 @@ static int run_scenarios(const char *name, FILE *trace)
 	return failed ? 1 : 0;
 }
 
+/* ---- Broken rules ---- */
+
+#define ENOUGH 20000 /* random schedules, of which one must notice the breach */
+
+/* Print what notices it. */
+static bool is_noticed(void)
+{
+	for (const struct scenario *s = sim->scenarios; s->name; s++) {
+		clear();
+		s->build(sim->schedule);
+		bool held = run(NULL);
+		const char *wrong = held && s->expect ? s->expect(sim->world) : NULL;
+		if (held && !wrong)
+			continue;
+		printf("# scenario %s: %s\n", s->name, wrong ? wrong : kernel.detail);
+		return true;
+	}
+	for (uint64_t seed = 1; seed <= ENOUGH; seed++) {
+		sim->draw(sim->schedule, seed);
+		if (run(NULL))
+			continue;
+		printf("# seed %" PRIu64 ": %s: %s\n", seed, kernel.violated, kernel.detail);
+		return true;
+	}
+	return false;
+}
+
+static bool try_without(enum rule rule)
+{
+	int status = 0;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		broken = rule;
+		bool noticed = is_noticed();
+		fflush(stdout);
+		_exit(noticed ? 0 : 1);
+	}
+	bool noticed = pid > 0 && wait(&status) == pid && status == 0;
+	printf("%s %s: %s\n", noticed ? "ok" : "FAILED", rule_name(rule), rule_meaning(rule));
+	return noticed;
+}
+
+static int run_broken(const char *name)
+{
+	int noticed = 0, unnoticed = 0;
+	for (enum rule rule = NO_RULE + 1; rule < RULES; rule++)
+		if (rule_is_for(rule, sim->name) &&
+			(!strcmp(name, "all") || !strcmp(name, rule_name(rule))))
+			try_without(rule) ? noticed++ : unnoticed++;
+	printf("%d noticed, %d not\n", noticed, unnoticed);
+	return unnoticed || !noticed ? 1 : 0;
+}
+
 /* ---- Command line ---- */
 
 static uint64_t number(const char *text)
@@ -247,7 +302,7 @@ static int usage(void)
 {
 	fprintf(stderr,
 		"usage: %s [--schedules N] [--first SEED] [-j JOBS] [--show N] | --seed SEED | "
-		"%s--scenario NAME|all [--trace]\n",
+		"%s--scenario NAME|all [--trace] | --broken RULE|all\n",
 		sim->name, sim->shrink ? "--shrink SEED | " : "");
 	return 2;
 }
@@ -258,9 +313,10 @@ int runner_main(const struct simulator *simulator, int argc, char **argv)
 		{"first", required_argument, NULL, 'f'}, {"seed", required_argument, NULL, 's'},
 		{"shrink", required_argument, NULL, 'k'},
 		{"scenario", required_argument, NULL, 'c'}, {"trace", no_argument, NULL, 't'},
-		{"show", required_argument, NULL, 'w'}, {0}};
+		{"show", required_argument, NULL, 'w'}, {"broken", required_argument, NULL, 'b'},
+		{0}};
 	uint64_t schedules = 1000, first = 1, seed = 0, shrinks = 0;
-	const char *scenario = NULL;
+	const char *scenario = NULL, *rule = NULL;
 	FILE *trace = NULL;
 	int option, jobs = 1;
 	sim = simulator;
@@ -272,6 +328,7 @@ int runner_main(const struct simulator *simulator, int argc, char **argv)
 		case 's': seed = number(optarg); break;
 		case 'k': shrinks = number(optarg); break;
 		case 'c': scenario = optarg; break;
+		case 'b': rule = optarg; break;
 		case 'w': most_shown = number(optarg); break;
 		case 't': trace = stdout; break;
 		case 'j': jobs = (int)number(optarg); break;
@@ -280,6 +337,8 @@ int runner_main(const struct simulator *simulator, int argc, char **argv)
 	}
 	if (optind < argc || jobs < 1 || jobs > 64 || (shrinks && !sim->shrink))
 		return usage();
+	if (rule)
+		return run_broken(rule);
 	if (scenario)
 		return run_scenarios(scenario, trace);
 	if (shrinks)

@@ -8,6 +8,8 @@
  *	--shrink SEED						print a smaller schedule that fails
  *								in the same way
  *	--scenario NAME|all [--trace]				the named schedules
+ *	--broken RULE|all					whether the breach of a rule
+ *								(broken.h) is noticed
  *
  * Exit code 0: all invariants held; 1: an invariant did not, or something never happened; 2: usage.
  */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "broken.h"
 #include "kernel.h"
 
 static int64_t left_cut_off(const struct process *process)
@@ -40,7 +41,8 @@ static void answer(const struct process *process, enum shim_call call, int64_t d
 	int64_t took = random_in(r, way->latency * MS / 5, way->latency * MS);
 	if (wait + took > longest || random_chance(r, way->lost_before)) {
 		fate->before = wait + took < longest ? wait + took : longest;
-		fate->loss = SHIM_REQUEST_LOST;
+		fate->loss = broken == UNKNOWN_IS_NOT_DONE && call == SHIM_TXN ? SHIM_PRETENDED
+									       : SHIM_REQUEST_LOST;
 		return;
 	}
 	fate->before = wait + random_in(r, 0, took);
@@ -112,5 +114,7 @@ void way_install(void)
 {
 	kernel.shim = (struct shim){
 		.decide = decide, .sleep = let_pass, .later = do_later, .slice = 1000};
+	if (broken)
+		kernel.shim.alter = rule_alter;
 	shim_install(&kernel.shim);
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "../broken.h"
 #include "sim.h"
 
 /* In place of the descriptor: the task + 1; of a board that no task reads, GHOST. */
@@ -56,6 +57,9 @@ enum status board_create(struct board *board, const char *parent, pid_t agent,
 enum status board_tell(
 	const struct board *board, const struct agreement_hold *hold, struct error *err)
 {
+	static const struct agreement_hold leave = {.order = ORDER_LEAVE, .code = CODE_SAVED};
+	if (broken == LEAVE_TOGETHER && hold->order == ORDER_EXIT)
+		hold = &leave;
 	static const char *const names[] = {"run", "wait", "save", "exit", "leave"};
 	struct world *w = machine_world;
 	struct panel *panel = panel_of(board);
@@ -102,6 +106,11 @@ enum status board_read_saved(
 	const struct board *board, uint64_t *step, int64_t *written, struct error *err)
 {
 	const struct panel *panel = panel_of(board);
+	if (broken == SAVED_MEANS_SAVED && panel && panel->hold.step) {
+		*step = panel->hold.step;
+		*written = clock_utc();
+		return STATUS_OK;
+	}
 	if (!panel || panel->lost || !panel->has_saved)
 		return panel && panel->lost ? lost(err) : STATUS_NO;
 	*step = panel->saved;

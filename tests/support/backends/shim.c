@@ -50,7 +50,7 @@ static enum status end(const struct shim_fate *fate, enum status status, struct 
 {
 	if (fate->after > 0)
 		shim->sleep(shim->context, fate->after);
-	if (fate->loss == SHIM_NOTHING_LOST)
+	if (fate->loss == SHIM_NOTHING_LOST || fate->loss == SHIM_PRETENDED)
 		return status;
 	return error_set(err, STATUS_TEMPORARY, "the shim has lost the %s",
 		fate->loss == SHIM_ANSWER_LOST ? "answer" : "request");
@@ -202,17 +202,22 @@ static enum status shim_txn(struct store *store, const struct store_request *req
 	int64_t deadline, struct store_answer *answer, struct error *err)
 {
 	struct store *inner = inner_of(store);
-	bool writes = store_request_changes(request);
+	bool writes = store_request_changes(request), pretended;
 	struct shim_fate fate = begin(writes ? SHIM_TXN : SHIM_READ, deadline);
+	struct store_request asked = *request;
 	enum status status = STATUS_OK;
+	if (shim->alter)
+		shim->alter(shim->context, &asked);
 	if (is_done(&fate))
-		status = inner->backend->txn(inner, request, deadline, answer, err);
+		status = inner->backend->txn(inner, &asked, deadline, answer, err);
 	take_news(store, inner);
 	if (fate.loss == SHIM_LATE && writes)
-		do_later((struct shim_store *)store, request, fate.after + fate.late);
+		do_later((struct shim_store *)store, &asked, fate.after + fate.late);
 	count_entries(answer);
-	answer->known =
-		fate.loss == SHIM_REQUEST_LOST || (fate.loss == SHIM_NOTHING_LOST && answer->known);
+	pretended = fate.loss == SHIM_PRETENDED;
+	answer->held |= pretended;
+	answer->known = fate.loss == SHIM_REQUEST_LOST || pretended ||
+			(fate.loss == SHIM_NOTHING_LOST && answer->known);
 	return end(&fate, status, err);
 }
 

@@ -26,6 +26,7 @@ enum shim_loss {
 	SHIM_ANSWER_LOST,  /* it is done; STATUS_TEMPORARY, and the outcome is unknown */
 	SHIM_LATE,	   /* STATUS_TEMPORARY; a SHIM_TXN is done afterwards, after `late` */
 	SHIM_UNSEEN,	   /* a SHIM_WAIT sees no change in this slice, and goes on */
+	SHIM_PRETENDED,	   /* nothing is done, but the answer is STATUS_OK */
 };
 
 struct shim_fate {
@@ -42,6 +43,8 @@ struct shim {
 	void (*sleep)(void *context, int64_t microseconds);
 	/* Call run(what) once, so much later. */
 	void (*later)(void *context, int64_t microseconds, void (*run)(void *what), void *what);
+	/* Change a transaction, whose request is a copy. May be NULL. */
+	void (*alter)(void *context, struct store_request *request);
 	/* A read was answered with so much. May be NULL. */
 	void (*answered)(void *context, size_t entries, size_t bytes);
 	int64_t slice; /* ms, at least 1: so often decide is asked during a wait */
