@@ -3,7 +3,7 @@
 # The budgets of docs/design.md, section 8, measured here and now: each is a ratio or a limit, with peers in the same
 # run. Nothing fails on a time: a figure over its budget says so. Ends in less than 10 minutes.
 #
-#   tests/bench/bench.sh                    also writes build/bench/bench.txt and bench.svg
+#   tests/bench/bench.sh                    also writes build/bench/bench.txt
 #   tests/bench/bench.sh queue|scale        only that section
 set -euo pipefail
 
@@ -21,7 +21,9 @@ export PREEMPT_STORE=$work/store.db
 
 page() {
 	[ ! -t 2 ] || printf '\r\033[K' >&2
-	python3 -B "$here/tests/bench/page.py" "$here/tests/bench/budgets" "$work/machine" "$work/figures" "$@"
+	mkdir -p "$here/build/bench"
+	python3 -B "$here/tests/bench/page.py" "$here/tests/bench/budgets" "$work/machine" "$work/figures" $whole |
+		tee ${whole:+"$here/build/bench/bench.txt"}
 }
 # What was measured until an interruption is shown, too.
 cleanup() {
@@ -31,7 +33,7 @@ cleanup() {
 	for job in $(jobs -p); do kill "$job" 2>/dev/null || :; done
 	wait 2>/dev/null || :
 	"$here/tests/support/mounts" stop "$work/mounts"
-	[ ! -e "$work/figures" ] || page ${pages:+"$pages"}
+	[ ! -e "$work/figures" ] || page
 	"$here/tests/support/forget-stores" "$work"
 	rm -rf --one-file-system "$work" "$quiet"
 }
@@ -48,7 +50,7 @@ machine() {
 	echo "$(sed -n 's/^model name\t: //p' /proc/cpuinfo | head -n 1), $(nproc) processors," \
 		"$(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)," \
 		"$(stat -f -c %T "$work") at ${TMPDIR:-/tmp}"
-	for name in bash python3 sqlite3 etcd redis-server parallel; do
+	for name in bash python3 sqlite3 etcd; do
 		! has "$name" || printf '%s %s, ' "$name" "$(version "$name" --version)"
 	done
 	echo "gcc $(version gcc --version)"
@@ -56,8 +58,9 @@ machine() {
 
 "$here/tests/support/packages" bench >&2 || :
 machine >"$work/machine"
+whole=''
 case ${1:-} in
-'') pages=$here/build/bench ;;
+'') whole=whole ;;
 queue | scale)
 	# shellcheck source-path=SCRIPTDIR source=queue.sh source=scale.sh
 	. "$here/tests/bench/$1.sh"
@@ -102,8 +105,6 @@ bare=$("$repeat" $count "$out/tests/bench/bare_put" "$work/bare.db" "key{}" x)
 row preempt-claim "$claim"
 row "bare C program, one synced SQLite transaction" "$bare"
 budget claim-bare "$(ratio "$claim" "$bare")"
-row "preempt-store put --if-absent" "$("$repeat" $count preempt-store put --if-absent "bench{}" x)"
-row "flock + sh (not synced)" "$("$repeat" $count flock "$work/lock" sh -c "[ -e $work/flock{} ] || echo x >$work/flock{}")"
 if has sqlite3; then
 	sqlite3 "$work/shell.db" 'create table keys(key text primary key, value text)'
 	peer=$("$repeat" $count sqlite3 "$work/shell.db" "insert or ignore into keys values('key{}', 'x')")
@@ -111,12 +112,6 @@ if has sqlite3; then
 	budget claim-sqlite3 "$(ratio "$peer" "$claim")"
 else
 	missing claim-sqlite3 "sqlite3 is not installed"
-fi
-if has redis-cli && has redis-server; then
-	redis-server --port 16399 --bind 127.0.0.1 --save '' --dir "$work" >/dev/null 2>&1 &
-	await redis-cli -p 16399 ping
-	row "redis-cli set nx (not synced)" "$("$repeat" $count redis-cli -p 16399 set "key{}" x nx)"
-	kill $!
 fi
 if has etcd && has etcdctl; then
 	start_etcd
@@ -151,7 +146,6 @@ while read -r name microseconds; do
 done < <("$out/tests/bench/recipe" "$work/recipe" 200)
 row "bare SQLite, opened for it" "${took[bare]}"
 budget transaction-fcntl "$(ratio "${took[fcntl]}" "${took[bare]}")"
-row "lock=link / bare SQLite" "$(ratio "${took[link]}" "${took[bare]}")"
 
 title "contenders at one store, local disk, one put each (seconds, median of three, in turns)"
 # figure_of NAME LINE: of the line that contend prints.
@@ -274,17 +268,13 @@ for ((step = 1; step <= 10000; step++)); do
 	echo x >"$d/model"
 	echo "${manifest/'"step": 10000'/"\"step\": $step"}" >"$d/.ckpt-manifest.json"
 done
-cp -r "$work/ten" "$work/peer"
-sync -f "$work"
 # Best of three: what it costs, not who else is on this machine.
 for i in 1 2 3; do
 	seconds ckpt-rotate list "$work/ten" >>"$work/listed"
 done
 pruned=$(seconds ckpt-rotate prune -q --keep-last 1 "$work/ten")
-removed=$(seconds rm -r "$work/peer")
 budget list "$(least <"$work/listed")"
 budget prune "$pruned"
-row "rm -r of 10,000" "$removed"
 rm -r "$work/one" "$work/ten"
 for i in 1 2 3; do
 	d=$(ckpt-rotate begin "$work/many" $i)
@@ -304,8 +294,8 @@ rm -r "$work/many"
 # shellcheck source-path=SCRIPTDIR source=queue.sh
 . "$here/tests/bench/queue.sh"
 
-# What the section alone measures three times, once, and only what has a budget.
-AGENTS=${AGENTS-4 64 256} TIMES=${TIMES:-1} KILLED=${KILLED-} ON_ETCD=${ON_ETCD-1250}
+# What the section alone measures three times, once.
+TIMES=${TIMES:-1} ON_ETCD=${ON_ETCD-1250}
 # shellcheck source-path=SCRIPTDIR source=scale.sh
 . "$here/tests/bench/scale.sh"
 

@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scale [OPTION]... WHAT DIR STORE...: what one run with many agents takes on this machine. Starts
- * one preempt-run for each task, or for --copies tasks, on the stores in turn (the same file
- * through several mounts), waits until all have joined and called preempt_step, and then, by WHAT:
- *
- *   end      waits until all trainings have ended by themselves
- *   preempt  sends TERM to the first agent
- *   death    kills the agent in the middle with KILL
- *   kills    sends TERM to the first agent, and kills others at random moments of the second after
- * it
+ * scale [OPTION]... DIR STORE...: what a preemption of one run with many agents takes on this
+ * machine. Starts one preempt-run for each task, or for --copies tasks, on the stores in turn (the
+ * same file through several mounts), waits until all have joined and called preempt_step, sends
+ * TERM to the first agent, and waits until all are gone.
  *
  *   -n N             agents (4)
  *   --copies L       tasks of each agent (1)
  *   --limit S        seconds that each phase may take (120); then all are killed
- *   --settle MS      between the last first step and what is done then (1000)
- *   --kill N         so many are killed (16)
- *   --seed N         of the random moments
  *   --trainer FILE   tests/support/trainers/count
- *   --steps N, --step-ms MS   of each trainer (1000000, 200)
  *   --option TEXT    a further option of preempt-run; may be repeated
  *
  * DIR must be empty; what it keeps there (boards, the trainers' files) best lies in memory. Prints
  * one line of names and figures, times in milliseconds, "-" where there is none:
  *
  *   join     from the first start to the first step of all
- *   hold     from the notice to `hold` on the boards of all; decided: until each says where to stop
- *   gone     from the notice, the kill or the end of the last training until all agents are gone
- *   cpu      seconds of processor time of all processes from there on; cpu_join: before
+ *   hold     from the notice to `hold` on the boards of all
+ *   gone     from the notice until all agents are gone
  *   after    transactions that changed something after the join, for each agent, on average
- *   codes    exit codes, each with how many agents; wrong: so many have another than expected
+ *   codes    exit codes, each with how many agents; wrong: so many have another than 42
  *   late     the phase that took longer than it may, or "-"; missing: so many agents were
  *
  * and says which tasks were missing to stderr. Exit code 0 also then.
@@ -49,7 +39,6 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -59,28 +48,28 @@
 #include "base/clock.h"
 #include "store/store.h"
 
+#define SETTLE 1000 /* ms between the last first step and the notice */
+
 enum { AGENTS_MOST = 2048, WATCHES_MOST = 32768, OPTIONS_MOST = 16 };
 
 struct agent {
 	pid_t pid;
-	/* Instants, 0: not yet. When the last of its boards had a step, `hold` and an order. */
-	double stepped, held, decided, gone;
-	int steps, holds, orders; /* boards with each */
-	double ended;		  /* its training has ended by itself */
+	/* Instants, 0: not yet. When the last of its boards had a step and `hold`. */
+	double stepped, held, gone;
+	int steps, holds; /* boards with each */
 	int code;
-	bool killed; /* by us, as WHAT says */
 };
 
 static struct agent agents[AGENTS_MOST];
 static int count = 4, copies = 1;
 static char *boards[WATCHES_MOST]; /* their paths, by their watches */
 static struct agent *owners[WATCHES_MOST];
-static bool holds[WATCHES_MOST], orders[WATCHES_MOST];
-static int watcher, parent_watch, end_watch, signals;
-static double reaped; /* seconds of processor time of all that were waited for */
+static bool holds[WATCHES_MOST];
+static int watcher, parent_watch, signals;
 static char *directory, **stores;
 static int store_count;
-static const char *trainer, *step_count = "1000000", *step_ms = "200";
+static const char *trainer;
+static double limit = 120000;
 static char *options[OPTIONS_MOST];
 static int option_count;
 
@@ -152,11 +141,6 @@ static void look_at_hold(int watch)
 	if (!holds[watch] && ++agent->holds == copies)
 		agent->held = now();
 	holds[watch] = true;
-	if (orders[watch] || (strncmp(line, "save ", 5) != 0 && strncmp(line, "exit ", 5) != 0))
-		return;
-	orders[watch] = true;
-	if (++agent->orders == copies)
-		agent->decided = now();
 }
 
 static void add_board(const char *name)
@@ -180,10 +164,6 @@ static void take_event(const struct inotify_event *event)
 		return;
 	if (event->wd == parent_watch && !strncmp(event->name, "preempt-board-", 14)) {
 		add_board(event->name);
-	} else if (event->wd == end_watch) {
-		long task = atol(event->name);
-		if (task >= 0 && task < count * copies)
-			agents[task / copies].ended = now();
 	} else if (boards[event->wd] && !strcmp(event->name, "step")) {
 		inspect_step(event->wd);
 	} else if (boards[event->wd] && !strcmp(event->name, "hold")) {
@@ -202,38 +182,22 @@ static void take_events(void)
 	}
 }
 
-static int watch_directory(const char *name, uint32_t mask)
-{
-	int watch = inotify_add_watch(watcher, format("%s/%s", directory, name), mask);
-	if (watch < 0)
-		die(name);
-	return watch;
-}
-
 /* ---- Processes ---- */
-
-static double seconds_of(struct timeval t)
-{
-	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
-}
 
 static void reap(void)
 {
-	struct rusage usage;
 	int status;
-	for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
-		reaped += seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
 		for (int i = 0; i < count; i++)
 			if (agents[i].pid == pid) {
 				agents[i].gone = now();
 				agents[i].code = WIFEXITED(status) ? WEXITSTATUS(status)
 								   : 128 + WTERMSIG(status);
 			}
-	}
 }
 
-/* Call with each process below pid. */
-static void each_below(pid_t pid, void (*call)(pid_t))
+/* Kill each process below pid. */
+static void kill_below(pid_t pid)
 {
 	char path[64], name[400];
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
@@ -242,8 +206,8 @@ static void each_below(pid_t pid, void (*call)(pid_t))
 		snprintf(name, sizeof(name), "%s/%s/children", path, entry->d_name);
 		FILE *file = *entry->d_name == '.' ? NULL : fopen(name, "re");
 		for (int child; file && fscanf(file, "%d", &child) == 1;) {
-			each_below(child, call);
-			call(child);
+			kill_below(child);
+			kill(child, SIGKILL);
 		}
 		if (file)
 			fclose(file);
@@ -252,43 +216,10 @@ static void each_below(pid_t pid, void (*call)(pid_t))
 		closedir(threads);
 }
 
-static double spent; /* by those that live, for processor_time */
-
-/* What pid has had, and its children that it has waited for. */
-static void add_time(pid_t pid)
-{
-	clockid_t clock;
-	struct timespec t;
-	char name[64], line[1024];
-	unsigned long user = 0, system = 0;
-	if (clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &t) == 0)
-		spent += (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-	snprintf(name, sizeof(name), "/proc/%d", (int)pid);
-	if (!read_start(name, "stat", line, sizeof(line)) || !strrchr(line, ')'))
-		return;
-	if (sscanf(strrchr(line, ')'),
-		    ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu %lu", &user,
-		    &system) == 2)
-		spent += (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
-}
-
-/* Of all that we have started, up to now. */
-static double processor_time(void)
-{
-	spent = 0;
-	each_below(getpid(), add_time);
-	return reaped + spent;
-}
-
-static void end_one(pid_t pid)
-{
-	kill(pid, SIGKILL);
-}
-
 static void end_all(void)
 {
 	for (int tries = 0; tries < 3000; tries++) {
-		each_below(getpid(), end_one);
+		kill_below(getpid());
 		reap();
 		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
 			return;
@@ -306,7 +237,7 @@ static void start_agent(int task)
 		"--task", format("%d", task), "--tasks", format("%d", count), "--board",
 		format("%s/boards", directory), "-n", format("%d", copies)};
 	const char *const command[] = {"--", trainer, "--dir", format("%s/train", directory),
-		"--steps", step_count, "--step-ms", step_ms, NULL};
+		"--steps", "1000000", "--step-ms", "200", NULL};
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		argv[n++] = (char *)(uintptr_t)words[i];
 	for (int i = 0; i < option_count; i++)
@@ -416,14 +347,12 @@ static void print(const char *name, double figure, int digits)
 		printf("%s - ", name);
 }
 
-/* When the last of those that were not killed came to the moment at this offset; 0: not all did. */
+/* When the last came to the moment at this offset; 0: not all did. */
 static double last_of(size_t offset)
 {
 	double last = 0;
 	for (int i = 0; i < count; i++) {
 		double at = *(const double *)((const char *)&agents[i] + offset);
-		if (agents[i].killed)
-			continue;
 		if (!at)
 			return 0;
 		last = at > last ? at : last;
@@ -431,16 +360,14 @@ static double last_of(size_t offset)
 	return last;
 }
 
-static void print_codes(int expected, int also)
+static void print_codes(void)
 {
 	int seen[256] = {0}, wrong = 0;
 	const char *comma = "";
 	for (int i = 0; i < count; i++) {
-		if (agents[i].killed)
-			continue;
 		if (agents[i].gone)
 			seen[agents[i].code & 255]++;
-		wrong += !agents[i].gone || (agents[i].code != expected && agents[i].code != also);
+		wrong += !agents[i].gone || agents[i].code != 42;
 	}
 	printf("codes ");
 	for (int code = 0; code < 256; code++)
@@ -472,39 +399,9 @@ static double revision(void)
 
 /* ---- What is done ---- */
 
-enum what { WHAT_END, WHAT_PREEMPT, WHAT_DEATH, WHAT_KILLS };
-
-static int kills = 16;
-static double limit = 120000, settle = 1000;
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-/* Kill so many others than task 0 at random moments of the second after from. */
-static void kill_some(double from)
-{
-	double moments[AGENTS_MOST];
-	for (int i = 0; i < kills; i++)
-		moments[i] = from + 1000 * drand48();
-	qsort(moments, (size_t)kills, sizeof(*moments), compare);
-	for (int i = 0; i < kills; i++) {
-		if (await(is_gone, moments[i]))
-			return;
-		struct agent *victim;
-		do
-			victim = &agents[1 + (int)(drand48() * (count - 1))];
-		while (victim->killed);
-		victim->killed = true;
-		kill(victim->pid, SIGKILL);
-	}
-}
-
 static void make_directories(void)
 {
-	static const char *const names[] = {"boards", "train", "train/end"};
+	static const char *const names[] = {"boards", "train"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (mkdir(format("%s/%s", directory, names[i]), 0700) < 0)
 			die(names[i]);
@@ -528,40 +425,31 @@ static void prepare(void)
 		die("signals and events");
 	/* Trainings whose agent was killed are ours to wait for. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	parent_watch = watch_directory("boards", IN_CREATE | IN_ONLYDIR);
-	end_watch = watch_directory("train/end", IN_CLOSE_WRITE | IN_ONLYDIR);
+	parent_watch =
+		inotify_add_watch(watcher, format("%s/boards", directory), IN_CREATE | IN_ONLYDIR);
+	if (parent_watch < 0)
+		die("boards");
 }
 
 /* The phase that was late; NULL: none was. */
-static const char *late_phase(
-	enum what what, double began, double *from, double *before, double *joined)
+static const char *late_phase(double *from, double *joined)
 {
+	double began = now();
 	for (int i = 0; i < count; i++)
 		start_agent(i);
 	if (!await(has_stepped, began + limit)) {
 		say_missing("join", has_stepped);
 		return "join";
 	}
-	if (what != WHAT_END) {
-		*joined = revision();
-		await(is_never, now() + settle);
-		*before = processor_time();
-		*from = now();
-	}
-	if (what == WHAT_PREEMPT || what == WHAT_KILLS)
-		kill(agents[0].pid, SIGTERM);
-	if (what == WHAT_DEATH) {
-		agents[count / 2].killed = true;
-		kill(agents[count / 2].pid, SIGKILL);
-	}
-	if (what == WHAT_KILLS)
-		kill_some(*from);
-	double deadline = now() + limit;
-	if ((what == WHAT_PREEMPT || what == WHAT_KILLS) && !await(is_held, deadline)) {
+	*joined = revision();
+	await(is_never, now() + SETTLE);
+	*from = now();
+	kill(agents[0].pid, SIGTERM);
+	if (!await(is_held, *from + limit)) {
 		say_missing("hold", is_held);
 		return "hold";
 	}
-	if (!await(is_gone, deadline)) {
+	if (!await(is_gone, *from + limit)) {
 		say_missing("gone", is_gone);
 		return "gone";
 	}
@@ -575,11 +463,11 @@ static double since(double from, size_t offset)
 	return from && last ? last - from : 0;
 }
 
-static void run(enum what what)
+static void run(void)
 {
-	double before = 0, joined = 0, from = 0, began = now();
+	double joined = 0, from = 0, began = now();
 	prepare();
-	const char *late = late_phase(what, began, &from, &before, &joined);
+	const char *late = late_phase(&from, &joined);
 	int without = late ? missing(!strcmp(late, "join")   ? has_stepped
 				     : !strcmp(late, "hold") ? is_held
 							     : is_gone)
@@ -590,57 +478,24 @@ static void run(enum what what)
 		if (!agents[i].gone)
 			agents[i].pid = -1;
 	end_all();
-	if (what == WHAT_END)
-		from = last_of(offsetof(struct agent, ended));
 	print("join", since(began, offsetof(struct agent, stepped)), 0);
 	print("hold", since(from, offsetof(struct agent, held)), 1);
-	print("decided", since(from, offsetof(struct agent, decided)), 1);
 	print("gone", late ? 0 : since(from, offsetof(struct agent, gone)), 1);
-	print("cpu", before ? reaped - before : 0, 2);
-	print("cpu_join", before, 2);
 	print("after", joined && !late ? (last - joined) / count : 0, 2);
-	switch (what) {
-	case WHAT_END: print_codes(0, 0); break;
-	case WHAT_PREEMPT: print_codes(42, 42); break;
-	case WHAT_DEATH: print_codes(44, 44); break;
-	case WHAT_KILLS: print_codes(42, 43); break;
-	}
+	print_codes();
 	printf("late %s missing %d\n", late ? late : "-", without);
-}
-
-static bool read_what(const char *word, enum what *what)
-{
-	static const char *const words[] = {[WHAT_END] = "end",
-		[WHAT_PREEMPT] = "preempt",
-		[WHAT_DEATH] = "death",
-		[WHAT_KILLS] = "kills"};
-	for (size_t i = 0; word && i < sizeof(words) / sizeof(*words); i++)
-		if (!strcmp(word, words[i])) {
-			*what = (enum what)i;
-			return true;
-		}
-	return false;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option known[] = {{"limit", 1, 0, 'l'}, {"settle", 1, 0, 's'},
-		{"kill", 1, 0, 'k'}, {"copies", 1, 0, 'c'}, {"seed", 1, 0, 'r'},
-		{"trainer", 1, 0, 't'}, {"steps", 1, 0, 'S'}, {"step-ms", 1, 0, 'm'},
-		{"option", 1, 0, 'o'}, {0}};
-	enum what what = WHAT_END;
-	long seed = (long)time(NULL);
+	static const struct option known[] = {{"limit", 1, 0, 'l'}, {"copies", 1, 0, 'c'},
+		{"trainer", 1, 0, 't'}, {"option", 1, 0, 'o'}, {0}};
 	for (int option; (option = getopt_long(argc, argv, "n:", known, NULL)) != -1;) {
 		switch (option) {
 		case 'n': count = atoi(optarg); break;
 		case 'c': copies = atoi(optarg); break;
 		case 'l': limit = atof(optarg) * 1000; break;
-		case 's': settle = atof(optarg); break;
-		case 'k': kills = atoi(optarg); break;
-		case 'r': seed = atol(optarg); break;
 		case 't': trainer = optarg; break;
-		case 'S': step_count = optarg; break;
-		case 'm': step_ms = optarg; break;
 		case 'o':
 			if (option_count < OPTIONS_MOST)
 				options[option_count++] = optarg;
@@ -648,16 +503,13 @@ int main(int argc, char **argv)
 		default: return 2;
 		}
 	}
-	store_count = argc - optind - 2;
-	if (store_count < 1 || !trainer || !read_what(argv[optind], &what) ||
-		count < (what == WHAT_DEATH ? 2 : 1) || count > AGENTS_MOST || copies < 1 ||
-		kills < 0 || (what == WHAT_KILLS && kills >= count)) {
-		fprintf(stderr, "usage: scale [OPTION]... end|preempt|death|kills DIR STORE...\n");
+	store_count = argc - optind - 1;
+	if (store_count < 1 || !trainer || count < 1 || count > AGENTS_MOST || copies < 1) {
+		fprintf(stderr, "usage: scale [OPTION]... DIR STORE...\n");
 		return 2;
 	}
-	directory = argv[optind + 1];
-	stores = argv + optind + 2;
-	srand48(seed);
-	run(what);
+	directory = argv[optind];
+	stores = argv + optind + 1;
+	run();
 	return 0;
 }

@@ -2,20 +2,18 @@
 # shellcheck shell=bash
 # A run with many agents, one task each, on this one machine: sourced by bench.sh.
 #
-#   make bench SECTION=scale AGENTS="4 64" ON_GLUSTER= KILLED= ON_ETCD= TIMES=1 LIMIT=60
+#   make bench SECTION=scale AGENTS="4 64" ON_GLUSTER= ON_ETCD= TIMES=1 LIMIT=60
 #
-# AGENTS: how many, "4 16 64 128 256". ON_GLUSTER: how many over two mounts of GlusterFS, 128. KILLED: of 256, so many are
-# killed, 16. An empty one leaves out its part. TIMES: the median of so many (3). LIMIT: seconds that each phase may take
-# (120).
+# AGENTS: how many, "4 64 256". ON_GLUSTER: how many over two mounts of GlusterFS, 128. An empty one leaves out its part.
+# TIMES: the median of so many (3). LIMIT: seconds that each phase may take (120).
 # ON_ETCD: how many with eight tasks each on one etcd, "12 125 1250", as threads of one process (crowd.c).
 # shellcheck disable=SC2154 # what bench.sh has set: here, work, out, quiet, etcd
 
 scale=$out/tests/bench/scale
-agents=${AGENTS-4 16 64 128 256}
+agents=${AGENTS-4 64 256}
 times=${TIMES:-3}
 limit=${LIMIT:-120}
 on_gluster=${ON_GLUSTER-128}
-killed=${KILLED-16}
 declare -A got=()
 
 # saved_lost COUNT STORE...: what is not in the store, through any mount, of what was acknowledged.
@@ -31,13 +29,13 @@ saved_lost() {
 	done | sort -u | paste -sd ';'
 }
 
-# measure WHAT COUNT PLACE [OPTION...]: got[NAME] is the median of each figure that scale prints. {} in
+# measure COUNT PLACE [OPTION...]: got[NAME] is the median of each figure that scale prints. {} in
 # PLACE, where the store is, becomes the side of a pair of mounts. got[lost]: as saved_lost says it.
 # $parameters: of the store's address. $copies: tasks of each agent.
 parameters='' copies=1
 measure() {
-	local what=$1 count=$2 place=$3 try line dir name i fields stores lost wrong=0 codes
-	shift 3
+	local count=$1 place=$2 try line dir name i fields stores lost wrong=0 codes
+	shift 2
 	got=([lost]='')
 	: >"$work/scaled"
 	for ((try = 0; try < times; try++)); do
@@ -45,7 +43,7 @@ measure() {
 		stores=("$dir/store.db$parameters")
 		[[ $place != *'{}'* ]] || stores+=("${place//\{\}/b}/${dir##*/}/store.db$parameters")
 		line=$("$scale" -n "$count" --copies $copies --limit "$limit" --trainer "$out/tests/support/trainers/count" "$@" \
-			"$what" "$quiet" "${stores[@]}") || line="codes - wrong $count late start missing $count"
+			"$quiet" "${stores[@]}") || line="codes - wrong $count late start missing $count"
 		read -ra fields <<<"$line"
 		for ((i = 0; i < ${#fields[@]}; i += 2)); do
 			[ "${fields[i + 1]}" = - ] || echo "${fields[i]} ${fields[i + 1]}" >>"$work/scaled"
@@ -57,7 +55,7 @@ measure() {
 			# What the most of them have said.
 			sed 's/task [0-9]*/task N/' "$quiet"/said.* | sort | uniq -c | sort -rn | head -n 3 >&2
 		fi
-		if [ "$what" = preempt ] && [ "${got[late]}" = - ]; then
+		if [ "${got[late]}" = - ]; then
 			lost=$(saved_lost $((count * copies)) "${stores[@]}")
 			got[lost]=${lost:-${got[lost]}}
 		fi
@@ -79,25 +77,23 @@ measure() {
 
 # figure WHAT NAME: one of those that measure has found.
 figure() { row "$1" "${got[$2]:--}"; }
-# codes EXPECTED: says it where not all came to this end, or a save is not in the store.
+# codes: says it where not all left with 42, or a save is not in the store.
 codes() {
-	[ "${got[wrong]}" = 0 ] || wrong "exit codes, expected $1" "${got[codes]}"
+	[ "${got[wrong]}" = 0 ] || wrong "exit codes, expected 42" "${got[codes]}"
 	[ "${got[late]}" = - ] || wrong "not over after $limit s: ${got[late]}" "${got[missing]} missing"
 	[ -z "${got[lost]}" ] || wrong "acknowledged and not in the store" "${got[lost]}"
 }
 
-declare -A processor=()
-
 title "from a TERM to one to hold on all boards, this machine (milliseconds)"
 copies=64
-measure preempt 1 "$work"
+measure 1 "$work"
 copies=1
-codes "all 42"
+codes
 budget hold-copies "${got[hold]:--}"
 parameters='?assume=shared'
-measure preempt 4 "$work"
+measure 4 "$work"
 parameters=''
-codes "all 42"
+codes
 budget hold-polled "${got[hold]:--}"
 for kind in gluster bindfs; do
 	if ! why=$("$here/tests/support/mounts" usable $kind 2>&1); then
@@ -105,8 +101,8 @@ for kind in gluster bindfs; do
 		continue
 	fi
 	"$here/tests/support/mounts" start "$work/mounts" --owner $$ $kind
-	measure preempt 4 "$work/mounts/$kind/{}"
-	codes "all 42"
+	measure 4 "$work/mounts/$kind/{}"
+	codes
 	budget "hold-$kind" "${got[hold]:--}"
 	"$here/tests/support/mounts" stop "$work/mounts"
 done
@@ -114,13 +110,7 @@ done
 : >"$work/after"
 for count in $agents; do
 	title "$count agents on this machine, local disk (milliseconds, median of $times)"
-	measure end "$count" "$work" --option --no-heartbeat --steps 10
-	figure "from the first start to the first step of all" join
-	figure "from the last training's end until all are gone" gone
-	codes "all 0"
-
-	measure preempt "$count" "$work" --option --no-heartbeat
-	processor[$count]=${got[cpu]:-0}
+	measure "$count" "$work" --option --no-heartbeat
 	case $count in
 	64 | 256)
 		budget "hold-$count" "${got[hold]:--}"
@@ -131,19 +121,11 @@ for count in $agents; do
 		figure "  until all are gone" gone
 		;;
 	esac
-	figure "  processor time, seconds" cpu
-	codes "all 42"
+	codes
 	[ "${got[after]:--}" = - ] || echo "${got[after]}" >>"$work/after"
-
-	measure death "$count" "$work" --option --period=1s --settle 2500
-	figure "from a kill -9 of one until all others are gone" gone
-	codes "all others 44"
 done
 title "one preemption, the most with $agents agents"
 budget writes "$(most <"$work/after")"
-if [ "${processor[64]:-0}" != 0 ] && [ "${processor[256]:-0}" != 0 ]; then
-	row "processor time with 256 agents / with 64" "$(ratio "${processor[256]}" "${processor[64]}")"
-fi
 
 if [ -n "$on_gluster" ]; then
 	title "$on_gluster agents, half on each of two mounts of GlusterFS (milliseconds, median of $times)"
@@ -151,25 +133,13 @@ if [ -n "$on_gluster" ]; then
 		missing gone-gluster "$why"
 	else
 		"$here/tests/support/mounts" start "$work/mounts" --owner $$ gluster
-		measure preempt "$on_gluster" "$work/mounts/gluster/{}" --option --no-heartbeat
+		measure "$on_gluster" "$work/mounts/gluster/{}" --option --no-heartbeat
 		figure "from the first start to the first step of all" join
 		figure "from a TERM to one to hold on all boards" hold
 		budget gone-gluster "${got[gone]:--}"
-		figure "  processor time of the agents, seconds" cpu
-		codes "all 42"
+		codes
 		"$here/tests/support/mounts" stop "$work/mounts"
 	fi
-fi
-
-if [ -n "$killed" ]; then
-	title "256 agents, $killed killed in the second after the notice (milliseconds, median of $times)"
-	# Half a minute of grace: they train on for most of it, and leave before its end.
-	measure kills 256 "$work" --option --period=1s --option --grace=30s --kill "$killed"
-	figure "from a TERM to one to hold on all boards" hold
-	figure "  to the step on all boards" decided
-	figure "  until all that live are gone" gone
-	figure "  processor time, seconds" cpu
-	codes "all others 42 or 43"
 fi
 
 # etcd_metric NAME: the sum of a figure of etcd's own, over all its labels.
@@ -179,13 +149,9 @@ etcd_metric() {
 
 if has etcd && has etcdctl && has curl; then
 	start_etcd
-	declare -A metrics=([requests]=grpc_server_handled_total [sent]=etcd_network_client_grpc_sent_bytes_total
-		[syncs]=etcd_disk_wal_fsync_duration_seconds_count [cpu]=process_cpu_seconds_total) metrics_before=()
 	for count in ${ON_ETCD-12 125 1250}; do
 		title "$count agents with 8 tasks each on one etcd on this machine (milliseconds)"
-		for name in "${!metrics[@]}"; do
-			metrics_before[$name]=$(etcd_metric "${metrics[$name]}")
-		done
+		before=$(etcd_metric etcd_network_client_grpc_sent_bytes_total)
 		got=()
 		# (They have their machines to themselves in real life: here a silence may last.)
 		read -ra fields < <("$out/tests/bench/crowd" -n "$count" --limit "$limit" --patience 60000 \
@@ -199,11 +165,7 @@ if has etcd && has etcdctl && has curl; then
 		figure "  to the last save" saved
 		budget etcd-gone "${got[gone]:--}"
 		[ "${got[late]:-} ${got[wrong]:-}" = '- 0' ] || wrong "in time, and with the right end" "${got[late]:--}, ${got[wrong]:--} wrong"
-		budget etcd-bytes "$(calc "($(etcd_metric "${metrics[sent]}") - ${metrics_before[sent]}) / $count" %.0f)"
-		for name in requests sent syncs cpu; do
-			row "etcd's own: $name" "$(calc "$(etcd_metric "${metrics[$name]}") - ${metrics_before[$name]}" %.0f)"
-		done
-		row "etcd's own: megabytes resident" "$(calc "$(etcd_metric process_resident_memory_bytes) / 1e6" %.0f)"
+		budget etcd-bytes "$(calc "($(etcd_metric etcd_network_client_grpc_sent_bytes_total) - $before) / $count" %.0f)"
 	done
 	kill "$etcd"
 else

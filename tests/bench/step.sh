@@ -7,10 +7,6 @@
 export CLIENT=$here/lib/client
 # shellcheck disable=SC2016
 loop_bash='. "$CLIENT/preempt.sh"; preempt_step 0; for ((s = 1; s <= $1; s++)); do preempt_step $s; done'
-# shellcheck disable=SC2016
-loop_dash='. "$CLIENT/preempt.sh"; s=0; while [ $s -le $1 ]; do preempt_step $s; s=$((s + 1)); done'
-# shellcheck disable=SC2016
-loop_program='for ((s = 1; s <= $1; s++)); do preempt-step $s; done'
 loop_python='
 import os, sys, time
 sys.dont_write_bytecode = True
@@ -42,7 +38,5 @@ best_of_five() {
 
 title "preempt_step without a notice (microseconds)"
 budget step-bash "$(best_of_five timed 20000 bash -c "$loop_bash" bash 20000)"
-row dash "$(best_of_five timed 20000 dash -c "$loop_dash" dash 20000)"
 budget step-python "$(best_of_five python3 -c "$loop_python" 20000)"
 budget step-c "$(best_of_five "$out/tests/bench/step" 20000)"
-row "preempt-step, a process for each step" "$(best_of_five timed 200 bash -c "$loop_program" bash 200)"
