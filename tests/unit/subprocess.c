@@ -114,7 +114,7 @@ static void limits(void)
 		struct subprocess child;
 		struct error err;
 		struct subprocess_options how = keeping("echo said; exec sleep 1000");
-		how.limit = clock_after(100);
+		how.limit = clock_after(50);
 		spared = i == 1;
 		enum status status = subprocess_run(&child, &how, &err);
 		CHECK(status == STATUS_TIMEOUT && !strcmp(text_string(&child.output), "said\n"),
@@ -166,9 +166,9 @@ static void looked_at(void)
 			CHECK(left > 0 && is_alive(left));
 			subprocess_reap(&child, spare);
 			CHECK(!child.pid && !subprocess_check(&child, clock_now()));
-			int64_t until = clock_after(spare ? 100 : PATIENCE);
+			int64_t until = clock_after(spare ? 50 : PATIENCE);
 			while (is_alive(left) && clock_now() < until)
-				clock_sleep_until(clock_after(10));
+				clock_sleep_until(clock_after(2));
 			CHECK_EQ(is_alive(left), spare);
 			kill(left, SIGKILL);
 			subprocess_release(&child);
@@ -227,7 +227,7 @@ static void looked_at(void)
 			if (subprocess_check(&child, clock_now()) == SUBPROCESS_ENDED)
 				subprocess_reap(&child, false);
 			subprocess_reap_others(NULL);
-			clock_sleep_until(clock_after(10));
+			clock_sleep_until(clock_after(2));
 		}
 		CHECK(!child.pid || wait_for(&child) == SUBPROCESS_ENDED);
 		CHECK_EQ(child.code, 5);
