@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run: agreeing and joining under bad conditions, as far as real processes, signals and clocks
-# are needed; the rest is in the simulator (tests/sim/group/scenarios.c).
+# are needed; the rest is in the simulator (tests/sim/group/scenarios.txt).
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2012,SC2086 # numbers
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run: the agreed step is a floor, and a checkpoint is complete only by what was saved; with real
-# processes. All interleavings are in the simulator (tests/sim/group/scenarios.c).
+# processes. All interleavings are in the simulator (tests/sim/group/scenarios.txt).
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2012,SC2016 # numbers; what loop.sh evaluates
 # takes: 60

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-run's heartbeats: a task that is killed, stopped or hangs ends the group, named, in bounded
 # time, with 44, and the next attempt goes on as if nothing had been. Further silences, hangs, stalls and
-# clocks are in the simulator (tests/sim/group/scenarios.c).
+# clocks are in the simulator (tests/sim/group/scenarios.txt).
 # takes: 35
 # asan: no (trainers are timed)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables

@@ -94,5 +94,6 @@ int main(int argc, char **argv)
 		.unseen = unseen};
 	if (argc > 1 && (!strcmp(argv[1], "--transcripts") || !strcmp(argv[1], "--write")))
 		return run_transcripts(argc, argv);
+	scenarios_read();
 	return runner_main(&simulator, argc, argv);
 }

@@ -14,6 +14,7 @@
 
 #define MOST_NUMBERS 512 /* of uint64_t in a simulator's statistics */
 
+const struct scenario *runner_scenario;
 static const struct simulator *sim;
 static const char *program;
 static uint64_t most_shown = 5; /* failures per job */
@@ -199,16 +200,22 @@ static int run_shrink(uint64_t seed)
 
 /* ---- Named scenarios ---- */
 
-static bool run_scenario(const struct scenario *scenario, FILE *trace)
+/* What is wrong; NULL: nothing. */
+static const char *try_scenario(const struct scenario *scenario, FILE *trace)
 {
 	clear();
+	runner_scenario = scenario;
 	scenario->build(sim->schedule);
 	if (trace)
 		sim->print(sim->schedule, trace);
-	bool held = run(trace);
-	const char *wrong = held ? NULL : kernel.detail;
-	if (held && scenario->expect)
-		wrong = scenario->expect(sim->world);
+	if (!run(trace))
+		return kernel.detail;
+	return scenario->expect ? scenario->expect(sim->world) : NULL;
+}
+
+static bool run_scenario(const struct scenario *scenario, FILE *trace)
+{
+	const char *wrong = try_scenario(scenario, trace);
 	printf("%s %s: %s%s%s\n", wrong ? "FAILED" : "ok", scenario->name, scenario->shows,
 		wrong ? ": " : "", wrong ? wrong : "");
 	return !wrong;
@@ -239,14 +246,11 @@ static int run_scenarios(const char *name, FILE *trace)
 static bool is_noticed(void)
 {
 	for (const struct scenario *s = sim->scenarios; s->name; s++) {
-		clear();
-		s->build(sim->schedule);
-		bool held = run(NULL);
-		const char *wrong = held && s->expect ? s->expect(sim->world) : NULL;
-		if (held && !wrong)
-			continue;
-		printf("# scenario %s: %s\n", s->name, wrong ? wrong : kernel.detail);
-		return true;
+		const char *wrong = try_scenario(s, NULL);
+		if (wrong)
+			printf("# scenario %s: %s\n", s->name, wrong);
+		if (wrong)
+			return true;
 	}
 	for (uint64_t seed = 1; seed <= ENOUGH; seed++) {
 		sim->draw(sim->schedule, seed);

@@ -34,6 +34,8 @@ struct scenario {
 	const char *(*expect)(struct world *w);
 };
 
+extern const struct scenario *runner_scenario; /* the one that runs, or has run last */
+
 struct simulator {
 	const char *name;
 	struct world *world;

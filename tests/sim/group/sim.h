@@ -119,8 +119,20 @@ struct schedule {
 
 /* Everything from one seed. */
 void schedule_draw(struct schedule *s, uint64_t seed);
+/* text.c */
 const char *deed_name(enum deed deed);
 void schedule_print(const struct schedule *s, FILE *out);
+/* All as usual, with no task and no act. */
+void schedule_usual(struct schedule *s);
+/* Read one line of it. False: it cannot be read. */
+bool schedule_read(struct schedule *s, const char *line);
+/* Make thing number `at` as usual; false: there are not so many. */
+bool schedule_simplify(struct schedule *s, int at);
+/* Whether the line is as the form says: # there is a number, and * at its end the rest. */
+bool line_fits(const char *line, const char *form, int64_t *number, const char **rest);
+/* The next of the parts of a line, which ", " separates; NULL: there is none. */
+char *next_part(char **line);
+
 int schedule_agents(const struct schedule *s);
 int schedule_agent_of(const struct schedule *s, int task);
 int schedule_machine_of(const struct schedule *s, int agent);
@@ -398,8 +410,9 @@ void check_deadline_seen(struct world *w, const struct node *node);
 bool checkpoint_is_complete(const struct world *w, uint64_t round);
 void count_end(struct world *w);
 
-/* scenarios.c */
-extern const struct scenario scenarios[];
+/* scenario.c */
+extern struct scenario scenarios[];
+void scenarios_read(void);
 
 /* transcript.c: whether the file is what happens; writes: make it so. What is wrong is printed. */
 bool transcript(const char *path, bool writes);

@@ -217,8 +217,7 @@ static void begin(void)
 {
 	struct schedule *s = &t.schedule;
 	for (int i = 0; i < s->tasks; i++)
-		s->trainee[i] = (struct trainee){
-			.startup = CLOCK_NEVER, .total = NEVER_STEP, .stride = 1, .save = 500};
+		s->trainee[i].startup = CLOCK_NEVER;
 	t.begun = true;
 	world_begin(&t.world, s, &t.statistics, getenv("SIM_TRACE") ? stderr : NULL);
 	while (!kernel.violated && t.world.started < schedule_agents(s))
@@ -388,29 +387,12 @@ static const struct setting settings[] = {
 	{"commands end when the store is lost", IS_TRUE, &t.schedule.store_loss_ends},
 };
 
-static bool fits(const char *line, const char *form, int64_t *number)
-{
-	for (; *form; form++) {
-		char *end;
-		if (*form != '#') {
-			if (*form != *line++)
-				return false;
-			continue;
-		}
-		*number++ = strtoll(line, &end, 10);
-		if (end == line)
-			return false;
-		line = end;
-	}
-	return !*line;
-}
-
 static bool set(const char *line)
 {
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		const struct setting *s = &settings[i];
 		int64_t number[MOST_NUMBERS] = {0};
-		if (!fits(line, s->form, number))
+		if (!line_fits(line, s->form, number, NULL))
 			continue;
 		switch (s->kind) {
 		case IS_INT: *(int *)s->where = (int)number[0]; break;
@@ -434,7 +416,7 @@ static bool happens(const char *line)
 {
 	for (size_t i = 0; i < sizeof(happenings) / sizeof(happenings[0]); i++) {
 		int64_t number[MOST_NUMBERS] = {0};
-		if (!fits(line, happenings[i].form, number) || t.schedule.tasks == 0 ||
+		if (!line_fits(line, happenings[i].form, number, NULL) || t.schedule.tasks == 0 ||
 			!is_of_a_task(happenings[i].form, number[0]))
 			continue;
 		if (!t.begun)
@@ -457,16 +439,8 @@ static char *transcribe(FILE *in, const char **wrong)
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
 	memset(&t, 0, sizeof(t));
-	t.schedule = (struct schedule){.seed = 1,
-		.per_agent = 1,
-		.agents_per_machine = 1,
-		.latency = 1,
-		.notify = 1,
-		.give_up = 2000,
-		.report_timeout = 10000,
-		.save_timeout = 60000,
-		.startup = 600000,
-		.kill_after = 5000};
+	schedule_usual(&t.schedule);
+	t.schedule.latency = t.schedule.notify = 1;
 	while (!*wrong && fgets(line, sizeof(line), in)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (!strncmp(line, "  -> ", 5))
