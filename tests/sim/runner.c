@@ -17,12 +17,7 @@
 const struct scenario *runner_scenario;
 static const struct simulator *sim;
 static const char *program;
-static uint64_t most_shown = 5; /* failures per job */
-
-/* What a job writes into its pipe at its end, followed by the statistics. */
-struct share {
-	uint64_t passed, failed;
-};
+static uint64_t most_shown = 5; /* failures of a chunk */
 
 static bool run(FILE *trace)
 {
@@ -59,112 +54,78 @@ static void print_death(uint64_t seed, int status)
 
 #define CHUNK 1000 /* schedules that one process runs */
 
-/* The chunk's process shares *seed with its job: the seed that ran when the process died. */
-static void run_chunk(uint64_t first, uint64_t count, uint64_t every, struct share *share,
-	volatile uint64_t *seed)
+/* What a process has done; it is in memory that is shared with it. */
+struct chunk {
+	uint64_t seed, passed, failed;
+	uint64_t statistics[MOST_NUMBERS];
+	pid_t pid;
+};
+
+/* Those from `first` on, up to `end`. */
+static void run_chunk(uint64_t first, uint64_t end, struct chunk *chunk)
 {
-	for (uint64_t i = 0; i < count; i += every) {
-		*seed = first + i;
-		sim->draw(sim->schedule, first + i);
+	for (uint64_t seed = first; seed < end; seed++) {
+		chunk->seed = seed;
+		sim->draw(sim->schedule, seed);
 		if (run(NULL))
-			share->passed++;
-		else if (++share->failed <= most_shown)
-			print_failure(first + i);
+			chunk->passed++;
+		else if (++chunk->failed <= most_shown)
+			print_failure(seed);
 	}
+	memcpy(chunk->statistics, sim->statistics, sim->statistics_size);
 }
 
-static bool say_share(int descriptor, const struct share *share)
+/* Wait for one of the processes and add up what it has done. False: it has died, or there is none.
+ */
+static bool add_chunk(struct chunk *chunks, int jobs, struct chunk *sum)
 {
-	ssize_t length = (ssize_t)sim->statistics_size;
-	return write(descriptor, share, sizeof(*share)) == (ssize_t)sizeof(*share) &&
-	       write(descriptor, sim->statistics, sim->statistics_size) == length;
-}
-
-static bool hear_share(int descriptor, struct share *sum)
-{
-	struct share share;
-	uint64_t *to = (uint64_t *)sim->statistics, part[MOST_NUMBERS];
-	size_t length = sim->statistics_size;
-	if (read(descriptor, &share, sizeof(share)) != (ssize_t)sizeof(share) ||
-		length > sizeof(part) || read(descriptor, part, length) != (ssize_t)length)
+	int status, j = 0;
+	pid_t pid = wait(&status);
+	while (j < jobs && chunks[j].pid != pid)
+		j++;
+	if (pid < 0 || j == jobs)
 		return false;
-	sum->passed += share.passed;
-	sum->failed += share.failed;
-	for (size_t i = 0; i < length / sizeof(*part); i++)
-		to[i] += part[i];
-	return true;
+	sum->passed += chunks[j].passed;
+	sum->failed += chunks[j].failed;
+	for (size_t i = 0; i < MOST_NUMBERS; i++)
+		sum->statistics[i] += chunks[j].statistics[i];
+	if (status)
+		print_death(chunks[j].seed, status);
+	chunks[j] = (struct chunk){0};
+	return status == 0;
 }
 
 /*
- * Run a job's schedules, in chunks, each in a process of its own: memory that killed processes of a
+ * In chunks, each in a process of its own, so many at a time: memory that killed processes of a
  * world had allocated is freed only when the real process ends.
  */
-static void run_share(uint64_t first, uint64_t count, uint64_t every, struct share *share)
-{
-	volatile uint64_t *seed = mmap(
-		NULL, sizeof(*seed), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (seed == MAP_FAILED)
-		return;
-	for (uint64_t i = 0; i < count; i += CHUNK * every) {
-		uint64_t left = count - i, length = left < CHUNK * every ? left : CHUNK * every;
-		int pipes[2], status;
-		if (pipe(pipes))
-			return;
-		pid_t pid = fork();
-		if (pid == 0) {
-			struct share part = {.failed = share->failed};
-			memset(sim->statistics, 0, sim->statistics_size);
-			run_chunk(first + i, length, every, &part, seed);
-			part.failed -= share->failed;
-			_exit(say_share(pipes[1], &part) ? 0 : 2);
-		}
-		close(pipes[1]);
-		bool heard = pid > 0 && hear_share(pipes[0], share);
-		close(pipes[0]);
-		if (pid < 0 || wait(&status) != pid)
-			return; /* run_many sees that the sum is too small */
-		if (status || !heard) {
-			print_death(*seed, status);
-			return;
-		}
-	}
-}
-
-/* Start a job as a process. Returns the pipe with its result; -1: it cannot be started. */
-static int start_job(uint64_t first, uint64_t count, uint64_t every)
-{
-	int pipes[2];
-	if (pipe(pipes))
-		return -1;
-	pid_t pid = fork();
-	if (pid == 0) {
-		struct share share = {0};
-		run_share(first, count, every, &share);
-		_exit(say_share(pipes[1], &share) ? 0 : 2);
-	}
-	close(pipes[1]);
-	return pid < 0 ? -1 : pipes[0];
-}
-
 static int run_many(uint64_t first, uint64_t count, int jobs)
 {
-	struct share sum = {0};
-	int descriptors[64];
-	bool early = false;
+	struct chunk sum = {0}, *chunks = mmap(NULL, (size_t)jobs * sizeof(*chunks),
+					PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool good = chunks != MAP_FAILED && sim->statistics_size <= sizeof(sum.statistics);
+	int running = 0;
 	fflush(stdout);
-	for (int j = 0; j < jobs; j++) {
-		uint64_t from = (uint64_t)j < count ? (uint64_t)j : count;
-		descriptors[j] = start_job(first + from, count - from, (uint64_t)jobs);
+	for (uint64_t at = 0; good && (at < count || running); running--) {
+		for (int j = 0; j < jobs && at < count; j++) {
+			if (chunks[j].pid)
+				continue;
+			uint64_t end = at + CHUNK < count ? at + CHUNK : count;
+			pid_t pid = fork();
+			if (pid == 0) {
+				run_chunk(first + at, first + end, &chunks[j]);
+				_exit(0);
+			}
+			chunks[j].pid = pid;
+			running++;
+			at = end;
+		}
+		good = add_chunk(chunks, jobs, &sum);
 	}
-	for (int j = 0; j < jobs; j++)
-		early |= descriptors[j] < 0 || !hear_share(descriptors[j], &sum);
-	for (int j = 0; j < jobs; j++) {
-		int status;
-		early |= wait(&status) < 0 || status != 0;
-	}
+	memcpy(sim->statistics, sum.statistics, sim->statistics_size);
 	sim->report(sim->statistics);
 	printf("%" PRIu64 " passed, %" PRIu64 " failed\n", sum.passed, sum.failed);
-	if (early || sum.passed + sum.failed != count) {
+	if (!good || sum.passed + sum.failed != count) {
 		printf("a job ended early\n");
 		return 1;
 	}

@@ -2,8 +2,8 @@
 /*
  * The command line that all simulators have:
  *
- *	[--schedules N] [--first SEED] [-j JOBS] [--show N]	random schedules; each job shows N
- *								failures at most
+ *	[--schedules N] [--first SEED] [-j JOBS] [--show N]	random schedules; each chunk of
+ *								1,000 shows N failures at most
  *	--seed SEED						the random schedule of SEED, traced
  *	--shrink SEED						print a smaller schedule that fails
  *								in the same way

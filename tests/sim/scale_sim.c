@@ -4,10 +4,7 @@
  * how long they take, given that transactions run one after the other.
  *
  *   scale_sim [--agents N] [--per-agent L] [--lock MS] [--look MS] [--step MS] [--save MS]
- *             [--notice one|all|none] [--deadline MS] [--dead N | --cut N]
- *             [--report-timeout MS] [--seed N] [--trace 1]
- *
- * Without --agents: a table over numbers of agents and times for which a transaction has the lock.
+ *             [--notice one|all|none] [--deadline MS] [--dead N | --cut N] [--report-timeout MS]
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -86,26 +83,6 @@ static bool run(const struct scale *what)
 	return !*report.wrong;
 }
 
-static bool run_all(struct scale what)
-{
-	static const int sizes[][2] = {{4, 1}, {16, 1}, {64, 1}, {256, 1}, {512, 8}, {1250, 8}};
-	static const int64_t locks[] = {500, 1000, 2000, 5000, 10000};
-	bool right = true;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		what.agents = sizes[i][0];
-		what.per_agent = sizes[i][1];
-		for (size_t k = 0; k < sizeof(locks) / sizeof(locks[0]); k++) {
-			what.lock = locks[k];
-			what.ends = false;
-			right &= run(&what);
-		}
-		what.lock = 1000;
-		what.ends = true;
-		right &= run(&what);
-	}
-	return right;
-}
-
 static bool read_notice(struct scale *what, const char *value)
 {
 	what->all_noticed = !strcmp(value, "all");
@@ -115,66 +92,59 @@ static bool read_notice(struct scale *what, const char *value)
 
 static bool read_option(struct scale *what, const char *name, const char *value)
 {
+	const struct {
+		const char *name;
+		int *whole;
+		int64_t *time;
+	} known[] = {{"--agents", &what->agents, NULL}, {"--per-agent", &what->per_agent, NULL},
+		{"--lock", NULL, &what->lock}, {"--look", NULL, &what->look},
+		{"--step", NULL, &what->step}, {"--save", NULL, &what->save},
+		{"--dead", &what->lost, NULL}, {"--cut", &what->lost, NULL},
+		{"--deadline", NULL, &what->deadline},
+		{"--report-timeout", NULL, &what->report_timeout}};
 	char *end;
 	if (!strcmp(name, "--notice"))
 		return read_notice(what, value);
 	double number = strtod(value, &end);
 	if (end == value || *end || !(number >= 0 && number <= 1000000))
 		return false;
-	int64_t whole = (int64_t)number;
-	if (!strcmp(name, "--trace"))
-		what->trace = whole;
-	else if (!strcmp(name, "--agents"))
-		what->agents = (int)whole;
-	else if (!strcmp(name, "--per-agent"))
-		what->per_agent = (int)whole;
-	else if (!strcmp(name, "--lock"))
-		what->lock = (int64_t)(number * MS);
-	else if (!strcmp(name, "--look"))
-		what->look = whole;
-	else if (!strcmp(name, "--step"))
-		what->step = whole;
-	else if (!strcmp(name, "--save"))
-		what->save = whole;
-	else if (!strcmp(name, "--dead"))
-		what->lost = (int)whole;
-	else if (!strcmp(name, "--cut")) {
-		what->lost = (int)whole;
-		what->cut = true;
-	} else if (!strcmp(name, "--deadline"))
-		what->deadline = whole;
-	else if (!strcmp(name, "--report-timeout"))
-		what->report_timeout = whole;
-	else if (!strcmp(name, "--seed"))
-		what->seed = (uint64_t)whole;
-	else
-		return false;
-	return true;
+	what->cut |= !strcmp(name, "--cut");
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcmp(name, known[i].name) != 0)
+			continue;
+		if (known[i].whole)
+			*known[i].whole = (int)number;
+		else /* the lock's in microseconds, the others in milliseconds */
+			*known[i].time =
+				(int64_t)(known[i].time == &what->lock ? number * MS : number);
+		return true;
+	}
+	return false;
 }
 
 int main(int argc, char **argv)
 {
-	struct scale what = {.per_agent = 1,
+	struct scale what = {.agents = 64,
+		.per_agent = 1,
 		.lock = 1000,
 		.look = 200,
 		.step = 200,
 		.save = 1000,
 		.deadline = -1,
-		.report_timeout = 10000,
-		.seed = 1};
+		.report_timeout = 10000};
 	for (int i = 1; i < argc; i += 2) {
 		if (i + 1 < argc && read_option(&what, argv[i], argv[i + 1]))
 			continue;
 		fprintf(stderr, "scale_sim: %s: see the head of tests/sim/scale_sim.c\n", argv[i]);
 		return 2;
 	}
-	if (what.agents > MOST_PROCESSES || what.per_agent < 1 ||
+	if (what.agents < 1 || what.agents > MOST_PROCESSES || what.per_agent < 1 ||
 		what.agents > INT16_MAX / what.per_agent) {
 		fprintf(stderr, "scale_sim: at most %d agents and %d tasks\n", MOST_PROCESSES,
 			INT16_MAX);
 		return 2;
 	}
-	bool right = what.agents ? run(&what) : run_all(what);
+	bool right = run(&what);
 	kernel_release();
 	return right ? 0 : 1;
 }

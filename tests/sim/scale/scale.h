@@ -27,8 +27,6 @@ struct scale {
 	bool cut;		/* they keep them, and no longer reach the store */
 	int64_t deadline;	/* ms from the notice on; negative: not known */
 	int64_t report_timeout; /* ms */
-	uint64_t seed;
-	bool trace; /* say what the agents say, on stderr */
 };
 
 enum phase {
