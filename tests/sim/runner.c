@@ -106,8 +106,8 @@ static int run_many(uint64_t first, uint64_t count, int jobs)
 	bool good = chunks != MAP_FAILED && sim->statistics_size <= sizeof(sum.statistics);
 	int running = 0;
 	fflush(stdout);
-	for (uint64_t at = 0; good && (at < count || running); running--) {
-		for (int j = 0; j < jobs && at < count; j++) {
+	for (uint64_t at = 0; (good && at < count) || running; running--) {
+		for (int j = 0; good && j < jobs && at < count; j++) {
 			if (chunks[j].pid)
 				continue;
 			uint64_t end = at + CHUNK < count ? at + CHUNK : count;
@@ -120,7 +120,7 @@ static int run_many(uint64_t first, uint64_t count, int jobs)
 			running++;
 			at = end;
 		}
-		good = add_chunk(chunks, jobs, &sum);
+		good &= add_chunk(chunks, jobs, &sum);
 	}
 	memcpy(sim->statistics, sum.statistics, sim->statistics_size);
 	sim->report(sim->statistics);

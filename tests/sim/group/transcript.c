@@ -15,7 +15,6 @@
 #define QUIET	     (300 * MS)	  /* so long without an answer, and the next line follows */
 #define LONGEST	     (10000 * MS) /* but not after that */
 #define MOST_ANSWERS 128
-#define MOST_NUMBERS 3
 
 /* ---- What the agents answer: what differs from what was there before ---- */
 
@@ -228,180 +227,95 @@ static void begin(void)
 
 /* ---- What may happen: lines of a file, with # for a number ---- */
 
-static void do_deed(enum deed deed, int64_t who, int64_t amount, enum agreement_then then)
+static void do_deed(enum deed deed, int who, int64_t amount, enum agreement_then then)
 {
 	struct act *act = &t.act[t.acts];
 	if (t.acts + 1 < (int)(sizeof(t.act) / sizeof(t.act[0])))
 		t.acts++;
-	*act = (struct act){.deed = deed, .who = (int)who, .amount = amount, .then = then};
+	*act = (struct act){.deed = deed, .who = who, .amount = amount, .then = then};
 	world_do(&t.world, act, NOBODY);
 }
 
-static void calls(const int64_t *n)
-{
-	training_call(&t.world, (int)n[0], (uint64_t)n[1], (uint64_t)n[1] + 1);
-}
-
-static void calls_next(const int64_t *n)
-{
-	training_call(&t.world, (int)n[0], (uint64_t)n[1], (uint64_t)n[2]);
-}
-
-static void saves(const int64_t *n)
-{
-	training_begin_save(&t.world, (int)n[0]);
-}
-
-static void has_saved(const int64_t *n)
-{
-	training_finish_save(&t.world, (int)n[0]);
-}
-
-static void ends(const int64_t *n)
-{
-	training_end(&t.world, (int)n[0], (int)n[1]);
-}
-
-static void notice(const int64_t *n)
-{
-	do_deed(NOTICE, n[0], -1, THEN_EXIT);
-}
-
-static void notice_left(const int64_t *n)
-{
-	do_deed(NOTICE, n[0], n[1] * 1000, THEN_EXIT);
-}
-
-static void claim(const int64_t *n)
-{
-	(void)n;
-	do_deed(CLAIM_OUTSIDE, NOBODY, -1, THEN_EXIT);
-}
-
-static void claim_stop(const int64_t *n)
-{
-	(void)n;
-	do_deed(CLAIM_OUTSIDE, NOBODY, -1, THEN_STOP);
-}
-
-static void on_demand(const int64_t *n)
-{
-	(void)n;
-	do_deed(ON_DEMAND, NOBODY, -1, THEN_CONTINUE);
-}
-
-static void agent_dies(const int64_t *n)
-{
-	do_deed(KILL_AGENT, n[0] * t.schedule.per_agent, 0, THEN_EXIT);
-}
-
-static void agent_stops(const int64_t *n)
-{
-	do_deed(PAUSE_AGENT, n[0] * t.schedule.per_agent, 0, THEN_EXIT);
-	t.stopped[n[0]] = true;
-}
-
-static void agent_goes_on(const int64_t *n)
-{
-	t.stopped[n[0]] = false;
-}
-
-static void agent_returns(const int64_t *n)
-{
-	do_deed(RESTART, n[0] * t.schedule.per_agent, 0, THEN_EXIT);
-}
-
-static void board_vanishes(const int64_t *n)
-{
-	do_deed(LOSE_BOARD, n[0], 0, THEN_EXIT);
-}
-
-static void store_goes(const int64_t *n)
-{
-	(void)n;
-	do_deed(CUT_OFF, EVERYBODY, INT64_C(1000000000), THEN_EXIT);
-}
-
-static void store_is_back(const int64_t *n)
-{
-	(void)n;
-	for (int i = 0; i < schedule_agents(&t.schedule); i++)
-		t.world.node[i].process.cut_off_until = 0;
-}
-
-static void store_takes(const int64_t *n)
-{
-	kernel.way.latency = n[0];
-	kernel.way.give_up = 3 * n[0] > 2000 ? 3 * n[0] : 2000;
-}
-
-static void pass(const int64_t *n)
-{
-	run_until(kernel.now + n[0] * 1000 * MS);
-}
-
-static const struct {
-	const char *form;
-	void (*happen)(const int64_t *n);
-} happenings[] = {
-	{"task # calls step #", calls},
-	{"task # calls step #, its next is #", calls_next},
-	{"task # saves", saves},
-	{"task # has saved", has_saved},
-	{"the command of task # ends with #", ends},
-	{"task # gets a notice", notice},
-	{"task # gets a notice, # s left", notice_left},
-	{"somebody claims", claim},
-	{"somebody claims, to stop for good", claim_stop},
-	{"somebody asks for a checkpoint", on_demand},
-	{"agent # is killed", agent_dies},
-	{"agent # is stopped", agent_stops},
-	{"agent # goes on", agent_goes_on},
-	{"agent # is killed and started again", agent_returns},
-	{"the board of task # vanishes", board_vanishes},
-	{"the store is gone", store_goes},
-	{"the store is back", store_is_back},
-	{"the store takes # ms", store_takes},
-	{"# s pass", pass},
+enum happening {
+	CALLS,
+	CALLS_NEXT,
+	SAVES,
+	HAS_SAVED,
+	ENDS,
+	GETS_NOTICE,
+	GETS_NOTICE_LEFT,
+	CLAIMS,
+	CLAIMS_STOP,
+	ASKS,
+	KILLED,
+	RESTARTED,
+	STOPPED,
+	GOES_ON,
+	BOARD_GONE,
+	STORE_GONE,
+	STORE_BACK,
+	STORE_TAKES,
+	PASS,
+	HAPPENINGS,
 };
 
-/* ---- What holds from the beginning ---- */
-
-struct setting {
-	const char *form;
-	enum { IS_INT, IS_MS, IS_TRUE } kind;
-	void *where;
+static const char *const forms[HAPPENINGS] = {
+	[CALLS] = "task # calls step #",
+	[CALLS_NEXT] = "task # calls step #, its next is #",
+	[SAVES] = "task # saves",
+	[HAS_SAVED] = "task # has saved",
+	[ENDS] = "the command of task # ends with #",
+	[GETS_NOTICE] = "task # gets a notice",
+	[GETS_NOTICE_LEFT] = "task # gets a notice, # s left",
+	[CLAIMS] = "somebody claims",
+	[CLAIMS_STOP] = "somebody claims, to stop for good",
+	[ASKS] = "somebody asks for a checkpoint",
+	[KILLED] = "agent # is killed",
+	[RESTARTED] = "agent # is killed and started again",
+	[STOPPED] = "agent # is stopped",
+	[GOES_ON] = "agent # goes on",
+	[BOARD_GONE] = "the board of task # vanishes",
+	[STORE_GONE] = "the store is gone",
+	[STORE_BACK] = "the store is back",
+	[STORE_TAKES] = "the store takes # ms",
+	[PASS] = "# s pass",
 };
 
-static const struct setting settings[] = {
-	{"# tasks", IS_INT, &t.schedule.tasks},
-	{"# tasks in each agent", IS_INT, &t.schedule.per_agent},
-	{"beats every # ms", IS_MS, &t.schedule.beat_period},
-	{"hangs after # ms", IS_MS, &t.schedule.progress_timeout},
-	{"report timeout # ms", IS_MS, &t.schedule.report_timeout},
-	{"save timeout # ms", IS_MS, &t.schedule.save_timeout},
-	{"saves have taken # ms", IS_MS, &t.schedule.remembered_save},
-	{"only task 0 saves", IS_TRUE, &t.schedule.savers_chief},
-	{"the save of task 0 is complete", IS_TRUE, &t.schedule.complete_chief},
-	{"checkpoints are per task", IS_TRUE, &t.schedule.per_task},
-	{"commands end when the store is lost", IS_TRUE, &t.schedule.store_loss_ends},
-};
-
-static bool set(const char *line)
+static void happen(enum happening what, const int64_t *n)
 {
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-		const struct setting *s = &settings[i];
-		int64_t number[MOST_NUMBERS] = {0};
-		if (!line_fits(line, s->form, number, NULL))
-			continue;
-		switch (s->kind) {
-		case IS_INT: *(int *)s->where = (int)number[0]; break;
-		case IS_MS: *(int64_t *)s->where = number[0]; break;
-		case IS_TRUE: *(bool *)s->where = true; break;
-		}
-		return t.schedule.tasks <= MOST_TASKS;
+	struct world *w = &t.world;
+	int task = (int)n[0], first = task * t.schedule.per_agent; /* task of agent n[0] */
+	switch (what) {
+	case CALLS: training_call(w, task, (uint64_t)n[1], (uint64_t)n[1] + 1); break;
+	case CALLS_NEXT: training_call(w, task, (uint64_t)n[1], (uint64_t)n[2]); break;
+	case SAVES: training_begin_save(w, task); break;
+	case HAS_SAVED: training_finish_save(w, task); break;
+	case ENDS: training_end(w, task, (int)n[1]); break;
+	case GETS_NOTICE: do_deed(NOTICE, task, -1, THEN_EXIT); break;
+	case GETS_NOTICE_LEFT: do_deed(NOTICE, task, n[1] * 1000, THEN_EXIT); break;
+	case CLAIMS: do_deed(CLAIM_OUTSIDE, NOBODY, -1, THEN_EXIT); break;
+	case CLAIMS_STOP: do_deed(CLAIM_OUTSIDE, NOBODY, -1, THEN_STOP); break;
+	case ASKS: do_deed(ON_DEMAND, NOBODY, -1, THEN_CONTINUE); break;
+	case KILLED: do_deed(KILL_AGENT, first, 0, THEN_EXIT); break;
+	case RESTARTED: do_deed(RESTART, first, 0, THEN_EXIT); break;
+	case STOPPED:
+		do_deed(PAUSE_AGENT, first, 0, THEN_EXIT);
+		t.stopped[task] = true;
+		break;
+	case GOES_ON: t.stopped[task] = false; break;
+	case BOARD_GONE: do_deed(LOSE_BOARD, task, 0, THEN_EXIT); break;
+	case STORE_GONE: do_deed(CUT_OFF, EVERYBODY, INT64_C(1000000000), THEN_EXIT); break;
+	case STORE_BACK:
+		for (int i = 0; i < schedule_agents(&t.schedule); i++)
+			w->node[i].process.cut_off_until = 0;
+		break;
+	case STORE_TAKES:
+		kernel.way.latency = n[0];
+		kernel.way.give_up = 3 * n[0] > 2000 ? 3 * n[0] : 2000;
+		break;
+	case PASS: run_until(kernel.now + n[0] * 1000 * MS); break;
+	case HAPPENINGS: break;
 	}
-	return false;
 }
 
 /* Whether the first number of the line is one of a task, or an agent, that there is. */
@@ -414,14 +328,14 @@ static bool is_of_a_task(const char *form, int64_t number)
 
 static bool happens(const char *line)
 {
-	for (size_t i = 0; i < sizeof(happenings) / sizeof(happenings[0]); i++) {
-		int64_t number[MOST_NUMBERS] = {0};
-		if (!line_fits(line, happenings[i].form, number, NULL) || t.schedule.tasks == 0 ||
-			!is_of_a_task(happenings[i].form, number[0]))
+	for (enum happening i = 0; i < HAPPENINGS; i++) {
+		int64_t number[3] = {0};
+		if (!line_fits(line, forms[i], number, NULL) || t.schedule.tasks == 0 ||
+			!is_of_a_task(forms[i], number[0]))
 			continue;
 		if (!t.begun)
 			begin();
-		happenings[i].happen(number);
+		happen(i, number);
 		answer_all();
 		run_until_quiet();
 		return true;
@@ -446,7 +360,8 @@ static char *transcribe(FILE *in, const char **wrong)
 		if (!strncmp(line, "  -> ", 5))
 			continue;
 		fprintf(out, "%s\n", line);
-		bool read = !*line || *line == '#' || (!t.begun && set(line)) || happens(line);
+		bool read = !*line || *line == '#' ||
+			    (!t.begun && schedule_read(&t.schedule, line)) || happens(line);
 		for (int i = 0; i < t.answers; i++)
 			fprintf(out, "  -> %s\n", t.answer[i].text);
 		t.answers = 0;
