@@ -9,7 +9,7 @@
 # ON_ETCD: how many with eight tasks each on one etcd, "12 125 1250", as threads of one process (crowd.c).
 # shellcheck disable=SC2154 # what bench.sh has set: here, work, out, quiet, etcd
 
-scale=$out/tests/bench/scale
+scale=$here/tests/bench/scale
 agents=${AGENTS-4 64 256}
 times=${TIMES:-3}
 limit=${LIMIT:-120}
@@ -110,7 +110,7 @@ done
 : >"$work/after"
 for count in $agents; do
 	title "$count agents on this machine, local disk (milliseconds, median of $times)"
-	measure "$count" "$work" --option --no-heartbeat
+	measure "$count" "$work" --option=--no-heartbeat
 	case $count in
 	64 | 256)
 		budget "hold-$count" "${got[hold]:--}"
@@ -133,7 +133,7 @@ if [ -n "$on_gluster" ]; then
 		missing gone-gluster "$why"
 	else
 		"$here/tests/support/mounts" start "$work/mounts" --owner $$ gluster
-		measure "$on_gluster" "$work/mounts/gluster/{}" --option --no-heartbeat
+		measure "$on_gluster" "$work/mounts/gluster/{}" --option=--no-heartbeat
 		figure "from the first start to the first step of all" join
 		figure "from a TERM to one to hold on all boards" hold
 		budget gone-gluster "${got[gone]:--}"
