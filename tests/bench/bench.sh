@@ -154,11 +154,11 @@ unanswered=0
 for count in 8 64 256; do
 	rm -f "$work/ours" "$work/plain" "$work/spread"
 	for ((i = 0; i < 3; i++)); do
-		line=$("$out/tests/support/contend" -p $count -k 1 "$work/contend$count-$i.db")
+		line=$("$out/tests/bench/contend" $count "$work/contend$count-$i.db")
 		figure_of seconds "$line" >>"$work/ours"
 		calc "$(figure_of max_ms "$line") / $(figure_of median_ms "$line")" '%.2f\n' >>"$work/spread"
 		unanswered=$((unanswered + count - $(figure_of acknowledged "$line")))
-		line=$("$out/tests/support/contend" --plain -p $count -k 1 "$work/plain$count-$i.db" || :)
+		line=$("$out/tests/bench/contend" $count "$work/plain$count-$i.db" plain)
 		figure_of seconds "$line" >>"$work/plain"
 	done
 	row "$count processes" "$(median <"$work/ours")"
