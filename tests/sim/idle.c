@@ -9,17 +9,11 @@
 #include "base/process/process.h"
 #include "base/process/reaper.h"
 #include "base/xalloc.h"
+#include "nothing.h"
 #include "notice/source_set.h"
 
-void reaper_add(const struct reaper *reaper, pid_t group)
-{
-	(void)reaper, (void)group;
-}
-
-void reaper_remove(const struct reaper *reaper, pid_t group)
-{
-	(void)reaper, (void)group;
-}
+NOTHING(reaper_add, const struct reaper *, pid_t)
+NOTHING(reaper_remove, const struct reaper *, pid_t)
 
 char *reaper_make_directory(const struct reaper *reaper, const char *parent, const char *name)
 {
@@ -27,27 +21,11 @@ char *reaper_make_directory(const struct reaper *reaper, const char *parent, con
 	return xprintf("%s/%s0", parent, name);
 }
 
-bool reaper_keep(struct reaper *reaper)
-{
-	(void)reaper;
-	return false;
-}
-
-void process_rename(const char *name)
-{
-	(void)name;
-}
-
-enum status source_set_add(struct source_set *watch, struct source *source, struct error *err)
-{
-	(void)watch, (void)source, (void)err;
-	return STATUS_OK;
-}
-
-void source_set_release(struct source_set *watch)
-{
-	(void)watch;
-}
+ANSWERS(false, bool, reaper_keep, struct reaper *)
+NOTHING(process_rename, const char *)
+ANSWERS(STATUS_OK, enum status, source_set_add, struct source_set *, struct source *,
+	struct error *)
+NOTHING(source_set_release, struct source_set *)
 
 void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until)
 {
@@ -59,8 +37,4 @@ void source_set_wait(struct source_set *watch, const int *others, size_t count, 
 		(void)poll(polls, count, clock_poll_timeout(until));
 }
 
-bool source_set_take_held(struct source_set *watch, struct notice *notice)
-{
-	(void)watch, (void)notice;
-	return false;
-}
+ANSWERS(false, bool, source_set_take_held, struct source_set *, struct notice *)

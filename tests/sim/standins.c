@@ -9,6 +9,7 @@
 
 #include "base/message.h"
 #include "kernel.h"
+#include "nothing.h"
 #include "notice/source_set.h"
 
 /* ---- Messages ---- */
@@ -56,15 +57,8 @@ void message_add_json(const struct message_event *event, const char *said, struc
 	text_add(line, said);
 }
 
-void message_attempt(uint64_t attempt)
-{
-	(void)attempt;
-}
-
-void message_warnings(const char *lines)
-{
-	(void)lines;
-}
+NOTHING(message_attempt, uint64_t)
+NOTHING(message_warnings, const char *)
 
 int message_fail(const struct error *err)
 {
@@ -72,25 +66,10 @@ int message_fail(const struct error *err)
 	return err->status;
 }
 
-void message_program(const char *name)
-{
-	(void)name;
-}
-
-void message_level(enum message_level level)
-{
-	(void)level;
-}
-
-void message_patience(int64_t milliseconds)
-{
-	(void)milliseconds;
-}
-
-bool message_is_quiet(void)
-{
-	return false;
-}
+NOTHING(message_program, const char *)
+NOTHING(message_level, enum message_level)
+NOTHING(message_patience, int64_t)
+ANSWERS(false, bool, message_is_quiet, void)
 
 int message_close(int code)
 {
@@ -129,11 +108,7 @@ bool process_give_notice(struct process *process, int64_t left)
 	return true;
 }
 
-size_t source_set_poll(const struct source_set *watch, struct pollfd *polls)
-{
-	(void)watch, (void)polls;
-	return 0;
-}
+ANSWERS(0, size_t, source_set_poll, const struct source_set *, struct pollfd *)
 
 int64_t source_set_due(const struct source_set *watch)
 {

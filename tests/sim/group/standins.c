@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+#include "../nothing.h"
+
 /* ---- No terminal, no stderr, no second stream of beats ---- */
 
 void terminal_open(struct terminal *terminal)
@@ -19,51 +21,14 @@ void terminal_open(struct terminal *terminal)
 	terminal->descriptor = -1;
 }
 
-void terminal_close(struct terminal *terminal)
-{
-	(void)terminal;
-}
-
-bool terminal_is_ours(const struct terminal *terminal)
-{
-	(void)terminal;
-	return false;
-}
-
-bool terminal_is_of(const struct terminal *terminal, pid_t group)
-{
-	(void)terminal, (void)group;
-	return false;
-}
-
-bool terminal_is_gone(const struct terminal *terminal)
-{
-	(void)terminal;
-	return false;
-}
-
-bool terminal_is_used(const struct terminal *terminal)
-{
-	(void)terminal;
-	return false;
-}
-
-bool terminal_lend(const struct terminal *terminal, pid_t group)
-{
-	(void)terminal, (void)group;
-	return false;
-}
-
-void terminal_take_back(const struct terminal *terminal, pid_t group)
-{
-	(void)terminal, (void)group;
-}
-
-bool terminal_stop(int signal)
-{
-	(void)signal;
-	return false;
-}
+NOTHING(terminal_close, struct terminal *)
+ANSWERS(false, bool, terminal_is_ours, const struct terminal *)
+ANSWERS(false, bool, terminal_is_of, const struct terminal *, pid_t)
+ANSWERS(false, bool, terminal_is_gone, const struct terminal *)
+ANSWERS(false, bool, terminal_is_used, const struct terminal *)
+ANSWERS(false, bool, terminal_lend, const struct terminal *, pid_t)
+NOTHING(terminal_take_back, const struct terminal *, pid_t)
+ANSWERS(false, bool, terminal_stop, int)
 
 enum status stderr_relay_start(struct stderr_relay **relay, size_t count, struct error *err)
 {
@@ -72,16 +37,8 @@ enum status stderr_relay_start(struct stderr_relay **relay, size_t count, struct
 	return STATUS_OK;
 }
 
-int stderr_relay_input(const struct stderr_relay *relay, size_t index)
-{
-	(void)relay, (void)index;
-	return 0;
-}
-
-void stderr_relay_started(struct stderr_relay *relay, size_t index)
-{
-	(void)relay, (void)index;
-}
+ANSWERS(0, int, stderr_relay_input, const struct stderr_relay *, size_t)
+NOTHING(stderr_relay_started, struct stderr_relay *, size_t)
 
 void stderr_relay_line(
 	struct stderr_relay *relay, size_t index, int64_t patience, char line[STDERR_RELAY_LINE])
@@ -90,10 +47,7 @@ void stderr_relay_line(
 	*line = '\0';
 }
 
-void stderr_relay_stop(struct stderr_relay *relay)
-{
-	(void)relay;
-}
+NOTHING(stderr_relay_stop, struct stderr_relay *)
 
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,
 	int *descriptor, struct error *err)
@@ -132,11 +86,7 @@ bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold
 	return a->order == b->order && a->step == b->step && a->code == b->code;
 }
 
-bool board_remove_joined(const char *path)
-{
-	(void)path;
-	return true;
-}
+ANSWERS(true, bool, board_remove_joined, const char *)
 
 enum status board_told(
 	const struct board *board, struct agreement_hold *hold, int64_t *written, struct error *err)
@@ -145,15 +95,8 @@ enum status board_told(
 	return error_set(err, STATUS_NO, "no board here has that");
 }
 
-void board_keep_deadline(const struct board *board, struct board_deadline *known)
-{
-	(void)board, (void)known;
-}
-
-void board_keep_error(const char *path, const char *line)
-{
-	(void)path, (void)line;
-}
+NOTHING(board_keep_deadline, const struct board *, struct board_deadline *)
+NOTHING(board_keep_error, const char *, const char *)
 
 void board_read_error(const char *path, char *line, size_t size)
 {
@@ -181,16 +124,8 @@ enum status board_read_section(const struct board *board, struct board_section *
 	return STATUS_OK;
 }
 
-enum status board_read_owner(const struct board *board, struct board_owner *owner)
-{
-	(void)board, (void)owner;
-	return STATUS_NO;
-}
-
-void board_make_room(const struct board *board)
-{
-	(void)board;
-}
+ANSWERS(STATUS_NO, enum status, board_read_owner, const struct board *, struct board_owner *)
+NOTHING(board_make_room, const struct board *)
 
 /*
  * ---- Processes, by what each simulator has in place of subprocess_check and subprocess_reap ----
@@ -208,7 +143,4 @@ void subprocess_release(struct subprocess *child)
 		subprocess_reap(child, false);
 }
 
-void subprocess_reap_others(const struct reaper *reaper)
-{
-	(void)reaper;
-}
+NOTHING(subprocess_reap_others, const struct reaper *)
