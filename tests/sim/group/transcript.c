@@ -365,9 +365,9 @@ static char *transcribe(FILE *in, const char **wrong)
 		for (int i = 0; i < t.answers; i++)
 			fprintf(out, "  -> %s\n", t.answer[i].text);
 		t.answers = 0;
-		*wrong = !read		   ? "the last line cannot be read"
-			 : kernel.violated ? kernel.detail
-					   : NULL;
+		*wrong = !read			      ? "the last line cannot be read"
+			 : t.begun && kernel.violated ? kernel.detail
+						      : NULL;
 	}
 	if (t.begun)
 		kernel_end();
