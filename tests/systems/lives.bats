@@ -3,7 +3,7 @@
 # Random lives of training jobs with the real programs (tests/support/lives): agents and trainers killed and
 # stopped, notices, claims, a store that goes away. The plans follow from the seeds, which are the same
 # each time; for others: tests/support/lives --help.
-# takes: 30
+# takes: 45
 # asan: no (KILL leaves nothing to look at, and it takes minutes)
 
 bats_require_minimum_version 1.5.0
@@ -14,6 +14,6 @@ lives() {
 	echo "$output" | grep '^#' >&3
 }
 
-@test "10 random lives, the store on a local disk" {
-	lives --lives 10 --seed 100
+@test "20 random lives, the store on a local disk" {
+	lives --lives 20 --seed 100
 }
