@@ -138,18 +138,6 @@ static void decoded(void)
 		CHECK(view.agreement.all_saved_complete && view.agreement.all_saved == 2);
 		view_release(&view);
 	}
-	TEST("a claim that cannot be read is an ordinary preemption")
-	{
-		static const char *const claims[] = {
-			"", "[]", "{\"then\":\"pause\"}", "{\"then\":\"continue\"}"};
-		for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
-			fresh(&view);
-			feed(&view, "TERMINATED_WORKER", claims[i]);
-			CHECK(view.agreement.claimed && view.claim.unreadable, "%s", claims[i]);
-			CHECK_EQ(view.agreement.claim_then, THEN_EXIT);
-			view_release(&view);
-		}
-	}
 	TEST("PH-22 keys of other attempts and runs are not seen")
 	{
 		struct store_entry entry = {.value = (char[]){"{}"}, .length = 2, .revision = 9};
@@ -186,38 +174,8 @@ static void count(
 
 static void counted(void)
 {
-	static const char save[] =
-		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0-3\"}";
 	struct view view;
 	struct view_count_request old;
-	TEST("a view knows how many records it lacks, of the kind that is awaited")
-	{
-		fresh(&view);
-		count(&view, RECORD_TASK, 3, 0, 5);
-		CHECK_EQ(view_unseen(&view, RECORD_TASK), 3);
-		CHECK_EQ(view_joined(&view), 3);
-		feed(&view, "TASK/1", "{}");
-		CHECK_EQ(view_unseen(&view, RECORD_TASK), 2);
-		feed(&view, "ROUND/1", "{\"final\":false}");
-		view_request_counts(&view, &old);
-		CHECK(strstr(old.prefix[1], "/STEP/1/") && strstr(old.prefix[0], "/LEFT/"));
-		count(&view, RECORD_STEP, 3, 1, 20);
-		feed(&view, "STEP/1/0", "{\"step\":4,\"next\":5}");
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 2);
-		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 1);
-		feed(&view, "STEP/1/1", "not a report");
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 1);
-		feed(&view, "STEP/1/1", "{\"step\":4,\"next\":5}");
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 1);
-		count(&view, RECORD_STEP, 2, 0, 19);
-		CHECK(view_unseen(&view, RECORD_STEP) == 1, "an older count is no news");
-		feed(&view, "RUN_TO_CHECKPOINT", save);
-		count(&view, RECORD_SAVED, 4, 1, 30);
-		CHECK_EQ(view_unseen(&view, RECORD_SAVED), 4);
-		feed(&view, "SAVED/1/2", "garbage");
-		CHECK_EQ(view_unseen(&view, RECORD_SAVED), 3);
-		view_release(&view);
-	}
 	TEST("a count of an older round is ignored in the newest one")
 	{
 		fresh(&view);
@@ -232,18 +190,6 @@ static void counted(void)
 		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 1);
 		count(&view, RECORD_STEP, 2, 1, 22);
 		CHECK_EQ(view_unseen(&view, RECORD_STEP), 2);
-		view_release(&view);
-	}
-	TEST("what was read whole lacks nothing, whatever was counted before")
-	{
-		fresh(&view);
-		feed(&view, "ROUND/1", "{}");
-		count(&view, RECORD_STEP, 4, 2, 3);
-		feed(&view, "OPEN", "{}");
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 4);
-		feed(&view, "OPEN", "{}");
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 0);
-		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 0);
 		view_release(&view);
 	}
 	TEST("a key that is no record of a task is counted, and is missed only until all was read")
@@ -263,21 +209,6 @@ static void counted(void)
 		feed(&view, "ROUND/2", "{}");
 		count(&view, RECORD_STEP, 1, 2, 11);
 		CHECK_EQ(view_unseen(&view, RECORD_STEP), 1);
-		view_release(&view);
-	}
-	TEST("all have joined once as many were counted, and may have left likewise")
-	{
-		fresh(&view);
-		count(&view, RECORD_TASK, attempt.tasks - 1, 0, 20);
-		CHECK(view_joined(&view) == attempt.tasks - 1 && !view_may_be_through(&view));
-		count(&view, RECORD_TASK, attempt.tasks, 0, 21);
-		CHECK(view_joined(&view) == attempt.tasks);
-		feed(&view, "LEFT/0", "{\"reason\":\"saved\",\"code\":42}");
-		feed(&view, "DEAD/1", "{}");
-		count(&view, RECORD_TASK, 0, attempt.tasks - 2, 30);
-		CHECK(!view_may_be_through(&view));
-		count(&view, RECORD_TASK, 0, attempt.tasks - 1, 31);
-		CHECK(view_may_be_through(&view) && !view_all_through(&view));
 		view_release(&view);
 	}
 	TEST("of an attempt that was given up before all had joined, the last to leave knows it")
@@ -316,34 +247,47 @@ static bool is_known(const struct view *view, int64_t earliest, int64_t latest)
 
 static void deadlines(void)
 {
+	/* Readings, where value is what DEADLINE holds then, if anything new; and what is known at
+	 * the end. */
+	static const struct {
+		const char *title;
+		struct view_reading readings[3];
+		const char *values[3];
+		int64_t earliest, latest;
+		bool doubted;
+	} rows[] = {
+		{"a deadline is what was left when it was written; no wall clock moves it",
+			{{0, 1000000, 1000010}, {0, 1004000, 1004010}},
+			{NULL, "{\"left\":30000,\"utc\":1}"}, 1030000, 1034010, false},
+		{"nor one that is garbage", {{0, 1000000, 1000010}, {0, 1004000, 1004010}},
+			{NULL, "{\"left\":30000,\"utc\":\"garbage\"}"}, 1030000, 1034010, false},
+		{"written after the last reading without it; what the store knows is later",
+			{{0, 1000000, 1000010}, {1003500, 1004000, 1004010}},
+			{NULL, "{\"left\":30000}"}, 1033500, 1034010, false},
+		{"who reads it first thing counts from there", {{0, 1004000, 1004010}},
+			{"{\"left\":30000}"}, 1034010, 1034010, false},
+		{"it only moves earlier, in whatever order the values are read",
+			{{0, 1000000, 1000000}, {0, 1001000, 1001000}, {0, 1002000, 1002500}},
+			{"{\"left\":30000}", "{\"left\":90000}", "{\"left\":10000}"}, 1011000,
+			1012500, false},
+		{"one that may be over when it is first seen is doubted, and moves nothing",
+			{{0, 1000000, 1000010}, {0, 1003000, 1003010}, {0, 1008000, 1008010}},
+			{"{\"left\":60000}", NULL, "{\"left\":5010}"}, 1060010, 1060010, true},
+		{"the same where there is no other", {{0, 1008000, 1008010}}, {"{\"left\":0}"},
+			CLOCK_NEVER, CLOCK_NEVER, true},
+	};
 	struct view view;
-	TEST("a deadline is what was left when it was written; no wall clock moves it")
-	{
-		static const char *const values[] = {"{\"left\":30000}",
-			"{\"left\":30000,\"utc\":1}", "{\"left\":30000,\"utc\":1767225600000}",
-			"{\"left\":30000,\"utc\":99999999999999}",
-			"{\"left\":30000,\"utc\":\"garbage\"}"};
-		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-			fresh(&view);
-			read_at(&view, 0, 1000000, 1000010, NULL);
-			read_at(&view, 0, 1004000, 1004010, values[i]);
-			CHECK(is_known(&view, 1030000, 1034010), "%s", values[i]);
-			view_release(&view);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		fresh(&view);
+		for (int k = 0; k < 3 && rows[i].readings[k].ended; k++) {
+			reading = rows[i].readings[k];
+			feed(&view, rows[i].values[k] ? "DEADLINE" : "OPEN",
+				rows[i].values[k] ? rows[i].values[k] : "{}");
 		}
-	}
-	TEST("it was written after the last reading without it; what the store knows is later")
-	{
-		fresh(&view);
-		read_at(&view, 0, 1000000, 1000010, NULL);
-		read_at(&view, 1003500, 1004000, 1004010, "{\"left\":30000}");
-		CHECK(is_known(&view, 1033500, 1034010));
-		view_release(&view);
-	}
-	TEST("who reads it first thing counts from there")
-	{
-		fresh(&view);
-		read_at(&view, 0, 1004000, 1004010, "{\"left\":30000}");
-		CHECK(is_known(&view, 1034010, 1034010));
+		CHECK(view.agreement.deadline == rows[i].earliest &&
+				view.agreement.deadline_latest == rows[i].latest &&
+				view.agreement.deadline_doubted == rows[i].doubted,
+			"%s", rows[i].title);
 		view_release(&view);
 	}
 	TEST("one that was written over ours is later than ours")
@@ -361,37 +305,6 @@ static void deadlines(void)
 		revision = 2;
 		read_at(&view, 0, 1008000, 1008010, "{\"left\":30000}");
 		CHECK(is_known(&view, 1037000, 1038010));
-		view_release(&view);
-	}
-	TEST("it only moves earlier, in whatever order the values are read")
-	{
-		fresh(&view);
-		read_at(&view, 0, 1000000, 1000000, "{\"left\":30000}");
-		read_at(&view, 0, 1001000, 1001000, "{\"left\":90000}");
-		CHECK(is_known(&view, 1030000, 1030000));
-		read_at(&view, 0, 1002000, 1002500, "{\"left\":10000}");
-		CHECK(is_known(&view, 1011000, 1012500));
-		CHECK_EQ(view.agreement.deadline_told, 1012500);
-		/* The same value again is no news. */
-		revision--;
-		read_at(&view, 0, 1009000, 1009500, "{\"left\":1}");
-		CHECK(is_known(&view, 1011000, 1012500));
-		view_release(&view);
-	}
-	TEST("one that may be over when it is first seen is doubted, and moves nothing")
-	{
-		fresh(&view);
-		read_at(&view, 0, 1000000, 1000010, "{\"left\":60000}");
-		read_at(&view, 0, 1003000, 1003010, NULL);
-		read_at(&view, 0, 1008000, 1008010, "{\"left\":5010}");
-		CHECK(view.agreement.deadline_doubted);
-		CHECK_EQ(view.agreement.deadline, 1060010);
-		CHECK_EQ(view.agreement.deadline_latest, 1060010);
-		view_release(&view);
-		fresh(&view);
-		read_at(&view, 0, 1008000, 1008010, "{\"left\":0}");
-		CHECK(view.agreement.deadline_doubted && view.agreement.deadline == CLOCK_NEVER &&
-			view.agreement.deadline_latest == CLOCK_NEVER);
 		view_release(&view);
 	}
 	TEST("a writer with our own monotonic clock says it exactly, any other does not")
@@ -548,22 +461,17 @@ static void garbage(void)
 		"ROUND/1", "STEP/1/0", "RUN_TO_CHECKPOINT", "LAST_RUN_TO_CHECKPOINT/2",
 		"RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0", "SAVED/1/0", "RESUME", "ERROR", "DEAD/0",
 		"LEFT/0", "CLOSED"};
-	static const char *const values[] = {"", " ", "{", "}", "{}", "[]", "null", "0", "-1",
-		"\"x\"", "garbage",
-		"{\"then\":5,\"kind\":[],\"step\":\"7\",\"members\":7,\"task\":-4}",
+	static const char *const values[] = {"", " ", "{", "{}", "[]", "null", "-1", "\"x\"",
+		"garbage", "{\"then\":5,\"kind\":[],\"step\":\"7\",\"members\":7,\"task\":-4}",
 		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0-9\"}",
-		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"3-1\"}",
-		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0,\"}",
 		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":-6,\"members\":\"0-3\"}",
-		"{\"kind\":\"EXIT\",\"then\":\"exit\",\"step\":6,\"members\":\"0-3\"}",
 		"{\"step\":18446744073709551616,\"next\":99999999999999999999999}",
-		"{\"step\":5,\"next\":5}", "{\"step\":5,\"next\":4}", "{\"utc\":0,\"left\":-1}",
+		"{\"step\":5,\"next\":5}", "{\"utc\":0,\"left\":-1}",
 		"{\"utc\":9223372036854775807,\"left\":9223372036854775807}",
 		"{\"left\":7,\"boot\":[],\"timens\":-1,\"at\":\"x\"}",
 		"{\"pid\":99999999999,\"start\":-1,\"pidns\":{}}",
 		"{\"task\":99,\"then\":\"continue\"}", "{\"reason\":\"\",\"code\":-9}",
-		"{\"reason\":\"zzz\"}", "{\"by\":null,\"text\":{}}", "\xff\xfe\x00",
-		"{\"host\":\"\xc3\x28\"}"};
+		"{\"by\":null,\"text\":{}}", "\xff\xfe\x00", "{\"host\":\"\xc3\x28\"}"};
 	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
 		struct view view;
 		bool right = true;
@@ -598,11 +506,15 @@ static void garbage(void)
 	struct view view;
 	TEST("SY-11 a claim that cannot be read is an ordinary preemption")
 	{
-		fresh(&view);
-		feed(&view, "TERMINATED_WORKER", "garbage");
-		CHECK(view.agreement.claimed && view.agreement.claim_then == THEN_EXIT);
-		CHECK_EQ(view.damaged, 1);
-		view_release(&view);
+		static const char *const claims[] = {
+			"", "[]", "garbage", "{\"then\":\"pause\"}", "{\"then\":\"continue\"}"};
+		for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
+			fresh(&view);
+			feed(&view, "TERMINATED_WORKER", claims[i]);
+			CHECK(view.agreement.claimed && view.claim.unreadable, "%s", claims[i]);
+			CHECK_EQ(view.agreement.claim_then, THEN_EXIT);
+			view_release(&view);
+		}
 	}
 	TEST("SY-11 an exit code that is none is not treated as 0")
 	{
@@ -654,27 +566,23 @@ static void garbage(void)
 
 /* ---- Sets of tasks ---- */
 
-static bool chosen(const void *context, uint64_t task)
-{
-	return ((const bool *)context)[task];
-}
-
 static void sets(void)
 {
-	for (unsigned bits = 0; bits < 64; bits++) {
+	TEST("all sets of 6 tasks are read back") for (unsigned bits = 0; bits < 64; bits++)
+	{
 		bool set[6], again[6] = {false};
 		struct text text = {0};
 		for (unsigned i = 0; i < 6; i++)
 			set[i] = bits >> i & 1;
-		keys_write_set(6, chosen, set, &text);
-		if (!keys_read_set(text_string(&text), 6, again) || memcmp(set, again, 6) != 0)
-			CHECK(!"a set is read back", "set \"%s\"", text_string(&text));
+		keys_write_marks(6, set, &text);
+		CHECK(keys_read_set(text_string(&text), 6, again) && !memcmp(set, again, 6),
+			"set \"%s\"", text_string(&text));
 		text_release(&text);
 	}
-	CHECK(true, "all sets of 6 tasks are read back");
 	static const char *const wrong[] = {"6", "0-6", "-", "0-", "-1", ",", "0,", ",0", "2-1",
 		"0 1", "a", "0-1-2", "99999999999999999999", "0x1", "+1", "1,,2"};
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+	TEST("what is no set") for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	{
 		bool set[6] = {false};
 		CHECK(!keys_read_set(wrong[i], 6, set), "no set: \"%s\"", wrong[i]);
 	}
@@ -868,30 +776,6 @@ static void deaths(void)
 	store_close(store);
 }
 
-static enum status claim_as(
-	struct store *store, const struct attempt *joined, uint64_t task, enum agreement_then then)
-{
-	struct view view;
-	struct claim claim = {.task = task, .then = then};
-	struct error err = {0};
-	notice_set(&claim.notice, "unit", "test", notice_time(), -1);
-	view_init(&view, joined);
-	enum status status = claim_make(store, &view, &claim, clock_after(30000), &err);
-	view_release(&view);
-	return status;
-}
-
-static void write_number(const char *board, const char *name, const char *text)
-{
-	char path[256];
-	snprintf(path, sizeof(path), "%s/%s", board, name);
-	FILE *file = fopen(path, "r+");
-	if (CHECK(file != NULL)) {
-		fputs(text, file);
-		fclose(file);
-	}
-}
-
 /* One call of preempt-ack for a task, which gives up after patience (ms). */
 struct ack_call {
 	const char *store;
@@ -924,60 +808,6 @@ static enum status ack_once(const struct ack_call *call, struct ack_answer *answ
 	if (status != STATUS_OK)
 		printf("# %s\n", err.text);
 	return status;
-}
-
-/* Two tasks, each stage a program of its own, in one thread: the last that comes decides. */
-static void staged(void)
-{
-	struct store *store = open_store("stages.db");
-	struct attempt joined;
-	struct board boards[2];
-	struct error err = {0};
-	struct ack_answer answer;
-	static const char *const at[2] = {"00000000000000000007 00000000000000000008\n",
-		"00000000000000000003 00000000000000000004\n"};
-	join_all(store, 2, &joined);
-	struct ack_call call = {.store = "stages.db", .attempt = &joined, .patience = 30000};
-	for (int i = 0; i < 2; i++) {
-		CHECK(board_create(&boards[i], directory, getpid(), NULL, &err) == STATUS_OK);
-		write_number(boards[i].path, "step", at[i]);
-	}
-	call.board = &boards[0];
-	for (int i = 0; i < 2; i++)
-		CHECK(ack_once(&call, &answer) == STATUS_NO, "nothing is claimed: no, call %d", i);
-	CHECK_EQ(claim_as(store, &joined, 1, THEN_EXIT), STATUS_OK);
-	/* The first to report waits; it is ended by its timeout, as often as its report needs, and
-	 * started again after the other. */
-	for (int i = 0; i < 3; i++) {
-		call.task = (uint64_t)i % 2;
-		call.board = &boards[i % 2];
-		call.patience = i == 0 ? 300 : 30000;
-		enum status status = ack_once(&call, &answer);
-		CHECK(status == (i == 0 ? STATUS_TIMEOUT : STATUS_OK), "call %d", i);
-		if (i == 0 && status == STATUS_TIMEOUT && !answer.reported)
-			i--;
-		if (i > 0) {
-			CHECK_EQ(answer.decision.step, 8);
-			CHECK_EQ(answer.told.step, 8);
-			CHECK_EQ(answer.told.order, ORDER_EXIT);
-		}
-	}
-	for (int i = 0; i < 2; i++) {
-		write_number(boards[i].path, "step", "00000000000000000008 00000000000000000009\n");
-		write_number(boards[i].path, "saved", "00000000000000000008\n");
-	}
-	for (int i = 0; i < 4; i++) {
-		call.task = (uint64_t)i % 2;
-		call.board = &boards[i % 2];
-		call.goal = i < 2 ? ACK_SAVED : ACK_ALL;
-		CHECK(ack_once(&call, &answer) == STATUS_OK, "saved, and all: call %d", i);
-		if (i >= 2)
-			CHECK(answer.told.order == ORDER_LEAVE && answer.told.code == CODE_SAVED,
-				"task %d may leave with 42", i % 2);
-	}
-	for (int i = 0; i < 2; i++)
-		board_release(&boards[i], true);
-	store_close(store);
 }
 
 /* Small programs that are started one after the other do not count what is left again. */
@@ -1074,7 +904,6 @@ int main(void)
 	sets();
 	if (!mkdtemp(directory))
 		return 1;
-	staged();
 	launched();
 	stray_member();
 	left_early();
