@@ -4,17 +4,8 @@
 # asan: no (nothing here that is not done small elsewhere)
 # shellcheck disable=SC2154
 # soak (takes long)
-
 bats_require_minimum_version 1.5.0
-load ../support/layouts/sweep.bash
-
-setup() {
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	unset PREEMPT_ATTEMPT PREEMPT_LIFE PREEMPT_TASK PREEMPT_TASKS
-	enter_memory
-}
-
-teardown() { leave_memory; }
+load ../support/ckpt
 
 @test "100,000 files in one checkpoint, in many directories, with odd names" {
 	d=$(ckpt-rotate begin ck 1)
@@ -36,9 +27,7 @@ PYTHON
 	[[ $stderr == *"the checksum of dir 99\\n/file 999\\t'\"\\ differs"* ]]
 	rm "ck/step-00000001/dir 0"$'\n'"/file 0"$'\t'"'\"\\"
 	run -1 ckpt-rotate latest ck
-	d=$(ckpt-rotate begin ck 2)
-	echo x >"$d/x"
-	ckpt-rotate commit ck 2
+	save 2
 	ckpt-rotate prune -q --keep-last 1 ck
 	[ "$(ls -A ck)" = "$(printf '%s\n' latest step-00000002)" ]
 }
@@ -60,9 +49,8 @@ PYTHON
 }
 
 @test "10,000 checkpoints are listed and pruned; a rule each" {
-	d=$(ckpt-rotate begin ck 10000 --attempt 1)
-	echo x >"$d/model"
-	ckpt-rotate commit ck 10000 --attempt 1 --time @1700010000 --metric loss=0.5
+	echo x >"$(ckpt-rotate begin ck 10000)/model"
+	ckpt-rotate commit ck 10000 --time @1700010000 --metric loss=0.5
 	python3 - <<'PYTHON'
 import os
 with open("ck/step-00010000/.ckpt-manifest.json") as f:

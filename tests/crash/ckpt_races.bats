@@ -1,0 +1,390 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# ckpt-rotate, held at a call while another process acts.
+# takes: 30
+# shellcheck disable=SC2012,SC2016,SC2030,SC2031,SC2034,SC2086,SC2154
+bats_require_minimum_version 1.5.0
+load ../support/ckpt
+
+# ends CODE: what was held goes on, and ends so.
+ends() {
+	go_on
+	[ "$code" = "$1" ] || { echo "exit code $code"; cat error; return 1; }
+}
+
+# stop_before_rename NAME COMMAND...: hold a command that has looked at ck/NAME for the last time before it renames
+# it away; a first run, on a copy, tells which look that is.
+stop_before_rename() {
+	local nth
+	cp -a ck template
+	strace -f -o trace -e trace=newfstatat,renameat "${@:2}"
+	nth=$(($(grep -n -m 1 "renameat([0-9]*, \"$1\"" trace | cut -d: -f1) - 1))
+	rm -r ck
+	mv template ck
+	stop_at newfstatat "${@:2}"
+	[ -e "ck/$1" ]
+}
+
+# ---- commit ----
+
+@test "a file changes, appears or vanishes, or the directory does, while it is committed" {
+	save 10
+	for change in "echo more >>model" "touch -d 2001-01-01 model" "echo new >new" "rm model" \
+		"mv sub/state state" "cp model copy; mv copy model"; do
+		d=$(ckpt-rotate begin ck 20)
+		mkdir "$d/sub"
+		head -c 300000 /dev/zero >"$d/model"
+		echo 12345 >"$d/sub/state"
+		stop_at sync_file_range ckpt-rotate commit ck 20
+		(cd "$d" && eval "$change")
+		ends 1
+		grep -q 'changed\|missing\|vanished' error
+		[ "$(ckpt-rotate latest ck --step)" = 10 ]
+	done
+	stop_at sync_file_range ckpt-rotate commit ck 20
+	mv ck away
+	ends 75
+	[ "$(ckpt-rotate latest away --step)" = 10 ]
+	mv away ck
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	ckpt-rotate verify -q ck
+}
+
+@test "begin is writing its record, or making it durable, when a pruner comes: it is begun all the same" {
+	save 10
+	for call in fchmod fsync; do
+		stop_at $call ckpt-rotate begin ck 20
+		ckpt-rotate prune -q --keep-last 1 ck
+		[ $call = fsync ] || no_debris 10
+		ends 0
+		echo x >"$(cat answer)/part"
+		[ "$(ckpt-rotate commit ck 20)" = complete ]
+		rm -r ck/step-00000020
+	done
+}
+
+@test "prune and commit of what a dead writer left, at once: never both" {
+	save 10
+	dead "model x" ckpt-rotate begin ck 20
+	# The pruner has decided, and is held at the first deletion.
+	stop_at unlinkat ckpt-rotate prune -q --keep-last 2 ck
+	fails 75 "a prune or a copy is at work in ck/.tmp-step-00000020-attempt-0; try again" ckpt-rotate commit ck 20
+	ends 0
+	run -1 --separate-stderr ckpt-rotate commit ck 20
+	no_debris 10
+	# The other way round: the commit stands.
+	dead model ckpt-rotate begin ck 20
+	stop_at fsync ckpt-rotate commit ck 20
+	ckpt-rotate prune -q --keep-last 2 ck
+	ends 0
+	no_debris 20
+}
+
+@test "what a dead writer or task left is being pruned: a new writer's files stay, another task waits" {
+	save 10
+	local files="a b c d e f"
+	dead "$files" ckpt-rotate begin ck 20
+	stop_at unlinkat ckpt-rotate prune --keep-last 1 ck
+	d=$(ckpt-rotate begin ck 20)
+	for f in $files model; do echo new >"$d/$f"; done
+	go_on
+	[ "$(cat "$d"/[a-f] "$d/model" | sort | uniq -c | tr -s ' ')" = " 7 new" ]
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	no_debris 20
+	export PREEMPT_LIFE=$one PREEMPT_ATTEMPT=1
+	dead "$files" ckpt-rotate begin ck 30 --sharded --task 0 --tasks 2
+	stop_at unlinkat ckpt-rotate prune --keep-last 1 ck
+	strace -o waiting -e trace=flock ckpt-rotate begin ck 30 --sharded --task 1 --tasks 2 >path 2>problem 3>&- &
+	begin=$!
+	eventually grep -q EAGAIN waiting
+	ends 0
+	wait $begin
+	[ ! -s problem ]
+	echo 1 >"$(cat path)/part"
+	echo 0 >"$(shard begin 30 0 2)/part"
+	shard commit 30 0 2
+	shard commit 30 1 2
+	no_debris 30
+	[ "$(names ck/step-00000030)" = "task-0 task-1" ]
+	# The same task begins again.
+	dead "$files" ckpt-rotate begin ck 40 --sharded --task 0 --tasks 2
+	save 35
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
+	d=$(shard begin 40 0 2)
+	echo new >"$d/a"
+	ends 0
+	[ "$(cd "$d" && grep . -- *)" = new ]
+	[ "$(steps)" = "35 " ]
+}
+
+# ---- prune ----
+
+# taken_by_mistake FAULT: a pruner that is about to rename the damaged step 20 away gets the new one that was
+# committed in that moment.
+taken_by_mistake() {
+	local later=$1
+	rm -rf ck
+	saves 10 20 30
+	rm ck/step-00000020/model
+	echo new >"$(ckpt-rotate begin ck 20)/model"
+	stop_before_rename step-00000020 ckpt-rotate prune -q --keep-last 1 --keep-step 10 ck
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	go_on
+	grep -q 'renameat2.*INJECTED\|killed by SIGKILL' trace
+}
+
+@test "what was just committed is renamed away: it is given back, by the next one, or named and not deleted" {
+	# NFS knows no RENAME_NOREPLACE.
+	taken_by_mistake renameat2:error=EINVAL
+	ckpt-rotate verify -q ck 20
+	taken_by_mistake renameat2:signal=KILL:when=1
+	[ ! -e ck/step-00000020 ]
+	ckpt-rotate prune -q --keep-last 3 ck
+	ckpt-rotate verify -q ck 20
+	[ "$(find ck -name '.gone*')" = "" ]
+	taken_by_mistake renameat2:error=EIO
+	[ "$code" = 75 ]
+	gone=$(cd ck && echo .gone*)
+	grep "cannot give back $gone: Input/output error" error
+	[ "$(<"ck/$gone/model")" = new ]
+	mv "ck/$gone" ck/step-00000020
+	ckpt-rotate verify -q --all ck
+}
+
+@test "a pin comes while a pruner has renamed another, or is about to rename, or is killed then: it counts" {
+	saves 10 20 30
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
+	ckpt-rotate pin ck 20
+	ends 0
+	[ "$(steps)" = "20 30 " ]
+	ckpt-rotate unpin ck 20
+	stop_before_rename step-00000020 ckpt-rotate prune --keep-last 1 ck
+	ckpt-rotate pin ck 20
+	ends 0
+	grep -q 'kept: pinned since it was listed' answer
+	[ "$(steps)" = "20 30 " ]
+	saves 10 40
+	local later=renameat2:signal=KILL:when=1
+	stop_before_rename step-00000010 ckpt-rotate prune -q --keep-last 3 ck
+	ckpt-rotate pin ck 10
+	go_on
+	grep -q 'killed by SIGKILL' trace
+	[ ! -e ck/step-00000010 ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(steps)" = "10 20 40 " ]
+	ckpt-rotate verify -q --all ck
+}
+
+@test "a pruner that slept while its decision grew old removes nothing that matters" {
+	saves 10 20 30
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
+	save 40
+	ends 0
+	[ "$(steps)" = "30 40 " ]
+	no_debris 40
+}
+
+@test "the newest one goes while a pruner looks, or is marked as bad while it renames: it removes nothing" {
+	saves 10 20 30
+	# It looks a second time before it begins.
+	only=$PWD/ck/step-00000030/.ckpt-manifest.json nth=3 # two reads for each look
+	stop_at read ckpt-rotate prune --keep-last 1 ck
+	mv ck/step-00000030/model model
+	ends 75
+	run -1 grep removed answer
+	mv model ck/step-00000030/model
+	unset only nth
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
+	ckpt-rotate mark ck 30 bad
+	ends 75
+	run -1 grep removed: answer
+	grep 'step-00000030 is no longer complete, so no checkpoint is removed; try again' error
+	[ "$(steps)" = "10 20 " ]
+	# Of several files, the one that makes them a checkpoint is the last.
+	local later=renameat2:delay_exit=1
+	fresh tensorflow 100 200
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
+	mv ck/ckpt-200.index index
+	ends 75
+	mv index ck/ckpt-200.index
+	ckpt-rotate verify -q --all ck
+	[ "$(find ck -name '.gone*')" = "" ]
+	[[ $(grep renameat2 trace | tail -n 1) == *'"ckpt-100.index"'* ]]
+}
+
+@test "what a pruner cannot give back it does not delete when it looks at the limits" {
+	saves 10 20 30
+	local later=renameat2:error=EIO:signal=STOP
+	stop_at renameat ckpt-rotate prune --keep-last 1 --max-bytes 100 ck
+	touch ck/step-00000030/.ckpt-bad.json
+	kill -CONT "$stopped"
+	eventually grep -q '(INJECTED)' trace
+	rm ck/step-00000030/.ckpt-bad.json
+	ends 75
+	grep 'cannot rename .* back to step-.*: Input/output error; do so yourself' error
+	for gone in ck/.gone*; do mv "$gone" "ck/${gone#*-*-}"; done
+	[ "$(steps)" = "10 20 30 " ]
+}
+
+@test "several pruners: each waits for the other, not for ever, and a dry run does not" {
+	saves 10 20 30 40
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
+	fails 75 "another prune of ck is still at work" timeout 30 ckpt-rotate prune -q --keep-last 1 --timeout 100ms ck
+	[ "${#stderr_lines[@]}" = 1 ]
+	run -0 ckpt-rotate prune -n --keep-last 1 ck
+	ckpt-rotate prune -q --keep-last 1 ck 3>&- &
+	second=$!
+	go_on
+	wait $second
+	[ "$(steps)" = "40 " ]
+}
+
+@test "a trainer writes again what prune is about to remove, or sets its tracker back: that stays" {
+	make hf 100 200 300
+	stop_at renameat ckpt-rotate prune -q --keep-last 1 ck
+	touch ck/checkpoint-200/model.safetensors
+	ends 0
+	[ "$(steps)" = "200 300 " ]
+	fresh deepspeed 100 200 300 400
+	# It has read the tracker, and reads the directory.
+	only=$PWD/ck
+	stop_at getdents64 ckpt-rotate prune --layout deepspeed -q --keep-last 1 ck
+	echo global_step200 >ck/latest
+	ends 0
+	[ "$(names ck)" = "global_step200 global_step300 global_step400 latest" ]
+}
+
+@test "what a killed prune renamed away by mistake is given back, and only that" {
+	for kind in hf tensorflow; do
+		fresh $kind 100 200 300
+		# Another one than was meant: it has another inode than its name says.
+		for file in ck/*100*; do mv "$file" "ck/.gone-0000000000000001-${file#ck/}"; done
+		[ "$(steps)" = "200 300 " ]
+		# What was meant, and one whose place another has taken.
+		for file in ck/*200*; do
+			cp -r "$file" "ck/.gone-0000000000000002-${file#ck/}"
+			cp -r "$file" ck/copy
+			mv ck/copy "ck/.gone-$(printf %016x "$(stat -c %i ck/copy)")-${file#ck/}"
+		done
+		age
+		ckpt-rotate prune -q --keep-last 9 ck
+		[ "$(steps)" = "100 200 300 " ]
+		[ "$(find ck -name '.gone*')" = "" ]
+	done
+}
+
+# ---- latest and list ----
+
+@test "what is replaced or removed while it is judged is judged again" {
+	saves 10 20
+	rm ck/step-00000020/model
+	only=$PWD/ck/step-00000020
+	stop_at newfstatat ckpt-rotate latest ck --step
+	save 20
+	ends 0
+	[ "$(cat answer)" = 20 ]
+	[ ! -s error ]
+	# Damaged, and then gone: nothing to warn of.
+	rm ck/step-00000010/model
+	only=$PWD/ck/step-00000010
+	stop_at newfstatat ckpt-rotate list ck
+	ckpt-rotate prune -q --keep-last 1 ck
+	ends 0
+	[ "$(grep -c 'damaged\|foreign' answer)" = 0 ]
+}
+
+@test "a file vanishes while latest looks at the newest: that one is offered, or none" {
+	mkdir -p ck/step-{1,2}
+	for step in 1 2; do echo x | tee ck/step-$step/{a,b,c} >/dev/null; done
+	age
+	vanishing=(strace -f -o trace -P "$PWD/ck/step-2" -e trace=newfstatat)
+	for ((n = 1; n < 20; n++)); do
+		run -0 --separate-stderr "${vanishing[@]}" -e inject=newfstatat:error=ENOENT:when=$n \
+			ckpt-rotate latest --pattern 'step-{step}' ck
+		grep -q INJECTED trace || break
+		[ "$output" = ck/step-2 ]
+	done
+	[ "$n" -gt 2 ]
+	run -75 --separate-stderr "${vanishing[@]}" -e inject=newfstatat:error=ENOENT \
+		ckpt-rotate latest --pattern 'step-{step}' ck
+	[ "$output" = "" ]
+}
+
+# ---- copy and drain ----
+
+@test "copy: what does not come out as it went in is copied again" {
+	in=near save 20
+	stop_at sync_file_range ckpt-rotate copy -q near far
+	printf XXX | dd of="$(find far -name '.ckpt-part*')" conv=notrunc status=none
+	ends 0
+	same 20
+	no_debris
+}
+
+@test "copy: the original goes or changes in the middle of it: no, and nothing is published" {
+	in=near save 20
+	stop_at sync_file_range ckpt-rotate copy -q near far
+	rm -r near/step-00000020/sub
+	ends 1
+	grep -q 'sub/state is missing' error
+	run -1 ckpt-rotate latest far
+	in=hf make hf 100
+	stop_at sync_file_range ckpt-rotate copy -q hf far.hf
+	echo '{"a": 1}' >hf/checkpoint-100/config.json
+	go_on
+	[ "$code" = 75 ] || [ "$code" = 1 ]
+	run -1 ckpt-rotate latest --layout hf far.hf
+	ckpt-rotate copy hf far.hf
+	diff -r hf far.hf
+}
+
+@test "copy: a second one waits its turn, and a prune lets the first one live" {
+	in=near saves 10 20
+	ckpt-rotate copy -q near far 10
+	nth=2
+	stop_at sync_file_range ckpt-rotate copy -q near far
+	fails 75 "is at work" ckpt-rotate copy near far
+	run -0 ckpt-rotate prune --keep-last 1 far
+	[[ $output == *"kept: being written"* ]]
+	[ "$(ckpt-rotate latest far --step)" = 10 ]
+	ends 0
+	same 20
+	no_debris
+}
+
+@test "drain --all leaves the link to a checkpoint that is committed during it" {
+	in=near save 10
+	ckpt-rotate copy -q near far
+	only=latest
+	stop_at readlinkat ckpt-rotate drain -q --all near far
+	grep -q 'readlinkat(.*step-00000010' trace
+	in=near save 20
+	ends 0
+	[ "$(names near)" = "latest step-00000020" ]
+	[ "$(readlink near/latest)" = step-00000020 ]
+}
+
+# copy_vanishes [FAULT]: what a view through a cache does: the copy is there when it is read, and goes with the
+# original.
+copy_vanishes() {
+	local later=${1-renameat2:delay_exit=1}
+	rm -rf near far away
+	in=near saves 10 20
+	cp -a near far
+	stop_at renameat ckpt-rotate drain -q near far
+	mv far/step-00000010 away
+	go_on
+}
+
+@test "drain: a copy that vanishes with the original was it, which is given back, or named and not deleted" {
+	copy_vanishes
+	[ "$code" = 2 ]
+	grep -q 'given back' error
+	ckpt-rotate verify near 10
+	copy_vanishes renameat2:error=EIO
+	[ "$code" = 75 ]
+	gone=$(cd near && echo .gone*)
+	grep "cannot rename $gone back to step-00000010: Input/output error; do so yourself" error
+	mv "near/$gone" near/step-00000010
+	ckpt-rotate verify near 10
+}

@@ -1,0 +1,590 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# ckpt-rotate prune, mark, pin, copy and drain: what is kept and why, and nothing else is removed.
+# takes: 30
+# shellcheck disable=SC2012,SC2016,SC2030,SC2031,SC2034,SC2086,SC2154
+bats_require_minimum_version 1.5.0
+load ../support/ckpt
+
+prune() { ckpt-rotate prune ck "$@"; }
+# kept OPTION...: the steps that prune would keep with these.
+kept() {
+	run -0 --separate-stderr prune -n "$@"
+	awk '/ kept: / { printf "%s ", $1 }' <<<"$output"
+}
+
+hour=3600 noon=1700000000
+
+# ---- Rules ----
+
+@test "CK-1, CK-2 keep the last 3: after each save, and a damaged one does not count" {
+	for step in 1 2 3 4; do
+		[ "$step" != 4 ] || [ "$(steps)" = "1 2 3 " ]
+		save $step
+		prune -q --keep-last 3
+	done
+	[ "$(steps)" = "2 3 4 " ]
+	rm -r ck
+	saves 10 20 30 40 50
+	rm ck/step-00000040/model ck/step-00000010/model
+	run -0 --separate-stderr prune --keep-last 2 --now @4000000000 --dry-run
+	[ "${#lines[@]}" = 6 ]
+	[ "$(reason 20)" = "2 newer ones are complete" ]
+	[ "$(reason 30)" = "one of the last 2" ]
+	[[ ${lines[1]} == *"removed: "*"damaged"* && ${lines[4]} == *"kept: "*damaged* && ${lines[5]} == *"kept: "*"newest"* ]]
+	[[ $stderr == *"nothing was removed"* ]]
+	[ "$(ls ck | wc -l)" = 6 ]
+	# The real run prints the same table.
+	said=$output
+	run -0 --separate-stderr prune --keep-last 2 --now @4000000000
+	[ "$output" = "$said" ]
+	[ "$stderr" = "" ]
+	[ "$(names ck)" = "latest step-00000030 step-00000040 step-00000050" ]
+	run -0 --separate-stderr prune -q --keep-last 1
+	[ "$output$stderr" = "" ]
+	[ "$(names ck)" = "latest step-00000050" ]
+}
+
+@test "prune never removes the newest complete one, nor the one committed last" {
+	save 10
+	prune --keep-last 1
+	[ "$(steps)" = "10 " ]
+	# The run was set back to an earlier step.
+	saves 200 210 220 100
+	prune --keep-last 1
+	[ "$(steps)" = "100 220 " ]
+	rm ck/step-*/model
+	prune --keep-last 1
+	[ "$(ls ck | wc -l)" = 3 ]
+}
+
+@test "OB-1 interval 4, preempted at 2: 0, 2, 4, 8" {
+	# Periodic saves every 4 steps, one of a preemption at 2.
+	saves 0 2 4 8
+	run -0 prune --keep-every-steps 4 --keep-step 2
+	[ "$(steps)" = "0 2 4 8 " ]
+	[ "$(reason 2)" = "named by --keep-step" ]
+	[ "$(reason 4)" = "every 4 steps" ]
+	prune -q --keep-every-steps 4
+	[ "$(steps)" = "0 4 8 " ]
+}
+
+@test "OB-2 keep the last 2 and one in 3 hours, hourly saves 0 to 9: 0, 3, 6, 8, 9" {
+	for step in 0 1 2 3 4 5 6 7 8 9; do save $step --time @$((noon + step * hour)); done
+	run -0 --separate-stderr prune --keep-last 2 --keep-every 3h --now @$((noon + 10 * hour))
+	[ "$(steps)" = "0 3 6 8 9 " ]
+	[[ ${lines[0]} =~ STEP.*SIZE.*AGE.*WHAT ]]
+	[[ ${lines[1]} =~ ^\ +0\ .*\ 22\ B\ +10h00m\ +kept:\ every\ 3h$ ]]
+	[[ ${lines[2]} =~ removed:\ 8\ newer\ ones\ are\ complete$ ]]
+	[ "$(reason 9)" = "the newest complete one, every 3h" ]
+	[ "$(reason 8)" = "one of the last 2" ]
+}
+
+@test "keep by age, by metric, by name" {
+	save 1 --time @$((noon - 10)) --metric loss=0.5
+	save 2 --time @$((noon - 9)) --metric loss=0.25 --metric score=7
+	save 3 --time @$((noon - 8)) --metric loss=nan
+	save 4 --time @$((noon - 7))
+	save 5 --time @$((noon - 1)) --metric loss=0.75 --metric score=-1e3
+	save 6 --time @$noon --metric loss=0.6
+	while IFS='|' read -r options wanted; do
+		[ "$(kept --now @$noon $options)" = "$wanted " ] || { echo "$options"; return 1; }
+	done <<-'END'
+		--keep-within 1s|5 6
+		--keep-best 2 --metric loss --mode min|1 2 6
+		--keep-best 1 --metric loss --mode max|5 6
+		--keep-best 1 --metric score --mode min|5 6
+		--keep-best 9 --metric score --mode min|2 5 6
+		--keep-step 3,1 --keep-step 4|1 3 4 6
+	END
+	run -0 prune -n --now @$noon --keep-within 1s --keep-best 1 --metric loss --mode min
+	[ "$(reason 5)" = "within 1s" ]
+	[ "$(reason 2)" = "one of the best 1 by loss" ]
+	# A metric that none has would keep nothing: refused, and nothing is removed.
+	fails 2 'no checkpoint has the metric "lost" (they have loss, score' prune --keep-best 1 --metric lost --mode min --keep-last 1
+	[ "$output" = "" ]
+	[[ $stderr == *"nothing was removed"* ]]
+	run -0 ckpt-rotate list ck
+	[[ $output == *"complete: loss=0.25 score=7"* && $output == *"complete: loss=-"* ]]
+	ckpt-rotate list --json ck |
+		json '[d.get("metrics") for d in c[1:5]] == [dict(loss=0.25, score=7), dict(loss=None), None, dict(loss=0.75, score=-1000)]'
+}
+
+@test "--max-bytes: the oldest that may go goes, what must stay stays and is said" {
+	for step in 1 2 3 4 5; do save $step --metric "loss=$step"; done # 22 bytes each
+	[ "$(kept --max-bytes 66)" = "3 4 5 " ]
+	run -0 prune -n --max-bytes 66
+	[ "$(reason 2)" = "over --max-bytes, and it is the oldest that may be removed" ]
+	[ "$(reason 3)" = "there is room" ]
+	[ "$(kept --keep-last 4 --max-bytes 65)" = "4 5 " ]
+	# From cron: only that.
+	saves 6
+	ckpt-rotate pin ck 1
+	fails 1 "--max-bytes cannot be met" prune -q --keep-last 1 --max-bytes 32
+	[ "$output" = "" ]
+	[ "${#stderr_lines[@]}" = 1 ]
+	[ "$(steps)" = "1 6 " ]
+}
+
+@test "rules that cannot be meant are refused, and nothing is removed" {
+	saves 1 2 3
+	best="--keep-best 1 --metric a"
+	for words in "" "--keep-last ''" "--keep-last ' 1'" "--keep-last --" "--keep-last 0x1" "--keep-last 1.5" "--keep-last x" \
+		"--keep-last 1x" "--keep-last 0" "--keep-last -1" "--keep-last 18446744073709551616" "--keep-last 10000000000" \
+		"--keep-every-steps 0" "--keep-every 0" "--keep-last 2 --keep-every 0s" "--keep-within 0" "--keep-within -1" \
+		"--keep-within 3x" "$best" "--keep-last 1 --metric a" "--keep-last 1 --mode max" "--keep-best 1 --mode min" \
+		"--keep-best 0 --metric a --mode min" "$best --mode best" "--keep-step x" "--keep-step 1,,2" "--keep-step -1" \
+		"--max-bytes 0" "--max-bytes -1" "--max-bytes 1X" "--max-bytes 99999999T" "--keep-last 1 --now 5" \
+		"--keep-last 1 --now @x"; do
+		eval "run -2 --separate-stderr ckpt-rotate prune ck $words"
+		[ "$output" = "" ]
+		[ "${#stderr_lines[@]}" = 1 ]
+	done
+	prune -q --keep-last 1000000000 --keep-every-steps 999999999999999999 --keep-every 36500d
+	[ "$(steps)" = "1 2 3 " ]
+}
+
+# ---- What stays ----
+
+@test "CK-7 what is empty or broken beside the checkpoints changes no answer" {
+	saves 10 20
+	# The link is for users: no program reads it.
+	for broken in 'ln -sfn nowhere ck/latest' 'ln -sfn step-00000010 ck/latest' 'rm ck/latest; : >ck/latest' \
+		'rm ck/latest; mkdir ck/latest' 'rmdir ck/latest'; do
+		eval "$broken"
+		[ "$(ckpt-rotate latest ck --step --verify)" = 20 ]
+	done
+	save 30
+	[ "$(readlink ck/latest)" = step-00000030 ]
+	for content in '' '{' '[]' '{"reason": 7}'; do
+		printf '%s' "$content" | tee ck/step-00000010/.ckpt-pin.json >ck/step-00000030/.ckpt-bad.json
+		[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 20 ]
+		prune -q --keep-last 1
+		[ -e ck/step-00000010/model ]
+	done
+	rm ck/step-00000010/.ckpt-pin.json
+	prune -q --keep-last 1
+	[ "$(steps)" = "20 " ]
+	: >ck/step-00000020/.ckpt-manifest.json
+	fails 1 "step-00000020 is damaged" ckpt-rotate latest ck
+	[[ $stderr == *"step-00000030 is bad"* ]]
+}
+
+@test "CK-9 foreign files are never touched" {
+	saves 10 20 30
+	mkdir -p ck/step-40 ck/step-00000005 ck/checkpoint-500 ck/.tmp-mine ck/.gone-mine \
+		ck/.gone-0123456789abcdef-mine ck/step-00000001.bak
+	for dir in ck/step-40 ck/step-00000005 ck/checkpoint-500 ck/.tmp-mine; do echo mine >$dir/model; done
+	echo mine | tee ck/notes.txt >ck/step-00000007
+	ln -s /etc ck/step-00000008
+	ln -s notes.txt ck/best
+	foreign() { find ck -not -path 'ck/step-000000[123]0*' -not -name latest | sort; }
+	foreign >before
+	prune --keep-last 1
+	foreign | diff before -
+	[ "$(steps)" = "30 " ]
+	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 30 ]
+	# Nor are checkpoints offered where another file has the name of a save.
+	for step in 5 7 8; do fails 1 "is not a checkpoint of ours" ckpt-rotate begin ck $step; done
+	[ "$(cat ck/step-00000005/model)" = mine ]
+}
+
+@test "what is being written stays while its writer may live" {
+	save 10
+	echo half >"$(ckpt-rotate begin ck 20)/model"
+	mkfifo go
+	setsid bash -c 'echo half >"$(ckpt-rotate begin ck 30)/model"; : >begun; read -r _ <go' 3>&- &
+	other=$!
+	eventually test -e begun
+	run -0 prune --keep-last 1
+	[ "$(grep -c 'kept: being written' <<<"$output")" = 2 ]
+	[ -e ck/.tmp-step-00000030-attempt-0/model ]
+	echo >go
+	wait $other
+	run -0 prune --keep-last 1
+	[[ ${lines[3]} == *"removed: "*"writer is gone"* ]]
+	[ ! -e ck/.tmp-step-00000030-attempt-0 ]
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	# A writer of another machine cannot be looked at.
+	written_elsewhere "$(ckpt-rotate begin ck 40)"
+	run -0 prune --keep-last 9
+	[[ $output == *"kept: "*"cannot be checked from here"* ]]
+	[ -e ck/.tmp-step-00000040-attempt-0 ]
+}
+
+@test "a pruner that comes between two tasks leaves the first one's shard: the second completes it" {
+	save 10
+	PREEMPT_LIFE=$one PREEMPT_ATTEMPT=1 dead part ckpt-rotate begin ck 20 --sharded --task 0 --tasks 2
+	PREEMPT_LIFE=$one PREEMPT_ATTEMPT=1 dead "" ckpt-rotate commit ck 20 --sharded --task 0 --tasks 2
+	run -0 prune --keep-last 1
+	[[ $output == *"kept: a task has not begun, and no newer one is complete"* ]]
+	echo 1 >"$(shard begin 20 1 2)/part"
+	[ "$(shard commit 20 1 2)" = complete ]
+	no_debris 20
+}
+
+@test "a checkpoint marked as bad is never offered again, and its step can be saved again" {
+	saves 10 20 30
+	before=$(stat -c '%i %y' ck/step-00000030/.ckpt-manifest.json)
+	ckpt-rotate mark ck 30 bad --reason 'loss is nan since 25'
+	run -0 --separate-stderr ckpt-rotate latest ck --step
+	[ "$output" = 20 ]
+	[[ $stderr == *"step-00000030 is bad and was skipped: loss is nan since 25"* ]]
+	[ "$(stat -c '%i %y' ck/step-00000030/.ckpt-manifest.json)" = "$before" ]
+	[[ $(ckpt-rotate list ck | tail -n 1) == *"bad: loss is nan since 25" ]]
+	[[ $(ckpt-rotate verify ck 30) == *"verified: 2 files, 24 B; marked as bad: loss is nan since 25" ]]
+	# Evidence while nothing is newer, then it goes.
+	prune -q --keep-last 1
+	[ -d ck/step-00000030 ]
+	[ "$(steps)" = "20 " ]
+	# Training comes by again.
+	echo better >"$(ckpt-rotate begin ck 30)/model"
+	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 20 ]
+	[ "$(ckpt-rotate commit ck 30)" = complete ]
+	no_debris 30
+	[ "$(cat ck/latest/model)" = better ]
+	# Marked since: to commit it again after an unknown outcome is no quarrel.
+	ckpt-rotate mark ck 30 bad
+	[ "$(ckpt-rotate commit ck 30)" = complete ]
+	d=$(ckpt-rotate begin ck 30)
+	fails 1 "wrote nothing" ckpt-rotate commit ck 30
+	rm -r "$d"
+	# Marked, and that is taken back.
+	ckpt-rotate mark ck 30 bad
+	ckpt-rotate mark ck 30 bad --reason again
+	[ "$(ckpt-rotate latest ck --step --or none 2>/dev/null)" = 20 ]
+	ckpt-rotate mark ck 30 good
+	ckpt-rotate mark ck 30 good
+	[ "$(ckpt-rotate latest ck --step)" = 30 ]
+	# All are bad: there is none.
+	for step in 20 30; do ckpt-rotate mark ck $step bad; done
+	[ "$(ckpt-rotate latest ck --or none 2>/dev/null)" = none ]
+	prune -q --keep-last 1
+	[ "$(ls ck | wc -l)" = 3 ]
+}
+
+@test "what is pinned is never pruned; marks do not come along in a copy" {
+	saves 10 20 30
+	ckpt-rotate pin ck 10
+	ckpt-rotate pin ck 10
+	ckpt-rotate mark ck 10 bad
+	rm ck/step-00000020/model
+	ckpt-rotate pin ck 20
+	run -0 prune --keep-last 1
+	[ "$(reason 10) $(reason 20)" = "pinned pinned" ]
+	[ "$(ls ck | wc -l)" = 4 ]
+	[[ $(ckpt-rotate list ck) == *"bad, pinned: marked"* ]]
+	ckpt-rotate list --json ck | json '[d.get("pinned", False) for d in c] == [True, True, False]'
+	for step in 10 20 20; do ckpt-rotate unpin ck $step; done
+	prune -q --keep-last 1
+	[ "$(ls ck | wc -l)" = 2 ]
+	ckpt-rotate pin ck 30
+	ckpt-rotate mark ck 30 bad
+	cp -r ck/step-00000030/. "$(ckpt-rotate begin ck 40)"
+	[ "$(ckpt-rotate commit ck 40)" = complete ]
+	[ "$(ckpt-rotate latest ck --step)" = 40 ]
+	[ "$(names -A ck/step-00000040)" = ".ckpt-manifest.json model sub" ]
+	mkdir ck/step-00000050
+	fails 1 "not ours" ckpt-rotate pin ck 50
+	for words in "1 pin ck 99" "1 mark ck 99 bad" "1 unpin ck 99" "1 pin missing 1" \
+		"2 mark ck 40" "2 mark ck 40 worse" "2 mark ck 40 good --reason x" "2 pin ck" "2 pin ck x"; do
+		run "-${words%% *}" --separate-stderr ckpt-rotate ${words#* }
+		[ "${#stderr_lines[@]}" = 1 ]
+	done
+}
+
+# ---- Removing ----
+
+@test "commits, three pruners and a reader at once, without locks, too: the newest never falls and is always whole" {
+	for locks in yes no; do
+		rm -rf ck
+		save 100
+		: >running
+		if [ $locks = yes ]; then
+			one_prune() { ckpt-rotate prune -q "$@"; }
+		else
+			# As on NFS: no locks on directories. 75: the newest that it had seen is gone, taken by another.
+			one_prune() {
+				strace --seccomp-bpf -f -o /dev/null -e trace=flock -e inject=flock:error=EBADF \
+					ckpt-rotate prune -q "$@" 2>>error || [ $? = 75 ]
+			}
+		fi
+		pids=()
+		for n in 1 2 3; do
+			(while [ -e running ]; do one_prune --keep-last "$n" ck || exit; done) 3>&- &
+			pids+=($!)
+		done
+		(
+			last=100
+			while [ -e running ] && [ $locks = yes ]; do
+				now=$(ckpt-rotate latest ck --step --verify) && [ "$now" -ge "$last" ] || exit
+				last=$now
+			done
+		) 3>&- &
+		pids+=($!)
+		for ((step = 101; step <= 120; step++)); do save $step; done
+		rm running
+		for pid in "${pids[@]}"; do wait "$pid"; done
+		one_prune --keep-last 1 ck
+		[ "$(steps)" = "120 " ]
+		[ "$(find ck -name '.gone*' -o -name '.tmp*')" = "" ]
+		[ "$(readlink ck/latest)" = step-00000120 ]
+	done
+}
+
+@test "nothing that was renamed away is deleted before the directory is synced, nor when that fails" {
+	local fails=(-f -o trace -e "trace=fsync,unlinkat" -e inject=fsync:error=EIO)
+	saves 10 20 30
+	fails 75 "cannot sync directory ck" strace "${fails[@]}" ckpt-rotate prune --keep-last 1 ck
+	[[ $output == *FAILED*FAILED* ]]
+	# What another one left, too: the next prune, and the commit of the same step.
+	run -75 --separate-stderr strace "${fails[@]}" ckpt-rotate prune --keep-last 1 ck
+	run ! grep unlinkat trace
+	[ "$(find ck -name '.gone*' | wc -l)" = 2 ]
+	echo new >"$(ckpt-rotate begin ck 10)/model"
+	for call in "commit ck 10" "prune -q --keep-last 2 ck"; do
+		strace -f -y -o trace -e trace=fsync,renameat2,unlinkat ckpt-rotate $call
+		grep -q 'unlinkat(.*gone-' trace
+		awk '/unlinkat\(.*gone-/ {exit !synced} /renameat2/ {synced = 0} /fsync\([0-9]*<[^>]*\/ck>/ {synced = 1}' trace
+	done
+	[ "$(find ck -name '.gone*')" = "" ]
+}
+
+@test "many are deleted at once, and one that cannot be is named, and goes the next time" {
+	save 1000
+	many() { # NUMBER: of checkpoints, by copying
+		local name step
+		for ((step = 1; step <= $1; step++)); do
+			name=$(printf 'ck/step-%08d' $step)
+			cp -r ck/step-00001000 "$name"
+			sed -i "s/\"step\": 1000/\"step\": $step/" "$name/.ckpt-manifest.json"
+		done
+	}
+	many 60
+	run -0 --separate-stderr prune --keep-last 3
+	[ "$(grep -c 'removed: ' <<<"$output")" = 58 ]
+	[ "$(ls -A ck | wc -l)" = 4 ]
+	many 30
+	fails 75 "ck: cannot remove .gone-" strace -f -o trace -e trace=unlinkat -e inject=unlinkat:error=EIO:when=20 \
+		ckpt-rotate prune --keep-last 3 ck
+	[[ $stderr == *"Input/output error"* && $output == *"FAILED: "* ]]
+	prune -q --keep-last 3
+	[ "$(find ck -name '.gone*')" = "" ]
+	# Nor are a commit's records of its writing.
+	echo model >"$(ckpt-rotate begin ck 2000)/model"
+	run -0 --separate-stderr strace -o trace -e trace=unlinkat -e inject=unlinkat:error=EIO:when=3 ckpt-rotate commit ck 2000
+	grep -q 'ckpt-writer.json.*INJECTED' trace
+	[[ $stderr == *"cannot remove all records of the writing in ck/step-00002000: Input/output error"* ]]
+	[ "$(ckpt-rotate commit ck 2000)" = complete ]
+	[ "$(find ck -name '.ckpt-writer*')" = "" ]
+}
+
+# ---- Two tiers ----
+
+@test "two-tiers.sh: a job that was restarted on a new node saves there, and what it saved is copied" {
+	cat >train.sh <<-'END'
+		echo "resume=$RESUME"
+		echo "$1" >"$(ckpt-rotate begin "$NEAR" "$1")/x" && ckpt-rotate commit "$NEAR" "$1"
+	END
+	unset PREEMPT_STORE
+	export SLURM_JOB_ID=1 SLURM_SUBMIT_DIR=$PWD EVERY=1
+	local example=$REPO/examples/two-tiers.sh
+	NEAR=$PWD/first/ck run -0 timeout 60 "$example" bash train.sh 10
+	NEAR=$PWD/second/ck run -0 timeout 60 "$example" bash train.sh 20
+	[[ $output == *"resume=$PWD/ck/step-00000010"* ]]
+	[ "$(ckpt-rotate latest --step ck)" = 20 ]
+}
+
+@test "a checkpoint that is marked as bad on one tier is not offered as its copy on the other" {
+	in=near saves 10 20
+	ckpt-rotate copy near far --all
+	ckpt-rotate mark near 20 bad
+	offers() { [ "$(ckpt-rotate latest "${@:2}" 2>/dev/null)" = "$1" ]; }
+	offers near/step-00000010 near far
+	offers far/step-00000010 far near
+	offers far/step-00000010 far near --layout native
+	# Also if its files are damaged by now.
+	mv near/step-00000020/model model
+	offers near/step-00000010 near far
+	mv model near/step-00000020/model
+	# Saved again it is another one.
+	ckpt-rotate mark near 20 good
+	offers far/step-00000020 far near
+}
+
+@test "copy brings the newest complete checkpoint, once, and latest chooses over both" {
+	in=near saves 10 20 30
+	rm near/step-00000030/model
+	run -0 ckpt-rotate copy near far
+	[[ $output == "step-00000020 copied and verified: 2 files, "* ]]
+	same 20
+	no_debris
+	[ "$(names -A far)" = "latest step-00000020" ]
+	[ "$(readlink far/latest)" = step-00000020 ]
+	before=$(stat -c '%i %z' far/step-00000020/model)
+	run -0 ckpt-rotate copy near/ far/
+	[ "$output" = "step-00000020 is there already" ]
+	[ "$(stat -c '%i %z' far/step-00000020/model)" = "$before" ]
+	[ "$(ckpt-rotate latest near far 2>/dev/null)" = near/step-00000020 ]
+	[ "$(ckpt-rotate latest far near 2>/dev/null)" = far/step-00000020 ]
+	rm -r near/*
+	[ "$(ckpt-rotate latest near far)" = far/step-00000020 ]
+	run -0 ckpt-rotate copy -q far third
+	[ "$output" = "" ]
+}
+
+@test "copy of steps, of the last N, of all; a save that is under way at the other end is not disturbed" {
+	in=near saves 10 20 30 40
+	ckpt-rotate copy near far 20 10
+	[ "$(names far)" = "latest step-00000010 step-00000020" ]
+	ckpt-rotate copy near far --last 2
+	[ "$(ls far | wc -l)" = 5 ]
+	rm -r far
+	run -0 ckpt-rotate copy near far --all
+	[ "${lines[0]%% *}" = step-00000040 ]
+	for step in 10 20 30 40; do same $step; done
+	mkdir empty
+	for words in "1 near far 50" "1 empty far" "1 missing far" "75 near missing/far" "2 near far 10 --all" \
+		"2 near far --all --last 2" "2 near far x" "2 near" "2 near far --last 0" "2 near near" "2 near near/."; do
+		run "-${words%% *}" --separate-stderr ckpt-rotate copy ${words#* }
+	done
+	[ ! -e missing ]
+	rm -r far
+	d=$(ckpt-rotate begin far 20)
+	echo half >"$d/model"
+	fails 1 "being written" ckpt-rotate copy near far 20
+	[ "$(cat "$d/model")" = half ]
+	# What a dead one left goes.
+	rm -r far
+	dead "model old" ckpt-rotate begin far 20
+	ckpt-rotate copy -q near far 20
+	same 20
+	no_debris
+}
+
+@test "copy of a sharded one, of odd names, rights and hard links, of a sparse file" {
+	for task in 0 1 2; do
+		d=$(in=near shard begin 20 $task 3)
+		echo "shard $task" >"$d/new"$'\n'"line"
+		echo x >"$d/"$'not\xffutf8'
+		ln "$d/"$'not\xffutf8' "$d/-linked"
+		echo '#!/bin/sh' >"$d/run"
+		chmod 750 "$d/run"
+		chmod 400 "$d/-linked"
+		truncate -s 64M "$d/sparse"
+		printf x | dd of="$d/sparse" bs=1 seek=1M conv=notrunc status=none
+		in=near shard commit 20 $task 3
+	done
+	ckpt-rotate copy near far
+	diff <(cd near && find . -type f -printf '%P %s %m\n' | sort) <(cd far && find . -type f -printf '%P %s %m\n' | sort)
+	# The manifest is the one that was committed: attempt, time, host.
+	cmp {near,far}/step-00000020/.ckpt-manifest.json
+	[ "$(du -sm far | cut -f1)" -lt 100 ]
+	no_debris
+}
+
+@test "copy reads and writes where the kernel does not copy" {
+	in=near save 20
+	truncate -s 9M near/holes
+	for fault in copy_file_range:error=EXDEV copy_file_range:retval=0 lseek:error=EINVAL \
+		renameat2:error=EINVAL flock:error=EOPNOTSUPP sync_file_range:error=ESPIPE; do
+		rm -rf far
+		strace -f -o trace -e trace=copy_file_range,lseek,renameat2,flock,sync_file_range -e inject="$fault" ckpt-rotate copy -q near far
+		grep -q INJECTED trace
+		same 20
+		no_debris
+	done
+}
+
+@test "a damaged original is not copied; a damaged copy is replaced; another content stays" {
+	in=near saves 10 20
+	overwrite near/step-00000020/model
+	fails 65 "step 20 is damaged, and was not copied: the checksum of model differs" ckpt-rotate copy near far
+	run -1 ckpt-rotate latest far
+	ckpt-rotate copy near far 10
+	rm far/step-00000010/model
+	ckpt-rotate copy near far 10
+	same 10
+	# The same step of another attempt.
+	rm -r near/step-00000010
+	echo other >"$(ckpt-rotate begin near 10 --attempt 2)/model"
+	ckpt-rotate commit near 10 --attempt 2
+	before=$(stat -c %i far/step-00000010/model)
+	fails 1 "other content" ckpt-rotate copy near far 10
+	[ "$(stat -c %i far/step-00000010/model)" = "$before" ]
+	# Something in the way.
+	rm -r far && mkdir -p far/step-00000010
+	fails 1 "is not a checkpoint of ours" ckpt-rotate copy near far 10
+}
+
+@test "checkpoints of frameworks are copied, with the tracker that names one" {
+	for layout in hf lightning deepspeed megatron tensorflow dcp orbax; do
+		in=near fresh $layout 100 300
+		rm -rf far
+		run -0 --separate-stderr ckpt-rotate copy --all near far
+		[[ $output == *300*"copied and verified"* ]]
+		diff -r near far
+		[ "$(ckpt-rotate latest --step far)" = 300 ]
+	done
+}
+
+@test "drain removes what has a verified copy, and nothing else" {
+	in=near saves 10 20 30 40 50
+	ckpt-rotate copy -q near far --all
+	overwrite far/step-00000020/model
+	rm -r far/step-00000030
+	ckpt-rotate pin near 40
+	run -0 ckpt-rotate drain --dry-run near far
+	[ "$(ls near | wc -l)" = 6 ]
+	run -0 ckpt-rotate drain near far
+	[ "$(reason 10)" = "its copy is verified" ]
+	[ "$(reason 20)" = "damaged in far: the checksum of model differs" ]
+	[[ $(reason 30) == "not in far"* || $(reason 30) == "there is no far/step-00000030" ]]
+	[ "$(reason 40)" = "pinned" ]
+	[ "$(reason 50)" = "the newest complete one" ]
+	[ "$(names near)" = "latest step-00000020 step-00000030 step-00000040 step-00000050" ]
+	ckpt-rotate drain -q --all near far
+	[ "$(names near)" = "latest step-00000020 step-00000030 step-00000040" ]
+	[ "$(readlink near/latest)" = step-00000040 ]
+	[ "$(ckpt-rotate latest near far)" = far/step-00000050 ]
+	# All of it: no link is left that points nowhere.
+	ckpt-rotate unpin near 40
+	rm -r near/step-000000[23]0
+	ckpt-rotate drain -q --all near far
+	[ "$(ls -A near)" = "" ]
+	# One that cannot be asked: nothing goes.
+	in=near save 60
+	run -75 --separate-stderr ckpt-rotate drain --all near missing/far
+	[ -d near/step-00000060 ]
+}
+
+@test "drain makes the copy durable before the original goes" {
+	in=near saves 10 20
+	# Not synced by the program that copied it.
+	cp -a near far
+	run -75 --separate-stderr strace -f -o trace -P "$PWD/far/step-00000010/model" -e trace=fsync \
+		-e inject=fsync:error=EIO ckpt-rotate drain near far
+	[ -d near/step-00000010 ]
+	run -0 strace -f -y -o trace -e trace=fsync,renameat,renameat2,unlinkat ckpt-rotate drain near far
+	renamed=$(grep -n 'rename.*step-00000010' trace | head -n 1 | cut -d: -f1)
+	for synced in far/step-00000010/model far/step-00000010/.ckpt-manifest.json far/step-00000010 far; do
+		[ "$(grep -n "fsync([0-9]*<$PWD/$synced>) = 0" trace | head -n 1 | cut -d: -f1)" -lt "$renamed" ]
+	done
+}
+
+@test "drain of a directory into itself, by whatever way, loses nothing" {
+	in=near saves 10 20
+	ln -s near link
+	for far in near ./near link; do fails 2 "same directory" ckpt-rotate drain --all near $far; done
+	if [ "$(id -u)" = 0 ] && mkdir disk && mount --bind near disk; then
+		fails 2 "same directory" ckpt-rotate drain --all near disk
+		umount disk
+	fi
+	# A view of it that has numbers and devices of its own.
+	if command -v bindfs >/dev/null && [ "$(id -u)" = 0 ] && bindfs near disk 2>/dev/null; then
+		run --separate-stderr ckpt-rotate drain --all near disk
+		umount disk
+	fi
+	[ "$(names near)" = "latest step-00000010 step-00000020" ]
+	ckpt-rotate verify --all near
+}
