@@ -119,31 +119,6 @@ static const struct cloud_query *look_of(const struct cloud *cloud, const char *
 	abort();
 }
 
-/* Whatever bytes come, they are an answer of some kind, and a crash of none. */
-static bool any_bytes(void)
-{
-	static const struct cloud *const clouds[] = {
-		&cloud_gce, &cloud_aws, &cloud_azure, &cloud_alibaba};
-	static const char alphabet[] = "{}[]\":,truefalsENONE0189-TZ \n\x80\xff"
-				       "EventsPreemptResourcesNotBefore";
-	srand(5);
-	for (int round = 0; round < 20000; round++) {
-		char body[64] = "";
-		size_t length = (size_t)rand() % (sizeof(body) - 1);
-		for (size_t i = 0; i < length; i++)
-			body[i] = alphabet[(size_t)rand() % (sizeof(alphabet) - 1)];
-		struct cloud_reply reply = {.code = 200, .body = body, .self = "vm1", .utc = NOW};
-		struct cloud_finding finding;
-		struct error err = {0};
-		for (size_t i = 0; i < 4; i++)
-			if (clouds[i]->queries[0].read(&reply, &finding, &err) ==
-					CLOUD_CANNOT_ASK &&
-				!*err.text)
-				return false;
-	}
-	return true;
-}
-
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -164,6 +139,5 @@ int main(void)
 			strcspn(cases[i].body, "\n\r") < strlen(cases[i].body) ? "(newline)"
 									       : cases[i].body);
 	}
-	CHECK(any_bytes(), "garbage is never accepted as an answer without an error");
 	return unit_end();
 }
