@@ -22,183 +22,170 @@
 #include "proto/agreement/agreement.h"
 #include "unit.h"
 
-static void sign(const struct board *board, const char *line)
+static char parent[] = "/tmp/unit-board-XXXXXX"; /* a place for boards, empty between the tests */
+
+static const char *path_of(const char *directory, const char *name)
 {
-	char path[4200];
-	snprintf(path, sizeof(path), "%s/owner", board->path);
-	FILE *file = fopen(path, "w");
-	if (file)
-		fputs(line, file);
-	if (file)
-		fclose(file);
+	static char path[4400];
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	return path;
 }
 
-static bool is_owner(const struct board *board, const char *line)
+static bool make(struct board *board, const char *where, pid_t owner)
 {
-	struct board_owner owner = {{0}};
-	return board_read_owner(board, &owner) == STATUS_OK && !strcmp(owner.line, line);
+	return board_create(board, where, owner, NULL, NULL) == STATUS_OK;
 }
 
 static void owners(void)
 {
+	static const struct {
+		const char *line;
+		bool known;
+	} rows[] = {{"", false}, {"12 34", false}, {"12 345\n", true}, {"12\n", true}};
 	struct board board;
 	struct board_owner owner;
-	struct error err;
-	char parent[] = "/tmp/unit-board-XXXXXX";
-	CHECK(mkdtemp(parent) != NULL, "a place");
-	CHECK(board_create(&board, parent, getpid(), NULL, &err) == STATUS_OK, "a board");
-	CHECK(board_read_owner(&board, &owner) == STATUS_NO, "no process yet");
-	sign(&board, "");
-	CHECK(board_read_owner(&board, &owner) == STATUS_NO, "a file that is filled in a moment");
-	sign(&board, "12 34");
-	CHECK(board_read_owner(&board, &owner) == STATUS_NO, "half a line");
-	sign(&board, "12 345\n");
-	CHECK(is_owner(&board, "12 345\n"), "a process and its start");
-	sign(&board, "12\n");
-	CHECK(is_owner(&board, "12\n"), "a process");
-	board_release(&board, true);
-	CHECK(rmdir(parent) == 0, "removed");
+	TEST("who trains: only a whole line says it, a process and perhaps its start")
+	{
+		CHECK(make(&board, parent, getpid()));
+		CHECK_EQ(board_read_owner(&board, &owner), STATUS_NO);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			const char *path = path_of(board.path, "owner");
+			CHECK(file_write_whole(path, rows[i].line, strlen(rows[i].line), 0600,
+				      false, NULL) == STATUS_OK);
+			owner = (struct board_owner){{0}};
+			CHECK(rows[i].known ? board_read_owner(&board, &owner) == STATUS_OK &&
+						      !strcmp(owner.line, rows[i].line)
+					    : board_read_owner(&board, &owner) == STATUS_NO,
+				"\"%s\"", rows[i].line);
+		}
+		board_release(&board, true);
+	}
 }
 
 /* A filesystem of 64 KiB that gets full after the board was made on it. */
-static void full(void)
+static void fill(const char *path)
 {
-	struct board board;
-	struct error err;
-	struct agreement_hold hold = {0}, told;
-	char parent[] = "/tmp/unit-board-XXXXXX", filler[64], zeros[4096] = {0};
-	CHECK(mkdtemp(parent) != NULL, "a place");
-	if (mount("none", parent, "tmpfs", 0, "size=64k,mode=700") < 0) {
-		printf("# no filesystem of our own to fill: not root\n");
-		rmdir(parent);
-		return;
-	}
-	CHECK(board_create(&board, parent, getpid(), NULL, &err) == STATUS_OK, "a board with room");
-	snprintf(filler, sizeof(filler), "%s/filler", parent);
-	int fd = open(filler, O_WRONLY | O_CREAT, 0600);
+	static const char zeros[4096];
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	while (write(fd, zeros, sizeof(zeros)) > 0)
 		;
-	CHECK(errno == ENOSPC, "it is full");
+	CHECK(errno == ENOSPC);
 	close(fd);
-	bool right = true;
-	for (int turn = 0; turn < 20; turn++) {
-		static const enum agreement_order orders[] = {
-			ORDER_WAIT, ORDER_SAVE, ORDER_RUN, ORDER_WAIT, ORDER_EXIT, ORDER_LEAVE};
-		hold = (struct agreement_hold){.order = orders[turn % 6],
-			.step = (uint64_t)turn * 100000,
-			.code = orders[turn % 6] == ORDER_LEAVE ? 42 : 0};
-		if (hold.order == ORDER_WAIT || hold.order == ORDER_RUN ||
-			hold.order == ORDER_LEAVE)
-			hold.step = 0;
-		right &= board_tell(&board, &hold, &err) == STATUS_OK &&
-			 board_told(&board, &told, NULL, &err) == STATUS_OK &&
-			 board_same_hold(&hold, &told);
-	}
-	CHECK(right, "every order is told");
-	snprintf(filler, sizeof(filler), "%s/step", board.path);
-	fd = open(filler, O_WRONLY);
-	CHECK(write(fd, zeros, 42) == 42, "the training process has room for its step");
-	close(fd);
-	snprintf(filler, sizeof(filler), "%s/saved", board.path);
-	fd = open(filler, O_WRONLY);
-	CHECK(write(fd, zeros, 21) == 21, "and for its save");
-	close(fd);
-	CHECK(truncate(filler, 0) == 0, "one that follows empties it");
-	board_make_room(&board);
-	snprintf(filler, sizeof(filler), "%s/filler", parent);
-	fd = open(filler, O_WRONLY | O_APPEND);
-	while (write(fd, zeros, sizeof(zeros)) > 0)
-		;
-	close(fd);
-	snprintf(filler, sizeof(filler), "%s/saved", board.path);
-	fd = open(filler, O_WRONLY);
-	CHECK(write(fd, zeros, 21) == 21, "and has room again");
-	close(fd);
-	struct board second;
-	CHECK(board_create(&second, parent, getpid(), NULL, &err) == STATUS_TEMPORARY,
-		"where there is no room, no board is made");
-	CHECK(!board_vanished(&board), "it is there");
-	board_release(&board, true);
-	CHECK(umount(parent) == 0 && rmdir(parent) == 0, "removed");
 }
 
-static bool is_there(const char *parent, const char *name)
+static bool has_room(const char *path, size_t bytes)
 {
-	char path[200];
-	snprintf(path, sizeof(path), "%s/%s", parent, name);
-	return access(path, F_OK) == 0;
+	static const char zeros[64];
+	int fd = open(path, O_WRONLY);
+	bool written = write(fd, zeros, bytes) == (ssize_t)bytes;
+	close(fd);
+	return written;
+}
+
+static void full(void)
+{
+	static const struct agreement_hold holds[] = {{.order = ORDER_WAIT},
+		{.order = ORDER_SAVE, .step = 100000}, {.order = ORDER_RUN},
+		{.order = ORDER_EXIT, .step = UINT64_C(1) << 60},
+		{.order = ORDER_LEAVE, .code = 42}};
+	struct board board, second;
+	struct agreement_hold told;
+	if (mount("none", parent, "tmpfs", 0, "size=64k,mode=700") < 0) {
+		printf("# no filesystem of our own to fill: not root\n");
+		return;
+	}
+	TEST("on a filesystem that is full, every order is told, and the training has room")
+	{
+		CHECK(make(&board, parent, getpid()));
+		fill(path_of(parent, "filler"));
+		for (size_t i = 0; i < 2 * sizeof(holds) / sizeof(holds[0]); i++) {
+			const struct agreement_hold *hold =
+				&holds[i % (sizeof(holds) / sizeof(holds[0]))];
+			CHECK(board_tell(&board, hold, NULL) == STATUS_OK &&
+				board_told(&board, &told, NULL, NULL) == STATUS_OK &&
+				board_same_hold(hold, &told));
+		}
+		CHECK(has_room(path_of(board.path, "step"), 42));
+		CHECK(has_room(path_of(board.path, "saved"), 21));
+		/* A process that follows empties it. */
+		CHECK(truncate(path_of(board.path, "saved"), 0) == 0);
+		board_make_room(&board);
+		fill(path_of(parent, "filler"));
+		CHECK(has_room(path_of(board.path, "saved"), 21));
+		struct error err;
+		CHECK_EQ(board_create(&second, parent, getpid(), NULL, &err), STATUS_TEMPORARY);
+		CHECK(!board_vanished(&board));
+		board_release(&board, true);
+	}
+	unit_begin(NULL);
+	umount(parent);
+}
+
+static bool is_there(const char *name)
+{
+	return access(path_of(parent, name), F_OK) == 0;
 }
 
 /* What an agent that is killed leaves behind; its name. */
-static void leave_one(const char *parent, char name[64], bool ranks)
+static void leave_one(char name[64], bool ranks)
 {
 	int ends[2];
-	CHECK(pipe(ends) == 0, "a pipe");
+	CHECK(pipe(ends) == 0);
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct board board, rank;
-		struct error err;
-		if (board_create(&board, parent, getpid(), NULL, &err) != STATUS_OK ||
-			(ranks && board_create_rank(&rank, board.path, 0, getpid(), &err) !=
+		if (!make(&board, parent, getpid()) ||
+			(ranks && board_create_rank(&rank, board.path, 0, getpid(), NULL) !=
 					  STATUS_OK))
 			_exit(1);
 		const char *base = strrchr(board.path, '/') + 1;
 		(void)!write(ends[1], base, strlen(base) + 1);
 		raise(SIGKILL);
 	}
-	CHECK(read(ends[0], name, 64) > 0, "a board");
+	CHECK(read(ends[0], name, 64) > 0);
 	close(ends[0]);
 	close(ends[1]);
 	waitpid(pid, NULL, 0);
 }
 
-/* Make a board look like that of an agent on another machine. */
-static void move_away(const char *board)
-{
-	char path[200];
-	snprintf(path, sizeof(path), "%s/boot", board);
-	CHECK(file_write_whole(path, "01234567", 8, 0600, false, NULL) == STATUS_OK, "moved away");
-}
-
 static void swept(void)
 {
 	struct board living, rank, script, next;
-	struct error err;
-	char parent[] = "/tmp/unit-board-XXXXXX", first[64], second[64], third[64], other[64],
-	     away[128];
-	CHECK(mkdtemp(parent) != NULL, "a place");
-	CHECK(board_create(&living, parent, getpid(), NULL, &err) == STATUS_OK &&
-			board_create_rank(&rank, living.path, 0, getpid(), &err) == STATUS_OK,
-		"an agent that lives");
-	CHECK(board_create(&script, parent, getppid(), NULL, &err) == STATUS_OK, "a script's");
-	snprintf(other, sizeof(other), "%s/preempt-board-mine", parent);
-	CHECK(mkdir(other, 0700) == 0, "a directory that only has such a name");
-	leave_one(parent, third, false);
-	snprintf(away, sizeof(away), "%s/%s", parent, third);
-	move_away(away);
-	leave_one(parent, first, false);
-	CHECK(is_there(parent, first), "its agent was killed");
-	leave_one(parent, second, true);
-	CHECK(!is_there(parent, first), "the next one of its user removes it");
-	CHECK(board_create(&next, parent, getpid(), NULL, &err) == STATUS_OK, "another one");
-	CHECK(!is_there(parent, second), "with its ranks");
-	CHECK(!board_vanished(&living) && !board_vanished(&rank) && !board_vanished(&script) &&
-			is_there(parent, "preempt-board-mine") && is_there(parent, third),
-		"nothing else is touched");
-	rmdir(other);
-	CHECK(file_remove_tree(away, &err) == STATUS_OK, "removed");
-	board_release(&rank, true);
-	board_release(&living, true);
-	board_release(&script, true);
-	board_release(&next, true);
-	CHECK(rmdir(parent) == 0, "removed");
+	char first[64], second[64], third[64], away[128];
+	TEST("the boards of killed agents go when the next one is made, and no others")
+	{
+		CHECK(make(&living, parent, getpid()));
+		CHECK(board_create_rank(&rank, living.path, 0, getpid(), NULL) == STATUS_OK);
+		CHECK(make(&script, parent, getppid()));
+		CHECK(mkdir(path_of(parent, "preempt-board-mine"), 0700) == 0);
+		/* As of an agent on another machine. */
+		leave_one(third, false);
+		snprintf(away, sizeof(away), "%.100s", path_of(parent, third));
+		CHECK(file_write_whole(path_of(away, "boot"), "01234567", 8, 0600, false, NULL) ==
+			STATUS_OK);
+		leave_one(first, false);
+		CHECK(is_there(first));
+		leave_one(second, true);
+		CHECK(!is_there(first) && is_there(second));
+		CHECK(make(&next, parent, getpid()));
+		CHECK(!is_there(second), "with its ranks");
+		CHECK(!board_vanished(&living) && !board_vanished(&rank) &&
+			!board_vanished(&script));
+		CHECK(is_there("preempt-board-mine") && is_there(third));
+		CHECK(rmdir(path_of(parent, "preempt-board-mine")) == 0);
+		CHECK(file_remove_tree(away, NULL) == STATUS_OK);
+		board_release(&rank, true);
+		board_release(&living, true);
+		board_release(&script, true);
+		board_release(&next, true);
+	}
 }
 
 /*
  * Let an agent make a board, and kill it at its stop number `at`: it stops at the beginning and at
  * the end of each system call. Returns its wait status.
  */
-static int kill_at(const char *parent, int at)
+static int kill_at(int at)
 {
 	int status = 0;
 	pid_t pid = fork();
@@ -227,11 +214,9 @@ static int kill_at(const char *parent, int at)
 
 static void killed_at_any_moment(void)
 {
-	char parent[] = "/tmp/unit-board-XXXXXX";
 	int at = 0, status;
-	CHECK(mkdtemp(parent) != NULL, "a place");
 	CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "reapers become our children");
-	while (WIFSIGNALED(status = kill_at(parent, at)) && at < 1000)
+	while (WIFSIGNALED(status = kill_at(at)) && at < 1000)
 		at++;
 	CHECK(at > 20 && at < 1000, "its agent was killed at %d moments", at);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "and not killed, it made a board");
@@ -240,19 +225,30 @@ static void killed_at_any_moment(void)
 
 static void places(void)
 {
-	struct board_signs signs = {
-		.runtime = "/run/user/1000", .shared_memory = true, .temporary = "/scratch"};
-	CHECK(!strcmp(board_choose_place(&signs), "/run/user/1000"), "no logind");
-	signs.logout = true;
-	CHECK(!strcmp(board_choose_place(&signs), "/scratch"), "a logout would empty both");
-	signs.temporary = "";
-	CHECK(!strcmp(board_choose_place(&signs), "/tmp"), "without TMPDIR");
-	signs.runtime = "/job/boards";
-	CHECK(!strcmp(board_choose_place(&signs), "/job/boards"), "a place that the user chose");
-	signs = (struct board_signs){.shared_memory = true};
-	CHECK(!strcmp(board_choose_place(&signs), "/dev/shm"), "memory, in a container");
-	signs.shared_memory = false;
-	CHECK(!strcmp(board_choose_place(&signs), "/tmp"), "nothing better");
+	static const struct {
+		struct board_signs signs;
+		const char *place, *what;
+	} rows[] = {
+		{{.runtime = "/run/user/1000", .shared_memory = true, .temporary = "/scratch"},
+			"/run/user/1000", "no logind"},
+		{{.runtime = "/run/user/1000",
+			 .shared_memory = true,
+			 .temporary = "/scratch",
+			 .logout = true},
+			"/scratch", "a logout would empty both"},
+		{{.runtime = "/run/user/1000",
+			 .shared_memory = true,
+			 .temporary = "",
+			 .logout = true},
+			"/tmp", "without TMPDIR"},
+		{{.runtime = "/job/boards", .shared_memory = true, .temporary = "", .logout = true},
+			"/job/boards", "a place that the user chose"},
+		{{.shared_memory = true}, "/dev/shm", "memory, in a container"},
+		{{.shared_memory = false}, "/tmp", "nothing better"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		CHECK(!strcmp(board_choose_place(&rows[i].signs), rows[i].place), "%s",
+			rows[i].what);
 }
 
 static void restarted(void)
@@ -276,9 +272,12 @@ static void restarted(void)
 
 int main(void)
 {
+	if (!mkdtemp(parent))
+		return 1;
 	owners();
 	full();
 	swept();
+	unit_begin(NULL);
 	killed_at_any_moment();
 	places();
 	restarted();
