@@ -284,7 +284,14 @@ taken_by_mistake() {
 	ends 0
 	[ "$(cat answer)" = 20 ]
 	[ ! -s error ]
+	# Gone, when a newer one is there.
+	stop_at newfstatat ckpt-rotate latest ck --step
+	save 30
+	ckpt-rotate prune -q --keep-last 1 ck
+	ends 0
+	[ "$(cat answer)" = 30 ]
 	# Damaged, and then gone: nothing to warn of.
+	save 10
 	rm ck/step-00000010/model
 	only=$PWD/ck/step-00000010
 	stop_at newfstatat ckpt-rotate list ck

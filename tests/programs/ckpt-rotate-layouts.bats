@@ -70,6 +70,7 @@ load ../support/ckpt
 		damaged|hf:kind=sharded|echo '{"weight_map": {}}' >checkpoint-300/model.safetensors.index.json
 		damaged|hf:kind=sharded|rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00003-of*
 		damaged|hf:kind=sharded|rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00001-of*
+		damaged|hf:kind=sharded|sed -i s/model-00002-of-00003/other/ checkpoint-300/model.safetensors.index.json
 		damaged|hf:kind=bin|truncate -s 500 checkpoint-300/pytorch_model.bin
 		damaged|hf:kind=named|rm checkpoint-300/mine/adapter_model*
 		damaged|hf:kind=named|truncate -s -1 checkpoint-300/mine/adapter_model*
