@@ -776,67 +776,56 @@ static void deaths(void)
 	store_close(store);
 }
 
-/* One call of preempt-ack for a task, which gives up after patience (ms). */
-struct ack_call {
-	const char *store;
-	const struct attempt *attempt;
-	uint64_t task;
-	const struct board *board;
-	enum ack_goal goal;
-	int64_t patience;
-};
-static enum status ack_once(const struct ack_call *call, struct ack_answer *answer)
-{
-	char path[128];
-	struct error err = {0};
-	struct identity identity = {.task = call->task, .count = 1, .tasks = call->attempt->tasks};
-	struct agent_options options = {.identity = &identity,
-		.store = path,
-		.grace = -1,
-		.agreement = {.task = call->task,
-			.report_timeout = 60000,
-			.save_timeout = 60000,
-			.startup = 60000}};
-	struct ack_request request = {.options = &options,
-		.attempt = call->attempt,
-		.board = call->board->path,
-		.agent = getpid(),
-		.goal = call->goal,
-		.deadline = clock_after(call->patience)};
-	snprintf(path, sizeof(path), "%s/%s", directory, call->store);
-	enum status status = ack_run(&request, open_store(call->store), answer, &err);
-	if (status != STATUS_OK)
-		printf("# %s\n", err.text);
-	return status;
-}
-
 /* Small programs that are started one after the other do not count what is left again. */
 static void staged_deadline(void)
 {
+	static const char *const left[] = {"{\"left\":600000}", NULL, "{\"left\":60000}"};
 	struct store *store = open_store("deadline.db");
 	struct attempt joined;
 	struct board board;
 	struct error err = {0};
-	struct ack_answer answer;
-	int64_t deadline[2] = {0};
+	struct ack_answer answer[3];
+	char path[128];
+	struct identity identity = {.count = 1, .tasks = 1};
+	struct agent_options options = {.identity = &identity,
+		.store = path,
+		.grace = -1,
+		.agreement = {.report_timeout = 60000, .save_timeout = 60000, .startup = 60000}};
 	join_all(store, 1, &joined);
 	CHECK(board_create(&board, directory, getpid(), NULL, &err) == STATUS_OK);
-	CHECK(store_put(store, "run/s/000001/DEADLINE", "{\"left\":600000}", NULL, &err) ==
-		STATUS_OK);
-	struct ack_call call = {.store = "deadline.db", .attempt = &joined, .board = &board};
-	for (int i = 0; i < 2; i++) {
-		CHECK(ack_once(&call, &answer) == STATUS_NO, "nothing is claimed");
-		deadline[i] = answer.deadline;
+	snprintf(path, sizeof(path), "%s/deadline.db", directory);
+	for (int i = 0; i < 3; i++) {
+		struct ack_request request = {.options = &options,
+			.attempt = &joined,
+			.board = board.path,
+			.agent = getpid(),
+			.deadline = clock_now()};
+		if (left[i])
+			store_put(store, "run/s/000001/DEADLINE", left[i], NULL, &err);
+		CHECK(ack_run(&request, open_store("deadline.db"), &answer[i], &err) == STATUS_NO,
+			"nothing is claimed");
 		clock_sleep_until(clock_after(5));
 	}
-	CHECK(deadline[0] < CLOCK_NEVER && deadline[0] == deadline[1],
+	CHECK(answer[0].deadline < CLOCK_NEVER && answer[0].deadline == answer[1].deadline,
 		"the second program knows the deadline as the first did");
-	CHECK(store_put(store, "run/s/000001/DEADLINE", "{\"left\":60000}", NULL, &err) ==
-		STATUS_OK);
-	CHECK(ack_once(&call, &answer) == STATUS_NO && answer.deadline < deadline[0],
-		"and an earlier one replaces it");
+	CHECK(answer[2].deadline < answer[0].deadline, "and an earlier one replaces it");
 	board_release(&board, true);
 	store_close(store);
+}
+
+/* A task fails with this code; what comes of its record. */
+static enum agreement_outcome fail_with(struct store *store, int code)
+{
+	struct view view = {0};
+	struct write write;
+	struct agreement_plan plan = {0};
+	struct error err = {0};
+	CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK);
+	write_build(&write, &view, WRITE_ERROR, 0, &plan, &(struct write_details){.code = code});
+	enum agreement_outcome outcome = write_carry_out(&write, store, &err);
+	write_release(&write);
+	view_release(&view);
+	return outcome;
 }
 
 /* What a task has put at ERROR, without the seal that a task writes with it. */
@@ -849,25 +838,13 @@ static void stray_error(void)
 	join_all(store, 1, &joined);
 	for (size_t i = 0; i < 3; i++) {
 		struct view view = {0};
-		struct write write;
-		struct agreement_plan plan = {0};
 		CHECK(store_put(store, "run/s/000001/ERROR", strays[i], NULL, &err) == STATUS_OK);
-		CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK);
-		write_build(
-			&write, &view, WRITE_ERROR, 0, &plan, &(struct write_details){.code = 3});
-		CHECK(write_carry_out(&write, store, &err) == OUTCOME_DONE,
-			"%s: a task that fails writes over it", strays[i]);
-		write_release(&write);
-		view_release(&view);
+		CHECK_EQ(fail_with(store, 3), OUTCOME_DONE);
 		CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK &&
 				view.agreement.broken && view.error.code == 3,
-			"and the group knows");
-		write_build(
-			&write, &view, WRITE_ERROR, 0, &plan, &(struct write_details){.code = 4});
-		CHECK(write_carry_out(&write, store, &err) == OUTCOME_REFUSED,
-			"a sealed one stands");
-		write_release(&write);
+			"a task that fails writes over it, and the group knows: %s", strays[i]);
 		view_release(&view);
+		CHECK(fail_with(store, 4) == OUTCOME_REFUSED, "a sealed one stands");
 		CHECK(store_delete(store, "run/s/000001/SEAL", &err) == STATUS_OK);
 	}
 	store_close(store);
@@ -895,13 +872,14 @@ int main(void)
 	attempt_name(&attempt, "r", 2, 4);
 	decoded();
 	counted();
+	unit_begin(NULL);
 	deadlines();
 	lasted();
 	saved_by_all();
 	judged_by_checkpoints();
 	garbage();
-	unit_begin(NULL);
 	sets();
+	unit_begin(NULL);
 	if (!mkdtemp(directory))
 		return 1;
 	launched();
