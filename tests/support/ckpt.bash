@@ -97,6 +97,12 @@ steps() {
 		sed -n 's/.*"step": \([0-9]*\),.*"state": "'"${1-complete}"'".*/\1/p' | tr '\n' ' '
 }
 
+# states: all steps, and what list says of them: "10 complete 20 damaged ".
+states() {
+	ckpt-rotate list --json "${in-ck}" 2>/dev/null |
+		sed -n 's/.*"step": \([0-9]*\),.*"state": "\([a-z]*\)".*/\1 \2/p' | tr '\n' ' '
+}
+
 # reason STEP: what the table of prune in $output says of it.
 reason() { sed -n "s/^ *$1 .*  \(kept\|removed\): //p" <<<"$output"; }
 
@@ -121,10 +127,10 @@ make() {
 	if [ ! -d "$made" ]; then
 		mkdir -p "$made"
 		python3 "$REPO/tests/support/layouts/frameworks.py" "$1" "$made" "${@:2}" || return
+		in=$made age
 	fi
 	mkdir -p "${in-ck}"
-	cp -r "$made/." "${in-ck}"
-	age
+	cp -a "$made/." "${in-ck}"
 }
 
 age() { find "${in-ck}" -exec touch -h -d '1 hour ago' {} +; }
