@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ckpt-rotate, killed, or with an I/O error, at every one of its calls that touch a filesystem: the newest checkpoint
 # is whole at any moment, none is never said, and the same command again finishes.
-# takes: 300
+# takes: 230
 # asan: no (thousands of starts, of what tests/programs runs with sanitizers)
 # soak (the rows of the crash driver take its place)
 # shellcheck disable=SC2012,SC2016,SC2030,SC2031,SC2034,SC2086,SC2154

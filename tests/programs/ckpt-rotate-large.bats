@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate: many files, large files, many checkpoints.
+# takes: 100
 # asan: no (nothing here that is not done small elsewhere)
 # shellcheck disable=SC2154
 # soak (takes long)
