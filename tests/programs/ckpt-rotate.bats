@@ -468,18 +468,10 @@ synced() { grep -n "fsync([0-9]*<$1>" trace | tail -n 1 | cut -d: -f1; }
 	END
 	export how REPO
 	for how in "" --sharded; do
-		mkdir "job$how"
-		(cd "job$how" && exec bash -c 'echo $$ >agent; exec preempt-run --run "one$how" --grace 20s -- bash ../train.sh') \
-			2>"job$how/error" 3>&- &
-	done
-	for how in "" --sharded; do
-		code=0
-		wait -n || code=$?
-		[ "$code" = 42 ]
-	done
-	for how in "" --sharded; do
-		grep "is saved and complete: run me again (42)" "job$how/error"
-		[ "$(ckpt-rotate latest "job$how/ck" --step)" -gt 2 ]
+		rm -rf ck
+		fails 42 "is saved and complete: run me again (42)" \
+			bash -c 'echo $$ >agent; exec preempt-run --run "one$how" --grace 0 -- bash train.sh'
+		[ "$(ckpt-rotate latest ck --step)" -gt 2 ]
 	done
 }
 
