@@ -12,6 +12,13 @@ ends() {
 	[ "$code" = "$1" ] || { echo "exit code $code"; cat error; return 1; }
 }
 
+# held CALL ACT CODE COMMAND...: COMMAND is held at CALL, ACT is done, and COMMAND ends with CODE.
+held() {
+	stop_at "$1" "${@:4}"
+	eval "$2"
+	ends "$3"
+}
+
 # stop_before_rename NAME COMMAND...: hold a command that has looked at ck/NAME for the last time before it renames
 # it away; a first run, on a copy, tells which look that is.
 stop_before_rename() {
@@ -41,9 +48,7 @@ stop_before_rename() {
 		grep -q 'changed\|missing\|vanished' error
 		[ "$(ckpt-rotate latest ck --step)" = 10 ]
 	done
-	stop_at sync_file_range ckpt-rotate commit ck 20
-	mv ck away
-	ends 75
+	held sync_file_range "mv ck away" 75 ckpt-rotate commit ck 20
 	[ "$(ckpt-rotate latest away --step)" = 10 ]
 	mv away ck
 	[ "$(ckpt-rotate commit ck 20)" = complete ]
@@ -74,9 +79,7 @@ stop_before_rename() {
 	no_debris 10
 	# The other way round: the commit stands.
 	dead model ckpt-rotate begin ck 20
-	stop_at fsync ckpt-rotate commit ck 20
-	ckpt-rotate prune -q --keep-last 2 ck
-	ends 0
+	held fsync "ckpt-rotate prune -q --keep-last 2 ck" 0 ckpt-rotate commit ck 20
 	no_debris 20
 }
 
@@ -153,9 +156,7 @@ taken_by_mistake() {
 
 @test "a pin comes while a pruner has renamed another, or is about to rename, or is killed then: it counts" {
 	saves 10 20 30
-	stop_at renameat ckpt-rotate prune --keep-last 1 ck
-	ckpt-rotate pin ck 20
-	ends 0
+	held renameat "ckpt-rotate pin ck 20" 0 ckpt-rotate prune --keep-last 1 ck
 	[ "$(steps)" = "20 30 " ]
 	ckpt-rotate unpin ck 20
 	stop_before_rename step-00000020 ckpt-rotate prune --keep-last 1 ck
@@ -177,9 +178,7 @@ taken_by_mistake() {
 
 @test "a pruner that slept while its decision grew old removes nothing that matters" {
 	saves 10 20 30
-	stop_at renameat ckpt-rotate prune --keep-last 1 ck
-	save 40
-	ends 0
+	held renameat "save 40" 0 ckpt-rotate prune --keep-last 1 ck
 	[ "$(steps)" = "30 40 " ]
 	no_debris 40
 }
@@ -188,24 +187,18 @@ taken_by_mistake() {
 	saves 10 20 30
 	# It looks a second time before it begins.
 	only=$PWD/ck/step-00000030/.ckpt-manifest.json nth=3 # two reads for each look
-	stop_at read ckpt-rotate prune --keep-last 1 ck
-	mv ck/step-00000030/model model
-	ends 75
+	held read "mv ck/step-00000030/model model" 75 ckpt-rotate prune --keep-last 1 ck
 	run -1 grep removed answer
 	mv model ck/step-00000030/model
 	unset only nth
-	stop_at renameat ckpt-rotate prune --keep-last 1 ck
-	ckpt-rotate mark ck 30 bad
-	ends 75
+	held renameat "ckpt-rotate mark ck 30 bad" 75 ckpt-rotate prune --keep-last 1 ck
 	run -1 grep removed: answer
 	grep 'step-00000030 is no longer complete, so no checkpoint is removed; try again' error
 	[ "$(steps)" = "10 20 " ]
 	# Of several files, the one that makes them a checkpoint is the last.
 	local later=renameat2:delay_exit=1
 	fresh tensorflow 100 200
-	stop_at renameat ckpt-rotate prune --keep-last 1 ck
-	mv ck/ckpt-200.index index
-	ends 75
+	held renameat "mv ck/ckpt-200.index index" 75 ckpt-rotate prune --keep-last 1 ck
 	mv index ck/ckpt-200.index
 	ckpt-rotate verify -q --all ck
 	[ "$(find ck -name '.gone*')" = "" ]
@@ -241,16 +234,12 @@ taken_by_mistake() {
 
 @test "a trainer writes again what prune is about to remove, or sets its tracker back: that stays" {
 	make hf 100 200 300
-	stop_at renameat ckpt-rotate prune -q --keep-last 1 ck
-	touch ck/checkpoint-200/model.safetensors
-	ends 0
+	held renameat "touch ck/checkpoint-200/model.safetensors" 0 ckpt-rotate prune -q --keep-last 1 ck
 	[ "$(steps)" = "200 300 " ]
 	fresh deepspeed 100 200 300 400
 	# It has read the tracker, and reads the directory.
 	only=$PWD/ck
-	stop_at getdents64 ckpt-rotate prune --layout deepspeed -q --keep-last 1 ck
-	echo global_step200 >ck/latest
-	ends 0
+	held getdents64 "echo global_step200 >ck/latest" 0 ckpt-rotate prune --layout deepspeed -q --keep-last 1 ck
 	[ "$(names ck)" = "global_step200 global_step300 global_step400 latest" ]
 }
 
@@ -279,9 +268,7 @@ taken_by_mistake() {
 	saves 10 20
 	rm ck/step-00000020/model
 	only=$PWD/ck/step-00000020
-	stop_at newfstatat ckpt-rotate latest ck --step
-	save 20
-	ends 0
+	held newfstatat "save 20" 0 ckpt-rotate latest ck --step
 	[ "$(cat answer)" = 20 ]
 	[ ! -s error ]
 	# Gone, when a newer one is there.
@@ -294,9 +281,7 @@ taken_by_mistake() {
 	save 10
 	rm ck/step-00000010/model
 	only=$PWD/ck/step-00000010
-	stop_at newfstatat ckpt-rotate list ck
-	ckpt-rotate prune -q --keep-last 1 ck
-	ends 0
+	held newfstatat "ckpt-rotate prune -q --keep-last 1 ck" 0 ckpt-rotate list ck
 	[ "$(grep -c 'damaged\|foreign' answer)" = 0 ]
 }
 
@@ -330,9 +315,7 @@ taken_by_mistake() {
 
 @test "copy: the original goes or changes in the middle of it: no, and nothing is published" {
 	in=near save 20
-	stop_at sync_file_range ckpt-rotate copy -q near far
-	rm -r near/step-00000020/sub
-	ends 1
+	held sync_file_range "rm -r near/step-00000020/sub" 1 ckpt-rotate copy -q near far
 	grep -q 'sub/state is missing' error
 	run -1 ckpt-rotate latest far
 	in=hf make hf 100

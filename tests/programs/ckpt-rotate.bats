@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate begin, commit, latest, list and verify: a half-written checkpoint is never offered.
-# takes: 40
+# takes: 30
 # shellcheck disable=SC2012,SC2016,SC2030,SC2031,SC2034,SC2086,SC2154
 bats_require_minimum_version 1.5.0
 load ../support/ckpt
@@ -728,7 +728,7 @@ synced() { grep -n "fsync([0-9]*<$1>" trace | tail -n 1 | cut -d: -f1; }
 	# seen COMMAND: what a terminal shows of it; slow enough that there is something to tell.
 	seen() {
 		rm -rf far
-		script -qec "strace -f -o trace -e trace=read,copy_file_range -e inject=read,copy_file_range:delay_enter=20000 \
+		script -qec "strace -f -o trace -e trace=read,copy_file_range -e inject=read,copy_file_range:delay_enter=12000 \
 			ckpt-rotate $1" /dev/null </dev/null
 	}
 	seen "verify ck" | tr '\r' '\n' | grep -a '%, .* MiB of 7.6 MiB, '
