@@ -728,8 +728,8 @@ synced() { grep -n "fsync([0-9]*<$1>" trace | tail -n 1 | cut -d: -f1; }
 	# seen COMMAND: what a terminal shows of it; slow enough that there is something to tell.
 	seen() {
 		rm -rf far
-		script -qec "strace -f -o trace -e trace=read,copy_file_range -e inject=read,copy_file_range:delay_enter=12000 \
-			ckpt-rotate $1" /dev/null </dev/null
+		script -qec "strace -f -o trace -e trace=read,copy_file_range -e inject=read:delay_enter=15000 \
+			-e inject=copy_file_range:delay_enter=500000 ckpt-rotate $1" /dev/null </dev/null
 	}
 	seen "verify ck" | tr '\r' '\n' | grep -a '%, .* MiB of 7.6 MiB, '
 	seen "copy ck far" | tr '\r' '\n' | grep -a '%, .* of 7.6 MiB, .*/s'
