@@ -185,7 +185,7 @@ newest_is() {
 	kill_at_each_call 10 ckpt-rotate drain -q near far
 }
 
-@test "an I/O error at any call of latest never gives none, an older checkpoint, or one that may be bad" {
+@test "an I/O error at any call of latest never gives an older checkpoint, or one that may be bad" {
 	local reads="newfstatat openat getdents64 read"
 	# (The C library looks at a stream's file, too, and can do without.)
 	looks() { error_at_each_call "$1" "$reads" ". $2 $(find "$2" -printf "%p " 2>/dev/null) /etc/fstab" ckpt-rotate latest "$2" --step --or 0; }
@@ -196,14 +196,6 @@ newest_is() {
 	ckpt-rotate mark ck 20 bad
 	judge() { [ "$code $answer" = "0 10" ] || [ "$code $answer" = "75 " ]; }
 	looks 9 ck
-	run -0 strace -f -o trace -P "$PWD/ck/step-00000020/.ckpt-bad.json" -e trace=read -e inject=read:error=EIO \
-		ckpt-rotate prune --keep-last 1 ck
-	[[ $output == *"kept: could not be read"* ]]
-	[ -d ck/step-00000020 ]
-	mkdir empty
-	judge() { [ "$code $answer" = "75 " ]; }
-	looks 5 empty
-	looks 3 missing
 }
 
 @test "an I/O error at any call of copy: nothing wrong appears, and a rerun finishes" {

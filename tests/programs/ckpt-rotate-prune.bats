@@ -263,6 +263,15 @@ hour=3600 noon=1700000000
 	[ "$(ls ck | wc -l)" = 3 ]
 }
 
+@test "a mark that cannot be read: nothing is known of that checkpoint, and it stays" {
+	saves 10 20
+	ckpt-rotate mark ck 20 bad
+	run -0 strace -f -o trace -P "$PWD/ck/step-00000020/.ckpt-bad.json" -e trace=read -e inject=read:error=EIO \
+		ckpt-rotate prune --keep-last 1 ck
+	[[ $output == *"kept: could not be read"* ]]
+	[ -d ck/step-00000020 ]
+}
+
 @test "what is pinned is never pruned; marks do not come along in a copy" {
 	saves 10 20 30
 	ckpt-rotate pin ck 10

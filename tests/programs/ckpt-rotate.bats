@@ -268,6 +268,24 @@ synced() { grep -n "fsync([0-9]*<$1>" trace | tail -n 1 | cut -d: -f1; }
 	[ ! -e missing ]
 }
 
+# (Where there is one: tests/crash.)
+@test "none is never said after an I/O error, at whatever call" {
+	mkdir empty
+	for dir in empty missing; do
+		points=0
+		for call in newfstatat openat getdents64 read; do
+			for ((n = 1; n < 80; n++)); do
+				run --separate-stderr strace -f -o trace -P . -P "$PWD" -P $dir -P "$PWD/$dir" -P /etc/fstab \
+					-e trace=$call -e inject=$call:error=EIO:when=$n ckpt-rotate latest $dir --or 0
+				grep -q INJECTED trace || break
+				points=$((points + 1))
+				[ "$status $output" = "75 " ]
+			done
+		done
+		[ $points -gt 2 ]
+	done
+}
+
 @test "before the first save: prune and verify --all have nothing to do, and with -q say nothing" {
 	mkdir empty
 	for words in "missing" "empty" "missing --layout hf" "empty --layout hf"; do
