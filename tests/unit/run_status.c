@@ -33,13 +33,30 @@ static void put(struct keys *keys, const char *name, const char *value)
 	keys->answer.entries = keys->entries;
 }
 
-static void feed(struct run_status *status, const struct keys *keys)
+/* What is known of these keys; of the tasks' beats, too, where they are given. */
+static void feed(struct run_status *status, uint64_t tasks, const struct keys *keys,
+	const struct store_beat_reading *beats)
 {
 	struct attempt attempt;
 	*status = (struct run_status){0};
-	attempt_name(&attempt, "r", 2, TASKS);
+	attempt_name(&attempt, "r", 2, tasks);
 	view_init(&status->view, &attempt);
 	run_status_feed(status, &keys->answer, 1000);
+	if (beats)
+		run_status_take_beats(status, NULL, beats, 1000);
+}
+
+/* Whether the table, or the JSON, has these words. */
+static bool shows(
+	const struct run_status *status, const struct table_style *style, const char *words)
+{
+	struct text text = {0};
+	table_add(&text, status, style);
+	bool found = strstr(text_string(&text), words) != NULL;
+	if (!found)
+		printf("# %s\n", text_string(&text));
+	text_release(&text);
+	return found;
 }
 
 static void release(struct keys *keys)
@@ -69,22 +86,17 @@ static void put_joined(struct keys *keys)
 static void check_alone(void)
 {
 	struct keys keys = {0};
-	struct run_status status = {0};
-	struct attempt attempt;
-	attempt_name(&attempt, "r", 2, 1);
+	struct run_status status;
 	put(&keys, "OPEN", "{\"tasks\":1}");
 	TEST("a task that is alone: joining, and running as soon as it has joined")
 	{
-		view_init(&status.view, &attempt);
-		run_status_feed(&status, &keys.answer, 1000);
+		feed(&status, 1, &keys, NULL);
 		CHECK_TEXT(run_status_word(&status), "joining");
 		CHECK_EQ(status.tasks[0].state, TASK_MISSING);
 		run_status_release(&status);
 		put(&keys, "TASK/0",
 			"{\"host\":\"n\",\"boot\":\"b\",\"pidns\":1,\"pid\":7,\"start\":1,\"utc\":1}");
-		status = (struct run_status){0};
-		view_init(&status.view, &attempt);
-		run_status_feed(&status, &keys.answer, 1000);
+		feed(&status, 1, &keys, NULL);
 		CHECK_TEXT(run_status_word(&status), "running");
 		CHECK_EQ(status.tasks[0].state, TASK_RUNNING);
 		run_status_release(&status);
@@ -102,11 +114,10 @@ static void check_running(void)
 {
 	struct keys keys = {0};
 	struct run_status status, later;
+	const struct store_beat_reading no_beat = {.status = STATUS_NO},
+					beats[TASKS] = {beat(11, 500), beat(11, 250), no_beat};
 	put_joined(&keys);
-	feed(&status, &keys);
-	struct store_beat_reading beats[TASKS] = {
-		beat(11, 500), beat(11, 250), {.status = STATUS_NO}};
-	run_status_take_beats(&status, NULL, beats, 1000);
+	feed(&status, TASKS, &keys, beats);
 	TEST("running, with steps and rates; a task without beats is not silent")
 	{
 		CHECK_TEXT(run_status_word(&status), "running");
@@ -120,9 +131,8 @@ static void check_running(void)
 	}
 	TEST("silence is counted from one reading to the next, on our clock")
 	{
-		feed(&later, &keys);
-		struct store_beat_reading next[TASKS] = {
-			beat(12, 550), beat(11, 250), {.status = STATUS_NO}};
+		feed(&later, TASKS, &keys, NULL);
+		struct store_beat_reading next[TASKS] = {beat(12, 550), beat(11, 250), no_beat};
 		CHECK(!run_status_is_proved(&status));
 		run_status_take_beats(&later, &status, next, 15000);
 		CHECK(!run_status_is_proved(&later));
@@ -140,9 +150,8 @@ static void check_running(void)
 	}
 	TEST("no beat, or one that has vanished, is silence, too; a first beat is a change")
 	{
-		feed(&later, &keys);
-		struct store_beat_reading next[TASKS] = {
-			beat(12, 550), {.status = STATUS_NO}, {.status = STATUS_NO}};
+		feed(&later, TASKS, &keys, NULL);
+		struct store_beat_reading next[TASKS] = {beat(12, 550), no_beat, no_beat};
 		run_status_take_beats(&later, &status, next, 15000);
 		next[0] = beat(13, 600);
 		run_status_take_beats(&later, &later, next, 20000);
@@ -168,9 +177,8 @@ static void check_running(void)
 	TEST("a task that never beats is not silent")
 	{
 		put(&keys, "TASK/2", "{\"beats\":false,\"utc\":1700000000002}");
-		feed(&later, &keys);
-		struct store_beat_reading next[TASKS] = {
-			beat(12, 550), beat(12, 300), {.status = STATUS_NO}};
+		feed(&later, TASKS, &keys, NULL);
+		struct store_beat_reading next[TASKS] = {beat(12, 550), beat(12, 300), no_beat};
 		run_status_take_beats(&later, &status, next, 40000);
 		CHECK_EQ(later.tasks[2].state, TASK_RUNNING);
 		CHECK_EQ(later.tasks[2].silent, -1);
@@ -179,7 +187,7 @@ static void check_running(void)
 	}
 	TEST("a task with fewer beats joined later: in a first reading no task is silent")
 	{
-		feed(&later, &keys);
+		feed(&later, TASKS, &keys, NULL);
 		struct store_beat_reading next[TASKS] = {beat(40, 550), beat(11, 250), beat(39, 3)};
 		run_status_take_beats(&later, NULL, next, 8000);
 		CHECK_EQ(later.tasks[1].state, TASK_RUNNING);
@@ -206,8 +214,7 @@ static void check_preemption(void)
 	put(&keys, "ROUND/1", "{\"utc\":1700000050001,\"final\":false}");
 	put(&keys, "STEP/1/0",
 		"{\"none\":false,\"step\":9,\"next\":10,\"step_ms\":1,\"utc\":1700000050100}");
-	feed(&status, &keys);
-	run_status_take_beats(&status, NULL, beats, 1000);
+	feed(&status, TASKS, &keys, beats);
 	TEST("a task that has reported is held")
 	{
 		CHECK_TEXT(run_status_word(&status), "agreeing");
@@ -224,28 +231,20 @@ static void check_preemption(void)
 	put(&keys, "SAVED/1/0", "{\"step\":10,\"ms\":1500,\"utc\":1700000053000}");
 	put(&keys, "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0", "{\"utc\":1700000053000}");
 	put(&keys, "LEFT/2", "{\"reason\":\"failed\",\"code\":1,\"step\":8,\"utc\":1700000054000}");
-	feed(&status, &keys);
-	run_status_take_beats(&status, NULL, beats, 1000);
+	feed(&status, TASKS, &keys, beats);
 	TEST("saving, saved, failed; the table shows claim, deadline, round and escapes")
 	{
 		CHECK_EQ(status.tasks[0].state, TASK_SAVED);
 		CHECK_EQ(status.tasks[0].took, 1500);
 		CHECK_EQ(status.tasks[1].state, TASK_SAVING);
 		CHECK_EQ(status.tasks[2].state, TASK_FAILED);
-		table_add(&text, &status, &style);
-		CHECK(strstr(text_string(&text),
-			      "claim: task 1 on n1, 10s ago: signal:TERM: a\\x1bb\n") != NULL,
-			"%s", text_string(&text));
-		CHECK(strstr(text_string(&text),
-			      "deadline: 2023-11-14T22:14:40.000Z, 20s left\n") != NULL);
-		CHECK(strstr(text_string(&text),
-			      "round 1: all save at step 10, then leave\n  of 3: 2 reported, 1 acked, 1 saved\n") !=
-			NULL);
-		CHECK(strstr(text_string(&text),
-			      "    0 n0           saved           10   1.80      -  0.0s  2.9s  2.9s  1.5s\n") !=
-				NULL,
-			"%s", text_string(&text));
-		text_release(&text);
+		CHECK(shows(
+			&status, &style, "claim: task 1 on n1, 10s ago: signal:TERM: a\\x1bb\n"));
+		CHECK(shows(&status, &style, "deadline: 2023-11-14T22:14:40.000Z, 20s left\n"));
+		CHECK(shows(&status, &style,
+			"round 1: all save at step 10, then leave\n  of 3: 2 reported, 1 acked, 1 saved\n"));
+		CHECK(shows(&status, &style,
+			"    0 n0           saved           10   1.80      -  0.0s  2.9s  2.9s  1.5s\n"));
 	}
 	TEST("tasks that save one step show one step; what one of three saved is no save of the run")
 	{
@@ -334,7 +333,7 @@ static void check_two_rounds(void)
 	put(&keys, "SAVED/2/0", "{\"step\":20,\"ms\":2000,\"utc\":1700000025000}");
 	put(&keys, "LEFT/0",
 		"{\"reason\":\"saved\",\"code\":42,\"step\":20,\"saved\":20,\"utc\":1700000030000}");
-	feed(&status, &keys);
+	feed(&status, TASKS, &keys, NULL);
 	timeline_of(&status, START + 40000, &attempt);
 	TEST("a lane shows the phases of each round")
 	{
@@ -355,30 +354,20 @@ static void check_two_rounds(void)
 static void check_large(void)
 {
 	struct keys keys = {0};
-	struct run_status status = {0};
-	struct attempt attempt;
-	struct text text = {0};
+	struct run_status status;
 	struct table_style style = {0};
-	attempt_name(&attempt, "r", 2, 100);
-	view_init(&status.view, &attempt);
 	put(&keys, "OPEN", "{\"tasks\":100}");
 	put(&keys, "DEAD/7", "{\"by\":\"silent\",\"utc\":1700000000000}");
 	put(&keys, "DEAD/9999", "{\"by\":\"silent\",\"utc\":1700000000000}");
 	put(&keys, "STEP/x/1", "garbage");
-	run_status_feed(&status, &keys.answer, 0);
+	feed(&status, 100, &keys, NULL);
 	TEST("many tasks: a row for each state; keys that are not understood are skipped")
 	{
-		table_add(&text, &status, &style);
-		CHECK(strstr(text_string(&text),
-			      "     1 dead             -         -      -  7\n") != NULL,
-			"%s", text_string(&text));
-		CHECK(strstr(text_string(&text),
-			      "    99 missing          -         -      -  0-6,8-99\n") != NULL);
-		text_release(&text);
+		CHECK(shows(&status, &style, "     1 dead             -         -      -  7\n"));
+		CHECK(shows(
+			&status, &style, "    99 missing          -         -      -  0-6,8-99\n"));
 		style.all = true;
-		table_add(&text, &status, &style);
-		CHECK(strstr(text_string(&text), "\n   99 -") != NULL);
-		text_release(&text);
+		CHECK(shows(&status, &style, "\n   99 -"));
 	}
 	run_status_release(&status);
 	release(&keys);
