@@ -3,6 +3,7 @@
  * Memory that runs out, at the first allocation and at each of our own in turn: a good manifest is
  * never called a bad one, the program ends with 75. (In the middle of a document json-c does not
  * survive it.)
+# asan: no (the sanitizer allocates itself)
  */
 #include <errno.h>
 #include <stdlib.h>
