@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ckpt-rotate prune, mark, pin, copy and drain: what is kept and why, and nothing else is removed.
 # takes: 30
+# mounts: private
 # shellcheck disable=SC2012,SC2016,SC2030,SC2031,SC2034,SC2086,SC2154
 bats_require_minimum_version 1.5.0
 load ../support/ckpt
