@@ -122,7 +122,7 @@ killed_inside() {
 	for i in 1 2 3; do aside "join$i" preempt-queue join; done
 	eventually begun "${ids[0]}"
 	expect 1 preempt-queue 'done'
-	[ ! -e join1.code ] && [ ! -e join2.code ] && [ ! -e join3.code ]
+	for i in 1 2 3; do runs "join$i"; done
 	: >go
 	for i in 1 2 3; do aside_ends "join$i" 0; done
 	ran_once "${ids[@]}"
@@ -220,7 +220,7 @@ client() {
 	expect 124 preempt-queue join --timeout 300ms
 	expect 124 preempt-queue schedule --wait 200ms -- ./item
 	are waiting "${ids[@]}"
-	[ ! -e full.code ]
+	runs full
 	: >go
 	aside_ends full 44
 	diff order <(printf '%s\n' long told)

@@ -527,7 +527,7 @@ here() {
 	worker a
 	expect 0 preempt-queue join
 	diff <(preempt-queue fetch "$id") <(printf '%s\n' "$PWD/there" "x y here default" "from a file" '$(touch bad); `touch bad`')
-	[ ! -e bad ] && [ ! -e there/bad ]
+	[[ ! -e bad && ! -e there/bad ]]
 	schedule id -- cat
 	schedule id --shell -- 'echo "$1" | tr a-z A-Z' shouted
 	expect 0 preempt-queue join
@@ -582,7 +582,7 @@ here() {
 	says "command $again: its stdout is in $PWD/there/a.out"
 	[ "$(preempt-queue fetch "$again" 2>&-)" = "" ]
 	preempt-queue show "$lost" | grep -F "cannot write $PWD/missing/out as stdout: No such file or directory; make its directory first"
-	[ ! -e never ] && [ ! -e missing ]
+	[[ ! -e never && ! -e missing ]]
 	# Where all would overwrite one file, or the name cannot be known, nothing is scheduled.
 	expect 2 preempt-queue schedule --lines --stdout 'all.{{id}' -- echo <lines
 	expect 2 preempt-queue schedule --stdout '{per-worker:a,b}' -- echo
@@ -696,8 +696,7 @@ sleeps() { [ "$(awk '/^State:/ { print $2 }' "/proc/$1/status")" = S ]; }
 		read -r <&"${COPROC[0]}"
 	done
 	aside waiter preempt-queue fetch "$id" --wait
-	eventually pgrep -P "${started[-1]}"
-	pid=$(pgrep -P "${started[-1]}")
+	pid=${asides[waiter]}
 	# Its start is over: it has stopped working for the first time.
 	eventually eval '[ "$(readlink "/proc/$pid/exe")" -ef "$(command -v preempt-queue)" ]'
 	eventually sleeps "$pid"

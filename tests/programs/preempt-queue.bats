@@ -139,7 +139,7 @@ fails() {
 	export XDG_STATE_HOME=$PWD/state
 	preempt-queue schedule -- true
 	preempt-queue schedule --queue night -- true
-	[ -e state/preempt/queue-default.db ] && [ -e state/preempt/queue-night.db ]
+	[[ -e state/preempt/queue-default.db && -e state/preempt/queue-night.db ]]
 	[ "$(preempt-queue list --queue night | wc -l)" = 2 ]
 }
 
@@ -354,7 +354,7 @@ fails() {
 	says full
 	aside third preempt-queue schedule --limit 2 -- echo third
 	sleep 0.3
-	[ ! -e third.code ]
+	runs third
 	preempt-queue cancel 1
 	aside_ends third 0
 	[ "$(<third.out)" = 3 ]
@@ -495,7 +495,7 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 	! grep 'trying again' <<<"$err" || return 1
 	# It looks every second.
 	[ "$(grep -c 'no worker is alive' join.err)" = 1 ]
-	[ ! -e join.code ]
+	runs join
 }
 
 @test "join while the store is away: --timeout ends it, --recovery 0 at once, else it outlasts that; a worker that comes is found" {
@@ -504,13 +504,12 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 	schedule id -- ./gated go
 	for seconds in 2 4 8 16 32; do
 		aside late preempt-queue join --watchdog 100ms --timeout "${seconds}s"
-		eventually eval 'grep -q watchdog late.err || [ -e late.code ]'
+		eventually eval 'grep -q watchdog late.err || ended late'
 		mv store away
 		aside_ends late 124
 		mv away store
 		# On a machine that stood still its time may have been over before the store was unreachable.
 		! grep -q 'not over after the --timeout: .*store/q.db' late.err || break
-		rm late.code
 	done
 	grep -q 'not over after the --timeout: .*store/q.db' late.err
 	aside patient preempt-queue join --recovery 100s --watchdog 100ms

@@ -10,7 +10,7 @@ setup() {
 	# In a directory of its own, which a test may move away.
 	mkdir -m 700 "$BATS_TEST_TMPDIR/store"
 	programs "$BATS_TEST_TMPDIR/store/q.db"
-	declare -gA workers=()
+	declare -gA workers=() asides=()
 	# Of eventually, s: all machines come to it some day, and who hangs never does.
 	patience=180
 	# Fast enough for a test, slow enough for a loaded machine: that a worker was killed is seen, not
@@ -92,23 +92,23 @@ noticed() {
 	worker_ends "$1" 42
 }
 
-# aside NAME COMMAND...: anything else in the background; NAME.code is its exit code.
+# aside NAME COMMAND...: anything else in the background; NAME.out and NAME.err are what it says.
 aside() {
 	local name=$1
 	shift
-	{
-		code=0
-		"$@" >"$name.out" 2>"$name.err" || code=$?
-		echo "$code" >"$name.code.new"
-		mv "$name.code.new" "$name.code"
-	} 3>&- &
+	"$@" >"$name.out" 2>"$name.err" 3>&- &
+	asides[$name]=$!
 	started+=("$!")
 }
 
+# ended NAME, runs NAME: whether what runs aside has ended.
+ended() { gone "${asides[$1]}"; }
+runs() { ! ended "$1"; }
+
 # aside_ends NAME CODE
 aside_ends() {
-	eventually [ -e "$1.code" ] || return
-	[ "$(<"$1.code")" = "$2" ] || { echo "$1 ended with $(<"$1.code"), not $2"; cat "$1.err"; return 1; } >&2
+	code_of "${asides[$1]}" || return
+	[ "$code" = "$2" ] || { echo "$1 ended with $code, not $2"; cat "$1.err"; return 1; } >&2
 }
 
 # ---- What is asked ----
