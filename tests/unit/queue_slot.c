@@ -223,7 +223,9 @@ static void surroundings(void)
 static void unstarted(void)
 {
 	unit_begin(NULL);
-	char plain[128], interpreted[128], big[] = "big";
+	char plain[128], interpreted[128];
+	static char big[200000]; /* more than the kernel takes in one word */
+	memset(big, 'x', sizeof(big) - 1);
 	snprintf(plain, sizeof(plain), "%s/plain", scratch);
 	snprintf(interpreted, sizeof(interpreted), "%s/interpreted", scratch);
 	(void)file_write_whole(plain, "true\n", 5, 0600, false, NULL);
@@ -246,17 +248,9 @@ static void unstarted(void)
 		{"{per-worker:}", NULL, NULL, 1, "nothing to choose"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct queue_run taken = taken_of(WORDS(cases[i].word, "x"));
+		struct queue_run taken = taken_of(
+			cases[i].word == big ? WORDS("true", big) : WORDS(cases[i].word, "x"));
 		int before = count_descriptors();
-		if (cases[i].word == big) {
-			/* More than the kernel takes in one word. */
-			free(taken.item.argv[0]);
-			free(taken.item.argv[1]);
-			taken.item.argv[0] = strdup("true");
-			taken.item.argv[1] = malloc(200000);
-			memset(taken.item.argv[1], 'x', 199999);
-			taken.item.argv[1][199999] = '\0';
-		}
 		if (cases[i].directory)
 			taken.item.directory = strdup(cases[i].directory);
 		if (cases[i].input)
@@ -500,14 +494,6 @@ static void time_is_up(void)
 			CHECK_TEXT(slot.run.result.ending.text, cases[i].says);
 			clear(true);
 		}
-	TEST("without a timeout it wants nothing")
-	{
-		start(shell("exec sleep 1000"));
-		CHECK_EQ(slot_due(&slot), CLOCK_NEVER);
-		CHECK(!slot_tick(&slot, &place, CLOCK_NEVER - 1));
-		slot_clear(&slot, &place);
-		CHECK(!slot.busy);
-	}
 }
 
 /* ---- What is kept ---- */
@@ -547,47 +533,53 @@ static void directories(void)
 static int mode_of(const char *path)
 {
 	struct stat st;
-	return stat(path, &st) == 0 ? (int)(st.st_mode & 0777) : -1;
+	return stat(path, &st) == 0 ? (int)(st.st_mode & 07777) : -1;
+}
+
+/* Where an output of the command in the slot is filed. */
+static const char *output_path(const char *end)
+{
+	return path_in_files("out/%d.0123456789abcdef.%s", (int)slot.run.item.id, end);
 }
 
 static void places(void)
 {
-	char *files = queue.files, out[256];
-	TEST("where others can write the queue's files, nothing is started, and it goes back")
+	char *files = queue.files, open_to_all[128], missing[128];
+	snprintf(open_to_all, sizeof(open_to_all), "%s/open", scratch);
+	snprintf(missing, sizeof(missing), "%s/mount/point/q", scratch);
+	(void)mkdir(open_to_all, 0700);
+	(void)chmod(open_to_all, 0770);
+	const struct {
+		const char *shows, *says;
+		char *path;
+	} cases[] = {
+		{"where others can write the queue's files, nothing is started, and it goes back",
+			"can write", open_to_all},
+		{"where the place for the queue's files is missing, it is not made", "No such file",
+			missing},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		TEST(cases[i].shows)
+		{
+			queue.files = cases[i].path;
+			run(shell("head -c 40000 /dev/zero"));
+			CHECK_EQ(slot.run.result.state, QUEUE_WAITING);
+			CHECK(strstr(slot.run.result.ending.text, cases[i].says));
+			clear(true);
+		}
+	TEST("files that are made are our own, whatever the umask")
 	{
-		char given[128];
-		snprintf(given, sizeof(given), "%s/open", scratch);
-		queue.files = given;
-		CHECK_EQ(mkdir(given, 0700), 0);
-		CHECK_EQ(chmod(given, 0770), 0);
-		run(shell("head -c 40000 /dev/zero"));
-		CHECK_EQ(slot.run.result.state, QUEUE_WAITING);
-		CHECK(strstr(slot.run.result.ending.text, "can write"));
-		clear(true);
-		/* Those that are made are our own. */
-		CHECK_EQ(chmod(given, 0700), 0);
+		queue.files = open_to_all;
+		CHECK_EQ(chmod(open_to_all, 0700), 0);
 		mode_t old = umask(0);
 		run(shell("head -c 40000 /dev/zero"));
 		umask(old);
-		snprintf(out, sizeof(out), "%s",
-			path_in_files("out/%d.0123456789abcdef.out", (int)slot.run.item.id));
 		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
 		CHECK_EQ(mode_of(path_in_files("item")), 0700);
-		CHECK_EQ(mode_of(out), 0600);
+		CHECK_EQ(mode_of(output_path("out")), 0600);
 		clear(true);
-		queue.files = files;
 	}
-	TEST("where the place for the queue's files is missing, it is not made")
-	{
-		char given[128];
-		snprintf(given, sizeof(given), "%s/mount/point/q", scratch);
-		queue.files = given;
-		run(shell("true"));
-		CHECK_EQ(slot.run.result.state, QUEUE_WAITING);
-		CHECK(strstr(slot.run.result.ending.text, "No such file"));
-		clear(true);
-		queue.files = files;
-	}
+	queue.files = files;
 }
 
 /* Whether output_print says exactly length times c. */
@@ -623,68 +615,56 @@ static void note_result(uint64_t id, const struct queue_result *result)
 
 static void outputs(void)
 {
-	char out[256], errors[256];
 	TEST("output is short up to 32 KiB, and in a file above")
 	{
+		char errors[256], key[QUEUE_KEY_MAX];
 		run(shell(
 			"head -c 32768 /dev/zero | tr '\\0' x; head -c 32769 /dev/zero | tr '\\0' y >&2"));
-		snprintf(out, sizeof(out), "%s",
-			path_in_files("out/%d.0123456789abcdef.out", (int)slot.run.item.id));
-		snprintf(errors, sizeof(errors), "%s",
-			path_in_files("out/%d.0123456789abcdef.err", (int)slot.run.item.id));
+		snprintf(errors, sizeof(errors), "%s", output_path("err"));
 		CHECK(slot.run.out && strlen(slot.run.out) == 32768 && !slot.run.result.out_filed);
-		CHECK_EQ(slot.run.result.out, 32768);
 		CHECK(!slot.run.err && slot.run.result.err_filed);
-		CHECK_EQ(slot.run.result.err, 32769);
-		CHECK(!is_there(out));
-		CHECK(is_there(errors));
+		CHECK(slot.run.result.out == 32768 && slot.run.result.err == 32769);
+		CHECK(!is_there(output_path("out")));
+		CHECK_EQ(mode_of(errors), 0600);
+		CHECK_EQ(mode_of(queue.files), 0700);
 		CHECK(prints(OUTPUT_ERR, 'y', 32769));
-		char key[QUEUE_KEY_MAX];
-		queue_key(&queue, key, "out/%010d", (int)slot.run.item.id);
-		CHECK_EQ(output_print(
-				 &queue, slot.run.item.id, &slot.run.result, OUTPUT_OUT, 1, &err),
-			STATUS_NO);
+		queue_key_at(&queue, key, "out", slot.run.item.id);
 		CHECK_EQ(store_put(store, key, slot.run.out, NULL, &err), STATUS_OK);
 		CHECK(prints(OUTPUT_OUT, 'x', 32768));
-		struct stat st;
-		CHECK(stat(errors, &st) == 0 && (st.st_mode & 07777) == 0600);
-		CHECK(stat(queue.files, &st) == 0 && (st.st_mode & 07777) == 0700);
-		struct queue_result result = slot.run.result;
+		struct queue_result result = slot.run.result, later = result;
 		uint64_t id = slot.run.item.id;
 		clear(true);
-		CHECK(is_there(errors));
 		CHECK_EQ(truncate(errors, 5), 0);
-		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, open("/dev/null", O_WRONLY),
-				 &err),
+		int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, nowhere, &err),
 			STATUS_DAMAGED);
+		close(nowhere);
 		output_remove(&queue, id, result.token, OUTPUT_ERR);
 		CHECK(!is_there(errors));
-		/* Missing while the store has the result, and after it was forgotten or put back.
+		/* Missing while the store has the result, and after it was put back or forgotten.
 		 */
-		note_result(id, &result);
-		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err), STATUS_DAMAGED);
-		struct queue_result later = result;
 		later.token[0]++;
-		note_result(id, &later);
-		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err), STATUS_NO);
-		note_result(id, NULL);
-		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err), STATUS_NO);
+		const struct {
+			const struct queue_result *noted;
+			enum status status;
+		} cases[] = {{&result, STATUS_DAMAGED}, {&later, STATUS_NO}, {NULL, STATUS_NO}};
+		for (size_t i = 0; i < 3; i++) {
+			note_result(id, cases[i].noted);
+			CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err),
+				cases[i].status);
+		}
 	}
 	TEST("given up while one of two was filed, nothing stays")
 	{
-		char blocker[256];
+		char out[256];
 		start(shell("head -c 40000 /dev/zero; head -c 40000 /dev/zero >&2"));
 		CHECK(wait_for_end());
-		snprintf(out, sizeof(out), "%s",
-			path_in_files("out/%d.0123456789abcdef.out", (int)slot.run.item.id));
-		snprintf(blocker, sizeof(blocker), "%s",
-			path_in_files("out/%d.0123456789abcdef.err.new", (int)slot.run.item.id));
-		CHECK_EQ(mkdir(blocker, 0700), 0);
+		snprintf(out, sizeof(out), "%s", output_path("out"));
+		CHECK_EQ(mkdir(output_path("err.new"), 0700), 0);
 		CHECK_EQ(slot_collect(&slot, &place, &err), STATUS_TEMPORARY);
 		CHECK(is_there(out));
 		slot_clear(&slot, &place);
 		CHECK(!is_there(out));
-		rmdir(blocker);
 	}
 }
 
@@ -729,23 +709,26 @@ static void kill_worker_of(const char *command)
 static void worker_killed(void)
 {
 	static const char again[] = "#!/bin/sh\nexec \"$0\"\n";
+	static const struct {
+		const char *shows, *command;
+		int rounds;
+	} cases[] = {
+		{"a worker that is killed takes with it what has left the group",
+			"setsid sleep 1000", 1},
+		{"a worker that is killed takes with it what has no environment",
+			"env -i sleep 1000", 1},
+		{"a worker that is killed takes with it what is changing its program",
+			"setsid \"$TMPDIR/again\"", 5},
+	};
 	char path[128];
-	TEST("a worker that is killed takes with it what has left the group")
-	{
-		kill_worker_of("setsid sleep 1000");
-	}
-	TEST("a worker that is killed takes with it what has no environment")
-	{
-		kill_worker_of("env -i sleep 1000");
-	}
-	TEST("a worker that is killed takes with it what is changing its program")
-	{
-		snprintf(path, sizeof(path), "%s/again", scratch);
-		CHECK_EQ(
-			file_write_whole(path, again, strlen(again), 0700, false, &err), STATUS_OK);
-		for (int round = 0; round < 5; round++)
-			kill_worker_of("setsid \"$TMPDIR/again\"");
-	}
+	snprintf(path, sizeof(path), "%s/again", scratch);
+	(void)file_write_whole(path, again, strlen(again), 0700, false, NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		TEST(cases[i].shows)
+		{
+			for (int round = 0; round < cases[i].rounds; round++)
+				kill_worker_of(cases[i].command);
+		}
 }
 
 int main(void)
