@@ -249,23 +249,6 @@ client() {
 	[ "$(preempt-queue list --json | grep -c '"lost":1')" = 2 ]
 }
 
-@test "WQ-13: one, two, three transient failures in a row are forgiven, the fourth is a failure" {
-	local one two three four mixed
-	schedule one -- ./often 75 1
-	schedule two -- ./often 75 2
-	schedule three -- ./often 75 3
-	# Lest it cancels the others, which wait between their starts.
-	schedule four --keep-going -- ./often 75 4
-	# Transient, "run me again", transient, done.
-	schedule mixed --max-transient 1 -- bash -c 'case $PREEMPT_ITEM_ATTEMPT in
-		2) exit 42 ;; 1 | 3) exit 75 ;; *) exec ./item ;; esac'
-	worker a --slots 5
-	expect 1 preempt-queue join
-	are succeeded "$one" "$two" "$three" "$mixed"
-	[ "$(what "$one" starts) $(what "$two" starts) $(what "$three" starts)" = "2 3 4" ]
-	[ "$(what "$four" state starts exit)" = "failed 4 75" ]
-}
-
 @test "WQ-14: a resource is built once for a worker, again when it comes back, and as it was defined last" {
 	local i
 	preempt-queue resource data -- sh -c 'exit 9'

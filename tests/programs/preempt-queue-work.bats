@@ -280,14 +280,40 @@ here() {
 	[ "$(grep -c 'nothing is taken' one.err)" = 1 ]
 }
 
-@test "--max-attempts: so many failures are tried again, one more is a failure" {
-	local good bad
-	schedule good --max-attempts 3 -- ./often 1 2
-	schedule bad --max-attempts 2 --keep-going -- ./often 1 2
-	worker a --slots 2
+@test "WQ-13: how a command ends: forgiven failures, time limits, and what cannot be started" {
+	local want options command id
+	local -A wanted=()
+	mkdir gone
+	# What is said of each: state, starts, attempts, ending, exit code and text.
+	while IFS='|' read -r want options command; do
+		# shellcheck disable=SC2086
+		schedule id --keep-going $options -- $command
+		wanted[$id]="^$want"
+	done <<-'END'
+		succeeded 3 2 exited 0|--max-attempts 3|./often 1 2
+		failed 2 2 exited 1|--max-attempts 2|./often 1 2
+		succeeded 2 0 exited 0||./often 75 1
+		succeeded 3 0 exited 0||./often 75 2
+		succeeded 4 0 exited 0||./often 75 3
+		failed 4 0 exited 75||./often 75 4
+		succeeded 4 0 exited 0|--max-transient 1|./in-a-row 75 42 75 0
+		failed 1 1 timed-out 124|--timeout 500ms|./gated never
+		failed 1 1 timed-out 124|--timeout 500ms|./stubborn
+		failed 1 1 cannot 127 .*there-is-none||./there-is-none
+		failed 1 1 cannot 1 .*gone|--directory gone|pwd
+	END
+	rmdir gone
+	printf '#!/bin/bash\nexit "${!PREEMPT_ITEM_ATTEMPT}"\n' >in-a-row
+	chmod +x in-a-row
+	worker a --slots 11 --kill-after 500ms
 	expect 1 preempt-queue join
-	[ "$(what "$good" state starts attempts)" = "succeeded 3 2" ]
-	[ "$(what "$bad" state starts attempts)" = "failed 2 2" ]
+	for id in "${!wanted[@]}"; do
+		what "$id" state starts attempts ending exit text >got
+		grep "${wanted[$id]}" got || { echo "$id: $(<got)" >&2; false; }
+	done
+	gone "$(<begun.9)"
+	expect 124 preempt-queue fetch --exit-status 8
+	expect 127 preempt-queue fetch --exit-status 10
 }
 
 @test "a command that goes back again and again is started after pauses that double" {
@@ -310,31 +336,6 @@ here() {
 	says "command $id"
 	[ "$(what "$id" state starts lost ending)" = "failed 3 3 lost" ]
 	kill -0 "${workers[d]}"
-}
-
-@test "--timeout of a command: it is ended, 124; one that ignores TERM is killed" {
-	local polite rude
-	schedule polite --keep-going --timeout 500ms -- ./gated never
-	schedule rude --keep-going --timeout 500ms -- ./stubborn
-	worker a --slots 2 --kill-after 500ms
-	expect 1 preempt-queue join
-	[ "$(what "$polite" state ending exit)" = "failed timed-out 124" ]
-	[ "$(what "$rude" state ending exit)" = "failed timed-out 124" ]
-	gone "$(<"begun.$rude")"
-	expect 124 preempt-queue fetch --exit-status "$polite"
-}
-
-@test "a command that cannot be started fails and says why" {
-	local missing homeless
-	mkdir gone
-	schedule missing --keep-going -- ./there-is-none
-	schedule homeless --keep-going --directory gone -- pwd
-	rmdir gone
-	worker a
-	expect 1 preempt-queue join
-	what "$missing" state exit text | grep 'failed 127 .*there-is-none'
-	what "$homeless" state text | grep 'failed .*gone'
-	expect 127 preempt-queue fetch --exit-status "$missing"
 }
 
 @test "a machine on which nothing can be started is no sink: others run what it could not" {
