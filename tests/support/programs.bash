@@ -66,6 +66,15 @@ gone() {
 # is_stopped PID
 is_stopped() { grep -qs '^State:.[Tt]' "/proc/$1/status"; }
 
+# catches PID N, ignores PID N: it has a handler for signal number N, or ignores it.
+catches() { signal_mask SigCgt "$@"; }
+ignores() { signal_mask SigIgn "$@"; }
+signal_mask() {
+	local mask
+	mask=$(sed -n "s/^$1:[[:space:]]*//p" "/proc/$2/status")
+	((0x$mask >> ($3 - 1) & 1))
+}
+
 # code_of PID: our child ends; its exit code is in $code.
 code_of() {
 	eventually gone "$1" || return
