@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # the tests use them
-# A run of composed tasks, for claim.bats, ack.bats and composed.bats.
+# A run of tasks that join by hand, one small program at a time.
 
 . "$BATS_TEST_DIRNAME/../support/programs.bash"
 
 setup() {
 	programs
 	export PREEMPT_RUN=r
-	agents=() boards=() tasks=1
+	agents=() boards=() joins=() tasks=1
 }
 
 teardown() {
-	local pid
-	for pid in "${started[@]}" "${agents[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || :
-		wait "$pid" 2>/dev/null || :
-	done
+	started+=("${agents[@]}")
+	end_started
 }
 
 # Its first answer is the one that counts.
@@ -37,10 +34,29 @@ join_one() {
 	PREEMPT_TASK=$task preempt-store join --pid "${agents[task]:-$$}" "$@"
 }
 
-# A process that stands for task I from now on.
+# stand_for I...: a process that stands for task I from now on.
 stand_for() {
-	sleep 1000 3>&- &
-	agents[$1]=$!
+	local task
+	for task; do
+		sleep 1000 3>&- &
+		agents[task]=$!
+		started+=("$!")
+	done
+}
+
+# end_agent I: what stands for task I is killed.
+end_agent() {
+	kill -KILL "${agents[$1]}"
+	eventually gone "${agents[$1]}"
+}
+
+# joining I [OPTION...]: task I joins, as process joins[I] in the background: joined.I, err.I.
+joining() {
+	local task=$1
+	shift
+	PREEMPT_TASK=$task PREEMPT_TASKS=$tasks exec preempt-store join --pid "${agents[task]}" --timeout 10m "$@" \
+		>"joined.$task" 2>"err.$task" 3>&- &
+	joins[task]=$!
 	started+=("$!")
 }
 
@@ -69,6 +85,13 @@ as() {
 	"$@"
 }
 
+# serve I COMMAND...: as task I of attempt 1, in the background; $! is its process.
+serve() {
+	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks PREEMPT_DIR=${boards[$1]} PREEMPT_AGENT=${agents[$1]} \
+		PREEMPT_ATTEMPT=1 "${@:2}" 3>&- &
+	started+=("$!")
+}
+
 # at I STEP [NEXT]: the training process of task I says that it has finished so many steps.
 at() {
 	printf '%020d %020d\n' "$2" "${3:-$(($2 + 1))}" 1<>"${boards[$1]}/step"
@@ -79,19 +102,17 @@ saves() {
 	printf '%020d\n' "$2" 1<>"${boards[$1]}/saved"
 }
 
-# Start preempt-watch in the background: out, err, $watch.
+# start_watch [OPTION...]: preempt-watch in the background, with the signals of a terminal: out, err, $watch.
 start_watch() {
-	preempt-watch "$@" >out 2>err 3>&- &
+	env --default-signal=INT,QUIT,PIPE preempt-watch "$@" >out 2>err 3>&- &
 	watch=$!
 	started+=("$watch")
 	eventually watch_is_ready
 }
 
+# It catches HUP, and before that all that it is sent here.
 watch_is_ready() {
-	local mask
-	[ "$(cat "/proc/$watch/comm")" = preempt-watch ] || return
-	mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$watch/status")
-	((0x$mask & 1)) # HUP, when all others are caught
+	[ "$(cat "/proc/$watch/comm")" = preempt-watch ] && catches "$watch" 1
 }
 
 # agree_and_save STEP: all tasks stand one step before it, agree on it and save.
@@ -122,11 +143,11 @@ in_vain() {
 	[ "$status" = 124 ] || { echo "$*: $status, not 124: $stderr" >&2; return 1; }
 }
 
-# store_held: a process takes the lock of the store, and stops.
+# store_held [WHERE]: a process takes the lock of the store, and stops.
 store_held() {
 	needs_store_file
-	"${OUT:-$REPO/build/plain}/tests/support/hold_store" "$PREEMPT_STORE" held begin >/dev/null 3>&- &
+	"$OUT/tests/support/hold_store" "$PREEMPT_STORE" held "${1:-begin}" >/dev/null 3>&- &
 	holder=$!
 	started+=("$holder")
-	eventually grep -q '^State:.T' "/proc/$holder/status"
+	eventually is_stopped "$holder"
 }
