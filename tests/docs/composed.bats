@@ -165,12 +165,12 @@ stand_ins() {
 	echo() { [ "$*" = 42 ] || { builtin echo "$@"; return; }; printf 4; sleep 1.5; printf '2\n'; }
 	for round in {1..8} slow; do
 		rm -f trains
-		[ $round != slow ] || export -f echo
+		[ "$round" != slow ] || export -f echo
 		composed 0
 		eventually test -e trains
 		mapfile -t pieces < <(below "${agents[0]}" .)
 		builtin echo >end
-		[ $round = slow ] || for _ in 1 2 3 4; do kill -USR1 "${agents[0]}" 2>/dev/null || :; done
+		[ "$round" = slow ] || for _ in 1 2 3 4; do kill -USR1 "${agents[0]}" 2>/dev/null || :; done
 		leaves 0 42
 		kill -KILL "${pieces[@]}" 2>/dev/null || :
 	done
@@ -213,7 +213,7 @@ all_gone() {
 		"script+ack         finished beside   137    44"; do
 		read -r what when peer here there <<<"$row"
 		echo "$row"
-		if [ $when = finished ]; then
+		if [ "$when" = finished ]; then
 			# In a session of its own: the kernel continues what is stopped in a process group that loses its script.
 			printf '#!/bin/sh\nexec setsid "%s" "$@"\n' "$(type -P preempt-heartbeat)" >pieces/preempt-heartbeat
 			chmod +x pieces/preempt-heartbeat
@@ -241,15 +241,15 @@ all_gone() {
 		script+ack) kill -KILL $(below "${agents[0]}" preempt-ack) "${agents[0]}" ;;
 		*) kill -KILL $(below "${agents[0]}" "$what ") ;;
 		esac
-		if [ $when = finished ]; then
+		if [ "$when" = finished ]; then
 			eventually gone "${agents[0]}"
 			kill -CONT "$beats"
 		fi
-		[ $when != agreed ] || kill -CONT "${agents[1]}"
+		[ "$when" != agreed ] || kill -CONT "${agents[1]}"
 		leaves 0 "$here"
 		eventually all_gone
 		leaves 1 "$there"
-		[ $peer != composed ] || grep -q "task 0 failed" err.1
+		[ "$peer" != composed ] || grep -q "task 0 failed" err.1
 		[ "$what" != save ] || closed cause unsaved
 		[ "$what" = script+ack ] || eventually no_boards
 	done

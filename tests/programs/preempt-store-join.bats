@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-store join: which process stands for the task, where there is nothing to join, what the shell
-# that joined joins next, and who counts as joined.
-# takes: 40
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
+# preempt-store join, leave and close: which process stands for the task, who counts as joined, what is refused,
+# and how an attempt ends.
+# takes: 30
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
 load ../support/group
@@ -15,7 +15,8 @@ exported() {
 
 # ---- Which process stands for the task ----
 
-@test "join: the shell that reads the answer stands for the task, also with programs in between" {
+@test "the shell that reads the answer stands for the task, also with programs in between; where none does, join's parent" {
+	local join reader
 	for join in 'preempt-store join' 'timeout 60 preempt-store join' 'env A=b timeout 60 preempt-store join' \
 		'bash -c "preempt-store join; exit"'; do
 		another_store
@@ -24,9 +25,7 @@ exported() {
 			[ -d "$PREEMPT_DIR" ] && [ "$PREEMPT_AGENT" = $$ ] && echo yes'
 		[ "$output" = yes ]
 	done
-}
-
-@test "join: without a pipe, and with one that no process above it reads, its parent stands for the task" {
+	another_store
 	bash -c 'preempt-store join >lines; echo $$ >shell'
 	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
 	another_store
@@ -38,67 +37,87 @@ exported() {
 	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
 }
 
-# A copy of bash whose name is slurmstepd runs the script; its command line says which step it is of.
+# stepd STEP TEXT: a copy of bash whose name is slurmstepd runs TEXT; its command line says which step it is of.
 stepd() {
 	[ -e slurmstepd ] || cp "$(type -P bash)" slurmstepd
-	(exec -a "slurmstepd: [$1]" ./slurmstepd "$2")
+	echo "$2" >script
+	(exec -a "slurmstepd: [$1]" ./slurmstepd script)
 }
 
-# task STEP: as Slurm does, the slurmstepd of the step forks one that becomes the task, and that reads
-# what the TaskProlog prints: prolog, a script, which calls preempt-store.
-task() {
-	cat >fork <<-EOF
-		(exec -a "slurmstepd: [$1]" ./slurmstepd task)
-		exit
-	EOF
-	cat >task <<-'EOF'
-		echo $$ >pid
-		lines=$(./prolog)
-		echo "$? $lines" >answer
-	EOF
+# prolog STEP: as Slurm does, the slurmstepd of the step forks one that becomes the task (pid), and that reads what
+# the TaskProlog, a script, prints: answer has its exit code and that.
+prolog() {
 	printf '#!/bin/sh\npreempt-store join\nexit\n' >prolog
 	chmod +x prolog
-	stepd "$1" fork
+	printf 'echo $$ >pid\nlines=$(./prolog)\necho "$? $lines" >answer\n' >task
+	stepd "$1" "(exec -a 'slurmstepd: [$1]' ./slurmstepd task); exit"
 }
 
-step() {
+@test "in a TaskProlog that is a script the task to be stands for the task, in a shell whose output a slurmstepd reads the shell" {
 	export SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=2 SLURM_PROCID=0
 	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0
-}
-
-@test "join in a TaskProlog that is a script: the task to be stands for the task" {
-	step
-	task 9.0
+	# Of a batch shell: nothing is joined. With the variables of the step that submitted the job, too.
+	prolog 9.batch
+	[ "$(cat answer)" = "0 " ]
+	(
+		unset "${!SLURM_STEP_@}"
+		prolog 9.batch
+		[ "$(cat answer)" = "0 " ]
+		stepd 9.batch 'preempt-store leave >left 2>&1; echo $? >>left; exit' # a TaskEpilog
+		[ "$(cat left)" = 0 ]
+		[ ! -e s.db ]
+		stepd 9.batch 'preempt-store leave --run r --task 0 --tasks 1 >left 2>&1; echo $? >>left; exit'
+		[[ $(cat left) = *"does not exist"*$'\n1' ]]
+		stepd 9.batch 'bash -c "preempt-store join 2>err; echo \$? >code; exit"; exit'
+		[ "$(cat code)" = 2 ] # a job of several machines
+		grep -q "prefix srun" err
+	)
+	PREEMPT_STORE=$PWD/none/s.db prolog 9.0
+	[[ $(cat answer) = "75 print preempt-store: join: "*"$PWD/none"* ]]
+	prolog 9.0
 	[[ $(cat answer) = "0 export"* ]]
 	[ "$(exported PREEMPT_AGENT <answer)" = "$(cat pid)" ]
-}
-
-@test "join in the TaskProlog of a batch shell: nothing is joined, nothing printed, 0" {
-	step
-	unset "${!SLURM_STEP_@}"
-	task 9.batch
-	[ "$(cat answer)" = "0 " ]
-	[ ! -e s.db ]
-	# The variables of the step that submitted this job.
-	step
-	task 9.batch
-	[ "$(cat answer)" = "0 " ]
-}
-
-@test "join in the script of a batch job of several machines is refused; what a slurmstepd reads goes to a log" {
-	step
-	unset "${!SLURM_STEP_@}"
-	printf 'bash -c "preempt-store join 2>err; echo \\$? >code; exit"; exit' >script
-	stepd 9.batch script
-	[ "$(cat code)" = 2 ]
-	grep -q "prefix srun" err
-	step
-	printf 'printf "%%s\n" "$(bash -c "echo \\$\\$ >shell; preempt-store join; exit")" >lines' >script
-	stepd 9.0 script
+	another_store
+	stepd 9.0 'printf "%s\n" "$(bash -c "echo \$\$ >shell; preempt-store join; exit")" >lines'
 	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
 }
 
-# ---- Once more in the same shell ----
+# ---- What it prints ----
+
+@test "join prints export lines that eval understands, whatever is in the names, and TaskProlog where they are plain" {
+	mkdir "a b'c\"d \$(touch bad)"
+	export PREEMPT_STORE="$PWD/a b'c\"d \$(touch bad)/s.db"
+	XDG_RUNTIME_DIR="$PWD/a b'c\"d \$(touch bad)" preempt-store join --task 0 --tasks 1 --pid $$ >lines
+	run ! grep -v '^export PREEMPT_[A-Z]*=' lines
+	store=$PREEMPT_STORE
+	unset PREEMPT_STORE
+	eval "$(cat lines)"
+	[ "$PREEMPT_STORE" = "$store" ]
+	[ -d "$PREEMPT_DIR" ]
+	[ ! -e bad ]
+	[ "$PREEMPT_ATTEMPT" = 1 ]
+	[ "$PREEMPT_AGENT" = $$ ]
+	run -0 --separate-stderr preempt-store leave
+	[ "$output" = 0 ]
+	[ ! -d "$PREEMPT_DIR" ]
+	unset "${!PREEMPT_@}"
+	export PREEMPT_STORE=$PWD/s.db PREEMPT_RUN=r
+	preempt-store join --task 0 --tasks 1 --pid $$ >lines
+	run ! grep "[\"']" lines # Slurm takes what follows = as it is
+}
+
+@test "join exports the signals that are notices here, which the clients ignore" {
+	run -0 --separate-stderr preempt-store join --no-board
+	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM,USR1,USR2,XCPU,PWR ]
+	LSB_JOBID=9 run -0 --separate-stderr preempt-store join --no-board --run s --task 0 --tasks 1
+	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM,USR1,USR2,XCPU,PWR,INT ]
+	PREEMPT_SIGNALS=USR2 run -0 --separate-stderr preempt-store join --no-board --run t
+	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = USR2 ]
+	PREEMPT_SIGNALS='' run -0 --separate-stderr preempt-store join --no-board --run u
+	[[ $output != *PREEMPT_SIGNALS* ]]
+}
+
+# ---- Once more ----
 
 @test "join once more in the same shell: the next attempt each time, with a board of its own" {
 	run -0 --separate-stderr bash -c '
@@ -114,7 +133,7 @@ step() {
 	[ -z "$stderr" ]
 }
 
-@test "join: an attempt that was asked for and is not due is refused, and the cure named" {
+@test "an attempt that was asked for and is not due is refused, and the cure named" {
 	as 0 run -0 --separate-stderr preempt-store join --no-board
 	as 0 preempt-store leave
 	for asked in 1 7; do
@@ -129,239 +148,6 @@ step() {
 	[ "$(exported PREEMPT_ATTEMPT <<<"$output")" = 2 ]
 }
 
-@test "join exports the signals that are notices here, which the clients ignore" {
-	run -0 --separate-stderr preempt-store join --no-board
-	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM,USR1,USR2,XCPU,PWR ]
-	LSB_JOBID=9 run -0 --separate-stderr preempt-store join --no-board --run s --task 0 --tasks 1
-	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM,USR1,USR2,XCPU,PWR,INT ]
-	PREEMPT_SIGNALS=USR2 run -0 --separate-stderr preempt-store join --no-board --run t
-	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = USR2 ]
-	PREEMPT_SIGNALS='' run -0 --separate-stderr preempt-store join --no-board --run u
-	[[ $output != *PREEMPT_SIGNALS* ]]
-}
-
-@test "leave without --code, as in an epilog: left, neither finished nor failed; the job's own code decides" {
-	join 2
-	kill -KILL "${agents[@]}"
-	as 0 run -0 --separate-stderr preempt-store leave
-	[ "$output" = 0 ]
-	run -1 preempt-store get run/r/000001/ERROR
-	as 1 preempt-store leave
-	[[ $(preempt-store runs) = *"r  "*" left "* ]]
-	decide() { run "-$1" --separate-stderr preempt-requeue --platform none --run r --dry-run --code "$2"; }
-	decide 0 0
-	[[ $output = *"nothing to run again"* ]]
-	decide 44 7
-	[[ $output = *"run again: the exit code was 7, and the tasks said none, 1 of 3"* ]]
-	decide 42 42
-	[[ $output = *"run again: attempt 1 was preempted"* ]]
-	# The next attempt is not in its way.
-	join 2
-	[ "$(preempt-store get run/r/000001/CLOSED | field cause)" = left ]
-	as 0 preempt-store leave --code 0
-	as 1 preempt-store leave
-	[ "$(preempt-store get run/r/000002/CLOSED | field cause)" = left ]
-}
-
-@test "leave in a batch shell's TaskEpilog: nothing printed, 0, as join; with --task it does what is asked" {
-	step
-	unset "${!SLURM_STEP_@}"
-	printf 'preempt-store leave >left 2>&1; echo $? >>left; exit' >script
-	stepd 9.batch script
-	[ "$(cat left)" = 0 ]
-	[ ! -e s.db ]
-	printf 'preempt-store leave --run r --task 0 --tasks 1 >left 2>&1; echo $? >>left; exit' >script
-	stepd 9.batch script
-	[[ $(cat left) = *"does not exist"*$'\n1' ]]
-}
-
-@test "a TaskProlog that cannot join says why in the job's output" {
-	step
-	PREEMPT_STORE=$PWD/none/s.db task 9.0
-	[[ $(cat answer) = "75 print preempt-store: join: "*"$PWD/none"* ]]
-}
-
-@test "the board of a process that joined and was killed goes when the next board is made" {
-	join 2
-	[ -e "${boards[0]}" ] && [ -e "${boards[1]}" ]
-	kill -KILL "${agents[0]}"
-	wait "${agents[0]}" 2>/dev/null || :
-	run -0 preempt-store join --run other --task 0 --tasks 1 --pid $$
-	[ ! -e "${boards[0]}" ]
-	[ -e "${boards[1]}" ]
-}
-
-# ---- Who counts as joined ----
-
-# joining I [TIMEOUT]: in the background; its process is joins[I].
-joining() {
-	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks exec preempt-store join --pid "${agents[$1]}" --timeout "${2:-10m}" \
-		>"joined.$1" 2>"err.$1" 3>&- &
-	joins[$1]=$!
-	started+=("$!")
-}
-
-end_agent() {
-	kill -KILL "${agents[$1]}"
-	eventually gone "${agents[$1]}"
-}
-
-# stop_join I: but not while it holds the store's lock, for no other could go on then.
-stop_join() {
-	kill -STOP "${joins[$1]}"
-	until preempt-store get -q --timeout 1s run/r/LAST >/dev/null; do
-		kill -CONT "${joins[$1]}"
-		sleep 0.01
-		kill -STOP "${joins[$1]}"
-	done
-}
-
-@test "join: a task whose process died while it joined is missing; its successor and the others join the next attempt" {
-	export PREEMPT_LAUNCH=slurm:1:0 # all are of one launch
-	tasks=3
-	for task in 0 1 2; do stand_for "$task"; done
-	joining 0
-	joining 1
-	eventually has_key TASK/0
-	eventually has_key TASK/1
-	end_agent 1
-	code_of "${joins[1]}"
-	[ "$code" = 1 ]
-	# All places are taken, but no process is behind one of them.
-	joining 2
-	eventually has_key TASK/2
-	stand_for 1
-	joining 1
-	for task in 0 1 2; do
-		code_of "${joins[task]}"
-		[ "$code" = 0 ]
-		[ "$(exported PREEMPT_ATTEMPT <"joined.$task")" = 2 ]
-	done
-}
-
-@test "join: a task whose process died right after the last one joined is missing, too" {
-	export PREEMPT_LAUNCH=slurm:1:0
-	tasks=2
-	stand_for 0
-	stand_for 1
-	joining 0
-	eventually has_key TASK/0
-	stop_join 0
-	PREEMPT_TASKS=2 join_one 1 --timeout 10m >joined.1
-	end_agent 1
-	kill -CONT "${joins[0]}"
-	stand_for 1
-	joining 1
-	for task in 0 1; do
-		code_of "${joins[task]}"
-		[ "$code" = 0 ]
-		[ "$(exported PREEMPT_ATTEMPT <"joined.$task")" = 2 ]
-	done
-}
-
-@test "join: a task whose process died while it joined is named with the missing" {
-	export PREEMPT_LAUNCH=slurm:1:0
-	tasks=3
-	for task in 0 1 2; do stand_for "$task"; done
-	joining 0
-	joining 1
-	eventually has_key TASK/0
-	eventually has_key TASK/1
-	end_agent 1
-	code_of "${joins[1]}"
-	joining 2 2s
-	for task in 0 2; do
-		code_of "${joins[task]}"
-		[ "$code" = 124 ]
-		grep -q "2 of 3 tasks have joined; missing: 1 (--join-timeout)" "err.$task"
-	done
-}
-
-@test "join: a task that has left already counts as joined" {
-	tasks=2
-	stand_for 0
-	stand_for 1
-	joining 0
-	eventually has_key TASK/0
-	stop_join 0
-	PREEMPT_TASKS=2 join_one 1 --timeout 10m >joined.1
-	as 1 preempt-store leave
-	end_agent 1
-	kill -CONT "${joins[0]}"
-	code_of "${joins[0]}"
-	[ "$code" = 0 ]
-}
-
-# ---- A task that joined and never beats ----
-
-# beats I [OPTION...]: preempt-heartbeat of task I, in the background.
-beats() {
-	local task=$1
-	shift
-	PREEMPT_TASK=$task PREEMPT_TASKS=$tasks preempt-heartbeat --period 200ms --pid "${agents[task]}" "$@" 2>"err.$task" 3>&- &
-	hearts[task]=$!
-	started+=("$!")
-}
-
-@test "preempt-heartbeat: a task that joined and never beats is dead after --join-timeout, and said so" {
-	join 3
-	beats 0 --join-timeout 2s --limit 100
-	beats 1 --join-timeout 2s --limit 100
-	for task in 0 1; do
-		code_of "${hearts[task]}"
-		[ "$code" = 44 ]
-		grep -q "task 2 on .* is dead: no heartbeat since .*Z, no step known" "err.$task"
-	done
-	[ "$(preempt-store get run/r/000001/DEAD/2 | field by)" = silent ]
-	run ! has_key DEAD/1
-	run ! has_key DEAD/3
-}
-
-@test "preempt-heartbeat: of a task that is gone and never beat no step is known" {
-	join 2
-	end_agent 1
-	beats 0 --limit 100
-	code_of "${hearts[0]}"
-	[ "$code" = 44 ]
-	grep -q "task 1 on .* is gone; last seen .*Z, no step known" err.0
-	run -1 --separate-stderr bash -c 'preempt-store get run/r/000001/DEAD/1 | grep \"step\"'
-}
-
-@test "preempt-heartbeat: --timeout 0 is refused" {
-	join 1
-	for what in "--pid ${agents[0]}" "-- true"; do
-		# shellcheck disable=SC2086 # several words
-		PREEMPT_TASK=0 PREEMPT_TASKS=1 run -2 --separate-stderr timeout 60 preempt-heartbeat --timeout 0 $what
-		[[ $stderr = *"--timeout: must be greater than 0"* ]]
-	done
-}
-
-@test "preempt-run: a task that joined by hand and never beats is dead after --join-timeout; with --no-heartbeat it is not" {
-	tasks=4
-	stand_for 2
-	joining 2
-	sleep 1000 3>&- &
-	started+=("$!")
-	PREEMPT_TASK=3 PREEMPT_TASKS=4 preempt-store join --pid "$!" --no-heartbeat >/dev/null 3>&- &
-	started+=("$!")
-	PREEMPT_TASK=1 PREEMPT_TASKS=4 preempt-run --no-heartbeat -- sleep 1000 2>err.1 3>&- &
-	started+=("$!")
-	agents[1]=$!
-	for task in 1 2 3; do eventually has_key "TASK/$task"; done
-	PREEMPT_TASK=0 PREEMPT_TASKS=4 preempt-run --join-timeout 5s --period 1s --limit 1 -- sleep 1000 2>err.0 3>&- &
-	agents[0]=$!
-	started+=("$!")
-	code_of "${joins[2]}"
-	[ "$code" = 0 ]
-	code_of "${agents[0]}"
-	[ "$code" = 44 ]
-	grep -q "task 2 on .* is dead: no heartbeat since" err.0
-	code_of "${agents[1]}"
-	[ "$code" = 44 ]
-	run ! has_key DEAD/1
-	run ! has_key DEAD/3
-}
-
 @test "an attempt that an earlier join left in the environment is asked for neither of another run nor by preempt-run" {
 	PREEMPT_TASK=0 PREEMPT_TASKS=1 preempt-store join --pid $$ >lines
 	. ./lines
@@ -372,4 +158,318 @@ beats() {
 	run -0 preempt-run -- true
 	[ "$(preempt-store get run/r/000002/CLOSED | field state)" = completed ]
 	run -2 preempt-run --attempt 1 -- true
+}
+
+@test "refused with the cure: a place that is taken, another number of tasks, another launch, an older one, a store without OPEN" {
+	stand_for 0
+	tasks=2
+	PREEMPT_LAUNCH=slurm:1:1 joining 0
+	eventually has_key TASK/0
+	PREEMPT_TASKS=3 run -2 --separate-stderr join_one 1 --timeout 60s
+	[[ $stderr = *"--run"* ]]
+	PREEMPT_LAUNCH=slurm:2:0 PREEMPT_TASKS=2 run -2 --separate-stderr join_one 1 --timeout 60s
+	[[ $stderr = *"launch slurm:1:1"*"--run"* ]]
+	PREEMPT_LAUNCH=slurm:1:0 PREEMPT_TASKS=2 run -2 --separate-stderr join_one 1 --timeout 60s
+	[[ $stderr = *"older; end this process"* ]]
+	run -1 has_key TASK/1
+	another_store
+	join 1
+	as 0 run -0 --separate-stderr preempt-store join --pid "${agents[0]}"
+	[[ $output = *PREEMPT_ATTEMPT=1* ]]
+	[[ $output =~ PREEMPT_LIFE=[0-9a-f]{24} ]]
+	as 0 run -2 --separate-stderr preempt-store join --pid $$
+	[[ $stderr = *"task 0 of attempt 1 is running (pid ${agents[0]}"* ]]
+	preempt-store rm run/r/000001/OPEN
+	PREEMPT_TASKS=1 run -1 --separate-stderr join_one 0
+	[[ $stderr = *"run r has no attempt 1"* ]]
+	[[ $stderr != *"is gone"* ]]
+}
+
+# ---- Who counts as joined ----
+
+# joined I ATTEMPT: the join of task I is over.
+joined() {
+	code_of "${joins[$1]}"
+	[ "$code" = 0 ]
+	[ "$(exported PREEMPT_ATTEMPT <"joined.$1")" = "$2" ]
+}
+
+@test "a dead predecessor is buried: the others are told, and the next attempt begins without waiting for it" {
+	join 2
+	end_agent 0
+	stand_for 0
+	joining 0
+	eventually has_key DEAD/0
+	as 1 run -44 --separate-stderr preempt-ack --attempt 1
+	[[ $stderr = *"task 0 was restarted"* ]]
+	as 1 run -0 --separate-stderr preempt-store leave --attempt 1 --code 44
+	joining 1
+	joined 0 2
+	joined 1 2
+}
+
+@test "a dead attempt of fewer tasks is buried by a task that it never had" {
+	join 1
+	end_agent 0
+	stand_for 8
+	tasks=9
+	joining 8
+	eventually has_key SEAL
+	[ "$(preempt-store get run/r/000001/SEAL | field text)" = "a new launch has taken over" ]
+}
+
+@test "a task whose process died while it joined is named with the missing; its successor and the others join the next attempt" {
+	local others
+	export PREEMPT_LAUNCH=slurm:1:0 # all are of one launch
+	for others in wait go; do
+		another_store
+		tasks=3
+		stand_for 0 1 2
+		joining 0
+		joining 1
+		eventually has_key TASK/0
+		eventually has_key TASK/1
+		end_agent 1
+		code_of "${joins[1]}"
+		[ "$code" = 1 ]
+		if [ $others = go ]; then
+			joining 2 --timeout 2s
+			for task in 0 2; do
+				code_of "${joins[task]}"
+				[ "$code" = 124 ]
+				grep -q "2 of 3 tasks have joined; missing: 1 (--join-timeout)" "err.$task"
+			done
+		else
+			# All places are taken, but no process is behind one of them.
+			joining 2
+			eventually has_key TASK/2
+			stand_for 1
+			joining 1
+			for task in 0 1 2; do joined "$task" 2; done
+		fi
+	done
+}
+
+@test "a task whose process died right after the last one joined is missing, too; one that has left counts as joined" {
+	local last
+	export PREEMPT_LAUNCH=slurm:1:0
+	for last in died left; do
+		another_store
+		tasks=2
+		stand_for 0 1
+		joining 0
+		eventually has_key TASK/0
+		stopped "${joins[0]}"
+		PREEMPT_TASKS=2 join_one 1 --timeout 10m >joined.1
+		[ $last = died ] || as 1 preempt-store leave
+		end_agent 1
+		kill -CONT "${joins[0]}"
+		if [ $last = died ]; then
+			stand_for 1
+			joining 1
+			joined 0 2
+			joined 1 2
+		else
+			joined 0 1
+		fi
+	done
+}
+
+@test "a join ends with the process that it is for, also while the store is unreachable, and does not join again for it" {
+	local store
+	tasks=2
+	for store in here away; do
+		rm -rf away
+		mkdir -p -m 700 store
+		export PREEMPT_STORE=$PWD/store/s.db
+		stand_for 0
+		joining 0
+		eventually has_key TASK/0
+		if [ $store = away ]; then
+			mv store away
+			eventually grep -q "; trying again" err.0
+		fi
+		end_agent 0
+		code_of "${joins[0]}"
+		[ "$code" = 1 ]
+		grep -q "process ${agents[0]}, for which this would join, is gone" err.0
+		[ $store = away ] || run ! has_key LEFT/0
+		rm -rf store
+	done
+}
+
+@test "a task whose board cannot be made leaves with an error, which ends the others" {
+	touch file
+	tasks=2
+	stand_for 0 1
+	joining 1
+	PREEMPT_TASKS=2 run -75 --separate-stderr join_one 0 --timeout 10m --board "$PWD/file"
+	[[ $stderr = *"make a board in $PWD/file"* ]]
+	[ "$(preempt-store get run/r/000001/LEFT/0 | field reason)" = failed ]
+	code_of "${joins[1]}"
+	if [ "$code" != 44 ]; then # all had joined before it learned of that
+		as 1 run -44 --separate-stderr preempt-heartbeat --period 100ms -- sleep 1000
+		echo "$stderr" >>err.1
+	fi
+	grep -q "task 0 failed" err.1
+	[[ $(preempt-store get run/r/000001/ERROR | field line) = *"make a board in $PWD/file"* ]]
+}
+
+@test "preempt-run: a task that joined by hand and never beats is dead after --join-timeout; with --no-heartbeat it is not" {
+	tasks=4
+	stand_for 2 3
+	joining 2
+	joining 3 --no-heartbeat
+	PREEMPT_TASK=1 PREEMPT_TASKS=4 preempt-run --no-heartbeat -- sleep 1000 2>err.1 3>&- &
+	agents[1]=$!
+	for task in 1 2 3; do eventually has_key "TASK/$task"; done
+	PREEMPT_TASK=0 PREEMPT_TASKS=4 preempt-run --join-timeout 5s --period 1s --limit 1 -- sleep 1000 2>err.0 3>&- &
+	agents[0]=$!
+	code_of "${joins[2]}"
+	[ "$code" = 0 ]
+	for task in 0 1; do
+		code_of "${agents[task]}"
+		[ "$code" = 44 ]
+	done
+	grep -q "task 2 on .* is dead: no heartbeat since" err.0
+	run ! has_key DEAD/1
+	run ! has_key DEAD/3
+}
+
+# ---- leave, close ----
+
+@test "leave: what each code means, the code to leave with, and the last one closes; asked to stop it is 93" {
+	local code reason state left
+	while read -r code reason state left; do
+		another_store
+		join 2
+		as 0 run -0 --separate-stderr preempt-store leave --code "$code"
+		[ "$output" = "$left" ]
+		as 0 run -0 --separate-stderr preempt-store leave --code 7 # what was said first stands
+		[ "$(preempt-store get run/r/000001/LEFT/0 | field reason)" = "$reason" ]
+		run -1 has_key CLOSED
+		as 1 preempt-store leave --code 0 2>/dev/null
+		[ "$(preempt-store get run/r/000001/CLOSED | field state)" = "$state" ]
+	done <<-END
+		0 completed completed 0
+		42 saved failed 42
+		43 preempted failed 43
+		44 peer failed 44
+		9 failed failed 9
+	END
+	for code in 42 43 44 93 7 0; do # whatever it says, except a task that has finished
+		another_store
+		join 1
+		preempt-claim --outside --then stop >/dev/null
+		[ "$(as 0 preempt-store leave --code "$code")" = $((code ? 93 : 0)) ]
+		[ "$(preempt-store get run/r/000001/CLOSED | field cause)" = "$([ "$code" = 0 ] && echo completed || echo stopped)" ]
+	done
+}
+
+@test "leave after a claim: a training that failed was preempted, 43; without a claim its failure is an error for all" {
+	join 2
+	as 0 preempt-claim
+	as 0 preempt-store leave --code 42 3>&- & # stays until the other one has left, too
+	as 1 run -0 --separate-stderr preempt-store leave --code 137
+	[ "$output" = 43 ]
+	run -1 has_key ERROR
+	wait $!
+	another_store
+	join 2
+	as 1 run -0 --separate-stderr preempt-store leave --code 3
+	[ "$(preempt-store get run/r/000001/ERROR | field code)" = 3 ]
+	as 0 run -0 --separate-stderr preempt-store leave --code 137
+	[ "$output" = 44 ]
+}
+
+@test "leave without --code, as in an epilog: left, neither finished nor failed, and not in the way of the next attempt" {
+	join 2
+	kill -KILL "${agents[@]}"
+	as 0 run -0 --separate-stderr preempt-store leave
+	[ "$output" = 0 ]
+	run -1 preempt-store get run/r/000001/ERROR
+	as 1 preempt-store leave
+	[[ $(preempt-store runs) = *"r  "*" left "* ]]
+	join 2
+	[ "$(preempt-store get run/r/000001/CLOSED | field cause)" = left ]
+	as 0 preempt-store leave --code 0
+	as 1 preempt-store leave
+	[ "$(preempt-store get run/r/000002/CLOSED | field cause)" = left ]
+}
+
+@test "leave by a task that never joined, that does not exist, of a run that does not: no, and nothing is written" {
+	PREEMPT_TASKS=2 run -124 --separate-stderr preempt-store join --task 0 --pid $$ --timeout 200ms
+	run -1 --separate-stderr preempt-store leave --task 1 --tasks 2
+	[[ $stderr = *"has not joined"* ]]
+	run -2 --separate-stderr preempt-store leave --task 5 --tasks 9
+	run -1 --separate-stderr preempt-store leave --run other --task 0 --tasks 1
+	run -2 --separate-stderr preempt-store leave --task 0 --tasks 2 --code 256
+	run -1 has_key LEFT/1
+}
+
+# notice_left MS: task 0 has a notice on its board.
+notice_left() {
+	echo "{\"utc\":\"2026-01-31T12:00:00.123Z\",\"source\":\"signal:TERM\",\"reason\":\"\",\"left_ms\":$1}" >"${boards[0]}/notice"
+}
+
+@test "leave, the store away or held by another process: a notice on the board makes a failure 43, and is not outstayed" {
+	# Without a notice it asks again for 30 s.
+	mkdir store
+	PREEMPT_STORE=$PWD/store/s.db join 1
+	notice_left 30000
+	mv store away
+	PREEMPT_STORE=$PWD/store/s.db as 0 run -75 --separate-stderr env PREEMPT_LIFE=x timeout 8 preempt-store leave --code 1
+	[ "$output" = 43 ]
+	join 1
+	notice_left 2000
+	store_held
+	as 0 run -75 --separate-stderr timeout 20 preempt-store leave --code 42
+	[ "$output" = 42 ]
+}
+
+@test "leave stays for the others also while a task holds the store, and ends when they have left" {
+	local leave
+	join 2
+	as 0 preempt-claim >/dev/null
+	# It was to have finished by now: each question is a short one.
+	notice_left 30000
+	as 0 preempt-store leave --code 42 >left 3>&- &
+	leave=$!
+	started+=("$leave")
+	eventually has_key LEFT/0
+	store_held database
+	sleep 2 # it asks the store in this time, gets no answer, and must stay
+	kill -CONT "$holder"
+	kill -0 "$leave"
+	as 1 preempt-store leave --code 42
+	code_of "$leave"
+	[ "$code" = 0 ]
+	[ "$(cat left)" = 42 ]
+}
+
+@test "close ends an attempt of which nothing runs any more, twice is fine, and the next one can begin" {
+	join 1
+	end_agent 0
+	for _ in 1 2; do
+		preempt-store close
+		[ "$(preempt-store get run/r/000001/CLOSED | field state)" = failed ]
+	done
+	join 1
+	[ "$(preempt-store get run/r/LAST)" = '{"attempt":2}' ]
+	# A preemption is under way: its task saves, also with --force; another one has ended unseen.
+	as 0 preempt-claim
+	run -1 --separate-stderr preempt-store close --force
+	[[ $stderr = *"attempt 2 is being preempted: task 0 (process ${agents[0]} on "*"); wait until it has ended"* ]]
+	end_agent 0
+	preempt-store close
+	# A script that only beats sees a close by force, too.
+	join 1
+	PREEMPT_ATTEMPT=3 as 0 preempt-heartbeat -v --period 100ms --pid "${agents[0]}" 2>beats 3>&- &
+	started+=("$!")
+	eventually grep -q timeout beats
+	preempt-store close --force
+	code_of "${started[-1]}"
+	[ "$code" = 44 ]
+	grep -q "it was closed by preempt-store close" beats
+	run -1 --separate-stderr preempt-store close --run other
 }
