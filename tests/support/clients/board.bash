@@ -1,33 +1,94 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# The agent's side of a board, played by tests/programs/preempt-step.bats, and a training process to play with.
+# The agent's side of a board, played by tests/programs/preempt-step.bats, a training process to play with, and
+# transcripts of what they say to each other:
+#
+#   == wait, then exit S: runs to S, saves, stays until leave
+#   for bash c                 by these clients only (all); "disk": also where a directory's time is not to be trusted
+#   start; hold wait AGENT     statements; a line has one or more
+#   > step 5                   the training is told this
+#   < step 0                   its next answer
+#   step 6 = 0                 both: "step 6", and the answer "step 0"
+#   waits step 7               it is told this, does its part on the board and then gives no answer
+#
+# Other words are functions below. A line that begins with "! " is one of shell. AGENT, TRAINING and BOARD are put in.
 
-REPO=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-BIN=${BIN:-$REPO/bin}
-OUT=${OUT:-$REPO/build/plain}
-# PATIENCE is for what must happen, GLANCE for what must not.
-PATIENCE=60
+# What must not happen is looked for for so long; what must happen, for a minute.
 GLANCE=0.08
+CLIENTS=${CLIENTS:-bash dash c python program c@disk python@disk}
 
-# Every client, and those that trust a directory's time once more where they may not.
-# What is no C is the same with sanitizers.
-case ${OUT:-} in
-*/build/asan) CLIENTS=${CLIENTS:-c program c@disk} ;;
-*) CLIENTS=${CLIENTS:-bash dash c python program c@disk python@disk} ;;
-esac
+# transcript FILE: each of its cases.
+transcript() {
+	local title='' body=() line
+	while IFS= read -r line; do
+		case $line in
+		'== '*)
+			play "$title" "${body[@]}"
+			title=${line#== } body=()
+			;;
+		'' | '#'*) ;;
+		*) body+=("$line") ;;
+		esac
+	done <"$REPO/tests/support/clients/$1"
+	play "$title" "${body[@]}"
+}
+
+# play TITLE [LINE...]
+play() {
+	local clients='bash dash c python program' title=$1 client
+	shift
+	case ${1-} in
+	for*) clients=${1#for } && shift ;;
+	disk) clients+=' c@disk python@disk' && shift ;;
+	esac
+	[ $# = 0 ] || for client in $clients; do
+		one_client lines "$@"
+	done
+}
+
+# one_client COMMAND...: with $client, one after the other on boards of their own.
+one_client() {
+	[[ " $CLIENTS " = *" $client "* ]] || return 0
+	echo "== ${title-} ($client)"
+	board_make
+	"$@"
+	finish
+}
 
 # each CASE [CLIENT...]: the same case for all of them.
 each() {
-	local case=$1
+	local case=$1 client
 	shift
-	# shellcheck disable=SC2086
-	[ $# -gt 0 ] || set -- $CLIENTS
+	[ $# -gt 0 ] || set -- bash dash c python program
 	for client; do
-		echo "client: $client"
-		board_make
-		"$case"
-		finish
+		one_client "$case"
 	done
+}
+
+lines() {
+	local line parts part
+	for line; do
+		case $line in
+		'! '*) statement "$line" ;;
+		*)
+			IFS=';' read -ra parts <<<"$line"
+			for part in "${parts[@]}"; do statement "${part#"${part%%[! ]*}"}"; done
+			;;
+		esac
+	done
+}
+
+statement() {
+	local words=${1//AGENT/$agent}
+	words=${words//TRAINING/${training-}} words=${words//BOARD/$board}
+	echo "   $words"
+	case $words in
+	'! '*) eval "${words#! }" ;;
+	'> '*) tell "${words#> }" ;;
+	'< '*) expect "${words#< }" ;;
+	*' = '*) ask "${words% = *}" "${words##* = }" ;;
+	*) $words ;;
+	esac
 }
 
 # A fresh board with a live agent.
@@ -49,13 +110,32 @@ board_make() {
 	export PREEMPT_DIR=$board
 }
 
+# A start to its end: no more commands.
+finish() {
+	local pid
+	exec 7>&- 8<&-
+	for pid in "${processes[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || :
+		wait "$pid" 2>/dev/null || :
+	done
+	processes=()
+}
+
+# In a transcript: once more from the beginning.
+new() {
+	finish
+	board_make
+}
+
+# ---- The training ----
+
 # start [NAME=VALUE...]: the client's training process, its commands on fd 7, its answers on fd 8.
 start() {
-	local -a command=(env CLIENT="$REPO/lib/client" "$@")
+	local -a command=(env "$@" CLIENT="$REPO/lib/client")
 	case ${client%@*} in
 	bash) command+=(bash "$REPO/tests/support/clients/driver.sh") ;;
 	dash) command+=(dash "$REPO/tests/support/clients/driver.sh") ;;
-	program) command+=(PROGRAM="$BIN/preempt-step" bash "$REPO/tests/support/clients/driver.sh") ;;
+	program) command+=(PROGRAM="$(type -P preempt-step)" bash "$REPO/tests/support/clients/driver.sh") ;;
 	c) command+=("$OUT/tests/support/clients/driver") ;;
 	python) command+=(python3 "$REPO/tests/support/clients/driver.py") ;;
 	esac
@@ -67,21 +147,6 @@ start() {
 	exec 7>"$room/in" 8<"$room/out"
 }
 
-# A start to its end: no more commands.
-finish() {
-	exec 7>&- 8<&-
-	processes_end
-}
-
-processes_end() {
-	local pid
-	for pid in "${processes[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || :
-		wait "$pid" 2>/dev/null || :
-	done
-	processes=()
-}
-
 tell() {
 	echo "$*" >&7
 }
@@ -89,7 +154,7 @@ tell() {
 # The next answer is $1.
 expect() {
 	local line=
-	read -r -t "$PATIENCE" line <&8 || echo "no answer; stderr: $(cat "$room/err")"
+	read -r -t 60 line <&8 || echo "no answer; stderr: $(cat "$room/err")"
 	[ "$line" = "$*" ] || {
 		echo "expected '$*', got '$line'"
 		return 1
@@ -111,10 +176,19 @@ still() {
 	}
 }
 
+waits() { # step N [NEXT], saved N
+	tell "$*"
+	case $1 in
+	step) eventually at "${@:2}" ;;
+	saved) eventually reported "$2" ;;
+	esac
+	still
+}
+
 # The process leaves with $1 and prints no further line.
 ends() {
 	local line='' code=0
-	read -r -t "$PATIENCE" line <&8 || code=$?
+	read -r -t 60 line <&8 || code=$?
 	if [ "$code" != 1 ] || [ -n "$line" ]; then
 		echo "expected an end, got '$line' ($code)"
 		return 1
@@ -127,25 +201,20 @@ ends() {
 	}
 }
 
-hold() {
-	printf '%s\n' "$*" >"$board/hold.new"
-	mv -T "$board/hold.new" "$board/hold"
+# It is killed.
+dies() {
+	kill -KILL "$training"
+	wait "$training" || :
 }
 
-lift() {
-	rm "$board/hold"
-}
-
-# until CONDITION...: waits for it.
-eventually() {
-	local end=$((SECONDS + PATIENCE))
-	until "$@"; do
-		[ "$SECONDS" -lt "$end" ] || {
-			echo "never: $*; stderr: $(cat "$room/err")"
-			return 1
-		}
-		read -r -t 0.01 <>"$board/pause" || :
-	done
+# What was said on stderr has N lines with PATTERN.
+said() { # N PATTERN
+	local count
+	count=$(grep -c -e "${*:2}" "$room/err") || :
+	[ "$count" = "$1" ] || {
+		echo "expected $1 times '${*:2}' in: $(cat "$room/err")"
+		return 1
+	}
 }
 
 # The client, which waits and has written what it was told to, has also looked at hold since: each of
@@ -165,41 +234,43 @@ sleeps_of() {
 	sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status"
 }
 
+# ---- The board ----
+
+hold() {
+	printf '%s\n' "$*" >"$board/hold.new"
+	mv -T "$board/hold.new" "$board/hold"
+}
+
+lift() {
+	rm "$board/hold"
+}
+
+# The agent is killed.
+killed() {
+	kill -KILL "$agent"
+	eventually gone "$agent"
+}
+
 # The client has written its step N [NEXT], so it is behind that boundary or waits there.
-at_step() {
+at() {
 	[ "$(cat "$board/step")" = "$(printf '%020d %020d' "$1" "${2:-$(($1 + 1))}")" ]
 }
 
-# What was said on stderr has N lines with PATTERN.
-said() { # N PATTERN
-	local count
-	count=$(grep -c -e "$2" "$room/err") || :
-	[ "$count" = "$1" ] || {
-		echo "expected $1 times '$2' in: $(cat "$room/err")"
-		return 1
-	}
+# It has written that it saved N.
+reported() {
+	[ "$(cat "$board/saved")" = "$(printf '%020d' "$1")" ]
 }
 
-agent_kill() {
-	kill -KILL "$agent"
-	eventually dead "$agent"
+# A save of N is reported by another thread of it.
+reports() {
+	printf '%020d\n' "$1" 1<>"$board/saved"
 }
 
-# (The shell may not have noticed it yet: it is in no hurry while it runs no other command.)
-dead() {
-	! kill -0 "$1" 2>/dev/null || grep -qs '^State:.*zombie' "/proc/$1/status"
+# The training is the owner of the board.
+owned() {
+	[ "$(cat "$board/owner")" = "$training $(cut -d ' ' -f 22 "/proc/$training/stat")" ]
 }
 
-# Signal NAME of the training process is default, ignored or caught.
-disposition() { # NAME
-	local number line mask
-	number=$(kill -l "$1")
-	for line in SigIgn:ignored SigCgt:caught; do
-		mask=$(sed -n "s/^${line%:*}:[[:space:]]*//p" "/proc/$training/status")
-		if [ $((0x$mask >> (number - 1) & 1)) = 1 ]; then
-			echo "${line#*:}"
-			return
-		fi
-	done
-	echo default
-}
+# Signal NAME of the training is caught, or ignored.
+caught() { catches "$training" "$(kill -l "$1")"; }
+ignored() { ignores "$training" "$(kill -l "$1")"; }
