@@ -441,7 +441,7 @@ cut_off() {
 	sleep 1000 3>&- &
 	piece=$!
 	started+=("$piece")
-	serve 0 preempt-heartbeat --with "$piece
+	serve 0 preempt-heartbeat --kill-after 500ms --with "$piece
 $$" -- bash -c 'trap "touch noticed" TERM USR1; touch trains; until [ -e enough ]; do sleep 0.05; done; exit 7' 2>err
 	beats=$!
 	eventually test -e trains
