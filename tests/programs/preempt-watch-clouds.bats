@@ -1,29 +1,23 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The metadata servers of clouds as sources of notices, against a simulator on loopback.
-# takes: 30
+# The metadata servers of clouds as sources of notices, against a simulator on loopback: what is asked, and what is
+# told of it. (Which answer means what is in tests/unit/cloud.c.)
+# takes: 20
 
 bats_require_minimum_version 1.5.0
 load ../support/programs
 
 setup() {
-	cd "$BATS_TEST_TMPDIR" || return
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	unset PREEMPT_GRACE PREEMPT_PLATFORM GCE_METADATA_HOST GCE_METADATA_IP
+	programs
+	unset PREEMPT_STORE GCE_METADATA_HOST GCE_METADATA_IP
 	mkdir cloud
-	"$BATS_TEST_DIRNAME/../support/metadata" cloud >url 2>server.err 3>&- &
-	server=$!
-	eventually [ -s url ]
+	"$REPO/tests/support/metadata" cloud >url 2>server.err 3>&- &
+	started+=("$!")
+	eventually test -s url
 	url=$(<url)
 }
 
-teardown() {
-	local pid
-	for pid in $server ${watch:-}; do
-		kill -KILL "$pid" 2>/dev/null || :
-		wait "$pid" 2>/dev/null || :
-	done
-}
+teardown() { end_started; }
 
 # answer NAME TEXT: what the server says from now on.
 answer() {
@@ -53,75 +47,76 @@ requests() {
 	grep -c "$1" cloud/log
 }
 
-@test "without an event every cloud says none" {
-	for cloud in gce aws azure alibaba; do
-		once 1 "$cloud:$url"
-		[ -z "$output" ]
-	done
+# watches [OPTION...]: preempt-watch in the background: out, err, $watch.
+watches() {
+	preempt-watch "$@" >out 2>err 3>&- &
+	watch=$!
+	started+=("$watch")
 }
 
-@test "--grace: the shorter one of what the user and what the cloud says" {
-	answer aws.spot '{"action":"terminate","time":"{IN:100}"}'
-	once 0 "aws:$url" --grace 20s
-	[[ $output = *" aws:spot left=20s "* ]]
-	once 0 "aws:$url" --grace 10m
-	[[ $output = *" aws:spot left="* ]]
-	left_about 100
+# told TEXT: the watch ends with such a notice.
+told() {
+	wait "$watch"
+	[[ $(<out) = *"$1"* ]]
 }
 
-@test "gce: preempted in 30 s; terminated for maintenance in 60 s; migrated is no end" {
-	answer gce.preempted TRUE
-	once 0 "gce:$url"
-	[[ $output = *" gce:preempted left=30s "* ]]
-	rm cloud/gce.preempted
-	answer gce.maintenance-event TERMINATE_ON_HOST_MAINTENANCE
-	once 0 "gce:$url"
-	[[ $output = *" gce:maintenance-event left="* ]]
-	answer gce.maintenance-event MIGRATE_ON_HOST_MAINTENANCE
-	once 1 "gce:$url"
-}
-
-@test "PH-18: a value in other case, with a newline at its end, and an empty one" {
-	answer gce.preempted $'tRuE\r\n'
-	once 0 "gce:$url"
-	answer gce.preempted ''
-	once 75 "gce:$url"
-	[[ $stderr = *"/instance/preempted: it answered \"\", which is not known"* ]]
-}
-
-@test "aws: the time of the end, whatever our own clock says" {
-	answer aws.spot '{"action":"terminate","time":"{IN:100}"}'
-	once 0 "aws:$url"
-	[[ $output =~ \ aws:spot\ left=[0-9]+s\ spot:\ terminate\ at\  ]]
-	left_about 100
-	[ "$(requests 'PUT /latest/api/token')" = 1 ]
-}
-
-@test "aws: a recommendation to rebalance is no notice unless it is asked for" {
-	answer aws.rebalance '{"noticeTime":"{IN:0}"}'
+@test "what each cloud says: none, an end, its time, what is no end here; PH-18 in other case, with a newline" {
+	local row file says code source text left event
+	event='{"DocumentIncarnation":2,"Events":[{"EventId":"A1","EventType":"TYPE","Resources":["NAME"],"NotBefore":"{RFC:SECONDS}"}]}'
+	# A file of the server and its text ("-": none), the source, the exit code, what is told, and how much time is left.
+	while IFS='|' read -r file says source code text left; do
+		rm -f cloud/*.*
+		case $says in
+		- | '') ;;
+		azure*)
+			read -r _ type name seconds <<<"$says"
+			says=${event/TYPE/$type} says=${says/NAME/$name}
+			answer "$file" "${says/SECONDS/$seconds}"
+			;;
+		*) answer "$file" "$(printf '%b' "$says")" ;;
+		esac
+		# shellcheck disable=SC2086 # a source and options
+		once "$code" ${source/URL/$url}
+		[[ $output =~ $text && ( $code = 0 || -z $output ) ]] || { echo "$file $says: $output"; return 1; }
+		[ -z "$left" ] || left_about "$left"
+	done <<-'END'
+		-|-|gce:URL|1||
+		-|-|aws:URL|1||
+		-|-|azure:URL|1||
+		-|-|alibaba:URL|1||
+		gce.preempted|TRUE|gce:URL|0| gce:preempted left=30s |
+		gce.preempted|tRuE\r\n|gce:URL|0| gce:preempted left=30s |
+		gce.maintenance-event|TERMINATE_ON_HOST_MAINTENANCE|gce:URL|0| gce:maintenance-event left=|60
+		gce.maintenance-event|MIGRATE_ON_HOST_MAINTENANCE|gce:URL|1||
+		aws.spot|{"action":"terminate","time":"{IN:100}"}|aws:URL|0| aws:spot left=[0-9]+s spot: terminate at |100
+		aws.spot|{"action":"terminate","time":"{IN:100}"}|aws:URL --grace 20s|0| aws:spot left=20s |
+		aws.spot|{"action":"terminate","time":"{IN:100}"}|aws:URL --grace 10m|0| aws:spot left=|100
+		aws.rebalance|{"noticeTime":"{IN:0}"}|aws:URL|1||
+		aws.rebalance|{"noticeTime":"{IN:0}"}|aws:rebalance,URL|0| aws:rebalance left=unknown |
+		aws.autoscaling|Terminated|aws:URL|0| aws:autoscaling |
+		azure.event|azure Preempt VM1 300|azure:URL|0| azure:event left=[0-9]+s Preempt not before |300
+		azure.event|azure Preempt vm2 300|azure:URL|1||
+		azure.event|azure Reboot vm1 300|azure:URL|1||
+		azure.event|azure Reboot vm1 300|azure:reboot,freeze,URL|0| azure:event |
+		alibaba.spot|{IN:250}|alibaba:URL|0| alibaba:spot left=|250
+	END
+	rm -f cloud/*.*
 	once 1 "aws:$url"
-	once 0 "aws:rebalance,$url"
-	[[ $output = *" aws:rebalance left=unknown "* ]]
-}
-
-@test "aws: an autoscaling group that takes the machine away" {
-	answer aws.autoscaling Terminated
-	once 0 "aws:$url"
-	[[ $output = *" aws:autoscaling "* ]]
+	[ "$(requests 'PUT /latest/api/token')" = 1 ]
+	answer alibaba.spot ''
+	once 1 "alibaba:$url"
 }
 
 @test "aws: a target of the warm pool is a notice, but not while the machine is set up for it" {
 	answer aws.autoscaling Warmed:Stopped
-	preempt-watch --period 100ms --source "aws:$url" >out 2>err 3>&- &
-	watch=$!
+	watches --period 100ms --source "aws:$url"
 	eventually grep -q 'Warmed:Stopped; ignored' err
 	answer aws.autoscaling InService
 	before=$(requests target-lifecycle-state)
 	looked_twice() { [ "$(requests target-lifecycle-state)" -ge $((before + 2)) ]; }
 	eventually looked_twice
 	answer aws.autoscaling Warmed:Hibernated
-	wait "$watch"
-	[[ $(<out) = *" aws:autoscaling "*"Warmed:Hibernated"* ]]
+	told Warmed:Hibernated
 }
 
 @test "aws: where the request for a token gets no answer, the others go without; if they are refused, it says why" {
@@ -134,9 +129,8 @@ requests() {
 	[[ $stderr = *"/latest/api/token does not answer"*"HttpPutResponseHopLimit"* ]]
 	left_about 100
 	# A token that is demanded later, or has come back.
-	preempt-watch --period 100ms --follow --source "aws:$url" >out 2>err 3>&- &
-	watch=$!
-	eventually [ -s out ]
+	watches --period 100ms --follow --source "aws:$url"
+	eventually test -s out
 	rm cloud/aws.v1 cloud/aws.token
 	answer aws.spot '{"action":"terminate","time":"{IN:50}"}'
 	again() { [ "$(wc -l <out)" = 2 ]; }
@@ -156,147 +150,94 @@ requests() {
 	# Just over, or new: a notice.
 	answer alibaba.spot '{IN:-30}'
 	once 0 "alibaba:$url"
-	preempt-watch --period 100ms --source "aws:$url" >out 2>err 3>&- &
-	watch=$!
+	watches --period 100ms --source "aws:$url"
 	eventually grep -q ignored err
 	answer aws.spot '{"action":"stop","time":"{IN:60}"}'
-	wait "$watch"
-	[[ $(<out) = *"spot: stop at"* ]]
+	told "spot: stop at"
 }
 
-@test "gce: GKE's metadata server has no such pages, and the error says what to do" {
-	answer gce.preempted @404
-	once 75 "gce:$url"
-	[[ $stderr = *"GKE"*"hostNetwork"*"k8s"* ]]
-}
-
-@test "aws: a token that is refused is fetched again, with no output" {
-	preempt-watch --period 100ms --source "aws:$url" >out 2>err 3>&- &
-	watch=$!
+@test "aws: a token that is refused is fetched again, with no output; after a failure it is not mistaken for the new one" {
+	watches --period 100ms --source "aws:$url"
 	looked() { [ "$(requests spot/instance-action)" -ge "$1" ]; }
 	eventually looked 6
 	answer aws.token second
 	answer aws.spot '{"action":"stop","time":"{IN:60}"}'
-	wait "$watch"
+	told "spot: stop at"
 	[ ! -s err ]
 	# One more where the machine stood still while it was fetched; never one for each look.
 	[[ $(requests 'PUT /latest/api/token') = [23] ]]
-	[[ $(<out) = *"spot: stop at"* ]]
-}
-
-@test "aws: a token that is refused after a failure is not mistaken for the new one" {
 	answer aws.spot @503
-	preempt-watch -v --period 100ms --source "aws:$url" >out 2>err 3>&- &
-	watch=$!
+	watches -v --period 100ms --source "aws:$url"
 	eventually grep -q 'code 503' err
-	answer aws.token second
+	answer aws.token third
 	answer aws.spot '{"action":"stop","time":"{IN:60}"}'
-	wait "$watch"
-	[[ $(<out) = *"spot: stop at"* ]]
+	told "spot: stop at"
 	run -1 grep 'new token' err
 }
 
-@test "azure: only events that concern this machine, and only ends" {
-	event='{"EventId":"A1","EventType":"TYPE","Resources":["NAME"],"NotBefore":"{RFC:300}"}'
-	say() {
-		local one=${event/TYPE/$1}
-		answer azure.event "{\"DocumentIncarnation\":2,\"Events\":[${one/NAME/$2}]}"
-	}
-	say Preempt VM1
-	once 0 "azure:$url"
-	[[ $output =~ \ azure:event\ left=[0-9]+s\ Preempt\ not\ before\  ]]
-	left_about 300
-	say Preempt vm2
-	once 1 "azure:$url"
-	say Reboot vm1
-	once 1 "azure:$url"
-	once 0 "azure:reboot,freeze,$url"
-}
-
-@test "alibaba: the time of release" {
-	answer alibaba.spot '{IN:250}'
-	once 0 "alibaba:$url"
-	[[ $output = *" alibaba:spot left="* ]]
-	left_about 250
-	answer alibaba.spot ''
-	once 1 "alibaba:$url"
-}
-
-@test "what is no answer is never none: codes, half an answer, garbage, too much, elsewhere" {
-	for trouble in @500 @503 @404 @302 @cut @big 'garbage' "@redirect $url/computeMetadata/v1/instance/preempted"; do
+@test "what is no answer is never none: codes, half an answer, garbage, too much, elsewhere; late is one, never is given 5 s" {
+	local row cloud
+	# In a directory of its own: never.
+	"$REPO/tests/support/metadata" silent >silent.url 2>silent.err 3>&- &
+	started+=("$!")
+	eventually test -s silent.url
+	echo @silent >silent/alibaba.spot
+	preempt-watch --once --source "alibaba:$(<silent.url)" 2>err.silent 3>&- &
+	silent=$! began=$SECONDS
+	started+=("$silent")
+	answer gce.preempted '@slow 1'
+	once 1 "gce:$url"
+	for trouble in @500 @302 @cut @big garbage '' "@redirect $url/computeMetadata/v1/instance/maintenance-event"; do
 		answer gce.preempted "$trouble"
 		once 75 "gce:$url"
 		[[ $stderr = *"cannot ask gce:$url: /computeMetadata/v1/instance/preempted: "* ]]
 	done
-	for trouble in @500 @cut @big garbage '{"action":"terminate"}'; do
-		answer aws.spot "$trouble"
-		once 75 "aws:$url"
-		answer azure.event "$trouble"
-		once 75 "azure:$url"
-		answer alibaba.spot "$trouble"
-		once 75 "alibaba:$url"
+	answer gce.preempted @404
+	once 75 "gce:$url"
+	[[ $stderr = *"GKE"*"hostNetwork"*"k8s"* ]]
+	for row in aws.spot:@503 aws.spot:'{"action":"terminate"}' aws.token:@403 azure.event:@cut azure.event:garbage \
+		azure.name:@404 alibaba.spot:@big alibaba.spot:garbage; do
+		rm -f cloud/*.*
+		answer "${row%%:*}" "${row#*:}"
+		cloud=${row%%.*}
+		once 75 "$cloud:$url"
 	done
-	rm cloud/aws.spot
-	answer aws.token @403
-	once 75 "aws:$url"
-	answer azure.name @404
-	once 75 "azure:$url"
 	once 75 gce:http://127.0.0.1:1
+	code_of "$silent"
+	[ "$code" = 75 ]
+	((SECONDS - began >= 4))
+	grep -q "timed out" err.silent
 }
 
-@test "a server that takes the question and does not answer is given 5 s" {
-	answer alibaba.spot @silent
-	SECONDS=0
-	run -75 --separate-stderr timeout 60 preempt-watch --once --source "alibaba:$url"
-	((SECONDS >= 4))
-	[[ $stderr = *"timed out"* ]]
-}
-
-@test "an answer that comes late but comes is one" {
-	answer gce.preempted '@slow 1'
-	once 1 "gce:$url"
-}
-
-@test "PH-16: the server down, flapping, then a notice: said once, and given" {
+@test "PH-16: the server down, flapping, then a notice: said once, and given; one that cannot be asked stops no other source" {
 	answer gce.preempted @503
-	preempt-watch --period 100ms --source "gce:$url" >out 2>err 3>&- &
-	watch=$!
+	watches --period 100ms --source "gce:$url"
 	eventually grep -q 'three times in a row' err
 	answer gce.preempted @flap
 	eventually grep -q 'answers again' err
 	answer gce.preempted TRUE
-	wait "$watch"
-	[[ $(<out) = *" gce:preempted left=30s "* ]]
+	told " gce:preempted left=30s "
 	[ "$(grep -c 'three times in a row' err)" -le 2 ]
-}
-
-@test "a cloud that cannot be asked stops no other source" {
-	preempt-watch --source gce:http://127.0.0.1:1 --source "aws:$url" --source "file:$PWD/drain" \
-		>out 2>err 3>&- &
-	watch=$!
+	watches --source gce:http://127.0.0.1:1 --source "aws:$url" --source "file:$PWD/drain"
 	eventually grep -q 'three times in a row' err
 	echo maintenance >drain.new
 	mv drain.new drain
-	wait "$watch"
-	[[ $(<out) = *"file:"*"maintenance"* ]]
+	told maintenance
 }
 
 @test "gce: a long poll is one request until something changes, and tells at once" {
-	preempt-watch --source "gce:$url" >out 2>err 3>&- &
-	watch=$!
+	watches --period 300ms --source "gce:$url"
 	eventually grep -q 'preempted?wait_for_change' cloud/log
 	before=$(requests 'instance/preempted')
-	sleep 3 # long enough for three looks, were it polling
+	sleep 1 # long enough for three looks, were it polling
 	[ "$(requests 'instance/preempted')" = "$before" ]
 	answer gce.preempted TRUE
-	wait "$watch"
-	[[ $(<out) = *" gce:preempted "* ]]
+	told " gce:preempted "
 }
 
 @test "a notice is given once, another event again" {
 	answer aws.spot '{"action":"terminate","time":"2099-01-01T00:00:00Z"}'
-	preempt-watch --period 100ms --follow --source "aws:$url" >out 2>err 3>&- &
-	watch=$!
+	watches --period 100ms --follow --source "aws:$url"
 	eventually grep -q 2099-01-01 out
 	before=$(requests spot/instance-action)
 	asked_again() { [ "$(requests spot/instance-action)" -gt "$before" ]; }
@@ -306,16 +247,13 @@ requests() {
 	[ "$(wc -l <out)" = 2 ]
 }
 
-@test "another address: by the specification, and by the variables of the cloud's own tools" {
+@test "another address: by the specification, and by the variables of the cloud's own tools; unknown words are refused" {
 	answer gce.preempted TRUE
 	GCE_METADATA_HOST=${url#http://} once 0 gce
 	PREEMPT_GCE_METADATA=$url/ once 0 gce
 	answer alibaba.spot '{IN:60}'
 	PREEMPT_ALIBABA_METADATA=$url once 0 alibaba
 	http_proxy=http://127.0.0.1:1 once 0 "gce:$url"
-}
-
-@test "words that a cloud does not know are refused, and the known ones named" {
 	once 2 "aws:rebalanced,$url"
 	[[ $stderr = *'known are rebalance, http://HOST'* ]]
 	once 2 'gce:'
@@ -332,27 +270,26 @@ requests() {
 
 # train_with SOURCE: preempt-run with a training that runs, $watch.
 train_with() {
-	cat >train <<'END'
-. "$CLIENT/preempt.sh"
-set -eu
-for ((s = 0; s < 100000; s++)); do
-	preempt_step $s || { echo $s >saved && preempt_saved $s; } || exit
-	: >running
-	sleep 0.01
-done
-END
-	CLIENT=$BATS_TEST_DIRNAME/../../lib/client preempt-run --store "$PWD/s.db" --run r --notice "$1" \
-		-- bash train >out 2>err 3>&- &
+	cat >train <<-END
+		. "$REPO/lib/client/preempt.sh"
+		set -eu
+		for ((s = 0; s < 100000; s++)); do
+			preempt_step \$s || { echo \$s >saved && preempt_saved \$s; } || exit
+			: >running
+			sleep 0.01
+		done
+	END
+	preempt-run --store "$PWD/s.db" --run r --notice "$1" -- bash train >out 2>err 3>&- &
 	watch=$!
-	eventually [ -e running ]
+	started+=("$watch")
+	eventually test -e running
 }
 
 @test "preempt-run: a notice of a cloud stops the command, saved" {
 	train_with "aws:rebalance,$url"
 	# It names no time: at once, and as long as the save takes.
 	answer aws.rebalance '{"noticeTime":"{IN:0}"}'
-	code=0
-	wait "$watch" || code=$?
+	code_of "$watch"
 	[ "$code" = 42 ]
 	[ -s saved ]
 }
@@ -366,6 +303,6 @@ END
 	# Whole seconds on the way; and it may be long ago that the cloud said so.
 	((deadline <= $(date +%s) + 601 && deadline > $(date +%s) + 300))
 	# There is time: saved, and trained on.
-	eventually [ -s saved ]
+	eventually test -s saved
 	kill -0 "$watch"
 }
