@@ -1,22 +1,25 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The loops of README, preempt(7), libpreempt(3) and examples/ are one loop for each language, and run as they are
-# printed there. What a reader has to add is here: train, write_state and read_state. preempt.py is found.
-# takes: 60
-# shellcheck disable=SC2016,SC2030,SC2031 # text for other shells; a test is a subshell of its own
+# The loops that README, manual, clients, --help and examples/ show are one loop for each language, and run as they are
+# printed there. What a reader has to add is here: train, save, write_state and read_state. preempt.py is found.
+# takes: 45
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for other shells; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
 load ../support/programs
 load ../support/manual
 
 setup() {
-	PATH=${BIN:-$REPO/bin}:$PATH
-	cd "$BATS_TEST_TMPDIR" || return
-	unset "${!PREEMPT_@}" "${!SLURM_@}" PYTHONPATH
-	export PREEMPT_STORE=$PWD/s.db PREEMPT_RUN=r XDG_RUNTIME_DIR=$PWD PREEMPT_PLATFORM=generic PYTHONDONTWRITEBYTECODE=1
+	programs
+	unset PYTHONPATH
+	export PREEMPT_RUN=r PREEMPT_PLATFORM=generic REPO
+	sanitize=()
+	[[ $OUT != */asan ]] || sanitize=(-fsanitize=address -fsanitize=undefined)
 	# What a test makes the training do, at step $1, in both tasks.
 	touch hook
 }
+
+teardown() { end_started; }
 
 # fenced LANGUAGE: the block of README in this language.
 fenced() { sed -n "/^## The loop/,/^## [^T]/{/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/!p}}" "$REPO/README.md"; }
@@ -24,8 +27,8 @@ fenced() { sed -n "/^## The loop/,/^## [^T]/{/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/
 # begun FROM FILE: the file from the line that begins so.
 begun() { sed -n "/^$1/,\$p" "$2"; }
 
-# programs [EVERY]: what a reader makes of the loops; 30 steps here, and a periodic save every 10.
-programs() {
+# loops [EVERY]: what a reader makes of the loops; 30 steps here, and a periodic save every 10.
+loops() {
 	local every=${1-10}
 	{
 		echo 'state=0'
@@ -81,14 +84,8 @@ programs() {
 	END
 	echo 'int main(void) { run(); printf("task %s: %lu", getenv("PREEMPT_TASK"), state); puts(""); }' >>in_c.c
 	sed -i "s/total=1000 every=100/total=30 every=$every/; s/\"ckpt\", 1000, 100/\"ckpt\", 30, $every/; s/total = 1000, every = 100/total = 30, every = $every/" in_*
-	local library=${OUT:-$REPO/build/plain}/libpreempt.a
-	[[ $library = /* ]] || library=$REPO/$library
-	all=("bash in_bash" "python3 in_python")
-	# A user's program has no sanitizers.
-	nm "$library" | grep -q ' U __asan' || {
-		"${CC:-cc}" -Wall -Wextra -Werror -o in_c -I "$REPO/lib/client" in_c.c "$library" -lpthread
-		all+=(./in_c)
-	}
+	"${CC:-cc}" "${sanitize[@]}" -Wall -Wextra -Werror -o in_c -I "$REPO/lib/client" in_c.c "$OUT/libpreempt.a" -lpthread
+	all=("bash in_bash" "python3 in_python" ./in_c)
 }
 
 # started CODE PROGRAM OPTION...: two tasks of it end with this code.
@@ -163,20 +160,9 @@ asked_at_once() {
 		<(begun 'static uint64_t saved' "$REPO/examples/loop.c" | sed '/^int main/,$d' | sed '$d')
 }
 
-@test "the loops: to the end, and saved every ten steps" {
+@test "the loops: after a crash in step 0 they start again, run to the end, and save every ten steps" {
 	local program
-	programs
-	for program in "${all[@]}"; do
-		fresh
-		started 0 "$program"
-		ended
-		complete 10 20
-	done
-}
-
-@test "the loops: after a crash in step 0 they start again, save, and come to the same end" {
-	local program
-	programs
+	loops
 	for program in "${all[@]}"; do
 		fresh
 		# Neither task saves before that.
@@ -195,7 +181,7 @@ asked_at_once() {
 
 @test "the loops: preempted at a periodic save: 42; asked at once where they resumed: 42; then to the same end" {
 	local program
-	programs 1
+	loops 1
 	for program in "${all[@]}"; do
 		fresh
 		preempted_at 9
@@ -210,7 +196,7 @@ asked_at_once() {
 
 @test "the loops: preempted between two periodic saves, also in step 0: 42; a save that fails: 43" {
 	local program first
-	programs
+	loops
 	for program in "${all[@]}"; do
 		fresh
 		preempted_at 0
@@ -233,12 +219,10 @@ asked_at_once() {
 }
 
 @test "examples/loop.sh, loop.py, loop.c: two tasks run them to the end" {
-	local loop library=${OUT:-$REPO/build/plain}/libpreempt.a
+	local loop
 	export PREEMPT_SH=$REPO/lib/client/preempt.sh
-	[[ $library = /* ]] || library=$REPO/$library
-	nm "$library" | grep -q ' U __asan' || "${CC:-cc}" -I "$REPO/lib/client" -o loop "$REPO/examples/loop.c" "$library"
+	"${CC:-cc}" "${sanitize[@]}" -I "$REPO/lib/client" -o loop "$REPO/examples/loop.c" "$OUT/libpreempt.a" -lpthread
 	for loop in "$REPO/examples/loop.sh" "$REPO/examples/loop.py" ./loop; do
-		[ -e "$loop" ] || continue
 		fresh
 		run -0 --separate-stderr preempt-run -n 2 -- "$loop" ckpt 30
 		ended
@@ -265,4 +249,115 @@ asked_at_once() {
 	[[ $output = "$BATS_TEST_TMPDIR"/venv/lib/*/site-packages/preempt.py ]]
 	run -0 "$BATS_TEST_TMPDIR/venv/bin/pip" show preempt-tools
 	[[ $output = *"Version: $(cat "$REPO/VERSION")"* ]]
+}
+
+# ---- The short loops, in which the reader's save is one word ----
+
+# cut_out FILE FIRST LAST: the one block of lines from FIRST to LAST (both without what is before them
+# in each line: a comment's mark, an indentation), with roff's minus signs as they are shown.
+cut_out() {
+	awk -v first="$2" -v last="$3" '
+		at = index($0, first) { if (!found) { found = 1; on = 1; indent = at } }
+		on { print substr($0, indent) }
+		on && substr($0, indent, length(last)) == last && substr($0, indent) != first { on = 0 }
+	' "$1" | sed 's/\\-/-/g'
+}
+
+# short_loops: for each client a program whose save says no while there is a file "fails".
+short_loops() {
+	{
+		echo ". '$REPO/lib/client/preempt.sh'"
+		echo 'start=0 total=1000000; save() { [ ! -e fails ]; }; train() { touch "trained.$PREEMPT_TASK"; sleep 0.01; }'
+	} | tee short_sh >short_step
+	cut_out "$REPO/lib/client/preempt.sh" 'for ((s = start;' 'done' >>short_sh
+	cut_out "$REPO/man/preempt-step.1" 'for ((s = start;' 'done' >>short_step
+	cat - <(cut_out "$REPO/lib/client/preempt.py" 'for s in range(start, total):' '    train(s)') >short_python <<-'END'
+		import os, time
+		import preempt
+		start, total = 0, 1000000
+		def save(s):
+		    if os.path.exists("fails"):
+		        raise OSError("no space left")
+		def train(s):
+		    open("trained." + os.environ["PREEMPT_TASK"], "w").close()
+		    time.sleep(0.01)
+	END
+	{
+		cat <<-'END'
+			#include <preempt.h>
+			#include <stdbool.h>
+			#include <stdio.h>
+			#include <stdlib.h>
+			#include <unistd.h>
+			static bool save(uint64_t s) { (void)s; return access("fails", F_OK) != 0; }
+			static void train(uint64_t s)
+			{
+				char name[64];
+				(void)s;
+				snprintf(name, sizeof name, "trained.%s", getenv("PREEMPT_TASK"));
+				FILE *file = fopen(name, "w");
+				if (file) fclose(file);
+				usleep(10000);
+			}
+			int main(void)
+			{
+				uint64_t start = 0, total = 1000000;
+		END
+		cut_out "$REPO/lib/client/preempt.h" 'for (uint64_t s = start;' '}'
+		echo 'return 0; }'
+	} >short_c.c
+	"${CC:-cc}" "${sanitize[@]}" -o short_c -I"$REPO/lib/client" short_c.c "$OUT/libpreempt.a" -lpthread
+}
+
+# trains COMMAND...: two tasks of it under an agent, that train.
+trains() {
+	rm -f trained.*
+	preempt-run -n 2 -- "$@" 2>err 3>&- &
+	agent=$!
+	started+=("$agent")
+	eventually test -e trained.0
+	eventually test -e trained.1
+}
+
+# closed CODE CAUSE: the agent leaves with this code, and the attempt has this cause.
+closed() {
+	code_of "$agent"
+	[ "$code" = "$1" ] || { cat err; return 1; } >&2
+	attempt=$(printf %06d "$(preempt-store get run/r/LAST | field attempt)")
+	[ "$(preempt-store get "run/r/$attempt/CLOSED" | field cause)" = "$2" ]
+}
+
+@test "the short loops of preempt.sh, preempt-step(1) and --help, preempt.py, preempt.h: a save that fails is 43, never reported as saved" {
+	local program
+	diff <(cut_out "$REPO/man/preempt-step.1" 'for ((s = start;' 'done') <(cut_out <(preempt-step --help) 'for ((s = start;' 'done')
+	short_loops
+	touch fails
+	for program in "bash short_sh" "bash short_step" "python3 short_python" ./short_c; do
+		# shellcheck disable=SC2086 # several words
+		trains $program
+		kill -TERM "$agent"
+		closed 43 unsaved
+		[ -z "$(preempt-store list "run/r/$attempt/SAVED/")" ]
+	done
+}
+
+@test "without a notice a failed save is the task's own failure: a checkpoint on demand, a periodic one" {
+	short_loops
+	touch fails
+	trains bash short_sh
+	preempt-claim --then continue
+	closed 1 crashed
+	cat >periodic <<-'END'
+		. "$REPO/lib/client/preempt.sh"
+		save() { return 43; } # even with the words of an agent
+		for ((s = 0; ; s++)); do
+			preempt_step $s || { save $s && preempt_saved $s; } || exit
+			touch "trained.$PREEMPT_TASK"
+			[ ! -e now ] || { save $s && preempt_saved $s; } || exit
+			sleep 0.01
+		done
+	END
+	trains bash periodic
+	touch now
+	closed 1 crashed
 }
