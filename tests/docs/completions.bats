@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What bash, zsh and fish offer when TAB is pressed: what candidates.sh says, and that the shells show it.
 # asan: no (the shells read --help and lists; the programs have tests of their own)
-# takes: 50
+# takes: 10
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
@@ -93,48 +93,43 @@ unknown() {
 	diff <(unknown ./new | sort) <(printf '%s\n' ' PLANET' '--choice NAME' '--savers WHO' '--star STAR' ' options of ./new ' | sort)
 }
 
-@test "options and commands" {
-	offers "preempt-step -" --saved --section -q --quiet -v --verbose -h --help -V --version
-	offers "preempt-store g" get gc
-	offers "preempt-store get --js" --json
-	offers "preempt-store --run r -q get --js" --json
-	offers "no-such-program -"
-}
-
-@test "values: words, sources, platforms, signals, directories, files" {
-	offers "preempt-run --savers _" all chief
-	offers "preempt-claim --then _" exit stop continue
-	offers "ckpt-rotate prune --mode _" min max
-	offers "ckpt-rotate mark ck 100 _" bad good
-	offers "preempt-queue schedule --halt _" now soon never
-	offers "preempt-queue list --state waiting,fa" waiting,failed
-	offers "ckpt-rotate prune --must keep-last,keep-e" keep-last,keep-every keep-last,keep-every-steps
-	offers "preempt-watch --source g" gce group
-	offers "preempt-run --notice g" gce
-	offers "preempt-run --notice signal:TERM,USR" signal:TERM,USR1 signal:TERM,USR2
-	offers "preempt-run --on-notice s" signal:
-	offers "preempt-run --rehearse TER" TERM@
-	offers "preempt-run --platform slurm,a" slurm,aws slurm,azure slurm,alibaba
+@test "options, commands, values; those that are asked for: runs, tags, ids, steps, keys" {
+	local words offered
+	while IFS='|' read -r words offered; do
+		# shellcheck disable=SC2086 # several words
+		offers "$words" $offered
+	done <<-'END'
+		preempt-step -|--saved --section -q --quiet -v --verbose -h --help -V --version
+		preempt-store g|get gc
+		preempt-store get --js|--json
+		preempt-store --run r -q get --js|--json
+		no-such-program -|
+		preempt-run --savers _|all chief
+		preempt-claim --then _|exit stop continue
+		ckpt-rotate prune --mode _|min max
+		ckpt-rotate mark ck 100 _|bad good
+		preempt-queue schedule --halt _|now soon never
+		preempt-queue list --state waiting,fa|waiting,failed
+		ckpt-rotate prune --must keep-last,keep-e|keep-last,keep-every keep-last,keep-every-steps
+		preempt-watch --source g|gce group
+		preempt-run --notice g|gce
+		preempt-run --notice signal:TERM,USR|signal:TERM,USR1 signal:TERM,USR2
+		preempt-run --on-notice s|signal:
+		preempt-run --rehearse TER|TERM@
+		preempt-run --platform slurm,a|slurm,aws slurm,azure slurm,alibaba
+		preempt-run --join-timeout _|
+		preempt-run --store s.db --run _|myrun
+		preempt-queue join --store s.db --tag _|big
+		preempt-queue cancel --store s.db _|1
+		ckpt-rotate pin ck _|100 200
+		preempt-store get --store s.db r|run/
+		preempt-store get --store s.db run/myrun/L|run/myrun/LAST
+		preempt-run --store absent.db --run _|
+		preempt-queue show --store absent.db _|
+	END
 	offers "preempt-run --board ro" ":directories "
 	offers "preempt-claim --from=ro" ":files --from="
-	offers "preempt-run --join-timeout _"
-}
-
-@test "values that are asked for: runs, tags, ids, steps, keys" {
-	offers "preempt-run --store s.db --run _" myrun
-	offers "preempt-queue join --store s.db --tag _" big
-	offers "preempt-queue cancel --store s.db _" 1
-	offers "ckpt-rotate pin ck _" 100 200
-	offers "preempt-store get --store s.db r" run/
-	offers "preempt-store get --store s.db run/myrun/L" run/myrun/LAST
-}
-
-@test "a store that is absent: nothing is offered, nothing is made" {
-	run -0 --separate-stderr candidates preempt-run --store absent.db --run ''
-	[ -z "$output$stderr" ]
-	run -0 --separate-stderr candidates preempt-queue show --store absent.db ''
-	[ -z "$output$stderr" ]
-	[ -z "$(find . -name 'absent*')" ]
+	[ -z "$(find . -name 'absent*')" ] # nothing is made
 }
 
 # in_shell SHELL: press TAB behind each of these lines in the real shell, on a terminal, and compare.
@@ -145,28 +140,18 @@ in_shell() {
 		preempt-run --noti | <--notice>
 		preempt-store --run r ge | <--run><r><get>
 		preempt-run --notice signal:USR1,TER | <--notice><signal:USR1,TERM>
-		preempt-run --platform=slurm,az | <--platform=slurm,azure>
 		preempt-run --store s.db --run my | <--store><s.db><--run><myrun>
-		preempt-queue fetch --store=s.db  | <fetch><--store=s.db><1>
-		ckpt-rotate mark ck 100 b | <mark><ck><100><bad>
 		preempt-run --checkpoints=a | <--checkpoints=a room>
 		preempt-watch --source file:rop | <--source><file:rope>
 		preempt-run -n 2 -- ckpt-rot | <-n><2><--><ckpt-rotate>
-		preempt-run --store absent.db --run x | <--store><absent.db><--run><x>
 	EOF
 	sed 's/ | .*//' expected |
 		PATH=$PREFIX/bin:$PATH python3 "$ROOT/tests/support/press_tab.py" "$PREFIX" "$1" >words
 	diff <(sed 's/.* | //' expected) <(sed 's|/>$|>|' words)
 }
 
-@test "TAB in bash" {
-	in_shell bash
-}
+@test "TAB in bash" { in_shell bash; }
 
-@test "TAB in zsh" {
-	in_shell zsh
-}
+@test "TAB in zsh" { in_shell zsh; }
 
-@test "TAB in fish" {
-	in_shell fish
-}
+@test "TAB in fish" { in_shell fish; }

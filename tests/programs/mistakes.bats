@@ -4,13 +4,11 @@
 # place, help asked for in other ways. One parser serves all programs (lib/base/args.c).
 
 bats_require_minimum_version 1.5.0
+load ../support/programs
 
 setup() {
-	cd "$BATS_TEST_TMPDIR" || return
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	unset "${!PREEMPT_@}" "${!SLURM_@}"
-	mkdir -m 700 -p store
-	export PREEMPT_STORE=$PWD/store/db
+	programs
+	mkdir -m 700 store
 }
 
 # refused TEXT COMMAND...: exit code 2, nothing on stdout, one line on stderr with TEXT in it.
@@ -24,46 +22,62 @@ refused() {
 }
 
 @test "-h and help show what --help shows, -V what --version shows" {
-	local program
-	for program in preempt-run preempt-queue preempt-store preempt-watch ckpt-rotate; do
+	local program ask shown
+	for program in preempt-run preempt-queue preempt-store preempt-watch ckpt-rotate preempt-step; do
 		run -0 --separate-stderr "$program" --help
+		[[ $output = usage:* ]]
 		shown=$output
 		for ask in -h help; do
 			run -0 --separate-stderr "$program" $ask
-			[ "$output" = "$shown" ]
-			[ -z "$stderr" ]
+			[ "$output$stderr" = "$shown" ]
 		done
 		run -0 "$program" --version
+		[[ $output = "$program "[0-9]* ]]
 		shown=$output
 		run -0 "$program" -V
 		[ "$output" = "$shown" ]
 	done
 	run -0 preempt-store put --help
 	shown=$output
-	run -0 preempt-store help put
-	run -0 preempt-store -q help put
-	[ "$output" = "$shown" ]
+	for ask in "help put" "-q help put"; do
+		# shellcheck disable=SC2086 # several words
+		run -0 preempt-store $ask
+		[ "$output" = "$shown" ]
+	done
 }
 
-@test "a command without -- before it: the cure is named" {
-	refused '"true" is not an option; if the command begins here, write -- before it: -- true' preempt-run true
-	refused 'write -- before it: -- echo' preempt-queue schedule echo hello
-	refused 'a command is missing: write -- COMMAND' preempt-run
-	refused 'unexpected argument "c"' preempt-claim --reason a c
-}
-
-@test "an option or a command that does not exist: what was probably meant" {
-	refused 'there is no option --notise; did you mean --notice?' preempt-run --notise signal:TERM -- true
-	refused 'there is no option --xyzzy; see preempt-run --help' preempt-run --xyzzy -- true
-	refused 'there is no option -Z' preempt-store list -Z
-	refused 'there is no command "gett"; did you mean get?' preempt-store gett k
-	refused 'there is no command "sched"; did you mean schedule?' preempt-queue sched
-	refused 'there is no command "frobnicate"; see preempt-store --help' preempt-store frobnicate
-	refused 'there is no command "frobnicate"' preempt-store help frobnicate
-	refused 'the command comes first, then --values' preempt-store --values list
-	refused 'a command is missing' preempt-store --run r
-	refused 'a command is missing' preempt-store
-	refused '--task' preempt-store --task 1 list
+@test "what is wrong is said in one line, and what was probably meant: 2" {
+	local text command
+	while IFS='|' read -r text command; do
+		eval "refused '$text' $command"
+	done <<-'END'
+		"true" is not an option; if the command begins here, write -- before it: -- true|preempt-run true
+		write -- before it: -- echo|preempt-queue schedule echo hello
+		a command is missing: write -- COMMAND|preempt-run
+		unexpected argument "c"|preempt-claim --reason a c
+		there is no option --notise; did you mean --notice?|preempt-run --notise signal:TERM -- true
+		there is no option --xyzzy; see preempt-run --help|preempt-run --xyzzy -- true
+		there is no option -Z|preempt-store list -Z
+		there is no command "gett"; did you mean get?|preempt-store gett k
+		there is no command "sched"; did you mean schedule?|preempt-queue sched
+		there is no command "frobnicate"; see preempt-store --help|preempt-store frobnicate
+		there is no command "frobnicate"|preempt-store help frobnicate
+		the command comes first, then --values|preempt-store --values list
+		a command is missing|preempt-store --run r
+		a command is missing|preempt-store
+		--task|preempt-store --task 1 list
+		there is no option --jso; did you mean --json?|preempt-store list --jso
+		--json takes no value|preempt-store list --json=1
+		--task needs a value|preempt-run --task
+		--store: the value is empty|preempt-store list --store ""
+		--store: the value is empty|preempt-store list --store=
+		--run|preempt-claim --run --help
+		need --restarts|preempt-run --max-crashes 2 -- true
+		need --restarts|preempt-run --max-hangs 2 -- true
+		need --restarts|preempt-run --max-no-progress 2 -- true
+	END
+	run -0 preempt-run --restarts 2 --max-crashes 2 -- true
+	run -0 preempt-run --restarts --max-crashes 2 -- true
 }
 
 @test "options that several commands share may stand before the command, too" {
@@ -89,25 +103,6 @@ refused() {
 	[[ $output = *commands:* ]]
 	run -0 preempt-store -q --version
 	[[ $output = "preempt-store "* ]]
-}
-
-@test "options are not abbreviated, flags take no value, values are not empty" {
-	refused 'there is no option --jso; did you mean --json?' preempt-store list --jso
-	refused '--json takes no value' preempt-store list --json=1
-	refused '--task needs a value' preempt-run --task
-	refused '--store: the value is empty' preempt-store list --store ''
-	refused '--store: the value is empty' preempt-store list --store=
-	# The word after an option with a value is its value.
-	refused '--run' preempt-claim --run --help
-}
-
-@test "limits of restarts without --restarts are refused" {
-	local option
-	for option in --max-crashes --max-hangs --max-no-progress; do
-		refused 'need --restarts' preempt-run $option 2 -- true
-	done
-	run -0 preempt-run --restarts 2 --max-crashes 2 -- true
-	run -0 preempt-run --restarts --max-crashes 2 -- true
 }
 
 @test "a path of a store that is too long is refused, not called missing" {

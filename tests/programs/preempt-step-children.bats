@@ -1,23 +1,39 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # What a training starts: a notice to the whole tree spares what it needs for its save, and what it ends itself ends.
-# takes: 15
+# takes: 8
 # shellcheck disable=SC2016 # text for other programs
 
 bats_require_minimum_version 1.5.0
 load ../support/programs
 
 setup() {
-	cd "$BATS_TEST_TMPDIR" || return
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	export CLIENT=$BATS_TEST_DIRNAME/../../lib/client PREEMPT_STORE=$PWD/s.db PREEMPT_PLATFORM=generic
-	export PYTHONDONTWRITEBYTECODE=1
+	programs
+	export CLIENT=$REPO/lib/client PYTHONPATH=$REPO/lib/client PREEMPT_RUN=r PREEMPT_PLATFORM=generic
 }
 
-# A minute is for ever: each of these ends at once, or not at all.
+teardown() { end_started; }
+
+# under COMMAND...: preempt-run of it. A minute is for ever: each of these ends at once, or not at all.
 under() {
-	run -0 --separate-stderr timeout -s KILL 60 preempt-run --run r -- "$@"
+	run -0 --separate-stderr timeout -s KILL 60 preempt-run -- "$@"
 	echo "$output"
+}
+
+# begins COMMAND...: in the background, until it has started: out, err, $agent.
+begins() {
+	preempt-run -- "$@" >out 2>err 3>&- &
+	agent=$!
+	started+=("$agent")
+	eventually test -e started
+}
+
+# leaves CODE TEXT: the agent does, and the training has printed TEXT.
+leaves() {
+	code_of "$agent"
+	cat out err
+	[ "$code" = "$1" ]
+	[ "$(cat out)" = "$2" ]
 }
 
 @test "shells: a command from before the first step, and one by preempt_bg, end by kill; others outlive a notice" {
@@ -42,43 +58,14 @@ kill $$
 preempt_bg true && echo wrong
 END
 	for shell in bash dash; do
-		run --separate-stderr timeout -s KILL 60 preempt-run --run "$shell" -- "$shell" train
+		another_store
+		run --separate-stderr timeout -s KILL 60 preempt-run -- "$shell" train
 		[ "$output" = $'143\n143\n143\n137' ]
 		[[ $stderr = *"the call is preempt_bg COMMAND [ARGUMENT]... &"* ]]
 	done
 }
 
-@test "Python: commands, forked processes and pools end when they are told" {
-	cat >train <<'END'
-import multiprocessing, os, signal, subprocess, preempt
-preempt.step(0)
-command = subprocess.Popen(["sleep", "1000"])
-command.terminate()
-assert command.wait() == -15
-for _ in range(100):
-    pid = os.fork()
-    if not pid:
-        signal.pause()
-    os.kill(pid, signal.SIGTERM)
-    assert os.waitpid(pid, 0)[1] in (9, 15)
-for _ in range(10):
-    process = multiprocessing.get_context("fork").Process(target=signal.pause)
-    process.start()
-    process.terminate()
-    process.join()
-    assert process.exitcode == -9
-with multiprocessing.get_context("fork").Pool(4) as pool:
-    for result in pool.imap_unordered(abs, range(40)):
-        if result == 25:
-            break
-os.kill(os.getpid(), signal.SIGTERM)
-print("survived")
-END
-	under python3 -c 'import sys; sys.path.append(sys.argv[1]); exec(open("train").read())' "$CLIENT"
-	[ "$output" = survived ]
-}
-
-@test "Python: processes of multiprocessing outlive a notice to the tree, and end with their parent's word" {
+@test "Python: commands, forked processes and pools end when they are told; those of multiprocessing outlive a notice to the tree" {
 	cat >train.py <<'END'
 import multiprocessing, os, signal, subprocess, time
 import preempt
@@ -95,6 +82,10 @@ def load(queue, start):
     assert command.wait() == -9
     queue.put(os.getpid())
     time.sleep(1000)
+def end(worker):
+    worker.terminate()
+    worker.join()
+    return worker.exitcode
 if __name__ == "__main__":
     methods = ["fork", "spawn", "forkserver"]
     queue = multiprocessing.Manager().Queue()
@@ -103,6 +94,19 @@ if __name__ == "__main__":
     workers = [start("fork", "early")]
     workers[0].start()
     preempt.step(0)
+    command = subprocess.Popen(["sleep", "1000"])
+    command.terminate()
+    assert command.wait() == -15
+    for _ in range(30):
+        pid = os.fork()
+        if not pid:
+            signal.pause()
+        os.kill(pid, signal.SIGTERM)
+        assert os.waitpid(pid, 0)[1] in (9, 15)
+    for _ in range(5):
+        process = multiprocessing.get_context("fork").Process(target=signal.pause)
+        process.start()
+        assert end(process) == -9
     for method in methods:
         workers.append(start(method, "late"))
         workers[-1].start()
@@ -112,26 +116,22 @@ if __name__ == "__main__":
     subprocess.run(["kill", "-TERM", *map(str, tree(os.getpid()))], check=True)
     time.sleep(0.5)
     print([worker.is_alive() for worker in workers])
-    for worker in workers:
-        worker.terminate()
-        worker.join()
-    print([worker.exitcode for worker in workers])
+    print([end(worker) for worker in workers])
     for method in methods:
         with multiprocessing.get_context(method).Pool(2) as pool:
             for result in pool.imap_unordered(abs, range(40)):
                 if result == 25:
                     break
     # Just forked: the notice to the tree does not find it without its shelter.
-    for _ in range(50):
+    for _ in range(15):
         worker = start("fork", "late")
         worker.start()
         subprocess.run(["kill", "-TERM", str(worker.pid)], check=True)
         queue.get(timeout=30)
-        worker.terminate()
-        worker.join()
+        end(worker)
     print("done")
 END
-	PYTHONPATH=$CLIENT under python3 train.py
+	under python3 train.py
 	[ "$output" = $'[True, True, True, True]\n[-9, -9, -9, -9]\ndone' ]
 }
 
@@ -149,16 +149,10 @@ for s in range(100000):
     time.sleep(0.01)
     open("started", "w")
 END
-	PYTHONPATH=$CLIENT preempt-run --run r -- python3 train.py >out 2>err 3>&- &
-	agent=$!
-	eventually test -e started
-	kill -TERM $agent
-	code=0
-	wait $agent || code=$?
-	cat out err
-	[ "$code" = 42 ]
+	begins python3 train.py
+	kill -TERM "$agent"
+	leaves 42 told
 	[ "$(cat ck)" = saved ]
-	[ "$(cat out)" = told ]
 	grep -q 'Current thread' err
 }
 
@@ -179,10 +173,9 @@ for s in range(100000):
     time.sleep(0.01)
     open("started", "w")
 END
-	PYTHONPATH=$CLIENT timeout -s KILL 60 preempt-run --run r -- python3 train.py 3>&- &
-	eventually test -e started
-	preempt-claim --run r --then continue >/dev/null
-	wait $!
+	begins python3 train.py
+	preempt-claim --then continue >/dev/null
+	leaves 0 ""
 }
 
 @test "C: commands that the save starts outlive a second notice, those after it do not" {
@@ -204,14 +197,10 @@ int main(void)
 	}
 }
 END
-	local out=${OUT:-$BATS_TEST_DIRNAME/../../build/plain} sanitize=()
-	[[ $out != */asan ]] || sanitize=(-fsanitize=address -fsanitize=undefined)
-	cc "${sanitize[@]}" -o train train.c -I"$CLIENT" "$out/libpreempt.a" -pthread
-	preempt-run --run r -- ./train >out 3>&- &
-	eventually test -e started
-	kill -TERM $!
-	code=0
-	wait $! || code=$?
-	[ "$code" = 42 ]
-	[ "$(cat out)" = "0 15" ]
+	local sanitize=()
+	[[ $OUT != */asan ]] || sanitize=(-fsanitize=address -fsanitize=undefined)
+	cc "${sanitize[@]}" -o train train.c -I"$CLIENT" "$OUT/libpreempt.a" -pthread
+	begins ./train
+	kill -TERM "$agent"
+	leaves 42 "0 15"
 }
