@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The examples of the manual run as they stand there, with a place for /shared and /run. Those of preempt-queue(1)
-# are in queue_docs.bats, the script of preempt(7) is in composed.bats, the loops are in loops.bats.
-# takes: 60
+# are in queue.bats, the script of preempt(7) is in composed.bats, the loops are in loops.bats.
+# takes: 25
 # asan: no (the programs' own tests do that)
 # shellcheck disable=SC2016,SC2030,SC2031 # text for another shell; a test is a subshell of its own
 
@@ -11,9 +11,9 @@ load ../support/programs
 load ../support/manual
 
 setup() {
-	PATH=$BATS_TEST_TMPDIR/path:${BIN:-$REPO/bin}:$PATH
-	cd "$BATS_TEST_TMPDIR" || return
-	unset "${!PREEMPT_@}" "${!SLURM_@}" JOB_ID SGE_ROOT LSB_JOBID KUBERNETES_SERVICE_HOST
+	programs
+	PATH=$PWD/path:$PATH
+	unset PREEMPT_STORE JOB_ID SGE_ROOT LSB_JOBID KUBERNETES_SERVICE_HOST
 	export XDG_STATE_HOME=$PWD/state PREEMPT_PLATFORM=generic TMPDIR=$PWD/tmp
 	mkdir -m 700 shared path state tmp
 	cat >train.sh <<-END
@@ -36,13 +36,12 @@ setup() {
 		SLURM_PROCID=0 "$@" && wait $!
 	END
 	chmod +x train.sh path/srun
-	job='' pieces=''
+	pieces=''
 }
 
 teardown() {
-	[ -z "$job" ] || kill -KILL "$job" || :
 	[ -z "$pieces" ] || kill -KILL -- "-$pieces" || :
-	wait
+	end_started
 }
 
 # the PAGE N: the Nth example of the page, in the file "typed", with places that are here.
@@ -56,14 +55,13 @@ begin() {
 	rm -f trains
 	STEPS=100000 "$@" >log 2>&1 3>&- &
 	job=$!
+	started+=("$job")
 	until_true 60 test -e trains
 }
 
 # ended CODE: the job has ended with it.
 ended() {
-	local code=0
-	wait "$job" || code=$?
-	job=
+	code_of "$job"
 	[ "$code" = "$1" ] || { cat log; return 1; }
 }
 
@@ -76,7 +74,7 @@ trains() {
 # killed: the job, as by its machine.
 killed() {
 	kill -KILL "$job"
-	wait "$job" || job=
+	code_of "$job"
 }
 
 # pipeline: what is typed, in the background, as a group of processes; what it prints, in "printed".
@@ -97,10 +95,8 @@ no_pipeline() {
 
 # catches_usr1 NAME: the program of this name in the pipeline no longer dies of USR1.
 catches_usr1() {
-	local pid caught
-	pid=$(pgrep -g "$pieces" "$1") || return
-	caught=$(sed -n 's/^SigCgt:\t/0x/p' "/proc/$pid/status")
-	((caught & 1 << 9))
+	local pid
+	pid=$(pgrep -g "$pieces" "$1") && catches "$pid" 10
 }
 
 @test "preempt-claim(1): on demand, from a drain script, of every notice" {

@@ -2,8 +2,6 @@
 # shellcheck shell=bash
 # The examples of the manual, as their reader types them.
 
-REPO=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-
 # example PAGE N [SECTION]: the Nth example of this page, without prompts. A line of its own is one, and a block is one.
 # N 0: how many there are.
 example() {
