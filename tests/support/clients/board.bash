@@ -217,6 +217,13 @@ said() { # N PATTERN
 	}
 }
 
+# It says, now and once, that it does not understand hold; what it says has PATTERN.
+garbled() { # PATTERN
+	eventually grep -q "cannot understand $board/hold.*$*" "$room/err"
+	said 1 .
+	: >"$room/err"
+}
+
 # The client, which waits and has written what it was told to, has also looked at hold since: each of
 # its looks ends in a sleep, and what it may have slept on before was less than this.
 looked() {
@@ -271,6 +278,12 @@ owned() {
 	[ "$(cat "$board/owner")" = "$training $(cut -d ' ' -f 22 "/proc/$training/stat")" ]
 }
 
-# Signal NAME of the training is caught, or ignored.
-caught() { catches "$training" "$(kill -l "$1")"; }
+# ignored SIGNAL, survives SIGNAL: by the training. Shells ignore it, so that a foreground command lives on, too;
+# other clients have a handler, which a command does not inherit.
 ignored() { ignores "$training" "$(kill -l "$1")"; }
+survives() {
+	case $client in
+	bash | dash) ignored "$1" ;;
+	*) catches "$training" "$(kill -l "$1")" ;;
+	esac
+}
