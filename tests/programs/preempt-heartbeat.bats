@@ -326,25 +326,6 @@ cut_off() {
 	[[ $(preempt-status --json | tr -d ' ') = *'"state":"dead"'* ]]
 }
 
-@test "--learn: the limit comes from what was seen, and is remembered across attempts" {
-	join 1
-	beat 0 --kill-after 500ms --learn --progress-timeout 1s -- bash -c '
-		. "$0"; for s in 1 2 3 4; do preempt_step $s; sleep 1.3; done' "$REPO/lib/client/preempt.sh"
-	end 0 0
-	longest=$(preempt-store get run/r/PACE | python3 -c 'import json,sys; print(json.load(sys.stdin)["longest_ms"]["step"])')
-	((longest >= 600 && longest < 60000))
-	as 0 preempt-store leave --code 0 >/dev/null
-	# The next attempt knows it from the start: five times that is the limit.
-	as 0 preempt-store join --pid "${agents[0]}" >joined.0
-	eval "$(cat joined.0)"
-	[ "$PREEMPT_ATTEMPT" = 2 ]
-	from=$SECONDS
-	run -44 preempt-heartbeat --period 400ms --kill-after 500ms --learn --progress-timeout 1s -- bash -c '
-		. "$0"; for s in 1 2 3; do preempt_step $s; sleep 1.2; done; sleep 1000' "$REPO/lib/client/preempt.sh"
-	((SECONDS - from >= longest / 250))
-	[[ $output = *"is hung"* ]]
-}
-
 @test "it ends by itself when the attempt is over, or its task has left" {
 	join 2
 	for i in 0 1; do beat "$i"; done
@@ -374,14 +355,6 @@ cut_off() {
 	[ "$code" = 0 ]
 	has_key SAVED/1/0
 	[ "$(grep -c INJECTED trace)" -ge 3 ]
-}
-
-@test "a heartbeat that is KILLed takes its command along" {
-	join 1
-	beat 0 -- sh -c 'echo $$ >pid; sleep 1000 & wait'
-	eventually test -s pid
-	kill -KILL "${hearts[0]}"
-	eventually gone "$(cat pid)"
 }
 
 @test "wrong use is refused with the cure; HB-7: period 5 gives timeout 2, 30 gives 20" {
@@ -436,39 +409,41 @@ cut_off() {
 
 # ---- Serving an agent ----
 
-@test "--with: the command ends with the process that serves it, 75; notices are not passed on; gone before: it is not started" {
-	join 1
-	sleep 1000 3>&- &
-	piece=$!
-	started+=("$piece")
-	serve 0 preempt-heartbeat --kill-after 500ms --with "$piece
-$$" -- bash -c 'trap "touch noticed" TERM USR1; touch trains; until [ -e enough ]; do sleep 0.05; done; exit 7' 2>err
-	beats=$!
-	eventually test -e trains
-	kill -TERM "$beats"
-	kill -USR1 "$beats"
-	kill -INT "$beats" 2>/dev/null || : # is passed on, and does nothing there
-	sleep 0.3
-	[ ! -e noticed ]
-	kill -KILL "$piece"
-	code_of "$beats"
-	[ "$code" = 75 ]
-	grep -q "process of --with has ended, .*: the command is ended" err
+@test "a guarded command ends with its heartbeat, with a process of --with, 75, and when its board has told it to leave; notices are not passed on" {
+	local what expected text beats piece
+	while IFS='|' read -r what expected text; do
+		rm -f trains
+		PREEMPT_RUN=$what join 1
+		sleep 1000 3>&- &
+		piece=$!
+		started+=("$piece")
+		PREEMPT_RUN=$what serve 0 preempt-heartbeat --kill-after 300ms --with "$piece"$'\n'"$$" -- bash -c '
+			trap "touch noticed" TERM USR1; sleep 1000 & echo $! >child; touch trains; while :; do sleep 0.05; done' 2>err
+		beats=$!
+		eventually test -e trains
+		kill -TERM "$beats"
+		kill -USR1 "$beats"
+		sleep 0.3
+		[ ! -e noticed ]
+		case $what in
+		killed) kill -KILL "$beats" ;;
+		told) echo "leave 43" >"${boards[0]}/hold" ;;
+		alone) kill -KILL "$piece" ;;
+		esac
+		code_of "$beats"
+		[ "$code" = "$expected" ]
+		[ -z "$text" ] || grep -q "$text" err
+		eventually gone "$(cat child)"
+		rm -f noticed
+	done <<-'END'
+		killed|137|
+		told|43|told to leave with 43
+		alone|75|process of --with has ended, .*: the command is ended
+	END
 	rm trains "${boards[0]}/hold"
-	as 0 run -75 preempt-heartbeat --with "$piece" -- touch trains
+	PREEMPT_RUN=alone as 0 run -75 preempt-heartbeat --with "$piece" -- touch trains
 	[[ $output = *"process of --with has ended, "*": the command is not started" ]]
 	[ ! -e trains ]
-}
-
-@test "a command that its board has told to leave, and that does not, is ended; the code is the board's" {
-	join 1
-	serve 0 preempt-heartbeat --kill-after 100ms -- bash -c 'trap "" TERM; touch trains; while :; do sleep 0.05; done' 2>err
-	beats=$!
-	eventually test -e trains
-	echo "leave 43" >"${boards[0]}/hold"
-	code_of "$beats"
-	[ "$code" = 43 ]
-	grep -q "told to leave with 43" err
 }
 
 @test "PREEMPT_AGENT is gone: the command is killed, and the others are told that it was seen until now, not since the last step" {
