@@ -45,36 +45,28 @@ agent_other_namespace() {
 }
 
 racers() {
-	local i pids=() n=4
+	local i line won=0 lost=0 pids=()
 	bash -c 'echo $$' >"$board/owner"
-	for ((i = 0; i < n; i++)); do
+	for i in 0 1 2 3; do
 		start
 		pids+=("$training")
 		# Kept open, so that each stays until the end.
-		eval "exec $((20 + i))>&7 $((40 + i))<&8"
+		eval "exec 2$i>&7 3$i<&8"
 	done
-	for ((i = 0; i < n; i++)); do
-		echo "step 5" >&$((20 + i))
-	done
-	local won=0 lost=0 line code
-	for ((i = 0; i < n; i++)); do
-		if read -r -t 60 line <&$((40 + i)); then
+	for i in 0 1 2 3; do echo "step 5" >&"2$i"; done
+	for i in 0 1 2 3; do
+		if read -r -t 60 line <&"3$i"; then
 			[ "$line" = "step 0" ]
 			won=$((won + 1))
 			[ "$(cut -d ' ' -f 1 "$board/owner")" = "${pids[i]}" ]
 		else
-			code=0
-			wait "${pids[i]}" || code=$?
+			code_of "${pids[i]}"
 			[ "$code" = 2 ]
 			lost=$((lost + 1))
 		fi
 	done
-	echo "won $won lost $lost"
-	[ "$won" = 1 ]
-	[ "$lost" = $((n - 1)) ]
-	for ((i = 0; i < n; i++)); do
-		eval "exec $((20 + i))>&- $((40 + i))<&-"
-	done
+	[ "$won $lost" = "1 3" ]
+	for i in 0 1 2 3; do eval "exec 2$i>&- 3$i<&-"; done
 }
 @test "owner: of four that want to follow, one does" {
 	each racers bash dash c python
@@ -83,7 +75,7 @@ racers() {
 # shown_loop: the loop that the client shows, for its shell.
 shown_loop() {
 	case $client in
-	bash) sed -n 's/^#\t//; /^for ((/,/^done/p' "$REPO/lib/client/preempt.sh" ;;
+	bash | posix) sed -n 's/^#\t//; /^for ((/,/^done/p' "$REPO/lib/client/preempt.sh" ;;
 	program*) preempt-step --help | sed -n '/^ *for ((/,/^ *done/p' ;;
 	esac | case $client in
 	*dash) sed 's/for ((.*; do/s=$start; while [ $s -lt $total ]; do/; s/^ *train \$s/&; s=$((s + 1))/' ;;
@@ -94,13 +86,16 @@ shown_loop() {
 # loop_ends HOLD CODE LINE...: under that hold the loop prints these lines.
 loop_ends() {
 	local code=0 shell=bash
-	[[ $client != *dash ]] || shell=dash
+	case $client in
+	*dash) shell=dash ;;
+	posix) shell='bash --posix' ;;
+	esac
 	board_make
 	hold "${1/AGENT/$agent}"
 	{
-		[ $shell = dash ] || echo 'set -o pipefail'
+		[ "$shell" = dash ] || echo 'set -o pipefail'
 		echo 'set -eu; start=0 total=3; save() { echo "save $1"; }; train() { echo "train $1"; }'
-		[ $client != bash ] || echo ". \"$REPO/lib/client/preempt.sh\""
+		[[ $client = program* ]] || echo ". \"$REPO/lib/client/preempt.sh\""
 		shown_loop
 		echo 'echo end'
 	} >"$room/script"
@@ -113,10 +108,11 @@ loop_ends() {
 	wait $! || code=$?
 	[ "$code" = "$2" ] || { cat "$room/script" "$room/err"; return 1; }
 	diff <(printf '%s\n' "${@:3}") "$room/out"
+	[ ! -s "$room/err" ]
 	finish
 }
 @test "shell: the loop that preempt.sh and preempt-step --help show, under set -euo pipefail" {
-	for client in bash program program-dash; do
+	for client in bash posix program program-dash; do
 		loop_ends "save 9" 0 "train 0" "train 1" "train 2" end
 		loop_ends "save 1" 0 "train 0" "save 1" "train 1" "train 2" end
 		loop_ends "exit 2 AGENT" 42 "train 0" "train 1" "save 2"
@@ -146,28 +142,6 @@ loop_ends() {
 	done
 }
 
-@test "shell: bash in its POSIX mode" {
-	client=bash
-	board_make
-	hold "exit 1 $agent"
-	# shellcheck disable=SC2016
-	CLIENT=$REPO/lib/client bash --posix -euc '. "$CLIENT/preempt.sh"; preempt_step 0; preempt_step 1 || echo $?
-		preempt_saved 1 || exit' >"$room/out" 2>"$room/err" 3>&- &
-	training=$!
-	processes+=("$training")
-	eventually test -s "$board/saved"
-	hold "leave 42"
-	code=0
-	wait "$training" || code=$?
-	[ "$code" = 42 ]
-	[ "$(cat "$room/out")" = 10 ]
-	[ ! -s "$room/err" ]
-	finish
-}
-
-looked_twice() {
-	[ "$(grep -c "openat.*board/hold" "$room/trace")" -ge 2 ]
-}
 looked_twice() {
 	[ "$(grep -c "openat.*board/hold" "$room/trace")" -ge 2 ]
 }
@@ -187,7 +161,7 @@ looked_twice() {
 		bash "$room/script" 2>"$room/err" 3>&- &
 	processes+=("$!")
 	tracer=$!
-	eventually [ -e "$board/ready" ]
+	eventually test -e "$board/ready"
 	hold "wait $agent"
 	eventually at 1000
 	eventually looked_twice
@@ -203,11 +177,9 @@ looked_twice() {
 }
 
 @test "libpreempt: needs nothing but libc, exports what its header declares" {
-	run -0 ldd "$OUT/libpreempt.so.0"
-	case $OUT in
-	*/build/asan) ;;
-	*) [ "$(grep -cvE 'linux-vdso|linux-gate|libc\.so|ld-linux|ld64|ld-musl' <<<"$output")" = 0 ] ;;
-	esac
+	run -0 readelf -d "$OUT/libpreempt.so.0"
+	[[ $output = *NEEDED* ]]
+	run -1 grep -vE '\[(libc\.|ld-|lib(asan|ubsan)\.)' <(grep NEEDED <<<"$output")
 	[ "$(nm -D --defined-only "$OUT/libpreempt.so.0" | awk '$2 == "T" { print $3 }' | sort | xargs)" = \
 		"preempt_ask preempt_saved preempt_section preempt_step preempt_step_next preempt_tell_section" ]
 	# In the static library every other symbol keeps out of a program's way.
