@@ -142,7 +142,8 @@ claimed_by() { [ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field "$1
 		done
 		all_leave 42
 		[ "$(wc -l <saved.0)" = 1 ]
-		claimed_by source "signal:$signal"
+		# (The script passes USR2 on as TERM.)
+		claimed_by source "signal:$signal" || { [ "$signal" = USR2 ] && claimed_by source signal:TERM; }
 	done
 }
 
