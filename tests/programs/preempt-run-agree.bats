@@ -1,94 +1,23 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-run: agreeing and joining under bad conditions, as far as real processes, signals and clocks
-# are needed; the rest is in the simulator (tests/sim/group/scenarios.txt).
-# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
-# shellcheck disable=SC2012,SC2086 # numbers
+# preempt-run: joining and agreeing under bad conditions, as far as real processes, signals and clocks are needed;
+# the rest is in the simulator (tests/sim/group/scenarios.c).
+# takes: 45
+# shellcheck disable=SC2012,SC2016,SC2034 # numbers; what loop.sh evaluates; what agents.bash uses
 
-bats_require_minimum_version 1.5.0
-
-setup_file() {
-	load ../support/trainers/agents
-	agents_setup_file
-}
+load ../support/agents
 
 setup() {
-	load ../support/trainers/agents
-	agents_setup
-	# No task is given up, or called dead, who is only slow. Where a task is to be missing, the test says so.
-	quick=(--report-timeout 60s --save-timeout 120s --join-timeout 120s --kill-after 1s --limit 100)
+	agents
+	# None is called dead, either.
+	quick+=(--limit 100)
 }
 
-teardown() { agents_teardown; }
-
-# What a save took in earlier attempts, ms.
-put_measure() { preempt-store put run/job/MEASURE "{\"save_ms\": $1}" >/dev/null; }
-later_than() { (($(date +%s%3N) > $1)); }
-
-@test "SY-10: a training process stopped during the agreement and continued: all save at one step" {
-	count_agents 3 --steps 100000 --step-ms 5
-	until_true 20 all_begun 3 10
-	child=$(command_of 1)
-	kill -STOP "$child"
-	kill -TERM "${pids[0]}"
-	until_true 10 has RUN_TO_CHECKPOINT
-	# The others are parked at the step and wait for it.
-	until_true 10 has SAVED/1/0
-	until_true 10 has SAVED/1/2
-	! has SAVED/1/1 || false
-	kill -0 "${pids[0]}" && kill -0 "${pids[2]}"
-	kill -CONT "$child"
-	all_ended 42
-	saved_together 3
-	nothing_left
-}
-
-@test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {
-	# So long that a final round would begin at once; and there is time for one on a machine that stalls.
-	options=(--grace 40s)
-	put_measure 18000
-	count_agents 1 --steps 100000 --step-ms 5
-	until_true 20 all_begun 1 10
-	needs_store_file
-	mv store away
-	at=$(date +%s%3N)
-	kill -TERM "${pids[0]}"
-	until_true 10 grep -q "preempt-run: notice:" err.0
-	heard=$(date +%s%3N)
-	until_true 10 grep -q "trying again" err.0
-	until_true 10 later_than $((heard + 300))
-	mv away store
-	all_ended 42
-	utc=$(field TERMINATED_WORKER utc)
-	((utc >= at - 1 && utc <= heard + 1))
-	late=$(($(field TERMINATED_WORKER deadline_utc) - utc - 40000))
-	((late > -50 && late < 50))
-	nothing_left
-}
-
-@test "CS-4: the store outlives all processes: a claim survives KILL of every task, and the next start goes on" {
-	count_agents 3 --steps 100000 --step-ms 5 --save-ms 100000
-	until_true 20 all_begun 3 10
-	kill -TERM "${pids[0]}"
-	until_true 10 grep -qs '^save ' job/log/1.1
-	kill -KILL "${pids[@]}"
-	for i in 0 1 2; do ended $i 137; done
-	until_true 10 none_left
-	[ "$(field TERMINATED_WORKER task)" = 0 ]
-	[ -n "$(field RUN_TO_CHECKPOINT step)" ]
-	[ -z "$(ls job/ckpt)" ]
-	attempt=2
-	count_agents 3 --steps 400
-	all_ended 0
-	counted 3 400
-	attempt=1
-	has CLOSED
-	nothing_left
-}
+# ---- Joining ----
 
 @test "joining: the missing are named, and who came leaves with 44: run me again" {
 	agent 0 5 -- "$COUNT" --dir job
-	until_true 20 has TASK/0
+	eventually has TASK/0
 	agent 3 5 --join-timeout 3s -- "$COUNT" --dir job
 	all_ended 44
 	told_by 0 "2 of 5 tasks have joined; missing: 1-2,4 (--join-timeout)"
@@ -96,20 +25,22 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
-@test "joining: a notice before all have joined: that launch leaves with 42, unstarted; latecomers too" {
-	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 10; done
-	until_true 10 has TASK/0
-	until_true 10 has TASK/1
+# two_of_three: tasks 0 and 1 wait for task 2.
+two_of_three() {
+	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 50; done
+	for i in 0 1; do eventually has TASK/$i; done
+}
+
+@test "joining: a notice before all have joined: that launch leaves with 42, unstarted" {
+	two_of_three
 	kill -TERM "${pids[1]}"
-	ended 0 42
-	ended 1 42
+	all_ended 42
 	[ ! -e job/log ]
 	nothing_left
 }
 
 @test "joining: INT before all have joined ends that one with 130" {
-	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 10; done
-	for i in 0 1; do until_true 10 has TASK/$i; done
+	two_of_three
 	kill -INT "${pids[1]}"
 	ended 1 130
 	ended 0 44
@@ -117,26 +48,24 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
-@test "joining: INT while the checkpoint to resume from is searched: 130, and the command is not started" {
-	# Leak checks do not work under strace.
-	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
-	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
-	mkdir ck
-	# The first two calls are also made before it joins, by another thread.
-	"${interruptible[@]}" strace -D -f -o trace -P "$PWD/ck" -e trace=openat -e inject=openat:signal=STOP:when=3 \
-		preempt-run --checkpoints "$PWD/ck" -- touch started >out.0 2>err.0 3>&- &
-	pids=($!)
-	until_true 10 grep -q 'stopped by SIGSTOP' trace
-	has TASK/0
-	kill -INT "${pids[0]}"
-	kill -CONT "${pids[0]}"
-	ended 0 130
-	[ ! -e started ]
-	[[ $(preempt-store get run/job/000001/ERROR) == *"interrupted before the start"* ]]
+@test "joining: a task killed while the others still wait for all, and started again: all join the next attempt" {
+	two_of_three
+	kill -KILL "${pids[1]}"
+	ended 1 137
+	agent 1 3 -- "$COUNT" --dir job --steps 50
+	attempt=2
+	eventually has TASK/0
+	agent 2 3 -- "$COUNT" --dir job --steps 50
+	all_ended 0
+	grep -q "task 1 was restarted" err.0
+	[ ! -e job/log/1.0 ]
+	counted 3 50
 	nothing_left
 }
 
-@test "joining: a notice while the search for a checkpoint hangs: it leaves with 42 before the machine goes" {
+# searching FAULT [OPTION...]: an agent that searches the checkpoint to resume from; FAULT of strace at its third call,
+# the first after it has joined.
+searching() {
 	# Leak checks do not work under strace.
 	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
@@ -144,17 +73,32 @@ later_than() { (($(date +%s%3N) > $1)); }
 	echo weights >"$(ckpt-rotate begin ck 5)/model"
 	ckpt-rotate commit ck 5
 	touch trace
-	# The first thread makes two calls before it joins.
-	strace -D -f -o trace -P "$PWD/ck" -e trace=openat -e inject=openat:delay_enter=600000000:when=3 \
-		preempt-run --checkpoints "$PWD/ck" --notice signal:TERM --grace 2s -- touch started >out.0 2>err.0 3>&- &
+	"${interruptible[@]}" strace -D -f -o trace -P "$PWD/ck" -e trace=openat -e "inject=openat:$1:when=3" \
+		preempt-run --checkpoints "$PWD/ck" "${@:2}" -- touch started >out.0 2>err.0 3>&- &
 	pids=($!)
+}
+
+@test "joining: INT while the checkpoint to resume from is searched: 130, and the command is not started" {
+	searching signal=STOP
+	eventually grep -q 'stopped by SIGSTOP' trace
+	has TASK/0
+	kill -INT "${pids[0]}"
+	kill -CONT "${pids[0]}"
+	ended 0 130
+	[ ! -e started ]
+	[[ $(key ERROR) == *"interrupted before the start"* ]]
+	nothing_left
+}
+
+@test "joining: a notice while the search for a checkpoint hangs: it leaves with 42 before the machine goes" {
+	searching delay_enter=600000000 --notice signal:TERM --grace 2s
 	opened() { (($(grep -c openat trace) >= $1)); }
-	until_true 10 opened 5
+	eventually opened 5
 	tracer=$(sed -n 's/^TracerPid:\s*//p' "/proc/${pids[0]}/status")
 	kill -TERM "${pids[0]}"
-	until_true 60 grep -q 'leaves without telling the other tasks' err.0
+	eventually grep -q 'leaves without telling the other tasks' err.0
 	# A thread that the tracer delays cannot end before the tracer does.
-	until_true 10 grep -q 'exited with 42' trace
+	eventually grep -q 'exited with 42' trace
 	kill -KILL "$tracer"
 	ended 0 42
 	[ ! -e started ]
@@ -162,17 +106,17 @@ later_than() { (($(date +%s%3N) > $1)); }
 
 @test "joining: HUP of one that was started with nohup changes nothing" {
 	(trap '' HUP && exec preempt-run --task 0 --tasks 2 -- true) 2>err.nohup 3>&- &
-	local pid=$!
-	until_true 10 has TASK/0
-	kill -HUP "$pid"
+	pids=($!)
+	eventually has TASK/0
+	kill -HUP "${pids[0]}"
 	preempt-run --task 1 --tasks 2 -- true
-	wait "$pid"
+	ended 0 0
 	nothing_left
 }
 
 @test "two jobs under one name: the second is refused, and says whose it is" {
 	count_agents 2 --steps 100000 --step-ms 5
-	until_true 20 all_begun 2 2
+	eventually all_begun 2 2
 	run -2 preempt-run --task 0 --tasks 2 -- true
 	[[ $output == *"run job: task 0 of attempt 1 is running (pid ${pids[0]} on $HOSTNAME)"*"--run"* ]]
 	run -2 preempt-run --task 2 --tasks 4 -- true
@@ -187,9 +131,10 @@ later_than() { (($(date +%s%3N) > $1)); }
 	# Not their heartbeats find out that it is gone.
 	options=(--period 60s)
 	count_agents 3 --steps 100000 --step-ms 5 --sync
-	until_true 20 all_begun 3 10
+	eventually all_begun 3 10
 	kill -KILL "${pids[1]}"
 	ended 1 137
+	options=()
 	agent 1 3 -- "$COUNT" --dir job --steps 600 --sync
 	ended 0 44
 	ended 2 44
@@ -202,20 +147,154 @@ later_than() { (($(date +%s%3N) > $1)); }
 	nothing_left
 }
 
-@test "a task killed while the others still wait for all, and started again: all join the next attempt, by themselves" {
-	# Task 2 is not there yet, so nothing has been started.
-	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 50; done
-	until_true 20 has TASK/0
-	until_true 20 has TASK/1
-	kill -KILL "${pids[1]}"
-	ended 1 137
-	agent 1 3 -- "$COUNT" --dir job --steps 50
-	attempt=2
-	until_true 20 has TASK/0
-	agent 2 3 -- "$COUNT" --dir job --steps 50
-	all_ended 0
-	grep -q "task 1 was restarted" err.0
-	[ ! -e job/log/1.0 ]
-	counted 3 50
+# ---- Agreeing ----
+
+@test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {
+	later_than() { (($(date +%s%3N) > $1)); }
+	needs_store_file
+	# So long that a final round would begin at once; and there is time for one on a machine that stalls.
+	options=(--grace 40s)
+	saves_took 18000
+	count_agents 1 --steps 100000 --step-ms 5
+	eventually all_begun 1 10
+	mv store away
+	at=$(date +%s%3N)
+	kill -TERM "${pids[0]}"
+	eventually grep -q "preempt-run: notice:" err.0
+	heard=$(date +%s%3N)
+	eventually grep -q "trying again" err.0
+	eventually later_than $((heard + 300))
+	mv away store
+	all_ended 42
+	utc=$(field TERMINATED_WORKER utc)
+	((utc >= at - 1 && utc <= heard + 1))
+	late=$(($(field TERMINATED_WORKER deadline_utc) - utc - 40000))
+	((late > -50 && late < 50))
+	nothing_left
+}
+
+@test "64 tasks as 8 agents with -n 8 each, TERM to three of them at once: one claim, one step, 64 saves" {
+	for a in 0 1 2 3 4 5 6 7; do agent $a 8 -n 8 -- "$COUNT" --dir job --steps 100000 --step-ms 50; done
+	eventually all_begun 64 3
+	kill -TERM "${pids[@]:0:3}"
+	all_ended 42
+	for key in TERMINATED_WORKER=1 ROUND/=1 RUN_TO_CHECKPOINT=1 LAST_RUN_TO_CHECKPOINT=0 SAVED/1/=64 \
+		RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_=64; do
+		[ "$(count_keys "${key%=*}")" = "${key#*=}" ] || { echo "not $key"; tell_all; false; }
+	done
+	saved_step=$(field RUN_TO_CHECKPOINT step)
+	[ "$(ls job/ckpt) $(find "job/ckpt/$saved_step"/* | wc -l)" = "$saved_step 64" ]
+	[ "$(preempt-store list --values "run/job/000001/SAVED/" | grep -c "\"step\":$saved_step,")" = 64 ]
+	for ((i = 0; i < 64; i++)); do never_after $i "$saved_step"; done
+	[ "$(field TASK/8 pid)" = "${pids[1]}" ]
+	nothing_left
+}
+
+# ---- The agreed step is a floor, and a checkpoint is complete only by what was saved ----
+
+came_to() { local s; read -r s 2>/dev/null <"step.$1" && ((s >= $2)); }
+saved_at() { basename "$(dirname "$(ls -t ckpt/*/"$1" | head -n 1)")"; }
+
+# loops BOUNDARIES: two tasks, each a loop over the boundaries that BOUNDARIES prints, one a line, with NEXT unless
+# $no_next. The first save of a task waits while there is a file slow.TASK. Task 1 is preempted in the middle.
+loops() {
+	rm -rf ckpt step.*
+	mkdir ckpt
+	cat >loop.sh <<-'X'
+		. "$CLIENTS/preempt.sh"
+		mapfile -t at < <(eval "$BOUNDARIES")
+		save() {
+			while [ -e slow.$PREEMPT_TASK ]; do sleep 0.02; done
+			mkdir -p ckpt/$1 && echo $1 >ckpt/$1/$PREEMPT_TASK
+		}
+		for ((i = 0; i + 1 < ${#at[@]}; i++)); do
+			preempt_step ${at[i]} ${NEXT:+${at[i + 1]}} || { save ${at[i]} && preempt_saved ${at[i]}; } || exit
+			echo ${at[i]} >step.$PREEMPT_TASK
+			sleep 0.02
+		done
+	X
+	export BOUNDARIES=$1 NEXT=${no_next-yes}
+	agents_of 2 bash loop.sh
+	eventually came_to 0 20
+	eventually came_to 1 20
+	kill -TERM "${pids[1]}"
+}
+
+@test "boundaries that never coincide: a few rounds, then each saves where it stands; complete only with --per-task" {
+	loops 'seq $PREEMPT_TASK 2 100000'
+	all_ended 43
+	(($(count_keys ROUND/) <= 5))
+	(($(saved_at 0) % 2 == 0 && $(saved_at 1) % 2 == 1))
+	attempt=2 options=(--per-task)
+	loops 'seq $PREEMPT_TASK 2 100000'
+	all_ended 42
+	nothing_left
+}
+
+@test "boundaries that both share, irregular ones or each ten steps without NEXT: both save at one, in one round" {
+	loops 's=0; for ((k = 0; k < 3000; k++)); do echo $s; s=$((s + 1 + k * k % 13)); done'
+	all_ended 42
+	[ "$(saved_at 0)" = "$(saved_at 1)" ]
+	[ "$(count_keys ROUND/)" = 1 ]
+	attempt=2 no_next=''
+	loops 'seq 0 10 100000'
+	all_ended 42
+	[ "$(saved_at 0)" = "$(saved_at 1)" ]
+	(($(saved_at 0) % 10 == 0))
+	nothing_left
+}
+
+@test "a step that one task saved alone is no progress, and no record calls it saved" {
+	touch slow.1
+	options=(--grace 3s)
+	loops 'seq 0 100000'
+	all_ended 43
+	[ -n "$(ls ckpt/*/0)" ]
+	run ! grep -E '"(saved|step)":' <(key CLOSED)
+	run -43 preempt-status --run job --exit-code -q
+}
+
+@test "PH-15: a task has finished and the others are preempted: what they save of a sharded checkpoint is not complete" {
+	cat >sharded.sh <<-'X'
+		. "$CLIENTS/preempt.sh"
+		save() { d=$(ckpt-rotate begin ckpt $1 --sharded) && echo x >"$d/w" && ckpt-rotate commit ckpt $1 --sharded >/dev/null; }
+		for ((s = 0; PREEMPT_TASK || s < 5; s++)); do
+			preempt_step $s || { save $s && preempt_saved $s; } || exit
+			echo $s >step.$PREEMPT_TASK
+			sleep 0.02
+		done
+	X
+	agents_of 2 bash sharded.sh
+	ended 0 0
+	eventually came_to 1 10
+	kill -TERM "${pids[1]}"
+	ended 1 43
+	run -1 ckpt-rotate latest ckpt
+	run ! grep '"saved":' <(key CLOSED)
+	nothing_left
+}
+
+@test "the chief must save and finishes without it, and another task fails: nothing is called complete" {
+	cat >chief.sh <<-'X'
+		. "$CLIENTS/preempt.sh"
+		[ $PREEMPT_TASK = 0 ] || { until [ -e fail ]; do sleep 0.02; done; exit 9; }
+		for s in 0 5 10; do
+			preempt_step $s $((s + 50)) || exit
+			echo $s >step.0
+			until [ -e finish ] || [ $s -lt 10 ]; do sleep 0.02; done
+		done
+	X
+	options=(--savers chief)
+	agents_of 2 bash chief.sh
+	eventually came_to 0 10
+	kill -TERM "${pids[0]}"
+	eventually has RUN_TO_CHECKPOINT
+	touch finish
+	eventually has LEFT/0
+	touch fail
+	ended 0 0
+	ended 1 43
+	run ! grep -h complete.*42 err.0 err.1
+	run -43 preempt-status --run job --exit-code -q
 	nothing_left
 }

@@ -150,4 +150,4 @@ sweep() {
 @test "KILL of another agent at every stage" { sweep agent1; }
 @test "KILL of the noticed training process at every stage" { sweep child0; }
 @test "KILL of another training process at every stage" { sweep child1; }
-@test "KILL of all agents at every stage" { sweep all; }
+@test "CS-4: KILL of all agents at every stage" { sweep all; }
