@@ -76,6 +76,7 @@ signal_mask() {
 }
 
 # code_of PID: our child ends; its exit code is in $code.
+# shellcheck disable=SC2034 # for the caller
 code_of() {
 	eventually gone "$1" || return
 	code=0
