@@ -4,7 +4,7 @@
 # ddp.py: systems/ddp.bats; composed.sh: composed.bats; heartbeat.sh: preempt-heartbeat.bats; sweep.sh: examples_queue.bats;
 # prolog.sh: preempt-store-doctor.bats; two-tiers.sh: ckpt-rotate-tiers.bats; cron and systemd: ckpt-rotate-keep.bats.
 # takes: 45
-# shellcheck disable=SC2016 # text of another shell
+# shellcheck disable=SC2016,SC2017 # text of another shell; the arithmetic of loop.sh
 
 bats_require_minimum_version 1.5.0
 load ../support/programs
@@ -142,7 +142,6 @@ resumed() {
 # boards_of N: N tasks have finished a step, as they told their agents.
 boards_of() { [ "$(find . -name step -exec grep -l '^0*[1-9]' {} + | wc -l)" = "$1" ]; }
 # expected STEPS [TASKS]: what the loops print at the end.
-# shellcheck disable=SC2017 # the arithmetic of loop.sh
 expected() {
 	local i state=0
 	for ((i = 0; i < $1; i++)); do state=$(((state * 31 + i) % 1000003)); done

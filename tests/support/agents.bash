@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# shellcheck disable=SC2034 # the tests use the variables
+# shellcheck disable=SC2015,SC2034,SC2154 # A && B || fail; the tests use the variables; code_of sets code
 # What the tests of preempt-run share: agents are started, watched through the store and their boards, and
 # nothing of them may be left.
 #
