@@ -180,7 +180,7 @@ searching() {
 	all_ended 42
 	for key in TERMINATED_WORKER=1 ROUND/=1 RUN_TO_CHECKPOINT=1 LAST_RUN_TO_CHECKPOINT=0 SAVED/1/=64 \
 		RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_=64; do
-		[ "$(count_keys "${key%=*}")" = "${key#*=}" ] || { echo "not $key"; tell_all; false; }
+		[ "$(count_keys "${key%=*}")" = "${key#*=}" ] || { echo "not $key"; false; }
 	done
 	saved_step=$(field RUN_TO_CHECKPOINT step)
 	[ "$(ls job/ckpt) $(find "job/ckpt/$saved_step"/* | wc -l)" = "$saved_step 64" ]

@@ -26,6 +26,7 @@ agents() {
 
 end_agents() {
 	local pid
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || show_all >&2
 	for pid in $(ours); do
 		kill -CONT "$pid"
 		kill -KILL "$pid"
@@ -77,7 +78,6 @@ ended() {
 	code_of "${pids[$1]}" || return
 	if [[ "|$2|" != *"|$code|"* ]]; then
 		echo "agent $1: exit code $code, expected $2"
-		tell_all
 		return 1
 	fi
 }
@@ -88,9 +88,9 @@ all_ended() { # CODE
 }
 
 # What every task said, for the reader of a failure.
-tell_all() {
+show_all() {
 	local file
-	for file in err.*; do [ ! -s "$file" ] || sed "s/^/$file: /" "$file"; done
+	for file in err.* starts.*; do [ ! -s "$file" ] || tail -n 100 "$file" | sed "s/^/$file: /"; done
 	preempt-store list --values "run/$PREEMPT_RUN/" 2>/dev/null || :
 }
 
