@@ -3,7 +3,7 @@
 # preempt-run, and a prune, while the wall clock jumps or is wrong.
 # takes: 15
 # asan: no (the clock is set forward by LD_PRELOAD)
-# shellcheck disable=SC2034 # what agents.bash uses
+# shellcheck disable=SC2012,SC2034 # numbers; what agents.bash uses
 
 load ../support/agents
 
