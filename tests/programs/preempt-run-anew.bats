@@ -1,24 +1,30 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# History decides whether a run may begin at step 0: the store knows whether it has ever saved, which step and where.
+# Where preempt-run starts. History decides whether a run may begin at step 0: the store knows whether it has ever
+# saved, which step and where (the rows of that decision: tests/unit/saved.c). --max-bad-restarts: a checkpoint from
+# which no restart succeeds is given up.
+# takes: 25
+# shellcheck disable=SC2016 # text for other shells
 
-# shellcheck disable=SC2016,SC2154 # inner shells expand; bats sets stderr
 bats_require_minimum_version 1.5.0
 load ../support/programs
 
 setup() {
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	cd "$(mktemp -d -p "$BATS_TEST_TMPDIR")" || return
+	programs
 	mkdir -m 700 home store
-	unset PREEMPT_RUN PREEMPT_STORE PREEMPT_MOUNTS XDG_STATE_HOME "${!SLURM_@}"
-	export HOME=$PWD/home store=$PWD/store/s.db client=$BATS_TEST_DIRNAME/../../lib/client/preempt.sh
+	unset XDG_STATE_HOME
+	export HOME=$PWD/home PREEMPT_STORE=$PWD/store/s.db client=$REPO/lib/client/preempt.sh
 }
 
 teardown() {
-	"$BATS_TEST_DIRNAME/../support/forget-stores" "$BATS_TEST_TMPDIR"
+	end_started
+	[ -z "${frozen-}" ] || kill -KILL "$frozen"
+	"$REPO/tests/support/forget-stores" "$BATS_TEST_TMPDIR"
 }
 
-# saves STEP [DIR]: a program that writes a checkpoint of a framework and is then preempted.
+# ---- History ----
+
+# saves CODE STEP DIR [OPTION...]: a program that writes a checkpoint of a framework and is then preempted.
 saves() {
 	cat >saves.sh <<-'END'
 		echo "from ${PREEMPT_RESUME:-nothing}" >>starts
@@ -29,10 +35,11 @@ saves() {
 		kill -TERM $PPID
 		sleep 100
 	END
-	run --separate-stderr preempt-run --run r --store "$store" --on-notice signal:TERM --checkpoints "${2-out}:hf" \
-		"${@:3}" -- bash saves.sh "$1" "${2-out}"
+	run "-$1" --separate-stderr preempt-run --run r --on-notice signal:TERM --checkpoints "$3:hf" "${@:4}" -- \
+		bash saves.sh "$2" "$3"
 }
-record() { preempt-store get --store "$store" saved/r; }
+record() { preempt-store get saved/r; }
+latest() { PREEMPT_RUN=r ckpt-rotate latest "$@"; }
 
 @test "the README's loop after a crash before any save: begins at 0, makes its directory, and saves" {
 	cat >train.sh <<-'END'
@@ -48,98 +55,89 @@ record() { preempt-store get --store "$store" saved/r; }
 			sleep 0.02
 		done
 	END
-	preempt-run --run r --store "$store" --restarts -- bash train.sh 2>err 3>&- &
-	local run=$! code=0
-	until_true 60 test -e trains
-	kill -TERM $run
-	wait $run || code=$?
-	[ $code = 42 ] || { cat err >&2; false; }
-	ckpt-rotate latest ckpt
+	preempt-run --run r --restarts -- bash train.sh 2>err 3>&- &
+	started+=($!)
+	eventually test -e trains
+	kill -TERM $!
+	code_of $!
+	[ "$code" = 42 ] || { cat err >&2; false; }
 	[ "$(cat starts)" = $'from 0\nfrom 0' ]
 	record | grep -q '"attempt":2'
 	# The directory is lost: latest says so before the first step; --or is for a run that never saved.
 	mv ckpt away
 	rm starts
-	run -75 --separate-stderr env PREEMPT_RUN=r PREEMPT_STORE="$store" ckpt-rotate latest ckpt --step --or 0
+	run -75 --separate-stderr latest ckpt --step --or 0
 	[ "$output" = "" ]
 	[[ $stderr == *"run r has saved step "*" in attempt 2"*"no complete checkpoint in ckpt"*"--anew"* ]]
-	run ! preempt-run --run r --store "$store" -- bash train.sh
+	run ! preempt-run --run r -- bash train.sh
 	[ ! -e starts ]
 	# Two directories are asked; without a run, the directory alone; a store that cannot be asked is not "none".
-	run -0 env PREEMPT_RUN=r PREEMPT_STORE="$store" ckpt-rotate latest ckpt away --step --or 0
+	run -0 latest ckpt away --step --or 0
 	[ "${lines[-1]}" -gt 0 ]
 	run -0 ckpt-rotate latest ckpt --step --or 0
-	run -75 env PREEMPT_RUN=r PREEMPT_STORE="$PWD/none/s.db" ckpt-rotate latest ckpt --step --or 0
-	preempt-store anew --run r --store "$store"
-	run -0 --separate-stderr env PREEMPT_RUN=r PREEMPT_STORE="$store" ckpt-rotate latest ckpt --step --or 0
+	PREEMPT_STORE=$PWD/none/s.db run -75 latest ckpt --step --or 0
+	preempt-store anew --run r
+	run -0 --separate-stderr latest ckpt --step --or 0
 	[ "$output" = 0 ]
 }
 
 @test "--checkpoints without what the run has saved: 75 before the first step, until --anew" {
-	saves 40
-	[ "$status" = 42 ]
+	saves 42 40 out
 	record | grep -q "\"step\":40,\"attempt\":1,\"where\":\"$PWD/out\""
-	saves 20 outt
-	[ "$status" = 75 ]
+	saves 75 20 outt
 	[[ $stderr == *"run r has saved step 40 in attempt 1, in $PWD/out "*"no complete checkpoint in outt:hf"*"--anew"* ]]
-	saves 20 outt --restarts
-	[ "$status" = 75 ]
 	[ "$(cat starts)" = "from nothing" ]
 	[ ! -e outt ]
 	# No attempt was opened, so the budgets know of no crash.
-	[ "$(preempt-store runs --store "$store" --json | grep -o '"attempts":[0-9]*')" = '"attempts":1' ]
+	[ "$(preempt-store runs --json | grep -o '"attempts":[0-9]*')" = '"attempts":1' ]
 	# It outlives gc.
-	preempt-store gc --older-than 0s --store "$store"
-	run -0 preempt-store runs --store "$store" --json
-	[ "$output" = "" ]
-	saves 20 outt
-	[ "$status" = 75 ]
+	preempt-store gc --older-than 0s
+	saves 75 20 outt
 	# What is there counts, not its path; an older one is used, and told.
-	mv out moved
-	saves 60 moved
-	[ "$status" = 42 ]
-	[[ $stderr != *"is used"* ]]
 	mkdir older
-	cp -a moved/checkpoint-40 older
-	saves 50 older
-	[ "$status" = 42 ]
+	cp -a out/checkpoint-40 older
+	mv out moved
+	saves 42 60 moved
+	[[ $stderr != *"is used"* ]]
+	saves 42 50 older
 	[[ $stderr == *"has saved step 60"*"older/checkpoint-40, of step 40: it is used"* ]]
 	[ "$(cat starts)" = $'from nothing\nfrom moved/checkpoint-40\nfrom older/checkpoint-40' ]
-	saves 20 outt --anew
-	[ "$status" = 42 ]
+	saves 42 20 outt --anew
 	[ "$(tail -n1 starts)" = "from nothing" ]
 	record | grep -q '"step":20'
 	# A missing parent is 75, saved or not.
-	saves 20 none/out --anew
-	[ "$status" = 75 ]
+	saves 75 20 none/out --anew
 	# A run that has finished has nothing that must be there.
-	run -0 preempt-run --run r --store "$store" --checkpoints outt:hf -- true
+	run -0 preempt-run --run r --checkpoints outt:hf -- true
 	run -1 record
 }
 
 @test "neither a restart count nor an attempt's number proves anything: what is missing is made" {
 	local variable
 	for variable in SLURM_RESTART_COUNT=1 PREEMPT_ATTEMPT=2; do
-		run -0 env "$variable" preempt-store put --store "store/${variable%=*}.db" k v
-		run -0 --separate-stderr env "$variable" ckpt-rotate latest ck --or 0
-		[ "$output" = 0 ]
-		run -0 env "$variable" ckpt-rotate begin ck 1
-		run -75 env "$variable" ckpt-rotate begin none/ck 1
+		(
+			export "${variable?}" PREEMPT_STORE=store/${variable%=*}.db
+			run -0 preempt-store put k v
+			run -0 --separate-stderr ckpt-rotate latest ck --or 0
+			[ "$output" = 0 ]
+			run -0 ckpt-rotate begin ck 1
+			run -75 ckpt-rotate begin none/ck 1
+		)
 		rm -r ck
 	done
 	export SLURM_JOB_ID=7 SLURM_RESTART_COUNT=3
-	run -0 preempt-requeue --platform none --run r --store "$store" -- preempt-run -- true
+	run -0 preempt-requeue --platform none --run r -- preempt-run -- true
 }
 
 @test "a store that is missing, but was there at an earlier start of the job: 75, and not made" {
-	export SLURM_JOB_ID=7 PREEMPT_RUN=r PREEMPT_STORE=$store
+	export SLURM_JOB_ID=7 PREEMPT_RUN=r
 	local trace=home/.local/state/preempt/slurm-7.db.trace
 	preempt-requeue --platform none -- preempt-run -- sh -c 'exit 1' || :
-	[ "$(cat $trace)" = "$store" ]
+	[ "$(cat $trace)" = "$PREEMPT_STORE" ]
 	mv store away
 	mkdir -m 700 store
 	run -75 --separate-stderr preempt-run -- touch started
-	[[ $stderr == *"$store is missing, but an earlier start of this job had it ($PWD/$trace)"* ]]
+	[[ $stderr == *"$PREEMPT_STORE is missing, but an earlier start of this job had it ($PWD/$trace)"* ]]
 	run preempt-requeue --platform none -- preempt-run -- touch started
 	[ -z "$(ls -A store)" ]
 	[ ! -e started ]
@@ -158,14 +156,13 @@ record() { preempt-store get --store "$store" saved/r; }
 		d=$(ckpt-rotate begin ckpt 5) && echo 5 >"$d/f" && ckpt-rotate commit ckpt 5 >/dev/null && touch saved
 		sleep 100
 	END
-	setsid preempt-run --run r --store "$store" -- bash train.sh 2>err 3>&- &
-	local run=$!
-	until_true 60 test -e saved
-	kill -KILL -- -$run || kill -KILL $run
-	wait $run || :
+	setsid preempt-run --run r -- bash train.sh 2>err 3>&- &
+	started+=($!)
+	eventually test -e saved
+	kill -KILL -- -$! || kill -KILL $!
 	record | grep -q '"step":5,"attempt":1,"where":"'"$PWD"'/ckpt"'
 	mv ckpt elsewhere
-	export PREEMPT_RUN=r PREEMPT_STORE=$store
+	export PREEMPT_RUN=r
 	run -75 --separate-stderr ckpt-rotate latest ckpt --or 0
 	[[ $stderr == *"run r has saved step 5 in attempt 1, in $PWD/ckpt"* ]]
 	[ "$(ckpt-rotate latest elsewhere --step)" = 5 ]
@@ -174,7 +171,7 @@ record() { preempt-store get --store "$store" saved/r; }
 	run -75 --separate-stderr ckpt-rotate latest ckpt --or 0
 	[ "$(ckpt-rotate latest elsewhere --step)" = 5 ]
 	mv away store
-	echo garbage >"$store"
+	echo garbage >"$PREEMPT_STORE"
 	run -65 --separate-stderr ckpt-rotate latest ckpt --or 0
 }
 
@@ -182,6 +179,112 @@ record() { preempt-store get --store "$store" saved/r; }
 	mkdir -p out/checkpoint-40
 	echo '{"global_step": 40}' >out/checkpoint-40/trainer_state.json
 	echo w >out/checkpoint-40/pytorch_model.bin
-	preempt-run --run r --store "$store" --checkpoints out:hf -- bash -c 'kill -9 $PPID' 3>&- || :
+	preempt-run --run r --checkpoints out:hf -- bash -c 'kill -9 $PPID' 3>&- || :
 	record | grep -q '"step":40'
+}
+
+# ---- --max-bad-restarts ----
+
+# three_checkpoints: and a trainer that fails when it resumes from a step in the file "poison"; else it has finished.
+three_checkpoints() {
+	local step
+	export PREEMPT_RUN=job
+	for step in 10 20 30; do save_step $step; done
+	cat >trainer <<-'TRAINER'
+		#!/bin/bash
+		n=$(cat "$PREEMPT_RESUME/n" 2>/dev/null || echo none)
+		echo "$n" >>"resumed.$PREEMPT_TASK"
+		[ ! -e terminate ] || { kill -TERM "$PPID"; sleep 30; }
+		! grep -qx "$n" poison
+	TRAINER
+	chmod +x trainer
+	echo 30 >poison
+}
+save_step() { echo "$1" >"$(ckpt-rotate begin ck "$1")/n" && ckpt-rotate commit -q ck "$1"; }
+
+# train CODE N: a start with --max-bad-restarts N ends with CODE.
+train() { run "-$1" --separate-stderr preempt-run -n 3 --kill-after 200ms --max-bad-restarts "$2" --checkpoints ck -- ./trainer; }
+# The newest that is offered is this.
+offered() { [ "$(ckpt-rotate latest ck --step 2>/dev/null)" = "$1" ]; }
+
+@test "after N failed restarts from a checkpoint it is marked as bad, and all resume the one before" {
+	three_checkpoints
+	train 1 2
+	train 1 2
+	offered 30
+	train 0 2
+	[[ $stderr == *"ck/step-00000030: 2 restarts from it have failed; it is marked as bad"* ]]
+	for task in 0 1 2; do [ "$(tr '\n' ' ' <resumed.$task)" = "30 30 20 " ]; done
+	run -0 --separate-stderr ckpt-rotate latest ck --step
+	[ "$output" = 20 ]
+	[[ $stderr == *"2 restarts from it failed"* ]]
+	# Saved again it has its own count.
+	save_step 30
+	train 1 2
+	train 1 2
+	offered 30
+	train 0 2
+	offered 20
+}
+
+@test "without the option nothing is marked; a restart that was preempted is no failure" {
+	three_checkpoints
+	for _ in 1 2 3; do
+		run -1 preempt-run --checkpoints ck -- ./trainer
+	done
+	offered 30
+	train 1 4
+	: >terminate
+	train 43 5
+	rm terminate
+	train 1 5
+	offered 30
+	train 0 5
+	offered 20
+}
+
+@test "one after the other is given up, but never the last complete one" {
+	three_checkpoints
+	printf '%s\n' 10 20 30 >poison
+	for _ in 1 2 3 4; do train 1 1; done
+	[ "$(tr '\n' ' ' <resumed.0)" = "30 20 10 10 " ]
+	[[ $stderr == *"no other complete checkpoint"* ]]
+	offered 10
+}
+
+@test "a prune that removes the others while the last one is marked: the mark is removed" {
+	three_checkpoints
+	train 1 1
+	: >trace
+	# Leak checks do not work under strace.
+	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
+	strace -f -o trace -e trace=rename -e inject=rename:signal=STOP:when=1 \
+		preempt-run -n 3 --max-bad-restarts 1 --checkpoints ck -- ./trainer 2>err 3>&- &
+	started+=($!)
+	eventually grep -q 'stopped by SIGSTOP' trace
+	frozen=$(awk '/stopped by SIGSTOP/ {print $1; exit}' trace)
+	[ -e ck/step-00000030/.ckpt-bad.json ]
+	rm -r ck/step-000000[12]0
+	goes_on() { ! kill -CONT "$frozen" 2>/dev/null; }
+	eventually goes_on
+	frozen=
+	code_of "${started[0]}"
+	[ "$code" = 1 ]
+	grep 'no other complete checkpoint' err
+	offered 30
+}
+
+@test "--max-bad-restarts: wrong usage" {
+	three_checkpoints
+	run -2 --separate-stderr preempt-run --max-bad-restarts 1 -- true
+	[[ $stderr == *"--checkpoints"* ]]
+	train 2 0
+	# There is no place for marks in what a framework wrote.
+	mkdir -p hf/checkpoint-5
+	echo '{"global_step": 5}' >hf/checkpoint-5/trainer_state.json
+	for place in ck:hf ck:deepspeed hf; do
+		run -2 --separate-stderr preempt-run --max-bad-restarts 2 --checkpoints "$place" -- touch started
+		[[ $stderr == *"--max-bad-restarts: in the layout "*" ($place) nothing can be marked"* ]]
+		[ ! -e started ]
+	done
 }

@@ -1,21 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run as a job of an interactive shell: reading the terminal, Ctrl-C, Ctrl-Z, fg and bg.
-# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# takes: 15
 
-bats_require_minimum_version 1.5.0
-
-setup_file() {
-	load ../support/trainers/agents
-	agents_setup_file
-}
-
-setup() {
-	load ../support/trainers/agents
-	agents_setup
-}
-
-teardown() { agents_teardown; }
+load ../support/agents
 
 # person: does at a terminal what stdin says (support/trainers/terminal.py).
 person() {
@@ -94,7 +82,7 @@ person() {
 		while sleep 0.05; do echo >>"$1"; done
 	EOT
 	cat >still.sh <<-'EOT'
-		sleep 0.3; before=$(cat "$@" | wc -l); sleep 1; [ "$(cat "$@" | wc -l)" = "$before" ] && echo "all ""still" || echo "they ""run"
+		sleep 0.2; before=$(cat "$@" | wc -l); sleep 0.4; [ "$(cat "$@" | wc -l)" = "$before" ] && echo "all ""still" || echo "they ""run"
 	EOT
 	person <<-'EOT'
 		see READY>

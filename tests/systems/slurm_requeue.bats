@@ -133,6 +133,21 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	[[ $(scontrol show job "$job") == *ExitCode=42:0* ]]
 }
 
+@test "scontrol is out of reach: the script stays, and Slurm requeues the preempted job itself" {
+	mkdir none
+	printf '#!/bin/sh\necho "Unable to contact slurm controller" >&2\nexit 1\n' >none/scontrol
+	chmod +x none/scontrol
+	touch hold
+	PATH=$PWD/none:$PATH submit -- --timeout 1s
+	eventually saved "$job"
+	slurm_preempt
+	eventually slurm_restarted "$job" 1
+	grep 'staying for at most 300 s' "$job.out"
+	rm hold
+	slurm_wait_state "$job" COMPLETED
+	[ "$(wc -l <"starts.slurm-$job.0")" = 2 ]
+}
+
 @test "examples/fan-out.sh: array workers of a queue preempted in the middle of commands: each command done once" {
 	local files=12 i
 	mkdir -m 700 s
