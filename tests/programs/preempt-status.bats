@@ -1,21 +1,19 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-status: a run that trains, is preempted and is over; tables, JSON, metrics, and the terminal.
-# takes: 20
-# shellcheck disable=SC2030,SC2031
+# preempt-status: a run that trains, is preempted and is over; tables, JSON, metrics, the terminal, the timeline.
+# takes: 25
 
 bats_require_minimum_version 1.5.0
 load ../support/programs
 
 setup() {
-	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-	PATH=${BIN:-$ROOT/bin}:$PATH
-	cd "$BATS_TEST_TMPDIR" || return
-	unset "${!PREEMPT_@}" "${!SLURM_@}" NO_COLOR
-	export PREEMPT_STORE=$PWD/run.db ASAN_OPTIONS=detect_leaks=0
+	programs
+	unset NO_COLOR
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+	# Saves when there is a file "go".
 	cat >train.sh <<-END
 		#!/bin/bash
-		. "$ROOT/lib/client/preempt.sh"
+		. "$REPO/lib/client/preempt.sh"
 		for ((s = 0; s < 100000; s++)); do
 			preempt_step \$s || { until [ -e go ]; do sleep 0.05; done; preempt_saved \$s; } || exit
 			sleep 0.01
@@ -24,16 +22,14 @@ setup() {
 	chmod +x train.sh
 }
 
-teardown() {
-	for process in ${job-} ${follower-}; do
-		{ kill -KILL "$process"; wait "$process"; } 2>/dev/null || :
-	done
-}
+teardown() { end_started; }
 
+# start [OPTION...]: three tasks, until they run.
 start() {
-	preempt-run --run r -n 3 -- ./train.sh >log 2>&1 3>&- &
+	preempt-run --run r -n 3 "$@" -- ./train.sh >log 2>&1 3>&- &
 	job=$!
-	until_true 60 shows ' 3 tasks  running'
+	started+=("$job")
+	eventually shows ' 3 tasks  running'
 }
 
 # shows TEXT: the table of the run has it.
@@ -41,24 +37,35 @@ shows() {
 	preempt-status --run r 2>/dev/null | grep -qF -- "$1"
 }
 
+# follow: each new state as a line of JSON, in states.
+follow() {
+	preempt-status --run r --follow --json >states 2>err 3>&- &
+	follower=$!
+	started+=("$follower")
+	eventually test -s states
+}
+
 # on_terminal ROWS COLUMNS COMMAND...: with lines for tests/support/screen.py on stdin.
 on_terminal() {
-	TERM=xterm python3 "$ROOT/tests/support/screen.py" "$1" "$2" -- "${@:3}"
+	TERM=xterm python3 "$REPO/tests/support/screen.py" "$1" "$2" -- "${@:3}"
 }
 
 @test "a run that trains, is preempted, saves, and is over" {
-	command -v python3 >/dev/null || skip "needs python3"
-	start
+	start --period 200ms
 	run -0 preempt-status --run r --exit-code
 	[ "$(grep -c ' running ' <<<"$output")" = 3 ]
-	kill -TERM $job
-	until_true 30 shows ' saving '
+	# How far they are is in their beats.
+	advance() { preempt-status --run r --json | python3 -c 'import json, sys
+sys.exit(not all(t["state"] == "running" and t.get("step", 0) > 3 for t in json.load(sys.stdin)["tasks"]))'; }
+	eventually advance
+	kill -TERM "$job"
+	eventually shows ' saving '
 	run -0 preempt-status --run r
 	[[ $output == *"claim: task 0 on "*"signal:TERM"* ]]
 	[[ $output == *"round 1: all save at step "*"of 3: 3 reported, 0 acked, 0 saved"* ]]
 	touch go
-	wait "$job" || [ $? = 42 ]
-	job=
+	code_of "$job"
+	[ "$code" = 42 ]
 	run -42 preempt-status --run r --exit-code
 	[[ $output == *"of 3: 3 reported, 3 acked, 3 saved"* ]]
 	[[ $output == *"3 tasks  preempted after "*"saved step "* ]]
@@ -81,7 +88,7 @@ for task in run["tasks"]:
 
 @test "the last step of a run is read when its command has ended: the last line, the end event, status" {
 	cat >steps.sh <<-END
-		. "$ROOT/lib/client/preempt.sh"
+		. "$REPO/lib/client/preempt.sh"
 		for ((s = 0; s < 200; s++)); do preempt_step \$s; done
 	END
 	run -0 preempt-run --run short -n 2 --log-format json --on-event "printenv PREEMPT_EVENT PREEMPT_EVENT_STEP | xargs >>told" -- \
@@ -115,7 +122,7 @@ for task in run["tasks"]:
 
 @test "no such run: 1; a store that cannot be reached: 75; nothing is made" {
 	run -1 --separate-stderr preempt-status --run nothing
-	[ ! -e run.db ]
+	[ ! -e s.db ]
 	preempt-store join --run one --task 0 --tasks 1 --pid $$ --no-board >/dev/null
 	run -1 --separate-stderr preempt-status --run nothing
 	[[ $stderr == *nothing* ]]
@@ -127,14 +134,13 @@ for task in run["tasks"]:
 
 @test "beats that cannot be read: the run is not said to be alive" {
 	preempt-store join --run one --task 0 --tasks 1 --pid $$ --no-board >/dev/null
-	rm run.db.beats/one/000001/0
-	mkdir run.db.beats/one/000001/0
+	rm s.db.beats/one/000001/0
+	mkdir s.db.beats/one/000001/0
 	run -75 --separate-stderr preempt-status --run one --exit-code
-	[[ $stderr == *run.db.beats/one/000001/0* ]]
+	[[ $stderr == *s.db.beats/one/000001/0* ]]
 }
 
 @test "follow on a terminal: drawn in place, other sizes, keys, colours, and the terminal as it was" {
-	command -v python3 >/dev/null || skip "needs python3"
 	start
 	run -0 on_terminal 24 80 preempt-status --run r -f <<-'END'
 		expect     2 
@@ -148,7 +154,7 @@ for task in run["tasks"]:
 	[[ $output == *"running"* ]]
 	[ "$(awk '{ print (length > 80) }' <<<"$output" | sort -u)" = 0 ]
 	[[ $output == *$'exit 0\nnormal cursor' ]]
-	kill -TERM $job
+	kill -TERM "$job"
 	touch go
 	run -0 on_terminal 24 80 preempt-status --run r -f <<-'END'
 		expect preempted after
@@ -166,47 +172,40 @@ for task in run["tasks"]:
 
 @test "follow into a pipe: each new state once" {
 	start
-	preempt-status --run r --follow --json >states 3>&- &
-	follower=$!
-	until_true 30 test -s states
+	follow
 	touch go
-	kill -TERM $job
-	until_true 60 grep -q '"state":"preempted"' states
-	kill -TERM $follower
-	code=0
-	wait $follower || code=$?
-	[ $code = 143 ]
-	head -n 1 states | grep -q '"state":"running"'
+	kill -TERM "$job"
+	eventually grep -q '"state":"preempted"' states
 	# A run that is over is looked at each second for the next attempt, and not printed again.
-	timeout 3 preempt-status --run r --follow --json >over || [ $? = 124 ]
-	[ "$(wc -l <over)" = 1 ]
+	known=$(wc -l <states)
+	sleep 2
+	[ "$(wc -l <states)" = "$known" ]
+	kill -TERM "$follower"
+	code_of "$follower"
+	[ "$code" = 143 ]
+	head -n 1 states | grep -q '"state":"running"'
 }
 
 @test "follow: a store that cannot be read any more is reported once, and asked once a second" {
 	start
-	preempt-status --run r --follow --json >states 2>err 3>&- &
-	follower=$!
-	until_true 30 test -s states
-	rm -r run.db*
-	until_true 30 test -s err
+	follow
+	rm -r s.db*
+	eventually test -s err
 	sleep 2
 	# In hundredths of a second, also if each of two readings takes long.
-	[ "$(awk '{ print $14 + $15 }' /proc/$follower/stat)" -lt 100 ]
-	kill -TERM $follower
-	wait $follower || :
-	grep -q 'not up to date: store .*run.db' err
+	[ "$(awk '{ print $14 + $15 }' "/proc/$follower/stat")" -lt 100 ]
+	kill -TERM "$follower"
+	code_of "$follower"
+	grep -q 'not up to date: store .*s.db' err
 	[ "$(wc -l <err)" = 1 ]
 }
 
 @test "follow into a pipe: a task that falls silent is a new state" {
-	preempt-run --run r --period 100ms -n 1 -- sleep 1000 >log 2>&1 3>&- &
-	job=$!
-	until_true 60 shows ' 1 task  running'
-	preempt-status --run r --follow --json >states 2>err 3>&- &
-	follower=$!
-	until_true 30 grep -q '"state":"running"' states
-	kill -STOP $job
-	until_true 30 grep -q '"code":44.*"silent"' states
+	start --period 100ms
+	follow
+	eventually grep -q '"state":"running"' states
+	kill -STOP "$job"
+	eventually grep -q '"code":44.*"silent"' states
 }
 
 @test "follow: ends when its output is lost, and tells the reason, but not that the reader has gone" {
@@ -224,4 +223,27 @@ for task in run["tasks"]:
 	[ $code = 75 ]
 	grep -q 'cannot write the answer to stdout: No space left on device' err
 	[ "$(wc -l <err)" = 1 ]
+}
+
+@test "--timeline: a preempted run as a page: a lane per task, the claim as text; no page of another kind, of no run, into no directory" {
+	touch go
+	start
+	preempt-claim --run r --reason '<script>&"'
+	code_of "$job"
+	run -0 preempt-status --run r --timeline page.html
+	[ "$output" = '' ]
+	run -42 preempt-status --run r --timeline page.svg --all --exit-code
+	for page in page.html page.svg; do
+		python3 -c 'import sys, xml.etree.ElementTree as tree; tree.fromstring(sys.stdin.read().replace("<!DOCTYPE html>", ""))' <$page
+		[ "$(grep -o 'class="lane"' $page | wc -l)" = 3 ]
+		grep -q 'attempt 1: preempted' $page
+		run ! grep '<script' $page
+	done
+	run -2 --separate-stderr preempt-status --run r --timeline page.png
+	[[ $stderr == *".svg or .html"* ]]
+	run -2 preempt-status --run r --timeline other.svg --json
+	run -1 preempt-status --run other --timeline other.svg
+	run -75 --separate-stderr preempt-status --run r --timeline none/page.svg
+	[[ $stderr == *"none/page.svg"* ]]
+	[ ! -e other.svg ]
 }
