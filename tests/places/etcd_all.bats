@@ -16,7 +16,7 @@ teardown_file() { etcd_teardown_file; }
 }
 
 @test "runs" {
-	etcd_runs tests/programs/preempt-run-{agree,kill,heart,signals,restart,many}.bats
+	etcd_runs tests/programs/preempt-run-{agree,kill,heart,signals,restart}.bats
 }
 
 @test "queues" {
