@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,13 +26,12 @@
 
 #define TASKS_MAX 1024
 
-static unsigned long steps = 100, stride = 1, resume_from, end_early;
-static long step_ms, save_ms, start_ms, slow_ms, end_ms;
-static long task, tasks = 1, slow_task = -1, fail_task = -1, save_fails = -1, saved_twice;
-static unsigned long fail_step;
-static int fail_code, fail_signal, child;
+static unsigned long steps = 100, stride = 1, fail_step;
+static long step_ms, save_ms, start_ms, slow_ms;
+static long task, tasks = 1, slow_task = -1, fail_task = -1, save_fails = -1;
+static int fail_code, child;
 static const char *attempt = "1";
-static bool synchronous, asynchronous, no_steps;
+static bool synchronous, asynchronous;
 static volatile unsigned long *ring;
 static unsigned long counter;
 static int log_file = -1;
@@ -145,7 +143,7 @@ static bool complete(unsigned long step)
 static unsigned long resume(void)
 {
 	char path[128];
-	unsigned long newest = resume_from;
+	unsigned long newest = 0;
 	FILE *file;
 	DIR *directory = opendir("ckpt");
 	if (!directory)
@@ -157,8 +155,7 @@ static unsigned long resume(void)
 			newest = step;
 	}
 	closedir(directory);
-	counter = resume_from;
-	if (newest > resume_from) {
+	if (newest) {
 		snprintf(path, sizeof(path), "ckpt/%lu/%ld", newest, task);
 		if (!(file = fopen(path, "r")) || fscanf(file, "%lu", &counter) != 1)
 			die(path);
@@ -198,8 +195,6 @@ static void train(unsigned long step)
 	if (fail_task == task && fail_step == step) {
 		fprintf(stderr, "count: task %ld: the loss is not a number at step %lu\n", task,
 			step);
-		if (fail_signal)
-			raise(fail_signal);
 		exit(fail_code);
 	}
 	pause_ms(slow_task == task ? slow_ms : step_ms);
@@ -236,9 +231,7 @@ static void read_options(int argc, char **argv)
 	static const struct option options[] = {{"dir", 1, 0, 'd'}, {"steps", 1, 0, 'n'},
 		{"step-ms", 1, 0, 'm'}, {"save-ms", 1, 0, 's'}, {"start-ms", 1, 0, 'b'},
 		{"slow", 1, 0, 'w'}, {"sync", 0, 0, 'y'}, {"async", 0, 0, 'a'}, {"fail", 1, 0, 'f'},
-		{"kill", 1, 0, 'k'}, {"save-fails", 1, 0, 'x'}, {"stride", 1, 0, 'r'},
-		{"from", 1, 0, 'o'}, {"child", 1, 0, 'c'}, {"end-early", 1, 0, 'e'},
-		{"end-ms", 1, 0, 'E'}, {"no-steps", 0, 0, 'N'}, {0}};
+		{"save-fails", 1, 0, 'x'}, {"stride", 1, 0, 'r'}, {"child", 1, 0, 'c'}, {0}};
 	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		bool right = true;
 		switch (option) {
@@ -254,17 +247,9 @@ static void read_options(int argc, char **argv)
 			right = sscanf(optarg, "%ld:%lu:%d", &fail_task, &fail_step, &fail_code) ==
 				3;
 			break;
-		case 'k':
-			right = sscanf(optarg, "%ld:%lu:%d", &fail_task, &fail_step,
-					&fail_signal) == 3;
-			break;
 		case 'x': save_fails = strcmp(optarg, "all") ? atol(optarg) : -2; break;
 		case 'r': stride = strtoul(optarg, NULL, 10); break;
-		case 'o': resume_from = strtoul(optarg, NULL, 10); break;
 		case 'c': child = atoi(optarg); break;
-		case 'e': right = sscanf(optarg, "%ld:%lu", &saved_twice, &end_early) == 2; break;
-		case 'E': end_ms = atol(optarg); break;
-		case 'N': no_steps = true; break;
 		default: right = false;
 		}
 		if (!right)
@@ -280,8 +265,6 @@ int main(int argc, char **argv)
 	task = number_of("PREEMPT_TASK", 0) + rank;
 	tasks = number_of("PREEMPT_TASKS", 1);
 	attempt = getenv("PREEMPT_ATTEMPT") ? getenv("PREEMPT_ATTEMPT") : "0";
-	if (end_early && saved_twice == task)
-		steps = end_early;
 	make_directory("log");
 	make_directory("ckpt");
 	make_directory("end");
@@ -296,7 +279,7 @@ int main(int argc, char **argv)
 	pause_ms(start_ms);
 	if (synchronous)
 		open_ring(step);
-	while (step < steps && !no_steps) {
+	while (step < steps) {
 		note("ask", step);
 		/* Ask again after a save, or beside it: after the final one no step may begin. */
 		while (preempt_step_next(step, step + stride) == PREEMPT_SAVE) {
@@ -313,13 +296,10 @@ int main(int argc, char **argv)
 			train(step++);
 	}
 	await_saver();
-	while (no_steps)
-		pause_ms(1000);
 	snprintf(path, sizeof(path), "end/%ld", task);
 	FILE *file = fopen(path, "w");
 	if (!file || fprintf(file, "%lu\n", counter) < 0 || fclose(file) != 0)
 		die(path);
 	note("end", step);
-	pause_ms(end_ms);
 	return 0;
 }
