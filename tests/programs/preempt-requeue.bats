@@ -447,16 +447,15 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 
 @test "tasks that cannot be told: the command gets USR1 under Slurm, the same signal elsewhere" {
 	requeues -- ./deaf
-	eventually test -e runs
-	kill -TERM "$job"
+	mkdir elsewhere
+	(no_slurm && cd elsewhere && exec preempt-requeue -- ../deaf) 2>elsewhere/err 3>&- &
+	started+=($!)
+	eventually test -e runs -a -e elsewhere/runs
+	kill -TERM "${started[@]}"
 	code 42 # noticed before any task had joined
-	[ "$(cat got)" = USR1 ]
-	no_slurm
-	requeues -- ./deaf
-	eventually test -e runs
-	kill -TERM "$job"
+	job=${started[1]}
 	code 42
-	[ "$(cat got)" = TERM ]
+	[ "$(cat got elsewhere/got)" = $'USR1\nTERM' ]
 }
 
 @test "a notice between two attempts of the job: the one that is over cannot be told, the command gets the signal" {

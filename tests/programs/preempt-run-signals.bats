@@ -410,7 +410,8 @@ launcher() {
 	EOT
 	for rank in c python; do
 		if [ $rank = c ]; then
-			alone --ranks 2 -- ./fake-torchrun 2 "${counting[@]}"
+			# The group has one more process, which nothing tells that its agent is gone.
+			alone --ranks 2 -- sh -c 'sleep 1000 & exec "$@"' sh ./fake-torchrun 2 "${counting[@]}"
 			eventually all_begun 2 3
 		else
 			alone --ranks 2 -- ./fake-torchrun 2 python3 -B rank.py
