@@ -72,7 +72,7 @@ extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*_sim.c tests/histor
                  tests/support/*.c tests/support/clients/*.c tests/support/trainers/*.c examples/*.c))
 
 # The tests that inject faults: programs, and libraries that are preloaded into our programs.
-faults      := $(addprefix $(OUT)/tests/crash/,lives sweep together powerloss inject calls.so without.so)
+faults      := $(addprefix $(OUT)/tests/crash/,crash lives together powerloss calls.so without.so)
 
 # The fuzz targets, by their names.
 fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
@@ -169,6 +169,7 @@ fault_objects := $(addprefix $(OUT)/tests/crash/,acts.o calls.o moves.o fixture.
 $(OUT)/tests/crash/calls.o $(OUT)/tests/crash/without.o: ALL_CFLAGS += -fPIC
 $(OUT)/tests/crash/%: $(OUT)/tests/crash/%.o $(fault_objects) $(core) $(libraries)
 	$(link)
+$(OUT)/tests/crash/crash: $(addprefix $(OUT)/tests/crash/,library.o commands.o inject.o tree.o faults.o)
 $(OUT)/tests/crash/%.so: $(OUT)/tests/crash/%.o
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $<

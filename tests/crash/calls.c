@@ -6,11 +6,14 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -51,9 +54,28 @@ __attribute__((constructor)) static void load(void)
 		plan = loaded;
 }
 
+/* A path that begins where the process is. */
+static const char *absolute(const char *path)
+{
+	/* A call may have two. */
+	static _Thread_local char paths[2][1200];
+	static _Thread_local int which;
+	char here[512];
+	int kept = errno;
+	if (!plan || *path == '/' || !getcwd(here, sizeof(here)))
+		return path;
+	errno = kept;
+	while (!strncmp(path, "./", 2))
+		path += 2;
+	which ^= 1;
+	snprintf(paths[which], sizeof(paths[0]), "%s/%s", here, path);
+	return paths[which];
+}
+
 /* The path within the directory, or of the page what is behind the last slash; else NULL. */
 static const char *below(const char *path)
 {
+	path = absolute(path);
 	size_t length = plan ? strlen(plan->directory) : 0;
 	if (length && !strncmp(path, plan->directory, length)) {
 		if (path[length] == '/')
@@ -72,6 +94,10 @@ static enum verdict ask(const char *name, const char *path, enum trait traits)
 	const char *file = below(path);
 	if (!file)
 		return GO;
+	if (plan->act == ACT_LATE_GONE && plan->hits) {
+		errno = plan->number;
+		return FAIL;
+	}
 	struct call call = {.writes = traits & WRITES, .locks = traits & LOCKS};
 	snprintf(call.name, sizeof(call.name), "%s", name);
 	snprintf(call.file, sizeof(call.file), "%s", file);
@@ -96,7 +122,8 @@ static enum verdict ask(const char *name, const char *path, enum trait traits)
 			return FAIL;
 		return HALF;
 	case ACT_HALF: return HALF;
-	case ACT_LATE: return LATE;
+	case ACT_LATE:
+	case ACT_LATE_GONE: return LATE;
 	case ACT_BEFORE: kill(getpid(), plan->number); return GO;
 	case ACT_AFTER: return AFTER;
 	default: return FAIL;
@@ -108,7 +135,7 @@ static const char *path_of(int descriptor)
 	static _Thread_local char path[512];
 	char link[40];
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", descriptor);
-	ssize_t length = readlink(link, path, sizeof(path) - 1);
+	ssize_t length = next(readlink)(link, path, sizeof(path) - 1);
 	path[length < 0 ? 0 : length] = '\0';
 	return path;
 }
@@ -220,7 +247,7 @@ static int open_any(const char *name, int directory, const char *given, int flag
 	enum verdict verdict = ask(name, path, writes ? WRITES : READS);
 	if (verdict == FAIL)
 		return -1;
-	bool made = (flags & O_CREAT) && faccessat(AT_FDCWD, path, F_OK, 0) < 0;
+	bool made = (flags & O_CREAT) && next(faccessat)(AT_FDCWD, path, F_OK, 0) < 0;
 	int descriptor = next(openat)(directory, given, flags, mode);
 	if (descriptor >= 0 && made)
 		record_descriptor(CHANGE_CREATE, descriptor, 0, NULL, 0, below(path));
@@ -273,6 +300,22 @@ int close(int descriptor)
 	if (verdict == FAIL)
 		errno = plan->number;
 	return (int)CALL(verdict, result);
+}
+
+DIR *fdopendir(int descriptor)
+{
+	enum verdict verdict = ask_of("opendir", descriptor, READS);
+	DIR *result = verdict == FAIL ? NULL : next(fdopendir)(descriptor);
+	(void)finish(verdict, 0);
+	return result;
+}
+
+struct dirent *readdir(DIR *entries)
+{
+	enum verdict verdict = ask_of("readdir", dirfd(entries), READS);
+	struct dirent *result = verdict == FAIL ? NULL : next(readdir)(entries);
+	(void)finish(verdict, 0);
+	return result;
 }
 
 DIR *opendir(const char *path)
@@ -367,6 +410,31 @@ int posix_fallocate(int descriptor, off_t offset, off_t length)
 {
 	enum verdict verdict = ask_of("fallocate", descriptor, WRITES);
 	return verdict == FAIL ? plan->number : next(posix_fallocate)(descriptor, offset, length);
+}
+
+ssize_t copy_file_range(
+	int from, off64_t *from_at, int to, off64_t *to_at, size_t length, unsigned flags)
+{
+	enum verdict verdict = ask_of("copy", to, WRITES);
+	return CALL(verdict,
+		next(copy_file_range)(from, from_at, to, to_at, SOME(verdict, length), flags));
+}
+
+int sync_file_range(int descriptor, off64_t offset, off64_t length, unsigned flags)
+{
+	enum verdict verdict = ask_of("syncrange", descriptor, WRITES);
+	return (int)CALL(verdict, next(sync_file_range)(descriptor, offset, length, flags));
+}
+
+/* Only what copies one file into another: FICLONE. */
+int ioctl(int descriptor, unsigned long request, ...)
+{
+	va_list arguments;
+	va_start(arguments, request);
+	void *argument = va_arg(arguments, void *);
+	va_end(arguments);
+	enum verdict verdict = request == FICLONE ? ask_of("clone", descriptor, WRITES) : GO;
+	return (int)CALL(verdict, next(ioctl)(descriptor, request, argument));
 }
 
 static int sync_any(const char *name, int (*real)(int), int descriptor)
@@ -464,6 +532,26 @@ int mkdirat(int directory, const char *path, mode_t mode)
 	return (int)CALL(verdict, next(mkdirat)(directory, path, mode));
 }
 
+int symlinkat(const char *target, int directory, const char *path)
+{
+	enum verdict verdict = ask("symlink", path_at(directory, path), WRITES);
+	return (int)CALL(verdict, next(symlinkat)(target, directory, path));
+}
+
+int mkfifoat(int directory, const char *path, mode_t mode)
+{
+	enum verdict verdict = ask("mkfifo", path_at(directory, path), WRITES);
+	return (int)CALL(verdict, next(mkfifoat)(directory, path, mode));
+}
+
+char *mkdtemp(char *path)
+{
+	enum verdict verdict = ask("mkdir", path, WRITES);
+	char *result = verdict == FAIL ? NULL : next(mkdtemp)(path);
+	(void)finish(verdict, 0);
+	return result;
+}
+
 int rmdir(const char *path)
 {
 	enum verdict verdict = ask("rmdir", path, WRITES);
@@ -501,6 +589,36 @@ int fstatat(int directory, const char *path, struct stat *st, int flags)
 	return (int)CALL(verdict, next(fstatat)(directory, path, st, flags));
 }
 
+ssize_t readlink(const char *path, char *target, size_t size)
+{
+	enum verdict verdict = ask("readlink", path, READS);
+	return CALL(verdict, next(readlink)(path, target, size));
+}
+
+ssize_t readlinkat(int directory, const char *path, char *target, size_t size)
+{
+	enum verdict verdict = ask("readlink", path_at(directory, path), READS);
+	return CALL(verdict, next(readlinkat)(directory, path, target, size));
+}
+
+int utimensat(int directory, const char *path, const struct timespec times[2], int flags)
+{
+	enum verdict verdict = ask("utimes", path_at(directory, path), WRITES);
+	return (int)CALL(verdict, next(utimensat)(directory, path, times, flags));
+}
+
+int futimens(int descriptor, const struct timespec times[2])
+{
+	enum verdict verdict = ask_of("utimes", descriptor, WRITES);
+	return (int)CALL(verdict, next(futimens)(descriptor, times));
+}
+
+int faccessat(int directory, const char *path, int mode, int flags)
+{
+	enum verdict verdict = ask("access", path_at(directory, path), READS);
+	return (int)CALL(verdict, next(faccessat)(directory, path, mode, flags));
+}
+
 int access(const char *path, int mode)
 {
 	enum verdict verdict = ask("access", path, READS);
@@ -534,6 +652,12 @@ int fchown(int descriptor, uid_t user, gid_t group)
 }
 
 /* ---- Locks ---- */
+
+int flock(int descriptor, int operation)
+{
+	enum verdict verdict = ask_of(operation & LOCK_UN ? "unlock" : "lock", descriptor, LOCKS);
+	return (int)CALL(verdict, next(flock)(descriptor, operation));
+}
 
 static int control(int descriptor, int command, void *argument)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Faults at the calls of libc: calls.c stands before libc, counts the calls that concern files
- * of a store, and at the N-th does what the plan says. It is linked into sweep and
+ * of a store, and at the N-th does what the plan says. It is linked into crash and
  * powerloss, which fork and arm the child; and it is calls.so, to be preloaded into a program with
  * FAULTS=FILE in its environment, where FILE holds a plan that begins armed.
  *
@@ -27,6 +27,7 @@ enum call_act {
 	ACT_HALF,	 /* read or write half as much as asked */
 	ACT_HALF_FAIL,	 /* the same, and every later one fails */
 	ACT_LATE,	 /* do it, then fail: an answer that was lost */
+	ACT_LATE_GONE,	 /* the same, and every later call on any file fails */
 	ACT_BEFORE,	 /* a signal to ourselves before it */
 	ACT_AFTER,	 /* and after it */
 };

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * inject DIRECTORY [CALL[:FILE]] AT ACT [ERRNO|SIGNAL] -- COMMAND [ARG...]
- *
- * Run a command with a fault at its AT-th call on files of DIRECTORY; at the AT-th of those that
- * are CALL ("pwrite"), on FILE ("run.db-journal") where these are given. ACT: count (and print how
- * many to stdout instead of the command's), fail, always (from then on), late (it is done, then
- * fails), half, before and after (a signal). Exits like the command, and with 99 if the fault
- * never came.
- */
+#include "inject.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,8 +11,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "calls.h"
 
 static const struct {
 	const char *name;
@@ -34,6 +25,47 @@ static const struct {
 	{"after", ACT_AFTER},
 };
 
+static char shared[64]; /* path of the plan */
+
+struct plan *inject_plan(void)
+{
+	int descriptor = memfd_create("plan", MFD_CLOEXEC);
+	if (descriptor < 0 || ftruncate(descriptor, sizeof(struct plan)) < 0)
+		exit(99);
+	struct plan *plan =
+		mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+	if (plan == MAP_FAILED)
+		exit(99);
+	snprintf(shared, sizeof(shared), "/proc/%d/fd/%d", (int)getpid(), descriptor);
+	return plan;
+}
+
+pid_t inject_start(
+	const struct plan *plan, char *const *argv, void (*prepare)(void *argument), void *argument)
+{
+	char self[PATH_MAX], preload[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	self[length < 0 ? 0 : length] = '\0';
+	*strrchr(self, '/') = '\0';
+	snprintf(preload, sizeof(preload), "%s/calls.so", self);
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid;
+	if (prepare)
+		prepare(argument);
+	if (plan) {
+		setenv("LD_PRELOAD", preload, 1);
+		setenv("FAULTS", shared, 1);
+	}
+	execvp(*argv, argv);
+	_exit(127);
+}
+
+int inject_code(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 static int number_of(const char *name)
 {
 	for (int i = 1; i < 200; i++)
@@ -47,8 +79,8 @@ static int number_of(const char *name)
 
 static _Noreturn void usage(void)
 {
-	fprintf(stderr,
-		"usage: inject DIRECTORY [CALL[:FILE]] AT ACT [ERRNO|SIGNAL] -- COMMAND [ARG...]\n");
+	fprintf(stderr, "usage: crash --inject DIRECTORY [CALL[:FILE]] AT ACT [ERRNO|SIGNAL] "
+			"-- COMMAND [ARG...]\n");
 	exit(2);
 }
 
@@ -80,41 +112,29 @@ static void parse(int count, char **words, struct plan *plan)
 	plan->armed = true;
 }
 
-int main(int argc, char **argv)
+static void drop_output(void *unused)
 {
-	char path[] = "/dev/shm/plan-XXXXXX", self[PATH_MAX], preload[PATH_MAX + 32];
-	int own = 1, status = 0;
-	while (own < argc && strcmp(argv[own], "--") != 0)
+	(void)unused;
+	if (!freopen("/dev/null", "w", stdout))
+		_exit(99);
+}
+
+int inject_main(int count, char **words)
+{
+	int own = 0, status = 0;
+	while (own < count && strcmp(words[own], "--") != 0)
 		own++;
-	int descriptor = mkostemp(path, O_CLOEXEC);
-	if (own + 1 >= argc || descriptor < 0 || ftruncate(descriptor, sizeof(struct plan)) < 0)
+	if (own + 1 >= count)
 		usage();
-	struct plan *plan =
-		mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-	if (plan == MAP_FAILED)
-		return 99;
-	unlink(path); /* nothing is left, however we end */
-	parse(own - 1, argv + 1, plan);
-	char shared[64];
-	snprintf(shared, sizeof(shared), "/proc/%d/fd/%d", (int)getpid(), descriptor);
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	self[length < 0 ? 0 : length] = '\0';
-	*strrchr(self, '/') = '\0';
-	snprintf(preload, sizeof(preload), "%s/calls.so", self);
-	pid_t pid = fork();
-	if (pid == 0) {
-		setenv("LD_PRELOAD", preload, 1);
-		setenv("FAULTS", shared, 1);
-		if (plan->act == ACT_COUNT && !freopen("/dev/null", "w", stdout))
-			_exit(99);
-		execvp(argv[own + 1], argv + own + 1);
-		_exit(127);
-	}
+	struct plan *plan = inject_plan();
+	parse(own, words, plan);
+	bool counts = plan->act == ACT_COUNT;
+	pid_t pid = inject_start(plan, words + own + 1, counts ? drop_output : NULL, NULL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (plan->act == ACT_COUNT)
+	if (counts)
 		printf("%u\n", plan->count);
 	else if (!plan->hits)
 		return 99;
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return inject_code(status);
 }

@@ -196,7 +196,7 @@ fill() {
 
 # Killed in the middle of a commit: pages are written, and the journal would undo them.
 kill_writer() {
-	run -137 "$OUT/tests/crash/inject" "$dir" fdatasync:"$1" 1 before KILL -- \
+	run -137 "$OUT/tests/crash/crash" --inject "$dir" fdatasync:"$1" 1 before KILL -- \
 		preempt-store put run/r/3 half --store "$dir/$1"
 	[ "$(head -c 8 "$dir/$1-journal" | od -An -tx1 | tr -d ' ')" = d9d505f920a163d7 ]
 }

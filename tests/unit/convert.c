@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor --fix, killed at every system call: the store is the old one, the new one, or mended. */
+/*
+ * How doctor --fix changes the way of locking of a store. "convert DATABASE" does only that: a row
+ * of tests/crash/store.rows kills it at each of its calls.
+ */
 #include "store/convert.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -82,77 +83,18 @@ static enum status fix(enum lock_mode mode, enum lock_mode *now, struct error *e
 	return convert_mode(database, &parameters, mode, 0, now, err);
 }
 
-enum stop { ANY_STOP, BEFORE_RENAME };
-
-/* Whether this stop of the process counts. */
-static bool counts(pid_t pid, enum stop stop)
-{
-	struct __ptrace_syscall_info info = {0};
-	if (stop == ANY_STOP)
-		return true;
-	ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info);
-	bool renames = info.entry.nr == SYS_renameat || info.entry.nr == SYS_renameat2;
-#ifdef SYS_rename
-	renames |= info.entry.nr == SYS_rename;
-#endif
-	return info.op == PTRACE_SYSCALL_INFO_ENTRY && renames;
-}
-
-/* Run it for so many system call stops, then kill it. True: it came to its end before. */
-static bool run_and_kill(int stops, enum stop stop)
-{
-	int wait_status;
-	fflush(stdout);
-	pid_t pid = fork();
-	if (pid == 0) {
-		enum lock_mode now;
-		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-		raise(SIGSTOP);
-		_exit(fix(LOCK_LINK, &now, NULL) == STATUS_OK ? 0 : 1);
-	}
-	waitpid(pid, &wait_status, 0);
-	ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACESYSGOOD);
-	while (stops > 0) {
-		ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
-		waitpid(pid, &wait_status, 0);
-		if (WIFEXITED(wait_status) || WIFSIGNALED(wait_status))
-			return true;
-		stops -= counts(pid, stop);
-	}
-	kill(pid, SIGKILL);
-	waitpid(pid, &wait_status, 0);
-	return false;
-}
-
-struct outcome {
-	int old, new, mended, wrong;
-};
-
-static void judge(struct outcome *outcome, int stops)
-{
-	struct error err = {0};
-	bool intact = false;
-	enum lock_mode now = LOCK_AUTO;
-	enum status status = use(&intact);
-	if (status == STATUS_OK && intact) {
-		*(recorded() == LOCK_LINK ? &outcome->new : &outcome->old) += 1;
-		return;
-	}
-	/* A clear refusal, which the next one ends. */
-	if (status == STATUS_DAMAGED && fix(LOCK_AUTO, &now, &err) == STATUS_OK &&
-		now == LOCK_LINK && use(&intact) == STATUS_OK && intact &&
-		access(fresh, F_OK) < 0) {
-		outcome->mended++;
-		return;
-	}
-	outcome->wrong++;
-	printf("# killed after %d stops: %d, %s\n", stops, status, err.text);
-}
-
-int main(void)
+int main(int argc, char **argv)
 {
 	struct error err;
 	enum lock_mode now = LOCK_AUTO;
+	if (argc == 2) {
+		snprintf(database, sizeof(database), "%s", argv[1]);
+		snprintf(lock, sizeof(lock), "%s.lock", database);
+		snprintf(fresh, sizeof(fresh), "%s.lock-fix", database);
+		enum status status = fix(LOCK_LINK, &now, &err);
+		fprintf(stderr, "%s\n", status == STATUS_OK ? "" : err.text);
+		return (int)status;
+	}
 	scratch_make();
 	snprintf(database, sizeof(database), "%s/run.db", scratch);
 	snprintf(lock, sizeof(lock), "%s.lock", database);
@@ -241,29 +183,6 @@ int main(void)
 		CHECK(intact);
 		CHECK_EQ(fix(LOCK_FCNTL, &now, &err), STATUS_OK);
 		CHECK_EQ(recorded(), LOCK_FCNTL);
-	}
-	TEST("killed at any system call it leaves the old store, the new one, or one it mends")
-	{
-		struct outcome outcome = {0};
-		/*
-		 * Every stop is one entry or exit of a call: each second is enough. How many calls
-		 * it makes differs from run to run, so that this may miss the moment between the
-		 * second and the third step. The third is a rename: stop before each of them, too.
-		 */
-		for (enum stop stop = ANY_STOP; stop <= BEFORE_RENAME; stop++) {
-			bool ended = false;
-			for (int stops = 1; !ended && stops < 20000;
-				stops += stop == ANY_STOP ? 2 : 1) {
-				if (!CHECK(make_store("lock=fcntl")))
-					break;
-				ended = run_and_kill(stops, stop);
-				judge(&outcome, stops);
-			}
-			CHECK(ended);
-		}
-		printf("# old %d, new %d, mended %d\n", outcome.old, outcome.new, outcome.mended);
-		CHECK_EQ(outcome.wrong, 0);
-		CHECK(outcome.old > 0 && outcome.new > 0 && outcome.mended > 0);
 	}
 	remove_store();
 	scratch_remove();
