@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -348,11 +349,18 @@ static int living(const struct recording *recording, struct board *board, int nt
 	return count;
 }
 
-/* After how many operations kill number i comes. */
+/* After how many operations disturbance number i comes. */
 static int64_t due(const struct recording *recording, int i)
 {
 	return (int64_t)recording->processes * recording->operations * (i + 1) /
-	       (recording->kills + 1);
+	       (recording->kills + recording->stops + 1);
+}
+
+/* The stops are spread over the kills. */
+static bool is_stop(const struct recording *recording, int i)
+{
+	int all = recording->kills + recording->stops;
+	return i * recording->stops / all != (i + 1) * recording->stops / all;
 }
 
 /*
@@ -376,19 +384,33 @@ static bool kill_one(struct board *board, int n, bool behind)
 	return false;
 }
 
-/* Wait for all. The kills are spread over the work, and all processes pause for one that is due. */
+/* Stop a process for a while; the others go on, if it does not hold the lock. */
+static bool stop_one(const struct recording *recording, struct board *board, int n)
+{
+	pid_t pid = board->workers[n].pid;
+	if (pid == 0)
+		return false;
+	kill(pid, SIGSTOP);
+	clock_sleep_until(clock_after(recording->stop_for));
+	kill(pid, SIGCONT);
+	return true;
+}
+
+/*
+ * Wait for all. Returns the number of disturbances, which are spread over the work; all processes
+ * pause for one that is due.
+ */
 static int supervise(const struct recording *recording, struct board *board, store_revision base)
 {
 	struct mix mix;
-	int kills = 0, n = 0, count;
+	int done = 0, all = recording->kills + recording->stops, n = 0, count;
 	mix_start(&mix, recording->seed, recording->keys);
 	for (;;) {
-		board->barrier = kills < recording->kills
-					 ? due(recording, kills) + 4 * recording->processes
-					 : INT64_MAX;
+		int64_t ahead = 4 * (int64_t)recording->processes;
+		board->barrier = done < all ? due(recording, done) + ahead : INT64_MAX;
 		if ((count = living(recording, board, -1, &n)) == 0)
-			return kills;
-		if (kills == recording->kills || board->begun < due(recording, kills)) {
+			return done;
+		if (done == all || board->begun < due(recording, done)) {
 			clock_sleep_until(clock_after(1));
 			continue;
 		}
@@ -396,11 +418,52 @@ static int supervise(const struct recording *recording, struct board *board, sto
 		struct timespec moment = {.tv_nsec = (long)mix_random(&mix, 10000000)};
 		nanosleep(&moment, NULL);
 		living(recording, board, (int)mix_random(&mix, (unsigned)count), &n);
-		if (!kill_one(board, n, kills % 2))
-			continue;
-		kills++;
-		start(recording, board, n, base);
+		if (is_stop(recording, done)) {
+			board->barrier = due(recording, done + 1) + ahead;
+			done += stop_one(recording, board, n);
+		} else if (kill_one(board, n, done % 2)) {
+			done++;
+			start(recording, board, n, base);
+		}
 	}
+}
+
+/* ---- Who looks without the lock ---- */
+
+/* Read the files of a store, so that the caches of this machine hold what is old. Does not return. */
+static _Noreturn void look_on(const char *url, pid_t parent)
+{
+	static const char *const suffixes[] = {"", "-journal", ".lock"};
+	char path[4096], bytes[4096];
+	die_with(parent);
+	url += strncmp(url, "sqlite:", 7) ? 0 : 7;
+	for (size_t i = 0;; i++) {
+		snprintf(path, sizeof(path), "%.*s%s", (int)strcspn(url, "?"), url,
+			suffixes[i % 3]);
+		/* With this GlusterFS's client forgets the name, so that it reads the file. */
+		(void)setxattr(path, "inode-invalidate", "1", 1, 0);
+		int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+		if (descriptor >= 0 && read(descriptor, bytes, sizeof(bytes)) >= 0)
+			close(descriptor);
+		clock_sleep_until(clock_after(2));
+	}
+}
+
+static void start_lookers(const struct recording *recording, pid_t *pids)
+{
+	pid_t parent = getpid();
+	for (int u = 0; u < recording->url_count; u++)
+		if ((pids[u] = fork()) == 0)
+			look_on(recording->urls[u], parent);
+}
+
+static void end_lookers(const struct recording *recording, const pid_t *pids)
+{
+	for (int u = 0; u < recording->url_count; u++)
+		if (pids[u] > 0) {
+			kill(pids[u], SIGKILL);
+			waitpid(pids[u], NULL, 0);
+		}
 }
 
 /*
@@ -501,18 +564,24 @@ int record(const struct recording *recording)
 	if (base < 0)
 		return 2;
 	int64_t began = record_instant();
+	pid_t *lookers = calloc((size_t)recording->url_count, sizeof(*lookers));
+	if (recording->looks && lookers)
+		start_lookers(recording, lookers);
 	board->barrier = 0;
 	for (int n = 0; n < recording->processes; n++)
 		start(recording, board, n, base);
-	int kills = supervise(recording, board, base), failed = 0;
+	int disturbed = supervise(recording, board, base), failed = 0;
 	double seconds = (double)(record_instant() - began) / 1e9;
 	for (int n = 0; n < recording->processes; n++)
 		failed += board->workers[n].failed;
 	for (int u = 0; u < recording->url_count; u++)
 		failed += !last_look(recording, board, u, base);
+	if (lookers)
+		end_lookers(recording, lookers);
+	free(lookers);
 	printf("operations %" PRId64 " refused %" PRId64 " unknown %" PRId64
-	       " kills %d failed %d seconds %.1f per_second %.0f\n",
-		board->begun, board->refused, board->unknown, kills, failed, seconds,
+	       " disturbed %d failed %d seconds %.1f per_second %.0f\n",
+		board->begun, board->refused, board->unknown, disturbed, failed, seconds,
 		(double)board->begun / seconds);
 	munmap(board, size);
 	return failed ? 1 : 0;

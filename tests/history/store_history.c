@@ -19,6 +19,8 @@
  *   -t MS       patience of each operation (120000: a busy machine is no error)
  *   --kill N    kill a process with SIGKILL N times, and start it again each time: at any moment,
  *               and every second time between a transaction and its line in the log
+ *   --stop N    stop a process for a while N times; --for MS (1500)
+ *   --look      read the files of the store through each URL all the time, without its lock
  *   --first N   the number of the first process (0). Recordings on several machines need other
  *               numbers each: more than processes + 2 * URLs apart
  *   --join      another recording is under way in this store
@@ -52,8 +54,8 @@
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: store_history record [-p N] [-n N] [-k N] [-s N] [-t MS] [--kill N] [--first N] "
-		"[--join] DIRECTORY URL...\n"
+		"usage: store_history record [-p N] [-n N] [-k N] [-s N] [-t MS] [--kill N] [--stop N] "
+		"[--for MS] [--look] [--first N] [--join] DIRECTORY URL...\n"
 		"       store_history check [--answered N] [--shared] LOG|DIRECTORY...\n"
 		"       store_history clock\n");
 	return 2;
@@ -74,9 +76,15 @@ static int take_number(const char *text, int least, int most)
 static int run_record(int argc, char **argv)
 {
 	static const struct option options[] = {{"kill", required_argument, NULL, 'K'},
-		{"first", required_argument, NULL, 'F'}, {"join", no_argument, NULL, 'J'}, {0}};
-	struct recording recording = {
-		.processes = 8, .operations = 500, .keys = 8, .patience = 120000, .seed = 1};
+		{"first", required_argument, NULL, 'F'}, {"join", no_argument, NULL, 'J'},
+		{"stop", required_argument, NULL, 'S'}, {"for", required_argument, NULL, 'R'},
+		{"look", no_argument, NULL, 'L'}, {0}};
+	struct recording recording = {.processes = 8,
+		.operations = 500,
+		.keys = 8,
+		.patience = 120000,
+		.seed = 1,
+		.stop_for = 1500};
 	int option;
 	while ((option = getopt_long(argc, argv, "p:n:k:s:t:", options, NULL)) != -1) {
 		switch (option) {
@@ -88,6 +96,9 @@ static int run_record(int argc, char **argv)
 		case 'K': recording.kills = take_number(optarg, 0, 10000); break;
 		case 'F': recording.first = take_number(optarg, 0, 60000); break;
 		case 'J': recording.joins = true; break;
+		case 'S': recording.stops = take_number(optarg, 0, 10000); break;
+		case 'R': recording.stop_for = take_number(optarg, 1, 1000000); break;
+		case 'L': recording.looks = true; break;
 		default: return usage();
 		}
 	}

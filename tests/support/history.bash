@@ -27,7 +27,7 @@ linearizable() {
 	run -0 --separate-stderr store_history record -n $((operations / 8)) --kill "$kills" \
 		-s $seed "$logs" "$@"
 	echo "# -s $seed: $output" >&3
-	[[ $output == *" refused 0 unknown 0 kills $kills failed 0 "* ]]
+	[[ $output == *" refused 0 unknown 0 disturbed $disturbed failed 0 "* ]]
 	# A process that is killed leaves one operation without an answer.
 	run store_history check --answered $((operations / 8 * 8 - kills)) "$logs"
 	echo "# $output" >&3
