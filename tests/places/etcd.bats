@@ -8,16 +8,22 @@
 bats_require_minimum_version 1.5.0
 load ../support/etcd
 load ../support/programs
-load ../support/history
 
-setup_file() { etcd_needed; }
+# One member for all tests that do nothing to the server; the others start their own.
+setup_file() {
+	etcd_needed
+	etcd_options=()
+	etcd_start 1
+	plain_member=${etcd_client[1]} plain_directory=$etcd_directory
+	export plain_member plain_directory
+}
+teardown_file() {
+	rm -rf "$plain_directory"
+}
 
 setup() {
-	OUT=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	history_setup
-	etcd_options=() etcd_tls=''
-	cd "$BATS_TEST_TMPDIR" || return
+	programs
+	etcd_options=() etcd_tls='' etcd_directory=''
 }
 
 teardown() {
@@ -26,13 +32,18 @@ teardown() {
 		[[ " ${etcd_pids[*]} " = *" $pid "* ]] || kill "$pid" 2>/dev/null || :
 	done
 	etcd_stop
-	history_teardown
 }
 
 # start MEMBERS: with $PREEMPT_STORE
 start() {
 	etcd_start "$1"
 	export PREEMPT_STORE=etcd://$etcd_endpoints/test
+}
+
+# plain: the member that all share, with a prefix of this test's own.
+plain() {
+	etcd_client=('' "$plain_member") etcd_endpoints=$plain_member etcd_pids=() etcd_tls_options=()
+	export PREEMPT_STORE=etcd://$plain_member/test$BATS_TEST_NUMBER
 }
 
 # answers CODE COMMAND...: stdout and stderr apart
@@ -42,101 +53,39 @@ answers() {
 	run -"$code" --separate-stderr "$@"
 }
 
-@test "the contract of a store, one member" {
-	start 1
-	PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE=etcd://$etcd_endpoints/%s run -0 "$OUT/unit/store"
-}
-
-@test "the contract of a store, three members" {
-	start 3
-	PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE=etcd://$etcd_endpoints/%s run -0 "$OUT/unit/store"
-}
-
-@test "the tests of preempt-store and preempt-queue that are for every store" {
-	start 1
-	etcd_runs tests/programs/preempt-{store,queue}.bats
-}
-
-@test "four tasks are interrupted and resume, bit for bit, while the leader is killed" {
-	start 3
-	local leader
-	leader=$(etcd_leader)
-	DEMO_STEPS=400 "$BATS_TEST_DIRNAME/../../examples/demo.sh" "$PREEMPT_STORE" >demo 2>&1 3>&- &
-	eventually grep -q '^2. ' demo
-	etcd_kill "$leader"
-	wait $!
-	grep -q '^bit-identical' demo
-}
-
-# The history checker allows revisions that no operation made: of fences, by which a client makes sure
-# that a request whose answer was lost is not carried out late.
-@test "members are killed and stopped: what 8 processes are answered is linearizable" {
-	local member leader pid
-	start 3
-	store_history record -n 1500 -t 60000 --kill 4 -s 1 "$logs" "$PREEMPT_STORE" >recorded 3>&- &
-	pid=$!
-	eventually test -s "$logs/0.0.log"
-	leader=$(etcd_leader)
-	etcd_kill "$leader"
-	etcd_restart "$leader"
-	etcd_await
-	leader=$(etcd_leader)
-	etcd_pause "$leader"
-	etcd_endpoints=${etcd_client[leader % 3 + 1]} etcd_await
-	etcd_continue "$leader"
-	member=$(($(etcd_leader) % 3 + 1))
-	etcd_kill "$member"
-	etcd_restart "$member"
-	wait $pid
-	cat recorded >&3
-	grep -q ' refused 0 unknown 0 .* failed 0 ' recorded
-	run -0 store_history check --shared "$logs"
-}
-
 @test "a member that was stopped and continues, with its old state, makes no second winner" {
-	local i round winners
+	local i
 	start 3
-	for round in 1 2 3; do
-		etcd_pause 3
-		preempt-store put --if-absent "claim$round" first --store "etcd://${etcd_client[1]}/test"
-		etcd_continue 3
-		winners=0
-		for i in 1 2 3 4 5; do
-			! preempt-store put --if-absent "claim$round" late --store "etcd://${etcd_client[3]}/test" >out ||
-				winners=$((winners + 1))
-		done
-		[ $winners = 0 ]
-		[ "$(preempt-store get "claim$round")" = first ]
+	etcd_pause 3
+	preempt-store put --if-absent claim first --store "etcd://${etcd_client[1]}/test"
+	etcd_continue 3
+	for i in 1 2 3 4 5; do
+		answers 1 preempt-store put --if-absent claim late --store "etcd://${etcd_client[3]}/test"
 	done
+	[ "$(preempt-store get claim)" = first ]
 }
 
-@test "without a majority nothing is answered, 75; with it again, all that was acknowledged is there" {
+@test "without a majority nothing is answered, 75; with it again all that was acknowledged is there; a member that lost its data is replaced" {
 	start 3
 	preempt-store put k v
 	etcd_kill 1
 	etcd_pause 2
-	answers 75 preempt-store get k --timeout 3s
+	answers 75 preempt-store get k --timeout 1s
 	[[ $stderr = *"$etcd_endpoints/test"* ]]
-	answers 75 preempt-store put k w --timeout 3s
-	answers 75 preempt-store wait absent --timeout 3s
+	answers 75 preempt-store put k w --timeout 1s
+	answers 75 preempt-store wait absent --timeout 1s
 	preempt-store get k --timeout 60s >out 3>&- &
 	etcd_continue 2
 	wait $!
 	# The outcome of the put was unknown: it may have been carried out.
 	[[ $(<out) = [vw] ]]
-}
-
-@test "a member that has lost its data is replaced" {
-	start 3
-	preempt-store put k v
-	etcd_kill 2
-	etcd_replace 2
-	[ "$(preempt-store get k)" = v ]
-	eventually preempt-store get k --timeout 2s --store "etcd://${etcd_client[2]}/test"
+	etcd_replace 1
+	[ "$(preempt-store get k)" = "$(<out)" ]
+	eventually preempt-store get k --timeout 2s --store "etcd://${etcd_client[1]}/test"
 }
 
 @test "compaction: a wait from before it is over at once, and one that waits goes on" {
-	start 1
+	plain
 	preempt-store put k v
 	preempt-store wait later --timeout 60s >out 3>&- &
 	preempt-store put other 1
@@ -168,12 +117,12 @@ answers() {
 # By libcurl, too, which sends a request again by itself: the second one finds what the first has put.
 @test "an answer is lost on a connection that was kept: the write is found, and is not sent again" {
 	local host
-	start 1
+	plain
 	preempt-store put a x
 	for host in 127.0.0.1 localhost; do
 		"$BATS_TEST_DIRNAME/../support/lossy_relay" "$etcd_endpoints" "lost-$host" >"port-$host" &
 		eventually test -s "port-$host"
-		PREEMPT_STORE=etcd://$host:$(<"port-$host")/test run -0 preempt-store put --if-absent "$host" x
+		PREEMPT_STORE=etcd://$host:$(<"port-$host")/${PREEMPT_STORE##*/} run -0 preempt-store put --if-absent "$host" x
 		[ -e "lost-$host" ]
 		[ "$(preempt-store get "$host")" = x ]
 	done
@@ -191,10 +140,10 @@ answers() {
 }
 
 @test "each stream of changes ends at once: a wait goes on, and is not in a hurry to open the next one" {
-	start 1
+	plain
 	"$BATS_TEST_DIRNAME/../support/lossy_relay" "$etcd_endpoints" lost create_request 1000000 >port &
 	eventually test -s port
-	PREEMPT_STORE=etcd://127.0.0.1:$(<port)/test answers 124 preempt-store wait k --timeout 3s
+	PREEMPT_STORE=etcd://127.0.0.1:$(<port)/streams answers 124 preempt-store wait k --timeout 3s
 	(($(wc -l <lost) > 1 && $(wc -l <lost) < 80))
 }
 
@@ -305,7 +254,7 @@ answers() {
 }
 
 @test "a queue: outputs in a directory of their own; commands only where others cannot write" {
-	start 1
+	plain
 	answers 2 preempt-queue schedule -- true
 	[[ $stderr = *'?files=DIR'* ]]
 	export PREEMPT_STORE="$PREEMPT_STORE?files=$PWD/files"
@@ -318,7 +267,7 @@ answers() {
 }
 
 @test "more tasks of one agent than a transaction takes are refused" {
-	start 1
+	plain
 	answers 2 preempt-run --run many -n 200 -- true
 	[[ $stderr = *"takes at most 114 tasks of one agent, and this one has 200"* ]]
 }
@@ -337,7 +286,7 @@ answers() {
 	free_ports 1
 	answers 75 preempt-store get k --store "etcd://127.0.0.1:${ports[0]}/x" --timeout 1s
 	[[ $stderr = *"${ports[0]}"* ]]
-	start 1
+	plain
 	answers 1 preempt-store get k
 	answers 75 preempt-store put k v --store "etcd://$etcd_endpoints/none?must-exist"
 }

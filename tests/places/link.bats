@@ -11,27 +11,20 @@ bats_require_minimum_version 1.5.0
 load ../support/programs
 
 setup() {
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	hold_store=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/support/hold_store
-	chmod 700 "$BATS_TEST_TMPDIR"
-	dir=$BATS_TEST_TMPDIR/dir
-	mkdir -m 700 "$dir" "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
-	db=$dir/run.db
-	export PREEMPT_STORE="$db?lock=link"
-	mounted=() started=()
+	mkdir -m 700 "$BATS_TEST_TMPDIR/dir"
+	dir=$BATS_TEST_TMPDIR/dir db=$dir/run.db mounted=()
+	programs "$db?lock=link"
+	chmod 700 .
+	mkdir -m 700 a b
+	PATH=$OUT/tests/support:$PATH
 }
 
 teardown() {
-	local pid mount
-	for pid in "${started[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || :
-	done
-	for pid in "${started[@]}"; do
-		wait "$pid" 2>/dev/null || :
-	done
+	local mount
+	end_started
 	# Those elsewhere are children of these.
 	pkill -KILL -f "hold_store $BATS_TEST_TMPDIR/" || :
-	"$BATS_TEST_DIRNAME/../support/forget-stores" "$BATS_TEST_TMPDIR"
+	"$REPO/tests/support/forget-stores" "$BATS_TEST_TMPDIR"
 	for mount in "${mounted[@]}"; do
 		umount "$mount" || umount -l "$mount" || :
 	done
@@ -58,11 +51,11 @@ mount_twice() {
 	[ -e /dev/fuse ] || skip "needs FUSE"
 	local mount
 	for mount in a b; do
-		bindfs "$dir" "$BATS_TEST_TMPDIR/$mount" || skip "cannot mount bindfs"
-		mounted+=("$BATS_TEST_TMPDIR/$mount")
+		bindfs "$dir" "$PWD/$mount" || skip "cannot mount bindfs"
+		mounted+=("$PWD/$mount")
 	done
-	a=$BATS_TEST_TMPDIR/a/run.db
-	b=$BATS_TEST_TMPDIR/b/run.db
+	a=$PWD/a/run.db
+	b=$PWD/b/run.db
 }
 
 # elsewhere COMMAND...: as if on another machine. Not as its first process, which cannot stop itself.
@@ -78,7 +71,7 @@ need_elsewhere() {
 }
 
 # The only process of this test whose arguments end so is stopped. Its number is in $stopped.
-is_stopped() {
+holder_stopped() {
 	stopped=$(ps -e -o pid=,stat=,args= | awk -v end="$1" -v ours="hold_store $BATS_TEST_TMPDIR/" \
 		'$2 ~ /^T/ && index($0, ours) && substr($0, length($0) - length(end) + 1) == end { print $1 }')
 	[ -n "$stopped" ]
@@ -87,99 +80,43 @@ is_stopped() {
 # Begin to put KEY elsewhere through mount a, and stop on the way; then others work through b until
 # the lock was taken over and ten keys are acknowledged; then continue. Leaves $code and $said.
 stop_and_overtake() {
-	local point=$1 i began
-	elsewhere "$hold_store" "$a" "lost-$point" "$point" > "$BATS_TEST_TMPDIR/out" 2> "$BATS_TEST_TMPDIR/err" &
+	local point=$1 i holder
+	elsewhere hold_store "$a" "lost-$point" "$point" >out 2>err &
 	started+=($!)
-	local holder=$!
-	until_true 20 is_stopped " lost-$point $point"
-	began=$SECONDS
+	holder=$!
+	until_true 20 holder_stopped " lost-$point $point"
 	preempt-store put "first-$point" v --store "$b" --timeout 60s
-	echo "# $point: taken over after $((SECONDS - began)) s" >&3
 	for i in 1 2 3 4 5 6 7 8 9; do
 		preempt-store put "row-$point/$i" v --store "$b"
 	done
 	kill -CONT "$stopped"
 	code=0
 	wait "$holder" || code=$?
-	said=$(cat "$BATS_TEST_TMPDIR/out")
+	said=$(<out)
 	[ "$(preempt-store list "row-$point/" --store "$b" | wc -l)" = 9 ]
 	preempt-store get "first-$point" --store "$b"
 	answers 1 preempt-store get "lost-$point" --store "$b"
 	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
 }
 
-@test "the whole contract of a store holds with lock=link" {
-	unset PREEMPT_STORE
-	PREEMPT_TEST_STORE="sqlite:$dir/%s.db?lock=link" run bats --tap "$BATS_TEST_DIRNAME/../programs/preempt-store.bats"
-	grep -v '^ok' <<< "$output" || :
-	[ "$status" = 0 ]
-	[ "$(grep -c '^ok' <<< "$output")" -gt 10 ]
-	# Nothing is left but the stores.
-	[ -z "$(find "$dir" -mindepth 1 -maxdepth 1 ! -name '*.db' ! -name '*.db-journal' ! -name '*.db.lock')" ]
-}
-
-@test "two bindfs mounts, lock=auto: 8 processes, 200 keys and one claim, all that was acknowledged is there" {
-	mount_twice
-	export a b
-	PREEMPT_STORE=$a preempt-store put first v
-	grep -qx 'mode link' "$db.lock"
-	local i
-	for i in 1 2 3 4 5 6 7 8; do
-		(
-			store=$a
-			[ $((i % 2)) = 0 ] || store=$b
-			for k in $(seq 25); do
-				! preempt-store put "row/$i/$k" v --store "$store" --timeout 120s || echo "$i/$k"
-				[ "$k" != 10 ] || ! preempt-store put claim "$i" --if-absent --store "$store" --timeout 120s > /dev/null || echo "$i won"
-			done
-		) > "$BATS_TEST_TMPDIR/said.$i" &
-		started+=($!)
-	done
-	for i in "${started[@]}"; do
-		wait "$i"
-	done
-	started=()
-	[ "$(cat "$BATS_TEST_TMPDIR"/said.* | grep -c /)" = 200 ]
-	[ "$(cat "$BATS_TEST_TMPDIR"/said.* | grep -c won)" = 1 ]
-	[ "$(preempt-store list row/ --store "$a" | wc -l)" = 200 ]
-	[ "$(preempt-store list row/ --store "$b" | wc -l)" = 200 ]
-	grep -qx "$(preempt-store get claim --store "$b") won" "$BATS_TEST_TMPDIR"/said.*
-	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
-	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
-}
-
-@test "a holder elsewhere that is stopped before its commit, and overtaken: refused, nothing is lost" {
+# point, whether the holder knows that nothing was changed, what it says
+@test "a holder elsewhere that is stopped anywhere in its commit, and overtaken: refused, nothing is lost, its write reaches no process" {
+	local point knows says
 	need_elsewhere
 	mount_twice
 	preempt-store put k v --store "$a?takeover=2s"
-	stop_and_overtake begin
-	[ $code = 75 ]
-	[ "$said" = known ]
-	grep -q 'was taken over by others.*nothing was changed' "$BATS_TEST_TMPDIR/err"
-}
-
-@test "a holder elsewhere that is stopped in the middle of its commit, and overtaken: nothing is lost" {
-	need_elsewhere
-	mount_twice
-	preempt-store put k v --store "$a?takeover=2s"
-	stop_and_overtake journal
-	[ $code = 75 ]
-	[ "$said" = known ]
-	stop_and_overtake database
-	[ $code = 75 ]
-	[ "$said" = unknown ]
-	grep -q 'is not known' "$BATS_TEST_TMPDIR/err"
-}
-
-@test "a holder elsewhere that is stopped between its look at the lock and the write, and overtaken: the write reaches no process" {
-	need_elsewhere
-	mount_twice
-	preempt-store put k v --store "$a?takeover=2s"
-	stop_and_overtake write
-	[ $code = 75 ]
-	[ "$said" = unknown ]
-	grep -q 'is not known' "$BATS_TEST_TMPDIR/err"
-	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+	while read -r point knows says; do
+		stop_and_overtake "$point"
+		[ $code = 75 ]
+		[ "$said" = "$knows" ]
+		grep -q "$says" err
+		[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+	done <<-'END'
+		begin    known   was taken over by others.*nothing was changed
+		journal  known   nothing was changed
+		database unknown is not known
+		write    unknown is not known
+	END
 }
 
 @test "a store of a group whose lock was taken over by another member: both go on using it" {
@@ -202,57 +139,15 @@ stop_and_overtake() {
 	answers 0 member 1 env PATH="$PATH" preempt-store get b "${at[@]}"
 }
 
-@test "one that is killed while it takes the lock over: the next does it again, nothing is lost" {
-	need_elsewhere
-	mount_twice
-	local number=0
-	preempt-store put k v --store "$a?takeover=2s"
-	# No process is in the lock but one that is dead; the takeover is cut off at each rename it makes.
-	cat > "$BATS_TEST_TMPDIR/shim.c" <<- 'END'
-		#define _GNU_SOURCE
-		#include <dlfcn.h>
-		#include <signal.h>
-		#include <stdlib.h>
-		int rename(const char *a, const char *b)
-		{
-			static int count;
-			int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
-			int result = real(a, b);
-			if (++count == atoi(getenv("KILL_AT")))
-				raise(SIGKILL);
-			return result;
-		}
-	END
-	gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/shim.so" "$BATS_TEST_TMPDIR/shim.c" -ldl
-	[ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
-	"$hold_store" "$db" half database &
-	started+=($!)
-	until_true 20 is_stopped " half database"
-	kill -KILL "$stopped"
-	while :; do
-		number=$((number + 1))
-		code=0
-		KILL_AT=$number LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put row/$number v --store "$db" --timeout 60s || code=$?
-		[ $code != 0 ] || break
-		[ $code = 137 ]
-	done
-	# Its own name, the name of the dead one, proof, database, journal.
-	[ $number -gt 5 ]
-	answers 1 preempt-store get half --store "$db"
-	answers 0 preempt-store get row/$number --store "$db"
-	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
-	[ -z "$(ls -d "$db".lock.held/takeover-* 2>/dev/null)" ]
-}
-
 @test "a holder elsewhere that is killed: after the takeover time, not before" {
 	need_elsewhere
 	mount_twice
 	local takeover began
 	for takeover in 60 2; do
 		preempt-store put k v --store "${a%/*}/$takeover.db?takeover=${takeover}s"
-		elsewhere "$hold_store" "${a%/*}/$takeover.db" "killed$takeover" begin &
+		elsewhere hold_store "${a%/*}/$takeover.db" "killed$takeover" begin &
 		started+=($!)
-		until_true 20 is_stopped " killed$takeover begin"
+		until_true 20 holder_stopped " killed$takeover begin"
 		began=$(milliseconds)
 		kill -KILL "$stopped"
 	done
@@ -272,16 +167,16 @@ stop_and_overtake() {
 		"$1" "$2" killed begin & until grep -q "^State:.T" /proc/$!/status; do :; done
 		kill -KILL $!; wait $!
 		began=$(date +%s%N)
-		preempt-store put k w --timeout 40s && echo $((($(date +%s%N) - began) / 1000000))' - "$hold_store" "$db"
+		preempt-store put k w --timeout 40s && echo $((($(date +%s%N) - began) / 1000000))' - hold_store "$db"
 	# From elsewhere it would be taken over after 60 s.
 	echo "# $output ms" >&3
 }
 
 @test "who waits names the holder, also one on this machine that is stopped" {
 	preempt-store put k v
-	"$hold_store" "$db" held begin &
+	hold_store "$db" held begin &
 	started+=($!)
-	until_true 20 is_stopped " held begin"
+	until_true 20 holder_stopped " held begin"
 	answers 75 preempt-store put k w --timeout 300ms
 	[[ $stderr == *"process $stopped of this machine has held it"* ]]
 	kill -CONT "$stopped"

@@ -71,7 +71,7 @@ disturb() {
 }
 
 @test "8 processes on both sides, some killed, some stopped, while others look: what they are answered is linearizable" {
-	local operations=2400 kills=${HISTORY_KILLS:-8} stops=4 seed=$((RANDOM + 1)) options=() more=()
+	local operations=1600 kills=${HISTORY_KILLS:-8} stops=4 seed=$((RANDOM + 1)) options=() more=()
 	case $PLACE in
 	disk) operations=4000 ;;
 	etcd)
@@ -195,8 +195,11 @@ training=(--hidden 16 --batch 32 --steps 400 --save-every 60)
 		train --dir reference "${training[@]}" --step-ms 0 --done-model model
 	start_job 1 100
 	eventually all_step 1
+	# A member that stands still, perhaps the leader, holds nothing up.
+	[ "$PLACE" != etcd ] || kill -STOP "${place_members%% *}"
 	kill -TERM "${started[1]}"
 	all_end 42
+	[ "$PLACE" != etcd ] || kill -CONT "${place_members%% *}"
 	step=$(ckpt-rotate latest "$here/job/ckpt" --step)
 	[ "$step" -gt 0 ]
 	[ "$step" = "$(ckpt-rotate latest "$there/job/ckpt" --step)" ]
@@ -304,9 +307,13 @@ training=(--hidden 16 --batch 32 --steps 400 --save-every 60)
 # ---- A queue, and the doctor ----
 
 @test "a queue, workers on both sides that are killed, stopped and preempted: each command has one result" {
+	local commands=120
+	[ "$PLACE" != etcd ] || skip "etcd_all.bats has the queues that are kept in etcd"
 	mkdir storm
 	cd storm
-	run -0 "$REPO/tests/support/storm" --store "$a" --store "$b" --commands 120
+	# Where a transaction takes long (300 and more: queue_storm.bats), so does each misfortune.
+	[[ $PLACE = disk || $PLACE = link ]] || commands=40
+	run -0 "$REPO/tests/support/storm" --store "$a" --store "$b" --commands $commands
 	echo "$output" | tail -n 3 | sed 's/^/# /' >&3
 }
 
@@ -315,17 +322,12 @@ training=(--hidden 16 --batch 32 --steps 400 --save-every 60)
 	run -0 preempt-store doctor --store "$a" --json
 	echo "$output" >report
 	[ "$(field verdict <report)" = safe ]
-	files_only
-	[[ $PLACE = disk || $PLACE = link ]] || {
-		run -0 preempt-store doctor "$here" --other "$there" --timeout 2m
-		[[ $output =~ lock=link\ +([0-9]+)\ of\ ([0-9]+)\ acknowledged\ rows\ are\ there ]]
-		[ "${BASH_REMATCH[1]}" = "${BASH_REMATCH[2]}" ]
-		case $PLACE in
-		gluster) [[ $output = *'of open files exclude'* ]] ;;
-		bindfs)
-			[[ $output = *'DO NOT EXCLUDE'* ]]
-			run -1 preempt-store doctor --store "$there/fcntl.db?lock=fcntl" --other "$here" --timeout 2m
-			;;
-		esac
-	}
+	[[ $PLACE != disk && $PLACE != link && $PLACE != etcd ]] || return 0
+	run -0 preempt-store doctor "$here" --other "$there" --timeout 2m
+	[[ $output =~ lock=link\ +([0-9]+)\ of\ ([0-9]+)\ acknowledged\ rows\ are\ there ]]
+	[ "${BASH_REMATCH[1]}" = "${BASH_REMATCH[2]}" ]
+	[ "$PLACE" != gluster ] || [[ $output = *'of open files exclude'* ]]
+	[ "$PLACE" = bindfs ] || return 0
+	[[ $output = *'DO NOT EXCLUDE'* ]]
+	run -1 preempt-store doctor --store "$there/fcntl.db?lock=fcntl" --other "$here" --timeout 2m
 }

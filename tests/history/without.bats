@@ -1,30 +1,25 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What many processes ask of one store at once, some of them killed in the middle, and what they are
-# answered, is what one key store can answer to one after the other: linearizable (tests/history).
-# Two mounts are two machines for the store. Needs root and FUSE.
-#
-# The same with 100,000 operations on each filesystem, for about an hour:
-#   HISTORY_OPERATIONS=100000 HISTORY_KILLS=40 BIN=$PWD/bin OUT=$PWD/build/plain \
-#     bats -T tests/history/disk.bats tests/history/history.bats -f linearizable
-# asan: no (it is the filesystems that are tested; the checker itself is in unit/history_check.c)
+# The checker of histories finds what a store loses: in a store without a part of what keeps it right.
+# (That the store itself loses nothing: places/suite.bats. Examples for the checker: unit/history_check.c.)
+# takes: 60
+# soak (a test of a test)
+# asan: no (a preloaded library)
 # mounts: private
 
 bats_require_minimum_version 1.5.0
 load ../support/mounts
-load ../support/history
 
 setup_file() { mounts_start gluster bindfs; }
 teardown_file() { mounts_stop; }
 
 setup() {
-	OUT=${OUT:-$BATS_TEST_DIRNAME/../../build/plain}
-	history_setup
+	programs
+	unset PREEMPT_STORE
+	PATH=$OUT/tests/history:$PATH
+	logs=$PWD/logs
 }
-teardown() {
-	history_teardown
-	mounts_dump_logs
-}
+teardown() { mounts_dump_logs; }
 
 # violated KIND PARAMETERS WITHOUT: with so much contention some change is lost. Each time it is most
 # likely, and ten times it does not fail to happen. A time in which a slow machine answered little of the
@@ -45,16 +40,6 @@ violated() {
 		times=$((times + (status != 2 && status != 4)))
 	done
 	false
-}
-
-@test "GlusterFS, two mounts: 2,400 operations of 8 processes, some killed, are linearizable" {
-	mounts_store gluster
-	linearizable 2400 "$a" "$b"
-}
-
-@test "bindfs, two mounts, lock=link: 2,400 operations of 8 processes, some killed, are linearizable" {
-	mounts_store bindfs "lock=link"
-	linearizable 2400 "$a" "$b"
 }
 
 @test "GlusterFS without the lock between machines: the checker finds the loss" {
