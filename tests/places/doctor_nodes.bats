@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-store doctor between two mounts and between nodes: GlusterFS and bindfs.
-#
+# preempt-store doctor between nodes and of what it should mend, on two mounts: GlusterFS and bindfs. (What it finds
+# of two mounts: suite.bats.)
 # takes: 60
 # mounts: private
 # asan: no (a minute, mostly of waiting; doctor.bats has it)
@@ -16,55 +16,14 @@ teardown_file() { mounts_stop; }
 setup() { doctor_setup; }
 teardown() { doctor_teardown; }
 
-# ---- What it finds ----
-
-notices() {
-	answers 0 preempt-store doctor "$a" --other "$b" --json
-	[ "$(value noticed_ms)" != null ]
-}
-
-@test "two mounts of GlusterFS are coherent: nothing acknowledged is lost, soon" {
-	pair gluster
-	# Where the machine has no time for it for two seconds nothing is noticed: then once more.
-	until_there notices
-	[ "$(value verdict) $(value clients) $(value form)" = "safe 2 two" ]
-	[ "$(value modes fcntl excludes) $(value modes link excludes)" = "yes yes" ]
-	[ "$(value lock) $(value modes fcntl keeps) $(value modes fcntl several)" = "fcntl yes 0" ]
-	[ "$(value modes fcntl acknowledged)" -ge 2 ] # a busy machine does no more
-	[ "$(value modes fcntl acknowledged)" = "$(value modes fcntl present)" ]
-	[ "$(value modes fcntl claims)" -gt 0 ]
-	[[ $(value scope) == *'mounts of one machine'* ]]
-	empty "$a"
-}
-
-@test "two mounts of bindfs are incoherent in mode fcntl, and safe in mode link, soon" {
-	pair bindfs
-	answers 1 preempt-store doctor --store "$a/run.db?lock=fcntl" --other "$b" --quick --timeout 60s --json
-	[ "$(value verdict) $(value clients)" = "unsafe 2" ]
-	[ "$(value modes fcntl excludes) $(value modes link excludes)" = "no yes" ]
-	[ "$(value modes fcntl keeps)" = skipped ] # it is known to be wrong
-	[ "$(value modes link keeps)" = yes ]
-	[[ $(value change 0) == *'?lock=link'* ]]
-	answers 0 preempt-store doctor --store "$a/run.db" --other "$b" --json
-	[ "$(value verdict) $(value lock)" = "safe link" ]
-	[ "$(value modes link acknowledged)" -ge 2 ] # a busy machine does no more
-	[ "$(value modes link acknowledged)" = "$(value modes link present)" ]
-	empty "$a"
-}
-
-@test "a store that was made with the wrong mode for this mount is unsafe" {
-	pair bindfs
-	preempt-store put --store "$a/run.db?lock=fcntl&assume=local" k v
-	answers 1 preempt-store doctor --store "$a/run.db" --other "$b" --quick --timeout 60s
-	[[ $output == *'recorded in the store'*'verdict         unsafe'* ]]
-	[[ $output == *"doctor --fix --store"* ]]
+@test "a store of the wrong mode is unsafe; on a filesystem that is not known one machine cannot tell, and is told what can" {
+	make_wrong
+	answers 1 preempt-store doctor --store "$store" --other "$b" --quick --timeout 60s
+	[[ $output == *'recorded in the store'*'verdict         unsafe'*'doctor --fix --store'* ]]
 	# The user's word for locks that do not reach is not taken.
-	answers 1 preempt-store doctor --store "$a/run.db?assume=shared" --other "$b" --quick --timeout 60s
-}
-
-@test "on a filesystem that is not known one machine cannot tell, and is told what can" {
-	pair bindfs
-	answers 75 preempt-store doctor --store "$a/run.db?lock=fcntl" --quick --timeout 60s
+	answers 1 preempt-store doctor --store "$store?assume=shared" --other "$b" --quick --timeout 60s
+	rm "$a"/run.db*
+	answers 75 preempt-store doctor --store "$store?lock=fcntl" --quick --timeout 60s
 	[[ $output == *'could not tell'*'--nodes 2'* ]] || [[ $output == *'unsafe'*'lock=link'* ]]
 	answers 0 preempt-store doctor "$a" --quick --timeout 60s
 	[[ $output == *'safe: lock=link'*'not shown'* ]]
@@ -77,10 +36,10 @@ notices() {
 	node one preempt-store doctor --store "$a/run.db?lock=fcntl" --nodes 2 --node 1 --session x --quick --timeout 100s
 	answers 1 preempt-store doctor --store "$b/run.db?lock=fcntl" --nodes 2 --node 0 --session x --quick --timeout 100s
 	wait "$job"
-	[ "$(cat "$BATS_TEST_TMPDIR/one.code")" = 1 ]
+	[ "$(cat one.code)" = 1 ]
 	# The first one prints all, the other the verdict.
 	[ -n "$output" ]
-	[ "$(sed -n '/^verdict /,$p' <<<"$output")" = "$(cat "$BATS_TEST_TMPDIR/one")" ]
+	[ "$(sed -n '/^verdict /,$p' <<<"$output")" = "$(cat one)" ]
 	[[ $output == *'DO NOT EXCLUDE'*" on $(uname -n) got it while "*" on $(uname -n) held it"* ]]
 	[ "$(grep -c '^locks ' <<<"$output")" = 1 ]
 	empty "$a"
@@ -93,7 +52,7 @@ has_started() { has "$a/.preempt-doctor-*/0.0"; }
 	local left
 	# Where the scratch directory of this session is.
 	node zero preempt-store doctor "$a" --nodes 3 --node 0 --session yesterday --timeout 100s
-	until_there has_started
+	eventually has_started
 	left=$(echo "$a"/.preempt-doctor-*)
 	kill -KILL "$(pgrep -P "$job")"
 	wait "$job"
@@ -103,12 +62,12 @@ has_started() { has "$a/.preempt-doctor-*/0.0"; }
 	head -c 9000 /dev/urandom | tee "$left/0.1" "$left/1.0" >"$left/2.1"
 	node one preempt-store doctor "$a" --nodes 3 --node 1 --session yesterday --timeout 100s --json
 	node two preempt-store doctor "$b" --nodes 3 --node 2 --session yesterday --timeout 100s --json
-	sleep 0.5
+	eventually has "$left/1.*"
 	answers 0 preempt-store doctor "$b" --nodes 3 --node 0 --session yesterday --timeout 100s --json
 	wait
 	# One object in all.
-	[ "$(cat "$BATS_TEST_TMPDIR"/{one,two}.code)" = $'0\n0' ]
-	[[ $(cat "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/two") != *'{'* ]]
+	[ "$(cat {one,two}.code)" = $'0\n0' ]
+	[[ $(cat one two) != *'{'* ]]
 	[ "$(value clients) $(value form) $(value verdict)" = "2 nodes safe" ]
 	[ "$(value modes fcntl acknowledged)" = "$(value modes fcntl present)" ]
 	empty "$a"
@@ -116,42 +75,32 @@ has_started() { has "$a/.preempt-doctor-*/0.0"; }
 
 # two_nodes I: side I, $pid, and the other, $job.
 two_nodes() {
-	preempt-store doctor "$a" --nodes 2 --node "$1" --session x --timeout 100s >"$BATS_TEST_TMPDIR/victim" 2>&1 3>&- &
+	preempt-store doctor "$a" --nodes 2 --node "$1" --session x --timeout 100s >victim 2>&1 3>&- &
 	pid=$!
 	node other preempt-store doctor "$b" --nodes 2 --node $((1 - $1)) --session x --timeout 100s
 }
 
-@test "one that is killed in the middle, whichever it is: the other says so, 75, and cleans up" {
+@test "one that is killed in the middle, or that a signal ends: the other says so, 75, and cleans up" {
 	pair bindfs
-	local side pid
-	for side in 0 1; do
-		in_the_middle "$a/.preempt-doctor-*/*/3.$side" two_nodes "$side"
-		# As a machine that loses power: all of it at once.
-		end_tree
-		wait "$job"
-		[ "$(cat "$BATS_TEST_TMPDIR/other.code")" = 75 ]
-		[[ $(said other) == *'could not tell'*'did not answer in time'* ]]
-		empty "$a"
-	done
-}
-
-@test "one that a signal ends informs the others: 75 at once" {
-	pair bindfs
-	local side pid code began
-	for side in 0 1; do
-		in_the_middle "$a/.preempt-doctor-*/*/3.$side" two_nodes "$side"
-		kill -TERM "$pid"
-		began=$SECONDS
-		continue_tree
-		code=0
-		wait "$pid" || code=$?
-		[ "$code" = 143 ]
-		wait "$job"
-		[ "$(cat "$BATS_TEST_TMPDIR/other.code")" = 75 ]
-		[[ $(said other) == *'ended before it was done'* ]]
-		[ $((SECONDS - began)) -lt 6 ]
-		until_there empty "$a"
-	done
+	local pid began
+	in_the_middle "$a/.preempt-doctor-*/*/3.0" two_nodes 0
+	# As a machine that loses power: all of it at once.
+	end_tree
+	wait "$job"
+	[ "$(cat other.code)" = 75 ]
+	[[ $(said other) == *'could not tell'*'did not answer in time'* ]]
+	empty "$a"
+	in_the_middle "$a/.preempt-doctor-*/*/3.1" two_nodes 1
+	kill -TERM "$pid"
+	began=$SECONDS
+	continue_tree
+	code_of "$pid"
+	[ "$code" = 143 ]
+	wait "$job"
+	[ "$(cat other.code)" = 75 ]
+	[[ $(said other) == *'ended before it was done'* ]]
+	[ $((SECONDS - began)) -lt 6 ]
+	eventually empty "$a"
 }
 
 # ---- --fix ----
@@ -173,7 +122,7 @@ two_nodes() {
 	local writer
 	preempt-store wait --store "$store?assume=local" never 3>&- &
 	writer=$! job=$!
-	until_there holds_open $writer "$store.lock"
+	eventually holds_open $writer "$store.lock"
 	answers 75 preempt-store doctor --store "$store" --other "$b" --fix
 	kill $writer
 	wait $writer || :

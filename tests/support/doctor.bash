@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034 # set, or used, by bats and by the tests
-# What the tests of preempt-store doctor share. $MOUNTS: see support/mounts.bash.
+# What the tests of preempt-store doctor share; load programs, too. $MOUNTS: see support/mounts.bash.
 
 doctor_setup() {
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	unset PREEMPT_STORE PREEMPT_RUN XDG_STATE_HOME
-	dir=$BATS_TEST_TMPDIR/dir
+	programs
+	unset PREEMPT_STORE
+	dir=$PWD/dir
 	mkdir -m 700 "$dir"
 	job='' bound='' tree=()
 }
@@ -15,7 +15,7 @@ doctor_teardown() {
 	[ -z "$job" ] || kill -9 "$job" 2>/dev/null || :
 	end_tree
 	[ -z "$bound" ] || umount --lazy "$bound" || :
-	"$BATS_TEST_DIRNAME/../support/forget-stores" "$BATS_TEST_TMPDIR"
+	"$REPO/tests/support/forget-stores" "$BATS_TEST_TMPDIR"
 	# Useful for GlusterFS only, and long.
 	[[ ${a:-} != */gluster/* ]] || mounts_dump_logs
 }
@@ -29,11 +29,11 @@ pair() {
 
 # bind DIRECTORY OPTION...: a bindfs of this test's own, $job, on $bound.
 bind() {
-	bound=$BATS_TEST_TMPDIR/bound
+	bound=$PWD/bound
 	mkdir -m 700 "$bound"
 	setpriv --pdeathsig KILL bindfs -f "${@:2}" "$1" "$bound" 3>&- &
 	job=$!
-	until_there mountpoint -q "$bound"
+	eventually mountpoint -q "$bound"
 }
 
 answers() {
@@ -54,16 +54,7 @@ empty() {
 	[ -z "$(ls -A "$1")" ] || { ls -lA "$1"; return 1; }
 }
 
-# until_there COMMAND...: at most 60 s.
-until_there() {
-	local end=$((SECONDS + 60))
-	until "$@"; do
-		((SECONDS < end)) || { echo "never: $*"; return 1; }
-		sleep 0.02
-	done
-}
 has() { compgen -G "$1" >/dev/null; }
-is_stopped() { [[ $(ps -o stat= -p "$1") == T* ]]; }
 
 # As on another node: in the background, what it says in $BATS_TEST_TMPDIR/NAME.
 node() {
@@ -71,12 +62,12 @@ node() {
 	shift
 	(
 		code=0
-		"$@" >"$BATS_TEST_TMPDIR/$name" 2>"$BATS_TEST_TMPDIR/$name.err" || code=$?
-		echo "$code" >"$BATS_TEST_TMPDIR/$name.code"
+		"$@" >"$name" 2>"$name.err" || code=$?
+		echo "$code" >"$name.code"
 	) 3>&- &
 	job=$!
 }
-said() { cat "$BATS_TEST_TMPDIR/$1" "$BATS_TEST_TMPDIR/$1.err"; }
+said() { cat "$1" "$1.err"; }
 
 # stop_tree PID: it and all below it, whose numbers are in $tree. The leaves first: a stopped process
 # group that loses its parent is continued by the kernel.
@@ -109,7 +100,7 @@ in_the_middle() {
 	shift
 	for ((try = 0; try < 10; try++)); do
 		"$@"
-		until_there has_or_over "$file" "$pid"
+		eventually has_or_over "$file" "$pid"
 		stop_tree "$pid"
 		! has "$file" || return 0
 		continue_tree
