@@ -1,28 +1,26 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-store on files: who may use them, what is refused, what full disks do.
+# preempt-store on files: who may use them, what is refused, what people, filesystems and other programs do to them:
+# the right code, a message that says what it is, and nothing is changed.
+# takes: 40
 
 # shellcheck disable=SC2154 # bats sets stderr and stderr_lines
 bats_require_minimum_version 1.5.0
 load ../support/programs
 
 setup() {
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	chmod 700 "$BATS_TEST_TMPDIR"
-	dir=$BATS_TEST_TMPDIR/dir
-	mkdir -m 700 "$dir"
-	db=$dir/run.db
-	export PREEMPT_STORE=$db
-	unset PREEMPT_RUN XDG_STATE_HOME
-	mounted=
+	mkdir -m 700 "$BATS_TEST_TMPDIR/dir"
+	dir=$BATS_TEST_TMPDIR/dir db=$dir/run.db mounted='' remove=''
+	programs "$db"
+	chmod 700 .
 }
 
 teardown() {
-	"$BATS_TEST_DIRNAME/../support/forget-stores" "$BATS_TEST_TMPDIR"
-	[ -z "$mounted" ] || umount "$mounted"
+	end_started
+	"$REPO/tests/support/forget-stores" "$BATS_TEST_TMPDIR"
+	[ -z "$mounted" ] || umount -l "$mounted"
 	# Another test may be using it at this moment.
-	[ -z "${remove:-}" ] || rm -rf "$remove" 2>/dev/null || :
-	[ -z "${holder:-}" ] || kill -9 "$holder" 2>/dev/null || :
+	[ -z "$remove" ] || rm -rf "$remove" 2>/dev/null || :
 }
 
 answers() {
@@ -31,48 +29,52 @@ answers() {
 	run -"$code" --separate-stderr "$@"
 }
 
-# Refused with this code: one message, nothing on stdout, and the files are as before.
+fingerprint() {
+	(cd "$dir" && find . -printf '%p %y %s %m %u\n' | sort && find . -type f | sort | xargs -r sha256sum)
+}
+
+# refused CODE COMMAND...: with this code, in one line, nothing on stdout, and the files are as before.
 refused() {
 	local code=$1 before
 	shift
-	before=$(cd "$dir" && find . -type f | sort | xargs -r sha256sum)
+	before=$(fingerprint)
 	answers "$code" "$@"
 	[ -z "$output" ]
 	[ "${#stderr_lines[@]}" = 1 ]
-	[ "$(cd "$dir" && find . -type f | sort | xargs -r sha256sum)" = "$before" ]
+	[ "$(fingerprint)" = "$before" ]
 }
 
-# The store is to be made again.
+# start_over: the store is to be made again.
 start_over() {
-	"$BATS_TEST_DIRNAME/../support/forget-stores" "$dir"
+	"$REPO/tests/support/forget-stores" "$dir"
 	rm -rf "$db"*
 }
 
-# It waits for a change of the database: inotify watches, and it sleeps.
-is_waiting() {
-	grep -qs '^inotify' "/proc/$1/fdinfo/"* && grep -q '^State:.S' "/proc/$1/status"
+# start_waiting: a process waits for a key that is not there, asleep, with an eye on the database: $waiting.
+start_waiting() {
+	preempt-store wait other --timeout 100s 2>err &
+	waiting=$!
+	started+=($!)
+	eventually is_waiting $waiting
 }
-
-is_stopped() {
-	grep -q '^State:[[:space:]]*T' "/proc/$1/status"
+is_waiting() { grep -qs '^inotify' "/proc/$1/fdinfo/"* && grep -q '^State:.S' "/proc/$1/status"; }
+stop_waiting() {
+	kill -STOP $waiting
+	eventually is_stopped $waiting
 }
+# look_again DATABASE: a write makes it look.
+look_again() { sqlite3 -cmd '.timeout 60000' "$1" 'UPDATE meta SET revision=revision+1'; }
 
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root $1"
-}
+need_root() { [ "$(id -u)" = 0 ] || skip "needs root $1"; }
 
-@test "on a shared filesystem, where no thread is to be had: the lock is asked for all the same" {
-	need_root "to be another user, for whom ulimit -u counts"
-	[ -z "${ASAN_OPTIONS:-}" ] || skip "the sanitizer needs a thread, too"
-	chmod o+x "$BATS_RUN_TMPDIR" "${BATS_TEST_TMPDIR%/*}" "$BATS_TEST_TMPDIR"
-	chown 54321 "$dir"
-	other() {
-		setpriv --reuid 54321 --regid 54321 --clear-groups env HOME=/nonexistent PATH="$PATH" "$@"
-	}
-	other test -x "$dir" || skip "another user cannot reach the tests"
-	other preempt-store put k v --store "$db?assume=shared"
-	answers 0 prlimit --nproc=1:1 setpriv --reuid 54321 --regid 54321 --clear-groups \
-		env HOME=/nonexistent preempt-store get k --store "$db?assume=shared" --timeout 2s
+# two_users: as_nobody, an array, runs preempt-store as another user, to whom the directory belongs.
+two_users() {
+	need_root "to be two users"
+	cp "$(command -v preempt-store)" .
+	chmod 755 "$BATS_RUN_TMPDIR" . .. "$dir"
+	[ -e /dev/shm/preempt-65534 ] || remove=/dev/shm/preempt-65534
+	as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups "$PWD/preempt-store")
+	chown 65534:65534 "$dir"
 }
 
 @test "the files are made 0600, and 0660 with shared-group, whatever the umask" {
@@ -83,11 +85,6 @@ need_root() {
 	umask 077
 	preempt-store put --store "$dir/group2.db?shared-group" k v
 	[ "$(stat -c %a "$dir"/group*.db* | sort -u)" = 660 ]
-}
-
-@test "nothing is left beside the store but its own four names" {
-	preempt-store put k v
-	[ "$(ls "$dir")" = $'run.db\nrun.db-journal\nrun.db.lock' ]
 }
 
 @test "a store whose database or directory others can write is refused with 77" {
@@ -117,46 +114,32 @@ need_root() {
 	refused 77 preempt-store get k
 }
 
-@test "a store of another user is refused with 77" {
-	need_root "to be two users"
-	cp "$(command -v preempt-store)" "$BATS_TEST_TMPDIR"
-	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.." "$dir"
-	local as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
-	local as_daemon="setpriv --reuid 1 --regid 1 --clear-groups"
-	[ -e /dev/shm/preempt-65534 ] || remove=/dev/shm/preempt-65534
-	chown 65534:65534 "$dir"
-	$as_nobody "$BATS_TEST_TMPDIR/preempt-store" put k v --store "$db"
+@test "a store of another user, or a file of another user in a store: 77, and whose it is" {
+	local file
+	two_users
+	"${as_nobody[@]}" put k v
 	refused 77 preempt-store get k
 	[[ $stderr == *'belongs to user 65534 and we are user 0'* ]]
-	# shellcheck disable=SC2086
-	refused 77 $as_daemon "$BATS_TEST_TMPDIR/preempt-store" get k --store "$db"
+	refused 77 setpriv --reuid 1 --regid 1 --clear-groups "$PWD/preempt-store" get k
 	# A directory of root is trusted, a database in it of another user is not.
 	chown 0:0 "$dir"
 	refused 77 preempt-store get k
-	# shellcheck disable=SC2086
-	answers 0 $as_nobody "$BATS_TEST_TMPDIR/preempt-store" get k --store "$db"
-}
-
-@test "a journal that another user put there is refused with 77" {
-	need_root "to be two users"
-	preempt-store put k v
-	rm "$db-journal"
-	cp /bin/true "$db-journal"
-	chown 65534 "$db-journal"
-	refused 77 preempt-store get k
-}
-
-@test "a symbolic link or a directory in the place of database or lock is refused" {
-	preempt-store put k v
-	mv "$db.lock" "$dir/elsewhere"
-	ln -s elsewhere "$db.lock"
-	refused 65 preempt-store get k
-	rm "$db.lock"
-	mkdir "$dir/sub.db"
-	refused 65 preempt-store put k v --store "$dir/sub.db"
-	ln -s "$dir/nowhere" "$dir/dangling.db"
-	refused 65 preempt-store put k v --store "$dir/dangling.db"
-	[ ! -e "$dir/nowhere" ]
+	answers 0 "${as_nobody[@]}" get k
+	# A journal that cannot be read is not treated as none.
+	chmod 0 "$db-journal"
+	refused 77 "${as_nobody[@]}" put k w
+	[[ $stderr == *'Permission denied'* ]]
+	chmod 600 "$db-journal"
+	chown 65534 "$dir"
+	answers 0 "${as_nobody[@]}" put k w
+	chown 0:0 "$dir" "$db"*
+	for file in "$db" "$db.lock" "$db-journal"; do
+		chown 65534 "$file"
+		refused 77 preempt-store get k
+		refused 77 preempt-store put k w
+		chown 0 "$file"
+	done
+	answers 0 preempt-store get k
 }
 
 @test "two names of one database are one store with one lock" {
@@ -173,6 +156,353 @@ need_root() {
 	refused 75 preempt-store put k v --store "$dir/none/run.db"
 	[[ $stderr == *'is the filesystem mounted?'* ]]
 	refused 75 preempt-store get k --store "$dir/none/run.db"
+}
+
+@test "a mode or takeover time other than the recorded one is refused" {
+	answers 0 preempt-store put k v --store "$db?lock=fcntl&takeover=5s"
+	grep -qx 'mode fcntl' "$db.lock"
+	answers 0 preempt-store get k --store "$db?lock=auto"
+	refused 2 preempt-store get k --store "$db?lock=link"
+	[[ $stderr == *'made with lock=fcntl'* ]]
+	start_over
+	answers 0 preempt-store put k v --store "$db?lock=link"
+	grep -qx 'mode link' "$db.lock"
+	grep -qx 'takeover 5000' "$db.lock"
+	answers 0 preempt-store get k
+	answers 0 preempt-store get k --store "$db?lock=link&takeover=5s"
+	refused 2 preempt-store get k --store "$db?lock=fcntl"
+	[[ $stderr == *'made with lock=link'* ]]
+	refused 2 preempt-store get k --store "$db?takeover=6s"
+	[[ $stderr == *'made with takeover=5000ms'* ]]
+	for wrong in 1999ms 61m x ''; do
+		refused 2 preempt-store get k --store "$db?takeover=$wrong"
+	done
+}
+
+@test "a filesystem whose locks stay on one mount: lock=link by itself, never fcntl" {
+	need_root "to mount bindfs"
+	command -v bindfs > /dev/null && [ -e /dev/fuse ] || skip "needs bindfs and FUSE"
+	mkdir -m 700 under
+	bindfs under "$dir" || skip "cannot mount bindfs"
+	mounted=$dir
+	refused 2 preempt-store put k v --store "$db?lock=fcntl"
+	[[ $stderr == *'FUSE'*'two machines could hold the lock at once'* ]]
+	answers 0 preempt-store put k v
+	grep -qx 'mode link' "$db.lock"
+	# The mode is followed where locks would do, too.
+	answers 0 preempt-store get k --store "$PWD/under/run.db"
+	answers 0 preempt-store put k v --store "$dir/other.db?assume=local"
+	grep -qx 'mode fcntl' "$dir/other.db.lock"
+	# Made in a safe way below, it is still refused through the unsafe mount.
+	answers 2 preempt-store get k --store "$dir/other.db"
+	answers 0 preempt-store get k --store "$PWD/under/other.db"
+}
+
+@test "without --store: one store per run below XDG_STATE_HOME or ~/.local/state" {
+	unset PREEMPT_STORE
+	refused 2 preempt-store put k v
+	[[ $stderr == *'--store'*'PREEMPT_STORE'* ]]
+	export HOME=$dir/home
+	mkdir "$HOME"
+	answers 0 preempt-store put k v --run nightly
+	[ -f "$HOME/.local/state/preempt/nightly.db" ]
+	[ "$(stat -c %a "$HOME/.local/state/preempt")" = 700 ]
+	PREEMPT_RUN=nightly answers 0 preempt-store get k
+	XDG_STATE_HOME=$dir/state PREEMPT_RUN=nightly answers 1 preempt-store get k
+	answers 2 preempt-store get k --run ../evil
+	# Every program finds the same one, or refuses: options of a store's URL begin with "?".
+	answers 0 preempt-run --run same -- true
+	answers 0 preempt-store get --run same run/same/LAST
+	mkdir "$dir/ho?me" "$dir/ho"
+	for command in "preempt-store put k v --run r" "preempt-queue schedule -- true" "preempt-run --run r -- true"; do
+		# shellcheck disable=SC2086 # words
+		HOME="$dir/ho?me" refused 2 $command
+		[[ $stderr == *'"?"'*'--store'* ]]
+	done
+	[ -z "$(find "$dir/ho" "$dir/ho?me" -mindepth 1)" ]
+}
+
+# ---- What is done to the files ----
+
+# Each row: what is done in the directory of a whole store, the exit code of get and put, and what the message says.
+# "other.db" is another store; @ in a word stands for a space.
+@test "files that are gone, of another kind, of another store or of another version: refused, named, left as they are" {
+	local code says what
+	preempt-store put k v
+	preempt-store put k v --store "$dir/other.db"
+	cp -a "$dir" whole
+	while read -r code says what; do
+		rm -rf "$dir"
+		cp -a whole "$dir"
+		(cd "$dir" && eval "$what") || { echo "cannot: $what"; return 1; }
+		for command in "get k" "put k w"; do
+			# shellcheck disable=SC2086 # words
+			refused "$code" timeout 60 preempt-store $command
+			[[ $stderr == *"$dir"* && $stderr == *${says//@/ }* ]] || { echo "$what: $stderr"; return 1; }
+		done
+	done <<-'END'
+		65 was@deleted              rm run.db.lock
+		65 was@deleted              rm run.db
+		65 directory                rm run.db.lock && mkdir run.db.lock
+		65 run.db                   rm run.db && mkdir run.db
+		65 not@a@regular@file       rm run.db-journal && mkdir run.db-journal
+		65 run.db                   rm run.db && mkfifo run.db
+		65 run.db.lock              rm run.db.lock && mkfifo run.db.lock
+		65 run.db-journal           rm run.db-journal && mkfifo run.db-journal
+		65 symbolic@link            rm run.db && ln -s nowhere run.db
+		65 symbolic@link            mv run.db.lock elsewhere && ln -s elsewhere run.db.lock
+		65 run.db-journal           mv run.db-journal elsewhere && ln -s elsewhere run.db-journal
+		65 not@made@together        cp other.db.lock run.db.lock
+		65 run.db.lock              cp other.db run.db
+		65 run.db.lock              head -c 200 /dev/urandom >run.db.lock
+		65 run.db.lock              echo hello >run.db.lock
+		65 run.db.lock              sed -i 's/^mode .*/mode none/' run.db.lock
+		65 not@a@store              rm run.db; sqlite3 run.db 'CREATE TABLE t(x)'; chmod 600 run.db
+		65 has@format@4@and@this@version@uses@3 sqlite3 run.db 'PRAGMA user_version=4; ALTER TABLE meta RENAME TO metadata'
+		65 newer@preempt-tools      sqlite3 run.db 'PRAGMA user_version=4; ALTER TABLE meta RENAME TO metadata'
+		65 has@format@4@and@this    sed -i 's/^format 3$/format 4/; s/^mode .*/mode quantum/' run.db.lock
+		65 make@a@new@store         sqlite3 run.db 'PRAGMA user_version=2'
+		65 has@format@1@and@this    sqlite3 run.db 'PRAGMA user_version=1; ALTER TABLE meta DROP COLUMN floor; DROP TABLE gone'
+		65 lock@has@format@1@and    sed -i 's/^format 3$/format 1/; /^takeover/d' run.db.lock
+	END
+	rm -rf "$dir"
+	cp -a whole "$dir"
+	answers 0 preempt-store get k
+	# Without a lock file another program's database is no store either, and what a name points to is not made.
+	rm "$dir"/run.db*
+	sqlite3 "$db" 'CREATE TABLE t(x)'
+	chmod 600 "$db"
+	refused 65 preempt-store put k v
+	rm "$db"
+	ln -s "$dir/nowhere" "$db"
+	refused 65 preempt-store put k v
+	[ ! -e "$dir/nowhere" ]
+}
+
+@test "a lock file that is cut short, or, of mode link, not whole: 65" {
+	local size edit
+	preempt-store put k v
+	cp "$db.lock" kept
+	for size in 0 1 10 58 70 80 100; do
+		head -c $size kept >"$db.lock"
+		refused 65 preempt-store get k
+		[[ $stderr == *"$db.lock"* ]]
+		refused 65 preempt-store put k w
+	done
+	cat kept >"$db.lock"
+	answers 0 preempt-store get k
+	start_over
+	preempt-store put k v --store "$db?lock=link"
+	cp "$db.lock" kept
+	for edit in '/^takeover/d' 's/^takeover .*/takeover 5/' 's/^takeover .*/takeover x/' 's/^format 3/format 1/' 's/^format 3/format 4/' \
+		's/^mode .*/mode fcntl/'; do
+		sed "$edit" kept >"$db.lock"
+		refused 65 preempt-store get k
+	done
+	cat kept >"$db.lock"
+	answers 0 preempt-store get k
+}
+
+# Several pages of each kind: inner pages, leaves, an overflow chain, free ones.
+fill() {
+	local i
+	for i in $(seq 12); do
+		preempt-store put "run/r/$i" "$(printf '%0900d' "$i")"
+	done
+	preempt-store put large "$(printf '%020000d' 1)"
+	preempt-store put gone "$(printf '%020000d' 1)"
+	preempt-store rm gone
+	[ "$(stat -c %s "$db")" -gt 40000 ]
+}
+
+@test "a database that was cut to nothing, to half, to a page less: 65" {
+	fill
+	cp "$db" "$dir/whole"
+	local size
+	for size in 0 1 50 100 4096 20000 $(($(stat -c %s "$db") - 4096)); do
+		head -c "$size" "$dir/whole" >"$db"
+		refused 65 preempt-store get k
+		[[ $stderr == *'damaged'* || $stderr == *'not a store'* ]]
+		refused 65 preempt-store put large w
+	done
+	cat "$dir/whole" >"$db"
+	preempt-store get large >/dev/null
+}
+
+# SQLite has no checksums: a flipped byte of a value is read as it is. One of its structure shows.
+@test "bytes flipped in the head of every page: 65 where it shows, never 75, 77, a crash or a change" {
+	fill
+	cp "$db" "$dir/whole"
+	local pages page at code found=0
+	pages=$(($(stat -c %s "$db") / 4096))
+	for ((page = 0; page < pages; page++)); do
+		# The kind of the page, its counts, its cell pointers; in the first page also the head of
+		# the file: its name, its page size, its formats, its change counter.
+		for at in 0 3 5 8 16 18 21 24 28 44 56 100 103 105 108; do
+			[ $page = 0 ] || [ $at -lt 16 ] || continue
+			cat "$dir/whole" >"$db"
+			printf '\x5a' | dd of="$db" bs=1 seek=$((page * 4096 + at)) conv=notrunc status=none
+			cp "$db" flipped
+			code=0
+			preempt-store list --values >got 2>err || code=$?
+			case $code in
+			0) ;;
+			65) grep -q "$db" err && found=$((found + 1)) ;;
+			*) echo "page $page, byte $at: $code $(cat err)" && false ;;
+			esac
+			cmp "$db" flipped
+		done
+	done
+	echo "$pages pages, found $found"
+	[ $found -gt $pages ]
+}
+
+@test "garbage in the journal is no journal: the store is as it was" {
+	fill
+	preempt-store list --values >right
+	local what
+	for what in '' 'x' "$(head -c 3000 /dev/urandom | tr -d '\0')"; do
+		printf %s "$what" >"$db-journal"
+		chmod 600 "$db-journal"
+		preempt-store list --values | cmp - right
+	done
+	run -0 preempt-store put k v
+	run -0 preempt-store get k
+	# The head of a journal, and nothing behind it.
+	printf '\xd9\xd5\x05\xf9\x20\xa1\x63\xd7\xff\xff\xff\xff' >"$db-journal"
+	run -0 preempt-store get k
+	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
+}
+
+# Killed in the middle of a commit: pages are written, and the journal would undo them.
+kill_writer() {
+	run -137 "$OUT/tests/crash/crash" --inject "$dir" fdatasync:"$1" 1 before KILL -- \
+		preempt-store put run/r/3 half --store "$dir/$1"
+	[ "$(head -c 8 "$dir/$1-journal" | od -An -tx1 | tr -d ' ')" = d9d505f920a163d7 ]
+}
+
+# asan: the preloaded library would come before the sanitizers'.
+@test "the journal of a killed writer, of this store: it is rolled back; of another: 65, and nothing is" {
+	[[ $OUT != *asan* ]] || skip "preloads"
+	fill
+	preempt-store put run/r/3 before
+	kill_writer run.db
+	cp "$db-journal" "$dir/own"
+	cp "$db" "$dir/half"
+	[ "$(preempt-store get run/r/3)" = before ]
+	PREEMPT_STORE=$dir/other.db fill
+	preempt-store put run/r/3 other --store "$dir/other.db"
+	kill_writer other.db
+	cat "$dir/other.db-journal" >"$db-journal"
+	refused 65 preempt-store get k
+	[[ $stderr == *"$db-journal is the journal of another database"* ]]
+	refused 65 preempt-store put k v
+	cat "$dir/half" >"$db"
+	cat "$dir/own" >"$db-journal"
+	run -0 preempt-store get run/r/3
+	[ "$output" = before ]
+	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
+}
+
+# told CODE WORDS: what the process that waits is told, and it ends.
+told() {
+	code_of $waiting
+	cat err
+	[ "$code" = "$1" ]
+	[ -z "$2" ] || grep -q "$2" err
+}
+
+@test "the files or the directory go away while a process waits: it is told what happened" {
+	preempt-store put k v
+	start_waiting
+	rm "$db.lock"
+	look_again "$db"
+	told 65 'was deleted or replaced while it was in use'
+	start_over
+	preempt-store put k v
+	start_waiting
+	cp "$db.lock" copy
+	mv copy "$db.lock"
+	look_again "$db"
+	told 65 'was deleted or replaced while it was in use'
+	start_over
+	preempt-store put k v
+	start_waiting
+	mv "$dir" "$dir.away"
+	look_again "$dir.away/run.db"
+	told 75 "directory $dir disappeared.*moved away.*mounted"
+	mv "$dir.away" "$dir"
+	start_waiting
+	# It looks now and then, too, and must not come to it in between.
+	stop_waiting
+	mv "$dir" "$dir.away"
+	mkdir -m 700 "$dir"
+	kill -CONT $waiting
+	look_again "$dir.away/run.db"
+	told 75 "$dir was moved away or replaced"
+	rm -rf "$dir"
+	mv "$dir.away" "$dir"
+	# With a link in its place it goes on.
+	start_waiting
+	stop_waiting
+	mv "$dir" "$dir.away"
+	ln -s "$dir.away" "$dir"
+	preempt-store put other v
+	kill -CONT $waiting
+	told 0 ''
+	rm "$dir"
+	mv "$dir.away" "$dir"
+}
+
+@test "the filesystem is unmounted while a process waits: 75, and it says so" {
+	need_root "to mount a tmpfs"
+	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
+	mounted=$dir
+	preempt-store put k v
+	start_waiting
+	mkdir other
+	mount --bind "$dir" other
+	umount -l "$dir"
+	mounted=$PWD/other
+	look_again other/run.db
+	told 75 "came to lie on another filesystem.*no longer mounted"
+	# Nothing was made below the mount point.
+	[ -z "$(ls "$dir")" ]
+}
+
+# Sites delete what was not changed for some days: every file of a store must look used.
+@test "a purge of old files leaves a store in use alone, also one that is only read" {
+	local mode
+	for mode in fcntl link; do
+		start_over
+		export PREEMPT_STORE="$db?lock=$mode"
+		preempt-store put k v
+		find "$dir" -exec touch -d '40 days ago' {} +
+		answers 0 preempt-store get k
+		find "$dir" -mindepth 1 -mtime +30 -delete
+		answers 0 preempt-store put other w
+		[ "$(preempt-store get k)" = v ]
+	done
+}
+
+@test "gc removes the beats of the attempts, too" {
+	preempt-store put run/old/000001/CLOSED '{"utc":1,"state":"completed"}'
+	(umask 077 && mkdir -p "$db.beats/old/000001" "$db.beats/new/000001")
+	touch "$db.beats/old/000001/0" "$db.beats/new/000001/0"
+	answers 0 preempt-store gc --older-than 1h
+	[ ! -e "$db.beats/old" ]
+	[ -e "$db.beats/new/000001/0" ]
+}
+
+# ---- Disks and machines that are slow, full or small ----
+
+@test "wait: a store that stays busy is asked no longer than --timeout" {
+	preempt-store put k v
+	"$OUT/tests/support/hold_store" "$db" held begin &
+	started+=($!)
+	eventually is_stopped $!
+	# A question may take 30 s otherwise.
+	answers 75 timeout 20 preempt-store wait absent --timeout 200ms
 }
 
 @test "a store is made on a disk whose syncs take long, and within no time to wait for others" {
@@ -205,152 +535,7 @@ need_root() {
 	[[ $stderr == *"$db"*'File descriptor in bad state'* ]]
 }
 
-@test "a damaged database is refused with 65" {
-	preempt-store put k v
-	cp "$db" "$dir/whole"
-	head -c 16384 /dev/urandom > "$db"
-	refused 65 preempt-store get k
-	[[ $stderr == *"$db"*'damaged or not a store'* ]]
-	: > "$db"
-	refused 65 preempt-store put k v
-	head -c 5000 "$dir/whole" > "$db"
-	refused 65 preempt-store put k v
-	cp "$dir/whole" "$db"
-	answers 0 preempt-store get k
-	# Pages within: the first one that is read says so.
-	dd if=/dev/urandom of="$db" bs=4096 seek=2 count=1 conv=notrunc status=none
-	refused 65 preempt-store get k
-}
-
-@test "a database of another program is refused with 65 and left alone" {
-	sqlite3 "$db" 'CREATE TABLE t(x)'
-	chmod 600 "$db"
-	refused 65 preempt-store put k v
-	preempt-store put k v --store "$dir/ours.db"
-	cp "$dir/ours.db.lock" "$db.lock"
-	refused 65 preempt-store put k v
-	[[ $stderr == *'not a store of preempt-tools'* ]]
-}
-
-@test "a newer format of database or lock file is refused with 65" {
-	preempt-store put k v
-	sqlite3 "$db" 'PRAGMA user_version=4; ALTER TABLE meta RENAME TO metadata'
-	refused 65 preempt-store get k
-	[[ $stderr == *'has format 4 and this version uses 3'*'newer preempt-tools'* ]]
-	preempt-store put k v --store "$dir/other.db"
-	sed -i 's/^format 3$/format 4/; s/^mode .*/mode quantum/' "$dir/other.db.lock"
-	refused 65 preempt-store get k --store "$dir/other.db"
-	[[ $stderr == *'has format 4 and this version uses 3'* ]]
-}
-
-@test "a store from before the first release, format 1 or 2, is refused with 65 and left alone" {
-	preempt-store put k v
-	sqlite3 "$db" 'PRAGMA user_version=2'
-	refused 65 preempt-store put k w
-	[[ $stderr == *'has format 2 and this version uses 3'*'make a new store'* ]]
-	sqlite3 "$db" 'PRAGMA user_version=1; ALTER TABLE meta DROP COLUMN floor; DROP TABLE gone'
-	refused 65 preempt-store get k
-	[[ $stderr == *'has format 1 and this version uses 3'* ]]
-	sed -i 's/^format 3$/format 1/; /^takeover/d' "$db.lock"
-	refused 65 preempt-store get k
-	[[ $stderr == *"$db.lock has format 1 and this version uses 3"* ]]
-	[ "$(sqlite3 "$db" 'PRAGMA user_version; SELECT count(*) FROM keys')" = $'1\n1' ]
-}
-
-@test "a garbage lock file is refused with 65" {
-	preempt-store put k v
-	: > "$db.lock"
-	refused 65 preempt-store get k
-	echo hello > "$db.lock"
-	refused 65 preempt-store put k v
-}
-
-@test "a lock file that was deleted, or belongs to another store, is refused with 65" {
-	preempt-store put k v
-	preempt-store put k v --store "$dir/other.db"
-	cp "$db.lock" "$dir/kept"
-	rm "$db.lock"
-	refused 65 preempt-store get k
-	refused 65 preempt-store put k v
-	[[ $stderr == *"$db.lock was deleted"* ]]
-	cp "$dir/other.db.lock" "$db.lock"
-	refused 65 preempt-store put k v
-	[[ $stderr == *'not made together'* ]]
-	cp "$dir/kept" "$db.lock"
-	answers 0 preempt-store get k
-}
-
-# Sites delete what was not changed for some days: every file of a store must look used.
-@test "a purge of old files leaves a store in use alone, also one that is only read" {
-	local mode
-	for mode in fcntl link; do
-		start_over
-		export PREEMPT_STORE="$db?lock=$mode"
-		preempt-store put k v
-		find "$dir" -exec touch -d '40 days ago' {} +
-		answers 0 preempt-store get k
-		find "$dir" -mindepth 1 -mtime +30 -delete
-		answers 0 preempt-store put other w
-		[ "$(preempt-store get k)" = v ]
-	done
-}
-
-@test "wait: a store that stays busy is asked no longer than --timeout" {
-	preempt-store put k v
-	"${OUT:-$BATS_TEST_DIRNAME/../../build/plain}/tests/support/hold_store" "$db" held begin &
-	holder=$!
-	eventually is_stopped "$holder"
-	# A question may take 30 s otherwise.
-	answers 75 timeout 20 preempt-store wait absent --timeout 200ms
-}
-
-@test "a lock file that is deleted or replaced while a process waits: 65" {
-	local case pid
-	for case in delete replace; do
-		start_over
-		preempt-store put k v
-		preempt-store wait other --timeout 100s 2> "$BATS_TEST_TMPDIR/err" &
-		pid=$!
-		holder=$pid
-		until is_waiting $pid; do
-			kill -0 $pid
-			sleep 0.01
-		done
-		cp "$db.lock" "$dir/copy"
-		rm "$db.lock"
-		[ $case = delete ] || mv "$dir/copy" "$db.lock"
-		# Any write to the database makes it look.
-		sqlite3 -cmd '.timeout 60000' "$db" 'UPDATE meta SET revision=revision+1'
-		local code=0
-		wait $pid || code=$?
-		holder=
-		[ $code = 65 ]
-		grep -q 'was deleted or replaced while it was in use' "$BATS_TEST_TMPDIR/err"
-	done
-}
-
-@test "a database that was deleted under its lock file is not silently made again" {
-	preempt-store put k v
-	rm "$db"
-	refused 65 preempt-store put k v
-	[[ $stderr == *'was deleted'* ]]
-	start_over
-	answers 0 preempt-store put k v
-}
-
-@test "a read-only directory: making a store there is refused with 77" {
-	if [ "$(id -u)" = 0 ]; then
-		mount -t tmpfs -o mode=700,ro none "$dir" || skip "needs to mount a tmpfs"
-		mounted=$dir
-	else
-		chmod 500 "$dir"
-	fi
-	refused 77 preempt-store put k v
-	[[ $stderr == *"$db"* ]]
-	chmod 700 "$dir" 2>/dev/null || :
-}
-
-@test "a store on a read-only filesystem can be read, and not written" {
+@test "a read-only filesystem: a store is not made there, one that is there can be read, and not written: 77" {
 	need_root "to mount a tmpfs"
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
 	mounted=$dir
@@ -360,6 +545,8 @@ need_root() {
 	[ "$output" = v ]
 	refused 77 preempt-store put k w
 	[[ $stderr == *'read-only'* ]]
+	refused 77 preempt-store put k v --store "$dir/new.db"
+	[[ $stderr == *"$dir/new.db"* ]]
 }
 
 @test "a full disk: 75, says so, changes nothing, and goes on when there is space" {
@@ -368,8 +555,8 @@ need_root() {
 	mounted=$dir
 	preempt-store put k v
 	head -c 1M /dev/zero > "$dir/filler" 2>/dev/null || :
-	head -c 60000 /dev/zero | tr '\0' x > "$BATS_TEST_TMPDIR/value"
-	run -75 --separate-stderr preempt-store put large - < "$BATS_TEST_TMPDIR/value"
+	head -c 60000 /dev/zero | tr '\0' x > value
+	run -75 --separate-stderr preempt-store put large - < value
 	[[ $stderr == *"$db"*'No space left on device'*'free space'* ]]
 	answers 0 preempt-store get k
 	[ "$output" = v ]
@@ -377,61 +564,23 @@ need_root() {
 	answers 75 preempt-store put k v --store "$dir/new.db"
 	[[ $stderr == *'No space left on device'* ]]
 	rm "$dir/filler"
-	answers 0 preempt-store put large - < "$BATS_TEST_TMPDIR/value"
+	answers 0 preempt-store put large - < value
 	answers 0 preempt-store put k v --store "$dir/new.db"
 	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
 }
 
-@test "a mode or takeover time other than the recorded one is refused" {
-	answers 0 preempt-store put k v --store "$db?lock=fcntl&takeover=5s"
-	grep -qx 'mode fcntl' "$db.lock"
-	answers 0 preempt-store get k --store "$db?lock=auto"
-	refused 2 preempt-store get k --store "$db?lock=link"
-	[[ $stderr == *'made with lock=fcntl'* ]]
-	start_over
-	answers 0 preempt-store put k v --store "$db?lock=link"
-	grep -qx 'mode link' "$db.lock"
-	grep -qx 'takeover 5000' "$db.lock"
-	answers 0 preempt-store get k
-	answers 0 preempt-store get k --store "$db?lock=link&takeover=5s"
-	refused 2 preempt-store get k --store "$db?lock=fcntl"
-	[[ $stderr == *'made with lock=link'* ]]
-	refused 2 preempt-store get k --store "$db?takeover=6s"
-	[[ $stderr == *'made with takeover=5000ms'* ]]
-	for wrong in 1999ms 61m x ''; do
-		refused 2 preempt-store get k --store "$db?takeover=$wrong"
-	done
-}
-
-@test "a lock file of mode link that is not whole is refused with 65" {
-	preempt-store put k v --store "$db?lock=link"
-	cp "$db.lock" "$dir/kept"
-	for edit in '/^takeover/d' 's/^takeover .*/takeover 5/' 's/^takeover .*/takeover x/' 's/^format 3/format 1/' 's/^format 3/format 4/' \
-		's/^mode .*/mode fcntl/'; do
-		sed "$edit" "$dir/kept" > "$db.lock"
-		refused 65 preempt-store get k
-	done
-	cp "$dir/kept" "$db.lock"
-	answers 0 preempt-store get k
-}
-
-@test "a filesystem whose locks stay on one mount: lock=link by itself, never fcntl" {
-	need_root "to mount bindfs"
-	command -v bindfs > /dev/null && [ -e /dev/fuse ] || skip "needs bindfs and FUSE"
-	mkdir -m 700 "$BATS_TEST_TMPDIR/under"
-	bindfs "$BATS_TEST_TMPDIR/under" "$dir" || skip "cannot mount bindfs"
-	mounted=$dir
-	refused 2 preempt-store put k v --store "$db?lock=fcntl"
-	[[ $stderr == *'FUSE'*'two machines could hold the lock at once'* ]]
-	answers 0 preempt-store put k v
-	grep -qx 'mode link' "$db.lock"
-	# The mode is followed where locks would do, too.
-	answers 0 preempt-store get k --store "$BATS_TEST_TMPDIR/under/run.db"
-	answers 0 preempt-store put k v --store "$dir/other.db?assume=local"
-	grep -qx 'mode fcntl' "$dir/other.db.lock"
-	# Made in a safe way below, it is still refused through the unsafe mount.
-	answers 2 preempt-store get k --store "$dir/other.db"
-	answers 0 preempt-store get k --store "$BATS_TEST_TMPDIR/under/other.db"
+@test "on a shared filesystem, where no thread is to be had: the lock is asked for all the same" {
+	need_root "to be another user, for whom ulimit -u counts"
+	[ -z "${ASAN_OPTIONS:-}" ] || skip "the sanitizer needs a thread, too"
+	chmod o+x "$BATS_RUN_TMPDIR" "${BATS_TEST_TMPDIR%/*}" "$BATS_TEST_TMPDIR"
+	chown 54321 "$dir"
+	other() {
+		setpriv --reuid 54321 --regid 54321 --clear-groups env HOME=/nonexistent PATH="$PATH" "$@"
+	}
+	other test -x "$dir" || skip "another user cannot reach the tests"
+	other preempt-store put k v --store "$db?assume=shared"
+	answers 0 prlimit --nproc=1:1 setpriv --reuid 54321 --regid 54321 --clear-groups \
+		env HOME=/nonexistent preempt-store get k --store "$db?assume=shared" --timeout 2s
 }
 
 @test "what the queue of this machine needs may be missing or wrong: it goes without" {
@@ -449,39 +598,17 @@ need_root() {
 	done
 }
 
-@test "without --store: one store per run below XDG_STATE_HOME or ~/.local/state" {
-	unset PREEMPT_STORE
-	refused 2 preempt-store put k v
-	[[ $stderr == *'--store'*'PREEMPT_STORE'* ]]
-	export HOME=$dir/home
-	mkdir "$HOME"
-	answers 0 preempt-store put k v --run nightly
-	[ -f "$HOME/.local/state/preempt/nightly.db" ]
-	[ "$(stat -c %a "$HOME/.local/state/preempt")" = 700 ]
-	PREEMPT_RUN=nightly answers 0 preempt-store get k
-	XDG_STATE_HOME=$dir/state PREEMPT_RUN=nightly answers 1 preempt-store get k
-	answers 2 preempt-store get k --run ../evil
-	# Every program finds the same one, or refuses: options of a store's URL begin with "?".
-	answers 0 preempt-run --run same -- true
-	answers 0 preempt-store get --run same run/same/LAST
-	mkdir "$dir/ho?me" "$dir/ho"
-	for command in "preempt-store put k v --run r" "preempt-queue schedule -- true" "preempt-run --run r -- true"; do
-		# shellcheck disable=SC2086 # words
-		HOME="$dir/ho?me" refused 2 $command
-		[[ $stderr == *'"?"'*'--store'* ]]
-	done
-	[ -z "$(find "$dir/ho" "$dir/ho?me" -mindepth 1)" ]
-}
+# ---- What is written and synced ----
 
 @test "a claim that is lost writes nothing and syncs nothing" {
 	preempt-store put k v
 	sum=$(sha256sum "$db" "$db-journal")
-	strace -y -e trace=fsync,fdatasync,pwrite64,fcntl -o "$BATS_TEST_TMPDIR/trace" \
+	strace -y -e trace=fsync,fdatasync,pwrite64,fcntl -o trace \
 		preempt-store put k w --if-absent || [ $? = 1 ]
-	run ! grep -E 'sync|pwrite' "$BATS_TEST_TMPDIR/trace"
+	run ! grep -E 'sync|pwrite' trace
 	# Of the database it is a reader.
-	grep -q "run.db>.*F_RDLCK" "$BATS_TEST_TMPDIR/trace"
-	run ! grep "run.db>.*F_WRLCK" "$BATS_TEST_TMPDIR/trace"
+	grep -q "run.db>.*F_RDLCK" trace
+	run ! grep "run.db>.*F_WRLCK" trace
 	[ "$sum" = "$(sha256sum "$db" "$db-journal")" ]
 }
 
@@ -489,7 +616,7 @@ need_root() {
 	export PREEMPT_STORE="$db?assume=shared"
 	preempt-store put k v
 	strace -f -y -e trace=fcntl,fadvise64,fdatasync,openat,close,pwrite64 \
-		-o "$BATS_TEST_TMPDIR/trace" preempt-store put k w
+		-o trace preempt-store put k w
 	# One word per call on the store's files, repetitions left out; the locks of SQLite, too.
 	run awk -v db="$db" '
 		function say(word) { if (word != last) printf "%s ", word; last = word }
@@ -502,16 +629,7 @@ need_root() {
 		/^fdatasync/ && index($0, "<" db ">") { say("sync") }
 		/^fdatasync/ && index($0, "<" db "-journal>") { say("sync-journal") }
 		/^close/ && index($0, "<" db ">") { say("close") }
-	' "$BATS_TEST_TMPDIR/trace"
+	' trace
 	local expected='lock drop close drop-journal open sync-journal write sync sync-journal close unlock '
 	[ "$output" = "$expected" ]
-}
-
-@test "gc removes the beats of the attempts, too" {
-	preempt-store put run/old/000001/CLOSED '{"utc":1,"state":"completed"}'
-	(umask 077 && mkdir -p "$db.beats/old/000001" "$db.beats/new/000001")
-	touch "$db.beats/old/000001/0" "$db.beats/new/000001/0"
-	answers 0 preempt-store gc --older-than 1h
-	[ ! -e "$db.beats/old" ]
-	[ -e "$db.beats/new/000001/0" ]
 }

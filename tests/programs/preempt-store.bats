@@ -1,24 +1,20 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-store against any backend (support/store.bash).
-# What only SQLite has is in store-sqlite.bats; the contract below the program in unit/store.c.
+# preempt-store on any store: places/suite.bats runs this file, too. What only files have is in preempt-store-files.bats;
+# the contract below the program in unit/store.c.
 
 # shellcheck disable=SC2154 # bats sets stderr and stderr_lines
 bats_require_minimum_version 1.5.0
 load ../support/programs
 
 setup() {
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../../bin}:$PATH
-	store_for_test "sqlite:$BATS_TEST_TMPDIR/s.db"
-	chmod 700 "$BATS_TEST_TMPDIR"
+	programs "sqlite:$BATS_TEST_TMPDIR/s.db"
+	chmod 700 .
 }
 
 teardown() {
-	local pid
-	for pid in $(jobs -p); do
-		kill "$pid" 2>/dev/null || :
-	done
-	"$BATS_TEST_DIRNAME/../support/forget-stores" "$BATS_TEST_TMPDIR"
+	end_started
+	"$REPO/tests/support/forget-stores" "$BATS_TEST_TMPDIR"
 }
 
 # run with stdout and stderr apart, expecting an exit code
@@ -71,21 +67,15 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 }
 
 @test "put -: the value is what stdin holds, byte for byte, and too much is refused" {
-	printf 'a\0b\nc\n\n' > "$BATS_TEST_TMPDIR/value"
-	preempt-store put k - < "$BATS_TEST_TMPDIR/value"
-	{ cat "$BATS_TEST_TMPDIR/value"; echo; } > "$BATS_TEST_TMPDIR/expected"
-	preempt-store get k | cmp - "$BATS_TEST_TMPDIR/expected"
+	printf 'a\0b\nc\n\n' >value
+	preempt-store put k - <value
+	{ cat value; echo; } >expected
+	preempt-store get k | cmp - expected
 	answers 0 preempt-store get k --json
 	[[ $output = '{"key":"k","value":"a\u0000b\nc\n\n","revision":'[1-9]* ]]
-	head -c 65537 /dev/zero > "$BATS_TEST_TMPDIR/large"
-	run -2 --separate-stderr preempt-store put k - < "$BATS_TEST_TMPDIR/large"
+	head -c 65537 /dev/zero >large
+	run -2 --separate-stderr preempt-store put k - <large
 	[[ $stderr == *65536* ]]
-}
-
-@test "a value that looks like an option goes behind --" {
-	answers 0 preempt-store put -- k --json
-	answers 0 preempt-store get k
-	[ "$output" = --json ]
 }
 
 @test "list prints keys in order under a prefix, with control characters escaped" {
@@ -109,53 +99,29 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	answers 1 preempt-store rm k
 }
 
-@test "wait: a key that is there is printed at once" {
-	preempt-store put k v
-	answers 0 preempt-store wait k --timeout 100s
-	[ "$output" = v ]
-}
-
-@test "wait: ends when another process puts the key, though the store is not there yet" {
-	preempt-store wait k --timeout 100s > "$BATS_TEST_TMPDIR/out" &
-	local pid=$!
+@test "wait: a key that is there is printed at once; else when another process puts it, though the store is not there yet; 124 in vain" {
+	local first
+	preempt-store wait k --timeout 100s >out &
+	started+=($!)
 	preempt-store put other x
 	preempt-store put kk x
-	kill -0 $pid
-	preempt-store put k now
-	wait $pid
-	[ "$(< "$BATS_TEST_TMPDIR/out")" = now ]
-}
-
-@test "wait --since: ends on a change, and with 1 on deletion" {
+	run ! gone "${started[0]}"
 	preempt-store put k one
+	wait "${started[0]}"
+	[ "$(<out)" = one ]
 	answers 0 preempt-store wait k --since 0 --timeout 100s
 	[ "$output" = one ]
-	local first pid
 	first=$(revision_of k)
-	preempt-store wait k --since "$first" --timeout 100s > "$BATS_TEST_TMPDIR/out" &
-	pid=$!
+	preempt-store wait k --since "$first" --timeout 100s >out &
+	started+=($!)
 	preempt-store put k two
-	wait $pid
-	[ "$(< "$BATS_TEST_TMPDIR/out")" = two ]
+	wait "${started[1]}"
+	[ "$(<out)" = two ]
 	preempt-store rm k
+	# Of its deletion it is told, too, and goes on waiting.
 	answers 124 preempt-store wait k --since $((first + 1)) --timeout 100ms
-}
-
-@test "wait: the timeout is 124, with a message" {
-	answers 124 preempt-store wait k --timeout 100ms
 	[ -z "$output" ]
 	[ "$stderr" = 'preempt-store: key "k" did not appear in time' ]
-}
-
-@test "64 processes put one key if absent at once: exactly one exits 0" {
-	local i
-	for i in {1..64}; do
-		{ preempt-store put claim "$i" --if-absent --timeout 120s > /dev/null && echo "$i"; } &
-	done > "$BATS_TEST_TMPDIR/winners"
-	wait
-	[ "$(wc -l < "$BATS_TEST_TMPDIR/winners")" = 1 ]
-	answers 0 preempt-store get claim
-	[ "$output" = "$(< "$BATS_TEST_TMPDIR/winners")" ]
 }
 
 # closed MILLISECONDS_AGO
@@ -208,13 +174,13 @@ closed() {
 		[ "${#stderr_lines[@]}" = 1 ]
 		[[ $stderr == 'preempt-store: '* ]]
 	done
-}
-
-@test "keys and values over the limits are refused with 2" {
 	answers 2 preempt-store put "$(printf 'k%.0s' {1..513})" v
 	[[ $stderr == *'at most 512'* ]]
 	answers 2 preempt-store put '' v
 	answers 0 preempt-store put "$(printf 'k%.0s' {1..512})" v
+	# What looks like an option goes behind --.
+	answers 0 preempt-store put -- k --json
+	[ "$(preempt-store get k)" = --json ]
 }
 
 @test "characters that a terminal may act on: escaped in messages, tables and JSON, kept in values" {
