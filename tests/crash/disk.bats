@@ -47,6 +47,19 @@ need_root() {
 	run -0 bash -c 'preempt-store list | head -n 1'
 }
 
+@test "on a shared filesystem, where no thread is to be had: the lock is asked for all the same" {
+	need_root "to be another user, for whom ulimit -u counts"
+	chmod o+x "$BATS_RUN_TMPDIR" .. .
+	chown 54321 "$dir"
+	other() {
+		setpriv --reuid 54321 --regid 54321 --clear-groups env HOME=/nonexistent PATH="$PATH" "$@"
+	}
+	other test -x "$dir" || skip "another user cannot reach the tests"
+	other preempt-store put k v --store "$db?assume=shared"
+	answers 0 prlimit --nproc=1:1 setpriv --reuid 54321 --regid 54321 --clear-groups \
+		env HOME=/nonexistent preempt-store get k --store "$db?assume=shared" --timeout 2s
+}
+
 # Four writers, each of which writes down the numbers of the keys that were acknowledged, until they
 # are told to stop: killed in the middle of a put they would leave it at work.
 start_writers() {

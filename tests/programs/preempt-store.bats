@@ -120,6 +120,7 @@ revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*
 	preempt-store rm k
 	# Of its deletion it is told, too, and goes on waiting.
 	answers 124 preempt-store wait k --since $((first + 1)) --timeout 100ms
+	answers 124 preempt-store wait k --timeout 100ms
 	[ -z "$output" ]
 	[ "$stderr" = 'preempt-store: key "k" did not appear in time' ]
 }
