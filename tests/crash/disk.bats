@@ -55,9 +55,9 @@ need_root() {
 		setpriv --reuid 54321 --regid 54321 --clear-groups env HOME=/nonexistent PATH="$PATH" "$@"
 	}
 	other test -x "$dir" || skip "another user cannot reach the tests"
-	other preempt-store put k v --store "$db?assume=shared"
-	answers 0 prlimit --nproc=1:1 setpriv --reuid 54321 --regid 54321 --clear-groups \
-		env HOME=/nonexistent preempt-store get k --store "$db?assume=shared" --timeout 2s
+	other preempt-store put k v --store "$PREEMPT_STORE?assume=shared"
+	run -0 prlimit --nproc=1:1 setpriv --reuid 54321 --regid 54321 --clear-groups \
+		env HOME=/nonexistent preempt-store get k --store "$PREEMPT_STORE?assume=shared" --timeout 2s
 }
 
 # Four writers, each of which writes down the numbers of the keys that were acknowledged, until they

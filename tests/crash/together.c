@@ -231,7 +231,7 @@ static void inject(struct sqlite_store *store, unsigned at, enum call_act act, i
 
 int main(int argc, char **argv)
 {
-	static const int numbers[] = {EIO, ENOSPC, ESTALE};
+	static const int numbers[] = {EIO, ENOSPC, ESTALE, EFBIG};
 	const char *parameters = "", *mode = argc > 1 ? argv[1] : "";
 	chance = (uint64_t)clock_utc();
 	for (int i = 2; i + 1 < argc; i += 2) {

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One process of a machine carries out the requests of the others: what each is answered is what it
- * would have been answered alone, also where the one that carries them out is killed or stopped at
- * any step, fails, or finds garbage.
+ * One process of a machine carries out the requests of the others; here it finds garbage, or what it
+ * did is forgotten. Killed, stopped and failing at each of its calls: tests/crash/together.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,20 +17,17 @@
 #include "unit.h"
 
 #define PATIENCE 60000 /* milliseconds */
-#define CROWD	 40
+#define CROWD	 8
 #define VALUE	 "0123456789012345678901234567890123456789"
 
 static struct error err;
-static const char *parameters = "";
 
 /* Of one that asked; shared memory. */
 static struct result {
 	_Atomic bool may_begin;
 	bool ended;
 	enum status status;
-	bool known, held, value;
-	store_revision revision;
-	int64_t took;
+	bool known, value;
 	char text[400];
 } * results;
 
@@ -42,7 +35,7 @@ static struct sqlite_store *open_store(const char *name)
 {
 	struct store *store = NULL;
 	char url[160];
-	snprintf(url, sizeof(url), "%s/%s%s", scratch, name, parameters);
+	snprintf(url, sizeof(url), "%s/%s", scratch, name);
 	if (store_open(&store, url, STORE_CREATE, clock_after(PATIENCE), &err) != STATUS_OK) {
 		printf("# cannot open %s: %s\n", name, err.text);
 		exit(99);
@@ -80,12 +73,8 @@ static void ask(struct sqlite_store *store, int i, struct result *result)
 	struct store_request request = {&absent, 1, first, 2, second, 2, NULL, false, {NULL}};
 	struct store_answer answer = {0};
 	struct error why = {0};
-	int64_t began = clock_now();
 	result->status = store_txn(&store->base, &request, &answer, &why);
-	result->took = clock_now() - began;
 	result->known = answer.known;
-	result->held = answer.held;
-	result->revision = answer.revision;
 	result->value = answer.count == 1 && answer.entries[0].value;
 	snprintf(result->text, sizeof(result->text), "%.399s", why.text);
 	store_answer_release(&answer);
@@ -159,62 +148,7 @@ static void reap(pid_t *pids, int count)
 		waitpid(pids[i], NULL, 0);
 }
 
-static uint32_t change_counter(const char *name)
-{
-	char path[128];
-	unsigned char bytes[4] = {0};
-	snprintf(path, sizeof(path), "%s/%s", scratch, name);
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	CHECK_EQ(pread(descriptor, bytes, 4, 24), 4);
-	close(descriptor);
-	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
-	       bytes[3];
-}
-
-static void crowd(const char *name)
-{
-	pid_t pids[CROWD];
-	bool revisions[CROWD + 2] = {0};
-	int winners = 0;
-	struct sqlite_store *store = open_store(name);
-	CHECK_EQ(store_put(&store->base, "before", "1", NULL, &err), STATUS_OK);
-	memset(results, 0, CROWD * sizeof(*results));
-	for (int i = 0; i < CROWD; i++)
-		pids[i] = start(name, i, PATIENCE, ask);
-	hold(store);
-	for (int i = 0; i < CROWD; i++)
-		results[i].may_begin = true;
-	wait_until(store, CROWD, false);
-	uint32_t counter = change_counter(name);
-	let_go(store);
-	reap(pids, CROWD);
-	for (int i = 0; i < CROWD; i++) {
-		char key[32];
-		snprintf(key, sizeof(key), "row/%d", i);
-		CHECK_EQ(results[i].status, STATUS_OK);
-		CHECK(exists(store, key));
-		winners += results[i].held;
-		CHECK(results[i].held || results[i].value);
-		store_revision revision = results[i].revision;
-		if (CHECK(revision >= 2 && revision <= CROWD + 1 && !revisions[revision]))
-			revisions[revision] = true;
-	}
-	CHECK_EQ(winners, 1);
-	printf("# %u commits\n", change_counter(name) - counter);
-	/* One, where the processor is ours: there is a limit to the time of one turn. */
-	CHECK(change_counter(name) - counter < CROWD / 2);
-	close_store(store);
-}
-
 /* ---- What the one that carries them out may do ---- */
-
-enum step {
-	STEP_TAKEN,
-	STEP_COMMITTING,
-	STEP_COMMITTED,
-	STEP_FORGOTTEN,
-	STEP_END,
-};
 
 /* As if what was deleted, and all marks, had been forgotten. */
 static void forget_all(struct sqlite_store *store)
@@ -228,10 +162,10 @@ static void forget_all(struct sqlite_store *store)
 }
 
 /*
- * Take our turn by hand, with a request of our own, and stop or die of a signal at a step. The
- * revision is written as transaction.c does it.
+ * Take our turn by hand, with a request of our own, and die when all is committed, forgotten, and
+ * told to no process. The revision is written as transaction.c does it.
  */
-static void carry_out(const char *name, enum step step, int number)
+static void carry_out(const char *name)
 {
 	struct session session;
 	struct group_commit others = {0};
@@ -251,41 +185,25 @@ static void carry_out(const char *name, enum step step, int number)
 	snprintf(sql, sizeof(sql), "UPDATE meta SET revision=%lld", (long long)session.revision);
 	if (status == STATUS_OK)
 		status = session_execute(&session, sql, "change", &err);
-	if (step == STEP_TAKEN)
-		raise(number);
 	group_commit_announce(&others, &session);
-	if (step == STEP_COMMITTING)
-		raise(number);
-	status = session_commit(&session, status, &known, &err);
-	if (step == STEP_FORGOTTEN)
-		forget_all(store);
-	if (step == STEP_COMMITTED || step == STEP_FORGOTTEN)
-		raise(number);
-	group_commit_answer(&others, &session, status, known);
-	if (step == STEP_END)
-		raise(number);
-	lock_leave_queue(&store->lock);
-	store_answer_release(&answer);
-	close_store(store);
-	_exit(status != STATUS_OK);
+	(void)session_commit(&session, status, &known, &err);
+	forget_all(store);
+	raise(SIGKILL);
 }
 
-/*
- * It is in the line before the others, who are a writer, a reader and a writer, and wait for this
- * long.
- */
-static void carry_out_for_three(
-	const char *name, enum step step, int number, int64_t patience, pid_t pids[4])
+/* They look, and the mark of that commit may have been forgotten. */
+static void forgotten(const char *name)
 {
+	pid_t pids[4];
 	struct sqlite_store *store = open_store(name);
 	CHECK_EQ(store_put(&store->base, "before", "1", NULL, &err), STATUS_OK);
 	memset(results, 0, 4 * sizeof(*results));
 	fflush(stdout);
 	pids[3] = fork();
 	if (pids[3] == 0)
-		carry_out(name, step, number);
+		carry_out(name);
 	for (int i = 0; i < 3; i++)
-		pids[i] = start(name, i, patience, i == 1 ? ask_to_read : ask);
+		pids[i] = start(name, i, PATIENCE, i == 1 ? ask_to_read : ask);
 	hold(store);
 	results[3].may_begin = true;
 	wait_until(store, 1, true);
@@ -295,38 +213,6 @@ static void carry_out_for_three(
 	}
 	let_go(store);
 	close_store(store);
-}
-
-/* last: the revision of what is put then; with one more than was changed, something ran twice. */
-static void killed_at(const char *name, enum step step, store_revision last)
-{
-	pid_t pids[4];
-	store_revision revision = 0;
-	carry_out_for_three(name, step, SIGKILL, PATIENCE, pids);
-	int64_t began = clock_now();
-	reap(pids, 4);
-	CHECK(clock_now() - began < PATIENCE / 2);
-	struct sqlite_store *store = open_store(name);
-	for (int i = 0; i < 3; i += 2) {
-		if (!CHECK_EQ(results[i].status, STATUS_OK))
-			printf("# %s\n", results[i].text);
-		CHECK_EQ(results[i].held, i == 0);
-		CHECK_EQ(results[i].revision, last - 2 + i / 2);
-		CHECK(exists(store, i ? "row/2" : "row/0"));
-	}
-	CHECK_EQ(results[1].status, STATUS_OK);
-	CHECK(results[1].value);
-	CHECK_EQ(exists(store, "own"), last == 5);
-	CHECK_EQ(store_put(&store->base, "after", "1", &revision, &err), STATUS_OK);
-	CHECK_EQ(revision, last);
-	close_store(store);
-}
-
-/* They look, and the mark of that commit may have been forgotten. */
-static void forgotten(const char *name)
-{
-	pid_t pids[4];
-	carry_out_for_three(name, STEP_FORGOTTEN, SIGKILL, PATIENCE, pids);
 	reap(pids, 4);
 	char who[64];
 	snprintf(who, sizeof(who), "process %d of this machine", (int)pids[3]);
@@ -337,217 +223,6 @@ static void forgotten(const char *name)
 		CHECK(strstr(results[i].text, "whether this change was made is not known"));
 	}
 	CHECK_EQ(results[1].status, STATUS_OK);
-}
-
-static void kills(void)
-{
-	TEST("killed before it commits: those whose requests it took run them")
-	{
-		killed_at("taken.db", STEP_TAKEN, 4);
-	}
-	TEST("killed when it was to commit: they look, and run them")
-	{
-		killed_at("committing.db", STEP_COMMITTING, 4);
-	}
-	TEST("killed when it had committed and told to no process: they look, and know the answer")
-	{
-		killed_at("committed.db", STEP_COMMITTED, 5);
-		parameters = "?assume=shared";
-		killed_at("committed-shared.db", STEP_COMMITTED, 5);
-		parameters = "?lock=link";
-		killed_at("committed-link.db", STEP_COMMITTED, 5);
-		parameters = "";
-	}
-	TEST("killed when it had told them: they know")
-	{
-		killed_at("told.db", STEP_END, 5);
-	}
-	TEST("where so much has changed since that it may be forgotten, they do not know")
-	{
-		forgotten("forgotten.db");
-	}
-}
-
-static void stops(void)
-{
-	pid_t pids[4];
-	TEST("stopped with what it took: they do not know at their deadline, and no later; it goes on")
-	{
-		int64_t began = clock_now();
-		carry_out_for_three("stopped.db", STEP_TAKEN, SIGSTOP, 300, pids);
-		reap(pids, 3);
-		for (int i = 0; i < 3; i += 2) {
-			CHECK_EQ(results[i].status, STATUS_TEMPORARY);
-			CHECK(!results[i].known);
-			CHECK(results[i].took >= 299 && results[i].took < 30000);
-		}
-		printf("# %lld ms\n", (long long)(clock_now() - began));
-		CHECK_EQ(results[1].status, STATUS_TEMPORARY);
-		kill(pids[3], SIGCONT);
-		reap(&pids[3], 1);
-		struct sqlite_store *store = open_store("stopped.db");
-		CHECK(exists(store, "row/0") && exists(store, "row/2") && exists(store, "own"));
-		close_store(store);
-	}
-	TEST("who gives up before any process took its request: nothing was changed, and no process takes it")
-	{
-		struct sqlite_store *store = open_store("withdrawn.db");
-		memset(results, 0, 2 * sizeof(*results));
-		pids[0] = start("withdrawn.db", 0, 300, ask);
-		pids[1] = start("withdrawn.db", 1, PATIENCE, ask);
-		hold(store);
-		results[0].may_begin = true;
-		wait_until(store, 1, false);
-		results[1].may_begin = true;
-		reap(&pids[0], 1);
-		wait_until(store, 1, false);
-		CHECK_EQ(results[0].status, STATUS_TEMPORARY);
-		CHECK(results[0].known);
-		let_go(store);
-		reap(&pids[1], 1);
-		CHECK_EQ(results[1].status, STATUS_OK);
-		CHECK(!exists(store, "row/0") && exists(store, "row/1"));
-		close_store(store);
-	}
-}
-
-/* ---- Requests of all kinds ---- */
-
-/* Whose file sizes are limited: what it writes for the others does not fit. */
-static void ask_limited(struct sqlite_store *store, int i, struct result *result)
-{
-	struct rlimit limit = {.rlim_cur = 20000, .rlim_max = RLIM_INFINITY};
-	signal(SIGXFSZ, SIG_IGN);
-	setrlimit(RLIMIT_FSIZE, &limit);
-	ask(store, i, result);
-}
-
-static void ask_much(struct sqlite_store *store, int i, struct result *result)
-{
-	char key[32], value[3000];
-	struct error why = {0};
-	memset(value, 'x', sizeof(value) - 1);
-	value[sizeof(value) - 1] = '\0';
-	snprintf(key, sizeof(key), "much/%d", i);
-	result->status = store_put(&store->base, key, value, NULL, &why);
-	snprintf(result->text, sizeof(result->text), "%.399s", why.text);
-}
-
-/* It gets more than fits into a room, and changes something. */
-static void ask_large(struct sqlite_store *store, int i, struct result *result)
-{
-	(void)i;
-	struct store_op ops[] = {{STORE_PUT, "mixed", "1", 1}, {STORE_GET, "large", NULL, 0}};
-	struct store_request request = {.then = ops, .then_count = 2};
-	struct store_answer answer = {0};
-	struct error why;
-	result->status = store_txn(&store->base, &request, &answer, &why);
-	result->value = answer.count == 1 && answer.entries[0].length == 20000;
-	result->revision = answer.revision;
-	store_answer_release(&answer);
-}
-
-static void ask_what_does_not_fit(struct sqlite_store *store, int i, struct result *result)
-{
-	struct error why;
-	char *value = calloc(1, 20001);
-	(void)i;
-	memset(value, 'y', 20000);
-	result->status = store_put(&store->base, "huge", value, NULL, &why);
-	free(value);
-}
-
-/* It has seen more of this store than is there. */
-static void ask_ahead(struct sqlite_store *store, int i, struct result *result)
-{
-	struct error why;
-	store->newest = 1000;
-	ask(store, i, result);
-	result->value = store_was_set_back(&store->base, &why);
-}
-
-static void ask_and_wait(struct sqlite_store *store, int i, struct result *result)
-{
-	struct error why = {0};
-	ask(store, i, result);
-	/* Those behind it were carried out in the same commit. */
-	result->status =
-		store_wait(&store->base, "", &result->revision, clock_after(PATIENCE), -1, &why);
-}
-
-typedef void asks(struct sqlite_store *store, int i, struct result *result);
-
-/* All at once, in this order. */
-static void all_at_once(const char *name, asks *const *what, int count, int posted)
-{
-	pid_t pids[CROWD];
-	struct sqlite_store *store = open_store(name);
-	memset(results, 0, CROWD * sizeof(*results));
-	for (int i = 0; i < count; i++)
-		pids[i] = start(name, i, PATIENCE, what[i]);
-	hold(store);
-	for (int i = 0; i < count; i++) {
-		results[i].may_begin = true;
-		wait_until(store, i + 1, true);
-	}
-	wait_until(store, posted, false);
-	let_go(store);
-	close_store(store);
-	reap(pids, count);
-}
-
-static void kinds(void)
-{
-	TEST("a commit that fails for what the others asked: each runs its own, all succeed")
-	{
-		asks *what[] = {
-			ask_limited, ask_much, ask_much, ask_much, ask_much, ask_much, ask_much};
-		all_at_once("limited.db", what, 7, 7);
-		for (int i = 0; i < 7; i++)
-			if (!CHECK_EQ(results[i].status, STATUS_OK))
-				printf("# %s\n", results[i].text);
-		struct sqlite_store *store = open_store("limited.db");
-		CHECK(exists(store, "row/0") && exists(store, "much/1") && exists(store, "much/6"));
-		close_store(store);
-	}
-	TEST("an answer that does not fit: what was changed is undone, its owner runs it")
-	{
-		asks *what[] = {ask, ask_large, ask_what_does_not_fit, ask};
-		char value[20001] = {0};
-		struct sqlite_store *store = open_store("large.db");
-		memset(value, 'x', 20000);
-		CHECK_EQ(store_put(&store->base, "large", value, NULL, &err), STATUS_OK);
-		all_at_once("large.db", what, 4, 3);
-		for (int i = 0; i < 4; i++)
-			CHECK_EQ(results[i].status, STATUS_OK);
-		CHECK(results[1].value);
-		CHECK_EQ(results[0].revision, 2);
-		CHECK_EQ(results[3].revision, 3);
-		CHECK_EQ(results[1].revision, 4);
-		CHECK(exists(store, "mixed") && exists(store, "huge"));
-		close_store(store);
-	}
-	TEST("who has seen more of the store than there is sees itself that it was set back")
-	{
-		asks *what[] = {ask, ask_ahead, ask};
-		all_at_once("ahead.db", what, 3, 3);
-		CHECK_EQ(results[0].status, STATUS_OK);
-		CHECK_EQ(results[1].status, STATUS_OK);
-		CHECK_EQ(results[2].status, STATUS_OK);
-		CHECK_EQ(results[0].revision, 1);
-		CHECK_EQ(results[2].revision, 2);
-		CHECK(results[1].value);
-		CHECK(results[1].revision > 1000);
-	}
-	TEST("who was answered and waits for changes sees those of the same commit")
-	{
-		asks *what[] = {ask_and_wait, ask_and_wait, ask};
-		all_at_once("waits.db", what, 3, 3);
-		CHECK_EQ(results[0].status, STATUS_OK);
-		CHECK_EQ(results[1].status, STATUS_OK);
-		CHECK_EQ(results[0].revision, 3);
-		CHECK_EQ(results[1].revision, 3);
-	}
 }
 
 static void scribble(void)
@@ -607,21 +282,10 @@ int main(void)
 		scratch_remove();
 		return unit_end();
 	}
-	TEST("all that wait are carried out in one or a few commits: one winner, revisions without a gap")
+	TEST("killed when it had committed, and so much has changed since that it may be forgotten: they do not know")
 	{
-		crowd("crowd.db");
+		forgotten("forgotten.db");
 	}
-	TEST("the same on a shared filesystem, and with lock=link")
-	{
-		parameters = "?assume=shared";
-		crowd("shared.db");
-		parameters = "?lock=link";
-		crowd("link.db");
-		parameters = "";
-	}
-	kills();
-	stops();
-	kinds();
 	scribble();
 	scratch_remove();
 	return unit_end();
