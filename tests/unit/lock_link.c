@@ -284,26 +284,51 @@ static void fences(void)
 	bool known;
 	victim = store;
 
-	TEST("taken over before the commit: refused, known, and no byte is touched")
-	{
-		struct text database = {0}, journal = {0};
-		(void)store_put(&store->base, "k", "v", &revision, &err);
-		begin_put(store, &session);
-		take_over(store);
-		(void)file_read_whole(store->base.where, 1 << 20, &database, &err);
-		(void)file_read_whole(store->journal, 1 << 20, &journal, &err);
-		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
-		CHECK(known);
-		CHECK(strstr(err.text, "was taken over by others") &&
-			strstr(err.text, "nothing was changed"));
-		same_bytes(&database, store->base.where);
-		same_bytes(&journal, store->journal);
-		text_release(&database);
-		text_release(&journal);
-		give_back(store);
-		is_unharmed(store, revision++);
+	static const struct {
+		const char *when, *sync, *then;
+		bool known;
+	} rows[] = {
+		{"before its commit", NULL, NULL, true},
+		{"while its journal is synced", "-journal", NULL, true},
+		{"while its database is synced", ".db", NULL, false},
+		{"when all was written, and before it is reported", ".db", "-journal", false},
+	};
+	(void)store_put(&store->base, "k", "v", &revision, &err);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char name[128];
+		snprintf(name, sizeof(name), "taken over %s: refused, %s", rows[i].when,
+			rows[i].known ? "nothing was changed" : "and it does not know");
+		TEST(name)
+		{
+			struct text database = {0}, journal = {0};
+			begin_put(store, &session);
+			at_sync = rows[i].sync;
+			then = rows[i].then;
+			if (!at_sync)
+				take_over(store);
+			(void)file_read_whole(store->base.where, 1 << 20, &database, &err);
+			(void)file_read_whole(store->journal, 1 << 20, &journal, &err);
+			CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
+			CHECK(!at_sync);
+			CHECK_EQ(known, rows[i].known);
+			CHECK(strstr(err.text, rows[i].known ? "nothing was changed" : "not known"));
+			if (rows[i].known)
+				same_bytes(&database, store->base.where);
+			if (!rows[i].sync)
+				same_bytes(&journal, store->journal);
+			text_release(&database);
+			text_release(&journal);
+			give_back(store);
+			if (rows[i].then) {
+				CHECK_EQ(store_delete(&store->base, "lost", &err), STATUS_OK);
+				revision += 2;
+			} else {
+				is_unharmed(store, revision++);
+			}
+		}
+		(void)unit_begin(NULL);
 	}
-	TEST("taken over before the first write: the same")
+	TEST("taken over before the first write: refused, nothing was changed")
 	{
 		CHECK_EQ(session_begin(&session, store, true, clock_after(PATIENCE), &err),
 			STATUS_OK);
@@ -314,36 +339,6 @@ static void fences(void)
 		CHECK(known && strstr(err.text, "was taken over by others"));
 		give_back(store);
 		is_unharmed(store, revision++);
-	}
-	TEST("taken over while the journal is synced: the database is not touched, which is known")
-	{
-		begin_put(store, &session);
-		at_sync = "-journal";
-		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
-		CHECK(!at_sync && known);
-		give_back(store);
-		is_unharmed(store, revision++);
-	}
-	TEST("taken over while the database is synced: unknown, and the next one undoes it")
-	{
-		begin_put(store, &session);
-		at_sync = ".db";
-		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
-		CHECK(!at_sync && !known);
-		CHECK(strstr(err.text, "not known"));
-		give_back(store);
-		is_unharmed(store, revision++);
-	}
-	TEST("taken over after all was written, and before it is reported: unknown")
-	{
-		begin_put(store, &session);
-		at_sync = ".db";
-		then = "-journal";
-		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
-		CHECK(!at_sync && !known);
-		give_back(store);
-		CHECK_EQ(store_delete(&store->base, "lost", &err), STATUS_OK);
-		revision += 2;
 	}
 	TEST("what was read while the lock was lost is not answered")
 	{
@@ -496,20 +491,6 @@ static void holders(void)
 	char held[512], name[256];
 	snprintf(held, sizeof(held), "%s", path_of("held.db", ".lock.held"));
 
-	TEST("a holder of this machine that is killed: the next proceeds, long before the takeover time")
-	{
-		struct sqlite_store *slow = open_with("slow.db", "?lock=link&takeover=60s");
-		int64_t best = INT64_MAX;
-		for (int i = 0; i < 5; i++) {
-			kill_and_reap(start_holder("slow.db", ""));
-			int64_t began = clock_now();
-			CHECK_EQ(put(slow, "k"), STATUS_OK);
-			if (clock_now() - began < best)
-				best = clock_now() - began;
-		}
-		printf("# %lld ms\n", (long long)best);
-		store_close(&slow->base);
-	}
 	TEST("a holder of this machine that is stopped is named, and never broken")
 	{
 		pid_t holder = start_holder("held.db", "");
@@ -571,7 +552,7 @@ static void holders(void)
 	TEST("what killed processes left is swept, what others may use is not")
 	{
 		/* Where a name that is a little older than the others is not old. */
-		struct sqlite_store *slow = open_with("slow.db", "");
+		struct sqlite_store *slow = open_with("slow.db", "?lock=link&takeover=60s");
 		static const char nonce[] = ".lock.00112233445566";
 		char dead[LINK_NAME_MAX];
 		pid_t holder = start_holder("slow.db", "");
@@ -603,116 +584,6 @@ static void holders(void)
 	}
 }
 
-enum { WORKERS = 4, KILLS = 60 };
-
-static pid_t start_worker(int number, _Atomic int64_t *acknowledged)
-{
-	fflush(stdout);
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	struct sqlite_store *store = open_store("contended.db");
-	/* No queue: all of them ask for the name. */
-	machine_close(&store->lock.machine);
-	for (;;) {
-		char key[64];
-		snprintf(key, sizeof(key), "row/%d/%08lld", number, (long long)*acknowledged + 1);
-		enum status status = store_put_if_absent(&store->base, key, "v", NULL, &err);
-		/* NO: committed by one killed before it said so. */
-		if (status != STATUS_OK && status != STATUS_NO)
-			_exit(1);
-		++*acknowledged;
-	}
-}
-
-static bool is_any(const _Atomic int64_t *acknowledged)
-{
-	for (int i = 0; i < WORKERS; i++)
-		if (acknowledged[i] > 0)
-			return true;
-	return false;
-}
-
-static void kills(void)
-{
-	_Atomic int64_t *acknowledged =
-		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	TEST("four that contend by names alone, killed at random: all they acknowledged is there")
-	{
-		pid_t pids[WORKERS];
-		int codes = 0;
-		/* What its makers leave is swept only when it is old. */
-		store_close(&open_store("contended.db")->base);
-		for (int i = 0; i < WORKERS; i++)
-			pids[i] = start_worker(i, &acknowledged[i]);
-		/*
-		 * On a slow disk no process may come to an end in that time: then more, and more
-		 * time.
-		 */
-		for (int k = 0; k < KILLS || (k < 4 * KILLS && !is_any(acknowledged)); k++) {
-			int i = k % WORKERS, status;
-			poll(NULL, 0, k < KILLS ? 0 : k - KILLS);
-			struct timespec moment = {.tv_nsec = (long)clock_jitter(25000) * 1000};
-			nanosleep(&moment, NULL);
-			kill(pids[i], SIGKILL);
-			waitpid(pids[i], &status, 0);
-			codes += WIFEXITED(status);
-			pids[i] = start_worker(i, &acknowledged[i]);
-		}
-		for (int i = 0; i < WORKERS; i++)
-			kill_and_reap(pids[i]);
-		CHECK_EQ(codes, 0);
-		struct sqlite_store *store = open_store("contended.db");
-		int64_t all = 0;
-		for (int i = 0; i < WORKERS; i++) {
-			char prefix[32];
-			snprintf(prefix, sizeof(prefix), "row/%d/", i);
-			struct store_range range = {.prefix = prefix};
-			struct store_answer answer = {0};
-			CHECK_EQ(store_list(&store->base, &range, &answer, &err), STATUS_OK);
-			CHECK((int64_t)answer.count == acknowledged[i] ||
-				(int64_t)answer.count == acknowledged[i] + 1);
-			all += acknowledged[i];
-			store_answer_release(&answer);
-		}
-		CHECK(all > 0);
-		printf("# %lld rows\n", (long long)all);
-		/* One that breaks a lock sweeps. */
-		kill_and_reap(start_holder("contended.db", ""));
-		CHECK_EQ(put(store, "k"), STATUS_OK);
-		store_close(&store->base);
-		/* But for directories that got no name yet: those are swept when they are old. */
-		DIR *entries = opendir(scratch);
-		for (struct dirent *entry; (entry = readdir(entries));) {
-			char left[512], name[256];
-			snprintf(left, sizeof(left), "%s/%.200s", scratch, entry->d_name);
-			if (!strncmp(entry->d_name, "contended.db.lock.", 18))
-				CHECK_EQ(names_in(left, name), 0);
-		}
-		closedir(entries);
-	}
-	TEST("creators killed at random moments: the next finishes the store")
-	{
-		for (int i = 0; i < 40; i++) {
-			char name[32];
-			snprintf(name, sizeof(name), "made%d.db", i);
-			fflush(stdout);
-			pid_t pid = fork();
-			if (pid == 0) {
-				store_close(&open_store(name)->base);
-				_exit(0);
-			}
-			struct timespec moment = {.tv_nsec = (long)clock_jitter(8000) * 1000};
-			nanosleep(&moment, NULL);
-			kill_and_reap(pid);
-			struct sqlite_store *store = open_store(name);
-			CHECK_EQ(put(store, "k"), STATUS_OK);
-			store_close(&store->base);
-		}
-	}
-	munmap((void *)acknowledged, 4096);
-}
-
 int main(void)
 {
 	scratch_make();
@@ -721,7 +592,6 @@ int main(void)
 	fences();
 	takeovers();
 	holders();
-	kills();
 	scratch_remove();
 	return unit_end();
 }

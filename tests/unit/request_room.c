@@ -85,15 +85,10 @@ static struct posted_request got;
 
 static void requests(void)
 {
-	char key[STORE_KEY_MAX + 1], value[REQUEST_ROOM_BYTES] = {0};
+	char key[STORE_KEY_MAX + 1];
 	memset(key, 'k', STORE_KEY_MAX);
 	key[STORE_KEY_MAX] = '\0';
-	struct store_compare compares[REQUEST_COMPARES + 1];
-	struct store_op ops[REQUEST_OPS + 1];
-	for (int i = 0; i <= REQUEST_COMPARES; i++)
-		compares[i] = (struct store_compare){"run/r/000001/key", i};
-	for (int i = 0; i <= REQUEST_OPS; i++)
-		ops[i] = (struct store_op){.kind = STORE_DELETE, .key = "run/r/000001/key"};
+	struct store_compare compares[] = {{"run/r/000001/key", 0}, {"b", 1}, {"c", 2}};
 	TEST("a request is read as it was written")
 	{
 		struct store_op then[] = {{STORE_PUT, "a", "x\0y", 3}, {STORE_GET, key, NULL, 0},
@@ -122,40 +117,6 @@ static void requests(void)
 		CHECK(request_room_write(&room, &none, 0));
 		CHECK(request_room_read(&room, &got));
 		CHECK(!store_request_changes(&got.request));
-	}
-	TEST("four compares and four puts of 200 bytes fit; too many, too much and too long do not")
-	{
-		struct store_op puts[4];
-		for (int i = 0; i < 4; i++)
-			puts[i] = (struct store_op){STORE_PUT,
-				"queue/0123456789/item/0123456789abcdef0123456789abcdef/x", value,
-				200};
-		struct store_request request = {compares, 4, puts, 4, puts, 4, NULL, false, {NULL}};
-		CHECK(request_room_write(&room, &request, 1));
-		request = (struct store_request){
-			.compares = compares, .compare_count = REQUEST_COMPARES};
-		CHECK(request_room_write(&room, &request, 1));
-		request.compare_count++;
-		CHECK(!request_room_write(&room, &request, 1));
-		request = (struct store_request){.then = ops, .then_count = REQUEST_OPS};
-		CHECK(request_room_write(&room, &request, 1));
-		request.then_count++;
-		CHECK(!request_room_write(&room, &request, 1));
-		struct store_op large = {STORE_PUT, "k", value, 0};
-		request = (struct store_request){.then = &large, .then_count = 1};
-		CHECK(request_room_write(&room, &request, 1));
-		large.length = REQUEST_ROOM_BYTES - room.length;
-		CHECK(request_room_write(&room, &request, 1));
-		CHECK_EQ(room.length, REQUEST_ROOM_BYTES);
-		CHECK(request_room_read(&room, &got));
-		CHECK(same_request(&request, &got.request));
-		large.length++;
-		CHECK(!request_room_write(&room, &request, 1));
-		/* The store takes it. */
-		large.length = STORE_VALUE_MAX;
-		large.value = calloc(1, STORE_VALUE_MAX);
-		CHECK(!request_room_write(&room, &request, 1));
-		free((void *)large.value);
 	}
 	TEST("a room that was written for another ticket or store, or is torn, is not copied")
 	{
@@ -212,7 +173,7 @@ static void garbage(void)
 		CHECK(request_room_write(&room, &request, 9));
 		memcpy(whole, room.bytes, sizeof(whole));
 		uint32_t length = room.length;
-		for (int i = 0; i < 200000; i++) {
+		for (int i = 0; i < 20000; i++) {
 			memcpy(room.bytes, whole, length);
 			room.length = length;
 			for (uint64_t n = draw() % 4 + 1; n; n--)
@@ -234,7 +195,7 @@ static void garbage(void)
 				break;
 		}
 		printf("# %d were requests\n", accepted);
-		CHECK(accepted > 1000);
+		CHECK(accepted > 100);
 	}
 	TEST("the same of an answer: it is that of the request, or none")
 	{
@@ -244,7 +205,7 @@ static void garbage(void)
 		CHECK(request_room_write_answer(&room, &wrote));
 		memcpy(whole, room.bytes, sizeof(whole));
 		uint32_t length = room.length;
-		for (int i = 0; i < 200000; i++) {
+		for (int i = 0; i < 20000; i++) {
 			memcpy(room.bytes, whole, length);
 			room.length = draw() % 8 ? length : (uint32_t)(draw() % REQUEST_ROOM_BYTES);
 			room.bytes[draw() % length] = (unsigned char)draw();
@@ -296,12 +257,8 @@ static void answers(void)
 		CHECK(!answer.entries[1].value);
 		store_answer_release(&answer);
 	}
-	TEST("one that does not fit, and one to another request")
+	TEST("an answer to another request is none")
 	{
-		struct store_entry large = {.value = calloc(1, 5000), .length = 5000};
-		struct store_answer too_large = {.entries = &large, .count = 1};
-		CHECK(!request_room_write_answer(&room, &too_large));
-		free(large.value);
 		CHECK(request_room_write_answer(&room, &wrote));
 		request.then_count = 1;
 		CHECK(!request_room_read_answer(&room, &request, &answer));
