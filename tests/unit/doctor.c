@@ -25,6 +25,10 @@
 #define NO	DOCTOR_NO
 #define FAILED	DOCTOR_FAILED
 #define SKIP	DOCTOR_SKIPPED
+#define SAFE	STATUS_OK
+#define BAD	STATUS_NO
+#define BUSY	STATUS_TEMPORARY
+#define BARRED	STATUS_PERMISSION
 
 /* One store that is looked for on one or two clients. */
 struct example {
@@ -33,8 +37,11 @@ struct example {
 	size_t clients;
 	enum lock_mode mode;
 	bool exists, refused; /* refused: the store itself says no to this mode there */
-	/* Whether the locks of both modes exclude; transactions in this mode and in the other. */
-	enum doctor_answer fcntl, link, load, other;
+	/*
+	 * Whether the locks of fcntl and of link exclude, transactions in this mode and in the
+	 * other: Y, N, F (it failed), - (not tried).
+	 */
+	const char *answers;
 	enum status trouble;
 	enum status wanted;
 	const char *change; /* is in what is to be done; "": nothing is; NULL: whatever */
@@ -42,66 +49,60 @@ struct example {
 };
 
 static const struct example examples[] = {
-	/* name, reach, clients, mode, exists, refused, fcntl, link, load, other, trouble, ... */
-	{"local disk", LOCAL, 1, FCNTL, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK, "", ""},
-	{"local disk, mode link", LOCAL, 1, LINK, 1, 0, YES, YES, YES, SKIP, 0, STATUS_OK, "", ""},
-	{"local disk without hard links", LOCAL, 1, FCNTL, 0, 0, YES, FAILED, YES, SKIP, 0,
-		STATUS_OK, "", ""},
-	{"known to reach, one machine", SHARED, 1, FCNTL, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK,
-		"", "not measured"},
-	{"known to reach, shown on two", SHARED, 2, FCNTL, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK,
-		"", "mounts of one machine"},
-	{"thought to reach, and does not", SHARED, 2, FCNTL, 0, 0, NO, YES, SKIP, YES, 0, STATUS_NO,
+	/* name, reach, clients, mode, exists, refused, answers, trouble, wanted, change, scope */
+	{"local disk", LOCAL, 1, FCNTL, 0, 0, "YYY-", 0, SAFE, "", ""},
+	{"local disk, mode link", LOCAL, 1, LINK, 1, 0, "YYY-", 0, SAFE, "", ""},
+	{"local disk without hard links", LOCAL, 1, FCNTL, 0, 0, "YFY-", 0, SAFE, "", ""},
+	{"known to reach, one machine", SHARED, 1, FCNTL, 0, 0, "YYY-", 0, SAFE, "",
+		"not measured"},
+	{"known to reach, shown on two", SHARED, 2, FCNTL, 0, 0, "YYY-", 0, SAFE, "",
+		"mounts of one machine"},
+	{"thought to reach, and does not", SHARED, 2, FCNTL, 0, 0, "NY-Y", 0, BAD, "?lock=link",
+		NULL},
+	{"the same with a store", SHARED, 2, FCNTL, 1, 0, "NY-Y", 0, BAD, "doctor --fix --store",
+		NULL},
+	{"neither locks nor names", SHARED, 2, FCNTL, 0, 0, "NN--", 0, BAD, "NFSv4", NULL},
+	{"neither locks nor links", SHARED, 2, FCNTL, 0, 0, "NF--", 0, BAD, "NFSv4", NULL},
+	{"link works but was not tried through the store", SHARED, 2, FCNTL, 0, 0, "NY--", 0, BAD,
+		"NFSv4", NULL},
+	{"no lock service", SHARED, 1, FCNTL, 0, 0, "FY-Y", 0, BAD, "?lock=link", NULL},
+	{"locks of one machine, fcntl asked for", NODE, 1, FCNTL, 0, 1, "YYFY", 0, BAD,
 		"?lock=link", NULL},
-	{"the same with a store", SHARED, 2, FCNTL, 1, 0, NO, YES, SKIP, YES, 0, STATUS_NO,
-		"doctor --fix --store", NULL},
-	{"neither locks nor names", SHARED, 2, FCNTL, 0, 0, NO, NO, SKIP, SKIP, 0, STATUS_NO,
-		"NFSv4", NULL},
-	{"neither locks nor links", SHARED, 2, FCNTL, 0, 0, NO, FAILED, SKIP, SKIP, 0, STATUS_NO,
-		"NFSv4", NULL},
-	{"link works but was not tried through the store", SHARED, 2, FCNTL, 0, 0, NO, YES, SKIP,
-		SKIP, 0, STATUS_NO, "NFSv4", NULL},
-	{"no lock service", SHARED, 1, FCNTL, 0, 0, FAILED, YES, SKIP, YES, 0, STATUS_NO,
+	{"a store of fcntl on such a mount", NODE, 1, FCNTL, 1, 1, "YYFY", 0, BAD, "doctor --fix",
+		NULL},
+	{"locks of one machine, link", NODE, 1, LINK, 0, 0, "YYY-", 0, SAFE, "", "not shown"},
+	{"locks of one machine, link, on two", NODE, 2, LINK, 0, 0, "NYY-", 0, SAFE, "",
+		"mounts of one machine"},
+	{"link, but two win", NODE, 2, LINK, 0, 0, "NN--", 0, BAD, "NFSv4", NULL},
+	{"link, but no hard links", NODE, 1, LINK, 0, 0, "YF--", 0, BAD, "NFSv4", NULL},
+	{"link loses rows", NODE, 2, LINK, 0, 0, "NYN-", 0, BAD, "NFSv4", NULL},
+	{"fcntl loses rows although its locks exclude", SHARED, 2, FCNTL, 0, 0, "YYNY", 0, BAD,
 		"?lock=link", NULL},
-	{"locks of one machine, fcntl asked for", NODE, 1, FCNTL, 0, 1, YES, YES, FAILED, YES, 0,
-		STATUS_NO, "?lock=link", NULL},
-	{"a store of fcntl on such a mount", NODE, 1, FCNTL, 1, 1, YES, YES, FAILED, YES, 0,
-		STATUS_NO, "doctor --fix", NULL},
-	{"locks of one machine, link", NODE, 1, LINK, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK, "",
-		"not shown"},
-	{"locks of one machine, link, on two", NODE, 2, LINK, 0, 0, NO, YES, YES, SKIP, 0,
-		STATUS_OK, "", "mounts of one machine"},
-	{"link, but two win", NODE, 2, LINK, 0, 0, NO, NO, SKIP, SKIP, 0, STATUS_NO, "NFSv4", NULL},
-	{"link, but no hard links", NODE, 1, LINK, 0, 0, YES, FAILED, SKIP, SKIP, 0, STATUS_NO,
-		"NFSv4", NULL},
-	{"link loses rows", NODE, 2, LINK, 0, 0, NO, YES, NO, SKIP, 0, STATUS_NO, "NFSv4", NULL},
-	{"fcntl loses rows although its locks exclude", SHARED, 2, FCNTL, 0, 0, YES, YES, NO, YES,
-		0, STATUS_NO, "?lock=link", NULL},
-	{"unknown, fcntl, one machine", UNKNOWN, 1, FCNTL, 0, 1, YES, YES, FAILED, YES, 0,
-		STATUS_TEMPORARY, "--nodes 2", NULL},
-	{"unknown, fcntl, one machine, no links", UNKNOWN, 1, FCNTL, 0, 1, YES, FAILED, FAILED,
-		SKIP, 0, STATUS_TEMPORARY, "--other", NULL},
-	{"unknown, fcntl, two exclude", UNKNOWN, 2, FCNTL, 0, 1, YES, YES, YES, SKIP, 0, STATUS_NO,
-		"?assume=shared", NULL},
-	{"unknown, fcntl, two do not exclude", UNKNOWN, 2, FCNTL, 0, 1, NO, YES, FAILED, YES, 0,
-		STATUS_NO, "?lock=link", NULL},
-	{"unknown, link", UNKNOWN, 1, LINK, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK, "",
-		"not shown"},
-	{"the store answers errors", SHARED, 2, FCNTL, 0, 0, YES, YES, FAILED, SKIP, 0,
-		STATUS_TEMPORARY, NULL, NULL},
-	{"nothing was tried", SHARED, 2, FCNTL, 0, 0, YES, YES, SKIP, SKIP, 0, STATUS_TEMPORARY,
-		NULL, NULL},
-	{"no space", LOCAL, 0, FCNTL, 0, 0, SKIP, SKIP, SKIP, SKIP, STATUS_TEMPORARY,
-		STATUS_TEMPORARY, NULL, NULL},
-	{"read-only", LOCAL, 0, FCNTL, 0, 0, SKIP, SKIP, SKIP, SKIP, STATUS_PERMISSION,
-		STATUS_PERMISSION, NULL, NULL},
-	{"a node dies before anything was lost", SHARED, 2, FCNTL, 0, 0, YES, SKIP, SKIP, SKIP,
-		STATUS_TEMPORARY, STATUS_TEMPORARY, NULL, NULL},
-	{"a node dies after locks have failed", SHARED, 2, FCNTL, 0, 0, NO, SKIP, SKIP, SKIP,
-		STATUS_TEMPORARY, STATUS_NO, NULL, NULL},
+	{"unknown, fcntl, one machine", UNKNOWN, 1, FCNTL, 0, 1, "YYFY", 0, BUSY, "--nodes 2",
+		NULL},
+	{"unknown, fcntl, one machine, no links", UNKNOWN, 1, FCNTL, 0, 1, "YFF-", 0, BUSY,
+		"--other", NULL},
+	{"unknown, fcntl, two exclude", UNKNOWN, 2, FCNTL, 0, 1, "YYY-", 0, BAD, "?assume=shared",
+		NULL},
+	{"unknown, fcntl, two do not exclude", UNKNOWN, 2, FCNTL, 0, 1, "NYFY", 0, BAD,
+		"?lock=link", NULL},
+	{"unknown, link", UNKNOWN, 1, LINK, 0, 0, "YYY-", 0, SAFE, "", "not shown"},
+	{"the store answers errors", SHARED, 2, FCNTL, 0, 0, "YYF-", 0, BUSY, NULL, NULL},
+	{"nothing was tried", SHARED, 2, FCNTL, 0, 0, "YY--", 0, BUSY, NULL, NULL},
+	{"no space", LOCAL, 0, FCNTL, 0, 0, "----", BUSY, BUSY, NULL, NULL},
+	{"read-only", LOCAL, 0, FCNTL, 0, 0, "----", BARRED, BARRED, NULL, NULL},
+	{"a node dies before anything was lost", SHARED, 2, FCNTL, 0, 0, "Y---", BUSY, BUSY, NULL,
+		NULL},
+	{"a node dies after locks have failed", SHARED, 2, FCNTL, 0, 0, "N---", BUSY, BAD, NULL,
+		NULL},
 };
 
 static struct doctor_side sides[2];
+
+static enum doctor_answer answer_of(char letter)
+{
+	return letter == 'Y' ? YES : letter == 'N' ? NO : letter == 'F' ? FAILED : SKIP;
+}
 
 static void fill_load(struct doctor_mode *mode, enum doctor_answer answer)
 {
@@ -126,15 +127,17 @@ static struct doctor_findings findings_of(const struct example *example)
 		.exists = example->exists,
 		.mode = example->mode,
 		.mode_from = "the default there",
-		.modes = {[FCNTL] = {.lock = example->fcntl}, [LINK] = {.lock = example->link}},
+		.modes = {[FCNTL] = {.lock = answer_of(example->answers[0])},
+			[LINK] = {.lock = answer_of(example->answers[1])}},
 		.noticed = -1,
 		.trouble = example->trouble,
 	};
 	struct doctor_mode *mode = &findings.modes[example->mode];
 	if (example->trouble)
 		strcpy(findings.trouble_why, "it went wrong");
-	fill_load(mode, example->load);
-	fill_load(&findings.modes[doctor_other_mode(example->mode)], example->other);
+	fill_load(mode, answer_of(example->answers[2]));
+	fill_load(
+		&findings.modes[doctor_other_mode(example->mode)], answer_of(example->answers[3]));
 	if (example->refused) {
 		mode->load_status = STATUS_USAGE;
 		strcpy(mode->load_why, "two could both win");
@@ -171,16 +174,6 @@ static void check_example(const struct example *example)
 			doctor_word(verdict.status), verdict.reason, both, verdict.scope);
 }
 
-static size_t warnings_with(void (*spoil)(struct doctor_findings *findings))
-{
-	struct doctor_verdict verdict;
-	struct doctor_findings findings = findings_of(&examples[4]);
-	spoil(&findings);
-	doctor_conclude(&findings, &verdict);
-	CHECK_EQ(verdict.status, STATUS_OK);
-	return verdict.warning_count;
-}
-
 static void nothing(struct doctor_findings *findings)
 {
 	(void)findings;
@@ -203,6 +196,14 @@ static void untrusted(struct doctor_findings *findings)
 {
 	strcpy(findings->sides[0].distrust, "every user can write it");
 	strcpy(findings->sides[1].distrust, "every user can write it");
+}
+
+/* The store did not answer, and no other process wanted the claims. */
+static void unanswered(struct doctor_findings *findings)
+{
+	findings->store_status = STATUS_TEMPORARY;
+	strcpy(findings->store_why, "process 7 holds it");
+	findings->modes[FCNTL].contested = 0;
 }
 
 /* Side 1 has won some claims, and sees so many rows and claims, or could not look. */
@@ -375,23 +376,19 @@ int main(void)
 
 	TEST("what should be changed although it is no danger is warned of")
 	{
-		CHECK_EQ(warnings_with(nothing), 0);
-		CHECK_EQ(warnings_with(soft), 1);
-		CHECK_EQ(warnings_with(clock_off), 1);
-		CHECK_EQ(warnings_with(clock_unsure), 0);
-		CHECK_EQ(warnings_with(untrusted), 1);
-	}
-	TEST("a store that did not answer, and claims that no other process wanted, are warned of")
-	{
-		struct doctor_verdict verdict;
-		struct doctor_findings findings = findings_of(&examples[4]);
-		findings.store_status = STATUS_TEMPORARY;
-		strcpy(findings.store_why, "process 7 holds it");
-		findings.modes[FCNTL].contested = 0;
-		doctor_conclude(&findings, &verdict);
-		CHECK_EQ(verdict.status, STATUS_OK);
-		CHECK_EQ(verdict.warning_count, 2);
-		CHECK(strstr(verdict.warnings[0], "process 7 holds it"));
+		static void (*const spoils[])(struct doctor_findings *) = {
+			nothing, clock_unsure, soft, clock_off, untrusted, unanswered};
+		static const size_t wanted[] = {0, 0, 1, 1, 1, 2};
+		for (size_t i = 0; i < 6; i++) {
+			struct doctor_verdict verdict;
+			struct doctor_findings findings = findings_of(&examples[4]);
+			spoils[i](&findings);
+			doctor_conclude(&findings, &verdict);
+			CHECK_EQ(verdict.status, STATUS_OK);
+			CHECK_EQ(verdict.warning_count, wanted[i]);
+			if (wanted[i] == 2)
+				CHECK(strstr(verdict.warnings[0], "process 7 holds it"));
+		}
 	}
 	TEST("where a machine that died keeps its lock, the figure and what to do are said")
 	{
@@ -399,16 +396,24 @@ int main(void)
 			int outlived;
 			bool by_name, exists;
 			enum lock_mode mode;
-			const char *said; /* NULL: nothing */
+			const char *said;  /* NULL: nothing */
+			const char *store; /* NULL: /x/run.db */
 		} rows[] = {
-			{FILESYSTEM_FOR_EVER, true, true, FCNTL, "until that machine boots again"},
+			{FILESYSTEM_FOR_EVER, true, true, FCNTL, "until that machine boots again",
+				NULL},
 			{FILESYSTEM_FOR_EVER, true, true, FCNTL,
-				"doctor --fix --store '/x/run.db?lock=link'"},
-			{90, true, false, FCNTL, "for about 90 s"},
-			{90, true, false, FCNTL, "with lock=link, the default here"},
-			{42, false, true, FCNTL, "a shorter time is set at the server"},
-			{FILESYSTEM_FOR_EVER, true, true, LINK, NULL},
-			{0, true, true, FCNTL, NULL},
+				"doctor --fix --store '/x/run.db?lock=link'", NULL},
+			{90, true, false, FCNTL, "for about 90 s", NULL},
+			{90, true, false, FCNTL, "with lock=link, the default here", NULL},
+			{42, false, true, FCNTL, "a shorter time is set at the server", NULL},
+			{FILESYSTEM_FOR_EVER, true, true, LINK, NULL, NULL},
+			{0, true, true, FCNTL, NULL, NULL},
+			/* The URL for the other mode keeps its parameters. */
+			{FILESYSTEM_FOR_EVER, true, true, FCNTL,
+				"'/x/run.db?shared-group&lock=link'", "/x/run.db?shared-group"},
+			{FILESYSTEM_FOR_EVER, true, true, FCNTL,
+				"'/x/run.db?lock=link&shared-group'",
+				"/x/run.db?lock=fcntl&shared-group"},
 		};
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			struct doctor_verdict verdict;
@@ -418,32 +423,13 @@ int main(void)
 			findings.mode = rows[i].mode;
 			fill_load(&findings.modes[LINK], YES);
 			findings.exists = rows[i].exists;
-			findings.store = "/x/run.db";
+			findings.store = rows[i].store ? rows[i].store : "/x/run.db";
 			doctor_conclude(&findings, &verdict);
 			CHECK_EQ(verdict.status, STATUS_OK);
 			CHECK_EQ(verdict.warning_count, rows[i].said != NULL);
 			if (rows[i].said && !strstr(verdict.warnings[0], rows[i].said))
 				printf("# %s\n", verdict.warnings[0]);
 			CHECK(!rows[i].said || strstr(verdict.warnings[0], rows[i].said));
-		}
-	}
-	TEST("the store's URL for the other mode keeps its parameters")
-	{
-		static const char *const rows[][2] = {
-			{"/x/run.db?shared-group", "'/x/run.db?shared-group&lock=link'"},
-			{"/x/run.db?lock=fcntl&shared-group", "'/x/run.db?lock=link&shared-group'"},
-		};
-		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-			struct doctor_verdict verdict;
-			struct doctor_findings findings = findings_of(&examples[4]);
-			findings.traits[0].outlived = FILESYSTEM_FOR_EVER;
-			findings.traits[0].by_name = findings.exists = true;
-			findings.mode = FCNTL;
-			fill_load(&findings.modes[LINK], YES);
-			findings.store = rows[i][0];
-			doctor_conclude(&findings, &verdict);
-			CHECK_EQ(verdict.warning_count, 1);
-			CHECK(strstr(verdict.warnings[0], rows[i][1]));
 		}
 	}
 	TEST("a store of another mode than asked for is refused; --fix may record that mode if it is safe")

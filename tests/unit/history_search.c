@@ -9,7 +9,7 @@
 #include "../history/check.h"
 #include "unit.h"
 
-#define HISTORIES 60000
+#define HISTORIES 15000
 #define MOST	  7 /* operations of one history */
 #define KEYS	  2
 #define STEPS	  1000000
