@@ -61,7 +61,8 @@ static char **text_of(struct row *row, const char *key)
 		const char *key;
 		char **text;
 	} texts[] = {{"setup", &row->setup}, {"run", &row->run}, {"exits", &row->exits},
-		{"holds", &row->holds}, {"after", &row->after}, {"says", &row->says}, {"excuses", &row->excuses}};
+		{"holds", &row->holds}, {"after", &row->after}, {"says", &row->says},
+		{"excuses", &row->excuses}};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (!strcmp(texts[i].key, key))
 			return texts[i].text;

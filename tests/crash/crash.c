@@ -2,9 +2,9 @@
 /*
  * crash FAULT... [--most N] [--seed S] [--url PARAMETERS] [ROW...] [FILE.rows...]
  *
- * A fault at every call: kill, error, once, space, late, gone, int, stop (faults.h). Without a file: of the
- * store's own transactions (acts.h) in this process, PARAMETERS added to the URL of the store. With
- * files: of the programs in their rows (commands.h). ROW: only these.
+ * A fault at every call: kill, error, once, space, late, gone, int, stop (faults.h). Without a
+ * file: of the store's own transactions (acts.h) in this process, PARAMETERS added to the URL of
+ * the store. With files: of the programs in their rows (commands.h). ROW: only these.
  *
  * At most N faults of each row are tried (default: all), drawn under the seed, which is printed.
  * Prints a line of TAP for each row.
@@ -80,8 +80,8 @@ static void run_commands(bool *used)
 		const struct row *row = &asked.rows.list[i];
 		int64_t began = clock_now();
 		if ((row->faults & asked.faults) && is_wanted(row->name, used))
-			tell(row->name,
-				commands_run(row, asked.faults, asked.most, &asked.seed), began);
+			tell(row->name, commands_run(row, asked.faults, asked.most, &asked.seed),
+				began);
 	}
 	commands_end();
 	rows_release(&asked.rows);

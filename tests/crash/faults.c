@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {"kill", "error", "space", "late", "int", "stop", "once", "gone"};
+static const char *const names[] = {
+	"kill", "error", "space", "late", "int", "stop", "once", "gone"};
 
 unsigned fault_named(const char *name)
 {
@@ -57,15 +58,13 @@ static bool is_any(const char *name, const char *const *wanted)
 static void add(struct points *points, unsigned at, enum call_act act, int number)
 {
 	if (points->count % 256 == 0)
-		points->list = realloc(
-			points->list, (points->count + 256) * sizeof(*points->list));
+		points->list = realloc(points->list, (points->count + 256) * sizeof(*points->list));
 	if (!points->list)
 		exit(99);
 	points->list[points->count++] = (struct point){at, act, number};
 }
 
-static void add_errors(
-	unsigned faults, const struct call *call, unsigned at, struct points *points)
+static void add_errors(unsigned faults, const struct call *call, unsigned at, struct points *points)
 {
 	size_t i = 0;
 	while (errors[i].call && strcmp(errors[i].call, call->name))
@@ -131,8 +130,8 @@ static void add_few(
 		add(points, at, ACT_BEFORE, SIGINT);
 }
 
-void points_of(unsigned faults, bool few, const struct call *calls, unsigned count,
-	struct points *points)
+void points_of(
+	unsigned faults, bool few, const struct call *calls, unsigned count, struct points *points)
 {
 	*points = (struct points){0};
 	for (unsigned at = 1; at <= count; at++)

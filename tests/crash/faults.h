@@ -7,7 +7,8 @@
 
 enum fault {
 	FAULT_KILL = 1 << 0,
-	FAULT_ERROR = 1 << 1, /* this call fails, or (of a program: only) all like it from then on */
+	FAULT_ERROR =
+		1 << 1, /* this call fails, or (of a program: only) all like it from then on */
 	FAULT_SPACE = 1 << 2, /* no space, a quota, a limit; a write that is cut short by it */
 	FAULT_LATE = 1 << 3,  /* it is done, but the answer is lost */
 	FAULT_INT = 1 << 4,   /* SIGINT */
@@ -31,8 +32,8 @@ struct points {
 };
 
 /* All errors and signals at each call; or, with few, those that differ for a program. */
-void points_of(unsigned faults, bool few, const struct call *calls, unsigned count,
-	struct points *points);
+void points_of(
+	unsigned faults, bool few, const struct call *calls, unsigned count, struct points *points);
 /* Leave so many of them, spread over all, by chance under the seed; 0: all. */
 void points_thin(struct points *points, size_t most, uint64_t *seed);
 void points_release(struct points *points);

@@ -39,8 +39,7 @@ static int keep(const char *path, const struct stat *st, int type, struct FTW *w
 		ssize_t length = readlink(path, target, sizeof(target));
 		text_add_bytes(&entry.content, target, length < 0 ? 0 : (size_t)length);
 	}
-	walked->entries =
-		realloc(walked->entries, (walked->count + 1) * sizeof(*walked->entries));
+	walked->entries = realloc(walked->entries, (walked->count + 1) * sizeof(*walked->entries));
 	if (!walked->entries || !entry.path)
 		give_up("keep", path);
 	walked->entries[walked->count++] = entry;

@@ -430,7 +430,8 @@ static int supervise(const struct recording *recording, struct board *board, sto
 
 /* ---- Who looks without the lock ---- */
 
-/* Read the files of a store, so that the caches of this machine hold what is old. Does not return. */
+/* Read the files of a store, so that the caches of this machine hold what is old. Does not return.
+ */
 static _Noreturn void look_on(const char *url, pid_t parent)
 {
 	static const char *const suffixes[] = {"", "-journal", ".lock"};
@@ -438,8 +439,8 @@ static _Noreturn void look_on(const char *url, pid_t parent)
 	die_with(parent);
 	url += strncmp(url, "sqlite:", 7) ? 0 : 7;
 	for (size_t i = 0;; i++) {
-		snprintf(path, sizeof(path), "%.*s%s", (int)strcspn(url, "?"), url,
-			suffixes[i % 3]);
+		snprintf(
+			path, sizeof(path), "%.*s%s", (int)strcspn(url, "?"), url, suffixes[i % 3]);
 		/* With this GlusterFS's client forgets the name, so that it reads the file. */
 		(void)setxattr(path, "inode-invalidate", "1", 1, 0);
 		int descriptor = open(path, O_RDONLY | O_CLOEXEC);

@@ -15,10 +15,11 @@ struct recording {
 	int keys;	/* 2 to HISTORY_KEYS */
 	int kills;	/* how often a random process is killed, and started again */
 	int stops;	/* how often one is stopped for stop_for milliseconds */
-	bool looks;	/* files of the store are read without its lock all the time, through each URL */
+	bool looks; /* files of the store are read without its lock all the time, through each URL
+		     */
 	int64_t stop_for;
-	int first;	/* the number of the first process: other than in other recordings there */
-	bool joins;	/* other recordings are under way there: the store need not be empty */
+	int first;  /* the number of the first process: other than in other recordings there */
+	bool joins; /* other recordings are under way there: the store need not be empty */
 	int64_t patience; /* of each operation, milliseconds */
 	uint64_t seed;
 	const char *directory; /* for the logs, PROCESS.LIFE.log: there must be none yet */

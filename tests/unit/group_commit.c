@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One process of a machine carries out the requests of the others; here it finds garbage, or what it
- * did is forgotten. Killed, stopped and failing at each of its calls: tests/crash/together.
+ * One process of a machine carries out the requests of the others; here it finds garbage, or what
+ * it did is forgotten. Killed, stopped and failing at each of its calls: tests/crash/together.
  */
 #include <poll.h>
 #include <signal.h>

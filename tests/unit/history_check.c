@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the history checker says of histories made by hand: each fault in its words, clocks, logs that are
- * torn. (That its verdict is right: history_search.c.)
+ * What the history checker says of histories made by hand: each fault in its words, clocks, logs
+ * that are torn. (That its verdict is right: history_search.c.)
  */
 #include <stdlib.h>
 

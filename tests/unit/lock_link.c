@@ -311,7 +311,8 @@ static void fences(void)
 			CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
 			CHECK(!at_sync);
 			CHECK_EQ(known, rows[i].known);
-			CHECK(strstr(err.text, rows[i].known ? "nothing was changed" : "not known"));
+			CHECK(strstr(
+				err.text, rows[i].known ? "nothing was changed" : "not known"));
 			if (rows[i].known)
 				same_bytes(&database, store->base.where);
 			if (!rows[i].sync)
