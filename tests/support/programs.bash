@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # What all tests of programs share:
-#
 #   load ../support/programs
 #   setup() { programs; }
 #   teardown() { end_started; }
