@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# takes: 15
 # asan: no (the programs' own tests do that)
 # What README and preempt-queue(1) show is run as it stands there.
 # shellcheck disable=SC2016 # text for another shell

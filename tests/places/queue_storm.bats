@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A queue under workers that are killed, stopped and given notices at random (tests/support/storm), in each place
 # where a store can be. More commands: queue_storm_many.bats. Full disks: queue_disk.bats.
-# takes: 60
+# takes: 70
 # mounts: private
 
 bats_require_minimum_version 1.5.0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-queue schedule --after: commands that come after others.
-# takes: 10
+# takes: 15
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0

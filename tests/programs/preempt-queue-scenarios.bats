@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-queue: the scenarios of the coordinator that it stands for, through the real programs.
-# takes: 40
+# takes: 35
 # shellcheck disable=SC2016,SC2094 # text for another shell
 
 bats_require_minimum_version 1.5.0
