@@ -48,7 +48,8 @@ preempted_and_resumed() {
 	kill -TERM "${pids[2]}"
 	all_ended 42
 	step=$(ckpt-rotate latest "$a/job/ckpt" --step)
-	[ "$step" -gt 0 ] && [ "$step" = "$(ckpt-rotate latest "$b/job/ckpt" --step)" ]
+	[ "$step" -gt 0 ]
+	[ "$step" = "$(ckpt-rotate latest "$b/job/ckpt" --step)" ]
 	train
 	all_ended 0
 	grep -q "^resumed at step $step" out.0

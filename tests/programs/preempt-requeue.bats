@@ -321,7 +321,8 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 	kill -TERM "$job"
 	code 42
 	[ "$(grep -c 'claimed from outside' err)" = 2 ]
-	[ -s a/ck ] && [ -s b/ck ]
+	[ -s a/ck ]
+	[ -s b/ck ]
 	requeued
 	grep -q 'run again: run [ab]: attempt 1 was preempted' err
 	# The code of the whole job says less than the records.

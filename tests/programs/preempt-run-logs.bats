@@ -22,7 +22,9 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 	kill -TERM "${pids[3]}"
 	all_ended 42
 	saved_together 4
-	[ ! -s err.1 ] && [ ! -s err.2 ] && [ ! -s err.3 ]
+	[ ! -s err.1 ]
+	[ ! -s err.2 ]
+	[ ! -s err.3 ]
 	[ "$(words err.0)" = "claim agreed saved all-saved end" ]
 	[ "$(words told)" = "joined claim agreed all-saved end" ]
 	[ "$(sed -n 3p variables)" = "agreed job 1 $saved_step" ]

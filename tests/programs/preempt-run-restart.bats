@@ -159,7 +159,9 @@ finished_first() {
 	finished_first
 	echo now >fail.1
 	all_ended 0
-	[ -e done.0.1 ] && [ -e done.0.2 ] && [ -e done.1.2 ]
+	[ -e done.0.1 ]
+	[ -e done.0.2 ]
+	[ -e done.1.2 ]
 	STEPS=100000 agent 1 2 -- ./trainer
 	STEPS=3 agent 0 2 -- ./trainer
 	ended 0 0

@@ -10,7 +10,8 @@ load ../support/agents
 	refused() {
 		run -2 --separate-stderr preempt-run "$@"
 		[ -z "$output" ]
-		[[ $stderr == preempt-run:* ]] && [ "$(wc -l <<<"$stderr")" -le 2 ]
+		[[ $stderr == preempt-run:* ]]
+		[ "$(wc -l <<<"$stderr")" -le 2 ]
 		[ -z "$(ls -A store; ls -A boards)" ] || { echo "made: $*"; return 1; }
 	}
 	while read -r line; do refused $line; done <<-'EOT'

@@ -336,7 +336,8 @@ joining() {
 	mv away store
 	agent 1 2 -- touch started.1
 	all_ended 0
-	[ -e started.0 ] && [ -e started.1 ]
+	[ -e started.0 ]
+	[ -e started.1 ]
 	grep -q "the store answers again" err.0
 }
 
