@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-ack in all its forms: a task's part in the agreement, for scripts.
-# takes: 20
+# takes: 10
 
 bats_require_minimum_version 1.5.0
 load ../support/group

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-claim: who claims, from what, and what is kept of it.
-# takes: 30
+# takes: 25
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The board's clients (docs/design.md, section 3): what they and an agent say to each other, through bash, dash, C,
 # Python and preempt-step; then what only some of them have. The test plays the agent. CLIENTS="c python" runs fewer.
-# takes: 50
+# takes: 60
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154,SC2317 # text for another shell; each calls the cases
 
 bats_require_minimum_version 1.5.0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-store join, leave and close: which process stands for the task, who counts as joined, what is refused,
 # and how an attempt ends.
-# takes: 30
+# takes: 25
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-watch: the sources of notices, what it tells of them, and the claim of the group.
-# takes: 45
+# takes: 25
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
