@@ -395,18 +395,23 @@ cut_off() {
 
 # ---- Serving an agent ----
 
-@test "a guarded command ends with its heartbeat, with a process of --with, 75, and when its board has told it to leave; notices are not passed on" {
-	local what expected text beats piece
-	while IFS='|' read -r what expected text; do
-		rm -f trains
-		PREEMPT_RUN=$what join 1
+@test "a guarded command ends with its heartbeat, with a process of --with, when its board says so; before it began, the store away: not started" {
+	local what place expected text beats piece
+	mkdir store
+	export PREEMPT_STORE=$PWD/store/s.db
+	# What happens, where the store is, the code, and what is said. TERM and USR1 are sent before, and not passed on.
+	while IFS='|' read -r what place expected text; do
+		rm -f trains noticed
+		export PREEMPT_RUN=$what-$place
+		join 1
 		sleep 1000 3>&- &
 		piece=$!
 		started+=("$piece")
-		PREEMPT_RUN=$what serve 0 preempt-heartbeat --kill-after 300ms --with "$piece"$'\n'"$$" -- bash -c '
-			trap "touch noticed" TERM USR1; sleep 1000 & echo $! >child; touch trains; while :; do sleep 0.05; done' 2>err
+		# (Only what has joined waits for a store that is not there.)
+		PREEMPT_LIFE=$(sed -n 's/^export PREEMPT_LIFE=//p' joined.0) PREEMPT_STORE=$PWD/$place/s.db serve 0 preempt-heartbeat --kill-after 300ms --with "$piece"$'\n'"$$" -- bash -c '
+			trap "touch noticed" TERM USR1; sleep 1000 & echo $! >child; touch trains; until [ -e enough ]; do sleep 0.05; done' 2>err
 		beats=$!
-		eventually test -e trains
+		if [ "$place" = store ]; then eventually test -e trains; else eventually grep -q "trying again" err; fi
 		kill -TERM "$beats"
 		kill -USR1 "$beats"
 		sleep 0.3
@@ -415,19 +420,27 @@ cut_off() {
 		killed) kill -KILL "$beats" ;;
 		told) echo "leave 43" >"${boards[0]}/hold" ;;
 		alone) kill -KILL "$piece" ;;
+		deserted) kill -KILL "${agents[0]}" ;;
+		back) touch enough && mv store away ;;
 		esac
 		code_of "$beats"
 		[ "$code" = "$expected" ]
 		[ -z "$text" ] || grep -q "$text" err
-		eventually gone "$(cat child)"
-		rm -f noticed
+		if [[ $place = store || $what = back ]]; then eventually gone "$(cat child)"; else [ ! -e trains ]; fi
 	done <<-'END'
-		killed|137|
-		told|43|told to leave with 43
-		alone|75|process of --with has ended, .*: the command is ended
+		killed|store|137|
+		told|store|43|told to leave with 43
+		alone|store|75|process of --with has ended, .*: the command is ended
+		told|away|43|told to leave with 43: the command is not started
+		alone|away|75|process of --with has ended, .*: the command is not started
+		deserted|away|1|process of PREEMPT_AGENT is gone: the command is not started
+		back|away|0|the store answers again
 	END
-	rm trains "${boards[0]}/hold"
-	PREEMPT_RUN=alone as 0 run -75 preempt-heartbeat --with "$piece" -- touch trains
+	# One that was gone before.
+	rm -f trains
+	mv away store
+	PREEMPT_RUN=late join 1
+	PREEMPT_RUN=late as 0 run -75 preempt-heartbeat --with "$beats" -- touch trains
 	[[ $output = *"process of --with has ended, "*": the command is not started" ]]
 	[ ! -e trains ]
 }
@@ -459,42 +472,4 @@ cut_off() {
 	end 1 1
 	grep -q "process of PREEMPT_AGENT is gone: the heartbeat ends" err.1
 	run ! gone "${agents[1]}"
-}
-
-@test "a store that is unreachable when the heartbeat begins: it waits, or ends when the board, --with or the agent says so" {
-	local what expected text beats
-	mkdir store
-	export PREEMPT_STORE=$PWD/store/s.db
-	while IFS='|' read -r what expected text; do
-		PREEMPT_RUN=${what%% *} join 1
-		sleep 1000 3>&- &
-		piece=$!
-		started+=("$piece")
-		(
-			eval "$(cat joined.0)"
-			PREEMPT_AGENT=${agents[0]} PREEMPT_STORE=$PWD/away/s.db exec preempt-heartbeat --with "$piece" -- touch trained
-		) 2>err 3>&- &
-		beats=$!
-		started+=("$beats")
-		eventually grep -q "trying again" err
-		case $what in
-		told) echo "leave 43" >"${boards[0]}/hold" ;;
-		alone) kill -KILL "$piece" ;;
-		deserted) kill -KILL "${agents[0]}" ;;
-		back)
-			[ ! -e trained ]
-			kill -TERM "$beats" # is not its end
-			mv store away
-			;;
-		esac
-		code_of "$beats"
-		[ "$code" = "$expected" ]
-		grep -q "$text" err
-	done <<-'END'
-		told|43|told to leave with 43: the command is not started
-		alone|75|process of --with has ended, .*: the command is not started
-		deserted|1|process of PREEMPT_AGENT is gone: the command is not started
-		back|0|the store answers again
-	END
-	[ -e trained ]
 }
