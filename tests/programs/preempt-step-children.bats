@@ -14,12 +14,6 @@ setup() {
 
 teardown() { end_started; }
 
-# under COMMAND...: preempt-run of it. A minute is for ever: each of these ends at once, or not at all.
-under() {
-	run -0 --separate-stderr timeout -s KILL 60 preempt-run -- "$@"
-	echo "$output"
-}
-
 # begins COMMAND...: in the background, until it has started: out, err, $agent.
 begins() {
 	preempt-run -- "$@" >out 2>err 3>&- &
@@ -131,7 +125,8 @@ if __name__ == "__main__":
         end(worker)
     print("done")
 END
-	under python3 train.py
+	run -0 --separate-stderr timeout -s KILL 60 preempt-run -- python3 train.py
+	echo "$output"
 	[ "$output" = $'[True, True, True, True]\n[-9, -9, -9, -9]\ndone' ]
 }
 
