@@ -157,9 +157,11 @@ dead_by() { preempt-store get "run/r/000001/DEAD/$1" | field by; }
 	local name
 	[ "$(id -u)" = 0 ] || skip "needs root, to be another user"
 	join 1
-	grep -o '@preempt-heartbeat-.*' /proc/net/unix | sort >before || :
 	beat 0 --pid "${agents[0]}"
-	new_name() { name=$(grep -o '@preempt-heartbeat-.*' /proc/net/unix | sort | comm -13 before -) && [ -n "$name" ]; }
+	new_name() {
+		name=$(find "/proc/${hearts[0]}/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n' |
+			grep -wFf - /proc/net/unix | grep -o '@preempt-heartbeat-.*')
+	}
 	eventually new_name
 	kill "${hearts[0]}"
 	code_of "${hearts[0]}"
