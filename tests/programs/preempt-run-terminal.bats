@@ -5,10 +5,10 @@
 
 load ../support/agents
 
-# person: does at a terminal what stdin says (support/trainers/terminal.py).
+# person: does at a terminal, in an interactive bash, what stdin says (support/screen.py).
 person() {
-	cat >person.script
-	run -0 python3 -B "$TRAINERS/terminal.py" person.script 3>&-
+	run -0 python3 -B "$REPO/tests/support/screen.py" 24 200 -- \
+		env PS1='READY> ' TERM=dumb bash --norc --noprofile --noediting -i 3>&-
 	nothing_left
 }
 
@@ -16,64 +16,64 @@ person() {
 @test "in the foreground the command reads the terminal, and gets Ctrl-C" {
 	person <<-'EOT'
 		see READY>
-		type preempt-run -q -- python3 -q -i; echo "code $?"
+		enter preempt-run -q -- python3 -q -i; echo "code $?"
 		see >>>
-		type print(6 * 7)
+		enter print(6 * 7)
 		see 42
-		type import time; print("lo" + "op"); [time.sleep(0.1) for _ in iter(int, 1)]
+		enter import time; print("lo" + "op"); [time.sleep(0.1) for _ in iter(int, 1)]
 		see loop
 		key c
 		see KeyboardInterrupt
-		type exit(5)
+		enter exit(5)
 		see code 5
 		see READY>
-		type preempt-run -q -- sh -c 'echo "here"we; exec sleep 1000'; echo "code $?"
+		enter preempt-run -q -- sh -c 'echo "here"we; exec sleep 1000'; echo "code $?"
 		see herewe
 		key c
 		see code 130
 		see READY>
-		type preempt-run -q -- /nonexistent/program; echo "code $?"
+		enter preempt-run -q -- /nonexistent/program; echo "code $?"
 		see code 127
 		see READY>
-		type cat | tr a b
-		type aha
+		enter cat | tr a b
+		enter aha
 		see bhb
 		key d
 		see READY>
-		type exit 0
+		enter exit 0
 	EOT
 }
 
 @test "Ctrl-Z stops command and agent, fg and bg continue them" {
 	person <<-'EOT'
 		see READY>
-		type preempt-run -q -- sh -c 'echo "here"we; while read -r x; do echo "<$x>"; done'; echo "code $?"
+		enter preempt-run -q -- sh -c 'echo "here"we; while read -r x; do echo "<$x>"; done'; echo "code $?"
 		see herewe
-		type one
+		enter one
 		see <one>
 		key z
 		see Stopped
 		see READY>
-		type echo "shell"here
+		enter echo "shell"here
 		see shellhere
-		type fg
+		enter fg
 		see preempt-run
-		type two
+		enter two
 		see <two>
 		key z
 		see Stopped
 		see READY>
-		type bg; sleep 0.1
+		enter bg; sleep 0.1
 		see READY>
-		type fg
+		enter fg
 		see preempt-run
-		type three
+		enter three
 		see <three>
 		key d
 		see READY>
-		type echo "shell"again
+		enter echo "shell"again
 		see shellagain
-		type exit 0
+		enter exit 0
 	EOT
 }
 
@@ -86,54 +86,54 @@ person() {
 	EOT
 	person <<-'EOT'
 		see READY>
-		type preempt-run -q -n 2 -- sh -c 'echo "here"we; exec sh count.sh count.$PREEMPT_TASK'
+		enter preempt-run -q -n 2 -- sh -c 'echo "here"we; exec sh count.sh count.$PREEMPT_TASK'
 		see herewe
 		see herewe
 		key z
 		see Stopped
 		see READY>
-		type sh still.sh count.0 count.1
+		enter sh still.sh count.0 count.1
 		see all still
-		type bg; sleep 0.1
+		enter bg; sleep 0.1
 		see READY>
-		type sh still.sh count.0 count.1
+		enter sh still.sh count.0 count.1
 		see they run
-		type kill -9 %1; wait
+		enter kill -9 %1; wait
 		see READY>
-		type (sleep 1; echo >count.begun) & preempt-run -q -- sh -c 'until [ -e count.begun ]; do sleep 0.1; done; echo "here"we >&2; exec sh count.sh count.2' >log
+		enter (sleep 1; echo >count.begun) & preempt-run -q -- sh -c 'until [ -e count.begun ]; do sleep 0.1; done; echo "here"we >&2; exec sh count.sh count.2' >log
 		see herewe
 		key z
 		see Stopped
 		see READY>
-		type sh still.sh count.2
+		enter sh still.sh count.2
 		see all still
-		type fg
+		enter fg
 		see preempt-run
 		key c
 		see READY>
-		type exit 0
+		enter exit 0
 	EOT
 }
 
 @test "in the background it leaves the terminal alone; in a pipe the command gets it when it asks" {
 	person <<-'EOT'
 		see READY>
-		type preempt-run -q -- sh -c 'until [ -e go ]; do sleep 0.1; done; echo "job"done' &
+		enter preempt-run -q -- sh -c 'until [ -e go ]; do sleep 0.1; done; echo "job"done' &
 		see READY>
-		type echo "shell"here
+		enter echo "shell"here
 		see shellhere
-		type touch go; wait
+		enter touch go; wait
 		see jobdone
 		see READY>
-		type preempt-run -q -- sh -c 'read -r x; echo "<$x>"' | cat
-		type piped
+		enter preempt-run -q -- sh -c 'read -r x; echo "<$x>"' | cat
+		enter piped
 		see <piped>
 		see READY>
-		type preempt-run -q -n 2 -- sh -c '[ $PREEMPT_TASK = 1 ] || { read -r x; echo "<$x>"; }'
-		type several
+		enter preempt-run -q -n 2 -- sh -c '[ $PREEMPT_TASK = 1 ] || { read -r x; echo "<$x>"; }'
+		enter several
 		see <several>
 		see READY>
-		type exit 0
+		enter exit 0
 	EOT
 }
 
@@ -147,7 +147,7 @@ person() {
 	EOT
 	person <<-'EOT'
 		see READY>
-		type bash lines
+		enter bash lines
 		see here
 		key c
 		see trapped
@@ -157,7 +157,7 @@ person() {
 		see trapped
 		see ended 130
 		see READY>
-		type exit 0
+		enter exit 0
 	EOT
 }
 
@@ -168,7 +168,7 @@ person() {
 	EOT
 	person <<-'EOT'
 		see READY>
-		type exec sh lines
+		enter exec sh lines
 		see here
 	EOT
 	[ "$(cat runs)" = run ]
@@ -178,13 +178,13 @@ person() {
 @test "of several commands that read the terminal, one has it at a time" {
 	person <<-'EOT'
 		see READY>
-		type preempt-run -q -n 2 -- sh -c 'read -r x; echo "<$x>"; sleep 1'; echo "code $?"
-		type one
+		enter preempt-run -q -n 2 -- sh -c 'read -r x; echo "<$x>"; sleep 1'; echo "code $?"
+		enter one
 		see <one>
-		type two
+		enter two
 		see <two>
 		see code 0
 		see READY>
-		type exit 0
+		enter exit 0
 	EOT
 }

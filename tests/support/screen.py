@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """screen.py ROWS COLUMNS -- COMMAND...: run a command on a terminal of this size, driven by lines of stdin.
 
-  expect TEXT   wait until the screen shows TEXT (30 s at most)
-  type TEXT     type it
+  expect TEXT   wait until the screen shows TEXT (two minutes at most)
+  see TEXT      wait until it was written, behind what was seen before
+  type TEXT     type it, with escapes such as \\x03; "enter TEXT": as it is, and a newline; "key c": Ctrl-C
   size ROWS COLUMNS
   show          print the screen as it is now
   wait          wait for the end, and print "exit CODE" (or "signal N") and the state of the terminal
@@ -16,12 +17,13 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import sys
 import termios
 import time
 
-TIME = 30
+TIME = 120
 
 
 class Screen:
@@ -97,26 +99,39 @@ def main():
     child, terminal = pty.fork()
     if child == 0:
         set_size(0, rows, columns)
+        for name in signal.SIGINT, signal.SIGQUIT:
+            signal.signal(name, signal.SIG_DFL)
         os.execvp(sys.argv[4], sys.argv[4:])
 
+    written = ""  # and not seen yet
+
     def read(seconds):
+        nonlocal written
         if not select.select([terminal], [], [], seconds)[0]:
             return True
         try:
-            screen.feed(os.read(terminal, 65536).decode("utf-8", "replace"))
+            text = os.read(terminal, 65536).decode("utf-8", "replace")
+            written += text
+            screen.feed(text)
             return True
         except OSError:
             return False
 
     for line in sys.stdin:
         word, _, rest = line.rstrip("\n").partition(" ")
-        if word == "expect":
+        if word in ("expect", "see"):
             end = time.monotonic() + TIME
-            while rest not in screen.text():
+            while rest not in (screen.text() if word == "expect" else written):
                 if time.monotonic() > end or not read(1):
                     print(f"not shown: {rest}\n{screen.text()}")
                     os.kill(child, 9)
                     sys.exit(1)
+            if word == "see":
+                written = written[written.index(rest) + len(rest):]
+        elif word == "enter":
+            os.write(terminal, rest.encode() + b"\n")
+        elif word == "key":
+            os.write(terminal, bytes([ord(rest) & 31]))
         elif word == "type":
             os.write(terminal, rest.encode().decode("unicode_escape").encode("latin-1"))
         elif word == "size":
