@@ -274,6 +274,23 @@ loops() {
 	nothing_left
 }
 
+@test "--savers chief: its save alone makes a checkpoint complete" {
+	cat >loop.sh <<-'X'
+		. "$CLIENTS/preempt.sh"
+		for ((s = 0; ; s++)); do
+			preempt_step $s || { [ $PREEMPT_TASK = 0 ] || exit 0; preempt_saved $s; } || exit
+			touch trains.$PREEMPT_TASK
+			sleep 0.02
+		done
+	X
+	options=(--savers chief)
+	agents_of 2 bash loop.sh
+	eventually test -e trains.0 -a -e trains.1
+	kill -TERM "${pids[1]}"
+	ended 0 42
+	ended 1 "0|42"
+}
+
 @test "the chief must save and finishes without it, and another task fails: nothing is called complete" {
 	cat >chief.sh <<-'X'
 		. "$CLIENTS/preempt.sh"

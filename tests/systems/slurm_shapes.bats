@@ -74,6 +74,20 @@ teardown() {
 	[[ $(key 1 RUN_TO_CHECKPOINT) == *'"kind":"save"'* && $(key 1 LAST_RUN_TO_CHECKPOINT/2) == *'"kind":"exit"'* ]]
 }
 
+@test "scontrol is out of reach: the script stays, and Slurm requeues the preempted job itself" {
+	rig
+	mkdir none
+	printf '#!/bin/sh\necho "Unable to contact slurm controller" >&2\nexit 1\n' >none/scontrol
+	chmod +x none/scontrol
+	job=$(PATH=$PWD/none:$PATH sbatch --parsable --nodes=4 --requeue --open-mode=append --output=job.out --wrap \
+		"exec preempt-requeue --timeout 1s -- srun preempt-run -- sh -c '$hurry' train --dir job ${training[*]}")
+	eventually saved_once
+	slurm_preempt
+	eventually slurm_restarted "$job" 1
+	grep 'staying for at most 300 s' job.out
+	slurm_wait_state "$job" COMPLETED
+}
+
 @test "examples/ddp.sbatch: four ranks under Slurm, preempted, requeued and resumed with the same weights" {
 	/usr/bin/python3 -c 'import torch.distributed' 2>/dev/null || skip "no PyTorch: apt-get install python3-torch"
 	rig
