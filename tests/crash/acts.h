@@ -40,7 +40,6 @@ struct act {
 	 * is as it would have been without the fault, and so is the store. NULL: nothing.
 	 */
 	void (*again)(struct store *store, struct outcome *outcome);
-	bool adds; /* another caller that does the same adds to it */
 };
 
 /*

@@ -19,19 +19,11 @@
 #include "calls.h"
 #include "moves.h"
 #include "store/sqlite/session.h"
+#include "tree.h"
 
-#define FILES 8
-#define OLD   20 /* keys deleted long ago: more than one deletion makes forgotten */
+#define OLD 20 /* keys deleted long ago: more than one deletion makes forgotten */
 
-/* The files of a state; a directory (of the beats) is made by the library. */
-static struct image {
-	struct {
-		char name[256];
-		char *bytes;
-		size_t length;
-	} files[FILES];
-	size_t count;
-} images[STATES];
+static struct tree images[STATES];
 
 static _Noreturn void give_up(const char *what, const struct error *err)
 {
@@ -46,34 +38,6 @@ static char *path_in(const struct fixture *fixture, const char *name)
 	return path;
 }
 
-static void capture(const struct fixture *fixture, struct image *image)
-{
-	DIR *entries = opendir(fixture->directory);
-	for (struct dirent *entry; entries && (entry = readdir(entries));) {
-		struct text bytes = {0};
-		if (entry->d_type != DT_REG)
-			continue;
-		if (image->count == FILES)
-			give_up("too many files", NULL);
-		if (file_read_whole(path_in(fixture, entry->d_name), 1 << 24, &bytes, NULL) !=
-			STATUS_OK)
-			give_up("cannot read what was made", NULL);
-		snprintf(image->files[image->count].name, sizeof(image->files[0].name), "%s",
-			entry->d_name);
-		image->files[image->count].length = bytes.length;
-		image->files[image->count++].bytes = bytes.data;
-	}
-	closedir(entries);
-}
-
-static bool is_in(const struct image *image, const char *name)
-{
-	for (size_t i = 0; i < image->count; i++)
-		if (!strcmp(image->files[i].name, name))
-			return true;
-	return false;
-}
-
 /* Remember where the page is, so that it can be removed when its lock file is. */
 static void find_page(struct fixture *fixture)
 {
@@ -86,24 +50,10 @@ static void find_page(struct fixture *fixture)
 
 void fixture_restore(struct fixture *fixture, enum state state)
 {
-	const struct image *image = &images[state];
-	DIR *entries = opendir(fixture->directory);
 	find_page(fixture);
-	for (struct dirent *entry; entries && (entry = readdir(entries));)
-		if (entry->d_name[0] != '.' && !is_in(image, entry->d_name))
-			(void)file_remove_tree(path_in(fixture, entry->d_name), NULL);
-	closedir(entries);
+	tree_restore(&images[state]);
 	if (state == STATE_NOTHING && *fixture->page)
 		unlink(fixture->page);
-	for (size_t i = 0; i < image->count; i++) {
-		int descriptor = open(
-			path_in(fixture, image->files[i].name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-		if (descriptor < 0 || ftruncate(descriptor, (off_t)image->files[i].length) < 0 ||
-			pwrite(descriptor, image->files[i].bytes, image->files[i].length, 0) !=
-				(ssize_t)image->files[i].length)
-			give_up("cannot restore", NULL);
-		close(descriptor);
-	}
 	find_page(fixture);
 }
 
@@ -232,18 +182,21 @@ void fixture_make(struct fixture *fixture, const char *parameters)
 		give_up("no directory", NULL);
 	snprintf(fixture->database, sizeof(fixture->database), "%s/s.db", fixture->directory);
 	snprintf(fixture->url, sizeof(fixture->url), "%s%s", fixture->database, parameters);
+	tree_keep(&images[STATE_NOTHING], fixture->directory);
 	struct store *store = open_scene(fixture);
 	fill(store);
 	store_close(store);
-	capture(fixture, &images[STATE_FULL]);
+	tree_keep(&images[STATE_FULL], fixture->directory);
 	make_hot(fixture);
-	capture(fixture, &images[STATE_HOT]);
+	/* Of lock=link, what the dead writer holds: a row of store.rows takes it over. */
+	(void)file_remove_tree(path_in(fixture, "s.db.lock.held"), NULL);
+	tree_keep(&images[STATE_HOT], fixture->directory);
 	fixture_restore(fixture, STATE_FULL);
 	store = open_scene(fixture);
 	if (moves_fill(store, &err) != STATUS_OK)
 		give_up("cannot fill the queue", &err);
 	store_close(store);
-	capture(fixture, &images[STATE_QUEUE]);
+	tree_keep(&images[STATE_QUEUE], fixture->directory);
 }
 
 void fixture_remove(struct fixture *fixture)
@@ -251,8 +204,7 @@ void fixture_remove(struct fixture *fixture)
 	fixture_restore(fixture, STATE_NOTHING);
 	(void)file_remove_tree(fixture->directory, NULL);
 	for (int state = 0; state < STATES; state++)
-		for (size_t i = 0; i < images[state].count; i++)
-			free(images[state].files[i].bytes);
+		tree_release(&images[state]);
 }
 
 /* In the values of a queue: the tokens and the times, which are others each time. */

@@ -29,21 +29,18 @@ static enum status begin(struct store *store, bool works, struct error *err)
 	return status;
 }
 
-/* Two commands more; "ID ID" in text. */
-static enum status schedule(
-	uint64_t number, const char *once, char *text, size_t size, struct error *err)
+/* Two commands more. */
+static enum status schedule(struct error *err)
 {
 	static char name[] = "true", *words[] = {name, NULL};
-	struct queue_schedule how = {.deadline = clock_after(TRYING), .once = once, .wake = -1};
+	struct queue_schedule how = {.deadline = clock_after(TRYING), .wake = -1};
 	struct queue_item items[2];
 	for (int i = 0; i < 2; i++)
 		items[i] = (struct queue_item){.argv = words,
 			.max_transient = 3,
 			.halt = i == 1 ? HALT_NEVER : HALT_NOW,
 			.scheduled = clock_utc()};
-	enum status status = queue_schedule(&queue, items, 2, number, &how, err);
-	if (status == STATUS_OK)
-		snprintf(text, size, "%" PRIu64 " %" PRIu64, items[0].id, items[1].id);
+	enum status status = queue_schedule(&queue, items, 2, 0, &how, err);
 	for (int i = 0; i < 2; i++)
 		free(items[i].batch);
 	return status;
@@ -51,13 +48,13 @@ static enum status schedule(
 
 enum status moves_fill(struct store *store, struct error *err)
 {
-	char key[QUEUE_KEY_MAX], ids[64];
+	char key[QUEUE_KEY_MAX];
 	enum status status = begin(store, true, err);
 	queue_key(&queue, key, "worker/%s", worker.token);
 	if (status == STATUS_OK)
 		status = store_put(store, key, "{}", &worker.revision, err);
 	for (int i = 0; i < 2 && status == STATUS_OK; i++)
-		status = schedule(0, NULL, ids, sizeof(ids), err);
+		status = schedule(err);
 	exchange = (struct exchange){.queue = &queue, .worker = &worker, .want = 2};
 	if (status == STATUS_OK)
 		status = exchange_run(&exchange, err);
@@ -149,28 +146,4 @@ void moves_give_back_again(struct store *store, struct outcome *outcome)
 {
 	(void)store;
 	ask_again(0, outcome);
-}
-
-enum status moves_schedule(struct store *store, struct outcome *outcome)
-{
-	enum status status = begin(store, false, &outcome->err);
-	return status == STATUS_OK
-		       ? schedule(0, NULL, outcome->answer, sizeof(outcome->answer), &outcome->err)
-		       : status;
-}
-
-enum status moves_schedule_once(struct store *store, struct outcome *outcome)
-{
-	enum status status = begin(store, false, &outcome->err);
-	return status == STATUS_OK ? schedule(0, "name", outcome->answer, sizeof(outcome->answer),
-					     &outcome->err)
-				   : status;
-}
-
-void moves_schedule_once_again(struct store *store, struct outcome *outcome)
-{
-	(void)store;
-	if (outcome->status != STATUS_OK)
-		outcome->status = schedule(
-			0, "name", outcome->answer, sizeof(outcome->answer), &outcome->err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done to a queue in the sweep: a worker's exchange and a scheduler's batch, as a worker
- * and a scheduler make them, on a queue in which two commands run and two wait. Tokens are drawn
- * and clocks go on: fixture_inspect skips both in the values of "queue/...".
+ * A worker's exchange, on a queue in which two commands run and two wait. (What schedules: rows of
+ * queue.rows.) Tokens are drawn and clocks go on: fixture_inspect skips both in the values of
+ * "queue/...".
  */
 #ifndef FAULTS_MOVES_H
 #define FAULTS_MOVES_H
@@ -22,10 +22,5 @@ enum status moves_give_back(struct store *store, struct outcome *outcome);
  */
 void moves_exchange_again(struct store *store, struct outcome *outcome);
 void moves_give_back_again(struct store *store, struct outcome *outcome);
-
-/* Two more commands; under a name, so that doing it again adds none. */
-enum status moves_schedule(struct store *store, struct outcome *outcome);
-enum status moves_schedule_once(struct store *store, struct outcome *outcome);
-void moves_schedule_once_again(struct store *store, struct outcome *outcome);
 
 #endif

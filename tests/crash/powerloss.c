@@ -400,7 +400,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < act_count; i++) {
 		/* Beats are not durable, and who only reads loses nothing. */
 		bool durable = acts[i].effect == EFFECT_WHOLE || acts[i].state == STATE_NOTHING;
-		if (!durable || acts[i].adds || (some && !wanted[i]))
+		if (!durable || (some && !wanted[i]))
 			continue;
 		run(&acts[i], tries);
 		count++;
