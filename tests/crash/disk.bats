@@ -5,6 +5,7 @@
 # asan: no (limits on the size of files)
 # mounts: private
 
+# shellcheck disable=SC2016,SC2154 # inner shells expand; bats sets stderr
 bats_require_minimum_version 1.5.0
 load ../support/programs
 

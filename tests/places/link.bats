@@ -213,12 +213,12 @@ stop_and_overtake() {
 		code=0
 		said=$(ulimit -n $n && preempt-store put k w --timeout 100s 2>&1) || code=$?
 		[ $((SECONDS - began)) -lt 60 ]
-		[ $code = 0 ] && break
+		[ "$code" = 0 ] && break
 		[ $code = 127 ] && continue # too few for the program itself
 		[[ $code = 75 && $said == *'Too many open files'* ]]
 		refused=$((refused + 1))
 	done
-	[ $code = 0 ]
+	[ "$code" = 0 ]
 	[ $refused -ge 2 ]
 	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
 }

@@ -26,6 +26,7 @@ setup() {
 teardown() {
 	end_started
 	[ ! -d "${here:-/nonexistent}.away" ] || place_mend
+	# shellcheck disable=SC2086 # several numbers
 	[ "$PLACE" != etcd ] || kill -CONT $place_members
 }
 
