@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# shellcheck disable=SC2034,SC2154 # the tests use what is set here; etcd.bash sets etcd_*
+# shellcheck disable=SC2034,SC2154,SC2086 # the tests use what is set here; etcd.bash sets etcd_*; place_members is several numbers
 # One place of a store, seen from two sides. $PLACE:
 #
 #   disk     a file on a disk of this machine; both sides are the same
@@ -74,14 +74,12 @@ files_only() { is_file || skip "the store is no file"; }
 # to all tests.)
 place_break() {
 	case $PLACE in
-	# shellcheck disable=SC2086 # a majority of them
-	etcd) kill -STOP ${place_members% *} ;;
+	etcd) kill -STOP ${place_members% *} ;; # a majority
 	*) mv "$here" "$here.away" ;;
 	esac
 }
 place_mend() {
 	case $PLACE in
-	# shellcheck disable=SC2086 # several numbers
 	etcd) kill -CONT ${place_members% *} ;;
 	*) mv "$here.away" "$here" ;;
 	esac
