@@ -3,6 +3,7 @@
 # What no injected fault is like: a disk that is full or read-only under writers, a limit on the size of files,
 # an output that is not read. (Faults at single calls: tests/crash/sweep.)
 # asan: no (limits on the size of files)
+# takes: 10
 # mounts: private
 
 # shellcheck disable=SC2016,SC2154 # inner shells expand; bats sets stderr

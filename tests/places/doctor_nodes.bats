@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-store doctor between nodes and of what it should mend, on two mounts: GlusterFS and bindfs. (What it finds
 # of two mounts: suite.bats.)
-# takes: 60
+# takes: 50
 # mounts: private
 # asan: no (a minute, mostly of waiting; doctor.bats has it)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A store in a real etcd: the contract of every store, whole programs, and what happens when members
 # die, stop or come back with other data. Needs etcd.
-# takes: 150
+# takes: 70
 
 # shellcheck disable=SC2034,SC2154 # bats sets stderr and stderr_lines; the rig reads and sets etcd_*
 bats_require_minimum_version 1.5.0

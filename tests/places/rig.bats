@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What the other files of this folder rest on: two mounts are two machines, and nothing of a rig stays.
 # asan: no (nothing of ours runs here)
+# takes: 10
 # mounts: private
 
 bats_require_minimum_version 1.5.0

@@ -5,7 +5,7 @@
 # A longer history: HISTORY_OPERATIONS=100000 HISTORY_KILLS=40.
 # places: disk link etcd gluster bindfs
 # soak places: sshfs
-# takes: 90
+# takes: 110
 # asan: no (it is the places that are tested; all programs run with sanitizers in tests/programs)
 # mounts: private
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-store doctor on one machine: what it says of good and bad places, what it leaves behind.
 #
-# takes: 40
+# takes: 45
 # mounts: private
 
 # shellcheck disable=SC2154 # bats and doctor.bash set them
