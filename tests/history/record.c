@@ -571,7 +571,9 @@ int record(const struct recording *recording)
 	board->barrier = 0;
 	for (int n = 0; n < recording->processes; n++)
 		start(recording, board, n, base);
-	int disturbed = supervise(recording, board, base), failed = 0;
+	int disturbed = supervise(recording, board, base), stops = 0, failed = 0;
+	for (int i = 0; i < disturbed; i++)
+		stops += is_stop(recording, i);
 	double seconds = (double)(record_instant() - began) / 1e9;
 	for (int n = 0; n < recording->processes; n++)
 		failed += board->workers[n].failed;
@@ -581,9 +583,9 @@ int record(const struct recording *recording)
 		end_lookers(recording, lookers);
 	free(lookers);
 	printf("operations %" PRId64 " refused %" PRId64 " unknown %" PRId64
-	       " disturbed %d failed %d seconds %.1f per_second %.0f\n",
-		board->begun, board->refused, board->unknown, disturbed, failed, seconds,
-		(double)board->begun / seconds);
+	       " kills %d stops %d failed %d seconds %.1f per_second %.0f\n",
+		board->begun, board->refused, board->unknown, disturbed - stops, stops, failed,
+		seconds, (double)board->begun / seconds);
 	munmap(board, size);
 	return failed ? 1 : 0;
 }

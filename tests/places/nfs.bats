@@ -89,32 +89,6 @@ examine() {
 	[[ $output != *refused* ]]
 }
 
-@test "what both clients put at once is there, and of two that put one key if absent one wins" {
-	local store i client
-	for client in c1 c2; do
-		beside $client $client "cd /mnt; for store in ${stores[*]}; do for i in 1 2 3; do
-			preempt-store put --timeout 10m --store \$store both/own/$client/\$i $client && echo own \$store \$i
-			preempt-store put --timeout 10m --store \$store both/shared/\$i $client --if-absent >/tmp/told
-			case \$? in 0) echo won \$store \$i ;; 1) echo lost \$store \$i \$(cat /tmp/told) ;; esac
-		done; done"
-	done
-	join_all
-	on c1 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store --values both/ | sed \"s,^,\$store ,\"; done" >there
-	for store in "${stores[@]}"; do
-		for i in 1 2 3; do
-			for client in c1 c2; do
-				grep -qx "own $store $i" $client
-				grep -qx "$store both/own/$client/$i	$client" there
-			done
-			[ "$(cat c1 c2 | grep -cx "won $store $i")" = 1 ]
-			client=c1
-			grep -qx "won $store $i" c1 || client=c2
-			[ "$(cat c1 c2 | grep -cx "lost $store $i $client")" = 1 ]
-			grep -qx "$store both/shared/$i	$client" there
-		done
-	done
-}
-
 # A client keeps for a while that there is no such file.
 @test "stores that both clients make at the same time: every put is answered" {
 	local client
@@ -239,31 +213,27 @@ all_there() {
 	[ -z "$(comm -12 refused there)" ]
 }
 
-@test "the server stands still for seconds: every put is answered, and nothing is lost" {
-	putting stopped
-	patience=600 eventually some_put
-	"$nfs_rig" stop "$NFS" s
-	sleep 5
-	"$nfs_rig" continue "$NFS" s
-	all_there stopped
+# Each row: what is done to whom, and how it is mended after 2 s.
+@test "the server stands still, the cable of a client is pulled, the server loses its power: every put is answered, and nothing is lost" {
+	local name disturb mend
+	while IFS=, read -r -u 9 name disturb mend; do
+		rm -f c1 c2
+		putting "$name"
+		patience=600 eventually some_put
+		# shellcheck disable=SC2086 # words
+		rig $disturb
+		sleep 2
+		# shellcheck disable=SC2086 # words
+		rig $mend
+		all_there "$name"
+		forget_beside
+	done 9<<-'END'
+		stopped,stop s,continue s
+		cable,net c1 off,net c1 on
+		power,cut s,boot s
+	END
 }
-
-@test "the cable of a client is pulled and put in again: every put is answered, and nothing is lost" {
-	putting cable
-	patience=600 eventually some_put
-	"$nfs_rig" net "$NFS" c1 off
-	sleep 5
-	"$nfs_rig" net "$NFS" c1 on
-	all_there cable
-}
-
-@test "the server loses its power and boots: every put is answered, and nothing is lost" {
-	putting power
-	patience=600 eventually some_put
-	"$nfs_rig" cut "$NFS" s
-	"$nfs_rig" boot "$NFS" s
-	all_there power
-}
+rig() { "$nfs_rig" "$1" "$NFS" "${@:2}"; }
 
 @test "a client that holds the lock loses its power: the other goes on, on version 3 in mode fcntl once the first has booted" {
 	hold c1
