@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What no injected fault is like: a disk that is full or read-only under writers, a limit on the size of files,
-# an output that is not read. (Faults at single calls: tests/crash/sweep.)
+# What no injected fault is like: a disk that is full or read-only under writers, limits on files and threads, an output
+# that is not read, the journal of another store. (Faults at single calls: tests/crash/sweep.)
 # asan: no (limits on the size of files)
 # takes: 10
 # mounts: private
@@ -60,6 +60,36 @@ need_root() {
 	other preempt-store put k v --store "$PREEMPT_STORE?assume=shared"
 	run -0 prlimit --nproc=1:1 setpriv --reuid 54321 --regid 54321 --clear-groups \
 		env HOME=/nonexistent preempt-store get k --store "$PREEMPT_STORE?assume=shared" --timeout 2s
+}
+
+# left_by STORE: a writer is killed in the middle of its commit: pages are written, and the journal would undo them.
+left_by() {
+	local i
+	for i in 1 2 3 4 5 6; do preempt-store put "run/r/$i" "$(printf '%0900d' "$i")" --store "$dir/$1"; done
+	preempt-store put run/r/3 "before $1" --store "$dir/$1"
+	run -137 "$OUT/tests/crash/crash" --inject "$dir" fdatasync:"$1" 1 before KILL -- \
+		preempt-store put run/r/3 half --store "$dir/$1"
+	[ "$(head -c 8 "$dir/$1-journal" | od -An -tx1 | tr -d ' ')" = d9d505f920a163d7 ]
+}
+
+@test "the journal of a killed writer, of this store: it is rolled back; of another: 65, and nothing is" {
+	local command
+	left_by run.db
+	cp -a "$dir" half
+	[ "$(preempt-store get run/r/3)" = "before run.db" ]
+	left_by other.db
+	cat "$dir/other.db-journal" >"$dir/run.db-journal"
+	sha256sum "$dir"/* >sums
+	for command in "get k" "put k v"; do
+		# shellcheck disable=SC2086 # words
+		run -65 --separate-stderr preempt-store $command
+		[[ $stderr == *"run.db-journal is the journal of another database"* ]]
+		sha256sum -c --quiet sums
+	done
+	cat half/run.db >"$dir/run.db"
+	cat half/run.db-journal >"$dir/run.db-journal"
+	[ "$(preempt-store get run/r/3)" = "before run.db" ]
+	[ "$(sqlite3 "$dir/run.db" 'PRAGMA integrity_check')" = ok ]
 }
 
 # Four writers, each of which writes down the numbers of the keys that were acknowledged, until they

@@ -8,10 +8,10 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	house="$BATS_TEST_TMPDIR/a house"
-	mkdir -p "$house"/tests/{support,unit,programs,docs,fuzz,sim,places} "$house/src"
+	mkdir -p "$house"/tests/{support,unit,programs,docs,fuzz,sim,crash,places} "$house/src"
 	cp "$BATS_TEST_DIRNAME/../run" "$house/tests"
 	printf '#!/bin/sh\n' >"$house/tests/support/packages"
-	for file in support/lint fuzz/run sim/simulate; do
+	for file in support/lint fuzz/run sim/simulate crash/sweep; do
 		printf '#!/bin/sh\necho "ok 1 - tidy $1"; echo 1..1\n' >"$house/tests/$file"
 		chmod +x "$house/tests/$file"
 	done
@@ -56,10 +56,12 @@ child_is_gone() {
 	bats_file small '[[ $OUT = */build/asan && $BIN = */asan/bin ]]'
 	bats_file small-more '[[ $OUT = */build/plain && $BIN = */"a house"/bin ]]' 'asan: no (why not)'
 	bats_file long true 'soak (takes long)'
-	counts 0 "6 passed, 0 failed, 0 skipped" check
-	counts 0 "7 passed, 0 failed, 0 skipped" all
-	counts 0 "2 passed, 0 failed, 0 skipped" soak
+	bats_file placed '[[ $PLACE = [abc] ]]' 'places: a b' 'soak places: c'
+	counts 0 "7 passed, 0 failed, 0 skipped" check
+	counts 0 "10 passed, 0 failed, 0 skipped" all
+	counts 0 "4 passed, 0 failed, 0 skipped" soak
 	[[ $output = *"programs/long.bats "* && $output = *"sim/simulate "* ]]
+	counts 0 "1 passed, 0 failed, 0 skipped" "$house/tests/programs/placed.bats:c"
 	counts 0 "1 passed, 0 failed, 0 skipped" "$house/tests/programs/long.bats"
 	counts 1 "0 passed, 1 failed, 0 skipped" --plain "$house/tests/programs/small.bats"
 	counts 0 "1 passed, 0 failed, 0 skipped" "$house/tests/sim/simulate"
@@ -79,7 +81,7 @@ child_is_gone() {
 	unit early 'echo 1..5; echo "# of many"; echo "not ok 1 - a"'
 	unit more 'echo 1..1; echo "ok 1 - a"; echo "ok 2 - b"'
 	unit late 'echo "ok 1 - a"; echo 1..1; exit 3'
-	counts 1 "8 passed, 11 failed, 1 skipped" all
+	counts 1 "9 passed, 11 failed, 1 skipped" all
 	[[ $output = *"exit code 139"* && $output = *"2 tests ran, not 1"* && $output = *"needs a moon"* && $output != *silence* ]]
 	local last
 	last=$(printf '%s\n' "${lines[@]}" | sed '1,/^failed:$/d')
@@ -122,13 +124,13 @@ child_is_gone() {
 	mkdir "$BATS_TEST_TMPDIR/running"
 	bats_file one "$stay" alone
 	bats_file two "$stay" 'alone (it measures)'
-	local here expected="6 passed, 0 failed, 0 skipped"
+	local here expected="7 passed, 0 failed, 0 skipped"
 	here=$(readlink /proc/self/ns/mnt)
 	bats_file clean '[ -z "$(env | grep -E "^(PREEMPT_|SLURM_|RANK=|SANITIZE=)")" ]; [ "$HOME" != /root ]; [ ! -t 0 ]
 		[ "$(readlink /proc/self/ns/mnt)" = "'"$here"'" ]'
 	if unshare --mount true 2>/dev/null; then
 		bats_file inside '[ "$(readlink /proc/self/ns/mnt)" != "'"$here"'" ]' 'mounts: private'
-		expected="7 passed, 0 failed, 0 skipped"
+		expected="8 passed, 0 failed, 0 skipped"
 	fi
 	PREEMPT_RUN=mine SLURM_PROCID=3 RANK=1 SANITIZE=1 counts 0 "$expected" all
 }
