@@ -260,12 +260,16 @@ killed() {
 
 # The client has written its step N [NEXT], so it is behind that boundary or waits there.
 at() {
-	[ "$(cat "$board/step")" = "$(printf '%020d %020d' "$1" "${2:-$(($1 + 1))}")" ]
+	local got want
+	printf -v want '%020d %020d' "$1" "${2:-$(($1 + 1))}"
+	read -r got <"$board/step" && [ "$got" = "$want" ]
 }
 
 # It has written that it saved N.
 reported() {
-	[ "$(cat "$board/saved")" = "$(printf '%020d' "$1")" ]
+	local got want
+	printf -v want '%020d' "$1"
+	read -r got <"$board/saved" && [ "$got" = "$want" ]
 }
 
 # A save of N is reported by another thread of it.
