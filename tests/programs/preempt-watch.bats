@@ -371,7 +371,7 @@ term_told() {
 
 @test "a pipe gets each line at once, and its end ends the watch quietly; an answer that cannot be written is an error" {
 	mkfifo pipe
-	env --default-signal=INT,QUIT,PIPE preempt-watch --follow >pipe 2>err 3>&- &
+	env --default-signal=HUP,INT,QUIT,PIPE preempt-watch --follow >pipe 2>err 3>&- &
 	watch=$!
 	started+=("$watch")
 	exec 5<pipe

@@ -104,7 +104,7 @@ saves() {
 
 # start_watch [OPTION...]: preempt-watch in the background, with the signals of a terminal: out, err, $watch.
 start_watch() {
-	env --default-signal=INT,QUIT,PIPE preempt-watch "$@" >out 2>err 3>&- &
+	env --default-signal=HUP,INT,QUIT,PIPE preempt-watch "$@" >out 2>err 3>&- &
 	watch=$!
 	started+=("$watch")
 	eventually watch_is_ready
