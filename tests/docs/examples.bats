@@ -3,7 +3,7 @@
 # Examples that no other file runs. loop.c, loop.py, loop.sh: loops.bats; sbatch.sh, fan-out.sh: systems/slurm*.bats;
 # ddp.py: systems/ddp.bats; composed.sh: composed.bats; heartbeat.sh: preempt-heartbeat.bats; sweep.sh: examples_queue.bats;
 # prolog.sh: preempt-store-doctor.bats; two-tiers.sh: ckpt-rotate-tiers.bats; cron and systemd: ckpt-rotate-keep.bats.
-# takes: 45
+# takes: 20
 # shellcheck disable=SC2016,SC2017 # text of another shell; the arithmetic of loop.sh
 
 bats_require_minimum_version 1.5.0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The whole job on filesystems with two mounts: two tasks on each, store and checkpoints in the
 # shared directory, preempted, resumed, bit-identical. Needs root and FUSE.
-# takes: 40
+# takes: 30
 # asan: no (the same programs run with sanitizers in preempt-run*.bats; here it is the filesystems)
 # mounts: private
 # shellcheck disable=SC2016,SC2034 # text for another shell; what agents.bash uses

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-requeue, with a squeue and a scontrol that answer what a test wants. A real Slurm: systems/slurm_requeue.bats.
-# takes: 100
+# takes: 90
 # shellcheck disable=SC2016 # text for other shells
 
 bats_require_minimum_version 1.5.0

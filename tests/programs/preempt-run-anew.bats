@@ -3,7 +3,7 @@
 # Where preempt-run starts. History decides whether a run may begin at step 0: the store knows whether it has ever
 # saved, which step and where (the rows of that decision: tests/unit/saved.c). --max-bad-restarts: a checkpoint from
 # which no restart succeeds is given up.
-# takes: 25
+# takes: 30
 # shellcheck disable=SC2016 # text for other shells
 
 bats_require_minimum_version 1.5.0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # What preempt-run says: which agent says it, --log-format, --on-event, the last line.
-# takes: 45
+# takes: 40
 # shellcheck disable=SC2016,SC2034 # text for other shells; what agents.bash uses
 
 load ../support/agents

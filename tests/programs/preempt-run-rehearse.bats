@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run --rehearse: a notice to oneself, and a word on how it went.
-# takes: 25
+# takes: 30
 # shellcheck disable=SC2016,SC2034 # text for other shells; what agents.bash uses
 
 load ../support/agents

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-run --restarts: run again after a failure, all agents alike, within budgets by cause. (The rows of the
 # budgets: tests/unit/budget.c.)
-# takes: 100
+# takes: 130
 # shellcheck disable=SC2016,SC2034 # text for other shells; what agents.bash uses
 
 load ../support/agents

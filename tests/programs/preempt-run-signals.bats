@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run as a process: bad usage, exit codes, signals, output; children and grandchildren, ranks, process 1.
-# takes: 50
+# takes: 45
 # shellcheck disable=SC2012,SC2016,SC2034,SC2086 # numbers; text for other shells; what agents.bash uses; words
 
 load ../support/agents

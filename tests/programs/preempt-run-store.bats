@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-run while the store is unreachable: no task invents an agreed step, no task hangs, every task saves by
 # itself; when the store is back in time it goes on.
-# takes: 130
+# takes: 150
 # shellcheck disable=SC2016,SC2034 # text for other shells; what agents.bash uses
 
 load ../support/agents
@@ -262,11 +262,11 @@ saving() { eventually grep -qs "^save " "job/log/$attempt.$1"; }
 
 @test "--cut-off 0, and a task that no task watches: never ended for the store that is unreachable" {
 	patient 2s
-	# One alone, and two; 6 s, and two periods and a timeout are 2.2 s.
-	alone --run one --period 100ms --cut-off 100ms -- "$COUNT" --dir job --steps 1200 --step-ms 5
-	options=(--period 100ms --cut-off 0)
+	# One alone, and two; they take 8 s, and would be ended after 2.2 s, and 5.2 s.
+	alone --run one --period 100ms --cut-off 100ms -- "$COUNT" --dir job --steps 1600 --step-ms 5
+	options=(--period 100ms --limit 30 --cut-off 0)
 	for i in 0 1; do
-		"${interruptible[@]}" preempt-run --task $i --tasks 2 "${quick[@]}" "${options[@]}" -- sh -c 'touch runs.$PREEMPT_TASK; sleep 6' \
+		"${interruptible[@]}" preempt-run --task $i --tasks 2 "${quick[@]}" "${options[@]}" -- sh -c 'touch runs.$PREEMPT_TASK; sleep 8' \
 			2>"err.2$i" 3>&- &
 		pids+=($!)
 	done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run around programs that know no board, but save on a signal.
-# takes: 30
+# takes: 25
 # shellcheck disable=SC2016,SC2034 # text for other shells; what agents.bash uses
 
 load ../support/agents

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-status: a run that trains, is preempted and is over; tables, JSON, metrics, the terminal, the timeline.
-# takes: 25
+# takes: 20
 
 bats_require_minimum_version 1.5.0
 load ../support/programs

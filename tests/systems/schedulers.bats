@@ -3,7 +3,7 @@
 # What schedulers send: no signal that can be caught ends an agent, a worker or the batch wrapper unheard. LSF, Grid
 # Engine and PBS are stand-ins, which send what the manual of each says, to the processes that it says. (The set of
 # signals: tests/unit/platform.c.)
-# takes: 20
+# takes: 10
 # shellcheck disable=SC2016 # text for other programs
 
 bats_require_minimum_version 1.5.0

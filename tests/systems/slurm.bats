@@ -3,7 +3,7 @@
 # The main job under a real Slurm: examples/sbatch.sh runs a training on four nodes, a job of higher
 # priority preempts it, all tasks save one step in the grace time, the job is requeued and finishes,
 # and the model is the same to the bit as one that ran through. Needs root, slurm-wlm and munge.
-# takes: 120
+# takes: 80
 # asan: no (mostly Slurm's time; the programs' own tests have it)
 # shellcheck disable=SC2016,SC2034 # text for other shells; patience
 

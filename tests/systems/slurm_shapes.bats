@@ -4,7 +4,7 @@
 # to one process (cgroup), signals that the user or the site has chosen, KILL; and examples/ddp.sbatch. What Slurm's
 # own default does: slurm.bats. Needs root, slurm-wlm and munge.
 # soak (each starts a cluster, and Slurm sends some signals only after a minute)
-# takes: 300
+# takes: 250
 # asan: no (mostly Slurm's time; the programs' own tests have it)
 # shellcheck disable=SC2016,SC2034 # text for other shells; patience
 
