@@ -43,6 +43,7 @@ end() {
 # beats_of I: how often task I has beaten, where that can be read; 1 while it has not, or has said farewell.
 beats_of() {
 	local token sequence hosts=${PREEMPT_STORE#etcd://}
+	hosts=${hosts%%\?*}
 	case $PREEMPT_STORE in
 	etcd://*) read -r token sequence < <(
 		ETCDCTL_API=3 etcdctl --endpoints "${hosts%%/*}" get --print-value-only \
