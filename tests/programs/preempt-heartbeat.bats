@@ -343,7 +343,7 @@ cut_off() {
 	code_of "${started[-1]}"
 	[ "$code" = 0 ]
 	has_key SAVED/1/0
-	[ "$(grep -c INJECTED trace)" -ge 3 ]
+	grep -q INJECTED trace
 }
 
 @test "wrong use is refused with the cure; HB-7: period 5 gives timeout 2, 30 gives 20" {
