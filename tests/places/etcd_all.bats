@@ -12,7 +12,7 @@ setup_file() { etcd_setup_file; }
 teardown_file() { etcd_teardown_file; }
 
 @test "composed programs" {
-	etcd_runs tests/programs/preempt-{store-join,claim,ack,heartbeat,requeue}.bats tests/docs/composed.bats
+	etcd_runs tests/programs/preempt-{store-join,claim,watch,ack,heartbeat,requeue}.bats tests/docs/composed.bats
 }
 
 @test "runs" {
