@@ -161,7 +161,8 @@ static enum verdict ask_of(const char *name, int descriptor, enum trait traits)
 	int kept = errno;
 	const char *path = path_of(descriptor);
 	errno = kept;
-	return ask(name, path, traits);
+	/* Pipes and the like have no path, and no disk that fails. */
+	return *path == '/' ? ask(name, path, traits) : GO;
 }
 
 /* What is left to do when the call was made. */
