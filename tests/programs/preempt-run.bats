@@ -180,6 +180,14 @@ fails_together() {
 	nothing_left
 }
 
+@test "one agent, a checkpoint for each task: one of them cannot save: 43" {
+	options=(--per-task)
+	one_agent 3 --steps 100000 --step-ms 5 --save-fails 1
+	eventually all_begun 3 10
+	kill -TERM "${pids[0]}"
+	all_ended 43
+}
+
 @test "asked to stop: 93, and what is left behind is said" {
 	local said=("asked to stop, without a new complete checkpoint" "is saved and complete; asked to stop")
 	for fails in 1 9; do # there is no task 9
