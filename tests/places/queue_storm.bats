@@ -6,35 +6,7 @@
 # mounts: private
 
 bats_require_minimum_version 1.5.0
-load ../support/mounts
-
-setup() {
-	programs
-	# So many transactions are not about how fast a disk syncs.
-	[ ! -w /dev/shm ] || fast=/dev/shm
-	store=$(mktemp -d "${fast:-$PWD}/storm.XXXXXX")
-}
-teardown() {
-	"$REPO/tests/support/forget-stores" "$store"
-	rm -rf "$store"
-	mounts_dump_logs
-	mounts_stop
-}
-
-# storm OPTION...: all was right; says under which seed, and what happened.
-storm() {
-	run -0 "$REPO/tests/support/storm" "$@"
-	echo "$output" | grep '^#' >&3
-}
-
-# storm_on KIND OPTION...: on a filesystem with two mounts, half of the workers on each.
-storm_on() {
-	local a b kind=$1
-	shift
-	mounts_start "$kind"
-	mounts_store "$kind"
-	storm --store "$a" --store "$b" "$@"
-}
+load storm
 
 @test "workers killed, stopped and noticed at random: each of 300 commands has one result, the right one" {
 	storm --store "$store/q.db" --commands 300 --workers 6 --every 100

@@ -8,43 +8,17 @@
 # soak (takes long)
 
 bats_require_minimum_version 1.5.0
-load ../support/mounts
-
-setup() {
-	programs
-	# So many transactions are not about how fast a disk syncs.
-	[ ! -w /dev/shm ] || fast=/dev/shm
-	store=$(mktemp -d "${fast:-$PWD}/storm.XXXXXX")
-}
-teardown() {
-	"$REPO/tests/support/forget-stores" "$store"
-	rm -rf "$store"
-	mounts_dump_logs
-	mounts_stop
-}
-
-storm() {
-	run -0 "$REPO/tests/support/storm" "$@" --deadline 900
-	echo "$output" | grep '^#' >&3
-}
+load storm
 
 @test "10,000 commands over 16 workers in a storm: each has exactly one accepted result, none is lost" {
-	storm --store "$store/q.db" --commands 10000 --workers 16 --every 300
+	storm --store "$store/q.db" --commands 10000 --workers 16 --every 300 --deadline 900
 	[[ $output =~ ' killed '[1-9] && $output =~ 'noticed '[1-9] && $output =~ 'longer than the lease '[1-9] ]]
 }
 
-# storm_on KIND: on a filesystem with two mounts, half of the workers on each.
-storm_on() {
-	local a b
-	mounts_start "$1"
-	mounts_store "$1"
-	storm --store "$a" --store "$b" --commands 1000 --workers 8 --every 1000 --period 500
-}
-
 @test "GlusterFS, two mounts: 1,000 commands over 8 workers in a storm, each with one result" {
-	storm_on gluster
+	storm_on gluster --commands 1000 --workers 8 --every 1000 --period 500 --deadline 900
 }
 
 @test "bindfs, two mounts: 1,000 commands over 8 workers in a storm, each with one result" {
-	storm_on bindfs
+	storm_on bindfs --commands 1000 --workers 8 --every 1000 --period 500 --deadline 900
 }
