@@ -2,8 +2,8 @@
 /*
  * Checkpoints in a directory DIR: begin, commit, find, inspect, mark.
  *
- * A checkpoint is a directory DIR/step-NNNNNNNN (ckpt/commit/names.h) with a manifest
- * (ckpt/content/manifest.h). It is complete if the manifest is valid and of that step, and all
+ * A checkpoint is a directory DIR/step-NNNNNNNN (ckpt/names.h) with a manifest
+ * (ckpt/manifest.h). It is complete if the manifest is valid and of that step, and all
  * files are there with the right sizes; it is verified if their checksums are right, too. It
  * appears by one rename, after all of it was synced, and goes by one rename, before any of it is
  * deleted. There is no lock and no other state: any number of writers, readers and pruners, on any
@@ -24,8 +24,8 @@
 #include "base/error.h"
 #include "base/process/life.h"
 #include "base/text.h"
-#include "ckpt/commit/names.h"
-#include "ckpt/content/metrics.h"
+#include "ckpt/names.h"
+#include "ckpt/metrics.h"
 
 /* Which checkpoint is written, and by whom. Numbers are CKPT_NUMBER_MAX at most; task < tasks. */
 struct checkpoint_target {
@@ -156,7 +156,7 @@ enum status checkpoint_status(const struct checkpoint *checkpoint);
 
 enum checkpoint_mark { CKPT_MARK_BAD, CKPT_MARK_GOOD, CKPT_MARK_PINNED, CKPT_MARK_UNPINNED };
 /*
- * Set or remove a mark (ckpt/commit/marks.h) of a published checkpoint, complete or damaged. Doing
+ * Set or remove a mark (ckpt/marks.h) of a published checkpoint, complete or damaged. Doing
  * it again only changes the reason. STATUS_OK: it is durable. STATUS_NO: there is no such
  * checkpoint. reason (NULL: none): for CKPT_MARK_BAD, cut to fit.
  */

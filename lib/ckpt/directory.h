@@ -7,7 +7,7 @@
 #define CKPT_DIRECTORY_H
 
 #include "base/error.h"
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 
 /*
  * Open DIR for reading. STATUS_NO: it surely does not exist, because its parent was read.

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/commit/marks.h"
+#include "ckpt/marks.h"
 #include "ckpt/directory.h"
 
 /* We give up when another process has removed our unfinished file this number of times. */

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 #include "ckpt/prune_remove.h"
 #include "ckpt/scan.h"
 

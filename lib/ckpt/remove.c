@@ -11,9 +11,9 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/marks.h"
-#include "ckpt/commit/names.h"
-#include "ckpt/content/parallel.h"
+#include "ckpt/marks.h"
+#include "ckpt/names.h"
+#include "ckpt/parallel.h"
 #include "ckpt/directory.h"
 
 #define THREADS_MAX 4

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 #include "ckpt/layout/layout.h"
 
 /*

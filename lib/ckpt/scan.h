@@ -9,7 +9,7 @@
  *   prefers any complete one, no rule counts it, and it is never removed.
  *   It is not known which process writes. So a checkpoint that is not complete is
  *   CHECKPOINT_INCOMPLETE until it has not changed for `settled` ms, and then CHECKPOINT_DAMAGED.
- *   The tracker of DIR is only read (a copy writes that of DEST: ckpt/tiers/copy.h). The checkpoint
+ *   The tracker of DIR is only read (a copy writes that of DEST: ckpt/copy.h). The checkpoint
  *   that it names, and newer ones, are never removed.
  *   A name that the layout cannot read is not listed. A symbolic link, and a directory without a
  *   file of the framework, or with a link or device in it, are CHECKPOINT_FOREIGN. None of these is
@@ -19,7 +19,7 @@
 #define CKPT_SCAN_H
 
 #include "ckpt/ckpt.h"
-#include "ckpt/content/tree.h"
+#include "ckpt/tree.h"
 #include "ckpt/layout/layout.h"
 
 struct scan_part {

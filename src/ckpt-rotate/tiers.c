@@ -8,7 +8,7 @@
 #include "base/message.h"
 #include "base/parse.h"
 #include "ckpt/layout/layout.h"
-#include "ckpt/tiers/copy.h"
+#include "ckpt/copy.h"
 #include "rows.h"
 
 static uint64_t last = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands of ckpt-rotate between two directories: ckpt/tiers/copy.h. */
+/* The commands of ckpt-rotate between two directories: ckpt/copy.h. */
 #ifndef CKPT_ROTATE_TIERS_H
 #define CKPT_ROTATE_TIERS_H
 

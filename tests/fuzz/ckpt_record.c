@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/commit/marks.h"
-#include "ckpt/commit/names.h"
-#include "ckpt/commit/writer.h"
-#include "ckpt/content/manifest.h"
-#include "ckpt/content/metrics.h"
+#include "ckpt/marks.h"
+#include "ckpt/names.h"
+#include "ckpt/writer.h"
+#include "ckpt/manifest.h"
+#include "ckpt/metrics.h"
 #include "ckpt/keep.h"
 #include "ckpt/layout/layout.h"
 #include "support/fuzz.h"

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 #include "ckpt/layout/structure.h"
 #include "support/fuzz.h"
 

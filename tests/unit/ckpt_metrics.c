@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "ckpt/content/metrics.h"
+#include "ckpt/metrics.h"
 #include "unit.h"
 
 static void check_exact(void)

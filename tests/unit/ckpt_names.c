@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 #include "unit.h"
 
 int main(void)

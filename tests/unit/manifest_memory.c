@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "ckpt/content/manifest.h"
+#include "ckpt/manifest.h"
 #include "unit.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/parse.h"
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/structure.h"
 

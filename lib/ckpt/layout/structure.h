@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "ckpt/content/manifest.h"
+#include "ckpt/manifest.h"
 
 /* The file of this name; NULL: none. files are sorted. */
 const struct manifest_file *structure_find(const struct manifest *files, const char *name);

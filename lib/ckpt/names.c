@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/commit/writer.h"
+#include "ckpt/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "ckpt/content/manifest.h"
+#include "ckpt/manifest.h"
 
 #define TREE_DEPTH_MAX 64
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/content/parallel.h"
+#include "ckpt/parallel.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

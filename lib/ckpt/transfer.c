@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/content/transfer.h"
+#include "ckpt/transfer.h"
 
 #include <errno.h>
 #include <fcntl.h>

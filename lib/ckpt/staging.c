@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/commit/staging.h"
+#include "ckpt/staging.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/writer.h"
+#include "ckpt/writer.h"
 #include "ckpt/directory.h"
 
 /* At most this number of missing tasks is listed. */

@@ -29,7 +29,7 @@
 #include "base/error.h"
 #include "base/process/life.h"
 #include "base/text.h"
-#include "ckpt/content/metrics.h"
+#include "ckpt/metrics.h"
 
 #define MANIFEST_FORMAT	    1
 #define MANIFEST_SIZE_LIMIT ((size_t)512 << 20)

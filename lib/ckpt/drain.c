@@ -10,13 +10,13 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/publish.h"
-#include "ckpt/content/tree.h"
+#include "ckpt/publish.h"
+#include "ckpt/tree.h"
 #include "ckpt/directory.h"
-#include "ckpt/layout/native.h"
+#include "ckpt/native.h"
 #include "ckpt/prune_remove.h"
 #include "ckpt/scan.h"
-#include "ckpt/tiers/copy.h"
+#include "ckpt/copy.h"
 
 /*
  * Whether both paths lead to the same directory, perhaps through two mounts: then the manifest is

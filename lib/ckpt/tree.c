@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/content/tree.h"
+#include "ckpt/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 
 static const char *kind_of(mode_t mode)
 {

@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/commit/staging.h"
-#include "ckpt/commit/writer.h"
+#include "ckpt/staging.h"
+#include "ckpt/writer.h"
 #include "ckpt/directory.h"
-#include "ckpt/layout/native.h"
+#include "ckpt/native.h"
 #include "ckpt/remove.h"
 
 /* We give up when a pruner has removed our new directory this number of times. */

@@ -18,7 +18,7 @@ struct staging {
 	uint64_t inode;
 	bool sharded;		       /* it has the record of a task's writer or of a shard */
 	bool one_writer;	       /* it has the record of a writer of the whole checkpoint */
-	bool copy;		       /* it has the record of a copy (ckpt/tiers/copy.h) */
+	bool copy;		       /* it has the record of a copy (ckpt/copy.h) */
 	bool others;		       /* it has names that are not reserved */
 	uint64_t tasks;		       /* as recorded; 0: not known */
 	enum checkpoint_writer writer; /* WRITER_GONE: all recorded writers are gone */

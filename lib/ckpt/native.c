@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/layout/native.h"
+#include "ckpt/native.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ckpt/commit/marks.h"
-#include "ckpt/commit/staging.h"
-#include "ckpt/content/tree.h"
+#include "ckpt/marks.h"
+#include "ckpt/staging.h"
+#include "ckpt/tree.h"
 #include "ckpt/layout/layout.h"
 
 /* We give up when the checkpoint was replaced this number of times while we looked. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/commit/marks.h"
+#include "ckpt/marks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 
 #define RECORD_LIMIT 4096
 

@@ -24,13 +24,13 @@
  * spelling is ours: "step-120" is not, and is never touched.
  *
  * In a checkpoint, published or not, a few names at the top are reserved:
- *   .ckpt-manifest.json                   the manifest (ckpt/content/manifest.h)
- *   .ckpt-writer.json, .ckpt-writer-2.json   the writer (ckpt/commit/writer.h), until published
+ *   .ckpt-manifest.json                   the manifest (ckpt/manifest.h)
+ *   .ckpt-writer.json, .ckpt-writer-2.json   the writer (ckpt/writer.h), until published
  *   .ckpt-shard-2.json                    what task 2 has committed, until published
  *   .ckpt-copy.json                       the manifest of the original of a copy
- *                                         (ckpt/tiers/copy.h), until published
+ *                                         (ckpt/copy.h), until published
  *   .ckpt-part.XXXXXX                     a file that is being copied
- *   .ckpt-bad.json, .ckpt-pin.json        marks of a published checkpoint (ckpt/commit/marks.h)
+ *   .ckpt-bad.json, .ckpt-pin.json        marks of a published checkpoint (ckpt/marks.h)
  * and these names with a dot and six more characters: a file that will get such a name.
  */
 #ifndef CKPT_NAMES_H

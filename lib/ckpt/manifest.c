@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/content/manifest.h"
+#include "ckpt/manifest.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/json_fields.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 
 void manifest_release(struct manifest *manifest)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/commit/publish.h"
+#include "ckpt/publish.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "ckpt/commit/names.h"
+#include "ckpt/names.h"
 #include "ckpt/directory.h"
 #include "ckpt/remove.h"
 

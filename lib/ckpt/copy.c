@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/tiers/copying.h"
+#include "ckpt/copying.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "ckpt/commit/publish.h"
-#include "ckpt/commit/writer.h"
+#include "ckpt/publish.h"
+#include "ckpt/writer.h"
 #include "ckpt/directory.h"
-#include "ckpt/layout/native.h"
+#include "ckpt/native.h"
 #include "ckpt/remove.h"
 
 enum status copy_check_places(const char *directory, const char *destination, struct error *err)

@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/content/parallel.h"
-#include "ckpt/content/read_ahead.h"
-#include "ckpt/content/tree.h"
+#include "ckpt/parallel.h"
+#include "ckpt/read_ahead.h"
+#include "ckpt/tree.h"
 
 /* The most threads. More threads than processors are useful: they mostly wait for a disk. */
 #define SYNCING_MAX 16

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/tiers/copying.h"
+#include "ckpt/copying.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ckpt/commit/names.h"
-#include "ckpt/content/tree.h"
+#include "ckpt/names.h"
+#include "ckpt/tree.h"
 #include "ckpt/layout/structure.h"
 
 /* How many times a file that reads back wrong is copied, at most. */

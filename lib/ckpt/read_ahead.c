@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/content/read_ahead.h"
+#include "ckpt/read_ahead.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/content/manifest.h"
+#include "ckpt/manifest.h"
 #include "ckpt/directory.h"
 
 /*

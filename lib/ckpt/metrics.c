@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/content/metrics.h"
+#include "ckpt/metrics.h"
 
 #include <errno.h>
 #include <json-c/linkhash.h>
