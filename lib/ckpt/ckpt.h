@@ -24,8 +24,8 @@
 #include "base/error.h"
 #include "base/process/life.h"
 #include "base/text.h"
-#include "ckpt/names.h"
 #include "ckpt/metrics.h"
+#include "ckpt/names.h"
 
 /* Which checkpoint is written, and by whom. Numbers are CKPT_NUMBER_MAX at most; task < tasks. */
 struct checkpoint_target {
@@ -82,21 +82,20 @@ enum status checkpoint_await(const struct checkpoint_target *target, int64_t dea
 
 enum checkpoint_state {
 	CHECKPOINT_COMPLETE,
-	CHECKPOINT_BAD,	       /* complete, but marked as bad: never used to resume */
-	CHECKPOINT_DAMAGED,    /* published, but something is missing or wrong */
-	CHECKPOINT_FOREIGN,    /* has a name of ours, but is not a checkpoint of ours */
-	CHECKPOINT_UNKNOWN,    /* could not be read; see status */
-	CHECKPOINT_UNPROVEN,   /* no gap, but it is not known how many files there must be */
-	CHECKPOINT_INCOMPLETE, /* being written, or left by a writer that is gone */
+	CHECKPOINT_BAD,		 /* complete, but marked as bad: never used to resume */
+	CHECKPOINT_INCOMPLETE,	 /* something is missing, or it says that it is not finished */
+	CHECKPOINT_DAMAGED,	 /* a file is shown to be cut short, changed or impossible */
+	CHECKPOINT_DOUBTFUL,	 /* as complete, but an older one has more (list.h) */
+	CHECKPOINT_UNKNOWN_FORM, /* it has the name of a checkpoint, and no rule knows its form */
+	CHECKPOINT_UNREADABLE,	 /* see status */
 };
 const char *checkpoint_state_name(enum checkpoint_state state);
 
-enum checkpoint_writer { WRITER_UNKNOWN, WRITER_ALIVE, WRITER_GONE, WRITER_ELSEWHERE };
-
 struct checkpoint {
 	enum checkpoint_state state;
-	enum status status; /* if CHECKPOINT_UNKNOWN */
-	char name[256];	    /* in DIR */
+	enum status status; /* if CHECKPOINT_UNREADABLE */
+	/* In DIR; if several entries are the checkpoint, the one to resume from. */
+	char name[256];
 	uint64_t step;
 	uint64_t attempt;
 	char life[LIFE_SIZE]; /* of the attempt that wrote it; "": not known */
@@ -104,34 +103,35 @@ struct checkpoint {
 	bool sharded;
 	uint64_t files;
 	uint64_t bytes;
-	int64_t utc; /* when committed, milliseconds since 1970; 0: not known */
-	/* The next five are for CHECKPOINT_INCOMPLETE. */
-	enum checkpoint_writer writer;
-	bool copy;   /* a copy from another directory is being made */
-	bool vacant; /* it has neither records of a writer nor files */
-	bool whole;  /* all its shards are committed, but it is not published */
-	bool early;  /* a shard is committed, and a task has not begun yet */
-	bool pinned; /* never pruned */
-	bool bad;    /* marked as bad, whatever its state is */
+	int64_t utc; /* when it was committed, ms since 1970; 0: not known. Frameworks: changed */
+	/* When any of its files changed last, by the clock of the filesystem, ms since 1970; for
+	 * what was published with a manifest: 0. */
+	int64_t changed;
+	bool unfinished; /* ours: DIR/.tmp-..., not published */
+	bool own;	 /* the trainer's own, such as last.ckpt, which only the trainer replaces */
+	bool pinned;	 /* never pruned */
+	bool bad;	 /* marked as bad, whatever its state is */
+	char stays[160]; /* why it is never removed: a link or a tracker names it ...; "": it may be */
 	struct metrics metrics;
 	char why[256];	/* why it is in this state; empty if complete */
-	uint64_t inode; /* of its directory */
+	uint64_t inode; /* of its directory, or of its first file */
 };
 
 /* How to look for the newest checkpoint. */
-struct layout_choice;
+struct layout;
 struct checkpoint_search {
 	const char *directory;
-	const struct layout_choice *choice; /* ckpt/layout/layout.h */
-	const uint64_t *below;		    /* only steps before this one; NULL: all */
-	bool contents;			    /* also compare checksums, which only our layout has */
+	const struct layout *layout; /* layouts.h */
+	const uint64_t *below;	     /* only steps before this one; NULL: all */
+	const uint64_t *saved;	     /* the step that the run's store calls complete; NULL: none */
+	bool contents;		     /* also compare checksums, which only our layout has */
 };
 /*
- * Find the newest complete checkpoint, which is the one of the highest step. Bad and damaged ones
- * are skipped. skipped (NULL: none) gets a line for each of them, and for other things that a user
- * should know, such as a broken tracker. If none is known to be complete, found may be
- * CHECKPOINT_UNPROVEN. STATUS_NO: there is surely none: all of DIR was read, or its parent was read
- * and has no DIR.
+ * Find the newest complete checkpoint, which is the one of the highest step. Others are skipped;
+ * skipped (NULL: none) gets a line for each of them, and for other things that a user should know,
+ * such as a broken tracker. If none is complete, found may be CHECKPOINT_DOUBTFUL. STATUS_NO: there
+ * is surely none: all of DIR was read, or its parent was read and has no DIR. STATUS_TEMPORARY:
+ * also if there are only entries that look like checkpoints, and that no layout reads.
  */
 enum status checkpoint_latest(const struct checkpoint_search *search, struct checkpoint *found,
 	struct text *skipped, struct error *err);
@@ -150,18 +150,19 @@ enum status checkpoint_inspect(const char *directory, uint64_t step, bool conten
  */
 void checkpoint_on_progress(void (*progress)(uint64_t bytes));
 
-/* STATUS_OK: complete. STATUS_DAMAGED: damaged. STATUS_TEMPORARY: unproven. STATUS_NO: bad, foreign
- * or incomplete. If unknown: checkpoint->status. */
+/* STATUS_OK: complete. STATUS_DAMAGED: damaged. STATUS_TEMPORARY: doubtful. STATUS_NO: bad,
+ * incomplete or of an unknown form. If unreadable: checkpoint->status. */
 enum status checkpoint_status(const struct checkpoint *checkpoint);
 
 enum checkpoint_mark { CKPT_MARK_BAD, CKPT_MARK_GOOD, CKPT_MARK_PINNED, CKPT_MARK_UNPINNED };
 /*
- * Set or remove a mark (ckpt/marks.h) of a published checkpoint, complete or damaged. Doing
- * it again only changes the reason. STATUS_OK: it is durable. STATUS_NO: there is no such
+ * Set or remove a mark of a checkpoint, complete or not: in our layout a file in it (marks.h), else
+ * a file beside it. Doing it again only changes the reason. CKPT_MARK_GOOD removes the mark as bad;
+ * a doubtful one is complete from then on. STATUS_OK: it is durable. STATUS_NO: there is no such
  * checkpoint. reason (NULL: none): for CKPT_MARK_BAD, cut to fit.
  */
-enum status checkpoint_mark(const char *directory, uint64_t step, enum checkpoint_mark mark,
-	const char *reason, struct error *err);
+enum status checkpoint_mark(const char *directory, const struct layout *layout, uint64_t step,
+	enum checkpoint_mark mark, const char *reason, struct error *err);
 
 /*
  * Whether the same checkpoint (step, attempt and time of commit) is marked as bad in one of these
@@ -170,32 +171,24 @@ enum status checkpoint_mark(const char *directory, uint64_t step, enum checkpoin
 enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
 	const struct checkpoint *checkpoint, bool *bad, struct error *err);
 
-/* Checkpoints by rising step; of our layout, published ones before all others. Zeroed: empty. */
-struct checkpoint_list {
-	const struct checkpoint **items;
-	size_t count;
-	size_t removed; /* number of directories and files that are being deleted */
-	void *memory;	/* items point into it */
+/*
+ * Find the checkpoint to resume from in "DIR", "DIR:LAYOUT" or "DIR:PATTERN" (layouts.h): the path
+ * and step of checkpoint_latest. before: the layout that the run has used before (NULL: not known);
+ * layout: the name of the one that was used. saved: as in the search. notes: with STATUS_OK it is
+ * empty, or says why the checkpoint is doubtful, or names the first one that was skipped, and why.
+ */
+struct checkpoint_resume {
+	char path[4096];
+	uint64_t step;
+	bool doubtful;
+	char layout[32];
 };
-/*
- * notes (NULL: none): gets a line for each thing that a user should know, such as a broken tracker.
- */
-enum status checkpoint_list(const char *directory, const struct layout_choice *choice,
-	struct checkpoint_list *list, struct text *notes, struct error *err);
-void checkpoint_list_release(struct checkpoint_list *list);
+enum status checkpoint_find_resume(const char *text, const char *before, const uint64_t *saved,
+	struct checkpoint_resume *resume, struct error *notes);
 
 /*
- * Find the checkpoint to resume from in "DIR" or "DIR:LAYOUT" (layout_read_location): the path and
- * step of checkpoint_latest. unproven: none is known to be complete. notes: with STATUS_OK it is
- * empty, or says why the checkpoint is unproven, or names the first one that was skipped, and why.
- */
-enum status checkpoint_find_resume(
-	const char *text, char path[4096], uint64_t *step, bool *unproven, struct error *notes);
-
-/*
- * Mark the checkpoint of step in "DIR" or "DIR:LAYOUT" as bad, because this number of restarts from
- * it have failed. STATUS_NO: not marked, because it is the only complete one, or because it is in a
- * framework's layout, which has no marks.
+ * Mark the checkpoint of step in such a place as bad, because this number of restarts from it have
+ * failed. STATUS_NO: not marked, because it is the only complete one.
  */
 enum status checkpoint_give_up(
 	const char *place, uint64_t step, uint64_t failures, struct error *err);

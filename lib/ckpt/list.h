@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The checkpoints in DIR, in any layout, read once: names, states, what must not be removed. A step
+ * is one checkpoint, however many files or directories have its number.
+ *
+ * Frameworks know nothing of us, so for theirs:
+ *   complete      all rules of the layout hold, and each file is whole, as far as its format tells
+ *   incomplete    a file that a rule needs is missing, or a marker says that it is not finished
+ *   damaged       a file is shown to be cut short or impossible
+ *   doubtful      as complete, but the nearest older complete one has a file that is missing here,
+ *                 or a file, from 1 MiB on, that is more than twice as large. Not if the run's store
+ *                 says that the step was saved complete, if it was marked as good, or if another
+ *                 save has the same list of names
+ *   unknown form  the name fits, but no rule knows the form
+ * Symbolic links to files in a checkpoint are read as files. Pins and marks are files beside it:
+ * .ckpt-pin-STEP, .ckpt-bad-STEP, .ckpt-good-STEP; the last two count while no file of the
+ * checkpoint is newer.
+ *
+ * Answers as in ckpt.h.
+ */
+#ifndef CKPT_LIST_H
+#define CKPT_LIST_H
+
+#include "ckpt/ckpt.h"
+#include "ckpt/layouts.h"
+#include "ckpt/manifest.h"
+
+struct list_entry {
+	char *name; /* in DIR */
+	uint64_t step;
+	uint64_t device, inode;
+	bool own;  /* the trainer's own, such as last.ckpt: its step is in its content */
+	bool link; /* a symbolic link */
+	bool directory;
+};
+
+/* One checkpoint: entries[first] to entries[first + count - 1]. */
+struct list_item {
+	struct checkpoint checkpoint;
+	size_t first, count;
+	struct manifest files; /* frameworks: names with {step} and so on in place of numbers */
+	char best[256];	       /* the name of another that it calls its best; "": none */
+};
+
+struct list_request {
+	const char *directory;
+	const struct layout *layout;
+	bool contents;	       /* ours: compare the checksums, too */
+	bool names_only;       /* ours: inspect none; see list_inspect */
+	const uint64_t *saved; /* the step that the run's store says was saved complete; NULL: none */
+};
+
+/* Zeroed, with descriptor -1: empty. */
+struct list {
+	struct list_request request;
+	int descriptor; /* of DIR */
+	struct list_entry *entries;
+	size_t entry_count;
+	struct list_item *items; /* by rising step; of ours, unfinished ones after the others */
+	size_t count;
+	char **gone; /* entries that were renamed away to be deleted (ckpt_name_gone) */
+	size_t gone_count;
+	struct {
+		bool found;	  /* there is such a file */
+		bool named;	  /* it names a step: */
+		uint64_t step;
+		char line[256];
+		char broken[256]; /* why it names none; "": it is not broken */
+	} tracker;
+	char strange[3][256]; /* entries that look like checkpoints, and that no layout reads */
+	size_t strange_count; /* how many there are */
+	bool vanished;	      /* an entry was gone when it was inspected */
+};
+
+/* Read all. STATUS_NO: there surely is no DIR (directory.h). Release list in any case. */
+enum status list_read(const struct list_request *request, struct list *list, struct error *err);
+void list_release(struct list *list);
+
+/* Inspect one again: its state by itself and in comparison with the others as they were read.
+ * STATUS_NO: it is gone. */
+enum status list_inspect(const struct list *list, struct list_item *item, struct error *err);
+
+/*
+ * What links protect: those directly in DIR, and those in this item (NULL: none). Sets stays of each
+ * checkpoint that a link resolves to or into, by device and inode. A link to DIR or to a directory
+ * above it protects nothing.
+ */
+enum status list_protect(struct list *list, const struct list_item *newest, struct error *err);
+/* Whether a link in DIR names this entry, which is not there under its name any more. */
+enum status list_is_wanted(
+	const struct list *list, const char *entry, bool *wanted, struct error *err);
+
+/* The newest complete checkpoint; NULL: there is none. */
+const struct list_item *list_newest(const struct list *list);
+
+/* Add to notes what a user should know: a broken tracker, one that names nothing that is there. */
+void list_note(const struct list *list, struct text *notes);
+/* STATUS_TEMPORARY: there is no checkpoint, but there are entries that look like some: err names
+ * three of them, and the options. Otherwise STATUS_OK; other says how many entries are no
+ * checkpoints. */
+enum status list_confirm_none(const struct list *list, struct error *err);
+
+#endif

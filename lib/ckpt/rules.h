@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rules of a layout: when a checkpoint is complete. Pure, except that some rules read a file of
+ * the checkpoint. Names are relative to the checkpoint's directory, or to DIR if it is files.
+ *
+ *   when P ...        the rules up to the next "when" hold for checkpoints that have one of these;
+ *                     a checkpoint for which no "when" holds has an unknown form
+ *   known P ...       it has one of these; else the form is unknown
+ *   any P ...         it has one of these
+ *   none P ...        it has no file or directory like this
+ *   if P : Q ...      if it has P, it has one of Q
+ *   filled P ...      if it has such files, not all of them are empty
+ *   full P ...        none of these files is empty
+ *   each D : Q ...    each directory D has one of Q
+ *   same D : Q ...    each directory D has one of Q, or none has
+ *   beside P : Q ...  each directory with a file P has one of Q
+ *   numbered P        the files P with {i} and {n} are all of n, from 0 or 1
+ *   grid P            the files P with {i} and {j} are all from 0 to the highest of each
+ *   dense P           the files P with {i} are all from 0 to the highest
+ *   json F KEY[=V]    the document F has KEY, not null, with the value V
+ *   json? F KEY       the same, if there is an F
+ *   listed P KEY      the documents P name, under KEY, files that are there, and at least one
+ *   pickled F P       the pickle F, in each directory with files P, ends, and names P that are there
+ *   world P KEY[*KEY] Q   the product of the numbers in one pickle P is how many files Q there are
+ *                     (different {i}, if Q has it); nothing, if there is no P or no number
+ *
+ * STEP in a rule is the step.
+ */
+#ifndef CKPT_RULES_H
+#define CKPT_RULES_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "ckpt/manifest.h"
+
+struct rules_item {
+	uint64_t step;
+	int root;		      /* the open directory to which names are relative */
+	const struct manifest *files; /* sorted by name */
+	char *const *directories;     /* all directories in it, also empty ones; then NULL */
+};
+
+enum rules_answer { RULES_HOLD, RULES_BROKEN, RULES_DAMAGED, RULES_UNKNOWN_FORM, RULES_UNREADABLE };
+
+/* Evaluate. why: what is missing or damaged, or could not be read. */
+enum rules_answer rules_check(
+	const char *rules, const struct rules_item *item, struct error *why);
+
+#endif
