@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/staging.h"
 #include "ckpt/directory.h"
 #include "ckpt/native.h"
+#include "ckpt/staging.h"
 
 /* Milliseconds: pauses between two looks, and how long the last task may take to publish. */
 #define PAUSE_MIN 20

@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/staging.h"
-#include "ckpt/writer.h"
 #include "ckpt/directory.h"
 #include "ckpt/native.h"
 #include "ckpt/remove.h"
+#include "ckpt/staging.h"
+#include "ckpt/writer.h"
 
 /* We give up when a pruner has removed our new directory this number of times. */
 #define TRIES 16

@@ -111,7 +111,8 @@ struct checkpoint {
 	bool own;	 /* the trainer's own, such as last.ckpt, which only the trainer replaces */
 	bool pinned;	 /* never pruned */
 	bool bad;	 /* marked as bad, whatever its state is */
-	char stays[160]; /* why it is never removed: a link or a tracker names it ...; "": it may be */
+	char stays[160]; /* why it is never removed: a link or a tracker names it ...; "": it may be
+			  */
 	struct metrics metrics;
 	char why[256];	/* why it is in this state; empty if complete */
 	uint64_t inode; /* of its directory, or of its first file */

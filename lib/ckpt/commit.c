@@ -11,15 +11,15 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/marks.h"
-#include "ckpt/publish.h"
-#include "ckpt/staging.h"
-#include "ckpt/writer.h"
-#include "ckpt/manifest.h"
-#include "ckpt/tree.h"
 #include "ckpt/directory.h"
+#include "ckpt/manifest.h"
+#include "ckpt/marks.h"
 #include "ckpt/native.h"
+#include "ckpt/publish.h"
 #include "ckpt/remove.h"
+#include "ckpt/staging.h"
+#include "ckpt/tree.h"
+#include "ckpt/writer.h"
 
 /* We give up when other processes have published or removed something this number of times. */
 #define TRIES 32

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "ckpt/publish.h"
-#include "ckpt/writer.h"
 #include "ckpt/directory.h"
 #include "ckpt/native.h"
+#include "ckpt/publish.h"
 #include "ckpt/remove.h"
+#include "ckpt/writer.h"
 
 enum status copy_check_places(const char *directory, const char *destination, struct error *err)
 {

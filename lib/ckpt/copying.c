@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ckpt/layout/structure.h"
 #include "ckpt/names.h"
 #include "ckpt/tree.h"
-#include "ckpt/layout/structure.h"
 
 /* How many times a file that reads back wrong is copied, at most. */
 #define ROUNDS 2

@@ -6,10 +6,10 @@
 #ifndef CKPT_COPYING_H
 #define CKPT_COPYING_H
 
+#include "ckpt/copy.h"
+#include "ckpt/layout/layout.h"
 #include "ckpt/manifest.h"
 #include "ckpt/transfer.h"
-#include "ckpt/layout/layout.h"
-#include "ckpt/copy.h"
 
 /* We give up when other processes have published or removed something this number of times. */
 #define COPYING_TRIES 8

@@ -10,13 +10,13 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/publish.h"
-#include "ckpt/tree.h"
+#include "ckpt/copy.h"
 #include "ckpt/directory.h"
 #include "ckpt/native.h"
 #include "ckpt/prune_remove.h"
+#include "ckpt/publish.h"
 #include "ckpt/scan.h"
-#include "ckpt/copy.h"
+#include "ckpt/tree.h"
 
 /*
  * Whether both paths lead to the same directory, perhaps through two mounts: then the manifest is

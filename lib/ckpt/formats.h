@@ -33,12 +33,14 @@ enum status format_check_tensorflow(int root, const char *name, struct error *wh
 /* Read a small file. STATUS_NO: it is missing, too large, or not a file. */
 enum status format_read(
 	int root, const char *name, size_t limit, struct text *text, struct error *why);
-/* Read a JSON document. STATUS_NO: it is missing, or is no JSON document. The caller puts *object. */
+/* Read a JSON document. STATUS_NO: it is missing, or is no JSON document. The caller puts *object.
+ */
 enum status format_read_json(
 	int root, const char *name, struct json_object **object, struct error *why);
 /*
  * Read the whole number that a pickled dictionary has under key, in a file of torch.save (a zip
- * archive, or a bare pickle) or in a bare pickle. STATUS_NO: it cannot be found in the first 16 MiB.
+ * archive, or a bare pickle) or in a bare pickle. STATUS_NO: it cannot be found in the first 16
+ * MiB.
  */
 enum status format_read_number(
 	int root, const char *name, const char *key, uint64_t *number, struct error *why);

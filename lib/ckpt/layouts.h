@@ -4,8 +4,8 @@
  * of data (layouts.c); rules.h evaluates its rules, list.h groups the names in DIR by step. Our own
  * layout, "native", has names and no rules: its checkpoints have manifests (native.h).
  *
- * Patterns, here and in rules: '*' is anything in one name, '**' anything, {step} the step, {i}, {j}
- * and {n} a whole number; all else is itself. Several patterns are separated by blanks.
+ * Patterns, here and in rules: '*' is anything in one name, '**' anything, {step} the step, {i},
+ * {j} and {n} a whole number; all else is itself. Several patterns are separated by blanks.
  */
 #ifndef CKPT_LAYOUTS_H
 #define CKPT_LAYOUTS_H
@@ -26,16 +26,21 @@ struct layout {
 	 */
 	const char *marks;
 	const char *rules; /* when a checkpoint is complete, one rule in a line (rules.h) */
-	/* The file in DIR that names the checkpoint to resume from, a blank, and the form of its
-	 * line, in which {step} is the step; NULL: there is none. */
-	const char *tracker;
-	/* Patterns of entries whose step is in their content: the number global_step in a pickle,
-	 * the entry or one of these files in it. They are the trainer's own. */
-	const char *inside;
+	/* Patterns of names that say, in the checkpoint's directory or, with {step}, beside it in
+	 * DIR, that it is finished (one must be there), or that it is not. NULL: none. */
+	const char *done, *undone;
+	/* The file in DIR that names the checkpoint to resume from, and the forms of its line, in
+	 * which {step} is the step, one in a line. NULL: there is none. */
+	const char *tracker, *tracker_forms;
+	/* Patterns of entries that are the trainer's own, whose step is in their content: the
+	 * number global_step in the entry or in one of the files `inside_files` in it. */
+	const char *inside, *inside_files;
 	bool files;	   /* a checkpoint may be files */
 	bool directories;  /* a checkpoint may be a directory */
 	bool alternatives; /* two entries of one step are two saves, not two parts of one */
-	bool general;	   /* an entry counts for this layout only if no other one knows it */
+	/* Its files are also written by others: an entry counts only if no other layout knows it,
+	 * and DIR has this layout only if it has no other one. */
+	bool general;
 };
 
 /* What a user gives to say which layout; NULL: not given. */
@@ -43,21 +48,20 @@ struct layout_words {
 	const char *layout, *pattern, *done, *undone, *tracker;
 };
 
-extern const struct layout layout_native;
-static inline bool layout_is_native(const struct layout *layout)
-{
-	return layout->name == layout_native.name;
-}
+/* Our own layout. */
+const struct layout *layout_ours(void);
+bool layout_is_native(const struct layout *layout);
 
 /*
  * Choose by the words, or, without --layout and --pattern, by what is in DIR. A row is found by its
  * name and pointers in it stay valid; the row of a pattern is made, and lives as long as the
- * program. STATUS_USAGE: the words are wrong, or DIR has checkpoints of two layouts: err names both.
+ * program. STATUS_USAGE: the words are wrong, or DIR has checkpoints of two layouts: err names
+ * both.
  */
 enum status layout_choose(const char *directory, const struct layout_words *words,
 	struct layout *layout, struct error *err);
-/* Choose by what is in DIR; native if it is missing or nothing is known. Of two layouts, take the one
- * of this name (NULL: none), which was chosen before. */
+/* Choose by what is in DIR; native if it is missing or nothing is known. Of two layouts, take the
+ * one of this name (NULL: none), which was chosen before. */
 enum status layout_detect(
 	const char *directory, const char *before, struct layout *layout, struct error *err);
 /*
@@ -74,14 +78,17 @@ bool layout_reads(const struct layout *layout, const char *entry, uint64_t *step
 /* The layout that knows this entry of the open DIR, by name and marks; NULL: none. */
 const struct layout *layout_of_entry(int directory, const char *entry);
 
-/*
- * Whether text matches the pattern of this length. numbers: of {i}, {j}, {n}, {step}, in this order;
- * those in the pattern are set.
- */
+/* A number in a name that matches: its value and where its digits are. */
+struct pattern_number {
+	uint64_t value;
+	size_t at, length;
+};
 enum { PATTERN_I, PATTERN_J, PATTERN_N, PATTERN_STEP, PATTERN_NUMBERS };
+/* Whether text matches the pattern of this length. Sets the numbers that are in the pattern. */
 bool pattern_matches(const char *pattern, size_t length, const char *text,
-	uint64_t numbers[PATTERN_NUMBERS]);
+	struct pattern_number numbers[PATTERN_NUMBERS]);
 /* Whether text matches one of the patterns in a list; NULL: there are none. */
-bool pattern_any(const char *patterns, const char *text, uint64_t numbers[PATTERN_NUMBERS]);
+bool pattern_any(
+	const char *patterns, const char *text, struct pattern_number numbers[PATTERN_NUMBERS]);
 
 #endif

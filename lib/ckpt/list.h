@@ -8,13 +8,11 @@
  *   incomplete    a file that a rule needs is missing, or a marker says that it is not finished
  *   damaged       a file is shown to be cut short or impossible
  *   doubtful      as complete, but the nearest older complete one has a file that is missing here,
- *                 or a file, from 1 MiB on, that is more than twice as large. Not if the run's store
- *                 says that the step was saved complete, if it was marked as good, or if another
- *                 save has the same list of names
- *   unknown form  the name fits, but no rule knows the form
- * Symbolic links to files in a checkpoint are read as files. Pins and marks are files beside it:
- * .ckpt-pin-STEP, .ckpt-bad-STEP, .ckpt-good-STEP; the last two count while no file of the
- * checkpoint is newer.
+ *                 or a file, from 1 MiB on, that is more than twice as large. Not if the run's
+ * store says that the step was saved complete, if it was marked as good, or if another save has the
+ * same list of names unknown form  the name fits, but no rule knows the form Symbolic links to
+ * files in a checkpoint are read as files. Pins and marks are files beside it: .ckpt-pin-STEP,
+ * .ckpt-bad-STEP, .ckpt-good-STEP; the last two count while no file of the checkpoint is newer.
  *
  * Answers as in ckpt.h.
  */
@@ -42,12 +40,20 @@ struct list_item {
 	char best[256];	       /* the name of another that it calls its best; "": none */
 };
 
+/* A file beside that pins or marks a framework's checkpoint. */
+struct list_mark {
+	enum ckpt_beside kind;
+	uint64_t step;
+	int64_t time; /* when it was made, by the filesystem's clock */
+};
+
 struct list_request {
 	const char *directory;
 	const struct layout *layout;
-	bool contents;	       /* ours: compare the checksums, too */
-	bool names_only;       /* ours: inspect none; see list_inspect */
-	const uint64_t *saved; /* the step that the run's store says was saved complete; NULL: none */
+	bool contents;	 /* ours: compare the checksums, too */
+	bool names_only; /* ours: inspect none; see list_inspect */
+	const uint64_t
+		*saved; /* the step that the run's store says was saved complete; NULL: none */
 };
 
 /* Zeroed, with descriptor -1: empty. */
@@ -61,29 +67,31 @@ struct list {
 	char **gone; /* entries that were renamed away to be deleted (ckpt_name_gone) */
 	size_t gone_count;
 	struct {
-		bool found;	  /* there is such a file */
-		bool named;	  /* it names a step: */
+		bool found; /* there is such a file */
+		bool named; /* it names a step: */
 		uint64_t step;
 		char line[256];
 		char broken[256]; /* why it names none; "": it is not broken */
 	} tracker;
-	char strange[3][256]; /* entries that look like checkpoints, and that no layout reads */
-	size_t strange_count; /* how many there are */
-	bool vanished;	      /* an entry was gone when it was inspected */
+	char **others; /* names in DIR that the layout does not read */
+	size_t other_count;
+	struct list_mark *marks;
+	size_t mark_count;
+	bool vanished; /* an entry was gone when it was inspected */
 };
 
 /* Read all. STATUS_NO: there surely is no DIR (directory.h). Release list in any case. */
 enum status list_read(const struct list_request *request, struct list *list, struct error *err);
 void list_release(struct list *list);
 
-/* Inspect one again: its state by itself and in comparison with the others as they were read.
+/* Inspect one again, or, with names_only, for the first time, without a comparison with others.
  * STATUS_NO: it is gone. */
 enum status list_inspect(const struct list *list, struct list_item *item, struct error *err);
 
 /*
- * What links protect: those directly in DIR, and those in this item (NULL: none). Sets stays of each
- * checkpoint that a link resolves to or into, by device and inode. A link to DIR or to a directory
- * above it protects nothing.
+ * What links protect: those directly in DIR, and those in this item (NULL: none). Sets stays of
+ * each checkpoint that a link resolves to or into, by device and inode. A link to DIR or to a
+ * directory above it protects nothing.
  */
 enum status list_protect(struct list *list, const struct list_item *newest, struct error *err);
 /* Whether a link in DIR names this entry, which is not there under its name any more. */
@@ -95,9 +103,11 @@ const struct list_item *list_newest(const struct list *list);
 
 /* Add to notes what a user should know: a broken tracker, one that names nothing that is there. */
 void list_note(const struct list *list, struct text *notes);
-/* STATUS_TEMPORARY: there is no checkpoint, but there are entries that look like some: err names
- * three of them, and the options. Otherwise STATUS_OK; other says how many entries are no
- * checkpoints. */
+/*
+ * If no checkpoint was found that is complete or doubtful: whether there is surely none.
+ * STATUS_TEMPORARY: there are entries that look like checkpoints, and that no rule or no layout
+ * reads; err names three of them.
+ */
 enum status list_confirm_none(const struct list *list, struct error *err);
 
 #endif

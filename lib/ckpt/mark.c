@@ -2,6 +2,7 @@
 /* Setting and removing marks of published checkpoints. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/marks.h"
 #include "ckpt/directory.h"
+#include "ckpt/list.h"
+#include "ckpt/marks.h"
 
 /* We give up when another process has removed our unfinished file this number of times. */
 #define TRIES 16
@@ -73,7 +75,7 @@ static enum status remove_mark(const char *path, const char *mark, struct error 
 	return status == STATUS_OK ? file_sync_directory(path, err) : status;
 }
 
-enum status checkpoint_mark(const char *directory, uint64_t step, enum checkpoint_mark mark,
+static enum status mark_ours(const char *directory, uint64_t step, enum checkpoint_mark mark,
 	const char *reason, struct error *err)
 {
 	const char *name = mark == CKPT_MARK_BAD || mark == CKPT_MARK_GOOD ? CKPT_BAD : CKPT_PIN;
@@ -84,7 +86,7 @@ enum status checkpoint_mark(const char *directory, uint64_t step, enum checkpoin
 		status = checkpoint_inspect(directory, step, false, &found, err);
 		if (status != STATUS_OK)
 			return status;
-		if (found.state == CHECKPOINT_UNKNOWN || found.state == CHECKPOINT_FOREIGN)
+		if (found.state == CHECKPOINT_UNREADABLE || found.state == CHECKPOINT_UNKNOWN_FORM)
 			return error_set(err, checkpoint_status(&found), "%s/%s: %s", directory,
 				found.name, found.why);
 		char *path = ckpt_directory_path(directory, found.name);
@@ -106,6 +108,44 @@ enum status checkpoint_mark(const char *directory, uint64_t step, enum checkpoin
 		status = error_set(err, STATUS_TEMPORARY, "%s/%s was replaced again and again",
 			directory, found.name);
 	return status;
+}
+
+/* A framework's checkpoint has its marks beside it; they are files, and their times count. */
+static enum status mark_beside(const char *directory, const struct layout *layout, uint64_t step,
+	enum checkpoint_mark mark, const char *reason, struct error *err)
+{
+	const struct list_request request = {.directory = directory, .layout = layout};
+	char name[CKPT_NAME_SIZE], other[CKPT_NAME_SIZE];
+	struct list list;
+	const struct checkpoint *found = NULL;
+	enum status status = list_read(&request, &list, err);
+	for (size_t i = 0; i < list.count; i++)
+		if (list.items[i].checkpoint.step == step && !list.items[i].checkpoint.own)
+			found = &list.items[i].checkpoint;
+	if (status == STATUS_OK && !found)
+		status = error_set(err, STATUS_NO,
+			"there is no checkpoint of step %" PRIu64 " in %s", step, directory);
+	bool pin = mark == CKPT_MARK_PINNED || mark == CKPT_MARK_UNPINNED;
+	bool good = mark == CKPT_MARK_GOOD && found && found->state == CHECKPOINT_DOUBTFUL;
+	ckpt_name_beside(name, pin ? CKPT_BESIDE_PIN : CKPT_BESIDE_BAD, step);
+	ckpt_name_beside(other, CKPT_BESIDE_GOOD, step);
+	if (status == STATUS_OK && (mark == CKPT_MARK_PINNED || mark == CKPT_MARK_BAD))
+		status = write_mark(directory, name, reason, err);
+	else if (status == STATUS_OK)
+		status = remove_mark(directory, name, err);
+	if (status == STATUS_OK && good)
+		status = write_mark(directory, other, NULL, err);
+	else if (status == STATUS_OK && mark == CKPT_MARK_BAD)
+		status = remove_mark(directory, other, err);
+	list_release(&list);
+	return status;
+}
+
+enum status checkpoint_mark(const char *directory, const struct layout *layout, uint64_t step,
+	enum checkpoint_mark mark, const char *reason, struct error *err)
+{
+	return layout_is_native(layout) ? mark_ours(directory, step, mark, reason, err)
+					: mark_beside(directory, layout, step, mark, reason, err);
 }
 
 enum status checkpoint_is_bad_in(const char *const *directories, size_t count,

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
 
 #define STEP_PREFIX    "step-"
@@ -52,6 +55,51 @@ void ckpt_name_deleting(char name[CKPT_REMOVED_SIZE], const char *removed)
 {
 	snprintf(name, CKPT_REMOVED_SIZE, "%s", removed);
 	name[strlen(REMOVED_PREFIX)] = DELETING;
+}
+
+bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry)
+{
+	uint64_t random = 0;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		random = (uint64_t)clock_utc() ^ ((uint64_t)getpid() << 44);
+	return snprintf(name, CKPT_GONE_SIZE, REMOVED_PREFIX "%016" PRIx64 "-%s", random, entry) <
+	       CKPT_GONE_SIZE;
+}
+
+const char *ckpt_name_read_gone(const char *name)
+{
+	const char *digits = name + strlen(REMOVED_PREFIX);
+	if (strncmp(name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) != 0 ||
+		strspn(digits, "0123456789abcdef") < REMOVED_DIGITS ||
+		digits[REMOVED_DIGITS] != '-')
+		return NULL;
+	return digits + REMOVED_DIGITS + 1;
+}
+
+static const char *const beside[] = {
+	[CKPT_BESIDE_PIN] = ".ckpt-pin-",
+	[CKPT_BESIDE_BAD] = ".ckpt-bad-",
+	[CKPT_BESIDE_GOOD] = ".ckpt-good-",
+};
+
+void ckpt_name_beside(char name[CKPT_NAME_SIZE], enum ckpt_beside kind, uint64_t step)
+{
+	snprintf(name, CKPT_NAME_SIZE, "%s%" PRIu64, beside[kind], step);
+}
+
+bool ckpt_name_read_beside(const char *name, enum ckpt_beside *kind, uint64_t *step)
+{
+	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
+		size_t length = strlen(beside[i]);
+		char made[CKPT_NAME_SIZE];
+		if (strncmp(name, beside[i], length) != 0)
+			continue;
+		*kind = (enum ckpt_beside)i;
+		*step = strtoull(name + length, NULL, 10);
+		ckpt_name_beside(made, *kind, *step);
+		return strcmp(made, name) == 0;
+	}
+	return false;
 }
 
 const char *ckpt_name_read_removed(const char *name, uint64_t *inode)

@@ -85,6 +85,18 @@ void ckpt_name_deleting(char name[CKPT_REMOVED_SIZE], const char *removed);
 /* Read either name: returns the entry's own name; NULL: it is not such a name. inode 0: any. */
 const char *ckpt_name_read_removed(const char *name, uint64_t *inode);
 
+/* The name in DIR of a file that pins or marks a framework's checkpoint of this step. */
+enum ckpt_beside { CKPT_BESIDE_PIN, CKPT_BESIDE_BAD, CKPT_BESIDE_GOOD };
+void ckpt_name_beside(char name[CKPT_NAME_SIZE], enum ckpt_beside kind, uint64_t step);
+bool ckpt_name_read_beside(const char *name, enum ckpt_beside *kind, uint64_t *step);
+
+/* A new name for an entry that is being deleted, .gone-RANDOM-NAME, with 16 hexadecimal digits.
+ * False: it would be too long. */
+#define CKPT_GONE_SIZE 256
+bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry);
+/* The entry's own name in it; NULL: it is not such a name. */
+const char *ckpt_name_read_gone(const char *name);
+
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
 
 /* The name of a writer's record: of the only writer, or, if sharded, of a task. */

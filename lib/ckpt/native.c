@@ -10,10 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "ckpt/directory.h"
 #include "ckpt/marks.h"
-#include "ckpt/staging.h"
 #include "ckpt/tree.h"
-#include "ckpt/layout/layout.h"
 
 /* We give up when the checkpoint was replaced this number of times while we looked. */
 #define TRIES 8
@@ -38,7 +40,7 @@ static void check_published(const char *path, int descriptor, bool contents,
 	if (fstatat(descriptor, CKPT_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT) {
 			error_set(&err, STATUS_NO, "it has no manifest, so it is not ours");
-			conclude(found, CHECKPOINT_FOREIGN, STATUS_NO, &err);
+			conclude(found, CHECKPOINT_UNKNOWN_FORM, STATUS_NO, &err);
 			goto out;
 		}
 		status = error_errno(&err, errno, "look at the manifest");
@@ -77,7 +79,7 @@ static void check_published(const char *path, int descriptor, bool contents,
 	conclude(found,
 		status == STATUS_OK   ? marks.bad ? CHECKPOINT_BAD : CHECKPOINT_COMPLETE
 		: status == STATUS_NO ? CHECKPOINT_DAMAGED
-				      : CHECKPOINT_UNKNOWN,
+				      : CHECKPOINT_UNREADABLE,
 		status, &err);
 out:
 	free(file);
@@ -101,12 +103,12 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 		}
 		if (descriptor < 0 && (errno == ENOTDIR || errno == ELOOP)) {
 			error_set(&why, STATUS_NO, "it is not a directory");
-			conclude(&look, CHECKPOINT_FOREIGN, STATUS_NO, &why);
+			conclude(&look, CHECKPOINT_UNKNOWN_FORM, STATUS_NO, &why);
 			break;
 		}
 		if (descriptor < 0 || fstat(descriptor, &held) < 0) {
 			error_errno(&why, errno, "open %s", path);
-			conclude(&look, CHECKPOINT_UNKNOWN, why.status, &why);
+			conclude(&look, CHECKPOINT_UNREADABLE, why.status, &why);
 			if (descriptor >= 0)
 				close(descriptor);
 			break;
@@ -134,76 +136,94 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 
 enum status inspect_refuse(const char *directory, const struct checkpoint *found, struct error *err)
 {
-	if (found->state == CHECKPOINT_UNKNOWN)
+	if (found->state == CHECKPOINT_UNREADABLE)
 		return error_set(
 			err, found->status, "%s/%s: %s", directory, found->name, found->why);
 	return error_set(err, STATUS_NO, "%s/%s already exists and is not a checkpoint of ours: %s",
 		directory, found->name, found->why);
 }
 
-static enum status inspect_staging(
+/* The names in an unfinished one, and when any of them changed last. */
+static enum status look_into(
+	int directory, int depth, struct checkpoint *found, uint64_t *shards, struct error *err)
+{
+	struct file_names names = {0};
+	struct stat st;
+	uint64_t task;
+	enum status status = file_read_names(directory, found->name, &names, err);
+	for (size_t i = 0; i <= names.count && status == STATUS_OK; i++) {
+		const char *name = i < names.count ? names.names[i] : ".";
+		if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		int64_t time = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+		found->changed = time > found->changed ? time : found->changed;
+		*shards += depth == 0 && ckpt_name_is_shard(name, &task);
+		if (i == names.count || !S_ISDIR(st.st_mode) || depth >= TREE_DEPTH_MAX)
+			continue;
+		int below =
+			openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (below >= 0) {
+			status = look_into(below, depth + 1, found, shards, err);
+			close(below);
+		}
+	}
+	file_names_release(&names);
+	return status;
+}
+
+/* Inspect one that is not published: it is not known who writes it, but when it changed last. */
+static enum status inspect_unfinished(
 	const char *directory, const char *name, struct checkpoint *found, struct error *err)
 {
 	struct ckpt_name read = ckpt_name_read(name);
-	struct checkpoint look = {
-		.state = CHECKPOINT_INCOMPLETE, .step = read.step, .attempt = read.attempt};
-	struct staging staging = {0};
-	struct text absent = {0}, why = {0};
-	static const char *const writers[] = {
-		[WRITER_UNKNOWN] = "no record of who writes it",
-		[WRITER_ALIVE] = "its writer runs",
-		[WRITER_GONE] = "its writer is gone",
-		[WRITER_ELSEWHERE] = "its writer is on another machine or in another container "
-				     "and cannot be checked from here",
-	};
+	struct checkpoint look = {.state = CHECKPOINT_INCOMPLETE,
+		.step = read.step,
+		.attempt = read.attempt,
+		.unfinished = true};
+	struct text why = {0};
+	uint64_t shards = 0;
+	struct error reason;
 	snprintf(look.name, sizeof(look.name), "%s", name);
 	memcpy(look.life, read.life, sizeof(look.life));
 	char *path = ckpt_directory_path(directory, name);
-	enum status status = staging_inspect(path, &staging, err);
-	if (status == STATUS_NO)
-		goto out;
-	if (status != STATUS_OK) {
-		struct error reason = {0};
-		if (err)
-			reason = *err;
-		conclude(&look, CHECKPOINT_UNKNOWN, status, &reason);
+	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	enum status status = descriptor < 0 ? error_errno(&reason, errno, "open %s", path)
+					    : look_into(descriptor, 0, &look, &shards, &reason);
+	if (descriptor >= 0)
+		close(descriptor);
+	if (access(path, F_OK) < 0 && errno == ENOENT) {
+		status = error_set(err, STATUS_NO, "there is no %s", path);
+	} else if (status != STATUS_OK) {
+		conclude(&look, CHECKPOINT_UNREADABLE, status, &reason);
 		status = STATUS_OK;
-		goto out;
-	}
-	look.inode = staging.inode;
-	look.sharded = staging.sharded;
-	look.tasks = staging.tasks;
-	look.writer = staging.writer;
-	look.copy = staging.copy;
-	look.vacant = !staging.others && !staging.sharded && !staging.one_writer;
-	if (read.kind == CKPT_NAME_SCRATCH) {
-		text_addf(&why, "task %" PRIu64 "'s own copy, which is discarded", read.task);
-	} else if (staging.sharded && staging.tasks) {
-		uint64_t missing = staging_absent(&staging, staging.tasks, &absent);
-		look.whole = missing == 0;
-		/* Without files it is what a killed prune has left. */
-		look.early = staging.others && staging.shard_count && staging.begun < staging.tasks;
-		if (look.whole)
-			text_addf(&why,
-				"all %" PRIu64 " shards are there, not published: run the commit "
-				"of one task again",
-				staging.tasks);
-		else
-			text_addf(&why, "missing %" PRIu64 " of %" PRIu64 " tasks: %s", missing,
-				staging.tasks, text_string(&absent));
 	} else {
-		text_add(&why, "not committed");
+		if (read.kind == CKPT_NAME_SCRATCH)
+			text_addf(
+				&why, "task %" PRIu64 "'s own copy, which is discarded", read.task);
+		else
+			text_add(&why, "not committed");
+		if (shards)
+			text_addf(&why, ", shards of %" PRIu64 " tasks are", shards);
+		text_add(&why, "; changed ");
+		text_add_age(&why, clock_utc() - look.changed);
+		text_add(&why, " ago");
+		snprintf(look.why, sizeof(look.why), "%.255s", text_string(&why));
+		look.sharded = shards > 0;
 	}
-	snprintf(look.why, sizeof(look.why), "%s%s%s; %s", text_string(&why),
-		*look.life ? "; life " : "", look.life, writers[staging.writer]);
-out:
 	text_release(&why);
-	text_release(&absent);
-	staging_release(&staging);
 	free(path);
 	if (status == STATUS_OK)
 		*found = look;
 	return status;
+}
+
+enum status native_inspect(const char *directory, const char *entry, bool contents,
+	struct checkpoint *found, struct error *err)
+{
+	struct ckpt_name read = ckpt_name_read(entry);
+	return read.kind == CKPT_NAME_STEP
+		       ? inspect_step(directory, read.step, contents, found, NULL, err)
+		       : inspect_unfinished(directory, entry, found, err);
 }
 
 enum status checkpoint_inspect(const char *directory, uint64_t step, bool contents,
@@ -222,11 +242,11 @@ const char *checkpoint_state_name(enum checkpoint_state state)
 	static const char *const names[] = {
 		[CHECKPOINT_COMPLETE] = "complete",
 		[CHECKPOINT_BAD] = "bad",
-		[CHECKPOINT_DAMAGED] = "damaged",
-		[CHECKPOINT_FOREIGN] = "foreign",
-		[CHECKPOINT_UNKNOWN] = "unknown",
-		[CHECKPOINT_UNPROVEN] = "unproven",
 		[CHECKPOINT_INCOMPLETE] = "incomplete",
+		[CHECKPOINT_DAMAGED] = "damaged",
+		[CHECKPOINT_DOUBTFUL] = "doubtful",
+		[CHECKPOINT_UNKNOWN_FORM] = "unknown form",
+		[CHECKPOINT_UNREADABLE] = "unreadable",
 	};
 	return names[state];
 }
@@ -235,38 +255,9 @@ enum status checkpoint_status(const struct checkpoint *checkpoint)
 {
 	switch (checkpoint->state) {
 	case CHECKPOINT_COMPLETE: return STATUS_OK;
+	case CHECKPOINT_UNREADABLE: return checkpoint->status;
 	case CHECKPOINT_DAMAGED: return STATUS_DAMAGED;
-	case CHECKPOINT_UNKNOWN: return checkpoint->status;
-	case CHECKPOINT_UNPROVEN: return STATUS_TEMPORARY;
+	case CHECKPOINT_DOUBTFUL: return STATUS_TEMPORARY;
 	default: return STATUS_NO;
 	}
 }
-
-static bool read_name(const char *entry, struct layout_name *name)
-{
-	struct ckpt_name read = ckpt_name_read(entry);
-	if (read.kind == CKPT_NAME_FOREIGN)
-		return false;
-	*name = (struct layout_name){.step = read.step,
-		.version = read.attempt,
-		.group = read.kind - CKPT_NAME_STEP,
-		.length = strlen(entry)};
-	return true;
-}
-
-static enum status inspect(const char *directory, const char *entry, bool contents,
-	struct checkpoint *found, struct error *err)
-{
-	struct ckpt_name read = ckpt_name_read(entry);
-	return read.kind == CKPT_NAME_STEP
-		       ? inspect_step(directory, read.step, contents, found, NULL, err)
-		       : inspect_staging(directory, entry, found, err);
-}
-
-const struct layout layout_native = {
-	.name = "native",
-	.title = "ckpt-rotate",
-	.shape = LAYOUT_DIRECTORY,
-	.read = read_name,
-	.inspect = inspect,
-};

@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/marks.h"
-#include "ckpt/names.h"
-#include "ckpt/staging.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/structure.h"
+#include "ckpt/marks.h"
+#include "ckpt/names.h"
 #include "ckpt/remove.h"
+#include "ckpt/staging.h"
 
 static enum status lock(const struct scan *scan, int64_t wait, struct error *err)
 {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "ckpt/names.h"
 #include "ckpt/directory.h"
+#include "ckpt/names.h"
 #include "ckpt/remove.h"
 
 /* We give up when other processes have changed the link this number of times. */

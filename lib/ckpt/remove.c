@@ -11,10 +11,10 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
+#include "ckpt/directory.h"
 #include "ckpt/marks.h"
 #include "ckpt/names.h"
 #include "ckpt/parallel.h"
-#include "ckpt/directory.h"
 
 #define THREADS_MAX 4
 /* Up to this number of entries, more threads are not worth it. */

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "ckpt/names.h"
 #include "ckpt/layout/layout.h"
+#include "ckpt/names.h"
 
 /*
  * Rename an entry of the open DIR away if it has this inode; name becomes its hidden name.

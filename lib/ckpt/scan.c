@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/parallel.h"
-#include "ckpt/tree.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/shards.h"
 #include "ckpt/layout/structure.h"
+#include "ckpt/parallel.h"
+#include "ckpt/tree.h"
 
 /* There may be more than processors: they mostly wait for a shared filesystem. */
 #define THREADS_MAX 8

@@ -19,8 +19,8 @@
 #define CKPT_SCAN_H
 
 #include "ckpt/ckpt.h"
-#include "ckpt/tree.h"
 #include "ckpt/layout/layout.h"
+#include "ckpt/tree.h"
 
 struct scan_part {
 	char *entry; /* a name in DIR */

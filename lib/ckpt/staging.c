@@ -12,8 +12,8 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/writer.h"
 #include "ckpt/directory.h"
+#include "ckpt/writer.h"
 
 /* At most this number of missing tasks is listed. */
 #define NAMED_MAX 16

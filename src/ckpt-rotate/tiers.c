@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/parse.h"
-#include "ckpt/layout/layout.h"
 #include "ckpt/copy.h"
+#include "ckpt/layout/layout.h"
 #include "rows.h"
 
 static uint64_t last = 1;

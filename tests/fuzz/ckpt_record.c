@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/marks.h"
-#include "ckpt/names.h"
-#include "ckpt/writer.h"
-#include "ckpt/manifest.h"
-#include "ckpt/metrics.h"
 #include "ckpt/keep.h"
 #include "ckpt/layout/layout.h"
+#include "ckpt/manifest.h"
+#include "ckpt/marks.h"
+#include "ckpt/metrics.h"
+#include "ckpt/names.h"
+#include "ckpt/writer.h"
 #include "support/fuzz.h"
 
 static void check_mark(const uint8_t *data, size_t size)

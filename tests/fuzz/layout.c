@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/names.h"
 #include "ckpt/layout/structure.h"
+#include "ckpt/names.h"
 #include "support/fuzz.h"
 
 static const struct layout *const layouts[] = {&layout_hf, &layout_lightning, &layout_deepspeed,

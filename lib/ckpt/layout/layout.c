@@ -11,9 +11,9 @@
 
 #include "base/file.h"
 #include "base/parse.h"
-#include "ckpt/names.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/structure.h"
+#include "ckpt/names.h"
 
 /* In the order in which messages list them. */
 static const struct layout *const layouts[] = {&layout_native, &layout_hf, &layout_lightning,

@@ -16,9 +16,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "ckpt/layout/shards.h"
 #include "ckpt/manifest.h"
 #include "ckpt/metrics.h"
-#include "ckpt/layout/shards.h"
 
 #define LAYOUT_NAME_SIZE 256 /* enough for any name in a directory */
 

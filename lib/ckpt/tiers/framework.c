@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "ckpt/tree.h"
+#include "ckpt/copying.h"
 #include "ckpt/directory.h"
 #include "ckpt/layout/structure.h"
 #include "ckpt/remove.h"
 #include "ckpt/scan.h"
-#include "ckpt/copying.h"
+#include "ckpt/tree.h"
 
 #define STAGING ".ckpt-copying-"
 /* Bytes. TensorFlow's tracker lists all checkpoints; the others are short. */

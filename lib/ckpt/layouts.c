@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/layouts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "base/xalloc.h"
+#include "ckpt/directory.h"
+#include "ckpt/formats.h"
+#include "ckpt/names.h"
+
+/* ---- The rows. Facts of each framework are in the manual: ckpt-layouts(7). ---- */
+
+/* What PyTorch's distributed format writes: .metadata is written last, and names all shards. */
+#define SHARDS \
+	"beside *.distcp : .metadata\n" \
+	"pickled .metadata *.distcp\n" \
+	"full **.distcp\n"
+/* Files of a set that say in their names how many there are, and documents that list files. */
+#define SETS \
+	"numbered **-{i}-of-{n}.*\n" \
+	"listed **.index.json weight_map\n"
+/*
+ * DeepSpeed's files below a prefix. The model states of rank 0 say how many ranks there are. With
+ * ZeRO 1 and 2 each has optimizer states, with ZeRO 3 model states, too.
+ */
+#define DEEPSPEED(prefix) \
+	"world " prefix "*mp_rank_*_model_states.pt mp_world_size " prefix "mp_rank_{i}_model_states.pt\n" \
+	"world " prefix "*mp_rank_*_model_states.pt dp_world_size*mp_world_size " prefix \
+	"*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n" \
+	"world " prefix "*zero_pp_rank_*_model_states.pt dp_world_size*mp_world_size " prefix \
+	"*zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n" \
+	"grid " prefix "mp_rank_{i}_model_states.pt\n" \
+	"grid " prefix "*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n" \
+	"grid " prefix "*zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n"
+/* Hugging Face's Accelerate: random_states_R.pkl of each rank are written last. */
+#define ACCELERATE \
+	"when random_states_*.pkl optimizer.bin optimizer_*.bin scheduler.bin\n" \
+	"any random_states_{i}.pkl\n" \
+	"grid random_states_{i}.pkl\n" \
+	"known *.safetensors pytorch_model*.bin pytorch_model*/** */*.safetensors */*.bin *.msgpack\n" \
+	"if scheduler*.bin : optimizer*.bin optimizer*/** pytorch_model/**\n" SETS SHARDS \
+	DEEPSPEED("pytorch_model/")
+
+static const struct layout layouts[] = {
+	{
+		.name = "native",
+		.title = "ckpt-rotate",
+		.directories = true,
+	},
+	{
+		/* trainer_state.json is written after model, optimizer and scheduler. */
+		.name = "hf",
+		.title = "Hugging Face",
+		.names = "checkpoint-{step}",
+		.marks = "*.json *.safetensors *.bin *.pt *.pth random_states_*.pkl */*.safetensors "
+			 "*/*.bin */*.json pytorch_model*/* global_step*/*",
+		.rules = "when trainer_state.json training_args.bin optimizer.pt scheduler.pt rng_state*.pth\n"
+			 "json trainer_state.json global_step=STEP\n" SETS
+			 "known *model*.safetensors *model*.bin */adapter_model.* *.h5 *.msgpack "
+			 "pytorch_model_fsdp*/* global_step*/*\n"
+			 "if scheduler.pt : optimizer.* optimizer_*/* global_step*/*\n"
+			 "grid rng_state_{i}.pth\n"
+			 "if global_step* : latest\n" DEEPSPEED("global_step*/") SHARDS ACCELERATE,
+		.directories = true,
+	},
+	{
+		.name = "accelerate",
+		.title = "Accelerate",
+		.names = "checkpoint_{step} step_{step} epoch_{step}",
+		.marks = "random_states_*.pkl optimizer.bin scheduler.bin",
+		.rules = ACCELERATE,
+		.directories = true,
+	},
+	{
+		/* With some strategies the checkpoint is a directory, and meta.pt or latest, which
+		 * name nothing, are written last. */
+		.name = "lightning",
+		.title = "PyTorch Lightning",
+		.names = "*step={step}*.ckpt",
+		.rules = "any **\n"
+			 "filled **\n"
+			 "if *.distcp : meta.pt\n"
+			 "if checkpoint/*_states.pt : latest\n"
+			 "if latest : checkpoint/*_states.pt\n" SHARDS DEEPSPEED("checkpoint/"),
+		.undone = "*step={step}*-unfinished",
+		.inside = "*.ckpt",
+		.inside_files = "meta.pt checkpoint/mp_rank_00_model_states.pt "
+				"checkpoint/zero_pp_rank_0_mp_rank_00_model_states.pt",
+		.files = true,
+		.directories = true,
+		.alternatives = true,
+	},
+	{
+		.name = "nemo",
+		.title = "NeMo",
+		.names = "*step={step}*",
+		.marks = "weights/* context/* metadata.json common.pt .metadata model_weights/*",
+		.rules = "any **.distcp model_weights/** **/mp_rank_*/**\n"
+			 "if context/** : weights/**\n"
+			 "if weights/** : context/**\n"
+			 "if common.pt : metadata.json\n"
+			 "if weights/common.pt : weights/metadata.json\n"
+			 "beside common.pt : .metadata\n" SHARDS,
+		.undone = "*step={step}*-unfinished",
+		.directories = true,
+		.alternatives = true,
+	},
+	{
+		.name = "verl",
+		.title = "verl",
+		.names = "global_step_{step}",
+		.marks = "actor/* critic/* data.pt",
+		.rules = "any actor/**\n"
+			 "numbered **/model_world_size_{n}_rank_{i}.pt\n"
+			 "numbered **/optim_world_size_{n}_rank_{i}.pt\n"
+			 "numbered **/extra_state_world_size_{n}_rank_{i}.pt\n"
+			 "same actor : optim_world_size_*.pt\n"
+			 "if **/optim_world_size_* : **/model_world_size_*\n" SETS SHARDS,
+		.tracker = "latest_checkpointed_iteration.txt",
+		.tracker_forms = "{step}",
+		.directories = true,
+	},
+	{
+		.name = "deepspeed",
+		.title = "DeepSpeed",
+		.names = "global_step{step}",
+		.rules = "any *mp_rank_*_model_states.pt\n" DEEPSPEED(""),
+		.tracker = "latest",
+		.tracker_forms = "global_step{step}",
+		.directories = true,
+		.general = true,
+	},
+	{
+		.name = "megatron",
+		.title = "Megatron-LM",
+		.names = "iter_{step}",
+		.rules = "known mp_rank_*/model*rng.pt **.distcp\n"
+			 "if common.pt : metadata.json\n"
+			 "if metadata.json : .metadata\n"
+			 "each mp_rank_* : model_optim_rng.pt model_rng.pt\n"
+			 "same mp_rank_* : distrib_optim.pt optim.pt\n"
+			 "same mp_rank_* : layer_wise_optimizer_*.pt\n"
+			 "world mp_rank_*/model*rng.pt "
+			 "tensor_model_parallel_size*pipeline_model_parallel_size*expert_model_parallel_size "
+			 "mp_rank_*/model*rng.pt expert_tensor_parallel_size\n" SHARDS,
+		.tracker = "latest_checkpointed_iteration.txt",
+		.tracker_forms = "{step}",
+		.directories = true,
+	},
+	{
+		/* The index is written after the data, and holds the size of each tensor. */
+		.name = "tensorflow",
+		.title = "TensorFlow",
+		.names = "*-{step}.index *-{step}.data-{i}-of-{n} *-{step}.meta "
+			 "*-{step}.ckpt.index *-{step}.ckpt.data-{i}-of-{n}",
+		.rules = "any *.index\n"
+			 "any *.data-*\n"
+			 "numbered *.data-{i}-of-{n}\n"
+			 "filled *.data-*\n"
+			 "table *.index\n",
+		.tracker = "checkpoint",
+		.tracker_forms = "model_checkpoint_path: \"**-{step}\"\n"
+				 "model_checkpoint_path: \"**-{step}.ckpt\"",
+		.files = true,
+	},
+	{
+		.name = "keras",
+		.title = "Keras",
+		.names = "*.{step}-*.hdf5 *.{step}-*.h5 *.{step}-*.keras *.{step}.hdf5 *.{step}.h5 *.{step}.keras "
+			 "*-{step}.hdf5 *-{step}.h5 *-{step}.keras *_{step}.hdf5 *_{step}.h5 *_{step}.keras "
+			 "*{step}.weights.h5 *-{step}-*.hdf5 *-{step}-*.h5 *-{step}-*.keras",
+		.rules = "any **\n",
+		.files = true,
+		.alternatives = true,
+	},
+	{
+		.name = "orbax",
+		.title = "Orbax",
+		.names = "{step}",
+		.marks = "_CHECKPOINT_METADATA commit_success.txt _METADATA manifest.ocdbt */_METADATA "
+			 "*/manifest.ocdbt */commit_success.txt",
+		.rules = "any */** manifest.ocdbt\n"
+			 "each **d : ../manifest.ocdbt\n"
+			 "each **ocdbt.process_* : manifest.ocdbt\n"
+			 "if manifest.ocdbt : d/*\n"
+			 "if */manifest.ocdbt : */d/*\n"
+			 "full **.ocdbt **/d/* d/*\n"
+			 "json? _CHECKPOINT_METADATA commit_timestamp_nsecs\n",
+		.directories = true,
+	},
+	{
+		.name = "composer",
+		.title = "Composer",
+		.names = "ep{i}-ba{step}-rank{j}.pt ep{i}-ba{step}",
+		.marks = "*.distcp .metadata *.pt",
+		.rules = "any **\n"
+			 "grid *-rank{i}.pt\n" SHARDS,
+		.files = true,
+		.directories = true,
+	},
+	{
+		/* Only words that mean a step: "optimizer_0" is a part of a checkpoint. */
+		.name = "dcp",
+		.title = "torch.distributed.checkpoint",
+#define WORD(word) word "{step} " word "-{step} " word "_{step} " word "={step} "
+		.names = "{step} " WORD("step") WORD("global_step") WORD("iter") WORD("iteration")
+			WORD("epoch") WORD("ckpt") WORD("checkpoint"),
+		.marks = ".metadata *.distcp",
+		.rules = "any *.distcp\n" SHARDS,
+		.directories = true,
+		.general = true,
+	},
+};
+#define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
+
+/* ---- Patterns ---- */
+
+static bool match(const char *at, const char *end, const char *text, const char *name,
+	struct pattern_number *numbers)
+{
+	static const char *const places[PATTERN_NUMBERS] = {"{i}", "{j}", "{n}", "{step}"};
+	while (at < end) {
+		if (*at == '*') {
+			bool deep = at + 1 < end && at[1] == '*';
+			for (at += deep ? 2 : 1;; text++) {
+				if (match(at, end, text, name, numbers))
+					return true;
+				if (!*text || (!deep && *text == '/'))
+					return false;
+			}
+		}
+		int place = PATTERN_NUMBERS;
+		for (int i = 0; i < PATTERN_NUMBERS && *at == '{'; i++)
+			if (strncmp(at, places[i], strlen(places[i])) == 0)
+				place = i;
+		if (place < PATTERN_NUMBERS) {
+			size_t length = strspn(text, "0123456789");
+			if (length == 0 || length > 18)
+				return false;
+			numbers[place] = (struct pattern_number){
+				strtoull(text, NULL, 10), (size_t)(text - name), length};
+			text += length;
+			at += strlen(places[place]);
+		} else if (*at++ != *text++) {
+			return false;
+		}
+	}
+	return !*text;
+}
+
+bool pattern_matches(const char *pattern, size_t length, const char *text,
+	struct pattern_number numbers[PATTERN_NUMBERS])
+{
+	return match(pattern, pattern + length, text, text, numbers);
+}
+
+bool pattern_any(
+	const char *patterns, const char *text, struct pattern_number numbers[PATTERN_NUMBERS])
+{
+	for (const char *at = patterns; at && *at;) {
+		size_t length = strcspn(at, " ");
+		if (length && pattern_matches(at, length, text, numbers))
+			return true;
+		at += length + (at[length] == ' ');
+	}
+	return false;
+}
+
+/* ---- Names ---- */
+
+const struct layout *layout_ours(void)
+{
+	return &layouts[0];
+}
+
+bool layout_is_native(const struct layout *layout)
+{
+	return layout->name == layouts[0].name;
+}
+
+bool layout_reads(const struct layout *layout, const char *entry, uint64_t *step, bool *inside)
+{
+	struct pattern_number numbers[PATTERN_NUMBERS];
+	for (const char *at = entry; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 127)
+			return false;
+	*inside = false;
+	if (layout_is_native(layout)) {
+		struct ckpt_name name = ckpt_name_read(entry);
+		*step = name.step;
+		return name.kind != CKPT_NAME_FOREIGN;
+	}
+	/* As in a shell, a name with a dot at its beginning is hidden. */
+	if (*entry == '.' && *layout->names != '.')
+		return false;
+	if (pattern_any(layout->names, entry, numbers)) {
+		*step = numbers[PATTERN_STEP].value;
+		return true;
+	}
+	*step = 0;
+	*inside = pattern_any(layout->inside, entry, numbers);
+	return *inside;
+}
+
+/* Whether an entry of the open DIR shows this layout, by its name and marks. */
+static bool is_shown(int directory, const char *entry, const struct layout *layout)
+{
+	struct pattern_number unused[PATTERN_NUMBERS];
+	struct stat st;
+	uint64_t step;
+	bool inside, shown = false;
+	char path[512];
+	if (!layout_reads(layout, entry, &step, &inside) || fstatat(directory, entry, &st, 0) < 0 ||
+		!(S_ISDIR(st.st_mode) ? layout->directories : layout->files))
+		return false;
+	if (layout_is_native(layout)) {
+		snprintf(path, sizeof(path), "%s/" CKPT_MANIFEST, entry);
+		return *entry == '.' || faccessat(directory, path, F_OK, 0) == 0;
+	}
+	if (inside) /* a name without a number shows a layout only by its content */
+		return S_ISREG(st.st_mode) &&
+		       format_read_number(directory, entry, "global_step", &step, NULL) == STATUS_OK;
+	if (!S_ISDIR(st.st_mode) || !layout->marks)
+		return true;
+	/* Marks have one or two parts: look one level down, too. */
+	struct file_names names = {0}, inner = {0};
+	int root = openat(directory, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0 || file_read_names(root, entry, &names, NULL) != STATUS_OK)
+		names.count = 0;
+	for (size_t i = 0; i < names.count && !shown; i++) {
+		shown = pattern_any(layout->marks, names.names[i], unused);
+		int below = shown || !strchr(layout->marks, '/')
+				    ? -1
+				    : openat(root, names.names[i],
+					      O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (below < 0)
+			continue;
+		if (file_read_names(below, names.names[i], &inner, NULL) != STATUS_OK)
+			inner.count = 0;
+		for (size_t k = 0; k < inner.count && !shown; k++) {
+			snprintf(path, sizeof(path), "%s/%s", names.names[i], inner.names[k]);
+			shown = pattern_any(layout->marks, path, unused);
+		}
+		file_names_release(&inner);
+		close(below);
+	}
+	file_names_release(&names);
+	if (root >= 0)
+		close(root);
+	return shown;
+}
+
+const struct layout *layout_of_entry(int directory, const char *entry)
+{
+	const struct layout *found = NULL;
+	const char *gone = ckpt_name_read_gone(entry);
+	if (gone && ckpt_name_read(gone).kind != CKPT_NAME_FOREIGN)
+		return &layouts[0];
+	for (size_t i = 0; i < LAYOUTS; i++)
+		if ((!found || (found->general && !layouts[i].general)) &&
+			is_shown(directory, entry, &layouts[i]))
+			found = &layouts[i];
+	return found;
+}
+
+/* ---- Choosing ---- */
+
+enum status layout_detect(
+	const char *directory, const char *before, struct layout *layout, struct error *err)
+{
+	char examples[LAYOUTS][64] = {{0}};
+	struct file_names names = {0};
+	int descriptor;
+	const struct layout *found = NULL;
+	*layout = layouts[0];
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	status = file_read_names(descriptor, directory, &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		const struct layout *shown = layout_of_entry(descriptor, names.names[i]);
+		if (shown && !*examples[shown - layouts])
+			snprintf(examples[shown - layouts], sizeof(examples[0]), "%.63s",
+				names.names[i]);
+	}
+	file_names_release(&names);
+	close(descriptor);
+	for (size_t i = 0; i < LAYOUTS && status == STATUS_OK; i++) {
+		if (!*examples[i])
+			continue;
+		if (before && strcmp(before, layouts[i].name) == 0) {
+			*layout = layouts[i];
+			return STATUS_OK;
+		}
+		if (found && found->general == layouts[i].general)
+			status = error_set(err, STATUS_USAGE,
+				"%s holds checkpoints of two layouts, %s (%s) and %s (%s): say "
+				"which with --layout",
+				directory, found->name, examples[found - layouts], layouts[i].name,
+				examples[i]);
+		if (!found || found->general)
+			found = &layouts[i];
+	}
+	if (found)
+		*layout = *found;
+	return status;
+}
+
+static enum status layout_named(const char *name, struct layout *layout, struct error *err)
+{
+	const char *words[LAYOUTS + 1] = {"auto"};
+	struct text all = {0};
+	for (size_t i = 0; i < LAYOUTS; i++) {
+		words[i + 1] = layouts[i].name;
+		text_addf(&all, "%s, ", layouts[i].name);
+		if (strcmp(name, layouts[i].name) == 0) {
+			*layout = layouts[i];
+			text_release(&all);
+			return STATUS_OK;
+		}
+	}
+	const char *meant = parse_nearest(words, LAYOUTS + 1, name);
+	error_set(err, STATUS_USAGE,
+		"there is no layout \"%s\"%s%s%s; there are %sauto, and --pattern for the rest", name,
+		meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "",
+		text_string(&all));
+	text_release(&all);
+	return STATUS_USAGE;
+}
+
+/* Make a layout of the words of --pattern. */
+static enum status layout_of_pattern(
+	const struct layout_words *words, struct layout *layout, struct error *err)
+{
+	const char *pattern = words->pattern, *step = strstr(pattern, "{step}");
+	if (!step || strstr(step + 1, "{step}"))
+		return error_set(err, STATUS_USAGE, "--pattern \"%s\" needs {step} once, as in %s",
+			pattern, "\"model-{step}.pt\"");
+	if (strpbrk(pattern, "/ ") || strcmp(pattern, ".") == 0)
+		return error_set(err, STATUS_USAGE,
+			"--pattern \"%s\" is the pattern of a name: without '/' and blanks", pattern);
+	*layout = (struct layout){
+		.name = "pattern",
+		.title = "--pattern",
+		.names = pattern,
+		.rules = "any **\nfilled **\n" SETS SHARDS,
+		.done = words->done,
+		.undone = words->undone,
+		.tracker = words->tracker,
+		.files = true,
+		.directories = true,
+	};
+	if (words->tracker) /* lives as long as the program: its words do, too */
+		layout->tracker_forms = xprintf("**%s**\n{step}\n**/{step}", pattern);
+	return STATUS_OK;
+}
+
+enum status layout_choose(const char *directory, const struct layout_words *words,
+	struct layout *layout, struct error *err)
+{
+	if (words->pattern && words->layout)
+		return error_set(err, STATUS_USAGE, "give either --layout or --pattern");
+	if (!words->pattern && (words->done || words->undone || words->tracker))
+		return error_set(err, STATUS_USAGE,
+			"--done, --undone and --tracker go with --pattern: a layout knows its own");
+	if (words->pattern)
+		return layout_of_pattern(words, layout, err);
+	if (words->layout && strcmp(words->layout, "auto") != 0)
+		return layout_named(words->layout, layout, err);
+	return layout_detect(directory, NULL, layout, err);
+}
+
+enum status layout_read_location(const char *text, const char *before, char directory[4096],
+	struct layout *layout, struct error *err)
+{
+	const char *colon = strrchr(text, ':');
+	struct error why;
+	struct stat st;
+	bool pattern = colon && strstr(colon, "{step}");
+	bool named = colon && !pattern &&
+		     (strcmp(colon + 1, "auto") == 0 ||
+			     layout_named(colon + 1, layout, &why) == STATUS_OK);
+	/* If lstat fails in another way, there may be a directory of that name. */
+	if (colon && !pattern && !named && !strchr(colon, '/') && lstat(text, &st) < 0 &&
+		errno == ENOENT)
+		return error_set(err, STATUS_USAGE,
+			"%s: %s (a directory whose name has a colon is written with a slash at the "
+			"end: %s/)",
+			text, why.text, text);
+	int length = named || pattern ? (int)(colon - text) : (int)strlen(text);
+	if (snprintf(directory, 4096, "%.*s", length, text) >= 4096)
+		return error_set(err, STATUS_USAGE, "the name %.100s... is too long", text);
+	const struct layout_words words = {.layout = named ? colon + 1 : NULL,
+		.pattern = pattern ? colon + 1 : NULL};
+	if (!pattern && (!named || strcmp(colon + 1, "auto") == 0))
+		return layout_detect(directory, before, layout, err);
+	return layout_choose(directory, &words, layout, err);
+}

@@ -1,0 +1,983 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/list.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/xalloc.h"
+#include "ckpt/directory.h"
+#include "ckpt/formats.h"
+#include "ckpt/measured.h"
+#include "ckpt/native.h"
+#include "ckpt/parallel.h"
+#include "ckpt/rules.h"
+
+/* There may be more threads than processors: they mostly wait for a shared filesystem. */
+#define THREADS_MAX 8
+#define FEW	    4	/* up to this number of checkpoints, more threads are not worth it */
+#define DEPTH_MAX   64	/* of directories in a checkpoint */
+#define TRIES	    8	/* how often a checkpoint may be replaced while it is inspected */
+#define LARGE	    (1 << 20) /* from this size on, a file of half the size is doubtful */
+#define TRACKER_MAX ((size_t)64 << 20)
+
+/* Names that say, in any framework's checkpoint, that it is not finished. */
+#define UNFINISHED "**.incomplete **-unfinished **.orbax-checkpoint-tmp* **.orbax-checkpoint-tmp*/**"
+
+/* ---- The files of one entry ---- */
+
+/* What is below an entry. Names are relative to root. */
+struct files {
+	int root;
+	struct manifest list;
+	char **directories; /* then NULL */
+	size_t directory_count;
+	int64_t changed;
+};
+
+static void files_release(struct files *files, int directory)
+{
+	for (size_t i = 0; i < files->directory_count; i++)
+		free(files->directories[i]);
+	free(files->directories);
+	manifest_release(&files->list);
+	if (files->root >= 0 && files->root != directory)
+		close(files->root);
+}
+
+static void note_change(int64_t *changed, const struct stat *st)
+{
+	int64_t time = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+	*changed = time > *changed ? time : *changed;
+}
+
+static void add_file(struct files *files, const char *name, const struct stat *st)
+{
+	struct manifest_file *file = manifest_add(&files->list, name, (uint64_t)st->st_size);
+	file->inode = st->st_ino;
+	file->modified = st->st_mtim;
+	note_change(&files->changed, st);
+}
+
+/* Add what is in the open directory, whose name relative to root is path ("": root). What vanishes
+ * meanwhile is left out. A link to a file is a file; one to nothing, or to a directory, is none. */
+static enum status walk(struct files *files, int directory, const char *path, int depth,
+	struct error *err)
+{
+	struct file_names names = {0};
+	struct stat st;
+	enum status status = file_read_names(directory, *path ? path : ".", &names, err);
+	if (status == STATUS_OK && fstat(directory, &st) == 0)
+		note_change(&files->changed, &st);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		const char *name = names.names[i];
+		if (strncmp(name, ".nfs", 4) == 0 || fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		bool link = S_ISLNK(st.st_mode);
+		if (link && fstatat(directory, name, &st, 0) < 0 && errno != ENOENT)
+			status = error_errno(err, errno, "follow the link %s", name);
+		char *inner = xprintf("%s%s%s", path, *path ? "/" : "", name);
+		if (S_ISREG(st.st_mode)) {
+			add_file(files, inner, &st);
+		} else if (S_ISDIR(st.st_mode) && !link && depth < DEPTH_MAX) {
+			files->directories = xrealloc(files->directories,
+				files->directory_count + 2, sizeof(*files->directories));
+			files->directories[files->directory_count++] = xstrdup(inner);
+			int below = openat(directory, name,
+				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			if (below >= 0) {
+				status = walk(files, below, inner, depth + 1, err);
+				close(below);
+			} else if (errno != ENOENT) {
+				status = error_errno(err, errno, "open %s", inner);
+			}
+		}
+		free(inner);
+	}
+	file_names_release(&names);
+	return status;
+}
+
+/* Find the files of entries first to first + count - 1: of one directory, or files in DIR. */
+static enum status find_files(const struct list *list, const struct list_entry *entries,
+	size_t count, struct files *files, struct error *err)
+{
+	enum status status = STATUS_OK;
+	struct stat st;
+	*files = (struct files){.root = list->descriptor};
+	if (entries->directory) {
+		files->root = openat(
+			list->descriptor, entries->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (files->root < 0)
+			status = error_errno(err, errno, "open %s", entries->name);
+		else
+			status = walk(files, files->root, "", 0, err);
+	}
+	for (size_t i = 0; i < count && !entries->directory; i++)
+		if (fstatat(list->descriptor, entries[i].name, &st, 0) == 0)
+			add_file(files, entries[i].name, &st);
+	if (!files->directories)
+		files->directories = xcalloc(1, sizeof(*files->directories));
+	files->directories[files->directory_count] = NULL;
+	manifest_sort(&files->list);
+	return status;
+}
+
+/* ---- Names without their numbers ---- */
+
+/*
+ * Add a name in which the step is replaced, so that names of two checkpoints can be compared. In
+ * DIR itself every number is replaced, because epochs and values differ, too; in a directory also a
+ * name that is a hash. Such names may be equal: they are counted.
+ */
+static char *without_numbers(const char *name, bool inside, uint64_t step)
+{
+	struct text text = {0};
+	for (const char *at = name; *at;) {
+		size_t digits = strspn(at, "0123456789"), hash = strspn(at, "0123456789abcdef");
+		if (inside && hash >= 16 && (at == name || !isalnum((unsigned char)at[-1]))) {
+			text_add(&text, "*");
+			at += hash;
+		} else if (digits && (!inside || (digits <= 18 && strtoull(at, NULL, 10) == step))) {
+			at += digits;
+			digits = !inside && *at == '.' ? strspn(at + 1, "0123456789") : 0;
+			at += digits ? digits + 1 : 0;
+			text_add(&text, "{step}");
+		} else if (!inside && strncmp(at, "=-", 2) == 0) { /* the sign of a value */
+			text_add(&text, "=");
+			at += 2;
+		} else {
+			digits = digits ? digits : 1;
+			text_addf(&text, "%.*s", (int)digits, at);
+			at += digits;
+		}
+	}
+	char *made = xstrdup(text_string(&text));
+	text_release(&text);
+	return made;
+}
+
+static void keep_names(struct list_item *item, const struct files *files, bool inside)
+{
+	for (size_t i = 0; i < files->list.count; i++) {
+		const struct manifest_file *file = &files->list.files[i];
+		char *name = without_numbers(file->name, inside, item->checkpoint.step);
+		manifest_add(&item->files, name, file->bytes);
+		free(name);
+	}
+	item->checkpoint.files += files->list.count;
+	item->checkpoint.bytes += manifest_bytes(&files->list);
+	if (files->changed > item->checkpoint.changed)
+		item->checkpoint.changed = files->changed;
+}
+
+/* ---- The state of one checkpoint by itself ---- */
+
+static void conclude(struct checkpoint *found, enum rules_answer answer, const struct error *why)
+{
+	static const enum checkpoint_state states[] = {
+		[RULES_HOLD] = CHECKPOINT_COMPLETE,
+		[RULES_BROKEN] = CHECKPOINT_INCOMPLETE,
+		[RULES_DAMAGED] = CHECKPOINT_DAMAGED,
+		[RULES_UNKNOWN_FORM] = CHECKPOINT_UNKNOWN_FORM,
+		[RULES_UNREADABLE] = CHECKPOINT_UNREADABLE,
+	};
+	found->state = states[answer];
+	found->status = answer == RULES_UNREADABLE ? why->status : STATUS_OK;
+	snprintf(found->why, sizeof(found->why), "%.255s", answer == RULES_HOLD ? "" : why->text);
+}
+
+/* Whether one of the files or directories, or a name beside with this step, fits the patterns. */
+static const char *find_marker(const struct list *list, const struct files *files,
+	const char *patterns, uint64_t step)
+{
+	struct pattern_number numbers[PATTERN_NUMBERS];
+	for (size_t i = 0; i < files->list.count; i++)
+		if (pattern_any(patterns, files->list.files[i].name, numbers))
+			return files->list.files[i].name;
+	for (size_t i = 0; i < files->directory_count; i++)
+		if (pattern_any(patterns, files->directories[i], numbers))
+			return files->directories[i];
+	for (size_t i = 0; i < list->other_count; i++) {
+		numbers[PATTERN_STEP].length = 0;
+		if (pattern_any(patterns, list->others[i], numbers) &&
+			numbers[PATTERN_STEP].length && numbers[PATTERN_STEP].value == step)
+			return list->others[i];
+	}
+	return NULL;
+}
+
+/* Whether DIR has ENTRY.incomplete or ENTRY-unfinished; ENTRY may be without its ".ckpt". */
+static bool has_marker_beside(const struct list *list, const char *entry)
+{
+	static const char *const ends[] = {"-unfinished", ".incomplete", ".unfinished"};
+	size_t length = strlen(entry);
+	for (size_t i = 0; i < list->other_count; i++) {
+		const char *other = list->others[i];
+		size_t same = strncmp(other, entry, length) == 0 ? length
+			      : length > 5 && strcmp(entry + length - 5, ".ckpt") == 0 &&
+					      strncmp(other, entry, length - 5) == 0
+				      ? length - 5
+				      : 0;
+		for (size_t k = 0; same && k < sizeof(ends) / sizeof(ends[0]); k++)
+			if (strcmp(other + same, ends[k]) == 0)
+				return true;
+	}
+	return false;
+}
+
+static enum rules_answer check_markers(const struct list *list, const struct list_entry *entries,
+	size_t count, const struct files *files, struct error *why)
+{
+	const struct layout *layout = list->request.layout;
+	const char *found = find_marker(list, files, UNFINISHED, entries->step);
+	if (!found && layout->undone)
+		found = find_marker(list, files, layout->undone, entries->step);
+	for (size_t i = 0; i < count && !found; i++)
+		found = has_marker_beside(list, entries[i].name) ? "a file beside it" : NULL;
+	if (found)
+		error_set(why, STATUS_NO, "%s says that it is not finished", found);
+	else if (layout->done && !find_marker(list, files, layout->done, entries->step))
+		error_set(why, STATUS_NO, "%s, which says that it is finished, is missing",
+			layout->done);
+	else
+		return RULES_HOLD;
+	return RULES_BROKEN;
+}
+
+static bool is_marked(const struct layout *layout, const struct files *files)
+{
+	struct pattern_number unused[PATTERN_NUMBERS];
+	for (size_t i = 0; layout->marks && i < files->list.count; i++)
+		if (pattern_any(layout->marks, files->list.files[i].name, unused))
+			return true;
+	return !layout->marks;
+}
+
+/* Check entries that are one directory, or files in DIR, by the rules and formats. */
+static enum rules_answer check_entries(const struct list *list, const struct list_entry *entries,
+	size_t count, struct list_item *item, struct error *why)
+{
+	const struct layout *layout = list->request.layout;
+	struct files files;
+	bool directory = entries->directory;
+	enum rules_answer answer = RULES_UNREADABLE;
+	enum status status = find_files(list, entries, count, &files, why);
+	if (status == STATUS_OK) {
+		keep_names(item, &files, directory);
+		measured_read(layout, files.root, entries->name, entries->step, item);
+		if (!(directory ? layout->directories : layout->files)) {
+			answer = RULES_UNKNOWN_FORM;
+			error_set(why, STATUS_NO, "it is a %s", directory ? "directory" : "file");
+		} else if (directory && files.list.count && !is_marked(layout, &files)) {
+			answer = RULES_UNKNOWN_FORM;
+			error_set(why, STATUS_NO, "it holds nothing of %s", layout->title);
+		} else {
+			answer = check_markers(list, entries, count, &files, why);
+		}
+	}
+	const struct rules_item look = {
+		entries->step, files.root, &files.list, files.directories};
+	if (answer == RULES_HOLD)
+		answer = rules_check(layout->rules, &look, why);
+	for (size_t i = 0; i < files.list.count && answer == RULES_HOLD; i++) {
+		status = format_check(
+			files.root, files.list.files[i].name, files.list.files[i].bytes, why);
+		answer = status == STATUS_OK   ? RULES_HOLD
+			 : status == STATUS_NO ? RULES_DAMAGED
+					       : RULES_UNREADABLE;
+	}
+	files_release(&files, list->descriptor);
+	return answer;
+}
+
+/* Of two saves of a step that are both whole, prefer the one without a word at its end, then the
+ * later version: "-v2". */
+static int rank_of(const char *name)
+{
+	const char *version = strstr(name, "-v");
+	if (strstr(name, "-EMA") || strstr(name, "-last"))
+		return 0;
+	return version && isdigit((unsigned char)version[2]) ? 2 + atoi(version + 2) : 1;
+}
+
+/* The name of the whole: of a directory or file; of TensorFlow's files, what is before ".index". */
+static void name_item(const struct list *list, const struct list_entry *entry,
+	struct list_item *item)
+{
+	const char *end = strcmp(list->request.layout->name, "tensorflow") == 0
+				  ? strrchr(entry->name, '.')
+				  : NULL;
+	snprintf(item->checkpoint.name, sizeof(item->checkpoint.name), "%.*s",
+		end ? (int)(end - entry->name) : (int)strlen(entry->name), entry->name);
+	item->checkpoint.inode = entry->inode;
+}
+
+static void inspect_once(const struct list *list, struct list_item *item)
+{
+	const struct list_entry *entries = &list->entries[item->first];
+	struct checkpoint *found = &item->checkpoint;
+	enum rules_answer answer = RULES_HOLD;
+	struct error why = {0}, one = {0};
+	int best = -1;
+	manifest_release(&item->files);
+	*found = (struct checkpoint){.step = entries->step, .own = entries->own, .pinned = found->pinned};
+	name_item(list, entries, item);
+	for (size_t i = 0, count; i < item->count; i += count) {
+		bool alone = entries[i].directory || list->request.layout->alternatives;
+		for (count = 1; !alone && i + count < item->count && !entries[i + count].directory;)
+			count++;
+		enum rules_answer part = check_entries(list, &entries[i], count, item, &one);
+		int rank = list->request.layout->alternatives && part == RULES_HOLD
+				   ? rank_of(entries[i].name)
+				   : -1;
+		if (rank > best) {
+			best = rank;
+			name_item(list, &entries[i], item);
+		}
+		if (part != RULES_HOLD && (answer == RULES_HOLD || part > answer)) {
+			answer = part;
+			why = one;
+		}
+	}
+	conclude(found, best >= 0 ? RULES_HOLD : answer, &why);
+	manifest_sort(&item->files);
+	found->utc = found->changed ? found->changed : 1;
+}
+
+/* Apply the marks beside it. They count while no file is newer. */
+static void apply_marks(const struct list *list, struct list_item *item, bool *good)
+{
+	struct checkpoint *found = &item->checkpoint;
+	*good = false;
+	for (size_t i = 0; i < list->mark_count; i++) {
+		const struct list_mark *mark = &list->marks[i];
+		if (mark->step != found->step || found->own)
+			continue;
+		found->pinned |= mark->kind == CKPT_BESIDE_PIN;
+		*good |= mark->kind == CKPT_BESIDE_GOOD && mark->time >= found->changed;
+		found->bad |= mark->kind == CKPT_BESIDE_BAD && mark->time >= found->changed;
+	}
+	if (found->bad && found->state == CHECKPOINT_COMPLETE) {
+		found->state = CHECKPOINT_BAD;
+		snprintf(found->why, sizeof(found->why), "marked");
+	}
+}
+
+/* Inspect a checkpoint of a framework by itself. STATUS_NO: it is gone. */
+static enum status inspect_framework(
+	const struct list *list, struct list_item *item, struct error *err)
+{
+	struct stat st;
+	for (int tries = 0; tries < TRIES; tries++) {
+		size_t there = 0;
+		for (size_t i = 0; i < item->count; i++) {
+			struct list_entry *entry = &list->entries[item->first + i];
+			if (fstatat(list->descriptor, entry->name, &st, 0) < 0)
+				continue;
+			there++;
+			entry->device = st.st_dev;
+			entry->inode = st.st_ino;
+			entry->directory = S_ISDIR(st.st_mode);
+		}
+		if (!there)
+			return error_set(err, STATUS_NO, "%s/%s is gone", list->request.directory,
+				list->entries[item->first].name);
+		inspect_once(list, item);
+		/* It may only seem damaged because it is being replaced or removed: look again. */
+		const struct list_entry *first = &list->entries[item->first];
+		if (item->checkpoint.state == CHECKPOINT_COMPLETE ||
+			(item->checkpoint.status != STATUS_TEMPORARY &&
+				fstatat(list->descriptor, first->name, &st, 0) == 0 &&
+				st.st_ino == first->inode))
+			break;
+	}
+	return STATUS_OK;
+}
+
+static enum status inspect(const struct list *list, struct list_item *item, struct error *err)
+{
+	const char *entry = list->entries[item->first].name;
+	bool good;
+	if (layout_is_native(list->request.layout))
+		return native_inspect(list->request.directory, entry, list->request.contents,
+			&item->checkpoint, err);
+	enum status status = inspect_framework(list, item, err);
+	if (status == STATUS_OK)
+		apply_marks(list, item, &good);
+	return status;
+}
+
+/* ---- Doubt: a comparison with the nearest older complete one ---- */
+
+/* The end of the run of files that have the name of file i, and their bytes. */
+static size_t run_of(const struct manifest *files, size_t i, uint64_t *bytes)
+{
+	size_t end = i;
+	*bytes = 0;
+	for (; end < files->count && strcmp(files->files[end].name, files->files[i].name) == 0; end++)
+		*bytes += files->files[end].bytes;
+	return end;
+}
+
+/* Whether files has less than older: why says what. */
+static bool has_less(const struct list_item *item, const struct list_item *older,
+	bool alternatives, bool *names_only, struct error *why)
+{
+	const struct manifest *have = &item->files, *had = &older->files;
+	for (size_t i = 0, k = 0, end; i < had->count; i = end) {
+		uint64_t old, new = 0;
+		const char *name = had->files[i].name;
+		end = run_of(had, i, &old);
+		while (k < have->count && strcmp(have->files[k].name, name) < 0)
+			k++;
+		size_t stop = k;
+		if (k < have->count && strcmp(have->files[k].name, name) == 0)
+			stop = run_of(have, k, &new);
+		size_t count = stop - k, before = end - i;
+		bool hash = strchr(name, '*') != NULL;
+		bool fewer = count == 0 || (count < before && !alternatives &&
+						   (!hash || new < old - old / 10));
+		bool smaller = before == 1 && old >= LARGE && new < old / 2;
+		*names_only = fewer && !hash;
+		if (fewer && before > 1)
+			error_set(why, STATUS_NO, "%s has %zu files %s, this one has %zu",
+				older->checkpoint.name, before, name, count);
+		else if (fewer)
+			error_set(why, STATUS_NO, "%s has a file %s, this one has none",
+				older->checkpoint.name, name);
+		else if (smaller)
+			error_set(why, STATUS_NO, "%s is less than half as large as that of %s",
+				name, older->checkpoint.name);
+		if (fewer || smaller)
+			return true;
+		k = stop;
+	}
+	return false;
+}
+
+static bool has_same_names(const struct manifest *a, const struct manifest *b)
+{
+	bool same = a->count == b->count;
+	for (size_t i = 0; i < a->count && same; i++)
+		same = strcmp(a->files[i].name, b->files[i].name) == 0;
+	return same;
+}
+
+/* Conclude that item i is doubtful, if it is. */
+static void doubt(struct list *list, size_t i)
+{
+	struct list_item *item = &list->items[i];
+	const struct list_request *request = &list->request;
+	const struct list_item *older = NULL;
+	bool good, names_only = false;
+	struct error why;
+	if (item->checkpoint.state != CHECKPOINT_COMPLETE || item->checkpoint.own)
+		return;
+	for (size_t k = i; k-- > 0 && !older;)
+		if (list->items[k].checkpoint.state == CHECKPOINT_COMPLETE &&
+			!list->items[k].checkpoint.own)
+			older = &list->items[k];
+	if (!older || !has_less(item, older, request->layout->alternatives, &names_only, &why))
+		return;
+	apply_marks(list, item, &good);
+	if (good || (request->saved && *request->saved == item->checkpoint.step))
+		return;
+	for (size_t k = 0; k < list->count && names_only; k++) {
+		enum checkpoint_state state = list->items[k].checkpoint.state;
+		if (k != i && !list->items[k].checkpoint.own &&
+			(state == CHECKPOINT_COMPLETE || state == CHECKPOINT_DOUBTFUL) &&
+			has_same_names(&list->items[k].files, &item->files))
+			return;
+	}
+	item->checkpoint.state = CHECKPOINT_DOUBTFUL;
+	snprintf(item->checkpoint.why, sizeof(item->checkpoint.why), "%.255s", why.text);
+}
+
+/* ---- The tracker ---- */
+
+static enum status read_tracker(struct list *list, struct error *err)
+{
+	const struct layout *layout = list->request.layout;
+	struct pattern_number numbers[PATTERN_NUMBERS];
+	struct text text = {0};
+	struct error why = {0};
+	char *state = NULL;
+	if (!layout->tracker)
+		return STATUS_OK;
+	enum status status =
+		format_read(list->descriptor, layout->tracker, TRACKER_MAX, &text, &why);
+	struct stat st;
+	list->tracker.found = status != STATUS_NO ||
+			      fstatat(list->descriptor, layout->tracker, &st, 0) == 0;
+	if (status != STATUS_OK && status != STATUS_NO)
+		return error_set(err, status, "%s: %s", list->request.directory, why.text);
+	if (!list->tracker.found)
+		return STATUS_OK;
+	bool lines = strlen(text_string(&text)) == text.length;
+	for (char *line = text.length && lines ? strtok_r(text.data, "\r\n", &state) : NULL;
+		line && !list->tracker.named; line = strtok_r(NULL, "\r\n", &state)) {
+		line[strcspn(line, "\t") < strlen(line) ? strcspn(line, "\t") : strlen(line)] = '\0';
+		for (size_t end = strlen(line); end > 0 && line[end - 1] == ' ';)
+			line[--end] = '\0';
+		for (const char *form = layout->tracker_forms; *form && !list->tracker.named;) {
+			size_t length = strcspn(form, "\n");
+			list->tracker.named = pattern_matches(form, length, line, numbers);
+			form += length + (form[length] == '\n');
+		}
+		snprintf(list->tracker.line, sizeof(list->tracker.line), "%.255s", line);
+		list->tracker.step = list->tracker.named ? numbers[PATTERN_STEP].value : 0;
+	}
+	if (!list->tracker.named)
+		snprintf(list->tracker.broken, sizeof(list->tracker.broken), "%.255s",
+			status == STATUS_NO  ? why.text
+			: text.length == 0   ? "it is empty"
+			: *list->tracker.line ? "no line has the form of a checkpoint's name"
+					      : "it is not text");
+	text_release(&text);
+	return STATUS_OK;
+}
+
+static const char *base_of(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	return slash ? slash + 1 : name;
+}
+
+static void stay(struct checkpoint *checkpoint, const char *what, const char *why)
+{
+	if (!*checkpoint->stays)
+		snprintf(checkpoint->stays, sizeof(checkpoint->stays), "%.80s%.70s", what, why);
+}
+
+/* What the tracker names stays; and what is newer, until two that are newer still are complete. */
+static void protect_tracked(struct list *list)
+{
+	const char *tracker = list->request.layout->tracker;
+	size_t newer = 0;
+	for (size_t i = list->count; i-- > 0;) {
+		struct checkpoint *one = &list->items[i].checkpoint;
+		if (one->own)
+			stay(one, "the trainer's own", "");
+		else if (list->tracker.named && one->step == list->tracker.step)
+			stay(one, tracker, " names it");
+		else if (list->tracker.named && one->step > list->tracker.step && newer < 2)
+			stay(one, "newer than what is named by ", tracker);
+		newer += one->state == CHECKPOINT_COMPLETE && !one->own;
+	}
+}
+
+/* ---- Reading DIR ---- */
+
+static int by_step(const void *a, const void *b)
+{
+	const struct list_entry *x = a, *y = b;
+	struct ckpt_name own = ckpt_name_read(x->name), other = ckpt_name_read(y->name);
+	if ((own.kind <= CKPT_NAME_STEP) != (other.kind <= CKPT_NAME_STEP))
+		return own.kind <= CKPT_NAME_STEP ? -1 : 1;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	if (x->own != y->own)
+		return x->own ? -1 : 1;
+	if (x->directory != y->directory)
+		return x->directory ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* Read the step that is in the content of an entry. False: it is no checkpoint. */
+static bool read_inside(const struct list *list, struct list_entry *entry)
+{
+	struct files files;
+	struct pattern_number unused[PATTERN_NUMBERS];
+	struct error why;
+	enum status status = STATUS_NO;
+	if (!entry->directory) {
+		struct stat st;
+		status = format_read_number(
+			list->descriptor, entry->name, "global_step", &entry->step, &why);
+		/* One that is cut short is the trainer's, too. */
+		return status == STATUS_OK ||
+		       (fstatat(list->descriptor, entry->name, &st, 0) == 0 &&
+			       strncmp(entry->name, "last", 4) == 0 &&
+			       format_check(list->descriptor, entry->name, (uint64_t)st.st_size,
+				       &why) == STATUS_NO);
+	}
+	if (find_files(list, entry, 1, &files, &why) == STATUS_OK)
+		for (size_t i = 0; i < files.list.count && status != STATUS_OK; i++)
+			if (pattern_any(list->request.layout->inside_files,
+				    files.list.files[i].name, unused))
+				status = format_read_number(files.root, files.list.files[i].name,
+					"global_step", &entry->step, &why);
+	files_release(&files, list->descriptor);
+	return status == STATUS_OK;
+}
+
+static void add_entry(struct list *list, const char *name)
+{
+	struct list_entry entry = {0};
+	struct stat st;
+	bool inside;
+	if (!layout_reads(list->request.layout, name, &entry.step, &inside)) {
+		list->others[list->other_count++] = xstrdup(name);
+		return;
+	}
+	entry.name = xstrdup(name);
+	if (!layout_is_native(list->request.layout)) {
+		if (fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			st.st_mode = 0;
+		entry.link = S_ISLNK(st.st_mode);
+		entry.directory = S_ISDIR(st.st_mode) ||
+				  (entry.link && fstatat(list->descriptor, name, &st, 0) == 0 &&
+					  S_ISDIR(st.st_mode));
+	}
+	/* A link without a step of its own is another name of what it leads to. */
+	bool read = !inside || (!entry.link && read_inside(list, &entry));
+	entry.own = inside && !strpbrk(name, "0123456789");
+	if (inside && strncmp(name, "last", 4) == 0)
+		entry.own = true;
+	if (read) {
+		list->entries[list->entry_count++] = entry;
+	} else {
+		free(entry.name);
+		list->others[list->other_count++] = xstrdup(name);
+	}
+}
+
+static enum status read_names(struct list *list, struct error *err)
+{
+	struct file_names names = {0};
+	struct stat st;
+	enum status status =
+		file_read_names(list->descriptor, list->request.directory, &names, err);
+	list->entries = xcalloc(names.count + 1, sizeof(*list->entries));
+	list->others = xcalloc(names.count + 1, sizeof(*list->others));
+	list->gone = xcalloc(names.count + 1, sizeof(*list->gone));
+	list->marks = xcalloc(names.count + 1, sizeof(*list->marks));
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		const char *name = names.names[i];
+		struct list_mark *mark = &list->marks[list->mark_count];
+		if (ckpt_name_read_gone(name)) {
+			list->gone[list->gone_count++] = xstrdup(name);
+		} else if (ckpt_name_read_beside(name, &mark->kind, &mark->step)) {
+			if (fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+				continue;
+			note_change(&mark->time, &st);
+			list->mark_count++;
+		} else {
+			add_entry(list, name);
+		}
+	}
+	file_names_release(&names);
+	if (list->entry_count)
+		qsort(list->entries, list->entry_count, sizeof(*list->entries), by_step);
+	return status;
+}
+
+/* Whether the entry belongs to the checkpoint of the one before it. */
+static bool is_same(const struct list *list, size_t i)
+{
+	const struct list_entry *a = &list->entries[i - 1], *b = &list->entries[i];
+	return !layout_is_native(list->request.layout) && !a->own && !b->own && a->step == b->step;
+}
+
+static enum status read_one(void *context, size_t i, struct error *err)
+{
+	struct list *list = context;
+	enum status status = inspect(list, &list->items[i], err);
+	if (status == STATUS_NO) /* it was in the list, and is gone now */
+		list->items[i].count = 0;
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* STATUS_USAGE: DIR is a checkpoint of a framework, not a directory of checkpoints. */
+static enum status refuse_inside(const struct list *list, struct error *err)
+{
+	static const char *const signs[] = {"trainer_state.json", ".metadata"};
+	for (size_t i = 0; i < 2 && list->request.layout->general; i++)
+		if (faccessat(list->descriptor, signs[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return error_set(err, STATUS_USAGE,
+				"%s is itself a checkpoint (it holds %s): name the directory above "
+				"it",
+				list->request.directory, signs[i]);
+	return STATUS_OK;
+}
+
+enum status list_read(const struct list_request *request, struct list *list, struct error *err)
+{
+	*list = (struct list){.request = *request, .descriptor = -1};
+	enum status status = ckpt_directory_open(request->directory, &list->descriptor, err);
+	if (status != STATUS_OK) {
+		list->descriptor = -1;
+		return status;
+	}
+	/* Read the tracker before the names: with an older tracker, more checkpoints stay. */
+	status = refuse_inside(list, err);
+	if (status == STATUS_OK)
+		status = read_tracker(list, err);
+	if (status == STATUS_OK)
+		status = read_names(list, err);
+	list->items = xcalloc(list->entry_count + 1, sizeof(*list->items));
+	size_t count = 0;
+	for (size_t i = 0; i < list->entry_count && status == STATUS_OK; i++) {
+		if (i > 0 && is_same(list, i)) {
+			list->items[count - 1].count++;
+			continue;
+		}
+		list->items[count].first = i;
+		list->items[count].count = 1;
+		list->items[count].checkpoint.step = list->entries[i].step;
+		snprintf(list->items[count].checkpoint.name, sizeof(list->items[count].checkpoint.name),
+			"%.255s", list->entries[i].name);
+		count++;
+	}
+	list->count = count;
+	if (status == STATUS_OK && !request->names_only)
+		status = parallel(count, count > FEW ? THREADS_MAX : 1, read_one, list, err);
+	list->count = 0;
+	for (size_t i = 0; i < count; i++)
+		if (list->items[i].count)
+			list->items[list->count++] = list->items[i];
+	list->vanished = list->count < count;
+	for (size_t i = 0; i < list->count && !layout_is_native(request->layout); i++)
+		doubt(list, i);
+	protect_tracked(list);
+	const struct list_item *newest = list_newest(list);
+	for (size_t i = 0; newest && *newest->best && i < list->count; i++)
+		if (strcmp(list->items[i].checkpoint.name, newest->best) == 0)
+			stay(&list->items[i].checkpoint, "the newest one calls it the best", "");
+	return status;
+}
+
+void list_release(struct list *list)
+{
+	for (size_t i = 0; i < list->entry_count; i++)
+		free(list->entries[i].name);
+	for (size_t i = 0; i < list->other_count; i++)
+		free(list->others[i]);
+	for (size_t i = 0; i < list->gone_count; i++)
+		free(list->gone[i]);
+	for (size_t i = 0; i < list->count; i++)
+		manifest_release(&list->items[i].files);
+	free(list->entries);
+	free(list->others);
+	free(list->gone);
+	free(list->marks);
+	free(list->items);
+	if (list->descriptor >= 0)
+		close(list->descriptor);
+	*list = (struct list){.descriptor = -1};
+}
+
+enum status list_inspect(const struct list *list, struct list_item *item, struct error *err)
+{
+	return inspect(list, item, err);
+}
+
+const struct list_item *list_newest(const struct list *list)
+{
+	for (size_t i = list->count; i-- > 0;)
+		if (list->items[i].checkpoint.state == CHECKPOINT_COMPLETE)
+			return &list->items[i];
+	return NULL;
+}
+
+/* ---- Links ---- */
+
+/* Protect the checkpoint that has this file or directory, or one above it. */
+static void protect_path(struct list *list, const char *link, const char *path)
+{
+	char *at = xstrdup(path);
+	struct stat st;
+	for (char *end = at + strlen(at); end && end > at; end = strrchr(at, '/')) {
+		*end = '\0';
+		if (!*at || stat(at, &st) < 0)
+			continue;
+		for (size_t i = 0; i < list->count; i++)
+			for (size_t k = 0; k < list->items[i].count; k++) {
+				const struct list_entry *entry =
+					&list->entries[list->items[i].first + k];
+				if (entry->device == st.st_dev && entry->inode == st.st_ino &&
+					!entry->link)
+					stay(&list->items[i].checkpoint, base_of(link),
+						", a link, leads to it");
+			}
+	}
+	free(at);
+}
+
+static enum status protect_link(struct list *list, const char *link, struct error *err)
+{
+	char resolved[PATH_MAX];
+	if (realpath(link, resolved)) {
+		protect_path(list, link, resolved);
+		return STATUS_OK;
+	}
+	/* It leads nowhere, or in a circle. */
+	return errno == ENOENT || errno == ELOOP || errno == ENOTDIR
+		       ? STATUS_OK
+		       : error_errno(err, errno, "follow the link %s", link);
+}
+
+/* Follow all links in a directory, and with `below` in those below it. */
+static enum status protect_links(
+	struct list *list, const char *directory, bool below, int depth, struct error *err)
+{
+	DIR *stream = opendir(directory);
+	enum status status = STATUS_OK;
+	struct stat st;
+	if (!stream)
+		return errno == ENOENT || errno == ENOTDIR
+			       ? STATUS_OK
+			       : error_errno(err, errno, "read %s", directory);
+	for (struct dirent *entry; status == STATUS_OK && (errno = 0, entry = readdir(stream));) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+			(entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN &&
+				!(below && entry->d_type == DT_DIR)))
+			continue;
+		char *path = xprintf("%s/%s", directory, entry->d_name);
+		bool latest = !below && layout_is_native(list->request.layout) &&
+			      strcmp(entry->d_name, CKPT_LATEST) == 0;
+		if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !latest)
+			status = protect_link(list, path, err);
+		else if (below && S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
+			status = protect_links(list, path, true, depth + 1, err);
+		free(path);
+	}
+	if (status == STATUS_OK && errno)
+		status = error_errno(err, errno, "read %s", directory);
+	closedir(stream);
+	return status;
+}
+
+enum status list_protect(struct list *list, const struct list_item *newest, struct error *err)
+{
+	struct stat st;
+	/* Of ours, only the links need to know them. */
+	for (size_t i = 0; i < list->entry_count; i++) {
+		struct list_entry *entry = &list->entries[i];
+		if (fstatat(list->descriptor, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		entry->device = st.st_dev;
+		entry->inode = st.st_ino;
+		entry->link = S_ISLNK(st.st_mode);
+	}
+	for (size_t i = 0; i < list->count; i++)
+		for (size_t k = 0; k < list->items[i].count; k++)
+			if (list->entries[list->items[i].first + k].link)
+				stay(&list->items[i].checkpoint, "it is a symbolic link", "");
+	enum status status = protect_links(list, list->request.directory, false, 0, err);
+	for (size_t k = 0; newest && k < newest->count && status == STATUS_OK; k++) {
+		const struct list_entry *entry = &list->entries[newest->first + k];
+		char *path = xprintf("%s/%s", list->request.directory, entry->name);
+		status = protect_links(list, path, true, 0, err);
+		free(path);
+	}
+	return status;
+}
+
+enum status list_is_wanted(
+	const struct list *list, const char *entry, bool *wanted, struct error *err)
+{
+	char target[PATH_MAX], whole[PATH_MAX] = "";
+	size_t length = strlen(entry);
+	*wanted = false;
+	if (!realpath(list->request.directory, whole))
+		return error_errno(err, errno, "resolve %s", list->request.directory);
+	for (size_t i = 0; i < list->other_count && !*wanted; i++) {
+		ssize_t got = readlinkat(
+			list->descriptor, list->others[i], target, sizeof(target) - 1);
+		if (got < 0 || (layout_is_native(list->request.layout) &&
+				       strcmp(list->others[i], CKPT_LATEST) == 0))
+			continue;
+		target[got] = '\0';
+		const char *at = target;
+		if (strncmp(at, whole, strlen(whole)) == 0 && at[strlen(whole)] == '/')
+			at += strlen(whole) + 1;
+		while (strncmp(at, "./", 2) == 0)
+			at += 2;
+		*wanted = strncmp(at, entry, length) == 0 && (!at[length] || at[length] == '/');
+	}
+	return STATUS_OK;
+}
+
+/* ---- What a user should know ---- */
+
+void list_note(const struct list *list, struct text *notes)
+{
+	const char *directory = list->request.directory, *file = list->request.layout->tracker;
+	bool there = !list->tracker.named;
+	for (size_t i = 0; i < list->count && !there; i++)
+		there = list->items[i].checkpoint.step == list->tracker.step;
+	if (*list->tracker.broken)
+		text_addf(notes, "%s/%s: cannot parse the tracker file: %s\n", directory, file,
+			list->tracker.broken);
+	else if (!there)
+		text_addf(notes, "%s/%s names %s, which is not there\n", directory, file,
+			list->tracker.line);
+}
+
+/* Whether a name looks like that of a log. */
+static bool is_log(const char *name)
+{
+	static const char *const ends[] = {".log", ".out", ".err", ".txt", ".json", ".jsonl", ".csv",
+		".yaml", ".yml", ".html", ".png", ".py", ".sh", ".lock", NULL};
+	size_t length = strlen(name);
+	for (const char *const *end = ends; *end; end++)
+		if (length > strlen(*end) && strcmp(name + length - strlen(*end), *end) == 0)
+			return true;
+	return *name == '.' || strstr(name, "tfevents") || strncmp(name, "core.", 5) == 0;
+}
+
+/* Whether a directory has a file in it, at any depth. */
+static bool has_files(int directory, const char *name)
+{
+	struct files files = {.root = openat(directory, name,
+				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	struct error unused;
+	if (files.root >= 0)
+		(void)walk(&files, files.root, "", 0, &unused);
+	bool has = files.list.count > 0;
+	files_release(&files, directory);
+	return has;
+}
+
+enum status list_confirm_none(const struct list *list, struct error *err)
+{
+	struct text named = {0};
+	size_t count = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct checkpoint *one = &list->items[i].checkpoint;
+		if (one->state != CHECKPOINT_UNKNOWN_FORM)
+			continue;
+		if (count++ < 3)
+			text_addf(&named, "%s%s", count > 1 ? ", " : "", one->name);
+	}
+	for (size_t i = 0; i < list->other_count; i++) {
+		struct stat st;
+		const char *name = list->others[i];
+		if (!strpbrk(name, "0123456789") || is_log(name) ||
+			fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!(S_ISDIR(st.st_mode) ? has_files(list->descriptor, name)
+					      : S_ISREG(st.st_mode) && st.st_size > LARGE))
+			continue;
+		if (count++ < 3)
+			text_addf(&named, "%s%s", count > 1 ? ", " : "", name);
+	}
+	if (count)
+		error_set(err, STATUS_TEMPORARY,
+			"%s: no layout reads %s%s, which may be checkpoints: say how with --pattern "
+			"or --layout, or move them away",
+			list->request.directory, text_string(&named), count > 3 ? " ..." : "");
+	text_release(&named);
+	return count ? STATUS_TEMPORARY : STATUS_OK;
+}

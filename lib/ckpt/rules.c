@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/rules.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <json-c/linkhash.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/xalloc.h"
+#include "ckpt/formats.h"
+#include "ckpt/layouts.h"
+
+#define PICKLE_LIMIT ((size_t)512 << 20)
+#define WORDS_MAX    32
+
+/* One rule: its kind, and its words before and after ':' (patterns, or keys). */
+struct rule {
+	char text[1024];
+	const char *words[WORDS_MAX];
+	size_t count; /* of the words after the kind */
+	size_t colon; /* how many are before ':' */
+};
+
+struct check {
+	const struct rules_item *item;
+	const struct rule *rule;
+	struct error *why;
+};
+
+/* Read the rule in this line, with the step in the place of STEP. */
+static void read_rule(const char *line, size_t length, uint64_t step, struct rule *rule)
+{
+	char *at = rule->text, *end = at + sizeof(rule->text) - 24;
+	bool colon = false;
+	rule->count = 0;
+	for (const char *from = line; from < line + length && at < end;)
+		if (strncmp(from, "STEP", 4) == 0) {
+			at += sprintf(at, "%" PRIu64, step);
+			from += 4;
+		} else {
+			*at++ = *from++;
+		}
+	*at = '\0';
+	char *state = NULL;
+	(void)strtok_r(rule->text, " ", &state);
+	for (char *word; rule->count < WORDS_MAX && (word = strtok_r(NULL, " ", &state));) {
+		if (strcmp(word, ":") == 0) {
+			rule->colon = rule->count;
+			colon = true;
+			continue;
+		}
+		rule->words[rule->count++] = word;
+	}
+	if (!colon)
+		rule->colon = rule->count;
+}
+
+static bool fits(const char *pattern, const char *name, struct pattern_number *numbers)
+{
+	struct pattern_number unused[PATTERN_NUMBERS];
+	return pattern_matches(pattern, strlen(pattern), name, numbers ? numbers : unused);
+}
+
+/* Whether name matches one of the words from first on, before last. */
+static bool fits_any(const struct rule *rule, size_t first, size_t last, const char *name)
+{
+	for (size_t i = first; i < last; i++)
+		if (fits(rule->words[i], name, NULL))
+			return true;
+	return false;
+}
+
+/* The first file, or, with directories, directory that matches one of these words; NULL: none. */
+static const char *find(const struct check *check, size_t first, size_t last, bool directories)
+{
+	const struct rules_item *item = check->item;
+	for (size_t i = 0; i < item->files->count; i++)
+		if (fits_any(check->rule, first, last, item->files->files[i].name))
+			return item->files->files[i].name;
+	for (size_t i = 0; directories && item->directories[i]; i++)
+		if (fits_any(check->rule, first, last, item->directories[i]))
+			return item->directories[i];
+	return NULL;
+}
+
+/* Add the words, "A or B", for a message. */
+static const char *words(const struct rule *rule, size_t first, size_t last, struct text *text)
+{
+	for (size_t i = first; i < last; i++)
+		text_addf(text, "%s%s", i > first ? " or " : "", rule->words[i]);
+	return text_string(text);
+}
+
+static enum rules_answer broken(const struct check *check, enum rules_answer answer,
+	const char *start, size_t first, size_t last, const char *end)
+{
+	struct text text = {0};
+	error_set(check->why, STATUS_NO, "%s%s%s", start, words(check->rule, first, last, &text),
+		end);
+	text_release(&text);
+	return answer;
+}
+
+/* The answer if a file could not be read as it should: it is missing, damaged, or unreadable. */
+static enum rules_answer unread(enum status status)
+{
+	return status == STATUS_NO ? RULES_DAMAGED : RULES_UNREADABLE;
+}
+
+static const char *base_of(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	return slash ? slash + 1 : name;
+}
+
+static const struct manifest_file *find_file(const struct manifest *files, const char *name)
+{
+	size_t low = 0, high = files->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		int order = strcmp(name, files->files[middle].name);
+		if (order == 0)
+			return &files->files[middle];
+		*(order < 0 ? &high : &low) = order < 0 ? middle : middle + 1;
+	}
+	return NULL;
+}
+
+/* Whether a file in this directory, "" or "NAME/", has a base that matches words first to last. */
+static bool has_beside(const struct check *check, const char *name, size_t directory, size_t first,
+	size_t last)
+{
+	const struct manifest *files = check->item->files;
+	for (size_t i = 0; i < files->count; i++) {
+		const char *other = files->files[i].name;
+		if (strncmp(other, name, directory) == 0 && !strchr(other + directory, '/') &&
+			fits_any(check->rule, first, last, other + directory))
+			return true;
+	}
+	return false;
+}
+
+/* ---- One function for each kind of rule ---- */
+
+static enum rules_answer check_any(const struct check *check)
+{
+	return find(check, 0, check->rule->count, true)
+		       ? RULES_HOLD
+		       : broken(check, RULES_BROKEN, "it has no ", 0, check->rule->count, "");
+}
+
+static enum rules_answer check_known(const struct check *check)
+{
+	return find(check, 0, check->rule->count, true)
+		       ? RULES_HOLD
+		       : broken(check, RULES_UNKNOWN_FORM, "it has no ", 0, check->rule->count, "");
+}
+
+static enum rules_answer check_none(const struct check *check)
+{
+	const char *found = find(check, 0, check->rule->count, true);
+	if (!found)
+		return RULES_HOLD;
+	error_set(check->why, STATUS_NO, "%s says that it is not finished", found);
+	return RULES_BROKEN;
+}
+
+static enum rules_answer check_if(const struct check *check)
+{
+	size_t colon = check->rule->colon;
+	return !find(check, 0, colon, true) || find(check, colon, check->rule->count, true)
+		       ? RULES_HOLD
+		       : broken(check, RULES_BROKEN, "it has no ", colon, check->rule->count, "");
+}
+
+static enum rules_answer check_filled(const struct check *check)
+{
+	bool any = false;
+	for (size_t i = 0; i < check->item->files->count; i++) {
+		const struct manifest_file *file = &check->item->files->files[i];
+		if (!fits_any(check->rule, 0, check->rule->count, file->name))
+			continue;
+		if (file->bytes)
+			return RULES_HOLD;
+		any = true;
+	}
+	return any ? broken(check, RULES_DAMAGED, "all files ", 0, check->rule->count,
+			     " are empty")
+		   : RULES_HOLD;
+}
+
+static enum rules_answer check_full(const struct check *check)
+{
+	for (size_t i = 0; i < check->item->files->count; i++) {
+		const struct manifest_file *file = &check->item->files->files[i];
+		if (file->bytes || !fits_any(check->rule, 0, check->rule->count, file->name))
+			continue;
+		error_set(check->why, STATUS_NO, "%s is empty", file->name);
+		return RULES_DAMAGED;
+	}
+	return RULES_HOLD;
+}
+
+static enum rules_answer check_table(const struct check *check)
+{
+	for (size_t i = 0; i < check->item->files->count; i++) {
+		const char *name = check->item->files->files[i].name;
+		if (!fits(check->rule->words[0], name, NULL))
+			continue;
+		enum status status = format_check_tensorflow(check->item->root, name, check->why);
+		if (status != STATUS_OK)
+			return unread(status);
+	}
+	return RULES_HOLD;
+}
+
+static enum rules_answer check_directories(const struct check *check, bool all)
+{
+	char inner[PATH_MAX];
+	const char *with = NULL, *without = NULL;
+	for (char *const *one = check->item->directories; *one; one++) {
+		if (!fits_any(check->rule, 0, check->rule->colon, *one))
+			continue;
+		const char *first = check->rule->words[check->rule->colon];
+		int length = snprintf(inner, sizeof(inner), "%s/", *one);
+		bool has = false;
+		if (strncmp(first, "../", 3) == 0) {
+			snprintf(inner, sizeof(inner), "%.*s%s", (int)(base_of(*one) - *one), *one,
+				first + 3);
+			has = find_file(check->item->files, inner) != NULL;
+		} else if (length < (int)sizeof(inner)) {
+			has = has_beside(check, inner, (size_t)length, check->rule->colon,
+				check->rule->count);
+		}
+		*(has ? &with : &without) = *one;
+	}
+	if (!without || (!all && !with))
+		return RULES_HOLD;
+	snprintf(inner, sizeof(inner), "%s has no ", without);
+	return broken(check, RULES_BROKEN, inner, check->rule->colon, check->rule->count, "");
+}
+
+static enum rules_answer check_each(const struct check *check)
+{
+	return check_directories(check, true);
+}
+
+static enum rules_answer check_same(const struct check *check)
+{
+	return check_directories(check, false);
+}
+
+static enum rules_answer check_beside(const struct check *check)
+{
+	const struct rule *rule = check->rule;
+	char start[PATH_MAX];
+	for (size_t i = 0; i < check->item->files->count; i++) {
+		const char *name = check->item->files->files[i].name, *base = base_of(name);
+		if (!fits_any(rule, 0, rule->colon, base) ||
+			has_beside(check, name, (size_t)(base - name), rule->colon, rule->count))
+			continue;
+		snprintf(start, sizeof(start), "beside %s there is no ", name);
+		return broken(check, RULES_BROKEN, start, rule->colon, rule->count, "");
+	}
+	return RULES_HOLD;
+}
+
+/* The files that match the only word, with their numbers. */
+struct numbered {
+	const char *name;
+	struct pattern_number numbers[PATTERN_NUMBERS];
+};
+
+static size_t collect(const struct check *check, const char *pattern, struct numbered **found)
+{
+	const struct manifest *files = check->item->files;
+	size_t count = 0;
+	*found = xcalloc(files->count + 1, sizeof(**found));
+	for (size_t i = 0; i < files->count; i++) {
+		struct numbered *one = &(*found)[count];
+		if (!fits(pattern, files->files[i].name, one->numbers))
+			continue;
+		one->name = files->files[i].name;
+		count++;
+	}
+	return count;
+}
+
+/* Whether both names are equal but for this number. */
+static bool is_same_but(const struct numbered *a, const struct numbered *b, int number)
+{
+	const struct pattern_number *x = &a->numbers[number], *y = &b->numbers[number];
+	return x->at == y->at && strncmp(a->name, b->name, x->at) == 0 &&
+	       strcmp(a->name + x->at + x->length, b->name + y->at + y->length) == 0;
+}
+
+static enum rules_answer check_numbered(const struct check *check)
+{
+	struct numbered *found;
+	enum rules_answer answer = RULES_HOLD;
+	size_t count = collect(check, check->rule->words[0], &found);
+	for (size_t i = 0; i < count && answer == RULES_HOLD; i++) {
+		const struct pattern_number *all = &found[i].numbers[PATTERN_N];
+		uint64_t same = 0, low = UINT64_MAX, high = 0;
+		for (size_t k = 0; k < count; k++) {
+			const struct pattern_number *own = &found[k].numbers[PATTERN_I];
+			if (is_same_but(&found[k], &found[i], PATTERN_I)) {
+				same++;
+				low = own->value < low ? own->value : low;
+				high = own->value > high ? own->value : high;
+			} else if (own->value == found[i].numbers[PATTERN_I].value &&
+				   is_same_but(&found[k], &found[i], PATTERN_N) && k > i) {
+				error_set(check->why, STATUS_NO, "%s and %s are of two saves",
+					found[i].name, found[k].name);
+				answer = RULES_BROKEN;
+			}
+		}
+		if (answer == RULES_HOLD && (same != all->value || low > 1 || high - low + 1 != same)) {
+			error_set(check->why, STATUS_NO,
+				"%" PRIu64 " of the %" PRIu64 " files such as %s are there", same,
+				all->value, found[i].name);
+			answer = RULES_BROKEN;
+		}
+		/* Files of one set are neighbours, mostly: skip those that were counted. */
+		while (answer == RULES_HOLD && i + 1 < count &&
+			is_same_but(&found[i + 1], &found[i], PATTERN_I))
+			i++;
+	}
+	free(found);
+	return answer;
+}
+
+static int by_numbers(const void *a, const void *b)
+{
+	const struct numbered *x = a, *y = b;
+	for (int i = PATTERN_I; i <= PATTERN_J; i++)
+		if (x->numbers[i].value != y->numbers[i].value)
+			return x->numbers[i].value < y->numbers[i].value ? -1 : 1;
+	return 0;
+}
+
+/* How many different pairs of {i} and {j} there are; and one more than the highest of each. */
+static uint64_t distinct(struct numbered *found, size_t count, uint64_t extent[2])
+{
+	uint64_t different = 0;
+	extent[0] = extent[1] = 0;
+	if (count)
+		qsort(found, count, sizeof(*found), by_numbers);
+	for (size_t k = 0; k < count; k++) {
+		different += k == 0 || by_numbers(&found[k], &found[k - 1]) != 0;
+		for (int i = 0; i < 2; i++)
+			if (found[k].numbers[i].value >= extent[i])
+				extent[i] = found[k].numbers[i].value + 1;
+	}
+	return different;
+}
+
+static enum rules_answer check_grid(const struct check *check)
+{
+	struct numbered *found;
+	uint64_t extent[2];
+	size_t count = collect(check, check->rule->words[0], &found);
+	uint64_t there = distinct(found, count, extent);
+	free(found);
+	if (there == extent[0] * extent[1])
+		return RULES_HOLD;
+	error_set(check->why, STATUS_NO, "%" PRIu64 " of at least %" PRIu64 " files %s are there",
+		there, extent[0] * extent[1], check->rule->words[0]);
+	return RULES_BROKEN;
+}
+
+/* Read the member key of the document F. *member is NULL: it has none. */
+static enum rules_answer read_member(const struct check *check, const char *file, const char *key,
+	struct json_object **document, struct json_object **member)
+{
+	*member = NULL;
+	enum status status = format_read_json(check->item->root, file, document, check->why);
+	if (status != STATUS_OK)
+		return unread(status);
+	(void)json_object_object_get_ex(*document, key, member);
+	return RULES_HOLD;
+}
+
+static enum rules_answer check_json(const struct check *check)
+{
+	const char *file = check->rule->words[0];
+	char key[256];
+	struct json_object *document = NULL, *member;
+	snprintf(key, sizeof(key), "%s", check->rule->words[1]);
+	char *value = strchr(key, '=');
+	if (value)
+		*value++ = '\0';
+	if (!find_file(check->item->files, file))
+		return broken(check, RULES_BROKEN, "it has no ", 0, 1, "");
+	enum rules_answer answer = read_member(check, file, key, &document, &member);
+	if (answer == RULES_HOLD &&
+		(!member || (value && strcmp(json_object_get_string(member), value) != 0))) {
+		error_set(check->why, STATUS_NO, value ? "%s does not say that %s is %s"
+						       : "%s does not say %s",
+			file, key, value);
+		answer = RULES_BROKEN;
+	}
+	json_object_put(document);
+	return answer;
+}
+
+/* The same for a file that need not be there, and a key that need not be in it. */
+static enum rules_answer check_json_if(const struct check *check)
+{
+	const char *file = check->rule->words[0], *key = check->rule->words[1];
+	struct json_object *document = NULL, *member;
+	if (!find_file(check->item->files, file))
+		return RULES_HOLD;
+	enum rules_answer answer = read_member(check, file, key, &document, &member);
+	if (answer == RULES_HOLD && !member && json_object_object_get_ex(document, key, NULL)) {
+		error_set(check->why, STATUS_NO, "%s says that it is not finished (%s is null)",
+			file, key);
+		answer = RULES_BROKEN;
+	}
+	json_object_put(document);
+	return answer;
+}
+
+/* Check the names in member: the values of an object, or the elements of an array. */
+static enum rules_answer check_names(
+	const struct check *check, const char *list, struct json_object *member)
+{
+	size_t count = 0;
+	int directory = (int)(base_of(list) - list);
+	char name[PATH_MAX];
+	struct lh_entry *entry = json_object_is_type(member, json_type_object)
+					 ? json_object_get_object(member)->head
+					 : NULL;
+	bool array = json_object_is_type(member, json_type_array);
+	for (size_t i = 0; array ? i < json_object_array_length(member) : entry != NULL; i++) {
+		struct json_object *one = array ? json_object_array_get_idx(member, i)
+						: (struct json_object *)lh_entry_v(entry);
+		const char *text = one ? json_object_get_string(one) : "";
+		entry = array ? NULL : entry->next;
+		count++;
+		if (snprintf(name, sizeof(name), "%.*s%s", directory, list, text) <
+				(int)sizeof(name) &&
+			find_file(check->item->files, name))
+			continue;
+		error_set(check->why, STATUS_NO, "%s is missing, which %s names", text, list);
+		return RULES_BROKEN;
+	}
+	if (count)
+		return RULES_HOLD;
+	error_set(check->why, STATUS_NO, "%s names no files", list);
+	return RULES_BROKEN;
+}
+
+static enum rules_answer check_listed(const struct check *check)
+{
+	enum rules_answer answer = RULES_HOLD;
+	for (size_t i = 0; i < check->item->files->count && answer == RULES_HOLD; i++) {
+		const char *list = check->item->files->files[i].name;
+		struct json_object *document = NULL, *member;
+		if (!fits(check->rule->words[0], list, NULL))
+			continue;
+		answer = read_member(check, list, check->rule->words[1], &document, &member);
+		if (answer == RULES_HOLD)
+			answer = check_names(check, list, member);
+		json_object_put(document);
+	}
+	return answer;
+}
+
+/* Check the names that end in `end` in the pickle, which has strings as they are. */
+static enum rules_answer check_pickle(const struct check *check, const char *pickle,
+	const struct text *content, const char *end)
+{
+	const char *at = content->data, *last = at + content->length;
+	int directory = (int)(base_of(pickle) - pickle);
+	char name[PATH_MAX];
+	bool any = false;
+	if (content->length == 0 || last[-1] != '.') { /* the opcode STOP */
+		error_set(check->why, STATUS_NO, "%s is cut short", pickle);
+		return RULES_DAMAGED;
+	}
+	while (at < last && (at = memmem(at, (size_t)(last - at), end, strlen(end)))) {
+		const char *start = at;
+		while (start > content->data &&
+			(isdigit((unsigned char)start[-1]) || start[-1] == '_'))
+			start--;
+		at += strlen(end);
+		int length = snprintf(name, sizeof(name), "%.*s%.*s", directory, pickle,
+			(int)(at - start), start);
+		if (length >= (int)sizeof(name) || (size_t)(at - start) == strlen(end))
+			continue;
+		any = true;
+		if (find_file(check->item->files, name))
+			continue;
+		error_set(check->why, STATUS_NO, "%s is missing, which %s names", name, pickle);
+		return RULES_BROKEN;
+	}
+	if (any)
+		return RULES_HOLD;
+	error_set(check->why, STATUS_NO, "%s names no shards", pickle);
+	return RULES_DAMAGED;
+}
+
+static enum rules_answer check_pickled(const struct check *check)
+{
+	enum rules_answer answer = RULES_HOLD;
+	const char *end = check->rule->words[1] + 1; /* after '*' */
+	for (size_t i = 0; i < check->item->files->count && answer == RULES_HOLD; i++) {
+		const char *name = check->item->files->files[i].name, *base = base_of(name);
+		struct text content = {0};
+		if (strcmp(base, check->rule->words[0]) != 0 ||
+			!has_beside(check, name, (size_t)(base - name), 1, 2))
+			continue;
+		enum status status = format_read(
+			check->item->root, name, PICKLE_LIMIT, &content, check->why);
+		answer = status == STATUS_OK ? check_pickle(check, name, &content, end)
+					     : unread(status);
+		text_release(&content);
+	}
+	return answer;
+}
+
+/* Read the number key in a file. False: it has none; *answer: it could not be read. */
+static bool read_number(const struct check *check, const char *file, const char *key,
+	uint64_t *number, enum rules_answer *answer)
+{
+	struct error why;
+	enum status status = format_read_number(check->item->root, file, key, number, &why);
+	if (status != STATUS_OK && status != STATUS_NO) {
+		*answer = RULES_UNREADABLE;
+		error_set(check->why, status, "%s", why.text);
+	}
+	return status == STATUS_OK && *number > 0;
+}
+
+/* Read the product of the numbers. False: the file has not all of them, or they do not tell. */
+static bool read_product(
+	const struct check *check, const char *file, uint64_t *product, enum rules_answer *answer)
+{
+	char keys[256], *state = NULL;
+	uint64_t number, first = 0, other;
+	snprintf(keys, sizeof(keys), "%s", check->rule->words[1]);
+	*product = 1;
+	for (char *key = strtok_r(keys, "*", &state); key; key = strtok_r(NULL, "*", &state)) {
+		if (!read_number(check, file, key, &number, answer) ||
+			__builtin_mul_overflow(*product, number, product))
+			return false;
+		first = first ? first : number;
+	}
+	return check->rule->count < 4 ||
+	       !read_number(check, file, check->rule->words[3], &other, answer) || other == first;
+}
+
+static enum rules_answer check_world(const struct check *check)
+{
+	enum rules_answer answer = RULES_HOLD;
+	struct numbered *found;
+	uint64_t product = 0, extent[2];
+	const char *said = NULL, *pattern = check->rule->words[2];
+	size_t count = collect(check, pattern, &found);
+	uint64_t there = strstr(pattern, "{i}") ? distinct(found, count, extent) : count;
+	free(found);
+	for (size_t i = 0; there && i < check->item->files->count && !said; i++) {
+		const char *name = check->item->files->files[i].name;
+		if (fits(check->rule->words[0], name, NULL) &&
+			read_product(check, name, &product, &answer))
+			said = name;
+	}
+	if (answer != RULES_HOLD || !said || product == there)
+		return answer;
+	error_set(check->why, STATUS_NO,
+		"%" PRIu64 " of the %" PRIu64 " files %s that %s tells of are there", there, product,
+		pattern, said);
+	return RULES_BROKEN;
+}
+
+static const struct kind {
+	const char *name;
+	enum rules_answer (*check)(const struct check *check);
+	size_t words; /* how many it needs */
+} kinds[] = {
+	{"known", check_known, 1},
+	{"any", check_any, 1},
+	{"none", check_none, 1},
+	{"if", check_if, 2},
+	{"filled", check_filled, 1},
+	{"full", check_full, 1},
+	{"table", check_table, 1},
+	{"each", check_each, 2},
+	{"same", check_same, 2},
+	{"beside", check_beside, 2},
+	{"numbered", check_numbered, 1},
+	{"grid", check_grid, 1},
+	{"json", check_json, 2},
+	{"json?", check_json_if, 2},
+	{"listed", check_listed, 2},
+	{"pickled", check_pickled, 2},
+	{"world", check_world, 3},
+};
+
+static enum rules_answer check_rule(const struct check *check)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(check->rule->text, kinds[i].name) == 0 &&
+			check->rule->count >= kinds[i].words)
+			return kinds[i].check(check);
+	error_set(check->why, STATUS_USAGE, "there is no rule \"%s\"", check->rule->text);
+	return RULES_UNREADABLE;
+}
+
+enum rules_answer rules_check(
+	const char *rules, const struct rules_item *item, struct error *why)
+{
+	struct rule rule;
+	const struct check check = {item, &rule, why};
+	/* The rules before the first "when" hold for all forms. */
+	enum { ALL_FORMS, OTHER_FORM, THIS_FORM } at = ALL_FORMS;
+	for (const char *line = rules; *line;) {
+		size_t length = strcspn(line, "\n");
+		enum rules_answer answer = RULES_HOLD;
+		read_rule(line, length, item->step, &rule);
+		line += length + (line[length] == '\n');
+		if (strcmp(rule.text, "when") != 0)
+			answer = at == OTHER_FORM ? RULES_HOLD : check_rule(&check);
+		else if (at == THIS_FORM)
+			return RULES_HOLD;
+		else
+			at = find(&check, 0, rule.count, true) ? THIS_FORM : OTHER_FORM;
+		if (answer != RULES_HOLD)
+			return answer;
+	}
+	if (at != OTHER_FORM)
+		return RULES_HOLD;
+	error_set(why, STATUS_NO, "no rule knows a checkpoint with these files");
+	return RULES_UNKNOWN_FORM;
+}
