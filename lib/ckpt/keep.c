@@ -6,30 +6,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/parse.h"
 #include "base/xalloc.h"
 
-__attribute__((format(printf, 3, 4))) static void decide(
-	struct keep_decision *decision, bool keep, const char *format, ...)
-{
-	va_list arguments;
-	*decision = (struct keep_decision){.keep = keep};
-	va_start(arguments, format);
-	vsnprintf(decision->why, sizeof(decision->why), format, arguments);
-	va_end(arguments);
-}
+#define HOUR INT64_C(3600000)
+#define DAY  (24 * HOUR)
 
 /* The input of the decision, and the decisions so far. */
 struct keep_input {
 	const struct keep_policy *policy;
-	int64_t now; /* milliseconds since 1970 */
+	const struct keep_moment *moment;
 	const struct checkpoint *const *items;
 	size_t count;
+	size_t newest; /* the newest one that counts; count: there is none */
 	struct keep_decision *decisions;
 };
 
-/* Keep item i, for a rule, or in any case (rule 0: no limit removes it). */
+/* Keep item i, for a rule, or in any case (rule 0). */
 __attribute__((format(printf, 4, 5))) static void keep(
 	const struct keep_input *input, size_t i, unsigned rule, const char *format, ...)
 {
@@ -43,14 +37,19 @@ __attribute__((format(printf, 4, 5))) static void keep(
 	}
 	vsnprintf(decision->why + length, sizeof(decision->why) - length, format, arguments);
 	va_end(arguments);
-	decision->must |= rule == 0 || (input->policy->must & rule) != 0;
+	decision->must |= rule == 0;
 	decision->rules |= rule;
 	decision->keep = true;
 }
 
-static bool counts(const struct keep_input *input, size_t i)
+__attribute__((format(printf, 2, 3))) static void remove_it(
+	struct keep_decision *decision, const char *format, ...)
 {
-	return input->items[i]->state == CHECKPOINT_COMPLETE;
+	va_list arguments;
+	*decision = (struct keep_decision){.keep = false};
+	va_start(arguments, format);
+	vsnprintf(decision->why, sizeof(decision->why), format, arguments);
+	va_end(arguments);
 }
 
 /* a - b, without overflow. */
@@ -62,178 +61,137 @@ static int64_t later(int64_t a, int64_t b)
 	return difference;
 }
 
-/* The index of the complete one that was committed last; of equal times the highest step. */
-static size_t committed_last(const struct keep_input *input)
+/* For how long item i has not changed, in ms. What is published and has no such time was never
+ * changed. */
+static int64_t quiet(const struct keep_input *input, size_t i)
 {
-	size_t last = input->count;
-	for (size_t i = 0; i < input->count; i++)
-		if (counts(input, i) &&
-			(last == input->count || input->items[i]->utc >= input->items[last]->utc))
-			last = i;
-	return last;
+	const struct checkpoint *item = input->items[i];
+	return item->changed || item->unfinished ? later(input->moment->clock, item->changed)
+						 : INT64_MAX;
+}
+
+static bool is_settled(const struct keep_input *input, size_t i)
+{
+	return quiet(input, i) >= input->moment->settled;
+}
+
+static bool is_complete(const struct keep_input *input, size_t i)
+{
+	const struct checkpoint *item = input->items[i];
+	return item->state == CHECKPOINT_COMPLETE && !item->unfinished && !item->own;
+}
+
+/* Whether the rules count item i, and decide about it. */
+static bool counts(const struct keep_input *input, size_t i)
+{
+	return is_complete(input, i) && is_settled(input, i);
 }
 
 /* Write a duration with one unit: "200m", not "3h 20m". */
 static void span(char text[32], int64_t milliseconds)
 {
-	int64_t seconds = milliseconds / 1000;
-	if (milliseconds % 1000)
-		snprintf(text, 32, "%" PRId64 "ms", milliseconds);
-	else if (seconds % 86400 == 0)
-		snprintf(text, 32, "%" PRId64 "d", seconds / 86400);
-	else if (seconds % 3600 == 0)
-		snprintf(text, 32, "%" PRId64 "h", seconds / 3600);
-	else if (seconds % 60 == 0)
-		snprintf(text, 32, "%" PRId64 "m", seconds / 60);
-	else
-		snprintf(text, 32, "%" PRId64 "s", seconds);
+	static const struct {
+		int64_t length;
+		const char *name;
+	} units[] = {{DAY, "d"}, {HOUR, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+	size_t i = 0;
+	while (milliseconds % units[i].length)
+		i++;
+	snprintf(text, 32, "%" PRId64 "%s", milliseconds / units[i].length, units[i].name);
 }
 
-static void keep_always(const struct keep_input *input)
+/* Keep item i, which was changed a short time ago. */
+static void keep_unsettled(const struct keep_input *input, size_t i)
 {
-	size_t last = committed_last(input);
-	bool newest = true;
-	for (size_t i = input->count; i-- > 0;) {
-		if (counts(input, i) && newest)
-			keep(input, i, 0, "the newest complete one");
-		else if (i == last)
-			keep(input, i, 0, "the one committed last");
-		else if (input->items[i]->state == CHECKPOINT_FOREIGN)
-			keep(input, i, 0, "not ours");
-		else if (input->items[i]->state == CHECKPOINT_UNKNOWN)
-			keep(input, i, 0, "could not be read");
-		else if (input->items[i]->state == CHECKPOINT_UNPROVEN)
-			keep(input, i, 0, "not known to be complete");
-		newest = newest && !counts(input, i);
-		if (input->items[i]->pinned)
+	struct text age = {0};
+	text_add_age(&age, quiet(input, i));
+	keep(input, i, 0, "perhaps still being written: changed %s ago", text_string(&age));
+	text_release(&age);
+}
+
+/* Keep what is never removed, by what each is. */
+static void keep_by_state(const struct keep_input *input)
+{
+	for (size_t i = 0; i < input->count; i++) {
+		const struct checkpoint *item = input->items[i];
+		switch (item->state) {
+		case CHECKPOINT_UNKNOWN_FORM: keep(input, i, 0, "of an unknown form"); break;
+		case CHECKPOINT_UNREADABLE: keep(input, i, 0, "could not be read"); break;
+		case CHECKPOINT_DOUBTFUL: keep(input, i, 0, "not known to be complete"); break;
+		case CHECKPOINT_COMPLETE:
+			if (is_complete(input, i) && !is_settled(input, i))
+				keep_unsettled(input, i);
+			break;
+		case CHECKPOINT_BAD:
+		case CHECKPOINT_INCOMPLETE:
+		case CHECKPOINT_DAMAGED: break;
+		}
+		if (item->own)
+			keep(input, i, 0, "the trainer's own");
+		if (*item->stays)
+			keep(input, i, 0, "%s", item->stays);
+		if (item->pinned)
 			keep(input, i, 0, "pinned");
 	}
 }
 
-static void keep_last(const struct keep_input *input)
+/* Keep what is never removed, by what the others are; sets newest. */
+static void keep_newest(struct keep_input *input)
 {
-	uint64_t newer = 0;
-	for (size_t i = input->count; i-- > 0;) {
+	size_t none = input->count, newest = none, settled = none, last = none;
+	for (size_t i = 0; i < input->count; i++) {
+		if (is_complete(input, i))
+			newest = i;
 		if (!counts(input, i))
 			continue;
-		/* The newest one is kept anyway. */
-		if (newer > 0 && newer < input->policy->last)
-			keep(input, i, KEEP_LAST, "one of the last %" PRIu64, input->policy->last);
-		newer++;
+		settled = i;
+		if (last == none || input->items[i]->utc >= input->items[last]->utc)
+			last = i;
 	}
+	input->newest = settled;
+	if (newest != none)
+		keep(input, newest, 0, "the newest complete one");
+	if (settled != newest && settled != none)
+		keep(input, settled, 0, "the newest complete one that is settled");
+	if (last != settled)
+		keep(input, last, 0, "the one committed last");
 }
 
-static void keep_by_step(const struct keep_input *input)
-{
-	const struct keep_policy *policy = input->policy;
-	for (size_t i = 0; i < input->count; i++) {
-		uint64_t step = input->items[i]->step;
-		if (policy->every_steps && counts(input, i) && step % policy->every_steps == 0)
-			keep(input, i, KEEP_EVERY_STEPS, "every %" PRIu64 " steps",
-				policy->every_steps);
-		for (size_t k = 0; k < policy->step_count; k++)
-			if (policy->steps[k] == step) {
-				keep(input, i, KEEP_STEP, "named by --keep-step");
-				break;
-			}
-	}
-}
-
-static void keep_by_time(const struct keep_input *input)
+static void keep_by_rules(const struct keep_input *input)
 {
 	const struct keep_policy *policy = input->policy;
 	char every[32], within[32];
-	int64_t kept = 0;
-	bool any = false;
+	int64_t kept = INT64_MIN; /* the time of the last one that --keep-every has kept */
+	uint64_t newer = 0;
 	span(every, policy->every);
 	span(within, policy->within);
+	for (size_t i = 0; i < input->count; i++)
+		newer += counts(input, i);
 	for (size_t i = 0; i < input->count; i++) {
-		int64_t utc = input->items[i]->utc;
+		const struct checkpoint *item = input->items[i];
+		int64_t utc = item->utc;
+		for (size_t k = 0; k < policy->step_count && !item->unfinished; k++)
+			if (policy->steps[k] == item->step) {
+				keep(input, i, KEEP_STEP, "named by --keep-step");
+				break;
+			}
 		if (!counts(input, i))
 			continue;
+		/* The newest one is kept anyway. */
+		if (--newer > 0 && newer < policy->last)
+			keep(input, i, KEEP_LAST, "one of the last %" PRIu64, policy->last);
+		if (policy->every_steps && item->step % policy->every_steps == 0)
+			keep(input, i, KEEP_EVERY_STEPS, "every %" PRIu64 " steps",
+				policy->every_steps);
 		if (policy->every &&
-			(utc == 0 || !any || utc < kept || later(utc, kept) >= policy->every)) {
+			(utc == 0 || utc < kept || later(utc, kept) >= policy->every)) {
 			keep(input, i, KEEP_EVERY, "every %s", every);
-			if (utc != 0) {
-				kept = utc;
-				any = true;
-			}
+			kept = utc ? utc : kept;
 		}
-		if (policy->within && (utc == 0 || later(input->now, utc) <= policy->within))
+		if (policy->within &&
+			(utc == 0 || later(input->moment->now, utc) <= policy->within))
 			keep(input, i, KEEP_WITHIN, "within %s", within);
 	}
-}
-
-/* The next functions number the days, weeks and months. Times are milliseconds since 1970. */
-static int64_t floor_of(int64_t number, int64_t unit)
-{
-	return number / unit - (number % unit < 0);
-}
-
-static int64_t day_of(int64_t utc)
-{
-	return floor_of(utc, INT64_C(86400000));
-}
-
-/* 1 January 1970 was a Thursday. */
-static int64_t week_of(int64_t utc)
-{
-	return floor_of(day_of(utc) + 3, 7);
-}
-
-static int64_t month_of(int64_t utc)
-{
-	struct tm date = {0};
-	time_t seconds = floor_of(utc, 1000);
-	gmtime_r(&seconds, &date);
-	return (int64_t)date.tm_year * 12 + date.tm_mon;
-}
-
-struct dated {
-	int64_t utc;
-	size_t place;
-};
-
-/* The newest first; of equal times the highest step first. */
-static int by_utc(const void *a, const void *b)
-{
-	const struct dated *x = a, *y = b;
-	if (x->utc != y->utc)
-		return x->utc > y->utc ? -1 : 1;
-	return x->place > y->place ? -1 : x->place < y->place;
-}
-
-static void keep_by_calendar(const struct keep_input *input)
-{
-	const struct {
-		uint64_t periods;
-		enum keep_rule rule;
-		const char *name;
-		int64_t (*of)(int64_t utc);
-	} rules[] = {{input->policy->daily, KEEP_DAILY, "day", day_of},
-		{input->policy->weekly, KEEP_WEEKLY, "week", week_of},
-		{input->policy->monthly, KEEP_MONTHLY, "month", month_of}};
-	struct dated *dated = xcalloc(input->count + 1, sizeof(*dated));
-	size_t count = 0;
-	for (size_t i = 0; i < input->count; i++)
-		if (counts(input, i))
-			dated[count++] = (struct dated){input->items[i]->utc, i};
-	qsort(dated, count, sizeof(*dated), by_utc);
-	for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++) {
-		uint64_t periods = 0;
-		int64_t last = 0;
-		for (size_t k = 0; k < count && rules[r].periods; k++) {
-			int64_t period = rules[r].of(dated[k].utc);
-			bool known = dated[k].utc != 0;
-			if (known && periods && (period == last || periods == rules[r].periods))
-				continue;
-			keep(input, dated[k].place, rules[r].rule, "the last of its %s",
-				rules[r].name);
-			periods += known;
-			last = known ? period : last;
-		}
-	}
-	free(dated);
 }
 
 struct measured {
@@ -254,103 +212,133 @@ static void keep_best(const struct keep_input *input)
 {
 	const struct keep_policy *policy = input->policy;
 	size_t count = 0;
-	struct measured *measured =
-		policy->metric ? xcalloc(input->count + 1, sizeof(*measured)) : NULL;
-	for (size_t i = 0; i < input->count && policy->metric; i++) {
+	if (!policy->best)
+		return;
+	struct measured *measured = xcalloc(input->count + 1, sizeof(*measured));
+	for (size_t i = 0; i < input->count; i++) {
 		double value;
-		if (!counts(input, i))
-			continue;
-		if (!metrics_get(&input->items[i]->metrics, policy->metric, &value)) {
-			if (policy->unmeasured)
-				keep(input, i, KEEP_UNMEASURED, "no %s measured", policy->metric);
-		} else {
+		if (counts(input, i) &&
+			metrics_get(&input->items[i]->metrics, policy->metric, &value))
 			measured[count++] = (struct measured){policy->highest ? -value : value, i};
-		}
 	}
-	if (count)
-		qsort(measured, count, sizeof(*measured), by_value);
+	qsort(measured, count, sizeof(*measured), by_value);
 	for (size_t i = 0; i < count && i < policy->best; i++)
 		keep(input, measured[i].place, KEEP_BEST, "one of the best %" PRIu64 " by %s",
 			policy->best, policy->metric);
 	free(measured);
 }
 
-/* Decide about those that no rule keeps. A bad or damaged one is kept until enough complete ones
- * are newer. */
-static void say_rest(const struct keep_input *input)
+/* Decide about an unfinished one. */
+static void decide_unfinished(const struct keep_input *input, size_t i)
 {
-	uint64_t newer = 0, wanted = input->policy->last ? input->policy->last : 1;
-	bool only_limits = keep_rules(input->policy) == 0;
+	const struct checkpoint *item = input->items[i];
+	struct keep_decision *decision = &input->decisions[i];
+	bool newer =
+		input->newest < input->count && input->items[input->newest]->step >= item->step;
+	struct text age = {0};
+	text_add_age(&age, quiet(input, i));
+	if (item->changed == 0 || quiet(input, i) < (newer ? HOUR : DAY))
+		keep(input, i, 0, "not committed; perhaps still being written: changed %s ago",
+			item->changed ? text_string(&age) : "an unknown time");
+	else
+		remove_it(decision, "not committed, and not changed for %s%s", text_string(&age),
+			newer ? "; a newer one is complete" : "");
+	text_release(&age);
+}
+
+/* Decide about those that are not kept so far. */
+static void decide_rest(const struct keep_input *input)
+{
+	const struct keep_policy *policy = input->policy;
+	bool rules = policy->last || policy->every_steps || policy->every || policy->within ||
+		     policy->best || policy->step_count;
+	uint64_t newer = 0;
 	for (size_t i = input->count; i-- > 0;) {
 		struct keep_decision *decision = &input->decisions[i];
 		const char *state = checkpoint_state_name(input->items[i]->state);
-		if (counts(input, i)) {
-			if (!decision->keep && only_limits)
-				decide(decision, true, "there is room");
-			else if (!decision->keep)
-				decide(decision, false, "%" PRIu64 " newer ones are complete",
-					newer);
-			newer++;
-		} else if (decision->keep) {
+		bool counted = counts(input, i);
+		newer += counted;
+		if (decision->keep)
 			continue;
+		if (input->items[i]->unfinished) {
+			decide_unfinished(input, i);
+		} else if (counted && !rules) {
+			keep(input, i, 0, "there is room");
+			decision->must = false;
+		} else if (counted) {
+			remove_it(decision, "%" PRIu64 " newer ones are complete", newer - 1);
+		} else if (!is_settled(input, i)) {
+			keep_unsettled(input, i);
 		} else if (newer == 0) {
-			decide(decision, true, "%s, and no complete one is newer", state);
-			decision->must = true;
-		} else if (newer < wanted) {
-			decide(decision, true, "%s, but only %" PRIu64 " newer ones are complete",
-				state, newer);
+			keep(input, i, 0, "%s, and no newer one is complete", state);
 		} else {
-			decide(decision, false, "%s, and %" PRIu64 " newer ones are complete",
-				state, newer);
+			remove_it(decision, "%s, and a newer one is complete", state);
 		}
 	}
 }
 
-void keep_decide(const struct keep_policy *policy, int64_t now,
+/* Keep no more than max_bytes, and let the oldest go first. False: more must be kept. */
+static bool limit(const struct keep_input *input)
+{
+	uint64_t kept = 0, most = input->policy->max_bytes;
+	if (!most)
+		return true;
+	for (size_t i = 0; i < input->count; i++)
+		if (input->decisions[i].keep && !input->items[i]->unfinished &&
+			__builtin_add_overflow(kept, input->items[i]->bytes, &kept))
+			return false; /* the sizes are nonsense */
+	for (size_t i = 0; i < input->count && kept > most; i++) {
+		uint64_t bytes = input->items[i]->bytes;
+		struct keep_decision *decision = &input->decisions[i];
+		if (!decision->keep || decision->must || bytes == 0)
+			continue;
+		remove_it(decision, "over --max-bytes, and it is the oldest that may be removed");
+		kept -= bytes < kept ? bytes : kept;
+	}
+	return kept <= most;
+}
+
+bool keep_decide(const struct keep_policy *policy, const struct keep_moment *moment,
 	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions)
 {
-	const struct keep_input input = {policy, now, items, count, decisions};
+	struct keep_input input = {policy, moment, items, count, count, decisions};
 	for (size_t i = 0; i < count; i++)
-		decisions[i] = (struct keep_decision){0};
-	keep_always(&input);
-	keep_last(&input);
-	keep_by_step(&input);
-	keep_by_time(&input);
-	keep_by_calendar(&input);
+		decisions[i] = (struct keep_decision){.keep = false};
+	keep_by_state(&input);
+	keep_newest(&input);
+	keep_by_rules(&input);
 	keep_best(&input);
-	say_rest(&input);
+	decide_rest(&input);
+	return limit(&input);
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
+/* ---- The rules that were given ---- */
+
+const char *keep_rule_name(enum keep_rule rule)
 {
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+	switch (rule) {
+	case KEEP_LAST: return "keep-last";
+	case KEEP_EVERY_STEPS: return "keep-every-steps";
+	case KEEP_EVERY: return "keep-every";
+	case KEEP_WITHIN: return "keep-within";
+	case KEEP_BEST: return "keep-best";
+	case KEEP_STEP: return "keep-step";
+	}
+	return "";
 }
 
-bool keep_limit(const struct keep_policy *policy, const struct keep_space *space,
-	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions)
+enum status keep_check(const struct keep_policy *policy, struct error *err)
 {
-	uint64_t kept = space->apart, left = space->free;
-	for (size_t i = 0; i < count; i++) {
-		if (decisions[i].keep)
-			kept = plus(kept, items[i]->bytes);
-		else if (!space->removed)
-			left = plus(left, items[i]->bytes);
-	}
-	for (size_t i = 0;; i++) {
-		bool large = policy->max_bytes && kept > policy->max_bytes;
-		bool full = policy->min_free && left < policy->min_free;
-		while (i < count &&
-			(!decisions[i].keep || decisions[i].must || items[i]->bytes == 0))
-			i++;
-		if (!large && !full)
-			return true;
-		if (i >= count)
-			return false;
-		decide(&decisions[i], false, "%s, and it is the oldest that may be removed",
-			large ? "over --max-bytes" : "less than --min-free");
-		kept -= items[i]->bytes < kept ? items[i]->bytes : kept;
-		left = plus(left, items[i]->bytes);
-	}
+	if (!policy->last && !policy->every_steps && !policy->every && !policy->within &&
+		!policy->best && !policy->step_count && !policy->max_bytes)
+		return error_set(err, STATUS_USAGE,
+			"no rule says what to keep; give --keep-last N or another --keep-...");
+	if (policy->best && !policy->metric)
+		return error_set(err, STATUS_USAGE, "--keep-best needs --metric NAME");
+	/* Refuse --metric alone: a rule that uses it was probably forgotten. */
+	if (policy->metric && !policy->best)
+		return error_set(err, STATUS_USAGE, "--metric has no effect without --keep-best");
+	return STATUS_OK;
 }
 
 enum status keep_check_metric(const struct keep_policy *policy,
@@ -359,14 +347,16 @@ enum status keep_check_metric(const struct keep_policy *policy,
 	struct metrics all = {0};
 	struct text names = {0};
 	bool complete = false;
+	if (!policy->best)
+		return STATUS_OK;
 	for (size_t i = 0; i < count; i++) {
 		complete |= items[i]->state == CHECKPOINT_COMPLETE;
-		for (size_t k = 0; policy->metric && k < items[i]->metrics.count; k++)
+		for (size_t k = 0; k < items[i]->metrics.count; k++)
 			if (strcmp(items[i]->metrics.items[k].name, policy->metric) == 0)
 				return STATUS_OK;
 		metrics_merge(&all, &items[i]->metrics);
 	}
-	if (!policy->best || policy->unmeasured || !complete)
+	if (!complete)
 		return STATUS_OK;
 	for (size_t k = 0; k < all.count; k++)
 		text_addf(&names, "%s%s", k ? ", " : "", all.items[k].name);
@@ -378,30 +368,26 @@ enum status keep_check_metric(const struct keep_policy *policy,
 	return STATUS_USAGE;
 }
 
-void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt, uint64_t begun,
-	const struct checkpoint *newest, struct keep_decision *decision)
+enum status keep_read_steps(
+	const char *text, uint64_t *steps, size_t capacity, size_t *count, struct error *err)
 {
-	/* Not for a copy: it has the attempt of the original, which may have ended long ago. */
-	bool over = item->attempt > 0 && item->attempt < newest_attempt && !item->copy;
-	bool first = !newest || item->step > newest->step;
-	if (item->state != CHECKPOINT_INCOMPLETE)
-		decide(decision, true, "could not be read");
-	else if (item->writer == WRITER_ALIVE)
-		decide(decision, true, "being written");
-	else if (item->whole && first)
-		decide(decision, true, "all shards are there, and no newer one is complete");
-	/* That task may be slower than the one whose shard is there. */
-	else if (item->early && first && (item->attempt == 0 || item->attempt >= begun))
-		decide(decision, true, "a task has not begun, and no newer one is complete");
-	else if (item->writer == WRITER_GONE)
-		decide(decision, false, "not committed, and its writer is gone");
-	else if (over)
-		decide(decision, false, "not committed, and attempt %" PRIu64 " has saved since",
-			newest_attempt);
-	else if (item->writer == WRITER_UNKNOWN && item->vacant)
-		decide(decision, false, "nothing is in it");
-	else if (item->writer == WRITER_ELSEWHERE)
-		decide(decision, true, "not committed; its writer cannot be checked from here");
-	else
-		decide(decision, true, "not committed; its writer is not recorded");
+	for (const char *at = text;;) {
+		char part[32];
+		size_t length = strcspn(at, ",");
+		if (length == 0 || length >= sizeof(part))
+			return error_set(err, STATUS_USAGE,
+				"--keep-step: \"%s\" is not a list of steps; write 100,200", text);
+		if (*count == capacity)
+			return error_set(err, STATUS_USAGE,
+				"--keep-step: more than %zu steps; pin them instead", capacity);
+		snprintf(part, sizeof(part), "%.*s", (int)length, at);
+		enum status status = parse_unsigned(
+			part, 0, CKPT_NUMBER_MAX, &steps[*count], "--keep-step", err);
+		if (status != STATUS_OK)
+			return status;
+		++*count;
+		if (!at[length])
+			return STATUS_OK;
+		at += length + 1;
+	}
 }

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which checkpoints are kept: a pure function of the checkpoints, the rules, the time and the free
- * space. "Older" means of a lower step.
+ * Which checkpoints are kept: a pure function of the checkpoints, the rules and the time. "Newer"
+ * means of a higher step.
  *
- * A checkpoint is kept if any rule keeps it. Independent of the rules, these are kept:
- *   the newest complete checkpoint (the highest step);
- *   the complete checkpoint that was committed last (after a reset, perhaps of an earlier step);
- *   pinned checkpoints; checkpoints that are not ours, could not be read, or are unproven.
- * Rules count and keep only complete checkpoints; but --keep-step keeps a step in any state. A bad
- * or damaged checkpoint is removed when a complete one is newer (under --keep-last N, when N are
- * newer); until then it may be needed to find out what happened, or be the only one.
+ * Never removed:
+ *   the newest complete one, and the newest complete one that is settled;
+ *   of the complete ones that are settled, the one committed last (after a reset to an earlier
+ *   step, it is not the newest);
+ *   complete ones that changed within `settled`: perhaps they are still being written;
+ *   doubtful ones, those of an unknown form, and those that could not be read;
+ *   pinned ones, the trainer's own, and those with a reason why they stay (ckpt.h).
+ * By the rules: complete ones that are settled. Only these count; one that any rule keeps is kept.
+ * Removed:
+ *   bad, incomplete and damaged ones that have not changed within `settled`, if a newer complete
+ *   one is settled; but --keep-step keeps a step in any of these states;
+ *   unfinished ones that have not changed for a day, or for an hour if a complete one of the same
+ *   step or a newer one is settled.
  *
- * Then, while a limit is exceeded, the oldest one is removed that neither the list above nor a rule
- * of --must protects. With limits and no rule, all complete ones are kept at first.
- *
- * Without limits, a second decision about the kept ones, with the same time, keeps all of them.
+ * Then, while all kept ones are larger than --max-bytes, the oldest one goes that only a rule
+ * keeps. With this limit and no rule, all complete ones are kept at first. Without the limit, a
+ * second decision about the kept ones, at the same time, keeps all of them.
  */
 #ifndef CKPT_KEEP_H
 #define CKPT_KEEP_H
@@ -31,12 +36,10 @@ enum keep_rule {
 	KEEP_EVERY = 4,
 	KEEP_WITHIN = 8,
 	KEEP_BEST = 16,
-	KEEP_UNMEASURED = 32,
-	KEEP_STEP = 64,
-	KEEP_DAILY = 128,
-	KEEP_WEEKLY = 256,
-	KEEP_MONTHLY = 512,
+	KEEP_STEP = 32,
 };
+/* The name of one rule, for instance "keep-last". */
+const char *keep_rule_name(enum keep_rule rule);
 
 /* A rule with the value 0 is not given. */
 struct keep_policy {
@@ -48,81 +51,48 @@ struct keep_policy {
 	 */
 	int64_t every;
 	int64_t within; /* milliseconds: keep those committed at most this ago, or in the future */
-	/*
-	 * For each of this number of the newest days, weeks (from Monday) or months (UTC) with a
-	 * commit: keep the checkpoint committed last; of equal times the highest step.
-	 */
-	uint64_t daily, weekly, monthly;
-	uint64_t best; /* keep the best by metric, this number of them; of equal ones the newer */
+	uint64_t best;	/* keep the best by metric, this number of them; of equal ones the newer */
 	const char *metric;
-	bool highest;	 /* greater is better */
-	bool unmeasured; /* keep those without a finite value of metric */
+	bool highest; /* greater is better */
 	const uint64_t *steps;
 	size_t step_count;
-	unsigned must;	    /* set of enum keep_rule: no limit removes what these rules keep */
-	uint64_t max_bytes; /* of all kept ones together; 0: no limit */
-	uint64_t min_free;  /* bytes that must be free on the filesystem; 0: no limit */
+	uint64_t max_bytes; /* of all kept ones together, without unfinished ones; 0: no limit */
 };
 
-/* The set of rules that are given (enum keep_rule). */
-unsigned keep_rules(const struct keep_policy *policy);
-/* The name of one rule. */
-const char *keep_rule_name(enum keep_rule rule);
-/* Add the rules of a list "keep-last,keep-best", or with "all" those given so far, to must. */
-enum status keep_read_must(struct keep_policy *policy, const char *text, struct error *err);
+/* STATUS_USAGE: there is no rule, or the rules contradict each other. */
+enum status keep_check(const struct keep_policy *policy, struct error *err);
 /* Append the numbers of a list "100,200" to steps, an array of capacity with *count in use. */
 enum status keep_read_steps(
 	const char *text, uint64_t *steps, size_t capacity, size_t *count, struct error *err);
-/* STATUS_USAGE: there is no rule, or the rules contradict each other. */
-enum status keep_check(const struct keep_policy *policy, struct error *err);
+/*
+ * STATUS_USAGE: none of these has the metric of --keep-best, which would therefore keep nothing;
+ * err names the metrics that they have. STATUS_OK: one has it, there is no --keep-best, or none is
+ * complete.
+ */
+enum status keep_check_metric(const struct keep_policy *policy,
+	const struct checkpoint *const *items, size_t count, struct error *err);
+
+/* Milliseconds; the first two since 1970. */
+struct keep_moment {
+	int64_t now;	 /* for the rules about the time of the commit */
+	int64_t clock;	 /* the same time by the clock that dates the files in DIR */
+	int64_t settled; /* what has not changed for this long is no longer being written */
+};
 
 struct keep_decision {
 	bool keep;
 	bool must;	/* kept, and no limit removes it */
 	unsigned rules; /* set of enum keep_rule: the rules that keep it */
-	char why[192];
+	char why[256];
 };
 
 /*
- * Decide by the rules. now: milliseconds since 1970. items are sorted by rising step (several may
- * have the same one), and none is CHECKPOINT_INCOMPLETE; decisions has `count` elements. An item
- * without a time (0) is kept by each rule about time.
+ * Decide about all checkpoints of a DIR, in the order of struct list; decisions has `count`
+ * elements. A checkpoint without a time of commit (0) is kept by each rule about this time; one
+ * without a time of change is settled, if it is published. False: those that must be kept are
+ * larger than max_bytes.
  */
-void keep_decide(const struct keep_policy *policy, int64_t now,
+bool keep_decide(const struct keep_policy *policy, const struct keep_moment *moment,
 	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions);
-
-/* The space when the limits are applied. */
-struct keep_space {
-	uint64_t free;	/* free bytes; only needed for min_free */
-	uint64_t apart; /* bytes of other checkpoints that are kept; only needed for max_bytes */
-	bool removed;	/* what the rules do not keep is removed already: free has its bytes */
-};
-
-/*
- * Then decide by the limits: keep no more than they allow, and let the oldest go first. False: a
- * limit is still exceeded, because the rest must be kept.
- */
-bool keep_limit(const struct keep_policy *policy, const struct keep_space *space,
-	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions);
-
-/*
- * STATUS_USAGE: none of these has the metric of --keep-best, which would therefore keep nothing;
- * err names the metrics that they have. STATUS_OK: one has it, there is no --keep-best, unmeasured
- * ones are kept, or none is complete.
- */
-enum status keep_check_metric(const struct keep_policy *policy,
-	const struct checkpoint *const *items, size_t count, struct error *err);
-
-/*
- * Decide about an incomplete checkpoint. newest_attempt: the highest attempt of a complete or bad
- * checkpoint in the same line of lives (base/process/life.h); 0: none. Attempts follow one another,
- * so an attempt is over when a later one has saved; this does not hold for a copy, and attempt 0
- * means that attempts are not counted. begun: the highest attempt of any checkpoint in the line; in
- * an earlier one no more tasks begin. newest: the complete checkpoint of the highest step; NULL:
- * none. An incomplete checkpoint that has all its shards and is newer than that is kept, because
- * committing it again publishes it.
- */
-void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt, uint64_t begun,
-	const struct checkpoint *newest, struct keep_decision *decision);
 
 #endif
