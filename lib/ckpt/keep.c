@@ -61,13 +61,14 @@ static int64_t later(int64_t a, int64_t b)
 	return difference;
 }
 
-/* For how long item i has not changed, in ms. What is published and has no such time was never
- * changed. */
+/* For how long item i has not changed, in ms. Without a time: what is published has never been
+ * changed, and what is unfinished may just now be. */
 static int64_t quiet(const struct keep_input *input, size_t i)
 {
 	const struct checkpoint *item = input->items[i];
-	return item->changed || item->unfinished ? later(input->moment->clock, item->changed)
-						 : INT64_MAX;
+	if (item->changed == 0)
+		return item->unfinished ? 0 : INT64_MAX;
+	return later(input->moment->clock, item->changed);
 }
 
 static bool is_settled(const struct keep_input *input, size_t i)
@@ -100,42 +101,7 @@ static void span(char text[32], int64_t milliseconds)
 	snprintf(text, 32, "%" PRId64 "%s", milliseconds / units[i].length, units[i].name);
 }
 
-/* Keep item i, which was changed a short time ago. */
-static void keep_unsettled(const struct keep_input *input, size_t i)
-{
-	struct text age = {0};
-	text_add_age(&age, quiet(input, i));
-	keep(input, i, 0, "perhaps still being written: changed %s ago", text_string(&age));
-	text_release(&age);
-}
-
-/* Keep what is never removed, by what each is. */
-static void keep_by_state(const struct keep_input *input)
-{
-	for (size_t i = 0; i < input->count; i++) {
-		const struct checkpoint *item = input->items[i];
-		switch (item->state) {
-		case CHECKPOINT_UNKNOWN_FORM: keep(input, i, 0, "of an unknown form"); break;
-		case CHECKPOINT_UNREADABLE: keep(input, i, 0, "could not be read"); break;
-		case CHECKPOINT_DOUBTFUL: keep(input, i, 0, "not known to be complete"); break;
-		case CHECKPOINT_COMPLETE:
-			if (is_complete(input, i) && !is_settled(input, i))
-				keep_unsettled(input, i);
-			break;
-		case CHECKPOINT_BAD:
-		case CHECKPOINT_INCOMPLETE:
-		case CHECKPOINT_DAMAGED: break;
-		}
-		if (item->own)
-			keep(input, i, 0, "the trainer's own");
-		if (*item->stays)
-			keep(input, i, 0, "%s", item->stays);
-		if (item->pinned)
-			keep(input, i, 0, "pinned");
-	}
-}
-
-/* Keep what is never removed, by what the others are; sets newest. */
+/* Keep the newest ones; sets newest. */
 static void keep_newest(struct keep_input *input)
 {
 	size_t none = input->count, newest = none, settled = none, last = none;
@@ -157,11 +123,63 @@ static void keep_newest(struct keep_input *input)
 		keep(input, last, 0, "the one committed last");
 }
 
+/* Keep item i, which was changed a short time ago. */
+static void keep_unsettled(const struct keep_input *input, size_t i, const char *state)
+{
+	struct text age = {0};
+	text_add_age(&age, quiet(input, i));
+	keep(input, i, 0, "%sperhaps still being written: changed %s ago", state,
+		text_string(&age));
+	text_release(&age);
+}
+
+/* Whether a complete checkpoint makes item i superfluous, if it is not complete. */
+static bool is_superseded(const struct keep_input *input, size_t i)
+{
+	if (input->newest == input->count)
+		return false;
+	return input->items[i]->unfinished
+		       ? input->items[input->newest]->step >= input->items[i]->step
+		       : input->newest > i;
+}
+
+/* Keep what is never removed in the state it is in. */
+static void keep_by_state(const struct keep_input *input, size_t i)
+{
+	const struct checkpoint *item = input->items[i];
+	switch (item->state) {
+	case CHECKPOINT_COMPLETE:
+		if (is_complete(input, i) && !is_settled(input, i))
+			keep_unsettled(input, i, "");
+		break;
+	case CHECKPOINT_BAD:
+	case CHECKPOINT_INCOMPLETE:
+	case CHECKPOINT_DAMAGED:
+		if (item->unfinished && quiet(input, i) < (is_superseded(input, i) ? HOUR : DAY))
+			keep_unsettled(input, i, "not committed; ");
+		else if (!item->unfinished && !is_settled(input, i))
+			keep_unsettled(input, i, "");
+		else if (!item->unfinished && !is_superseded(input, i))
+			keep(input, i, 0, "%s, and no newer one is complete",
+				checkpoint_state_name(item->state));
+		break;
+	case CHECKPOINT_DOUBTFUL: keep(input, i, 0, "not known to be complete"); break;
+	case CHECKPOINT_UNKNOWN_FORM: keep(input, i, 0, "of an unknown form"); break;
+	case CHECKPOINT_UNREADABLE: keep(input, i, 0, "could not be read"); break;
+	}
+	if (item->own)
+		keep(input, i, 0, "the trainer's own");
+	if (*item->stays)
+		keep(input, i, 0, "%s", item->stays);
+	if (item->pinned)
+		keep(input, i, 0, "pinned");
+}
+
 static void keep_by_rules(const struct keep_input *input)
 {
 	const struct keep_policy *policy = input->policy;
 	char every[32], within[32];
-	int64_t kept = INT64_MIN; /* the time of the last one that --keep-every has kept */
+	int64_t kept = INT64_MAX; /* the time of the last one that --keep-every has kept */
 	uint64_t newer = 0;
 	span(every, policy->every);
 	span(within, policy->within);
@@ -228,25 +246,7 @@ static void keep_best(const struct keep_input *input)
 	free(measured);
 }
 
-/* Decide about an unfinished one. */
-static void decide_unfinished(const struct keep_input *input, size_t i)
-{
-	const struct checkpoint *item = input->items[i];
-	struct keep_decision *decision = &input->decisions[i];
-	bool newer =
-		input->newest < input->count && input->items[input->newest]->step >= item->step;
-	struct text age = {0};
-	text_add_age(&age, quiet(input, i));
-	if (item->changed == 0 || quiet(input, i) < (newer ? HOUR : DAY))
-		keep(input, i, 0, "not committed; perhaps still being written: changed %s ago",
-			item->changed ? text_string(&age) : "an unknown time");
-	else
-		remove_it(decision, "not committed, and not changed for %s%s", text_string(&age),
-			newer ? "; a newer one is complete" : "");
-	text_release(&age);
-}
-
-/* Decide about those that are not kept so far. */
+/* Say why the others go; with a limit and no rule, keep the complete ones at first. */
 static void decide_rest(const struct keep_input *input)
 {
 	const struct keep_policy *policy = input->policy;
@@ -255,25 +255,20 @@ static void decide_rest(const struct keep_input *input)
 	uint64_t newer = 0;
 	for (size_t i = input->count; i-- > 0;) {
 		struct keep_decision *decision = &input->decisions[i];
-		const char *state = checkpoint_state_name(input->items[i]->state);
-		bool counted = counts(input, i);
-		newer += counted;
 		if (decision->keep)
-			continue;
-		if (input->items[i]->unfinished) {
-			decide_unfinished(input, i);
-		} else if (counted && !rules) {
-			keep(input, i, 0, "there is room");
-			decision->must = false;
-		} else if (counted) {
-			remove_it(decision, "%" PRIu64 " newer ones are complete", newer - 1);
-		} else if (!is_settled(input, i)) {
-			keep_unsettled(input, i);
-		} else if (newer == 0) {
-			keep(input, i, 0, "%s, and no newer one is complete", state);
-		} else {
-			remove_it(decision, "%s, and a newer one is complete", state);
-		}
+			;
+		else if (counts(input, i) && !rules)
+			*decision = (struct keep_decision){.keep = true, .why = "there is room"};
+		else if (counts(input, i))
+			remove_it(decision, "%" PRIu64 " newer ones are complete", newer);
+		else if (input->items[i]->unfinished)
+			remove_it(decision, "not committed, and not changed for a%s",
+				is_superseded(input, i) ? "n hour; a newer one is complete"
+							: " day");
+		else
+			remove_it(decision, "%s, and a newer one is complete",
+				checkpoint_state_name(input->items[i]->state));
+		newer += counts(input, i);
 	}
 }
 
@@ -304,8 +299,9 @@ bool keep_decide(const struct keep_policy *policy, const struct keep_moment *mom
 	struct keep_input input = {policy, moment, items, count, count, decisions};
 	for (size_t i = 0; i < count; i++)
 		decisions[i] = (struct keep_decision){.keep = false};
-	keep_by_state(&input);
 	keep_newest(&input);
+	for (size_t i = 0; i < count; i++)
+		keep_by_state(&input, i);
 	keep_by_rules(&input);
 	keep_best(&input);
 	decide_rest(&input);

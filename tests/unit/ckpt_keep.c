@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The keep policy against a slow and obvious reference: every rule alone, all pairs of rules and
- * any mixture, with and without limits, on random histories with equal times, clocks that went
- * backwards, and steps that begin again.
+ * any mixture, with and without a limit, on random histories in all states, with equal times,
+ * clocks that went backwards, and steps that begin again.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "ckpt/keep.h"
 #include "unit.h"
-
-/* When, and with how much space. */
-struct keep_moment {
-	int64_t now;
-	uint64_t free, apart;
-};
 
 /* The functions take pointers. */
 #define POINTERS(items, count)                                                                     \
@@ -28,10 +21,8 @@ struct keep_moment {
 static bool decide_on(const struct keep_policy *policy, const struct keep_moment *moment,
 	const struct checkpoint *items, size_t count, struct keep_decision *decisions)
 {
-	const struct keep_space space = {.free = moment->free, .apart = moment->apart};
 	POINTERS(items, count);
-	keep_decide(policy, moment->now, pointers, count, decisions);
-	return keep_limit(policy, &space, pointers, count, decisions);
+	return keep_decide(policy, moment, pointers, count, decisions);
 }
 
 static enum status check_metric_of(const struct keep_policy *policy, const struct checkpoint *items,
@@ -41,9 +32,10 @@ static enum status check_metric_of(const struct keep_policy *policy, const struc
 	return keep_check_metric(policy, pointers, count, err);
 }
 
-#define RULES	  10 /* enum keep_rule */
+#define RULES	  6 /* enum keep_rule */
 #define ITEMS	  12
 #define HISTORIES 1000
+#define HOUR	  3600000
 
 static uint64_t seed;
 
@@ -58,9 +50,22 @@ static uint64_t draw(uint64_t below)
 static const struct checkpoint *items;
 static size_t count;
 
+static const struct keep_moment *moment;
+
+/* Not the trainer's own, which only the trainer replaces. */
+static bool whole(size_t i)
+{
+	return items[i].state == CHECKPOINT_COMPLETE && !items[i].own;
+}
+
+static bool settled(size_t i)
+{
+	return items[i].changed == 0 || items[i].changed + moment->settled <= moment->clock;
+}
+
 static bool complete(size_t i)
 {
-	return items[i].state == CHECKPOINT_COMPLETE;
+	return whole(i) && settled(i);
 }
 
 static uint64_t newer_complete(size_t i)
@@ -106,52 +111,6 @@ static bool by_every(size_t i, int64_t every)
 	return keeps;
 }
 
-enum period { DAY, WEEK, MONTH };
-
-/* The date at which the period of utc begins, as strftime of the C library tells days of the week
- * and months. */
-static int64_t period_begin(int64_t utc, enum period period)
-{
-	time_t at = utc / 1000;
-	struct tm date;
-	gmtime_r(&at, &date);
-	date.tm_hour = date.tm_min = date.tm_sec = 0;
-	if (period == WEEK)
-		date.tm_mday -= (date.tm_wday + 6) % 7;
-	if (period == MONTH)
-		date.tm_mday = 1;
-	return (int64_t)timegm(&date);
-}
-
-static bool in_same(size_t a, size_t b, enum period period)
-{
-	return period_begin(items[a].utc, period) == period_begin(items[b].utc, period);
-}
-
-static bool is_after(size_t a, size_t b)
-{
-	return items[a].utc > items[b].utc ||
-	       (items[a].utc == items[b].utc && items[a].step > items[b].step);
-}
-
-/* The last of its period, and fewer than periods have a later one. */
-static bool by_calendar(size_t i, uint64_t periods, enum period period)
-{
-	uint64_t later = 0;
-	if (items[i].utc == 0)
-		return periods > 0;
-	for (size_t k = 0; k < count; k++) {
-		bool last = complete(k) && items[k].utc != 0 && is_after(k, i);
-		if (last && in_same(k, i, period))
-			return false;
-		for (size_t m = 0; m < count && last; m++)
-			last = !(complete(m) && items[m].utc != 0 && is_after(m, k) &&
-				 in_same(m, k, period));
-		later += last;
-	}
-	return later < periods;
-}
-
 static bool by_best(size_t i, const struct keep_policy *policy)
 {
 	double own, other;
@@ -170,104 +129,101 @@ static bool by_best(size_t i, const struct keep_policy *policy)
 	return ahead < policy->best;
 }
 
-/* Whether one of the rules in mask keeps it; mask of enum keep_rule. */
-static bool by_rules(
-	size_t i, const struct keep_policy *policy, const struct keep_moment *moment, unsigned mask)
+static bool by_rules(size_t i, const struct keep_policy *policy)
 {
-	double value;
 	for (size_t k = 0; k < policy->step_count; k++)
-		if ((mask & KEEP_STEP) && policy->steps[k] == items[i].step)
+		if (policy->steps[k] == items[i].step && !items[i].unfinished)
 			return true;
 	if (!complete(i))
 		return false;
-	if ((mask & KEEP_LAST) && policy->last && newer_complete(i) < policy->last)
-		return true;
-	if ((mask & KEEP_EVERY_STEPS) && policy->every_steps &&
-		items[i].step % policy->every_steps == 0)
-		return true;
-	if ((mask & KEEP_EVERY) && policy->every && by_every(i, policy->every))
-		return true;
-	if ((mask & KEEP_WITHIN) && policy->within &&
-		(items[i].utc == 0 || moment->now - items[i].utc <= policy->within))
-		return true;
-	if (((mask & KEEP_DAILY) && by_calendar(i, policy->daily, DAY)) ||
-		((mask & KEEP_WEEKLY) && by_calendar(i, policy->weekly, WEEK)) ||
-		((mask & KEEP_MONTHLY) && by_calendar(i, policy->monthly, MONTH)))
-		return true;
-	if ((mask & KEEP_BEST) && policy->best && by_best(i, policy))
-		return true;
-	return (mask & KEEP_UNMEASURED) && policy->unmeasured &&
-	       !metrics_get(&items[i].metrics, policy->metric, &value);
+	return (policy->last && newer_complete(i) < policy->last) ||
+	       (policy->every_steps && items[i].step % policy->every_steps == 0) ||
+	       (policy->every && by_every(i, policy->every)) ||
+	       (policy->within &&
+		       (items[i].utc == 0 || moment->now - items[i].utc <= policy->within)) ||
+	       (policy->best && by_best(i, policy));
+}
+
+/* Whether a complete one of the same or a newer step is there. */
+static bool is_superseded(size_t i)
+{
+	for (size_t k = 0; k < count; k++)
+		if (complete(k) && items[k].step >= items[i].step)
+			return true;
+	return false;
 }
 
 static bool always(size_t i)
 {
-	if (items[i].state == CHECKPOINT_FOREIGN || items[i].state == CHECKPOINT_UNKNOWN)
+	uint64_t newer_whole = 0;
+	for (size_t k = 0; k < count; k++)
+		newer_whole += whole(k) && items[k].step > items[i].step;
+	if (items[i].pinned || items[i].own || *items[i].stays)
 		return true;
-	if (items[i].pinned)
-		return true;
-	return complete(i) && (newer_complete(i) == 0 || is_committed_last(i));
+	switch (items[i].state) {
+	case CHECKPOINT_COMPLETE:
+		return !settled(i) || newer_whole == 0 || newer_complete(i) == 0 ||
+		       is_committed_last(i);
+	case CHECKPOINT_BAD:
+	case CHECKPOINT_DAMAGED:
+	case CHECKPOINT_INCOMPLETE:
+		if (items[i].unfinished)
+			return moment->clock - items[i].changed <
+			       (is_superseded(i) ? HOUR : 24 * HOUR);
+		return !settled(i) || newer_complete(i) == 0;
+	case CHECKPOINT_DOUBTFUL:
+	case CHECKPOINT_UNKNOWN_FORM:
+	case CHECKPOINT_UNREADABLE: return true;
+	}
+	return false;
 }
 
-static bool reference_keeps(
-	size_t i, const struct keep_policy *policy, const struct keep_moment *moment)
+static bool has_rule(const struct keep_policy *policy)
 {
-	if (always(i) || by_rules(i, policy, moment, ~0u))
-		return true;
-	if (complete(i))
-		return keep_rules(policy) == 0; /* only limits were given */
-	uint64_t wanted = policy->last > 1 ? policy->last : 1;
-	return newer_complete(i) < wanted;
+	return policy->last || policy->every_steps || policy->every || policy->within ||
+	       policy->best || policy->step_count;
 }
 
-static bool reference_must(
-	size_t i, const struct keep_policy *policy, const struct keep_moment *moment)
+static uint64_t sum(const bool *keeps)
 {
-	return always(i) || by_rules(i, policy, moment, policy->must) ||
-	       (!complete(i) && newer_complete(i) == 0 && !by_rules(i, policy, moment, ~0u));
-}
-
-static bool limits_hold(
-	const bool *keeps, const struct keep_policy *policy, const struct keep_moment *moment)
-{
-	uint64_t kept = moment->apart, left = moment->free;
+	uint64_t bytes = 0;
 	for (size_t i = 0; i < count; i++)
-		*(keeps[i] ? &kept : &left) += items[i].bytes;
-	return (!policy->max_bytes || kept <= policy->max_bytes) &&
-	       (!policy->min_free || left >= policy->min_free);
+		bytes += keeps[i] && !items[i].unfinished ? items[i].bytes : 0;
+	return bytes;
 }
 
-static bool reference(
-	const struct keep_policy *policy, const struct keep_moment *moment, bool *keeps)
+/* False: the limit is not met. */
+static bool reference(const struct keep_policy *policy, bool *keeps)
 {
+	uint64_t most = policy->max_bytes ? policy->max_bytes : UINT64_MAX;
 	for (size_t i = 0; i < count; i++)
-		keeps[i] = reference_keeps(i, policy, moment);
-	for (size_t i = 0; i < count && !limits_hold(keeps, policy, moment); i++)
-		if (keeps[i] && items[i].bytes > 0 && !reference_must(i, policy, moment))
+		keeps[i] = always(i) || by_rules(i, policy) || (complete(i) && !has_rule(policy));
+	for (size_t i = 0; i < count && sum(keeps) > most; i++)
+		if (!always(i) && items[i].bytes > 0)
 			keeps[i] = false;
-	return limits_hold(keeps, policy, moment);
+	return sum(keeps) <= most;
 }
 
 /* ---- Random histories and rules ---- */
 
 static const uint64_t named[] = {3, 10, 20, 21, 22, 40};
 
-/* unit: how many milliseconds the time of a history counts by. */
-static size_t make_history(struct checkpoint made[ITEMS], int64_t unit)
+static size_t make_history(struct checkpoint made[ITEMS])
 {
 	static const enum checkpoint_state states[] = {CHECKPOINT_COMPLETE, CHECKPOINT_COMPLETE,
-		CHECKPOINT_COMPLETE, CHECKPOINT_COMPLETE, CHECKPOINT_BAD, CHECKPOINT_DAMAGED,
-		CHECKPOINT_FOREIGN, CHECKPOINT_UNKNOWN};
-	size_t made_count = draw(ITEMS + 1);
+		CHECKPOINT_COMPLETE, CHECKPOINT_COMPLETE, CHECKPOINT_COMPLETE, CHECKPOINT_BAD,
+		CHECKPOINT_DAMAGED, CHECKPOINT_INCOMPLETE, CHECKPOINT_DOUBTFUL,
+		CHECKPOINT_UNKNOWN_FORM, CHECKPOINT_UNREADABLE};
+	size_t made_count = draw(ITEMS + 1), published = made_count - draw(made_count + 1) / 3;
 	uint64_t step = 0;
 	int64_t utc = 1000;
 	unsigned shape = (unsigned)draw(4);
 	memset(made, 0, ITEMS * sizeof(*made));
 	for (size_t i = 0; i < made_count; i++) {
 		struct checkpoint *item = &made[i];
-		item->step = step;
+		item->step = i < published ? step : draw(step + 10);
 		step += 1 + draw(10);
-		item->state = shape == 0 ? CHECKPOINT_COMPLETE : states[draw(8)];
+		item->state = shape == 0 ? CHECKPOINT_COMPLETE : states[draw(11)];
 		/*
 		 * Mostly onwards; standing still; backwards; a run that began again at a low step.
 		 */
@@ -277,14 +233,22 @@ static size_t make_history(struct checkpoint made[ITEMS], int64_t unit)
 			utc -= 1500;
 		else
 			utc += (int64_t)(draw(3) * draw(200));
-		item->utc = draw(15) == 0 ? 0 : utc * unit;
+		item->utc = draw(15) == 0 ? 0 : utc;
+		item->changed = draw(2) ? 0 : 100 * HOUR - (int64_t)draw(40) * HOUR;
 		item->bytes = draw(8) * 10;
-		item->pinned = draw(12) == 0 && item->state != CHECKPOINT_FOREIGN;
+		item->pinned = draw(20) == 0;
+		item->own = draw(20) == 0;
+		strcpy(item->stays, draw(20) ? "" : "LATEST leads to it");
 		if (draw(4)) {
 			strcpy(item->metrics.items[0].name, draw(6) ? "loss" : "score");
 			item->metrics.items[0].value = draw(8) ? (double)draw(6) - 3 : NAN;
 			item->metrics.count = 1;
 		}
+		if (i < published)
+			continue;
+		item->state = draw(5) ? CHECKPOINT_INCOMPLETE : CHECKPOINT_UNREADABLE;
+		item->unfinished = true;
+		item->changed = 100 * HOUR - (int64_t)draw(30) * HOUR;
 	}
 	return made_count;
 }
@@ -307,15 +271,8 @@ static struct keep_policy make_policy(unsigned rules)
 		policy.every = times[draw(5)];
 	if (rules & KEEP_WITHIN)
 		policy.within = times[draw(5)];
-	if (rules & KEEP_DAILY)
-		policy.daily = number();
-	if (rules & KEEP_WEEKLY)
-		policy.weekly = number();
-	if (rules & KEEP_MONTHLY)
-		policy.monthly = number();
 	if (rules & KEEP_BEST)
 		policy.best = number();
-	policy.unmeasured = (rules & KEEP_UNMEASURED) != 0;
 	policy.steps = named;
 	if (rules & KEEP_STEP)
 		policy.step_count = 1 + draw(6);
@@ -323,30 +280,24 @@ static struct keep_policy make_policy(unsigned rules)
 }
 
 /* Whether function and reference agree on history; else says how. */
-static bool agrees(uint64_t history, unsigned rules, bool limits)
+static bool agrees(uint64_t history, unsigned rules, bool limit)
 {
 	struct checkpoint made[ITEMS], left[ITEMS];
 	struct keep_decision decisions[ITEMS], again[ITEMS];
 	bool keeps[ITEMS] = {false};
 	seed = history * 1000003 + rules;
 	(void)draw(1);
-	/* In milliseconds, or so that days, weeks and months pass. */
-	const int64_t units[] = {600000, 7200000, 86400000};
-	int64_t unit = rules >= KEEP_DAILY ? units[draw(3)] : 1;
-	count = make_history(made, unit);
+	count = make_history(made);
 	items = made;
 	struct keep_policy policy = make_policy(rules);
-	policy.every *= policy.every < INT64_MAX / unit ? unit : 1;
-	policy.within *= policy.within < INT64_MAX / unit ? unit : 1;
-	struct keep_moment moment = {(int64_t)draw(4000) * unit, draw(200), draw(50)};
-	if (limits) {
-		policy.max_bytes = draw(3) ? draw(400) + 1 : 0;
-		policy.min_free = draw(3) && policy.max_bytes ? 0 : draw(400) + 1;
-		policy.must = (unsigned)draw(1u << RULES) & rules;
-	}
-	bool met = decide_on(&policy, &moment, made, count, decisions);
-	if (met != reference(&policy, &moment, keeps)) {
-		printf("# history %" PRIu64 ", rules %u: limits met: %d\n", history, rules, met);
+	const struct keep_moment when = {
+		(int64_t)draw(4000), 100 * HOUR, (int64_t)draw(3) * 10 * HOUR};
+	moment = &when;
+	if (limit)
+		policy.max_bytes = draw(400) + 1;
+	bool met = decide_on(&policy, &when, made, count, decisions);
+	if (met != reference(&policy, keeps)) {
+		printf("# history %" PRIu64 ", rules %u: limit met: %d\n", history, rules, met);
 		return false;
 	}
 	size_t kept = 0;
@@ -360,23 +311,39 @@ static bool agrees(uint64_t history, unsigned rules, bool limits)
 		if (keeps[i])
 			left[kept++] = made[i];
 	}
-	if (limits)
+	if (limit || !rules)
 		return true;
 	/* What was kept is kept when it is looked at again. */
-	decide_on(&policy, &moment, left, kept, again);
+	decide_on(&policy, &when, left, kept, again);
 	for (size_t i = 0; i < kept; i++)
 		if (!again[i].keep) {
 			printf("# history %" PRIu64 ", rules %u: step %" PRIu64 " goes later: %s\n",
 				history, rules, left[i].step, again[i].why);
 			return false;
 		}
+	/* A rule more removes no more. */
+	unsigned more = 1u << draw(RULES);
+	struct keep_policy added = make_policy(more & ~rules);
+	policy.last = policy.last ? policy.last : added.last;
+	policy.every_steps = policy.every_steps ? policy.every_steps : added.every_steps;
+	policy.every = policy.every ? policy.every : added.every;
+	policy.within = policy.within ? policy.within : added.within;
+	policy.best = policy.best ? policy.best : added.best;
+	policy.step_count = policy.step_count ? policy.step_count : added.step_count;
+	decide_on(&policy, &when, made, count, again);
+	for (size_t i = 0; i < count; i++)
+		if (decisions[i].keep && !again[i].keep) {
+			printf("# history %" PRIu64 ", rules %u and %u: step %" PRIu64 " goes\n",
+				history, rules, more, made[i].step);
+			return false;
+		}
 	return true;
 }
 
-static void check_rules(unsigned rules, bool limits, const char *what)
+static void check_rules(unsigned rules, bool limit, const char *what)
 {
 	uint64_t history = 0;
-	while (history < HISTORIES && agrees(history, rules, limits))
+	while (history < HISTORIES && agrees(history, rules, limit))
 		history++;
 	CHECK(history == HISTORIES, "%s (rules %u): as the reference says, %d histories", what,
 		rules, HISTORIES);
@@ -387,11 +354,11 @@ static void check_histories(void)
 	uint64_t history = 0;
 	for (unsigned a = 0; a < RULES; a++) {
 		check_rules(1u << a, false, "one rule");
-		check_rules(1u << a, true, "one rule and limits");
+		check_rules(1u << a, true, "one rule and a limit");
 		for (unsigned b = a + 1; b < RULES; b++)
 			check_rules(1u << a | 1u << b, false, "two rules");
 	}
-	check_rules(0, true, "limits alone");
+	check_rules(0, true, "a limit alone");
 	while (history < 20 * HISTORIES &&
 		agrees(history, (unsigned)(history * 31 % (1u << RULES)), history % 2))
 		history++;
@@ -406,8 +373,8 @@ static const char *kept_of(
 {
 	static char text[256];
 	struct keep_decision decisions[16];
-	const struct keep_moment moment = {now, 0, 0};
-	(void)decide_on(policy, &moment, of, n, decisions);
+	const struct keep_moment when = {now, now, 15 * 60000};
+	(void)decide_on(policy, &when, of, n, decisions);
 	text[0] = '\0';
 	for (size_t i = 0; i < n; i++)
 		if (decisions[i].keep)
@@ -416,7 +383,6 @@ static const char *kept_of(
 	return text;
 }
 
-#define HOUR  3600000
 #define BEGIN 1700000000000
 
 static void check_by_hand(void)
@@ -460,20 +426,21 @@ static void check_by_hand(void)
 	TEST("what must be kept is kept over the limit, and that is reported")
 	{
 		struct keep_decision decisions[10];
-		const struct keep_moment moment = {0, 0, 0};
-		struct keep_policy policy = {.last = 5, .max_bytes = 30, .must = KEEP_LAST};
-		CHECK(!decide_on(&policy, &moment, made, 10, decisions));
-		CHECK_TEXT(kept_of(&policy, 0, 10, made), "5 6 7 8 9");
-		policy.must = 0;
-		CHECK(decide_on(&policy, &moment, made, 10, decisions));
+		const struct keep_moment when = {0};
+		struct keep_policy policy = {.last = 5, .max_bytes = 30};
+		CHECK(decide_on(&policy, &when, made, 10, decisions));
 		CHECK_TEXT(kept_of(&policy, 0, 10, made), "7 8 9");
+		made[0].pinned = made[3].pinned = made[4].pinned = true;
+		CHECK(!decide_on(&policy, &when, made, 10, decisions));
+		CHECK_TEXT(kept_of(&policy, 0, 10, made), "0 3 4 9");
+		made[0].pinned = made[3].pinned = made[4].pinned = false;
 	}
 	TEST("the reasons name every rule that keeps it")
 	{
 		struct keep_decision decisions[10];
-		const struct keep_moment moment = {0, 0, 0};
+		const struct keep_moment when = {0};
 		const struct keep_policy policy = {.last = 2, .every_steps = 4};
-		decide_on(&policy, &moment, made, 10, decisions);
+		decide_on(&policy, &when, made, 10, decisions);
 		CHECK_TEXT(decisions[9].why, "the newest complete one");
 		CHECK_TEXT(decisions[8].why, "one of the last 2, every 4 steps");
 		CHECK_EQ(decisions[8].rules, KEEP_LAST | KEEP_EVERY_STEPS);
@@ -484,33 +451,29 @@ static void check_by_hand(void)
 
 static void check_words(void)
 {
-	struct keep_policy policy = {0};
 	uint64_t steps[3];
 	size_t n = 0;
 	TEST("no rule is refused, and rules that say nothing")
 	{
-		CHECK_EQ(keep_check(&policy, NULL), STATUS_USAGE);
-		CHECK_EQ(keep_check(&(struct keep_policy){.best = 1}, NULL), STATUS_USAGE);
-		CHECK_EQ(keep_check(&(struct keep_policy){.unmeasured = true}, NULL), STATUS_USAGE);
-		CHECK_EQ(keep_check(&(struct keep_policy){.last = 1, .must = KEEP_BEST}, NULL),
-			STATUS_USAGE);
-		CHECK_EQ(keep_check(&(struct keep_policy){.max_bytes = 1}, NULL), STATUS_OK);
+		static const struct {
+			struct keep_policy policy;
+			enum status status;
+		} rows[] = {
+			{{0}, STATUS_USAGE},
+			{{.best = 1}, STATUS_USAGE},
+			{{.last = 1, .metric = "loss"}, STATUS_USAGE},
+			{{.best = 1, .metric = "loss"}, STATUS_OK},
+			{{.max_bytes = 1}, STATUS_OK},
+		};
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+			CHECK_EQ(keep_check(&rows[i].policy, NULL), rows[i].status);
 	}
-	TEST("lists of rules and of steps")
+	TEST("lists of steps")
 	{
-		policy.last = 1;
-		CHECK_EQ(keep_read_must(&policy, "keep-best,keep-last", NULL), STATUS_OK);
-		CHECK_EQ(policy.must, KEEP_BEST | KEEP_LAST);
-		policy.must = 0;
-		CHECK_EQ(keep_read_must(&policy, "all", NULL), STATUS_OK);
-		CHECK_EQ(policy.must, KEEP_LAST);
-		static const char *const wrong[] = {"", ",", "last", "keep-last,,keep-best", "pin"};
-		for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-			CHECK_EQ(keep_read_must(&policy, wrong[i], NULL), STATUS_USAGE);
 		CHECK_EQ(keep_read_steps("7,0", steps, 3, &n, NULL), STATUS_OK);
 		CHECK(n == 2 && steps[0] == 7 && steps[1] == 0);
 		CHECK_EQ(keep_read_steps("1,2", steps, 3, &n, NULL), STATUS_USAGE);
-		static const char *const no_steps[] = {"", ",", "1,,2", "-1", "1x", "0x1"};
+		static const char *const no_steps[] = {"", ",", "1,", "1,,2", "-1", "1x", "0x1"};
 		for (size_t i = 0; i < sizeof(no_steps) / sizeof(no_steps[0]); i++) {
 			n = 0;
 			CHECK_EQ(keep_read_steps(no_steps[i], steps, 3, &n, NULL), STATUS_USAGE);
@@ -531,64 +494,84 @@ static void check_metric(void)
 	metrics_read("score=1", &three[0].metrics, NULL);
 	CHECK_EQ(check_metric_of(&policy, three, 3, &err), STATUS_USAGE);
 	CHECK(strstr(err.text, "they have score)") != NULL, "%s", err.text);
-	policy.unmeasured = true;
-	CHECK_EQ(check_metric_of(&policy, three, 3, NULL), STATUS_OK);
-	policy.unmeasured = false;
 	metrics_read("loss=nan", &three[1].metrics, NULL);
 	CHECK_EQ(check_metric_of(&policy, three, 3, NULL), STATUS_OK);
 	CHECK_EQ(check_metric_of(&(struct keep_policy){.last = 1}, three, 3, NULL), STATUS_OK);
 }
 
-/* What is being written, or was: its writer, attempt, step, and how much of it is there. */
-static void check_incomplete(void)
+/*
+ * The table of states: an item of step 10, with a complete one of another step, which has changed
+ * this long before. What becomes of the item.
+ */
+static void check_states(void)
 {
+#define AGO(ms) (100 * HOUR - (ms))
 	static const struct {
 		const char *title;
 		struct checkpoint item;
-		uint64_t newest, begun; /* attempts: of the newest complete one, and begun */
-		uint64_t complete;	/* the step of the newest complete one; 0: none */
+		uint64_t other;	 /* the step of the other one */
+		int64_t changed; /* when the other one changed; 0: it has a manifest */
 		bool keep;
 	} rows[] = {
-		{"a living writer keeps it", {.writer = WRITER_ALIVE, .attempt = 1}, 9, 9, 0, true},
-		{"one that is gone does not", {.writer = WRITER_GONE, .attempt = 3}, 0, 0, 0,
-			false},
-		{"one that cannot be asked", {.writer = WRITER_ELSEWHERE, .attempt = 3}, 3, 3, 0,
+		{"incomplete, nothing newer", {.state = CHECKPOINT_INCOMPLETE, .changed = 1}, 9, 1,
 			true},
-		{"but not when a later attempt has saved",
-			{.writer = WRITER_ELSEWHERE, .attempt = 3}, 4, 4, 0, false},
-		{"attempt 0: not counted", {.writer = WRITER_ELSEWHERE}, 4, 4, 0, true},
-		{"no process's, but not empty", {.writer = WRITER_UNKNOWN}, 4, 4, 0, true},
-		{"no process's and empty", {.writer = WRITER_UNKNOWN, .vacant = true}, 4, 4, 0,
+		{"incomplete, a newer one", {.state = CHECKPOINT_INCOMPLETE, .changed = 1}, 11, 1,
 			false},
-		{"whole, not published, none is complete", {.step = 10, .whole = true}, 0, 2, 0,
+		{"incomplete, changed just now",
+			{.state = CHECKPOINT_INCOMPLETE, .changed = AGO(899999)}, 11, 1, true},
+		{"incomplete, a newer one that changed just now",
+			{.state = CHECKPOINT_INCOMPLETE, .changed = 1}, 11, AGO(1), true},
+		{"changed in the future", {.state = CHECKPOINT_DAMAGED, .changed = AGO(-HOUR)}, 11,
+			1, true},
+		{"damaged, of ours, a newer one", {.state = CHECKPOINT_DAMAGED}, 11, 0, false},
+		{"bad, of ours, nothing newer", {.state = CHECKPOINT_BAD}, 9, 0, true},
+		{"bad, of ours, a newer one", {.state = CHECKPOINT_BAD}, 11, 0, false},
+		{"bad, but a link leads to it", {.state = CHECKPOINT_BAD, .stays = "best"}, 11, 0,
 			true},
-		{"whole, an older one is complete", {.step = 10, .whole = true}, 0, 2, 8, true},
-		{"whole, the same step is complete", {.step = 8, .whole = true}, 0, 2, 8, false},
-		{"whole, a newer one is complete", {.step = 7, .whole = true}, 0, 2, 8, false},
-		{"a task has not begun, none is complete", {.step = 10, .early = true}, 0, 1, 0,
+		{"doubtful", {.state = CHECKPOINT_DOUBTFUL, .changed = 1}, 11, 1, true},
+		{"unknown form", {.state = CHECKPOINT_UNKNOWN_FORM, .changed = 1}, 11, 1, true},
+		{"unreadable", {.state = CHECKPOINT_UNREADABLE}, 11, 0, true},
+		{"complete, changed just now", {.changed = AGO(1)}, 11, 1, true},
+		{"complete, a newer one", {.changed = 1}, 11, 1, false},
+		{"complete, a newer one that changed just now", {.changed = 1}, 11, AGO(1), true},
+		{"the trainer's own", {.own = true, .changed = 1}, 11, 1, true},
+		{"unfinished for half an hour, a newer one",
+			{.unfinished = true, .changed = AGO(HOUR / 2)}, 11, 0, true},
+		{"unfinished for an hour, a newer one", {.unfinished = true, .changed = AGO(HOUR)},
+			11, 0, false},
+		{"unfinished for an hour, the same step is there",
+			{.unfinished = true, .changed = AGO(HOUR)}, 10, 0, false},
+		{"unfinished for an hour, nothing newer",
+			{.unfinished = true, .changed = AGO(HOUR)}, 9, 0, true},
+		{"unfinished for a day, nothing newer",
+			{.unfinished = true, .changed = AGO(24 * HOUR)}, 9, 0, false},
+		{"unfinished, and unreadable",
+			{.unfinished = true, .changed = 1, .state = CHECKPOINT_UNREADABLE}, 11, 0,
 			true},
-		{"a task has not begun, an older one is complete", {.step = 10, .early = true}, 0,
-			1, 8, true},
-		{"a task has not begun, the same step is complete", {.step = 8, .early = true}, 0,
-			1, 8, false},
-		{"a task has not begun, a newer one is complete", {.step = 7, .early = true}, 0, 1,
-			8, false},
-		{"a task has not begun, a later attempt has", {.step = 10, .early = true}, 0, 2, 8,
-			false},
+		{"unfinished, and when it changed is not known", {.unfinished = true}, 11, 0, true},
 	};
+	const struct keep_policy policy = {.last = 1};
+	const struct keep_moment when = {100 * HOUR, 100 * HOUR, 15 * 60000};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct keep_decision decision;
+		struct keep_decision decisions[2];
 		struct checkpoint item = rows[i].item,
-				  newest = {.state = CHECKPOINT_COMPLETE, .step = rows[i].complete};
-		item.state = CHECKPOINT_INCOMPLETE;
-		if (item.whole || item.early) {
-			item.writer = WRITER_GONE;
-			item.attempt = 1;
-		}
-		keep_decide_incomplete(&item, rows[i].newest, rows[i].begun,
-			rows[i].complete ? &newest : NULL, &decision);
-		CHECK(decision.keep == rows[i].keep, "%s", rows[i].title);
+				  other = {.step = rows[i].other, .changed = rows[i].changed};
+		item.step = 10;
+		if (item.unfinished && item.state == CHECKPOINT_COMPLETE)
+			item.state = CHECKPOINT_INCOMPLETE;
+		bool last = item.unfinished || item.step > other.step;
+		const struct checkpoint two[] = {last ? other : item, last ? item : other};
+		decide_on(&policy, &when, two, 2, decisions);
+		CHECK(decisions[last].keep == rows[i].keep, "%s: %s", rows[i].title,
+			decisions[last].why);
 	}
+	const uint64_t ten = 10;
+	const struct keep_policy and_ten = {.last = 1, .steps = &ten, .step_count = 1};
+	const struct checkpoint two[] = {{.step = 10, .state = CHECKPOINT_DAMAGED}, {.step = 11}};
+	struct keep_decision decisions[2];
+	decide_on(&and_ten, &when, two, 2, decisions);
+	CHECK(decisions[0].keep && decisions[0].rules == KEEP_STEP,
+		"damaged, named by --keep-step");
 }
 
 int main(void)
@@ -598,6 +581,6 @@ int main(void)
 	check_words();
 	TEST("--keep-best by a metric that none has is refused") check_metric();
 	unit_begin(NULL);
-	check_incomplete();
+	check_states();
 	return unit_end();
 }
