@@ -20,35 +20,36 @@
 /* ---- The rows. Facts of each framework are in the manual: ckpt-layouts(7). ---- */
 
 /* What PyTorch's distributed format writes: .metadata is written last, and names all shards. */
-#define SHARDS \
-	"beside *.distcp : .metadata\n" \
-	"pickled .metadata *.distcp\n" \
-	"full **.distcp\n"
+#define SHARDS                                                                                     \
+	"beside *.distcp : .metadata\n"                                                            \
+	"pickled .metadata *.distcp\n"
 /* Files of a set that say in their names how many there are, and documents that list files. */
-#define SETS \
-	"numbered **-{i}-of-{n}.*\n" \
+#define SETS                                                                                       \
+	"numbered **-{i}-of-{n}.*\n"                                                               \
 	"listed **.index.json weight_map\n"
 /*
  * DeepSpeed's files below a prefix. The model states of rank 0 say how many ranks there are. With
  * ZeRO 1 and 2 each has optimizer states, with ZeRO 3 model states, too.
  */
-#define DEEPSPEED(prefix) \
-	"world " prefix "*mp_rank_*_model_states.pt mp_world_size " prefix "mp_rank_{i}_model_states.pt\n" \
-	"world " prefix "*mp_rank_*_model_states.pt dp_world_size*mp_world_size " prefix \
-	"*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n" \
-	"world " prefix "*zero_pp_rank_*_model_states.pt dp_world_size*mp_world_size " prefix \
-	"*zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n" \
-	"grid " prefix "mp_rank_{i}_model_states.pt\n" \
-	"grid " prefix "*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n" \
+#define DEEPSPEED(prefix)                                                                          \
+	"world " prefix "*mp_rank_*_model_states.pt mp_world_size " prefix                         \
+	"mp_rank_{i}_model_states.pt\n"                                                            \
+	"world " prefix "*mp_rank_*_model_states.pt dp_world_size*mp_world_size " prefix           \
+	"*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt mics_shard_size\n"                          \
+	"world " prefix "*zero_pp_rank_*_model_states.pt dp_world_size*mp_world_size " prefix      \
+	"*zero_pp_rank_{i}_mp_rank_{j}_model_states.pt mics_shard_size\n"                          \
+	"number " prefix "*mp_rank_*_model_states.pt stage : " prefix "*optim_states.pt\n"         \
+	"grid " prefix "mp_rank_{i}_model_states.pt\n"                                             \
+	"grid " prefix "*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n"                           \
 	"grid " prefix "*zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n"
 /* Hugging Face's Accelerate: random_states_R.pkl of each rank are written last. */
-#define ACCELERATE \
-	"when random_states_*.pkl optimizer.bin optimizer_*.bin scheduler.bin\n" \
-	"any random_states_{i}.pkl\n" \
-	"grid random_states_{i}.pkl\n" \
+#define ACCELERATE                                                                                     \
+	"when random_states_*.pkl optimizer.bin optimizer_*.bin scheduler.bin\n"                       \
+	"any random_states_{i}.pkl\n"                                                                  \
+	"grid random_states_{i}.pkl\n"                                                                 \
 	"known *.safetensors pytorch_model*.bin pytorch_model*/** */*.safetensors */*.bin *.msgpack\n" \
-	"if scheduler*.bin : optimizer*.bin optimizer*/** pytorch_model/**\n" SETS SHARDS \
-	DEEPSPEED("pytorch_model/")
+	"if scheduler*.bin : optimizer*.bin optimizer*/** pytorch_model/**\n" SETS SHARDS              \
+		DEEPSPEED("pytorch_model/")
 
 static const struct layout layouts[] = {
 	{
@@ -61,15 +62,22 @@ static const struct layout layouts[] = {
 		.name = "hf",
 		.title = "Hugging Face",
 		.names = "checkpoint-{step}",
-		.marks = "*.json *.safetensors *.bin *.pt *.pth random_states_*.pkl */*.safetensors "
-			 "*/*.bin */*.json pytorch_model*/* global_step*/*",
-		.rules = "when trainer_state.json training_args.bin optimizer.pt scheduler.pt rng_state*.pth\n"
-			 "json trainer_state.json global_step=STEP\n" SETS
-			 "known *model*.safetensors *model*.bin */adapter_model.* *.h5 *.msgpack "
-			 "pytorch_model_fsdp*/* global_step*/*\n"
-			 "if scheduler.pt : optimizer.* optimizer_*/* global_step*/*\n"
-			 "grid rng_state_{i}.pth\n"
-			 "if global_step* : latest\n" DEEPSPEED("global_step*/") SHARDS ACCELERATE,
+		.marks =
+			"*.json *.safetensors *.bin *.pt *.pth random_states_*.pkl */*.safetensors "
+			"*/*.bin */*.json pytorch_model*/* global_step*/*",
+		.rules =
+			"when trainer_state.json training_args.bin optimizer.pt scheduler.pt rng_state*.pth\n"
+			"any trainer_state.json\n"
+			"json trainer_state.json global_step=STEP\n" SETS
+			"known *model*.safetensors *model*.bin */adapter_model.* *.h5 *.msgpack "
+			"pytorch_model_fsdp*/* global_step*/*\n"
+			"if scheduler.pt rng_state*.pth : optimizer.* optimizer_*/* global_step*/*\n"
+			"if model-*-of-*.safetensors : model.safetensors.index.json\n"
+			"if pytorch_model-*-of-*.bin : pytorch_model.bin.index.json\n"
+			"if adapter_model.* : adapter_config.json\n"
+			"if optimizer_0/** : pytorch_model_fsdp_0/**\n"
+			"grid rng_state_{i}.pth\n"
+			"if global_step* : latest\n" DEEPSPEED("global_step*/") SHARDS ACCELERATE,
 		.directories = true,
 	},
 	{
@@ -118,8 +126,9 @@ static const struct layout layouts[] = {
 		.name = "verl",
 		.title = "verl",
 		.names = "global_step_{step}",
-		.marks = "actor/* critic/* data.pt",
-		.rules = "any actor/**\n"
+		.marks = "actor/* critic/* data.pt model_world_size_*",
+		.rules = "any actor/** model_world_size_*\n"
+			 "if **/model_world_size_* : data.pt\n"
 			 "numbered **/model_world_size_{n}_rank_{i}.pt\n"
 			 "numbered **/optim_world_size_{n}_rank_{i}.pt\n"
 			 "numbered **/extra_state_world_size_{n}_rank_{i}.pt\n"
@@ -143,15 +152,16 @@ static const struct layout layouts[] = {
 		.name = "megatron",
 		.title = "Megatron-LM",
 		.names = "iter_{step}",
-		.rules = "known mp_rank_*/model*rng.pt **.distcp\n"
-			 "if common.pt : metadata.json\n"
-			 "if metadata.json : .metadata\n"
-			 "each mp_rank_* : model_optim_rng.pt model_rng.pt\n"
-			 "same mp_rank_* : distrib_optim.pt optim.pt\n"
-			 "same mp_rank_* : layer_wise_optimizer_*.pt\n"
-			 "world mp_rank_*/model*rng.pt "
-			 "tensor_model_parallel_size*pipeline_model_parallel_size*expert_model_parallel_size "
-			 "mp_rank_*/model*rng.pt expert_tensor_parallel_size\n" SHARDS,
+		.rules =
+			"known mp_rank_*/model*rng.pt **.distcp\n"
+			"if common.pt : metadata.json\n"
+			"if metadata.json : .metadata\n"
+			"each mp_rank_* : model_optim_rng.pt model_rng.pt\n"
+			"same mp_rank_* : distrib_optim.pt optim.pt\n"
+			"same mp_rank_* : layer_wise_optimizer_*.pt\n"
+			"world mp_rank_*/model*rng.pt "
+			"tensor_model_parallel_size*pipeline_model_parallel_size*expert_model_parallel_size "
+			"mp_rank_*/model*rng.pt expert_tensor_parallel_size\n" SHARDS,
 		.tracker = "latest_checkpointed_iteration.txt",
 		.tracker_forms = "{step}",
 		.directories = true,
@@ -175,9 +185,10 @@ static const struct layout layouts[] = {
 	{
 		.name = "keras",
 		.title = "Keras",
-		.names = "*.{step}-*.hdf5 *.{step}-*.h5 *.{step}-*.keras *.{step}.hdf5 *.{step}.h5 *.{step}.keras "
-			 "*-{step}.hdf5 *-{step}.h5 *-{step}.keras *_{step}.hdf5 *_{step}.h5 *_{step}.keras "
-			 "*{step}.weights.h5 *-{step}-*.hdf5 *-{step}-*.h5 *-{step}-*.keras",
+		.names =
+			"*.{step}-*.hdf5 *.{step}-*.h5 *.{step}-*.keras *.{step}.hdf5 *.{step}.h5 *.{step}.keras "
+			"*-{step}.hdf5 *-{step}.h5 *-{step}.keras *_{step}.hdf5 *_{step}.h5 *_{step}.keras "
+			"*{step}.weights.h5 *-{step}-*.hdf5 *-{step}-*.h5 *-{step}-*.keras",
 		.rules = "any **\n",
 		.files = true,
 		.alternatives = true,
@@ -186,15 +197,17 @@ static const struct layout layouts[] = {
 		.name = "orbax",
 		.title = "Orbax",
 		.names = "{step}",
-		.marks = "_CHECKPOINT_METADATA commit_success.txt _METADATA manifest.ocdbt */_METADATA "
-			 "*/manifest.ocdbt */commit_success.txt",
+		.marks =
+			"_CHECKPOINT_METADATA commit_success.txt _METADATA manifest.ocdbt */_METADATA "
+			"*/manifest.ocdbt */commit_success.txt",
 		.rules = "any */** manifest.ocdbt\n"
 			 "each **d : ../manifest.ocdbt\n"
 			 "each **ocdbt.process_* : manifest.ocdbt\n"
 			 "if manifest.ocdbt : d/*\n"
 			 "if */manifest.ocdbt : */d/*\n"
-			 "full **.ocdbt **/d/* d/*\n"
-			 "json? _CHECKPOINT_METADATA commit_timestamp_nsecs\n",
+			 "json _CHECKPOINT_METADATA commit_timestamp_nsecs\n"
+			 "json **_METADATA\n"
+			 "json **_sharding\n",
 		.directories = true,
 	},
 	{
@@ -214,8 +227,9 @@ static const struct layout layouts[] = {
 #define WORD(word) word "{step} " word "-{step} " word "_{step} " word "={step} "
 		.names = "{step} " WORD("step") WORD("global_step") WORD("iter") WORD("iteration")
 			WORD("epoch") WORD("ckpt") WORD("checkpoint"),
-		.marks = ".metadata *.distcp",
-		.rules = "any *.distcp\n" SHARDS,
+		.marks = ".metadata *.distcp model.safetensors.index.json",
+		.rules = "any *.distcp model.safetensors.index.json\n"
+			 "none .metadata.tmp\n" SETS SHARDS,
 		.directories = true,
 		.general = true,
 	},
@@ -327,8 +341,8 @@ static bool is_shown(int directory, const char *entry, const struct layout *layo
 		return *entry == '.' || faccessat(directory, path, F_OK, 0) == 0;
 	}
 	if (inside) /* a name without a number shows a layout only by its content */
-		return S_ISREG(st.st_mode) &&
-		       format_read_number(directory, entry, "global_step", &step, NULL) == STATUS_OK;
+		return S_ISREG(st.st_mode) && format_read_number(directory, entry, "global_step",
+						      &step, NULL) == STATUS_OK;
 	if (!S_ISDIR(st.st_mode) || !layout->marks)
 		return true;
 	/* Marks have one or two parts: look one level down, too. */
@@ -430,8 +444,8 @@ static enum status layout_named(const char *name, struct layout *layout, struct 
 	}
 	const char *meant = parse_nearest(words, LAYOUTS + 1, name);
 	error_set(err, STATUS_USAGE,
-		"there is no layout \"%s\"%s%s%s; there are %sauto, and --pattern for the rest", name,
-		meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "",
+		"there is no layout \"%s\"%s%s%s; there are %sauto, and --pattern for the rest",
+		name, meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "",
 		text_string(&all));
 	text_release(&all);
 	return STATUS_USAGE;
@@ -447,7 +461,8 @@ static enum status layout_of_pattern(
 			pattern, "\"model-{step}.pt\"");
 	if (strpbrk(pattern, "/ ") || strcmp(pattern, ".") == 0)
 		return error_set(err, STATUS_USAGE,
-			"--pattern \"%s\" is the pattern of a name: without '/' and blanks", pattern);
+			"--pattern \"%s\" is the pattern of a name: without '/' and blanks",
+			pattern);
 	*layout = (struct layout){
 		.name = "pattern",
 		.title = "--pattern",
@@ -499,8 +514,8 @@ enum status layout_read_location(const char *text, const char *before, char dire
 	int length = named || pattern ? (int)(colon - text) : (int)strlen(text);
 	if (snprintf(directory, 4096, "%.*s", length, text) >= 4096)
 		return error_set(err, STATUS_USAGE, "the name %.100s... is too long", text);
-	const struct layout_words words = {.layout = named ? colon + 1 : NULL,
-		.pattern = pattern ? colon + 1 : NULL};
+	const struct layout_words words = {
+		.layout = named ? colon + 1 : NULL, .pattern = pattern ? colon + 1 : NULL};
 	if (!pattern && (!named || strcmp(colon + 1, "auto") == 0))
 		return layout_detect(directory, before, layout, err);
 	return layout_choose(directory, &words, layout, err);

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +24,15 @@
 
 /* There may be more threads than processors: they mostly wait for a shared filesystem. */
 #define THREADS_MAX 8
-#define FEW	    4	/* up to this number of checkpoints, more threads are not worth it */
-#define DEPTH_MAX   64	/* of directories in a checkpoint */
-#define TRIES	    8	/* how often a checkpoint may be replaced while it is inspected */
+#define FEW	    4	      /* up to this number of checkpoints, more threads are not worth it */
+#define DEPTH_MAX   64	      /* of directories in a checkpoint */
+#define TRIES	    8	      /* how often a checkpoint may be replaced while it is inspected */
 #define LARGE	    (1 << 20) /* from this size on, a file of half the size is doubtful */
 #define TRACKER_MAX ((size_t)64 << 20)
 
 /* Names that say, in any framework's checkpoint, that it is not finished. */
-#define UNFINISHED "**.incomplete **-unfinished **.orbax-checkpoint-tmp* **.orbax-checkpoint-tmp*/**"
+#define UNFINISHED                                                                                 \
+	"**.incomplete **-unfinished **.orbax-checkpoint-tmp* **.orbax-checkpoint-tmp*/**"
 
 /* ---- The files of one entry ---- */
 
@@ -71,8 +71,8 @@ static void add_file(struct files *files, const char *name, const struct stat *s
 
 /* Add what is in the open directory, whose name relative to root is path ("": root). What vanishes
  * meanwhile is left out. A link to a file is a file; one to nothing, or to a directory, is none. */
-static enum status walk(struct files *files, int directory, const char *path, int depth,
-	struct error *err)
+static enum status walk(
+	struct files *files, int directory, const char *path, int depth, struct error *err)
 {
 	struct file_names names = {0};
 	struct stat st;
@@ -81,7 +81,8 @@ static enum status walk(struct files *files, int directory, const char *path, in
 		note_change(&files->changed, &st);
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
 		const char *name = names.names[i];
-		if (strncmp(name, ".nfs", 4) == 0 || fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (strncmp(name, ".nfs", 4) == 0 ||
+			fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		bool link = S_ISLNK(st.st_mode);
 		if (link && fstatat(directory, name, &st, 0) < 0 && errno != ENOENT)
@@ -93,8 +94,8 @@ static enum status walk(struct files *files, int directory, const char *path, in
 			files->directories = xrealloc(files->directories,
 				files->directory_count + 2, sizeof(*files->directories));
 			files->directories[files->directory_count++] = xstrdup(inner);
-			int below = openat(directory, name,
-				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			int below = openat(
+				directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			if (below >= 0) {
 				status = walk(files, below, inner, depth + 1, err);
 				close(below);
@@ -116,8 +117,8 @@ static enum status find_files(const struct list *list, const struct list_entry *
 	struct stat st;
 	*files = (struct files){.root = list->descriptor};
 	if (entries->directory) {
-		files->root = openat(
-			list->descriptor, entries->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		files->root =
+			openat(list->descriptor, entries->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (files->root < 0)
 			status = error_errno(err, errno, "open %s", entries->name);
 		else
@@ -148,7 +149,8 @@ static char *without_numbers(const char *name, bool inside, uint64_t step)
 		if (inside && hash >= 16 && (at == name || !isalnum((unsigned char)at[-1]))) {
 			text_add(&text, "*");
 			at += hash;
-		} else if (digits && (!inside || (digits <= 18 && strtoull(at, NULL, 10) == step))) {
+		} else if (digits &&
+			   (!inside || (digits <= 18 && strtoull(at, NULL, 10) == step))) {
 			at += digits;
 			digits = !inside && *at == '.' ? strspn(at + 1, "0123456789") : 0;
 			at += digits ? digits + 1 : 0;
@@ -197,57 +199,42 @@ static void conclude(struct checkpoint *found, enum rules_answer answer, const s
 	snprintf(found->why, sizeof(found->why), "%.255s", answer == RULES_HOLD ? "" : why->text);
 }
 
-/* Whether one of the files or directories, or a name beside with this step, fits the patterns. */
-static const char *find_marker(const struct list *list, const struct files *files,
-	const char *patterns, uint64_t step)
+/* A file or directory in the checkpoint that fits the patterns; NULL: there is none. */
+static const char *find_marker(const struct files *files, const char *patterns)
 {
-	struct pattern_number numbers[PATTERN_NUMBERS];
+	struct pattern_number unused[PATTERN_NUMBERS];
 	for (size_t i = 0; i < files->list.count; i++)
-		if (pattern_any(patterns, files->list.files[i].name, numbers))
+		if (pattern_any(patterns, files->list.files[i].name, unused))
 			return files->list.files[i].name;
 	for (size_t i = 0; i < files->directory_count; i++)
-		if (pattern_any(patterns, files->directories[i], numbers))
+		if (pattern_any(patterns, files->directories[i], unused))
 			return files->directories[i];
-	for (size_t i = 0; i < list->other_count; i++) {
-		numbers[PATTERN_STEP].length = 0;
-		if (pattern_any(patterns, list->others[i], numbers) &&
-			numbers[PATTERN_STEP].length && numbers[PATTERN_STEP].value == step)
-			return list->others[i];
-	}
 	return NULL;
 }
 
-/* Whether DIR has ENTRY.incomplete or ENTRY-unfinished; ENTRY may be without its ".ckpt". */
-static bool has_marker_beside(const struct list *list, const char *entry)
+/* Whether there is such a file beside the checkpoint of this step. */
+static bool has_mark(const struct list *list, uint64_t step, enum ckpt_beside kind, int64_t since)
 {
-	static const char *const ends[] = {"-unfinished", ".incomplete", ".unfinished"};
-	size_t length = strlen(entry);
-	for (size_t i = 0; i < list->other_count; i++) {
-		const char *other = list->others[i];
-		size_t same = strncmp(other, entry, length) == 0 ? length
-			      : length > 5 && strcmp(entry + length - 5, ".ckpt") == 0 &&
-					      strncmp(other, entry, length - 5) == 0
-				      ? length - 5
-				      : 0;
-		for (size_t k = 0; same && k < sizeof(ends) / sizeof(ends[0]); k++)
-			if (strcmp(other + same, ends[k]) == 0)
-				return true;
-	}
+	for (size_t i = 0; i < list->mark_count; i++)
+		if (list->marks[i].step == step && list->marks[i].kind == kind &&
+			list->marks[i].time >= since)
+			return true;
 	return false;
 }
 
-static enum rules_answer check_markers(const struct list *list, const struct list_entry *entries,
-	size_t count, const struct files *files, struct error *why)
+static enum rules_answer check_markers(
+	const struct list *list, uint64_t step, const struct files *files, struct error *why)
 {
 	const struct layout *layout = list->request.layout;
-	const char *found = find_marker(list, files, UNFINISHED, entries->step);
-	if (!found && layout->undone)
-		found = find_marker(list, files, layout->undone, entries->step);
-	for (size_t i = 0; i < count && !found; i++)
-		found = has_marker_beside(list, entries[i].name) ? "a file beside it" : NULL;
+	const char *found = find_marker(files, UNFINISHED);
+	if (!found)
+		found = find_marker(files, layout->undone);
+	if (!found && has_mark(list, step, CKPT_BESIDE_UNDONE, 0))
+		found = "a file beside it";
 	if (found)
 		error_set(why, STATUS_NO, "%s says that it is not finished", found);
-	else if (layout->done && !find_marker(list, files, layout->done, entries->step))
+	else if (layout->done && !find_marker(files, layout->done) &&
+		 !has_mark(list, step, CKPT_BESIDE_DONE, 0))
 		error_set(why, STATUS_NO, "%s, which says that it is finished, is missing",
 			layout->done);
 	else
@@ -283,11 +270,10 @@ static enum rules_answer check_entries(const struct list *list, const struct lis
 			answer = RULES_UNKNOWN_FORM;
 			error_set(why, STATUS_NO, "it holds nothing of %s", layout->title);
 		} else {
-			answer = check_markers(list, entries, count, &files, why);
+			answer = check_markers(list, entries->step, &files, why);
 		}
 	}
-	const struct rules_item look = {
-		entries->step, files.root, &files.list, files.directories};
+	const struct rules_item look = {entries->step, files.root, &files.list, files.directories};
 	if (answer == RULES_HOLD)
 		answer = rules_check(layout->rules, &look, why);
 	for (size_t i = 0; i < files.list.count && answer == RULES_HOLD; i++) {
@@ -312,8 +298,8 @@ static int rank_of(const char *name)
 }
 
 /* The name of the whole: of a directory or file; of TensorFlow's files, what is before ".index". */
-static void name_item(const struct list *list, const struct list_entry *entry,
-	struct list_item *item)
+static void name_item(
+	const struct list *list, const struct list_entry *entry, struct list_item *item)
 {
 	const char *end = strcmp(list->request.layout->name, "tensorflow") == 0
 				  ? strrchr(entry->name, '.')
@@ -331,7 +317,8 @@ static void inspect_once(const struct list *list, struct list_item *item)
 	struct error why = {0}, one = {0};
 	int best = -1;
 	manifest_release(&item->files);
-	*found = (struct checkpoint){.step = entries->step, .own = entries->own, .pinned = found->pinned};
+	*found = (struct checkpoint){
+		.step = entries->step, .own = entries->own, .pinned = found->pinned};
 	name_item(list, entries, item);
 	for (size_t i = 0, count; i < item->count; i += count) {
 		bool alone = entries[i].directory || list->request.layout->alternatives;
@@ -355,19 +342,13 @@ static void inspect_once(const struct list *list, struct list_item *item)
 	found->utc = found->changed ? found->changed : 1;
 }
 
-/* Apply the marks beside it. They count while no file is newer. */
-static void apply_marks(const struct list *list, struct list_item *item, bool *good)
+/* Apply the marks beside it. As bad it counts while no file is newer. */
+static void apply_marks(const struct list *list, struct checkpoint *found)
 {
-	struct checkpoint *found = &item->checkpoint;
-	*good = false;
-	for (size_t i = 0; i < list->mark_count; i++) {
-		const struct list_mark *mark = &list->marks[i];
-		if (mark->step != found->step || found->own)
-			continue;
-		found->pinned |= mark->kind == CKPT_BESIDE_PIN;
-		*good |= mark->kind == CKPT_BESIDE_GOOD && mark->time >= found->changed;
-		found->bad |= mark->kind == CKPT_BESIDE_BAD && mark->time >= found->changed;
-	}
+	if (found->own)
+		return;
+	found->pinned = has_mark(list, found->step, CKPT_BESIDE_PIN, 0);
+	found->bad = has_mark(list, found->step, CKPT_BESIDE_BAD, found->changed);
 	if (found->bad && found->state == CHECKPOINT_COMPLETE) {
 		found->state = CHECKPOINT_BAD;
 		snprintf(found->why, sizeof(found->why), "marked");
@@ -408,13 +389,12 @@ static enum status inspect_framework(
 static enum status inspect(const struct list *list, struct list_item *item, struct error *err)
 {
 	const char *entry = list->entries[item->first].name;
-	bool good;
 	if (layout_is_native(list->request.layout))
 		return native_inspect(list->request.directory, entry, list->request.contents,
 			&item->checkpoint, err);
 	enum status status = inspect_framework(list, item, err);
 	if (status == STATUS_OK)
-		apply_marks(list, item, &good);
+		apply_marks(list, &item->checkpoint);
 	return status;
 }
 
@@ -425,14 +405,15 @@ static size_t run_of(const struct manifest *files, size_t i, uint64_t *bytes)
 {
 	size_t end = i;
 	*bytes = 0;
-	for (; end < files->count && strcmp(files->files[end].name, files->files[i].name) == 0; end++)
+	for (; end < files->count && strcmp(files->files[end].name, files->files[i].name) == 0;
+		end++)
 		*bytes += files->files[end].bytes;
 	return end;
 }
 
 /* Whether files has less than older: why says what. */
-static bool has_less(const struct list_item *item, const struct list_item *older,
-	bool alternatives, bool *names_only, struct error *why)
+static bool has_less(const struct list_item *item, const struct list_item *older, bool alternatives,
+	bool *names_only, struct error *why)
 {
 	const struct manifest *have = &item->files, *had = &older->files;
 	for (size_t i = 0, k = 0, end; i < had->count; i = end) {
@@ -446,9 +427,9 @@ static bool has_less(const struct list_item *item, const struct list_item *older
 			stop = run_of(have, k, &new);
 		size_t count = stop - k, before = end - i;
 		bool hash = strchr(name, '*') != NULL;
-		bool fewer = count == 0 || (count < before && !alternatives &&
-						   (!hash || new < old - old / 10));
-		bool smaller = before == 1 && old >= LARGE && new < old / 2;
+		bool fewer = count == 0 ||
+			     (count < before && !alternatives && (!hash || new < old - old / 10));
+		bool smaller = before == 1 && ((old >= LARGE && new < old / 2) || (old && !new));
 		*names_only = fewer && !hash;
 		if (fewer && before > 1)
 			error_set(why, STATUS_NO, "%s has %zu files %s, this one has %zu",
@@ -480,7 +461,7 @@ static void doubt(struct list *list, size_t i)
 	struct list_item *item = &list->items[i];
 	const struct list_request *request = &list->request;
 	const struct list_item *older = NULL;
-	bool good, names_only = false;
+	bool names_only = false;
 	struct error why;
 	if (item->checkpoint.state != CHECKPOINT_COMPLETE || item->checkpoint.own)
 		return;
@@ -490,8 +471,9 @@ static void doubt(struct list *list, size_t i)
 			older = &list->items[k];
 	if (!older || !has_less(item, older, request->layout->alternatives, &names_only, &why))
 		return;
-	apply_marks(list, item, &good);
-	if (good || (request->saved && *request->saved == item->checkpoint.step))
+	const uint64_t step = item->checkpoint.step;
+	if (has_mark(list, step, CKPT_BESIDE_GOOD, item->checkpoint.changed) ||
+		(request->saved && *request->saved == step))
 		return;
 	for (size_t k = 0; k < list->count && names_only; k++) {
 		enum checkpoint_state state = list->items[k].checkpoint.state;
@@ -518,8 +500,8 @@ static enum status read_tracker(struct list *list, struct error *err)
 	enum status status =
 		format_read(list->descriptor, layout->tracker, TRACKER_MAX, &text, &why);
 	struct stat st;
-	list->tracker.found = status != STATUS_NO ||
-			      fstatat(list->descriptor, layout->tracker, &st, 0) == 0;
+	list->tracker.found =
+		status != STATUS_NO || fstatat(list->descriptor, layout->tracker, &st, 0) == 0;
 	if (status != STATUS_OK && status != STATUS_NO)
 		return error_set(err, status, "%s: %s", list->request.directory, why.text);
 	if (!list->tracker.found)
@@ -527,7 +509,8 @@ static enum status read_tracker(struct list *list, struct error *err)
 	bool lines = strlen(text_string(&text)) == text.length;
 	for (char *line = text.length && lines ? strtok_r(text.data, "\r\n", &state) : NULL;
 		line && !list->tracker.named; line = strtok_r(NULL, "\r\n", &state)) {
-		line[strcspn(line, "\t") < strlen(line) ? strcspn(line, "\t") : strlen(line)] = '\0';
+		line[strcspn(line, "\t") < strlen(line) ? strcspn(line, "\t") : strlen(line)] =
+			'\0';
 		for (size_t end = strlen(line); end > 0 && line[end - 1] == ' ';)
 			line[--end] = '\0';
 		for (const char *form = layout->tracker_forms; *form && !list->tracker.named;) {
@@ -540,8 +523,8 @@ static enum status read_tracker(struct list *list, struct error *err)
 	}
 	if (!list->tracker.named)
 		snprintf(list->tracker.broken, sizeof(list->tracker.broken), "%.255s",
-			status == STATUS_NO  ? why.text
-			: text.length == 0   ? "it is empty"
+			status == STATUS_NO   ? why.text
+			: text.length == 0    ? "it is empty"
 			: *list->tracker.line ? "no line has the form of a checkpoint's name"
 					      : "it is not text");
 	text_release(&text);
@@ -653,6 +636,37 @@ static void add_entry(struct list *list, const char *name)
 	}
 }
 
+/*
+ * Whether a name is a pin or mark of ours, or says that the checkpoint of a step is finished, or
+ * not: as the layout says, or as NAME-unfinished, where NAME may be without its ".ckpt".
+ */
+static bool reads_mark(
+	const struct list *list, const char *name, enum ckpt_beside *kind, uint64_t *step)
+{
+	static const char *const ends[] = {"-unfinished", ".unfinished", ".incomplete"};
+	const struct layout *layout = list->request.layout;
+	struct pattern_number numbers[PATTERN_NUMBERS] = {{0}};
+	char of[NAME_MAX + 8];
+	bool inside, read = false;
+	if (ckpt_name_read_beside(name, kind, step))
+		return true;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]) && !read; i++) {
+		size_t length = strlen(name), end = strlen(ends[i]);
+		if (length <= end || strcmp(name + length - end, ends[i]) != 0)
+			continue;
+		snprintf(of, sizeof(of), "%.*s.ckpt", (int)(length - end), name);
+		read = layout_reads(layout, of, step, &inside) && !inside;
+		of[length - end] = '\0';
+		read = read || (layout_reads(layout, of, step, &inside) && !inside);
+	}
+	*kind = CKPT_BESIDE_UNDONE;
+	if (read || (!pattern_any(layout->undone, name, numbers) &&
+			    (*kind = CKPT_BESIDE_DONE, !pattern_any(layout->done, name, numbers))))
+		return read;
+	*step = numbers[PATTERN_STEP].value;
+	return numbers[PATTERN_STEP].length > 0;
+}
+
 static enum status read_names(struct list *list, struct error *err)
 {
 	struct file_names names = {0};
@@ -668,7 +682,7 @@ static enum status read_names(struct list *list, struct error *err)
 		struct list_mark *mark = &list->marks[list->mark_count];
 		if (ckpt_name_read_gone(name)) {
 			list->gone[list->gone_count++] = xstrdup(name);
-		} else if (ckpt_name_read_beside(name, &mark->kind, &mark->step)) {
+		} else if (reads_mark(list, name, &mark->kind, &mark->step)) {
 			if (fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 				continue;
 			note_change(&mark->time, &st);
@@ -736,8 +750,9 @@ enum status list_read(const struct list_request *request, struct list *list, str
 		list->items[count].first = i;
 		list->items[count].count = 1;
 		list->items[count].checkpoint.step = list->entries[i].step;
-		snprintf(list->items[count].checkpoint.name, sizeof(list->items[count].checkpoint.name),
-			"%.255s", list->entries[i].name);
+		snprintf(list->items[count].checkpoint.name,
+			sizeof(list->items[count].checkpoint.name), "%.255s",
+			list->entries[i].name);
 		count++;
 	}
 	list->count = count;
@@ -894,8 +909,8 @@ enum status list_is_wanted(
 	if (!realpath(list->request.directory, whole))
 		return error_errno(err, errno, "resolve %s", list->request.directory);
 	for (size_t i = 0; i < list->other_count && !*wanted; i++) {
-		ssize_t got = readlinkat(
-			list->descriptor, list->others[i], target, sizeof(target) - 1);
+		ssize_t got =
+			readlinkat(list->descriptor, list->others[i], target, sizeof(target) - 1);
 		if (got < 0 || (layout_is_native(list->request.layout) &&
 				       strcmp(list->others[i], CKPT_LATEST) == 0))
 			continue;
@@ -929,8 +944,8 @@ void list_note(const struct list *list, struct text *notes)
 /* Whether a name looks like that of a log. */
 static bool is_log(const char *name)
 {
-	static const char *const ends[] = {".log", ".out", ".err", ".txt", ".json", ".jsonl", ".csv",
-		".yaml", ".yml", ".html", ".png", ".py", ".sh", ".lock", NULL};
+	static const char *const ends[] = {".log", ".out", ".err", ".txt", ".json", ".jsonl",
+		".csv", ".yaml", ".yml", ".html", ".png", ".py", ".sh", ".lock", NULL};
 	size_t length = strlen(name);
 	for (const char *const *end = ends; *end; end++)
 		if (length > strlen(*end) && strcmp(name + length - strlen(*end), *end) == 0)
@@ -941,8 +956,8 @@ static bool is_log(const char *name)
 /* Whether a directory has a file in it, at any depth. */
 static bool has_files(int directory, const char *name)
 {
-	struct files files = {.root = openat(directory, name,
-				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	struct files files = {
+		.root = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
 	struct error unused;
 	if (files.root >= 0)
 		(void)walk(&files, files.root, "", 0, &unused);

@@ -40,7 +40,7 @@ struct list_item {
 	char best[256];	       /* the name of another that it calls its best; "": none */
 };
 
-/* A file beside that pins or marks a framework's checkpoint. */
+/* A file beside a framework's checkpoint that says something about it. */
 struct list_mark {
 	enum ckpt_beside kind;
 	uint64_t step;

@@ -10,7 +10,8 @@
 
 /*
  * "log_history" has an entry for each time the Trainer logged. Begin with the last one of this
- * step, usually of an evaluation: an evaluation may be repeated, and the first of equal names counts.
+ * step, usually of an evaluation: an evaluation may be repeated, and the first of equal names
+ * counts.
  */
 static void read_trainer(int root, uint64_t step, struct list_item *item)
 {
@@ -57,8 +58,9 @@ static void read_name(const char *entry, struct list_item *item)
 		if (end > equals + 2 && end[-1] == '.')
 			end--;
 		int written = snprintf(name, sizeof(name), "%.*s", (int)(equals - part), part);
-		if (end == equals + 1 || written >= (int)sizeof(name) || strcmp(name, "step") == 0 ||
-			strcmp(name, "epoch") == 0 || (*end && *end != '-' && *end != '.'))
+		if (end == equals + 1 || written >= (int)sizeof(name) ||
+			strcmp(name, "step") == 0 || strcmp(name, "epoch") == 0 ||
+			(*end && *end != '-' && *end != '.'))
 			continue;
 		metrics_add(&item->checkpoint.metrics, name, value);
 	}

@@ -85,8 +85,15 @@ void ckpt_name_deleting(char name[CKPT_REMOVED_SIZE], const char *removed);
 /* Read either name: returns the entry's own name; NULL: it is not such a name. inode 0: any. */
 const char *ckpt_name_read_removed(const char *name, uint64_t *inode);
 
-/* The name in DIR of a file that pins or marks a framework's checkpoint of this step. */
-enum ckpt_beside { CKPT_BESIDE_PIN, CKPT_BESIDE_BAD, CKPT_BESIDE_GOOD };
+/* What a file in DIR says about a framework's checkpoint of a step; the first three are ours, and
+ * have such names. */
+enum ckpt_beside {
+	CKPT_BESIDE_PIN,
+	CKPT_BESIDE_BAD,
+	CKPT_BESIDE_GOOD,
+	CKPT_BESIDE_DONE,
+	CKPT_BESIDE_UNDONE,
+};
 void ckpt_name_beside(char name[CKPT_NAME_SIZE], enum ckpt_beside kind, uint64_t step);
 bool ckpt_name_read_beside(const char *name, enum ckpt_beside *kind, uint64_t *step);
 

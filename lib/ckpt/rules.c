@@ -28,6 +28,7 @@ struct rule {
 struct check {
 	const struct rules_item *item;
 	const struct rule *rule;
+	enum rules_answer answer; /* if the rule is broken */
 	struct error *why;
 };
 
@@ -131,8 +132,8 @@ static const struct manifest_file *find_file(const struct manifest *files, const
 }
 
 /* Whether a file in this directory, "" or "NAME/", has a base that matches words first to last. */
-static bool has_beside(const struct check *check, const char *name, size_t directory, size_t first,
-	size_t last)
+static bool has_beside(
+	const struct check *check, const char *name, size_t directory, size_t first, size_t last)
 {
 	const struct manifest *files = check->item->files;
 	for (size_t i = 0; i < files->count; i++) {
@@ -150,14 +151,7 @@ static enum rules_answer check_any(const struct check *check)
 {
 	return find(check, 0, check->rule->count, true)
 		       ? RULES_HOLD
-		       : broken(check, RULES_BROKEN, "it has no ", 0, check->rule->count, "");
-}
-
-static enum rules_answer check_known(const struct check *check)
-{
-	return find(check, 0, check->rule->count, true)
-		       ? RULES_HOLD
-		       : broken(check, RULES_UNKNOWN_FORM, "it has no ", 0, check->rule->count, "");
+		       : broken(check, check->answer, "it has no ", 0, check->rule->count, "");
 }
 
 static enum rules_answer check_none(const struct check *check)
@@ -166,15 +160,15 @@ static enum rules_answer check_none(const struct check *check)
 	if (!found)
 		return RULES_HOLD;
 	error_set(check->why, STATUS_NO, "%s says that it is not finished", found);
-	return RULES_BROKEN;
+	return check->answer;
 }
 
 static enum rules_answer check_if(const struct check *check)
 {
-	size_t colon = check->rule->colon;
-	return !find(check, 0, colon, true) || find(check, colon, check->rule->count, true)
+	size_t colon = check->rule->colon, count = check->rule->count;
+	return !find(check, 0, colon, true) || find(check, colon, count, true)
 		       ? RULES_HOLD
-		       : broken(check, RULES_BROKEN, "it has no ", colon, check->rule->count, "");
+		       : broken(check, check->answer, "it has no ", colon, count, "");
 }
 
 static enum rules_answer check_filled(const struct check *check)
@@ -188,21 +182,8 @@ static enum rules_answer check_filled(const struct check *check)
 			return RULES_HOLD;
 		any = true;
 	}
-	return any ? broken(check, RULES_DAMAGED, "all files ", 0, check->rule->count,
-			     " are empty")
+	return any ? broken(check, check->answer, "all files ", 0, check->rule->count, " are empty")
 		   : RULES_HOLD;
-}
-
-static enum rules_answer check_full(const struct check *check)
-{
-	for (size_t i = 0; i < check->item->files->count; i++) {
-		const struct manifest_file *file = &check->item->files->files[i];
-		if (file->bytes || !fits_any(check->rule, 0, check->rule->count, file->name))
-			continue;
-		error_set(check->why, STATUS_NO, "%s is empty", file->name);
-		return RULES_DAMAGED;
-	}
-	return RULES_HOLD;
 }
 
 static enum rules_answer check_table(const struct check *check)
@@ -218,30 +199,27 @@ static enum rules_answer check_table(const struct check *check)
 	return RULES_HOLD;
 }
 
+/* "each": all of the directories have one of the files; "same": all or none. */
 static enum rules_answer check_directories(const struct check *check, bool all)
 {
+	const struct rule *rule = check->rule;
+	const char *first = rule->words[rule->colon], *with = NULL, *without = NULL;
 	char inner[PATH_MAX];
-	const char *with = NULL, *without = NULL;
 	for (char *const *one = check->item->directories; *one; one++) {
-		if (!fits_any(check->rule, 0, check->rule->colon, *one))
+		if (!fits_any(rule, 0, rule->colon, *one))
 			continue;
-		const char *first = check->rule->words[check->rule->colon];
-		int length = snprintf(inner, sizeof(inner), "%s/", *one);
-		bool has = false;
-		if (strncmp(first, "../", 3) == 0) {
-			snprintf(inner, sizeof(inner), "%.*s%s", (int)(base_of(*one) - *one), *one,
-				first + 3);
-			has = find_file(check->item->files, inner) != NULL;
-		} else if (length < (int)sizeof(inner)) {
-			has = has_beside(check, inner, (size_t)length, check->rule->colon,
-				check->rule->count);
-		}
+		bool above = strncmp(first, "../", 3) == 0, has;
+		int length = above ? snprintf(inner, sizeof(inner), "%.*s%s",
+					     (int)(base_of(*one) - *one), *one, first + 3)
+				   : snprintf(inner, sizeof(inner), "%s/", *one);
+		has = above ? find_file(check->item->files, inner) != NULL
+			    : has_beside(check, inner, (size_t)length, rule->colon, rule->count);
 		*(has ? &with : &without) = *one;
 	}
 	if (!without || (!all && !with))
 		return RULES_HOLD;
 	snprintf(inner, sizeof(inner), "%s has no ", without);
-	return broken(check, RULES_BROKEN, inner, check->rule->colon, check->rule->count, "");
+	return broken(check, check->answer, inner, rule->colon, rule->count, "");
 }
 
 static enum rules_answer check_each(const struct check *check)
@@ -264,7 +242,7 @@ static enum rules_answer check_beside(const struct check *check)
 			has_beside(check, name, (size_t)(base - name), rule->colon, rule->count))
 			continue;
 		snprintf(start, sizeof(start), "beside %s there is no ", name);
-		return broken(check, RULES_BROKEN, start, rule->colon, rule->count, "");
+		return broken(check, check->answer, start, rule->colon, rule->count, "");
 	}
 	return RULES_HOLD;
 }
@@ -319,7 +297,8 @@ static enum rules_answer check_numbered(const struct check *check)
 				answer = RULES_BROKEN;
 			}
 		}
-		if (answer == RULES_HOLD && (same != all->value || low > 1 || high - low + 1 != same)) {
+		if (answer == RULES_HOLD &&
+			(same != all->value || low > 1 || high - low + 1 != same)) {
 			error_set(check->why, STATUS_NO,
 				"%" PRIu64 " of the %" PRIu64 " files such as %s are there", same,
 				all->value, found[i].name);
@@ -373,55 +352,34 @@ static enum rules_answer check_grid(const struct check *check)
 	return RULES_BROKEN;
 }
 
-/* Read the member key of the document F. *member is NULL: it has none. */
-static enum rules_answer read_member(const struct check *check, const char *file, const char *key,
-	struct json_object **document, struct json_object **member)
-{
-	*member = NULL;
-	enum status status = format_read_json(check->item->root, file, document, check->why);
-	if (status != STATUS_OK)
-		return unread(status);
-	(void)json_object_object_get_ex(*document, key, member);
-	return RULES_HOLD;
-}
-
 static enum rules_answer check_json(const struct check *check)
 {
-	const char *file = check->rule->words[0];
-	char key[256];
-	struct json_object *document = NULL, *member;
-	snprintf(key, sizeof(key), "%s", check->rule->words[1]);
-	char *value = strchr(key, '=');
-	if (value)
-		*value++ = '\0';
-	if (!find_file(check->item->files, file))
-		return broken(check, RULES_BROKEN, "it has no ", 0, 1, "");
-	enum rules_answer answer = read_member(check, file, key, &document, &member);
-	if (answer == RULES_HOLD &&
-		(!member || (value && strcmp(json_object_get_string(member), value) != 0))) {
-		error_set(check->why, STATUS_NO, value ? "%s does not say that %s is %s"
-						       : "%s does not say %s",
-			file, key, value);
-		answer = RULES_BROKEN;
+	const char *key = check->rule->count > 1 ? check->rule->words[1] : NULL;
+	const char *value = key ? strchr(key, '=') : NULL;
+	char *own = key ? xstrndup(key, strcspn(key, "=")) : NULL;
+	enum rules_answer answer = RULES_HOLD;
+	for (size_t i = 0; i < check->item->files->count && answer == RULES_HOLD; i++) {
+		const char *name = check->item->files->files[i].name;
+		struct json_object *document = NULL, *member = NULL;
+		if (!fits(check->rule->words[0], name, NULL))
+			continue;
+		enum status status =
+			format_read_json(check->item->root, name, &document, check->why);
+		answer = status == STATUS_OK ? RULES_HOLD : unread(status);
+		bool has = own && json_object_object_get_ex(document, own, &member);
+		if (answer == RULES_HOLD && value &&
+			(!member || strcmp(json_object_get_string(member), value + 1) != 0)) {
+			error_set(check->why, STATUS_NO, "%s does not say that %s is %s", name, own,
+				value + 1);
+			answer = check->answer;
+		} else if (answer == RULES_HOLD && has && !member) {
+			error_set(check->why, STATUS_NO,
+				"%s says that it is not finished: %s is null", name, own);
+			answer = check->answer;
+		}
+		json_object_put(document);
 	}
-	json_object_put(document);
-	return answer;
-}
-
-/* The same for a file that need not be there, and a key that need not be in it. */
-static enum rules_answer check_json_if(const struct check *check)
-{
-	const char *file = check->rule->words[0], *key = check->rule->words[1];
-	struct json_object *document = NULL, *member;
-	if (!find_file(check->item->files, file))
-		return RULES_HOLD;
-	enum rules_answer answer = read_member(check, file, key, &document, &member);
-	if (answer == RULES_HOLD && !member && json_object_object_get_ex(document, key, NULL)) {
-		error_set(check->why, STATUS_NO, "%s says that it is not finished (%s is null)",
-			file, key);
-		answer = RULES_BROKEN;
-	}
-	json_object_put(document);
+	free(own);
 	return answer;
 }
 
@@ -460,20 +418,21 @@ static enum rules_answer check_listed(const struct check *check)
 	enum rules_answer answer = RULES_HOLD;
 	for (size_t i = 0; i < check->item->files->count && answer == RULES_HOLD; i++) {
 		const char *list = check->item->files->files[i].name;
-		struct json_object *document = NULL, *member;
+		struct json_object *document = NULL, *member = NULL;
 		if (!fits(check->rule->words[0], list, NULL))
 			continue;
-		answer = read_member(check, list, check->rule->words[1], &document, &member);
-		if (answer == RULES_HOLD)
-			answer = check_names(check, list, member);
+		enum status status =
+			format_read_json(check->item->root, list, &document, check->why);
+		(void)json_object_object_get_ex(document, check->rule->words[1], &member);
+		answer = status == STATUS_OK ? check_names(check, list, member) : unread(status);
 		json_object_put(document);
 	}
 	return answer;
 }
 
 /* Check the names that end in `end` in the pickle, which has strings as they are. */
-static enum rules_answer check_pickle(const struct check *check, const char *pickle,
-	const struct text *content, const char *end)
+static enum rules_answer check_pickle(
+	const struct check *check, const char *pickle, const struct text *content, const char *end)
 {
 	const char *at = content->data, *last = at + content->length;
 	int directory = (int)(base_of(pickle) - pickle);
@@ -515,8 +474,8 @@ static enum rules_answer check_pickled(const struct check *check)
 		if (strcmp(base, check->rule->words[0]) != 0 ||
 			!has_beside(check, name, (size_t)(base - name), 1, 2))
 			continue;
-		enum status status = format_read(
-			check->item->root, name, PICKLE_LIMIT, &content, check->why);
+		enum status status =
+			format_read(check->item->root, name, PICKLE_LIMIT, &content, check->why);
 		answer = status == STATUS_OK ? check_pickle(check, name, &content, end)
 					     : unread(status);
 		text_release(&content);
@@ -573,50 +532,63 @@ static enum rules_answer check_world(const struct check *check)
 	if (answer != RULES_HOLD || !said || product == there)
 		return answer;
 	error_set(check->why, STATUS_NO,
-		"%" PRIu64 " of the %" PRIu64 " files %s that %s tells of are there", there, product,
-		pattern, said);
+		"%" PRIu64 " of the %" PRIu64 " files %s that %s tells of are there", there,
+		product, pattern, said);
 	return RULES_BROKEN;
 }
 
-static const struct kind {
+static enum rules_answer check_number(const struct check *check)
+{
+	enum rules_answer answer = RULES_HOLD;
+	uint64_t number = 0;
+	const char *said = find(check, 0, 1, false);
+	if (!said || !read_number(check, said, check->rule->words[1], &number, &answer) ||
+		find(check, check->rule->colon, check->rule->count, true))
+		return answer;
+	return broken(
+		check, check->answer, "it has no ", check->rule->colon, check->rule->count, "");
+}
+
+static const struct {
 	const char *name;
-	enum rules_answer (*check)(const struct check *check);
 	size_t words; /* how many it needs */
+	enum rules_answer answer;
+	enum rules_answer (*check)(const struct check *check);
 } kinds[] = {
-	{"known", check_known, 1},
-	{"any", check_any, 1},
-	{"none", check_none, 1},
-	{"if", check_if, 2},
-	{"filled", check_filled, 1},
-	{"full", check_full, 1},
-	{"table", check_table, 1},
-	{"each", check_each, 2},
-	{"same", check_same, 2},
-	{"beside", check_beside, 2},
-	{"numbered", check_numbered, 1},
-	{"grid", check_grid, 1},
-	{"json", check_json, 2},
-	{"json?", check_json_if, 2},
-	{"listed", check_listed, 2},
-	{"pickled", check_pickled, 2},
-	{"world", check_world, 3},
+	{"known", 1, RULES_UNKNOWN_FORM, check_any},
+	{"any", 1, RULES_BROKEN, check_any},
+	{"none", 1, RULES_BROKEN, check_none},
+	{"if", 2, RULES_BROKEN, check_if},
+	{"filled", 1, RULES_DAMAGED, check_filled},
+	{"each", 2, RULES_BROKEN, check_each},
+	{"same", 2, RULES_BROKEN, check_same},
+	{"beside", 2, RULES_BROKEN, check_beside},
+	{"numbered", 1, RULES_BROKEN, check_numbered},
+	{"grid", 1, RULES_BROKEN, check_grid},
+	{"json", 1, RULES_BROKEN, check_json},
+	{"listed", 2, RULES_BROKEN, check_listed},
+	{"pickled", 2, RULES_BROKEN, check_pickled},
+	{"table", 1, RULES_DAMAGED, check_table},
+	{"world", 3, RULES_BROKEN, check_world},
+	{"number", 3, RULES_BROKEN, check_number},
 };
 
-static enum rules_answer check_rule(const struct check *check)
+static enum rules_answer check_rule(struct check *check)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		check->answer = kinds[i].answer;
 		if (strcmp(check->rule->text, kinds[i].name) == 0 &&
 			check->rule->count >= kinds[i].words)
 			return kinds[i].check(check);
+	}
 	error_set(check->why, STATUS_USAGE, "there is no rule \"%s\"", check->rule->text);
 	return RULES_UNREADABLE;
 }
 
-enum rules_answer rules_check(
-	const char *rules, const struct rules_item *item, struct error *why)
+enum rules_answer rules_check(const char *rules, const struct rules_item *item, struct error *why)
 {
 	struct rule rule;
-	const struct check check = {item, &rule, why};
+	struct check check = {item, &rule, RULES_HOLD, why};
 	/* The rules before the first "when" hold for all forms. */
 	enum { ALL_FORMS, OTHER_FORM, THIS_FORM } at = ALL_FORMS;
 	for (const char *line = rules; *line;) {

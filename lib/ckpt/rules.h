@@ -10,20 +10,21 @@
  *   none P ...        it has no file or directory like this
  *   if P : Q ...      if it has P, it has one of Q
  *   filled P ...      if it has such files, not all of them are empty
- *   full P ...        none of these files is empty
  *   each D : Q ...    each directory D has one of Q; ../Q is a file beside D
  *   same D : Q ...    each directory D has one of Q, or none has
  *   beside P : Q ...  each directory with a file P has one of Q
  *   numbered P        the files P with {i} and {n} are all of n, from 0 or 1
  *   grid P            the files P with {i}, and perhaps {j}, are all from 0 to the highest
+ *   json P            the files P are JSON documents
+ *   json P KEY        and, if they have KEY, it is not null
+ *   json P KEY=V      and their KEY is V
  *   table P           the data files of the TensorFlow indexes P are as long as these say
- *   json F KEY[=V]    the document F has KEY, not null, with the value V
- *   json? F KEY       the same, if there is an F
  *   listed P KEY      the documents P name, under KEY, files that are there, and at least one
  *   pickled F P       the pickle F, in each directory with files P, ends, and names P that are
  * there world P KEY[*KEY] Q   the product of the numbers in one pickle P is how many files Q there
  * are (different {i} and {j}, if Q has them); nothing, if there is no P, no Q or no number. world
  * ... Q KEY2: nothing either, if P has KEY2, and that is not the same number as the first KEY
+ *   number P KEY : Q ...  if one pickle P says that KEY is 1 or more, it has one of Q
  *
  * STEP in a rule is the step.
  */
