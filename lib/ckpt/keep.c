@@ -61,31 +61,33 @@ static int64_t later(int64_t a, int64_t b)
 	return difference;
 }
 
-/* For how long item i has not changed, in ms. Without a time: what is published has never been
- * changed, and what is unfinished may just now be. */
-static int64_t quiet(const struct keep_input *input, size_t i)
+/* For how long it has not changed, in ms. Without a time: what is published has never been changed,
+ * and what is unfinished may just now be. */
+static int64_t quiet(const struct checkpoint *item, const struct keep_moment *moment)
 {
-	const struct checkpoint *item = input->items[i];
 	if (item->changed == 0)
 		return item->unfinished ? 0 : INT64_MAX;
-	return later(input->moment->clock, item->changed);
+	return later(moment->clock, item->changed);
 }
 
-static bool is_settled(const struct keep_input *input, size_t i)
+static bool is_settled(const struct checkpoint *item, const struct keep_moment *moment)
 {
-	return quiet(input, i) >= input->moment->settled;
+	return quiet(item, moment) >= moment->settled;
 }
 
-static bool is_complete(const struct keep_input *input, size_t i)
+static bool is_complete(const struct checkpoint *item)
 {
-	const struct checkpoint *item = input->items[i];
 	return item->state == CHECKPOINT_COMPLETE && !item->unfinished && !item->own;
 }
 
-/* Whether the rules count item i, and decide about it. */
+bool keep_counts(const struct checkpoint *item, const struct keep_moment *moment)
+{
+	return is_complete(item) && is_settled(item, moment);
+}
+
 static bool counts(const struct keep_input *input, size_t i)
 {
-	return is_complete(input, i) && is_settled(input, i);
+	return keep_counts(input->items[i], input->moment);
 }
 
 /* Write a duration with one unit: "200m", not "3h 20m". */
@@ -106,7 +108,7 @@ static void keep_newest(struct keep_input *input)
 {
 	size_t none = input->count, newest = none, settled = none, last = none;
 	for (size_t i = 0; i < input->count; i++) {
-		if (is_complete(input, i))
+		if (is_complete(input->items[i]))
 			newest = i;
 		if (!counts(input, i))
 			continue;
@@ -127,7 +129,7 @@ static void keep_newest(struct keep_input *input)
 static void keep_unsettled(const struct keep_input *input, size_t i, const char *state)
 {
 	struct text age = {0};
-	text_add_age(&age, quiet(input, i));
+	text_add_age(&age, quiet(input->items[i], input->moment));
 	keep(input, i, 0, "%sperhaps still being written: changed %s ago", state,
 		text_string(&age));
 	text_release(&age);
@@ -149,15 +151,16 @@ static void keep_by_state(const struct keep_input *input, size_t i)
 	const struct checkpoint *item = input->items[i];
 	switch (item->state) {
 	case CHECKPOINT_COMPLETE:
-		if (is_complete(input, i) && !is_settled(input, i))
+		if (is_complete(item) && !is_settled(item, input->moment))
 			keep_unsettled(input, i, "");
 		break;
 	case CHECKPOINT_BAD:
 	case CHECKPOINT_INCOMPLETE:
 	case CHECKPOINT_DAMAGED:
-		if (item->unfinished && quiet(input, i) < (is_superseded(input, i) ? HOUR : DAY))
+		if (item->unfinished && quiet(input->items[i], input->moment) <
+						(is_superseded(input, i) ? HOUR : DAY))
 			keep_unsettled(input, i, "not committed; ");
-		else if (!item->unfinished && !is_settled(input, i))
+		else if (!item->unfinished && !is_settled(item, input->moment))
 			keep_unsettled(input, i, "");
 		else if (!item->unfinished && !is_superseded(input, i))
 			keep(input, i, 0, "%s, and no newer one is complete",

@@ -79,6 +79,9 @@ struct keep_moment {
 	int64_t settled; /* what has not changed for this long is no longer being written */
 };
 
+/* Whether the rules count it: it is complete, settled, and not the trainer's own. */
+bool keep_counts(const struct checkpoint *checkpoint, const struct keep_moment *moment);
+
 struct keep_decision {
 	bool keep;
 	bool must;	/* kept, and no limit removes it */

@@ -6,37 +6,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
+#include "ckpt/directory.h"
+#include "ckpt/list.h"
+#include "ckpt/marks.h"
 #include "ckpt/names.h"
-#include "ckpt/prune_remove.h"
-#include "ckpt/scan.h"
+#include "ckpt/parallel.h"
+
+#define THREADS_MAX 4
+#define FEW	    32	/* up to this number of checkpoints, more threads are not worth it */
+#define DELETING    "." /* in place of the name of an entry whose deletion has begun */
 
 /* A prune of a DIR. */
 struct pruning {
-	struct scan scan;
-	/* The checkpoints that the newest complete one, and a newer unproven one, depend on; empty:
-	 * none. */
-	char best[2][LAYOUT_NAME_SIZE];
-	struct prune_report *report;
-	/*
-	 * What the rules and the limits decide about: items[k] is that of report->items[places[k]]
-	 */
-	const struct checkpoint **items;
-	struct keep_decision *decisions;
-	size_t *places, judged;
-	uint64_t apart; /* bytes of the other checkpoints that are kept */
-	/* What symbolic links in DIR lead to, and the directories that this is in. */
-	struct place {
-		dev_t device;
-		ino_t inode;
-	} * linked;
-	size_t linked_count;
+	const struct prune_request *request;
+	struct prune_report *report; /* its items are those of list */
+	struct list list;
+	struct keep_moment moment;
+	char (*gone)[CKPT_GONE_SIZE]; /* the name of each entry of list now; "": its own */
+	struct error first;	      /* the first failure of the removal; STATUS_OK: none */
 };
 
 void prune_report_release(struct prune_report *report)
@@ -54,484 +48,480 @@ const char *prune_action(const struct prune_item *item, bool dry_run)
 						    : "FAILED";
 }
 
-/* Whether a tracker protects the item, and why. */
-static bool is_tracked(const struct layout *layout, const struct layout_tracker *tracker,
-	const struct checkpoint *item, char why[LAYOUT_NAME_SIZE])
+/* Wait until no other process of this machine prunes DIR. A filesystem without such locks: go on.
+ */
+static enum status lock(int directory, const char *path, int64_t wait, struct error *err)
 {
-	bool named = item->step == tracker->step || strcmp(item->name, tracker->name) == 0;
-	if (!tracker->named || (!named && item->step < tracker->step))
-		return false;
-	snprintf(why, LAYOUT_NAME_SIZE, "%s%.64s names%s", named ? "" : "newer than what ",
-		layout->tracker, named ? " it" : "");
-	return true;
-}
-
-/* Note what a link leads to, and the directories above, but none from DIR on. */
-static enum status follow_link(struct pruning *pruning, const char *name, struct error *err)
-{
-	struct stat top, st;
-	char *link = xprintf("%s/%s", pruning->scan.directory, name), *path = realpath(link, NULL);
-	bool nowhere = !path && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP);
-	enum status status = nowhere ? STATUS_OK
-			     : !path || fstat(pruning->scan.descriptor, &top) < 0
-				     ? error_errno(err, errno, "follow the link %s", link)
-				     : STATUS_OK;
-	while (status == STATUS_OK && path && *path && stat(path, &st) == 0 &&
-		(st.st_dev != top.st_dev || st.st_ino != top.st_ino)) {
-		pruning->linked = xrealloc(
-			pruning->linked, pruning->linked_count + 1, sizeof(*pruning->linked));
-		pruning->linked[pruning->linked_count++] = (struct place){st.st_dev, st.st_ino};
-		*strrchr(path, '/') = '\0';
-	}
-	free(path);
-	free(link);
-	return status;
-}
-
-static enum status read_links(struct pruning *pruning, struct error *err)
-{
-	const struct scan *scan = &pruning->scan;
-	struct file_names names = {0};
-	struct stat st;
-	pruning->linked_count = 0;
-	enum status status = file_read_names(scan->descriptor, scan->directory, &names, err);
-	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
-		const char *name = names.names[i];
-		bool ours = layout_is_native(scan->choice) && strcmp(name, CKPT_LATEST) == 0;
-		if (!ours && fstatat(scan->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			S_ISLNK(st.st_mode))
-			status = follow_link(pruning, name, err);
-	}
-	file_names_release(&names);
-	return status;
-}
-
-/* Whether a link in DIR leads to the item or into it, and why that protects it. */
-static bool is_linked(
-	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
-{
-	struct stat st;
-	for (size_t k = 0; k < found->count && pruning->linked_count; k++) {
-		const char *entry = pruning->scan.parts[found->first + k].entry;
-		if (fstatat(pruning->scan.descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	int64_t deadline = clock_after(wait);
+	while (flock(directory, LOCK_EX | LOCK_NB) < 0) {
+		if (errno == EINTR)
 			continue;
-		for (size_t i = 0; i < pruning->linked_count; i++)
-			if (pruning->linked[i].device == st.st_dev &&
-				pruning->linked[i].inode == st.st_ino) {
-				snprintf(why, LAYOUT_NAME_SIZE, "a symbolic link leads to it");
-				return true;
-			}
+		if (errno != EWOULDBLOCK)
+			return STATUS_OK;
+		if (clock_now() >= deadline)
+			return error_set(err, STATUS_TEMPORARY,
+				"another prune of %s is still at work; try again later", path);
+		clock_sleep_until(clock_now() + clock_jitter(50));
 	}
-	return false;
+	return STATUS_OK;
+}
+
+static int64_t modified(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
 }
 
 /*
- * Measure the clock that gives times to files in DIR (of a server, for example) by setting the time
- * of a file to now. If none can be made (a quota, or another prune has made it), DIR itself serves.
+ * Read the clock that dates files in DIR (of a server, for example) by setting the time of a file
+ * to now. If none can be made (a quota, or another prune has made it), DIR itself serves.
  */
-static enum status measure_ahead(struct scan *scan, struct error *err)
+static enum status read_clock(int directory, const char *path, int64_t *now, struct error *err)
 {
 	const char *name = ".ckpt-clock";
 	enum status status = STATUS_OK;
 	struct stat st;
-	int file = openat(
-		scan->descriptor, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int dated = file >= 0 ? file : scan->descriptor;
+	int file =
+		openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int dated = file >= 0 ? file : directory;
 	if (futimens(dated, NULL) == 0 && fstat(dated, &st) == 0)
-		scan->ahead = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 -
-			      clock_utc();
+		*now = modified(&st);
 	else
-		status = error_errno(err, errno, "measure the clock of %s", scan->directory);
+		status = error_errno(err, errno, "measure the clock of %s", path);
 	if (file >= 0)
 		close(file);
-	(void)unlinkat(scan->descriptor, name, 0); /* a killed prune may have left it */
+	(void)unlinkat(directory, name, 0); /* a killed prune may have left it */
 	return status;
 }
 
-/* Whether something other than a rule protects the item, and why. */
-static bool is_protected(
-	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
+/* Rename an entry that was renamed away, so that no pruner gives it its name back. STATUS_NO: it is
+ * gone. */
+static enum status condemn(int directory, char gone[CKPT_GONE_SIZE], struct error *err)
 {
-	char name[LAYOUT_NAME_SIZE];
-	if (is_tracked(pruning->scan.choice->layout, &pruning->scan.tracker, &found->checkpoint,
-		    why) ||
-		is_linked(pruning, found, why))
-		return true;
-	if (strcmp(found->checkpoint.name, pruning->best[0]) == 0 ||
-		strcmp(found->checkpoint.name, pruning->best[1]) == 0) {
-		snprintf(why, LAYOUT_NAME_SIZE, "the newest one calls it the best");
-		return true;
-	}
-	if (found->witness) {
-		snprintf(why, LAYOUT_NAME_SIZE, "shows of how many ranks the newest one is");
-		return true;
-	}
-	/* Our own layout records the writer instead. */
-	if (!pruning->scan.choice->layout->inspect &&
-		scan_quiet(&pruning->scan, found) < pruning->scan.settled) {
-		struct text age = {0};
-		text_add_age(&age, scan_quiet(&pruning->scan, found));
-		snprintf(why, LAYOUT_NAME_SIZE, "perhaps still being written: changed %s ago",
-			text_string(&age));
-		text_release(&age);
-		return true;
-	}
-	for (size_t k = 0; k < found->count; k++)
-		if (!ckpt_name_removed(name, pruning->scan.parts[found->first + k].entry, 0)) {
-			snprintf(why, LAYOUT_NAME_SIZE, "its name is too long to be renamed away");
-			return true;
+	char name[CKPT_GONE_SIZE];
+	if (!ckpt_name_gone(name, DELETING))
+		return error_set(err, STATUS_TEMPORARY, "cannot make a random name");
+	if (renameat(directory, gone, directory, name) < 0)
+		return errno == ENOENT ? STATUS_NO : error_errno(err, errno, "rename %s", gone);
+	strcpy(gone, name);
+	return STATUS_OK;
+}
+
+/* Sync DIR: else, after a crash of the machine, an entry that is half deleted could have its own
+ * name again. */
+static enum status sync_names(int directory, const char *path, struct error *err)
+{
+	/* EINVAL: this filesystem cannot sync a directory, and need not. */
+	return fsync(directory) == 0 || errno == EINVAL
+		       ? STATUS_OK
+		       : error_errno(err, errno, "sync directory %s", path);
+}
+
+/* The own name of an entry that a killed pruner of this layout, or of ours, has renamed away, or
+ * DELETING; NULL: it is none. */
+static const char *read_leftover(const struct layout *layout, const char *gone)
+{
+	uint64_t step;
+	bool inside;
+	const char *entry = ckpt_name_read_gone(gone);
+	return entry && (strcmp(entry, DELETING) == 0 ||
+				ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN ||
+				layout_reads(layout, entry, &step, &inside))
+		       ? entry
+		       : NULL;
+}
+
+/*
+ * Give the entries that a killed pruner has renamed away their names back. Delete those whose names
+ * are taken again, and what is left of those whose deletion had begun.
+ */
+static enum status restore(struct pruning *pruning, int directory, struct error *err)
+{
+	const struct list_request *about = &pruning->list.request;
+	struct file_names names = {0};
+	enum status status = file_read_names(directory, about->directory, &names, err);
+	char(*doomed)[CKPT_GONE_SIZE] = xcalloc(names.count + 1, sizeof(*doomed));
+	size_t count = 0;
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		const char *entry = read_leftover(about->layout, names.names[i]);
+		if (!entry)
+			continue;
+		bool begun = strcmp(entry, DELETING) == 0;
+		int number = begun ? EEXIST
+				   : file_rename_new(directory, names.names[i], directory, entry);
+		pruning->report->leftovers++;
+		snprintf(doomed[count], CKPT_GONE_SIZE, "%s", names.names[i]);
+		if (number == EEXIST || number == ENOTEMPTY) {
+			status = begun ? STATUS_OK : condemn(directory, doomed[count], err);
+			count += status == STATUS_OK;
+			status = status == STATUS_NO ? STATUS_OK : status;
+		} else if (number && number != ENOENT) {
+			status = error_errno(err, number, "give %s its name back", names.names[i]);
 		}
-	return false;
-}
-
-/* Whether the framework itself has noted that the save has ended. */
-static bool is_finished(const struct pruning *pruning, const struct scan_item *found)
-{
-	const struct layout_tracker *tracker = &pruning->scan.tracker;
-	return pruning->scan.choice->layout->tracker_commits && tracker->named &&
-	       found->checkpoint.step <= tracker->step && found->shards.confirmed;
-}
-
-/* The newest attempt in a line of lives (base/process/life.h) that has saved, or has at least begun
- * to; 0: none. */
-static uint64_t newest_attempt(const struct scan *scan, const char *life, bool begun)
-{
-	uint64_t newest = 0;
-	for (size_t i = 0; i < scan->count; i++) {
-		const struct checkpoint *item = &scan->items[i].checkpoint;
-		bool saved = item->state == CHECKPOINT_COMPLETE || item->state == CHECKPOINT_BAD;
-		if ((saved || begun) && item->attempt > newest && life_same_line(item->life, life))
-			newest = item->attempt;
 	}
+	if (status == STATUS_OK && count)
+		status = sync_names(directory, about->directory, err);
+	for (size_t i = 0; i < count && status == STATUS_OK; i++)
+		status = file_remove_tree_at(directory, doomed[i], err);
+	file_names_release(&names);
+	free(doomed);
+	return status;
+}
+
+/* The newest complete one that counts, because of which others go; NULL: there is none. */
+static const struct list_item *find_newest(const struct pruning *pruning)
+{
+	const struct list_item *newest = NULL;
+	for (size_t i = 0; i < pruning->list.count; i++)
+		if (keep_counts(&pruning->list.items[i].checkpoint, &pruning->moment))
+			newest = &pruning->list.items[i];
 	return newest;
 }
 
-/*
- * Whether the item is left out of the rules; if so, decide about it here. A framework's checkpoint
- * that looks complete, but changed just now, is kept and not counted, unless a tracker says that it
- * is finished: older ones are removed only if enough settled ones are newer.
- */
-static bool is_apart(const struct pruning *pruning, const struct scan_item *found,
-	const struct checkpoint *newest, struct prune_item *item)
+/* Read DIR and decide. *met: what is kept is no larger than --max-bytes. */
+static enum status decide(struct pruning *pruning, bool *met, struct error *err)
 {
-	char why[LAYOUT_NAME_SIZE] = "perhaps still being written";
-	const struct scan *scan = &pruning->scan;
-	const struct layout *layout = scan->choice->layout;
-	if (layout->tracker && strcmp(item->checkpoint.name, layout->tracker) == 0) {
-		prune_decide(item, true, "the trainer's own");
-	} else if (scan->parts[found->first].read.group) {
-		keep_decide_incomplete(&item->checkpoint,
-			newest_attempt(scan, item->checkpoint.life, false),
-			newest_attempt(scan, item->checkpoint.life, true), newest, &item->decision);
-		item->status = item->decision.keep ? STATUS_OK : STATUS_TEMPORARY;
-	} else if (item->checkpoint.state == CHECKPOINT_INCOMPLETE) {
-		prune_decide(item, true, item->checkpoint.why);
-	} else if (!layout->inspect && item->checkpoint.state == CHECKPOINT_COMPLETE &&
-		   scan_quiet(scan, found) < scan->settled && !is_finished(pruning, found)) {
-		(void)is_protected(pruning, found, why);
-		prune_decide(item, true, why);
-	} else {
-		return false;
-	}
-	return true;
-}
-
-/* Measure the free space of DIR's filesystem. */
-static enum status measure_free(const struct scan *scan, uint64_t *free_bytes, struct error *err)
-{
-	struct statvfs about;
-	if (fstatvfs(scan->descriptor, &about) < 0)
-		return error_errno(err, errno, "ask for the free space of %s", scan->directory);
-	*free_bytes = (uint64_t)about.f_bavail * about.f_frsize;
-	return STATUS_OK;
-}
-
-/* Set the report: all checkpoints, with what the rules decide. */
-static enum status decide(
-	struct pruning *pruning, const struct prune_request *request, struct error *err)
-{
-	const struct scan *scan = &pruning->scan;
-	const size_t count = scan->count;
-	const struct checkpoint *newest = NULL; /* complete */
-	const struct checkpoint **items = xcalloc(count + 1, sizeof(*items));
+	struct list *list = &pruning->list;
 	struct prune_report *report = pruning->report;
-	report->items = xcalloc(count + 1, sizeof(*report->items));
-	pruning->items = items;
-	pruning->decisions = xcalloc(count + 1, sizeof(*pruning->decisions));
-	pruning->places = xcalloc(count + 1, sizeof(*pruning->places));
-	for (size_t i = 0; i < count; i++) {
-		report->items[i].checkpoint = scan->items[i].checkpoint;
-		items[i] = &report->items[i].checkpoint;
-		if (items[i]->state == CHECKPOINT_COMPLETE)
-			newest = items[i];
-	}
-	enum status status = keep_check_metric(&request->policy, items, count, err);
-	if (status != STATUS_OK)
-		return status;
-	for (size_t i = 0; i < count; i++) {
-		const struct scan_item *found = &scan->items[i];
-		struct prune_item *item = &report->items[i];
-		char why[LAYOUT_NAME_SIZE];
-		if (is_apart(pruning, found, newest, item)) {
-			if (!item->decision.keep && is_linked(pruning, found, why))
-				prune_decide(item, true, why);
-			if (item->checkpoint.state != CHECKPOINT_INCOMPLETE)
-				pruning->apart += item->checkpoint.bytes;
-			continue;
-		}
-		bool stays = is_protected(pruning, found, why);
-		if (stays)
-			prune_decide(item, true, why);
-		pruning->places[pruning->judged] = i;
-		/* The rules then keep it in any case. */
-		item->checkpoint.pinned |= stays;
-		items[pruning->judged++] = &item->checkpoint;
-	}
-	keep_decide(&request->policy, request->now, items, pruning->judged, pruning->decisions);
-	report->count = count;
-	for (size_t k = 0; k < pruning->judged; k++) {
-		const size_t i = pruning->places[k];
-		struct prune_item *item = &report->items[i];
-		item->checkpoint.pinned = scan->items[i].checkpoint.pinned;
-		if (item->decision.keep) { /* protected */
-			item->decision.must = pruning->decisions[k].must;
-			continue;
-		}
-		item->decision = pruning->decisions[k];
-		item->status = item->decision.keep ? STATUS_OK : STATUS_TEMPORARY;
-	}
-	return STATUS_OK;
-}
-
-/* Add what the limits decide. removed: what the rules decided was carried out already. */
-static enum status limit(struct pruning *pruning, const struct prune_request *request, bool removed,
-	bool *met, struct error *err)
-{
-	struct keep_space space = {.apart = pruning->apart, .removed = removed};
-	if (request->policy.min_free) {
-		enum status status = measure_free(&pruning->scan, &space.free, err);
-		if (status != STATUS_OK)
-			return status;
-	}
-	/* Some have become protected while others were removed. */
-	for (size_t k = 0; k < pruning->judged; k++) {
-		const struct prune_item *item = &pruning->report->items[pruning->places[k]];
-		if (item->decision.keep && !pruning->decisions[k].keep)
-			pruning->decisions[k] = (struct keep_decision){.keep = true, .must = true};
-	}
-	*met = keep_limit(
-		&request->policy, &space, pruning->items, pruning->judged, pruning->decisions);
-	for (size_t k = 0; k < pruning->judged; k++) {
-		struct prune_item *item = &pruning->report->items[pruning->places[k]];
-		if (item->decision.keep && !pruning->decisions[k].keep)
-			prune_decide(item, false, pruning->decisions[k].why);
-	}
-	return STATUS_OK;
-}
-
-/* Read which checkpoint the framework will need after resuming from this one. */
-static enum status read_depends(const struct pruning *pruning, const char *name,
-	char best[LAYOUT_NAME_SIZE], struct error *err)
-{
-	struct error why;
-	struct layout_item item = {.name = name,
-		.root = openat(pruning->scan.descriptor, name,
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-	enum status status = item.root < 0
-				     ? error_set(&why, STATUS_TEMPORARY, "%s", strerror(errno))
-				     : pruning->scan.choice->layout->depends(&item, best, &why);
-	if (item.root >= 0)
-		close(item.root);
-	if (status != STATUS_OK)
-		return error_set(err, status == STATUS_NO ? STATUS_TEMPORARY : status, "%s/%s: %s",
-			pruning->scan.directory, name, why.text);
-	return STATUS_OK;
-}
-
-/* Set pruning->best: what the newest complete one, and a newer unproven one, depend on. */
-static enum status read_best(struct pruning *pruning, struct error *err)
-{
-	enum status status = STATUS_OK;
-	bool unproven = false;
-	if (!pruning->scan.choice->layout->depends)
-		return STATUS_OK;
-	for (size_t i = pruning->scan.count; i-- > 0 && status == STATUS_OK;) {
-		const struct checkpoint *item = &pruning->scan.items[i].checkpoint;
-		bool complete = item->state == CHECKPOINT_COMPLETE;
-		if (!complete && (unproven || item->state != CHECKPOINT_UNPROVEN))
-			continue;
-		unproven = true;
-		status = read_depends(pruning, item->name, pruning->best[complete], err);
-		if (complete)
-			break;
-	}
-	return status;
-}
-
-/*
- * Mark siblings that show how many files the newest complete one must have: as few as are needed of
- * those that have files with the same numbers.
- */
-static void find_witnesses(struct pruning *pruning)
-{
-	const struct scan *scan = &pruning->scan;
-	const struct scan_item *newest = NULL;
-	size_t count = 0;
-	for (size_t i = 0; i < scan->count; i++)
-		if (scan->items[i].checkpoint.state == CHECKPOINT_COMPLETE)
-			newest = &scan->items[i];
-	if (!newest || !shards_any(&newest->shards))
-		return;
-	struct shards_sibling *siblings = xcalloc(scan->count + 1, sizeof(*siblings));
-	for (size_t i = 0; i < scan->count; i++)
-		if (&scan->items[i] != newest &&
-			!shards_same(&scan->items[i].shards, &newest->shards))
-			siblings[count++] = scan_sibling(&scan->items[i], newest);
-	for (size_t i = scan->count; i-- > 0;) {
-		struct scan_item *item = &scan->items[i];
-		if (shards_decide(&newest->shards, siblings, count, NULL) == SHARDS_ALL)
-			break;
-		if (item == newest || !item->whole || !shards_same(&item->shards, &newest->shards))
-			continue;
-		item->witness = true;
-		siblings[count++] = scan_sibling(item, newest);
-	}
-	free(siblings);
-}
-
-/* Check that the newest complete checkpoint still is, so that one is left. */
-static enum status confirm_newest(void *context, struct error *err)
-{
-	const struct scan *scan = context;
-	for (size_t i = scan->count; i-- > 0;) {
-		struct scan_item look = scan->items[i];
-		if (look.checkpoint.state != CHECKPOINT_COMPLETE)
-			continue;
-		struct error why;
-		enum status status = scan_inspect(scan, &look, &why);
-		if (status == STATUS_NO ||
-			(status == STATUS_OK && look.checkpoint.state != CHECKPOINT_COMPLETE))
-			return error_set(err, STATUS_TEMPORARY,
-				"%s/%s is no longer complete, so no checkpoint is removed; try "
-				"again",
-				scan->directory, look.checkpoint.name);
-		return status == STATUS_OK ? status : error_set(err, status, "%s", why.text);
-	}
-	return STATUS_OK;
-}
-
-/*
- * Check what the decision depends on: the newest complete one must still be there, and the tracker
- * readable. Also keep the checkpoints that the tracker and links protect now.
- */
-static enum status confirm(struct pruning *pruning, struct error *err)
-{
-	struct layout_tracker now;
-	enum status status = scan_track(&pruning->scan, &now, err);
-	if (status == STATUS_OK)
-		status = read_links(pruning, err);
-	if (status != STATUS_OK)
-		return status;
-	if (*now.broken || now.found < pruning->scan.tracker.found)
-		return error_set(err, STATUS_TEMPORARY,
-			"%s/%s changed while it was examined; nothing was removed, try again",
-			pruning->scan.directory, pruning->scan.choice->layout->tracker);
-	for (size_t i = 0; i < pruning->report->count; i++) {
-		struct prune_item *item = &pruning->report->items[i];
-		char why[LAYOUT_NAME_SIZE];
-		if (!item->decision.keep &&
-			(is_tracked(pruning->scan.choice->layout, &now, &item->checkpoint, why) ||
-				is_linked(pruning, &pruning->scan.items[i], why)))
-			prune_decide(item, true, why);
-	}
-	return confirm_newest(&pruning->scan, err);
-}
-
-static enum status confirm_removals(struct pruning *pruning, struct error *err)
-{
-	for (size_t i = 0; i < pruning->report->count; i++)
-		if (prune_is_due(&pruning->report->items[i]))
-			return confirm(pruning, err);
-	return STATUS_OK;
-}
-
-static enum status say_unmet(
-	const char *directory, const struct keep_policy *policy, struct error *err)
-{
-	const char *limit = policy->max_bytes && policy->min_free ? "--max-bytes and --min-free"
-			    : policy->max_bytes			  ? "--max-bytes"
-								  : "--min-free";
-	return error_set(err, STATUS_NO,
-		"%s: %s cannot be met: what is left must be kept (see the reasons)", directory,
-		limit);
-}
-
-static enum status prune(
-	struct pruning *pruning, const struct prune_request *request, struct error *err)
-{
-	const struct layout_tracker *tracker = &pruning->scan.tracker;
-	/* What is removed without the limits makes space, too: remove it before measuring. */
-	const bool early = request->policy.min_free && !request->dry_run;
-	/* While they were renamed away, the newest may have been marked as bad. */
-	const struct prune_check check = {.last = confirm_newest, .context = &pruning->scan};
-	enum status first = STATUS_OK;
-	struct error one;
-	bool met = true;
-	enum status status = scan_read(&pruning->scan, err);
-	if (status == STATUS_OK && *tracker->broken)
+	const struct list_request about = list->request;
+	enum status status = list_read(&about, list, err);
+	if (status == STATUS_NO)
+		status =
+			error_set(err, STATUS_TEMPORARY, "%s vanished; try again", about.directory);
+	if (status == STATUS_OK && *list->tracker.broken)
 		status = error_set(err, STATUS_DAMAGED,
 			"%s/%s: cannot parse the tracker file: %s; nothing was removed; if no "
 			"training is running, correct or remove the file",
-			pruning->scan.directory, pruning->scan.choice->layout->tracker,
-			tracker->broken);
+			about.directory, about.layout->tracker, list->tracker.broken);
 	if (status == STATUS_OK)
-		status = read_best(pruning, err);
-	if (status == STATUS_OK)
-		status = read_links(pruning, err);
-	if (status == STATUS_OK) {
-		find_witnesses(pruning);
-		status = decide(pruning, request, err);
-	}
-	if (status == STATUS_OK && early)
-		status = confirm_removals(pruning, err);
+		status = list_protect(list, list_newest(list), err);
 	if (status != STATUS_OK)
 		return status;
-	if (early)
-		first = prune_remove(&pruning->scan, &check, pruning->report, err);
-	status = limit(pruning, request, early, &met, &one);
-	if (request->dry_run)
-		pruning->report->leftovers = pruning->scan.removed;
-	else if (status == STATUS_OK)
-		status = confirm_removals(pruning, &one);
-	if (status == STATUS_OK && !request->dry_run && !pruning->report->stranded)
-		status = prune_remove(&pruning->scan, &check, pruning->report, &one);
-	if (status != STATUS_OK && first == STATUS_OK)
-		first = error_set(err, status, "%s", one.text);
-	return first == STATUS_OK && !met
-		       ? say_unmet(pruning->scan.directory, &request->policy, err)
-		       : first;
+	const size_t count = list->count;
+	const struct checkpoint **items = xcalloc(count + 1, sizeof(*items));
+	struct keep_decision *decisions = xcalloc(count + 1, sizeof(*decisions));
+	for (size_t i = 0; i < count; i++)
+		items[i] = &list->items[i].checkpoint;
+	status = keep_check_metric(&pruning->request->policy, items, count, err);
+	if (status == STATUS_OK) {
+		*met = keep_decide(
+			&pruning->request->policy, &pruning->moment, items, count, decisions);
+		report->items = xcalloc(count + 1, sizeof(*report->items));
+		report->count = count;
+	}
+	for (size_t i = 0; i < report->count; i++)
+		report->items[i] = (struct prune_item){
+			*items[i], decisions[i], decisions[i].keep ? STATUS_OK : STATUS_TEMPORARY};
+	free(items);
+	free(decisions);
+	return status;
 }
 
-enum status checkpoint_prune(const char *directory, const struct layout_choice *choice,
+/* Note that item i could not be removed. STATUS_NO: another process has changed or removed it. */
+static void fail(struct pruning *pruning, size_t i, enum status status, const struct error *err)
+{
+	struct prune_item *item = &pruning->report->items[i];
+	item->status = status;
+	if (status == STATUS_NO)
+		return;
+	snprintf(item->decision.why, sizeof(item->decision.why), "%.255s", err->text);
+	if (pruning->first.status == STATUS_OK)
+		pruning->first = *err;
+}
+
+/* The name that an entry of item i has now; "": its own. */
+static char *gone_name(const struct pruning *pruning, size_t i, size_t k)
+{
+	return pruning->gone[pruning->list.items[i].first + k];
+}
+
+/* Whether the item, or a part of it, is renamed away. */
+static bool is_away(const struct pruning *pruning, size_t i)
+{
+	bool away = false;
+	for (size_t k = 0; k < pruning->list.items[i].count; k++)
+		away |= *gone_name(pruning, i, k) != '\0';
+	return away;
+}
+
+/* Give the entries of item i their names back. */
+static void give_back(struct pruning *pruning, size_t i)
+{
+	const struct list *list = &pruning->list;
+	for (size_t k = 0; k < list->items[i].count; k++) {
+		const char *entry = list->entries[list->items[i].first + k].name;
+		char *gone = gone_name(pruning, i, k);
+		struct error err;
+		int number =
+			*gone ? file_rename_new(list->descriptor, gone, list->descriptor, entry)
+			      : 0;
+		if (number && number != ENOENT)
+			fail(pruning, i,
+				error_errno(&err, number, "rename %s/%s back to %s",
+					list->request.directory, gone, entry),
+				&err);
+		*gone = '\0';
+	}
+}
+
+/* Give all that are renamed away their names back: they cannot be removed. */
+static void give_up(struct pruning *pruning, const struct error *err)
+{
+	for (size_t i = 0; i < pruning->list.count; i++)
+		if (is_away(pruning, i)) {
+			fail(pruning, i, err->status, err);
+			give_back(pruning, i);
+		}
+}
+
+/* Give item i its names back, and keep it. */
+static void keep_after_all(struct pruning *pruning, size_t i, const char *why)
+{
+	struct prune_item *item = &pruning->report->items[i];
+	item->decision = (struct keep_decision){.keep = true, .must = true};
+	item->status = STATUS_OK;
+	snprintf(item->decision.why, sizeof(item->decision.why), "%s", why);
+	give_back(pruning, i);
+}
+
+/*
+ * Rename an entry of item i away. STATUS_NO: it is not there, is another one now, or was changed
+ * since DIR was read, perhaps by a process that begins to save.
+ */
+static enum status rename_away(struct pruning *pruning, size_t i, size_t k, struct error *err)
+{
+	const struct list *list = &pruning->list;
+	const struct list_entry *entry = &list->entries[list->items[i].first + k];
+	char *gone = gone_name(pruning, i, k), name[CKPT_GONE_SIZE];
+	struct stat st;
+	if (!ckpt_name_gone(name, entry->name))
+		return error_set(err, STATUS_USAGE, "%s/%s: the name is too long",
+			list->request.directory, entry->name);
+	if (renameat(list->descriptor, entry->name, list->descriptor, name) < 0)
+		return errno == ENOENT ? STATUS_NO
+				       : error_errno(err, errno, "rename %s/%s",
+						 list->request.directory, entry->name);
+	strcpy(gone, name);
+	if (fstatat(list->descriptor, gone, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? STATUS_NO
+				       : error_errno(err, errno, "look at %s/%s",
+						 list->request.directory, gone);
+	bool same = st.st_dev == entry->device && st.st_ino == entry->inode;
+	bool changed = list->items[i].checkpoint.changed && modified(&st) > pruning->moment.clock;
+	return same && !changed ? STATUS_OK : STATUS_NO;
+}
+
+/* Rename all entries of each item that is to go. */
+static void rename_all(struct pruning *pruning)
+{
+	struct error err;
+	for (size_t i = 0; i < pruning->list.count; i++) {
+		enum status status = STATUS_OK;
+		if (pruning->report->items[i].decision.keep)
+			continue;
+		for (size_t k = 0; k < pruning->list.items[i].count && status == STATUS_OK; k++)
+			status = rename_away(pruning, i, k, &err);
+		if (status != STATUS_OK) {
+			fail(pruning, i, status, &err);
+			give_back(pruning, i);
+		}
+	}
+}
+
+/* Why item i must be kept, now that DIR was read again; NULL: it may go. */
+static const char *wanted_now(const struct pruning *pruning, const struct list *now, size_t i)
+{
+	const struct list_item *item = &pruning->list.items[i];
+	bool wanted = false;
+	struct error why;
+	if (now->tracker.named && now->tracker.step == item->checkpoint.step)
+		return "the tracker names it now";
+	for (size_t k = 0; k < now->mark_count; k++)
+		if (now->marks[k].kind == CKPT_BESIDE_PIN &&
+			now->marks[k].step == item->checkpoint.step)
+			return "pinned since it was listed";
+	for (size_t k = 0; k < item->count; k++) {
+		const char *gone = gone_name(pruning, i, k);
+		if (layout_is_native(now->request.layout) &&
+			(marks_read_pinned(now->descriptor, gone, &wanted, &why) != STATUS_OK ||
+				wanted))
+			return "pinned since it was listed";
+		if (list_is_wanted(now, pruning->list.entries[item->first + k].name, &wanted,
+			    &why) != STATUS_OK ||
+			wanted)
+			return "a link leads to it now";
+	}
+	return NULL;
+}
+
+/*
+ * Look at DIR once more. STATUS_NO: the newest one is doubtful without those that were renamed
+ * away. STATUS_TEMPORARY: what was decided is no longer right.
+ */
+static enum status look_again(struct pruning *pruning, struct error *err)
+{
+	const struct list_item *newest = find_newest(pruning);
+	struct list_request about = pruning->list.request;
+	struct list now;
+	about.names_only = layout_is_native(about.layout);
+	enum status status = list_read(&about, &now, err);
+	enum checkpoint_state state = newest ? CHECKPOINT_INCOMPLETE : CHECKPOINT_COMPLETE;
+	for (size_t i = 0; i < now.count && newest && status == STATUS_OK; i++) {
+		struct list_item *item = &now.items[i];
+		if (strcmp(item->checkpoint.name, newest->checkpoint.name) != 0)
+			continue;
+		if (about.names_only)
+			status = list_inspect(&now, item, err);
+		if (status == STATUS_OK && item->checkpoint.inode == newest->checkpoint.inode)
+			state = item->checkpoint.state;
+	}
+	if (status == STATUS_OK &&
+		(*now.tracker.broken || pruning->list.tracker.found > now.tracker.found))
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s/%s changed while it was examined; nothing was removed, try again",
+			about.directory, about.layout->tracker);
+	else if (status == STATUS_NO || (status == STATUS_OK && state != CHECKPOINT_COMPLETE &&
+						state != CHECKPOINT_DOUBTFUL))
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s/%s is no longer complete, so no checkpoint is removed; try again",
+			about.directory, newest ? newest->checkpoint.name : "");
+	for (size_t i = 0; i < pruning->list.count && status == STATUS_OK; i++) {
+		const char *why = is_away(pruning, i) ? wanted_now(pruning, &now, i) : NULL;
+		if (why)
+			keep_after_all(pruning, i, why);
+	}
+	list_release(&now);
+	return status == STATUS_OK && state == CHECKPOINT_DOUBTFUL ? STATUS_NO : status;
+}
+
+/* Look again, and give back what must be. */
+static void confirm(struct pruning *pruning)
+{
+	struct error err = {0};
+	enum status status = look_again(pruning, &err);
+	/* The comparison with an older one may have shown that the newest one is complete. */
+	for (size_t i = pruning->list.count; i-- > 0 && status == STATUS_NO;)
+		if (is_away(pruning, i) &&
+			pruning->list.items[i].checkpoint.state == CHECKPOINT_COMPLETE) {
+			keep_after_all(pruning, i, "without it, the newest one is doubtful");
+			status = look_again(pruning, &err);
+		}
+	if (status == STATUS_NO)
+		error_set(&err, STATUS_TEMPORARY,
+			"the checkpoints in %s changed while they were examined; try again",
+			pruning->list.request.directory);
+	if (status != STATUS_OK)
+		give_up(pruning, &err);
+}
+
+/* Rename all that are renamed away once more: from now on they are only deleted. */
+static void condemn_all(struct pruning *pruning)
+{
+	const struct list *list = &pruning->list;
+	struct error err;
+	bool any = false;
+	for (size_t i = 0; i < list->count; i++) {
+		enum status status = is_away(pruning, i) ? STATUS_OK : STATUS_NO;
+		for (size_t k = 0; k < list->items[i].count && status == STATUS_OK; k++) {
+			status = condemn(list->descriptor, gone_name(pruning, i, k), &err);
+			if (status != STATUS_OK) {
+				fail(pruning, i, status, &err);
+				give_back(pruning, i);
+			}
+		}
+		any |= status == STATUS_OK;
+	}
+	if (any && sync_names(list->descriptor, list->request.directory, &err) != STATUS_OK)
+		give_up(pruning, &err);
+}
+
+/* Whether no other item has the step of item i. */
+static bool is_only_one(const struct list *list, size_t i)
+{
+	size_t same = 0;
+	for (size_t k = 0; k < list->count; k++)
+		same += list->items[k].checkpoint.step == list->items[i].checkpoint.step;
+	return same == 1;
+}
+
+/* Delete the entries of item i, then the marks beside it. */
+static enum status delete_item(void *context, size_t i, struct error *err)
+{
+	struct pruning *pruning = context;
+	const struct list *list = &pruning->list;
+	enum status status = STATUS_OK;
+	if (!is_away(pruning, i))
+		return STATUS_OK;
+	for (size_t k = 0; k < list->items[i].count && status == STATUS_OK; k++)
+		status = file_remove_tree_at(list->descriptor, gone_name(pruning, i, k), err);
+	for (size_t k = 0; k < list->mark_count && status == STATUS_OK; k++) {
+		char name[CKPT_NAME_SIZE];
+		if (list->marks[k].step != list->items[i].checkpoint.step || !is_only_one(list, i))
+			continue;
+		ckpt_name_beside(name, list->marks[k].kind, list->marks[k].step);
+		if (unlinkat(list->descriptor, name, 0) < 0 && errno != ENOENT)
+			status = error_errno(err, errno, "remove %s", name);
+	}
+	pruning->report->items[i].status = status;
+	return status == STATUS_OK ? status : error_prefix(err, "%s", list->request.directory);
+}
+
+/* Remove what is to go. Returns the first failure, after all was tried. */
+static enum status remove_all(struct pruning *pruning, struct error *err)
+{
+	struct error why = {0};
+	bool any = false;
+	pruning->gone = xcalloc(pruning->list.entry_count + 1, sizeof(*pruning->gone));
+	rename_all(pruning);
+	for (size_t i = 0; i < pruning->list.count; i++)
+		any |= is_away(pruning, i);
+	if (any) {
+		confirm(pruning);
+		condemn_all(pruning);
+		enum status status = parallel(pruning->list.count,
+			pruning->list.count > FEW ? THREADS_MAX : 1, delete_item, pruning, &why);
+		if (status != STATUS_OK && pruning->first.status == STATUS_OK)
+			pruning->first = why;
+	}
+	free(pruning->gone);
+	return pruning->first.status == STATUS_OK
+		       ? STATUS_OK
+		       : error_set(err, pruning->first.status, "%s", pruning->first.text);
+}
+
+enum status checkpoint_prune(const char *directory, const struct layout *layout,
 	const struct prune_request *request, struct prune_report *report, struct error *err)
 {
-	struct pruning pruning = {
-		.scan = {.directory = directory, .choice = choice, .settled = request->settled},
-		.report = report};
+	struct pruning pruning = {.request = request,
+		.report = report,
+		.moment = {request->now, clock_utc(), request->settled},
+		.list = {.descriptor = -1, .request = {directory, layout}}};
+	bool met = true;
+	int descriptor = -1;
 	*report = (struct prune_report){0};
-	enum status status = prune_begin(&pruning.scan, request, err);
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
 	report->absent = status == STATUS_NO;
-	if (status == STATUS_OK) {
-		/* measure_ahead makes a file in DIR, and our own layout does not need it. */
-		if (!request->dry_run && !choice->layout->inspect)
-			status = measure_ahead(&pruning.scan, err);
+	if (status != STATUS_OK)
+		return report->absent ? STATUS_OK : status;
+	if (!request->dry_run) {
+		status = lock(descriptor, directory, request->wait, err);
 		if (status == STATUS_OK)
-			status = prune(&pruning, request, err);
+			status = read_clock(descriptor, directory, &pruning.moment.clock, err);
+		if (status == STATUS_OK)
+			status = restore(&pruning, descriptor, err);
 	}
-	scan_close(&pruning.scan);
-	free(pruning.items);
-	free(pruning.linked);
-	free(pruning.decisions);
-	free(pruning.places);
-	return report->absent ? STATUS_OK : status;
+	if (status == STATUS_OK)
+		status = decide(&pruning, &met, err);
+	if (status == STATUS_OK && request->dry_run)
+		for (size_t i = 0; i < pruning.list.gone_count; i++)
+			report->leftovers += read_leftover(layout, pruning.list.gone[i]) != NULL;
+	else if (status == STATUS_OK)
+		status = remove_all(&pruning, err);
+	list_release(&pruning.list);
+	close(descriptor);
+	if (status == STATUS_OK && !met)
+		return error_set(err, STATUS_NO,
+			"%s: --max-bytes cannot be met: what is left must be kept (see the "
+			"reasons)",
+			directory);
+	return status;
 }

@@ -1,18 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pruning: removing checkpoints that need not be kept.
+ * Pruning: removing checkpoints that need not be kept. Pruners of one machine take turns.
  *
- * First they are renamed away, then the directory is synced, then they are deleted: so none is ever
- * half deleted under its own name. (An unfinished one is emptied instead: prune_remove.c.) The next
- * pruner deletes what a killed one had renamed away. Pruners of one machine take turns, so that
- * those of cron do not pile up; those of others, and committers, may work at the same time. In our
- * layout, a name that is not ours, or a published step without a manifest, is not touched.
+ *   what a killed pruner has renamed away gets its name back
+ *   read DIR; decide (keep.h)
+ *   rename each that goes to .gone-RANDOM-NAME; sync DIR
+ *   look once more: if the newest complete one has changed, rename all back, and otherwise those
+ *     that were pinned meanwhile, or that a link or the tracker names now
+ *   delete
+ *
+ * So no checkpoint is half deleted under its own name. Before an entry is deleted, it gets the name
+ * .gone-RANDOM-., with which it is never renamed back: the next pruner deletes the rest of it.
  */
 #ifndef CKPT_PRUNE_H
 #define CKPT_PRUNE_H
 
 #include "ckpt/ckpt.h"
 #include "ckpt/keep.h"
+#include "ckpt/layouts.h"
+
+#define PRUNE_SETTLED (15 * 60 * 1000) /* ms */
+
+struct prune_request {
+	struct keep_policy policy; /* keep_check accepts it */
+	int64_t now;		   /* milliseconds since 1970 */
+	int64_t wait;		   /* how long to wait for another pruner to end, in ms */
+	int64_t settled;	   /* as in struct keep_moment */
+	bool dry_run;		   /* only decide, and change nothing in DIR */
+};
 
 struct prune_item {
 	struct checkpoint checkpoint;
@@ -20,27 +35,19 @@ struct prune_item {
 	enum status status; /* of its removal; STATUS_NO: another process removed or changed it */
 };
 struct prune_report {
-	struct prune_item *items; /* in the order of checkpoint_list */
+	struct prune_item *items; /* in the order of struct list */
 	size_t count;
-	size_t leftovers; /* entries that earlier pruners left: deleted, or found in a dry run */
+	size_t leftovers; /* entries that a killed pruner left: renamed back or deleted, or, in a
+			     dry run, found */
 	bool absent;	  /* DIR does not exist: nothing was saved there yet */
-	bool stranded;	  /* an entry could not get its name back: delete nothing more */
-};
-
-struct prune_request {
-	struct keep_policy policy; /* keep_check accepts it */
-	int64_t now;		   /* milliseconds since 1970 */
-	int64_t wait;		   /* how long to wait for another pruner to end, in ms */
-	int64_t settled;	   /* as in struct scan */
-	bool dry_run;		   /* only decide */
 };
 
 /*
- * STATUS_OK: done, or absent. STATUS_NO: done, but a limit (err says which) is still exceeded
- * because the rest must be kept. Others: err has the first failure; the report, if its count
- * is not 0, says what was done. STATUS_DAMAGED: the tracker is broken.
+ * STATUS_OK: done, or absent. STATUS_NO: done, but --max-bytes is exceeded because the rest must be
+ * kept. Others: err has the first failure; the report, if its count is not 0, says what was done.
+ * STATUS_DAMAGED: the tracker is broken. STATUS_USAGE: no checkpoint has the metric.
  */
-enum status checkpoint_prune(const char *directory, const struct layout_choice *choice,
+enum status checkpoint_prune(const char *directory, const struct layout *layout,
 	const struct prune_request *request, struct prune_report *report, struct error *err);
 /* "kept", "removed" (also in a dry run), "gone" (or changed by another process), "FAILED". */
 const char *prune_action(const struct prune_item *item, bool dry_run);
