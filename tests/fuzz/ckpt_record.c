@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ckpt/keep.h"
-#include "ckpt/layout/layout.h"
+#include "ckpt/layouts.h"
 #include "ckpt/manifest.h"
 #include "ckpt/marks.h"
 #include "ckpt/metrics.h"
@@ -129,14 +129,15 @@ static void check_name(const char *name)
 /* The first line as the pattern, the second as a name: "model-*-{step}.pt". */
 static void check_pattern(const uint8_t *data, size_t size)
 {
-	struct layout_choice choice;
-	struct layout_name name = {0};
+	struct layout layout;
 	struct error err;
+	uint64_t step;
+	bool inside;
 	char *pattern = fuzz_next(&data, &size, '\n'), *entry = fuzz_next(&data, &size, '\n');
-	if (pattern && entry && strlen(entry) < LAYOUT_NAME_SIZE &&
-		layout_of_pattern(pattern, &choice, &err) == STATUS_OK &&
-		layout_reads(&choice, entry, &name))
-		FUZZ_HOLDS(name.step <= CKPT_NUMBER_MAX && name.length == strlen(entry));
+	const struct layout_words words = {.pattern = pattern};
+	if (pattern && entry && layout_choose(".", &words, &layout, &err) == STATUS_OK &&
+		layout_reads(&layout, entry, &step, &inside))
+		FUZZ_HOLDS(step <= CKPT_NUMBER_MAX && !inside);
 	free(pattern);
 	free(entry);
 }
@@ -144,12 +145,10 @@ static void check_pattern(const uint8_t *data, size_t size)
 static void check_metric(const char *text)
 {
 	static struct metrics metrics;
-	struct keep_policy policy = {0};
 	struct error err;
 	uint64_t steps[16];
 	size_t count = 0;
 	metrics.count = 0;
-	(void)keep_read_must(&policy, text, &err);
 	if (keep_read_steps(text, steps, 16, &count, &err) == STATUS_OK)
 		FUZZ_HOLDS(count >= 1 && count <= 16);
 	if (metrics_read(text, &metrics, &err) != STATUS_OK)
