@@ -312,7 +312,7 @@ def nemo(top, step, kind="file", ranks=2, last=0):
     inject_model_parallel_rank; NeMo 2, lightning/pytorch/callbacks/model_checkpoint.py and
     lightning/io/pl.py. NAME-unfinished is there while a checkpoint is written or removed.
     """
-    name = f"megatron_gpt--val_loss=1.50-step={step}-consumed_samples={step * 8}.0{'-last' if last else ''}"
+    name = f"megatron_gpt--val_loss=1.50-step={step}-consumed_samples={step * 64}.0{'-last' if last else ''}"
     text(f"{top}/{name}-unfinished", "")
     if kind == "dist":
         megatron_files(f"{top}/{name}", ranks)
