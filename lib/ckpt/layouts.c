@@ -459,6 +459,13 @@ static enum status layout_of_pattern(
 	if (!step || strstr(step + 1, "{step}"))
 		return error_set(err, STATUS_USAGE, "--pattern \"%s\" needs {step} once, as in %s",
 			pattern, "\"model-{step}.pt\"");
+	bool ambiguous = (step > pattern && strchr("*0123456789", step[-1])) ||
+			 (step[6] && strchr("*0123456789", step[6]));
+	if (ambiguous)
+		return error_set(err, STATUS_USAGE,
+			"--pattern \"%s\": where the step begins and ends is not clear; put another "
+			"character between {step} and '*' or a digit",
+			pattern);
 	if (strpbrk(pattern, "/ ") || strcmp(pattern, ".") == 0)
 		return error_set(err, STATUS_USAGE,
 			"--pattern \"%s\" is the pattern of a name: without '/' and blanks",

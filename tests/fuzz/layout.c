@@ -74,8 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_files(at, end);
 	if (layout_choose(fuzz_path(), &words, &layout, &err) == STATUS_OK &&
 		!layout_is_native(&layout)) {
-		const struct list_request request = {
-			.directory = fuzz_path(), .layout = &layout};
+		const struct list_request request = {.directory = fuzz_path(), .layout = &layout};
 		struct list list;
 		if (list_read(&request, &list, &err) == STATUS_OK)
 			check_list(&list);
