@@ -13,7 +13,8 @@
 #include "ckpt-rotate/rows.h"
 #include "ckpt-rotate/tiers.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/layout/layout.h"
+#include "ckpt/directory.h"
+#include "ckpt/list.h"
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
 #include "run/history.h"
@@ -21,12 +22,13 @@
 
 static bool attempt_given, task_given, tasks_given, timeout_given, every_given, within_given;
 static bool only_step, json, contents, quick, every;
-static const char *otherwise, *when, *now_is, *reason, *mode, *max_bytes, *min_free;
-static struct args_list metrics, keep_steps, must;
+static const char *otherwise, *when, *now_is, *reason, *mode, *max_bytes;
+static struct args_list metrics, keep_steps;
 static struct checkpoint_target target = {.tasks = 1};
-static struct prune_request request = {.wait = 60000, .settled = LAYOUT_SETTLED};
+static struct prune_request request = {.wait = 60000, .settled = PRUNE_SETTLED};
 static int64_t timeout;
-static const char *layout, *pattern, *life;
+static struct layout_words words;
+static const char *life;
 
 #define DIRECTORIES 1024 /* the most that a command takes */
 
@@ -64,22 +66,27 @@ static const struct args_option latest_options[] = {
 	{"step", NULL, "print the step, not the path", ARGS_FLAG, .target = &only_step},
 	{"or", "WORD", "if there is none: print WORD, exit 0", ARGS_ANY_TEXT, .target = &otherwise},
 	{"verify", NULL, "compare the checksums, too", ARGS_FLAG, .target = &contents},
-	LAYOUT_OPTIONS(layout, pattern),
+	LAYOUT_OPTIONS(words),
 	{0},
 };
 static const struct args_option list_options[] = {
-	LAYOUT_OPTIONS(layout, pattern),
+	LAYOUT_OPTIONS(words),
 	{0},
 };
 static const struct args_option verify_options[] = {
 	{"all", NULL, "all checkpoints, not only the newest", ARGS_FLAG, .target = &every},
 	{"quick", NULL, "check only that all files exist, with their sizes", ARGS_FLAG,
 		.target = &quick},
-	LAYOUT_OPTIONS(layout, pattern),
+	LAYOUT_OPTIONS(words),
 	{0},
 };
 static const struct args_option mark_options[] = {
 	{"reason", "TEXT", "why it is bad, for messages", ARGS_TEXT, .target = &reason},
+	LAYOUT_OPTIONS(words),
+	{0},
+};
+static const struct args_option pin_options[] = {
+	LAYOUT_OPTIONS(words),
 	{0},
 };
 static const struct args_option prune_options[] = {
@@ -91,27 +98,15 @@ static const struct args_option prune_options[] = {
 		.target = &request.policy.every, .given = &every_given},
 	{"keep-within", "D", "keep each that is not older than D", ARGS_DURATION,
 		.target = &request.policy.within, .given = &within_given},
-	{"keep-daily", "N", "keep the last of each of the N newest days (UTC)", ARGS_UNSIGNED,
-		.target = &request.policy.daily, .min = 1, .max = 1000000000},
-	{"keep-weekly", "N", "the same of weeks, which begin on Monday", ARGS_UNSIGNED,
-		.target = &request.policy.weekly, .min = 1, .max = 1000000000},
-	{"keep-monthly", "N", "the same of months", ARGS_UNSIGNED,
-		.target = &request.policy.monthly, .min = 1, .max = 1000000000},
 	{"keep-best", "N", "keep the N best by --metric", ARGS_UNSIGNED,
 		.target = &request.policy.best, .min = 1, .max = 1000000000},
 	{"metric", "NAME", "the metric to compare, from commit --metric", ARGS_TEXT,
 		.target = &request.policy.metric},
 	{"mode", "WHICH", "min or max: which values are better", ARGS_TEXT, .target = &mode},
-	{"keep-unmeasured", NULL, "keep each without a value of --metric", ARGS_FLAG,
-		.target = &request.policy.unmeasured},
 	{"keep-step", "STEPS", "keep these: 100,200; may be repeated", ARGS_LIST,
 		.target = &keep_steps},
 	{"max-bytes", "SIZE", "remove the oldest while the sum is larger (500G)", ARGS_TEXT,
 		.target = &max_bytes},
-	{"min-free", "SIZE", "remove the oldest while less is free on the disk", ARGS_TEXT,
-		.target = &min_free},
-	{"must", "RULES", "rules whose checkpoints no limit removes: keep-last,keep-best; or all",
-		ARGS_LIST, .target = &must},
 	{"dry-run", NULL, "only print what would be removed", ARGS_FLAG, .target = &request.dry_run,
 		.letter = 'n'},
 	{"now", "INSTANT", "@SECONDS after 1970: decide as if it were this time", ARGS_TEXT,
@@ -120,7 +115,7 @@ static const struct args_option prune_options[] = {
 		.target = &request.wait},
 	{"settled", "D", "framework layouts: no longer written if unchanged for D (15m)",
 		ARGS_DURATION, .target = &request.settled},
-	LAYOUT_OPTIONS(layout, pattern),
+	LAYOUT_OPTIONS(words),
 	{0},
 };
 static const struct args_option json_option[] = {
@@ -217,21 +212,55 @@ static int run_commit(const struct args_rest *rest)
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
+/* What the run of this process has saved, by its store, which is asked once. */
+static struct {
+	bool asked;
+	enum status status;
+	struct error err; /* if not STATUS_OK */
+	const char *run;
+	struct saved saved;
+} history;
+
+static enum status ask_history(struct error *err)
+{
+	if (!history.asked)
+		history.status = saved_ask(&history.run, &history.saved, &history.err);
+	history.asked = true;
+	return history.status == STATUS_OK ? STATUS_OK
+					   : error_set(err, history.status, "%s", history.err.text);
+}
+
 /* Find the newest checkpoint of one DIR. */
 static enum status find_latest(
 	const char *directory, struct checkpoint *found, bool *native, struct error *err)
 {
-	struct layout_choice choice;
+	struct layout layout;
 	struct text skipped = {0};
-	const struct checkpoint_search search = {directory, &choice, NULL, contents};
-	enum status status = layout_choose(directory, layout, pattern, &choice, err);
+	bool doubted = false;
+	struct checkpoint_search search = {.directory = directory,
+		.layout = &layout,
+		.contents = contents,
+		.doubted = &doubted};
+	enum status status = layout_choose(directory, &words, &layout, err);
+	*native = status == STATUS_OK && layout_is_native(&layout);
 	if (status == STATUS_OK)
 		status = checkpoint_latest(&search, found, &skipped, err);
-	*native = status == STATUS_OK && layout_is_native(&choice);
+	/* The store may say that what looks doubtful was saved complete. All tasks must find the
+	 * same, so none goes on without its answer. */
+	if (doubted && (status == STATUS_OK || status == STATUS_NO)) {
+		struct error why;
+		if (ask_history(&why) != STATUS_OK) {
+			status = error_set(err, why.status, "%s", why.text);
+		} else if (history.saved.kind == SAVED_STEP) {
+			search.saved = &history.saved.step;
+			text_release(&skipped);
+			status = checkpoint_latest(&search, found, &skipped, err);
+		}
+	}
 	if (status == STATUS_OK && contents && !*native)
 		message_info("%s: there are no checksums in the layout %s; names, sizes and "
 			     "structure were checked",
-			directory, layout_name(&choice));
+			directory, layout.name);
 	warn(&skipped);
 	return status;
 }
@@ -242,21 +271,24 @@ static enum status find_latest_of(const struct args_rest *rest, const char *dire
 {
 	bool native;
 	enum status status = find_latest(directory, found, &native, err);
-	bool bad = native && rest->count > 1; /* only our own layout has marks */
+	bool bad = native && rest->count > 1; /* others are not copied by us */
 	while (status == STATUS_OK && bad) {
 		const char *others[DIRECTORIES];
 		for (size_t i = 0; i < rest->count; i++)
 			others[i] = directory_at(rest, i);
 		status = checkpoint_is_bad_in(others, rest->count, found, &bad, err);
 		const uint64_t below = found->step;
-		const struct checkpoint_search search = {directory, &layout_ours, &below, contents};
+		const struct checkpoint_search search = {.directory = directory,
+			.layout = layout_ours(),
+			.below = &below,
+			.contents = contents};
 		if (status == STATUS_OK && bad)
 			status = checkpoint_latest(&search, found, NULL, err);
 	}
 	return status;
 }
 
-/* A complete checkpoint is better than an unproven one; then the higher step is better. */
+/* A complete checkpoint is better than a doubtful one; then the higher step is better. */
 static bool is_better(const struct checkpoint *a, const struct checkpoint *b)
 {
 	return a->state == b->state ? a->step > b->step : a->state == CHECKPOINT_COMPLETE;
@@ -289,17 +321,15 @@ static void say_none(const char *none)
 static enum status judge_by_history(const struct args_rest *rest, const char *where,
 	const struct checkpoint *best, struct error *err)
 {
-	struct saved saved;
 	struct text places = {0};
-	const char *run;
 	if (where && is_later_task())
 		return STATUS_OK;
-	enum status status = saved_ask(&run, &saved, err);
+	enum status status = ask_history(err);
 	if (status != STATUS_OK && !where)
 		return status; /* could not ask: not "none" */
 	for (size_t i = 0; i < rest->count; i++)
 		text_addf(&places, "%s%s", i ? ", " : "", directory_at(rest, i));
-	status = saved_judge(&saved, run,
+	status = saved_judge(&history.saved, history.run,
 		&(struct saved_search){where ? STATUS_OK : STATUS_NO, best->step,
 			text_string(&places), best->name},
 		err);
@@ -307,53 +337,60 @@ static enum status judge_by_history(const struct args_rest *rest, const char *wh
 	return status;
 }
 
+/* Find the best of all DIRs. STATUS_NO: there surely is none; err says so for each DIR. */
+static enum status find_best(const struct args_rest *rest, const char **where,
+	struct checkpoint *best, struct error *err)
+{
+	struct text none = {0};
+	struct checkpoint found;
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++) {
+		const char *directory = directory_at(rest, i);
+		status = find_latest_of(rest, directory, &found, err);
+		if (status == STATUS_NO)
+			text_addf(&none, "%s%s", none.length ? "; " : "", err->text);
+		if (status == STATUS_OK && (!*where || is_better(&found, best))) {
+			*best = found;
+			*where = directory;
+		}
+		status = status == STATUS_NO ? STATUS_OK : status;
+	}
+	if (status == STATUS_OK)
+		status = judge_by_history(rest, *where, best, err);
+	if (status == STATUS_NO)
+		error_set(err, STATUS_NO, "%s", text_string(&none));
+	text_release(&none);
+	return status;
+}
+
 static int run_latest(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct text line = {0}, none = {0};
-	struct checkpoint best = {0}, found;
+	struct text line = {0};
+	struct checkpoint best = {0};
 	const char *where = NULL;
-	bool unproven;
-	for (size_t i = 0; i < rest->count; i++) {
-		const char *directory = directory_at(rest, i);
-		enum status status = find_latest_of(rest, directory, &found, &err);
-		if (status == STATUS_NO) {
-			text_addf(&none, "%s%s", none.length ? "; " : "", err.text);
-		} else if (status != STATUS_OK) {
-			text_release(&none);
-			return message_fail(&err);
-		} else if (!where || is_better(&found, &best)) {
-			best = found;
-			where = directory;
-		}
-	}
-	enum status judged = judge_by_history(rest, where, &best, &err);
-	if (judged != STATUS_OK && judged != STATUS_NO) {
-		text_release(&none);
-		return message_fail(&err);
-	}
-	unproven = where && best.state == CHECKPOINT_UNPROVEN;
-	if (unproven)
-		message_error(
-			"%s/%s is offered because no checkpoint is known to be complete; look "
-			"at it before you resume from it",
-			where, best.name);
-	if (!where) {
-		say_none(text_string(&none));
+	enum status status = find_best(rest, &where, &best, &err);
+	if (status == STATUS_NO) {
+		say_none(err.text);
 		if (otherwise)
 			printf("%s\n", otherwise);
-	} else if (json) {
-		show_json(&line, where, &best, NULL, NULL);
-	} else if (only_step) {
-		text_addf(&line, "%" PRIu64, best.step);
-	} else {
-		text_addf(&line, "%s/%s", where, best.name);
+		return otherwise ? STATUS_OK : STATUS_NO;
 	}
-	text_release(&none);
-	if (where)
-		text_add(&line, "\n");
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	if (best.state == CHECKPOINT_DOUBTFUL)
+		message_error("%s/%s is offered because no checkpoint is known to be complete: %s; "
+			      "\"ckpt-rotate mark %s %" PRIu64 " good\" says that it is",
+			where, best.name, best.why, where, best.step);
+	if (json)
+		show_json(&line, where, &best, NULL, NULL);
+	else if (only_step)
+		text_addf(&line, "%" PRIu64, best.step);
+	else
+		text_addf(&line, "%s/%s", where, best.name);
+	text_add(&line, "\n");
 	print(&line);
-	return unproven ? STATUS_TEMPORARY : where || otherwise ? STATUS_OK : STATUS_NO;
+	return STATUS_OK;
 }
 
 static void show_listed(struct text *line, size_t index, const char *directory, bool native,
@@ -371,36 +408,51 @@ static void show_listed(struct text *line, size_t index, const char *directory, 
 	text_release(&measured);
 }
 
+/* List one DIR. *shown: the number of rows so far, updated. */
+static enum status list_directory(
+	const struct args_rest *rest, size_t d, size_t *shown, struct error *err)
+{
+	struct text line = {0}, notes = {0};
+	struct layout layout;
+	struct list list = {.descriptor = -1};
+	const char *directory = directory_at(rest, d);
+	const struct list_request about = {.directory = directory, .layout = &layout};
+	enum status status = layout_choose(directory, &words, &layout, err);
+	if (status == STATUS_OK)
+		status = list_read(&about, &list, err);
+	if (status == STATUS_OK) {
+		list_note(&list, &notes);
+		warn(&notes);
+	}
+	if (status == STATUS_OK && list.count == 0) {
+		status = list_confirm_none(&list, err);
+		if (status == STATUS_NO)
+			message_info("%s", err->text);
+		if (status == STATUS_NO)
+			status = ckpt_directory_confirm(directory, list.descriptor, err);
+	}
+	if (status == STATUS_OK && !json) {
+		show_heading(rest, d);
+		show_head(&line, list.count, "STATE");
+	}
+	for (size_t i = 0; i < list.count && status == STATUS_OK; i++) {
+		show_listed(&line, (*shown)++, directory, layout_is_native(&layout),
+			&list.items[i].checkpoint);
+		print(&line);
+	}
+	list_release(&list);
+	return status;
+}
+
 static int run_list(const struct args_rest *rest)
 {
 	struct text line = {0};
+	struct error err = {0};
 	size_t shown = 0;
 	int code = STATUS_OK;
-	for (size_t d = 0; d < rest->count; d++) {
-		struct error err = {0};
-		struct text notes = {0};
-		struct layout_choice choice;
-		struct checkpoint_list list = {0};
-		const char *directory = directory_at(rest, d);
-		enum status status = layout_choose(directory, layout, pattern, &choice, &err);
-		if (status == STATUS_OK)
-			status = checkpoint_list(directory, &choice, &list, &notes, &err);
-		warn(&notes);
-		if (status != STATUS_OK) {
+	for (size_t d = 0; d < rest->count; d++)
+		if (list_directory(rest, d, &shown, &err) != STATUS_OK)
 			code = worse(code, message_fail(&err));
-			continue;
-		}
-		if (!json) {
-			show_heading(rest, d);
-			show_head(&line, list.count, "STATE");
-		}
-		for (size_t i = 0; i < list.count; i++) {
-			show_listed(&line, shown++, directory, layout_is_native(&choice),
-				list.items[i]);
-			print(&line);
-		}
-		checkpoint_list_release(&list);
-	}
 	if (json && (rest->count > 1 || code == STATUS_OK))
 		show_end(&line, shown);
 	print(&line);
@@ -415,14 +467,14 @@ static void watch_progress(uint64_t total)
 
 /* Print the state of one checkpoint. Returns the exit code. */
 /* listed: the item is from a list; if it is gone now, it was removed, which is no fault. */
-static int verify_one(const char *directory, const struct layout_choice *choice,
+static int verify_one(const char *directory, const struct layout *layout,
 	const struct checkpoint *item, bool listed)
 {
 	struct error err = {0};
 	struct checkpoint found = *item;
 	struct text size = {0};
 	enum status status = STATUS_OK;
-	bool native = layout_is_native(choice);
+	bool native = layout_is_native(layout);
 	if (native)
 		status = checkpoint_inspect(directory, item->step, !quick, &found, &err);
 	progress_end();
@@ -453,17 +505,17 @@ static int verify_one(const char *directory, const struct layout_choice *choice,
 	return checkpoint_status(&found);
 }
 
-static int verify_step(const char *directory, const struct layout_choice *choice, uint64_t step)
+static int verify_step(const char *directory, const struct layout *layout, uint64_t step)
 {
 	struct checkpoint found = {.step = step};
 	if (checkpoint_inspect(directory, step, false, &found, NULL) == STATUS_OK)
 		watch_progress(found.bytes);
-	return verify_one(directory, choice, &found, false);
+	return verify_one(directory, layout, &found, false);
 }
 
 static bool can_be_verified(const struct checkpoint *item)
 {
-	return item->state != CHECKPOINT_INCOMPLETE && item->state != CHECKPOINT_FOREIGN;
+	return item->state != CHECKPOINT_INCOMPLETE && item->state != CHECKPOINT_UNKNOWN_FORM;
 }
 
 /* Verify the newest checkpoint of one DIR; with --all, all of them; with `one`, those of step. */
@@ -471,27 +523,34 @@ static int verify_directory(const char *directory, bool one, uint64_t step)
 {
 	struct error err = {0};
 	struct text notes = {0};
-	struct layout_choice choice;
-	struct checkpoint_list list = {0};
+	struct layout layout;
+	struct list list = {.descriptor = -1};
+	const struct list_request about = {.directory = directory, .layout = &layout};
 	uint64_t total = 0;
 	int code = STATUS_NO;
 	bool any = false;
-	enum status status = layout_choose(directory, layout, pattern, &choice, &err);
-	if (status == STATUS_OK && one && layout_is_native(&choice))
-		return verify_step(directory, &choice, step);
+	enum status status = layout_choose(directory, &words, &layout, &err);
+	if (status == STATUS_OK && one && layout_is_native(&layout))
+		return verify_step(directory, &layout, step);
 	if (status == STATUS_OK)
-		status = checkpoint_list(directory, &choice, &list, &notes, &err);
-	warn(&notes);
-	if (status != STATUS_OK)
+		status = list_read(&about, &list, &err);
+	if (status == STATUS_OK) {
+		list_note(&list, &notes);
+		warn(&notes);
+	} else {
+		list_release(&list);
 		return message_fail(&err);
+	}
 	for (size_t i = list.count; i-- > 0 && (every || total == 0);)
-		total += can_be_verified(list.items[i]) ? list.items[i]->bytes : 0;
-	if (layout_is_native(&choice))
+		total += can_be_verified(&list.items[i].checkpoint) ? list.items[i].checkpoint.bytes
+								    : 0;
+	if (layout_is_native(&layout))
 		watch_progress(total);
 	for (size_t i = list.count; i-- > 0 && (one || every || code == STATUS_NO);) {
-		if (one ? list.items[i]->step != step : !can_be_verified(list.items[i]))
+		const struct checkpoint *item = &list.items[i].checkpoint;
+		if (one ? item->step != step : !can_be_verified(item))
 			continue;
-		int answer = verify_one(directory, &choice, list.items[i], true);
+		int answer = verify_one(directory, &layout, item, true);
 		any |= one || answer != STATUS_NO;
 		/* "Could not ask" outweighs "damaged", which outweighs "verified". */
 		if (answer != STATUS_NO && (code == STATUS_NO || answer > code))
@@ -503,7 +562,7 @@ static int verify_directory(const char *directory, bool one, uint64_t step)
 		message_error("there is no checkpoint in %s", directory);
 	else if (!any)
 		message_info("there is no checkpoint in %s, so nothing to verify", directory);
-	checkpoint_list_release(&list);
+	list_release(&list);
 	return any || !every ? code : STATUS_OK;
 }
 
@@ -530,11 +589,15 @@ static int run_verify(const struct args_rest *rest)
 static int set_mark(const struct args_rest *rest, enum checkpoint_mark mark)
 {
 	struct error err = {0};
+	struct layout layout;
 	uint64_t step;
+	const char *directory = directory_at(rest, 0);
 	enum status status =
 		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
 	if (status == STATUS_OK)
-		status = checkpoint_mark(directory_at(rest, 0), step, mark, reason, &err);
+		status = layout_choose(directory, &words, &layout, &err);
+	if (status == STATUS_OK)
+		status = checkpoint_mark(directory, &layout, step, mark, reason, &err);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
@@ -571,8 +634,6 @@ static enum status read_prune_request(struct error *err)
 			sizeof(steps) / sizeof(steps[0]), &policy->step_count, err);
 	if (status == STATUS_OK && max_bytes)
 		status = parse_bytes(max_bytes, &policy->max_bytes, "--max-bytes", err);
-	if (status == STATUS_OK && min_free)
-		status = parse_bytes(min_free, &policy->min_free, "--min-free", err);
 	if (status == STATUS_OK && now_is)
 		status = parse_instant(now_is, &request.now, "--now", err);
 	if (status == STATUS_OK &&
@@ -588,8 +649,6 @@ static enum status read_prune_request(struct error *err)
 			"--keep-best needs --mode min or max: which values are better?");
 	if (status == STATUS_OK && mode && !policy->best)
 		status = error_set(err, STATUS_USAGE, "--mode has no effect without --keep-best");
-	for (size_t i = 0; i < must.count && status == STATUS_OK; i++)
-		status = keep_read_must(policy, must.items[i], err);
 	if (status == STATUS_OK)
 		status = keep_check(policy, err);
 	return status;
@@ -600,17 +659,19 @@ static int prune_directory(const char *directory, bool wanted, size_t *shown)
 {
 	struct error err = {0};
 	struct prune_report report = {0};
-	struct layout_choice choice;
-	enum status status = layout_choose(directory, layout, pattern, &choice, &err);
+	struct layout layout = *layout_ours();
+	enum status status = layout_choose(directory, &words, &layout, &err);
 	if (status == STATUS_OK)
-		status = checkpoint_prune(directory, &choice, &request, &report, &err);
+		status = checkpoint_prune(directory, &layout, &request, &report, &err);
 	if (wanted)
-		print_report(directory, layout_is_native(&choice), json, &request, &report, shown);
+		print_report(directory, layout_is_native(&layout), json, &request, &report, shown);
 	if (report.absent)
 		message_info("there is no directory %s, so nothing to prune", directory);
 	if (report.leftovers)
-		message_info("%s %zu leftovers of an earlier prune",
-			request.dry_run ? "would delete" : "deleted", report.leftovers);
+		message_info("%s: %zu entries that a killed prune had renamed away %s", directory,
+			report.leftovers,
+			request.dry_run ? "will get their names back"
+					: "got their names back, or are gone");
 	if (request.dry_run && report.count)
 		message_info("a dry run: nothing was removed");
 	prune_report_release(&report);
@@ -657,15 +718,15 @@ static const struct args_command commands[] = {
 		DIRECTORIES, false, false, run_verify},
 	{"mark", "DIR STEP bad|good [--reason TEXT]", "mark as bad: it is never offered again",
 		mark_options, NULL, 3, 3, false, false, run_mark},
-	{"pin", "DIR STEP", "protect from prune", NULL, NULL, 2, 2, false, false, run_pin},
-	{"unpin", "DIR STEP", "undo pin", NULL, NULL, 2, 2, false, false, run_unpin},
+	{"pin", "DIR STEP", "protect from prune", pin_options, NULL, 2, 2, false, false, run_pin},
+	{"unpin", "DIR STEP", "undo pin", pin_options, NULL, 2, 2, false, false, run_unpin},
 	{"copy", "DIR DEST [STEP... | --last N | --all] [--bwlimit SIZE]",
 		"copy complete checkpoints to another directory, verified", copy_options, NULL, 2,
 		DIRECTORIES, false, false, run_copy},
 	{"drain", "DIR DEST [--all] [--dry-run] [--json]",
 		"remove checkpoints that have a verified copy", drain_options, NULL, 2, 2, false,
 		false, run_drain},
-	{"prune", "DIR... --keep-... [--max-bytes SIZE] [--min-free SIZE] [--dry-run] [--json]",
+	{"prune", "DIR... --keep-... [--max-bytes SIZE] [--dry-run] [--json]",
 		"remove checkpoints that need not be kept", prune_options, json_option, 1,
 		DIRECTORIES, false, false, run_prune},
 	{0},

@@ -125,6 +125,7 @@ struct checkpoint_search {
 	const struct layout *layout; /* layouts.h */
 	const uint64_t *below;	     /* only steps before this one; NULL: all */
 	const uint64_t *saved;	     /* the step that the run's store calls complete; NULL: none */
+	bool *doubted;		     /* set to true if one was doubtful; NULL: nothing is set */
 	bool contents;		     /* also compare checksums, which only our layout has */
 };
 /*

@@ -23,6 +23,8 @@ static enum status meet(const struct checkpoint_search *search, const struct che
 	if (one->state == CHECKPOINT_UNREADABLE)
 		return error_set(
 			err, one->status, "%s/%s: %s", search->directory, one->name, one->why);
+	if (one->state == CHECKPOINT_DOUBTFUL && search->doubted)
+		*search->doubted = true;
 	if (one->state == CHECKPOINT_DOUBTFUL && !*doubtful) {
 		*found = *one;
 		*doubtful = true;
@@ -63,11 +65,7 @@ static enum status choose(const struct checkpoint_search *search, struct list *l
 	}
 	if (status != STATUS_NO || doubtful)
 		return doubtful && status == STATUS_NO ? STATUS_OK : status;
-	status = list_confirm_none(list, err);
-	if (status == STATUS_OK)
-		status = error_set(
-			err, STATUS_NO, "there is no complete checkpoint in %s", search->directory);
-	return status;
+	return list_confirm_none(list, err);
 }
 
 enum status checkpoint_latest(const struct checkpoint_search *search, struct checkpoint *found,

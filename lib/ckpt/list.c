@@ -968,31 +968,36 @@ static bool has_files(int directory, const char *name)
 
 enum status list_confirm_none(const struct list *list, struct error *err)
 {
-	struct text named = {0};
-	size_t count = 0;
+	struct text strange = {0}, other = {0};
+	size_t count = 0, others = 0;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct checkpoint *one = &list->items[i].checkpoint;
-		if (one->state != CHECKPOINT_UNKNOWN_FORM)
-			continue;
-		if (count++ < 3)
-			text_addf(&named, "%s%s", count > 1 ? ", " : "", one->name);
+		if (one->state == CHECKPOINT_UNKNOWN_FORM && count++ < 3)
+			text_addf(&strange, "%s%s", count > 1 ? ", " : "", one->name);
 	}
 	for (size_t i = 0; i < list->other_count; i++) {
 		struct stat st;
 		const char *name = list->others[i];
-		if (!strpbrk(name, "0123456789") || is_log(name) ||
-			fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			!(S_ISDIR(st.st_mode) ? has_files(list->descriptor, name)
-					      : S_ISREG(st.st_mode) && st.st_size > LARGE))
-			continue;
-		if (count++ < 3)
-			text_addf(&named, "%s%s", count > 1 ? ", " : "", name);
+		bool looks = strpbrk(name, "0123456789") && !is_log(name) &&
+			     fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			     (S_ISDIR(st.st_mode) ? has_files(list->descriptor, name)
+						  : S_ISREG(st.st_mode) && st.st_size > LARGE);
+		if (looks && count++ < 3)
+			text_addf(&strange, "%s%s", count > 1 ? ", " : "", name);
+		if (!looks && *name != '.' && others++ < 3)
+			text_addf(&other, "%s%s", others > 1 ? ", " : "", name);
 	}
-	if (count)
-		error_set(err, STATUS_TEMPORARY,
-			"%s: no layout reads %s%s, which may be checkpoints: say how with --pattern "
-			"or --layout, or move them away",
-			list->request.directory, text_string(&named), count > 3 ? " ..." : "");
-	text_release(&named);
-	return count ? STATUS_TEMPORARY : STATUS_OK;
+	enum status status =
+		count ? error_set(err, STATUS_TEMPORARY,
+				"%s: no layout reads %s%s, which may be checkpoints: say how with "
+				"--pattern or --layout, or move them away",
+				list->request.directory, text_string(&strange),
+				count > 3 ? " ..." : "")
+		      : error_set(err, STATUS_NO, "there is no complete checkpoint in %s%s%s%s",
+				list->request.directory, others ? " (it has other entries: " : "",
+				text_string(&other),
+				others > 3 ? " ...)" : others ? ")" : "");
+	text_release(&strange);
+	text_release(&other);
+	return status;
 }

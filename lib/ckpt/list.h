@@ -106,7 +106,7 @@ void list_note(const struct list *list, struct text *notes);
 /*
  * If no checkpoint was found that is complete or doubtful: whether there is surely none.
  * STATUS_TEMPORARY: there are entries that look like checkpoints, and that no rule or no layout
- * reads; err names three of them.
+ * reads; err names three of them. Otherwise STATUS_NO; err names other entries, too.
  */
 enum status list_confirm_none(const struct list *list, struct error *err);
 

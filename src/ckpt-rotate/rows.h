@@ -4,17 +4,25 @@
 #define CKPT_ROTATE_ROWS_H
 
 #include "base/args.h"
+#include "ckpt/layouts.h"
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
 
 /* clang-format off */
-/* Options of commands that read DIRs of any layout. layout, pattern: the variables to set. */
-#define LAYOUT_OPTIONS(layout, pattern) \
+/* Options of commands on DIRs of any layout. words: the struct layout_words to set. */
+#define LAYOUT_OPTIONS(words) \
 	{"layout", "NAME", \
-		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow, orbax or dcp", \
-		ARGS_TEXT, .target = &(layout)}, \
+		"auto (default), native, hf, accelerate, lightning, nemo, verl, deepspeed, megatron, " \
+		"tensorflow, keras, orbax, composer or dcp", \
+		ARGS_TEXT, .target = &(words).layout}, \
 	{"pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints", ARGS_TEXT, \
-		.target = &(pattern)}
+		.target = &(words).pattern}, \
+	{"done", "FILE", "with --pattern: complete only with this file", ARGS_TEXT, \
+		.target = &(words).done}, \
+	{"undone", "FILE", "with --pattern: incomplete while this file exists", ARGS_TEXT, \
+		.target = &(words).undone}, \
+	{"tracker", "FILE", "with --pattern: the file in DIR that names the newest one", ARGS_TEXT, \
+		.target = &(words).tracker}
 /* clang-format on */
 
 /* The DIR at index, without slashes at its end: printed paths begin with it. */
@@ -31,7 +39,7 @@ void show_heading(const struct args_rest *rest, size_t index);
 void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,
 	const char *what, const char *why);
 
-/* Print what a prune or a drain decided. *shown: the number of rows so far, updated. */
+/* Print what a prune decided. *shown: the number of rows so far, updated. */
 void print_report(const char *directory, bool native, bool json,
 	const struct prune_request *request, const struct prune_report *report, size_t *shown);
 
