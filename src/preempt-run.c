@@ -2,6 +2,7 @@
 /*
  * preempt-run: run this machine's tasks with an agent around them. See preempt-run(1).
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "base/message.h"
 #include "base/parse.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/layout/layout.h"
+#include "ckpt/layouts.h"
 #include "notice/platform.h"
 #include "run/history.h"
 #include "run/options.h"
@@ -68,7 +69,8 @@ static const struct args_option options[] = {
 	{"signal-to", "WHOM", "child (default) or ranks (its group) gets the --on-notice signal",
 		ARGS_TEXT, .target = &signal_to},
 	{"checkpoints", "DIR",
-		"exit 42 if a newer checkpoint in DIR[:LAYOUT] is complete; sets PREEMPT_RESUME",
+		"exit 42 if a newer checkpoint in DIR[:LAYOUT] or DIR:PATTERN is complete; sets "
+		"PREEMPT_RESUME",
 		ARGS_TEXT, .target = &checkpoints},
 	{"anew", NULL, "start the run over: forget what it has saved", ARGS_FLAG, .target = &anew},
 	{"max-bad-restarts", "N", "mark a checkpoint as bad after N failed restarts from it",
@@ -143,34 +145,48 @@ static enum status parse_on_notice(struct agent_options *agent, struct error *er
 	return STATUS_OK;
 }
 
-/* Find the checkpoint to resume from, for --checkpoints. */
-static enum status find_checkpoint(struct agent_checkpoint *found, struct error *err)
+/* The layout of --checkpoints: once a start of the run has chosen one, all later searches use it.
+ */
+static char chosen[32];
+static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
+
+static void choose_layout(const char *layout, char before[32])
 {
-	enum status status = checkpoint_find_resume(
-		checkpoints, found->path, &found->step, &found->unproven, err);
-	snprintf(found->note, sizeof(found->note), "%s", status == STATUS_OK ? err->text : "");
-	return status;
+	pthread_mutex_lock(&choosing);
+	if (!*chosen)
+		snprintf(chosen, sizeof(chosen), "%s", layout);
+	memcpy(before, chosen, sizeof(chosen));
+	pthread_mutex_unlock(&choosing);
 }
 
-/* Check --checkpoints before the command starts. Ignore errors that may be temporary. */
-static enum status check_checkpoints(struct error *err)
+/* Find the checkpoint to resume from, for --checkpoints. */
+static enum status find_checkpoint(
+	const struct saved *known, struct agent_checkpoint *found, struct error *err)
 {
-	struct layout_choice choice;
-	char directory[4096];
-	enum status status = layout_read_location(checkpoints, directory, &choice, err);
-	if (status == STATUS_USAGE)
-		return error_prefix(err, "--checkpoints");
-	if (status != STATUS_OK || layout_is_native(&choice) || !max_bad_restarts)
-		return STATUS_OK;
-	return error_set(err, STATUS_USAGE,
-		"--max-bad-restarts: in the layout %s (%s) nothing can be marked; leave it out",
-		layout_name(&choice), checkpoints);
+	struct checkpoint_resume resume = {0};
+	bool saved = known && known->kind == SAVED_STEP;
+	char before[32];
+	choose_layout(saved ? known->layout : "", before);
+	enum status status = checkpoint_find_resume(
+		checkpoints, *before ? before : NULL, saved ? &known->step : NULL, &resume, err);
+	found->note[0] = '\0';
+	if (status != STATUS_OK)
+		return status;
+	choose_layout(resume.layout, before);
+	snprintf(found->path, sizeof(found->path), "%s", resume.path);
+	found->step = resume.step;
+	found->doubtful = resume.doubtful;
+	snprintf(found->layout, sizeof(found->layout), "%s", resume.layout);
+	snprintf(found->note, sizeof(found->note), "%s", err->text);
+	return STATUS_OK;
 }
 
 /* Mark a checkpoint as bad, for --max-bad-restarts. */
 static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct error *err)
 {
-	return checkpoint_give_up(checkpoints, step, failures, err);
+	char before[32];
+	choose_layout("", before);
+	return checkpoint_give_up(checkpoints, *before ? before : NULL, step, failures, err);
 }
 
 /* STATUS_USAGE: the tasks run on several machines, but the store is local to this one. */
@@ -274,8 +290,10 @@ static int run(const struct args_rest *rest)
 		message_error("--max-bad-restarts needs --checkpoints DIR");
 		return STATUS_USAGE;
 	}
-	if (checkpoints && check_checkpoints(&err) != STATUS_OK)
+	if (checkpoints && layout_check_location(checkpoints, &err) != STATUS_OK) {
+		error_prefix(&err, "--checkpoints");
 		return message_fail(&err);
+	}
 	agent.find_checkpoint = checkpoints ? find_checkpoint : NULL;
 	agent.checkpoints = checkpoints;
 	agent.max_bad_restarts = max_bad_restarts;

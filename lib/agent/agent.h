@@ -15,6 +15,7 @@
 #include "proto/agreement/agreement.h"
 #include "proto/keys.h"
 #include "proto/writes.h"
+#include "run/history.h"
 #include "run/identity.h"
 
 /* Where to resume from. */
@@ -23,8 +24,9 @@ struct agent_checkpoint {
 	uint64_t step;
 	/* No checkpoint is known to be complete: resume from this one, but do not count it as
 	 * newly saved. */
-	bool unproven;
-	char note[768]; /* why it is unproven, or which newer one was skipped and why; or "" */
+	bool doubtful;
+	char layout[32]; /* how it is stored */
+	char note[768];	 /* why it is doubtful, or which newer one was skipped and why; or "" */
 };
 
 /* A notice that the agent gives itself (--rehearse). */
@@ -56,11 +58,12 @@ struct agent_options {
 	const char *notice_command; /* run by sh; NULL: none */
 	bool signal_ranks;	    /* the signal goes to the whole process group */
 	/*
-	 * Find the newest complete checkpoint, or an unproven one. STATUS_NO: there is none. NULL:
+	 * Find the newest complete checkpoint, or a doubtful one. STATUS_NO: there is none. NULL:
 	 * --checkpoints was not given. Called for PREEMPT_RESUME, at the end of a task (a newer one
-	 * means 42) and at the end of the attempt.
+	 * means 42) and at the end of the attempt. known: what the run has saved; NULL: not known.
 	 */
-	enum status (*find_checkpoint)(struct agent_checkpoint *found, struct error *err);
+	enum status (*find_checkpoint)(
+		const struct saved *known, struct agent_checkpoint *found, struct error *err);
 	const char *checkpoints; /* where it looks, for messages */
 	/*
 	 * After max_bad_restarts failed restarts from a checkpoint (0: never), the agent calls

@@ -23,14 +23,14 @@
  * from a checkpoint have failed, mark it as bad and look for the next one. The attempts in the
  * store show which restarts have failed, so no counter is kept.
  */
-static enum status find_resume(const struct history *history, const struct agent_options *options,
-	struct agent_checkpoint *found, struct error *err)
+static enum status find_resume(const struct history *history, const struct saved *known,
+	const struct agent_options *options, struct agent_checkpoint *found, struct error *err)
 {
 	for (uint64_t last = UINT64_MAX;; last = found->step) {
-		enum status status = options->find_checkpoint(found, err);
+		enum status status = options->find_checkpoint(known, found, err);
 		if (status == STATUS_OK && *found->note)
 			message_error("%s%s", found->note,
-				found->unproven ? "; the tasks resume from it, because no "
+				found->doubtful ? "; the tasks resume from it, because no "
 						  "checkpoint is known to be complete"
 						: "");
 		if (status != STATUS_OK || options->max_bad_restarts == 0)
@@ -73,14 +73,22 @@ static enum status write_resume(struct store *store, struct view *view, const st
 {
 	char key[KEYS_MAX];
 	struct transaction t = {0};
-	struct saved saved = {.step = found->step, .attempt = view->attempt.number};
+	bool older = known->kind != SAVED_STEP || known->step < found->step;
+	struct saved saved = *known;
 	struct json_object *json = json_object_new_object();
 	json_put_text(json, "path", found->path);
 	json_put_unsigned(json, "step", found->step);
 	keys_of(&view->attempt, key, "RESUME");
 	transaction_put_new(&t, transaction_own(&t, key), json);
-	if (*found->path && (known->kind != SAVED_STEP || known->step < found->step)) {
+	if (*found->path && older) {
+		saved.step = found->step;
+		saved.attempt = view->attempt.number;
 		set_where(saved.where, found->path);
+	}
+	/* The layout that is chosen first is that of all later attempts. */
+	if (*found->path && !*saved.layout)
+		snprintf(saved.layout, sizeof(saved.layout), "%s", found->layout);
+	if (*found->path && (older || !*known->layout)) {
 		saved_put(view->attempt.run, &saved, &t);
 	}
 	enum status status = transaction_run(&t, store, err);
@@ -110,7 +118,7 @@ enum status signal_only_check(struct store *store, const char *run,
 	enum status status = recall(store, run, outage, &saved, err);
 	if (status != STATUS_OK || saved.kind != SAVED_STEP)
 		return status;
-	status = options->find_checkpoint(&found, err);
+	status = options->find_checkpoint(&saved, &found, err);
 	return saved_judge(&saved, run,
 		&(struct saved_search){
 			.status = status, .step = found.step, .places = options->checkpoints},
@@ -134,7 +142,7 @@ enum status signal_only_resolve(struct store *store, struct view *view,
 		while (outage_retry(outage, &status, err));
 	if (status != STATUS_OK)
 		return status;
-	status = find_resume(&history, options, &found, err);
+	status = find_resume(&history, &saved, options, &found, err);
 	status = saved_judge(&saved, attempt->run,
 		&(struct saved_search){status, found.step, options->checkpoints,
 			options->identity->task == 0 ? found.path : NULL},
@@ -253,8 +261,8 @@ static enum status find_newer_one(const struct agent_options *options, const str
 	struct agent_checkpoint *found, struct error *err)
 {
 	*found = (struct agent_checkpoint){0};
-	enum status status = options->find_checkpoint(found, err);
-	bool old = found->unproven || (*view->resume && found->step <= view->resume_step);
+	enum status status = options->find_checkpoint(NULL, found, err);
+	bool old = found->doubtful || (*view->resume && found->step <= view->resume_step);
 	return status == STATUS_OK && old ? STATUS_NO : status;
 }
 
@@ -269,6 +277,7 @@ void signal_only_finding(const struct agent_options *options, const struct view 
 	finding->newer = true;
 	finding->step = newer.step;
 	set_where(finding->where, newer.path);
+	snprintf(finding->layout, sizeof(finding->layout), "%s", newer.layout);
 }
 
 /*

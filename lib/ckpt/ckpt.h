@@ -190,9 +190,9 @@ enum status checkpoint_find_resume(const char *text, const char *before, const u
 
 /*
  * Mark the checkpoint of step in such a place as bad, because this number of restarts from it have
- * failed. STATUS_NO: not marked, because it is the only complete one.
+ * failed. before: as above. STATUS_NO: not marked, because it is the only complete one.
  */
-enum status checkpoint_give_up(
-	const char *place, uint64_t step, uint64_t failures, struct error *err);
+enum status checkpoint_give_up(const char *place, const char *before, uint64_t step,
+	uint64_t failures, struct error *err);
 
 #endif

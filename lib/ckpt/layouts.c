@@ -501,29 +501,46 @@ enum status layout_choose(const char *directory, const struct layout_words *word
 	return layout_detect(directory, NULL, layout, err);
 }
 
-enum status layout_read_location(const char *text, const char *before, char directory[4096],
-	struct layout *layout, struct error *err)
+/* Split a location into a directory and words; both NULL: what is in the directory decides. */
+static enum status split_location(const char *text, char directory[4096],
+	struct layout_words *words, struct layout *layout, struct error *err)
 {
 	const char *colon = strrchr(text, ':');
 	struct error why;
 	struct stat st;
 	bool pattern = colon && strstr(colon, "{step}");
-	bool named = colon && !pattern &&
-		     (strcmp(colon + 1, "auto") == 0 ||
-			     layout_named(colon + 1, layout, &why) == STATUS_OK);
+	bool found = colon && !pattern && strcmp(colon + 1, "auto") == 0;
+	bool named = colon && !pattern && !found &&
+		     layout_named(colon + 1, layout, &why) == STATUS_OK;
+	*words = (struct layout_words){
+		.layout = named ? colon + 1 : NULL, .pattern = pattern ? colon + 1 : NULL};
 	/* If lstat fails in another way, there may be a directory of that name. */
-	if (colon && !pattern && !named && !strchr(colon, '/') && lstat(text, &st) < 0 &&
+	if (colon && !pattern && !named && !found && !strchr(colon, '/') && lstat(text, &st) < 0 &&
 		errno == ENOENT)
 		return error_set(err, STATUS_USAGE,
 			"%s: %s (a directory whose name has a colon is written with a slash at the "
 			"end: %s/)",
 			text, why.text, text);
-	int length = named || pattern ? (int)(colon - text) : (int)strlen(text);
+	int length = named || pattern || found ? (int)(colon - text) : (int)strlen(text);
 	if (snprintf(directory, 4096, "%.*s", length, text) >= 4096)
 		return error_set(err, STATUS_USAGE, "the name %.100s... is too long", text);
-	const struct layout_words words = {
-		.layout = named ? colon + 1 : NULL, .pattern = pattern ? colon + 1 : NULL};
-	if (!pattern && (!named || strcmp(colon + 1, "auto") == 0))
-		return layout_detect(directory, before, layout, err);
-	return layout_choose(directory, &words, layout, err);
+	return pattern ? layout_of_pattern(words, layout, err) : STATUS_OK;
+}
+
+enum status layout_check_location(const char *text, struct error *err)
+{
+	char directory[4096];
+	struct layout_words words;
+	struct layout layout;
+	return split_location(text, directory, &words, &layout, err);
+}
+
+enum status layout_read_location(const char *text, const char *before, char directory[4096],
+	struct layout *layout, struct error *err)
+{
+	struct layout_words words;
+	enum status status = split_location(text, directory, &words, layout, err);
+	return status == STATUS_OK && !words.layout && !words.pattern
+		       ? layout_detect(directory, before, layout, err)
+		       : status;
 }

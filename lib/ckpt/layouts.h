@@ -71,6 +71,8 @@ enum status layout_detect(
  */
 enum status layout_read_location(const char *text, const char *before, char directory[4096],
 	struct layout *layout, struct error *err);
+/* STATUS_USAGE: it cannot be read. Does not look into DIR. */
+enum status layout_check_location(const char *text, struct error *err);
 
 /* Whether a name in DIR is a checkpoint of this layout, or a part of one, by its name. *inside: its
  * step is in its content. A name with a control character is not: scripts read paths by lines. */

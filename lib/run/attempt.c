@@ -203,7 +203,7 @@ static enum status put_closed(struct store *store, const struct view *view, bool
 	write_news(&t, &view->attempt, true);
 	/* After a correction, a newer attempt may have saved already. */
 	if (!corrects)
-		saved_put_outcome(view->attempt.run, &outcome, finding ? finding->where : NULL, &t);
+		saved_put_outcome(view->attempt.run, &outcome, finding, &t);
 	if (known)
 		remembered_put(known, view->attempt.run, view->longest_save, &view->learned, &t);
 	enum status status = transaction_run(&t, store, err);

@@ -213,6 +213,7 @@ static const struct json_field saved_fields[] = {
 	{"step", JSON_UNSIGNED, JSON_REQUIRED, SAVED(step)},
 	{"attempt", JSON_UNSIGNED, JSON_REQUIRED, SAVED(attempt)},
 	{"where", JSON_TEXT, 0, SAVED(where)},
+	{"layout", JSON_TEXT, 0, SAVED(layout)},
 	{"host", JSON_TEXT, 0, SAVED(host)},
 	{0},
 };
@@ -289,13 +290,16 @@ void saved_put(const char *run, const struct saved *saved, struct transaction *t
 	transaction_put(t, transaction_own(t, key), json);
 }
 
-void saved_put_outcome(
-	const char *run, const struct outcome *outcome, const char *where, struct transaction *t)
+void saved_put_outcome(const char *run, const struct outcome *outcome,
+	const struct outcome_finding *finding, struct transaction *t)
 {
 	char key[KEYS_MAX];
 	struct saved saved = {.step = outcome->saved, .attempt = outcome->attempt};
 	name_saved(run, key);
-	snprintf(saved.where, sizeof(saved.where), "%s", where ? where : "");
+	if (finding) {
+		snprintf(saved.where, sizeof(saved.where), "%s", finding->where);
+		snprintf(saved.layout, sizeof(saved.layout), "%s", finding->layout);
+	}
 	if (outcome->cause == CAUSE_COMPLETED)
 		transaction_delete(t, transaction_own(t, key));
 	else if (outcome->has_saved)
@@ -306,7 +310,7 @@ enum status saved_note(uint64_t step, const char *directory, struct error *err)
 {
 	struct store *store = NULL;
 	struct transaction t = {0};
-	struct saved saved = {.step = step};
+	struct saved saved = {.step = step, .layout = "native"};
 	const char *run, *attempt = getenv("PREEMPT_ATTEMPT");
 	if (!attempt || !parse_decimal(attempt, &saved.attempt))
 		return STATUS_OK;

@@ -54,6 +54,7 @@ struct saved {
 	} kind;
 	uint64_t step, attempt;
 	char where[4096]; /* the directory; "": not known */
+	char layout[32];  /* of the checkpoints there (ckpt/layouts.h): once chosen, it stays */
 	char host[65];	  /* on which the attempt was closed */
 };
 
@@ -65,16 +66,18 @@ enum status saved_read(
  * are not set, or there is no such store yet.
  */
 enum status saved_ask(const char **run, struct saved *saved, struct error *err);
-/* In a run: its checkpoint of this step in this directory is complete. Outside of a run nothing. */
+/* In a run: its checkpoint of this step, which "ckpt-rotate commit" has made in this directory, is
+ * complete. Outside of a run nothing. */
 enum status saved_note(uint64_t step, const char *directory, struct error *err);
 /* Fill in where a save is: this directory, by its real path if it has one now. */
 void saved_set_where(char where[4096], const char *directory);
 /* Add to t that the run has saved this; host is set to this one. */
 struct transaction;
 void saved_put(const char *run, const struct saved *saved, struct transaction *t);
-/* Add to t what the outcome of an attempt changes: a save is put; a completed run has none. */
-void saved_put_outcome(
-	const char *run, const struct outcome *outcome, const char *where, struct transaction *t);
+/* Add to t what the outcome of an attempt changes: a save is put; a completed run has none. finding
+ * may be NULL. */
+void saved_put_outcome(const char *run, const struct outcome *outcome,
+	const struct outcome_finding *finding, struct transaction *t);
 /* Start the run over: forget what it has saved. */
 enum status saved_forget(struct store *store, const char *run, struct error *err);
 

@@ -52,6 +52,7 @@ struct outcome_finding {
 	bool newer; /* a complete checkpoint is newer than the one that the attempt resumed from */
 	uint64_t step;	  /* of that newer one */
 	char where[4096]; /* the directory that it is in */
+	char layout[32];
 };
 
 /*

@@ -72,7 +72,7 @@ static void look_at_checkpoints(struct agent *agent)
 	struct error err;
 	if (!agent->options->find_checkpoint)
 		return;
-	enum status status = agent->options->find_checkpoint(&found, &err);
+	enum status status = agent->options->find_checkpoint(NULL, &found, &err);
 	if (status != STATUS_OK && status != STATUS_NO)
 		message_error("rehearsal: %s", err.text);
 	agent->rehearsed_from = status == STATUS_OK   ? found.step + 1
