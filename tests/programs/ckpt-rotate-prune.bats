@@ -26,24 +26,27 @@ hour=3600 noon=1700000000
 	done
 	[ "$(steps)" = "2 3 4 " ]
 	rm -r ck
-	saves 10 20 30 40 50
-	rm ck/step-00000040/model ck/step-00000010/model
+	saves 10 20 30 40 50 60
+	rm ck/step-000000[146]0/model
 	run -0 --separate-stderr prune --keep-last 2 --now @4000000000 --dry-run
-	[ "${#lines[@]}" = 6 ]
+	[ "${#lines[@]}" = 7 ]
+	[ "$(reason 10)" = "damaged, and a newer one is complete" ]
 	[ "$(reason 20)" = "2 newer ones are complete" ]
 	[ "$(reason 30)" = "one of the last 2" ]
-	[[ ${lines[1]} == *"removed: "*"damaged"* && ${lines[4]} == *"kept: "*damaged* && ${lines[5]} == *"kept: "*"newest"* ]]
+	[ "$(reason 40)" = "damaged, and a newer one is complete" ]
+	[ "$(reason 60)" = "damaged, and no newer one is complete" ]
+	[[ ${lines[1]} == *" removed: "* && ${lines[5]} == *" kept: the newest complete one" ]]
 	[[ $stderr == *"nothing was removed"* ]]
-	[ "$(ls ck | wc -l)" = 6 ]
+	[ "$(ls ck | wc -l)" = 7 ]
 	# The real run prints the same table.
 	said=$output
 	run -0 --separate-stderr prune --keep-last 2 --now @4000000000
 	[ "$output" = "$said" ]
 	[ "$stderr" = "" ]
-	[ "$(names ck)" = "latest step-00000030 step-00000040 step-00000050" ]
+	[ "$(names ck)" = "latest step-00000030 step-00000050 step-00000060" ]
 	run -0 --separate-stderr prune -q --keep-last 1
 	[ "$output$stderr" = "" ]
-	[ "$(names ck)" = "latest step-00000050" ]
+	[ "$(names ck)" = "latest step-00000050 step-00000060" ]
 }
 
 @test "prune never removes the newest complete one, nor the one committed last" {
@@ -190,27 +193,37 @@ hour=3600 noon=1700000000
 	[ "$(cat ck/step-00000005/model)" = mine ]
 }
 
-@test "what is being written stays while its writer may live" {
-	save 10
-	echo half >"$(ckpt-rotate begin ck 20)/model"
-	mkfifo go
-	setsid bash -c 'echo half >"$(ckpt-rotate begin ck 30)/model"; : >begun; read -r _ <go' 3>&- &
-	other=$!
-	eventually test -e begun
+@test "what is not committed goes after a day, or after an hour if a newer one is complete" {
+	unfinished() { # STEP AGE
+		echo half >"$(ckpt-rotate begin ck "$1")/model"
+		find "ck/.tmp-step-000000$1-attempt-0" -exec touch -d "$2 ago" {} +
+	}
+	saves 20
+	unfinished 10 '59 minutes'
+	unfinished 30 '23 hours'
 	run -0 prune --keep-last 1
-	[ "$(grep -c 'kept: being written' <<<"$output")" = 2 ]
-	[ -e ck/.tmp-step-00000030-attempt-0/model ]
-	echo >go
-	wait $other
-	run -0 prune --keep-last 1
-	[[ ${lines[3]} == *"removed: "*"writer is gone"* ]]
-	[ ! -e ck/.tmp-step-00000030-attempt-0 ]
-	[ "$(ckpt-rotate commit ck 20)" = complete ]
-	# A writer of another machine cannot be looked at.
-	written_elsewhere "$(ckpt-rotate begin ck 40)"
-	run -0 prune --keep-last 9
-	[[ $output == *"kept: "*"cannot be checked from here"* ]]
-	[ -e ck/.tmp-step-00000040-attempt-0 ]
+	[[ $(reason 10) == "not committed; perhaps still being written: changed 59m"*" ago" ]]
+	[[ $(reason 30) == "not committed; perhaps still being written: changed 23h"*" ago" ]]
+	[ -e ck/.tmp-step-00000010-attempt-0/model ] && [ -e ck/.tmp-step-00000030-attempt-0/model ]
+	unfinished 10 '61 minutes'
+	unfinished 30 '25 hours'
+	run -0 prune -n --keep-last 1 --keep-step 10
+	[ "$(reason 10)" = "not committed, and not changed for an hour; a newer one is complete" ]
+	[ "$(reason 30)" = "not committed, and not changed for a day" ]
+	# One file deep below that is written is enough.
+	mkdir -p ck/.tmp-step-00000030-attempt-0/a/b
+	: >ck/.tmp-step-00000030-attempt-0/a/b/c
+	find ck/.tmp-step-00000030-attempt-0 -not -name c -exec touch -d '25 hours ago' {} +
+	prune -q --keep-last 1
+	[ "$(names -A ck)" = ".tmp-step-00000030-attempt-0 latest step-00000020" ]
+	find ck/.tmp-step-00000030-attempt-0 -exec touch -d '25 hours ago' {} +
+	prune -q --keep-last 1
+	[ "$(names -A ck)" = "latest step-00000020" ]
+	# Alone it is judged in the same way.
+	rm -r ck/step-00000020
+	unfinished 30 '25 hours'
+	prune -q --keep-last 1
+	[ "$(names -A ck)" = "latest" ]
 }
 
 @test "a pruner that comes between two tasks leaves the first one's shard: the second completes it" {
@@ -218,7 +231,7 @@ hour=3600 noon=1700000000
 	PREEMPT_LIFE=$one PREEMPT_ATTEMPT=1 dead part ckpt-rotate begin ck 20 --sharded --task 0 --tasks 2
 	PREEMPT_LIFE=$one PREEMPT_ATTEMPT=1 dead "" ckpt-rotate commit ck 20 --sharded --task 0 --tasks 2
 	run -0 prune --keep-last 1
-	[[ $output == *"kept: a task has not begun, and no newer one is complete"* ]]
+	[[ $(reason 20) == "not committed; perhaps still being written: changed "*" ago" ]]
 	echo 1 >"$(shard begin 20 1 2)/part"
 	[ "$(shard commit 20 1 2)" = complete ]
 	no_debris 20
@@ -342,22 +355,157 @@ hour=3600 noon=1700000000
 	done
 }
 
-@test "nothing that was renamed away is deleted before the directory is synced, nor when that fails" {
-	local fails=(-f -o trace -e "trace=fsync,unlinkat" -e inject=fsync:error=EIO)
+@test "nothing is deleted before the directory is synced; when that fails, all get their names back" {
 	saves 10 20 30
-	fails 75 "cannot sync directory ck" strace "${fails[@]}" ckpt-rotate prune --keep-last 1 ck
+	fails 75 "cannot sync directory ck" strace -f -o trace -e trace=fsync,unlinkat -e inject=fsync:error=EIO \
+		ckpt-rotate prune --keep-last 1 ck
 	[[ $output == *FAILED*FAILED* ]]
-	# What another one left, too: the next prune, and the commit of the same step.
-	run -75 --separate-stderr strace "${fails[@]}" ckpt-rotate prune --keep-last 1 ck
-	run ! grep unlinkat trace
-	[ "$(find ck -name '.gone*' | wc -l)" = 2 ]
-	echo new >"$(ckpt-rotate begin ck 10)/model"
-	for call in "commit ck 10" "prune -q --keep-last 2 ck"; do
-		strace -f -y -o trace -e trace=fsync,renameat2,unlinkat ckpt-rotate $call
-		grep -q 'unlinkat(.*gone-' trace
-		awk '/unlinkat\(.*gone-/ {exit !synced} /renameat2/ {synced = 0} /fsync\([0-9]*<[^>]*\/ck>/ {synced = 1}' trace
+	run ! grep 'unlinkat.*gone' trace
+	[ "$(names -A ck)" = "latest step-00000010 step-00000020 step-00000030" ]
+	strace -f -y -o trace -e trace=fsync,renameat,renameat2,unlinkat ckpt-rotate prune -q --keep-last 1 ck
+	grep -q 'unlinkat(.*gone-' trace
+	awk '/unlinkat\(.*gone-/ {exit !synced} /renameat/ {synced = 0} /fsync\([0-9]*<[^>]*\/ck>/ {synced = 1}' trace
+	[ "$(names -A ck)" = "latest step-00000030" ]
+}
+
+@test "what a killed prune has renamed away gets its name back; what it began to delete is deleted" {
+	saves 10 20 30
+	hidden() { mv "ck/$1" "ck/.gone-$2-$3"; }
+	hidden step-00000010 0123456789abcdef step-00000010
+	hidden step-00000020 fedcba9876543210 .
+	rm ck/.gone-fedcba9876543210-./model
+	# Its name is taken again.
+	cp -r ck/step-00000030 ck/.gone-00000000000000ff-step-00000030
+	mkdir ck/.gone-0123456789abcdef-mine ck/.gone-mine
+	run -0 --separate-stderr prune -n --keep-last 9
+	[[ $stderr == *"ck: 3 entries that a killed prune had renamed away will get their names back"* ]]
+	[ "$(names -A ck)" = ".gone-00000000000000ff-step-00000030 .gone-0123456789abcdef-mine .gone-0123456789abcdef-step-00000010 .gone-fedcba9876543210-. .gone-mine latest step-00000030" ]
+	run -0 --separate-stderr prune --keep-last 9
+	[[ $stderr == *"ck: 3 entries that a killed prune had renamed away"* ]]
+	[ "$(names -A ck)" = ".gone-0123456789abcdef-mine .gone-mine latest step-00000010 step-00000030" ]
+	[ "$(steps)" = "10 30 " ]
+}
+
+@test "killed at any call: the newest is always offered, none is half deleted, and the next prune removes the same" {
+	local call n
+	saves 10 20 30
+	cp -r ck whole
+	for call in renameat fsync unlinkat; do
+		for n in 1 2 3 4 5 6 7 8; do
+			rm -rf ck
+			cp -r whole ck
+			run strace --seccomp-bpf -f -o trace -e trace=$call -e inject=$call:signal=KILL:when=$n \
+				ckpt-rotate prune -q --keep-last 1 ck
+			[ "$(ckpt-rotate latest ck --step --verify)" = 30 ]
+			[ "$(steps damaged)$(steps 'unknown form')" = "" ]
+			prune -q --keep-last 1
+			[ "$(names -A ck)" = "latest step-00000030" ]
+		done
 	done
-	[ "$(find ck -name '.gone*')" = "" ]
+}
+
+# while_away COMMAND...: prune renames two away; then, before it looks once more, COMMAND runs.
+while_away() {
+	nth=2 stop_at renameat ckpt-rotate prune --keep-last 1 ck
+	"$@"
+	go_on
+}
+
+@test "prune looks again: what was pinned, or what a link names meanwhile, gets its name back; without the newest, all do" {
+	saves 10 20 30
+	cp -r ck whole
+	pin_it() { : >"$(echo ck/.gone-*-step-00000010)/.ckpt-pin.json"; }
+	while_away pin_it
+	[ "$code $(names ck)" = "0 latest step-00000010 step-00000030" ]
+	grep -q 'kept: pinned since it was listed' answer
+	ckpt-rotate unpin ck 10
+	rm -r ck
+	cp -r whole ck
+	while_away ln -s step-00000020/model ck/best
+	[ "$code $(names ck)" = "0 best latest step-00000020 step-00000030" ]
+	for change in 'rm ck/step-00000030/model' 'ckpt-rotate mark ck 30 bad' 'rm -r ck/step-00000030'; do
+		rm -r ck
+		cp -r whole ck
+		while_away eval "$change"
+		[ "$code" = 75 ]
+		grep -q 'ck/step-00000030 is no longer complete, so no checkpoint is removed; try again' error
+		[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 20 ]
+		[ "$(find ck -name '.gone*')" = "" ]
+	done
+	# A tracker that names another one; a pin beside; a tracker that breaks.
+	fresh deepspeed 100 200 300
+	while_away sh -c 'echo global_step200 >ck/latest'
+	[ "$code $(names ck)" = "0 global_step200 global_step300 latest" ]
+	fresh deepspeed 100 200 300
+	while_away touch ck/.ckpt-pin-100
+	[ "$code $(names ck)" = "0 global_step100 global_step300 latest" ]
+	fresh deepspeed 100 200 300
+	while_away sh -c ': >ck/latest'
+	[ "$code $(names ck)" = "75 global_step100 global_step200 global_step300 latest" ]
+}
+
+# ---- Frameworks ----
+
+@test "a framework's checkpoint that changed a short time ago stays and does not count" {
+	fresh hf 100 200 300
+	touch ck/checkpoint-300/trainer_state.json
+	run -0 prune --keep-last 1 --layout hf
+	[[ $(reason 300) == "the newest complete one, perhaps still being written: changed "*" ago" ]]
+	[ "$(reason 200)" = "the newest complete one that is settled" ]
+	[ "$(names ck)" = "checkpoint-200 checkpoint-300" ]
+	prune -q --keep-last 1 --settled 0s
+	[ "$(names ck)" = "checkpoint-300" ]
+}
+
+@test "what is incomplete stays until a newer one is complete and nothing has changed; what is unknown always stays" {
+	fresh hf 100 200 300
+	rm ck/checkpoint-{100,300}/trainer_state.json
+	mkdir ck/checkpoint-50
+	echo '{}' >ck/checkpoint-50/config.json
+	in=ck age
+	run -0 prune --keep-last 1
+	[ "$(reason 300)" = "incomplete, and no newer one is complete" ]
+	[ "$(reason 100)" = "incomplete, and a newer one is complete" ]
+	[ "$(reason 50)" = "of an unknown form" ]
+	[ "$(names ck)" = "checkpoint-200 checkpoint-300 checkpoint-50" ]
+	rm -rf ck
+	fresh hf 100 200
+	rm ck/checkpoint-100/trainer_state.json
+	touch ck/checkpoint-100
+	prune -q --keep-last 1
+	[ "$(names ck)" = "checkpoint-100 checkpoint-200" ]
+}
+
+@test "pins and marks of a framework's checkpoint are beside it, and go with it" {
+	fresh hf 100 200 300
+	ckpt-rotate pin ck 100
+	ckpt-rotate mark ck 300 bad --reason 'loss is nan'
+	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
+	run -0 prune --keep-last 1 --settled 0s
+	[ "$(reason 100)" = pinned ]
+	[ "$(reason 300)" = "bad, and no newer one is complete" ]
+	ckpt-rotate unpin ck 100
+	make hf 400
+	prune -q --keep-last 1 --settled 0s
+	[ "$(names -A ck)" = "checkpoint-400" ]
+}
+
+@test "the clock of the filesystem counts, not that of this machine; a dry run changes nothing" {
+	fresh hf 100 200 300
+	: >ck/.ckpt-clock
+	ckpt-rotate prune -q --keep-last 1 --now @1 ck
+	[ "$(names -A ck)" = "checkpoint-300" ]
+	before=$(stat -c '%y %z' ck)
+	prune -n --keep-last 1
+	[ "$(stat -c '%y %z' ck)" = "$before" ]
+}
+
+@test "a tracker that cannot be parsed: nothing is removed" {
+	fresh deepspeed 100 200 300
+	echo '???' >ck/latest
+	fails 65 "ck/latest: cannot parse the tracker file: " prune --keep-last 1
+	[ "$output" = "" ]
+	[ "$(names ck)" = "global_step100 global_step200 global_step300 latest" ]
 }
 
 @test "many are deleted at once, and one that cannot be is named, and goes the next time" {

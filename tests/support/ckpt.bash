@@ -100,11 +100,11 @@ steps() {
 # states: all steps, and what list says of them: "10 complete 20 damaged ".
 states() {
 	ckpt-rotate list --json "${in-ck}" 2>/dev/null |
-		sed -n 's/.*"step": \([0-9]*\),.*"state": "\([a-z]*\)".*/\1 \2/p' | tr '\n' ' '
+		sed -n 's/.*"step": \([0-9]*\),.*"state": "\([a-z ]*\)".*/\1 \2/p' | tr '\n' ' '
 }
 
 # reason STEP: what the table of prune in $output says of it.
-reason() { sed -n "s/^ *$1 .*  \(kept\|removed\): //p" <<<"$output"; }
+reason() { sed -n "s/^ *$1 .*  \(kept\|removed\)[^:]*: //p" <<<"$output"; }
 
 # no_debris [STEP]: nothing is left but what is meant to be there; STEP is the latest, and whole.
 no_debris() {
