@@ -19,37 +19,49 @@
 
 /* ---- The rows. Facts of each framework are in the manual: ckpt-layouts(7). ---- */
 
-/* What PyTorch's distributed format writes: .metadata is written last, and names all shards. */
-#define SHARDS                                                                                     \
-	"beside *.distcp : .metadata\n"                                                            \
-	"pickled .metadata *.distcp\n"
+/* What PyTorch's distributed format writes: .metadata is written last, and names all shards;
+ * Megatron's form of it has common.pt, and then metadata.json last. */
+#define SHARDS \
+	"beside *.distcp : .metadata\n" \
+	"pickled .metadata *.distcp\n" \
+	"beside common.pt : metadata.json\n"
 /* Files of a set that say in their names how many there are, and documents that list files. */
-#define SETS                                                                                       \
-	"numbered **-{i}-of-{n}.*\n"                                                               \
-	"listed **.index.json weight_map\n"
+#define SETS \
+	"numbered **-{i}-of-{n}.*\n" \
+	"listed **.index.json weight_map\n" \
+	"beside adapter_model.* : adapter_config.json\n"
 /*
- * DeepSpeed's files below a prefix. The model states of rank 0 say how many ranks there are. With
- * ZeRO 1 and 2 each has optimizer states, with ZeRO 3 model states, too.
+ * DeepSpeed's files below a prefix. The model states say how many ranks there are, and the stage of
+ * ZeRO: with 1 and more each rank has optimizer states, with 3 a part of the model states, too.
+ * (Layers of a pipeline may be left out, if they have no parameters.)
  */
-#define DEEPSPEED(prefix)                                                                          \
-	"world " prefix "*mp_rank_*_model_states.pt mp_world_size " prefix                         \
-	"mp_rank_{i}_model_states.pt\n"                                                            \
-	"world " prefix "*mp_rank_*_model_states.pt dp_world_size*mp_world_size " prefix           \
-	"*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt mics_shard_size\n"                          \
-	"world " prefix "*zero_pp_rank_*_model_states.pt dp_world_size*mp_world_size " prefix      \
-	"*zero_pp_rank_{i}_mp_rank_{j}_model_states.pt mics_shard_size\n"                          \
-	"number " prefix "*mp_rank_*_model_states.pt stage : " prefix "*optim_states.pt\n"         \
-	"grid " prefix "mp_rank_{i}_model_states.pt\n"                                             \
-	"grid " prefix "*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n"                           \
-	"grid " prefix "*zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n"
-/* Hugging Face's Accelerate: random_states_R.pkl of each rank are written last. */
-#define ACCELERATE                                                                                     \
-	"when random_states_*.pkl optimizer.bin optimizer_*.bin scheduler.bin\n"                       \
-	"any random_states_{i}.pkl\n"                                                                  \
-	"grid random_states_{i}.pkl\n"                                                                 \
+#define DEEPSPEED_OF(prefix, states) \
+	"world " prefix states " dp_world_size*mp_world_size " prefix \
+	"*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt mics_shard_size\n" \
+	"world " prefix states " dp_world_size*mp_world_size " prefix \
+	"zero_pp_rank_{i}_mp_rank_{j}_model_states.pt mics_shard_size\n" \
+	"number " prefix states " stage : " prefix "*optim_states.pt\n"
+#define DEEPSPEED(prefix) \
+	"world " prefix "mp_rank_*_model_states.pt mp_world_size " prefix \
+	"mp_rank_{i}_model_states.pt\n" \
+	DEEPSPEED_OF(prefix, "mp_rank_*_model_states.pt") \
+	DEEPSPEED_OF(prefix, "zero_pp_rank_*_mp_rank_*_model_states.pt") \
+	"if " prefix "*optim_states.pt : " prefix "mp_rank_*_model_states.pt " prefix \
+	"zero_pp_rank_*_model_states.pt\n" \
+	"grid " prefix "mp_rank_{i}_model_states.pt\n" \
+	"grid " prefix "*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n" \
+	"grid " prefix "zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n" \
+	"grid " prefix "layer_{i}_expert_{j}_mp_rank_*_model_states.pt\n"
+/* Hugging Face's Accelerate: each rank writes random_states_R.pkl last. */
+#define ACCELERATE \
+	"when random_states_*.pkl optimizer.bin optimizer_*.bin scheduler.bin\n" \
+	"any random_states_{i}.pkl\n" \
+	"grid random_states_{i}.pkl\n" \
 	"known *.safetensors pytorch_model*.bin pytorch_model*/** */*.safetensors */*.bin *.msgpack\n" \
-	"if scheduler*.bin : optimizer*.bin optimizer*/** pytorch_model/**\n" SETS SHARDS              \
-		DEEPSPEED("pytorch_model/")
+	"known optimizer*.bin optimizer*/** pytorch_model/**\n" \
+	"each unet unet_ema controlnet transformer text_encoder : *.safetensors *.bin\n" \
+	"if */*-of-*.safetensors : */*.index.json\n" \
+	"if pytorch_model/** : latest\n" SETS SHARDS DEEPSPEED("pytorch_model/")
 
 static const struct layout layouts[] = {
 	{
@@ -97,6 +109,7 @@ static const struct layout layouts[] = {
 		.rules = "any **\n"
 			 "filled **\n"
 			 "if *.distcp : meta.pt\n"
+			 "if meta.pt : *.distcp\n"
 			 "if checkpoint/*_states.pt : latest\n"
 			 "if latest : checkpoint/*_states.pt\n" SHARDS DEEPSPEED("checkpoint/"),
 		.undone = "*step={step}*-unfinished",
@@ -115,8 +128,6 @@ static const struct layout layouts[] = {
 		.rules = "any **.distcp model_weights/** **/mp_rank_*/**\n"
 			 "if context/** : weights/**\n"
 			 "if weights/** : context/**\n"
-			 "if common.pt : metadata.json\n"
-			 "if weights/common.pt : weights/metadata.json\n"
 			 "beside common.pt : .metadata\n" SHARDS,
 		.undone = "*step={step}*-unfinished",
 		.directories = true,
@@ -128,12 +139,13 @@ static const struct layout layouts[] = {
 		.names = "global_step_{step}",
 		.marks = "actor/* critic/* data.pt model_world_size_*",
 		.rules = "any actor/** model_world_size_*\n"
-			 "if **/model_world_size_* : data.pt\n"
-			 "numbered **/model_world_size_{n}_rank_{i}.pt\n"
-			 "numbered **/optim_world_size_{n}_rank_{i}.pt\n"
-			 "numbered **/extra_state_world_size_{n}_rank_{i}.pt\n"
+			 "any data.pt\n"
+			 "each actor critic : model_world_size_* dist_ckpt/** huggingface/*.safetensors\n"
+			 "numbered **model_world_size_{n}_rank_{i}.pt\n"
+			 "numbered **optim_world_size_{n}_rank_{i}.pt\n"
+			 "numbered **extra_state_world_size_{n}_rank_{i}.pt\n"
 			 "same actor : optim_world_size_*.pt\n"
-			 "if **/optim_world_size_* : **/model_world_size_*\n" SETS SHARDS,
+			 "if **optim_world_size_* : **model_world_size_*\n" SETS SHARDS,
 		.tracker = "latest_checkpointed_iteration.txt",
 		.tracker_forms = "{step}",
 		.directories = true,
@@ -142,7 +154,7 @@ static const struct layout layouts[] = {
 		.name = "deepspeed",
 		.title = "DeepSpeed",
 		.names = "global_step{step}",
-		.rules = "any *mp_rank_*_model_states.pt\n" DEEPSPEED(""),
+		.rules = "any mp_rank_*_model_states.pt zero_pp_rank_*_model_states.pt\n" DEEPSPEED(""),
 		.tracker = "latest",
 		.tracker_forms = "global_step{step}",
 		.directories = true,
@@ -203,6 +215,7 @@ static const struct layout layouts[] = {
 		.rules = "any */** manifest.ocdbt\n"
 			 "each **d : ../manifest.ocdbt\n"
 			 "each **ocdbt.process_* : manifest.ocdbt\n"
+			 "beside _METADATA _sharding : manifest.ocdbt */.zarray checkpoint\n"
 			 "if manifest.ocdbt : d/*\n"
 			 "if */manifest.ocdbt : */d/*\n"
 			 "json _CHECKPOINT_METADATA commit_timestamp_nsecs\n"

@@ -136,10 +136,22 @@ static enum status find_files(const struct list *list, const struct list_entry *
 
 /* ---- Names without their numbers ---- */
 
+/* Whether the number at `at` is one of a set whose names say how many there are. */
+static bool is_of_set(const char *name, const char *at, size_t digits)
+{
+	static const char *const before[] = {"-of-", "world_size_"};
+	for (size_t i = 0; i < 2; i++)
+		if ((size_t)(at - name) >= strlen(before[i]) &&
+			strncmp(at - strlen(before[i]), before[i], strlen(before[i])) == 0)
+			return true;
+	return strncmp(at + digits, "-of-", 4) == 0 ||
+	       (strstr(name, "world_size_") && at - name >= 5 && strncmp(at - 5, "rank_", 5) == 0);
+}
+
 /*
- * Add a name in which the step is replaced, so that names of two checkpoints can be compared. In
- * DIR itself every number is replaced, because epochs and values differ, too; in a directory also a
- * name that is a hash. Such names may be equal: they are counted.
+ * A name in which numbers are replaced, so that names of two checkpoints can be compared. In DIR
+ * every number is, because epochs and values differ, too; in a directory the step, a hash ('*'), and
+ * the numbers of a set ('#'). Several files may then have the same name.
  */
 static char *without_numbers(const char *name, bool inside, uint64_t step)
 {
@@ -149,8 +161,10 @@ static char *without_numbers(const char *name, bool inside, uint64_t step)
 		if (inside && hash >= 16 && (at == name || !isalnum((unsigned char)at[-1]))) {
 			text_add(&text, "*");
 			at += hash;
-		} else if (digits &&
-			   (!inside || (digits <= 18 && strtoull(at, NULL, 10) == step))) {
+		} else if (inside && digits && is_of_set(name, at, digits)) {
+			text_add(&text, "#");
+			at += digits;
+		} else if (digits && (!inside || (digits <= 18 && strtoull(at, NULL, 10) == step))) {
 			at += digits;
 			digits = !inside && *at == '.' ? strspn(at + 1, "0123456789") : 0;
 			at += digits ? digits + 1 : 0;
@@ -292,7 +306,7 @@ static enum rules_answer check_entries(const struct list *list, const struct lis
 static int rank_of(const char *name)
 {
 	const char *version = strstr(name, "-v");
-	if (strstr(name, "-EMA") || strstr(name, "-last"))
+	if (strstr(name, "-last"))
 		return 0;
 	return version && isdigit((unsigned char)version[2]) ? 2 + atoi(version + 2) : 1;
 }
@@ -320,24 +334,35 @@ static void inspect_once(const struct list *list, struct list_item *item)
 	*found = (struct checkpoint){
 		.step = entries->step, .own = entries->own, .pinned = found->pinned};
 	name_item(list, entries, item);
+	const bool alternatives = list->request.layout->alternatives;
+	enum rules_answer partner = RULES_HOLD; /* NeMo's averages, NAME-EMA, belong to NAME */
 	for (size_t i = 0, count; i < item->count; i += count) {
-		bool alone = entries[i].directory || list->request.layout->alternatives;
+		bool alone = entries[i].directory || alternatives;
 		for (count = 1; !alone && i + count < item->count && !entries[i + count].directory;)
 			count++;
 		enum rules_answer part = check_entries(list, &entries[i], count, item, &one);
-		int rank = list->request.layout->alternatives && part == RULES_HOLD
+		bool average = alternatives && strstr(entries[i].name, "-EMA");
+		int rank = alternatives && part == RULES_HOLD && !average
 				   ? rank_of(entries[i].name)
 				   : -1;
 		if (rank > best) {
 			best = rank;
 			name_item(list, &entries[i], item);
 		}
+		if (average && part == RULES_HOLD && answer == RULES_HOLD && best < 0) {
+			part = RULES_BROKEN;
+			error_set(&one, STATUS_NO, "%s is there without its model", entries[i].name);
+		} else if (average) {
+			partner = part;
+		}
 		if (part != RULES_HOLD && (answer == RULES_HOLD || part > answer)) {
 			answer = part;
 			why = one;
 		}
 	}
-	conclude(found, best >= 0 ? RULES_HOLD : answer, &why);
+	if (best >= 0 && partner == RULES_HOLD)
+		answer = RULES_HOLD;
+	conclude(found, answer, &why);
 	manifest_sort(&item->files);
 	found->utc = found->changed ? found->changed : 1;
 }

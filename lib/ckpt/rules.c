@@ -138,7 +138,7 @@ static bool has_beside(
 	const struct manifest *files = check->item->files;
 	for (size_t i = 0; i < files->count; i++) {
 		const char *other = files->files[i].name;
-		if (strncmp(other, name, directory) == 0 && !strchr(other + directory, '/') &&
+		if (strncmp(other, name, directory) == 0 &&
 			fits_any(check->rule, first, last, other + directory))
 			return true;
 	}
@@ -471,8 +471,7 @@ static enum rules_answer check_pickled(const struct check *check)
 	for (size_t i = 0; i < check->item->files->count && answer == RULES_HOLD; i++) {
 		const char *name = check->item->files->files[i].name, *base = base_of(name);
 		struct text content = {0};
-		if (strcmp(base, check->rule->words[0]) != 0 ||
-			!has_beside(check, name, (size_t)(base - name), 1, 2))
+		if (strcmp(base, check->rule->words[0]) != 0)
 			continue;
 		enum status status =
 			format_read(check->item->root, name, PICKLE_LIMIT, &content, check->why);
