@@ -141,10 +141,6 @@ values() {
 			ask preempt-watch --show-platform | awk 'NF == 0 { exit } NR > 1 { print $1 }'
 		} | offer
 		;;
-	*" RULES")
-		after_comma
-		printf '%s\n' "$table" | sed -n 's/.*|--\(keep-[a-z-]*\)|.*/\1/p; $s/.*/all/p' | offer
-		;;
 	"--layout NAME" | "--platform NAME" | *" WHO" | *" WHOM" | *" WHAT" | *" WHICH" | *" WHEN" | *" FORMAT" | "--state S")
 		[ "$1" != --state ] || after_comma
 		found=$(words "$3") || exit 3

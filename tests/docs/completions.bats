@@ -110,7 +110,7 @@ unknown() {
 		ckpt-rotate mark ck 100 _|bad good
 		preempt-queue schedule --halt _|now soon never
 		preempt-queue list --state waiting,fa|waiting,failed
-		ckpt-rotate prune --must keep-last,keep-e|keep-last,keep-every keep-last,keep-every-steps
+		ckpt-rotate pin ck --layout l|lightning
 		preempt-watch --source g|gce group
 		preempt-run --notice g|gce
 		preempt-run --notice signal:TERM,USR|signal:TERM,USR1 signal:TERM,USR2

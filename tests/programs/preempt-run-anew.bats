@@ -183,6 +183,69 @@ latest() { PREEMPT_RUN=r ckpt-rotate latest "$@"; }
 	record | grep -q '"step":40'
 }
 
+# framework LAYOUT DIR STEP...: checkpoints of a training framework, written an hour ago.
+framework() {
+	mkdir -p "$2"
+	python3 "$REPO/tests/support/layouts/frameworks.py" "$@"
+	find "$2" -exec touch -h -d '1 hour ago' {} +
+}
+# resumes RUN PLACE: what a start of this run resumes from. It fails, so that its checkpoints count.
+resumes() {
+	preempt-run --run "$1" --checkpoints "$2" -- sh -c 'echo "$PREEMPT_RESUME" >resumed; exit 1' 2>err || [ $? = 1 ] || return
+	cat resumed
+}
+
+@test "the layout is chosen once per run: another one that appears in the directory later refuses no job that ran" {
+	framework hf out 100
+	[ "$(resumes r out)" = out/checkpoint-100 ]
+	record | grep -q '"layout":"hf"'
+	framework lightning out 200
+	[ "$(resumes r out)" = out/checkpoint-100 ]
+	framework hf out 300
+	[ "$(resumes r out)" = out/checkpoint-300 ]
+	record | grep -q '"step":300.*"layout":"hf"'
+	# What the Trainer with ZeRO-3 leaves beside is never taken for another layout.
+	framework deepspeed out 400
+	[ "$(resumes r out)" = out/checkpoint-300 ]
+	# A run that has chosen nothing must say which.
+	run -2 --separate-stderr preempt-run --run other --checkpoints out -- touch started
+	[[ $stderr == *"out holds checkpoints of two layouts, hf ("*"say which with --layout"* ]]
+	[ ! -e started ]
+	[[ $(resumes other out:lightning) == out/*step=200.ckpt ]]
+	[[ $(resumes other out) == out/*step=200.ckpt ]]
+	# Within one start, too.
+	framework hf new 100
+	echo 'for layout in hf lightning; do python3 "$1" $layout new 200; done' >job
+	run -42 --separate-stderr preempt-run --run new --checkpoints new --done-if false --on-notice signal:USR1 -- \
+		bash job "$REPO/tests/support/layouts/frameworks.py"
+}
+
+@test "--checkpoints DIR:PATTERN" {
+	mkdir out
+	echo x >out/model-7.pt.txt
+	printf 'PK\5\6%018d' 0 | tr 0 '\0' >out/model-7.pt
+	[ "$(resumes r 'out:model-{step}.pt')" = out/model-7.pt ]
+	run -2 --separate-stderr preempt-run --checkpoints 'out:a/{step}' -- touch started
+	[[ $stderr == *"--checkpoints: "*"without '/' and blanks"* ]]
+	[ ! -e started ]
+}
+
+@test "a step that the store calls saved is not doubted" {
+	framework hf out 100 200
+	rm out/checkpoint-200/scheduler.pt out/checkpoint-200/rng_state.pth
+	[ "$(resumes r out)" = out/checkpoint-100 ]
+	grep -q 'out/checkpoint-200 is doubtful and was skipped' err
+	export PREEMPT_RUN=r
+	[ "$(ckpt-rotate latest --step out 2>/dev/null)" = 100 ]
+	preempt-store put saved/r '{"step":200,"attempt":1}'
+	[ "$(ckpt-rotate latest --step out)" = 200 ]
+	[ "$(resumes r out)" = out/checkpoint-200 ]
+	# A store that cannot be asked: then not all tasks would find the same.
+	mv store away
+	run -75 --separate-stderr ckpt-rotate latest --step out
+	[ "$output" = "" ]
+}
+
 # ---- --max-bad-restarts ----
 
 # three_checkpoints: and a trainer that fails when it resumes from a step in the file "poison"; else it has finished.
@@ -279,12 +342,14 @@ offered() { [ "$(ckpt-rotate latest ck --step 2>/dev/null)" = "$1" ]; }
 	run -2 --separate-stderr preempt-run --max-bad-restarts 1 -- true
 	[[ $stderr == *"--checkpoints"* ]]
 	train 2 0
-	# There is no place for marks in what a framework wrote.
-	mkdir -p hf/checkpoint-5
-	echo '{"global_step": 5}' >hf/checkpoint-5/trainer_state.json
-	for place in ck:hf ck:deepspeed hf; do
-		run -2 --separate-stderr preempt-run --max-bad-restarts 2 --checkpoints "$place" -- touch started
-		[[ $stderr == *"--max-bad-restarts: in the layout "*" ($place) nothing can be marked"* ]]
-		[ ! -e started ]
-	done
+}
+
+@test "a framework's checkpoint is given up, too: the mark is beside it" {
+	framework hf ck 10 20
+	three() { run "-$1" --separate-stderr preempt-run --run r --max-bad-restarts 1 --checkpoints ck -- sh -c 'echo "$PREEMPT_RESUME" >resumed; exit '"$1"; }
+	three 1
+	three 0
+	[ "$(cat resumed)" = ck/checkpoint-10 ]
+	[[ $stderr == *"ck/checkpoint-20: 1 restarts from it have failed; it is marked as bad"* ]]
+	[ -e ck/.ckpt-bad-20 ]
 }
