@@ -92,11 +92,13 @@ static void check_npy(struct file *file)
 			file_wrong(file, "has more bytes than its header says");
 		size_t wide = file_number(file, at + 6, 1) == 1 ? 2 : 4;
 		uint64_t length = file_number(file, at + 8, wide), need = 1, width = 0, strings;
+		bool fits = length < sizeof(header);
 		at += 8 + wide;
-		if (length >= sizeof(header) || !file_bytes(file, at, length))
+		const unsigned char *text =
+			file_bytes(file, fits ? at : at + length, fits ? length : 0);
+		if (!text || !fits)
 			return;
-		snprintf(header, sizeof(header), "%.*s", (int)length,
-			(const char *)file_bytes(file, at, length));
+		snprintf(header, sizeof(header), "%.*s", (int)length, (const char *)text);
 		at += length;
 		const char *type = strstr(header, "'descr'"), *shape = strchr(header, '(');
 		int read = type && shape
