@@ -355,12 +355,14 @@ static enum content content_of(struct file *file)
 	size_t length = file->bytes < 10 ? (size_t)file->bytes : 10;
 	unsigned char head[10] = {0};
 	const unsigned char *bytes = file_bytes(file, 0, length);
-	memcpy(head, bytes ? bytes : head, length);
+	if (bytes)
+		memcpy(head, bytes, length);
 	for (enum content i = 0; i < CONTENTS; i++)
 		if (i != PICKLE && contents[i].length && contents[i].length <= length &&
 			memcmp(head, contents[i].signature, contents[i].length) == 0)
 			return i;
-	if (head[0] == 0x80 && head[1] <= 5 && (length < 3 || strchr(opcodes, head[2])))
+	bool opcode = length < 3 || (head[2] && strchr(opcodes, head[2]));
+	if (head[0] == 0x80 && (length < 2 || (head[1] >= 2 && head[1] <= 5)) && opcode)
 		return PICKLE;
 	if (memcmp(head + 8, "{\"", 2) == 0 && little_endian(head, 8) <= HEADER_LIMIT)
 		return SAFETENSORS;

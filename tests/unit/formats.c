@@ -268,6 +268,7 @@ static const struct {
 	{"a", TEXT("PK\3\4, and no more"), STATUS_NO},
 	{"a", TEXT("PKCS and other text"), STATUS_OK},
 	{"a", TEXT("\x80\2\xe0, and other bytes"), STATUS_OK},
+	{"a", TEXT("\x80\0\0\0\1\0\0\0\2\0\0\0"), STATUS_OK}, /* whole numbers */
 	{"a", TEXT("<ERROR><Code>NoSuchKey</Code></Error>"), STATUS_NO},
 	{"a", TEXT("\0\0\0\0\0\0\0\0\0"), STATUS_NO},
 	{"0.0.1", TEXT("\0\0\0\0\0\0\0\0\0"), STATUS_OK}, /* a part of an array of zarr */
