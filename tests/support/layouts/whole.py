@@ -31,7 +31,7 @@ hf hf:kind={sharded,bin_sharded,bin,adapter,named,named_bin,sentence,only}||
 hf:ranks=3 hf:ranks=3,kind={fsdp,fsdp_sharded,deepspeed,deepspeed3}|ranks|
 accelerate:kind={bin,fsdp} accelerate:word={step_,epoch_} diffusers diffusers:kind={lora,controlnet,transformer}||
 accelerate:ranks=3 accelerate:ranks=3,kind={fsdp_sharded,deepspeed} lightning:ranks=3,kind={fsdp,deepspeed,deepspeed3}|ranks|
-lightning nemo nemo:kind=ema verl:kind={grpo,megatron,sft}||
+lightning nemo verl:kind={grpo,megatron,sft}||
 nemo:ranks=3,kind={dist,two} verl:ranks=3 orbax:ranks=3,kind=processes composer:ranks=3,kind={ranks,sharded}|ranks|
 deepspeed:data=3 deepspeed:data=3,{bf16=1,old=1,stage=3}|data|
 deepspeed:model=3 deepspeed:model=3,data=0,stage=0|model|
