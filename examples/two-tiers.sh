@@ -18,10 +18,9 @@ RESUME=$(ckpt-rotate latest "$NEAR" "$FAR" --or none) || exit
 [ "$RESUME" != none ] || RESUME=
 export RESUME
 
-# Copy the newest, then make room: delete what has a verified copy, except the newest.
+# Copy the newest, then make room: remove what has a verified copy, except the newest.
 bring() {
-	ckpt-rotate copy -q "$NEAR" "$FAR" --bwlimit "${BWLIMIT:-1G}" &&
-		ckpt-rotate drain -q "$NEAR" "$FAR"
+	ckpt-rotate copy -q "$NEAR" "$FAR" --move
 }
 while sleep "${EVERY:-300}"; do [ ! -d "$NEAR" ] || bring; done &
 copier=$!

@@ -111,6 +111,7 @@ unknown() {
 		preempt-queue schedule --halt _|now soon never
 		preempt-queue list --state waiting,fa|waiting,failed
 		ckpt-rotate pin ck --layout l|lightning
+		ckpt-rotate list --layout ne|nemo
 		preempt-watch --source g|gce group
 		preempt-run --notice g|gce
 		preempt-run --notice signal:TERM,USR|signal:TERM,USR1 signal:TERM,USR2
