@@ -305,6 +305,22 @@ answers() {
 	[ ! -e shared/run8/out/checkpoint-10 ]
 }
 
+@test "ckpt-layouts(7): all layouts have a row and their needs; how to copy the newest one" {
+	listed() { sed -n "s/^\.It Cm \([a-z]*\)$1/\1/p" "$REPO/man/ckpt-layouts.7" | sort; }
+	sh "$REPO/completions/candidates.sh" ckpt-rotate list --layout '' | grep -vx -e auto -e native | sort >known
+	diff known <(listed ' Ta .*')
+	diff known <(listed '')
+	mkdir -p out shared/run8/out
+	"$REPO/tests/support/layouts/frameworks.py" deepspeed out 100 200
+	rm out/global_step200/mp_rank_00_model_states.pt
+	printf '#!/bin/sh\n[ "$1" = -aL ] && cp -RL "$2" "$3"\n' >path/rsync
+	chmod +x path/rsync
+	example ckpt-layouts.7 1 Copying | sed "s|/shared|$PWD/shared|" >typed
+	run -0 bash typed
+	[[ $output == *"global_step100 complete"* ]]
+	[ "$(ls shared/run8/out)" = global_step100 ]
+}
+
 @test "preempt-store(1): one is first, wait, count together, copy, join and leave, and is this a place for a store" {
 	[ "$(examples preempt-store.1)" = 6 ]
 	export PREEMPT_STORE=$PWD/shared/s.db PREEMPT_RUN=r USER=me HOSTNAME=one
