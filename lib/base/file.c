@@ -91,7 +91,8 @@ enum status file_make_directory(const char *path, mode_t mode, bool *made, struc
 	if (*made)
 		return STATUS_OK;
 	if (stat(path, &st) < 0)
-		return error_errno(err, number, "make directory %s", path);
+		return number == EEXIST ? error_errno(err, errno, "look at %s", path)
+					: error_errno(err, number, "make directory %s", path);
 	return S_ISDIR(st.st_mode) ? STATUS_OK
 				   : error_set(err, STATUS_DAMAGED, "%s is not a directory", path);
 }
@@ -274,9 +275,16 @@ static int remove_at(int parent, const char *name)
 		return -1;
 	}
 	int result = 0;
-	for (struct dirent *entry; result == 0 && (entry = readdir(directory));)
+	while (result == 0) {
+		errno = 0;
+		struct dirent *entry = readdir(directory);
+		if (!entry) {
+			result = errno ? -1 : 0;
+			break;
+		}
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
 			result = remove_at(descriptor, entry->d_name);
+	}
 	int number = errno;
 	closedir(directory);
 	errno = number;

@@ -118,6 +118,9 @@ static enum status check_copy(void *context, struct prune_item *item, struct err
 		draining->destination, item->checkpoint.step, false, &there, NULL, err);
 	if (status == STATUS_OK && there.state == CHECKPOINT_COMPLETE)
 		return STATUS_OK;
+	if (status == STATUS_OK && there.state == CHECKPOINT_UNKNOWN)
+		return error_set(err, there.status, "%s/%s: %s", draining->destination, there.name,
+			there.why);
 	if (status != STATUS_OK && status != STATUS_NO)
 		return status;
 	prune_decide(item, true, "its copy disappeared with it: are both the same directory?");

@@ -12,7 +12,6 @@
  *	after   shell text, run after the command was repeated without a fault (as "holds")
  *	least   so many points at least; otherwise the row has tested nothing, and fails
  *	says    what stderr must say after at least one of the faults
- *	excuses what stderr may say in place of the cause
  *
  * A text may go on in lines that begin with a tab. It must end with 0, with no command that fails
  * before (sh -eu). It finds the exit code of the command in $CODE, what it printed in the files
@@ -32,7 +31,7 @@ struct row {
 	char *name;
 	unsigned faults;
 	char *functions; /* of its file */
-	char *setup, *run, *exits, *holds, *after, *says, *excuses;
+	char *setup, *run, *exits, *holds, *after, *says;
 	size_t least;
 };
 
