@@ -163,13 +163,16 @@ static enum status read_target(const struct args_rest *rest, struct error *err)
 static int run_begin(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct text path = {0};
+	struct text path = {0}, replaced = {0};
 	enum status status = read_target(rest, &err);
 	if (status == STATUS_OK)
-		status = checkpoint_begin(&target, &path, &err);
+		status = checkpoint_begin(&target, &path, &replaced, &err);
 	if (status == STATUS_OK)
 		printf("%s\n", text_string(&path));
+	if (status == STATUS_OK && replaced.length)
+		message_detail("what %s wrote was removed", text_string(&replaced));
 	text_release(&path);
+	text_release(&replaced);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
@@ -197,8 +200,7 @@ static int run_commit(const struct args_rest *rest)
 		status = checkpoint_commit(&target, &answer, &err);
 	if (status == STATUS_OK && !answer.complete && timeout_given)
 		status = checkpoint_await(&target, deadline, &answer, &err);
-	if (*answer.warning)
-		message_error("%s", answer.warning);
+	message_warnings(answer.warning.data);
 	if (status == STATUS_OK && answer.complete) {
 		printf("complete\n");
 		/* It is durable: a store that cannot be told is only reported. */
@@ -209,6 +211,7 @@ static int run_commit(const struct args_rest *rest)
 		message_detail("task %s: not committed yet", text_string(&answer.absent));
 	}
 	text_release(&answer.absent);
+	text_release(&answer.warning);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
@@ -720,12 +723,9 @@ static const struct args_command commands[] = {
 		mark_options, NULL, 3, 3, false, false, run_mark},
 	{"pin", "DIR STEP", "protect from prune", pin_options, NULL, 2, 2, false, false, run_pin},
 	{"unpin", "DIR STEP", "undo pin", pin_options, NULL, 2, 2, false, false, run_unpin},
-	{"copy", "DIR DEST [STEP... | --last N | --all] [--bwlimit SIZE]",
+	{"copy", "DIR DEST [STEP... | --last N | --all] [--move]",
 		"copy complete checkpoints to another directory, verified", copy_options, NULL, 2,
 		DIRECTORIES, false, false, run_copy},
-	{"drain", "DIR DEST [--all] [--dry-run] [--json]",
-		"remove checkpoints that have a verified copy", drain_options, NULL, 2, 2, false,
-		false, run_drain},
 	{"prune", "DIR... --keep-... [--max-bytes SIZE] [--dry-run] [--json]",
 		"remove checkpoints that need not be kept", prune_options, json_option, 1,
 		DIRECTORIES, false, false, run_prune},
@@ -743,5 +743,10 @@ static const struct args_program program = {
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "drain") == 0) {
+		message_program(program.name);
+		message_error("there is no command \"drain\" any more: use \"copy --move\"");
+		return STATUS_USAGE;
+	}
 	return args_main(&program, argc, argv);
 }

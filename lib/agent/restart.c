@@ -315,7 +315,8 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	struct error err;
 	struct agent_checkpoint found = {0};
 	bool has_resume = options->find_checkpoint &&
-			  options->find_checkpoint(NULL, &found, &err) == STATUS_OK && !found.doubtful;
+			  options->find_checkpoint(NULL, &found, &err) == STATUS_OK &&
+			  !found.doubtful;
 	enum status status = history_decide_next(between->store, &between->view.attempt, limits,
 		has_resume ? &found.step : NULL, &decision, &err);
 	if (status != STATUS_OK) {

@@ -46,19 +46,22 @@ struct checkpoint_target {
 /*
  * Make an empty directory to write into, DIR/.tmp-..., or in it the task's own directory. Append
  * its path to path. A missing DIR is made (ckpt/directory.h). What an earlier begin of
- * the same step, attempt, life and task has left is removed. If this start, one life, has saved the
- * step already, or this task's shard of it, the directory is one of its own, which commit removes.
- * STATUS_NO: another start has saved the step; a live process of this machine writes it; or DIR has
- * something else with this name.
+ * the same step, attempt, life and task has left is removed; replaced becomes the name of its
+ * writer, if there was one. If this start, one life, has saved the step already, or this task's
+ * shard of it, the directory is one of its own, which commit removes. STATUS_NO: another start has
+ * saved the step; a live process of this machine writes it; or DIR has something else with this
+ * name.
  */
-enum status checkpoint_begin(
-	const struct checkpoint_target *target, struct text *path, struct error *err);
+enum status checkpoint_begin(const struct checkpoint_target *target, struct text *path,
+	struct text *replaced, struct error *err);
 
 struct checkpoint_commit {
-	bool complete;	    /* it is published, by this or another process */
-	uint64_t missing;   /* if not: how many tasks have not committed yet */
-	struct text absent; /* these tasks, "1, 3"; the caller releases it */
-	char warning[256];  /* a message that does not change the answer; or empty */
+	bool complete;	  /* it is published, by this or another process */
+	bool published;	  /* by this process, now */
+	uint64_t missing; /* if not complete: how many tasks have not committed yet */
+	/* These tasks, "1, 3"; and a message that does not change the answer, or nothing. The
+	 * caller releases both. */
+	struct text absent, warning;
 };
 
 /*
@@ -192,7 +195,7 @@ enum status checkpoint_find_resume(const char *text, const char *before, const u
  * Mark the checkpoint of step in such a place as bad, because this number of restarts from it have
  * failed. before: as above. STATUS_NO: not marked, because it is the only complete one.
  */
-enum status checkpoint_give_up(const char *place, const char *before, uint64_t step,
-	uint64_t failures, struct error *err);
+enum status checkpoint_give_up(
+	const char *place, const char *before, uint64_t step, uint64_t failures, struct error *err);
 
 #endif

@@ -150,8 +150,8 @@ static enum status find_other(
 		     : error_set(err, STATUS_NO, "there is no other complete checkpoint");
 }
 
-enum status checkpoint_give_up(const char *place, const char *before, uint64_t step,
-	uint64_t failures, struct error *err)
+enum status checkpoint_give_up(
+	const char *place, const char *before, uint64_t step, uint64_t failures, struct error *err)
 {
 	char reason[80], directory[4096];
 	struct layout layout;

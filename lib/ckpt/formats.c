@@ -385,8 +385,7 @@ static bool only_zeros(struct file *file)
 /* Whether it is a word in a line, too short for any format: then it says nothing. */
 static bool is_word(struct file *file)
 {
-	const unsigned char *bytes =
-		file->bytes < 8 ? file_bytes(file, 0, file->bytes) : NULL;
+	const unsigned char *bytes = file->bytes < 8 ? file_bytes(file, 0, file->bytes) : NULL;
 	bool word = bytes && bytes[file->bytes - 1] == '\n';
 	for (uint64_t i = 0; word && i + 1 < file->bytes; i++)
 		word = bytes[i] >= ' ' && bytes[i] < 127;

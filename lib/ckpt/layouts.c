@@ -21,46 +21,51 @@
 
 /* What PyTorch's distributed format writes: .metadata is written last, and names all shards;
  * Megatron's form of it has common.pt, and then metadata.json last. */
-#define SHARDS \
-	"beside *.distcp : .metadata\n" \
-	"pickled .metadata *.distcp\n" \
+#define SHARDS                                                                                     \
+	"beside *.distcp : .metadata\n"                                                            \
+	"pickled .metadata *.distcp\n"                                                             \
 	"beside common.pt : metadata.json\n"
 /* Files of a set that say in their names how many there are, and documents that list files. */
-#define SETS \
-	"numbered **-{i}-of-{n}.*\n" \
-	"listed **.index.json weight_map\n" \
+#define SETS                                                                                       \
+	"numbered **-{i}-of-{n}.*\n"                                                               \
+	"listed **.index.json weight_map\n"                                                        \
 	"beside adapter_model.* : adapter_config.json\n"
 /*
  * DeepSpeed's files below a prefix. The model states say how many ranks there are, and the stage of
  * ZeRO: with 1 and more each rank has optimizer states, with 3 a part of the model states, too.
  * (Layers of a pipeline may be left out, if they have no parameters.)
  */
-#define DEEPSPEED_OF(prefix, states) \
-	"world " prefix states " dp_world_size*mp_world_size " prefix \
-	"*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt mics_shard_size\n" \
-	"world " prefix states " dp_world_size*mp_world_size " prefix \
-	"zero_pp_rank_{i}_mp_rank_{j}_model_states.pt mics_shard_size\n" \
+#define DEEPSPEED_OF(prefix, states)                                                               \
+	"world " prefix states " dp_world_size*mp_world_size " prefix                              \
+	"*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt mics_shard_size\n"                          \
+	"world " prefix states " dp_world_size*mp_world_size " prefix                              \
+	"zero_pp_rank_{i}_mp_rank_{j}_model_states.pt mics_shard_size\n"                           \
 	"number " prefix states " stage : " prefix "*optim_states.pt\n"
-#define DEEPSPEED(prefix) \
-	"world " prefix "mp_rank_*_model_states.pt mp_world_size " prefix \
-	"mp_rank_{i}_model_states.pt\n" \
-	DEEPSPEED_OF(prefix, "mp_rank_*_model_states.pt") \
-	DEEPSPEED_OF(prefix, "zero_pp_rank_*_mp_rank_*_model_states.pt") \
-	"if " prefix "*optim_states.pt : " prefix "mp_rank_*_model_states.pt " prefix \
-	"zero_pp_rank_*_model_states.pt\n" \
-	"grid " prefix "mp_rank_{i}_model_states.pt\n" \
-	"grid " prefix "*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n" \
-	"grid " prefix "zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n" \
-	"grid " prefix "layer_{i}_expert_{j}_mp_rank_*_model_states.pt\n"
+#define DEEPSPEED(prefix)                                                                                     \
+	"world " prefix "mp_rank_*_model_states.pt mp_world_size " prefix                                     \
+	"mp_rank_{i}_model_states.pt\n" DEEPSPEED_OF(                                                         \
+		prefix, "mp_rank_*_model_states.pt") DEEPSPEED_OF(prefix,                                     \
+		"zero_pp_rank_*_mp_rank_*_model_states.pt") "if " prefix                                      \
+							    "*optim_states.pt : " prefix                      \
+							    "mp_rank_*_model_states.pt " prefix               \
+							    "zero_pp_rank_*_model_states.pt\n"                \
+							    "grid " prefix                                    \
+							    "mp_rank_{i}_model_states.pt\n"                   \
+							    "grid " prefix                                    \
+							    "*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n" \
+							    "grid " prefix                                    \
+							    "zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n"  \
+							    "grid " prefix                                    \
+							    "layer_{i}_expert_{j}_mp_rank_*_model_states.pt\n"
 /* Hugging Face's Accelerate: each rank writes random_states_R.pkl last. */
-#define ACCELERATE \
-	"when random_states_*.pkl optimizer.bin optimizer_*.bin scheduler.bin\n" \
-	"any random_states_{i}.pkl\n" \
-	"grid random_states_{i}.pkl\n" \
+#define ACCELERATE                                                                                     \
+	"when random_states_*.pkl optimizer.bin optimizer_*.bin scheduler.bin\n"                       \
+	"any random_states_{i}.pkl\n"                                                                  \
+	"grid random_states_{i}.pkl\n"                                                                 \
 	"known *.safetensors pytorch_model*.bin pytorch_model*/** */*.safetensors */*.bin *.msgpack\n" \
-	"known optimizer*.bin optimizer*/** pytorch_model/**\n" \
-	"each unet unet_ema controlnet transformer text_encoder : *.safetensors *.bin\n" \
-	"if */*-of-*.safetensors : */*.index.json\n" \
+	"known optimizer*.bin optimizer*/** pytorch_model/**\n"                                        \
+	"each unet unet_ema controlnet transformer text_encoder : *.safetensors *.bin\n"               \
+	"if */*-of-*.safetensors : */*.index.json\n"                                                   \
 	"if pytorch_model/** : latest\n" SETS SHARDS DEEPSPEED("pytorch_model/")
 
 static const struct layout layouts[] = {
@@ -138,14 +143,15 @@ static const struct layout layouts[] = {
 		.title = "verl",
 		.names = "global_step_{step}",
 		.marks = "actor/* critic/* data.pt model_world_size_*",
-		.rules = "any actor/** model_world_size_*\n"
-			 "any data.pt\n"
-			 "each actor critic : model_world_size_* dist_ckpt/** huggingface/*.safetensors\n"
-			 "numbered **model_world_size_{n}_rank_{i}.pt\n"
-			 "numbered **optim_world_size_{n}_rank_{i}.pt\n"
-			 "numbered **extra_state_world_size_{n}_rank_{i}.pt\n"
-			 "same actor : optim_world_size_*.pt\n"
-			 "if **optim_world_size_* : **model_world_size_*\n" SETS SHARDS,
+		.rules =
+			"any actor/** model_world_size_*\n"
+			"any data.pt\n"
+			"each actor critic : model_world_size_* dist_ckpt/** huggingface/*.safetensors\n"
+			"numbered **model_world_size_{n}_rank_{i}.pt\n"
+			"numbered **optim_world_size_{n}_rank_{i}.pt\n"
+			"numbered **extra_state_world_size_{n}_rank_{i}.pt\n"
+			"same actor : optim_world_size_*.pt\n"
+			"if **optim_world_size_* : **model_world_size_*\n" SETS SHARDS,
 		.tracker = "latest_checkpointed_iteration.txt",
 		.tracker_forms = "{step}",
 		.directories = true,
@@ -154,7 +160,8 @@ static const struct layout layouts[] = {
 		.name = "deepspeed",
 		.title = "DeepSpeed",
 		.names = "global_step{step}",
-		.rules = "any mp_rank_*_model_states.pt zero_pp_rank_*_model_states.pt\n" DEEPSPEED(""),
+		.rules = "any mp_rank_*_model_states.pt zero_pp_rank_*_model_states.pt\n" DEEPSPEED(
+			""),
 		.tracker = "latest",
 		.tracker_forms = "global_step{step}",
 		.directories = true,
@@ -523,8 +530,8 @@ static enum status split_location(const char *text, char directory[4096],
 	struct stat st;
 	bool pattern = colon && strstr(colon, "{step}");
 	bool found = colon && !pattern && strcmp(colon + 1, "auto") == 0;
-	bool named = colon && !pattern && !found &&
-		     layout_named(colon + 1, layout, &why) == STATUS_OK;
+	bool named =
+		colon && !pattern && !found && layout_named(colon + 1, layout, &why) == STATUS_OK;
 	*words = (struct layout_words){
 		.layout = named ? colon + 1 : NULL, .pattern = pattern ? colon + 1 : NULL};
 	/* If lstat fails in another way, there may be a directory of that name. */

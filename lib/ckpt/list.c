@@ -150,8 +150,8 @@ static bool is_of_set(const char *name, const char *at, size_t digits)
 
 /*
  * A name in which numbers are replaced, so that names of two checkpoints can be compared. In DIR
- * every number is, because epochs and values differ, too; in a directory the step, a hash ('*'), and
- * the numbers of a set ('#'). Several files may then have the same name.
+ * every number is, because epochs and values differ, too; in a directory the step, a hash ('*'),
+ * and the numbers of a set ('#'). Several files may then have the same name.
  */
 static char *without_numbers(const char *name, bool inside, uint64_t step)
 {
@@ -164,7 +164,8 @@ static char *without_numbers(const char *name, bool inside, uint64_t step)
 		} else if (inside && digits && is_of_set(name, at, digits)) {
 			text_add(&text, "#");
 			at += digits;
-		} else if (digits && (!inside || (digits <= 18 && strtoull(at, NULL, 10) == step))) {
+		} else if (digits &&
+			   (!inside || (digits <= 18 && strtoull(at, NULL, 10) == step))) {
 			at += digits;
 			digits = !inside && *at == '.' ? strspn(at + 1, "0123456789") : 0;
 			at += digits ? digits + 1 : 0;
@@ -342,16 +343,16 @@ static void inspect_once(const struct list *list, struct list_item *item)
 			count++;
 		enum rules_answer part = check_entries(list, &entries[i], count, item, &one);
 		bool average = alternatives && strstr(entries[i].name, "-EMA");
-		int rank = alternatives && part == RULES_HOLD && !average
-				   ? rank_of(entries[i].name)
-				   : -1;
+		int rank = alternatives && part == RULES_HOLD && !average ? rank_of(entries[i].name)
+									  : -1;
 		if (rank > best) {
 			best = rank;
 			name_item(list, &entries[i], item);
 		}
 		if (average && part == RULES_HOLD && answer == RULES_HOLD && best < 0) {
 			part = RULES_BROKEN;
-			error_set(&one, STATUS_NO, "%s is there without its model", entries[i].name);
+			error_set(
+				&one, STATUS_NO, "%s is there without its model", entries[i].name);
 		} else if (average) {
 			partner = part;
 		}
@@ -1021,7 +1022,9 @@ enum status list_confirm_none(const struct list *list, struct error *err)
 		      : error_set(err, STATUS_NO, "there is no complete checkpoint in %s%s%s%s",
 				list->request.directory, others ? " (it has other entries: " : "",
 				text_string(&other),
-				others > 3 ? " ...)" : others ? ")" : "");
+				others > 3 ? " ...)"
+				: others   ? ")"
+					   : "");
 	text_release(&strange);
 	text_release(&other);
 	return status;

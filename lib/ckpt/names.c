@@ -6,74 +6,84 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/parse.h"
+#define GONE_DIGITS 16
+#define WRITER	    ".ckpt-writer"
+#define SHARD	    ".ckpt-shard"
 
-#define STEP_PREFIX    "step-"
-#define STAGING_PREFIX ".tmp-"
-#define ATTEMPT_INFIX  "-attempt-"
-#define LIFE_INFIX     "-life-"
-#define SCRATCH_INFIX  "-workertemp_"
-#define REMOVED_PREFIX ".gone-"
-#define REMOVED_DIGITS 16
-#define DELETING       'x' /* in the place of the first digit */
-#define WRITER_PREFIX  ".ckpt-writer"
-#define SHARD_PREFIX   ".ckpt-shard-"
-#define SUFFIX	       ".json"
-
-#define ONGOING_LETTERS 7 /* of ".XXXXXX" after the name of an unfinished file */
+void ckpt_name_make(char name[CKPT_NAME_SIZE], const struct ckpt_name *of)
+{
+	char life[LIFE_SIZE + 8] = "", end[40] = "";
+	if (*of->life)
+		snprintf(life, sizeof(life), "-life-%s", of->life);
+	if (of->kind == CKPT_NAME_SCRATCH)
+		snprintf(end, sizeof(end), "-workertemp_%" PRIu64, of->task);
+	if (of->kind == CKPT_NAME_STEP || of->kind == CKPT_NAME_COPY)
+		snprintf(name, CKPT_NAME_SIZE,
+			of->kind == CKPT_NAME_STEP ? "step-%08" PRIu64
+						   : ".tmp-step-%08" PRIu64 "-copy",
+			of->step);
+	else
+		snprintf(name, CKPT_NAME_SIZE, ".tmp-step-%08" PRIu64 "-attempt-%" PRIu64 "%s%s",
+			of->step, of->attempt, life, end);
+}
 
 void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step)
 {
-	snprintf(name, CKPT_NAME_SIZE, STEP_PREFIX "%08" PRIu64, step);
+	ckpt_name_make(name, &(struct ckpt_name){.kind = CKPT_NAME_STEP, .step = step});
 }
 
-void ckpt_name_staging(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life)
+/* Move *at behind prefix. False: it does not begin so. */
+static bool skip(const char **at, const char *prefix)
 {
-	snprintf(name, CKPT_NAME_SIZE,
-		STAGING_PREFIX STEP_PREFIX "%08" PRIu64 ATTEMPT_INFIX "%" PRIu64 "%s%s", step,
-		attempt, *life ? LIFE_INFIX : "", life);
+	size_t length = strlen(prefix);
+	bool found = strncmp(*at, prefix, length) == 0;
+	*at += found ? length : 0;
+	return found;
 }
 
-void ckpt_name_scratch(
-	char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life, uint64_t task)
+/* Read a number of at most 18 digits and move *at behind it. */
+static bool read_number(const char **at, uint64_t *number)
 {
-	ckpt_name_staging(name, step, attempt, life);
-	size_t length = strlen(name);
-	snprintf(name + length, CKPT_NAME_SIZE - length, SCRATCH_INFIX "%" PRIu64, task);
+	size_t length = strspn(*at, "0123456789");
+	*number = strtoull(*at, NULL, 10);
+	*at += length;
+	return length > 0 && length <= 18;
 }
 
-bool ckpt_name_removed(char name[CKPT_REMOVED_SIZE], const char *entry, uint64_t inode)
+struct ckpt_name ckpt_name_read(const char *name)
 {
-	return snprintf(name, CKPT_REMOVED_SIZE, REMOVED_PREFIX "%016" PRIx64 "-%s", inode, entry) <
-	       CKPT_REMOVED_SIZE;
-}
-
-void ckpt_name_deleting(char name[CKPT_REMOVED_SIZE], const char *removed)
-{
-	snprintf(name, CKPT_REMOVED_SIZE, "%s", removed);
-	name[strlen(REMOVED_PREFIX)] = DELETING;
+	struct ckpt_name read = {.kind = CKPT_NAME_STEP};
+	char again[CKPT_NAME_SIZE];
+	const char *at = name;
+	bool staged = skip(&at, ".tmp-"), ours = skip(&at, "step-") && read_number(&at, &read.step);
+	if (ours && staged && skip(&at, "-copy")) {
+		read.kind = CKPT_NAME_COPY;
+	} else if (ours && staged) {
+		read.kind = CKPT_NAME_STAGING;
+		ours = skip(&at, "-attempt-") && read_number(&at, &read.attempt);
+		if (ours && skip(&at, "-life-")) {
+			snprintf(read.life, sizeof(read.life), "%.*s", LIFE_SIZE - 1, at);
+			ours = life_is_valid(read.life);
+			at += strlen(read.life);
+		}
+		if (ours && skip(&at, "-workertemp_")) {
+			read.kind = CKPT_NAME_SCRATCH;
+			ours = read_number(&at, &read.task);
+		}
+	}
+	/* Only one spelling is ours. */
+	if (ours)
+		ckpt_name_make(again, &read);
+	return ours && strcmp(name, again) == 0 ? read : (struct ckpt_name){0};
 }
 
 bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry)
 {
-	uint64_t random = 0;
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		random = (uint64_t)clock_utc() ^ ((uint64_t)getpid() << 44);
-	return snprintf(name, CKPT_GONE_SIZE, REMOVED_PREFIX "%016" PRIx64 "-%s", random, entry) <
-	       CKPT_GONE_SIZE;
-}
-
-const char *ckpt_name_read_gone(const char *name)
-{
-	const char *digits = name + strlen(REMOVED_PREFIX);
-	if (strncmp(name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) != 0 ||
-		strspn(digits, "0123456789abcdef") < REMOVED_DIGITS ||
-		digits[REMOVED_DIGITS] != '-')
-		return NULL;
-	return digits + REMOVED_DIGITS + 1;
+	uint64_t number;
+	return getrandom(&number, sizeof(number), 0) == sizeof(number) &&
+	       snprintf(name, CKPT_GONE_SIZE, ".gone-%016" PRIx64 "-%s", number, entry) <
+		       CKPT_GONE_SIZE;
 }
 
 static const char *const beside[] = {
@@ -90,29 +100,21 @@ void ckpt_name_beside(char name[CKPT_NAME_SIZE], enum ckpt_beside kind, uint64_t
 bool ckpt_name_read_beside(const char *name, enum ckpt_beside *kind, uint64_t *step)
 {
 	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
-		size_t length = strlen(beside[i]);
-		char made[CKPT_NAME_SIZE];
-		if (strncmp(name, beside[i], length) != 0)
-			continue;
-		*kind = (enum ckpt_beside)i;
-		*step = strtoull(name + length, NULL, 10);
-		ckpt_name_beside(made, *kind, *step);
-		return strcmp(made, name) == 0;
+		const char *at = name;
+		if (skip(&at, beside[i]) && read_number(&at, step) && !*at) {
+			*kind = (enum ckpt_beside)i;
+			return true;
+		}
 	}
 	return false;
 }
 
-const char *ckpt_name_read_removed(const char *name, uint64_t *inode)
+const char *ckpt_name_read_gone(const char *name)
 {
-	const char *digits = name + strlen(REMOVED_PREFIX);
-	if (strncmp(name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) != 0)
-		return NULL;
-	const size_t skipped = *digits == DELETING;
-	if (strspn(digits + skipped, "0123456789abcdef") != REMOVED_DIGITS - skipped ||
-		digits[REMOVED_DIGITS] != '-')
-		return NULL;
-	*inode = skipped ? 0 : strtoull(digits, NULL, 16);
-	return digits + REMOVED_DIGITS + 1;
+	return skip(&name, ".gone-") && strspn(name, "0123456789abcdef") == GONE_DIGITS &&
+			       name[GONE_DIGITS] == '-' && name[GONE_DIGITS + 1]
+		       ? name + GONE_DIGITS + 1
+		       : NULL;
 }
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)
@@ -120,168 +122,63 @@ void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)
 	snprintf(name, CKPT_NAME_SIZE, "task-%" PRIu64, task);
 }
 
-void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task)
+static void make_record(
+	char name[CKPT_NAME_SIZE], const char *prefix, uint64_t task, uint64_t tasks)
 {
-	if (sharded)
-		snprintf(name, CKPT_NAME_SIZE, WRITER_PREFIX "-%" PRIu64 SUFFIX, task);
+	if (tasks)
+		snprintf(name, CKPT_NAME_SIZE, "%s-%" PRIu64 "-of-%" PRIu64 ".json", prefix, task,
+			tasks);
 	else
-		snprintf(name, CKPT_NAME_SIZE, WRITER_PREFIX SUFFIX);
+		snprintf(name, CKPT_NAME_SIZE, "%s.json", prefix);
 }
 
-void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task)
+static bool read_record(const char *name, const char *prefix, uint64_t *task, uint64_t *tasks)
 {
-	snprintf(name, CKPT_NAME_SIZE, SHARD_PREFIX "%" PRIu64 SUFFIX, task);
-}
-
-/* The part of text after prefix; NULL: text does not begin with it. */
-static const char *after(const char *text, const char *prefix)
-{
-	size_t length = strlen(prefix);
-	return strncmp(text, prefix, length) == 0 ? text + length : NULL;
-}
-
-/* Read the first length bytes as a decimal number without leading zeros. */
-static bool number(const char *text, size_t length, uint64_t *value)
-{
-	char digits[20];
-	if (length >= sizeof(digits))
-		return false;
-	memcpy(digits, text, length);
-	digits[length] = '\0';
-	return parse_decimal(digits, value);
-}
-
-static struct ckpt_name read_step(const char *name)
-{
-	struct ckpt_name read = {.kind = CKPT_NAME_FOREIGN};
 	char again[CKPT_NAME_SIZE];
-	const char *digits = after(name, STEP_PREFIX);
-	uint64_t step;
-	if (!digits || parse_unsigned(digits, 0, CKPT_NUMBER_MAX, &step, "step", NULL) != STATUS_OK)
-		return read;
-	ckpt_name_step(again, step);
-	if (strcmp(again, name) == 0)
-		read = (struct ckpt_name){.kind = CKPT_NAME_STEP, .step = step};
-	return read;
-}
-
-/*
- * Copy the part of *at before infix to head, and move *at behind infix. False: there is no infix.
- */
-static bool split(const char **at, const char *infix, char head[CKPT_NAME_SIZE])
-{
-	const char *found = strstr(*at, infix);
-	size_t length = found ? (size_t)(found - *at) : 0;
-	if (!found || length >= CKPT_NAME_SIZE)
+	const char *at = name;
+	*task = *tasks = 0;
+	if (!skip(&at, prefix))
 		return false;
-	memcpy(head, *at, length);
-	head[length] = '\0';
-	*at = found + strlen(infix);
-	return true;
+	if (skip(&at, "-") && (!read_number(&at, task) || !skip(&at, "-of-") ||
+				      !read_number(&at, tasks) || *task >= *tasks))
+		return false;
+	make_record(again, prefix, *task, *tasks);
+	return *tasks <= CKPT_TASKS_MAX && strcmp(name, again) == 0;
 }
 
-/*
- * Read a name that ckpt_name_staging or ckpt_name_scratch makes. To check the spelling, make the
- * name from the parts again, and compare.
- */
-static struct ckpt_name read_staging(const char *name)
+void ckpt_name_writer(char name[CKPT_NAME_SIZE], uint64_t task, uint64_t tasks)
 {
-	static const struct ckpt_name foreign = {.kind = CKPT_NAME_FOREIGN};
-	char head[CKPT_NAME_SIZE], again[CKPT_NAME_SIZE];
-	const char *at = after(name, STAGING_PREFIX);
-	if (!at || !split(&at, ATTEMPT_INFIX, head))
-		return foreign;
-	struct ckpt_name read = read_step(head);
-	size_t digits = strspn(at, "0123456789");
-	if (read.kind != CKPT_NAME_STEP || !number(at, digits, &read.attempt))
-		return foreign;
-	at += digits;
-	const char *life = after(at, LIFE_INFIX);
-	if (life && strnlen(life, LIFE_SIZE) >= LIFE_SIZE - 1) {
-		memcpy(read.life, life, LIFE_SIZE - 1);
-		if (!life_is_valid(read.life))
-			return foreign;
-		at = life + LIFE_SIZE - 1;
-	}
-	const char *task = after(at, SCRATCH_INFIX);
-	read.kind = task ? CKPT_NAME_SCRATCH : CKPT_NAME_STAGING;
-	if (task && !number(task, strlen(task), &read.task))
-		return foreign;
-	if (task)
-		ckpt_name_scratch(again, read.step, read.attempt, read.life, read.task);
-	else
-		ckpt_name_staging(again, read.step, read.attempt, read.life);
-	return strcmp(again, name) == 0 ? read : foreign;
+	make_record(name, WRITER, task, tasks);
 }
 
-struct ckpt_name ckpt_name_read(const char *name)
+void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task, uint64_t tasks)
 {
-	struct ckpt_name read = read_step(name);
-	return read.kind == CKPT_NAME_FOREIGN ? read_staging(name) : read;
+	make_record(name, SHARD, task, tasks);
 }
 
-/* The reserved names; those from COPY on are transient. */
-enum record { NONE, PART, MANIFEST, BAD, PIN, COPY, WRITER, TASK_WRITER, TASK_SHARD };
-
-/* Which reserved name the first length bytes are, and the task's number in it. */
-static enum record read_record(const char *name, size_t length, uint64_t *task)
+bool ckpt_name_is_writer(const char *name, uint64_t *task, uint64_t *tasks)
 {
-	static const struct {
-		const char *begin;
-		const char *end; /* the part after a number; NULL: the name has no number */
-	} names[] = {
-		[NONE] = {"", NULL},
-		[PART] = {CKPT_PART, NULL},
-		[MANIFEST] = {CKPT_MANIFEST, NULL},
-		[BAD] = {CKPT_BAD, NULL},
-		[PIN] = {CKPT_PIN, NULL},
-		[COPY] = {CKPT_COPY, NULL},
-		[WRITER] = {WRITER_PREFIX SUFFIX, NULL},
-		[TASK_WRITER] = {WRITER_PREFIX "-", SUFFIX},
-		[TASK_SHARD] = {SHARD_PREFIX, SUFFIX},
-	};
-	for (enum record record = PART; record <= TASK_SHARD; record++) {
-		size_t begin = strlen(names[record].begin);
-		size_t end = names[record].end ? strlen(names[record].end) : 0;
-		if (length < begin + end || memcmp(name, names[record].begin, begin) != 0)
-			continue;
-		if (!end ? length == begin
-			 : memcmp(name + length - end, names[record].end, end) == 0 &&
-					number(name + begin, length - begin - end, task))
-			return record;
-	}
-	return NONE;
+	return read_record(name, WRITER, task, tasks);
 }
 
-bool ckpt_name_is_shard(const char *name, uint64_t *task)
+bool ckpt_name_is_shard(const char *name, uint64_t *task, uint64_t *tasks)
 {
-	return read_record(name, strlen(name), task) == TASK_SHARD;
-}
-
-bool ckpt_name_is_writer(const char *name, bool *sharded, uint64_t *task)
-{
-	enum record record = read_record(name, strlen(name), task);
-	*sharded = record == TASK_WRITER;
-	return *sharded || record == WRITER;
-}
-
-bool ckpt_name_is_ongoing(const char *name)
-{
-	uint64_t task;
-	size_t length = strlen(name);
-	return length > ONGOING_LETTERS && name[length - ONGOING_LETTERS] == '.' &&
-	       !strchr(name + length - ONGOING_LETTERS + 1, '.') &&
-	       read_record(name, length - ONGOING_LETTERS, &task) != NONE;
-}
-
-bool ckpt_name_is_transient(const char *name)
-{
-	uint64_t task;
-	return read_record(name, strlen(name), &task) >= COPY || ckpt_name_is_ongoing(name);
+	return read_record(name, SHARD, task, tasks) && *tasks;
 }
 
 bool ckpt_name_is_reserved(const char *name)
 {
-	uint64_t task;
-	return read_record(name, strlen(name), &task) >= MANIFEST || ckpt_name_is_ongoing(name);
+	/* The last two are of version 0.1.0. */
+	static const char *const prefixes[] = {
+		CKPT_MANIFEST, CKPT_BAD, CKPT_PIN, WRITER, SHARD, ".ckpt-copy.json", ".ckpt-part"};
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+bool ckpt_name_is_transient(const char *name)
+{
+	return ckpt_name_is_reserved(name) && strcmp(name, CKPT_MANIFEST) != 0 &&
+	       strcmp(name, CKPT_BAD) != 0 && strcmp(name, CKPT_PIN) != 0;
 }

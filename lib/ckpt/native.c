@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/text.h"
 #include "ckpt/directory.h"
 #include "ckpt/marks.h"
+#include "ckpt/staging.h"
 #include "ckpt/tree.h"
 
 /* We give up when the checkpoint was replaced this number of times while we looked. */
@@ -143,35 +142,15 @@ enum status inspect_refuse(const char *directory, const struct checkpoint *found
 		directory, found->name, found->why);
 }
 
-/* The names in an unfinished one, and when any of them changed last. */
-static enum status look_into(
-	int directory, int depth, struct checkpoint *found, uint64_t *shards, struct error *err)
+/* When anything in an unfinished one changed last, in milliseconds since 1970. */
+static enum status find_changed(const struct staging *staging, int64_t *changed, struct error *err)
 {
-	struct file_names names = {0};
-	struct stat st;
-	uint64_t task;
-	enum status status = file_read_names(directory, found->name, &names, err);
-	for (size_t i = 0; i <= names.count && status == STATUS_OK; i++) {
-		const char *name = i < names.count ? names.names[i] : ".";
-		if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		int64_t time = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
-		found->changed = time > found->changed ? time : found->changed;
-		*shards += depth == 0 && ckpt_name_is_shard(name, &task);
-		if (i == names.count || !S_ISDIR(st.st_mode) || depth >= TREE_DEPTH_MAX)
-			continue;
-		int below =
-			openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (below >= 0) {
-			status = look_into(below, depth + 1, found, shards, err);
-			close(below);
-		}
-	}
-	file_names_release(&names);
+	struct tree_notes notes = {0};
+	enum status status = tree_find(staging->root, "", false, NULL, &notes, err);
+	*changed = (int64_t)notes.changed.tv_sec * 1000 + notes.changed.tv_nsec / 1000000;
 	return status;
 }
 
-/* Inspect one that is not published: it is not known who writes it, but when it changed last. */
 static enum status inspect_unfinished(
 	const char *directory, const char *name, struct checkpoint *found, struct error *err)
 {
@@ -180,41 +159,50 @@ static enum status inspect_unfinished(
 		.step = read.step,
 		.attempt = read.attempt,
 		.unfinished = true};
-	struct text why = {0};
-	uint64_t shards = 0;
+	struct staging staging = {.root = -1};
+	struct text absent = {0}, why = {0};
 	struct error reason;
 	snprintf(look.name, sizeof(look.name), "%s", name);
 	memcpy(look.life, read.life, sizeof(look.life));
 	char *path = ckpt_directory_path(directory, name);
-	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	enum status status = descriptor < 0 ? error_errno(&reason, errno, "open %s", path)
-					    : look_into(descriptor, 0, &look, &shards, &reason);
-	if (descriptor >= 0)
-		close(descriptor);
-	if (access(path, F_OK) < 0 && errno == ENOENT) {
-		status = error_set(err, STATUS_NO, "there is no %s", path);
-	} else if (status != STATUS_OK) {
-		conclude(&look, CHECKPOINT_UNREADABLE, status, &reason);
-		status = STATUS_OK;
-	} else {
-		if (read.kind == CKPT_NAME_SCRATCH)
-			text_addf(
-				&why, "task %" PRIu64 "'s own copy, which is discarded", read.task);
-		else
-			text_add(&why, "not committed");
-		if (shards)
-			text_addf(&why, ", shards of %" PRIu64 " tasks are", shards);
-		text_add(&why, "; changed ");
-		text_add_age(&why, clock_utc() - look.changed);
-		text_add(&why, " ago");
-		snprintf(look.why, sizeof(look.why), "%.255s", text_string(&why));
-		look.sharded = shards > 0;
-	}
-	text_release(&why);
-	free(path);
+	enum status status = staging_open(path, NULL, &staging, &reason);
 	if (status == STATUS_OK)
+		status = find_changed(&staging, &look.changed, &reason);
+	if (status == STATUS_NO)
+		status = error_set(err, STATUS_NO, "%s", reason.text);
+	else if (status != STATUS_OK)
+		conclude(&look, CHECKPOINT_UNREADABLE, status, &reason);
+	if (status != STATUS_OK)
+		goto out;
+	look.inode = staging.inode;
+	look.sharded = staging.tasks > 0;
+	look.tasks = staging.tasks;
+	uint64_t missing = staging_absent(&staging, &absent);
+	if (read.kind == CKPT_NAME_SCRATCH)
+		text_addf(&why, "task %" PRIu64 "'s own copy, which is discarded", read.task);
+	else if (read.kind == CKPT_NAME_COPY)
+		text_add(&why, "a copy");
+	else if (missing)
+		text_addf(&why, "missing %" PRIu64 " of %" PRIu64 " tasks: %s", missing,
+			staging.tasks, text_string(&absent));
+	else if (staging.tasks)
+		text_addf(&why,
+			"all %" PRIu64 " shards are there, not published: run the commit of one "
+			"task again",
+			staging.tasks);
+	else
+		text_add(&why, "not committed");
+	text_addf(&why, "%s%s; unchanged for ", *look.life ? "; life " : "", look.life);
+	text_add_age(&why, clock_utc() - look.changed);
+	snprintf(look.why, sizeof(look.why), "%s", text_string(&why));
+out:
+	text_release(&why);
+	text_release(&absent);
+	staging_close(&staging);
+	free(path);
+	if (status != STATUS_NO)
 		*found = look;
-	return status;
+	return status == STATUS_NO ? STATUS_NO : STATUS_OK;
 }
 
 enum status native_inspect(const char *directory, const char *entry, bool contents,

@@ -11,127 +11,121 @@
 
 #include "base/file.h"
 #include "ckpt/directory.h"
-#include "ckpt/names.h"
-#include "ckpt/remove.h"
+#include "ckpt/gone.h"
 
 /* We give up when other processes have changed the link this number of times. */
 #define TRIES 100
+
+/* Rename a damaged checkpoint away; publish_settle deletes it. */
+static enum status replace(
+	const char *directory, const char *name, uint64_t inode, struct error *err)
+{
+	char gone[CKPT_GONE_SIZE];
+	int descriptor;
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	status = gone_rename(descriptor, name, inode, gone, err);
+	close(descriptor);
+	return status;
+}
 
 enum status publish_rename(const char *directory, const char *staging, uint64_t inode,
 	uint64_t step, uint64_t damaged, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
 	struct stat st;
-	enum status status = STATUS_OK;
 	ckpt_name_step(name, step);
-	char *from = ckpt_directory_path(directory, staging);
-	char *to = ckpt_directory_path(directory, name);
-	if (damaged) {
-		status = remove_begin_ours(directory, name, damaged, err);
-		if (status != STATUS_OK)
-			goto out;
-	}
-	if (lstat(from, &st) < 0 ? errno == ENOENT : st.st_ino != inode) {
-		status = STATUS_NO;
-		goto out;
-	}
+	enum status status = damaged ? replace(directory, name, damaged, err) : STATUS_OK;
+	if (status != STATUS_OK)
+		return status;
+	if (lstat(staging, &st) < 0 ? errno == ENOENT : st.st_ino != inode)
+		return error_set(err, STATUS_NO, "%s is gone", staging);
 	/* An existing checkpoint is not replaced: it is not empty, because it has a manifest. */
-	int number = file_rename_new(AT_FDCWD, from, AT_FDCWD, to);
-	if (number) {
-		bool lost = number == ENOENT || number == EEXIST || number == ENOTEMPTY;
-		status = lost ? STATUS_NO : error_errno(err, number, "rename %s to %s", from, to);
-	}
-out:
-	free(from);
+	char *to = ckpt_directory_path(directory, name);
+	int number = file_rename_new(AT_FDCWD, staging, AT_FDCWD, to);
+	if (number)
+		status = error_errno(err, number, "rename %s to %s", staging, to);
 	free(to);
-	return status;
+	return number == ENOENT || number == EEXIST || number == ENOTEMPTY ? STATUS_NO : status;
 }
 
 /* Remove the records in path that were only needed for writing. */
-static enum status sweep(const char *path, struct error *err)
+static void sweep(const char *path, struct text *warning)
 {
 	struct file_names names = {0};
+	struct error why;
 	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* Another process may have removed it. */
-	if (descriptor < 0)
-		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "open");
-	enum status status = file_read_names(descriptor, path, &names, err);
+	if (descriptor < 0 && errno == ENOENT)
+		return;
+	enum status status = descriptor < 0 ? error_errno(&why, errno, "open %s", path)
+					    : file_read_names(descriptor, path, &names, &why);
 	for (size_t i = 0; i < names.count; i++)
 		if (ckpt_name_is_transient(names.names[i]) &&
 			unlinkat(descriptor, names.names[i], 0) < 0 && errno != ENOENT)
-			status =
-				error_set(err, error_status_of_errno(errno), "%s", strerror(errno));
+			status = error_errno(&why, errno, "remove %s/%s", path, names.names[i]);
 	file_names_release(&names);
-	close(descriptor);
-	return status;
+	if (descriptor >= 0)
+		close(descriptor);
+	if (status != STATUS_OK)
+		text_addf(warning,
+			"not all records of the writing were removed: %s; the same command does it "
+			"when run again\n",
+			why.text);
 }
 
-/*
- * The name of the highest step that has a manifest. False: there is none, or DIR is not readable.
- */
-static bool highest_step(const char *directory, int descriptor, char name[CKPT_NAME_SIZE])
+/* The highest step that has a manifest. False: there is none, or DIR is not readable. */
+static bool find_highest(const char *directory, int descriptor, char name[CKPT_NAME_SIZE])
 {
 	struct file_names names = {0};
-	uint64_t highest = 0;
-	bool found = false;
+	struct ckpt_name highest = {0};
 	bool read = file_read_names(descriptor, directory, &names, NULL) == STATUS_OK;
 	for (size_t i = 0; i < names.count && read; i++) {
 		char manifest[CKPT_NAME_SIZE + sizeof(CKPT_MANIFEST) + 1];
 		struct ckpt_name one = ckpt_name_read(names.names[i]);
-		if (one.kind != CKPT_NAME_STEP || (found && one.step <= highest))
+		if (one.kind != CKPT_NAME_STEP || (highest.kind && one.step <= highest.step))
 			continue;
-		snprintf(manifest, sizeof(manifest), "%.*s/%s", CKPT_NAME_SIZE - 1, names.names[i],
-			CKPT_MANIFEST);
-		if (faccessat(descriptor, manifest, F_OK, 0) < 0)
-			continue;
-		found = true;
-		highest = one.step;
-		ckpt_name_step(name, highest);
+		ckpt_name_step(name, one.step);
+		snprintf(manifest, sizeof(manifest), "%s/%s", name, CKPT_MANIFEST);
+		if (faccessat(descriptor, manifest, F_OK, 0) == 0)
+			highest = one;
 	}
 	file_names_release(&names);
-	return found;
-}
-
-/* Read the link. Returns 1: it names a step; 0: there is no link; -1: something else is there. */
-static int read_link(int descriptor, char target[CKPT_NAME_SIZE])
-{
-	ssize_t n = readlinkat(descriptor, CKPT_LATEST, target, CKPT_NAME_SIZE - 1);
-	if (n < 0)
-		return errno == ENOENT ? 0 : -1;
-	target[n] = '\0';
-	return ckpt_name_read(target).kind == CKPT_NAME_STEP ? 1 : -1;
+	ckpt_name_step(name, highest.step);
+	return highest.kind == CKPT_NAME_STEP;
 }
 
 /*
  * After changing the link, check it again. If several processes publish at the same time, the last
  * one to change the link then leaves it correct.
  */
-void publish_latest(const char *directory, int descriptor, char *warning, size_t size)
+void publish_latest(const char *directory, int descriptor, struct text *warning)
 {
-	char want[CKPT_NAME_SIZE] = "", have[CKPT_NAME_SIZE];
-	int number = 0;
+	char want[CKPT_NAME_SIZE], have[CKPT_NAME_SIZE];
 	for (int tries = 0; tries < TRIES; tries++) {
-		if (!highest_step(directory, descriptor, want))
-			break;
-		int kind = read_link(descriptor, have);
-		if (kind < 0) {
-			snprintf(warning, size,
-				"%s/%s was not made by ckpt-rotate and was left "
-				"unchanged",
+		bool any = find_highest(directory, descriptor, want);
+		ssize_t n = readlinkat(descriptor, CKPT_LATEST, have, sizeof(have) - 1);
+		bool none = n < 0 && errno == ENOENT;
+		have[n < 0 ? 0 : n] = '\0';
+		if (!none && ckpt_name_read(have).kind != CKPT_NAME_STEP) {
+			text_addf(warning,
+				"%s/%s was not made by ckpt-rotate and was left unchanged\n",
 				directory, CKPT_LATEST);
 			break;
 		}
-		if (kind == 1 && strcmp(want, have) == 0)
+		if (any ? strcmp(want, have) == 0
+			: none || faccessat(descriptor, have, F_OK, 0) == 0)
 			break;
+		int result;
 		(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
-		if (symlinkat(want, descriptor, CKPT_LATEST_ONGOING) < 0 && errno != EEXIST)
-			number = errno;
-		else if (renameat(descriptor, CKPT_LATEST_ONGOING, descriptor, CKPT_LATEST) < 0 &&
-			 errno != ENOENT)
-			number = errno;
-		if (number) {
-			snprintf(warning, size, "cannot set the link %s/%s: %s", directory,
-				CKPT_LATEST, strerror(number));
+		if (!any)
+			result = unlinkat(descriptor, CKPT_LATEST, 0);
+		else if ((result = symlinkat(want, descriptor, CKPT_LATEST_ONGOING)) == 0)
+			result = renameat(descriptor, CKPT_LATEST_ONGOING, descriptor, CKPT_LATEST);
+		if (result < 0 && errno != EEXIST && errno != ENOENT) {
+			text_addf(warning, "cannot set the link %s/%s: %s\n", directory,
+				CKPT_LATEST, strerror(errno));
 			break;
 		}
 	}
@@ -139,40 +133,36 @@ void publish_latest(const char *directory, int descriptor, char *warning, size_t
 	(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
 }
 
+static bool is_it(const void *context, const char *entry)
+{
+	return strcmp(entry, context) == 0;
+}
+
 enum status publish_settle(
-	const char *directory, uint64_t step, char *warning, size_t size, struct error *err)
+	const char *directory, uint64_t step, struct text *warning, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
 	int descriptor;
-	struct error ignored;
+	struct error why;
 	ckpt_name_step(name, step);
 	char *path = ckpt_directory_path(directory, name);
 	char *parent = ckpt_directory_path(directory, "..");
-	enum status status;
-	if (sweep(path, &ignored) != STATUS_OK)
-		snprintf(warning, size,
-			"cannot remove all records of the writing in %s: %s; the same command does "
-			"it when run again",
-			path, ignored.text);
-	status = ckpt_directory_open(directory, &descriptor, err);
-	if (status != STATUS_OK)
-		goto out;
-	publish_latest(directory, descriptor, warning, size);
-	close(descriptor);
-	status = file_sync_directory(directory, err);
-	if (status != STATUS_OK)
-		goto out;
-	/*
-	 * Delete a damaged checkpoint that had this name. Do it after our own sync of DIR: deleting
-	 * syncs DIR, too, and the kernel reports an error of the disk only to one of two syncs.
-	 */
-	(void)remove_finish_ours(directory, name, NULL);
+	sweep(path, warning);
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
+	if (status == STATUS_OK) {
+		publish_latest(directory, descriptor, warning);
+		status = file_sync_directory(directory, err);
+		/* Do this after our own sync of DIR: deleting syncs DIR, too, and the kernel
+		 * reports an error of the disk only to one of two syncs. */
+		if (status == STATUS_OK)
+			(void)gone_settle(descriptor, directory, false, is_it, name, NULL, NULL);
+		close(descriptor);
+	}
 	/* The begin that made DIR may have been killed before it could sync the parent. If we must
 	 * not read the parent, another user has made DIR. */
-	if (file_sync_directory(parent, &ignored) != STATUS_OK &&
-		ignored.status != STATUS_PERMISSION)
-		status = error_set(err, ignored.status, "%s", ignored.text);
-out:
+	if (status == STATUS_OK && file_sync_directory(parent, &why) != STATUS_OK &&
+		why.status != STATUS_PERMISSION)
+		status = error_set(err, why.status, "%s", why.text);
 	free(path);
 	free(parent);
 	return status;

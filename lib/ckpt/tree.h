@@ -5,7 +5,8 @@
  * root is an open directory (not O_PATH, because that cannot be synced); names are relative to it.
  * Only files and directories are accepted; symbolic links are never followed. A hard link is a file
  * like any other. A file that was removed, but that an NFS client still shows, is not one of them.
- * Several threads compute checksums; they have ended on return.
+ * Several threads compute checksums, and for a large file one more reads ahead, so that neither the
+ * disk nor the processor waits for the other; they have ended on return.
  */
 #ifndef CKPT_TREE_H
 #define CKPT_TREE_H
@@ -22,13 +23,14 @@
 struct tree_notes {
 	const char *part;	 /* look for directories with this in their names; NULL: do not */
 	char found[4096];	 /* the path of such a directory; empty: there is none */
-	struct timespec changed; /* when a directory changed last */
+	struct timespec changed; /* when a directory changed last; without a manifest, or a file */
 };
 /*
  * Add all files below root/below ("": root itself, without its reserved names) to manifest, sorted,
- * without checksums. With sync, also sync each directory. notes may be NULL. STATUS_NO: something
- * is gone, or cannot be in a checkpoint; err says what. With notes, STATUS_TEMPORARY: a file
- * vanished while the directory was read.
+ * without checksums. With sync, also sync each directory. notes may be NULL. manifest NULL: only
+ * note, and accept links and devices, too. STATUS_NO: something is gone, or cannot be in a
+ * checkpoint; err says what. With notes, STATUS_TEMPORARY: a file vanished while the directory was
+ * read.
  */
 enum status tree_find(int root, const char *below, bool sync, struct manifest *manifest,
 	struct tree_notes *notes, struct error *err);
@@ -38,9 +40,6 @@ enum status tree_find(int root, const char *below, bool sync, struct manifest *m
  * since; err names it.
  */
 enum status tree_record(int root, struct manifest *manifest, struct error *err);
-
-/* STATUS_NO: a directory on the way to a file of manifest is missing, or not a directory. */
-enum status tree_check_directories(int root, const struct manifest *manifest, struct error *err);
 
 /* Whether a later tree_find found the same files, unchanged. False: err (STATUS_NO) names one. */
 bool tree_is_unchanged(

@@ -3,186 +3,175 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/message.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "ckpt/copy.h"
-#include "ckpt/layout/layout.h"
+#include "ckpt/list.h"
 #include "rows.h"
 
 static uint64_t last = 1;
-static bool last_given, all, dry_run, json;
-static const char *limit, *layout, *pattern;
+static bool last_given, all, moves;
 
 const struct args_option copy_options[] = {
 	{"last", "N", "the N newest complete ones (1)", ARGS_UNSIGNED, .target = &last, .min = 1,
 		.max = 1000000000, .given = &last_given},
 	{"all", NULL, "all complete ones", ARGS_FLAG, .target = &all},
-	{"bwlimit", "SIZE", "maximum bytes per second (200M)", ARGS_TEXT, .target = &limit},
-	LAYOUT_OPTIONS(layout, pattern),
-	{0},
-};
-const struct args_option drain_options[] = {
-	{"all", NULL, "also remove the newest", ARGS_FLAG, .target = &all},
-	{"dry-run", NULL, "only print what would be removed", ARGS_FLAG, .target = &dry_run,
-		.letter = 'n'},
-	{"json", NULL, "print JSON, not text", ARGS_FLAG, .target = &json},
+	{"move", NULL, "then remove each original that has a verified copy, but not the newest",
+		ARGS_FLAG, .target = &moves},
 	{0},
 };
 
-/* If DIR has native checkpoints, use those, even if there are also some of a framework. */
-static enum status choose_layout(
-	const char *directory, struct layout_choice *choice, struct error *err)
+/* What is copied or moved, the newest first: it is the most important if there is no time for all.
+ */
+struct chosen {
+	struct choice {
+		uint64_t step;
+		bool copied; /* just now, so the copy was read */
+	} * items;
+	size_t count;
+	bool listed; /* they were found in DIR: what is gone since needs no copy */
+};
+
+/* Choose complete checkpoints of DIR, most at most. */
+static enum status choose(
+	const char *directory, uint64_t most, struct chosen *chosen, struct error *err)
 {
-	*choice = layout_ours;
-	if (!layout && !pattern && layout_check_native(directory, NULL) == STATUS_OK)
-		return STATUS_OK;
-	return layout_choose(directory, layout, pattern, choice, err);
+	const struct list_request request = {.directory = directory, .layout = layout_ours()};
+	struct list list;
+	enum status status = list_read(&request, &list, err);
+	chosen->items = xcalloc(list.count + 1, sizeof(*chosen->items));
+	chosen->listed = true;
+	for (size_t i = list.count; i-- > 0 && chosen->count < most && status == STATUS_OK;) {
+		const struct checkpoint *item = &list.items[i].checkpoint;
+		if (item->state == CHECKPOINT_UNREADABLE)
+			status = error_set(
+				err, item->status, "%s/%s: %s", directory, item->name, item->why);
+		else if (item->state == CHECKPOINT_COMPLETE)
+			chosen->items[chosen->count++].step = item->step;
+	}
+	list_release(&list);
+	return status;
 }
 
-/* Copy one checkpoint of DIR. */
-static enum status copy_one(const char *directory, const char *destination,
-	const struct layout_choice *choice, const struct checkpoint *found, struct error *err)
+static enum status choose_steps(
+	const struct args_rest *rest, struct chosen *chosen, struct error *err)
 {
-	struct copy_options options = {.choice = choice};
-	struct copy_answer answer = {0};
-	struct text size = {0};
 	enum status status = STATUS_OK;
-	if (limit)
-		status = parse_bytes(limit, &options.bytes_per_second, "--bwlimit", err);
-	if (status == STATUS_OK && progress_begin(found->bytes))
-		options.progress = progress_add;
-	if (status == STATUS_OK)
-		status = checkpoint_copy(directory, destination, found, &options, &answer, err);
+	chosen->items = xcalloc(rest->count, sizeof(*chosen->items));
+	for (size_t i = 2; i < rest->count && status == STATUS_OK; i++)
+		status = parse_unsigned(rest->words[i], 0, CKPT_NUMBER_MAX,
+			&chosen->items[chosen->count++].step, "STEP", err);
+	return status;
+}
+
+static int copy_one(
+	const char *directory, const char *destination, bool listed, struct choice *choice)
+{
+	struct copy_answer answer = {0};
+	struct checkpoint found = {0};
+	struct error err;
+	struct text size = {0};
+	int code = STATUS_OK;
+	(void)checkpoint_inspect(directory, choice->step, false, &found, &err);
+	bool shown = progress_begin(found.bytes);
+	enum status status = checkpoint_copy(
+		directory, destination, choice->step, shown ? progress_add : NULL, &answer, &err);
 	progress_end();
-	if (*answer.warning)
-		message_error("%s", answer.warning);
-	if (status != STATUS_OK)
-		return status;
+	choice->copied = status == STATUS_OK && answer.copied;
 	show_size(&size, answer.bytes);
-	if (!message_is_quiet() && answer.copied)
-		printf("%s copied and verified: %" PRIu64 " files, %s\n", found->name, answer.files,
+	message_warnings(answer.warning.data);
+	if (status != STATUS_OK && answer.vanished && listed)
+		message_info("%s", err.text);
+	else if (status != STATUS_OK)
+		code = message_fail(&err);
+	else if (!message_is_quiet() && answer.copied)
+		printf("%s copied and verified: %" PRIu64 " files, %s\n", found.name, answer.files,
 			text_string(&size));
 	else if (!message_is_quiet())
-		printf("%s is there already\n", found->name);
-	if (answer.found)
-		message_detail(
-			"%" PRIu64 " files had been brought by an earlier copy", answer.found);
+		printf("%s is there already\n", found.name);
 	text_release(&size);
-	return STATUS_OK;
-}
-
-/* The newest first: it is the most important one if there is no time for all. */
-static int copy_newest(
-	const char *directory, const char *destination, const struct layout_choice *choice)
-{
-	struct error err = {0};
-	struct checkpoint_list list = {0};
-	uint64_t copied = 0;
-	int code = STATUS_OK;
-	enum status status = checkpoint_list(directory, choice, &list, NULL, &err);
-	if (status != STATUS_OK)
-		return message_fail(&err);
-	for (size_t i = list.count; i-- > 0 && (all || copied < last);) {
-		const struct checkpoint *item = list.items[i];
-		if (item->state == CHECKPOINT_UNKNOWN) {
-			message_error("%s/%s: %s", directory, item->name, item->why);
-			code = worse(code, (int)item->status);
-			break;
-		}
-		if (item->state != CHECKPOINT_COMPLETE)
-			continue;
-		copied++;
-		if (copy_one(directory, destination, choice, item, &err) != STATUS_OK)
-			code = worse(code, message_fail(&err));
-	}
-	if (copied == 0 && code == STATUS_OK) {
-		message_info("there is no complete checkpoint in %s", directory);
-		code = STATUS_NO;
-	}
-	checkpoint_list_release(&list);
+	text_release(&answer.warning);
 	return code;
 }
 
-/* Find the checkpoint of a step; if a framework has several versions, the last one. */
-static enum status find_step(const char *directory, const struct layout_choice *choice,
-	const char *word, struct checkpoint *found, struct error *err)
+/* Remove the originals that have a verified copy. */
+static int move_all(
+	const char *directory, const char *destination, const struct chosen *copied, bool named)
 {
-	struct checkpoint_list list = {0};
-	uint64_t step;
-	bool any = false;
-	enum status status = parse_unsigned(word, 0, CKPT_NUMBER_MAX, &step, "STEP", err);
-	if (status != STATUS_OK)
-		return status;
-	if (layout_is_native(choice))
-		return checkpoint_inspect(directory, step, false, found, err);
-	status = checkpoint_list(directory, choice, &list, NULL, err);
-	for (size_t i = 0; i < list.count && status == STATUS_OK; i++)
-		if (list.items[i]->step == step) {
-			*found = *list.items[i];
-			any = true;
+	struct error err;
+	struct chosen complete = {0};
+	int code = STATUS_OK;
+	enum status status = choose(directory, UINT64_MAX, &complete, &err);
+	for (size_t i = 0; i < complete.count && status == STATUS_OK; i++) {
+		char name[CKPT_NAME_SIZE];
+		bool read = false, wanted = !named;
+		uint64_t step = complete.items[i].step;
+		for (size_t k = 0; k < copied->count; k++) {
+			wanted |= copied->items[k].step == step;
+			read |= copied->items[k].step == step && copied->items[k].copied;
 		}
-	checkpoint_list_release(&list);
-	if (status == STATUS_OK && !any)
-		return error_set(err, STATUS_NO, "there is no checkpoint of step %" PRIu64 " in %s",
-			step, directory);
+		if (!wanted)
+			continue;
+		enum status moved =
+			i == 0 && !all ? error_set(&err, STATUS_NO, "the newest complete one")
+				       : checkpoint_move(directory, destination, step, read, &err);
+		ckpt_name_step(name, step);
+		if (moved != STATUS_OK && moved != STATUS_NO)
+			code = worse(code, message_fail(&err));
+		else if (!message_is_quiet() && moved == STATUS_OK)
+			printf("%s removed: its copy is verified\n", name);
+		else if (!message_is_quiet())
+			printf("%s kept: %s\n", name, err.text);
+	}
+	free(complete.items);
+	return status == STATUS_OK ? code : worse(code, message_fail(&err));
+}
+
+/* STATUS_USAGE: DIR has checkpoints of a framework, and none of ours. */
+static enum status check_ours(const char *directory, struct error *err)
+{
+	struct layout layout;
+	enum status status = layout_detect(directory, layout_ours()->name, &layout, err);
+	if (status == STATUS_OK && !layout_is_native(&layout))
+		status = error_set(err, STATUS_USAGE,
+			"%s has checkpoints of the layout %s; copy those of a framework with "
+			"rsync, and check the copy with \"ckpt-rotate verify\"",
+			directory, layout.name);
 	return status;
 }
 
 int run_copy(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
+	struct chosen chosen = {0};
 	int code = STATUS_OK;
-	struct layout_choice choice;
 	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
-	enum status status = STATUS_OK;
-	if ((rest->count > 2) + all + last_given > 1)
-		status =
-			error_set(&err, STATUS_USAGE, "give only one of STEP..., --last and --all");
+	bool named = rest->count > 2;
+	enum status status = named + all + last_given > 1
+				     ? error_set(&err, STATUS_USAGE,
+					       "give only one of STEP..., --last and --all")
+				     : copy_check_places(directory, destination, &err);
+	for (int i = 0; i < 2 && status == STATUS_OK; i++)
+		status = check_ours(i ? destination : directory, &err);
+	if (status == STATUS_OK && moves)
+		status = copy_settle(directory, &err);
 	if (status == STATUS_OK)
-		status = copy_check_places(directory, destination, &err);
-	if (status == STATUS_OK)
-		status = choose_layout(directory, &choice, &err);
-	if (status == STATUS_OK && layout_is_native(&choice))
-		status = layout_check_native(destination, &err);
+		status = named ? choose_steps(rest, &chosen, &err)
+			       : choose(directory, all ? UINT64_MAX : last, &chosen, &err);
+	for (size_t i = 0; i < chosen.count && (!named || status == STATUS_OK); i++)
+		code = worse(
+			code, copy_one(directory, destination, chosen.listed, &chosen.items[i]));
 	if (status != STATUS_OK)
-		return message_fail(&err);
-	if (rest->count == 2)
-		return copy_newest(directory, destination, &choice);
-	for (size_t i = 2; i < rest->count; i++) {
-		struct checkpoint found;
-		status = find_step(directory, &choice, rest->words[i], &found, &err);
-		if (status == STATUS_OK)
-			status = copy_one(directory, destination, &choice, &found, &err);
-		if (status != STATUS_OK)
-			code = worse(code, message_fail(&err));
+		code = worse(code, message_fail(&err));
+	if (chosen.count == 0 && code == STATUS_OK) {
+		message_info("there is no complete checkpoint in %s", directory);
+		code = STATUS_NO;
 	}
+	if (moves && status == STATUS_OK)
+		code = worse(code, move_all(directory, destination, &chosen, named));
+	free(chosen.items);
 	return code;
-}
-
-int run_drain(const struct args_rest *rest)
-{
-	struct error err = {0};
-	struct text line = {0};
-	size_t shown = 0;
-	struct prune_report report = {0};
-	struct prune_request request = {.now = clock_utc(), .wait = 60000, .dry_run = dry_run};
-	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
-	/* Without manifests we cannot know that the two copies are equal. */
-	enum status status = layout_check_native(directory, &err);
-	if (status == STATUS_OK)
-		status = layout_check_native(destination, &err);
-	if (status == STATUS_OK && progress_begin(0))
-		checkpoint_on_progress(progress_add);
-	if (status == STATUS_OK)
-		status = checkpoint_drain(directory, destination, all, &request, &report, &err);
-	progress_end();
-	if (json || !message_is_quiet())
-		print_report(directory, true, json, &request, &report, &shown);
-	if (json)
-		show_end(&line, shown);
-	print(&line);
-	prune_report_release(&report);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The small records of a checkpoint. The first byte of an input says what the rest is: 'b' a mark
- * that it is bad, 'f' a manifest or a shard's record, 'w' the record of its writer, 'n' a name in
- * its directory, 'p' a pattern and a name, 'm' a metric or a list of rules or steps.
+ * that it is bad, 'f' a manifest or a shard's record, 'n' a name in its directory, 'p' a pattern
+ * and a name, 'm' a metric or a list of rules or steps.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,6 @@
 #include "ckpt/marks.h"
 #include "ckpt/metrics.h"
 #include "ckpt/names.h"
-#include "ckpt/writer.h"
 #include "support/fuzz.h"
 
 static void check_mark(const uint8_t *data, size_t size)
@@ -77,53 +76,28 @@ static void check_manifest(const char *data, size_t size)
 	manifest_release(&manifest);
 }
 
-static void check_writer(const uint8_t *data, size_t size)
-{
-	struct writer writer, again;
-	char first[300], second[300];
-	snprintf(first, sizeof(first), "%s/w", fuzz_path());
-	snprintf(second, sizeof(second), "%s/v", fuzz_path());
-	FUZZ_HOLDS(fuzz_write("w", data, size) && fuzz_write("v", "", 0));
-	if (writer_load(first, &writer, NULL) != STATUS_OK)
-		return;
-	(void)writer_check(&writer);
-	FUZZ_HOLDS(writer_save(second, &writer, NULL) == STATUS_OK);
-	FUZZ_HOLDS(writer_load(second, &again, NULL) == STATUS_OK);
-	FUZZ_HOLDS(again.parent.pid == writer.parent.pid && again.parent.pid >= 0);
-	FUZZ_HOLDS(again.group.pid == writer.group.pid && again.group.pid >= 0);
-	FUZZ_HOLDS(again.group.start == writer.group.start && again.tasks == writer.tasks);
-	FUZZ_HOLDS(strcmp(again.machine, writer.machine) == 0);
-	FUZZ_HOLDS(writer_is_same(&writer, &again) == writer_is_same(&again, &writer));
-}
-
 /* Only the one spelling that we make is ours. */
 static void check_name(const char *name)
 {
-	char again[CKPT_NAME_SIZE] = "", removed[CKPT_REMOVED_SIZE];
-	bool sharded;
-	uint64_t task, inode;
+	char again[CKPT_NAME_SIZE] = "", gone[CKPT_GONE_SIZE];
+	uint64_t task, tasks;
 	struct ckpt_name read = ckpt_name_read(name);
-	switch (read.kind) {
-	case CKPT_NAME_FOREIGN: break;
-	case CKPT_NAME_STEP: ckpt_name_step(again, read.step); break;
-	case CKPT_NAME_STAGING: ckpt_name_staging(again, read.step, read.attempt, read.life); break;
-	case CKPT_NAME_SCRATCH:
-		ckpt_name_scratch(again, read.step, read.attempt, read.life, read.task);
-		break;
-	}
+	if (read.kind != CKPT_NAME_FOREIGN)
+		ckpt_name_make(again, &read);
 	FUZZ_HOLDS(read.kind == CKPT_NAME_FOREIGN || strcmp(again, name) == 0);
-	if (ckpt_name_is_shard(name, &task)) {
-		ckpt_name_shard(again, task);
-		FUZZ_HOLDS(strcmp(again, name) == 0 && ckpt_name_is_reserved(name));
+	if (ckpt_name_is_shard(name, &task, &tasks)) {
+		ckpt_name_shard(again, task, tasks);
+		FUZZ_HOLDS(
+			strcmp(again, name) == 0 && ckpt_name_is_transient(name) && task < tasks);
 	}
-	if (ckpt_name_is_writer(name, &sharded, &task)) {
-		ckpt_name_writer(again, sharded, task);
-		FUZZ_HOLDS(strcmp(again, name) == 0 && ckpt_name_is_reserved(name));
+	if (ckpt_name_is_writer(name, &task, &tasks)) {
+		ckpt_name_writer(again, task, tasks);
+		FUZZ_HOLDS(strcmp(again, name) == 0 && ckpt_name_is_transient(name));
 	}
-	const char *entry = ckpt_name_read_removed(name, &inode);
-	if (entry && ckpt_name_removed(removed, entry, inode))
-		FUZZ_HOLDS(inode ? strcmp(removed, name) == 0 : strlen(removed) == strlen(name));
-	FUZZ_HOLDS(!ckpt_name_is_ongoing(name) || ckpt_name_is_transient(name));
+	const char *entry = ckpt_name_read_gone(name);
+	if (entry && ckpt_name_gone(gone, entry))
+		FUZZ_HOLDS(strlen(gone) == strlen(name) && *entry);
+	FUZZ_HOLDS(!ckpt_name_is_transient(name) || ckpt_name_is_reserved(name));
 }
 
 /* The first line as the pattern, the second as a name: "model-*-{step}.pt". */
@@ -166,7 +140,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	switch (*data) {
 	case 'b': check_mark(data + 1, size - 1); break;
 	case 'f': check_manifest((const char *)data + 1, size - 1); break;
-	case 'w': check_writer(data + 1, size - 1); break;
 	case 'n': check_name(text); break;
 	case 'p': check_pattern(data + 1, size - 1); break;
 	case 'm': check_metric(text); break;

@@ -165,7 +165,9 @@ int main(void)
 		bool read = chosen && layout_reads(&layout, names[i].entry, &step, &inside);
 		char shown[256];
 		text_escape(shown, sizeof(shown), names[i].entry, strlen(names[i].entry));
-		CHECK(chosen && (!read ? NOT : inside ? INSIDE : step) == names[i].step,
+		CHECK(chosen && (!read		 ? NOT
+					: inside ? INSIDE
+						 : step) == names[i].step,
 			"%s: \"%s\"", names[i].layout, shown);
 	}
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
