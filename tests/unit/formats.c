@@ -134,7 +134,6 @@ static const struct {
 	size_t length, unseen;
 } whole[] = {
 	{"framed.pkl", TEXT("\x80\4\x95\xf\0\0\0\0\0\0\0}\x94\x8c\4step\x94M\xf4\1s."), 0},
-	{".metadata", TEXT("\x80\2}q\0(X\1\0\0\0aU\2..c__main__\nA\nG........L7L\nu."), 0},
 	{"legacy.pt", TEXT(LEGACY), 2},
 	{"job.pkl", TEXT("\x80\3cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81\xff\xff\xff."), 1},
 	{"a.npy", TEXT(NPY("<f4", "(2, 3)", "012345678901234567890123")), 0},
@@ -277,14 +276,13 @@ static const struct {
 	{"README.md", TEXT("version https://git-lfs.github.com/spec/v1\n"), STATUS_OK},
 	{"model.metadata", TEXT("1f2e3d\netag\n1700000000.5\n"), STATUS_OK},
 	{"a", TEXT(""), STATUS_OK},
-	{".metadata", TEXT("hello, world"), STATUS_NO},
 };
 
 static void check_others(void)
 {
 	static const char *const known[] = {"a.pt", "a.pth", "a.ckpt", "a.bin", "a.pth.tar",
 		"a.safetensors", "a.npz", "a.npy", "a.h5", "a.hdf5", "a.keras", "a.json",
-		"a.msgpack", "a.pkl", "a.distcp", "a.index", "b/.metadata"};
+		"a.msgpack", "a.pkl", "a.distcp", "a.index"};
 	struct text file = {0};
 	TEST("other contents")
 	{
