@@ -81,9 +81,13 @@ static enum status walk(
 		note_change(&files->changed, &st);
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
 		const char *name = names.names[i];
-		if (strncmp(name, ".nfs", 4) == 0 ||
-			fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (strncmp(name, ".nfs", 4) == 0)
 			continue;
+		if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			if (errno != ENOENT)
+				status = error_errno(err, errno, "look at %s", name);
+			continue;
+		}
 		bool link = S_ISLNK(st.st_mode);
 		if (link && fstatat(directory, name, &st, 0) < 0 && errno != ENOENT)
 			status = error_errno(err, errno, "follow the link %s", name);
@@ -127,6 +131,8 @@ static enum status find_files(const struct list *list, const struct list_entry *
 	for (size_t i = 0; i < count && !entries->directory; i++)
 		if (fstatat(list->descriptor, entries[i].name, &st, 0) == 0)
 			add_file(files, entries[i].name, &st);
+		else if (errno != ENOENT)
+			status = error_errno(err, errno, "look at %s", entries[i].name);
 	if (!files->directories)
 		files->directories = xcalloc(1, sizeof(*files->directories));
 	files->directories[files->directory_count] = NULL;
@@ -386,12 +392,19 @@ static enum status inspect_framework(
 	const struct list *list, struct list_item *item, struct error *err)
 {
 	struct stat st;
+	struct error why;
 	for (int tries = 0; tries < TRIES; tries++) {
 		size_t there = 0;
 		for (size_t i = 0; i < item->count; i++) {
 			struct list_entry *entry = &list->entries[item->first + i];
-			if (fstatat(list->descriptor, entry->name, &st, 0) < 0)
-				continue;
+			if (fstatat(list->descriptor, entry->name, &st, 0) < 0) {
+				if (errno == ENOENT)
+					continue;
+				error_errno(&why, errno, "look at %s", entry->name);
+				name_item(list, &list->entries[item->first], item);
+				conclude(&item->checkpoint, RULES_UNREADABLE, &why);
+				return STATUS_OK;
+			}
 			there++;
 			entry->device = st.st_dev;
 			entry->inode = st.st_ino;
@@ -709,8 +722,11 @@ static enum status read_names(struct list *list, struct error *err)
 		if (ckpt_name_read_gone(name)) {
 			list->gone[list->gone_count++] = xstrdup(name);
 		} else if (reads_mark(list, name, &mark->kind, &mark->step)) {
-			if (fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			if (fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+				if (errno != ENOENT)
+					status = error_errno(err, errno, "look at %s", name);
 				continue;
+			}
 			note_change(&mark->time, &st);
 			list->mark_count++;
 		} else {

@@ -371,7 +371,10 @@ static enum status look_again(struct pruning *pruning, struct error *err)
 			continue;
 		if (about.names_only)
 			status = list_inspect(&now, item, err);
-		if (status == STATUS_OK && item->checkpoint.inode == newest->checkpoint.inode)
+		if (status == STATUS_OK && item->checkpoint.state == CHECKPOINT_UNREADABLE)
+			status = error_set(err, item->checkpoint.status, "%s/%s: %s",
+				about.directory, item->checkpoint.name, item->checkpoint.why);
+		if (item->checkpoint.inode == newest->checkpoint.inode)
 			state = item->checkpoint.state;
 	}
 	if (status == STATUS_OK &&
