@@ -66,11 +66,6 @@ static enum status lock(int directory, const char *path, int64_t wait, struct er
 	return STATUS_OK;
 }
 
-static int64_t modified(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
-}
-
 /*
  * Read the clock that dates files in DIR (of a server, for example) by setting the time of a file
  * to now. If none can be made (a quota, or another prune has made it), DIR itself serves.
@@ -84,7 +79,7 @@ static enum status read_clock(int directory, const char *path, int64_t *now, str
 		openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int dated = file >= 0 ? file : directory;
 	if (futimens(dated, NULL) == 0 && fstat(dated, &st) == 0)
-		*now = modified(&st);
+		*now = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
 	else
 		status = error_errno(err, errno, "measure the clock of %s", path);
 	if (file >= 0)
@@ -283,10 +278,23 @@ static void keep_after_all(struct pruning *pruning, size_t i, const char *why)
 	give_back(pruning, i);
 }
 
-/*
- * Rename an entry of item i away. STATUS_NO: it is not there, is another one now, or was changed
- * since DIR was read, perhaps by a process that begins to save.
- */
+/* Whether item i is as it was when DIR was read. STATUS_NO: it is gone, or a process writes it. */
+static enum status is_unchanged(const struct pruning *pruning, size_t i, struct error *err)
+{
+	struct list_item now = pruning->list.items[i];
+	const struct checkpoint *then = &pruning->list.items[i].checkpoint;
+	if (then->changed == 0) /* it has a manifest, so nobody writes it */
+		return STATUS_OK;
+	now.files = (struct manifest){0};
+	enum status status = list_inspect(&pruning->list, &now, err);
+	if (status == STATUS_OK &&
+		(now.checkpoint.changed != then->changed || now.checkpoint.inode != then->inode))
+		status = STATUS_NO;
+	manifest_release(&now.files);
+	return status;
+}
+
+/* Rename an entry of item i away. STATUS_NO: it is not there, or another one is. */
 static enum status rename_away(struct pruning *pruning, size_t i, size_t k, struct error *err)
 {
 	const struct list *list = &pruning->list;
@@ -305,9 +313,7 @@ static enum status rename_away(struct pruning *pruning, size_t i, size_t k, stru
 		return errno == ENOENT ? STATUS_NO
 				       : error_errno(err, errno, "look at %s/%s",
 						 list->request.directory, gone);
-	bool same = st.st_dev == entry->device && st.st_ino == entry->inode;
-	bool changed = list->items[i].checkpoint.changed && modified(&st) > pruning->moment.clock;
-	return same && !changed ? STATUS_OK : STATUS_NO;
+	return st.st_dev == entry->device && st.st_ino == entry->inode ? STATUS_OK : STATUS_NO;
 }
 
 /* Rename all entries of each item that is to go. */
@@ -315,9 +321,9 @@ static void rename_all(struct pruning *pruning)
 {
 	struct error err;
 	for (size_t i = 0; i < pruning->list.count; i++) {
-		enum status status = STATUS_OK;
 		if (pruning->report->items[i].decision.keep)
 			continue;
+		enum status status = is_unchanged(pruning, i, &err);
 		for (size_t k = 0; k < pruning->list.items[i].count && status == STATUS_OK; k++)
 			status = rename_away(pruning, i, k, &err);
 		if (status != STATUS_OK) {

@@ -148,9 +148,9 @@ taken_by_mistake() {
 	taken_by_mistake renameat2:error=EIO
 	[ "$code" = 75 ]
 	gone=$(cd ck && echo .gone*)
-	grep "cannot give back $gone: Input/output error" error
+	grep "cannot rename ck/$gone back to step-00000020: Input/output error" error
 	[ "$(<"ck/$gone/model")" = new ]
-	mv "ck/$gone" ck/step-00000020
+	ckpt-rotate prune -q --keep-last 9 ck
 	ckpt-rotate verify -q --all ck
 }
 
@@ -185,38 +185,33 @@ taken_by_mistake() {
 
 @test "the newest one goes while a pruner looks, or is marked as bad while it renames: it removes nothing" {
 	saves 10 20 30
-	# It looks a second time before it begins.
+	# It looks a second time before it deletes.
 	only=$PWD/ck/step-00000030/.ckpt-manifest.json nth=3 # two reads for each look
 	held read "mv ck/step-00000030/model model" 75 ckpt-rotate prune --keep-last 1 ck
-	run -1 grep removed answer
+	run -1 grep removed: answer
 	mv model ck/step-00000030/model
 	unset only nth
 	held renameat "ckpt-rotate mark ck 30 bad" 75 ckpt-rotate prune --keep-last 1 ck
 	run -1 grep removed: answer
 	grep 'step-00000030 is no longer complete, so no checkpoint is removed; try again' error
 	[ "$(steps)" = "10 20 " ]
-	# Of several files, the one that makes them a checkpoint is the last.
-	local later=renameat2:delay_exit=1
 	fresh tensorflow 100 200
 	held renameat "mv ck/ckpt-200.index index" 75 ckpt-rotate prune --keep-last 1 ck
 	mv index ck/ckpt-200.index
 	ckpt-rotate verify -q --all ck
 	[ "$(find ck -name '.gone*')" = "" ]
-	[[ $(grep renameat2 trace | tail -n 1) == *'"ckpt-100.index"'* ]]
 }
 
-@test "what a pruner cannot give back it does not delete when it looks at the limits" {
+@test "what a pruner cannot give back it does not delete, and the next one gives it back" {
 	saves 10 20 30
-	local later=renameat2:error=EIO:signal=STOP
-	stop_at renameat ckpt-rotate prune --keep-last 1 --max-bytes 100 ck
-	touch ck/step-00000030/.ckpt-bad.json
-	kill -CONT "$stopped"
-	eventually grep -q '(INJECTED)' trace
+	local later=renameat2:error=EIO
+	held renameat "touch ck/step-00000030/.ckpt-bad.json" 75 ckpt-rotate prune --keep-last 1 ck
 	rm ck/step-00000030/.ckpt-bad.json
-	ends 75
-	grep 'cannot rename .* back to step-.*: Input/output error; do so yourself' error
-	for gone in ck/.gone*; do mv "$gone" "ck/${gone#*-*-}"; done
+	grep FAILED answer
+	[ "$(find ck -name '.gone*' | wc -l)" = 2 ]
+	ckpt-rotate prune -q --keep-last 9 ck
 	[ "$(steps)" = "10 20 30 " ]
+	ckpt-rotate verify -q --all ck
 }
 
 @test "several pruners: each waits for the other, not for ever, and a dry run does not" {
@@ -243,17 +238,13 @@ taken_by_mistake() {
 	[ "$(names ck)" = "global_step200 global_step300 global_step400 latest" ]
 }
 
-@test "what a killed prune renamed away by mistake is given back, and only that" {
+@test "what a killed prune renamed away is given back, unless another has its name" {
 	for kind in hf tensorflow; do
 		fresh $kind 100 200 300
-		# Another one than was meant: it has another inode than its name says.
 		for file in ck/*100*; do mv "$file" "ck/.gone-0000000000000001-${file#ck/}"; done
 		[ "$(steps)" = "200 300 " ]
-		# What was meant, and one whose place another has taken.
 		for file in ck/*200*; do
 			cp -r "$file" "ck/.gone-0000000000000002-${file#ck/}"
-			cp -r "$file" ck/copy
-			mv ck/copy "ck/.gone-$(printf %016x "$(stat -c %i ck/copy)")-${file#ck/}"
 		done
 		age
 		ckpt-rotate prune -q --keep-last 9 ck
@@ -282,7 +273,7 @@ taken_by_mistake() {
 	rm ck/step-00000010/model
 	only=$PWD/ck/step-00000010
 	held newfstatat "ckpt-rotate prune -q --keep-last 1 ck" 0 ckpt-rotate list ck
-	[ "$(grep -c 'damaged\|foreign' answer)" = 0 ]
+	[ "$(grep -c 'damaged\|unknown' answer)" = 0 ]
 }
 
 @test "a file vanishes while latest looks at the newest: that one is offered, or none" {

@@ -476,6 +476,21 @@ while_away() {
 	[ "$(names ck)" = "checkpoint-100 checkpoint-200" ]
 }
 
+@test "without others the newest one would be doubtful: one of them stays" {
+	fresh hf 100 200 300
+	fewer() { for step; do rm ck/checkpoint-$step/{scheduler.pt,rng_state.pth}; done; }
+	fewer 200 300
+	in=ck age
+	[ "$(steps)" = "100 200 300 " ]
+	run -0 prune --keep-last 1 --keep-step 100
+	[ "$(reason 200)" = "without it, the newest one is doubtful" ]
+	make hf 400
+	fewer 400
+	in=ck age
+	prune -q --keep-last 1 --keep-step 100
+	[ "$(steps)" = "100 300 400 " ]
+}
+
 @test "pins and marks of a framework's checkpoint are beside it, and go with it" {
 	fresh hf 100 200 300
 	ckpt-rotate pin ck 100
