@@ -231,12 +231,16 @@ static enum status lock(struct copying *copying, struct error *err)
 	return STATUS_OK;
 }
 
+static bool is_it(const void *context, const char *entry)
+{
+	return strcmp(entry, context) == 0;
+}
+
 /* Make a new temporary directory; delete that of a killed copy. */
 static enum status begin(struct copying *copying, struct error *err)
 {
 	char gone[CKPT_GONE_SIZE];
-	const char *names[] = {gone}, *name = strrchr(copying->path, '/') + 1;
-	enum status statuses[1];
+	const char *name = strrchr(copying->path, '/') + 1;
 	bool made = false;
 	int place;
 	enum status status = ckpt_directory_open(copying->destination, &place, err);
@@ -246,13 +250,13 @@ static enum status begin(struct copying *copying, struct error *err)
 	if (status == STATUS_OK) {
 		status = gone_rename(place, name, copying->inode, gone, err);
 		copying->again = status == STATUS_NO;
-		if (status == STATUS_OK)
-			status = gone_delete(place, copying->destination, names, 1, statuses, err);
 		close(copying->to);
 		copying->to = -1;
 	} else if (status == STATUS_NO) {
 		status = STATUS_OK;
 	}
+	if (status == STATUS_OK)
+		status = gone_settle(place, copying->destination, false, is_it, name, NULL, err);
 	if (status == STATUS_OK)
 		status = file_make_directory(copying->path, 0777, &made, err);
 	if (status == STATUS_OK)

@@ -13,7 +13,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
+#include "ckpt/manifest.h"
+#include "ckpt/marks.h"
 #include "ckpt/parallel.h"
+#include "ckpt/tree.h"
 
 #define THREADS_MAX 4
 /* Up to this number of entries, more threads are not worth it. */
@@ -115,18 +118,42 @@ enum status gone_delete(int directory, const char *path, const char *const *gone
 	return status == STATUS_OK ? STATUS_OK : error_set(err, status, "%s: %s", path, why.text);
 }
 
-/*
- * Give a hidden entry its name back, if that is allowed. *deleting: it is to be deleted, because
- * another has its name, or because it is unfinished. What is empty was deleted but for itself.
- */
+/* Whether a hidden checkpoint of ours is worth its name. STATUS_NO: it is not whole, nor pinned. */
+static enum status check_whole(int directory, const char *path, const char *gone, struct error *err)
+{
+	struct manifest manifest = {0};
+	bool pinned = false;
+	char *file = xprintf("%s/%s/%s", path, gone, CKPT_MANIFEST);
+	int root = openat(directory, gone, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	enum status status = root < 0 ? error_errno(err, errno, "open %s", gone)
+				      : marks_read_pinned(directory, gone, &pinned, err);
+	if (status == STATUS_OK && !pinned)
+		status = manifest_load(file, &manifest, err);
+	if (status == STATUS_OK && !pinned)
+		status = tree_compare(root, &manifest, false, err);
+	manifest_release(&manifest);
+	if (root >= 0)
+		close(root);
+	free(file);
+	return status;
+}
+
+/* Give a hidden entry its name back, if that is allowed. *deleting: it is to be deleted. */
 static enum status settle_one(int directory, const char *path, const char *gone, bool locked,
 	bool *deleting, struct error *err)
 {
 	const char *entry = ckpt_name_read_gone(gone);
-	*deleting = ckpt_name_read(entry).kind > CKPT_NAME_STEP ||
+	enum ckpt_name_kind kind = ckpt_name_read(entry).kind;
+	*deleting = kind > CKPT_NAME_STEP ||
 		    faccessat(directory, entry, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	if (*deleting || !locked || unlinkat(directory, gone, AT_REMOVEDIR) == 0 || errno == ENOENT)
+	/* What is empty was deleted but for itself. */
+	if (*deleting || !locked || unlinkat(directory, gone, AT_REMOVEDIR) == 0)
 		return STATUS_OK;
+	enum status status =
+		kind == CKPT_NAME_STEP ? check_whole(directory, path, gone, err) : STATUS_OK;
+	*deleting = status == STATUS_NO;
+	if (status != STATUS_OK)
+		return *deleting ? STATUS_OK : error_prefix(err, "%s/%s", path, gone);
 	int number = file_rename_new(directory, gone, directory, entry);
 	*deleting = number == EEXIST || number == ENOTEMPTY;
 	return number == 0 || number == ENOENT || *deleting

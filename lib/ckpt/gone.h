@@ -5,10 +5,10 @@
  * even after a crash of the machine. Until it is deleted, it may be renamed back.
  *
  * What a killed process left under a hidden name is settled by the next one: it gets its name back,
- * to be judged anew; or it is deleted, because another entry has its name by now. Of a checkpoint
- * of ours the manifest is deleted last and the marks before that: so one that is half deleted and
- * gets its name back is damaged, and never complete. What is unfinished never gets its name back:
- * its writer could commit the half that is left.
+ * to be judged anew; or it is deleted, because another entry has its name by now, or because it is
+ * one of ours that is not whole. The files are deleted before the marks and the manifest, so that
+ * one that is half deleted is never taken for a whole one without a mark. What is unfinished never
+ * gets its name back: its writer could commit the half that is left.
  */
 #ifndef CKPT_GONE_H
 #define CKPT_GONE_H
