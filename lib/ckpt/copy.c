@@ -248,7 +248,7 @@ static enum status begin(struct copying *copying, struct error *err)
 		return status;
 	status = lock(copying, err);
 	if (status == STATUS_OK) {
-		status = gone_rename(place, name, copying->inode, gone, err);
+		status = gone_rename(place, copying->destination, name, copying->inode, gone, err);
 		copying->again = status == STATUS_NO;
 		close(copying->to);
 		copying->to = -1;
@@ -493,7 +493,7 @@ static enum status remove_original(
 	struct text warning = {0};
 	struct error why;
 	const struct checkpoint *found = &pair->checkpoint[0];
-	enum status status = gone_rename(place, found->name, found->inode, gone, err);
+	enum status status = gone_rename(place, places[0], found->name, found->inode, gone, err);
 	if (status != STATUS_OK)
 		return status;
 	status = check_last(places[1], pair, err);
@@ -540,10 +540,10 @@ enum status checkpoint_move(const char *directory, const char *destination, uint
 	return status;
 }
 
-static bool is_step(const void *context, const char *entry)
+static bool is_ours(void *context, const char *entry)
 {
 	(void)context;
-	return ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN;
+	return ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN || strcmp(entry, ".") == 0;
 }
 
 enum status copy_settle(const char *directory, struct error *err)
@@ -554,7 +554,7 @@ enum status copy_settle(const char *directory, struct error *err)
 		return status;
 	status = gone_lock(place, directory, LOCK_WAIT, err);
 	if (status == STATUS_OK)
-		status = gone_settle(place, directory, true, is_step, NULL, NULL, err);
+		status = gone_settle(place, directory, true, is_ours, NULL, err);
 	close(place);
 	return status;
 }

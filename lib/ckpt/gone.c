@@ -13,12 +13,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/manifest.h"
-#include "ckpt/marks.h"
 #include "ckpt/parallel.h"
-#include "ckpt/tree.h"
 
 #define THREADS_MAX 4
+/* In place of the name of an entry whose deletion has begun: no entry has it. */
+#define DELETING "."
 /* Up to this number of entries, more threads are not worth it. */
 #define FEW 32
 
@@ -38,104 +37,97 @@ enum status gone_lock(int directory, const char *path, int64_t wait, struct erro
 	return STATUS_OK;
 }
 
-enum status gone_rename(int directory, const char *entry, uint64_t inode, char gone[CKPT_GONE_SIZE],
-	struct error *err)
+enum status gone_rename(int directory, const char *path, const char *entry, uint64_t inode,
+	char gone[CKPT_GONE_SIZE], struct error *err)
 {
 	struct stat st;
 	int number = fstatat(directory, entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
 	if (number && number != ENOENT)
-		return error_errno(err, number, "look at %s", entry);
+		return error_errno(err, number, "look at %s/%s", path, entry);
 	if (number || st.st_ino != inode)
 		return error_set(err, STATUS_NO, "%s is gone already", entry);
 	if (!ckpt_name_gone(gone, entry))
-		return error_set(err, STATUS_USAGE, "the name of %s is too long", entry);
+		return error_set(err, STATUS_USAGE, "the name of %s/%s is too long", path, entry);
 	if (renameat(directory, entry, directory, gone) < 0)
 		return errno == ENOENT ? error_set(err, STATUS_NO, "%s is gone already", entry)
-				       : error_errno(err, errno, "rename %s", entry);
-	if (fstatat(directory, gone, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino != inode) {
-		/* Another process has just put a different one there. */
-		(void)file_rename_new(directory, gone, directory, entry);
-		return error_set(err, STATUS_NO, "%s is gone already", entry);
-	}
-	return STATUS_OK;
+				       : error_errno(err, errno, "rename %s/%s", path, entry);
+	if (fstatat(directory, gone, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino == inode)
+		return STATUS_OK;
+	/* Another process has just put a different one there. */
+	enum status status = gone_give_back(directory, path, gone, err);
+	return status == STATUS_OK ? error_set(err, STATUS_NO, "%s is gone already", entry)
+				   : status;
 }
 
 enum status gone_give_back(int directory, const char *path, const char *gone, struct error *err)
 {
 	const char *entry = ckpt_name_read_gone(gone);
 	int number = file_rename_new(directory, gone, directory, entry);
-	return number ? error_set(err, STATUS_TEMPORARY,
-				"%s: cannot rename %s back to %s: %s; the next prune tries it again",
-				path, gone, entry, strerror(number))
-		      : STATUS_OK;
-}
-
-/* Delete an entry, and of a checkpoint of ours the files first, then the marks. */
-static enum status delete_entry(int directory, const char *gone, struct error *err)
-{
-	struct file_names names = {0};
-	int root = openat(directory, gone, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	enum status status = root < 0 ? STATUS_OK : file_read_names(root, gone, &names, err);
-	for (int marks = 0; marks < 2; marks++)
-		for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
-			if (ckpt_name_is_reserved(names.names[i]) == marks &&
-				strcmp(names.names[i], CKPT_MANIFEST) != 0)
-				status = file_remove_tree_at(root, names.names[i], err);
-	file_names_release(&names);
-	if (root >= 0)
-		close(root);
-	return status == STATUS_OK ? file_remove_tree_at(directory, gone, err)
-				   : error_prefix(err, "%s", gone);
+	return number && number != ENOENT
+		       ? error_set(err, STATUS_TEMPORARY,
+				 "cannot rename %s/%s back to %s: %s; the next prune tries it again",
+				 path, gone, entry, strerror(number))
+		       : STATUS_OK;
 }
 
 struct deleting {
 	int directory;
-	const char *const *gone;
+	char (*names)[CKPT_GONE_SIZE]; /* "": it was gone already, or could not be renamed */
 	enum status *statuses;
 };
+
+/* Rename an entry so that it is only deleted from now on. */
+static enum status condemn(
+	int directory, const char *gone, char name[CKPT_GONE_SIZE], struct error *err)
+{
+	name[0] = '\0';
+	if (strcmp(ckpt_name_read_gone(gone), DELETING) == 0) {
+		strcpy(name, gone);
+	} else if (!ckpt_name_gone(name, DELETING)) {
+		return error_set(err, STATUS_TEMPORARY, "cannot make a random name");
+	} else if (renameat(directory, gone, directory, name) < 0) {
+		name[0] = '\0';
+		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "rename %s", gone);
+	}
+	return STATUS_OK;
+}
 
 static enum status delete_one(void *context, size_t i, struct error *err)
 {
 	const struct deleting *work = context;
-	return work->statuses[i] = delete_entry(work->directory, work->gone[i], err);
+	return *work->names[i] ? work->statuses[i] =
+					 file_remove_tree_at(work->directory, work->names[i], err)
+			       : STATUS_OK;
 }
 
 enum status gone_delete(int directory, const char *path, const char *const *gone, size_t count,
 	enum status *statuses, struct error *err)
 {
-	struct deleting work = {directory, gone, statuses};
+	struct deleting work = {directory, xcalloc(count + 1, sizeof(*work.names)), statuses};
 	struct error why;
-	/* Without this, after a crash the old name could be there with half the files. EINVAL: this
-	 * filesystem cannot sync a directory, and need not. */
-	if (count && fsync(directory) < 0 && errno != EINVAL) {
-		enum status status = error_errno(err, errno, "sync directory %s", path);
-		for (size_t i = 0; i < count; i++)
-			statuses[i] = status;
-		return status;
+	enum status first = STATUS_OK;
+	for (size_t i = 0; i < count; i++) {
+		statuses[i] = condemn(directory, gone[i], work.names[i], &why);
+		if (statuses[i] != STATUS_OK && first == STATUS_OK)
+			first = error_set(err, statuses[i], "%s: %s", path, why.text);
 	}
-	enum status status =
-		parallel(count, count > FEW ? THREADS_MAX : 1, delete_one, &work, &why);
-	return status == STATUS_OK ? STATUS_OK : error_set(err, status, "%s: %s", path, why.text);
-}
-
-/* Whether a hidden checkpoint of ours is worth its name. STATUS_NO: it is not whole, nor pinned. */
-static enum status check_whole(int directory, const char *path, const char *gone, struct error *err)
-{
-	struct manifest manifest = {0};
-	bool pinned = false;
-	char *file = xprintf("%s/%s/%s", path, gone, CKPT_MANIFEST);
-	int root = openat(directory, gone, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	enum status status = root < 0 ? error_errno(err, errno, "open %s", gone)
-				      : marks_read_pinned(directory, gone, &pinned, err);
-	if (status == STATUS_OK && !pinned)
-		status = manifest_load(file, &manifest, err);
-	if (status == STATUS_OK && !pinned)
-		status = tree_compare(root, &manifest, false, err);
-	manifest_release(&manifest);
-	if (root >= 0)
-		close(root);
-	free(file);
-	return status;
+	/* Without this, after a crash an entry could have its own name and half the files. EINVAL:
+	 * this filesystem cannot sync a directory, and need not. */
+	enum status status = STATUS_OK;
+	if (count && fsync(directory) < 0 && errno != EINVAL) {
+		status = error_errno(err, errno, "sync directory %s", path);
+		for (size_t i = 0; i < count; i++) {
+			statuses[i] = status;
+			if (*work.names[i])
+				(void)renameat(directory, work.names[i], directory, gone[i]);
+		}
+	} else if (parallel(count, count > FEW ? THREADS_MAX : 1, delete_one, &work, &why) !=
+		   STATUS_OK) {
+		status = first == STATUS_OK ? error_set(err, why.status, "%s: %s", path, why.text)
+					    : first;
+	}
+	free(work.names);
+	return status == STATUS_OK ? first : status;
 }
 
 /* Give a hidden entry its name back, if that is allowed. *deleting: it is to be deleted. */
@@ -143,17 +135,10 @@ static enum status settle_one(int directory, const char *path, const char *gone,
 	bool *deleting, struct error *err)
 {
 	const char *entry = ckpt_name_read_gone(gone);
-	enum ckpt_name_kind kind = ckpt_name_read(entry).kind;
-	*deleting = kind > CKPT_NAME_STEP ||
+	*deleting = strcmp(entry, DELETING) == 0 ||
 		    faccessat(directory, entry, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	/* What is empty was deleted but for itself. */
-	if (*deleting || !locked || unlinkat(directory, gone, AT_REMOVEDIR) == 0)
+	if (*deleting || !locked)
 		return STATUS_OK;
-	enum status status =
-		kind == CKPT_NAME_STEP ? check_whole(directory, path, gone, err) : STATUS_OK;
-	*deleting = status == STATUS_NO;
-	if (status != STATUS_OK)
-		return *deleting ? STATUS_OK : error_prefix(err, "%s/%s", path, gone);
 	int number = file_rename_new(directory, gone, directory, entry);
 	*deleting = number == EEXIST || number == ENOTEMPTY;
 	return number == 0 || number == ENOENT || *deleting
@@ -162,8 +147,7 @@ static enum status settle_one(int directory, const char *path, const char *gone,
 }
 
 enum status gone_settle(int directory, const char *path, bool locked,
-	bool (*is_wanted)(const void *context, const char *entry), const void *context,
-	size_t *deleted, struct error *err)
+	bool (*is_wanted)(void *context, const char *entry), void *context, struct error *err)
 {
 	struct file_names names = {0};
 	size_t count = 0;
@@ -174,7 +158,7 @@ enum status gone_settle(int directory, const char *path, bool locked,
 	enum status *statuses = xcalloc(names.count + 1, sizeof(*statuses));
 	for (size_t i = 0; i < all; i++) {
 		const char *entry = ckpt_name_read_gone(names.names[i]);
-		bool deleting;
+		bool deleting = false;
 		if (!entry || !is_wanted(context, entry))
 			continue;
 		enum status status =
@@ -187,8 +171,6 @@ enum status gone_settle(int directory, const char *path, bool locked,
 	enum status status = gone_delete(directory, path, gone, count, statuses, &one);
 	if (status != STATUS_OK && first == STATUS_OK)
 		first = error_set(err, status, "%s", one.text);
-	for (size_t i = 0; i < count && deleted; i++)
-		*deleted += statuses[i] == STATUS_OK;
 	file_names_release(&names);
 	free(gone);
 	free(statuses);

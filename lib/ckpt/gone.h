@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removing entries of DIR. An entry is first renamed to a hidden name, .gone-RANDOM-NAME; then DIR
- * is synced; then the entry is deleted. So a checkpoint is never half deleted under its own name,
- * even after a crash of the machine. Until it is deleted, it may be renamed back.
+ * Removing entries of DIR. An entry is first renamed to a hidden name, .gone-RANDOM-NAME; until it
+ * is deleted, it may get its own name back. Before that, it is renamed to .gone-RANDOM-. and DIR is
+ * synced; with this name it is only deleted. So a checkpoint never has its own name when it is half
+ * deleted, even after a crash of the machine.
  *
  * What a killed process left under a hidden name is settled by the next one: it gets its name back,
- * to be judged anew; or it is deleted, because another entry has its name by now, or because it is
- * one of ours that is not whole. The files are deleted before the marks and the manifest, so that
- * one that is half deleted is never taken for a whole one without a mark. What is unfinished never
- * gets its name back: its writer could commit the half that is left.
+ * to be judged anew; or it is deleted, because its deletion had begun, or because another entry has
+ * its name by now.
  */
 #ifndef CKPT_GONE_H
 #define CKPT_GONE_H
@@ -28,29 +27,28 @@ enum status gone_lock(int directory, const char *path, int64_t wait, struct erro
 
 /*
  * Rename an entry of the open DIR away if it has this inode; gone becomes its hidden name.
- * STATUS_NO: it is not there, or has another inode.
+ * STATUS_NO: it is not there, or has another inode. path: DIR, for errors, here and below.
  */
-enum status gone_rename(int directory, const char *entry, uint64_t inode, char gone[CKPT_GONE_SIZE],
-	struct error *err);
-/* Rename it back. Not STATUS_OK: it keeps its hidden name; err names both. */
+enum status gone_rename(int directory, const char *path, const char *entry, uint64_t inode,
+	char gone[CKPT_GONE_SIZE], struct error *err);
+/* Rename it back, if it is there. Not STATUS_OK: it keeps its hidden name; err names both. */
 enum status gone_give_back(int directory, const char *path, const char *gone, struct error *err);
 
 /*
- * Sync the open DIR, then delete hidden names in it, several at a time; if the sync fails, delete
- * nothing. A name may be missing. statuses: the result for each. Returns the first failure, after
- * all were tried.
+ * Delete hidden names in the open DIR, several at a time. A name may be missing. If DIR cannot be
+ * synced, nothing is deleted, and all keep these names. statuses: the result for each. Returns the
+ * first failure, after all were tried.
  */
 enum status gone_delete(int directory, const char *path, const char *const *gone, size_t count,
 	enum status *statuses, struct error *err);
 
 /*
- * Settle what killed processes left, of the entries for which is_wanted is true. Give names back
- * only with `locked`: the caller holds the lock, so that no other process is just deleting them.
- * *deleted (NULL: not counted) grows by the number of those that were deleted. Returns the first
+ * Settle what killed processes left, of the entries for which is_wanted is true; for one whose
+ * deletion had begun, it is asked about ".". Give names back only with `locked`: the caller holds
+ * the lock, so that no other process of this machine has just renamed them. Returns the first
  * failure, after all were tried.
  */
 enum status gone_settle(int directory, const char *path, bool locked,
-	bool (*is_wanted)(const void *context, const char *entry), const void *context,
-	size_t *deleted, struct error *err);
+	bool (*is_wanted)(void *context, const char *entry), void *context, struct error *err);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,14 +13,10 @@
 #include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/directory.h"
+#include "ckpt/gone.h"
 #include "ckpt/list.h"
 #include "ckpt/marks.h"
 #include "ckpt/names.h"
-#include "ckpt/parallel.h"
-
-#define THREADS_MAX 4
-#define FEW	    32	/* up to this number of checkpoints, more threads are not worth it */
-#define DELETING    "." /* in place of the name of an entry whose deletion has begun */
 
 /* A prune of a DIR. */
 struct pruning {
@@ -48,24 +43,6 @@ const char *prune_action(const struct prune_item *item, bool dry_run)
 						    : "FAILED";
 }
 
-/* Wait until no other process of this machine prunes DIR. A filesystem without such locks: go on.
- */
-static enum status lock(int directory, const char *path, int64_t wait, struct error *err)
-{
-	int64_t deadline = clock_after(wait);
-	while (flock(directory, LOCK_EX | LOCK_NB) < 0) {
-		if (errno == EINTR)
-			continue;
-		if (errno != EWOULDBLOCK)
-			return STATUS_OK;
-		if (clock_now() >= deadline)
-			return error_set(err, STATUS_TEMPORARY,
-				"another prune of %s is still at work; try again later", path);
-		clock_sleep_until(clock_now() + clock_jitter(50));
-	}
-	return STATUS_OK;
-}
-
 /*
  * Read the clock that dates files in DIR (of a server, for example) by setting the time of a file
  * to now. If none can be made (a quota, or another prune has made it), DIR itself serves.
@@ -88,78 +65,16 @@ static enum status read_clock(int directory, const char *path, int64_t *now, str
 	return status;
 }
 
-/* Rename an entry that was renamed away, so that no pruner gives it its name back. STATUS_NO: it is
- * gone. */
-static enum status condemn(int directory, char gone[CKPT_GONE_SIZE], struct error *err)
+/* Whether an entry that was renamed away is one of this layout, or of ours. Counts it. */
+static bool is_leftover(void *context, const char *entry)
 {
-	char name[CKPT_GONE_SIZE];
-	if (!ckpt_name_gone(name, DELETING))
-		return error_set(err, STATUS_TEMPORARY, "cannot make a random name");
-	if (renameat(directory, gone, directory, name) < 0)
-		return errno == ENOENT ? STATUS_NO : error_errno(err, errno, "rename %s", gone);
-	strcpy(gone, name);
-	return STATUS_OK;
-}
-
-/* Sync DIR: else, after a crash of the machine, an entry that is half deleted could have its own
- * name again. */
-static enum status sync_names(int directory, const char *path, struct error *err)
-{
-	/* EINVAL: this filesystem cannot sync a directory, and need not. */
-	return fsync(directory) == 0 || errno == EINVAL
-		       ? STATUS_OK
-		       : error_errno(err, errno, "sync directory %s", path);
-}
-
-/* The own name of an entry that a killed pruner of this layout, or of ours, has renamed away, or
- * DELETING; NULL: it is none. */
-static const char *read_leftover(const struct layout *layout, const char *gone)
-{
+	struct pruning *pruning = context;
 	uint64_t step;
-	bool inside;
-	const char *entry = ckpt_name_read_gone(gone);
-	return entry && (strcmp(entry, DELETING) == 0 ||
-				ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN ||
-				layout_reads(layout, entry, &step, &inside))
-		       ? entry
-		       : NULL;
-}
-
-/*
- * Give the entries that a killed pruner has renamed away their names back. Delete those whose names
- * are taken again, and what is left of those whose deletion had begun.
- */
-static enum status restore(struct pruning *pruning, int directory, struct error *err)
-{
-	const struct list_request *about = &pruning->list.request;
-	struct file_names names = {0};
-	enum status status = file_read_names(directory, about->directory, &names, err);
-	char(*doomed)[CKPT_GONE_SIZE] = xcalloc(names.count + 1, sizeof(*doomed));
-	size_t count = 0;
-	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
-		const char *entry = read_leftover(about->layout, names.names[i]);
-		if (!entry)
-			continue;
-		bool begun = strcmp(entry, DELETING) == 0;
-		int number = begun ? EEXIST
-				   : file_rename_new(directory, names.names[i], directory, entry);
-		pruning->report->leftovers++;
-		snprintf(doomed[count], CKPT_GONE_SIZE, "%s", names.names[i]);
-		if (number == EEXIST || number == ENOTEMPTY) {
-			status = begun ? STATUS_OK : condemn(directory, doomed[count], err);
-			count += status == STATUS_OK;
-			status = status == STATUS_NO ? STATUS_OK : status;
-		} else if (number && number != ENOENT) {
-			status = error_errno(err, number, "give %s its name back", names.names[i]);
-		}
-	}
-	if (status == STATUS_OK && count)
-		status = sync_names(directory, about->directory, err);
-	for (size_t i = 0; i < count && status == STATUS_OK; i++)
-		status = file_remove_tree_at(directory, doomed[i], err);
-	file_names_release(&names);
-	free(doomed);
-	return status;
+	bool inside, is = strcmp(entry, ".") == 0 ||
+			  ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN ||
+			  layout_reads(pruning->list.request.layout, entry, &step, &inside);
+	pruning->report->leftovers += is;
+	return is;
 }
 
 /* The newest complete one that counts, because of which others go; NULL: there is none. */
@@ -243,17 +158,11 @@ static void give_back(struct pruning *pruning, size_t i)
 {
 	const struct list *list = &pruning->list;
 	for (size_t k = 0; k < list->items[i].count; k++) {
-		const char *entry = list->entries[list->items[i].first + k].name;
 		char *gone = gone_name(pruning, i, k);
 		struct error err;
-		int number =
-			*gone ? file_rename_new(list->descriptor, gone, list->descriptor, entry)
-			      : 0;
-		if (number && number != ENOENT)
-			fail(pruning, i,
-				error_errno(&err, number, "rename %s/%s back to %s",
-					list->request.directory, gone, entry),
-				&err);
+		if (*gone && gone_give_back(list->descriptor, list->request.directory, gone,
+				     &err) != STATUS_OK)
+			fail(pruning, i, err.status, &err);
 		*gone = '\0';
 	}
 }
@@ -294,28 +203,6 @@ static enum status is_unchanged(const struct pruning *pruning, size_t i, struct 
 	return status;
 }
 
-/* Rename an entry of item i away. STATUS_NO: it is not there, or another one is. */
-static enum status rename_away(struct pruning *pruning, size_t i, size_t k, struct error *err)
-{
-	const struct list *list = &pruning->list;
-	const struct list_entry *entry = &list->entries[list->items[i].first + k];
-	char *gone = gone_name(pruning, i, k), name[CKPT_GONE_SIZE];
-	struct stat st;
-	if (!ckpt_name_gone(name, entry->name))
-		return error_set(err, STATUS_USAGE, "%s/%s: the name is too long",
-			list->request.directory, entry->name);
-	if (renameat(list->descriptor, entry->name, list->descriptor, name) < 0)
-		return errno == ENOENT ? STATUS_NO
-				       : error_errno(err, errno, "rename %s/%s",
-						 list->request.directory, entry->name);
-	strcpy(gone, name);
-	if (fstatat(list->descriptor, gone, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? STATUS_NO
-				       : error_errno(err, errno, "look at %s/%s",
-						 list->request.directory, gone);
-	return st.st_dev == entry->device && st.st_ino == entry->inode ? STATUS_OK : STATUS_NO;
-}
-
 /* Rename all entries of each item that is to go. */
 static void rename_all(struct pruning *pruning)
 {
@@ -324,8 +211,16 @@ static void rename_all(struct pruning *pruning)
 		if (pruning->report->items[i].decision.keep)
 			continue;
 		enum status status = is_unchanged(pruning, i, &err);
-		for (size_t k = 0; k < pruning->list.items[i].count && status == STATUS_OK; k++)
-			status = rename_away(pruning, i, k, &err);
+		const struct list_item *item = &pruning->list.items[i];
+		for (size_t k = 0; k < item->count && status == STATUS_OK; k++) {
+			const struct list_entry *entry = &pruning->list.entries[item->first + k];
+			char gone[CKPT_GONE_SIZE];
+			status = gone_rename(pruning->list.descriptor,
+				pruning->list.request.directory, entry->name, entry->inode, gone,
+				&err);
+			if (status == STATUS_OK)
+				strcpy(gone_name(pruning, i, k), gone);
+		}
 		if (status != STATUS_OK) {
 			fail(pruning, i, status, &err);
 			give_back(pruning, i);
@@ -422,75 +317,70 @@ static void confirm(struct pruning *pruning)
 		give_up(pruning, &err);
 }
 
-/* Rename all that are renamed away once more: from now on they are only deleted. */
-static void condemn_all(struct pruning *pruning)
+/* Remove the marks beside item i, unless another item has its step. */
+static enum status remove_marks(const struct list *list, size_t i, struct error *err)
 {
-	const struct list *list = &pruning->list;
-	struct error err;
-	bool any = false;
-	for (size_t i = 0; i < list->count; i++) {
-		enum status status = is_away(pruning, i) ? STATUS_OK : STATUS_NO;
-		for (size_t k = 0; k < list->items[i].count && status == STATUS_OK; k++) {
-			status = condemn(list->descriptor, gone_name(pruning, i, k), &err);
-			if (status != STATUS_OK) {
-				fail(pruning, i, status, &err);
-				give_back(pruning, i);
-			}
-		}
-		any |= status == STATUS_OK;
-	}
-	if (any && sync_names(list->descriptor, list->request.directory, &err) != STATUS_OK)
-		give_up(pruning, &err);
-}
-
-/* Whether no other item has the step of item i. */
-static bool is_only_one(const struct list *list, size_t i)
-{
-	size_t same = 0;
-	for (size_t k = 0; k < list->count; k++)
-		same += list->items[k].checkpoint.step == list->items[i].checkpoint.step;
-	return same == 1;
-}
-
-/* Delete the entries of item i, then the marks beside it. */
-static enum status delete_item(void *context, size_t i, struct error *err)
-{
-	struct pruning *pruning = context;
-	const struct list *list = &pruning->list;
 	enum status status = STATUS_OK;
-	if (!is_away(pruning, i))
-		return STATUS_OK;
-	for (size_t k = 0; k < list->items[i].count && status == STATUS_OK; k++)
-		status = file_remove_tree_at(list->descriptor, gone_name(pruning, i, k), err);
-	for (size_t k = 0; k < list->mark_count && status == STATUS_OK; k++) {
+	uint64_t step = list->items[i].checkpoint.step;
+	for (size_t k = 0; k < list->count && list->mark_count; k++)
+		if (k != i && list->items[k].checkpoint.step == step)
+			return STATUS_OK;
+	for (size_t k = 0; k < list->mark_count; k++) {
 		char name[CKPT_NAME_SIZE];
-		if (list->marks[k].step != list->items[i].checkpoint.step || !is_only_one(list, i))
-			continue;
-		ckpt_name_beside(name, list->marks[k].kind, list->marks[k].step);
-		if (unlinkat(list->descriptor, name, 0) < 0 && errno != ENOENT)
-			status = error_errno(err, errno, "remove %s", name);
+		ckpt_name_beside(name, list->marks[k].kind, step);
+		if (list->marks[k].step == step && unlinkat(list->descriptor, name, 0) < 0 &&
+			errno != ENOENT)
+			status = error_errno(
+				err, errno, "remove %s/%s", list->request.directory, name);
 	}
-	pruning->report->items[i].status = status;
-	return status == STATUS_OK ? status : error_prefix(err, "%s", list->request.directory);
+	return status;
+}
+
+/* Delete all that are renamed away, then the marks beside them. */
+static void delete_all(struct pruning *pruning)
+{
+	const struct list *list = &pruning->list;
+	const char **gone = xcalloc(list->entry_count + 1, sizeof(*gone));
+	enum status *statuses = xcalloc(list->entry_count + 1, sizeof(*statuses));
+	size_t count = 0, at = 0;
+	struct error err = {0};
+	for (size_t i = 0; i < list->count; i++)
+		for (size_t k = 0; k < list->items[i].count; k++)
+			if (*gone_name(pruning, i, k))
+				gone[count++] = gone_name(pruning, i, k);
+	if (count)
+		(void)gone_delete(
+			list->descriptor, list->request.directory, gone, count, statuses, &err);
+	for (size_t i = 0; i < list->count; i++) {
+		enum status status = STATUS_OK;
+		if (!is_away(pruning, i))
+			continue;
+		for (size_t k = 0; k < list->items[i].count; k++, at++)
+			if (status == STATUS_OK)
+				status = statuses[at];
+		if (status == STATUS_OK)
+			status = remove_marks(list, i, &err);
+		pruning->report->items[i].status = status;
+		if (status == STATUS_OK)
+			continue;
+		fail(pruning, i, status, &err);
+		give_back(pruning, i);
+	}
+	free(gone);
+	free(statuses);
 }
 
 /* Remove what is to go. Returns the first failure, after all was tried. */
 static enum status remove_all(struct pruning *pruning, struct error *err)
 {
-	struct error why = {0};
 	bool any = false;
 	pruning->gone = xcalloc(pruning->list.entry_count + 1, sizeof(*pruning->gone));
 	rename_all(pruning);
 	for (size_t i = 0; i < pruning->list.count; i++)
 		any |= is_away(pruning, i);
-	if (any) {
+	if (any)
 		confirm(pruning);
-		condemn_all(pruning);
-		enum status status = parallel(pruning->list.count,
-			pruning->list.count > FEW ? THREADS_MAX : 1, delete_item, pruning, &why);
-		if (status != STATUS_OK && pruning->first.status == STATUS_OK)
-			pruning->first = why;
-	}
+	delete_all(pruning);
 	free(pruning->gone);
 	return pruning->first.status == STATUS_OK
 		       ? STATUS_OK
@@ -512,17 +402,18 @@ enum status checkpoint_prune(const char *directory, const struct layout *layout,
 	if (status != STATUS_OK)
 		return report->absent ? STATUS_OK : status;
 	if (!request->dry_run) {
-		status = lock(descriptor, directory, request->wait, err);
+		status = gone_lock(descriptor, directory, request->wait, err);
 		if (status == STATUS_OK)
 			status = read_clock(descriptor, directory, &pruning.moment.clock, err);
 		if (status == STATUS_OK)
-			status = restore(&pruning, descriptor, err);
+			status = gone_settle(
+				descriptor, directory, true, is_leftover, &pruning, err);
 	}
 	if (status == STATUS_OK)
 		status = decide(&pruning, &met, err);
 	if (status == STATUS_OK && request->dry_run)
 		for (size_t i = 0; i < pruning.list.gone_count; i++)
-			report->leftovers += read_leftover(layout, pruning.list.gone[i]) != NULL;
+			(void)is_leftover(&pruning, ckpt_name_read_gone(pruning.list.gone[i]));
 	else if (status == STATUS_OK)
 		status = remove_all(&pruning, err);
 	list_release(&pruning.list);

@@ -25,7 +25,7 @@ static enum status replace(
 	enum status status = ckpt_directory_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
-	status = gone_rename(descriptor, name, inode, gone, err);
+	status = gone_rename(descriptor, directory, name, inode, gone, err);
 	close(descriptor);
 	return status;
 }
@@ -133,7 +133,7 @@ void publish_latest(const char *directory, int descriptor, struct text *warning)
 	(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
 }
 
-static bool is_it(const void *context, const char *entry)
+static bool is_it(void *context, const char *entry)
 {
 	return strcmp(entry, context) == 0;
 }
@@ -155,7 +155,7 @@ enum status publish_settle(
 		/* Do this after our own sync of DIR: deleting syncs DIR, too, and the kernel
 		 * reports an error of the disk only to one of two syncs. */
 		if (status == STATUS_OK)
-			(void)gone_settle(descriptor, directory, false, is_it, name, NULL, NULL);
+			(void)gone_settle(descriptor, directory, false, is_it, name, NULL);
 		close(descriptor);
 	}
 	/* The begin that made DIR may have been killed before it could sync the parent. If we must
