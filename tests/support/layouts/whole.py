@@ -213,8 +213,7 @@ HISTORIES = ("native hf:loss=1 hf:kind=deepspeed diffusers lightning nemo:kind=e
              "composer:kind=ranks tensorflow keras orbax").split()
 TRACKERS = {"deepspeed": ("latest", "global_step{}"), "megatron_dist": ("latest_checkpointed_iteration.txt", "{}"),
             "verl": ("latest_checkpointed_iteration.txt", "{}"), "tensorflow": ("checkpoint", 'model_checkpoint_path: "ckpt-{}"')}
-RULES = [("--keep-last", "1"), ("--keep-last", "3"), ("--keep-every-steps", "200"), ("--keep-step", "300"),
-         ("--keep-within", "90m"), ("--max-bytes", "40K")]
+RULES = ("--keep-last", "1 2 3"), ("--keep-every-steps", "200 300"), ("--keep-step", "300 400,500"), ("--keep-within", "90m")
 STEPS = range(100, 900, 100)
 
 
@@ -287,8 +286,8 @@ def check_prune(number, form, top, dice):
         stays.add(step)
     for link in (n for n in os.listdir(d) if n.startswith("best")):
         stays.update(step for step in listed if of_step([os.readlink(f"{d}/{link}").split("/")[0]], step))
-    rules, more = (lambda chosen: (chosen[:-1], chosen[-1:]))(dice.sample(RULES[:-1], dice.randint(2, 3)))
-    limit = RULES[-1:] * (dice.random() < 0.2)
+    more, *rules = [(rule, dice.choice(values.split())) for rule, values in dice.sample(RULES, dice.randint(2, 3))]
+    limit = [("--max-bytes", "40K")] * (dice.random() < 0.2)
     copy(d, d + "-more")
     for name in [os.path.join(x, n) for x, ns, _ in os.walk(d + "-more") for n in ns] + [d + "-more"]:
         os.path.islink(name) or os.utime(name, (os.stat(name.replace("-more", "")).st_mtime,) * 2)
@@ -304,14 +303,14 @@ def check_prune(number, form, top, dice):
     assert all(max(complete, default=0) > step for step in set(listed) - kept), "no newer one is complete: " + told
     again = states([d])[d]
     assert complete[-1:] == [step for step in sorted(again) if again[step] == "complete"][-1:], told
-    keep = max([int(rule[1]) for rule in rules if rule[0] == "--keep-last"] or [0])
+    keep = int(dict(rules).get("--keep-last", 0))
     assert limit or set(complete[len(complete) - min(keep, len(complete)):]) <= kept, told
     assert not [n for n in os.listdir(d) if n.startswith((".gone", ".tmp"))], told
     if broken:
         return
     rotate("prune", "-q", *flat, d)
     assert sorted(set(os.listdir(d)) & set(entries)) == left, "twice: " + told
-    rotate("prune", "-q", *flat, *more[0], d + "-more")
+    rotate("prune", "-q", *flat, *more, d + "-more")
     assert set(left) <= set(os.listdir(d + "-more")), f"{more} removes more: {told}"
 
 
