@@ -306,12 +306,12 @@ answers() {
 }
 
 @test "ckpt-layouts(7): all layouts have a row and their needs; how to copy the newest one" {
-	listed() { sed -n "s/^\.It Cm \([a-z]*\)$1/\1/p" "$REPO/man/ckpt-layouts.7" | sort; }
+	listed() { sed -n "s/^\.It Cm \([a-z]*\)$1\$/\1/p" "$REPO/man/ckpt-layouts.7" | sort; }
 	sh "$REPO/completions/candidates.sh" ckpt-rotate list --layout '' | grep -vx -e auto -e native | sort >known
 	diff known <(listed ' Ta .*')
 	diff known <(listed '')
 	mkdir -p out shared/run8/out
-	"$REPO/tests/support/layouts/frameworks.py" deepspeed out 100 200
+	python3 "$REPO/tests/support/layouts/frameworks.py" deepspeed out 100 200
 	rm out/global_step200/mp_rank_00_model_states.pt
 	printf '#!/bin/sh\n[ "$1" = -aL ] && cp -RL "$2" "$3"\n' >path/rsync
 	chmod +x path/rsync
