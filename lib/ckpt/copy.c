@@ -256,7 +256,7 @@ static enum status begin(struct copying *copying, struct error *err)
 		status = STATUS_OK;
 	}
 	if (status == STATUS_OK)
-		status = gone_settle(place, copying->destination, false, is_it, name, NULL, err);
+		status = gone_settle(place, copying->destination, false, is_it, name, err);
 	if (status == STATUS_OK)
 		status = file_make_directory(copying->path, 0777, &made, err);
 	if (status == STATUS_OK)
@@ -540,10 +540,10 @@ enum status checkpoint_move(const char *directory, const char *destination, uint
 	return status;
 }
 
-static bool is_ours(void *context, const char *entry)
+static bool is_ours(const void *context, const char *entry)
 {
 	(void)context;
-	return ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN || strcmp(entry, ".") == 0;
+	return ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN;
 }
 
 enum status copy_settle(const char *directory, struct error *err)

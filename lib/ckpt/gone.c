@@ -16,8 +16,6 @@
 #include "ckpt/parallel.h"
 
 #define THREADS_MAX 4
-/* In place of the name of an entry whose deletion has begun: no entry has it. */
-#define DELETING "."
 /* Up to this number of entries, more threads are not worth it. */
 #define FEW 32
 
@@ -76,20 +74,16 @@ struct deleting {
 	enum status *statuses;
 };
 
-/* Rename an entry so that it is only deleted from now on. */
+/* Rename an entry, so that it is only deleted from now on. name: its new name; "": it is gone. */
 static enum status condemn(
 	int directory, const char *gone, char name[CKPT_GONE_SIZE], struct error *err)
 {
+	snprintf(name, CKPT_GONE_SIZE, "%s", gone);
+	ckpt_name_condemn(name);
+	if (renameat(directory, gone, directory, name) == 0)
+		return STATUS_OK;
 	name[0] = '\0';
-	if (strcmp(ckpt_name_read_gone(gone), DELETING) == 0) {
-		strcpy(name, gone);
-	} else if (!ckpt_name_gone(name, DELETING)) {
-		return error_set(err, STATUS_TEMPORARY, "cannot make a random name");
-	} else if (renameat(directory, gone, directory, name) < 0) {
-		name[0] = '\0';
-		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "rename %s", gone);
-	}
-	return STATUS_OK;
+	return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "rename %s", gone);
 }
 
 static enum status delete_one(void *context, size_t i, struct error *err)
@@ -135,7 +129,7 @@ static enum status settle_one(int directory, const char *path, const char *gone,
 	bool *deleting, struct error *err)
 {
 	const char *entry = ckpt_name_read_gone(gone);
-	*deleting = strcmp(entry, DELETING) == 0 ||
+	*deleting = ckpt_name_is_condemned(gone) || ckpt_name_read(entry).kind > CKPT_NAME_STEP ||
 		    faccessat(directory, entry, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (*deleting || !locked)
 		return STATUS_OK;
@@ -147,7 +141,8 @@ static enum status settle_one(int directory, const char *path, const char *gone,
 }
 
 enum status gone_settle(int directory, const char *path, bool locked,
-	bool (*is_wanted)(void *context, const char *entry), void *context, struct error *err)
+	bool (*is_wanted)(const void *context, const char *entry), const void *context,
+	struct error *err)
 {
 	struct file_names names = {0};
 	size_t count = 0;

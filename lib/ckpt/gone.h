@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Removing entries of DIR. An entry is first renamed to a hidden name, .gone-RANDOM-NAME; until it
- * is deleted, it may get its own name back. Before that, it is renamed to .gone-RANDOM-. and DIR is
- * synced; with this name it is only deleted. So a checkpoint never has its own name when it is half
- * deleted, even after a crash of the machine.
+ * is deleted, it may get its own name back. Before that, it is renamed once more, so that its name
+ * says that its deletion has begun, and DIR is synced. So a checkpoint never has its own name when
+ * it is half deleted, even after a crash of the machine.
  *
  * What a killed process left under a hidden name is settled by the next one: it gets its name back,
- * to be judged anew; or it is deleted, because its deletion had begun, or because another entry has
- * its name by now.
+ * to be judged anew; or it is deleted, because its deletion had begun, another entry has its name
+ * by now, or it is unfinished.
  */
 #ifndef CKPT_GONE_H
 #define CKPT_GONE_H
@@ -43,12 +43,12 @@ enum status gone_delete(int directory, const char *path, const char *const *gone
 	enum status *statuses, struct error *err);
 
 /*
- * Settle what killed processes left, of the entries for which is_wanted is true; for one whose
- * deletion had begun, it is asked about ".". Give names back only with `locked`: the caller holds
- * the lock, so that no other process of this machine has just renamed them. Returns the first
- * failure, after all were tried.
+ * Settle what killed processes left, of the entries for which is_wanted is true. Give names back
+ * only with `locked`: the caller holds the lock, so that no other process of this machine has just
+ * renamed them. Returns the first failure, after all were tried.
  */
 enum status gone_settle(int directory, const char *path, bool locked,
-	bool (*is_wanted)(void *context, const char *entry), void *context, struct error *err);
+	bool (*is_wanted)(const void *context, const char *entry), const void *context,
+	struct error *err);
 
 #endif

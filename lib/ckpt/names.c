@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#define GONE	    ".gone-"
 #define GONE_DIGITS 16
 #define WRITER	    ".ckpt-writer"
 #define SHARD	    ".ckpt-shard"
@@ -82,8 +83,20 @@ bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry)
 {
 	uint64_t number;
 	return getrandom(&number, sizeof(number), 0) == sizeof(number) &&
-	       snprintf(name, CKPT_GONE_SIZE, ".gone-%016" PRIx64 "-%s", number, entry) <
+	       snprintf(name, CKPT_GONE_SIZE, GONE "%016" PRIx64 "-%s", number >> 1, entry) <
 		       CKPT_GONE_SIZE;
+}
+
+void ckpt_name_condemn(char gone[CKPT_GONE_SIZE])
+{
+	char *digit = gone + strlen(GONE);
+	if (!ckpt_name_is_condemned(gone))
+		*digit = "89abcdef"[*digit - '0'];
+}
+
+bool ckpt_name_is_condemned(const char *gone)
+{
+	return gone[strlen(GONE)] > '7';
 }
 
 static const char *const beside[] = {
@@ -111,7 +124,7 @@ bool ckpt_name_read_beside(const char *name, enum ckpt_beside *kind, uint64_t *s
 
 const char *ckpt_name_read_gone(const char *name)
 {
-	return skip(&name, ".gone-") && strspn(name, "0123456789abcdef") == GONE_DIGITS &&
+	return skip(&name, GONE) && strspn(name, "0123456789abcdef") == GONE_DIGITS &&
 			       name[GONE_DIGITS] == '-' && name[GONE_DIGITS + 1]
 		       ? name + GONE_DIGITS + 1
 		       : NULL;

@@ -10,9 +10,9 @@
  *                          has saved the step before)
  *   .tmp-step-00000120-copy   a copy from another directory is being made
  *   .gone-0123456789abcdef-NAME
- *                          NAME, which is being deleted; the digits are random (ckpt/gone.h)
- *   latest                 a symbolic link for users; we never rely on it
- *   .latest.tmp            that link while it is being made
+ *                          NAME, which is to be deleted; the digits are random (ckpt/gone.h). If
+ * the first one is 8 to f, its deletion has begun latest                 a symbolic link for users;
+ * we never rely on it .latest.tmp            that link while it is being made
  *
  * In a sharded checkpoint, published or not, task-2 is the shard of task 2.
  *
@@ -74,6 +74,9 @@ struct ckpt_name ckpt_name_read(const char *name);
 bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry);
 /* The entry's own name; NULL: this is no such hidden name. */
 const char *ckpt_name_read_gone(const char *name);
+/* Change it to the hidden name of an entry whose deletion begins; whether it is one. */
+void ckpt_name_condemn(char gone[CKPT_GONE_SIZE]);
+bool ckpt_name_is_condemned(const char *gone);
 
 /* What a file in DIR says about a framework's checkpoint of a step; the first three are ours, and
  * have such names. */
@@ -86,13 +89,6 @@ enum ckpt_beside {
 };
 void ckpt_name_beside(char name[CKPT_NAME_SIZE], enum ckpt_beside kind, uint64_t step);
 bool ckpt_name_read_beside(const char *name, enum ckpt_beside *kind, uint64_t *step);
-
-/* A new name for an entry that is being deleted, .gone-RANDOM-NAME, with 16 hexadecimal digits.
- * False: it would be too long. */
-#define CKPT_GONE_SIZE 256
-bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry);
-/* The entry's own name in it; NULL: it is not such a name. */
-const char *ckpt_name_read_gone(const char *name);
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
 /* The names of the records of who writes and of what is committed; tasks 0: not of a shard. */

@@ -66,12 +66,11 @@ static enum status read_clock(int directory, const char *path, int64_t *now, str
 }
 
 /* Whether an entry that was renamed away is one of this layout, or of ours. Counts it. */
-static bool is_leftover(void *context, const char *entry)
+static bool is_leftover(const void *context, const char *entry)
 {
-	struct pruning *pruning = context;
+	const struct pruning *pruning = context;
 	uint64_t step;
-	bool inside, is = strcmp(entry, ".") == 0 ||
-			  ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN ||
+	bool inside, is = ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN ||
 			  layout_reads(pruning->list.request.layout, entry, &step, &inside);
 	pruning->report->leftovers += is;
 	return is;

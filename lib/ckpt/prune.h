@@ -4,13 +4,12 @@
  *
  *   what a killed pruner has renamed away gets its name back
  *   read DIR; decide (keep.h)
- *   rename each that goes to .gone-RANDOM-NAME; sync DIR
- *   look once more: if the newest complete one has changed, rename all back, and otherwise those
- *     that were pinned meanwhile, or that a link or the tracker names now
- *   delete
+ *   rename each that goes away
+ *   look once more: if the newest complete one has changed, give all their names back, and
+ *     otherwise to those that were pinned meanwhile, or that a link or the tracker names now
+ *   sync DIR; delete
  *
- * So no checkpoint is half deleted under its own name. Before an entry is deleted, it gets the name
- * .gone-RANDOM-., with which it is never renamed back: the next pruner deletes the rest of it.
+ * See gone.h for how an entry is removed.
  */
 #ifndef CKPT_PRUNE_H
 #define CKPT_PRUNE_H

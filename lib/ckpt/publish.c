@@ -133,7 +133,7 @@ void publish_latest(const char *directory, int descriptor, struct text *warning)
 	(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
 }
 
-static bool is_it(void *context, const char *entry)
+static bool is_it(const void *context, const char *entry)
 {
 	return strcmp(entry, context) == 0;
 }

@@ -245,6 +245,7 @@ taken_by_mistake() {
 		[ "$(steps)" = "200 300 " ]
 		for file in ck/*200*; do
 			cp -r "$file" "ck/.gone-0000000000000002-${file#ck/}"
+			cp -r "$file" "ck/.gone-8000000000000003-${file#ck/}"
 		done
 		age
 		ckpt-rotate prune -q --keep-last 9 ck

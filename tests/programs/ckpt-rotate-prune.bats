@@ -372,14 +372,14 @@ hour=3600 noon=1700000000
 	saves 10 20 30
 	hidden() { mv "ck/$1" "ck/.gone-$2-$3"; }
 	hidden step-00000010 0123456789abcdef step-00000010
-	hidden step-00000020 fedcba9876543210 .
-	rm ck/.gone-fedcba9876543210-./model
+	hidden step-00000020 fedcba9876543210 step-00000020
+	rm ck/.gone-fedcba9876543210-step-00000020/model
 	# Its name is taken again.
 	cp -r ck/step-00000030 ck/.gone-00000000000000ff-step-00000030
 	mkdir ck/.gone-0123456789abcdef-mine ck/.gone-mine
 	run -0 --separate-stderr prune -n --keep-last 9
 	[[ $stderr == *"ck: 3 entries that a killed prune had renamed away will get their names back"* ]]
-	[ "$(names -A ck)" = ".gone-00000000000000ff-step-00000030 .gone-0123456789abcdef-mine .gone-0123456789abcdef-step-00000010 .gone-fedcba9876543210-. .gone-mine latest step-00000030" ]
+	[ "$(names -A ck)" = ".gone-00000000000000ff-step-00000030 .gone-0123456789abcdef-mine .gone-0123456789abcdef-step-00000010 .gone-fedcba9876543210-step-00000020 .gone-mine latest step-00000030" ]
 	run -0 --separate-stderr prune --keep-last 9
 	[[ $stderr == *"ck: 3 entries that a killed prune had renamed away"* ]]
 	[ "$(names -A ck)" = ".gone-0123456789abcdef-mine .gone-mine latest step-00000010 step-00000030" ]

@@ -29,7 +29,13 @@ static void check_made(void)
 				CHECK(ckpt_name_gone(gone, name) && ckpt_name_gone(again, name) &&
 						strcmp(gone, again) != 0 &&
 						!strcmp(ckpt_name_read_gone(gone), name) &&
-						ckpt_name_read(gone).kind == CKPT_NAME_FOREIGN,
+						ckpt_name_read(gone).kind == CKPT_NAME_FOREIGN &&
+						!ckpt_name_is_condemned(gone),
+					"%s is to be deleted", gone);
+				ckpt_name_condemn(gone);
+				ckpt_name_condemn(gone);
+				CHECK(ckpt_name_is_condemned(gone) &&
+						!strcmp(ckpt_name_read_gone(gone), name),
 					"%s is being deleted", gone);
 			}
 }
