@@ -60,6 +60,8 @@ static const struct args_option commit_options[] = {
 		.target = &when},
 	{"timeout", "D", "time to wait for the other tasks", ARGS_DURATION, .target = &timeout,
 		.given = &timeout_given},
+	{"keep-last", "N", "then prune DIR: keep the N newest complete ones", ARGS_UNSIGNED,
+		.target = &request.policy.last, .min = 1, .max = 1000000000},
 	{0},
 };
 static const struct args_option latest_options[] = {
@@ -128,10 +130,8 @@ static enum status read_target(const struct args_rest *rest, struct error *err)
 	target.directory = directory_at(rest, 0);
 	enum status status =
 		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target.step, "STEP", err);
-	/* Only shards need a life: for one writer the attempt in the directory's name is enough. */
-	if (status == STATUS_OK && !target.sharded && life && *life &&
-		group_life(life, target.life, NULL) != STATUS_OK)
-		target.life[0] = '\0';
+	if (life && *life)
+		life_of_word(life, target.life);
 	if (status != STATUS_OK || (!target.sharded && !target.chief_only))
 		return status;
 	if (target.sharded && target.chief_only)
@@ -157,7 +157,12 @@ static enum status read_target(const struct args_rest *rest, struct error *err)
 	if (!attempt_given)
 		return error_set(err, STATUS_USAGE,
 			"--sharded needs --attempt (PREEMPT_ATTEMPT), another one for each start");
-	return group_life(life, target.life, err);
+	if (!*target.life)
+		return error_set(err, STATUS_USAGE,
+			"--sharded needs a word that names this start of the job, because shards of "
+			"two starts must not be mixed: use preempt-run, or `export "
+			"PREEMPT_LIFE=$(uuidgen)` before each start of all tasks");
+	return STATUS_OK;
 }
 
 static int run_begin(const struct args_rest *rest)
@@ -184,6 +189,19 @@ static enum status read_metrics(struct metrics *read, struct error *err)
 	return status;
 }
 
+/* After a commit: the task that has published it removes what --keep-last does not keep. */
+static void prune_older(const struct checkpoint_commit *answer)
+{
+	struct prune_report report = {0};
+	struct error err;
+	request.now = clock_utc();
+	if (!request.policy.last || !answer->published)
+		return;
+	if (checkpoint_prune(target.directory, &layout_ours, &request, &report, &err) != STATUS_OK)
+		message_error("warning: not all older checkpoints were removed: %s", err.text);
+	prune_report_release(&report);
+}
+
 static int run_commit(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -206,6 +224,7 @@ static int run_commit(const struct args_rest *rest)
 		/* It is durable: a store that cannot be told is only reported. */
 		if (saved_note(target.step, target.directory, &err) != STATUS_OK)
 			message_info("the run's store does not know it: %s", err.text);
+		prune_older(&answer);
 	} else if (status == STATUS_OK) {
 		printf("waiting for %" PRIu64 " of %" PRIu64 "\n", answer.missing, target.tasks);
 		message_detail("task %s: not committed yet", text_string(&answer.absent));
@@ -708,7 +727,7 @@ static const struct args_command commands[] = {
 		false, run_begin},
 	{"commit",
 		"DIR STEP [--attempt K] [--life WORD] [--sharded | --chief-only] [--task I --tasks N]\n"
-		"       [--timeout D] [--metric NAME=NUMBER]... [--time @SECONDS]",
+		"       [--timeout D] [--metric NAME=NUMBER]... [--time @SECONDS] [--keep-last N]",
 		"sync the checkpoint, take checksums, publish it", commit_options, NULL, 2, 2,
 		false, false, run_commit},
 	{"latest", "DIR... [--step | --json] [--or WORD] [--verify]",

@@ -150,7 +150,7 @@ static enum status take_part(
 
 /*
  * Open the attempt that follows the view's (zeroed: the first one), and let the view show it. It
- * has a new life, in the line of the life before.
+ * has a new life.
  */
 static enum status open_next(struct store *store, const struct attempt_entry *entry,
 	store_revision last_revision, struct view *view, struct error *err)
@@ -160,7 +160,7 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 	char key[KEYS_MAX], group[KEYS_GROUP], life[LIFE_SIZE];
 	struct attempt next, *attempt = &next;
 	attempt_name(attempt, entry->run, view->attempt.number + 1, entry->tasks);
-	if (!life_draw(view->attempt.life, life))
+	if (!life_draw(life))
 		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
 	memcpy(attempt->life, life, sizeof(life));
 	snprintf(attempt->launch, sizeof(attempt->launch), "%s", entry->launch);

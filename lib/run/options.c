@@ -14,7 +14,6 @@
 #include "run/ancestors.h"
 #include "run/attempt.h"
 #include "run/launchers.h"
-#include "run/life.h"
 #include "store/url.h"
 
 #define ASK_LEAST 1000	/* ms for each question to the store, at least, also after a deadline */
@@ -163,13 +162,6 @@ enum status group_own_task(uint64_t *task, struct error *err)
 {
 	return identity_own_task(
 		&(struct identity_environment){.lookup = lookup_own}, task, NULL, err);
-}
-
-enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err)
-{
-	char step[64];
-	const struct identity_environment environment = own_environment(step, sizeof(step));
-	return life_find(&environment, word, life, err);
 }
 
 enum status group_store_url(const char *run, bool create, char *url, size_t size, struct error *err)

@@ -12,7 +12,6 @@
 
 #include "base/args.h"
 #include "base/error.h"
-#include "base/process/life.h"
 #include "live/heartbeat.h"
 #include "live/progress.h"
 #include "proto/view.h"
@@ -113,9 +112,6 @@ uint64_t group_asked_attempt(void);
 
 /* The task that the environment names (identity_own_task). STATUS_NO: it names none. */
 enum status group_own_task(uint64_t *task, struct error *err);
-
-/* The life that this process saves for: life_find (run/life.h) with its environment. */
-enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err);
 
 /*
  * The store's URL: --store, else store_default_url. create: make the default's directory (0700),

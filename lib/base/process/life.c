@@ -8,59 +8,31 @@
 #include <sys/random.h>
 #include <xxhash.h>
 
-#define HALF   12 /* digits of each half: the line, and the rest */
-#define DIGITS "0123456789abcdef"
-
 bool life_is_valid(const char *text)
 {
-	return strspn(text, DIGITS) == LIFE_SIZE - 1 && text[LIFE_SIZE - 1] == '\0';
+	return strspn(text, "0123456789abcdef") == LIFE_SIZE - 1 && text[LIFE_SIZE - 1] == '\0';
 }
 
-bool life_same_line(const char *a, const char *b)
+static void write_life(uint64_t high, uint64_t low, char life[LIFE_SIZE])
 {
-	return strncmp(a, b, HALF) == 0;
+	snprintf(life, LIFE_SIZE, "%08" PRIx32 "%016" PRIx64, (uint32_t)high, low);
 }
 
-/* Write one half: 48 bits of number. */
-static void put_half(char *half, uint64_t number)
-{
-	char digits[HALF + 1];
-	snprintf(digits, sizeof(digits), "%012" PRIx64, number & UINT64_C(0xffffffffffff));
-	memcpy(half, digits, HALF);
-}
-
-static uint64_t hash(const char *text)
-{
-	return XXH3_64bits(text, strlen(text));
-}
-
-bool life_draw(const char *previous, char life[LIFE_SIZE])
+bool life_draw(char life[LIFE_SIZE])
 {
 	uint64_t random[2];
 	life[0] = '\0';
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return false;
-	if (life_is_valid(previous))
-		memcpy(life, previous, HALF);
-	else
-		put_half(life, random[0]);
-	put_half(life + HALF, random[1]);
-	life[LIFE_SIZE - 1] = '\0';
+	write_life(random[0], random[1], life);
 	return true;
 }
 
-void life_derive(const char *line, const char *whole, char life[LIFE_SIZE])
+void life_of_word(const char *word, char life[LIFE_SIZE])
 {
-	put_half(life, hash(line));
-	put_half(life + HALF, hash(whole));
-	life[LIFE_SIZE - 1] = '\0';
-}
-
-void life_derive_part(const char *of, const char *part, char life[LIFE_SIZE])
-{
-	char whole[512];
-	snprintf(whole, sizeof(whole), "%s %s", of, part);
-	memmove(life, of, HALF);
-	put_half(life + HALF, hash(whole));
-	life[LIFE_SIZE - 1] = '\0';
+	XXH128_hash_t hash = XXH3_128bits(word, strlen(word));
+	if (life_is_valid(word))
+		memcpy(life, word, LIFE_SIZE);
+	else
+		write_life(hash.high64, hash.low64, life);
 }
