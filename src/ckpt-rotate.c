@@ -224,6 +224,7 @@ static int run_commit(const struct args_rest *rest)
 		/* It is durable: a store that cannot be told is only reported. */
 		if (saved_note(target.step, target.directory, &err) != STATUS_OK)
 			message_info("the run's store does not know it: %s", err.text);
+		(void)fflush(stdout);
 		prune_older(&answer);
 	} else if (status == STATUS_OK) {
 		printf("waiting for %" PRIu64 " of %" PRIu64 "\n", answer.missing, target.tasks);

@@ -165,6 +165,8 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 		status = error_errno(err, errno, "make directory %s/%s", path, name);
 	*again = lstat(path, &st) < 0 ? errno == ENOENT
 				      : staging.root >= 0 && st.st_ino != staging.inode;
+	if (status != STATUS_OK && made)
+		(void)rmdir(path);
 	free(record);
 	staging_close(&staging);
 	return status;

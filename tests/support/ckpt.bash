@@ -75,14 +75,13 @@ replica() {
 	ckpt-rotate "$1" ck "$2" --chief-only --task "$3" --tasks "$4" --attempt 1 "${@:5}"
 }
 
-# dead FILES COMMAND...: a writer begins, leaves these files and is gone.
-dead() {
-	setsid -w bash -c 'd=$("${@:2}") && for file in $1; do echo old >"$d/$file"; done' bash "$@"
-}
+# unseen TIME: what is being written has not changed for so long.
+unseen() { find "${in-ck}"/.tmp-* -exec touch -d "$1 ago" {} +; }
 
-# written_elsewhere DIRECTORY: as if a process of another machine wrote there.
-written_elsewhere() {
-	sed -i 's/"host":"[^"]*"/"host":"othernode"/; s/"boot":"[^"]*"/"boot":"00000000-0"/' "$1/.ckpt-writer.json"
+# given_up FILES COMMAND...: a writer begins, leaves these files and is not seen for two days.
+given_up() {
+	local d
+	d=$("${@:2}") && for file in $1; do echo old >"$d/$file"; done && unseen '2 days'
 }
 
 # names [-A] DIRECTORY...: what ls says, on one line.
@@ -109,7 +108,7 @@ reason() { sed -n "s/^ *$1 .*  \(kept\|removed\)[^:]*: //p" <<<"$output"; }
 # no_debris [STEP]: nothing is left but what is meant to be there; STEP is the latest, and whole.
 no_debris() {
 	[ -z "$(find ck near far \( -name '.tmp*' -o -name '.gone*' -o -name '.latest*' -o -name '.ckpt-writer*' \
-		-o -name '.ckpt-shard*' -o -name '.ckpt-copy*' -o -name '.ckpt-part*' -o -name '*.json.*' \) 2>/dev/null)" ] || return
+		-o -name '.ckpt-shard*' -o -name '*.json.*' \) 2>/dev/null)" ] || return
 	[ "$#" = 0 ] || [ "$(readlink ck/latest) $(ckpt-rotate latest ck --step --verify 2>/dev/null)" = "step-000000$1 $1" ]
 }
 
