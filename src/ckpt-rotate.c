@@ -197,7 +197,7 @@ static void prune_older(const struct checkpoint_commit *answer)
 	request.now = clock_utc();
 	if (!request.policy.last || !answer->published)
 		return;
-	if (checkpoint_prune(target.directory, &layout_ours, &request, &report, &err) != STATUS_OK)
+	if (checkpoint_prune(target.directory, layout_ours(), &request, &report, &err) != STATUS_OK)
 		message_error("warning: not all older checkpoints were removed: %s", err.text);
 	prune_report_release(&report);
 }

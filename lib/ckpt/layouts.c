@@ -116,7 +116,8 @@ static const struct layout layouts[] = {
 			 "if *.distcp : meta.pt\n"
 			 "if meta.pt : *.distcp\n"
 			 "if checkpoint/*_states.pt : latest\n"
-			 "if latest : checkpoint/*_states.pt\n" SHARDS DEEPSPEED("checkpoint/"),
+			 "if latest zero_to_fp32.py : checkpoint/*_states.pt\n" SHARDS DEEPSPEED(
+				 "checkpoint/"),
 		.undone = "*step={step}*-unfinished",
 		.inside = "*.ckpt",
 		.inside_files = "meta.pt checkpoint/mp_rank_00_model_states.pt "

@@ -437,6 +437,12 @@ static enum status inspect(const struct list *list, struct list_item *item, stru
 	return status;
 }
 
+static void stay(struct checkpoint *checkpoint, const char *what, const char *why)
+{
+	if (!*checkpoint->stays)
+		snprintf(checkpoint->stays, sizeof(checkpoint->stays), "%.80s%.70s", what, why);
+}
+
 /* ---- Doubt: a comparison with the nearest older complete one ---- */
 
 /* The end of the run of files that have the name of file i, and their bytes. */
@@ -499,7 +505,7 @@ static void doubt(struct list *list, size_t i)
 {
 	struct list_item *item = &list->items[i];
 	const struct list_request *request = &list->request;
-	const struct list_item *older = NULL;
+	struct list_item *older = NULL;
 	bool names_only = false;
 	struct error why;
 	if (item->checkpoint.state != CHECKPOINT_COMPLETE || item->checkpoint.own)
@@ -522,6 +528,7 @@ static void doubt(struct list *list, size_t i)
 			return;
 	}
 	item->checkpoint.state = CHECKPOINT_DOUBTFUL;
+	stay(&older->checkpoint, item->checkpoint.name, ", a doubtful one, is compared with it");
 	snprintf(item->checkpoint.why, sizeof(item->checkpoint.why), "%.255s", why.text);
 }
 
@@ -574,12 +581,6 @@ static const char *base_of(const char *name)
 {
 	const char *slash = strrchr(name, '/');
 	return slash ? slash + 1 : name;
-}
-
-static void stay(struct checkpoint *checkpoint, const char *what, const char *why)
-{
-	if (!*checkpoint->stays)
-		snprintf(checkpoint->stays, sizeof(checkpoint->stays), "%.80s%.70s", what, why);
 }
 
 /* What the tracker names stays; and what is newer, until two that are newer still are complete. */
