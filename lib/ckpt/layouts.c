@@ -198,8 +198,8 @@ static const struct layout layouts[] = {
 			 "filled *.data-*\n"
 			 "table *.index\n",
 		.tracker = "checkpoint",
-		.tracker_forms = "model_checkpoint_path: \"**-{step}\"\n"
-				 "model_checkpoint_path: \"**-{step}.ckpt\"",
+		.tracker_forms = "model_checkpoint_path:*\"**-{step}\" "
+				 "model_checkpoint_path:*\"**-{step}.ckpt\"",
 		.files = true,
 	},
 	{
@@ -503,7 +503,7 @@ static enum status layout_of_pattern(
 		.directories = true,
 	};
 	if (words->tracker) /* lives as long as the program: its words do, too */
-		layout->tracker_forms = xprintf("**%s**\n{step}\n**/{step}", pattern);
+		layout->tracker_forms = xprintf("**%s** {step} **/{step}", pattern);
 	return STATUS_OK;
 }
 

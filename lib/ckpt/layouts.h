@@ -29,8 +29,8 @@ struct layout {
 	/* Patterns of names that say, in the checkpoint's directory or, with {step}, beside it in
 	 * DIR, that it is finished (one must be there), or that it is not. NULL: none. */
 	const char *done, *undone;
-	/* The file in DIR that names the checkpoint to resume from, and the forms of its line, in
-	 * which {step} is the step, one in a line. NULL: there is none. */
+	/* The file in DIR that names the checkpoint to resume from, and patterns of its line. NULL:
+	 * there is none. */
 	const char *tracker, *tracker_forms;
 	/* Patterns of entries that are the trainer's own, whose step is in their content: the
 	 * number global_step in the entry or in one of the files `inside_files` in it. */

@@ -534,45 +534,36 @@ static void doubt(struct list *list, size_t i)
 
 /* ---- The tracker ---- */
 
+/* Read which step the tracker names. A file that names none is broken. */
 static enum status read_tracker(struct list *list, struct error *err)
 {
 	const struct layout *layout = list->request.layout;
 	struct pattern_number numbers[PATTERN_NUMBERS];
 	struct text text = {0};
 	struct error why = {0};
-	char *state = NULL;
-	if (!layout->tracker)
+	struct stat st;
+	char *state = NULL, *line = NULL;
+	if (!layout->tracker || fstatat(list->descriptor, layout->tracker, &st, 0) < 0)
 		return STATUS_OK;
 	enum status status =
 		format_read(list->descriptor, layout->tracker, TRACKER_MAX, &text, &why);
-	struct stat st;
-	list->tracker.found =
-		status != STATUS_NO || fstatat(list->descriptor, layout->tracker, &st, 0) == 0;
 	if (status != STATUS_OK && status != STATUS_NO)
 		return error_set(err, status, "%s: %s", list->request.directory, why.text);
-	if (!list->tracker.found)
-		return STATUS_OK;
-	bool lines = strlen(text_string(&text)) == text.length;
-	for (char *line = text.length && lines ? strtok_r(text.data, "\r\n", &state) : NULL;
-		line && !list->tracker.named; line = strtok_r(NULL, "\r\n", &state)) {
-		line[strcspn(line, "\t") < strlen(line) ? strcspn(line, "\t") : strlen(line)] =
-			'\0';
-		for (size_t end = strlen(line); end > 0 && line[end - 1] == ' ';)
+	list->tracker.found = true;
+	if (text.length && strlen(text.data) == text.length)
+		line = strtok_r(text.data, "\r\n", &state);
+	for (; line && !list->tracker.named; line = strtok_r(NULL, "\r\n", &state)) {
+		for (size_t end = strlen(line); end > 0 && strchr(" \t", line[end - 1]);)
 			line[--end] = '\0';
-		for (const char *form = layout->tracker_forms; *form && !list->tracker.named;) {
-			size_t length = strcspn(form, "\n");
-			list->tracker.named = pattern_matches(form, length, line, numbers);
-			form += length + (form[length] == '\n');
-		}
+		list->tracker.named = pattern_any(layout->tracker_forms, line, numbers);
 		snprintf(list->tracker.line, sizeof(list->tracker.line), "%.255s", line);
-		list->tracker.step = list->tracker.named ? numbers[PATTERN_STEP].value : 0;
 	}
+	list->tracker.step = list->tracker.named ? numbers[PATTERN_STEP].value : 0;
 	if (!list->tracker.named)
 		snprintf(list->tracker.broken, sizeof(list->tracker.broken), "%.255s",
-			status == STATUS_NO   ? why.text
-			: text.length == 0    ? "it is empty"
-			: *list->tracker.line ? "no line has the form of a checkpoint's name"
-					      : "it is not text");
+			status == STATUS_NO ? why.text
+			: text.length == 0  ? "it is empty"
+					    : "no line has the form of a checkpoint's name");
 	text_release(&text);
 	return STATUS_OK;
 }
@@ -678,7 +669,7 @@ static void add_entry(struct list *list, const char *name)
 
 /*
  * Whether a name is a pin or mark of ours, or says that the checkpoint of a step is finished, or
- * not: as the layout says, or as NAME-unfinished, where NAME may be without its ".ckpt".
+ * not: as the layout says, or as NAME-unfinished and so on.
  */
 static bool reads_mark(
 	const struct list *list, const char *name, enum ckpt_beside *kind, uint64_t *step)
@@ -686,23 +677,24 @@ static bool reads_mark(
 	static const char *const ends[] = {"-unfinished", ".unfinished", ".incomplete"};
 	const struct layout *layout = list->request.layout;
 	struct pattern_number numbers[PATTERN_NUMBERS] = {{0}};
-	char of[NAME_MAX + 8];
 	bool inside, read = false;
 	if (ckpt_name_read_beside(name, kind, step))
 		return true;
+	*kind = CKPT_BESIDE_UNDONE;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]) && !read; i++) {
 		size_t length = strlen(name), end = strlen(ends[i]);
-		if (length <= end || strcmp(name + length - end, ends[i]) != 0)
-			continue;
-		snprintf(of, sizeof(of), "%.*s.ckpt", (int)(length - end), name);
-		read = layout_reads(layout, of, step, &inside) && !inside;
-		of[length - end] = '\0';
-		read = read || (layout_reads(layout, of, step, &inside) && !inside);
+		char *of = xstrndup(name, length > end ? length - end : 0);
+		read = length > end && strcmp(name + length - end, ends[i]) == 0 &&
+		       layout_reads(layout, of, step, &inside) && !inside;
+		free(of);
 	}
-	*kind = CKPT_BESIDE_UNDONE;
-	if (read || (!pattern_any(layout->undone, name, numbers) &&
-			    (*kind = CKPT_BESIDE_DONE, !pattern_any(layout->done, name, numbers))))
-		return read;
+	if (read)
+		return true;
+	if (!pattern_any(layout->undone, name, numbers)) {
+		*kind = CKPT_BESIDE_DONE;
+		if (!pattern_any(layout->done, name, numbers))
+			return false;
+	}
 	*step = numbers[PATTERN_STEP].value;
 	return numbers[PATTERN_STEP].length > 0;
 }
