@@ -63,7 +63,7 @@ EXCUSED = [row.split("|") for row in """\
 *|all|cut|*/zero_to_fp32.py *.yaml *.meta *commit_success.txt|a text, or a protocol buffer, has no end
 *|all|replace|*commit_success.txt|a text may be any text
 orbax*|all|cut zero|*/d/* */a/* */b/* *array_metadatas/*|raw data has no end; JSON without an ending
-orbax*|alone smaller|remove|*/d/* *_METADATA *_sharding *array_metadatas/* *success.txt */a/* */b/*|random names; optional
+orbax*|alone smaller|remove|*/d/* *_METADATA *_sharding *array_metadatas/* *success.txt */a/* */b/*|optional
 orbax*|alone smaller|remove|*/ocdbt.process_0/*|nothing says how many processes there are
 hf*|alone|remove|*config.json *training_args.bin *modules.json *transformers.json *zero_to_fp32.py|not always written
 hf*|alone|remove|*/optimizer.pt+*/scheduler.pt+*/rng_state*|save_only_model
