@@ -66,7 +66,23 @@
 	"known optimizer*.bin optimizer*/** pytorch_model/**\n"                                        \
 	"each unet unet_ema controlnet transformer text_encoder : *.safetensors *.bin\n"               \
 	"if */*-of-*.safetensors : */*.index.json\n"                                                   \
-	"if pytorch_model/** : latest\n" SETS SHARDS DEEPSPEED("pytorch_model/")
+	"if pytorch_model/** : latest\n"                                                               \
+	"path latest\n" SETS SHARDS DEEPSPEED("pytorch_model/")
+
+/* What Hugging Face's Trainer writes; training_args.bin says that it was the Trainer itself.
+ * trainer_state.json is written after model, optimizer and scheduler. */
+#define TRAINER                                                                                    \
+	"any trainer_state.json\n"                                                                 \
+	"json trainer_state.json global_step=STEP\n" SETS                                          \
+	"known *model*.safetensors *model*.bin */adapter_model.* *.h5 *.msgpack "                  \
+	"pytorch_model_fsdp*/* global_step*/*\n"                                                   \
+	"if scheduler.pt rng_state*.pth : optimizer.* optimizer_*/* global_step*/*\n"              \
+	"if model-*-of-*.safetensors : model.safetensors.index.json\n"                             \
+	"if pytorch_model-*-of-*.bin : pytorch_model.bin.index.json\n"                             \
+	"if optimizer_0/** : pytorch_model_fsdp_0/**\n"                                            \
+	"grid rng_state_{i}.pth\n"                                                                 \
+	"if global_step* : latest\n"                                                               \
+	"path latest\n" DEEPSPEED("global_step*/") SHARDS
 
 static const struct layout layouts[] = {
 	{
@@ -75,7 +91,6 @@ static const struct layout layouts[] = {
 		.directories = true,
 	},
 	{
-		/* trainer_state.json is written after model, optimizer and scheduler. */
 		.name = "hf",
 		.title = "Hugging Face",
 		.names = "checkpoint-{step}",
@@ -83,18 +98,11 @@ static const struct layout layouts[] = {
 			"*.json *.safetensors *.bin *.pt *.pth random_states_*.pkl */*.safetensors "
 			"*/*.bin */*.json pytorch_model*/* global_step*/*",
 		.rules =
-			"when trainer_state.json training_args.bin optimizer.pt scheduler.pt rng_state*.pth\n"
-			"any trainer_state.json\n"
-			"json trainer_state.json global_step=STEP\n" SETS
-			"known *model*.safetensors *model*.bin */adapter_model.* *.h5 *.msgpack "
-			"pytorch_model_fsdp*/* global_step*/*\n"
-			"if scheduler.pt rng_state*.pth : optimizer.* optimizer_*/* global_step*/*\n"
-			"if model-*-of-*.safetensors : model.safetensors.index.json\n"
-			"if pytorch_model-*-of-*.bin : pytorch_model.bin.index.json\n"
-			"if adapter_model.* : adapter_config.json\n"
-			"if optimizer_0/** : pytorch_model_fsdp_0/**\n"
-			"grid rng_state_{i}.pth\n"
-			"if global_step* : latest\n" DEEPSPEED("global_step*/") SHARDS ACCELERATE,
+			"when training_args.bin\n"
+			"if optimizer.* optimizer_*/* : scheduler.pt\n"
+			"if optimizer.* optimizer_*/* global_step*/* : rng_state*.pth\n" TRAINER
+			"when trainer_state.json optimizer.pt scheduler.pt rng_state*.pth\n" TRAINER
+				ACCELERATE,
 		.directories = true,
 	},
 	{
@@ -116,6 +124,7 @@ static const struct layout layouts[] = {
 			 "if *.distcp : meta.pt\n"
 			 "if meta.pt : *.distcp\n"
 			 "if checkpoint/*_states.pt : latest\n"
+			 "path latest\n"
 			 "if latest zero_to_fp32.py : checkpoint/*_states.pt\n" SHARDS DEEPSPEED(
 				 "checkpoint/"),
 		.undone = "*step={step}*-unfinished",

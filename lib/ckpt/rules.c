@@ -383,6 +383,23 @@ static enum rules_answer check_json(const struct check *check)
 	return answer;
 }
 
+static enum rules_answer check_path(const struct check *check)
+{
+	const char *file = check->rule->words[0];
+	struct text name = {0};
+	if (!find_file(check->item->files, file))
+		return RULES_HOLD;
+	enum status status = format_read(check->item->root, file, PATH_MAX, &name, check->why);
+	enum rules_answer answer = status == STATUS_OK ? check->answer : unread(status);
+	for (char *const *one = check->item->directories; status == STATUS_OK && *one; one++)
+		if (strcmp(*one, text_first_line(&name)) == 0)
+			answer = RULES_HOLD;
+	if (status == STATUS_OK && answer != RULES_HOLD)
+		error_set(check->why, STATUS_NO, "%s names no directory in it", file);
+	text_release(&name);
+	return answer;
+}
+
 /* Check the names in member: the values of an object, or the elements of an array. */
 static enum rules_answer check_names(
 	const struct check *check, const char *list, struct json_object *member)
@@ -565,6 +582,7 @@ static const struct {
 	{"numbered", 1, RULES_BROKEN, check_numbered},
 	{"grid", 1, RULES_BROKEN, check_grid},
 	{"json", 1, RULES_BROKEN, check_json},
+	{"path", 1, RULES_BROKEN, check_path},
 	{"listed", 2, RULES_BROKEN, check_listed},
 	{"pickled", 2, RULES_BROKEN, check_pickled},
 	{"table", 1, RULES_DAMAGED, check_table},

@@ -18,6 +18,7 @@
  *   json P            the files P are JSON documents
  *   json P KEY        and, if they have KEY, it is not null
  *   json P KEY=V      and their KEY is V
+ *   path F            the line of the file F is a directory in it, if there is an F
  *   table P           the data files of the TensorFlow indexes P are as long as these say
  *   listed P KEY      the documents P name, under KEY, files that are there, and at least one
  *   pickled F P       the pickle F, in each directory with files P, ends, and names P that are

@@ -65,12 +65,13 @@ EXCUSED = [row.split("|") for row in """\
 orbax*|all|cut zero|*/d/* */a/* */b/* *array_metadatas/*|raw data has no end; JSON without an ending
 orbax*|alone smaller|remove|*/d/* *_METADATA *_sharding *array_metadatas/* *success.txt */a/* */b/*|optional
 orbax*|alone smaller|remove|*/ocdbt.process_0/*|nothing says how many processes there are
+hf*|alone|remove|*training_args.bin+*/scheduler.pt *training_args.bin+*rng_state*|not written by the Trainer itself
 hf*|alone|remove|*config.json *training_args.bin *modules.json *transformers.json *zero_to_fp32.py|not always written
 hf*|alone|remove|*/optimizer.pt+*/scheduler.pt+*/rng_state*|save_only_model
 hf*|alone smaller|remove|*/rng_state_[12].pth|nothing says how many ranks there are
 acc* diff*|alone|remove|*scheduler.bin *sampler.bin *scaler.pt *checkpoint_0.pkl *zero_to_fp32.py|not always written
 acc* diff*|alone smaller|remove|*/random_states_[12].pkl|nothing says how many ranks there are
-diffusers*|alone|remove|*/unet_ema/config.json+*/unet_ema/*.safetensors|not always written
+diffusers*|alone|remove|*/config.json */unet_ema/config.json+*/unet_ema/*.safetensors|not always written
 lightning*|alone|remove|*/zero_to_fp32.py|not needed
 nemo* verl* megatron*|alone|remove|*common.pt|new ones have none
 nemo* verl* megatron*|alone|remove|*common.pt+*metadata.json|looks like PyTorch's own form
