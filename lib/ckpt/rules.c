@@ -149,7 +149,7 @@ static bool has_beside(
 
 static enum rules_answer check_any(const struct check *check)
 {
-	return find(check, 0, check->rule->count, true)
+	return find(check, 0, check->rule->count, false)
 		       ? RULES_HOLD
 		       : broken(check, check->answer, "it has no ", 0, check->rule->count, "");
 }
@@ -166,7 +166,7 @@ static enum rules_answer check_none(const struct check *check)
 static enum rules_answer check_if(const struct check *check)
 {
 	size_t colon = check->rule->colon, count = check->rule->count;
-	return !find(check, 0, colon, true) || find(check, colon, count, true)
+	return !find(check, 0, colon, true) || find(check, colon, count, false)
 		       ? RULES_HOLD
 		       : broken(check, check->answer, "it has no ", colon, count, "");
 }

@@ -7,7 +7,8 @@
  *                     a checkpoint for which no "when" holds has an unknown form
  *   known P ...       it has one of these; else the form is unknown
  *   any P ...         it has one of these
- *   none P ...        it has no file or directory like this
+ *   none P ...        it has no file or directory like this; here and in "when" and "if" P may be
+ *                     a directory
  *   if P : Q ...      if it has P, it has one of Q
  *   filled P ...      if it has such files, not all of them are empty
  *   each D : Q ...    each directory D has one of Q; ../Q is a file beside D
