@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# ckpt-rotate prune, mark, pin, copy and drain: what is kept and why, and nothing else is removed.
+# ckpt-rotate prune, mark, pin and copy: what is kept and why, and nothing else is removed.
 # takes: 30
 # mounts: private
 # shellcheck disable=SC2012,SC2016,SC2030,SC2031,SC2034,SC2086,SC2154
@@ -543,13 +543,6 @@ while_away() {
 	[[ $stderr == *"Input/output error"* && $output == *"FAILED: "* ]]
 	prune -q --keep-last 3
 	[ "$(find ck -name '.gone*')" = "" ]
-	# Nor are a commit's records of its writing.
-	echo model >"$(ckpt-rotate begin ck 2000)/model"
-	run -0 --separate-stderr strace -o trace -e trace=unlinkat -e inject=unlinkat:error=EIO:when=3 ckpt-rotate commit ck 2000
-	grep -q 'ckpt-writer.json.*INJECTED' trace
-	[[ $stderr == *"cannot remove all records of the writing in ck/step-00002000: Input/output error"* ]]
-	[ "$(ckpt-rotate commit ck 2000)" = complete ]
-	[ "$(find ck -name '.ckpt-writer*')" = "" ]
 }
 
 # ---- Two tiers ----
@@ -625,11 +618,12 @@ while_away() {
 	rm -r far
 	d=$(ckpt-rotate begin far 20)
 	echo half >"$d/model"
-	fails 1 "being written" ckpt-rotate copy near far 20
+	ckpt-rotate copy -q near far 20
+	same 20
 	[ "$(cat "$d/model")" = half ]
-	# What a dead one left goes.
 	rm -r far
-	dead "model old" ckpt-rotate begin far 20
+	# What a killed copy left goes.
+	mkdir -p far/.tmp-step-00000020-copy/old
 	ckpt-rotate copy -q near far 20
 	same 20
 	no_debris
@@ -690,72 +684,79 @@ while_away() {
 	fails 1 "is not a checkpoint of ours" ckpt-rotate copy near far 10
 }
 
-@test "checkpoints of frameworks are copied, with the tracker that names one" {
-	for layout in hf lightning deepspeed megatron tensorflow dcp orbax; do
-		in=near fresh $layout 100 300
-		rm -rf far
-		run -0 --separate-stderr ckpt-rotate copy --all near far
-		[[ $output == *300*"copied and verified"* ]]
-		diff -r near far
-		[ "$(ckpt-rotate latest --step far)" = 300 ]
-	done
+@test "copy is for our own checkpoints" {
+	in=near fresh hf 100
+	fails 2 "near has checkpoints of the layout hf; copy those of a framework with rsync" ckpt-rotate copy near far
+	in=ours save 10
+	fails 2 "near has checkpoints of the layout hf" ckpt-rotate copy ours near
+	[ ! -e far ]
 }
 
-@test "drain removes what has a verified copy, and nothing else" {
+
+@test "copy --move removes what has a verified copy, and nothing else" {
 	in=near saves 10 20 30 40 50
-	ckpt-rotate copy -q near far --all
+	ckpt-rotate copy near far --all
 	overwrite far/step-00000020/model
 	rm -r far/step-00000030
 	ckpt-rotate pin near 40
-	run -0 ckpt-rotate drain --dry-run near far
-	[ "$(ls near | wc -l)" = 6 ]
-	run -0 ckpt-rotate drain near far
-	[ "$(reason 10)" = "its copy is verified" ]
-	[ "$(reason 20)" = "damaged in far: the checksum of model differs" ]
-	[[ $(reason 30) == "not in far"* || $(reason 30) == "there is no far/step-00000030" ]]
-	[ "$(reason 40)" = "pinned" ]
-	[ "$(reason 50)" = "the newest complete one" ]
+	run -0 ckpt-rotate copy --move near far
+	[ "${lines[0]}" = "step-00000050 is there already" ]
+	[ "${lines[1]}" = "step-00000050 kept: the newest complete one" ]
+	[ "${lines[2]}" = "step-00000040 kept: pinned" ]
+	[[ ${lines[3]} == "step-00000030 kept: "*far* ]]
+	[ "${lines[4]}" = "step-00000020 kept: the copy reads back with different content" ]
+	[ "${lines[5]}" = "step-00000010 removed: its copy is verified" ]
 	[ "$(names near)" = "latest step-00000020 step-00000030 step-00000040 step-00000050" ]
-	ckpt-rotate drain -q --all near far
-	[ "$(names near)" = "latest step-00000020 step-00000030 step-00000040" ]
+	# Named ones only.
+	in=near save 5
+	ckpt-rotate copy -q near far 5
+	in=near save 6
+	ckpt-rotate copy -q --move near far 6
+	[ "$(names near)" = "latest step-00000005 step-00000020 step-00000030 step-00000040 step-00000050" ]
+	ckpt-rotate copy -q --move near far 5
+	ckpt-rotate copy -q --move --all near far
+	[ "$(names near)" = "latest step-00000020 step-00000040" ]
 	[ "$(readlink near/latest)" = step-00000040 ]
 	[ "$(ckpt-rotate latest near far)" = far/step-00000050 ]
 	# All of it: no link is left that points nowhere.
 	ckpt-rotate unpin near 40
-	rm -r near/step-000000[23]0
-	ckpt-rotate drain -q --all near far
+	rm -r near/step-00000020
+	ckpt-rotate copy -q --move --all near far
 	[ "$(ls -A near)" = "" ]
 	# One that cannot be asked: nothing goes.
 	in=near save 60
-	run -75 --separate-stderr ckpt-rotate drain --all near missing/far
+	run -75 --separate-stderr ckpt-rotate copy --move --all near missing/far
 	[ -d near/step-00000060 ]
+	fails 2 'there is no command "drain" any more: use "copy --move"' ckpt-rotate drain near far
 }
 
-@test "drain makes the copy durable before the original goes" {
+
+@test "copy --move makes the copy durable before the original goes" {
 	in=near saves 10 20
 	# Not synced by the program that copied it.
 	cp -a near far
 	run -75 --separate-stderr strace -f -o trace -P "$PWD/far/step-00000010/model" -e trace=fsync \
-		-e inject=fsync:error=EIO ckpt-rotate drain near far
+		-e inject=fsync:error=EIO ckpt-rotate copy --move near far
 	[ -d near/step-00000010 ]
-	run -0 strace -f -y -o trace -e trace=fsync,renameat,renameat2,unlinkat ckpt-rotate drain near far
+	run -0 strace -f -y -o trace -e trace=fsync,renameat,renameat2,unlinkat ckpt-rotate copy --move near far
 	renamed=$(grep -n 'rename.*step-00000010' trace | head -n 1 | cut -d: -f1)
 	for synced in far/step-00000010/model far/step-00000010/.ckpt-manifest.json far/step-00000010 far; do
 		[ "$(grep -n "fsync([0-9]*<$PWD/$synced>) = 0" trace | head -n 1 | cut -d: -f1)" -lt "$renamed" ]
 	done
 }
 
-@test "drain of a directory into itself, by whatever way, loses nothing" {
+
+@test "copy --move of a directory into itself, by whatever way, loses nothing" {
 	in=near saves 10 20
 	ln -s near link
-	for far in near ./near link; do fails 2 "same directory" ckpt-rotate drain --all near $far; done
+	for far in near ./near link; do fails 2 "same directory" ckpt-rotate copy --move --all near $far; done
 	if [ "$(id -u)" = 0 ] && mkdir disk && mount --bind near disk; then
-		fails 2 "same directory" ckpt-rotate drain --all near disk
+		fails 2 "same directory" ckpt-rotate copy --move --all near disk
 		umount disk
 	fi
 	# A view of it that has numbers and devices of its own.
 	if command -v bindfs >/dev/null && [ "$(id -u)" = 0 ] && bindfs near disk 2>/dev/null; then
-		run --separate-stderr ckpt-rotate drain --all near disk
+		run --separate-stderr ckpt-rotate copy --move --all near disk
 		umount disk
 	fi
 	[ "$(names near)" = "latest step-00000010 step-00000020" ]
