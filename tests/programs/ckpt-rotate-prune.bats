@@ -741,7 +741,7 @@ while_away() {
 	run -0 strace -f -y -o trace -e trace=fsync,renameat,renameat2,unlinkat ckpt-rotate copy --move near far
 	renamed=$(grep -n 'rename.*step-00000010' trace | head -n 1 | cut -d: -f1)
 	for synced in far/step-00000010/model far/step-00000010/.ckpt-manifest.json far/step-00000010 far; do
-		[ "$(grep -n "fsync([0-9]*<$PWD/$synced>) = 0" trace | head -n 1 | cut -d: -f1)" -lt "$renamed" ]
+		[ "$(grep -n "fsync([0-9]*<$PWD/$synced>" trace | head -n 1 | cut -d: -f1)" -lt "$renamed" ]
 	done
 }
 
