@@ -545,4 +545,3 @@ while_away() {
 	[ "$(find ck -name '.gone*')" = "" ]
 }
 
-# ---- Two tiers ----
