@@ -69,8 +69,9 @@ static void add_file(struct files *files, const char *name, const struct stat *s
 	note_change(&files->changed, st);
 }
 
-/* Add what is in the open directory, whose name relative to root is path ("": root). What vanishes
- * meanwhile is left out. A link to a file is a file; one to nothing, or to a directory, is none. */
+/* Add what is in the open directory, whose name relative to root is path ("": root). A link to a
+ * file is a file; one to nothing, or to a directory, is none. STATUS_TEMPORARY: a file vanished
+ * meanwhile. */
 static enum status walk(
 	struct files *files, int directory, const char *path, int depth, struct error *err)
 {
@@ -84,8 +85,10 @@ static enum status walk(
 		if (strncmp(name, ".nfs", 4) == 0)
 			continue;
 		if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-			if (errno != ENOENT)
-				status = error_errno(err, errno, "look at %s", name);
+			status = errno == ENOENT
+					 ? error_set(err, STATUS_TEMPORARY,
+						   "%s vanished while its directory was read", name)
+					 : error_errno(err, errno, "look at %s", name);
 			continue;
 		}
 		bool link = S_ISLNK(st.st_mode);
