@@ -143,13 +143,10 @@ static char *gone_name(const struct pruning *pruning, size_t i, size_t k)
 	return pruning->gone[pruning->list.items[i].first + k];
 }
 
-/* Whether the item, or a part of it, is renamed away. */
+/* Whether item i, with all its entries, is renamed away. */
 static bool is_away(const struct pruning *pruning, size_t i)
 {
-	bool away = false;
-	for (size_t k = 0; k < pruning->list.items[i].count; k++)
-		away |= *gone_name(pruning, i, k) != '\0';
-	return away;
+	return *gone_name(pruning, i, 0) != '\0';
 }
 
 /* Give the entries of item i their names back. */
@@ -202,10 +199,11 @@ static enum status is_unchanged(const struct pruning *pruning, size_t i, struct 
 	return status;
 }
 
-/* Rename all entries of each item that is to go. */
-static void rename_all(struct pruning *pruning)
+/* Rename all entries of each item that is to go. False: none is renamed away. */
+static bool rename_all(struct pruning *pruning)
 {
 	struct error err;
+	bool any = false;
 	for (size_t i = 0; i < pruning->list.count; i++) {
 		if (pruning->report->items[i].decision.keep)
 			continue;
@@ -224,7 +222,9 @@ static void rename_all(struct pruning *pruning)
 			fail(pruning, i, status, &err);
 			give_back(pruning, i);
 		}
+		any |= status == STATUS_OK;
 	}
+	return any;
 }
 
 /* Why item i must be kept, now that DIR was read again; NULL: it may go. */
@@ -233,23 +233,25 @@ static const char *wanted_now(const struct pruning *pruning, const struct list *
 	const struct list_item *item = &pruning->list.items[i];
 	bool wanted = false;
 	struct error why;
+	enum status status = STATUS_OK;
 	if (now->tracker.named && now->tracker.step == item->checkpoint.step)
 		return "the tracker names it now";
 	for (size_t k = 0; k < now->mark_count; k++)
 		if (now->marks[k].kind == CKPT_BESIDE_PIN &&
 			now->marks[k].step == item->checkpoint.step)
 			return "pinned since it was listed";
-	for (size_t k = 0; k < item->count; k++) {
-		const char *gone = gone_name(pruning, i, k);
-		if (layout_is_native(now->request.layout) &&
-			(marks_read_pinned(now->descriptor, gone, &wanted, &why) != STATUS_OK ||
-				wanted))
-			return "pinned since it was listed";
-		if (list_is_wanted(now, pruning->list.entries[item->first + k].name, &wanted,
-			    &why) != STATUS_OK ||
-			wanted)
-			return "a link leads to it now";
-	}
+	if (layout_is_native(now->request.layout))
+		status =
+			marks_read_pinned(now->descriptor, gone_name(pruning, i, 0), &wanted, &why);
+	if (wanted)
+		return "pinned since it was listed";
+	for (size_t k = 0; k < item->count && status == STATUS_OK && !wanted; k++)
+		status = list_is_wanted(
+			now, pruning->list.entries[item->first + k].name, &wanted, &why);
+	if (status != STATUS_OK)
+		return "it cannot be read whether it is pinned or a link leads to it";
+	if (wanted)
+		return "a link leads to it now";
 	return NULL;
 }
 
@@ -372,14 +374,11 @@ static void delete_all(struct pruning *pruning)
 /* Remove what is to go. Returns the first failure, after all was tried. */
 static enum status remove_all(struct pruning *pruning, struct error *err)
 {
-	bool any = false;
 	pruning->gone = xcalloc(pruning->list.entry_count + 1, sizeof(*pruning->gone));
-	rename_all(pruning);
-	for (size_t i = 0; i < pruning->list.count; i++)
-		any |= is_away(pruning, i);
-	if (any)
+	if (rename_all(pruning)) {
 		confirm(pruning);
-	delete_all(pruning);
+		delete_all(pruning);
+	}
 	free(pruning->gone);
 	return pruning->first.status == STATUS_OK
 		       ? STATUS_OK
