@@ -42,16 +42,6 @@ __attribute__((format(printf, 4, 5))) static void keep(
 	decision->keep = true;
 }
 
-__attribute__((format(printf, 2, 3))) static void remove_it(
-	struct keep_decision *decision, const char *format, ...)
-{
-	va_list arguments;
-	*decision = (struct keep_decision){.keep = false};
-	va_start(arguments, format);
-	vsnprintf(decision->why, sizeof(decision->why), format, arguments);
-	va_end(arguments);
-}
-
 /* a - b, without overflow. */
 static int64_t later(int64_t a, int64_t b)
 {
@@ -258,18 +248,19 @@ static void decide_rest(const struct keep_input *input)
 	uint64_t newer = 0;
 	for (size_t i = input->count; i-- > 0;) {
 		struct keep_decision *decision = &input->decisions[i];
-		if (decision->keep)
-			;
-		else if (counts(input, i) && !rules)
+		if (!decision->keep && counts(input, i) && !rules)
 			*decision = (struct keep_decision){.keep = true, .why = "there is room"};
-		else if (counts(input, i))
-			remove_it(decision, "%" PRIu64 " newer ones are complete", newer);
-		else if (input->items[i]->unfinished)
-			remove_it(decision, "not committed, and not changed for a%s",
+		else if (!decision->keep && counts(input, i))
+			snprintf(decision->why, sizeof(decision->why),
+				"%" PRIu64 " newer ones are complete", newer);
+		else if (!decision->keep && input->items[i]->unfinished)
+			snprintf(decision->why, sizeof(decision->why),
+				"not committed, and not changed for a%s",
 				is_superseded(input, i) ? "n hour; a newer one is complete"
 							: " day");
-		else
-			remove_it(decision, "%s, and a newer one is complete",
+		else if (!decision->keep)
+			snprintf(decision->why, sizeof(decision->why),
+				"%s, and a newer one is complete",
 				checkpoint_state_name(input->items[i]->state));
 		newer += counts(input, i);
 	}
@@ -290,7 +281,8 @@ static bool limit(const struct keep_input *input)
 		struct keep_decision *decision = &input->decisions[i];
 		if (!decision->keep || decision->must || bytes == 0)
 			continue;
-		remove_it(decision, "over --max-bytes, and it is the oldest that may be removed");
+		*decision = (struct keep_decision){
+			.why = "over --max-bytes, and it is the oldest that may be removed"};
 		kept -= bytes < kept ? bytes : kept;
 	}
 	return kept <= most;
