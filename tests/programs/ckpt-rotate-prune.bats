@@ -397,6 +397,9 @@ hour=3600 noon=1700000000
 			run strace --seccomp-bpf -f -o trace -e trace=$call -e inject=$call:signal=KILL:when=$n \
 				ckpt-rotate prune -q --keep-last 1 ck
 			[ "$(ckpt-rotate latest ck --step --verify)" = 30 ]
+			# Nothing that is half deleted gets its name back.
+			prune -q --keep-last 9
+			ckpt-rotate verify -q --all ck
 			[ "$(steps damaged)$(steps 'unknown form')" = "" ]
 			prune -q --keep-last 1
 			[ "$(names -A ck)" = "latest step-00000030" ]
