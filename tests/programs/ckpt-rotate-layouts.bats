@@ -1,606 +1,306 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# ckpt-rotate reads and prunes what training frameworks wrote, and touches nothing else.
+# ckpt-rotate reads and prunes what training frameworks wrote, and touches nothing else. (That no part of a save is a
+# save, for any part: ckpt-rotate-whole.bats.)
 # takes: 60
 # shellcheck disable=SC2012,SC2016,SC2030,SC2031,SC2034,SC2086,SC2154
 bats_require_minimum_version 1.5.0
 load ../support/ckpt
 
-@test "each framework's: listed, found, verified and pruned" {
-	for kind in hf hf:kind={sharded,bin,adapter,named,named_bin,fsdp,deepspeed} deepspeed deepspeed:stage=3,data=4 \
-		deepspeed:model=2,data=3 deepspeed:data=0,stage=1 deepspeed:data=0,stage=0 megatron megatron:pipeline=1 \
-		megatron:tensor=1,pipeline=4 megatron_dist megatron_dcp orbax dcp dcp:word=checkpoint_ dcp:word=; do
-		echo "$kind"
-		fresh "$kind" 100 200 300
-		echo mine | tee ck/model.safetensors >ck/events.out.tfevents.1
-		newest=$(cd ck && echo *300) left=$(cd ck && GLOBIGNORE='*100*' && echo *)
-		[ "$(states)" = "100 complete 200 complete 300 complete " ]
-		[ "$(ckpt-rotate latest ck)" = "ck/$newest" ]
-		run -0 ckpt-rotate verify ck
-		[[ $output == "$newest complete: "*"no checksums"* ]]
-		run -0 ckpt-rotate prune --keep-last 2 ck
-		[[ ${lines[1]} == *"removed "*"100: 2 newer ones are complete"* ]]
-		[ "$(names -A ck)" = "$left" ]
+# left: the steps of which something is there.
+left() {
+	local step
+	for step in 100 200 300 400 500; do
+		! ls ck | grep -qE "(^|[^1-9])$step([^0-9]|$)" || printf '%s ' "$step"
 	done
 }
 
-@test "CK-8 half-written ones: the one before is offered, and what is only unknown is not called damaged" {
-	# The state of 300, the layout, and what breaks 300 of three. Of the highest ranks no gap tells, only siblings,
-	# which have more of them and more bytes: "unproven".
-	while IFS='|' read -r state kind breaks; do
-		fresh "$kind" 100 200 300
-		(cd ck && eval "$breaks") || return 1
-		age
-		code=65
-		[ "$state" = damaged ] || code=75
-		[ "$(states)" = "100 complete 200 complete 300 $state " ] || { echo "$kind: $breaks"; why 300; return 1; }
-		[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
-		run "-$code" --separate-stderr ckpt-rotate verify ck
+# breaks [STEP...]: of rows STATE|FORM|CHANGE|OPTIONS. Of three saves the change breaks one, $n: the newest, then the
+# one before it. It has this state, and no other has; the newest other one is offered, and why; prune removes an
+# incomplete or damaged one if a newer one is complete, and no doubtful or unknown one.
+breaks() {
+	local row=0 state form change words n
+	local -A codes=([incomplete]=1 [damaged]=65 [doubtful]=75 ["unknown form"]=1)
+	while IFS='|' read -r state form change words; do
+		row=$((row + 1))
+		read -ra options <<<"$words"
+		for n in ${@:-300 200}; do
+			in=ck fresh "$form" 100 200 300
+			(cd ck && eval "$change") && age && broken || { echo "row $row: $state|$form|$change, of $n"; return 1; }
+		done
+	done
+	[ "$row" -gt 0 ]
+}
+
+broken() {
+	local -A all=([100]=complete [200]=complete [300]=complete [$n]=$state)
+	local stays="200 300 "
+	found=$(steps_and_states "${options[@]}")
+	[ "$found" = "100 complete 200 ${all[200]} 300 ${all[300]} " ] || { echo "$found"; why $n; return 1; }
+	run "-${codes[$state]}" --separate-stderr ckpt-rotate verify ck $n "${options[@]}" || return
+	run -0 --separate-stderr ckpt-rotate latest ck --step "${options[@]}" || return
+	[ "$output" = $((n == 300 ? 200 : 300)) ] || return
+	[ $n = 200 ] || [[ $stderr == *" is ${state/unknown/of an unknown} and was skipped: "* ]] || { echo "$stderr"; return 1; }
+	ckpt-rotate prune -q --keep-last 1 ck "${options[@]}" || return
+	[ $n = 300 ] || [[ $state == doubtful || $state == unknown* ]] || stays="300 "
+	[ "$(left)" = "$stays" ] || { left; return 1; }
+}
+
+steps_and_states() {
+	ckpt-rotate list --json ck "$@" 2>/dev/null |
+		sed -n 's/.*"step": \([0-9]*\),.*"state": "\([a-z ]*\)".*/\1 \2/p' | tr '\n' ' '
+}
+
+@test "each layout's: listed, offered, verified, pinned, marked and pruned" {
+	while IFS='|' read -r form words; do
+		read -ra options <<<"$words"
+		fresh "$form" 100 200 300 400 500
+		echo mine | tee ck/notes >ck/events.out.tfevents.1
+		others=$(ls ck | grep -v '[1-5]00')
+		r() { ckpt-rotate "$1" ck "${@:2}" "${options[@]}"; }
+		[ "$(steps complete "${options[@]}")" = "100 200 300 400 500 " ] || { echo "$form"; return 1; }
+		[[ $(r latest) == ck/*500* ]]
+		run -0 r verify
+		[[ $output == *500*" complete: "*"no checksums"* ]]
+		# A mark counts until a file is newer.
+		r mark 400 bad --reason "the loss is NaN"
+		r mark 500 bad
+		r pin 100
+		[ "$(r latest --step 2>/dev/null)" = 300 ]
+		[[ $(r list) == *"loss is NaN"* || $(r list) == *marked* ]]
+		r mark 500 good
+		[ "$(r latest --step)" = 500 ]
+		run -0 r prune --keep-last 2
+		[ "$(left)" = "100 300 500 " ] || { echo "$form: $output"; return 1; }
+		[[ $output == *pinned* ]]
+		[ ! -e ck/.ckpt-bad-400 ] && [ -e ck/.ckpt-pin-100 ]
+		r mark 300 bad
+		touch -d '+2 seconds' ck/*300*
+		[ "$(steps complete "${options[@]}")" = "100 300 500 " ]
+		r unpin 100
+		r prune -q --keep-last 1
+		[ "$(left)" = "300 500 " ] || { left; return 1; } # (300 seems to be written)
+		[ "$(ls ck | grep -v '[1-5]00')" = "$others" ]
 	done <<-'END'
-		damaged|hf|rm checkpoint-300/trainer_state.json
-		damaged|hf|head -c 40 checkpoint-200/trainer_state.json >checkpoint-300/trainer_state.json
-		damaged|hf|cp checkpoint-200/trainer_state.json checkpoint-300/
-		damaged|hf|rm checkpoint-300/model.safetensors
-		damaged|hf|truncate -s -1 checkpoint-300/model.safetensors
-		damaged|hf|truncate -s 20 checkpoint-300/model.safetensors
-		damaged|hf|truncate -s -1 checkpoint-300/optimizer.pt
-		damaged|hf|: >checkpoint-300/rng_state.pth
-		damaged|hf:kind=sharded|rm checkpoint-300/model-00002-of-00003.safetensors
-		damaged|hf:kind=sharded|truncate -s 99 checkpoint-300/model.safetensors.index.json
-		damaged|hf:kind=sharded|echo '{"weight_map": {}}' >checkpoint-300/model.safetensors.index.json
-		damaged|hf:kind=sharded|rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00003-of*
-		damaged|hf:kind=sharded|rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00001-of*
-		damaged|hf:kind=sharded|sed -i s/model-00002-of-00003/other/ checkpoint-300/model.safetensors.index.json
-		damaged|hf:kind=bin|truncate -s 500 checkpoint-300/pytorch_model.bin
-		damaged|hf:kind=named|rm checkpoint-300/mine/adapter_model*
-		damaged|hf:kind=named|truncate -s -1 checkpoint-300/mine/adapter_model*
-		damaged|hf:kind=fsdp|rm checkpoint-300/pytorch_model_fsdp.bin
-		damaged|hf:kind=deepspeed|rm checkpoint-300/latest
-		damaged|hf:kind=deepspeed|rm checkpoint-300/global_step300/zero_pp_rank_0*
-		unproven|hf:kind=deepspeed|rm checkpoint-300/global_step300/zero_pp_rank_1*
-		damaged|lightning|truncate -s -1 epoch=1-step=300.ckpt
-		damaged|lightning|truncate -s 700 epoch=1-step=300.ckpt
-		damaged|lightning|: >epoch=1-step=300.ckpt
-		damaged|deepspeed|rm global_step300/zero_pp_rank_0_*
-		damaged|deepspeed|rm global_step300/mp_rank_00*
-		damaged|deepspeed|truncate -s -3 global_step300/zero_pp_rank_1_*
-		damaged|deepspeed:model=2,data=2|rm global_step300/mp_rank_00*
-		damaged|deepspeed:model=2,data=2|rm global_step300/mp_rank_01*
-		damaged|deepspeed:model=2,data=3|rm global_step300/zero_pp_rank_2_mp_rank_01*
-		damaged|deepspeed:stage=3,data=3|rm global_step300/zero_pp_rank_1*_model_states.pt
-		damaged|deepspeed:stage=3,data=3|rm global_step300/zero_pp_rank_2*_model_states.pt
-		unproven|deepspeed:data=4|rm global_step300/zero_pp_rank_[23]_*
-		unproven|deepspeed:data=4|rm global_step300/zero_pp_rank_*
-		unproven|deepspeed:model=2,data=2|rm global_step300/*mp_rank_01*
-		unproven|deepspeed:stage=3,data=4|rm global_step300/zero_pp_rank_[23]_*
-		unproven|deepspeed:model=2,data=0,stage=0|rm global_step300/mp_rank_01*
-		unproven|deepspeed:layers=3|rm global_step300/layer_02*
-		damaged|megatron|rm -r iter_0000300/mp_rank_01_001
-		damaged|megatron|rm iter_0000300/mp_rank_00_001/model_optim_rng.pt
-		damaged|megatron|rm iter_0000300/mp_rank_00_001/distrib_optim.pt
-		damaged|megatron|truncate -s 600 iter_0000300/mp_rank_00_001/distrib_optim.pt
-		unproven|megatron|rm -r iter_0000300/mp_rank_01_*
-		unproven|megatron|rm -r iter_0000300/mp_rank_*_001
-		unproven|megatron:tensor=4,pipeline=1|rm -r iter_0000300/mp_rank_0[123]
-		unproven|megatron:pipeline=1,expert=2|rm -r iter_0000300/mp_rank_*_001
-		unproven|megatron:expert=2|rm -r iter_0000300/mp_rank_*_*_001
-		unproven|megatron:optimizer=0,layers=4|rm iter_0000300/*/layer_wise_optimizer_[23].pt
-		damaged|megatron_dist|rm iter_0000300/__1_0.distcp
-		damaged|megatron_dist|truncate -s -1 iter_0000300/.metadata
-		damaged|megatron_dist|rm iter_0000300/metadata.json
-		damaged|megatron_dist|rm iter_0000300/.metadata
-		damaged|megatron_dist|rm iter_0000300/.metadata iter_0000300/*.distcp
-		damaged|megatron_dcp|rm iter_0000300/__1_0.distcp
-		damaged|megatron_dcp|rm iter_0000300/.metadata
-		damaged|megatron_dcp|truncate -s 20 iter_0000300/.metadata
-		damaged|tensorflow|rm ckpt-300.index
-		damaged|tensorflow|truncate -s -1 ckpt-300.index
-		damaged|tensorflow|: >ckpt-300.index
-		damaged|tensorflow|rm ckpt-300.data-00000-of-00002
-		damaged|tensorflow|rm ckpt-300.data-00001-of-00002
-		damaged|tensorflow|mv ckpt-300.data-00001-of-00002 ckpt-300.data-00001-of-00003
-		damaged|tensorflow|: >ckpt-300.data-00000-of-00002; : >ckpt-300.data-00001-of-00002
-		damaged|tensorflow:shards=1|: >ckpt-300.data-00000-of-00001
-		unproven|tensorflow|: >ckpt-300.data-00001-of-00002
-		damaged|orbax|rm 300/default/manifest.ocdbt
-		damaged|orbax|head -c 20 200/_CHECKPOINT_METADATA >300/_CHECKPOINT_METADATA
-		damaged|orbax|sed -i 's/nsecs": 2/nsecs": null/' 300/_CHECKPOINT_METADATA
-		damaged|orbax|mkdir 300/more.orbax-checkpoint-tmp-5; echo x >300/more.orbax-checkpoint-tmp-5/x
-		damaged|orbax|mkdir 300/more.orbax-checkpoint-tmp-5
-		damaged|orbax|mkdir -p 300/a/more.orbax-checkpoint-tmp
-		damaged|orbax|: >300/default/manifest.ocdbt
-		damaged|orbax|: >300/default/d/0123456789abcdef
-		damaged|orbax|rm -r 300/default
-		damaged|dcp|rm step-300/.metadata
-		damaged|dcp|rm step-300/__1_0.distcp
-		damaged|dcp|: >step-300/__0_0.distcp
-		damaged|dcp|truncate -s -1 step-300/.metadata
-		damaged|dcp|printf . >step-300/.metadata
-		damaged|dcp|truncate -s -1 step-300/__1_0.distcp
-		damaged|dcp|truncate -s 20 step-300/__0_0.distcp
-		damaged|dcp:ranks=300,protocol=4|truncate -s -1 step-300/__299_0.distcp
+		hf
+		hf:kind=sharded
+		hf:kind=fsdp_sharded,ranks=2
+		hf:kind=deepspeed
+		accelerate
+		diffusers
+		lightning
+		lightning:kind=fsdp
+		nemo
+		nemo:kind=two
+		verl
+		deepspeed
+		deepspeed:stage=3,data=4
+		megatron
+		megatron_dist
+		tensorflow:name=cp-{}.ckpt
+		keras
+		keras:name=ep.{}.keras
+		orbax:kind=commit
+		composer:kind=ranks
+		dcp
+		dcp:word=
+		fsdp|--pattern model-{step}.pt
+		neuronx|--pattern step_{step} --done done
 	END
 }
 
-@test "Hugging Face: the best one stays, because the Trainer breaks without it; its DeepSpeed files are its own" {
-	make hf 100 200
-	make hf:best=200 300 400 500
-	run -0 ckpt-rotate prune --keep-last 1 ck
-	[[ ${lines[2]} == *"kept checkpoint-200: the newest one calls it the best"* ]]
-	[ "$(steps)" = "200 500 " ]
-	fresh hf:kind=deepspeed 400 500
-	run -0 ckpt-rotate list ck
-	[[ $output == *"checkpoint-500"* && $output != *global_step* ]]
-	# The path of one checkpoint in place of the directory: a message, and nothing is removed.
-	for command in "list" "latest" "prune --keep-last 1"; do
-		fails 2 "is itself a checkpoint of Hugging Face's" ckpt-rotate $command ck/checkpoint-500
-	done
-	[ -d ck/checkpoint-500/global_step500 ]
-}
-
-@test "Lightning: names, versions, last.ckpt as a file and as a link" {
-	make lightning 100 200 300
-	make lightning:epoch=2 300
-	cp ck/epoch=2-step=300.ckpt ck/epoch=2-step=300-v1.ckpt
-	cp ck/epoch=1-step=100.ckpt ck/run-val_loss=-0.50-step=150-lr=1.ckpt
-	cp ck/epoch=1-step=100.ckpt ck/best-model.ckpt
-	age
-	[ "$(steps)" = "100 150 200 300 300 300 " ]
-	[ "$(ckpt-rotate latest ck)" = "ck/epoch=2-step=300-v1.ckpt" ]
-	# A copy that is newer than all of them is the newest there is, and is never removed.
-	make last 70000
-	[ "$(ckpt-rotate latest ck)" = "ck/last.ckpt" ]
-	[ "$(ckpt-rotate latest ck --step)" = 70000 ]
-	make last 300
-	[ "$(ckpt-rotate latest ck)" = "ck/epoch=2-step=300-v1.ckpt" ]
-	ckpt-rotate prune -q --keep-last 1 ck
-	# (All of step 300: last.ckpt is of that step.)
-	[ "$(names ck)" = "best-model.ckpt epoch=1-step=300.ckpt epoch=2-step=300-v1.ckpt epoch=2-step=300.ckpt last.ckpt" ]
-	fresh lightning 100 200 300
-	ln -s epoch=1-step=200.ckpt ck/last.ckpt
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(steps)" = "200 300 " ]
-	# A directory of such a name is none. Nothing but a copy is one.
-	rm ck/*
-	mkdir ck/epoch=1-step=300.ckpt
-	[ "$(steps)" = "" ]
-	make last 12
-	[ "$(ckpt-rotate latest --layout lightning ck --step)" = 12 ]
-	# A copy that is no checkpoint (yet) is not "none", and nothing is removed.
-	truncate -s 40 ck/last.ckpt
-	run -65 --separate-stderr ckpt-rotate latest --layout lightning ck --or 0
-	[ "$output" = "" ]
-	make lightning 100 200
-	run -65 --separate-stderr ckpt-rotate prune --keep-last 1 ck
-	[ "$(steps)" = "100 200 " ]
-}
-
-@test "DeepSpeed and Megatron: what the tracker does not name yet is not offered, and stays" {
-	make deepspeed 100 200 300 400
-	echo global_step200 >ck/latest
-	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
-	[[ $(why 300) == *"newer than global_step200, which latest names still"* ]]
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(names ck)" = "global_step200 global_step300 global_step400 latest" ]
-	[ "$(cat ck/latest)" = global_step200 ]
-	fresh megatron 100 200 300 400
-	echo 300 >ck/latest_checkpointed_iteration.txt
-	[ "$(ckpt-rotate latest ck 2>/dev/null)" = ck/iter_0000300 ]
-}
-
-# (Which siblings decide: tests/unit/ckpt_shards.c.)
-@test "how many ranks: the number in the files decides, else siblings; an unproven one counts for nothing, and stays" {
-	# Rank 0 writes latest before the others have saved.
-	make deepspeed:data=2 100 200
-	make deepspeed:data=4 300
-	[ "$(steps)" = "100 200 300 " ]
-	rm ck/global_step300/zero_pp_rank_[23]_*
-	age
-	[ "$(steps) $(steps unproven)" = "100 200  300 " ]
-	[[ $(why 300) == *"2 optimizer states are there, but the files say that 4 belong to it"* ]]
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(names ck)" = "global_step200 global_step300 latest" ]
-	# A job that is started again with fewer ranks, and with more; with another form of the optimizer.
-	for stage in 2 3; do
-		fresh deepspeed:data=4,stage=$stage 100
-		make deepspeed:data=2,stage=$stage 200
-		make deepspeed:model=2,data=2,stage=$stage 300
-		[ "$(steps)" = "100 200 300 " ]
-	done
-	fresh megatron:pipeline=4 100
-	make megatron:optimizer=0,layers=4 300
-	make megatron 400
-	make megatron:optimizer=0,layers=4 500
-	[ "$(steps)" = "100 300 400 500 " ]
-	rm ck/iter_0000500/*/layer_wise*
-	age
-	[ "$(steps unproven)" = "500 " ]
-	# Where the files do not say it: what shows that 200 is complete stays, too.
-	fresh deepspeed:data=4,silent=1 100 200 300
-	rm ck/latest ck/global_step300/zero_pp_rank_[23]_*
-	age
-	[[ $(why 300) == *"unproven global_step300: global_step"*"00 has more optimizer states than the 2 here"* ]]
-	fails 75 "global_step300 is unproven: " ckpt-rotate verify ck
-	run -0 ckpt-rotate prune --keep-last 1 ck
-	[[ $output == *"kept global_step100: shows of how many ranks the newest one is"* ]]
-	[[ $output == *"kept global_step300: not known to be complete"* ]]
-	[ "$(steps)" = "100 200 " ]
-	# Nothing at all says it: offered only where there is no other, with a code that is neither yes nor no.
-	rm -r ck/global_step[12]00
-	[[ $(why 300) == *"unproven global_step300: nothing says whether the 2 optimizer states are all that belong to it"* ]]
-	fails 75 "global_step300 is offered because no checkpoint is known to be complete" ckpt-rotate latest ck --step --or 0
-	[ "$output" = 300 ]
-	in=known make hf 7
-	[ "$(ckpt-rotate latest ck known 2>/dev/null)" = known/checkpoint-7 ]
-	# The one of more ranks, though older.
-	make deepspeed:data=4,silent=1 100
-	rm ck/latest
-	run -75 --separate-stderr ckpt-rotate latest ck --step
-	[ "$output" = 100 ]
-}
-
-@test "preempt-run --checkpoints: an unproven one is no new complete checkpoint, and that is reported" {
-	export PREEMPT_RUN=r FRAMEWORKS=$REPO/tests/support/layouts/frameworks.py SAVE
-	cat >job <<-'END'
-		echo "$PREEMPT_RESUME" >resumed
-		python3 "$FRAMEWORKS" deepspeed:data=4,silent=1 ck "$SAVE"
-		rm ck/latest
-	END
-	mkdir ck
-	# --done-if false: it only stopped, so that its checkpoints count.
-	go() { preempt-run --checkpoints ck --done-if false -- bash job; }
-	SAVE=100 fails 43 "ck/global_step100 may be incomplete: nothing says whether " go
-	[[ $stderr == *"; it does not count as a new complete checkpoint"* ]]
-	[ "$(cat resumed)" = "" ]
-	# It is all there is: rather than from the beginning. With a second one like it both are complete.
-	SAVE=200 fails 42 "the tasks resume from it, because no checkpoint is known to be complete" go
-	[ "$(cat resumed)" = ck/global_step100 ]
-}
-
-@test "TensorFlow: several files are one checkpoint" {
-	make tensorflow 8 9 10 11
-	: >ck/ckpt-8.meta
-	: >ck/events.out.tfevents.1
-	: >ck/ckpt-9.data-00000-of-00002.tempstate123
-	age
-	[ "$(steps)" = "8 9 10 11 " ]
-	[ "$(ckpt-rotate latest ck)" = ck/ckpt-11 ]
-	ckpt-rotate prune -q --keep-last 2 --settled 0s ck
-	[ "$(names ck)" = "checkpoint ckpt-10.data-00000-of-00002 ckpt-10.data-00001-of-00002 ckpt-10.index ckpt-11.data-00000-of-00002 ckpt-11.data-00001-of-00002 ckpt-11.index ckpt-9.data-00000-of-00002.tempstate123 events.out.tfevents.1" ]
-	# A path of another machine names the same.
-	printf 'model_checkpoint_path: "/scratch/x/ckpt-10"\n' >ck/checkpoint
-	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 10 ]
-	# One of several files may be empty, where no sibling has fewer of them. A directory of such a name is none.
-	fresh tensorflow 100 200 300
-	for step in 100 200 300; do : >ck/ckpt-$step.data-00001-of-00002; done
-	age
-	[ "$(steps)" = "100 200 300 " ]
-	mkdir ck/ckpt-400.index
-	[ "$(steps foreign)" = "400 " ]
-	rm ck/ckpt-[123]*
-	fails 1 "ckpt-400 is foreign and was skipped: it is a directory" ckpt-rotate latest ck --layout tensorflow
-}
-
-@test "Orbax and torch.distributed.checkpoint: what only looks like one" {
-	make orbax 100 200
-	mkdir ck/200.orbax-checkpoint-tmp-17 ck/7
-	echo mine >ck/7/mine
-	[ "$(steps) $(steps foreign)" = "100 200  7 " ]
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(names ck)" = "200 200.orbax-checkpoint-tmp-17 7" ]
-	# Where renaming is no promise, the last file is.
-	make orbax 500
-	sed -i 's/nsecs": 2/nsecs": null/' ck/500/_CHECKPOINT_METADATA
-	echo "done" >ck/500/commit_success.txt
-	age
-	[ "$(ckpt-rotate latest ck --step)" = 500 ]
-	# Where others write files of PyTorch's they are these others'. Inside one there is none.
-	fresh megatron_dist 100 200
-	[ "$(ckpt-rotate latest ck)" = ck/iter_0000200 ]
-	fresh dcp:word=optimizer_ 0
-	run -1 ckpt-rotate latest --layout dcp ck
-	fresh dcp 100 200
-	cp ck/step-100/.metadata ck
-	fails 2 "is itself a checkpoint of PyTorch's (it holds .metadata)" ckpt-rotate prune --keep-last 1 ck
-	[ "$(ls ck | wc -l)" = 2 ]
-}
-
-@test "a pattern: what matches it exactly, and nothing else" {
-	make fsdp 8 9 10
-	for name in model-8.pt.bak model-.pt xmodel-7.pt .model-7.pt model-7.pt$'\n'; do cp ck/model-8.pt "ck/$name"; done
-	age
-	p() { ckpt-rotate "$@" --pattern 'model-{step}.pt' ck; }
-	[ "$(steps complete --pattern 'model-{step}.pt')" = "8 9 10 " ]
-	[ "$(p latest)" = ck/model-10.pt ]
-	p prune -q --keep-last 1
-	[ "$(ls -Aq ck | wc -l)" = 6 ]
-	[ -e ck/model-10.pt ]
-	# Directories, and words that differ.
-	mkdir ck/run{a,b}_11
-	echo x | tee ck/runa_11/w >ck/runb_11/w
-	age
-	[ "$(steps complete --pattern 'run*_{step}')" = "11 11 " ]
-	for bad in model.pt 'model-{step}-{step}' 'a/{step}' '{step}*' '*{step}' '1{step}' ''; do
-		run -2 --separate-stderr ckpt-rotate prune --keep-last 1 --pattern "$bad" ck
-		[ "${#stderr_lines[@]}" = 1 ]
-	done
-	run -2 ckpt-rotate list --pattern 'x{step}' --layout hf ck
-}
-
-@test "what changed a moment ago is not touched, and does not count" {
-	make hf 100 200 300 400
-	# 400 is new: complete, but perhaps more is to come; until then 300 counts as the newest.
-	touch ck/checkpoint-400/trainer_state.json
-	run -0 ckpt-rotate prune --keep-last 1 ck
-	[[ $output == *"kept checkpoint-400: perhaps still being written: changed "* ]]
-	[ "$(steps)" = "300 400 " ]
-	# Incomplete and young: being written; incomplete and old: left over.
-	make hf 350
-	rm ck/checkpoint-350/trainer_state.json
-	[[ $(why 350) == *"incomplete"*"trainer_state.json is missing; changed "* ]]
-	touch -d '1 hour ago' ck/checkpoint-400/trainer_state.json
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ -d ck/checkpoint-350 ]
-	# A file that was renamed into its place shows in the directory's time only.
-	: >ck/checkpoint-350/x.tmp
-	touch -d '1 hour ago' ck/checkpoint-350{,/x.tmp}
-	mv ck/checkpoint-350/x.tmp ck/checkpoint-350/x
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ -d ck/checkpoint-350 ]
-	age
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(ls ck)" = checkpoint-400 ]
-	# The newest that is not complete is never removed.
-	make hf 500
-	rm ck/checkpoint-500/model.safetensors
-	age
-	ckpt-rotate prune -q --keep-last 1 --settled 0s ck
-	[ -d ck/checkpoint-500 ]
-	# Where a tracker says that a young one is finished, it counts, but is not touched either.
-	fresh deepspeed 100 200 300 400
-	touch ck/global_step[34]00/*
-	run -0 ckpt-rotate prune --keep-last 1 ck
-	[[ $output == *"removed global_step200"*"kept global_step300: perhaps still being written"* ]]
-	[ "$(steps)" = "300 400 " ]
-	# A tracker does not show that none of them still writes.
-	fresh deepspeed:data=2 100
-	make deepspeed:data=2,silent=1 200
-	find ck/global_step200 -exec touch {} +
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(names ck)" = "global_step100 global_step200 latest" ]
-}
-
-@test "CK-7 trackers: empty, garbage, of nothing, a directory, a link, out of the directory" {
-	# Nothing is removed. What is complete by itself is still found, with a warning.
-	while IFS='|' read -r kind file content; do
-		[ -e "ck/$file" ] || fresh "$kind" 100 200 300
-		printf '%b' "$content" >"ck/$file"
-		fails 65 "$file: cannot parse the tracker file" ckpt-rotate prune --keep-last 1 ck
-		[ "$(ls -d ck/*[0-9]00* | wc -l)" -ge 3 ]
-		fails 0 "$file: cannot parse the tracker file" ckpt-rotate latest ck --step
-		[ "$output" = 300 ]
-	done <<-'END'
-		deepspeed|latest|
-		deepspeed|latest|global_step300x
-		deepspeed|latest|global_step300\0
-		deepspeed|latest|global_step1\nglobal_step2\n
-		deepspeed|latest|../global_step300
-		megatron|latest_checkpointed_iteration.txt|
-		megatron|latest_checkpointed_iteration.txt|300 400
-		tensorflow|checkpoint|
-		tensorflow|checkpoint|model_checkpoint_path: ckpt-300
-		tensorflow|checkpoint|model_checkpoint_path: "ckpt-300
-		tensorflow|checkpoint|model_checkpoint_path: "x/"
-	END
-	fresh deepspeed 100 200 300
-	for instead in "mkdir ck/latest" "ln -sfT global_step300 ck/latest"; do
-		rm -rf ck/latest
-		$instead
-		run -65 --separate-stderr ckpt-rotate prune --keep-last 1 ck
-	done
-	# What it names is not there: still, nothing newer is touched.
-	rm ck/latest
-	echo global_step150 >ck/latest
-	fails 0 "latest names global_step150, which is not there" ckpt-rotate latest ck --step
-	[ "$output" = 100 ]
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(ls ck | wc -l)" = 4 ]
-	# No tracker: by themselves.
-	rm ck/latest
-	[ "$(ckpt-rotate latest ck --step)" = 300 ]
-}
-
-@test "prune: what a link in DIR leads to, or into, stays, and no link is left dangling" {
-	for link in step-00000100 ../ck/step-00000100 "$PWD/ck/step-00000100" step-00000100/sub/state; do
+@test "K1 all files of a step are one checkpoint, and go together" {
+	while IFS='|' read -r make words; do
+		read -ra options <<<"$words"
 		rm -rf ck
-		saves 100 200 300
-		ln -s "$link" ck/best
-		ln -s best ck/second
-		# These lead to nothing of DIR's.
-		for nothing in . .. / nowhere; do ln -s $nothing "ck/to${nothing//\//top}"; done
-		ln -s loop ck/loop
-		run -0 --separate-stderr ckpt-rotate prune --keep-last 1 ck
-		[[ $output == *"kept: a symbolic link leads to it"* ]]
-		[ "$(steps)" = "100 300 " ]
-		[ -e ck/best ]
-		rm ck/best
-		ckpt-rotate prune -q --keep-last 1 ck
-		[ "$(steps)" = "300 " ]
-	done
-	while IFS='|' read -r kind link pattern; do
-		fresh "$kind" 100 200 300
-		ln -s "$link" ck/best
-		ckpt-rotate prune -q --keep-last 1 ${pattern:+"--pattern=$pattern"} ck
-		[ -e ck/best ] || { echo "$kind"; return 1; }
-		[ "$(steps complete ${pattern:+"--pattern=$pattern"})" = "100 300 " ]
-	done <<-'END'
-		hf|checkpoint-100
-		lightning|epoch=1-step=100.ckpt
-		deepspeed|global_step100/mp_rank_00_model_states.pt
-		megatron|iter_0000100
-		tensorflow|ckpt-100.index
-		orbax|100
-		dcp|step-100
-		fsdp|model-100.pt|model-{step}.pt
-	END
-}
-
-@test "CK-9 symbolic links are not followed, neither out of DIR nor inside" {
-	make hf 100 200 300
-	mkdir away
-	mv ck/checkpoint-100 away/
-	ln -s ../away/checkpoint-100 ck/checkpoint-100
-	rm ck/checkpoint-200/optimizer.pt
-	echo precious >away/optimizer.pt
-	ln -s ../../away/optimizer.pt ck/checkpoint-200/optimizer.pt
-	age
-	[ "$(steps foreign)" = "100 200 " ]
-	ckpt-rotate prune -q --keep-last 1 --settled 0s ck
-	[ "$(ls ck | wc -l)" = 3 ]
-	[ -e away/checkpoint-100/trainer_state.json ]
-	[ "$(cat away/optimizer.pt)" = precious ]
-	# A name of the layout's that is a file, a pipe, or holds nothing of the framework.
-	mkfifo ck/checkpoint-60
-	mkdir ck/checkpoint-70 ck/checkpoint-0x50 ck/checkpoint-80$'\n' ck/checkpoint-
-	echo mine | tee ck/checkpoint-50 >ck/checkpoint-70/notes
-	age
-	ckpt-rotate prune -q --keep-last 1 --settled 0s ck
-	[ "$(ls -q ck | wc -l)" = 9 ]
-}
-
-@test "a newline in a name: not a checkpoint, not printed, not touched" {
-	nl=$'\n'
-	make lightning 100 200
-	for name in "epoch=1${nl}x-step=300.ckpt" "step=300${nl}.ckpt" "${nl}step=300.ckpt" \
-		"epoch=1-step=300.ckpt${nl}" $'tab\t-step=300.ckpt' $'esc\e[1m-step=300.ckpt'; do
-		cp ck/epoch=1-step=200.ckpt "ck/$name"
-	done
-	age
-	[ "$(ckpt-rotate latest ck)" = "ck/epoch=1-step=200.ckpt" ]
-	[ "$(steps)" = "100 200 " ]
-	[ "$(steps complete --pattern '*-step={step}.ckpt')" = "100 200 " ]
-	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(ls -q ck | wc -l)" = 7 ]
-	# In a name that is printed for other reasons it is escaped.
-	fresh hf 100
-	mkdir "ck/checkpoint-200"
-	echo x >"ck/checkpoint-200/config.json${nl}garbage"
-	mkfifo "ck/checkpoint-200/new${nl}line"
-	run -0 ckpt-rotate list ck
-	[ "${#lines[@]}" = 3 ]
-}
-
-@test "two layouts in one directory: auto refuses and names both" {
-	make hf 100 200
-	make megatron 100 200
-	for command in list latest verify "prune --keep-last 1"; do
-		run -2 --separate-stderr ckpt-rotate $command ck
-		[[ $stderr == *"two layouts, hf (checkpoint-"*") and megatron (iter_0000"*"--layout"* ]]
-	done
-	ckpt-rotate prune -q --layout megatron --keep-last 1 ck
-	[ "$(names ck)" = "checkpoint-100 checkpoint-200 iter_0000200 latest_checkpointed_iteration.txt" ]
-	rm -r ck/iter*
-	save 5
-	fails 2 "native (step-00000005)" ckpt-rotate latest ck
-	[[ $stderr == *"hf (checkpoint-"* ]]
-	[ "$(ckpt-rotate latest ck --layout native --step)" = 5 ]
-	[ "$(ckpt-rotate latest ck --layout hf --step)" = 200 ]
-	[ "$(ckpt-rotate list ck --layout orbax)" = "" ]
-}
-
-@test "--keep-best compares what the frameworks wrote" {
-	best() { # METRIC: two of the lowest, beside the newest
-		ckpt-rotate prune -q --keep-best 2 --metric "$1" --mode min ck
-	}
-	for loss in 4:100 0.5:200 3:300 -0.25:400 NaN:500 2:600; do make "hf:loss=${loss%:*}" "${loss#*:}"; done
-	[[ $(why 200) == *"eval_loss=0.5"* ]]
-	[ "$(steps)" = "100 200 300 400 500 600 " ]
-	best eval_loss
-	[ "$(steps)" = "200 400 600 " ]
-	fresh lightning 1 2 3 4 5
-	mv ck/epoch=1-step=1.ckpt ck/epoch=1-step=1-val_loss=0.30.ckpt
-	mv ck/epoch=1-step=2.ckpt ck/epoch=1-val_loss=1e-05-step=2-v1.ckpt
-	mv ck/epoch=1-step=3.ckpt ck/val_loss=-0.50-step=3-lr=2.ckpt
-	mv ck/epoch=1-step=4.ckpt ck/epoch=1-step=4-val_loss=4x.ckpt
-	age
-	[[ $(why 3) == *"val_loss=-0.5 lr=2"* ]]
-	best val_loss
-	[ "$(steps)" = "2 3 5 " ]
-	rm -r ck
-	for loss in 4:100 1:200 2:300 3:400; do make "orbax:loss=${loss%:*}" "${loss#*:}"; done
-	best loss
-	[ "$(steps)" = "200 300 400 " ]
-}
-
-@test "several directories at once" {
-	in=a make hf 100 200 300
-	in=b make deepspeed 100 200
-	in=c save 250
-	mkdir empty
-	[ "$(ckpt-rotate latest a b c empty)" = a/checkpoint-300 ]
-	rm a/checkpoint-300/trainer_state.json
-	touch -d '1 hour ago' a/checkpoint-300
-	[ "$(ckpt-rotate latest a b c empty missing 2>/dev/null)" = c/step-00000250 ]
-	run -75 --separate-stderr ckpt-rotate latest a b c missing/deep
-	[ "$output" = "" ]
-	run -1 --separate-stderr ckpt-rotate latest empty missing
-	run -0 ckpt-rotate list b c
-	[ "${lines[0]}" = b: ]
-	[[ $output == *$'\nc:\n'*"250"* ]]
-	ckpt-rotate list --json a b c | json '[d["step"] for d in c] == [100, 200, 300, 100, 200, 250]'
-	ckpt-rotate prune --json --keep-last 1 a b c | json True
-	[ "$(ls -d a/* b/g* | wc -l)" = 3 ]
-	# One that fails does not keep the others from being verified.
-	run -65 --separate-stderr ckpt-rotate verify a b c --all
-}
-
-@test "preempt-run --checkpoints DIR:LAYOUT resumes from it; a misspelt layout is refused, a colon in a name is not" {
-	export PREEMPT_RUN=r
-	echo 'echo "$PREEMPT_RESUME" >resumed' >job
-	# resumes DIR FROM
-	resumes() { preempt-run --checkpoints "$1" -- sh job && [ "$(cat resumed)" = "$2" ]; }
-	make hf 100 200
-	echo x >ck/checkpoint-200/trainer_state.json
-	age
-	for dir in ck ck:hf ck:auto; do resumes $dir ck/checkpoint-100; done
-	resumes ck:lightning ""
-	for word in hff HF magatron lighting pytorch; do
-		fails 2 "--checkpoints: ck:$word: there is no layout \"$word\"" preempt-run --checkpoints "ck:$word" -- touch started
-		[[ $stderr == *"with a slash at the end: ck:$word/"* ]]
-	done
-	[ ! -e started ]
-	fails 2 'did you mean "hf"?' preempt-run --checkpoints ck:hff -- touch started
-	fails 2 'did you mean "deepspeed"?' ckpt-rotate list --layout deepsped ck
-	fails 2 "--pattern" ckpt-rotate list --layout keras ck
-	[[ $stderr != *"did you mean"* ]]
-	# A directory of that name is there, or it is written with a slash at the end.
-	mkdir ck:hff
-	mv ck/checkpoint-100 ck:hff
-	resumes ck:hff ck:hff/checkpoint-100
-	resumes ck:hff:hf ck:hff/checkpoint-100
-	resumes ck:4/ ""
-}
-
-@test "files that PyTorch itself wrote" {
-	python3 -c 'import torch' 2>/dev/null || skip "needs python3-torch"
-	export FRAMEWORKS_TORCH=1
-	while IFS='|' read -r kind file; do
-		fresh "$kind" 100 200 300
-		[ "$(steps)" = "100 200 300 " ]
-		truncate -s -1 ck/$file
+		mkdir ck
+		for n in 100 200 300; do (cd ck && eval "$make"); done
 		age
-		[ "$(steps)" = "100 200 " ]
+		[ "$(steps complete "${options[@]}")" = "100 200 300 " ] || { echo "$make"; ckpt-rotate list ck "${options[@]}"; return 1; }
+		before=$(ls ck | grep -cE '[23]00')
+		[ "$before" -gt 2 ]
+		ckpt-rotate prune -q --keep-last 2 ck "${options[@]}"
+		[ "$(left) $(ls ck | grep -cE '[23]00')" = "200 300  $before" ] || { echo "$make"; ls ck; return 1; }
+		[[ $(ckpt-rotate latest ck "${options[@]}") == ck/*300* ]]
 	done <<-'END'
-		lightning|epoch=1-step=300.ckpt
-		hf:kind=bin|checkpoint-300/pytorch_model.bin
-		deepspeed|global_step300/zero_pp_rank_1_*
-		megatron:tensor=1,pipeline=1|iter_0000300/mp_rank_00/*optim.pt
+		in=. make composer:kind=ranks,ranks=4 $n; rm latest*
+		in=. make composer:kind=ranks,ranks=3 $n; rm latest*|--pattern ep*-ba{step}-rank*.pt
+		in=. make nemo:kind=ema $n
+		in=. make tensorflow:graph=1 $n
+		in=. make tensorflow:name=cp-{}.ckpt,shards=3 $n
+		in=. make lightning $n; in=. make lightning:epoch=2 $n; cp epoch=1-step=$n.ckpt epoch=1-step=$n-v1.ckpt
+		in=. make keras $n; cp weights.0$n-0.23.hdf5 weights.0$n-0.22.hdf5
+		in=. make fairseq:ranks=2 $n; rm *last*|--pattern checkpoint_*_{step}-shard*.pt
+		in=. make fsdp $n; mv model-$n.pt training_state_epoch_$n.th; cp *_$n.th model_state_epoch_$n.th|--pattern *_state_epoch_{step}.th
+		mkdir model-$n optimizer-$n; in=. make fsdp $n; cp model-$n.pt model-$n; mv model-$n.pt optimizer-$n|--pattern *-{step}
 	END
-	rm -r ck
-	make last 70000
-	[ "$(ckpt-rotate latest ck --step --layout lightning 2>/dev/null)" = 70000 ]
-	fresh fsdp 1 2 3
-	# The format of old versions tells nothing of its length.
-	python3 -c 'import torch; torch.save({}, "ck/model-4.pt", _use_new_zipfile_serialization=False)'
-	[ "$(steps complete --pattern 'model-{step}.pt')" = "1 2 3 4 " ]
+	# A part that is broken breaks the whole, whose other parts stay with it.
+	breaks <<-'END'
+		damaged|composer:kind=ranks|truncate -s -1 ep0-ba$n-rank1.pt
+		incomplete|composer:kind=ranks|rm ep0-ba$n-rank0.pt
+		doubtful|composer:kind=ranks|rm ep0-ba$n-rank1.pt
+		damaged|nemo:kind=ema|truncate -s -1 *step=$n-*-EMA.ckpt
+		incomplete|nemo:kind=ema|rm *step=$n-*0.ckpt
+		doubtful|nemo:kind=ema|rm *step=$n-*-EMA.ckpt
+		doubtful|fairseq:ranks=2|rm *_$n-shard1.pt|--pattern checkpoint_*_{step}-shard*.pt
+		damaged|fairseq:ranks=2|truncate -s -1 *_$n-shard1.pt|--pattern checkpoint_*_{step}-shard*.pt
+	END
+	# Of several saves of one step, one has to be whole.
+	fresh lightning 100 200
+	truncate -s -1 ck/epoch=1-step=200.ckpt
+	make lightning:epoch=2 200
+	age
+	[ "$(ckpt-rotate latest ck)" = ck/epoch=2-step=200.ckpt ]
+}
+
+@test "K2 the framework's own word is heard" {
+	breaks <<-'END'
+		incomplete|nemo|g=(*step=$n-*); : >"${g%.ckpt}-unfinished"
+		incomplete|nemo:kind=ema|g=(*step=$n-*0.ckpt); : >"${g%.ckpt}-unfinished"
+		incomplete|nemo:kind=dist|g=(*step=$n-*); : >"$g-unfinished"
+		incomplete|nemo:kind=two|g=(*step=$n-*); : >"$g-unfinished"
+		incomplete|nemo:kind=two|rm *step=$n-*/weights/metadata.json
+		incomplete|hf|: >checkpoint-$n/model.safetensors.incomplete
+		incomplete|hf|: >checkpoint-$n.incomplete
+		incomplete|accelerate|: >checkpoint_$n-unfinished
+		incomplete|keras|g=(*$n*); : >$g.incomplete
+		incomplete|dcp|: >step-$n/.metadata.tmp
+		incomplete|lightning:kind=fsdp|rm *step=$n.ckpt/meta.pt
+		incomplete|lightning:kind=fsdp|rm *step=$n.ckpt/.metadata
+		incomplete|lightning:kind=deepspeed|rm *step=$n.ckpt/latest
+		incomplete|hf:kind=deepspeed|rm checkpoint-$n/latest
+		incomplete|accelerate:kind=deepspeed|rm checkpoint_$n/latest
+		doubtful|orbax:kind=commit|rm $n/commit_success.txt $n/default/commit_success.txt
+		doubtful|orbax:kind=commit|rm $n/default/commit_success.txt
+		incomplete|orbax|sed -i 's/nsecs": 2/nsecs": null/' $n/_CHECKPOINT_METADATA
+		incomplete|orbax|mkdir $n/more.orbax-checkpoint-tmp-5
+		incomplete|orbax:name=ckpt_{}|mv ckpt_$n/default{,.orbax-checkpoint-tmp-17}|--pattern ckpt_{step}
+		incomplete|verl|rm global_step_$n/data.pt
+		incomplete|megatron_dist|rm iter_0000$n/metadata.json
+		incomplete|neuronx|rm step_$n/done|--pattern step_{step} --done done
+		incomplete|litgpt|rm step-*$n/model_config.yaml|--pattern step-{step} --done model_config.yaml
+		incomplete|olmo:kind=unsharded|mkdir step$n-unsharded/.tmp|--pattern step{step}-unsharded --undone .tmp
+		incomplete|fsdp|touch model-100.ok model-$((500-n)).ok|--pattern model-{step}.pt --done model-{step}.ok
+		incomplete|fsdp|touch model-$n.pt.lock|--pattern model-{step}.pt --undone model-{step}.pt.lock
+	END
+	fails 2 "go with --pattern" ckpt-rotate list --done done ck
+}
+
+@test "K3 what every sibling has and this one has not: doubtful" {
+	breaks <<-'END'
+		doubtful|hf|rm checkpoint-$n/training_args.bin
+		doubtful|hf|rm checkpoint-$n/scheduler.pt
+		doubtful|hf:ranks=3|rm checkpoint-$n/rng_state_2.pth
+		doubtful|hf|rm checkpoint-$n/{optimizer.pt,scheduler.pt,rng_state.pth}
+		doubtful|accelerate|rm checkpoint_$n/custom_checkpoint_0.pkl
+		doubtful|accelerate|rm checkpoint_$n/random_states_1.pkl
+		doubtful|diffusers|rm -r checkpoint-$n/unet_ema
+		doubtful|verl|rm -r global_step_$n/critic
+		doubtful|verl|rm global_step_$n/*/optim_*
+		doubtful|megatron:layers=2|rm iter_0000$n/*/layer_wise_optimizer_1.pt
+		doubtful|deepspeed:layers=3|rm global_step$n/layer_02*
+		doubtful|deepspeed:data=4,silent=1|rm global_step$n/zero_pp_rank_[23]_*
+		doubtful|deepspeed|rm global_step$n/zero_pp_rank_1_*|--pattern global_step{step}
+		doubtful|neuronx|rm step_$n/optim/dp_rank_01*|--pattern step_{step} --done done
+		doubtful|olmo:kind=local|rm step$n/model/rank1.pt|--pattern step{step} --done config.yaml
+		doubtful|orbax|rm $n/default/d/0123456789abcdef
+		doubtful|orbax:loss=1|rm -r $n/metrics
+		doubtful|tensorflow:graph=1|rm ckpt-$n.meta
+		doubtful|nemo:kind=two|rm *step=$n-*/context/model.yaml
+		doubtful|fsdp|head -c 3M /dev/urandom | tee model-{1,2,3}00.pt.raw >raw; truncate -s 1M model-$n.pt.raw|--pattern model-{step}.pt*
+	END
+	while IFS='|' read -r form change words; do
+		read -ra options <<<"$words"
+		r() { ckpt-rotate "$1" ck "${@:2}" "${options[@]}"; }
+		again() {
+			fresh "$form" 100 200 300
+			for n in ${1-300}; do (cd ck && eval "$change"); done
+			age
+		}
+		# The user says that it is complete; until a file is newer.
+		again
+		[ "$(steps doubtful "${options[@]}")" = "300 " ] || { echo "$form"; return 1; }
+		fails 75 "300" ckpt-rotate verify ck "${options[@]}" 300
+		r mark 300 good
+		[ "$(r latest --step)" = 300 ]
+		touch -d '+2 seconds' ck/*300*
+		[ "$(r latest --step 2>/dev/null)" = 200 ]
+		# The run's store says that it was saved.
+		preempt-store put saved/r '{"step":300,"attempt":1}'
+		[ "$(PREEMPT_RUN=r r latest --step)" = 300 ]
+		[ "$(PREEMPT_RUN=other r latest --step 2>/dev/null)" = 200 ]
+		# A second save of the same names: a smaller world.
+		again "200 300"
+		[ "$(steps complete "${options[@]}")" = "100 200 300 " ] || { echo "$form"; return 1; }
+		# There is no older one that is complete: it is nothing but complete.
+		rm -r ck/*[12]00*
+		[ "$(r latest --step 2>/dev/null)" = 300 ]
+	done <<-'END'
+		hf|rm checkpoint-$n/scheduler.pt
+		composer:kind=ranks,ranks=3|rm ep0-ba$n-rank2.pt
+		deepspeed:layers=3|rm global_step$n/layer_02*
+		verl|rm -r global_step_$n/critic
+		neuronx|rm step_$n/optim/dp_rank_01*|--pattern step_{step} --done done
+	END
+	# Small files may shrink, and all may grow.
+	fresh fsdp 100 200 300
+	for size in 900000:100 100:200 5000000:300; do head -c "${size%:*}" /dev/urandom >"ck/model-${size#*:}.pt"; done
+	[ "$(steps complete --pattern 'model-{step}.pt')" = "" ] # (a name of PyTorch's promises more)
+	for n in 100 200 300; do mv ck/model-$n.pt ck/model-$n; done
+	[ "$(steps complete --pattern 'model-{step}')" = "100 200 300 " ]
+	# With no older complete one, it is offered, and the warning says why.
+	fresh deepspeed:data=2,silent=1 100 200
+	rm ck/global_step200/zero_pp_rank_1* ck/global_step100/mp_rank*
+	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
+}
+
+@test "K4 impossible content is damage" {
+	zeros() { for file; do truncate -s "$(stat -c %s "$file")" zero && mv zero "$file"; done; }
+	pointer() { for file; do printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4404\n' >"$file"; done; }
+	page() { for file; do printf '\n<!DOCTYPE html>\n<html><head><title>504</title></head></html>' >"$file"; done; }
+	cut() { truncate -s -1 "$@"; }
+	half() { for file; do truncate -s $(($(stat -c %s "$file") / 2)) "$file"; done; }
+	while IFS='|' read -r form file words; do
+		for how in zeros pointer page cut half; do echo "damaged|$form|$how $file|$words"; done
+	done >rows <<-'END'
+		hf|checkpoint-$n/optimizer.pt
+		hf|checkpoint-$n/model.safetensors
+		hf|checkpoint-$n/rng_state.pth
+		hf:kind=bin|checkpoint-$n/pytorch_model.bin
+		hf:kind=sharded|checkpoint-$n/model-00002-of-00003.safetensors
+		accelerate|checkpoint_$n/random_states_0.pkl
+		lightning|*step=$n.ckpt
+		deepspeed|global_step$n/zero_pp_rank_1*
+		deepspeed:old=1|global_step$n/mp_rank*
+		megatron|iter_0000$n/*/distrib_optim.pt
+		dcp|step-$n/__1_0.distcp
+		dcp|step-$n/.metadata
+		tensorflow|ckpt-$n.index
+		tensorflow|ckpt-$n.data-00001-of-00002
+		keras|*$n*.hdf5
+		keras:name=ep.{}.keras|ep*$n.keras
+		keras:name={}.weights.h5|*$n.weights.h5
+		orbax|$n/default/manifest.ocdbt
+		fsdp|model-$n.pt|--pattern model-{step}.pt
+		fsdp|model-$n.tar|--pattern model-{step}.tar
+		fsdp|model-$n.npz|--pattern model-{step}.npz
+	END
+	sed -i 's/^\(damaged|fsdp|\)\(.*model-$n\.\(tar\|npz\)\)/\1for f in 1 2 3; do mv model-${f}00.{pt,\3}; done; \2/' rows
+	breaks 300 <rows
+	breaks <<-'END'
+		damaged|hf|: >checkpoint-$n/rng_state.pth
+		damaged|hf|head -c 40 checkpoint-100/trainer_state.json >checkpoint-$n/trainer_state.json
+		incomplete|hf|cp checkpoint-100/trainer_state.json checkpoint-$n/
+		damaged|hf:kind=sharded|half checkpoint-$n/model.safetensors.index.json
+		incomplete|hf:kind=sharded|sed -i s/model-00002-of-00003/other/ checkpoint-$n/model.safetensors.index.json
+		damaged|keras|head -c 5000 /dev/urandom >>$(echo *$n*)
+		damaged|fsdp|head -c 5000 /dev/urandom >model-$n.pt|--pattern model-{step}.pt
+	END
+	# A word that is no prefix of a signature says nothing, nor do pages under a page's name.
+	fresh hf 100 200
+	echo ok >ck/checkpoint-200/more.pt
+	cp ck/checkpoint-200/more.pt ck/checkpoint-100
+	for step in 100 200; do page ck/checkpoint-$step/model_card.html ck/checkpoint-$step/README.md; done
+	age
+	[ "$(steps)" = "100 200 " ]
 }
