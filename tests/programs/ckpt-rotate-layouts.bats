@@ -7,11 +7,11 @@
 bats_require_minimum_version 1.5.0
 load ../support/ckpt
 
-# left: the steps of which something is there.
+# left: the steps of which something is there, but for a word of the framework's beside it.
 left() {
 	local step
 	for step in 100 200 300 400 500; do
-		! ls ck | grep -qE "(^|[^1-9])$step([^0-9]|$)" || printf '%s ' "$step"
+		! ls ck | grep -vE '(unfinished|incomplete|ok|lock)$' | grep -qE "(^|[^1-9])$step([^0-9]|$)" || printf '%s ' "$step"
 	done
 }
 
@@ -207,7 +207,6 @@ steps_and_states() {
 		doubtful|orbax:loss=1|rm -r $n/metrics
 		doubtful|tensorflow:graph=1|rm ckpt-$n.meta
 		doubtful|nemo:kind=two|rm *step=$n-*/context/model.yaml
-		doubtful|fsdp|head -c 3M /dev/urandom | tee model-{1,2,3}00.pt.raw >raw; truncate -s 1M model-$n.pt.raw|--pattern model-{step}.pt*
 	END
 	while IFS='|' read -r form change words; do
 		read -ra options <<<"$words"
@@ -242,12 +241,21 @@ steps_and_states() {
 		verl|rm -r global_step_$n/critic
 		neuronx|rm step_$n/optim/dp_rank_01*|--pattern step_{step} --done done
 	END
-	# Small files may shrink, and all may grow.
-	fresh fsdp 100 200 300
-	for size in 900000:100 100:200 5000000:300; do head -c "${size%:*}" /dev/urandom >"ck/model-${size#*:}.pt"; done
-	[ "$(steps complete --pattern 'model-{step}.pt')" = "" ] # (a name of PyTorch's promises more)
-	for n in 100 200 300; do mv ck/model-$n.pt ck/model-$n; done
-	[ "$(steps complete --pattern 'model-{step}')" = "100 200 300 " ]
+	# Sizes: from 1 MiB on, less than half of it. Small files may shrink, and all may grow.
+	while read -r state older newer; do
+		rm -rf ck/*
+		mkdir ck/a-{1,2}
+		truncate -s "$older" ck/a-1/x
+		truncate -s "$newer" ck/a-2/x
+		for n in 1 2; do printf x >>ck/a-$n/x; done
+		[ "$(steps "$state" --pattern 'a-{step}')" = "$([ $state = doubtful ] || printf '1 ')2 " ] || { echo "$state $older"; return 1; }
+	done <<-'END'
+		doubtful 3M 1M
+		doubtful 1M 400K
+		complete 900K 100K
+		complete 3M 2M
+		complete 1M 9M
+	END
 	# With no older complete one, it is offered, and the warning says why.
 	fresh deepspeed:data=2,silent=1 100 200
 	rm ck/global_step200/zero_pp_rank_1* ck/global_step100/mp_rank*
