@@ -312,3 +312,267 @@ steps_and_states() {
 	age
 	[ "$(steps)" = "100 200 " ]
 }
+
+@test "K5 what a link names stays, in every layout" {
+	named() { ls ck | grep -E "(^|[^1-9])$1([^0-9]|$)"; }
+	while IFS='|' read -r form words; do
+		read -ra options <<<"$words"
+		rm -rf ck
+		if [ "$form" = native ]; then saves 100 200 300 400 500; else make "$form" 100 200 300 400 500; fi
+		ln -sfT "$(named 100 | tail -n1)" ck/latest-rank1.pt
+		ln -s "$PWD/ck/./$(cd ck && find "$(named 200 | tail -n1)" -type f | tail -n1)" ck/into
+		ln -s into ck/second
+		(cd ck/*500* 2>/dev/null && ln -s "../$(cd ../.. && named 300 | tail -n1)" teacher) || ln -s "$(named 300 | tail -n1)" ck/teacher
+		# These lead to nothing of DIR's.
+		for nothing in . .. / nowhere loop; do ln -s $nothing "ck/to-$(echo "$nothing" | tr ./ dr)"; done
+		ln -s loop ck/loop
+		age
+		run -0 ckpt-rotate prune --keep-last 1 ck "${options[@]}"
+		[[ $output == *"a link, leads to it"* ]]
+		[ "$(left)" = "100 200 300 500 " ] || { echo "$form"; left; return 1; }
+		[ "$(named 100 | wc -l)" = "$(named 500 | wc -l)" ]
+		rm -f ck/{into,second,teacher,latest-rank*.pt} ck/*500*/teacher
+		age
+		ckpt-rotate prune -q --keep-last 1 ck "${options[@]}"
+		[ "$(left)" = "500 " ] || { echo "$form: $(left)"; return 1; }
+	done <<-'END'
+		native
+		hf
+		accelerate
+		lightning
+		lightning:kind=fsdp
+		nemo:kind=ema
+		nemo:kind=two
+		verl
+		deepspeed
+		megatron
+		tensorflow
+		keras
+		orbax
+		composer:kind=ranks
+		dcp
+		fsdp|--pattern model-{step}.pt
+		neuronx|--pattern step_{step} --done done
+	END
+	# An entry that is a link is read as what it leads to, and stays, and so does that; what is away is never touched.
+	fresh hf 100 200 300
+	mkdir away
+	mv ck/checkpoint-100 away
+	ln -s ../away/checkpoint-100 ck/checkpoint-100
+	ln -s checkpoint-200 ck/checkpoint-150
+	age
+	[ "$(steps)" = "100 150 200 300 " ]
+	ckpt-rotate prune -q --keep-last 1 --settled 0s ck
+	[ "$(names ck)" = "checkpoint-100 checkpoint-150 checkpoint-200 checkpoint-300" ]
+	[ -e away/checkpoint-100/trainer_state.json ]
+}
+
+@test "symbolic links inside are read as files, a dangling one is a missing file" {
+	while IFS='|' read -r form file; do
+		fresh "$form" 100 200
+		rm -rf blobs
+		mkdir blobs
+		mv ck/$file blobs/content
+		ln -s "$PWD/blobs/content" ck/$file
+		age
+		[ "$(steps)" = "100 200 " ] || { echo "$form"; why 200; return 1; }
+		truncate -s -1 blobs/content
+		[ "$(steps damaged)" = "200 " ]
+		rm blobs/content
+		[ "$(steps)" = "100 " ]
+		ckpt-rotate prune -q --keep-last 1 ck
+		[ "$(steps)" = "100 " ]
+	done <<-'END'
+		hf|checkpoint-200/model.safetensors
+		accelerate|checkpoint_200/optimizer.bin
+		deepspeed|global_step200/zero_pp_rank_1_mp_rank_00_optim_states.pt
+		dcp|step-200/.metadata
+		orbax|200/default/manifest.ocdbt
+	END
+}
+
+@test "K6 what looks like checkpoints and no layout reads is 75, with names and the options" {
+	while IFS='|' read -r make pattern; do
+		rm -rf ck
+		mkdir ck
+		for n in 100 200 300 400; do (cd ck && eval "$make"); done
+		age
+		for command in list latest "latest --step --or 0" "latest --verify"; do
+			fails 75 "no layout reads " ckpt-rotate $command ck || { echo "$make: $command: $stderr"; return 1; }
+			[[ $stderr == *100*,*200*,*300*" ..."*--pattern*--layout* || $stderr == *,*,*" ..."*--pattern*--layout* ]]
+			[ "$output" = "" ]
+		done
+		fails 75 "no layout reads " preempt-run --run "r$((++run))" --checkpoints ck -- touch started
+		[ ! -e started ]
+		[ -z "$pattern" ] || [ "$(ckpt-rotate latest --step ck $pattern)" = 400 ]
+		[ -z "$pattern" ] || [ "$(ckpt-rotate latest --step --or 0 ck --layout hf 2>/dev/null)" = "" ]
+	done <<-'END'
+		in=. make olmo:kind=local $n; rm latest|--pattern step{step} --done config.yaml
+		in=. make neuronx $n|--pattern step_{step} --done done
+		in=. make litgpt $n|--pattern step-{step} --done model_config.yaml
+		head -c 2M /dev/urandom >model_$n.th|--pattern model_{step}.th
+		head -c 2M /dev/urandom >params-$n.raw; echo >params-latest.raw|--pattern params-{step}.raw
+		mkdir run-$n; echo x >run-$n/weights|
+	END
+	# Other entries are told, and --or holds.
+	while IFS='|' read -r make told; do
+		rm -rf ck
+		mkdir ck
+		(cd ck && eval "$make")
+		run -0 --separate-stderr ckpt-rotate latest --step --or 0 ck
+		[ "$output" = 0 ]
+		fails 1 "$told" ckpt-rotate latest ck
+		run -0 ckpt-rotate list ck
+		run -0 preempt-run --run "r$((++run))" --checkpoints ck -- true
+	done <<-'END'
+		mkdir runs logs; echo x | tee runs/events.out.tfevents.1 >logs/1.log|logs, runs
+		echo {} | tee config.json >vocab.txt; echo x >README.md|config.json
+		mkdir version_0 checkpoint-5; echo x >slurm-4711.out|slurm-4711.out
+		echo x >events.out.tfevents.1752509697.node17.4711.0|events.out
+	END
+}
+
+@test "K7 what no rule knows has an unknown form: it is told, not offered, and stays" {
+	breaks <<-'END'
+		unknown form|hf|mkdir checkpoint-$n/0_Transformer; mv checkpoint-$n/model.safetensors checkpoint-$n/0_Transformer
+		unknown form|hf|find checkpoint-$n -type f ! -name 'model*' ! -name config.json -delete
+		unknown form|hf|rm -r checkpoint-$n/*; echo x >checkpoint-$n/notes
+		unknown form|hf|rm -r checkpoint-$n; echo x >checkpoint-$n
+		unknown form|accelerate|mkdir checkpoint_$n/old; mv checkpoint_$n/model.safetensors checkpoint_$n/old/model.npz
+		unknown form|megatron|rm -r iter_0000$n; cd ..; make megatron_zarr $n
+		unknown form|megatron_dist|find iter_0000$n -type f -delete; echo x >iter_0000$n/model.raw
+		unknown form|orbax|rm -r $n/*; echo x >$n/notes
+		unknown form|dcp|rm -r step-$n/* step-$n/.m*; echo x >step-$n/notes
+		unknown form|keras|rm *$n*; mkdir weights.0$n-0.23.hdf5
+		unknown form|nemo:kind=two|rm -r *step=$n-*/*; echo x >$(echo *step=$n-*)/notes
+		unknown form|tensorflow|rm *-$n.*; mkdir ckpt-$n.index
+	END
+	# If there is no other, it is not "none": a person has to look.
+	for form in megatron_zarr hf:kind=only; do
+		fresh $form 100 200
+		for d in ck/checkpoint-*; do [ ! -d $d ] || (cd $d && mkdir 0_T && mv model.safetensors 0_T); done
+		fails 75 "may be checkpoints" ckpt-rotate latest ck --or 0
+		ckpt-rotate prune -q --keep-last 1 ck
+		[ "$(left)" = "100 200 " ]
+	done
+}
+
+@test "K8 CK-7 a tracker proves nothing: what it names stays, and what is newer until two are newer still" {
+	trackers='
+		deepspeed|latest|global_step%d|
+		megatron|latest_checkpointed_iteration.txt|%d|
+		verl|latest_checkpointed_iteration.txt|%d|
+		tensorflow|checkpoint|model_checkpoint_path: "/scratch/x/ckpt-%d"|
+		fsdp|latest.txt|model-%d.pt|--pattern model-{step}.pt --tracker latest.txt
+		fsdp|last_checkpoint|%d|--pattern model-{step}.pt --tracker last_checkpoint'
+	# left_by NAMED [BROKEN...]: what prune leaves of five, of which these are damaged.
+	left_by() {
+		fresh "$form" 100 200 300 400 500
+		local n
+		for n in "${@:2}"; do find $(ls -d ck/*${n}*) -type f -exec truncate -s 20 {} +; done
+		printf "$line\n" "$1" >"ck/$tracker"
+		age
+		[ "$(ckpt-rotate latest --step ck "${options[@]}" 2>/dev/null)" = "$newest" ] && p && left
+	}
+	p() { ckpt-rotate prune -q --keep-last 1 ck "${options[@]}"; }
+	while IFS='|' read -r form tracker line words; do
+		[ "$form" ] || continue
+		form=${form//[$'\t']/}
+		read -ra options <<<"$words"
+		newest=500
+		[ "$(left_by 500)" = "500 " ] || { echo "$form"; left_by 500; return 1; }
+		[ "$(left_by 100)" = "100 400 500 " ] || { echo "$form"; return 1; }
+		newest=400
+		[ "$(left_by 500 500)" = "400 500 " ] || { echo "$form"; return 1; }
+		[ "$(left_by 200 500)" = "200 300 400 500 " ]
+		newest=100
+		[ "$(left_by 300 200 300 400 500)" = "100 200 300 400 500 " ]
+		# It names nothing that is there.
+		newest=500
+		[ "$(left_by 150)" = "400 500 " ]
+		fails 0 "which is not there" ckpt-rotate latest ck --step "${options[@]}"
+		# Broken: nothing is removed, and the newest complete one is found, with a warning.
+		for breaks in ': >' 'printf "nothing\n" >' 'printf "\0\0\0\0" >' 'head -c 300 /dev/urandom | tr -d "[:alnum:]" >' 'mkdir' 'ln -sfT nowhere'; do
+			fresh "$form" 100 200 300
+			rm -f "ck/$tracker"
+			eval "$breaks" "ck/$tracker"
+			fails 65 "cannot parse the tracker" p || { echo "$form: $breaks: $stderr"; return 1; }
+			[ "$(left)" = "100 200 300 " ]
+			fails 0 "cannot parse the tracker" ckpt-rotate latest ck --step "${options[@]}"
+			[ "$output" = 300 ]
+		done
+		# None: by their files.
+		rm -f "ck/$tracker"
+		p
+		[ "$(left)" = "300 " ]
+	done <<<"$trackers"
+	# Rank 0 writes it before the others have saved: the files say how many belong to it, else those of the one before.
+	breaks 300 <<-'END'
+		incomplete|deepspeed:data=4|rm global_step$n/zero_pp_rank_[23]_*
+		incomplete|deepspeed:data=4|rm global_step$n/zero_pp_rank_*
+		incomplete|deepspeed:stage=3,data=4|rm global_step$n/zero_pp_rank_3_*
+		incomplete|deepspeed:model=2,data=2|rm global_step$n/*mp_rank_01*
+		incomplete|megatron:tensor=4,pipeline=1|rm -r iter_0000$n/mp_rank_0[23]
+		incomplete|megatron:expert=2|rm -r iter_0000$n/mp_rank_*_001
+		incomplete|verl:ranks=4|rm global_step_$n/actor/*_rank_3.pt
+		doubtful|deepspeed:data=4,silent=1|rm global_step$n/zero_pp_rank_[23]_*
+	END
+	# A restart with fewer ranks, more, and another form of the optimizer.
+	for stage in 2 3; do
+		fresh deepspeed:data=4,stage=$stage 100
+		for next in "data=2 200" "model=2,data=2 300" "data=8 400"; do make deepspeed:stage=$stage,${next% *} ${next#* }; done
+		[ "$(steps) $(steps doubtful)" = "100 400  200 300 " ] || [ "$(steps)" = "100 200 300 400 " ] || { states; return 1; }
+	done
+}
+
+@test "K9 Lightning: last.ckpt, its versions and names without a number are the trainer's own" {
+	last() { in=new make lightning:name=$1 $2 && mv new/* ck && age; }
+	make lightning 100 200 300
+	for name in last last-v1 last-v2 best-model hpc_ckpt; do last $name 50; done
+	# Of an older step: never removed, not offered, not counted.
+	[ "$(ckpt-rotate latest ck)" = ck/epoch=1-step=300.ckpt ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(names ck)" = "best-model.ckpt epoch=1-step=300.ckpt hpc_ckpt.ckpt last-v1.ckpt last-v2.ckpt last.ckpt" ]
+	# The newest is offered, and again after the trainer has replaced it.
+	for newest in "last 700" "last-v1 800" "best-model 900" "last 1100" "hpc_ckpt 1200"; do
+		last $newest
+		[ "$(ckpt-rotate latest ck) $(ckpt-rotate latest ck --step)" = "ck/${newest% *}.ckpt ${newest#* }" ]
+		run -0 ckpt-rotate verify ck
+		[[ $output == "${newest% *}.ckpt complete"* ]]
+		ckpt-rotate list ck | grep -q " ${newest% *}.ckpt"
+	done
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(names ck)" = "best-model.ckpt epoch=1-step=300.ckpt hpc_ckpt.ckpt last-v1.ckpt last-v2.ckpt last.ckpt" ]
+	# Without any numbered one: it is a checkpoint all the same.
+	rm ck/epoch*
+	[ "$(ckpt-rotate latest ck --step)" = 1200 ]
+	# As a link it is another name; as a directory it has its step inside.
+	fresh lightning 100 200 300
+	ln -s epoch=1-step=200.ckpt ck/last.ckpt
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(steps)" = "200 300 " ]
+	for kind in fsdp deepspeed deepspeed3; do
+		fresh lightning:kind=$kind 100 200
+		make lightning:kind=$kind,name=last 300
+		[ "$(ckpt-rotate latest ck)" = ck/last.ckpt ] || { echo $kind; return 1; }
+		rm -r ck/last.ckpt/{meta.pt,latest} 2>/dev/null || :
+		age
+		[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ] || { echo $kind; return 1; }
+	done
+	# Cut short, it is neither "none" nor removed.
+	rm -r ck
+	mkdir ck
+	last last 12
+	[ "$(ckpt-rotate latest ck --step)" = 12 ]
+	truncate -s 40 ck/last.ckpt
+	run ! ckpt-rotate latest --layout lightning ck
+	make lightning 100 200
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ -e ck/last.ckpt ]
+	# Saves of one step: the later version, the plain name before words at its end.
+	fresh lightning 300
+	for name in epoch=1-step=300-v1 epoch=1-step=300-v12 epoch=1-step=300-last; do last $name 300; done
+	[ "$(ckpt-rotate latest ck)" = ck/epoch=1-step=300-v12.ckpt ]
+	rm ck/*v1*
+	[ "$(ckpt-rotate latest ck)" = ck/epoch=1-step=300.ckpt ]
+}
