@@ -546,7 +546,8 @@ static enum status read_tracker(struct list *list, struct error *err)
 	struct error why = {0};
 	struct stat st;
 	char *state = NULL, *line = NULL;
-	if (!layout->tracker || fstatat(list->descriptor, layout->tracker, &st, 0) < 0)
+	if (!layout->tracker ||
+		fstatat(list->descriptor, layout->tracker, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return STATUS_OK;
 	enum status status =
 		format_read(list->descriptor, layout->tracker, TRACKER_MAX, &text, &why);
