@@ -24,10 +24,15 @@ r() { ckpt-rotate "$1" ck "${@:2}" "${options[@]}"; }
 are() { steps "$1" "${options[@]}"; }
 
 # named STEP: the entries of ck of this step, but for a word of the framework's beside it. left: the steps that have one.
-named() { ls ck | grep -vE '(unfinished|incomplete|ok|lock)$' | grep -E "(^|[^1-9])$1([^0-9]|$)"; }
+named() {
+	local name word='(unfinished|incomplete|ok|lock)$' of="[^1-9]$1([^0-9]|"'$)'
+	for name in ck/*; do
+		[[ $name =~ $word || ! $name =~ $of ]] || echo "${name#ck/}"
+	done
+}
 left() {
 	local step
-	for step in 100 200 300 400 500; do ! named $step >/dev/null || printf '%s ' $step; done
+	for step in 100 200 300 400 500; do [ -z "$(named $step)" ] || printf '%s ' $step; done
 }
 
 # do_each STEPS CODE: run CODE in ck for each step n; then all was written an hour ago.
@@ -55,13 +60,13 @@ breaks() {
 }
 
 broken() {
-	local others="100 200 " stays="200 300 "
+	local all="100 complete 200 complete 300 $state " newest=200 stays="200 300 "
 	local -A codes=([incomplete]=1 [damaged]=65 [doubtful]=75 ["unknown form"]=1)
-	[ $n = 300 ] || others="100 300 "
-	[ "$(are complete) $(are "$state")" = "$others $n " ] || return
+	[ $n = 300 ] || { all="100 complete 200 $state 300 complete " newest=300; }
+	[ "$(r list --json | sed -n 's/.*"step": \([0-9]*\),.*"state": "\([a-z ]*\)".*/\1 \2/p' | tr '\n' ' ')" = "$all" ] || return
 	run "-${codes[$state]}" --separate-stderr r verify $n || return
 	run -0 --separate-stderr r latest --step || return
-	[ "$output " = "${others#100 }" ] || return
+	[ "$output" = $newest ] || return
 	[ $n = 200 ] || [[ $stderr == *" is ${state/unknown/of an unknown} and was skipped: "* ]] || return
 	r prune -q --keep-last 1 || return
 	[ $n = 300 ] || [[ $state == doubtful || $state == unknown* ]] || stays="300 "
@@ -207,12 +212,6 @@ broken() {
 		echo x | tee -a ck/a-1/x >>ck/a-2/x
 		[ "$(steps complete --pattern 'a-{step}')" = "1 $([ $state = doubtful ] || echo '2 ')" ] || { echo "$state $older"; return 1; }
 	done <<<$'doubtful 3M 1M\ndoubtful 1M 400K\ncomplete 900K 100K\ncomplete 3M 2M\ncomplete 1M 9M'
-	# If no older one is complete, a doubtful one is offered, with a warning.
-	make_form lightning:kind=fsdp 100 200 300
-	do_each 300 'for n in 200 300; do echo x >epoch=1-step=$n.ckpt/more; done; rm epoch=1-step=300.ckpt/more; rm -r *100*'
-	r mark 200 bad
-	fails 0 "is doubtful" ckpt-rotate latest ck --step
-	[ "$output" = 300 ]
 }
 
 @test "K4 CK-8 impossible content is damage, also half of a document" {
@@ -225,20 +224,13 @@ broken() {
 		for how in zeros pointer page cut half; do echo "damaged|$form|$ready$how $file"; done
 	done >rows <<-'END'
 		hf|checkpoint-$n/optimizer.pt
-		hf|checkpoint-$n/model.safetensors
 		hf:kind=bin|checkpoint-$n/pytorch_model.bin
-		accelerate|checkpoint_$n/random_states_0.pkl
 		lightning|*step=$n.ckpt
 		deepspeed:old=1|global_step$n/mp_rank*
-		megatron|iter_0000$n/*/distrib_optim.pt
 		dcp|step-$n/__1_0.distcp
-		dcp|step-$n/.metadata
-		tensorflow|ckpt-$n.index
 		tensorflow|ckpt-$n.data-00001-of-00002
 		keras|*$n*.hdf5
 		keras:name=ep.{}.keras|ep*$n.keras
-		keras:name={}.weights.h5|*$n.weights.h5
-		orbax|$n/default/manifest.ocdbt
 		fsdp --pattern model-{step}.pth.tar|model-$n.pth.tar|for s in 1 2 3; do mv model-${s}00.pt{,h.tar}; done;
 		fsdp --pattern model-{step}.npz|model-$n.npz|for s in 1 2 3; do mv model-${s}00.{pt,npz}; done;
 	END
@@ -265,8 +257,7 @@ broken() {
 		newest=ck/$(named 500 | tail -n1)
 		[ -d $newest ] && below=$newest/teacher || below=ck/teacher
 		ln -s "$PWD/ck/$(named 300 | tail -n1)" $below
-		for nothing in . .. / nowhere to-loop; do ln -s $nothing "ck/to-${nothing//[.\/]/d}"; done # these protect nothing
-		ln -s to-to-loop ck/to-loop
+		(cd ck && ln -s . here && ln -s .. above && ln -s / root && ln -s nowhere gone && ln -s loop loop) # these protect nothing
 		age
 		run -0 r prune --keep-last 1
 		[[ $output == *"a link, leads to it"* ]]
@@ -281,13 +272,13 @@ broken() {
 	make_form hf 100 200 300
 	mkdir away
 	do_each 100 'mv checkpoint-100 ../away; ln -s ../away/checkpoint-100 .; ln -s checkpoint-200 checkpoint-150'
-	[ "$(steps)" = "100 150 200 300 " ]
+	[ "$(steps) $(steps incomplete)" = "100 200 300  150 " ] # (its files are of step 200)
 	ckpt-rotate prune -q --keep-last 1 --settled 0s ck
 	[ "$(names ck)" = "checkpoint-100 checkpoint-150 checkpoint-200 checkpoint-300" ]
 	[ -e away/checkpoint-100/trainer_state.json ]
 	# Links inside are read as files, and what they lead to is checked.
 	breaks 300 <<-'END'
-		incomplete|hf|ln -sf nowhere checkpoint-$n/model.safetensors
+		incomplete|hf|ln -sf nowhere checkpoint-$n/optimizer.pt
 		damaged|hf|mv checkpoint-$n/model.safetensors ../away; ln -s $OLDPWD/away/model.safetensors checkpoint-$n; truncate -s -1 ../away/*
 		incomplete|dcp|ln -sf nowhere step-$n/.metadata
 		incomplete|orbax|ln -sf nowhere $n/default/manifest.ocdbt
@@ -296,4 +287,151 @@ broken() {
 	make_form hf 100
 	do_each 100 'mv checkpoint-$n/*.safetensors ../away; ln -s $OLDPWD/away/model.safetensors checkpoint-$n'
 	[ "$(steps)" = "100 " ]
+}
+
+@test "K6 what looks like checkpoints and no layout reads is 75, with names and the options" {
+	while IFS='|' read -r make told options; do
+		rm -rf ck
+		do_each "100 200 300 400" "in=.; $make"
+		for command in "ckpt-rotate list ck" "ckpt-rotate latest --or 0 ck" "preempt-run --run r --checkpoints ck -- touch started"; do
+			fails 75 "no layout reads $told ..., which may be checkpoints: say how with --pattern or --layout" $command
+		done
+		read -ra options <<<"$options"
+		[ "$(r latest --step)" = 400 ]
+	done <<-'END'
+		make olmo:kind=local $n; rm latest|step100, step200, step300|--pattern step{step} --done config.yaml
+		make neuronx $n|step_100, step_200, step_300|--pattern step_{step} --done done
+		head -c 2M /dev/urandom >m_$n.th|m_100.th, m_200.th, m_300.th|--pattern m_{step}.th
+	END
+	[ ! -e started ]
+	# Other entries are told, and --or holds.
+	while IFS='|' read -r told make; do
+		rm -rf ck
+		do_each "1 2" "$make"
+		[ "$(ckpt-rotate list ck) $(ckpt-rotate latest --or none ck)" = " none" ]
+		fails 1 "$told" ckpt-rotate latest ck
+		preempt-run --run r$((++runs)) --checkpoints ck -- true
+	done <<-'END'
+		config.json, logs, notes.txt|mkdir -p runs logs; echo x | tee runs/tfevents logs/1 notes.txt vocab.txt; echo {} >config.json
+		slurm-4711.out, version_2|mkdir -p version_$n; rm -rf version_1; echo x >slurm-4711.out
+	END
+}
+
+@test "K7 what no rule knows has an unknown form: it is told, not offered, and stays" {
+	breaks <<-'END'
+		unknown form|hf|cd checkpoint-$n; mkdir 0_Transformer; mv model.safetensors 0_Transformer|rm -r checkpoint-$n; echo x >checkpoint-$n
+		unknown form|hf|find checkpoint-$n -type f ! -name 'model*' -delete|rm -r checkpoint-$n/*; echo x >checkpoint-$n/notes
+		unknown form|accelerate|mkdir checkpoint_$n/old; mv checkpoint_$n/model.safetensors checkpoint_$n/old/model.npz
+		unknown form|megatron|rm -r iter_0000$n; in=. make megatron_zarr $n
+		unknown form|orbax|rm -r $n/*; echo x >$n/notes
+		unknown form|dcp|rm -r step-$n/* step-$n/.m*; echo x >step-$n/notes
+		unknown form|keras|rm *$n*; mkdir weights.0$n-0.23.hdf5
+		unknown form|nemo:kind=two|rm -r *step=$n-*/*; echo x >$(echo *step=$n-*)/notes
+		unknown form|tensorflow|rm *-$n.*; mkdir ckpt-$n.index
+	END
+	# If there is no other, a person has to look.
+	for form in megatron_zarr hf:kind=only litgpt; do
+		make_form $form 100 200
+		rm -f ck/checkpoint-*/trainer_state.json
+		fails 75 "may be checkpoints" ckpt-rotate latest ck --or 0
+		ckpt-rotate prune -q --keep-last 1 ck
+		[ "$(left)" = "100 200 " ]
+	done
+}
+
+@test "K8 CK-7 a tracker proves nothing: what it names stays, and what is newer until two are newer still" {
+	# leaves NEWEST NAMED DAMAGED LEFT: the tracker names it, some of five are damaged; what latest prints, what prune leaves.
+	leaves() {
+		make_form "$form" 100 200 300 400 500
+		for n in $3; do (cd ck && find $(cd .. && named $n) -type f -exec truncate -s 20 {} +); done
+		printf "$line\n" "$2" >"ck/$tracker"
+		age
+		[ "$(r latest --step 2>/dev/null)" = "$1" ] && r prune -q --keep-last 1 && [ "$(left)" = "$4 " ] ||
+			{ echo "$form: $*: $(left)"; return 1; }
+	}
+	while IFS='|' read -r form tracker line; do
+		leaves 500 500 "" "500"
+		leaves 500 100 "" "100 400 500"
+		leaves 500 150 "" "400 500"
+		fails 0 "which is not there" r latest
+		leaves 400 500 "500" "400 500"
+		leaves 400 200 "500" "200 300 400 500"
+		leaves 100 300 "200 300 400 500" "100 200 300 400 500"
+		# Broken: nothing is removed, and what is complete is found, with a warning.
+		make_form "$form" 100 200 300
+		for content in : 'printf "nothing\n"' 'printf "%s\0" "$line"' 'echo a/../300x' 'mkdir "ck/$tracker"' 'ln -s nowhere "ck/$tracker"'; do
+			rm -rf "ck/$tracker"
+			if [[ $content == *ck* ]]; then eval "$content"; else eval "$content" >"ck/$tracker"; fi
+			fails 65 "$tracker: cannot parse the tracker" r prune --keep-last 1 || { echo "$form: $content"; return 1; }
+			fails 0 "$tracker: cannot parse the tracker" r latest --step
+			[ "$output $(left)" = "300 100 200 300 " ]
+		done
+		rm "ck/$tracker"
+		r prune -q --keep-last 1
+		[ "$(left)" = "300 " ] || { echo "$form"; return 1; }
+	done <<-'END'
+		deepspeed|latest|global_step%d
+		megatron|latest_checkpointed_iteration.txt|%d
+		verl|latest_checkpointed_iteration.txt|%d
+		tensorflow|checkpoint|model_checkpoint_path: "/scratch/x/ckpt-%d"
+		fsdp --pattern model-{step}.pt --tracker latest.txt|latest.txt|model-%d.pt
+		fsdp --pattern model-{step}.pt --tracker last_checkpoint|last_checkpoint|%d
+	END
+	# Rank 0 writes it before the others have saved: the files say how many belong to it, else the save before it.
+	breaks 300 <<-'END'
+		incomplete|deepspeed:data=4|rm global_step$n/zero_pp_rank_[23]_*|rm global_step$n/zero_pp_rank_*
+		incomplete|deepspeed:stage=3,data=4|rm global_step$n/zero_pp_rank_3_*
+		incomplete|deepspeed:model=2,data=2|rm global_step$n/*mp_rank_01*
+		incomplete|megatron:tensor=4,pipeline=1|rm -r iter_0000$n/mp_rank_0[23]
+		incomplete|megatron:expert=2|rm -r iter_0000$n/mp_rank_*_001
+		incomplete|verl:ranks=4|rm global_step_$n/actor/*_rank_3.pt
+		doubtful|deepspeed:data=4,silent=1|rm global_step$n/zero_pp_rank_[23]_*
+	END
+}
+
+@test "K9 Lightning: last.ckpt, its versions and names without a number are the trainer's own" {
+	own() { for name; do in=new make lightning:name=${name%:*} ${name#*:} && mv new/* ck; done; }
+	make lightning 100 200 300
+	own last:50 last-v1:51 last-v2:52 best-model:53 hpc_ckpt:54
+	left="best-model.ckpt epoch=1-step=300.ckpt hpc_ckpt.ckpt last-v1.ckpt last-v2.ckpt last.ckpt"
+	[ "$(ckpt-rotate latest ck)" = ck/epoch=1-step=300.ckpt ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(names ck)" = "$left" ]
+	# The newest is offered, and again after the trainer has replaced it; it does not count.
+	for newest in last:700 last-v1:800 best-model:900 last:1100 hpc_ckpt:1200; do
+		own $newest
+		[ "$(ckpt-rotate latest ck) $(ckpt-rotate latest ck --step)" = "ck/${newest%:*}.ckpt ${newest#*:}" ]
+		[[ $(ckpt-rotate verify ck) == "${newest%:*}.ckpt complete"* ]]
+	done
+	age
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(names ck)" = "$left" ]
+	rm ck/epoch*
+	[ "$(ckpt-rotate latest ck --step)" = 1200 ]
+	# Cut short, it is neither "none" nor removed.
+	rm ck/*
+	own last:12
+	truncate -s 40 ck/last.ckpt
+	run ! ckpt-rotate latest --layout lightning ck --or 0
+	make lightning 100 200
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(names ck)" = "epoch=1-step=200.ckpt last.ckpt" ]
+	# A link is another name. A directory has its step inside.
+	make_form lightning 100 200 300
+	do_each 200 'ln -s epoch=1-step=$n.ckpt last.ckpt'
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(steps)" = "200 300 " ]
+	for kind in fsdp deepspeed deepspeed3; do
+		make_form lightning:kind=$kind 100 200
+		make lightning:kind=$kind,name=last 300
+		[ "$(ckpt-rotate latest ck)" = ck/last.ckpt ]
+		find ck/last.ckpt \( -name latest -o -name .metadata \) -delete
+		[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
+	done
+	# Of one step the later version, and the plain name before one with a word.
+	make_form lightning 300
+	do_each "-v1 -v12 -last" 'cp epoch=1-step=300.ckpt epoch=1-step=300$n.ckpt'
+	[ "$(ckpt-rotate latest ck)" = ck/epoch=1-step=300-v12.ckpt ]
+	rm ck/*-v1*
+	[ "$(ckpt-rotate latest ck)" = ck/epoch=1-step=300.ckpt ]
 }
