@@ -703,6 +703,11 @@ static bool reads_mark(
 	return numbers[PATTERN_STEP].length > 0;
 }
 
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
 static enum status read_names(struct list *list, struct error *err)
 {
 	struct file_names names = {0};
@@ -733,6 +738,8 @@ static enum status read_names(struct list *list, struct error *err)
 	file_names_release(&names);
 	if (list->entry_count)
 		qsort(list->entries, list->entry_count, sizeof(*list->entries), by_step);
+	if (list->other_count) /* messages name the first three */
+		qsort(list->others, list->other_count, sizeof(*list->others), by_text);
 	return status;
 }
 

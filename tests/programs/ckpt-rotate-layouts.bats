@@ -127,61 +127,19 @@ broken() {
 		mkdir model-$n optimizer-$n; make fsdp $n; cp model-$n.pt model-$n; mv model-$n.pt optimizer-$n|--pattern *-{step}
 	END
 	# A part that is broken breaks the whole. But of several saves of a step one has to be whole.
-	breaks <<-'END'
-		damaged|composer:kind=ranks|truncate -s -1 ep0-ba$n-rank1.pt
-		incomplete|composer:kind=ranks|rm ep0-ba$n-rank0.pt
-		damaged|nemo:kind=ema|truncate -s -1 *step=$n-*-EMA.ckpt
-		incomplete|nemo:kind=ema|rm *step=$n-*0.ckpt
-		doubtful|nemo:kind=ema|rm *step=$n-*-EMA.ckpt
-		doubtful|fairseq:ranks=2 --pattern checkpoint_*_{step}-shard*.pt|rm *_$n-shard1.pt
-	END
+	breaks K1
 	make_form lightning 100 200
 	do_each 200 'truncate -s -1 epoch=1-step=200.ckpt; in=. make lightning:epoch=2 200'
 	[ "$(ckpt-rotate latest ck)" = ck/epoch=2-step=200.ckpt ]
 }
 
 @test "K2 the framework's own word is heard" {
-	breaks <<-'END'
-		incomplete|nemo|g=(*step=$n-*); : >"${g%.ckpt}-unfinished"
-		incomplete|nemo:kind=ema|g=(*step=$n-*0.ckpt); : >"${g%.ckpt}-unfinished"
-		incomplete|nemo:kind=dist|g=(*step=$n-*); : >"$g-unfinished"
-		incomplete|nemo:kind=two|g=(*step=$n-*); : >"$g-unfinished"|rm *step=$n-*/weights/metadata.json
-		incomplete|hf|: >checkpoint-$n/model.safetensors.incomplete|: >checkpoint-$n.incomplete
-		incomplete|hf:kind=deepspeed|rm checkpoint-$n/latest
-		incomplete|accelerate|: >checkpoint_$n-unfinished
-		incomplete|accelerate:kind=deepspeed|rm checkpoint_$n/latest
-		incomplete|keras|g=(*$n*); : >$g.incomplete
-		incomplete|dcp|: >step-$n/.metadata.tmp
-		incomplete|lightning:kind=fsdp|rm *step=$n.ckpt/meta.pt|rm *step=$n.ckpt/.metadata
-		incomplete|lightning:kind=deepspeed|rm *step=$n.ckpt/latest
-		doubtful|orbax:kind=commit|rm $n/{,default/}commit_success.txt|rm $n/default/commit_success.txt
-		incomplete|orbax|sed -i 's/nsecs": 2/nsecs": null/' $n/_CHECKPOINT_METADATA|mkdir $n/a.orbax-checkpoint-tmp-5
-		incomplete|orbax:name=ckpt_{} --pattern ckpt_{step}|mv ckpt_$n/default{,.orbax-checkpoint-tmp-17}
-		incomplete|verl|rm global_step_$n/data.pt
-		incomplete|megatron_dist|rm iter_0000$n/metadata.json
-		incomplete|neuronx --pattern step_{step} --done done|rm step_$n/done
-		incomplete|litgpt --pattern step-{step} --done model_config.yaml|rm step-*$n/model_config.yaml
-		incomplete|olmo:kind=unsharded --pattern step{step}-unsharded --undone .tmp|mkdir step$n-unsharded/.tmp
-		incomplete|fsdp --pattern model-{step}.pt --done model-{step}.ok|touch model-100.ok model-$((500-n)).ok
-		incomplete|fsdp --pattern model-{step}.pt --undone model-{step}.pt.lock|touch model-$n.pt.lock
-	END
+	breaks K2
 	fails 2 "go with --pattern" ckpt-rotate list --done done ck
 }
 
 @test "K3 what every sibling has and this one has not: doubtful" {
-	breaks <<-'END'
-		doubtful|hf|rm checkpoint-$n/scheduler.pt|rm checkpoint-$n/{optimizer,scheduler}.pt checkpoint-$n/rng_state.pth
-		doubtful|hf:ranks=3|rm checkpoint-$n/rng_state_2.pth
-		doubtful|accelerate|rm checkpoint_$n/custom_checkpoint_0.pkl|rm checkpoint_$n/random_states_1.pkl
-		doubtful|diffusers|rm -r checkpoint-$n/unet_ema
-		doubtful|verl|rm -r global_step_$n/critic|rm global_step_$n/*/optim_*
-		doubtful|megatron:layers=2|rm iter_0000$n/*/layer_wise_optimizer_1.pt
-		doubtful|deepspeed --pattern global_step{step}|rm global_step$n/zero_pp_rank_1_*
-		doubtful|olmo:kind=local --pattern step{step} --done config.yaml|rm step$n/model/rank1.pt
-		doubtful|orbax:loss=1|rm $n/default/d/0123456789abcdef|rm -r $n/metrics
-		doubtful|tensorflow:graph=1|rm ckpt-$n.meta
-		doubtful|nemo:kind=two|rm *step=$n-*/context/model.yaml
-	END
+	breaks K3
 	while IFS='|' read -r form change; do
 		make_form "$form" 100 200 300
 		do_each 300 "$change"
@@ -277,13 +235,7 @@ broken() {
 	[ "$(names ck)" = "checkpoint-100 checkpoint-150 checkpoint-200 checkpoint-300" ]
 	[ -e away/checkpoint-100/trainer_state.json ]
 	# Links inside are read as files, and what they lead to is checked.
-	breaks 300 <<-'END'
-		incomplete|hf|ln -sf nowhere checkpoint-$n/optimizer.pt
-		damaged|hf|mv checkpoint-$n/model.safetensors ../away; ln -s $OLDPWD/away/model.safetensors checkpoint-$n; truncate -s -1 ../away/*
-		incomplete|dcp|ln -sf nowhere step-$n/.metadata
-		incomplete|orbax|ln -sf nowhere $n/default/manifest.ocdbt
-		incomplete|deepspeed|ln -sf nowhere $(echo global_step$n/mp_*)
-	END
+	breaks K5 300
 	make_form hf 100
 	do_each 100 'mv checkpoint-$n/*.safetensors ../away; ln -s $OLDPWD/away/model.safetensors checkpoint-$n'
 	[ "$(steps)" = "100 " ]
@@ -318,17 +270,7 @@ broken() {
 }
 
 @test "K7 what no rule knows has an unknown form: it is told, not offered, and stays" {
-	breaks <<-'END'
-		unknown form|hf|cd checkpoint-$n; mkdir 0_Transformer; mv model.safetensors 0_Transformer|rm -r checkpoint-$n; echo x >checkpoint-$n
-		unknown form|hf|find checkpoint-$n -type f ! -name 'model*' -delete|rm -r checkpoint-$n/*; echo x >checkpoint-$n/notes
-		unknown form|accelerate|mkdir checkpoint_$n/old; mv checkpoint_$n/model.safetensors checkpoint_$n/old/model.npz
-		unknown form|megatron|rm -r iter_0000$n; in=. make megatron_zarr $n
-		unknown form|orbax|rm -r $n/*; echo x >$n/notes
-		unknown form|dcp|rm -r step-$n/* step-$n/.m*; echo x >step-$n/notes
-		unknown form|keras|rm *$n*; mkdir weights.0$n-0.23.hdf5
-		unknown form|nemo:kind=two|rm -r *step=$n-*/*; echo x >$(echo *step=$n-*)/notes
-		unknown form|tensorflow|rm *-$n.*; mkdir ckpt-$n.index
-	END
+	breaks K7
 	# If there is no other, a person has to look.
 	for form in megatron_zarr hf:kind=only litgpt; do
 		make_form $form 100 200
@@ -378,15 +320,7 @@ broken() {
 		fsdp --pattern model-{step}.pt --tracker last_checkpoint|last_checkpoint|%d
 	END
 	# Rank 0 writes it before the others have saved: the files say how many belong to it, else the save before it.
-	breaks 300 <<-'END'
-		incomplete|deepspeed:data=4|rm global_step$n/zero_pp_rank_[23]_*|rm global_step$n/zero_pp_rank_*
-		incomplete|deepspeed:stage=3,data=4|rm global_step$n/zero_pp_rank_3_*
-		incomplete|deepspeed:model=2,data=2|rm global_step$n/*mp_rank_01*
-		incomplete|megatron:tensor=4,pipeline=1|rm -r iter_0000$n/mp_rank_0[23]
-		incomplete|megatron:expert=2|rm -r iter_0000$n/mp_rank_*_001
-		incomplete|verl:ranks=4|rm global_step_$n/actor/*_rank_3.pt
-		doubtful|deepspeed:data=4,silent=1|rm global_step$n/zero_pp_rank_[23]_*
-	END
+	breaks K8 300
 }
 
 @test "K9 Lightning: last.ckpt, its versions and names without a number are the trainer's own" {
