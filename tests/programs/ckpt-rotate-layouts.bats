@@ -37,21 +37,22 @@ left() {
 
 # do_each STEPS CODE: run CODE in ck for each step n; then all was written an hour ago.
 do_each() {
+	local n
 	for n in $1; do (mkdir -p ck && cd ck && eval "$2") || return; done
 	age
 }
 
-# breaks [STEP...]: of rows STATE|FORM [OPTIONS]|CHANGE|CHANGE... Of three saves each change breaks one, $n: the newest,
-# or the one before it. Only this one has the state, and the newest other one is offered; prune removes an incomplete or
-# damaged one if a newer one is complete, and no doubtful or unknown one.
+# breaks [STEP...]: for each change in rows KIND (broken.rows) on stdin. Only the changed save has the state, and the newest
+# other one is offered; prune removes an incomplete or damaged one if a newer one is complete, and no doubtful or unknown one.
+rows() { sed -n "s/^$1|//p" "$REPO/tests/support/layouts/broken.rows"; }
 breaks() {
-	local state form changes change number count=0
+	local state form changes change n count=0
 	while IFS='|' read -r state form changes; do
 		IFS='|' read -ra changes <<<"$changes"
 		for change in "${changes[@]}"; do
-			for number in ${@:-300 200}; do
-				make_form "$form" 100 200 300 && do_each $number "$change" && n=$number && broken ||
-					{ echo "$state|$form|$change, of $number: $(left)"; r list; return 1; }
+			for n in ${@:-300 200}; do
+				make_form "$form" 100 200 300 && do_each $n "$change" && broken ||
+					{ echo "$state|$form|$change, of $n: $(left)"; r list; return 1; }
 				count=$((count + 1))
 			done
 		done
@@ -127,19 +128,19 @@ broken() {
 		mkdir model-$n optimizer-$n; make fsdp $n; cp model-$n.pt model-$n; mv model-$n.pt optimizer-$n|--pattern *-{step}
 	END
 	# A part that is broken breaks the whole. But of several saves of a step one has to be whole.
-	breaks K1
+	rows K1 | breaks
 	make_form lightning 100 200
 	do_each 200 'truncate -s -1 epoch=1-step=200.ckpt; in=. make lightning:epoch=2 200'
 	[ "$(ckpt-rotate latest ck)" = ck/epoch=2-step=200.ckpt ]
 }
 
 @test "K2 the framework's own word is heard" {
-	breaks K2
+	rows K2 | breaks
 	fails 2 "go with --pattern" ckpt-rotate list --done done ck
 }
 
 @test "K3 what every sibling has and this one has not: doubtful" {
-	breaks K3
+	rows K3 | breaks
 	while IFS='|' read -r form change; do
 		make_form "$form" 100 200 300
 		do_each 300 "$change"
@@ -235,7 +236,7 @@ broken() {
 	[ "$(names ck)" = "checkpoint-100 checkpoint-150 checkpoint-200 checkpoint-300" ]
 	[ -e away/checkpoint-100/trainer_state.json ]
 	# Links inside are read as files, and what they lead to is checked.
-	breaks K5 300
+	rows K5 | breaks
 	make_form hf 100
 	do_each 100 'mv checkpoint-$n/*.safetensors ../away; ln -s $OLDPWD/away/model.safetensors checkpoint-$n'
 	[ "$(steps)" = "100 " ]
@@ -270,12 +271,12 @@ broken() {
 }
 
 @test "K7 what no rule knows has an unknown form: it is told, not offered, and stays" {
-	breaks K7
+	rows K7 | breaks
 	# If there is no other, a person has to look.
-	for form in megatron_zarr hf:kind=only litgpt; do
+	for form in megatron_zarr orbax litgpt; do
 		make_form $form 100 200
-		rm -f ck/checkpoint-*/trainer_state.json
-		fails 75 "may be checkpoints" ckpt-rotate latest ck --or 0
+		[ $form != orbax ] || do_each "100 200" 'rm -r $n/*; echo x >$n/notes'
+		fails 75 "may be checkpoints" ckpt-rotate latest ck --or 0 --layout $([ $form = orbax ] && echo orbax || echo auto)
 		ckpt-rotate prune -q --keep-last 1 ck
 		[ "$(left)" = "100 200 " ]
 	done
@@ -320,7 +321,7 @@ broken() {
 		fsdp --pattern model-{step}.pt --tracker last_checkpoint|last_checkpoint|%d
 	END
 	# Rank 0 writes it before the others have saved: the files say how many belong to it, else the save before it.
-	breaks K8 300
+	rows K8 | breaks
 }
 
 @test "K9 Lightning: last.ckpt, its versions and names without a number are the trainer's own" {
@@ -342,14 +343,13 @@ broken() {
 	[ "$(names ck)" = "$left" ]
 	rm ck/epoch*
 	[ "$(ckpt-rotate latest ck --step)" = 1200 ]
-	# Cut short, it is neither "none" nor removed.
-	rm ck/*
-	own last:12
-	truncate -s 40 ck/last.ckpt
-	run ! ckpt-rotate latest --layout lightning ck --or 0
-	make lightning 100 200
+	# Cut short, it is skipped, and not removed.
+	truncate -s 40 ck/last.ckpt ck/hpc_ckpt.ckpt
+	age
+	[ "$(ckpt-rotate latest ck 2>/dev/null)" = ck/best-model.ckpt ]
+	make lightning 1000 1100
 	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(names ck)" = "epoch=1-step=200.ckpt last.ckpt" ]
+	[ "$(names ck)" = "${left/step=300/step=1100}" ]
 	# A link is another name. A directory has its step inside.
 	make_form lightning 100 200 300
 	do_each 200 'ln -s epoch=1-step=$n.ckpt last.ckpt'
@@ -368,4 +368,134 @@ broken() {
 	[ "$(ckpt-rotate latest ck)" = ck/epoch=1-step=300-v12.ckpt ]
 	rm ck/*-v1*
 	[ "$(ckpt-rotate latest ck)" = ck/epoch=1-step=300.ckpt ]
+}
+
+@test "what changed a moment ago is not touched, and does not count; what is incomplete goes when it is old" {
+	prune() { ckpt-rotate prune -q --keep-last 1 "$@" ck; }
+	make_form hf 100 200 300 400
+	touch ck/checkpoint-400/trainer_state.json
+	prune
+	[ "$(left)" = "300 400 " ]
+	make hf 100 200
+	rm ck/checkpoint-{200,400}/trainer_state.json
+	# A file that was renamed into its place shows in the directory's time only.
+	age
+	touch ck/checkpoint-200
+	prune
+	[ "$(left)" = "200 300 400 " ]
+	prune --settled 0s
+	[ "$(left)" = "300 400 " ]
+}
+
+@test "Hugging Face: the best one stays, because the Trainer breaks without it; --keep-best compares" {
+	make_form hf 100 200
+	make hf:best=200 300 400
+	run -0 ckpt-rotate prune --keep-last 1 ck
+	[[ $output == *"kept checkpoint-200: the newest one calls it the best"* ]]
+	[ "$(left)" = "200 400 " ]
+	best() { # METRIC LEFT: of the lowest two stay, and the newest
+		ckpt-rotate prune -q --keep-best 2 --metric "$1" --mode min ck && [ "$(left)" = "$2 " ]
+	}
+	rm -r ck
+	for loss in 4:100 0.5:200 -0.25:300 NaN:400 2:500; do make "hf:loss=${loss%:*}" "${loss#*:}"; done
+	best eval_loss "200 300 500"
+	rm -r ck
+	for loss in 4:100 1:200 2:300 3:400; do make "orbax:loss=${loss%:*}" "${loss#*:}"; done
+	best loss "200 300 400"
+	make_form lightning 100 200 300 400 500
+	do_each 1 'for n in 100:0.30 200:1e-05 300:-0.50 400:4x; do mv epoch=1-step=${n%:*}{,-val_loss=${n#*:}}.ckpt; done'
+	best val_loss "200 300 500"
+	rm -r ck
+	for loss in 0.9:100 0.2:200 0.3:300 0.8:400; do make "keras:name=w-val_loss_{}.hdf5" ${loss#*:}; done
+	[ "$(left)" = "100 200 300 400 " ]
+}
+
+@test "a newline in a name, pipes, other names: no checkpoints, not printed, not touched" {
+	make_form lightning 100 200
+	local nl=$'\n' name
+	for name in "epoch=1${nl}x-step=300.ckpt" "step=300${nl}.ckpt" "${nl}step=300.ckpt" "step=300.ckpt${nl}" \
+		$'tab\t-step=300.ckpt' $'esc\e[1m-step=300.ckpt' .step=300.ckpt step=300.ckpt.bak; do
+		cp ck/epoch=1-step=200.ckpt "ck/$name"
+	done
+	mkfifo ck/pipe
+	age
+	[ "$(steps)$(steps complete --pattern '*-step={step}.ckpt')" = "100 200 100 200 " ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(ls -Aq ck | wc -l)" = 10 ]
+	# In a name that is printed for other reasons it is escaped.
+	make_form hf 100 200
+	: >"ck/checkpoint-200/config.json${nl}.incomplete"
+	run -0 ckpt-rotate list ck
+	[ ${#lines[@]} = 3 ]
+	for name in model.pt '{step}{step}' 'a/{step}' '{step}*' '*{step}' '1{step}' ''; do
+		run -2 --separate-stderr ckpt-rotate prune --keep-last 1 --pattern "$name" ck
+		[ ${#stderr_lines[@]} = 1 ]
+	done
+}
+
+@test "two layouts in one directory: auto refuses and names both; several directories" {
+	make_form hf 100 200
+	make megatron 100 200
+	for command in list latest verify "prune --keep-last 1"; do
+		fails 2 "two layouts, hf (checkpoint-" ckpt-rotate $command ck
+		[[ $stderr == *") and megatron (iter_0000"*"--layout"* ]]
+	done
+	ckpt-rotate prune -q --layout megatron --keep-last 1 ck
+	[ "$(names ck)" = "checkpoint-100 checkpoint-200 iter_0000200 latest_checkpointed_iteration.txt" ]
+	rm -r ck/iter*
+	save 5
+	fails 2 "native (step-00000005)" ckpt-rotate latest ck
+	[ "$(ckpt-rotate latest ck --layout native --step) $(ckpt-rotate latest ck --layout hf --step)" = "5 200" ]
+	# What the Trainer leaves beside, and what has a more special layout, is none of two.
+	make_form hf 100
+	make deepspeed 100
+	[ "$(ckpt-rotate latest ck)" = ck/checkpoint-100 ]
+	make_form megatron_dcp 100
+	make dcp 100
+	[ "$(ckpt-rotate latest ck)" = ck/iter_0000100 ]
+	fails 2 "is itself a checkpoint" ckpt-rotate prune --keep-last 1 ck/step-100
+	in=a make hf 100 200 300
+	in=b save 250
+	mkdir empty
+	[ "$(ckpt-rotate latest a b empty)" = a/checkpoint-300 ]
+	rm a/checkpoint-300/trainer_state.json
+	[ "$(ckpt-rotate latest a b empty missing 2>/dev/null)" = b/step-00000250 ]
+	run -75 --separate-stderr ckpt-rotate latest a b missing/deep
+	[ "$output" = "" ]
+	ckpt-rotate list --json a b | json '[d["step"] for d in c] == [100, 200, 300, 250]'
+}
+
+@test "preempt-run --checkpoints DIR:LAYOUT and DIR:PATTERN; a misspelt layout is refused, a colon in a name is not" {
+	resumes() { preempt-run --run r$((++runs)) --checkpoints "$1" -- sh -c 'echo "$PREEMPT_RESUME" >resumed' && [ "$(cat resumed)" = "$2" ]; }
+	make_form hf 100 200
+	do_each 200 'echo x >checkpoint-200/trainer_state.json'
+	for dir in ck ck:hf ck:auto 'ck:checkpoint-{step}'; do
+		resumes $dir ck/checkpoint-$([[ $dir == *{* ]] && echo 200 || echo 100) || resumes $dir ck/checkpoint-100
+	done
+	for word in hff HF magatron lighting pytorch 'a/{step}' '{step}*'; do
+		run -2 --separate-stderr preempt-run --run r --checkpoints "ck:$word" -- touch started
+		[[ $word == *{* || $stderr == *"there is no layout \"$word\""*"with a slash at the end: ck:$word/"* ]]
+	done
+	[ ! -e started ]
+	fails 2 'did you mean "deepspeed"?' ckpt-rotate list --layout deepsped ck
+	mkdir ck:hff
+	mv ck/checkpoint-100 ck:hff
+	resumes ck:hff ck:hff/checkpoint-100
+	resumes ck:hff:hf ck:hff/checkpoint-100
+	resumes ck:4/ ""
+}
+
+@test "files that PyTorch itself wrote" {
+	python3 -c 'import torch' 2>/dev/null || skip "needs python3-torch"
+	export FRAMEWORKS_TORCH=1
+	breaks 300 <<-'END'
+		damaged|lightning|truncate -s -1 *step=$n.ckpt
+		damaged|hf:kind=bin|truncate -s -1 checkpoint-$n/pytorch_model.bin
+		damaged|deepspeed|truncate -s -1 global_step$n/zero_pp_rank_1_*
+		damaged|deepspeed:old=1|truncate -s -1 global_step$n/zero_pp_rank_1_*
+		incomplete|deepspeed:data=3|rm global_step$n/zero_pp_rank_2_*
+		damaged|megatron:tensor=1,pipeline=1|truncate -s -1 iter_0000$n/mp_rank_00/*optim.pt
+	END
+	make last 70000
+	[ "$(ckpt-rotate latest ck --step --layout lightning)" = 70000 ]
 }
