@@ -165,6 +165,7 @@ static bool is_of_set(const char *name, const char *at, size_t digits)
 static char *without_numbers(const char *name, bool inside, uint64_t step)
 {
 	struct text text = {0};
+	char *end;
 	for (const char *at = name; *at;) {
 		size_t digits = strspn(at, "0123456789"), hash = strspn(at, "0123456789abcdef");
 		if (inside && hash >= 16 && (at == name || !isalnum((unsigned char)at[-1]))) {
@@ -179,9 +180,9 @@ static char *without_numbers(const char *name, bool inside, uint64_t step)
 			digits = !inside && *at == '.' ? strspn(at + 1, "0123456789") : 0;
 			at += digits ? digits + 1 : 0;
 			text_add(&text, "{step}");
-		} else if (!inside && strncmp(at, "=-", 2) == 0) { /* the sign of a value */
-			text_add(&text, "=");
-			at += 2;
+		} else if (!inside && *at == '=' && (strtod(at + 1, &end), end > at + 1)) {
+			text_add(&text, "={step}"); /* a value: 1.5, -2, 1e-05, nan */
+			at = end - (end[-1] == '.');
 		} else {
 			digits = digits ? digits : 1;
 			text_addf(&text, "%.*s", (int)digits, at);
@@ -459,9 +460,12 @@ static size_t run_of(const struct manifest *files, size_t i, uint64_t *bytes)
 	return end;
 }
 
-/* Whether files has less than older: why says what. */
+/*
+ * Whether item has less than older: why says what. alternatives: a step may have been saved several
+ * times. apart: and these are files, each whole without the others, but for NeMo's averages.
+ */
 static bool has_less(const struct list_item *item, const struct list_item *older, bool alternatives,
-	bool *names_only, struct error *why)
+	bool apart, bool *names_only, struct error *why)
 {
 	const struct manifest *have = &item->files, *had = &older->files;
 	for (size_t i = 0, k = 0, end; i < had->count; i = end) {
@@ -475,9 +479,11 @@ static bool has_less(const struct list_item *item, const struct list_item *older
 			stop = run_of(have, k, &new);
 		size_t count = stop - k, before = end - i;
 		bool hash = strchr(name, '*') != NULL;
-		bool fewer = count == 0 ||
-			     (count < before && !alternatives && (!hash || new < old - old / 10));
-		bool smaller = before == 1 && ((old >= LARGE && new < old / 2) || (old && !new));
+		bool fewer = count == 0 ? !apart || strstr(name, "-EMA")
+					: count < before && !alternatives &&
+						  (!hash || new < old - old / 10);
+		bool smaller = count > 0 && before == 1 &&
+			       ((old >= LARGE && new < old / 2) || (old && !new));
 		*names_only = fewer && !hash;
 		if (fewer && before > 1)
 			error_set(why, STATUS_NO, "%s has %zu files %s, this one has %zu",
@@ -517,7 +523,12 @@ static void doubt(struct list *list, size_t i)
 		if (list->items[k].checkpoint.state == CHECKPOINT_COMPLETE &&
 			!list->items[k].checkpoint.own)
 			older = &list->items[k];
-	if (!older || !has_less(item, older, request->layout->alternatives, &names_only, &why))
+	if (!older)
+		return;
+	bool alternatives = request->layout->alternatives;
+	bool apart = alternatives && !(list->entries[item->first].directory &&
+					     list->entries[older->first].directory);
+	if (!has_less(item, older, alternatives, apart, &names_only, &why))
 		return;
 	const uint64_t step = item->checkpoint.step;
 	if (has_mark(list, step, CKPT_BESIDE_GOOD, item->checkpoint.changed) ||
