@@ -71,21 +71,12 @@ static void describe(const struct checkpoint_target *target, struct manifest *ma
  */
 static enum status record_files(struct pass *pass, struct manifest *manifest, struct error *err)
 {
-	struct manifest after = {0};
-	int root = pass->staging.root;
-	enum status status = tree_find(root, pass->below, true, manifest, NULL, err);
 	describe(pass->target, manifest);
+	enum status status = tree_record(pass->staging.root, pass->below, manifest, err);
 	if (status == STATUS_OK && manifest_bytes(manifest) == 0)
 		status = error_set(err, STATUS_NO,
 			"the save wrote nothing into %s%s%s: an empty checkpoint is not committed",
 			pass->path, *pass->below ? "/" : "", pass->below);
-	if (status == STATUS_OK)
-		status = tree_record(root, manifest, err);
-	if (status == STATUS_OK)
-		status = tree_find(root, pass->below, false, &after, NULL, err);
-	if (status == STATUS_OK && !tree_is_unchanged(manifest, &after, err))
-		status = STATUS_NO;
-	manifest_release(&after);
 	return status;
 }
 
@@ -199,7 +190,7 @@ static enum status publish_shards(struct pass *pass, struct error *err)
 		status = merge_shard(pass, task, &whole, err);
 	manifest_sort(&whole);
 	if (status == STATUS_OK)
-		status = tree_find(pass->staging.root, "", false, &there, NULL, err);
+		status = tree_find(pass->staging.root, "", false, &there, err);
 	if (status == STATUS_OK)
 		status = tree_compare(pass->staging.root, &whole, false, err);
 	if (status == STATUS_OK && there.count != whole.count)

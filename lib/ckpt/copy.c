@@ -176,9 +176,7 @@ struct copying {
 static enum status read_back(int root, const struct manifest *manifest, struct error *err)
 {
 	struct manifest there = {0};
-	enum status status = tree_find(root, "", true, &there, NULL, err);
-	if (status == STATUS_OK)
-		status = tree_record(root, &there, err);
+	enum status status = tree_record(root, "", &there, err);
 	if (status == STATUS_OK && !manifest_same_files(&there, manifest))
 		status = error_set(err, STATUS_NO, "the copy reads back with different content");
 	manifest_release(&there);

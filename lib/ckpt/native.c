@@ -142,13 +142,18 @@ enum status inspect_refuse(const char *directory, const struct checkpoint *found
 		directory, found->name, found->why);
 }
 
-/* When anything in an unfinished one changed last, in milliseconds since 1970. */
-static enum status find_changed(const struct staging *staging, int64_t *changed, struct error *err)
+/* Note when anything in an unfinished one changed last, ms since 1970. */
+static enum status note_change(
+	void *context, const char *path, int directory, const struct stat *st, struct error *err)
 {
-	struct tree_notes notes = {0};
-	enum status status = tree_find(staging->root, "", false, NULL, &notes, err);
-	*changed = (int64_t)notes.changed.tv_sec * 1000 + notes.changed.tv_nsec / 1000000;
-	return status;
+	int64_t *changed = context;
+	(void)path;
+	(void)directory;
+	(void)err;
+	if (st) /* if it has vanished, its directory has changed */
+		*changed = clock_later(*changed,
+			(int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000);
+	return STATUS_OK;
 }
 
 static enum status inspect_unfinished(
@@ -167,7 +172,7 @@ static enum status inspect_unfinished(
 	char *path = ckpt_directory_path(directory, name);
 	enum status status = staging_open(path, NULL, &staging, &reason);
 	if (status == STATUS_OK)
-		status = find_changed(&staging, &look.changed, &reason);
+		status = tree_walk(staging.root, "", note_change, &look.changed, &reason);
 	if (status == STATUS_NO)
 		status = error_set(err, STATUS_NO, "%s", reason.text);
 	else if (status != STATUS_OK)

@@ -1,55 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files below a directory: find and sync them, compute and compare their checksums.
+ * The files below a directory: walk through them, sync them, compute and compare their checksums.
  *
- * root is an open directory (not O_PATH, because that cannot be synced); names are relative to it.
- * Only files and directories are accepted; symbolic links are never followed. A hard link is a file
- * like any other. A file that was removed, but that an NFS client still shows, is not one of them.
- * Several threads compute checksums, and for a large file one more reads ahead, so that neither the
- * disk nor the processor waits for the other; they have ended on return.
+ * root is an open directory (not O_PATH, because that cannot be synced); paths are relative to it.
+ * Symbolic links are never followed, and a hard link is a file like any other. A file that was
+ * removed, but that an NFS client still shows, is not there.
  */
 #ifndef CKPT_TREE_H
 #define CKPT_TREE_H
 
 #include <stdbool.h>
-#include <time.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "ckpt/manifest.h"
 
-#define TREE_DEPTH_MAX 64
-
-/* What tree_find notes about directories, also empty ones. The caller zeroes all except part. */
-struct tree_notes {
-	const char *part;	 /* look for directories with this in their names; NULL: do not */
-	char found[4096];	 /* the path of such a directory; empty: there is none */
-	struct timespec changed; /* when a directory changed last; without a manifest, or a file */
-};
 /*
- * Add all files below root/below ("": root itself, without its reserved names) to manifest, sorted,
- * without checksums. With sync, also sync each directory. notes may be NULL. manifest NULL: only
- * note, and accept links and devices, too. STATUS_NO: something is gone, or cannot be in a
- * checkpoint; err says what. With notes, STATUS_TEMPORARY: a file vanished while the directory was
- * read.
+ * Call visit for each entry below root/below ("": root), for a directory after its contents, and at
+ * last for that one (of root, the path is "."). directory: the entry, open, if it is a directory;
+ * else -1. st: as of lstat, of a directory after it was read; NULL: the entry has vanished
+ * meanwhile. The walk ends when visit returns not STATUS_OK, and returns that. STATUS_NO: there is
+ * no root/below, or it is more than 64 directories deep.
  */
-enum status tree_find(int root, const char *below, bool sync, struct manifest *manifest,
-	struct tree_notes *notes, struct error *err);
+enum status tree_walk(int root, const char *below,
+	enum status (*visit)(void *context, const char *path, int directory, const struct stat *st,
+		struct error *err),
+	void *context, struct error *err);
 
 /*
- * Sync each file that tree_find found, and compute its checksum. STATUS_NO: a file has changed
- * since; err names it.
+ * Add all files below root/below (of root without its reserved names) to manifest, sorted, without
+ * checksums. sync: also sync each directory. STATUS_NO: something is gone, or cannot be in a
+ * checkpoint.
  */
-enum status tree_record(int root, struct manifest *manifest, struct error *err);
+enum status tree_find(
+	int root, const char *below, bool sync, struct manifest *manifest, struct error *err);
 
-/* Whether a later tree_find found the same files, unchanged. False: err (STATUS_NO) names one. */
-bool tree_is_unchanged(
-	const struct manifest *before, const struct manifest *after, struct error *err);
+/*
+ * tree_find with sync, and sync each file and compute its checksum. STATUS_NO: also if something
+ * changed meanwhile.
+ */
+enum status tree_record(int root, const char *below, struct manifest *manifest, struct error *err);
 
 /*
  * Compare the files below root with manifest: kind and size of each file, and with contents also
- * its checksum. Each directory on the way to a file must be a directory, not a symbolic link to
- * one. STATUS_NO: there is a difference; err says which. Others: it could not be asked, which does
- * not mean a difference.
+ * its checksum. STATUS_NO: there is a difference; err says which. Others: it could not be asked,
+ * which does not mean a difference.
  */
 enum status tree_compare(
 	int root, const struct manifest *manifest, bool contents, struct error *err);
