@@ -129,7 +129,7 @@ static enum status empty(
 	char task[CKPT_NAME_SIZE], writer[CKPT_NAME_SIZE];
 	struct file_names names = {0};
 	ckpt_name_task(task, target->task);
-	ckpt_name_writer(writer, 0, 0);
+	ckpt_name_record(writer, CKPT_WRITER, 0, 0);
 	if (target->sharded)
 		return file_remove_tree_at(root, task, err);
 	enum status status = file_read_names(root, path, &names, err);
@@ -153,7 +153,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	if (status != STATUS_OK)
 		return status;
 	status = staging_open(path, target, &staging, err);
-	ckpt_name_writer(name, target->task, target->sharded ? target->tasks : 0);
+	ckpt_name_record(name, CKPT_WRITER, target->task, target->sharded ? target->tasks : 0);
 	char *record = ckpt_directory_path(path, name);
 	if (status == STATUS_OK)
 		status = claim(path, record, replaced, err);

@@ -109,7 +109,7 @@ static enum status commit_shard(struct pass *pass, struct error *err)
 	const struct checkpoint_target *target = pass->target;
 	char name[CKPT_NAME_SIZE];
 	struct manifest manifest = {0}, before = {0};
-	ckpt_name_shard(name, target->task, target->tasks);
+	ckpt_name_record(name, CKPT_SHARD, target->task, target->tasks);
 	char *record = ckpt_directory_path(pass->path, name);
 	enum status status = record_files(pass, &manifest, err);
 	enum status found = STATUS_NO;
@@ -144,7 +144,7 @@ static enum status merge_shard(
 	const struct checkpoint_target *target = pass->target;
 	char name[CKPT_NAME_SIZE];
 	struct manifest shard = {0};
-	ckpt_name_shard(name, task, target->tasks);
+	ckpt_name_record(name, CKPT_SHARD, task, target->tasks);
 	char *record = ckpt_directory_path(pass->path, name);
 	enum status status = manifest_load(record, &shard, err);
 	free(record);

@@ -3,30 +3,28 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#define GONE	    ".gone-"
-#define GONE_DIGITS 16
-#define WRITER	    ".ckpt-writer"
-#define SHARD	    ".ckpt-shard"
+#define GONE ".gone-"
+
+/* A number of at most 18 digits for sscanf. What it reads too freely ("+1", "01") is made again and
+ * compared: only one spelling is ours. */
+#define NUMBER "%18" SCNu64
 
 void ckpt_name_make(char name[CKPT_NAME_SIZE], const struct ckpt_name *of)
 {
-	char life[LIFE_SIZE + 8] = "", end[40] = "";
-	if (*of->life)
-		snprintf(life, sizeof(life), "-life-%s", of->life);
+	const size_t size = CKPT_NAME_SIZE;
+	int length = snprintf(name, size, "%sstep-%08" PRIu64,
+		of->kind == CKPT_NAME_STEP ? "" : ".tmp-", of->step);
+	if (of->kind == CKPT_NAME_COPY)
+		snprintf(name + length, size - (size_t)length, "-copy");
+	if (of->kind != CKPT_NAME_STAGING && of->kind != CKPT_NAME_SCRATCH)
+		return;
+	length += snprintf(name + length, size - (size_t)length, "-attempt-%" PRIu64 "%s%s",
+		of->attempt, *of->life ? "-life-" : "", of->life);
 	if (of->kind == CKPT_NAME_SCRATCH)
-		snprintf(end, sizeof(end), "-workertemp_%" PRIu64, of->task);
-	if (of->kind == CKPT_NAME_STEP || of->kind == CKPT_NAME_COPY)
-		snprintf(name, CKPT_NAME_SIZE,
-			of->kind == CKPT_NAME_STEP ? "step-%08" PRIu64
-						   : ".tmp-step-%08" PRIu64 "-copy",
-			of->step);
-	else
-		snprintf(name, CKPT_NAME_SIZE, ".tmp-step-%08" PRIu64 "-attempt-%" PRIu64 "%s%s",
-			of->step, of->attempt, life, end);
+		snprintf(name + length, size - (size_t)length, "-workertemp_%" PRIu64, of->task);
 }
 
 void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step)
@@ -34,49 +32,26 @@ void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step)
 	ckpt_name_make(name, &(struct ckpt_name){.kind = CKPT_NAME_STEP, .step = step});
 }
 
-/* Move *at behind prefix. False: it does not begin so. */
-static bool skip(const char **at, const char *prefix)
-{
-	size_t length = strlen(prefix);
-	bool found = strncmp(*at, prefix, length) == 0;
-	*at += found ? length : 0;
-	return found;
-}
-
-/* Read a number of at most 18 digits and move *at behind it. */
-static bool read_number(const char **at, uint64_t *number)
-{
-	size_t length = strspn(*at, "0123456789");
-	*number = strtoull(*at, NULL, 10);
-	*at += length;
-	return length > 0 && length <= 18;
-}
-
 struct ckpt_name ckpt_name_read(const char *name)
 {
-	struct ckpt_name read = {.kind = CKPT_NAME_STEP};
-	char again[CKPT_NAME_SIZE];
-	const char *at = name;
-	bool staged = skip(&at, ".tmp-"), ours = skip(&at, "step-") && read_number(&at, &read.step);
-	if (ours && staged && skip(&at, "-copy")) {
+	struct ckpt_name read = {0};
+	char again[CKPT_NAME_SIZE] = "";
+	const char *life = strstr(name, "-life-"), *task = strstr(name, "-workertemp_");
+	int numbers =
+		sscanf(name, ".tmp-step-" NUMBER "-attempt-" NUMBER, &read.step, &read.attempt);
+	if (sscanf(name, "step-" NUMBER, &read.step) == 1)
+		read.kind = CKPT_NAME_STEP;
+	else if (numbers == 2)
+		read.kind = task ? CKPT_NAME_SCRATCH : CKPT_NAME_STAGING;
+	else if (numbers == 1)
 		read.kind = CKPT_NAME_COPY;
-	} else if (ours && staged) {
-		read.kind = CKPT_NAME_STAGING;
-		ours = skip(&at, "-attempt-") && read_number(&at, &read.attempt);
-		if (ours && skip(&at, "-life-")) {
-			snprintf(read.life, sizeof(read.life), "%.*s", LIFE_SIZE - 1, at);
-			ours = life_is_valid(read.life);
-			at += strlen(read.life);
-		}
-		if (ours && skip(&at, "-workertemp_")) {
-			read.kind = CKPT_NAME_SCRATCH;
-			ours = read_number(&at, &read.task);
-		}
-	}
-	/* Only one spelling is ours. */
-	if (ours)
+	if (life)
+		(void)sscanf(life, "-life-%24[0-9a-f]", read.life);
+	if (task)
+		(void)sscanf(task, "-workertemp_" NUMBER, &read.task);
+	if (read.kind != CKPT_NAME_FOREIGN && (!life || life_is_valid(read.life)))
 		ckpt_name_make(again, &read);
-	return ours && strcmp(name, again) == 0 ? read : (struct ckpt_name){0};
+	return *again && strcmp(name, again) == 0 ? read : (struct ckpt_name){0};
 }
 
 bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry)
@@ -87,11 +62,17 @@ bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry)
 		       CKPT_GONE_SIZE;
 }
 
+const char *ckpt_name_read_gone(const char *name)
+{
+	size_t end = 0;
+	(void)sscanf(name, GONE "%*16[0-9a-f]-%zn", &end);
+	return end == strlen(GONE "0123456789abcdef-") && name[end] ? name + end : NULL;
+}
+
 void ckpt_name_condemn(char gone[CKPT_GONE_SIZE])
 {
-	char *digit = gone + strlen(GONE);
 	if (!ckpt_name_is_condemned(gone))
-		*digit = "89abcdef"[*digit - '0'];
+		gone[strlen(GONE)] = "89abcdef"[gone[strlen(GONE)] - '0'];
 }
 
 bool ckpt_name_is_condemned(const char *gone)
@@ -112,22 +93,16 @@ void ckpt_name_beside(char name[CKPT_NAME_SIZE], enum ckpt_beside kind, uint64_t
 
 bool ckpt_name_read_beside(const char *name, enum ckpt_beside *kind, uint64_t *step)
 {
-	for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
-		const char *at = name;
-		if (skip(&at, beside[i]) && read_number(&at, step) && !*at) {
-			*kind = (enum ckpt_beside)i;
-			return true;
-		}
+	char again[CKPT_NAME_SIZE];
+	for (*kind = CKPT_BESIDE_PIN; *kind <= CKPT_BESIDE_GOOD; ++*kind) {
+		size_t length = strlen(beside[*kind]);
+		if (strncmp(name, beside[*kind], length) != 0 ||
+			sscanf(name + length, NUMBER, step) != 1)
+			continue;
+		ckpt_name_beside(again, *kind, *step);
+		return strcmp(name, again) == 0;
 	}
 	return false;
-}
-
-const char *ckpt_name_read_gone(const char *name)
-{
-	return skip(&name, GONE) && strspn(name, "0123456789abcdef") == GONE_DIGITS &&
-			       name[GONE_DIGITS] == '-' && name[GONE_DIGITS + 1]
-		       ? name + GONE_DIGITS + 1
-		       : NULL;
 }
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)
@@ -135,55 +110,31 @@ void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)
 	snprintf(name, CKPT_NAME_SIZE, "task-%" PRIu64, task);
 }
 
-static void make_record(
-	char name[CKPT_NAME_SIZE], const char *prefix, uint64_t task, uint64_t tasks)
+void ckpt_name_record(char name[CKPT_NAME_SIZE], const char *prefix, uint64_t task, uint64_t tasks)
 {
+	char of[48] = "";
 	if (tasks)
-		snprintf(name, CKPT_NAME_SIZE, "%s-%" PRIu64 "-of-%" PRIu64 ".json", prefix, task,
-			tasks);
-	else
-		snprintf(name, CKPT_NAME_SIZE, "%s.json", prefix);
+		snprintf(of, sizeof(of), "-%" PRIu64 "-of-%" PRIu64, task, tasks);
+	snprintf(name, CKPT_NAME_SIZE, "%s%s.json", prefix, of);
 }
 
-static bool read_record(const char *name, const char *prefix, uint64_t *task, uint64_t *tasks)
+bool ckpt_name_read_record(const char *name, const char *prefix, uint64_t *task, uint64_t *tasks)
 {
 	char again[CKPT_NAME_SIZE];
-	const char *at = name;
 	*task = *tasks = 0;
-	if (!skip(&at, prefix))
-		return false;
-	if (skip(&at, "-") && (!read_number(&at, task) || !skip(&at, "-of-") ||
-				      !read_number(&at, tasks) || *task >= *tasks))
-		return false;
-	make_record(again, prefix, *task, *tasks);
-	return *tasks <= CKPT_TASKS_MAX && strcmp(name, again) == 0;
-}
-
-void ckpt_name_writer(char name[CKPT_NAME_SIZE], uint64_t task, uint64_t tasks)
-{
-	make_record(name, WRITER, task, tasks);
-}
-
-void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task, uint64_t tasks)
-{
-	make_record(name, SHARD, task, tasks);
-}
-
-bool ckpt_name_is_writer(const char *name, uint64_t *task, uint64_t *tasks)
-{
-	return read_record(name, WRITER, task, tasks);
-}
-
-bool ckpt_name_is_shard(const char *name, uint64_t *task, uint64_t *tasks)
-{
-	return read_record(name, SHARD, task, tasks) && *tasks;
+	if (strncmp(name, prefix, strlen(prefix)) == 0)
+		(void)sscanf(name + strlen(prefix), "-" NUMBER "-of-" NUMBER, task, tasks);
+	ckpt_name_record(again, prefix, *task, *tasks);
+	bool valid = *tasks ? *task < *tasks && *tasks <= CKPT_TASKS_MAX
+			    : strcmp(prefix, CKPT_WRITER) == 0;
+	return valid && strcmp(name, again) == 0;
 }
 
 bool ckpt_name_is_reserved(const char *name)
 {
 	/* The last two are of version 0.1.0. */
-	static const char *const prefixes[] = {
-		CKPT_MANIFEST, CKPT_BAD, CKPT_PIN, WRITER, SHARD, ".ckpt-copy.json", ".ckpt-part"};
+	static const char *const prefixes[] = {CKPT_MANIFEST, CKPT_BAD, CKPT_PIN, CKPT_WRITER,
+		CKPT_SHARD, ".ckpt-copy.json", ".ckpt-part"};
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
 			return true;

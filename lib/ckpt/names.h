@@ -4,29 +4,23 @@
  *
  *   step-00000120          a checkpoint that was published
  *   .tmp-step-00000120-attempt-3-life-0123456789ab0123456789ab
- *                          attempt 3 of this life (base/process/life.h) is writing it; no
- *                          "-life-..." if no life is known
- *   .tmp-...-workertemp_2  a copy of task 2's, which is discarded (--chief-only, or this start
- *                          has saved the step before)
+ *                          attempt 3 of this life is writing it; no "-life-..." if none is known
+ *   .tmp-...-workertemp_2  a copy of task 2's, which is discarded
  *   .tmp-step-00000120-copy   a copy from another directory is being made
  *   .gone-0123456789abcdef-NAME
- *                          NAME, which is to be deleted; the digits are random (ckpt/gone.h). If
- * the first one is 8 to f, its deletion has begun latest                 a symbolic link for users;
- * we never rely on it .latest.tmp            that link while it is being made
+ *                          NAME, which is to be deleted; the digits are random, the first one is 8
+ *                          to f if its deletion has begun (ckpt/gone.h)
+ *   latest                 a symbolic link for users; we never rely on it
+ *   .latest.tmp            that link while it is being made
+ *   .ckpt-pin-120, .ckpt-bad-120, .ckpt-good-120   marks of a framework's checkpoint
  *
- * In a sharded checkpoint, published or not, task-2 is the shard of task 2.
+ * A step has at least eight digits, so that ls shows the order of training. Names of unfinished
+ * checkpoints are hidden, so no glob of a training script finds them. Only this spelling is ours:
+ * "step-120" is not, and is never touched.
  *
- * A step has at least eight digits, so that ls, a shell's glob and "tail -1" show the order of
- * training up to 99,999,999 (larger numbers have more digits; the tools always compare numbers).
- * Names of unfinished checkpoints are hidden, so no glob of a training script finds them. Only this
- * spelling is ours: "step-120" is not, and is never touched.
- *
- * In a checkpoint, published or not, names at the top with these beginnings are reserved:
- *   .ckpt-manifest.json               the manifest (ckpt/manifest.h)
- *   .ckpt-bad.json, .ckpt-pin.json    marks of a published checkpoint (ckpt/marks.h)
- *   .ckpt-writer.json, .ckpt-writer-2-of-4.json   who writes it, until published
- *   .ckpt-shard-2-of-4.json           what task 2 of 4 has committed, until published
- * With a dot and six more characters it is a file that will get such a name.
+ * In a checkpoint, published or not, task-2 is the shard of task 2, and names at the top with the
+ * beginnings below are reserved, also with a dot and six more characters, for a file that will get
+ * such a name.
  */
 #ifndef CKPT_NAMES_H
 #define CKPT_NAMES_H
@@ -43,9 +37,11 @@
 
 #define CKPT_LATEST	    "latest"
 #define CKPT_LATEST_ONGOING ".latest.tmp"
-#define CKPT_MANIFEST	    ".ckpt-manifest.json"
-#define CKPT_BAD	    ".ckpt-bad.json"
+#define CKPT_MANIFEST	    ".ckpt-manifest.json" /* ckpt/manifest.h */
+#define CKPT_BAD	    ".ckpt-bad.json"	  /* marks of a published one: ckpt/marks.h */
 #define CKPT_PIN	    ".ckpt-pin.json"
+#define CKPT_WRITER	    ".ckpt-writer" /* .json, -2-of-4.json: who writes it */
+#define CKPT_SHARD	    ".ckpt-shard"  /* -2-of-4.json: what task 2 of 4 has committed */
 
 enum ckpt_name_kind {
 	CKPT_NAME_FOREIGN, /* not ours */
@@ -78,8 +74,8 @@ const char *ckpt_name_read_gone(const char *name);
 void ckpt_name_condemn(char gone[CKPT_GONE_SIZE]);
 bool ckpt_name_is_condemned(const char *gone);
 
-/* What a file in DIR says about a framework's checkpoint of a step; the first three are ours, and
- * have such names. */
+/* What a file in DIR says about a framework's checkpoint of a step. Only the first three are ours,
+ * and have names here. */
 enum ckpt_beside {
 	CKPT_BESIDE_PIN,
 	CKPT_BESIDE_BAD,
@@ -91,12 +87,9 @@ void ckpt_name_beside(char name[CKPT_NAME_SIZE], enum ckpt_beside kind, uint64_t
 bool ckpt_name_read_beside(const char *name, enum ckpt_beside *kind, uint64_t *step);
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
-/* The names of the records of who writes and of what is committed; tasks 0: not of a shard. */
-void ckpt_name_writer(char name[CKPT_NAME_SIZE], uint64_t task, uint64_t tasks);
-void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task, uint64_t tasks);
-/* Read them: of task number *task of *tasks; *tasks is 0 for the record of the only writer. */
-bool ckpt_name_is_writer(const char *name, uint64_t *task, uint64_t *tasks);
-bool ckpt_name_is_shard(const char *name, uint64_t *task, uint64_t *tasks);
+/* The name of a record, CKPT_WRITER or CKPT_SHARD, of a task; tasks 0: of the only writer. */
+void ckpt_name_record(char name[CKPT_NAME_SIZE], const char *prefix, uint64_t task, uint64_t tasks);
+bool ckpt_name_read_record(const char *name, const char *prefix, uint64_t *task, uint64_t *tasks);
 
 /* Whether the name is reserved, so that the file is not one of the user's; and whether publishing
  * removes it: it is neither the manifest nor a mark. */

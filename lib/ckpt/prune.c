@@ -328,6 +328,8 @@ static enum status remove_marks(const struct list *list, size_t i, struct error 
 			return STATUS_OK;
 	for (size_t k = 0; k < list->mark_count; k++) {
 		char name[CKPT_NAME_SIZE];
+		if (list->marks[k].kind > CKPT_BESIDE_GOOD)
+			continue;
 		ckpt_name_beside(name, list->marks[k].kind, step);
 		if (list->marks[k].step == step && unlinkat(list->descriptor, name, 0) < 0 &&
 			errno != ENOENT)

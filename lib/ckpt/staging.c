@@ -40,8 +40,8 @@ static enum status note(const char *path, const char *name, const struct checkpo
 	struct staging *staging, struct error *err)
 {
 	uint64_t task, tasks;
-	bool shard = ckpt_name_is_shard(name, &task, &tasks);
-	if (!shard && !ckpt_name_is_writer(name, &task, &tasks))
+	bool shard = ckpt_name_read_record(name, CKPT_SHARD, &task, &tasks);
+	if (!shard && !ckpt_name_read_record(name, CKPT_WRITER, &task, &tasks))
 		return STATUS_OK;
 	if (target && target->sharded != (tasks > 0))
 		return error_set(err, STATUS_USAGE, "%s was begun %s --sharded", path,

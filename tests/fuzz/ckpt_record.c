@@ -85,13 +85,13 @@ static void check_name(const char *name)
 	if (read.kind != CKPT_NAME_FOREIGN)
 		ckpt_name_make(again, &read);
 	FUZZ_HOLDS(read.kind == CKPT_NAME_FOREIGN || strcmp(again, name) == 0);
-	if (ckpt_name_is_shard(name, &task, &tasks)) {
-		ckpt_name_shard(again, task, tasks);
+	if (ckpt_name_read_record(name, CKPT_SHARD, &task, &tasks)) {
+		ckpt_name_record(again, CKPT_SHARD, task, tasks);
 		FUZZ_HOLDS(
 			strcmp(again, name) == 0 && ckpt_name_is_transient(name) && task < tasks);
 	}
-	if (ckpt_name_is_writer(name, &task, &tasks)) {
-		ckpt_name_writer(again, task, tasks);
+	if (ckpt_name_read_record(name, CKPT_WRITER, &task, &tasks)) {
+		ckpt_name_record(again, CKPT_WRITER, task, tasks);
 		FUZZ_HOLDS(strcmp(again, name) == 0 && ckpt_name_is_transient(name));
 	}
 	const char *entry = ckpt_name_read_gone(name);

@@ -46,27 +46,27 @@ static void check_records(void)
 	uint64_t task, tasks;
 	const uint64_t last = CKPT_TASKS_MAX - 1;
 	for (uint64_t i = 0; i <= last; i += last) {
-		ckpt_name_shard(name, i, CKPT_TASKS_MAX);
-		CHECK(ckpt_name_is_shard(name, &task, &tasks) && task == i &&
+		ckpt_name_record(name, CKPT_SHARD, i, CKPT_TASKS_MAX);
+		CHECK(ckpt_name_read_record(name, CKPT_SHARD, &task, &tasks) && task == i &&
 				tasks == CKPT_TASKS_MAX &&
-				!ckpt_name_is_writer(name, &task, &tasks) &&
+				!ckpt_name_read_record(name, CKPT_WRITER, &task, &tasks) &&
 				ckpt_name_is_transient(name),
 			"%s", name);
-		ckpt_name_writer(name, i, CKPT_TASKS_MAX);
-		CHECK(ckpt_name_is_writer(name, &task, &tasks) && task == i &&
+		ckpt_name_record(name, CKPT_WRITER, i, CKPT_TASKS_MAX);
+		CHECK(ckpt_name_read_record(name, CKPT_WRITER, &task, &tasks) && task == i &&
 				tasks == CKPT_TASKS_MAX &&
-				!ckpt_name_is_shard(name, &task, &tasks) &&
+				!ckpt_name_read_record(name, CKPT_SHARD, &task, &tasks) &&
 				ckpt_name_is_transient(name),
 			"%s", name);
 	}
-	ckpt_name_writer(name, 0, 0);
-	CHECK(ckpt_name_is_writer(name, &task, &tasks) && tasks == 0, "%s", name);
+	ckpt_name_record(name, CKPT_WRITER, 0, 0);
+	CHECK(ckpt_name_read_record(name, CKPT_WRITER, &task, &tasks) && tasks == 0, "%s", name);
 	static const char *const none[] = {".ckpt-shard.json", ".ckpt-shard-0.json",
 		".ckpt-shard-2-of-2.json", ".ckpt-shard-02-of-3.json",
 		".ckpt-shard-1-of-1000001.json", ".ckpt-shard-1-of-2.json.aB3xyz",
 		".ckpt-shard-1-of-.json", ".ckpt-shard-1-of-2", ".ckpt-shard-x-of-2.json"};
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		CHECK(!ckpt_name_is_shard(none[i], &task, &tasks) &&
+		CHECK(!ckpt_name_read_record(none[i], CKPT_SHARD, &task, &tasks) &&
 				ckpt_name_is_transient(none[i]),
 			"%s is no shard's", none[i]);
 }
