@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/metrics.h"
 
-#include <errno.h>
 #include <json-c/linkhash.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/xalloc.h"
 
 static struct metric *find(const struct metrics *metrics, const char *name)
 {
@@ -16,8 +17,9 @@ static struct metric *find(const struct metrics *metrics, const char *name)
 	return NULL;
 }
 
-/* Whether name is valid for a metric; if not, err says why. */
-static enum status check_name(const char *name, const char *what, struct error *err)
+/* Add a metric, up to this number. STATUS_USAGE: that is not possible. */
+static enum status add(
+	struct metrics *metrics, size_t room, const char *name, double value, struct error *err)
 {
 	size_t length = strlen(name);
 	bool fits = length > 0 && length < METRIC_NAME_SIZE && text_is_utf8(name, length);
@@ -25,9 +27,16 @@ static enum status check_name(const char *name, const char *what, struct error *
 		fits = fits && (unsigned char)*at >= ' ' && *at != 0x7f && *at != '=';
 	if (!fits)
 		return error_set(err, STATUS_USAGE,
-			"%s: \"%s\" cannot name a metric: 1 to %d bytes of UTF-8 without '=' and "
-			"control characters",
-			what, name, METRIC_NAME_SIZE - 1);
+			"--metric: \"%s\" cannot name a metric: 1 to %d bytes of UTF-8 without '=' "
+			"and control characters",
+			name, METRIC_NAME_SIZE - 1);
+	if (find(metrics, name))
+		return error_set(err, STATUS_USAGE, "--metric %s: given twice", name);
+	if (metrics->count >= room)
+		return error_set(err, STATUS_USAGE, "--metric: more than %zu given", room);
+	struct metric *metric = &metrics->items[metrics->count++];
+	memcpy(metric->name, name, length + 1);
+	metric->value = isfinite(value) ? value : NAN;
 	return STATUS_OK;
 }
 
@@ -43,51 +52,38 @@ static bool read_value(const char *text, double *value)
 		}
 	if (!*text || strspn(text, "+-.0123456789eE") != strlen(text))
 		return false;
-	errno = 0;
-	*value = strtod(text, &end);
 	/* A number too close to 0 for a double becomes 0; one too large becomes infinite. */
-	if (!isfinite(*value))
-		*value = NAN;
+	*value = strtod(text, &end);
 	return *end == '\0';
 }
 
 enum status metrics_read(const char *text, struct metrics *metrics, struct error *err)
 {
-	struct metric metric = {0};
+	double value;
 	const char *equals = strrchr(text, '=');
 	if (!equals)
 		return error_set(err, STATUS_USAGE,
 			"--metric: \"%s\" is not NAME=VALUE, as in loss=0.25", text);
-	size_t length = (size_t)(equals - text);
-	snprintf(metric.name, sizeof(metric.name), "%.*s",
-		(int)(length < sizeof(metric.name) ? length : sizeof(metric.name) - 1), text);
-	if (length >= sizeof(metric.name))
-		return error_set(err, STATUS_USAGE,
-			"--metric: the name in \"%s\" is longer than %d bytes", text,
-			METRIC_NAME_SIZE - 1);
-	enum status status = check_name(metric.name, "--metric", err);
-	if (status != STATUS_OK)
-		return status;
-	if (!read_value(equals + 1, &metric.value))
-		return error_set(err, STATUS_USAGE,
-			"--metric %s: \"%s\" is not a number; write 0.25, -3e-5 or nan",
-			metric.name, equals + 1);
-	if (find(metrics, metric.name))
-		return error_set(err, STATUS_USAGE, "--metric %s: given twice", metric.name);
-	if (metrics->count == METRICS_MAX)
-		return error_set(err, STATUS_USAGE, "--metric: more than %d given", METRICS_MAX);
-	metrics->items[metrics->count++] = metric;
-	return STATUS_OK;
+	char *name = xprintf("%.*s", (int)(equals - text), text);
+	enum status status =
+		read_value(equals + 1, &value)
+			? add(metrics, METRICS_MAX, name, value, err)
+			: error_set(err, STATUS_USAGE,
+				  "--metric %s: \"%s\" is not a number; write 0.25, -3e-5 or nan",
+				  name, equals + 1);
+	free(name);
+	return status;
 }
 
 void metrics_add(struct metrics *metrics, const char *name, double value)
 {
-	if (metrics->count == METRICS_ROOM || find(metrics, name) ||
-		check_name(name, "", NULL) != STATUS_OK)
-		return;
-	struct metric *metric = &metrics->items[metrics->count++];
-	snprintf(metric->name, sizeof(metric->name), "%s", name);
-	metric->value = isfinite(value) ? value : NAN;
+	(void)add(metrics, METRICS_ROOM, name, value, NULL);
+}
+
+static bool is_number(struct json_object *value)
+{
+	return json_object_is_type(value, json_type_double) ||
+	       json_object_is_type(value, json_type_int);
 }
 
 static bool is_in(const char *name, const char *const *names)
@@ -104,8 +100,7 @@ void metrics_collect(struct json_object *object, const char *const *except, stru
 		return;
 	json_object_object_foreach(object, name, value)
 	{
-		if (!is_in(name, except) && (json_object_is_type(value, json_type_double) ||
-						    json_object_is_type(value, json_type_int)))
+		if (!is_in(name, except) && is_number(value))
 			metrics_add(metrics, name, json_object_get_double(value));
 	}
 }
@@ -121,9 +116,8 @@ bool metrics_get(const struct metrics *metrics, const char *name, double *value)
 
 void metrics_merge(struct metrics *metrics, const struct metrics *from)
 {
-	for (size_t i = 0; i < from->count && metrics->count < METRICS_MAX; i++)
-		if (!find(metrics, from->items[i].name))
-			metrics->items[metrics->count++] = from->items[i];
+	for (size_t i = 0; i < from->count; i++)
+		(void)add(metrics, METRICS_MAX, from->items[i].name, from->items[i].value, NULL);
 }
 
 void metrics_write(const struct metrics *metrics, struct text *text)
@@ -152,15 +146,10 @@ bool metrics_parse(struct json_object *object, struct metrics *metrics)
 	if (object) {
 		json_object_object_foreach(object, name, value)
 		{
-			struct metric *metric = &read.items[read.count];
-			bool number = json_object_is_type(value, json_type_double) ||
-				      json_object_is_type(value, json_type_int);
-			if (read.count == METRICS_MAX || (value && !number) ||
-				check_name(name, "", NULL) != STATUS_OK)
+			double number = is_number(value) ? json_object_get_double(value) : NAN;
+			if ((value && !is_number(value)) ||
+				add(&read, METRICS_MAX, name, number, NULL) != STATUS_OK)
 				return false;
-			snprintf(metric->name, sizeof(metric->name), "%s", name);
-			metric->value = number ? json_object_get_double(value) : NAN;
-			read.count++;
 		}
 	}
 	*metrics = read;

@@ -29,16 +29,10 @@ struct metrics {
 	size_t count;
 };
 
-/*
- * Add a metric from "NAME=VALUE"; VALUE is a decimal number, nan, inf or -inf. STATUS_USAGE:
- * refused.
- */
+/* Add a metric from "NAME=VALUE"; VALUE is a decimal number, nan, inf or -inf. STATUS_USAGE. */
 enum status metrics_read(const char *text, struct metrics *metrics, struct error *err);
 
-/*
- * Add a metric of a framework, unless there is no room, it is a duplicate, or its name is not
- * valid.
- */
+/* Add a metric of a framework, if its name is valid and new, and there is room. */
 void metrics_add(struct metrics *metrics, const char *name, double value);
 /* Add the numbers in an object, except those with these names (NULL: none; NULL ends the list). */
 void metrics_collect(
@@ -47,7 +41,7 @@ void metrics_collect(
 /* Whether there is a finite value of this name. */
 bool metrics_get(const struct metrics *metrics, const char *name, double *value);
 
-/* Add the metrics of `from` whose names are not there yet, as long as there is room. */
+/* Add the metrics of `from` whose names are new, up to METRICS_MAX. */
 void metrics_merge(struct metrics *metrics, const struct metrics *from);
 
 /* Write {"loss": 0.25, "score": null}, with the shortest numbers that are exact. */
