@@ -21,44 +21,32 @@ char *ckpt_directory_path(const char *directory, const char *name)
 static enum status explain_absence(const char *directory, struct error *err)
 {
 	struct stat st;
-	if (lstat(directory, &st) == 0)
-		return error_set(err, STATUS_TEMPORARY,
-			"%s is a symbolic link whose target does not exist; is its filesystem "
-			"mounted?",
-			directory);
-	if (errno != ENOENT)
-		return error_errno(err, errno, "look for %s", directory);
-	size_t length = strlen(directory);
-	char *copy = xstrdup(directory);
-	while (length > 1 && copy[length - 1] == '/')
-		copy[--length] = '\0';
-	char *parent = file_directory_of(copy);
-	const char *name = strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy;
-	enum status status;
-	int descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (descriptor < 0 && errno == ENOENT)
-		status = error_set(err, STATUS_TEMPORARY,
-			"neither %s nor %s exists; is the filesystem mounted?", directory, parent);
-	else if (descriptor < 0)
-		status = error_errno(err, errno, "read %s", parent);
-	else if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		status = error_set(err, STATUS_TEMPORARY,
-			"%s appeared while it was opened; try again", directory);
-	else if (errno != ENOENT)
-		status = error_errno(err, errno, "look for %s", directory);
-	else
-		status = error_set(err, STATUS_NO, "there is no directory %s", directory);
-	if (descriptor >= 0)
-		close(descriptor);
+	char *path = xstrdup(directory);
+	for (size_t length = strlen(path); length > 1 && path[length - 1] == '/';)
+		path[--length] = '\0';
+	char *parent = file_directory_of(path);
+	/* Opening the parent makes a network filesystem ask its server. */
+	int number = file_ask_for_names(AT_FDCWD, parent);
+	enum status status =
+		number == ENOENT ? error_set(err, STATUS_TEMPORARY,
+					   "neither %s nor %s exists; is the filesystem mounted?",
+					   directory, parent)
+		: number	 ? error_errno(err, number, "read %s", parent)
+		: lstat(path, &st) == 0
+			? error_set(err, STATUS_TEMPORARY,
+				  "%s is a symbolic link whose target does not exist, or appeared "
+				  "just now; is its filesystem mounted?",
+				  directory)
+		: errno == ENOENT ? error_set(err, STATUS_NO, "there is no directory %s", directory)
+				  : error_errno(err, errno, "look for %s", directory);
 	free(parent);
-	free(copy);
+	free(path);
 	return status;
 }
 
 enum status ckpt_directory_open(const char *directory, int *descriptor, struct error *err)
 {
-	/* An empty name is most likely an unset variable in a script, not a run that has not
-	 * started. */
+	/* Most likely an unset variable in a script, not a run that has not started. */
 	if (!*directory)
 		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
 	enum status status = mounts_check(err);

@@ -50,22 +50,20 @@ void manifest_sort(struct manifest *manifest)
 		qsort(manifest->files, manifest->count, sizeof(*manifest->files), by_name);
 }
 
-static bool same_file(const struct manifest_file *a, const struct manifest_file *b)
-{
-	return strcmp(a->name, b->name) == 0 && a->bytes == b->bytes &&
-	       strcmp(a->checksum, b->checksum) == 0;
-}
-
 bool manifest_same_below(
 	const struct manifest *whole, const struct manifest *part, const char *prefix)
 {
 	size_t k = 0;
 	for (size_t i = 0; i < whole->count; i++) {
-		if (strncmp(whole->files[i].name, prefix, strlen(prefix)) != 0)
+		const struct manifest_file *a = &whole->files[i], *b;
+		if (strncmp(a->name, prefix, strlen(prefix)) != 0)
 			continue;
-		if (k == part->count || !same_file(&whole->files[i], &part->files[k]))
+		if (k == part->count)
 			return false;
-		k++;
+		b = &part->files[k++];
+		if (strcmp(a->name, b->name) != 0 || a->bytes != b->bytes ||
+			strcmp(a->checksum, b->checksum) != 0)
+			return false;
 	}
 	return k == part->count;
 }
@@ -134,113 +132,108 @@ static bool is_name_valid(const char *name)
 	}
 }
 
-/* Read the name of a file, to be freed; NULL: there is no valid name. */
-static char *read_name(const struct json_object *object)
+/* Read the bytes of a name as write_name wrote them; NULL: there are none. */
+static char *read_hex(const struct json_object *object)
 {
+	static const char digits[] = "0123456789abcdef";
 	const char *given;
-	char *name;
-	if (json_get_text(object, "name", &given)) {
-		name = xstrdup(given);
-	} else if (json_get_text(object, "name_hex", &given)) {
-		static const char digits[] = "0123456789abcdef";
-		size_t length = strlen(given);
-		if (length % 2 || strspn(given, digits) != length)
-			return NULL;
-		name = xcalloc(1, length / 2 + 1);
-		for (size_t i = 0; i < length; i += 2)
-			name[i / 2] = (char)((strchr(digits, given[i]) - digits) * 16 +
-					     (strchr(digits, given[i + 1]) - digits));
-	} else {
+	if (!json_get_text(object, "name_hex", &given))
 		return NULL;
-	}
-	if (is_name_valid(name))
-		return name;
-	free(name);
-	return NULL;
+	size_t length = strlen(given);
+	if (length % 2 || strspn(given, digits) != length)
+		return NULL;
+	char *name = xcalloc(1, length / 2 + 1);
+	for (size_t i = 0; i < length; i += 2)
+		name[i / 2] = (char)((strchr(digits, given[i]) - digits) * 16 +
+				     (strchr(digits, given[i + 1]) - digits));
+	return name;
 }
+
+#define FILE_MEMBER(member) JSON_MEMBER(struct manifest_file, member)
+static const struct json_field file_fields[] = {
+	{"name", JSON_STRING, 0, FILE_MEMBER(name)},
+	{"bytes", JSON_UNSIGNED, JSON_REQUIRED, FILE_MEMBER(bytes)},
+	{"xxh3_128", JSON_TEXT, JSON_REQUIRED, FILE_MEMBER(checksum)},
+	{0},
+};
 
 static bool read_file(const struct json_object *object, struct manifest *manifest)
 {
-	uint64_t bytes;
-	const char *checksum;
-	if (!json_get_unsigned(object, "bytes", &bytes) ||
-		!json_get_text(object, "xxh3_128", &checksum) ||
-		strspn(checksum, "0123456789abcdef") != 32 || checksum[32])
-		return false;
-	char *name = read_name(object);
-	if (!name)
-		return false;
-	memcpy(manifest_add(manifest, name, bytes)->checksum, checksum, 33);
-	free(name);
-	return true;
+	struct manifest_file file = {0};
+	bool valid = json_read_fields(file_fields, object, &file, NULL) == JSON_WELL &&
+		     strspn(file.checksum, "0123456789abcdef") == sizeof(file.checksum) - 1;
+	if (!file.name)
+		file.name = read_hex(object);
+	valid = valid && file.name && is_name_valid(file.name);
+	if (valid)
+		memcpy(manifest_add(manifest, file.name, file.bytes)->checksum, file.checksum,
+			sizeof(file.checksum));
+	free(file.name);
+	return valid;
 }
 
-#define MANIFEST(member) JSON_MEMBER(struct manifest, member)
-#define NUMBER(member)	 MANIFEST(member), 0, CKPT_NUMBER_MAX
-static const struct json_field head_fields[] = {
-	{"step", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(step)},
-	{"attempt", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(attempt)},
-	{"tasks", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(tasks)},
-	{"sharded", JSON_BOOL, JSON_REQUIRED, MANIFEST(sharded)},
-	{"shard", JSON_UNSIGNED, 0, NUMBER(shard)},
-	{"utc_ms", JSON_TIME, JSON_REQUIRED, MANIFEST(utc)},
-	{"host", JSON_TEXT, JSON_REQUIRED, MANIFEST(host)},
-	{"uid", JSON_UNSIGNED, 0, MANIFEST(uid)},
+/* The document, without what is not simply a member. */
+struct document {
+	struct manifest manifest;
+	uint64_t format, bytes;
+};
+
+#define DOCUMENT(member) JSON_MEMBER(struct document, member)
+#define NUMBER(member)	 DOCUMENT(member), 0, CKPT_NUMBER_MAX
+static const struct json_field fields[] = {
+	{"format", JSON_UNSIGNED, JSON_REQUIRED, DOCUMENT(format), 1, INT64_MAX},
+	{"step", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(manifest.step)},
+	{"attempt", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(manifest.attempt)},
+	{"tasks", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(manifest.tasks)},
+	{"sharded", JSON_BOOL, JSON_REQUIRED, DOCUMENT(manifest.sharded)},
+	{"life", JSON_TEXT, 0, DOCUMENT(manifest.life)},
+	{"shard", JSON_UNSIGNED, 0, NUMBER(manifest.shard)},
+	{"utc_ms", JSON_TIME, JSON_REQUIRED, DOCUMENT(manifest.utc)},
+	{"host", JSON_TEXT, JSON_REQUIRED, DOCUMENT(manifest.host)},
+	{"uid", JSON_UNSIGNED, 0, NUMBER(manifest.uid)},
+	{"bytes", JSON_UNSIGNED, JSON_REQUIRED, DOCUMENT(bytes)},
 	{0},
 };
+
+/* Read and check all members. */
+static bool read_all(const struct json_object *object, struct document *read)
+{
+	struct json_object *metrics = NULL;
+	struct manifest *manifest = &read->manifest;
+	bool well = json_read_fields(fields, object, read, NULL) == JSON_WELL;
+	struct json_object *files = json_member(object, "files", json_type_array);
+	(void)json_object_object_get_ex(object, "metrics", &metrics);
+	well = well && (!*manifest->life || life_is_valid(manifest->life)) &&
+	       metrics_parse(metrics, &manifest->metrics);
+	for (size_t i = 0; well && files && i < json_object_array_length(files); i++)
+		well = read_file(json_object_array_get_idx(files, i), manifest) &&
+		       (i == 0 || by_name(&manifest->files[i - 1], &manifest->files[i]) < 0);
+	return well && manifest->count && manifest_bytes(manifest) == read->bytes;
+}
 
 enum status manifest_read(
 	const char *text, size_t length, struct manifest *manifest, struct error *err)
 {
-	struct manifest read = {.shard = MANIFEST_NO_SHARD};
-	const char *life;
-	struct json_object *files, *metrics = NULL;
-	uint64_t format, bytes;
-	enum status status = STATUS_NO;
+	struct document read = {.manifest = {.shard = MANIFEST_NO_SHARD}};
 	errno = 0;
 	struct json_object *object = json_parse_limited(text, length, MANIFEST_SIZE_LIMIT);
-	if (!json_get_unsigned(object, "format", &format) || format == 0) {
-		error_set(err, STATUS_NO, "the manifest is not readable");
-		goto out;
-	}
-	if (format > MANIFEST_FORMAT) {
+	enum status status = STATUS_OK;
+	bool well = read_all(object, &read);
+	if (read.format > MANIFEST_FORMAT)
 		status = error_set(err, STATUS_DAMAGED,
 			"the manifest is of format %" PRIu64 ", newer than this program's %d; use "
 			"a newer one",
-			format, MANIFEST_FORMAT);
-		goto out;
-	}
-	error_set(err, STATUS_NO, "the manifest is not complete");
-	/* Manifests of earlier versions have no uid, metrics and life. */
-	if (json_read_fields(head_fields, object, &read, NULL) != JSON_WELL)
-		goto out;
-	if (json_object_object_get_ex(object, "life", NULL)) {
-		if (!json_get_text(object, "life", &life) || !life_is_valid(life))
-			goto out;
-		memcpy(read.life, life, sizeof(read.life));
-	}
-	(void)json_object_object_get_ex(object, "metrics", &metrics);
-	files = json_member(object, "files", json_type_array);
-	if (!metrics_parse(metrics, &read.metrics) || !json_get_unsigned(object, "bytes", &bytes) ||
-		!files)
-		goto out;
-	size_t count = json_object_array_length(files);
-	for (size_t i = 0; i < count; i++)
-		if (!read_file(json_object_array_get_idx(files, i), &read))
-			goto out;
-	for (size_t i = 1; i < count; i++)
-		if (by_name(&read.files[i - 1], &read.files[i]) >= 0)
-			goto out;
-	if (count == 0 || manifest_bytes(&read) != bytes)
-		goto out;
-	*manifest = read;
-	read = (struct manifest){0};
-	status = STATUS_OK;
-out:
+			read.format, MANIFEST_FORMAT);
+	else if (!well)
+		status = error_set(err, STATUS_NO, "the manifest is not %s",
+			read.format ? "complete" : "readable");
 	/* If json-c had no memory, we know nothing about the manifest. */
 	if (status == STATUS_NO && errno == ENOMEM)
 		xalloc_failed();
-	manifest_release(&read);
+	if (status == STATUS_OK)
+		*manifest = read.manifest;
+	else
+		manifest_release(&read.manifest);
 	json_object_put(object);
 	return status;
 }

@@ -12,11 +12,10 @@
  *     {"name": "task-0/model", "bytes": 4096, "xxh3_128": "0123456789abcdef0123456789abcdef"}
  *   ]}
  *
- * Names are relative to the checkpoint. A name that is not UTF-8 is written as "name_hex".
+ * A name that is not UTF-8 is written as "name_hex". Files are sorted by the bytes of their names,
+ * without duplicates. A reader ignores members that it does not know, and refuses a newer format.
  *
- * The struct owns its names: free them with manifest_release, which accepts a zeroed struct, too.
- * Files are sorted by the bytes of their names, without duplicates. A reader ignores members that
- * it does not know, and refuses a newer format.
+ * Free the names with manifest_release, which accepts a zeroed struct, too.
  */
 #ifndef CKPT_MANIFEST_H
 #define CKPT_MANIFEST_H

@@ -12,18 +12,10 @@ struct loop {
 	void *context;
 	atomic_size_t next;
 	pthread_mutex_t mutex; /* for the members below */
-	size_t first;	       /* the index whose result is returned; count: all were STATUS_OK */
+	size_t first;	       /* the first that was not STATUS_OK; count: none */
 	enum status status;    /* its result */
 	struct error err;
 };
-
-/* Whether the result of i is to be returned in place of that of loop->first. */
-static bool outweighs(const struct loop *loop, size_t i, enum status status)
-{
-	if (status_is_error(status) != status_is_error(loop->status))
-		return status_is_error(status);
-	return i < loop->first;
-}
 
 static void *run(void *argument)
 {
@@ -31,10 +23,8 @@ static void *run(void *argument)
 	for (size_t i; (i = atomic_fetch_add(&loop->next, 1)) < loop->count;) {
 		struct error err = {0};
 		enum status status = loop->work(loop->context, i, &err);
-		if (status == STATUS_OK)
-			continue;
 		pthread_mutex_lock(&loop->mutex);
-		if (outweighs(loop, i, status)) {
+		if (status != STATUS_OK && i < loop->first) {
 			loop->first = i;
 			loop->status = status;
 			loop->err = err;
@@ -48,17 +38,19 @@ enum status parallel(size_t count, size_t threads,
 	enum status (*work)(void *context, size_t i, struct error *err), void *context,
 	struct error *err)
 {
-	struct loop loop = {.count = count, .work = work, .context = context, .first = count};
+	struct loop loop = {.count = count,
+		.work = work,
+		.context = context,
+		.mutex = PTHREAD_MUTEX_INITIALIZER,
+		.first = count};
 	pthread_t started[THREADS_MAX];
 	size_t others = 0;
-	pthread_mutex_init(&loop.mutex, NULL);
 	while (others + 1 < threads && others + 1 < count && others < THREADS_MAX &&
 		pthread_create(&started[others], NULL, run, &loop) == 0)
 		others++;
 	run(&loop);
 	for (size_t i = 0; i < others; i++)
 		pthread_join(started[i], NULL);
-	pthread_mutex_destroy(&loop.mutex);
 	if (loop.status != STATUS_OK && err)
 		*err = loop.err;
 	return loop.status;
