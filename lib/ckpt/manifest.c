@@ -149,7 +149,14 @@ static char *read_hex(const struct json_object *object)
 	return name;
 }
 
-#define FILE_MEMBER(member) JSON_MEMBER(struct manifest_file, member)
+/* A file as it was read; there is room for a checksum that is too long. */
+struct record {
+	char *name;
+	uint64_t bytes;
+	char checksum[34];
+};
+
+#define FILE_MEMBER(member) JSON_MEMBER(struct record, member)
 static const struct json_field file_fields[] = {
 	{"name", JSON_STRING, 0, FILE_MEMBER(name)},
 	{"bytes", JSON_UNSIGNED, JSON_REQUIRED, FILE_MEMBER(bytes)},
@@ -159,15 +166,14 @@ static const struct json_field file_fields[] = {
 
 static bool read_file(const struct json_object *object, struct manifest *manifest)
 {
-	struct manifest_file file = {0};
+	struct record file = {0};
 	bool valid = json_read_fields(file_fields, object, &file, NULL) == JSON_WELL &&
-		     strspn(file.checksum, "0123456789abcdef") == sizeof(file.checksum) - 1;
+		     strspn(file.checksum, "0123456789abcdef") == 32 && !file.checksum[32];
 	if (!file.name)
 		file.name = read_hex(object);
 	valid = valid && file.name && is_name_valid(file.name);
 	if (valid)
-		memcpy(manifest_add(manifest, file.name, file.bytes)->checksum, file.checksum,
-			sizeof(file.checksum));
+		memcpy(manifest_add(manifest, file.name, file.bytes)->checksum, file.checksum, 33);
 	free(file.name);
 	return valid;
 }
@@ -176,6 +182,7 @@ static bool read_file(const struct json_object *object, struct manifest *manifes
 struct document {
 	struct manifest manifest;
 	uint64_t format, bytes;
+	char life[LIFE_SIZE + 1]; /* room for one that is too long */
 };
 
 #define DOCUMENT(member) JSON_MEMBER(struct document, member)
@@ -186,7 +193,7 @@ static const struct json_field fields[] = {
 	{"attempt", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(manifest.attempt)},
 	{"tasks", JSON_UNSIGNED, JSON_REQUIRED, NUMBER(manifest.tasks)},
 	{"sharded", JSON_BOOL, JSON_REQUIRED, DOCUMENT(manifest.sharded)},
-	{"life", JSON_TEXT, 0, DOCUMENT(manifest.life)},
+	{"life", JSON_TEXT, 0, DOCUMENT(life)},
 	{"shard", JSON_UNSIGNED, 0, NUMBER(manifest.shard)},
 	{"utc_ms", JSON_TIME, JSON_REQUIRED, DOCUMENT(manifest.utc)},
 	{"host", JSON_TEXT, JSON_REQUIRED, DOCUMENT(manifest.host)},
@@ -203,8 +210,9 @@ static bool read_all(const struct json_object *object, struct document *read)
 	bool well = json_read_fields(fields, object, read, NULL) == JSON_WELL;
 	struct json_object *files = json_member(object, "files", json_type_array);
 	(void)json_object_object_get_ex(object, "metrics", &metrics);
-	well = well && (!*manifest->life || life_is_valid(manifest->life)) &&
+	well = well && (!*read->life || life_is_valid(read->life)) &&
 	       metrics_parse(metrics, &manifest->metrics);
+	memcpy(manifest->life, read->life, sizeof(manifest->life));
 	for (size_t i = 0; well && files && i < json_object_array_length(files); i++)
 		well = read_file(json_object_array_get_idx(files, i), manifest) &&
 		       (i == 0 || by_name(&manifest->files[i - 1], &manifest->files[i]) < 0);

@@ -19,38 +19,38 @@
 /* We give up when the checkpoint was replaced this number of times while we looked. */
 #define TRIES 8
 
-static void conclude(struct checkpoint *found, enum checkpoint_state state, enum status status,
-	const struct error *err)
+static void conclude(struct checkpoint *found, enum checkpoint_state state, const struct error *why)
 {
 	found->state = state;
-	found->status = status;
-	snprintf(found->why, sizeof(found->why), "%.*s", (int)sizeof(found->why) - 1,
-		state == CHECKPOINT_COMPLETE ? "" : err->text);
+	found->status = state == CHECKPOINT_UNREADABLE ? why->status : STATUS_OK;
+	snprintf(found->why, sizeof(found->why), "%.255s",
+		state == CHECKPOINT_COMPLETE ? "" : why->text);
 }
 
-/* Check a published checkpoint. path: its directory, which is open as descriptor. */
-static void check_published(const char *path, int descriptor, bool contents,
-	struct checkpoint *found, struct manifest *manifest)
+/* Check a published checkpoint, which is open as root; why: see the state. */
+static enum checkpoint_state check(const char *path, int root, bool contents,
+	struct checkpoint *found, struct manifest *manifest, struct error *why)
 {
-	struct error err = {0};
 	struct stat st;
-	enum status status = STATUS_OK;
-	char *file = ckpt_directory_path(path, CKPT_MANIFEST);
-	if (fstatat(descriptor, CKPT_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		if (errno == ENOENT) {
-			error_set(&err, STATUS_NO, "it has no manifest, so it is not ours");
-			conclude(found, CHECKPOINT_UNKNOWN_FORM, STATUS_NO, &err);
-			goto out;
-		}
-		status = error_errno(&err, errno, "look at the manifest");
-	} else if (!S_ISREG(st.st_mode)) {
-		status = error_set(&err, STATUS_NO, "the manifest is not a file");
-	} else {
-		status = manifest_load(file, manifest, &err);
+	struct marks marks = {0};
+	enum status status = marks_read(root, &marks, why);
+	int number = fstatat(root, CKPT_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
+	if (number == ENOENT) {
+		error_set(why, STATUS_NO, "it has no manifest, so it is not ours");
+		return CHECKPOINT_UNKNOWN_FORM;
 	}
+	char *file = ckpt_directory_path(path, CKPT_MANIFEST);
+	if (status == STATUS_OK)
+		status = number ? error_errno(why, number, "look at the manifest")
+			 : S_ISREG(st.st_mode)
+				 ? manifest_load(file, manifest, why)
+				 : error_set(why, STATUS_NO, "the manifest is not a file");
+	free(file);
 	if (status == STATUS_OK && manifest->step != found->step)
 		status = error_set(
-			&err, STATUS_NO, "its manifest is of step %" PRIu64, manifest->step);
+			why, STATUS_NO, "its manifest is of step %" PRIu64, manifest->step);
+	found->pinned = marks.pinned;
+	found->bad = marks.bad;
 	if (status == STATUS_OK) {
 		found->attempt = manifest->attempt;
 		memcpy(found->life, manifest->life, sizeof(found->life));
@@ -60,72 +60,55 @@ static void check_published(const char *path, int descriptor, bool contents,
 		found->bytes = manifest_bytes(manifest);
 		found->utc = manifest->utc;
 		found->metrics = manifest->metrics;
-		status = tree_compare(descriptor, manifest, contents, &err);
+		status = tree_compare(root, manifest, contents, why);
 	}
-	struct marks marks = {0};
-	if (status == STATUS_OK || status == STATUS_NO) {
-		struct error own = {0};
-		enum status marked = marks_read(descriptor, &marks, &own);
-		if (marked != STATUS_OK) {
-			status = marked;
-			err = own;
-		}
-		found->pinned = marks.pinned;
-		found->bad = marks.bad;
-	}
-	if (status == STATUS_OK && marks.bad)
-		error_set(&err, STATUS_NO, "%s", *marks.reason ? marks.reason : "marked");
-	conclude(found,
-		status == STATUS_OK   ? marks.bad ? CHECKPOINT_BAD : CHECKPOINT_COMPLETE
-		: status == STATUS_NO ? CHECKPOINT_DAMAGED
-				      : CHECKPOINT_UNREADABLE,
-		status, &err);
-out:
-	free(file);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? CHECKPOINT_DAMAGED : CHECKPOINT_UNREADABLE;
+	error_set(why, STATUS_NO, "%s", *marks.reason ? marks.reason : "marked");
+	return marks.bad ? CHECKPOINT_BAD : CHECKPOINT_COMPLETE;
 }
 
 enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct manifest *manifest, struct error *err)
 {
-	struct checkpoint look = {.step = step};
-	struct stat held = {0}, named;
+	struct checkpoint look;
+	char name[CKPT_NAME_SIZE];
+	bool again = true;
 	enum status status = STATUS_OK;
-	ckpt_name_step(look.name, step);
-	char *path = ckpt_directory_path(directory, look.name);
-	for (int tries = 0;; tries++) {
-		struct error why = {0};
+	ckpt_name_step(name, step);
+	char *path = ckpt_directory_path(directory, name);
+	for (int tries = 0; again && tries < TRIES; tries++) {
+		struct stat held = {0}, named;
+		struct error why;
 		struct manifest own = {0};
-		int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (descriptor < 0 && errno == ENOENT) {
+		enum checkpoint_state state = CHECKPOINT_UNKNOWN_FORM;
+		look = (struct checkpoint){.step = step};
+		memcpy(look.name, name, sizeof(name));
+		int root = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (root < 0 && errno == ENOENT) {
 			status = error_set(err, STATUS_NO, "there is no %s", path);
 			break;
 		}
-		if (descriptor < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+		if (root < 0 && (errno == ENOTDIR || errno == ELOOP)) {
 			error_set(&why, STATUS_NO, "it is not a directory");
-			conclude(&look, CHECKPOINT_UNKNOWN_FORM, STATUS_NO, &why);
-			break;
-		}
-		if (descriptor < 0 || fstat(descriptor, &held) < 0) {
+		} else if (root < 0 || fstat(root, &held) < 0) {
 			error_errno(&why, errno, "open %s", path);
-			conclude(&look, CHECKPOINT_UNREADABLE, why.status, &why);
-			if (descriptor >= 0)
-				close(descriptor);
-			break;
+			state = CHECKPOINT_UNREADABLE;
+		} else {
+			state = check(path, root, contents, &look, &own, &why);
 		}
 		look.inode = held.st_ino;
-		check_published(path, descriptor, contents, &look, &own);
-		close(descriptor);
-		bool complete = look.state == CHECKPOINT_COMPLETE || look.state == CHECKPOINT_BAD;
-		if (complete && manifest)
+		conclude(&look, state, &why);
+		bool whole = state == CHECKPOINT_COMPLETE || state == CHECKPOINT_BAD;
+		if (whole && manifest)
 			*manifest = own;
 		else
 			manifest_release(&own);
-		/* If it was replaced or removed in between, it may only have seemed damaged: look
-		 * again. */
-		if (complete || tries == TRIES ||
-			(lstat(path, &named) == 0 && named.st_ino == held.st_ino &&
-				named.st_dev == held.st_dev))
-			break;
+		/* It may only have seemed damaged because it was replaced or removed meanwhile. */
+		again = !whole && root >= 0 &&
+			(lstat(path, &named) < 0 || named.st_ino != held.st_ino);
+		if (root >= 0)
+			close(root);
 	}
 	free(path);
 	if (status == STATUS_OK)
@@ -156,58 +139,62 @@ static enum status note_change(
 	return STATUS_OK;
 }
 
-static enum status inspect_unfinished(
-	const char *directory, const char *name, struct checkpoint *found, struct error *err)
+/* Say what an unfinished one waits for. */
+static void explain(
+	struct checkpoint *found, const struct ckpt_name *name, const struct staging *staging)
 {
-	struct ckpt_name read = ckpt_name_read(name);
-	struct checkpoint look = {.state = CHECKPOINT_INCOMPLETE,
-		.step = read.step,
-		.attempt = read.attempt,
-		.unfinished = true};
-	struct staging staging = {.root = -1};
 	struct text absent = {0}, why = {0};
-	struct error reason;
-	snprintf(look.name, sizeof(look.name), "%s", name);
-	memcpy(look.life, read.life, sizeof(look.life));
-	char *path = ckpt_directory_path(directory, name);
-	enum status status = staging_open(path, NULL, &staging, &reason);
-	if (status == STATUS_OK)
-		status = tree_walk(staging.root, "", note_change, &look.changed, &reason);
-	if (status == STATUS_NO)
-		status = error_set(err, STATUS_NO, "%s", reason.text);
-	else if (status != STATUS_OK)
-		conclude(&look, CHECKPOINT_UNREADABLE, status, &reason);
-	if (status != STATUS_OK)
-		goto out;
-	look.inode = staging.inode;
-	look.sharded = staging.tasks > 0;
-	look.tasks = staging.tasks;
-	uint64_t missing = staging_absent(&staging, &absent);
-	if (read.kind == CKPT_NAME_SCRATCH)
-		text_addf(&why, "task %" PRIu64 "'s own copy, which is discarded", read.task);
-	else if (read.kind == CKPT_NAME_COPY)
+	uint64_t missing = staging_absent(staging, &absent);
+	if (name->kind == CKPT_NAME_SCRATCH)
+		text_addf(&why, "task %" PRIu64 "'s own copy, which is discarded", name->task);
+	else if (name->kind == CKPT_NAME_COPY)
 		text_add(&why, "a copy");
 	else if (missing)
 		text_addf(&why, "missing %" PRIu64 " of %" PRIu64 " tasks: %s", missing,
-			staging.tasks, text_string(&absent));
-	else if (staging.tasks)
+			staging->tasks, text_string(&absent));
+	else if (staging->tasks)
 		text_addf(&why,
 			"all %" PRIu64 " shards are there, not published: run the commit of one "
 			"task again",
-			staging.tasks);
+			staging->tasks);
 	else
 		text_add(&why, "not committed");
-	text_addf(&why, "%s%s; unchanged for ", *look.life ? "; life " : "", look.life);
-	text_add_age(&why, clock_utc() - look.changed);
-	snprintf(look.why, sizeof(look.why), "%s", text_string(&why));
-out:
+	text_addf(&why, "%s%s; unchanged for ", *name->life ? "; life " : "", name->life);
+	text_add_age(&why, clock_utc() - found->changed);
+	snprintf(found->why, sizeof(found->why), "%s", text_string(&why));
 	text_release(&why);
 	text_release(&absent);
+}
+
+static enum status inspect_unfinished(
+	const char *directory, const char *entry, struct checkpoint *found, struct error *err)
+{
+	const struct ckpt_name name = ckpt_name_read(entry);
+	struct checkpoint look = {.state = CHECKPOINT_INCOMPLETE,
+		.step = name.step,
+		.attempt = name.attempt,
+		.unfinished = true};
+	struct staging staging = {.root = -1};
+	struct error why;
+	snprintf(look.name, sizeof(look.name), "%s", entry);
+	memcpy(look.life, name.life, sizeof(look.life));
+	char *path = ckpt_directory_path(directory, entry);
+	enum status status = staging_open(path, NULL, &staging, &why);
+	if (status == STATUS_OK)
+		status = tree_walk(staging.root, "", note_change, &look.changed, &why);
+	look.inode = staging.inode;
+	look.tasks = staging.tasks;
+	look.sharded = staging.tasks > 0;
+	if (status == STATUS_OK)
+		explain(&look, &name, &staging);
+	else if (status != STATUS_NO)
+		conclude(&look, CHECKPOINT_UNREADABLE, &why);
 	staging_close(&staging);
 	free(path);
-	if (status != STATUS_NO)
-		*found = look;
-	return status == STATUS_NO ? STATUS_NO : STATUS_OK;
+	if (status == STATUS_NO)
+		return error_set(err, STATUS_NO, "%s", why.text);
+	*found = look;
+	return STATUS_OK;
 }
 
 enum status native_inspect(const char *directory, const char *entry, bool contents,
