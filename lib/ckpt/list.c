@@ -480,7 +480,7 @@ static bool has_less(const struct list_item *item, const struct list_item *older
 		size_t count = stop - k, before = end - i;
 		bool hash = strchr(name, '*') != NULL;
 		bool fewer = count == 0 ? !apart || strstr(name, "-EMA")
-					: count < before && !alternatives &&
+					: count < before && !alternatives && !strchr(name, '#') &&
 						  (!hash || new < old - old / 10);
 		bool smaller = count > 0 && before == 1 &&
 			       ((old >= LARGE && new < old / 2) || (old && !new));
