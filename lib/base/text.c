@@ -255,3 +255,13 @@ void text_add_age(struct text *text, int64_t milliseconds)
 	else
 		text_addf(text, "%ds", (int)seconds);
 }
+
+void text_add_size(struct text *text, uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double size = (double)bytes;
+	size_t unit = 0;
+	for (; size >= 1023.95; unit++)
+		size /= 1024;
+	text_addf(text, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
+}

@@ -66,5 +66,7 @@ void text_add_escaped(struct text *text, const char *string);
 
 /* Add a duration in two units at most: "12s", "1m02s", "3h20m", "2d03h"; negative: "0s". */
 void text_add_age(struct text *text, int64_t milliseconds);
+/* Add a number of bytes: "12 B", "3.4 GiB". */
+void text_add_size(struct text *text, uint64_t bytes);
 
 #endif

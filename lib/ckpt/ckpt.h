@@ -126,10 +126,13 @@ struct layout;
 struct checkpoint_search {
 	const char *directory;
 	const struct layout *layout; /* layouts.h */
-	const uint64_t *below;	     /* only steps before this one; NULL: all */
-	const uint64_t *saved;	     /* the step that the run's store calls complete; NULL: none */
-	bool *doubted;		     /* set to true if one was doubtful; NULL: nothing is set */
-	bool contents;		     /* also compare checksums, which only our layout has */
+	/* Ours: a checkpoint that is marked as bad in one of these DIRs is bad; place_count of
+	 * them. */
+	char *const *places;
+	size_t place_count;
+	const uint64_t *saved; /* the step that the run's store calls complete; NULL: none */
+	bool *doubted;	       /* set to whether one was doubtful; NULL: nothing is set */
+	bool contents;	       /* also compare checksums, which only our layout has */
 };
 /*
  * Find the newest complete checkpoint, which is the one of the highest step. Others are skipped;
@@ -168,13 +171,6 @@ enum checkpoint_mark { CKPT_MARK_BAD, CKPT_MARK_GOOD, CKPT_MARK_PINNED, CKPT_MAR
  */
 enum status checkpoint_mark(const char *directory, const struct layout *layout, uint64_t step,
 	enum checkpoint_mark mark, const char *reason, struct error *err);
-
-/*
- * Whether the same checkpoint (step, attempt and time of commit) is marked as bad in one of these
- * directories. A copy of it is then bad, too.
- */
-enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
-	const struct checkpoint *checkpoint, bool *bad, struct error *err);
 
 /*
  * Find the checkpoint to resume from in "DIR", "DIR:LAYOUT" or "DIR:PATTERN" (layouts.h): the path

@@ -11,36 +11,33 @@
 /* We give up when listed checkpoints have vanished this number of times. */
 #define TRIES 100
 
-/* Look at the next checkpoint. STATUS_OK: it is complete. STATUS_NO: go on. */
-static enum status meet(const struct checkpoint_search *search, const struct checkpoint *one,
-	struct checkpoint *found, bool *doubtful, struct text *skipped, struct error *err)
+/* A mark as bad holds for all copies: the same step, attempt and time of commit. */
+static enum status look_at_copies(
+	const struct checkpoint_search *search, struct checkpoint *one, struct error *err)
 {
-	if (one->state == CHECKPOINT_COMPLETE) {
-		*found = *one;
-		*doubtful = false;
-		return STATUS_OK;
+	for (size_t i = 0; i < search->place_count && one->state == CHECKPOINT_COMPLETE; i++) {
+		struct checkpoint copy;
+		const char *place = search->places[i];
+		if (place == search->directory)
+			continue;
+		enum status status = checkpoint_inspect(place, one->step, false, &copy, err);
+		if (status_is_error(status))
+			return status;
+		if (status == STATUS_OK && copy.bad && copy.attempt == one->attempt &&
+			copy.utc == one->utc) {
+			one->state = CHECKPOINT_BAD;
+			snprintf(one->why, sizeof(one->why), "marked in %.200s", place);
+		}
 	}
-	if (one->state == CHECKPOINT_UNREADABLE)
-		return error_set(
-			err, one->status, "%s/%s: %s", search->directory, one->name, one->why);
-	if (one->state == CHECKPOINT_DOUBTFUL && search->doubted)
-		*search->doubted = true;
-	if (one->state == CHECKPOINT_DOUBTFUL && !*doubtful) {
-		*found = *one;
-		*doubtful = true;
-	}
-	if (!one->unfinished)
-		text_addf(skipped, "%s/%s is %s%s and was skipped: %s\n", search->directory,
-			one->name, one->state == CHECKPOINT_UNKNOWN_FORM ? "of an " : "",
-			checkpoint_state_name(one->state), one->why);
-	return STATUS_NO;
+	return STATUS_OK;
 }
 
 /* Choose the newest one to resume from. STATUS_NO: there is none among those that were read. */
 static enum status choose(const struct checkpoint_search *search, struct list *list,
 	struct checkpoint *found, struct text *skipped, struct error *err)
 {
-	bool ours = layout_is_native(search->layout), doubtful = false;
+	bool ours = layout_is_native(search->layout), unused;
+	bool *doubtful = search->doubted ? search->doubted : &unused;
 	/* Of ours, each is inspected by itself, the newest first, until one is complete. */
 	const struct list_request request = {.directory = search->directory,
 		.layout = search->layout,
@@ -51,53 +48,61 @@ static enum status choose(const struct checkpoint_search *search, struct list *l
 	if (status != STATUS_OK)
 		return status;
 	list_note(list, skipped);
-	status = STATUS_NO;
-	for (size_t i = list->count; i-- > 0 && status == STATUS_NO;) {
-		struct list_item *item = &list->items[i];
-		if ((ours && ckpt_name_read(item->checkpoint.name).kind != CKPT_NAME_STEP) ||
-			(search->below && item->checkpoint.step >= *search->below))
+	*doubtful = false;
+	for (size_t i = list->count; i-- > 0;) {
+		struct checkpoint *one = &list->items[i].checkpoint;
+		if (ours && ckpt_name_read(one->name).kind != CKPT_NAME_STEP)
 			continue;
-		status = ours ? list_inspect(list, item, err) : STATUS_OK;
-		if (status == STATUS_NO)
+		status = ours ? list_inspect(list, &list->items[i], err) : STATUS_OK;
+		if (status == STATUS_NO) {
 			list->vanished = true;
-		else if (status == STATUS_OK)
-			status = meet(search, &item->checkpoint, found, &doubtful, skipped, err);
+			continue;
+		}
+		if (status == STATUS_OK && ours)
+			status = look_at_copies(search, one, err);
+		if (status != STATUS_OK)
+			return status;
+		if (one->state == CHECKPOINT_UNREADABLE)
+			return error_set(err, one->status, "%s/%s: %s", search->directory,
+				one->name, one->why);
+		if (one->state == CHECKPOINT_COMPLETE ||
+			(one->state == CHECKPOINT_DOUBTFUL && !*doubtful))
+			*found = *one;
+		if (one->state == CHECKPOINT_COMPLETE)
+			return STATUS_OK;
+		*doubtful |= one->state == CHECKPOINT_DOUBTFUL;
+		text_addf(skipped, "%s/%s is %s%s and was skipped: %s\n", search->directory,
+			one->name, one->state == CHECKPOINT_UNKNOWN_FORM ? "of an " : "",
+			checkpoint_state_name(one->state), one->why);
 	}
-	if (status != STATUS_NO || doubtful)
-		return doubtful && status == STATUS_NO ? STATUS_OK : status;
-	return list_confirm_none(list, err);
+	return *doubtful ? STATUS_OK : list_confirm_none(list, err);
 }
 
 enum status checkpoint_latest(const struct checkpoint_search *search, struct checkpoint *found,
 	struct text *skipped, struct error *err)
 {
-	enum status status = STATUS_NO;
 	struct list list = {.descriptor = -1};
-	bool again = true;
+	struct text lines = {0};
+	enum status status;
+	int tries = 0;
 	/* While another process commits and prunes, a listed checkpoint may be gone when it is
-	 * examined. Repeat until nothing listed disappeared. Never answer "none" from an unstable
-	 * listing; but after TRIES, answer with a checkpoint that was found. */
-	for (int tries = 1; again; tries++) {
-		struct text lines = {0};
+	 * inspected. Never answer "none" from such a list. */
+	do {
 		list_release(&list);
-		status = choose(search, &list, found, &lines, err);
-		again = list.vanished && tries < TRIES &&
-			(status == STATUS_OK || status == STATUS_NO);
-		if (skipped && !again)
-			text_add(skipped, text_string(&lines));
 		text_release(&lines);
-	}
+		status = choose(search, &list, found, &lines, err);
+	} while (list.vanished && !status_is_error(status) && ++tries < TRIES);
 	if (status == STATUS_NO && list.vanished)
 		status = error_set(err, STATUS_TEMPORARY,
 			"the checkpoints in %s kept changing while they were read; try again",
 			search->directory);
 	if (status == STATUS_NO) {
-		struct error changed;
-		enum status confirmed =
-			ckpt_directory_confirm(search->directory, list.descriptor, &changed);
-		if (confirmed != STATUS_OK)
-			status = error_set(err, confirmed, "%s", changed.text);
+		enum status same = ckpt_directory_confirm(search->directory, list.descriptor, err);
+		status = same == STATUS_OK ? STATUS_NO : same;
 	}
+	if (skipped)
+		text_add(skipped, text_string(&lines));
+	text_release(&lines);
 	list_release(&list);
 	return status;
 }
@@ -166,14 +171,11 @@ enum status checkpoint_give_up(
 	status = checkpoint_mark(directory, &layout, step, CKPT_MARK_BAD, reason, err);
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_OK : status;
-	/* A prune that did not see the mark has renamed the others away by now. */
+	/* A prune that did not see the mark may have renamed the others away by now. */
+	struct error why;
 	status = find_other(directory, &layout, step, err);
-	if (status != STATUS_OK) {
-		struct error why;
-		enum status undone =
-			checkpoint_mark(directory, &layout, step, CKPT_MARK_GOOD, NULL, &why);
-		if (undone != STATUS_OK && undone != STATUS_NO)
-			status = error_set(err, undone, "%s", why.text);
-	}
-	return status;
+	if (status == STATUS_OK || !status_is_error(checkpoint_mark(
+					   directory, &layout, step, CKPT_MARK_GOOD, NULL, &why)))
+		return status;
+	return error_set(err, why.status, "%s", why.text);
 }

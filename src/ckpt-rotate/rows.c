@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "rows.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/message.h"
+
+bool rows_json;
+static size_t shown; /* elements of the array */
 
 const char *directory_at(const struct args_rest *rest, size_t index)
 {
@@ -16,109 +20,171 @@ const char *directory_at(const struct args_rest *rest, size_t index)
 	return directory;
 }
 
-void print(struct text *text)
-{
-	fputs(text_string(text), stdout);
-	text_release(text);
-}
-
-void warn(struct text *lines)
-{
-	for (char *at = lines->data, *end; at && (end = strchr(at, '\n')); at = end + 1)
-		message_error("%.*s", (int)(end - at), at);
-	text_release(lines);
-}
-
 int worse(int a, int b)
 {
 	return a > b ? a : b;
 }
 
-void show_heading(const struct args_rest *rest, size_t index)
+void rows_begin(const struct args_rest *rest, size_t index, size_t count, const char *what)
 {
 	struct text line = {0};
+	if (rows_json)
+		return;
 	if (rest->count > 1) {
+		text_add(&line, index ? "\n" : "");
 		text_add_escaped(&line, directory_at(rest, index));
-		printf("%s%s:\n", index ? "\n" : "", text_string(&line));
+		text_add(&line, ":\n");
 	}
+	if (count)
+		text_addf(&line, "%10s %7s %5s %10s %7s  %s\n", "STEP", "ATTEMPT", "TASKS", "SIZE",
+			"AGE", what);
+	fputs(text_string(&line), stdout);
 	text_release(&line);
 }
 
-void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,
-	const char *what, const char *why)
+/* "loss=0.25 score=-" */
+static void add_metrics(struct text *text, const struct metrics *metrics)
 {
-	char name[sizeof(item->name) * 4];
-	struct text both = {0};
-	text_escape(name, sizeof(name), item->name, strlen(item->name));
-	text_addf(&both, native ? "%s" : "%s %s", what, name);
-	show_line(line, item, now, text_string(&both), why);
-	text_release(&both);
-}
-
-void print_report(const char *directory, bool native, bool json,
-	const struct prune_request *request, const struct prune_report *report, size_t *shown)
-{
-	struct text line = {0};
-	if (!json)
-		show_head(&line, report->count, "WHAT");
-	for (size_t i = 0; i < report->count; i++) {
-		const struct prune_item *item = &report->items[i];
-		const char *action = prune_action(item, request->dry_run);
-		if (json)
-			show_element(&line, (*shown)++, directory, &item->checkpoint,
-				&item->decision, action);
+	for (size_t i = 0; i < metrics->count; i++) {
+		double value;
+		text_addf(text, "%s%s=", i ? " " : "", metrics->items[i].name);
+		if (metrics_get(metrics, metrics->items[i].name, &value))
+			text_addf(text, "%.6g", value);
 		else
-			show_row(&line, native, request->now, &item->checkpoint, action,
-				item->decision.why);
-		print(&line);
+			text_add(text, "-");
 	}
-	text_release(&line);
+}
+
+/* Add a row: the columns ("-": not known), then what is said and why. */
+static void add_row(struct text *text, bool named, int64_t now, const struct checkpoint *item,
+	const struct keep_decision *decision, const char *done)
+{
+	struct text tasks = {0}, size = {0}, age = {0}, why = {0};
+	if (item->tasks)
+		text_addf(&tasks, "%" PRIu64, item->tasks);
+	if (item->utc) {
+		text_add_size(&size, item->bytes);
+		text_add_age(&age, now - item->utc);
+	}
+	text_add(&why, decision ? decision->why : item->why);
+	if (!why.length)
+		add_metrics(&why, &item->metrics);
+	text_addf(text, "%10" PRIu64 " %7" PRIu64 " %5s %10s %7s  %s", item->step, item->attempt,
+		tasks.data ? tasks.data : "-", size.data ? size.data : "-",
+		age.data ? age.data : "-", done ? done : checkpoint_state_name(item->state));
+	text_add(text, !done && item->pinned ? ", pinned" : "");
+	text_add(text, named ? " " : "");
+	text_add_escaped(text, named ? item->name : "");
+	text_addf(text, "%s%s\n", why.length ? ": " : "", text_string(&why));
+	text_release(&tasks);
+	text_release(&size);
+	text_release(&age);
+	text_release(&why);
+}
+
+void rows_json_add(struct text *text, const char *directory, const struct checkpoint *item,
+	const struct keep_decision *decision, const char *done)
+{
+	char utc[32];
+	struct text path = {0};
+	text_addf(text, "{\"step\": %" PRIu64 ", \"attempt\": %" PRIu64 ", \"state\": \"%s\"",
+		item->step, item->attempt, checkpoint_state_name(item->state));
+	if (decision) {
+		text_addf(text, ", \"keep\": %s, \"done\": \"%s\", \"reason\": ",
+			decision->keep ? "true" : "false", done);
+		text_add_json_string(text, decision->why);
+		text_add(text, ", \"rules\": [");
+		for (unsigned rule = 1, some = 0; rule <= decision->rules; rule <<= 1)
+			if (decision->rules & rule)
+				text_addf(
+					text, "%s\"%s\"", some++ ? ", " : "", keep_rule_name(rule));
+		text_add(text, "]");
+	}
+	if (*item->life)
+		text_addf(text, ", \"life\": \"%s\"", item->life);
+	if (item->tasks)
+		text_addf(text, ", \"tasks\": %" PRIu64, item->tasks);
+	if (item->utc) {
+		clock_format_utc(item->utc, utc);
+		text_addf(text, ", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"utc\": \"%s\"",
+			item->files, item->bytes, utc);
+	}
+	if (item->pinned)
+		text_add(text, ", \"pinned\": true");
+	if (item->metrics.count) {
+		text_add(text, ", \"metrics\": ");
+		metrics_write(&item->metrics, text);
+	}
+	if (*item->why) {
+		text_add(text, ", \"why\": ");
+		text_add_json_string(text, item->why);
+	}
+	text_addf(&path, "%s/%s", directory, item->name);
+	text_add(text, ", \"path\": ");
+	text_add_json_string(text, text_string(&path));
+	text_add(text, "}");
+	text_release(&path);
+}
+
+void rows_add(const char *directory, const struct layout *layout, int64_t now,
+	const struct checkpoint *item, const struct keep_decision *decision, const char *done)
+{
+	struct text text = {0};
+	if (rows_json) {
+		text_add(&text, shown++ ? ",\n " : "[\n ");
+		rows_json_add(&text, directory, item, decision, done);
+	} else {
+		add_row(&text, !layout_is_native(layout), now, item, decision, done);
+	}
+	fputs(text_string(&text), stdout);
+	text_release(&text);
+}
+
+void rows_end(int code)
+{
+	if (rows_json && (shown || code == STATUS_OK))
+		fputs(shown ? "\n]\n" : "[\n]\n", stdout);
 }
 
 static struct {
+	bool on, drawn;
 	uint64_t bytes, total;
-	int64_t began;
-	int64_t next; /* milliseconds after began */
-	bool shown;
+	int64_t began, next; /* ms; next: after began */
 } progress;
 
-void progress_add(uint64_t bytes)
+void progress_begin(uint64_t total)
 {
-	struct text done = {0}, total = {0}, rate = {0};
-	int64_t passed = clock_now() - progress.began;
-	progress.bytes += bytes;
-	/* Start after a moment, and do not show more than a user can read. */
-	if (passed < progress.next)
-		return;
-	progress.next = passed + 200;
-	show_size(&done, progress.bytes);
-	show_size(&total, progress.total);
-	show_size(&rate, passed > 0 ? progress.bytes / (uint64_t)passed * 1000 : 0);
-	fputs("\r\033[K", stderr);
-	if (progress.total)
-		fprintf(stderr, "%d%%, %s of %s, %s/s",
-			(int)(100 * ((double)progress.bytes / (double)progress.total)),
-			text_string(&done), text_string(&total), text_string(&rate));
-	else
-		fprintf(stderr, "%s, %s/s", text_string(&done), text_string(&rate));
-	progress.shown = true;
-	text_release(&done);
-	text_release(&total);
-	text_release(&rate);
-}
-
-void progress_end(void)
-{
-	if (progress.shown)
-		fputs("\r\033[K", stderr);
-	progress.shown = false;
-}
-
-bool progress_begin(uint64_t total)
-{
+	progress.on = total && !message_is_quiet() && isatty(STDERR_FILENO);
 	progress.bytes = 0;
 	progress.total = total;
 	progress.began = clock_now();
 	progress.next = 300;
-	return !message_is_quiet() && isatty(STDERR_FILENO);
+}
+
+void progress_add(uint64_t bytes)
+{
+	struct text line = {0};
+	int64_t passed = clock_now() - progress.began;
+	progress.bytes += bytes;
+	/* Start after a moment, and do not show more than a user can read. */
+	if (!progress.on || passed < progress.next)
+		return;
+	progress.next = passed + 200;
+	text_addf(&line, "\r\033[K%d%%, ",
+		(int)(100 * ((double)progress.bytes / (double)progress.total)));
+	text_add_size(&line, progress.bytes);
+	text_add(&line, " of ");
+	text_add_size(&line, progress.total);
+	text_add(&line, ", ");
+	text_add_size(&line, progress.bytes / (uint64_t)passed * 1000);
+	fprintf(stderr, "%s/s", text_string(&line));
+	progress.drawn = true;
+	text_release(&line);
+}
+
+void progress_end(void)
+{
+	if (progress.drawn)
+		fputs("\r\033[K", stderr);
+	progress.drawn = false;
 }

@@ -14,6 +14,7 @@
 
 static uint64_t last = 1;
 static bool last_given, all, moves;
+static const char *directory, *destination;
 
 const struct args_option copy_options[] = {
 	{"last", "N", "the N newest complete ones (1)", ARGS_UNSIGNED, .target = &last, .min = 1,
@@ -24,132 +25,114 @@ const struct args_option copy_options[] = {
 	{0},
 };
 
-/* What is copied or moved, the newest first: it is the most important if there is no time for all.
- */
-struct chosen {
-	struct choice {
-		uint64_t step;
-		bool copied; /* just now, so the copy was read */
-	} * items;
-	size_t count;
-	bool listed; /* they were found in DIR: what is gone since needs no copy */
-};
-
-/* Choose complete checkpoints of DIR, most at most. */
-static enum status choose(
-	const char *directory, uint64_t most, struct chosen *chosen, struct error *err)
-{
-	const struct list_request request = {.directory = directory, .layout = layout_ours()};
-	struct list list;
-	enum status status = list_read(&request, &list, err);
-	chosen->items = xcalloc(list.count + 1, sizeof(*chosen->items));
-	chosen->listed = true;
-	for (size_t i = list.count; i-- > 0 && chosen->count < most && status == STATUS_OK;) {
-		const struct checkpoint *item = &list.items[i].checkpoint;
-		if (item->state == CHECKPOINT_UNREADABLE)
-			status = error_set(
-				err, item->status, "%s/%s: %s", directory, item->name, item->why);
-		else if (item->state == CHECKPOINT_COMPLETE)
-			chosen->items[chosen->count++].step = item->step;
-	}
-	list_release(&list);
-	return status;
-}
-
-static enum status choose_steps(
-	const struct args_rest *rest, struct chosen *chosen, struct error *err)
-{
-	enum status status = STATUS_OK;
-	chosen->items = xcalloc(rest->count, sizeof(*chosen->items));
-	for (size_t i = 2; i < rest->count && status == STATUS_OK; i++)
-		status = parse_unsigned(rest->words[i], 0, CKPT_NUMBER_MAX,
-			&chosen->items[chosen->count++].step, "STEP", err);
-	return status;
-}
-
-static int copy_one(
-	const char *directory, const char *destination, bool listed, struct choice *choice)
+/* listed: it was found in DIR, so if it is gone since, it needs no copy. *copied: it was read. */
+static int copy_one(const struct checkpoint *item, bool listed, bool *copied)
 {
 	struct copy_answer answer = {0};
-	struct checkpoint found = {0};
 	struct error err;
 	struct text size = {0};
 	int code = STATUS_OK;
-	(void)checkpoint_inspect(directory, choice->step, false, &found, &err);
-	bool shown = progress_begin(found.bytes);
-	enum status status = checkpoint_copy(
-		directory, destination, choice->step, shown ? progress_add : NULL, &answer, &err);
+	progress_begin(item->bytes);
+	enum status status =
+		checkpoint_copy(directory, destination, item->step, progress_add, &answer, &err);
 	progress_end();
-	choice->copied = status == STATUS_OK && answer.copied;
-	show_size(&size, answer.bytes);
+	*copied = status == STATUS_OK && answer.copied;
 	message_warnings(answer.warning.data);
+	text_add_size(&size, answer.bytes);
 	if (status != STATUS_OK && answer.vanished && listed)
 		message_info("%s", err.text);
 	else if (status != STATUS_OK)
 		code = message_fail(&err);
-	else if (!message_is_quiet() && answer.copied)
-		printf("%s copied and verified: %" PRIu64 " files, %s\n", found.name, answer.files,
+	else if (!message_is_quiet() && *copied)
+		printf("%s copied and verified: %" PRIu64 " files, %s\n", item->name, answer.files,
 			text_string(&size));
 	else if (!message_is_quiet())
-		printf("%s is there already\n", found.name);
+		printf("%s is there already\n", item->name);
 	text_release(&size);
 	text_release(&answer.warning);
 	return code;
 }
 
-/* Remove the originals that have a verified copy. */
-static int move_all(
-	const char *directory, const char *destination, const struct chosen *copied, bool named)
+static int move_one(const struct checkpoint *item, bool newest, bool copied)
 {
 	struct error err;
-	struct chosen complete = {0};
-	int code = STATUS_OK;
-	enum status status = choose(directory, UINT64_MAX, &complete, &err);
-	for (size_t i = 0; i < complete.count && status == STATUS_OK; i++) {
-		char name[CKPT_NAME_SIZE];
-		bool read = false, wanted = !named;
-		uint64_t step = complete.items[i].step;
-		for (size_t k = 0; k < copied->count; k++) {
-			wanted |= copied->items[k].step == step;
-			read |= copied->items[k].step == step && copied->items[k].copied;
-		}
-		if (!wanted)
-			continue;
-		enum status moved =
-			i == 0 && !all ? error_set(&err, STATUS_NO, "the newest complete one")
-				       : checkpoint_move(directory, destination, step, read, &err);
-		ckpt_name_step(name, step);
-		if (moved != STATUS_OK && moved != STATUS_NO)
-			code = worse(code, message_fail(&err));
-		else if (!message_is_quiet() && moved == STATUS_OK)
-			printf("%s removed: its copy is verified\n", name);
-		else if (!message_is_quiet())
-			printf("%s kept: %s\n", name, err.text);
-	}
-	free(complete.items);
-	return status == STATUS_OK ? code : worse(code, message_fail(&err));
+	enum status status =
+		newest && !all ? error_set(&err, STATUS_NO, "the newest complete one")
+			       : checkpoint_move(directory, destination, item->step, copied, &err);
+	if (status_is_error(status))
+		return message_fail(&err);
+	if (!message_is_quiet())
+		printf("%s %s: %s\n", item->name, status == STATUS_OK ? "removed" : "kept",
+			status == STATUS_OK ? "its copy is verified" : err.text);
+	return STATUS_OK;
 }
 
 /* STATUS_USAGE: DIR has checkpoints of a framework, and none of ours. */
-static enum status check_ours(const char *directory, struct error *err)
+static enum status check_ours(const char *place, struct error *err)
 {
 	struct layout layout;
-	enum status status = layout_detect(directory, layout_ours()->name, &layout, err);
+	enum status status = layout_detect(place, layout_ours()->name, &layout, err);
 	if (status == STATUS_OK && !layout_is_native(&layout))
 		status = error_set(err, STATUS_USAGE,
 			"%s has checkpoints of the layout %s; copy those of a framework with "
 			"rsync, and check the copy with \"ckpt-rotate verify\"",
-			directory, layout.name);
+			place, layout.name);
 	return status;
+}
+
+/* Note that the checkpoint of a step is to be copied. STATUS_NO: there is none in DIR. */
+static enum status choose(
+	const struct list *list, const char *word, bool *chosen, struct error *err)
+{
+	uint64_t step;
+	enum status status = parse_unsigned(word, 0, CKPT_NUMBER_MAX, &step, "STEP", err);
+	for (size_t i = 0; i < list->count && status == STATUS_OK; i++)
+		if (list->items[i].checkpoint.step == step &&
+			!list->items[i].checkpoint.unfinished) {
+			chosen[i] = true;
+			return STATUS_OK;
+		}
+	return status == STATUS_OK
+		       ? error_set(err, STATUS_NO, "there is no checkpoint of step %s in %s", word,
+				 directory)
+		       : status;
+}
+
+/* Copy, and move, the chosen ones (NULL: complete ones, by the options), the newest first. */
+static int copy_all(const struct list *list, const bool *chosen)
+{
+	const struct list_item *newest = list_newest(list);
+	uint64_t met = 0;
+	int code = STATUS_OK;
+	for (size_t i = list->count; i-- > 0 && (chosen || all || moves || met < last);) {
+		const struct checkpoint *item = &list->items[i].checkpoint;
+		if (!chosen && item->state == CHECKPOINT_UNREADABLE) {
+			message_error("%s/%s: %s", directory, item->name, item->why);
+			return worse(code, (int)item->status);
+		}
+		if (chosen ? !chosen[i] : item->state != CHECKPOINT_COMPLETE)
+			continue;
+		bool copied = false;
+		int answer = chosen || all || met < last ? copy_one(item, !chosen, &copied) : 0;
+		if (moves && answer == STATUS_OK)
+			answer = move_one(item, newest && item == &newest->checkpoint, copied);
+		code = worse(code, answer);
+		met++;
+	}
+	if (met)
+		return code;
+	message_info("there is no complete checkpoint in %s", directory);
+	return STATUS_NO;
 }
 
 int run_copy(const struct args_rest *rest)
 {
 	struct error err;
-	struct chosen chosen = {0};
-	int code = STATUS_OK;
-	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
-	bool named = rest->count > 2;
+	struct list list = {.descriptor = -1};
+	bool *chosen = NULL, named = rest->count > 2;
+	directory = directory_at(rest, 0);
+	destination = directory_at(rest, 1);
+	const struct list_request request = {.directory = directory, .layout = layout_ours()};
 	enum status status = named + all + last_given > 1
 				     ? error_set(&err, STATUS_USAGE,
 					       "give only one of STEP..., --last and --all")
@@ -159,19 +142,13 @@ int run_copy(const struct args_rest *rest)
 	if (status == STATUS_OK && moves)
 		status = copy_settle(directory, &err);
 	if (status == STATUS_OK)
-		status = named ? choose_steps(rest, &chosen, &err)
-			       : choose(directory, all ? UINT64_MAX : last, &chosen, &err);
-	for (size_t i = 0; i < chosen.count && (!named || status == STATUS_OK); i++)
-		code = worse(
-			code, copy_one(directory, destination, chosen.listed, &chosen.items[i]));
-	if (status != STATUS_OK)
-		code = worse(code, message_fail(&err));
-	if (chosen.count == 0 && code == STATUS_OK) {
-		message_info("there is no complete checkpoint in %s", directory);
-		code = STATUS_NO;
-	}
-	if (moves && status == STATUS_OK)
-		code = worse(code, move_all(directory, destination, &chosen, named));
-	free(chosen.items);
+		status = list_read(&request, &list, &err);
+	if (named)
+		chosen = xcalloc(list.count + 1, sizeof(*chosen));
+	for (size_t i = 2; i < rest->count && status == STATUS_OK; i++)
+		status = choose(&list, rest->words[i], chosen, &err);
+	int code = status == STATUS_OK ? copy_all(&list, chosen) : message_fail(&err);
+	list_release(&list);
+	free(chosen);
 	return code;
 }

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "ckpt/show.h"
 #include "queue/output/joblog.h"
 #include "queue/template.h"
 
@@ -205,15 +204,15 @@ static void describe_result(
 	text_addf(text, "%-12s %s, CPU %s, memory ", "took",
 		rows_time(result->ended - result->started).text,
 		rows_time(result->user + result->system).text);
-	show_size(text, result->memory);
+	text_add_size(text, result->memory);
 	text_addf(text, "\n%-12s ", "output");
 	if (!item->output) {
 		text_add(text, "stdout ");
-		show_size(text, result->out);
+		text_add_size(text, result->out);
 		text_add(text, ", ");
 	}
 	text_add(text, "stderr ");
-	show_size(text, result->err);
+	text_add_size(text, result->err);
 	text_add(text, "\n");
 }
 
