@@ -10,7 +10,6 @@
 #include "base/message.h"
 #include "base/parse.h"
 #include "ckpt-rotate/rows.h"
-#include "ckpt-rotate/tiers.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/directory.h"
 #include "ckpt/list.h"
@@ -447,9 +446,11 @@ static bool verify_one(const char *directory, bool native, const struct checkpoi
 	return true;
 }
 
-/* Verify the newest checkpoint of a DIR; with --all, all of them; with a step, this one. */
-static int verify_directory(const char *directory, const uint64_t *step)
+static const uint64_t *only; /* the step to verify; NULL: the newest, or all */
+
+static int verify_directory(const struct args_rest *rest, size_t index)
 {
+	const char *directory = directory_at(rest, index);
 	struct error err;
 	struct layout layout;
 	struct list list = {.descriptor = -1};
@@ -458,9 +459,9 @@ static int verify_directory(const char *directory, const uint64_t *step)
 	enum status status = read_directory(directory, &layout, &list, &err);
 	if (status != STATUS_OK)
 		code = message_fail(&err);
-	for (size_t i = list.count; i-- > 0 && (step || every || !count);) {
+	for (size_t i = list.count; i-- > 0 && (only || every || !count);) {
 		const struct checkpoint *item = &list.items[i].checkpoint;
-		if (step ? item->step == *step && !item->unfinished
+		if (only ? item->step == *only && !item->unfinished
 			 : item->state != CHECKPOINT_INCOMPLETE &&
 					item->state != CHECKPOINT_UNKNOWN_FORM)
 			count += verify_one(directory, layout_is_native(&layout), item, &code);
@@ -468,35 +469,29 @@ static int verify_directory(const char *directory, const uint64_t *step)
 	list_release(&list);
 	if (count || status != STATUS_OK)
 		return code;
-	if (every) {
-		message_info("there is no checkpoint in %s, so nothing to verify", directory);
-		return STATUS_OK;
-	}
-	if (step)
-		message_error("there is no checkpoint of step %" PRIu64 " in %s", *step, directory);
-	else
-		message_error("there is no checkpoint in %s", directory);
-	return STATUS_NO;
+	(every ? message_info : message_error)(
+		"there is no %scheckpoint in %s", only ? "such " : "", directory);
+	return every ? STATUS_OK : STATUS_NO;
 }
 
 static int run_verify(const struct args_rest *rest)
 {
+	static uint64_t step;
 	struct error err;
-	uint64_t step;
-	int code = STATUS_OK;
-	checkpoint_on_progress(progress_add);
-	/* Arguments: several DIRs, or one DIR and a STEP. A directory "500" is given as ./500. */
-	bool one = rest->count == 2 && !rest->words[1][strspn(rest->words[1], "0123456789")];
+	struct args_rest directories = *rest;
 	enum status status = STATUS_OK;
-	if (one && every)
-		status = error_set(&err, STATUS_USAGE, "give either STEP or --all");
-	else if (one)
-		status = parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+	/* Arguments: several DIRs, or one DIR and a STEP. A directory "500" is given as ./500. */
+	if (rest->count == 2 && !rest->words[1][strspn(rest->words[1], "0123456789")]) {
+		status = every ? error_set(&err, STATUS_USAGE, "give either STEP or --all")
+			       : parse_unsigned(
+					 rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+		directories.count = 1;
+		only = &step;
+	}
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	for (size_t i = 0; i < (one ? 1 : rest->count); i++)
-		code = worse(code, verify_directory(directory_at(rest, i), one ? &step : NULL));
-	return code;
+	checkpoint_on_progress(progress_add);
+	return for_each(&directories, verify_directory);
 }
 
 static int set_mark(const struct args_rest *rest, enum checkpoint_mark mark)

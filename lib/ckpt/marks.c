@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -21,9 +20,8 @@
 enum status marks_read_pinned(int directory, const char *name, bool *pinned, struct error *err)
 {
 	char path[2 * CKPT_GONE_SIZE];
-	struct stat st;
 	snprintf(path, sizeof(path), "%s/%s", name, CKPT_PIN);
-	*pinned = fstatat(directory, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	*pinned = faccessat(directory, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	return *pinned || errno == ENOENT ? STATUS_OK
 					  : error_errno(err, errno, "look for %s", path);
 }
@@ -66,10 +64,9 @@ enum status marks_clear(int directory, struct error *err)
 /* Write a mark in its place: a half-written one is a mark, too. One that was set stays set. */
 static enum status write_mark(const char *path, const char *reason, struct error *err)
 {
-	struct stat st;
 	struct text line = {0};
 	enum status status = STATUS_OK;
-	bool again = lstat(path, &st) == 0;
+	bool again = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	int descriptor = open(
 		path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
 	if (descriptor < 0)
@@ -103,54 +100,38 @@ static enum status put_mark(
 	return status;
 }
 
-/* Find what is to be marked: whatever its state is, if it is surely a checkpoint. */
-static enum status find_marked(const char *directory, const struct layout *layout, uint64_t step,
-	struct checkpoint *found, struct error *err)
-{
-	const struct list_request request = {.directory = directory, .layout = layout};
-	struct list list;
-	bool there = false;
-	enum status status;
-	if (layout_is_native(layout)) {
-		status = checkpoint_inspect(directory, step, false, found, err);
-		if (status == STATUS_OK && (found->state == CHECKPOINT_UNREADABLE ||
-						   found->state == CHECKPOINT_UNKNOWN_FORM))
-			status = error_set(err, checkpoint_status(found), "%s/%s: %s", directory,
-				found->name, found->why);
-		return status;
-	}
-	status = list_read(&request, &list, err);
-	for (size_t i = 0; i < list.count && !there; i++) {
-		*found = list.items[i].checkpoint;
-		there = found->step == step && !found->own;
-	}
-	list_release(&list);
-	return status != STATUS_OK || there
-		       ? status
-		       : error_set(err, STATUS_NO,
-				 "there is no checkpoint of step %" PRIu64 " in %s", step,
-				 directory);
-}
-
 enum status checkpoint_mark(const char *directory, const struct layout *layout, uint64_t step,
 	enum checkpoint_mark mark, const char *reason, struct error *err)
 {
-	char name[2 * CKPT_GONE_SIZE];
-	struct checkpoint found;
+	const struct list_request request = {.directory = directory, .layout = layout};
+	char name[2 * CKPT_GONE_SIZE], other[CKPT_NAME_SIZE];
+	struct list list;
+	const struct checkpoint *found = NULL;
+	bool ours = layout_is_native(layout), bad = mark == CKPT_MARK_BAD;
 	bool pin = mark == CKPT_MARK_PINNED || mark == CKPT_MARK_UNPINNED;
-	enum status status = find_marked(directory, layout, step, &found, err);
-	if (status != STATUS_OK)
-		return status;
-	if (layout_is_native(layout))
-		snprintf(name, sizeof(name), "%s/%s", found.name, pin ? CKPT_PIN : CKPT_BAD);
+	enum status status = list_read(&request, &list, err);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct checkpoint *one = &list.items[i].checkpoint;
+		if (one->step == step && !one->own && !one->unfinished)
+			found = one;
+	}
+	if (status == STATUS_OK && !found)
+		status = error_set(err, STATUS_NO,
+			"there is no checkpoint of step %" PRIu64 " in %s", step, directory);
+	else if (status == STATUS_OK && ours && found->state == CHECKPOINT_UNKNOWN_FORM)
+		status = error_set(err, STATUS_NO, "%s/%s: %s", directory, found->name, found->why);
+	if (ours)
+		snprintf(name, sizeof(name), "%s/%s", found ? found->name : "",
+			pin ? CKPT_PIN : CKPT_BAD);
 	else
 		ckpt_name_beside(name, pin ? CKPT_BESIDE_PIN : CKPT_BESIDE_BAD, step);
-	status = put_mark(
-		directory, name, mark == CKPT_MARK_PINNED || mark == CKPT_MARK_BAD, reason, err);
+	if (status == STATUS_OK)
+		status = put_mark(directory, name, bad || mark == CKPT_MARK_PINNED, reason, err);
 	/* A framework's that is doubtful becomes complete by a mark of its own. */
-	bool good = mark == CKPT_MARK_GOOD && found.state == CHECKPOINT_DOUBTFUL;
-	ckpt_name_beside(name, CKPT_BESIDE_GOOD, step);
-	if (status == STATUS_OK && (good || (mark == CKPT_MARK_BAD && !layout_is_native(layout))))
-		status = put_mark(directory, name, good, NULL, err);
+	bool good = mark == CKPT_MARK_GOOD && found && found->state == CHECKPOINT_DOUBTFUL;
+	ckpt_name_beside(other, CKPT_BESIDE_GOOD, step);
+	if (status == STATUS_OK && (good || (bad && !ours)))
+		status = put_mark(directory, other, good, NULL, err);
+	list_release(&list);
 	return status;
 }

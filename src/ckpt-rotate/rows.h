@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands of ckpt-rotate print: tables, JSON, progress. */
+/* What the commands of ckpt-rotate print: tables, JSON, progress; and copy (tiers.c). */
 #ifndef CKPT_ROTATE_ROWS_H
 #define CKPT_ROTATE_ROWS_H
 
@@ -31,5 +31,8 @@ void rows_json_add(struct text *text, const char *directory, const struct checkp
 void progress_begin(uint64_t total);
 void progress_add(uint64_t bytes);
 void progress_end(void);
+
+extern const struct args_option copy_options[];
+int run_copy(const struct args_rest *rest);
 
 #endif
