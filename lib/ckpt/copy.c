@@ -27,6 +27,122 @@
 /* How long we wait for others that remove checkpoints of DIR, in ms. */
 #define LOCK_WAIT 60000
 
+/* One checkpoint that is copied or moved. */
+struct copying {
+	const char *directory, *destination;
+	struct checkpoint original, there; /* there: of the same step, in DEST */
+	struct manifest manifest;	   /* of the original */
+	int from, to;			   /* the original and the copy, open; -1: not yet */
+	char *path;			   /* of the temporary directory in DEST */
+	uint64_t inode;			   /* of that */
+	bool again;			   /* another process has changed something: look again */
+	bool by_kernel; /* by copy_file_range, which may share blocks, until that fails */
+	void *buffer;	/* of CHUNK bytes */
+	void (*progress)(uint64_t bytes); /* NULL: none */
+};
+
+/* ---- One file ---- */
+
+/* Copy at most chunk bytes at offset `at`. *done: the bytes that were copied; 0: call it again. */
+static enum status copy_chunk(struct copying *copying, const int files[2], const char *name,
+	uint64_t at, size_t chunk, ssize_t *done, struct error *err)
+{
+	off_t in = (off_t)at, out = (off_t)at;
+	ssize_t n = *done = 0;
+	if (copying->by_kernel) {
+		n = copy_file_range(files[0], &in, files[1], &out, chunk, 0);
+		bool full = n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG);
+		copying->by_kernel = n > 0 || full || (n < 0 && errno == EINTR);
+		*done = n > 0 ? n : 0;
+		return full ? error_errno(err, errno, "write the copy of %s", name) : STATUS_OK;
+	}
+	n = pread(files[0], copying->buffer, chunk, in);
+	if (n == 0)
+		return error_set(err, STATUS_NO, "%s became shorter", name);
+	if (n < 0)
+		return errno == EINTR ? STATUS_OK : error_errno(err, errno, "read %s", name);
+	if (lseek(files[1], out, SEEK_SET) < 0 ||
+		file_write_all(files[1], copying->buffer, (size_t)n) < 0)
+		return error_errno(err, errno, "write the copy of %s", name);
+	*done = n;
+	return STATUS_OK;
+}
+
+/* Copy the bytes of a file; holes stay holes. */
+static enum status copy_contents(struct copying *copying, const int files[2], const char *name,
+	uint64_t bytes, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (uint64_t at = 0; at < bytes && status == STATUS_OK;) {
+		off_t data = lseek(files[0], (off_t)at, SEEK_DATA);
+		if (data < 0 && errno == ENXIO)
+			break; /* only a hole is left */
+		off_t hole = data < 0 ? -1 : lseek(files[0], data, SEEK_HOLE);
+		uint64_t to = hole < 0 || (uint64_t)hole > bytes ? bytes : (uint64_t)hole;
+		at = data < 0 ? at : (uint64_t)data;
+		while (at < to && status == STATUS_OK) {
+			ssize_t n;
+			size_t chunk = to - at < CHUNK ? (size_t)(to - at) : CHUNK;
+			status = copy_chunk(copying, files, name, at, chunk, &n, err);
+			at += (uint64_t)n;
+			if (n && copying->progress)
+				copying->progress((uint64_t)n);
+		}
+	}
+	if (status == STATUS_OK && ftruncate(files[1], (off_t)bytes) < 0)
+		status = error_errno(err, errno, "write the copy of %s", name);
+	/* Let the kernel begin to write; the sync of all files waits for it. */
+	if (status == STATUS_OK)
+		(void)sync_file_range(files[1], 0, 0, SYNC_FILE_RANGE_WRITE);
+	return status;
+}
+
+/* Make a file, with this mode as far as the umask allows, and the directories above it. -1 and
+ * errno on failure. */
+static int make_file(int to, const char *name, mode_t mode)
+{
+	char *path = xstrdup(name);
+	bool made = true;
+	for (char *slash = strchr(path, '/'); slash && made; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		made = mkdirat(to, path, 0777) == 0 || errno == EEXIST;
+		*slash = '/';
+	}
+	free(path);
+	return made ? openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
+		    : -1;
+}
+
+/* Nothing is synced. STATUS_NO: the original is missing, or is not as the manifest says. */
+static enum status copy_file(
+	struct copying *copying, const struct manifest_file *file, struct error *err)
+{
+	struct stat st;
+	const char *name = file->name;
+	int files[2] = {openat(copying->from, name,
+				O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY),
+		-1};
+	enum status status = STATUS_OK;
+	if (files[0] < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		return error_set(err, STATUS_NO, "%s is missing, or no longer a file", name);
+	if (files[0] < 0 || fstat(files[0], &st) < 0)
+		status = error_errno(err, errno, "read %s", name);
+	else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != file->bytes)
+		status = error_set(err, STATUS_NO, "%s has %jd bytes instead of %" PRIu64, name,
+			(intmax_t)st.st_size, file->bytes);
+	else if ((files[1] = make_file(copying->to, name, st.st_mode & 0777)) < 0)
+		status = error_errno(err, errno, "make the copy of %s", name);
+	else
+		status = copy_contents(copying, files, name, file->bytes, err);
+	if (files[1] >= 0 && close(files[1]) < 0 && status == STATUS_OK)
+		status = error_errno(err, errno, "write the copy of %s", name);
+	if (files[0] >= 0)
+		close(files[0]);
+	return status;
+}
+
+/* ---- One checkpoint ---- */
+
 enum status copy_check_places(const char *directory, const char *destination, struct error *err)
 {
 	struct stat a, b;
@@ -37,181 +153,94 @@ enum status copy_check_places(const char *directory, const char *destination, st
 	return STATUS_OK;
 }
 
-/* ---- One file ---- */
-
-/* One file that is being copied. */
-struct transfer {
-	const char *name;
-	int in, out;
-	bool by_kernel; /* by copy_file_range, which may share blocks, until that fails */
-	void *buffer;	/* of CHUNK bytes */
-	void (*progress)(uint64_t bytes);
-};
-
-/* Copy at most chunk bytes at offset `at`. *done: the bytes that were copied; 0: call it again. */
-static enum status copy_chunk(
-	struct transfer *file, uint64_t at, size_t chunk, ssize_t *done, struct error *err)
+static enum status open_checkpoint(
+	const char *place, const char *name, int *descriptor, struct error *err)
 {
-	off_t at_in = (off_t)at, at_out = (off_t)at;
-	ssize_t n = *done = 0;
-	if (file->by_kernel) {
-		n = copy_file_range(file->in, &at_in, file->out, &at_out, chunk, 0);
-		file->by_kernel = n > 0 || (n < 0 && (errno == ENOSPC || errno == EDQUOT ||
-							     errno == EINTR || errno == EFBIG));
-		*done = n > 0 ? n : 0;
-		return n >= 0 || !file->by_kernel || errno == EINTR
-			       ? STATUS_OK
-			       : error_errno(err, errno, "write the copy of %s", file->name);
-	}
-	n = pread(file->in, file->buffer, chunk, at_in);
-	if (n == 0)
-		return error_set(err, STATUS_NO, "%s became shorter", file->name);
-	if (n < 0)
-		return errno == EINTR ? STATUS_OK : error_errno(err, errno, "read %s", file->name);
-	if (lseek(file->out, at_out, SEEK_SET) < 0 ||
-		file_write_all(file->out, file->buffer, (size_t)n) < 0)
-		return error_errno(err, errno, "write the copy of %s", file->name);
-	*done = n;
-	return STATUS_OK;
-}
-
-/* Copy the bytes of a file; holes stay holes. */
-static enum status copy_contents(struct transfer *file, uint64_t bytes, struct error *err)
-{
-	enum status status = STATUS_OK;
-	file->buffer = xmalloc(CHUNK);
-	for (uint64_t at = 0; at < bytes && status == STATUS_OK;) {
-		off_t data = lseek(file->in, (off_t)at, SEEK_DATA);
-		if (data < 0 && errno == ENXIO)
-			break; /* only a hole is left */
-		off_t hole = data < 0 ? -1 : lseek(file->in, data, SEEK_HOLE);
-		uint64_t to = hole < 0 || (uint64_t)hole > bytes ? bytes : (uint64_t)hole;
-		at = data < 0 ? at : (uint64_t)data;
-		while (at < to && status == STATUS_OK) {
-			ssize_t n;
-			size_t chunk = to - at < CHUNK ? (size_t)(to - at) : CHUNK;
-			status = copy_chunk(file, at, chunk, &n, err);
-			at += (uint64_t)n;
-			if (n && file->progress)
-				file->progress((uint64_t)n);
-		}
-	}
-	free(file->buffer);
-	if (status == STATUS_OK && ftruncate(file->out, (off_t)bytes) < 0)
-		status = error_errno(err, errno, "write the copy of %s", file->name);
-	return status;
-}
-
-/* Make the file, with the mode of the original as far as the umask allows, and the directories
- * above it. -1 and errno on failure. */
-static int make_file(int to, const char *name, mode_t mode)
-{
-	char *path = xstrdup(name);
-	int result = 0;
-	for (char *slash = strchr(path, '/'); slash && result == 0;
-		slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		result = mkdirat(to, path, 0777) < 0 && errno != EEXIST ? -1 : 0;
-		*slash = '/';
-	}
+	char *path = ckpt_directory_path(place, name);
+	*descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	enum status status = *descriptor < 0 ? error_errno(err, errno, "open %s", path) : STATUS_OK;
 	free(path);
-	return result < 0 ? -1
-			  : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-				    mode & 0777);
-}
-
-/* Nothing is synced. STATUS_NO: the original is missing, or is not as the manifest says. */
-static enum status copy_file(int from, int to, const struct manifest_file *file,
-	void (*progress)(uint64_t bytes), struct error *err)
-{
-	struct stat st;
-	struct transfer transfer = {
-		.name = file->name, .out = -1, .by_kernel = true, .progress = progress};
-	enum status status = STATUS_OK;
-	transfer.in =
-		openat(from, file->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (transfer.in < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return error_set(err, STATUS_NO, "%s is missing", file->name);
-	if (transfer.in < 0 && (errno == ELOOP || errno == ENXIO))
-		return error_set(err, STATUS_NO, "%s is no longer a file", file->name);
-	if (transfer.in < 0 || fstat(transfer.in, &st) < 0)
-		status = error_errno(err, errno, "read %s", file->name);
-	else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != file->bytes)
-		status = error_set(err, STATUS_NO, "%s has %jd bytes instead of %" PRIu64,
-			file->name, (intmax_t)st.st_size, file->bytes);
-	else if ((transfer.out = make_file(to, file->name, st.st_mode)) < 0)
-		status = error_errno(err, errno, "make the copy of %s", file->name);
-	if (status == STATUS_OK)
-		status = copy_contents(&transfer, file->bytes, err);
-	/* Let the kernel begin to write; the sync of all files waits for it. */
-	if (status == STATUS_OK)
-		(void)sync_file_range(transfer.out, 0, 0, SYNC_FILE_RANGE_WRITE);
-	if (transfer.out >= 0 && close(transfer.out) < 0 && status == STATUS_OK)
-		status = error_errno(err, errno, "write the copy of %s", file->name);
-	if (transfer.in >= 0)
-		close(transfer.in);
 	return status;
 }
 
-/* ---- One checkpoint ---- */
+/* Inspect and open the original. STATUS_NO: it is not there, or not complete. */
+static enum status begin(struct copying *copying, uint64_t step, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	struct checkpoint *found = &copying->original;
+	copying->from = copying->to = -1;
+	copying->by_kernel = true;
+	ckpt_name_make(name, &(struct ckpt_name){.kind = CKPT_NAME_COPY, .step = step});
+	copying->path = ckpt_directory_path(copying->destination, name);
+	enum status status =
+		inspect_step(copying->directory, step, false, found, &copying->manifest, err);
+	if (status != STATUS_OK)
+		return status;
+	if (found->state != CHECKPOINT_COMPLETE)
+		return error_set(err,
+			found->state == CHECKPOINT_UNREADABLE ? found->status : STATUS_NO,
+			"%s/%s is %s and not copied: %s", copying->directory, found->name,
+			checkpoint_state_name(found->state), found->why);
+	return open_checkpoint(copying->directory, found->name, &copying->from, err);
+}
 
-struct copying {
-	const char *directory, *destination;
-	uint64_t step;
-	struct manifest manifest; /* of the original */
-	int from;		  /* the original, open */
-	int to;			  /* DEST/.tmp-...-copy, open and locked; -1: not yet */
-	char *path;		  /* of that */
-	uint64_t inode;		  /* of that */
-	uint64_t damaged;	  /* inode of a damaged checkpoint with the final name; 0: none */
-	bool again;		  /* another process has changed something: look again */
-	void (*progress)(uint64_t bytes);
-	struct copy_answer *answer;
-};
+static void end(struct copying *copying)
+{
+	if (copying->from >= 0)
+		close(copying->from);
+	if (copying->to >= 0)
+		close(copying->to);
+	free(copying->path);
+	manifest_release(&copying->manifest);
+}
 
 /*
- * Read all files of an open copy, sync them, and compare them with the manifest. STATUS_NO: they
+ * Look for the step in DEST. *there: it has the same files. STATUS_NO: it has other content, and
+ * stays. A damaged one is replaced.
+ */
+static enum status look_at_destination(struct copying *copying, bool *there, struct error *err)
+{
+	struct checkpoint *found = &copying->there;
+	struct manifest published = {0};
+	uint64_t step = copying->original.step;
+	enum status status =
+		inspect_step(copying->destination, step, false, found, &published, err);
+	*there = false;
+	if (status == STATUS_NO) {
+		*found = (struct checkpoint){.state = CHECKPOINT_INCOMPLETE};
+		status = STATUS_OK;
+	} else if (status == STATUS_OK &&
+		   (found->state == CHECKPOINT_COMPLETE || found->state == CHECKPOINT_BAD)) {
+		*there = manifest_same_files(&published, &copying->manifest);
+		if (!*there)
+			status = error_set(err, STATUS_NO,
+				"%s/%s is there already with other content, saved by attempt "
+				"%" PRIu64 "; it stays as it is",
+				copying->destination, found->name, found->attempt);
+	} else if (status == STATUS_OK && found->state != CHECKPOINT_DAMAGED) {
+		status = inspect_refuse(copying->destination, found, err);
+	}
+	manifest_release(&published);
+	return status;
+}
+
+/*
+ * Read all files of the open copy, sync them, and compare them with the manifest. STATUS_NO: they
  * differ.
  */
-static enum status read_back(int root, const struct manifest *manifest, struct error *err)
+static enum status read_back(struct copying *copying, struct error *err)
 {
 	struct manifest there = {0};
-	enum status status = tree_record(root, "", &there, err);
-	if (status == STATUS_OK && !manifest_same_files(&there, manifest))
+	enum status status = tree_record(copying->to, "", &there, err);
+	if (status == STATUS_OK && !manifest_same_files(&there, &copying->manifest))
 		status = error_set(err, STATUS_NO, "the copy reads back with different content");
 	manifest_release(&there);
 	return status;
 }
 
-/* Look for the step in DEST. *there: it is the same. STATUS_NO: it has other content, and stays. */
-static enum status look_at_destination(struct copying *copying, bool *there, struct error *err)
-{
-	struct checkpoint found;
-	struct manifest published = {0};
-	*there = false;
-	copying->damaged = 0;
-	enum status status =
-		inspect_step(copying->destination, copying->step, false, &found, &published, err);
-	if (status != STATUS_OK)
-		return status == STATUS_NO ? STATUS_OK : status;
-	switch (found.state) {
-	case CHECKPOINT_COMPLETE:
-	case CHECKPOINT_BAD:
-		*there = manifest_same_files(&published, &copying->manifest);
-		manifest_release(&published);
-		return *there ? STATUS_OK
-			      : error_set(err, STATUS_NO,
-					"%s/%s is there already with other content, saved by "
-					"attempt %" PRIu64 "; it stays as it is",
-					copying->destination, found.name, found.attempt);
-	case CHECKPOINT_DAMAGED: copying->damaged = found.inode; return STATUS_OK;
-	default: return inspect_refuse(copying->destination, &found, err);
-	}
-}
-
 /*
  * Open and lock the temporary directory of this step. STATUS_NO: it is not there. STATUS_TEMPORARY:
- * another copy has it. Where there are no such locks, the second copy takes the directory from the
+ * another copy has it. Where there are no such locks, a second copy takes the directory from the
  * first one, which then cannot publish.
  */
 static enum status lock(struct copying *copying, struct error *err)
@@ -222,11 +251,11 @@ static enum status lock(struct copying *copying, struct error *err)
 		return error_set(err, STATUS_NO, "there is no %s", copying->path);
 	if (copying->to < 0 || fstat(copying->to, &st) < 0)
 		return error_errno(err, errno, "open %s", copying->path);
-	if (flock(copying->to, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return error_set(
-			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
 	copying->inode = st.st_ino;
-	return STATUS_OK;
+	return flock(copying->to, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK
+		       ? error_set(err, STATUS_TEMPORARY, "another copy into %s is at work",
+				 copying->path)
+		       : STATUS_OK;
 }
 
 static bool is_it(const void *context, const char *entry)
@@ -235,306 +264,240 @@ static bool is_it(const void *context, const char *entry)
 }
 
 /* Make a new temporary directory; delete that of a killed copy. */
-static enum status begin(struct copying *copying, struct error *err)
+static enum status make_room(struct copying *copying, struct error *err)
 {
 	char gone[CKPT_GONE_SIZE];
-	const char *name = strrchr(copying->path, '/') + 1;
+	const char *place = copying->destination, *name = strrchr(copying->path, '/') + 1;
 	bool made = false;
-	int place;
-	enum status status = ckpt_directory_open(copying->destination, &place, err);
+	int directory;
+	enum status status = ckpt_directory_open(place, &directory, err);
 	if (status != STATUS_OK)
 		return status;
 	status = lock(copying, err);
 	if (status == STATUS_OK) {
-		status = gone_rename(place, copying->destination, name, copying->inode, gone, err);
-		copying->again = status == STATUS_NO;
+		status = gone_rename(directory, place, name, copying->inode, gone, err);
 		close(copying->to);
 		copying->to = -1;
 	} else if (status == STATUS_NO) {
 		status = STATUS_OK;
 	}
 	if (status == STATUS_OK)
-		status = gone_settle(place, copying->destination, false, is_it, name, err);
+		status = gone_settle(directory, place, false, is_it, name, err);
 	if (status == STATUS_OK)
 		status = file_make_directory(copying->path, 0777, &made, err);
 	if (status == STATUS_OK)
-		status = lock(copying, err);
-	/* Another process has made it, or removed it. */
-	if (status == STATUS_NO || (status == STATUS_OK && !made)) {
-		copying->again = true;
-		status = STATUS_NO;
-	}
-	close(place);
+		status = made ? lock(copying, err) : STATUS_NO;
+	/* Another process has removed or made it. */
+	copying->again = status == STATUS_NO;
+	close(directory);
 	return status;
-}
-
-/* The copy differs: find out why. */
-static enum status explain_difference(struct copying *copying, struct error *err)
-{
-	struct error why;
-	enum status status = tree_compare(copying->from, &copying->manifest, true, &why);
-	if (status == STATUS_NO)
-		return error_set(err, STATUS_DAMAGED,
-			"%s: step %" PRIu64 " is damaged, and was not copied: %s",
-			copying->directory, copying->step, why.text);
-	return error_set(
-		err, STATUS_TEMPORARY, "%s: %s; check that disk", copying->path, err->text);
 }
 
 static enum status bring(struct copying *copying, struct error *err)
 {
 	enum status status = STATUS_OK;
+	struct error why;
+	copying->buffer = xmalloc(CHUNK);
 	for (size_t i = 0; i < copying->manifest.count && status == STATUS_OK; i++)
-		status = copy_file(copying->from, copying->to, &copying->manifest.files[i],
-			copying->progress, err);
+		status = copy_file(copying, &copying->manifest.files[i], err);
+	free(copying->buffer);
 	if (status != STATUS_OK)
-		return error_prefix(err, "%s, step %" PRIu64, copying->directory, copying->step);
-	status = read_back(copying->to, &copying->manifest, err);
-	return status == STATUS_NO ? explain_difference(copying, err) : status;
+		return error_prefix(err, "%s/%s", copying->directory, copying->original.name);
+	status = read_back(copying, err);
+	if (status != STATUS_NO)
+		return status;
+	if (tree_compare(copying->from, &copying->manifest, true, &why) == STATUS_NO)
+		return error_set(err, STATUS_DAMAGED, "%s/%s is damaged, and was not copied: %s",
+			copying->directory, copying->original.name, why.text);
+	return error_set(
+		err, STATUS_TEMPORARY, "%s: %s; check that disk", copying->path, err->text);
 }
 
 static enum status publish(struct copying *copying, struct error *err)
 {
+	bool damaged = copying->there.state == CHECKPOINT_DAMAGED;
 	char *path = ckpt_directory_path(copying->path, CKPT_MANIFEST);
 	enum status status = manifest_save(path, &copying->manifest, err);
 	if (status == STATUS_OK)
 		status = publish_rename(copying->destination, copying->path, copying->inode,
-			copying->step, copying->damaged, err);
-	free(path);
+			copying->original.step, damaged ? copying->there.inode : 0, err);
 	copying->again = status == STATUS_NO;
-	copying->answer->copied = status == STATUS_OK;
+	free(path);
 	return status;
 }
 
-static enum status copy_once(struct copying *copying, struct error *err)
+static enum status copy_once(struct copying *copying, struct copy_answer *answer, struct error *err)
 {
 	bool there;
-	struct stat st;
 	enum status status = look_at_destination(copying, &there, err);
 	if (status == STATUS_OK && !there) {
-		status = begin(copying, err);
+		status = make_room(copying, err);
 		if (status == STATUS_OK)
 			status = bring(copying, err);
 		if (status == STATUS_OK)
 			status = publish(copying, err);
+		answer->copied = status == STATUS_OK;
 		/* Another copy, for which locks have no effect, has taken the directory away. */
-		if (status != STATUS_OK && copying->to >= 0 && lstat(copying->path, &st) < 0 &&
-			errno == ENOENT)
+		if (status != STATUS_OK && copying->to >= 0 && access(copying->path, F_OK) < 0)
 			copying->again = true;
 	}
-	if (status == STATUS_OK)
-		status = publish_settle(
-			copying->destination, copying->step, &copying->answer->warning, err);
 	if (copying->to >= 0)
 		close(copying->to);
 	copying->to = -1;
-	return status;
-}
-
-/* Inspect and open the original. */
-static enum status open_original(struct copying *copying, struct error *err)
-{
-	struct checkpoint found;
-	enum status status = inspect_step(
-		copying->directory, copying->step, false, &found, &copying->manifest, err);
-	if (status == STATUS_NO)
-		copying->answer->vanished = true;
-	if (status != STATUS_OK)
-		return status;
-	if (found.state != CHECKPOINT_COMPLETE)
-		return error_set(err,
-			found.state == CHECKPOINT_UNREADABLE ? found.status : STATUS_NO,
-			"%s/%s is %s and not copied: %s", copying->directory, found.name,
-			checkpoint_state_name(found.state), found.why);
-	char *path = ckpt_directory_path(copying->directory, found.name);
-	copying->from = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (copying->from < 0)
-		status = error_errno(err, errno, "open %s", path);
-	free(path);
-	copying->answer->files = copying->manifest.count;
-	copying->answer->bytes = manifest_bytes(&copying->manifest);
-	return status;
+	return status == STATUS_OK ? publish_settle(copying->destination, copying->original.step,
+					     &answer->warning, err)
+				   : status;
 }
 
 enum status checkpoint_copy(const char *directory, const char *destination, uint64_t step,
 	void (*progress)(uint64_t bytes), struct copy_answer *answer, struct error *err)
 {
-	char name[CKPT_NAME_SIZE];
 	struct checkpoint now;
-	struct copying copying = {.directory = directory,
-		.destination = destination,
-		.step = step,
-		.from = -1,
-		.to = -1,
-		.progress = progress,
-		.answer = answer};
+	struct copying copying = {
+		.directory = directory, .destination = destination, .progress = progress};
 	*answer = (struct copy_answer){0};
-	ckpt_name_make(name, &(struct ckpt_name){.kind = CKPT_NAME_COPY, .step = step});
-	copying.path = ckpt_directory_path(destination, name);
-	enum status status = copy_check_places(directory, destination, err);
-	if (status == STATUS_OK)
-		status = open_original(&copying, err);
-	if (status == STATUS_OK)
+	enum status status = begin(&copying, step, err);
+	bool begun = status == STATUS_OK;
+	answer->files = copying.manifest.count;
+	answer->bytes = manifest_bytes(&copying.manifest);
+	if (begun)
 		status = ckpt_directory_make(destination, err);
 	copying.again = status == STATUS_OK;
 	for (int tries = 0; copying.again && tries < TRIES; tries++) {
 		copying.again = false;
-		status = copy_once(&copying, err);
+		status = copy_once(&copying, answer, err);
 	}
 	if (copying.again)
 		status = error_set(err, STATUS_TEMPORARY,
 			"%s kept changing during the copy; try again", copying.path);
-	/* Another process may have pruned it in the middle of this. */
-	if (status == STATUS_NO && !answer->vanished &&
-		inspect_step(directory, step, false, &now, NULL, NULL) == STATUS_NO) {
-		answer->vanished = true;
-		status = error_set(err, STATUS_TEMPORARY,
-			"%s: step %" PRIu64 " was removed while it was copied", directory, step);
-	}
-	if (copying.from >= 0)
-		close(copying.from);
-	free(copying.path);
-	manifest_release(&copying.manifest);
+	/* Another process may have pruned it. */
+	answer->vanished = status == STATUS_NO &&
+			   inspect_step(directory, step, false, &now, NULL, NULL) == STATUS_NO;
+	if (answer->vanished && begun)
+		status = error_set(err, STATUS_TEMPORARY, "%s/%s was removed while it was copied",
+			directory, copying.original.name);
+	end(&copying);
 	return status;
 }
 
 /* ---- Moving ---- */
 
 /*
- * Whether both paths lead to the same checkpoint, perhaps through two mounts: then the manifest is
- * the same file, with the same time of change. (To look whether the copy vanishes with the original
- * is not enough, because a cache may still show it for a while.)
+ * Whether both are the same checkpoint, perhaps seen through two mounts: then the manifest is the
+ * same file, with the same time of change. (To look whether the copy vanishes with the original is
+ * not enough, because a cache may still show it for a while.)
  */
-static bool is_one(int here, int there)
+static bool is_one(const struct copying *copying)
 {
 	struct stat a, b;
-	return fstatat(here, CKPT_MANIFEST, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       fstatat(there, CKPT_MANIFEST, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return fstatat(copying->from, CKPT_MANIFEST, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(copying->to, CKPT_MANIFEST, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       a.st_ino == b.st_ino && a.st_ctim.tv_sec == b.st_ctim.tv_sec &&
 	       a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
 }
 
-/* An original and its copy. */
-struct pair {
-	struct checkpoint checkpoint[2];
-	struct manifest manifest[2];
-	int root[2];
-};
-
-/* Look at both. STATUS_NO: one is not there, or not complete. */
-static enum status look_at_pair(
-	const char *const places[2], uint64_t step, struct pair *pair, struct error *err)
+/* Read the copy, and make it durable: another process may have made it. */
+static enum status confirm_copy(struct copying *copying, struct error *err)
 {
-	enum status status = STATUS_OK;
-	for (int i = 0; i < 2 && status == STATUS_OK; i++) {
-		const struct checkpoint *found = &pair->checkpoint[i];
-		status = inspect_step(
-			places[i], step, false, &pair->checkpoint[i], &pair->manifest[i], err);
-		if (status == STATUS_OK && found->state != CHECKPOINT_COMPLETE)
-			status = error_set(err,
-				found->state == CHECKPOINT_UNREADABLE ? found->status : STATUS_NO,
-				"%s/%s is %s: %s", places[i], found->name,
-				checkpoint_state_name(found->state), found->why);
-		char *path = ckpt_directory_path(places[i], found->name);
-		if (status == STATUS_OK)
-			pair->root[i] = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (status == STATUS_OK && pair->root[i] < 0)
-			status = error_errno(err, errno, "open %s", path);
-		free(path);
-	}
-	return status;
-}
-
-/* Make a copy durable that another process has made: read all of it, and sync what it is in. */
-static enum status confirm_copy(const char *destination, const struct pair *pair, struct error *err)
-{
-	enum status status = read_back(pair->root[1], &pair->manifest[0], err);
+	enum status status = read_back(copying, err);
 	if (status != STATUS_OK)
 		return status;
-	int descriptor = openat(
-		pair->root[1], CKPT_MANIFEST, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int descriptor =
+		openat(copying->to, CKPT_MANIFEST, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (descriptor < 0 || fsync(descriptor) < 0)
-		status = error_errno(err, errno, "sync the manifest in %s", destination);
+		status = error_errno(err, errno, "sync the manifest in %s", copying->destination);
 	if (descriptor >= 0)
 		close(descriptor);
-	return status == STATUS_OK ? file_sync_directory(destination, err) : status;
+	return status == STATUS_OK ? file_sync_directory(copying->destination, err) : status;
+}
+
+/* Check that the original may go. copied: its copy was just made. STATUS_NO: it stays. */
+static enum status check_pair(struct copying *copying, bool copied, struct error *err)
+{
+	bool there;
+	if (copying->original.pinned)
+		return error_set(err, STATUS_NO, "pinned");
+	enum status status = look_at_destination(copying, &there, err);
+	const struct checkpoint *found = &copying->there;
+	if (status == STATUS_OK && found->state != CHECKPOINT_COMPLETE)
+		return error_set(err, STATUS_NO, "its copy in %s is %s%s%s", copying->destination,
+			*found->name ? checkpoint_state_name(found->state) : "not there",
+			*found->why ? ": " : "", found->why);
+	if (status == STATUS_OK)
+		status = open_checkpoint(copying->destination, found->name, &copying->to, err);
+	if (status == STATUS_OK && is_one(copying))
+		return error_set(err, STATUS_NO, "%s is the same directory", copying->destination);
+	return status == STATUS_OK && !copied ? confirm_copy(copying, err) : status;
 }
 
 /* The original was renamed away: check for the last time that it may go. */
-static enum status check_last(const char *destination, const struct pair *pair, struct error *err)
+static enum status check_last(struct copying *copying, struct error *err)
 {
 	struct marks marks;
-	struct checkpoint there;
-	enum status status = marks_read(pair->root[0], &marks, err);
+	bool there;
+	enum status status = marks_read(copying->from, &marks, err);
 	if (status == STATUS_OK && (marks.pinned || marks.bad))
-		return error_set(
-			err, STATUS_NO, "%s just now", marks.pinned ? "pinned" : "marked as bad");
+		return error_set(err, STATUS_NO, "marked just now");
 	if (status == STATUS_OK)
-		status = inspect_step(
-			destination, pair->checkpoint[0].step, false, &there, NULL, err);
-	if (status == STATUS_OK && there.state == CHECKPOINT_UNREADABLE)
-		return inspect_refuse(destination, &there, err);
-	if (status == STATUS_NO || (status == STATUS_OK && there.state != CHECKPOINT_COMPLETE))
-		return error_set(err, STATUS_TEMPORARY,
-			"its copy in %s went away when it was renamed: another process removed the "
-			"copy, or both are one directory; the original got its name back",
-			destination);
-	return status;
+		status = look_at_destination(copying, &there, err);
+	if (status != STATUS_OK || (there && copying->there.state == CHECKPOINT_COMPLETE))
+		return status;
+	return error_set(err, STATUS_TEMPORARY,
+		"the copy in %s went away when %s/%s was renamed: another process removed the "
+		"copy, or both are one directory; the original got its name back",
+		copying->destination, copying->directory, copying->original.name);
 }
 
-static enum status remove_original(
-	int place, const char *const places[2], const struct pair *pair, struct error *err)
+static enum status remove_original(struct copying *copying, int directory, struct error *err)
 {
 	char gone[CKPT_GONE_SIZE];
-	const char *names[] = {gone};
+	const char *names[] = {gone}, *place = copying->directory;
 	enum status statuses[1];
 	struct text warning = {0};
 	struct error why;
-	const struct checkpoint *found = &pair->checkpoint[0];
-	enum status status = gone_rename(place, places[0], found->name, found->inode, gone, err);
+	enum status status = gone_rename(
+		directory, place, copying->original.name, copying->original.inode, gone, err);
 	if (status != STATUS_OK)
 		return status;
-	status = check_last(places[1], pair, err);
+	status = check_last(copying, err);
 	if (status == STATUS_OK)
-		status = gone_delete(place, places[0], names, 1, statuses, err);
-	else if (gone_give_back(place, places[0], gone, &why) != STATUS_OK)
+		status = gone_delete(directory, place, names, 1, statuses, err);
+	else if (gone_give_back(directory, place, gone, &why) != STATUS_OK)
 		status = error_set(err, why.status, "%s", why.text);
-	if (status == STATUS_OK) {
-		publish_latest(places[0], place, &warning);
-		status = file_sync_directory(places[0], err);
-	}
+	if (status != STATUS_OK)
+		return status;
+	publish_latest(place, directory, &warning);
 	text_release(&warning);
+	return file_sync_directory(place, err);
+}
+
+/* Open DIR and lock it against others that remove something there. */
+static enum status open_locked(const char *directory, int *descriptor, struct error *err)
+{
+	enum status status = ckpt_directory_open(directory, descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	status = gone_lock(*descriptor, directory, LOCK_WAIT, err);
+	if (status != STATUS_OK)
+		close(*descriptor);
 	return status;
 }
 
 enum status checkpoint_move(const char *directory, const char *destination, uint64_t step,
 	bool copied, struct error *err)
 {
-	const char *const places[2] = {directory, destination};
-	struct pair pair = {.root = {-1, -1}};
-	int place;
-	enum status status = ckpt_directory_open(directory, &place, err);
+	struct copying copying = {.directory = directory, .destination = destination};
+	int descriptor;
+	enum status status = open_locked(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
-	status = gone_lock(place, directory, LOCK_WAIT, err);
+	status = begin(&copying, step, err);
 	if (status == STATUS_OK)
-		status = look_at_pair(places, step, &pair, err);
-	if (status == STATUS_OK && pair.checkpoint[0].pinned)
-		status = error_set(err, STATUS_NO, "pinned");
-	if (status == STATUS_OK && is_one(pair.root[0], pair.root[1]))
-		status = error_set(err, STATUS_NO, "%s is the same directory", destination);
-	if (status == STATUS_OK && !manifest_same_files(&pair.manifest[0], &pair.manifest[1]))
-		status = error_set(err, STATUS_NO, "its copy in %s has other content", destination);
-	if (status == STATUS_OK && !copied)
-		status = confirm_copy(destination, &pair, err);
+		status = check_pair(&copying, copied, err);
 	if (status == STATUS_OK)
-		status = remove_original(place, places, &pair, err);
-	for (int i = 0; i < 2; i++) {
-		manifest_release(&pair.manifest[i]);
-		if (pair.root[i] >= 0)
-			close(pair.root[i]);
-	}
-	close(place);
+		status = remove_original(&copying, descriptor, err);
+	end(&copying);
+	close(descriptor);
 	return status;
 }
 
@@ -546,13 +509,11 @@ static bool is_ours(const void *context, const char *entry)
 
 enum status copy_settle(const char *directory, struct error *err)
 {
-	int place;
-	enum status status = ckpt_directory_open(directory, &place, err);
+	int descriptor;
+	enum status status = open_locked(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
-	status = gone_lock(place, directory, LOCK_WAIT, err);
-	if (status == STATUS_OK)
-		status = gone_settle(place, directory, true, is_ours, NULL, err);
-	close(place);
+	status = gone_settle(descriptor, directory, true, is_ours, NULL, err);
+	close(descriptor);
 	return status;
 }

@@ -315,7 +315,7 @@ taken_by_mistake() {
 		in=near saves 10 20
 		read -r nth answer what <<<"$call"
 		held copy_file_range "rm -r near/step-00000010" "$answer" ckpt-rotate copy near far $what
-		grep -q "step 10 was removed while it was copied" error
+		grep -q "near/step-00000010 was removed while it was copied" error
 		[ ! -e far/step-00000010 ]
 	done
 }

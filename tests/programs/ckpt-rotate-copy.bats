@@ -123,7 +123,7 @@ load ../support/ckpt
 @test "a damaged original is not copied; a damaged copy is replaced; another content stays" {
 	in=near saves 10 20
 	overwrite near/step-00000020/model
-	fails 65 "step 20 is damaged, and was not copied: the checksum of model differs" ckpt-rotate copy near far
+	fails 65 "near/step-00000020 is damaged, and was not copied: the checksum of model differs" ckpt-rotate copy near far
 	run -1 ckpt-rotate latest far
 	ckpt-rotate copy near far 10
 	rm far/step-00000010/model
@@ -164,7 +164,7 @@ load ../support/ckpt
 	[ "${lines[0]%%:*}" = "step-00000050 copied and verified" ]
 	[ "$(printf '%s\n' "${lines[@]:1}")" = "step-00000050 kept: the newest complete one
 step-00000040 kept: pinned
-step-00000030 kept: there is no far/step-00000030
+step-00000030 kept: its copy in far is not there
 step-00000020 kept: the copy reads back with different content
 step-00000010 removed: its copy is verified" ]
 	[ "$(names near)" = "latest step-00000020 step-00000030 step-00000040 step-00000050" ]
