@@ -136,7 +136,7 @@ int run_copy(const struct args_rest *rest)
 	enum status status = named + all + last_given > 1
 				     ? error_set(&err, STATUS_USAGE,
 					       "give only one of STEP..., --last and --all")
-				     : STATUS_OK;
+				     : copy_check_places(directory, destination, &err);
 	for (int i = 0; i < 2 && status == STATUS_OK; i++)
 		status = check_ours(i ? destination : directory, &err);
 	if (status == STATUS_OK && moves)

@@ -151,7 +151,7 @@ load ../support/ckpt
 	in=near save 20
 	ckpt-rotate copy -q near far
 	same 20
-	fails 2 'use "copy --move"' ckpt-rotate drain near far
+	fails 2 'there is no command "drain"' ckpt-rotate drain near far
 	[ "${#stderr_lines[@]}" = 1 ]
 }
 
