@@ -18,11 +18,12 @@ enum status file_wrong(struct file *file, const char *format, ...)
 {
 	char text[128];
 	va_list arguments;
+	if (file->status != STATUS_OK)
+		return file->status;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (file->status == STATUS_OK)
-		file->status = error_set(file->why, STATUS_NO, "%s %s", file->name, text);
+	file->status = error_set(file->why, STATUS_NO, "%s %s", file->name, text);
 	return file->status;
 }
 

@@ -191,7 +191,8 @@ static bool skip_pickle(struct file *file, uint64_t *at, uint64_t *strings)
 		*strings += opcode == 'X' || opcode == '\x8c';
 		if (file_has(file, *at, "joblib.", 7))
 			return false;
-		for (int lines = rows[row].lines; lines > 0 && file->status == STATUS_OK;)
+		int lines = rows[row].lines;
+		for (; lines > 0 && steps < STEPS_LIMIT && file->status == STATUS_OK; steps++)
 			lines -= file_number(file, (*at)++, 1) == '\n';
 		if (file->status == STATUS_OK && length > file->bytes - *at)
 			file_wrong(file, "is cut short");

@@ -143,12 +143,14 @@ static const struct {
 	{"model.safetensors", TEXT(SAFETENSORS), 0},
 	{"state.ckpt", TEXT(SAFETENSORS), 7},
 	{"state.msgpack",
-		TEXT("\x86\xa1"
+		TEXT("\x88\xa1"
 		     "a\x93\1\xff\xcd\1\2\xa1"
 		     "b\xdc\0\2\xc0\xc3\xa1"
 		     "c\xc7\3\1xyz\xa1"
 		     "d\xd6\1wxyz\xa1"
 		     "e\xc5\0\3xyz\xa1"
+		     "g\xc8\0\3\1xyz\xa1"
+		     "h\xde\0\1\xc0\xc2\xa1"
 		     "f\xcb"
 		     "12345678"),
 		0},
@@ -268,6 +270,9 @@ static const struct {
 	{"a", TEXT("PKCS and other text"), STATUS_OK},
 	{"a", TEXT("\x80\2\xe0, and other bytes"), STATUS_OK},
 	{"a", TEXT("\x80\0\0\0\1\0\0\0\2\0\0\0"), STATUS_OK}, /* whole numbers */
+	{"a", TEXT("\x80\2\0\0\1\0\0\0"), STATUS_OK},
+	{"a", TEXT("\x80\1}\0\1\0\0\0"), STATUS_OK},
+	{"a", TEXT("\0\0\0\0\0\0\0"), STATUS_OK},
 	{"a", TEXT("<ERROR><Code>NoSuchKey</Code></Error>"), STATUS_NO},
 	{"a", TEXT("\0\0\0\0\0\0\0\0\0"), STATUS_NO},
 	{"0.0.1", TEXT("\0\0\0\0\0\0\0\0\0"), STATUS_OK}, /* a part of an array of zarr */
@@ -318,6 +323,8 @@ static void check_others(void)
 			format_check(root, "link.json", 2, &why) == STATUS_OK);
 		CHECK(symlinkat("nothing", root, "dangling.pt") == 0 &&
 			format_check(root, "dangling.pt", 2, &why) == STATUS_NO);
+		CHECK(symlinkat("loop.pt", root, "loop.pt") == 0 &&
+			format_check(root, "loop.pt", 2, &why) == STATUS_NO);
 		CHECK(mkfifoat(root, "pipe.pt", 0600) == 0 &&
 			format_check(root, "pipe.pt", 2, &why) == STATUS_NO);
 		CHECK_EQ(format_check(root, "b", 2, &why), STATUS_NO);
@@ -400,16 +407,16 @@ static void end_table(struct table *table, const char *name)
 	write_bytes(name, table->bytes.data, table->bytes.length);
 }
 
-static const char shard0[] = "strings: twenty bytebias0123kernel: twenty-four bytes";
+static const char shard0[] = "textsbias0123kernel: twenty-four bytes";
 static const char shard1[] = "slot of 15 byte";
 static const struct tensor {
 	const char *key;
 	int type, shard, offset, size;
 } tensors[] = {
-	{"_CHECKPOINTABLE_OBJECT_GRAPH", 7, 0, 0, 20},
-	{"layer/bias", 1, 0, 20, 8},
+	{"_CHECKPOINTABLE_OBJECT_GRAPH", 7, 0, 0, 5},
+	{"layer/a_kernel", 1, 0, 13, 25},
+	{"layer/bias", 1, 0, 5, 8},
 	{"layer/empty", 1, 1, 15, 0},
-	{"layer/kernel", 1, 0, 28, 25},
 	{"layer/slot", 1, 1, 0, 15},
 };
 #define TENSORS (sizeof(tensors) / sizeof(tensors[0]))
@@ -491,11 +498,10 @@ static void check_tensorflow(void)
 			memcpy(other, shard0, sizeof(shard0));
 			other[i] ^= 1;
 			write_bytes(data[0], other, sizeof(shard0) - 1);
-			/* The smallest tensor is looked at. */
-			CHECK_EQ(check_bundle(), i >= 20 && i < 28 ? STATUS_NO : STATUS_OK);
+			/* The smallest tensor that is no text is looked at. */
+			CHECK_EQ(check_bundle(), i >= 5 && i < 13 ? STATUS_NO : STATUS_OK);
 		}
-		write_bytes(data[0], "strings: twenty bytebias0123kernel: twenty-four bytesx",
-			sizeof(shard0));
+		write_bytes(data[0], "textsbias0123kernel: twenty-four bytesx", sizeof(shard0));
 		CHECK_EQ(check_bundle(), STATUS_NO);
 		write_bytes(data[0], TEXT(shard0));
 		CHECK(unlinkat(root, data[1], 0) == 0 && check_bundle() == STATUS_NO &&
@@ -529,6 +535,9 @@ static const struct {
 	{TEXT("\x80\2}X\5\0\0\0xstepK\7X\4\0\0\0stepK\x8s."), 8},
 	{TEXT("\x80\2}X\4\0\0\0stepX\1\0\0\0xX\4\0\0\0stepK\x8s."), 8},
 	{TEXT("\x80\2}X\5\0\0\0stepsK\7s."), NOT},
+	{TEXT("\x80\2}X\5\0\0\0stepKK\7s."), NOT},
+	{TEXT("\x80\4}\x8c\5stepKK\7s."), NOT},
+	{TEXT("\x80\2}T\4\0\0\0stepK\7s."), NOT},
 	{TEXT("\x80\2}X\4\0\0\0step\x88s."), NOT},
 	{TEXT("\x80\2}X\4\0\0\0stepJ\xff\xff\xff\xffs."), NOT},
 	{TEXT("\x80\2}X\4\0\0\0step\x8a\1\xffs."), NOT},
