@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -123,8 +124,7 @@ static bool is_name_valid(const char *name)
 {
 	for (const char *part = name;; part++) {
 		size_t length = strcspn(part, "/");
-		if (length == 0 || (length == 1 && part[0] == '.') ||
-			(length == 2 && part[0] == '.' && part[1] == '.'))
+		if (length <= 2 && strspn(part, ".") == length)
 			return false;
 		part += length;
 		if (!*part)
@@ -135,17 +135,13 @@ static bool is_name_valid(const char *name)
 /* Read the bytes of a name as write_name wrote them; NULL: there are none. */
 static char *read_hex(const struct json_object *object)
 {
-	static const char digits[] = "0123456789abcdef";
 	const char *given;
-	if (!json_get_text(object, "name_hex", &given))
+	if (!json_get_text(object, "name_hex", &given) || strlen(given) % 2 ||
+		strspn(given, "0123456789abcdef") != strlen(given))
 		return NULL;
-	size_t length = strlen(given);
-	if (length % 2 || strspn(given, digits) != length)
-		return NULL;
-	char *name = xcalloc(1, length / 2 + 1);
-	for (size_t i = 0; i < length; i += 2)
-		name[i / 2] = (char)((strchr(digits, given[i]) - digits) * 16 +
-				     (strchr(digits, given[i + 1]) - digits));
+	char *name = xcalloc(1, strlen(given) / 2 + 1);
+	for (size_t i = 0; given[2 * i]; i++)
+		(void)sscanf(given + 2 * i, "%2hhx", (unsigned char *)&name[i]);
 	return name;
 }
 

@@ -38,8 +38,7 @@ struct manifest_file {
 	char *name; /* a relative path; no part of it is empty, "." or ".." */
 	uint64_t bytes;
 	char checksum[33]; /* XXH3-128, canonical, lower-case hexadecimal */
-	/* Set by tree_find (tree.h); not in the document. */
-	uint64_t inode;
+	uint64_t inode;	   /* this and the next one by tree_find (tree.h); not in the document */
 	struct timespec modified;
 };
 
@@ -68,21 +67,15 @@ uint64_t manifest_bytes(const struct manifest *manifest);
 struct manifest_file *manifest_add(struct manifest *manifest, const char *name, uint64_t bytes);
 void manifest_sort(struct manifest *manifest);
 
-/* True if both have the same files, with the same sizes and checksums. Both must be sorted. */
-bool manifest_same_files(const struct manifest *a, const struct manifest *b);
-/* The same for part and those files of `whole` whose names begin with prefix. */
+/* Whether part, and whole or what in it has names that begin with prefix, have the same files, with
+ * the same sizes and checksums. Both must be sorted. */
+bool manifest_same_files(const struct manifest *whole, const struct manifest *part);
 bool manifest_same_below(
 	const struct manifest *whole, const struct manifest *part, const char *prefix);
 
-/*
- * Append the document. It depends only on the manifest, so all tasks that merge the same shards
- * write the same bytes.
- */
+/* Append the document. The same manifest always gives the same bytes. */
 void manifest_write(const struct manifest *manifest, struct text *text);
-
-/*
- * STATUS_NO: this is not a manifest (err says why). STATUS_DAMAGED: it is of a newer format.
- */
+/* STATUS_NO: this is not a manifest (err says why). STATUS_DAMAGED: it is of a newer format. */
 enum status manifest_read(
 	const char *text, size_t length, struct manifest *manifest, struct error *err);
 

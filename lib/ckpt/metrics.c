@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/metrics.h"
 
+#include <ctype.h>
 #include <json-c/linkhash.h>
 #include <math.h>
 #include <stdio.h>
@@ -40,37 +41,21 @@ static enum status add(
 	return STATUS_OK;
 }
 
-/* Read a decimal number, or one of these words (any case), with nothing before or after it. */
-static bool read_value(const char *text, double *value)
-{
-	static const char *const words[] = {"nan", "inf", "-inf", "+inf", "infinity", "-infinity"};
-	char *end;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcasecmp(text, words[i]) == 0) {
-			*value = NAN;
-			return true;
-		}
-	if (!*text || strspn(text, "+-.0123456789eE") != strlen(text))
-		return false;
-	/* A number too close to 0 for a double becomes 0; one too large becomes infinite. */
-	*value = strtod(text, &end);
-	return *end == '\0';
-}
-
 enum status metrics_read(const char *text, struct metrics *metrics, struct error *err)
 {
-	double value;
 	const char *equals = strrchr(text, '=');
+	char *end;
 	if (!equals)
 		return error_set(err, STATUS_USAGE,
 			"--metric: \"%s\" is not NAME=VALUE, as in loss=0.25", text);
+	/* A number too close to 0 for a double becomes 0; one too large becomes infinite. */
+	double value = strtod(equals + 1, &end);
+	if (!equals[1] || *end || isspace((unsigned char)equals[1]) || strpbrk(equals, "xX("))
+		return error_set(err, STATUS_USAGE,
+			"--metric: the value in \"%s\" is not a number; write 0.25, -3e-5 or nan",
+			text);
 	char *name = xprintf("%.*s", (int)(equals - text), text);
-	enum status status =
-		read_value(equals + 1, &value)
-			? add(metrics, METRICS_MAX, name, value, err)
-			: error_set(err, STATUS_USAGE,
-				  "--metric %s: \"%s\" is not a number; write 0.25, -3e-5 or nan",
-				  name, equals + 1);
+	enum status status = add(metrics, METRICS_MAX, name, value, err);
 	free(name);
 	return status;
 }
@@ -80,29 +65,33 @@ void metrics_add(struct metrics *metrics, const char *name, double value)
 	(void)add(metrics, METRICS_ROOM, name, value, NULL);
 }
 
-static bool is_number(struct json_object *value)
+/* Add the numbers in an object, and null as NAN. False: there is something else, or no room. */
+static bool add_all(
+	struct json_object *object, const char *const *except, size_t room, struct metrics *metrics)
 {
-	return json_object_is_type(value, json_type_double) ||
-	       json_object_is_type(value, json_type_int);
-}
-
-static bool is_in(const char *name, const char *const *names)
-{
-	for (; names && *names; names++)
-		if (strcmp(name, *names) == 0)
-			return true;
-	return false;
+	bool all = json_object_is_type(object, json_type_object);
+	if (!all)
+		return false;
+	json_object_object_foreach(object, name, value)
+	{
+		const char *const *one = except;
+		while (one && *one && strcmp(name, *one) != 0)
+			one++;
+		if (one && *one)
+			continue;
+		bool number = json_object_is_type(value, json_type_double) ||
+			      json_object_is_type(value, json_type_int);
+		all = (number || !value) &&
+		      add(metrics, room, name, number ? json_object_get_double(value) : NAN,
+			      NULL) == STATUS_OK &&
+		      all;
+	}
+	return all;
 }
 
 void metrics_collect(struct json_object *object, const char *const *except, struct metrics *metrics)
 {
-	if (!json_object_is_type(object, json_type_object))
-		return;
-	json_object_object_foreach(object, name, value)
-	{
-		if (!is_in(name, except) && is_number(value))
-			metrics_add(metrics, name, json_object_get_double(value));
-	}
+	(void)add_all(object, except, METRICS_ROOM, metrics);
 }
 
 bool metrics_get(const struct metrics *metrics, const char *name, double *value)
@@ -141,17 +130,8 @@ void metrics_write(const struct metrics *metrics, struct text *text)
 bool metrics_parse(struct json_object *object, struct metrics *metrics)
 {
 	struct metrics read = {0};
-	if (object && !json_object_is_type(object, json_type_object))
+	if (object && !add_all(object, NULL, METRICS_MAX, &read))
 		return false;
-	if (object) {
-		json_object_object_foreach(object, name, value)
-		{
-			double number = is_number(value) ? json_object_get_double(value) : NAN;
-			if ((value && !is_number(value)) ||
-				add(&read, METRICS_MAX, name, number, NULL) != STATUS_OK)
-				return false;
-		}
-	}
 	*metrics = read;
 	return true;
 }

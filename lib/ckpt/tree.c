@@ -27,18 +27,15 @@
 
 static const char *kind_of(mode_t mode)
 {
-	return S_ISREG(mode)	? "a file"
-	       : S_ISLNK(mode)	? "a symbolic link"
-	       : S_ISFIFO(mode) ? "a pipe"
-	       : S_ISSOCK(mode) ? "a socket"
-				: "a device file";
+	return S_ISREG(mode)   ? "a file"
+	       : S_ISLNK(mode) ? "a symbolic link"
+			       : "a device, pipe or socket";
 }
 
 /* ---- Walking ---- */
 
 struct walk {
-	enum status (*visit)(void *context, const char *path, int directory, const struct stat *st,
-		struct error *err);
+	tree_visitor *visit;
 	void *context;
 	struct text path; /* of the entry */
 };
@@ -102,10 +99,8 @@ static enum status walk_below(struct walk *walk, int directory, int depth, struc
 	return status;
 }
 
-enum status tree_walk(int root, const char *below,
-	enum status (*visit)(void *context, const char *path, int directory, const struct stat *st,
-		struct error *err),
-	void *context, struct error *err)
+enum status tree_walk(
+	int root, const char *below, tree_visitor *visit, void *context, struct error *err)
 {
 	struct walk walk = {.visit = visit, .context = context};
 	const char *name = *below ? below : ".";
@@ -164,15 +159,15 @@ static enum status confirm(
 	struct manifest after = {0};
 	enum status status = tree_find(root, below, false, &after, err);
 	for (size_t i = 0; (i < before->count || i < after.count) && status == STATUS_OK; i++) {
-		const struct manifest_file *a = i < before->count ? &before->files[i] : NULL;
-		const struct manifest_file *b = i < after.count ? &after.files[i] : NULL;
-		if (!a || !b || strcmp(a->name, b->name) != 0 || a->inode != b->inode ||
-			a->bytes != b->bytes || a->modified.tv_sec != b->modified.tv_sec ||
-			a->modified.tv_nsec != b->modified.tv_nsec)
-			status = error_set(err, STATUS_NO,
-				"%s changed while it was being committed; commit when all is "
-				"written",
-				a ? a->name : b->name);
+		const struct manifest_file *a = &before->files[i], *b = &after.files[i];
+		if (i < before->count && i < after.count && strcmp(a->name, b->name) == 0 &&
+			a->inode == b->inode && a->bytes == b->bytes &&
+			a->modified.tv_sec == b->modified.tv_sec &&
+			a->modified.tv_nsec == b->modified.tv_nsec)
+			continue;
+		status = error_set(err, STATUS_NO,
+			"%s changed while it was being committed; commit when all is written",
+			i < before->count ? a->name : b->name);
 	}
 	manifest_release(&after);
 	return status;

@@ -16,16 +16,20 @@
 #include "ckpt/manifest.h"
 
 /*
- * Call visit for each entry below root/below ("": root), for a directory after its contents, and at
- * last for that one (of root, the path is "."). directory: the entry, open, if it is a directory;
- * else -1. st: as of lstat, of a directory after it was read; NULL: the entry has vanished
- * meanwhile. The walk ends when visit returns not STATUS_OK, and returns that. STATUS_NO: there is
- * no root/below, or it is more than 64 directories deep.
+ * Gets the path of an entry, or "." for root, and its state as of lstat; NULL: it has vanished
+ * meanwhile. directory: the entry, open, if it is one; else -1. The walk ends when this does not
+ * return STATUS_OK, and returns the same.
  */
-enum status tree_walk(int root, const char *below,
-	enum status (*visit)(void *context, const char *path, int directory, const struct stat *st,
-		struct error *err),
-	void *context, struct error *err);
+typedef enum status tree_visitor(
+	void *context, const char *path, int directory, const struct stat *st, struct error *err);
+
+/*
+ * Visit each entry below root/below ("": root), and that directory itself: a directory after its
+ * contents, with the state that it then has. STATUS_NO: there is no root/below, or it is more than
+ * 64 directories deep.
+ */
+enum status tree_walk(
+	int root, const char *below, tree_visitor *visit, void *context, struct error *err);
 
 /*
  * Add all files below root/below (of root without its reserved names) to manifest, sorted, without
