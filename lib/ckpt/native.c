@@ -74,7 +74,6 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	struct checkpoint look;
 	char name[CKPT_NAME_SIZE];
 	bool again = true;
-	enum status status = STATUS_OK;
 	ckpt_name_step(name, step);
 	char *path = ckpt_directory_path(directory, name);
 	for (int tries = 0; again && tries < TRIES; tries++) {
@@ -85,14 +84,15 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 		look = (struct checkpoint){.step = step};
 		memcpy(look.name, name, sizeof(name));
 		int root = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (root < 0 && errno == ENOENT) {
-			status = error_set(err, STATUS_NO, "there is no %s", path);
-			break;
+		int number = root < 0 || fstat(root, &held) < 0 ? errno : 0;
+		if (number == ENOENT) {
+			free(path);
+			return error_set(err, STATUS_NO, "there is no %s/%s", directory, name);
 		}
-		if (root < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+		if (number == ENOTDIR || number == ELOOP) {
 			error_set(&why, STATUS_NO, "it is not a directory");
-		} else if (root < 0 || fstat(root, &held) < 0) {
-			error_errno(&why, errno, "open %s", path);
+		} else if (number) {
+			error_errno(&why, number, "open %s", path);
 			state = CHECKPOINT_UNREADABLE;
 		} else {
 			state = check(path, root, contents, &look, &own, &why);
@@ -111,9 +111,8 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 			close(root);
 	}
 	free(path);
-	if (status == STATUS_OK)
-		*found = look;
-	return status;
+	*found = look;
+	return STATUS_OK;
 }
 
 enum status inspect_refuse(const char *directory, const struct checkpoint *found, struct error *err)
