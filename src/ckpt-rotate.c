@@ -213,17 +213,9 @@ static int run_commit(const struct args_rest *rest)
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
-/* What the run of this process has saved, by its store, which is asked once. */
+/* What the run of this process has saved, by its store. */
 static const char *run;
 static struct saved saved;
-
-static enum status ask_history(struct error *err)
-{
-	static bool asked;
-	enum status status = asked ? STATUS_OK : saved_ask(&run, &saved, err);
-	asked = status == STATUS_OK;
-	return status;
-}
 
 /* Find the newest checkpoint of one DIR. */
 static enum status find_latest(const struct args_rest *rest, const char *directory,
@@ -244,7 +236,7 @@ static enum status find_latest(const struct args_rest *rest, const char *directo
 	/* The store may say that what looks doubtful was saved complete. All tasks must find the
 	 * same, so none goes on without its answer. */
 	if (doubted && !status_is_error(status)) {
-		enum status asked = ask_history(err);
+		enum status asked = saved_ask(&run, &saved, err);
 		if (asked != STATUS_OK) {
 			status = asked;
 		} else if (saved.kind == SAVED_STEP) {
@@ -253,10 +245,6 @@ static enum status find_latest(const struct args_rest *rest, const char *directo
 			status = checkpoint_latest(&search, found, &skipped, err);
 		}
 	}
-	if (status == STATUS_OK && contents && !layout_is_native(&layout))
-		message_info("%s: there are no checksums in the layout %s; names, sizes and "
-			     "structure were checked",
-			directory, layout.name);
 	message_warnings(skipped.data);
 	text_release(&skipped);
 	return status;
@@ -278,20 +266,6 @@ static bool is_later_task(void)
 		return number > 0;
 	return group_identify(IDENTITY_RUN, 0, &identity, &unused) == STATUS_OK &&
 	       identity.is_task && identity.task > 0;
-}
-
-/* Inside a run: whether the answer, found or none, fits what the run has saved. */
-static enum status judge_by_history(
-	bool found, const struct checkpoint *best, const char *places, struct error *err)
-{
-	const struct saved_search search = {
-		found ? STATUS_OK : STATUS_NO, best->step, places, best->name};
-	if (found && is_later_task())
-		return STATUS_OK;
-	enum status status = ask_history(err);
-	if (status != STATUS_OK && !found)
-		return status; /* could not ask: not "none" */
-	return saved_judge(&saved, run, &search, err);
 }
 
 static void print_latest(const char *where, const struct checkpoint *best)
@@ -342,8 +316,16 @@ static int run_latest(const struct args_rest *rest)
 			where = rest->words[i];
 		}
 	}
-	if (!status_is_error(status))
-		status = judge_by_history(where, &best, text_string(&places), &err);
+	if (where && !status_is_error(status) && is_later_task()) {
+		status = STATUS_OK;
+	} else if (!status_is_error(status)) {
+		/* Inside a run: whether the answer, found or none, fits what it has saved. */
+		const struct saved_search search = {
+			where ? STATUS_OK : STATUS_NO, best.step, text_string(&places), best.name};
+		status = saved_ask(&run, &saved, &err);
+		if (status == STATUS_OK || where)
+			status = saved_judge(&saved, run, &search, &err);
+	}
 	int code = STATUS_OK;
 	if (status == STATUS_OK)
 		print_latest(where, &best);
@@ -422,26 +404,21 @@ static bool verify_one(const char *directory, bool native, const struct checkpoi
 		message_detail("%s", err.text);
 		return false;
 	}
-	if (status != STATUS_OK) {
-		*code = worse(*code, message_fail(&err));
-		return true;
-	}
 	bool bad = found.state == CHECKPOINT_BAD; /* it may still be whole */
 	text_add_size(&size, found.bytes);
-	if (!bad && found.state != CHECKPOINT_COMPLETE) {
-		message_error("%s/%s is %s: %s", directory, found.name,
-			checkpoint_state_name(found.state), found.why);
-		*code = worse(*code, (int)checkpoint_status(&found));
-		if (found.state == CHECKPOINT_DAMAGED && !message_is_quiet())
-			printf("%s damaged: %s\n", found.name, found.why);
-	} else if (!message_is_quiet()) {
+	if (status == STATUS_OK && !bad && found.state != CHECKPOINT_COMPLETE)
+		status = error_set(&err, checkpoint_status(&found), "%s/%s is %s: %s", directory,
+			found.name, checkpoint_state_name(found.state), found.why);
+	if (status == STATUS_DAMAGED && !message_is_quiet())
+		printf("%s damaged: %s\n", found.name, found.why);
+	if (status == STATUS_OK && !message_is_quiet())
 		printf("%s %s: %" PRIu64 " files, %s%s%s%s\n", found.name,
 			!native ? "complete"
 			: quick ? "all there"
 				: "verified",
 			found.files, text_string(&size), bad ? "; marked as bad: " : "", found.why,
 			native ? "" : " (no checksums: names, sizes and structure)");
-	}
+	*code = worse(*code, status == STATUS_OK ? STATUS_OK : message_fail(&err));
 	text_release(&size);
 	return true;
 }
@@ -543,10 +520,9 @@ static enum status read_prune_request(struct error *err)
 			? "--keep-every and --keep-within need a duration greater than 0"
 		: mode && !policy->highest && strcmp(mode, "min") != 0
 			? "--mode is neither min nor max"
-		: policy->best && !mode
-			? "--keep-best needs --mode min or max: which values are better?"
-		: mode && !policy->best ? "--mode has no effect without --keep-best"
-					: NULL;
+		: !policy->best != !mode
+			? "--keep-best needs --mode min or max (which values are better?), and --mode needs it"
+			: NULL;
 	if (wrong)
 		return error_set(err, STATUS_USAGE, "%s", wrong);
 	for (size_t i = 0; i < keep_steps.count && status == STATUS_OK; i++)
@@ -599,32 +575,31 @@ static int run_prune(const struct args_rest *rest)
 static const struct args_command commands[] = {
 	{"begin",
 		"DIR STEP [--attempt K] [--life WORD] [--sharded | --chief-only] [--task I --tasks N]",
-		"make the directory to write a checkpoint into", write_options, NULL, 2, 2, false,
-		false, run_begin},
+		"make the directory to write a checkpoint into", write_options, NULL, 2, 2,
+		.run = run_begin},
 	{"commit",
 		"DIR STEP [--attempt K] [--life WORD] [--sharded | --chief-only] [--task I --tasks N]\n"
 		"       [--timeout D] [--metric NAME=NUMBER]... [--time @SECONDS] [--keep-last N]",
 		"sync the checkpoint, take checksums, publish it", commit_options, write_options, 2,
-		2, false, false, run_commit},
+		2, .run = run_commit},
 	{"latest", "DIR... [--step | --json] [--or WORD] [--verify]",
 		"print the newest complete checkpoint", latest_options, layout_options, 1,
-		DIRECTORIES, false, false, run_latest},
+		DIRECTORIES, .run = run_latest},
 	{"list", "DIR... [--json]", "show all checkpoints", list_options, layout_options, 1,
-		DIRECTORIES, false, false, run_list},
+		DIRECTORIES, .run = run_list},
 	{"verify", "DIR... [STEP | --all] [--quick]",
 		"compare the checksums of one checkpoint or all", verify_options, layout_options, 1,
-		DIRECTORIES, false, false, run_verify},
+		DIRECTORIES, .run = run_verify},
 	{"mark", "DIR STEP bad|good [--reason TEXT]", "mark as bad: it is never offered again",
-		mark_options, layout_options, 3, 3, false, false, run_mark},
-	{"pin", "DIR STEP", "protect from prune", layout_options, NULL, 2, 2, false, false,
-		run_pin},
-	{"unpin", "DIR STEP", "undo pin", layout_options, NULL, 2, 2, false, false, run_unpin},
+		mark_options, layout_options, 3, 3, .run = run_mark},
+	{"pin", "DIR STEP", "protect from prune", layout_options, NULL, 2, 2, .run = run_pin},
+	{"unpin", "DIR STEP", "undo pin", layout_options, NULL, 2, 2, .run = run_unpin},
 	{"copy", "DIR DEST [STEP... | --last N | --all] [--move]",
 		"copy complete checkpoints to another directory, verified", copy_options, NULL, 2,
-		DIRECTORIES, false, false, run_copy},
+		DIRECTORIES, .run = run_copy},
 	{"prune", "DIR... --keep-... [--max-bytes SIZE] [--dry-run] [--json]",
 		"remove checkpoints that need not be kept", prune_options, layout_options, 1,
-		DIRECTORIES, false, false, run_prune},
+		DIRECTORIES, .run = run_prune},
 	{0},
 };
 

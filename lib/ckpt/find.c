@@ -65,10 +65,10 @@ static enum status choose(const struct checkpoint_search *search, struct list *l
 		if (one->state == CHECKPOINT_UNREADABLE)
 			return error_set(err, one->status, "%s/%s: %s", search->directory,
 				one->name, one->why);
-		if (one->state == CHECKPOINT_COMPLETE ||
-			(one->state == CHECKPOINT_DOUBTFUL && !*doubtful))
+		bool complete = one->state == CHECKPOINT_COMPLETE;
+		if (complete || (one->state == CHECKPOINT_DOUBTFUL && !*doubtful))
 			*found = *one;
-		if (one->state == CHECKPOINT_COMPLETE)
+		if (complete)
 			return STATUS_OK;
 		*doubtful |= one->state == CHECKPOINT_DOUBTFUL;
 		text_addf(skipped, "%s/%s is %s%s and was skipped: %s\n", search->directory,
@@ -149,10 +149,9 @@ static enum status find_other(
 		found |= list.items[i].checkpoint.state == CHECKPOINT_COMPLETE &&
 			 list.items[i].checkpoint.step != step;
 	list_release(&list);
-	if (status != STATUS_OK)
-		return status == STATUS_NO ? STATUS_TEMPORARY : status;
-	return found ? STATUS_OK
-		     : error_set(err, STATUS_NO, "there is no other complete checkpoint");
+	return status != STATUS_OK || found
+		       ? status
+		       : error_set(err, STATUS_NO, "there is no other complete checkpoint");
 }
 
 enum status checkpoint_give_up(
