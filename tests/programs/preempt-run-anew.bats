@@ -321,7 +321,7 @@ offered() { [ "$(ckpt-rotate latest ck --step 2>/dev/null)" = "$1" ]; }
 	: >trace
 	# Leak checks do not work under strace.
 	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
-	strace -f -o trace -e trace=rename -e inject=rename:signal=STOP:when=1 \
+	strace -f -o trace -P "$PWD/ck/step-00000030/.ckpt-bad.json" -e trace=fsync -e inject=fsync:signal=STOP:when=1 \
 		preempt-run -n 3 --max-bad-restarts 1 --checkpoints ck -- ./trainer 2>err 3>&- &
 	started+=($!)
 	eventually grep -q 'stopped by SIGSTOP' trace
