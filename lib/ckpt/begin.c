@@ -96,15 +96,14 @@ static enum status claim(
 	char *ours = xprintf("%s.XXXXXX", record), *theirs = xprintf("%s.XXXXXX.old", record);
 	enum status status = write_record(ours, err);
 	memcpy(theirs, ours, strlen(ours));
-	for (int tries = 0; status == STATUS_OK; tries++) {
-		int number = file_rename_new(AT_FDCWD, ours, AT_FDCWD, record);
-		if (number == 0)
+	int number = EEXIST;
+	for (int tries = 0; status == STATUS_OK && number == EEXIST && tries < TRIES; tries++) {
+		number = file_rename_new(AT_FDCWD, ours, AT_FDCWD, record);
+		if (number != EEXIST)
 			break;
-		if (number != EEXIST || tries == TRIES)
-			status = error_errno(err, number, "make %s", record);
-		else if (rename(record, theirs) < 0 && errno != ENOENT)
-			status = error_errno(err, errno, "rename %s", record);
-		else if (is_rival(theirs, replaced)) {
+		if (rename(record, theirs) < 0) {
+			number = errno == ENOENT ? EEXIST : errno;
+		} else if (is_rival(theirs, replaced)) {
 			(void)file_rename_new(AT_FDCWD, theirs, AT_FDCWD, record);
 			status = error_set(err, STATUS_NO,
 				"%s is being written by %s; if that only failed to save this step, "
