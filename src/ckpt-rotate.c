@@ -178,7 +178,8 @@ static void finish_commit(bool published)
 		message_info("the run's store does not know it: %s", err.text);
 	(void)fflush(stdout);
 	request.now = clock_utc();
-	if (request.policy.last && published &&
+	/* Of several tasks, the one that has published the checkpoint prunes. */
+	if (request.policy.last && (published || !(target.sharded || target.chief_only)) &&
 		checkpoint_prune(target.directory, layout_ours(), &request, &report, &err) !=
 			STATUS_OK)
 		message_error("warning: not all older checkpoints were removed: %s", err.text);

@@ -112,9 +112,10 @@ static enum status claim(
 				staging, text_string(replaced));
 		}
 	}
+	if (status == STATUS_OK && number)
+		status = error_errno(err, number, "make %s", record);
 	(void)unlink(theirs);
-	if (status != STATUS_OK)
-		(void)unlink(ours);
+	(void)unlink(ours);
 	free(ours);
 	free(theirs);
 	return status;
