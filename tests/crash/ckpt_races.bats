@@ -55,9 +55,9 @@ stop_before_rename() {
 	ckpt-rotate verify -q ck
 }
 
-# begin_elsewhere OPTION...: another process, which lives on, begins step 20; its answer is in ./other.
+# begin_elsewhere: another process, which lives on, begins step 20; its answer is in ./other.
 begin_elsewhere() {
-	setsid bash -c 'ckpt-rotate begin ck 20 "$@" >other 2>&1; echo $? >>other; exec sleep 60' - "$@" 3>&- &
+	setsid bash -c 'ckpt-rotate begin ck 20 >other 2>&1; echo $? >>other; exec sleep 60' 3>&- &
 	eventually grep -qs '^[0-9]*$' other
 }
 
