@@ -522,7 +522,7 @@ static enum status read_prune_request(struct error *err)
 		: mode && !policy->highest && strcmp(mode, "min") != 0
 			? "--mode is neither min nor max"
 		: !policy->best != !mode
-			? "--keep-best needs --mode min or max (which values are better?), and --mode needs it"
+			? "--keep-best needs --mode min or max (which values are better?), and conversely"
 			: NULL;
 	if (wrong)
 		return error_set(err, STATUS_USAGE, "%s", wrong);
