@@ -336,7 +336,8 @@ static enum status look_for_chief(
 	text_release(&answer->absent);
 	if (answer->missing)
 		text_add(&answer->absent, "0");
-	return STATUS_OK;
+	/* Its task may have published it a moment ago. */
+	return answer->complete ? file_sync_directory(target->directory, err) : STATUS_OK;
 }
 
 enum status checkpoint_commit(
@@ -408,16 +409,16 @@ enum status checkpoint_await(const struct checkpoint_target *target, int64_t dea
 	bool gone = false;
 	for (;;) {
 		enum status status = look_around(target, answer, err);
-		if (answer->complete)
-			return STATUS_OK;
 		/* It may have been published between the two looks: look once more. */
 		if (status != STATUS_OK && (status != STATUS_NO || gone))
 			return status;
 		gone = status == STATUS_NO;
 		int64_t now = clock_now();
-		all_since = answer->missing ? CLOCK_NEVER : clock_earlier(all_since, now);
-		/* The last task that committed was killed before it could publish. */
-		if (!gone && all_since != CLOCK_NEVER && now - all_since >= PUBLISHES) {
+		all_since = gone || answer->missing ? CLOCK_NEVER : clock_earlier(all_since, now);
+		/* It is published: that is judged as in a commit, and made durable. Or the last
+		 * task that committed was killed before it could publish. */
+		if (answer->complete ||
+			(all_since != CLOCK_NEVER && now - all_since >= PUBLISHES)) {
 			text_release(&answer->absent);
 			return checkpoint_commit(target, answer, err);
 		}

@@ -326,20 +326,32 @@ static enum status publish(struct copying *copying, struct error *err)
 	return status;
 }
 
+/* The copy failed: make room again, if the directory is ours still; else look again. */
+static void clean_up(struct copying *copying)
+{
+	struct stat st;
+	int number = lstat(copying->path, &st) < 0 ? errno : 0;
+	/* Another copy, for which locks have no effect, may have taken it. */
+	bool taken = number ? number == ENOENT : st.st_ino != copying->inode;
+	copying->again |= taken;
+	if (number == 0 && !taken)
+		(void)file_remove_tree(copying->path, NULL);
+}
+
 static enum status copy_once(struct copying *copying, struct copy_answer *answer, struct error *err)
 {
 	bool there;
 	enum status status = look_at_destination(copying, &there, err);
 	if (status == STATUS_OK && !there) {
 		status = make_room(copying, err);
-		if (status == STATUS_OK)
+		if (status == STATUS_OK) {
 			status = bring(copying, err);
-		if (status == STATUS_OK)
-			status = publish(copying, err);
+			if (status == STATUS_OK)
+				status = publish(copying, err);
+			if (status != STATUS_OK)
+				clean_up(copying);
+		}
 		answer->copied = status == STATUS_OK;
-		/* Another copy, for which locks have no effect, has taken the directory away. */
-		if (status != STATUS_OK && copying->to >= 0 && access(copying->path, F_OK) < 0)
-			copying->again = true;
 	}
 	if (copying->to >= 0)
 		close(copying->to);

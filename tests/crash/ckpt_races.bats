@@ -399,3 +399,14 @@ copy_vanishes() {
 	[ "$(in=near steps) $(in=far steps)" = "10 20  20 " ]
 	ckpt-rotate verify near 10
 }
+
+@test "copy: the step appears while it is copied: it is there already, or has other content; nothing is left" {
+	in=near save 20
+	held sync_file_range "cp -a near/step-00000020 far" 0 ckpt-rotate copy near far
+	[ "$(<answer)" = "step-00000020 is there already" ]
+	no_debris
+	rm -r far
+	held sync_file_range 'echo other >"$(ckpt-rotate begin far 20)/model"; ckpt-rotate commit far 20' 1 ckpt-rotate copy near far
+	grep -q "other content" error
+	no_debris
+}
