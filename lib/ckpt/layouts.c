@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/layouts.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -214,13 +215,13 @@ static const struct layout layouts[] = {
 	{
 		.name = "keras",
 		.title = "Keras",
-		.names =
-			"*.{step}-*.hdf5 *.{step}-*.h5 *.{step}-*.keras *.{step}.hdf5 *.{step}.h5 *.{step}.keras "
-			"*-{step}.hdf5 *-{step}.h5 *-{step}.keras *_{step}.hdf5 *_{step}.h5 *_{step}.keras "
-			"*{step}.weights.h5 *-{step}-*.hdf5 *-{step}-*.h5 *-{step}-*.keras",
+		.names = "{step}-*.hdf5 {step}-*.h5 {step}-*.keras *-{step}-*.hdf5 *-{step}-*.h5 "
+			 "*-{step}-*.keras *_{step}_*.hdf5 *_{step}_*.h5 *_{step}_*.keras "
+			 "*.{step}-*.hdf5 *.{step}-*.h5 *.{step}-*.keras *{step}.weights.h5 "
+			 "*.{step}.hdf5 *.{step}.h5 *.{step}.keras *-{step}.hdf5 *-{step}.h5 "
+			 "*-{step}.keras *_{step}.hdf5 *_{step}.h5 *_{step}.keras",
 		.rules = "any **\n",
 		.files = true,
-		.alternatives = true,
 	},
 	{
 		.name = "orbax",
@@ -268,18 +269,28 @@ static const struct layout layouts[] = {
 
 /* ---- Patterns ---- */
 
-static bool match(const char *at, const char *end, const char *text, const char *name,
+/*
+ * Match what is left of both. What failed after a star need not be tried with more for an earlier
+ * star, too: only a "**" can take more than a "*" that met a slash.
+ */
+enum match { MATCH, NO_MATCH, NOT_FOR_STAR, NEVER };
+
+static enum match match(const char *at, const char *end, const char *text, const char *name,
 	struct pattern_number *numbers)
 {
 	static const char *const places[PATTERN_NUMBERS] = {"{i}", "{j}", "{n}", "{step}"};
+	const char *begin = at;
 	while (at < end) {
 		if (*at == '*') {
 			bool deep = at + 1 < end && at[1] == '*';
 			for (at += deep ? 2 : 1;; text++) {
-				if (match(at, end, text, name, numbers))
-					return true;
-				if (!*text || (!deep && *text == '/'))
-					return false;
+				enum match rest = match(at, end, text, name, numbers);
+				if (rest != NO_MATCH && (!deep || rest != NOT_FOR_STAR))
+					return rest;
+				if (!*text)
+					return NEVER;
+				if (!deep && *text == '/')
+					return NOT_FOR_STAR;
 			}
 		}
 		int place = PATTERN_NUMBERS;
@@ -288,23 +299,29 @@ static bool match(const char *at, const char *end, const char *text, const char 
 				place = i;
 		if (place < PATTERN_NUMBERS) {
 			size_t length = strspn(text, "0123456789");
-			if (length == 0 || length > 18)
-				return false;
+			/* After a star, "0.93" is a value and "93" no step. */
+			bool fraction = place == PATTERN_STEP && text - name > 1 &&
+					text[-1] == '.' && isdigit((unsigned char)text[-2]) &&
+					at - begin < 2;
+			if (length == 0 || length > 18 || fraction)
+				return *text ? NO_MATCH : NEVER;
 			numbers[place] = (struct pattern_number){
 				strtoull(text, NULL, 10), (size_t)(text - name), length};
 			text += length;
 			at += strlen(places[place]);
+		} else if (!*text) {
+			return NEVER;
 		} else if (*at++ != *text++) {
-			return false;
+			return NO_MATCH;
 		}
 	}
-	return !*text;
+	return *text ? NO_MATCH : MATCH;
 }
 
 bool pattern_matches(const char *pattern, size_t length, const char *text,
 	struct pattern_number numbers[PATTERN_NUMBERS])
 {
-	return match(pattern, pattern + length, text, text, numbers);
+	return match(pattern, pattern + length, text, text, numbers) == MATCH;
 }
 
 bool pattern_any(

@@ -68,6 +68,8 @@ broken() {
 		fails 0 " is ${state/unknown/of an unknown} and was skipped: " r latest --step && [ "$output" = 200 ] || return
 	elif [[ $state == incomplete || $state == damaged ]]; then
 		stays="300 "
+	elif [ "$state" = doubtful ]; then
+		stays="100 200 300 " # 100 is what 200 is compared with
 	fi
 	r prune -q --keep-last 1 && [ "$(left)" = "$stays" ]
 }
