@@ -120,6 +120,7 @@ static const struct layout layouts[] = {
 		.name = "lightning",
 		.title = "PyTorch Lightning",
 		.names = "*step={step}*.ckpt",
+		.marks = "meta.pt *.distcp .metadata latest checkpoint/*",
 		.rules = "any **\n"
 			 "filled **\n"
 			 "if *.distcp : meta.pt\n"
@@ -372,65 +373,88 @@ bool layout_reads(const struct layout *layout, const char *entry, uint64_t *step
 	return *inside;
 }
 
-/* Whether an entry of the open DIR shows this layout, by its name and marks. */
-static bool is_shown(int directory, const char *entry, const struct layout *layout)
+/* Whether names in this open directory, after prefix, fit the marks; look one level down, too. */
+static enum status has_marks(
+	int root, const char *prefix, const char *marks, bool *found, struct error *err)
 {
+	struct file_names names = {0};
 	struct pattern_number unused[PATTERN_NUMBERS];
-	struct stat st;
-	uint64_t step;
-	bool inside, shown = false;
-	char path[512];
-	if (!layout_reads(layout, entry, &step, &inside) || fstatat(directory, entry, &st, 0) < 0 ||
-		!(S_ISDIR(st.st_mode) ? layout->directories : layout->files))
-		return false;
-	if (layout_is_native(layout)) {
-		snprintf(path, sizeof(path), "%s/" CKPT_MANIFEST, entry);
-		return *entry == '.' || faccessat(directory, path, F_OK, 0) == 0;
-	}
-	if (inside) /* a name without a number shows a layout only by its content */
-		return S_ISREG(st.st_mode) && format_read_number(directory, entry, "global_step",
-						      &step, NULL) == STATUS_OK;
-	if (!S_ISDIR(st.st_mode) || !layout->marks)
-		return true;
-	/* Marks have one or two parts: look one level down, too. */
-	struct file_names names = {0}, inner = {0};
-	int root = openat(directory, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0 || file_read_names(root, entry, &names, NULL) != STATUS_OK)
-		names.count = 0;
-	for (size_t i = 0; i < names.count && !shown; i++) {
-		shown = pattern_any(layout->marks, names.names[i], unused);
-		int below = shown || !strchr(layout->marks, '/')
-				    ? -1
-				    : openat(root, names.names[i],
-					      O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (below < 0)
+	char path[600];
+	enum status status = file_read_names(root, *prefix ? prefix : ".", &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK && !*found; i++) {
+		snprintf(path, sizeof(path), "%s%s", prefix, names.names[i]);
+		*found = pattern_any(marks, path, unused);
+		if (*found || *prefix || !strchr(marks, '/'))
 			continue;
-		if (file_read_names(below, names.names[i], &inner, NULL) != STATUS_OK)
-			inner.count = 0;
-		for (size_t k = 0; k < inner.count && !shown; k++) {
-			snprintf(path, sizeof(path), "%s/%s", names.names[i], inner.names[k]);
-			shown = pattern_any(layout->marks, path, unused);
+		int below = openat(
+			root, names.names[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (below < 0 && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
+			status = error_errno(err, errno, "open %s", names.names[i]);
+		} else if (below >= 0) {
+			strcat(path, "/");
+			status = has_marks(below, path, marks, found, err);
+			close(below);
 		}
-		file_names_release(&inner);
-		close(below);
 	}
 	file_names_release(&names);
-	if (root >= 0)
-		close(root);
-	return shown;
+	return status;
 }
 
-const struct layout *layout_of_entry(int directory, const char *entry)
+/* Whether an entry of the open DIR shows this layout, by its name and marks. */
+static enum status is_shown(int directory, const char *entry, const struct layout *layout,
+	bool *shown, struct error *err)
 {
-	const struct layout *found = NULL;
+	struct stat st;
+	uint64_t step;
+	bool inside;
+	char path[512];
+	*shown = false;
+	if (!layout_reads(layout, entry, &step, &inside))
+		return STATUS_OK;
+	if (fstatat(directory, entry, &st, 0) < 0)
+		return errno == ENOENT || errno == ELOOP
+			       ? STATUS_OK
+			       : error_errno(err, errno, "look at %s", entry);
+	if (!(S_ISDIR(st.st_mode) ? layout->directories : S_ISREG(st.st_mode) && layout->files))
+		return STATUS_OK;
+	if (layout_is_native(layout)) {
+		snprintf(path, sizeof(path), "%s/" CKPT_MANIFEST, entry);
+		*shown = *entry == '.' || faccessat(directory, path, F_OK, 0) == 0;
+		return *shown || errno == ENOENT ? STATUS_OK
+						 : error_errno(err, errno, "look at %s", path);
+	}
+	/* A name without a number shows a layout only by its content. */
+	if (inside && S_ISREG(st.st_mode)) {
+		enum status status =
+			format_read_number(directory, entry, "global_step", &step, err);
+		*shown = status == STATUS_OK;
+		return status == STATUS_NO ? STATUS_OK : status;
+	}
+	*shown = !S_ISDIR(st.st_mode) || !layout->marks;
+	if (*shown)
+		return STATUS_OK;
+	int root = openat(directory, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "open %s", entry);
+	enum status status = has_marks(root, "", layout->marks, shown, err);
+	close(root);
+	return status;
+}
+
+/* The layout that knows this entry of the open DIR; NULL: none. */
+static enum status layout_of_entry(
+	int directory, const char *entry, const struct layout **found, struct error *err)
+{
+	enum status status = STATUS_OK;
 	const char *gone = ckpt_name_read_gone(entry);
-	if (gone && ckpt_name_read(gone).kind != CKPT_NAME_FOREIGN)
-		return &layouts[0];
-	for (size_t i = 0; i < LAYOUTS; i++)
-		if ((!found || (found->general && !layouts[i].general)) &&
-			is_shown(directory, entry, &layouts[i]))
-			found = &layouts[i];
-	return found;
+	*found = gone && ckpt_name_read(gone).kind != CKPT_NAME_FOREIGN ? &layouts[0] : NULL;
+	for (size_t i = 0; i < LAYOUTS && status == STATUS_OK && !gone; i++) {
+		bool shown = false;
+		if (!*found || ((*found)->general && !layouts[i].general))
+			status = is_shown(directory, entry, &layouts[i], &shown, err);
+		*found = shown ? &layouts[i] : *found;
+	}
+	return status;
 }
 
 /* ---- Choosing ---- */
@@ -448,7 +472,11 @@ enum status layout_detect(
 		return status == STATUS_NO ? STATUS_OK : status;
 	status = file_read_names(descriptor, directory, &names, err);
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
-		const struct layout *shown = layout_of_entry(descriptor, names.names[i]);
+		const struct layout *shown;
+		struct error why;
+		status = layout_of_entry(descriptor, names.names[i], &shown, &why);
+		if (status != STATUS_OK)
+			error_set(err, status, "%s: %s", directory, why.text);
 		if (shown && !*examples[shown - layouts])
 			snprintf(examples[shown - layouts], sizeof(examples[0]), "%.63s",
 				names.names[i]);

@@ -77,8 +77,6 @@ enum status layout_check_location(const char *text, struct error *err);
 /* Whether a name in DIR is a checkpoint of this layout, or a part of one, by its name. *inside: its
  * step is in its content. A name with a control character is not: scripts read paths by lines. */
 bool layout_reads(const struct layout *layout, const char *entry, uint64_t *step, bool *inside);
-/* The layout that knows this entry of the open DIR, by name and marks; NULL: none. */
-const struct layout *layout_of_entry(int directory, const char *entry);
 
 /* A number in a name that matches: its value and where its digits are. */
 struct pattern_number {

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,41 +146,33 @@ static enum status find_files(const struct list *list, const struct list_entry *
 
 /* ---- Names without their numbers ---- */
 
-/* Whether the number at `at` is one of a set whose names say how many there are. */
-static bool is_of_set(const char *name, const char *at, size_t digits)
-{
-	static const char *const before[] = {"-of-", "world_size_"};
-	for (size_t i = 0; i < 2; i++)
-		if ((size_t)(at - name) >= strlen(before[i]) &&
-			strncmp(at - strlen(before[i]), before[i], strlen(before[i])) == 0)
-			return true;
-	return strncmp(at + digits, "-of-", 4) == 0 ||
-	       (strstr(name, "world_size_") && at - name >= 5 && strncmp(at - 5, "rank_", 5) == 0);
-}
+/* Files of ranks: how many there must be is in the files or their names, and is checked by rules.
+ */
+#define PROVED                                                                                            \
+	"**-*-of-* **world_size_*_rank_* **.distcp **zero_pp_rank_*_states.pt mp_rank_*_model_states.pt " \
+	"**/mp_rank_*_model_states.pt mp_rank_*/model*rng.pt mp_rank_*/*optim.pt"
 
 /*
  * A name in which numbers are replaced, so that names of two checkpoints can be compared. In DIR
- * every number is, because epochs and values differ, too; in a directory the step, a hash ('*'),
- * and the numbers of a set ('#'). Several files may then have the same name.
+ * every number is, because epochs and values differ, too; in a directory a hash ('*'), and all
+ * numbers of files that are proved by rules ('#'). Several files may then have the same name.
  */
-static char *without_numbers(const char *name, bool inside, uint64_t step)
+static char *without_numbers(const char *name, bool inside)
 {
 	struct text text = {0};
+	struct pattern_number unused[PATTERN_NUMBERS];
+	bool proved = inside && pattern_any(PROVED, name, unused);
 	char *end;
 	for (const char *at = name; *at;) {
 		size_t digits = strspn(at, "0123456789"), hash = strspn(at, "0123456789abcdef");
 		if (inside && hash >= 16 && (at == name || !isalnum((unsigned char)at[-1]))) {
 			text_add(&text, "*");
 			at += hash;
-		} else if (inside && digits && is_of_set(name, at, digits)) {
-			text_add(&text, "#");
-			at += digits;
-		} else if (digits &&
-			   (!inside || (digits <= 18 && strtoull(at, NULL, 10) == step))) {
+		} else if (digits && (!inside || proved)) {
+			text_add(&text, proved ? "#" : "{step}");
 			at += digits;
 			digits = !inside && *at == '.' ? strspn(at + 1, "0123456789") : 0;
 			at += digits ? digits + 1 : 0;
-			text_add(&text, "{step}");
 		} else if (!inside && *at == '=' && (strtod(at + 1, &end), end > at + 1)) {
 			text_add(&text, "={step}"); /* a value: 1.5, -2, 1e-05, nan */
 			at = end - (end[-1] == '.');
@@ -194,11 +187,28 @@ static char *without_numbers(const char *name, bool inside, uint64_t step)
 	return made;
 }
 
+/* The same name with another step in it; malloc'd. */
+static char *with_step(const char *name, uint64_t from, uint64_t to)
+{
+	struct text text = {0};
+	while (*name) {
+		size_t digits = strspn(name, "0123456789"), length = digits ? digits : 1;
+		if (digits && digits <= 18 && strtoull(name, NULL, 10) == from)
+			text_addf(&text, "%0*" PRIu64, (int)digits, to);
+		else
+			text_addf(&text, "%.*s", (int)length, name);
+		name += length;
+	}
+	char *made = xstrdup(text_string(&text));
+	text_release(&text);
+	return made;
+}
+
 static void keep_names(struct list_item *item, const struct files *files, bool inside)
 {
 	for (size_t i = 0; i < files->list.count; i++) {
 		const struct manifest_file *file = &files->list.files[i];
-		char *name = without_numbers(file->name, inside, item->checkpoint.step);
+		char *name = without_numbers(file->name, inside);
 		manifest_add(&item->files, name, file->bytes);
 		free(name);
 	}
@@ -229,7 +239,8 @@ static const char *find_marker(const struct files *files, const char *patterns)
 {
 	struct pattern_number unused[PATTERN_NUMBERS];
 	for (size_t i = 0; i < files->list.count; i++)
-		if (pattern_any(patterns, files->list.files[i].name, unused))
+		if (strncmp(files->list.files[i].name, ".cache/", 7) != 0 &&
+			pattern_any(patterns, files->list.files[i].name, unused))
 			return files->list.files[i].name;
 	for (size_t i = 0; i < files->directory_count; i++)
 		if (pattern_any(patterns, files->directories[i], unused))
@@ -449,73 +460,87 @@ static void stay(struct checkpoint *checkpoint, const char *what, const char *wh
 
 /* ---- Doubt: a comparison with the nearest older complete one ---- */
 
-/* The end of the run of files that have the name of file i, and their bytes. */
-static size_t run_of(const struct manifest *files, size_t i, uint64_t *bytes)
+/* How many files have this name; and their bytes. */
+static size_t count_files(const struct manifest *files, const char *name, uint64_t *bytes)
 {
-	size_t end = i;
+	size_t low = 0, high = files->count, count = 0;
 	*bytes = 0;
-	for (; end < files->count && strcmp(files->files[end].name, files->files[i].name) == 0;
-		end++)
-		*bytes += files->files[end].bytes;
-	return end;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (strcmp(files->files[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < files->count && strcmp(files->files[low].name, name) == 0; low++, count++)
+		*bytes += files->files[low].bytes;
+	return count;
+}
+
+/* How many files item has under the name that a file of `of` has, perhaps with the step in it. */
+static size_t count_same(
+	const struct list_item *item, const char *name, const struct list_item *of, uint64_t *bytes)
+{
+	size_t count = count_files(&item->files, name, bytes);
+	if (count)
+		return count;
+	char *own = with_step(name, of->checkpoint.step, item->checkpoint.step);
+	count = count_files(&item->files, own, bytes);
+	free(own);
+	return count;
 }
 
 /*
- * Whether item has less than older: why says what. alternatives: a step may have been saved several
- * times. apart: and these are files, each whole without the others, but for NeMo's averages.
+ * Whether item has less than older: *names: fewer files; *sizes: a file that is much smaller. why
+ * says what. alternatives: a step may have been saved several times; apart: and these are files,
+ * each whole without the others, but for NeMo's averages.
  */
-static bool has_less(const struct list_item *item, const struct list_item *older, bool alternatives,
-	bool apart, bool *names_only, struct error *why)
+static void compare(const struct list_item *item, const struct list_item *older, bool alternatives,
+	bool apart, bool *names, bool *sizes, struct error *why)
 {
-	const struct manifest *have = &item->files, *had = &older->files;
-	for (size_t i = 0, k = 0, end; i < had->count; i = end) {
-		uint64_t old, new = 0;
-		const char *name = had->files[i].name;
-		end = run_of(had, i, &old);
-		while (k < have->count && strcmp(have->files[k].name, name) < 0)
-			k++;
-		size_t stop = k;
-		if (k < have->count && strcmp(have->files[k].name, name) == 0)
-			stop = run_of(have, k, &new);
-		size_t count = stop - k, before = end - i;
+	uint64_t old, new;
+	*names = *sizes = false;
+	for (size_t i = 0, before; i < older->files.count && !*sizes; i += before) {
+		const char *name = older->files.files[i].name;
+		before = count_files(&older->files, name, &old);
+		size_t count = count_same(item, name, older, &new);
 		bool hash = strchr(name, '*') != NULL;
 		bool fewer = count == 0 ? !apart || strstr(name, "-EMA")
 					: count < before && !alternatives && !strchr(name, '#') &&
 						  (!hash || new < old - old / 10);
-		bool smaller = count > 0 && before == 1 &&
-			       ((old >= LARGE && new < old / 2) || (old && !new));
-		*names_only = fewer && !hash;
-		if (fewer && before > 1)
-			error_set(why, STATUS_NO, "%s has %zu files %s, this one has %zu",
-				older->checkpoint.name, before, name, count);
-		else if (fewer)
-			error_set(why, STATUS_NO, "%s has a file %s, this one has none",
-				older->checkpoint.name, name);
-		else if (smaller)
+		*sizes = (fewer && hash) ||
+			 (count == 1 && before == 1 &&
+				 ((old >= LARGE && new < old / 2) || (old && !new)));
+		if (*sizes && !fewer)
 			error_set(why, STATUS_NO, "%s is less than half as large as that of %s",
 				name, older->checkpoint.name);
-		if (fewer || smaller)
-			return true;
-		k = stop;
+		else if (fewer && !*names && before > 1)
+			error_set(why, STATUS_NO, "%s has %zu files %s, this one has %zu",
+				older->checkpoint.name, before, name, count);
+		else if (fewer && !*names)
+			error_set(why, STATUS_NO, "%s has a file %s, this one has none",
+				older->checkpoint.name, name);
+		*names |= fewer;
 	}
-	return false;
 }
 
-static bool has_same_names(const struct manifest *a, const struct manifest *b)
+static bool has_same_names(const struct list_item *a, const struct list_item *b)
 {
-	bool same = a->count == b->count;
-	for (size_t i = 0; i < a->count && same; i++)
-		same = strcmp(a->files[i].name, b->files[i].name) == 0;
+	uint64_t unused;
+	bool same = a->files.count == b->files.count;
+	for (size_t i = 0; i < a->files.count && same; i++)
+		same = count_same(b, a->files.files[i].name, a, &unused) > 0;
 	return same;
 }
 
-/* Conclude that item i is doubtful, if it is. */
+/* Conclude that item i is doubtful, if it is; what it is compared with stays. */
 static void doubt(struct list *list, size_t i)
 {
-	struct list_item *item = &list->items[i];
+	struct list_item *item = &list->items[i], *older = NULL;
 	const struct list_request *request = &list->request;
-	struct list_item *older = NULL;
-	bool names_only = false;
+	const bool alternatives = request->layout->alternatives;
+	const uint64_t step = item->checkpoint.step;
+	bool names, sizes, vouched = false;
 	struct error why;
 	if (item->checkpoint.state != CHECKPOINT_COMPLETE || item->checkpoint.own)
 		return;
@@ -523,26 +548,25 @@ static void doubt(struct list *list, size_t i)
 		if (list->items[k].checkpoint.state == CHECKPOINT_COMPLETE &&
 			!list->items[k].checkpoint.own)
 			older = &list->items[k];
-	if (!older)
-		return;
-	bool alternatives = request->layout->alternatives;
-	bool apart = alternatives && !(list->entries[item->first].directory &&
-					     list->entries[older->first].directory);
-	if (!has_less(item, older, alternatives, apart, &names_only, &why))
-		return;
-	const uint64_t step = item->checkpoint.step;
-	if (has_mark(list, step, CKPT_BESIDE_GOOD, item->checkpoint.changed) ||
+	if (!older || has_mark(list, step, CKPT_BESIDE_GOOD, item->checkpoint.changed) ||
 		(request->saved && *request->saved == step))
 		return;
-	for (size_t k = 0; k < list->count && names_only; k++) {
+	bool apart = alternatives && !(list->entries[item->first].directory &&
+					     list->entries[older->first].directory);
+	compare(item, older, alternatives, apart, &names, &sizes, &why);
+	if (!names && !sizes)
+		return;
+	for (size_t k = 0; k < list->count && !sizes && !vouched; k++) {
 		enum checkpoint_state state = list->items[k].checkpoint.state;
-		if (k != i && !list->items[k].checkpoint.own &&
-			(state == CHECKPOINT_COMPLETE || state == CHECKPOINT_DOUBTFUL) &&
-			has_same_names(&list->items[k].files, &item->files))
-			return;
+		vouched = k != i && !list->items[k].checkpoint.own &&
+			  (state == CHECKPOINT_COMPLETE || state == CHECKPOINT_DOUBTFUL) &&
+			  has_same_names(&list->items[k], item);
 	}
+	/* Two saves that failed alike vouch for each other, too. */
+	stay(&older->checkpoint, item->checkpoint.name, ", which has less, is compared with it");
+	if (vouched)
+		return;
 	item->checkpoint.state = CHECKPOINT_DOUBTFUL;
-	stay(&older->checkpoint, item->checkpoint.name, ", a doubtful one, is compared with it");
 	snprintf(item->checkpoint.why, sizeof(item->checkpoint.why), "%.255s", why.text);
 }
 
@@ -596,9 +620,7 @@ static void protect_tracked(struct list *list)
 	size_t newer = 0;
 	for (size_t i = list->count; i-- > 0;) {
 		struct checkpoint *one = &list->items[i].checkpoint;
-		if (one->own)
-			stay(one, "the trainer's own", "");
-		else if (list->tracker.named && one->step == list->tracker.step)
+		if (list->tracker.named && one->step == list->tracker.step)
 			stay(one, tracker, " names it");
 		else if (list->tracker.named && one->step > list->tracker.step && newer < 2)
 			stay(one, "newer than what is named by ", tracker);
@@ -623,44 +645,45 @@ static int by_step(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Read the step that is in the content of an entry. False: it is no checkpoint. */
-static bool read_inside(const struct list *list, struct list_entry *entry)
+/* Read the step that is in the content of an entry. STATUS_NO: it is no checkpoint. One that is
+ * damaged, or not finished, is one of step 0. */
+static enum status read_inside(const struct list *list, struct list_entry *entry, struct error *err)
 {
-	struct files files;
+	const struct layout *layout = list->request.layout;
+	struct files files = {.root = -1};
 	struct pattern_number unused[PATTERN_NUMBERS];
-	struct error why;
-	enum status status = STATUS_NO;
+	struct stat st;
 	if (!entry->directory) {
-		struct stat st;
-		status = format_read_number(
-			list->descriptor, entry->name, "global_step", &entry->step, &why);
-		/* One that is cut short is the trainer's, too. */
-		return status == STATUS_OK ||
-		       (fstatat(list->descriptor, entry->name, &st, 0) == 0 &&
-			       strncmp(entry->name, "last", 4) == 0 &&
-			       format_check(list->descriptor, entry->name, (uint64_t)st.st_size,
-				       &why) == STATUS_NO);
+		enum status status = format_read_number(
+			list->descriptor, entry->name, "global_step", &entry->step, err);
+		if (status != STATUS_NO || fstatat(list->descriptor, entry->name, &st, 0) < 0)
+			return status;
+		status = format_check(list->descriptor, entry->name, (uint64_t)st.st_size, err);
+		return status == STATUS_OK ? STATUS_NO : status == STATUS_NO ? STATUS_OK : status;
 	}
-	if (find_files(list, entry, 1, &files, &why) == STATUS_OK)
-		for (size_t i = 0; i < files.list.count && status != STATUS_OK; i++)
-			if (pattern_any(list->request.layout->inside_files,
-				    files.list.files[i].name, unused))
-				status = format_read_number(files.root, files.list.files[i].name,
-					"global_step", &entry->step, &why);
+	enum status status = find_files(list, entry, 1, &files, err);
+	bool ours = status == STATUS_OK && is_marked(layout, &files);
+	enum status read = STATUS_NO;
+	for (size_t i = 0; i < files.list.count && ours && read == STATUS_NO; i++)
+		if (pattern_any(layout->inside_files, files.list.files[i].name, unused))
+			read = format_read_number(files.root, files.list.files[i].name,
+				"global_step", &entry->step, err);
 	files_release(&files, list->descriptor);
-	return status == STATUS_OK;
+	if (status == STATUS_OK && read != STATUS_NO)
+		status = read;
+	return status == STATUS_OK && !ours ? STATUS_NO : status;
 }
 
-static void add_entry(struct list *list, const char *name)
+static enum status add_entry(struct list *list, const char *name, struct error *err)
 {
-	struct list_entry entry = {0};
+	struct list_entry entry = {.name = xstrdup(name)};
 	struct stat st;
 	bool inside;
+	enum status status = STATUS_OK;
 	if (!layout_reads(list->request.layout, name, &entry.step, &inside)) {
-		list->others[list->other_count++] = xstrdup(name);
-		return;
+		list->others[list->other_count++] = entry.name;
+		return STATUS_OK;
 	}
-	entry.name = xstrdup(name);
 	if (!layout_is_native(list->request.layout)) {
 		if (fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			st.st_mode = 0;
@@ -669,17 +692,15 @@ static void add_entry(struct list *list, const char *name)
 				  (entry.link && fstatat(list->descriptor, name, &st, 0) == 0 &&
 					  S_ISDIR(st.st_mode));
 	}
+	entry.own = inside && (!strpbrk(name, "0123456789") || strncmp(name, "last", 4) == 0);
 	/* A link without a step of its own is another name of what it leads to. */
-	bool read = !inside || (!entry.link && read_inside(list, &entry));
-	entry.own = inside && !strpbrk(name, "0123456789");
-	if (inside && strncmp(name, "last", 4) == 0)
-		entry.own = true;
-	if (read) {
+	if (inside)
+		status = entry.link ? STATUS_NO : read_inside(list, &entry, err);
+	if (status == STATUS_OK)
 		list->entries[list->entry_count++] = entry;
-	} else {
-		free(entry.name);
-		list->others[list->other_count++] = xstrdup(name);
-	}
+	else
+		list->others[list->other_count++] = entry.name;
+	return status == STATUS_NO ? STATUS_OK : status;
 }
 
 /*
@@ -741,9 +762,13 @@ static enum status read_names(struct list *list, struct error *err)
 				continue;
 			}
 			note_change(&mark->time, &st);
+			snprintf(mark->name, sizeof(mark->name), "%.255s", name);
 			list->mark_count++;
 		} else {
-			add_entry(list, name);
+			struct error why;
+			status = add_entry(list, name, &why);
+			if (status != STATUS_OK)
+				error_set(err, status, "%s/%s", list->request.directory, why.text);
 		}
 	}
 	file_names_release(&names);
@@ -1010,15 +1035,15 @@ static bool is_log(const char *name)
 	return *name == '.' || strstr(name, "tfevents") || strncmp(name, "core.", 5) == 0;
 }
 
-/* Whether a directory has a file in it, at any depth. */
+/* Whether a directory has a file in it, at any depth, or may have one. */
 static bool has_files(int directory, const char *name)
 {
 	struct files files = {
 		.root = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
 	struct error unused;
-	if (files.root >= 0)
-		(void)walk(&files, files.root, "", 0, &unused);
-	bool has = files.list.count > 0;
+	bool has = files.root < 0 ? errno != ENOENT
+				  : walk(&files, files.root, "", 0, &unused) != STATUS_OK ||
+					    files.list.count > 0;
 	files_release(&files, directory);
 	return has;
 }
@@ -1045,17 +1070,23 @@ enum status list_confirm_none(const struct list *list, struct error *err)
 			text_addf(&other, "%s%s", others > 1 ? ", " : "", name);
 	}
 	enum status status =
-		count ? error_set(err, STATUS_TEMPORARY,
-				"%s: no layout reads %s%s, which may be checkpoints: say how with "
-				"--pattern or --layout, or move them away",
-				list->request.directory, text_string(&strange),
-				count > 3 ? " ..." : "")
-		      : error_set(err, STATUS_NO, "there is no complete checkpoint in %s%s%s%s",
-				list->request.directory, others ? " (it has other entries: " : "",
-				text_string(&other),
-				others > 3 ? " ...)"
-				: others   ? ")"
-					   : "");
+		*list->tracker.broken
+			? error_set(err, STATUS_TEMPORARY,
+				  "%s has no complete checkpoint, and the tracker file %s names one "
+				  "that no layout reads: %s",
+				  list->request.directory, list->request.layout->tracker,
+				  list->tracker.line)
+		: count ? error_set(err, STATUS_TEMPORARY,
+				  "%s: no layout reads %s%s, which may be checkpoints: say how with "
+				  "--pattern or --layout, or move them away",
+				  list->request.directory, text_string(&strange),
+				  count > 3 ? " ..." : "")
+			: error_set(err, STATUS_NO, "there is no complete checkpoint in %s%s%s%s",
+				  list->request.directory, others ? " (it has other entries: " : "",
+				  text_string(&other),
+				  others > 3 ? " ...)"
+				  : others   ? ")"
+					     : "");
 	text_release(&strange);
 	text_release(&other);
 	return status;

@@ -43,6 +43,7 @@ struct list_item {
 /* A file beside a framework's checkpoint that says something about it. */
 struct list_mark {
 	enum ckpt_beside kind;
+	char name[256];
 	uint64_t step;
 	int64_t time; /* when it was made, by the filesystem's clock */
 };

@@ -327,14 +327,11 @@ static enum status remove_marks(const struct list *list, size_t i, struct error 
 		if (k != i && list->items[k].checkpoint.step == step)
 			return STATUS_OK;
 	for (size_t k = 0; k < list->mark_count; k++) {
-		char name[CKPT_NAME_SIZE];
-		if (list->marks[k].kind > CKPT_BESIDE_GOOD)
-			continue;
-		ckpt_name_beside(name, list->marks[k].kind, step);
-		if (list->marks[k].step == step && unlinkat(list->descriptor, name, 0) < 0 &&
-			errno != ENOENT)
+		const struct list_mark *mark = &list->marks[k];
+		if (mark->step == step && mark->kind != CKPT_BESIDE_UNDONE &&
+			unlinkat(list->descriptor, mark->name, 0) < 0 && errno != ENOENT)
 			status = error_errno(
-				err, errno, "remove %s/%s", list->request.directory, name);
+				err, errno, "remove %s/%s", list->request.directory, mark->name);
 	}
 	return status;
 }
