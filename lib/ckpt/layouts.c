@@ -36,6 +36,8 @@
  * ZeRO: with 1 and more each rank has optimizer states, with 3 a part of the model states, too.
  * (Layers of a pipeline may be left out, if they have no parameters.)
  */
+#define DEEPSPEED_PROVED                                                                           \
+	"**zero_pp_rank_*_states.pt mp_rank_*_model_states.pt **/mp_rank_*_model_states.pt"
 #define DEEPSPEED_OF(prefix, states)                                                               \
 	"world " prefix states " dp_world_size*mp_world_size " prefix                              \
 	"*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt mics_shard_size\n"                          \
@@ -98,6 +100,7 @@ static const struct layout layouts[] = {
 		.marks =
 			"*.json *.safetensors *.bin *.pt *.pth random_states_*.pkl */*.safetensors "
 			"*/*.bin */*.json pytorch_model*/* global_step*/*",
+		.proved = DEEPSPEED_PROVED,
 		.rules =
 			"when training_args.bin\n"
 			"if optimizer.* optimizer_*/* : scheduler.pt\n"
@@ -111,6 +114,7 @@ static const struct layout layouts[] = {
 		.title = "Accelerate",
 		.names = "checkpoint_{step} step_{step} epoch_{step}",
 		.marks = "random_states_*.pkl optimizer.bin scheduler.bin",
+		.proved = DEEPSPEED_PROVED,
 		.rules = ACCELERATE,
 		.directories = true,
 	},
@@ -121,6 +125,7 @@ static const struct layout layouts[] = {
 		.title = "PyTorch Lightning",
 		.names = "*step={step}*.ckpt",
 		.marks = "meta.pt *.distcp .metadata latest checkpoint/*",
+		.proved = DEEPSPEED_PROVED,
 		.rules = "any **\n"
 			 "filled **\n"
 			 "if *.distcp : meta.pt\n"
@@ -155,6 +160,7 @@ static const struct layout layouts[] = {
 		.title = "verl",
 		.names = "global_step_{step}",
 		.marks = "actor/* critic/* data.pt model_world_size_*",
+		.proved = "**world_size_*_rank_*",
 		.rules =
 			"any actor/** model_world_size_*\n"
 			"any data.pt\n"
@@ -172,6 +178,7 @@ static const struct layout layouts[] = {
 		.name = "deepspeed",
 		.title = "DeepSpeed",
 		.names = "global_step{step}",
+		.proved = DEEPSPEED_PROVED,
 		.rules = "any mp_rank_*_model_states.pt zero_pp_rank_*_model_states.pt\n" DEEPSPEED(
 			""),
 		.tracker = "latest",
@@ -183,6 +190,7 @@ static const struct layout layouts[] = {
 		.name = "megatron",
 		.title = "Megatron-LM",
 		.names = "iter_{step}",
+		.proved = "mp_rank_*/model*rng.pt mp_rank_*/*optim.pt",
 		.rules =
 			"known mp_rank_*/model*rng.pt **.distcp\n"
 			"if common.pt : metadata.json\n"

@@ -29,6 +29,10 @@ struct layout {
 	/* Patterns of names that say, in the checkpoint's directory or, with {step}, beside it in
 	 * DIR, that it is finished (one must be there), or that it is not. NULL: none. */
 	const char *done, *undone;
+	/* Patterns of files of which a rule, or their names, say how many there must be, besides
+	 * sets
+	 * "-I-of-N" and .distcp; NULL: no others. */
+	const char *proved;
 	/* The file in DIR that names the checkpoint to resume from, and patterns of its line. NULL:
 	 * there is none. */
 	const char *tracker, *tracker_forms;

@@ -146,22 +146,17 @@ static enum status find_files(const struct list *list, const struct list_entry *
 
 /* ---- Names without their numbers ---- */
 
-/* Files of ranks: how many there must be is in the files or their names, and is checked by rules.
- */
-#define PROVED                                                                                            \
-	"**-*-of-* **world_size_*_rank_* **.distcp **zero_pp_rank_*_states.pt mp_rank_*_model_states.pt " \
-	"**/mp_rank_*_model_states.pt mp_rank_*/model*rng.pt mp_rank_*/*optim.pt"
-
 /*
  * A name in which numbers are replaced, so that names of two checkpoints can be compared. In DIR
  * every number is, because epochs and values differ, too; in a directory a hash ('*'), and all
  * numbers of files that are proved by rules ('#'). Several files may then have the same name.
  */
-static char *without_numbers(const char *name, bool inside)
+static char *without_numbers(const char *patterns, const char *name, bool inside)
 {
 	struct text text = {0};
 	struct pattern_number unused[PATTERN_NUMBERS];
-	bool proved = inside && pattern_any(PROVED, name, unused);
+	bool proved = inside && (pattern_any("**-*-of-* **.distcp", name, unused) ||
+					pattern_any(patterns, name, unused));
 	char *end;
 	for (const char *at = name; *at;) {
 		size_t digits = strspn(at, "0123456789"), hash = strspn(at, "0123456789abcdef");
@@ -204,11 +199,13 @@ static char *with_step(const char *name, uint64_t from, uint64_t to)
 	return made;
 }
 
-static void keep_names(struct list_item *item, const struct files *files, bool inside)
+/* Keep the names for a comparison. proved: the files of ranks of the layout are. */
+static void keep_names(const struct layout *layout, struct list_item *item,
+	const struct files *files, bool inside, bool proved)
 {
 	for (size_t i = 0; i < files->list.count; i++) {
 		const struct manifest_file *file = &files->list.files[i];
-		char *name = without_numbers(file->name, inside);
+		char *name = without_numbers(proved ? layout->proved : NULL, file->name, inside);
 		manifest_add(&item->files, name, file->bytes);
 		free(name);
 	}
@@ -297,7 +294,6 @@ static enum rules_answer check_entries(const struct list *list, const struct lis
 	enum rules_answer answer = RULES_UNREADABLE;
 	enum status status = find_files(list, entries, count, &files, why);
 	if (status == STATUS_OK) {
-		keep_names(item, &files, directory);
 		measured_read(layout, files.root, entries->name, entries->step, item);
 		if (!(directory ? layout->directories : layout->files)) {
 			answer = RULES_UNKNOWN_FORM;
@@ -309,7 +305,9 @@ static enum rules_answer check_entries(const struct list *list, const struct lis
 			answer = check_markers(list, entries->step, &files, why);
 		}
 	}
-	const struct rules_item look = {entries->step, files.root, &files.list, files.directories};
+	bool told = layout->proved && !strstr(layout->rules, "world ");
+	const struct rules_item look = {
+		entries->step, files.root, &files.list, files.directories, &told};
 	if (answer == RULES_HOLD)
 		answer = rules_check(layout->rules, &look, why);
 	for (size_t i = 0; i < files.list.count && answer == RULES_HOLD; i++) {
@@ -319,6 +317,7 @@ static enum rules_answer check_entries(const struct list *list, const struct lis
 			 : status == STATUS_NO ? RULES_DAMAGED
 					       : RULES_UNREADABLE;
 	}
+	keep_names(layout, item, &files, directory, told);
 	files_release(&files, list->descriptor);
 	return answer;
 }

@@ -545,6 +545,7 @@ static enum rules_answer check_world(const struct check *check)
 			read_product(check, name, &product, &answer))
 			said = name;
 	}
+	*check->item->told |= said != NULL;
 	if (answer != RULES_HOLD || !said || product == there)
 		return answer;
 	error_set(check->why, STATUS_NO,

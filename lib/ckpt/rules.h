@@ -33,6 +33,7 @@
 #ifndef CKPT_RULES_H
 #define CKPT_RULES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -43,6 +44,7 @@ struct rules_item {
 	int root;		      /* the open directory to which names are relative */
 	const struct manifest *files; /* sorted by name */
 	char *const *directories;     /* all directories in it, also empty ones; then NULL */
+	bool *told; /* set to true if a rule "world" has found out how many files there must be */
 };
 
 enum rules_answer { RULES_HOLD, RULES_BROKEN, RULES_DAMAGED, RULES_UNKNOWN_FORM, RULES_UNREADABLE };

@@ -138,7 +138,8 @@ static enum rules_answer evaluate(const char *rules, const char *files, struct e
 	}
 	manifest_sort(&list);
 	int root = open(scratch, O_RDONLY | O_DIRECTORY);
-	const struct rules_item item = {5, root, &list, directories};
+	bool told;
+	const struct rules_item item = {5, root, &list, directories, &told};
 	enum rules_answer answer = rules_check(rules, &item, why);
 	close(root);
 	while (count > 0)
