@@ -300,6 +300,30 @@ static void check_json(struct file *file)
 	json_tokener_free(tokener);
 }
 
+/* A tar archive: each file has a block before it with its size, and two of zeros are at the end. */
+static void check_tar(struct file *file)
+{
+	static const char zeros[512];
+	uint64_t at = 0;
+	for (uint64_t steps = 0; steps < COUNT_LIMIT && file->status == STATUS_OK; steps++) {
+		const unsigned char *block = file_bytes(file, at, 512);
+		if (!block || memcmp(block, zeros, 512) == 0)
+			break;
+		uint64_t size = 0;
+		for (int i = 124; i < 136 && !(block[124] & 0x80); i++)
+			size = block[i] >= '0' && block[i] <= '7' ? size * 8 + (block[i] - '0')
+								  : size;
+		if (block[124] & 0x80)
+			for (int i = 128; i < 136; i++)
+				size = size << 8 | block[i];
+		if (size > file->bytes) {
+			file_wrong(file, "is cut short");
+			return;
+		}
+		at += 512 + (size + 511) / 512 * 512;
+	}
+}
+
 /* A manifest of OCDBT, in which Orbax writes arrays: its length is in it. */
 static void check_ocdbt(struct file *file)
 {
@@ -342,7 +366,7 @@ static const struct {
 	[JSON] = {"JSON", check_json, " .json ", 0, ""},
 	[TABLE] = {"a table", format_check_table, " .index ", 0, ""},
 	[OCDBT] = {"OCDBT", check_ocdbt, " .ocdbt ", 4, "\x0c\xdb\x3a\x2a"},
-	[TAR] = {"a tar archive", NULL, "", 0, ""},
+	[TAR] = {"a tar archive", check_tar, "", 0, ""},
 };
 #define CONTENTS (sizeof(contents) / sizeof(contents[0]))
 

@@ -847,10 +847,6 @@ enum status list_read(const struct list_request *request, struct list *list, str
 	for (size_t i = 0; i < list->count && !layout_is_native(request->layout); i++)
 		doubt(list, i);
 	protect_tracked(list);
-	const struct list_item *newest = list_newest(list);
-	for (size_t i = 0; newest && *newest->best && i < list->count; i++)
-		if (strcmp(list->items[i].checkpoint.name, newest->best) == 0)
-			stay(&list->items[i].checkpoint, "the newest one calls it the best", "");
 	return status;
 }
 
@@ -955,7 +951,7 @@ static enum status protect_links(
 	return status;
 }
 
-enum status list_protect(struct list *list, const struct list_item *newest, struct error *err)
+enum status list_protect(struct list *list, struct error *err)
 {
 	struct stat st;
 	/* Of ours, only the links need to know them. */
@@ -971,13 +967,22 @@ enum status list_protect(struct list *list, const struct list_item *newest, stru
 		for (size_t k = 0; k < list->items[i].count; k++)
 			if (list->entries[list->items[i].first + k].link)
 				stay(&list->items[i].checkpoint, "it is a symbolic link", "");
-	enum status status = protect_links(list, list->request.directory, false, 0, err);
-	for (size_t k = 0; newest && k < newest->count && status == STATUS_OK; k++) {
-		const struct list_entry *entry = &list->entries[newest->first + k];
+	return protect_links(list, list->request.directory, false, 0, err);
+}
+
+enum status list_follow(
+	struct list *list, const struct list_item *item, bool newest, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (size_t k = 0; k < item->count && status == STATUS_OK; k++) {
+		const struct list_entry *entry = &list->entries[item->first + k];
 		char *path = xprintf("%s/%s", list->request.directory, entry->name);
 		status = protect_links(list, path, true, 0, err);
 		free(path);
 	}
+	for (size_t i = 0; newest && *item->best && i < list->count; i++)
+		if (strcmp(list->items[i].checkpoint.name, item->best) == 0)
+			stay(&list->items[i].checkpoint, "the newest one calls it the best", "");
 	return status;
 }
 

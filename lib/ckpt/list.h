@@ -90,11 +90,14 @@ void list_release(struct list *list);
 enum status list_inspect(const struct list *list, struct list_item *item, struct error *err);
 
 /*
- * What links protect: those directly in DIR, and those in this item (NULL: none). Sets stays of
- * each checkpoint that a link resolves to or into, by device and inode. A link to DIR or to a
- * directory above it protects nothing.
+ * Set stays of each checkpoint that is a link, or that a link in DIR resolves to or into, by device
+ * and inode. A link to DIR or to a directory above it protects nothing.
  */
-enum status list_protect(struct list *list, const struct list_item *newest, struct error *err);
+enum status list_protect(struct list *list, struct error *err);
+/* The same for links in this checkpoint, which is kept; if it is the newest, for what it calls its
+ * best, too. */
+enum status list_follow(
+	struct list *list, const struct list_item *item, bool newest, struct error *err);
 /* Whether a link in DIR names this entry, which is not there under its name any more. */
 enum status list_is_wanted(
 	const struct list *list, const char *entry, bool *wanted, struct error *err);

@@ -29,8 +29,14 @@ static void read_trainer(int root, uint64_t step, struct list_item *item)
 			metrics_collect(entry, except, &item->checkpoint.metrics);
 	}
 	if (json_get_text(state, "best_model_checkpoint", &best)) {
-		const char *slash = strrchr(best, '/');
-		snprintf(item->best, sizeof(item->best), "%.255s", slash ? slash + 1 : best);
+		size_t length = strlen(best);
+		while (length > 1 && best[length - 1] == '/')
+			length--;
+		size_t start = length;
+		while (start > 0 && best[start - 1] != '/')
+			start--;
+		snprintf(item->best, sizeof(item->best), "%.*s", (int)(length - start),
+			best + start);
 	}
 	json_object_put(state);
 }

@@ -102,7 +102,7 @@ static enum status decide(struct pruning *pruning, bool *met, struct error *err)
 			"training is running, correct or remove the file",
 			about.directory, about.layout->tracker, list->tracker.broken);
 	if (status == STATUS_OK)
-		status = list_protect(list, list_newest(list), err);
+		status = list_protect(list, err);
 	if (status != STATUS_OK)
 		return status;
 	const size_t count = list->count;
@@ -110,10 +110,26 @@ static enum status decide(struct pruning *pruning, bool *met, struct error *err)
 	struct keep_decision *decisions = xcalloc(count + 1, sizeof(*decisions));
 	for (size_t i = 0; i < count; i++)
 		items[i] = &list->items[i].checkpoint;
+	bool *followed = xcalloc(count + 1, sizeof(*followed)), again = true;
 	status = keep_check_metric(&pruning->request->policy, items, count, err);
-	if (status == STATUS_OK) {
+	/* What is kept needs what its links lead to, which may have links, too. */
+	while (status == STATUS_OK && again) {
 		*met = keep_decide(
 			&pruning->request->policy, &pruning->moment, items, count, decisions);
+		again = false;
+		for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+			const struct list_item *item = &list->items[i];
+			bool newest = item == list_newest(list) || item == find_newest(pruning);
+			/* Ours have no links, unless somebody has put them there. */
+			if (!decisions[i].keep || followed[i] ||
+				(!newest && layout_is_native(about.layout)))
+				continue;
+			status = list_follow(list, item, newest, err);
+			again = followed[i] = true;
+		}
+	}
+	free(followed);
+	if (status == STATUS_OK) {
 		report->items = xcalloc(count + 1, sizeof(*report->items));
 		report->count = count;
 	}

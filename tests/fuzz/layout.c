@@ -55,7 +55,9 @@ static void check_list(struct list *list)
 	FUZZ_HOLDS(!list->tracker.named || (list->tracker.found && !*list->tracker.broken));
 	FUZZ_HOLDS(!list->tracker.found || list->tracker.named || *list->tracker.broken);
 	list_note(list, &notes);
-	FUZZ_HOLDS(list_protect(list, list_newest(list), &err) == STATUS_OK);
+	FUZZ_HOLDS(list_protect(list, &err) == STATUS_OK);
+	for (size_t i = 0; i < list->count; i++)
+		FUZZ_HOLDS(list_follow(list, &list->items[i], true, &err) == STATUS_OK);
 	(void)list_confirm_none(list, &err);
 	text_release(&notes);
 }

@@ -502,7 +502,7 @@ synced() { grep -n "fsync([0-9]*<$1>" trace | tail -n 1 | cut -d: -f1; }
 		d=$(ckpt-rotate begin ck 20 --sharded) && echo "$PREEMPT_RUN" >"$d/part" &&
 			ckpt-rotate commit -q ck 20 --sharded --timeout 60s'
 	[ "$(cat ck/step-00000020/task-*/part | sort -u)" = slurm-73 ]
-	unseen '1 hour'
+	unseen '61 minutes'
 	ckpt-rotate prune -q --keep-last 1 ck
 	no_debris 20
 }

@@ -312,8 +312,16 @@ static void check_others(void)
 		while (file.length < 300)
 			text_add(&file, file.length == 255 ? "ustar" : "name\n");
 		CHECK_EQ(check("a.tar", file.data, file.length), STATUS_NO);
+		/* A file of 5 bytes in a block of its own, and the end. */
+		file.length = 0;
+		while (file.length < 2048)
+			text_add_bytes(&file, "", 1);
+		memcpy(file.data + 124, "00000000005", 11);
 		memcpy(file.data + 257, "ustar", 5);
+		memcpy(file.data + 512, "hello", 5);
 		CHECK_EQ(check("a.tar", file.data, file.length), STATUS_OK);
+		CHECK_EQ(check("a.tar", file.data, 1000), STATUS_NO);
+		CHECK_EQ(check("a.tar", file.data, 1024), STATUS_NO);
 		text_release(&file);
 	}
 	TEST("a link is followed; and what is no file, or shorter than it was, is told")
