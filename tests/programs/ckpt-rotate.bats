@@ -757,7 +757,17 @@ opens() {
 	[ -z "$(seen "verify -q ck")" ]
 }
 
-@test "a large file is read ahead by a thread: damage anywhere in it, and an error while it is read" {
+@test "a file that appears during the commit: refused, and committed when it is written" {
+	d=$(ckpt-rotate begin ck 10)
+	truncate -s 300M "$d/model"
+	(for ((i = 0; i < 600; i++)); do [ ! -e stop ] && : >"$d/$i" && sleep 0.01 || exit 0; done) 3>&- &
+	fails 1 "changed while it was being committed; commit when all is written" ckpt-rotate commit ck 10
+	: >stop
+	wait
+	[ "$(ckpt-rotate commit ck 10)" = complete ]
+}
+
+@test "a large file: damage anywhere in it, and an error while it is read" {
 	head -c 12000001 /dev/zero >"$(ckpt-rotate begin ck 1)/a"
 	ckpt-rotate commit ck 1
 	[ "$(ckpt-rotate verify ck)" = "step-00000001 verified: 1 files, 11.4 MiB" ]
