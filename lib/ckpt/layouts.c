@@ -164,7 +164,8 @@ static const struct layout layouts[] = {
 		.rules =
 			"any actor/** model_world_size_*\n"
 			"any data.pt\n"
-			"each actor critic : model_world_size_* dist_ckpt/** huggingface/*.safetensors\n"
+			"beside metadata.json : .metadata\n"
+			"each actor critic : model_world_size_* dist_ckpt/*.distcp huggingface/*.safetensors\n"
 			"numbered **model_world_size_{n}_rank_{i}.pt\n"
 			"numbered **optim_world_size_{n}_rank_{i}.pt\n"
 			"numbered **extra_state_world_size_{n}_rank_{i}.pt\n"
