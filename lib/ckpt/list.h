@@ -4,15 +4,21 @@
  * is one checkpoint, however many files or directories have its number.
  *
  * Frameworks know nothing of us, so for theirs:
- *   complete      all rules of the layout hold, and each file is whole, as far as its format tells
- *   incomplete    a file that a rule needs is missing, or a marker says that it is not finished
+ *   complete      all rules of the layout hold, and each file is whole, as far as formats tell
+ *   incomplete    a file that a rule needs is missing, or a marker says that it is unfinished
  *   damaged       a file is shown to be cut short or impossible
- *   doubtful      as complete, but the nearest older complete one has a file that is missing here,
- *                 or a file, from 1 MiB on, that is more than twice as large. Not if the run's
- * store says that the step was saved complete, if it was marked as good, or if another save has the
- * same list of names unknown form  the name fits, but no rule knows the form Symbolic links to
- * files in a checkpoint are read as files. Pins and marks are files beside it: .ckpt-pin-STEP,
- * .ckpt-bad-STEP, .ckpt-good-STEP; the last two count while no file of the checkpoint is newer.
+ *   doubtful      as complete, but the nearest older complete one has more (below)
+ *   unknown form  the name fits, but no rule knows the form
+ *
+ * An older one has more if it has a file that is missing here, or one, from 1 MiB on, that is more
+ * than twice as large. Files of which a rule has read how many there must be are not compared. It
+ * is no doubt if the run's store says that the step was saved complete, if it was marked as good,
+ * or if another save has the same list of names; what is compared with stays in any case, but the
+ * first two.
+ *
+ * Symbolic links to files in a checkpoint are read as files. Pins and marks are files beside it:
+ * .ckpt-pin-STEP, .ckpt-bad-STEP, .ckpt-good-STEP; the last two count while no file of the
+ * checkpoint is newer.
  *
  * Answers as in ckpt.h.
  */

@@ -22,11 +22,13 @@
  *   path F            the line of the file F is a directory in it, if there is an F
  *   table P           the data files of the TensorFlow indexes P are as long as these say
  *   listed P KEY      the documents P name, under KEY, files that are there, and at least one
- *   pickled F P       the pickle F, in each directory with files P, ends, and names P that are
- * there world P KEY[*KEY] Q   the product of the numbers in one pickle P is how many files Q there
- * are (different {i} and {j}, if Q has them); nothing, if there is no P, no Q or no number. world
- * ... Q KEY2: nothing either, if P has KEY2, and that is not the same number as the first KEY
- *   number P KEY : Q ...  if one pickle P says that KEY is 1 or more, it has one of Q
+ *   pickled F *END    the pickles F end, and name files that end in END and are there
+ *   world P KEY[*KEY] Q [KEY2]
+ *                     the product of the numbers in one pickle P is how many files Q there are
+ *                     (different {i} and {j}, if Q has them); nothing, if there is no P, no Q or
+ *                     no number, or if P has KEY2, and that is not the number of the first KEY
+ *   number P KEY : Q ...
+ *                     if one pickle P says that KEY is 1 or more, it has one of Q
  *
  * STEP in a rule is the step.
  */
