@@ -196,7 +196,7 @@ for task in run["tasks"]:
 	[ "$(awk '{ print $14 + $15 }' "/proc/$follower/stat")" -lt 100 ]
 	kill -TERM "$follower"
 	code_of "$follower"
-	grep -q 'not up to date: store .*s.db' err
+	grep -q 'not up to date: store .*s.db' err || { cat err; return 1; }
 	[ "$(wc -l <err)" = 1 ]
 }
 
