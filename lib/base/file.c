@@ -51,6 +51,11 @@ int file_stat(int directory, const char *path, int flags, struct stat *st)
 	return result;
 }
 
+int64_t file_changed(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+}
+
 int file_fstat(int descriptor, struct stat *st)
 {
 	return file_stat(descriptor, "", AT_EMPTY_PATH, st);

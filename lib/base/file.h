@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -71,6 +72,9 @@ enum status file_sync_directory(const char *path, struct error *err);
  * closed its descriptor of that file: file_stat then tries again for 0.1 s.
  */
 int file_stat(int directory, const char *path, int flags, struct stat *st);
+/* When it changed last, in milliseconds since 1970. */
+int64_t file_changed(const struct stat *st);
+
 /* fstat, with the same retries. */
 int file_fstat(int descriptor, struct stat *st);
 

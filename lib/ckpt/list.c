@@ -2,7 +2,6 @@
 #include "ckpt/list.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,11 +21,11 @@
 #include "ckpt/native.h"
 #include "ckpt/parallel.h"
 #include "ckpt/rules.h"
+#include "ckpt/tree.h"
 
 /* There may be more threads than processors: they mostly wait for a shared filesystem. */
 #define THREADS_MAX 8
 #define FEW	    4	      /* up to this number of checkpoints, more threads are not worth it */
-#define DEPTH_MAX   64	      /* of directories in a checkpoint */
 #define TRIES	    8	      /* how often a checkpoint may be replaced while it is inspected */
 #define LARGE	    (1 << 20) /* from this size on, a file of half the size is doubtful */
 #define TRACKER_MAX ((size_t)64 << 20)
@@ -58,63 +57,54 @@ static void files_release(struct files *files, int directory)
 
 static void note_change(int64_t *changed, const struct stat *st)
 {
-	int64_t time = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
-	*changed = time > *changed ? time : *changed;
+	*changed = clock_later(*changed, file_changed(st));
 }
 
 static void add_file(struct files *files, const char *name, const struct stat *st)
 {
-	struct manifest_file *file = manifest_add(&files->list, name, (uint64_t)st->st_size);
-	file->inode = st->st_ino;
-	file->modified = st->st_mtim;
+	manifest_add(&files->list, name, (uint64_t)st->st_size);
 	note_change(&files->changed, st);
 }
 
-/* Add what is in the open directory, whose name relative to root is path ("": root). A link to a
- * file is a file; one to nothing, or to a directory, is none. STATUS_TEMPORARY: a file vanished
- * meanwhile. */
-static enum status walk(
-	struct files *files, int directory, const char *path, int depth, struct error *err)
+/* Add an entry of the directory files->root (tree_visitor). A link to a file is a file; one to
+ * nothing, or to a directory, is none. STATUS_TEMPORARY: it vanished meanwhile. */
+static enum status visit(
+	void *context, const char *path, int directory, const struct stat *st, struct error *err)
 {
-	struct file_names names = {0};
-	struct stat st;
-	enum status status = file_read_names(directory, *path ? path : ".", &names, err);
-	if (status == STATUS_OK && fstat(directory, &st) == 0)
-		note_change(&files->changed, &st);
-	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
-		const char *name = names.names[i];
-		if (strncmp(name, ".nfs", 4) == 0)
-			continue;
-		if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-			status = errno == ENOENT
-					 ? error_set(err, STATUS_TEMPORARY,
-						   "%s vanished while its directory was read", name)
-					 : error_errno(err, errno, "look at %s", name);
-			continue;
+	struct files *files = context;
+	struct stat target;
+	(void)directory;
+	if (!st)
+		return error_set(
+			err, STATUS_TEMPORARY, "%s vanished while its directory was read", path);
+	if (S_ISLNK(st->st_mode)) {
+		if (fstatat(files->root, path, &target, 0) == 0) {
+			if (S_ISREG(target.st_mode))
+				add_file(files, path, &target);
+		} else if (errno != ENOENT) {
+			return error_errno(err, errno, "follow the link %s", path);
 		}
-		bool link = S_ISLNK(st.st_mode);
-		if (link && fstatat(directory, name, &st, 0) < 0 && errno != ENOENT)
-			status = error_errno(err, errno, "follow the link %s", name);
-		char *inner = xprintf("%s%s%s", path, *path ? "/" : "", name);
-		if (S_ISREG(st.st_mode)) {
-			add_file(files, inner, &st);
-		} else if (S_ISDIR(st.st_mode) && !link && depth < DEPTH_MAX) {
-			files->directories = xrealloc(files->directories,
-				files->directory_count + 2, sizeof(*files->directories));
-			files->directories[files->directory_count++] = xstrdup(inner);
-			int below = openat(
-				directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-			if (below >= 0) {
-				status = walk(files, below, inner, depth + 1, err);
-				close(below);
-			} else if (errno != ENOENT) {
-				status = error_errno(err, errno, "open %s", inner);
-			}
-		}
-		free(inner);
+	} else if (S_ISREG(st->st_mode)) {
+		add_file(files, path, st);
+	} else if (S_ISDIR(st->st_mode)) {
+		note_change(&files->changed, st);
+		if (strcmp(path, ".") == 0)
+			return STATUS_OK;
+		files->directories = xrealloc(files->directories, files->directory_count + 2,
+			sizeof(*files->directories));
+		files->directories[files->directory_count++] = xstrdup(path);
 	}
-	file_names_release(&names);
-	return status;
+	return STATUS_OK;
+}
+
+/* Visit all that is below root. What is too deep was not seen, which is not "no". */
+static enum status walk(int root, tree_visitor *visitor, void *context, struct error *err)
+{
+	struct error why;
+	enum status status = tree_walk(root, "", visitor, context, &why);
+	return status == STATUS_OK ? status
+				   : error_set(err, status == STATUS_NO ? STATUS_TEMPORARY : status,
+					     "%s", why.text);
 }
 
 /* Find the files of entries first to first + count - 1: of one directory, or files in DIR. */
@@ -130,7 +120,7 @@ static enum status find_files(const struct list *list, const struct list_entry *
 		if (files->root < 0)
 			status = error_errno(err, errno, "open %s", entries->name);
 		else
-			status = walk(files, files->root, "", 0, err);
+			status = walk(files->root, visit, files, err);
 	}
 	for (size_t i = 0; i < count && !entries->directory; i++)
 		if (fstatat(list->descriptor, entries[i].name, &st, 0) == 0)
@@ -462,17 +452,10 @@ static void stay(struct checkpoint *checkpoint, const char *what, const char *wh
 /* How many files have this name; and their bytes. */
 static size_t count_files(const struct manifest *files, const char *name, uint64_t *bytes)
 {
-	size_t low = 0, high = files->count, count = 0;
+	size_t at = manifest_place(files, name), count = 0;
 	*bytes = 0;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (strcmp(files->files[middle].name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < files->count && strcmp(files->files[low].name, name) == 0; low++, count++)
-		*bytes += files->files[low].bytes;
+	for (; at < files->count && strcmp(files->files[at].name, name) == 0; at++, count++)
+		*bytes += files->files[at].bytes;
 	return count;
 }
 
@@ -604,12 +587,6 @@ static enum status read_tracker(struct list *list, struct error *err)
 					    : "no line has the form of a checkpoint's name");
 	text_release(&text);
 	return STATUS_OK;
-}
-
-static const char *base_of(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-	return slash ? slash + 1 : name;
 }
 
 /* What the tracker names stays; and what is newer, until two that are newer still are complete. */
@@ -885,11 +862,26 @@ const struct list_item *list_newest(const struct list *list)
 
 /* ---- Links ---- */
 
-/* Protect the checkpoint that has this file or directory, or one above it. */
-static void protect_path(struct list *list, const char *link, const char *path)
+/* What a link leads to. */
+struct following {
+	struct list *list;
+	const char *directory; /* in which the link is */
+};
+
+/* Protect the checkpoint that has the file or directory, or one above it, to which a link leads. */
+static enum status follow(struct following *from, const char *name, struct error *err)
 {
-	char *at = xstrdup(path);
+	struct list *list = from->list;
+	char at[PATH_MAX];
 	struct stat st;
+	char *link = xprintf("%s/%s", from->directory, name);
+	enum status status = STATUS_OK;
+	if (!realpath(link, at)) {
+		/* It leads nowhere, or in a circle. */
+		if (errno != ENOENT && errno != ELOOP && errno != ENOTDIR)
+			status = error_errno(err, errno, "follow the link %s", link);
+		*at = '\0';
+	}
 	for (char *end = at + strlen(at); end && end > at; end = strrchr(at, '/')) {
 		*end = '\0';
 		if (!*at || stat(at, &st) < 0)
@@ -900,60 +892,27 @@ static void protect_path(struct list *list, const char *link, const char *path)
 					&list->entries[list->items[i].first + k];
 				if (entry->device == st.st_dev && entry->inode == st.st_ino &&
 					!entry->link)
-					stay(&list->items[i].checkpoint, base_of(link),
+					stay(&list->items[i].checkpoint, name,
 						", a link, leads to it");
 			}
 	}
-	free(at);
-}
-
-static enum status protect_link(struct list *list, const char *link, struct error *err)
-{
-	char resolved[PATH_MAX];
-	if (realpath(link, resolved)) {
-		protect_path(list, link, resolved);
-		return STATUS_OK;
-	}
-	/* It leads nowhere, or in a circle. */
-	return errno == ENOENT || errno == ELOOP || errno == ENOTDIR
-		       ? STATUS_OK
-		       : error_errno(err, errno, "follow the link %s", link);
-}
-
-/* Follow all links in a directory, and with `below` in those below it. */
-static enum status protect_links(
-	struct list *list, const char *directory, bool below, int depth, struct error *err)
-{
-	DIR *stream = opendir(directory);
-	enum status status = STATUS_OK;
-	struct stat st;
-	if (!stream)
-		return errno == ENOENT || errno == ENOTDIR
-			       ? STATUS_OK
-			       : error_errno(err, errno, "read %s", directory);
-	for (struct dirent *entry; status == STATUS_OK && (errno = 0, entry = readdir(stream));) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-			(entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN &&
-				!(below && entry->d_type == DT_DIR)))
-			continue;
-		char *path = xprintf("%s/%s", directory, entry->d_name);
-		bool latest = !below && layout_is_native(list->request.layout) &&
-			      strcmp(entry->d_name, CKPT_LATEST) == 0;
-		if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !latest)
-			status = protect_link(list, path, err);
-		else if (below && S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
-			status = protect_links(list, path, true, depth + 1, err);
-		free(path);
-	}
-	if (status == STATUS_OK && errno)
-		status = error_errno(err, errno, "read %s", directory);
-	closedir(stream);
+	free(link);
 	return status;
+}
+
+/* A tree_visitor. */
+static enum status follow_inside(
+	void *context, const char *path, int directory, const struct stat *st, struct error *err)
+{
+	(void)directory;
+	return st && S_ISLNK(st->st_mode) ? follow(context, path, err) : STATUS_OK;
 }
 
 enum status list_protect(struct list *list, struct error *err)
 {
+	struct following from = {list, list->request.directory};
 	struct stat st;
+	enum status status = STATUS_OK;
 	/* Of ours, only the links need to know them. */
 	for (size_t i = 0; i < list->entry_count; i++) {
 		struct list_entry *entry = &list->entries[i];
@@ -964,10 +923,22 @@ enum status list_protect(struct list *list, struct error *err)
 		entry->link = S_ISLNK(st.st_mode);
 	}
 	for (size_t i = 0; i < list->count; i++)
-		for (size_t k = 0; k < list->items[i].count; k++)
-			if (list->entries[list->items[i].first + k].link)
-				stay(&list->items[i].checkpoint, "it is a symbolic link", "");
-	return protect_links(list, list->request.directory, false, 0, err);
+		for (size_t k = 0; k < list->items[i].count && status == STATUS_OK; k++) {
+			const struct list_entry *entry = &list->entries[list->items[i].first + k];
+			if (!entry->link)
+				continue;
+			stay(&list->items[i].checkpoint, "it is a symbolic link", "");
+			status = follow(&from, entry->name, err);
+		}
+	for (size_t i = 0; i < list->other_count && status == STATUS_OK; i++) {
+		const char *name = list->others[i];
+		bool latest =
+			layout_is_native(list->request.layout) && strcmp(name, CKPT_LATEST) == 0;
+		if (!latest && fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISLNK(st.st_mode))
+			status = follow(&from, name, err);
+	}
+	return status;
 }
 
 enum status list_follow(
@@ -977,7 +948,14 @@ enum status list_follow(
 	for (size_t k = 0; k < item->count && status == STATUS_OK; k++) {
 		const struct list_entry *entry = &list->entries[item->first + k];
 		char *path = xprintf("%s/%s", list->request.directory, entry->name);
-		status = protect_links(list, path, true, 0, err);
+		struct following from = {list, path};
+		int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (root >= 0) {
+			status = walk(root, follow_inside, &from, err);
+			close(root);
+		} else if (errno != ENOENT && errno != ENOTDIR) {
+			status = error_errno(err, errno, "open %s", path);
+		}
 		free(path);
 	}
 	for (size_t i = 0; newest && *item->best && i < list->count; i++)
@@ -1046,7 +1024,7 @@ static bool has_files(int directory, const char *name)
 		.root = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
 	struct error unused;
 	bool has = files.root < 0 ? errno != ENOENT
-				  : walk(&files, files.root, "", 0, &unused) != STATUS_OK ||
+				  : walk(files.root, visit, &files, &unused) != STATUS_OK ||
 					    files.list.count > 0;
 	files_release(&files, directory);
 	return has;

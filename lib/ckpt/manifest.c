@@ -51,6 +51,19 @@ void manifest_sort(struct manifest *manifest)
 		qsort(manifest->files, manifest->count, sizeof(*manifest->files), by_name);
 }
 
+size_t manifest_place(const struct manifest *manifest, const char *name)
+{
+	size_t low = 0, high = manifest->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (strcmp(manifest->files[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 bool manifest_same_below(
 	const struct manifest *whole, const struct manifest *part, const char *prefix)
 {

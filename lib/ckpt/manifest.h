@@ -66,6 +66,8 @@ uint64_t manifest_bytes(const struct manifest *manifest);
 /* Add a file, and copy name. The pointer is valid until the next one is added. */
 struct manifest_file *manifest_add(struct manifest *manifest, const char *name, uint64_t bytes);
 void manifest_sort(struct manifest *manifest);
+/* In a sorted one: the index of the first file whose name is not less than this; count: none. */
+size_t manifest_place(const struct manifest *manifest, const char *name);
 
 /* Whether part, and whole or what in it has names that begin with prefix, have the same files, with
  * the same sizes and checksums. Both must be sorted. */

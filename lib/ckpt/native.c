@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "ckpt/directory.h"
 #include "ckpt/marks.h"
 #include "ckpt/staging.h"
@@ -133,8 +134,7 @@ static enum status note_change(
 	(void)directory;
 	(void)err;
 	if (st) /* if it has vanished, its directory has changed */
-		*changed = clock_later(*changed,
-			(int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000);
+		*changed = clock_later(*changed, file_changed(st));
 	return STATUS_OK;
 }
 

@@ -56,7 +56,7 @@ static enum status read_clock(int directory, const char *path, int64_t *now, str
 		openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int dated = file >= 0 ? file : directory;
 	if (futimens(dated, NULL) == 0 && fstat(dated, &st) == 0)
-		*now = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+		*now = file_changed(&st);
 	else
 		status = error_errno(err, errno, "measure the clock of %s", path);
 	if (file >= 0)

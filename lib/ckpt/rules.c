@@ -118,17 +118,10 @@ static const char *base_of(const char *name)
 	return slash ? slash + 1 : name;
 }
 
-static const struct manifest_file *find_file(const struct manifest *files, const char *name)
+static bool has_file(const struct manifest *files, const char *name)
 {
-	size_t low = 0, high = files->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		int order = strcmp(name, files->files[middle].name);
-		if (order == 0)
-			return &files->files[middle];
-		*(order < 0 ? &high : &low) = order < 0 ? middle : middle + 1;
-	}
-	return NULL;
+	size_t place = manifest_place(files, name);
+	return place < files->count && strcmp(files->files[place].name, name) == 0;
 }
 
 /* Whether a file in this directory, "" or "NAME/", has a base that matches words first to last. */
@@ -212,7 +205,7 @@ static enum rules_answer check_directories(const struct check *check, bool all)
 		int length = above ? snprintf(inner, sizeof(inner), "%.*s%s",
 					     (int)(base_of(*one) - *one), *one, first + 3)
 				   : snprintf(inner, sizeof(inner), "%s/", *one);
-		has = above ? find_file(check->item->files, inner) != NULL
+		has = above ? has_file(check->item->files, inner)
 			    : has_beside(check, inner, (size_t)length, rule->colon, rule->count);
 		*(has ? &with : &without) = *one;
 	}
@@ -387,7 +380,7 @@ static enum rules_answer check_path(const struct check *check)
 {
 	const char *file = check->rule->words[0];
 	struct text name = {0};
-	if (!find_file(check->item->files, file))
+	if (!has_file(check->item->files, file))
 		return RULES_HOLD;
 	enum status status = format_read(check->item->root, file, PATH_MAX, &name, check->why);
 	enum rules_answer answer = status == STATUS_OK ? check->answer : unread(status);
@@ -419,7 +412,7 @@ static enum rules_answer check_names(
 		count++;
 		if (snprintf(name, sizeof(name), "%.*s%s", directory, list, text) <
 				(int)sizeof(name) &&
-			find_file(check->item->files, name))
+			has_file(check->item->files, name))
 			continue;
 		error_set(check->why, STATUS_NO, "%s is missing, which %s names", text, list);
 		return RULES_BROKEN;
@@ -470,7 +463,7 @@ static enum rules_answer check_pickle(
 		if (length >= (int)sizeof(name) || (size_t)(at - start) == strlen(end))
 			continue;
 		any = true;
-		if (find_file(check->item->files, name))
+		if (has_file(check->item->files, name))
 			continue;
 		error_set(check->why, STATUS_NO, "%s is missing, which %s names", name, pickle);
 		return RULES_BROKEN;

@@ -218,7 +218,7 @@ static ssize_t read_small(
 	ssize_t n = pread(descriptor, buffer, 127, 0);
 	struct stat st;
 	if (written && fstat(descriptor, &st) == 0)
-		*written = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+		*written = file_changed(&st);
 	int number = errno;
 	close(descriptor);
 	errno = number;
