@@ -483,6 +483,9 @@ enum status layout_detect(
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
 		const struct layout *shown;
 		struct error why;
+		/* One of ours is enough: no other layout of its own has such names. */
+		if (*examples[0] && ckpt_name_read(names.names[i]).kind != CKPT_NAME_FOREIGN)
+			continue;
 		status = layout_of_entry(descriptor, names.names[i], &shown, &why);
 		if (status != STATUS_OK)
 			error_set(err, status, "%s: %s", directory, why.text);

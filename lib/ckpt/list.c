@@ -609,9 +609,8 @@ static void protect_tracked(struct list *list)
 static int by_step(const void *a, const void *b)
 {
 	const struct list_entry *x = a, *y = b;
-	struct ckpt_name own = ckpt_name_read(x->name), other = ckpt_name_read(y->name);
-	if ((own.kind <= CKPT_NAME_STEP) != (other.kind <= CKPT_NAME_STEP))
-		return own.kind <= CKPT_NAME_STEP ? -1 : 1;
+	if (x->unfinished != y->unfinished)
+		return x->unfinished ? 1 : -1;
 	if (x->step != y->step)
 		return x->step < y->step ? -1 : 1;
 	if (x->own != y->own)
@@ -660,7 +659,9 @@ static enum status add_entry(struct list *list, const char *name, struct error *
 		list->others[list->other_count++] = entry.name;
 		return STATUS_OK;
 	}
-	if (!layout_is_native(list->request.layout)) {
+	if (layout_is_native(list->request.layout)) {
+		entry.unfinished = *name == '.';
+	} else {
 		if (fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			st.st_mode = 0;
 		entry.link = S_ISLNK(st.st_mode);
@@ -690,6 +691,8 @@ static bool reads_mark(
 	const struct layout *layout = list->request.layout;
 	struct pattern_number numbers[PATTERN_NUMBERS] = {{0}};
 	bool inside, read = false;
+	if (layout_is_native(layout)) /* ours are inside */
+		return false;
 	if (ckpt_name_read_beside(name, kind, step))
 		return true;
 	*kind = CKPT_BESIDE_UNDONE;

@@ -36,6 +36,7 @@ struct list_entry {
 	bool own;  /* the trainer's own, such as last.ckpt: its step is in its content */
 	bool link; /* a symbolic link */
 	bool directory;
+	bool unfinished; /* ours: .tmp-... */
 };
 
 /* One checkpoint: entries[first] to entries[first + count - 1]. */
