@@ -3,13 +3,10 @@
 #include "store/lock/lock_link.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,13 +17,13 @@
 #include "unit.h"
 
 #define TAKEOVER 2000
+#define OTHER	 "1123456789abcdef-0123456789abcdef0123456789abcdef-f0000000-f0000001-7-99-faraway"
 #define PATIENCE                                                                                   \
 	50000 /* milliseconds: shorter than the takeover time of those stores where that is not to \
 		 come */
 
 /* A holder on a machine that we do not know. */
 #define STRANGER "0123456789abcdef-0123456789abcdef0123456789abcdef-f0000000-f0000001-7-99-faraway"
-#define OTHER	 "1123456789abcdef-0123456789abcdef0123456789abcdef-f0000000-f0000001-7-99-faraway"
 
 static struct error err;
 
@@ -92,27 +89,6 @@ static void remove_name(const char *directory, const char *name)
 	char path[1024];
 	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	(void)unlink(path);
-}
-
-/* Others have taken the lock over, because time has passed. */
-static void take_over(struct sqlite_store *store)
-{
-	char held[512], name[256];
-	snprintf(held, sizeof(held), "%s.held", store->lock.file.path);
-	CHECK_EQ(names_in(held, name), 1);
-	remove_name(held, name);
-	touch(held, STRANGER);
-	store->lock.link.since -= TAKEOVER;
-}
-
-/* And have finished. That the lock of theirs is still there is checked, too. */
-static void give_back(struct sqlite_store *store)
-{
-	char held[512], name[256];
-	snprintf(held, sizeof(held), "%s.held", store->lock.file.path);
-	CHECK_EQ(names_in(held, name), 1);
-	CHECK_TEXT(name, STRANGER);
-	remove_name(held, STRANGER);
 }
 
 static void names(void)
@@ -190,7 +166,6 @@ static void overtake(struct sqlite_store *from)
  * the first one of that file after this. */
 static struct sqlite_store *victim;
 static const char *at_sync, *then;
-static void (*lose)(struct sqlite_store *from) = take_over;
 int fdatasync(int descriptor)
 {
 	char link[64], path[512];
@@ -203,34 +178,9 @@ int fdatasync(int descriptor)
 		at_sync = then;
 		then = NULL;
 		if (!at_sync)
-			lose(victim);
+			overtake(victim);
 	}
 	return result;
-}
-
-/* In the place of libc's: just before the database raced.db gets its name, another takes it. */
-static void race(const char *to)
-{
-	size_t length = strlen(to);
-	if (length > 9 && !strcmp(to + length - 9, "/raced.db"))
-		CHECK_EQ(file_write_whole(to, "precious", 8, 0600, false, &err), STATUS_OK);
-}
-
-int link(const char *from, const char *to)
-{
-	race(to);
-	return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
-}
-
-int rename(const char *from, const char *to)
-{
-	static bool racing;
-	if (!racing) {
-		racing = true;
-		race(to);
-		racing = false;
-	}
-	return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
 /* A transaction that puts a key, begun and not ended. */
@@ -242,131 +192,6 @@ static void begin_put(struct sqlite_store *store, struct session *session)
 		"INSERT OR REPLACE INTO keys SELECT x'6c6f7374', x'76', revision+1 FROM meta;"
 		"UPDATE meta SET revision=revision+1",
 		NULL, NULL, NULL);
-}
-
-static void same_bytes(const struct text *before, const char *path)
-{
-	struct text now = {0};
-	CHECK_EQ(file_read_whole(path, 1 << 20, &now, &err), STATUS_OK);
-	CHECK(now.length == before->length && !memcmp(now.data, before->data, now.length));
-	text_release(&now);
-}
-
-static void is_unharmed(struct sqlite_store *store, store_revision revision)
-{
-	struct store_entry entry = {0};
-	store_revision now = 0;
-	CHECK_EQ(store_get(&store->base, "lost", &entry, &err), STATUS_NO);
-	CHECK_EQ(store_put(&store->base, "k", "v", &now, &err), STATUS_OK);
-	CHECK_EQ(now, revision + 1);
-}
-
-static void races(void)
-{
-	TEST("a database that appears while we make ours is not overwritten")
-	{
-		struct store *store = NULL;
-		struct text text = {0};
-		const char *url = path_of("raced.db", "?lock=link");
-		CHECK_EQ(store_open(&store, url, STORE_CREATE, clock_after(PATIENCE), &err),
-			STATUS_TEMPORARY);
-		CHECK_EQ(file_read_whole(path_of("raced.db", ""), 100, &text, &err), STATUS_OK);
-		CHECK_TEXT(text_string(&text), "precious");
-		text_release(&text);
-	}
-}
-
-static void fences(void)
-{
-	struct sqlite_store *store = open_store("fenced.db");
-	struct session session;
-	store_revision revision = 0;
-	bool known;
-	victim = store;
-
-	static const struct {
-		const char *when, *sync, *then;
-		bool known;
-	} rows[] = {
-		{"before its commit", NULL, NULL, true},
-		{"while its journal is synced", "-journal", NULL, true},
-		{"while its database is synced", ".db", NULL, false},
-		{"when all was written, and before it is reported", ".db", "-journal", false},
-	};
-	(void)store_put(&store->base, "k", "v", &revision, &err);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		char name[128];
-		snprintf(name, sizeof(name), "taken over %s: refused, %s", rows[i].when,
-			rows[i].known ? "nothing was changed" : "and it does not know");
-		TEST(name)
-		{
-			struct text database = {0}, journal = {0};
-			begin_put(store, &session);
-			at_sync = rows[i].sync;
-			then = rows[i].then;
-			if (!at_sync)
-				take_over(store);
-			(void)file_read_whole(store->base.where, 1 << 20, &database, &err);
-			(void)file_read_whole(store->journal, 1 << 20, &journal, &err);
-			CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
-			CHECK(!at_sync);
-			CHECK_EQ(known, rows[i].known);
-			CHECK(strstr(
-				err.text, rows[i].known ? "nothing was changed" : "not known"));
-			if (rows[i].known)
-				same_bytes(&database, store->base.where);
-			if (!rows[i].sync)
-				same_bytes(&journal, store->journal);
-			text_release(&database);
-			text_release(&journal);
-			give_back(store);
-			if (rows[i].then) {
-				CHECK_EQ(store_delete(&store->base, "lost", &err), STATUS_OK);
-				revision += 2;
-			} else {
-				is_unharmed(store, revision++);
-			}
-		}
-		(void)unit_begin(NULL);
-	}
-	TEST("taken over before the first write: refused, nothing was changed")
-	{
-		CHECK_EQ(session_begin(&session, store, true, clock_after(PATIENCE), &err),
-			STATUS_OK);
-		take_over(store);
-		CHECK(sqlite3_exec(session.database, "UPDATE meta SET revision=99", NULL, NULL,
-			      NULL) != SQLITE_OK);
-		CHECK_EQ(session_end(&session, STATUS_TEMPORARY, &known, &err), STATUS_TEMPORARY);
-		CHECK(known && strstr(err.text, "was taken over by others"));
-		give_back(store);
-		is_unharmed(store, revision++);
-	}
-	TEST("what was read while the lock was lost is not answered")
-	{
-		CHECK_EQ(session_begin(&session, store, false, clock_after(PATIENCE), &err),
-			STATUS_OK);
-		take_over(store);
-		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
-		CHECK(known && strstr(err.text, "was taken over by others"));
-		give_back(store);
-	}
-	TEST("a holder that is slow renews its name, and commits")
-	{
-		char before[LINK_NAME_MAX];
-		CHECK_EQ(session_begin(&session, store, true, clock_after(PATIENCE), &err),
-			STATUS_OK);
-		strcpy(before, store->lock.link.name);
-		store->lock.link.since -= TAKEOVER / 4;
-		int64_t now = clock_boot();
-		CHECK_EQ(sqlite3_exec(session.database, "UPDATE meta SET revision=revision+1", NULL,
-				 NULL, NULL),
-			SQLITE_OK);
-		CHECK(strcmp(before, store->lock.link.name) != 0);
-		CHECK(store->lock.link.since >= now);
-		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_OK);
-		is_unharmed(store, ++revision);
-	}
-	store_close(&store->base);
 }
 
 /* How many keys overtake has put, and whether the database is whole. */
@@ -407,7 +232,6 @@ static void takeovers(void)
 	struct session session;
 	bool known;
 	victim = store;
-	lose = overtake;
 	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
 		char name[128];
 		snprintf(name, sizeof(name),
@@ -452,7 +276,6 @@ static void takeovers(void)
 		CHECK(known);
 		is_whole(store, 6);
 	}
-	lose = take_over;
 	store_close(&store->base);
 }
 
@@ -492,20 +315,6 @@ static void holders(void)
 	char held[512], name[256];
 	snprintf(held, sizeof(held), "%s", path_of("held.db", ".lock.held"));
 
-	TEST("a holder of this machine that is stopped is named, and never broken")
-	{
-		pid_t holder = start_holder("held.db", "");
-		char who[64];
-		kill(holder, SIGSTOP);
-		snprintf(who, sizeof(who), "process %d of this machine", (int)holder);
-		store_set_patience(&store->base, TAKEOVER + 1000);
-		CHECK_EQ(put(store, "k"), STATUS_TEMPORARY);
-		CHECK(strstr(err.text, who));
-		CHECK_EQ(names_in(held, name), 1);
-		kill_and_reap(holder);
-		store_set_patience(&store->base, PATIENCE);
-		CHECK_EQ(put(store, "k"), STATUS_OK);
-	}
 	TEST("a holder elsewhere is broken after the takeover time, by many short attempts, too")
 	{
 		int64_t began, renewed = 0;
@@ -531,24 +340,6 @@ static void holders(void)
 		CHECK(renewed);
 		printf("# after %lld ms\n", (long long)(clock_now() - renewed));
 		store_set_patience(&store->base, PATIENCE);
-	}
-	TEST("a name of our own that no opener uses is left over: removed at once")
-	{
-		char ours[LINK_NAME_MAX];
-		CHECK(link_name_make(ours));
-		touch(held, ours);
-		CHECK_EQ(put(store, "k"), STATUS_OK);
-	}
-	TEST("two openers of one process exclude each other")
-	{
-		struct sqlite_store *other = open_store("held.db");
-		/* As if through two mounts: no guard, no queue. */
-		CHECK_EQ(lock_link.try(&store->lock, 0), 0);
-		CHECK_EQ(lock_link.try(&other->lock, 0), EAGAIN);
-		lock_link.release(&store->lock);
-		CHECK_EQ(lock_link.try(&other->lock, 0), 0);
-		lock_link.release(&other->lock);
-		store_close(&other->base);
 	}
 	TEST("what killed processes left is swept, what others may use is not")
 	{
@@ -589,8 +380,6 @@ int main(void)
 {
 	scratch_make();
 	names();
-	races();
-	fences();
 	takeovers();
 	holders();
 	scratch_remove();
