@@ -141,20 +141,6 @@ static void waits(void)
 		CHECK_EQ(wait_since(store, "q/", seen), STATUS_TIMEOUT);
 		CHECK_EQ(wait_since(store, "q/", floor), STATUS_TIMEOUT);
 	}
-	TEST("what is purged is forgotten, and no process is told")
-	{
-		store_revision since = ask(name, REVISION);
-		CHECK_EQ(put_and_delete(store, "a/1", NULL), STATUS_OK);
-		CHECK_EQ(put_and_delete(store, "a/2", "a/1"), STATUS_OK);
-		CHECK_EQ(put_and_delete(store, "b/1", "passing/none"), STATUS_OK);
-		CHECK_EQ(put_and_delete(store, NULL, "b/1"), STATUS_OK);
-		int64_t before = ask(name, COUNT_GONE);
-		CHECK_EQ(wait_since(store, "a/", since), STATUS_OK);
-		CHECK_EQ(store_purge(store, "a/", NULL, 0, &err), STATUS_OK);
-		CHECK_EQ(wait_since(store, "a/", since), STATUS_TIMEOUT);
-		CHECK_EQ(wait_since(store, "b/", since), STATUS_OK);
-		CHECK_EQ(ask(name, COUNT_GONE), before - 1);
-	}
 	store_close(store);
 }
 
@@ -177,72 +163,6 @@ static void bounds(void)
 		CHECK(ask(name, "PRAGMA page_count") <= pages + 2);
 		CHECK_EQ(ask(name, "SELECT count(*) FROM keys"), 1);
 		CHECK(ask(name, "SELECT min(revision) FROM gone") > ask(name, FLOOR));
-	}
-	TEST("what long transactions deleted is forgotten bit by bit, and all of it")
-	{
-		enum { MANY = 128, TIMES = 4 };
-		static char keys[MANY][32];
-		struct store_op ops[MANY];
-		store_revision last = 0;
-		for (int i = 0; i < TIMES; i++) {
-			struct store_answer answer = {0};
-			struct store_request request = {.then = ops, .then_count = MANY};
-			for (int pass_of = 0; pass_of < 2; pass_of++) {
-				for (int k = 0; k < MANY; k++) {
-					snprintf(keys[k], sizeof(keys[k]), "batch/%d/%d", i, k);
-					ops[k] = (struct store_op){
-						.kind = pass_of ? STORE_DELETE : STORE_PUT,
-						.key = keys[k]};
-				}
-				CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
-				last = answer.revision;
-				store_answer_release(&answer);
-			}
-		}
-		pass(store, REMEMBERED + GATHERED - 2 * TIMES);
-		int64_t before = ask(name, COUNT_GONE);
-		CHECK(before >= REMEMBERED + MANY * (TIMES - 1));
-		for (int i = 0; i < 2 * TIMES * MANY / GATHERED; i++) {
-			pass(store, 1);
-			int64_t after = ask(name, COUNT_GONE);
-			/* It adds one itself. */
-			CHECK(before + 1 - after <= 2 + GATHERED);
-			/* The oldest first: nothing that is remembered is useless. */
-			CHECK(ask(name, "SELECT min(revision) FROM gone") >= ask(name, FLOOR));
-			before = after;
-		}
-		CHECK(ask(name, FLOOR) >= last);
-		CHECK(before <= REMEMBERED + 2 * GATHERED);
-		CHECK_EQ(ask(name, "SELECT count(*) FROM gone WHERE key < CAST('c' AS BLOB)"), 0);
-		CHECK_EQ(ask(name, SOUND), 1);
-	}
-	TEST("where forgetting fails, nothing is deleted, and nothing else changed")
-	{
-		pass(store, 3 * GATHERED);
-		(void)ask(name,
-			"CREATE TRIGGER trouble BEFORE DELETE ON gone WHEN OLD.revision % 4 = 0 "
-			"BEGIN SELECT raise(ABORT, 'trouble'); END");
-		int64_t revision = 0, gone = 0, floor = 0;
-		enum status status = STATUS_OK;
-		store_revision put = 0;
-		for (int i = 0; i < 2 * GATHERED && status == STATUS_OK; i++) {
-			CHECK_EQ(store_put(store, "victim", "v", &put, &err), STATUS_OK);
-			revision = ask(name, REVISION);
-			gone = ask(name, COUNT_GONE);
-			floor = ask(name, FLOOR);
-			status = store_delete(store, "victim", &err);
-		}
-		CHECK_EQ(status, STATUS_TEMPORARY);
-		CHECK_EQ(ask(name, REVISION), revision);
-		CHECK_EQ(ask(name, COUNT_GONE), gone);
-		CHECK_EQ(ask(name, FLOOR), floor);
-		CHECK_EQ(
-			ask(name, "SELECT count(*) FROM keys WHERE key=CAST('victim' AS BLOB)"), 1);
-		CHECK_EQ(wait_since(store, "victim", put), STATUS_TIMEOUT);
-		(void)ask(name, "DROP TRIGGER trouble");
-		CHECK_EQ(store_delete(store, "victim", &err), STATUS_OK);
-		CHECK_EQ(wait_since(store, "victim", put), STATUS_OK);
-		CHECK(ask(name, FLOOR) > floor);
 	}
 	store_close(store);
 }

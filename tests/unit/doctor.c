@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What follows from what the doctor found: the table of cases; and how its sides exchange records.
- */
+/* What follows from what the doctor found: the table of cases. */
 #include "doctor/findings.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/json.h"
-#include "base/xalloc.h"
-#include "doctor/exchange.h"
-#include "doctor/scratch.h"
-#include "scratch.h"
 #include "unit.h"
 
 #define LOCAL	FILESYSTEM_LOCAL
@@ -224,151 +216,6 @@ static struct doctor_mode sum(uint64_t present, uint64_t taken, int result)
 	return mode;
 }
 
-/* ---- Exchange ---- */
-
-static char scratch_path[160];
-
-/* Two sides in this process. */
-struct party {
-	struct doctor_exchange exchange;
-	struct doctor_side sides[2];
-	enum status outcome, status;
-	struct error err;
-};
-
-static void init_party(struct party *party, size_t index)
-{
-	free(party->exchange.scratch);
-	*party = (struct party){.exchange = {.scratch = xstrdup(scratch_path),
-					.index = index,
-					.count = 2,
-					.deadline = clock_after(60000)}};
-	party->exchange.sides = party->sides;
-	party->sides[index].number = 100 + index;
-	strcpy(party->sides[index].host, index ? "second" : "first");
-}
-
-static void *meet(void *context)
-{
-	struct party *party = context;
-	party->status = doctor_meet(&party->exchange, &party->err);
-	return NULL;
-}
-
-static void *exchange(void *context)
-{
-	struct party *party = context;
-	if (party->outcome != STATUS_OK)
-		error_set(&party->err, party->outcome, "it went wrong here");
-	party->status = doctor_exchange(&party->exchange, party->outcome, 0, &party->err);
-	return NULL;
-}
-
-/* Both at once. */
-static void both(struct party *parties, void *(*do_it)(void *))
-{
-	pthread_t thread;
-	CHECK_EQ(pthread_create(&thread, NULL, do_it, &parties[1]), 0);
-	do_it(&parties[0]);
-	pthread_join(thread, NULL);
-}
-
-/* In the directory that the party works in. */
-static void write_file(
-	const struct party *party, const char *name, const void *bytes, size_t length)
-{
-	char path[300];
-	snprintf(path, sizeof(path), "%s/%s", party->exchange.scratch, name);
-	CHECK_EQ(file_write_whole(path, bytes, length, 0600, false, NULL), STATUS_OK);
-}
-
-static void meet_and_exchange(void)
-{
-	static struct party parties[2];
-	struct error err;
-	char name[DOCTOR_SCRATCH_NAME];
-	CHECK(doctor_scratch_name("session", name));
-	snprintf(scratch_path, sizeof(scratch_path), "%s/%s", scratch, name);
-	TEST("two sides meet, and see the trouble of one at the same step")
-	{
-		CHECK_EQ(doctor_scratch_make(scratch_path, &err), STATUS_OK);
-		init_party(&parties[0], 0);
-		init_party(&parties[1], 1);
-		both(parties, meet);
-		CHECK_EQ(parties[0].status, STATUS_OK);
-		CHECK_EQ(parties[1].status, STATUS_OK);
-		CHECK_TEXT(parties[0].sides[1].host, "second");
-		CHECK_TEXT(parties[1].sides[0].host, "first");
-		/* Below the directory of the session, in one that no other launch uses. */
-		CHECK_TEXT(parties[0].exchange.scratch, parties[1].exchange.scratch);
-		CHECK(strlen(parties[0].exchange.scratch) > strlen(scratch_path));
-		both(parties, exchange);
-		CHECK_EQ(parties[0].status, STATUS_OK);
-		parties[1].outcome = STATUS_PERMISSION;
-		both(parties, exchange);
-		for (int i = 0; i < 2; i++) {
-			CHECK_EQ(parties[i].status, STATUS_PERMISSION);
-			CHECK_TEXT(parties[i].err.text, "it went wrong here");
-			CHECK_EQ(parties[i].exchange.step, 4);
-		}
-	}
-	TEST("the record of another launch counts as absent, and so does one that is cut")
-	{
-		struct doctor_side *foreign = &parties[1].sides[0];
-		init_party(&parties[0], 0);
-		parties[0].exchange.deadline = clock_after(100);
-		parties[0].sides[0].all = 7;
-		parties[0].exchange.step = 9;
-		foreign->all = 8;
-		write_file(&parties[0], "9.1", foreign, sizeof(*foreign));
-		exchange(&parties[0]);
-		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
-		CHECK(strstr(parties[0].err.text, "did not answer in time"));
-		CHECK(parties[0].exchange.lost);
-		parties[0].exchange.step = 9;
-		write_file(&parties[0], "9.1", foreign, 100);
-		exchange(&parties[0]);
-		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
-		foreign->all = 7;
-		parties[0].exchange.step = 9;
-		write_file(&parties[0], "9.1", foreign, sizeof(*foreign));
-		exchange(&parties[0]);
-		CHECK_EQ(parties[0].status, STATUS_OK);
-	}
-	TEST("where the directory goes, the others have ended")
-	{
-		doctor_scratch_remove(scratch_path);
-		parties[0].exchange.deadline = clock_after(60000);
-		exchange(&parties[0]);
-		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
-		CHECK(strstr(parties[0].err.text, "ended before it was done"));
-	}
-	TEST("a directory that others can write is not met in")
-	{
-		init_party(&parties[0], 0);
-		parties[0].exchange.deadline = clock_after(100);
-		CHECK_EQ(mkdir(scratch_path, 0700), 0);
-		CHECK_EQ(chmod(scratch_path, 0770), 0);
-		meet(&parties[0]);
-		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
-		CHECK(strstr(parties[0].err.text, "0 came in time"));
-	}
-	TEST("nothing is removed but what a doctor made, and what is present is replaced")
-	{
-		char other[200], left[400];
-		snprintf(other, sizeof(other), "%s/mine", scratch);
-		snprintf(left, sizeof(left), "%s/file", scratch_path);
-		CHECK_EQ(mkdir(other, 0700), 0);
-		doctor_scratch_remove(other);
-		CHECK(access(other, F_OK) == 0);
-		CHECK_EQ(mkdir(left, 0700), 0);
-		CHECK_EQ(doctor_scratch_make(scratch_path, &err), STATUS_OK);
-		CHECK(access(left, F_OK) < 0);
-	}
-	for (int i = 0; i < 2; i++)
-		free(parties[i].exchange.scratch);
-}
-
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++)
@@ -539,8 +386,5 @@ int main(void)
 		text_release(&text);
 		text_release(&json);
 	}
-	scratch_make();
-	meet_and_exchange();
-	scratch_remove();
 	return unit_end();
 }

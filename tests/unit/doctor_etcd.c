@@ -41,19 +41,6 @@ static bool warns(const struct doctor_verdict *verdict, const char *part)
 	return false;
 }
 
-/* Of a cluster whose members have this version. */
-static struct doctor_verdict of_version(const char *version, size_t members)
-{
-	struct doctor_verdict verdict;
-	struct etcd_report report = good();
-	report.count = report.members = members;
-	for (size_t i = 0; i < members; i++)
-		snprintf(report.endpoints[i].version, sizeof(report.endpoints[i].version), "%s",
-			version);
-	doctor_etcd_conclude(&report, &verdict);
-	return verdict;
-}
-
 int main(void)
 {
 	struct etcd_report report;
@@ -65,37 +52,6 @@ int main(void)
 		CHECK_EQ(verdict.status, STATUS_OK);
 		CHECK_TEXT(doctor_word(verdict.status), "safe");
 		CHECK_EQ(verdict.warning_count, 0);
-	}
-	TEST("known bad versions, at their borders")
-	{
-		static const struct {
-			const char *version;
-			size_t members;
-			enum status wanted;
-			const char *says; /* in the reason or a warning; "": nothing is */
-		} cases[] = {{"3.3.27", 3, STATUS_NO, "older than 3.4"},
-			{"3.5.2", 3, STATUS_NO, "come to differ"},
-			{"3.5.2", 1, STATUS_NO, "come to differ"}, {"3.5.5", 3, STATUS_NO, "14733"},
-			{"3.5.5", 3, STATUS_NO, "14648"}, {"3.5.6", 3, STATUS_OK, "20418"},
-			{"3.4.7", 3, STATUS_OK, "11652"}, {"3.4.19", 3, STATUS_OK, "20418"},
-			{"3.4.21", 3, STATUS_OK, "14648"}, {"3.4.22", 3, STATUS_OK, "20418"},
-			{"3.5.27", 3, STATUS_OK, "20418"}, {"3.5.28", 3, STATUS_OK, ""},
-			{"3.4.41", 3, STATUS_OK, "20418"}, {"3.4.42", 3, STATUS_OK, ""},
-			{"3.6.8", 3, STATUS_OK, "20418"}, {"3.6.9", 3, STATUS_OK, ""},
-			{"3.7.0", 3, STATUS_OK, ""}, {"3.4.20", 1, STATUS_NO, "14370"},
-			{"3.4.20", 3, STATUS_OK, "20418"}, {"3.4.21", 1, STATUS_OK, "one member"},
-			{"3.5.4", 1, STATUS_NO, "14370"}, {"3.5.5", 1, STATUS_OK, "one member"},
-			{"4.0.0", 3, STATUS_OK, ""}};
-		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-			verdict = of_version(cases[i].version, cases[i].members);
-			bool said = strstr(verdict.reason, cases[i].says) ||
-				    warns(&verdict, cases[i].says);
-			if (verdict.status != cases[i].wanted || !said ||
-				(!*cases[i].says && verdict.warning_count))
-				printf("# %s\n", cases[i].version);
-			CHECK_EQ(verdict.status, cases[i].wanted);
-			CHECK(said && (*cases[i].says || !verdict.warning_count));
-		}
 	}
 	TEST("an endpoint of another cluster, an alarm: unsafe, and what to do")
 	{
@@ -132,16 +88,6 @@ int main(void)
 		doctor_etcd_conclude(&report, &verdict);
 		CHECK_EQ(verdict.status, STATUS_TEMPORARY);
 	}
-	TEST("where it is not known how many members there are, their faults are warnings")
-	{
-		report = good();
-		report.members = 0;
-		strcpy(report.endpoints[0].version, "3.4.20");
-		strcpy(report.endpoints[1].version, "3.5.5");
-		doctor_etcd_conclude(&report, &verdict);
-		CHECK_EQ(verdict.status, STATUS_OK);
-		CHECK(warns(&verdict, "14370") && warns(&verdict, "14733"));
-	}
 	TEST("an endpoint that gives no answer is a warning; the others are still compared")
 	{
 		report = good();
@@ -151,35 +97,6 @@ int main(void)
 		doctor_etcd_conclude(&report, &verdict);
 		CHECK_EQ(verdict.status, STATUS_OK);
 		CHECK(warns(&verdict, "Connection refused"));
-	}
-	TEST("what is not right although nothing is lost by it is a warning")
-	{
-		report = good();
-		report.members = 4;
-		report.tls = report.known = false;
-		report.open = true;
-		report.write_us = 900000;
-		report.endpoints[1].learner = report.endpoints[1].behind = true;
-		report.endpoints[2].applied = report.endpoints[2].log - 6000;
-		doctor_etcd_conclude(&report, &verdict);
-		CHECK_EQ(verdict.status, STATUS_OK);
-		CHECK(warns(&verdict, "4 members, and survives no more failures than with 3"));
-		CHECK(warns(&verdict, "names 3 of 4 members"));
-		CHECK(warns(&verdict, "everything that reaches its servers"));
-		CHECK(warns(&verdict, "all that is in the store goes over the network"));
-		CHECK(warns(&verdict, "a write takes 900 ms"));
-		CHECK(warns(&verdict, "b:1 is a learner"));
-		CHECK(warns(&verdict, "b:1 answers with an older state"));
-		CHECK(warns(&verdict, "c:1 has 6000 changes"));
-		report = good();
-		report.exposed = true;
-		report.endpoints[0].leader = 0;
-		report.endpoints[0].size = (int64_t)1700 << 20;
-		doctor_etcd_conclude(&report, &verdict);
-		CHECK_EQ(verdict.status, STATUS_OK);
-		CHECK(warns(&verdict, "a:1 knows of no leader"));
-		CHECK(warns(&verdict, "a:1 has a database of 1700 MiB"));
-		CHECK(warns(&verdict, "any user of this machine may use the key"));
 	}
 	return unit_end();
 }

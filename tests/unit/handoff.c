@@ -16,54 +16,6 @@
 
 static struct error err;
 
-static void turns(void)
-{
-	struct handoff handoff = {0};
-	TEST("a turn begins when the lock was free for a while, or another machine had it")
-	{
-		CHECK_EQ(handoff_pause(&handoff, 50000), 0);
-		handoff_taken(&handoff, 50000, false);
-		handoff_given(&handoff, 50900);
-		CHECK_EQ(handoff_pause(&handoff, 50901), 0);
-		handoff_taken(&handoff, 50901, true);
-		handoff_given(&handoff, 51800);
-		CHECK_EQ(handoff_pause(&handoff, 51801), 0);
-		handoff_taken(&handoff, 51801, false);
-		handoff_given(&handoff, 51802);
-		handoff_taken(&handoff, 51802 + HANDOFF_PAUSE, false);
-		handoff_given(&handoff, 51802 + HANDOFF_PAUSE + 900);
-		CHECK_EQ(handoff_pause(&handoff, 51802 + HANDOFF_PAUSE + 901), 0);
-	}
-	TEST("after a second without a pause there is one, longer than others wait between two looks")
-	{
-		handoff = (struct handoff){0};
-		int64_t now = 50000, rested = 0;
-		/* Ten seconds of one that holds it for 5 ms and comes back at once. */
-		for (int64_t rest; now < 60000; now += 5) {
-			rest = handoff_pause(&handoff, now);
-			CHECK(rest == 0 || rest >= HANDOFF_RETRY);
-			rested += rest > 0;
-			now += rest;
-			handoff_taken(&handoff, now, false);
-			handoff_given(&handoff, now + 5);
-		}
-		CHECK_EQ(rested, 9);
-	}
-	TEST("who comes in the middle of the pause waits for the rest of it only")
-	{
-		handoff = (struct handoff){.began = 50000, .gave = 51000};
-		CHECK_EQ(handoff_pause(&handoff, 51030), HANDOFF_PAUSE - 30);
-		CHECK_EQ(handoff_pause(&handoff, 51000 + HANDOFF_PAUSE), 0);
-	}
-	TEST("a clock of an earlier boot hinders no process")
-	{
-		handoff = (struct handoff){.began = 90000, .gave = 99000};
-		CHECK_EQ(handoff_pause(&handoff, 5), 0);
-		handoff_taken(&handoff, 5, false);
-		CHECK_EQ(handoff.began, 5);
-	}
-}
-
 static struct sqlite_store *open_store(const char *mode)
 {
 	char url[512];
@@ -141,7 +93,6 @@ int main(void)
 {
 	scratch_make();
 	turns_taken = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	turns();
 	TEST("another machine gets the lock of one that never lets go of it, lock=fcntl")
 	{
 		starve("fcntl");

@@ -7,11 +7,8 @@
 #include "store/store.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +19,6 @@
 #define PATIENCE 120000
 
 static struct error err;
-static const char *vanishing; /* when this is looked at, its directory has just gone */
 
 static void shell(const char *command)
 {
@@ -30,16 +26,6 @@ static void shell(const char *command)
 		printf("# failed: %s\n", command);
 		exit(99);
 	}
-}
-
-/* In the place of libc's. */
-int fstatat(int directory, const char *path, struct stat *st, int flags)
-{
-	if (vanishing && !strcmp(path, vanishing)) {
-		vanishing = NULL;
-		shell("mv d away && mkdir -m 700 d");
-	}
-	return (int)syscall(SYS_newfstatat, directory, path, st, flags);
 }
 
 static void remove_stores(const char *directory)
@@ -104,19 +90,6 @@ static void goes_and_comes(const char *parameters)
 	CHECK_EQ(put(store, "first"), STATUS_OK);
 	printf("# %s\n", parameters);
 
-	TEST("mounted again, it is the same store, with another device and inode")
-	{
-		shell("mv d old && cp -a old d");
-		CHECK_EQ(put(store, "second"), STATUS_OK);
-		CHECK(has(store, "first"));
-		CHECK(!keeps_what_is_gone());
-		struct store *other = open_store(parameters, 0);
-		CHECK(has(other, "second"));
-		CHECK_EQ(put(other, "third"), STATUS_OK);
-		CHECK(has(store, "third"));
-		store_close(other);
-		remove_stores("old");
-	}
 	TEST("while it is not mounted: could not ask, nothing is made, and nothing kept open")
 	{
 		struct store *beating = open_store(parameters, 0);
@@ -165,27 +138,6 @@ static void goes_and_comes(const char *parameters)
 		CHECK(waitpid(pid, &ended, 0) == pid && ended == 0);
 		remove_stores("old");
 	}
-	TEST("a copy of the lock file in its place is another lock: damaged, however often")
-	{
-		shell("mv d/s.db.lock kept && cp -a kept d/s.db.lock");
-		for (int i = 0; i < 3; i++)
-			CHECK_EQ(put(store, "nowhere"), STATUS_DAMAGED);
-		scratch_forget("d");
-		shell("mv kept d/s.db.lock");
-		CHECK_EQ(put(store, "fifth"), STATUS_OK);
-	}
-	TEST("it is unmounted between the lock and the look at the database: not damaged")
-	{
-		char database[160];
-		snprintf(database, sizeof(database), "%s/d/s.db", scratch);
-		vanishing = database;
-		CHECK_EQ(put(store, "nowhere"), STATUS_TEMPORARY);
-		CHECK(!vanishing);
-		remove_stores("d");
-		shell("mv away d");
-		CHECK_EQ(put(store, "sixth"), STATUS_OK);
-		CHECK(!has(store, "nowhere"));
-	}
 	unit_begin(NULL);
 	store_close(store);
 	remove_stores("d");
@@ -196,7 +148,6 @@ int main(void)
 	scratch_make();
 	if (chdir(scratch) != 0)
 		return 99;
-	goes_and_comes("?lock=fcntl&assume=local");
 	goes_and_comes("?lock=fcntl&assume=shared");
 	goes_and_comes("?lock=link&assume=shared");
 	scratch_remove();

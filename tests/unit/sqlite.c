@@ -2,19 +2,12 @@
 /* What only the SQLite backend has. Kills, errors and stops at each of its calls: tests/crash. */
 #include "store/sqlite/session.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,48 +20,6 @@
 #define AT_ONCE	 30000
 
 static struct error err;
-
-/* Once, when a process asks whether this file is there. */
-static const char *asked_for;
-static void (*when_asked)(void);
-
-int access(const char *path, int mode)
-{
-	if (asked_for && !strcmp(path, asked_for)) {
-		asked_for = NULL;
-		when_asked();
-	}
-	return faccessat(AT_FDCWD, path, mode, 0);
-}
-
-/* Once, when a process has just released a lock. */
-static void (*when_unlocked)(void);
-
-int fcntl(int descriptor, int command, ...)
-{
-	va_list list;
-	va_start(list, command);
-	void *argument = va_arg(list, void *);
-	va_end(list);
-	int result = (int)syscall(SYS_fcntl, descriptor, command, argument);
-	const struct flock *lock = argument;
-	if (when_unlocked && command == F_OFD_SETLK && lock->l_type == F_UNLCK) {
-		void (*call)(void) = when_unlocked;
-		when_unlocked = NULL;
-		call();
-	}
-	return result;
-}
-
-static _Atomic int polls_asked;
-
-/* In the place of libc's. */
-int poll(struct pollfd *polled, nfds_t count, int timeout)
-{
-	struct timespec time = {.tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L};
-	polls_asked++;
-	return ppoll(polled, count, timeout < 0 ? NULL : &time, NULL);
-}
 
 static const char *path_of(const char *name)
 {
@@ -138,18 +89,6 @@ static void locks(void)
 		waitpid(killer, NULL, 0);
 		waitpid(holder, NULL, 0);
 	}
-	TEST("without the page of this machine the shared lock alone excludes, with a deadline")
-	{
-		struct sqlite_store *inside = (struct sqlite_store *)store;
-		machine_close(&inside->lock.machine);
-		store_set_patience(store, 300);
-		pid_t holder = start_holder("held.db");
-		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
-		CHECK(strstr(err.text, "held.db.lock"));
-		kill_and_reap(holder);
-		store_set_patience(store, PATIENCE);
-		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
-	}
 	TEST("a child that inherits the descriptor of the lock does not keep it")
 	{
 		struct sqlite_store *inside = (struct sqlite_store *)store;
@@ -165,11 +104,6 @@ static void locks(void)
 		CHECK_EQ(store_put(other, "k", "v", NULL, &err), STATUS_OK);
 		store_close(other);
 		kill_and_reap(child);
-	}
-	TEST("the lock descriptor is closed on exec")
-	{
-		struct sqlite_store *inside = (struct sqlite_store *)store;
-		CHECK(fcntl(inside->lock.file.descriptor, F_GETFD) & FD_CLOEXEC);
 	}
 	store_close(store);
 }
@@ -268,74 +202,6 @@ static void threads(void)
 	}
 }
 
-/* Whether another process sees a POSIX lock of ours on the database. */
-static bool is_locked_by_us(const char *name)
-{
-	fflush(stdout);
-	pid_t pid = fork();
-	if (pid == 0) {
-		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-		int descriptor = open(path_of(name), O_RDWR);
-		_exit(fcntl(descriptor, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK);
-	}
-	int status = -1;
-	waitpid(pid, &status, 0);
-	return status == 0;
-}
-
-static void peeks(void)
-{
-	TEST("waiting does not drop the locks that SQLite holds in another thread's store")
-	{
-		struct sqlite_store *writer = (struct sqlite_store *)open_store("peek.db");
-		struct store *waiter = open_store("peek.db");
-		store_revision seen = 0;
-		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-		store_set_patience(waiter, 100);
-		CHECK_EQ(store_wait(waiter, "", &seen, clock_after(10), -1, &err), STATUS_TIMEOUT);
-		/* In the place of a transaction of another thread. */
-		CHECK_EQ(lock_acquire(&writer->lock, clock_after(PATIENCE), &err), STATUS_OK);
-		int descriptor = open(path_of("peek.db"), O_RDWR | O_CLOEXEC);
-		CHECK_EQ(fcntl(descriptor, F_SETLK, &lock), 0);
-		CHECK(is_locked_by_us("peek.db"));
-		CHECK_EQ(store_wait(waiter, "", &seen, clock_after(50), -1, &err), STATUS_TIMEOUT);
-		CHECK(is_locked_by_us("peek.db"));
-		close(descriptor);
-		lock_release(&writer->lock);
-		store_close(&writer->base);
-		store_close(waiter);
-	}
-}
-
-static void busy(void)
-{
-	TEST("waiting ends soon after its deadline also while another process holds the lock")
-	{
-		struct store *waiter = open_store("busy.db");
-		store_revision seen = 0;
-		int64_t began = clock_now();
-		pid_t holder = start_holder("busy.db");
-		CHECK_EQ(store_wait(waiter, "", &seen, clock_after(10), -1, &err), STATUS_TIMEOUT);
-		CHECK(clock_now() - began < PATIENCE);
-		kill_and_reap(holder);
-		store_close(waiter);
-	}
-	TEST("while another thread is in a transaction, waiting does not keep the processor busy")
-	{
-		struct sqlite_store *writer = (struct sqlite_store *)open_store("busy.db");
-		struct store *waiter = open_store("busy.db");
-		store_revision seen = 0;
-		CHECK_EQ(lock_acquire(&writer->lock, clock_after(PATIENCE), &err), STATUS_OK);
-		polls_asked = 0;
-		CHECK_EQ(store_wait(waiter, "", &seen, clock_after(200), -1, &err), STATUS_TIMEOUT);
-		/* It looks every 2 ms. */
-		CHECK(polls_asked < 200);
-		lock_release(&writer->lock);
-		store_close(&writer->base);
-		store_close(waiter);
-	}
-}
-
 /* Another machine writes: no page of ours is told, only the file changes. */
 static void write_from_elsewhere(const char *name)
 {
@@ -353,20 +219,6 @@ static void write_from_elsewhere(const char *name)
 
 static void polls(void)
 {
-	TEST("a change counter that went back is a change, too")
-	{
-		struct store *store = open_store("back.db");
-		store_revision seen = 0;
-		for (int i = 0; i < 3; i++)
-			CHECK_EQ(store_put(store, "k", "v", &seen, &err), STATUS_OK);
-		CHECK_EQ(store_wait(store, "", &seen, clock_after(20), -1, &err), STATUS_TIMEOUT);
-		write_from_elsewhere("back.db");
-		int descriptor = open(path_of("back.db"), O_WRONLY);
-		CHECK_EQ(pwrite(descriptor, "\0\0\0\1", 4, 24), 4);
-		close(descriptor);
-		CHECK_EQ(store_wait(store, "", &seen, clock_after(12000), -1, &err), STATUS_OK);
-		store_close(store);
-	}
 	TEST("polled: a change from elsewhere wakes all")
 	{
 		struct store *store = NULL;
@@ -401,88 +253,6 @@ static void polls(void)
 	}
 }
 
-static int64_t unlocked_at;
-
-static void stop_for_a_while(void)
-{
-	unlocked_at = clock_now();
-	while (clock_now() < unlocked_at + 20)
-		poll(NULL, 0, 5);
-}
-
-static void instants(void)
-{
-	TEST("a process that is stopped after its transaction does not know the store until later")
-	{
-		struct store *store = open_store("stopped.db");
-		const struct sight *sight = &((struct sqlite_store *)store)->sight;
-		when_unlocked = stop_for_a_while;
-		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
-		CHECK(!when_unlocked && sight->seen);
-		CHECK(sight->when <= unlocked_at);
-		store_close(store);
-	}
-	TEST("a counter of a process that was stopped does not hide a newer one; a poll may set it back")
-	{
-		struct doorbell doorbell;
-		struct stat st;
-		CHECK_EQ(stat(path_of("stopped.db.lock"), &st), 0);
-		CHECK(doorbell_open(&doorbell, st.st_dev, st.st_ino));
-		doorbell_tell(&doorbell, 7);
-		doorbell_tell(&doorbell, 6);
-		CHECK_EQ(doorbell_look(&doorbell).counter, 7);
-		CHECK_EQ(doorbell_look(&doorbell).polled, 0);
-		doorbell_tell_polled(&doorbell, 5, 6400);
-		CHECK_EQ(doorbell_look(&doorbell).counter, 5);
-		CHECK_EQ(doorbell_look(&doorbell).polled, 6400);
-		doorbell_tell_polled(&doorbell, 4, 3200); /* this poller was stopped */
-		CHECK_EQ(doorbell_look(&doorbell).counter, 5);
-		doorbell_tell_polled(&doorbell, 6, 3200);
-		CHECK_EQ(doorbell_look(&doorbell).counter, 6);
-		CHECK_EQ(doorbell_look(&doorbell).polled, 6400);
-		doorbell_tell_polled(&doorbell, UINT32_MAX, 12800);
-		doorbell_tell(&doorbell, 0); /* it has wrapped around */
-		CHECK_EQ(doorbell_look(&doorbell).counter, 0);
-		doorbell_close(&doorbell);
-	}
-}
-
-static void take_directory_away(void)
-{
-	char directory[128];
-	snprintf(directory, sizeof(directory), "%s", path_of("there"));
-	CHECK_EQ(rename(directory, path_of("away")), 0);
-	CHECK_EQ(mkdir(directory, 0700), 0);
-}
-
-static void bring_directory_back(void)
-{
-	char directory[128];
-	snprintf(directory, sizeof(directory), "%s", path_of("there"));
-	CHECK_EQ(rmdir(directory), 0);
-	CHECK_EQ(rename(path_of("away"), directory), 0);
-}
-
-static void moves(void)
-{
-	TEST("a directory that was moved away is back while the store looks why: no missing store")
-	{
-		char lock[160];
-		CHECK_EQ(mkdir(path_of("there"), 0700), 0);
-		struct store *store = open_store("there/s.db");
-		snprintf(lock, sizeof(lock), "%s.lock", path_of("there/s.db"));
-		take_directory_away();
-		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
-		when_asked = bring_directory_back;
-		asked_for = lock;
-		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
-		CHECK(!asked_for);
-		CHECK(strstr(err.text, "was missing for a moment: try again"));
-		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
-		store_close(store);
-	}
-}
-
 /* Two users of one group: the directory's group is what they share. */
 static void groups(void)
 {
@@ -507,110 +277,14 @@ static void groups(void)
 	}
 }
 
-static off_t size_of(const char *path)
-{
-	struct stat st;
-	return stat(path, &st) == 0 ? st.st_size : -1;
-}
-
-static void beats_without_room(void)
-{
-	char path[200];
-	struct rlimit before, none;
-	TEST("where a file of the beats cannot be written, the next try makes it")
-	{
-		struct store *store = open_store("room.db");
-		CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-		none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
-		signal(SIGXFSZ, SIG_IGN);
-		fflush(stdout);
-		setrlimit(RLIMIT_FSIZE, &none);
-		enum status status = store_beats_prepare(store, "run/000001", 1, &err);
-		setrlimit(RLIMIT_FSIZE, &before);
-		CHECK(status_is_error(status));
-		CHECK_EQ(store_beats_prepare(store, "run/000001", 1, &err), STATUS_OK);
-		snprintf(path, sizeof(path), "%s.beats/run/000001/news", path_of("room.db"));
-		CHECK(size_of(path) > 0);
-		snprintf(path, sizeof(path), "%s.beats/run/000001/0", path_of("room.db"));
-		CHECK(size_of(path) > 0);
-		store_close(store);
-	}
-}
-
-static enum status await(struct store *store, struct store_awaited *awaited, int64_t deadline)
-{
-	struct store_range range = {.prefix = "run/"};
-	struct store_answer answer = {0};
-	CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_OK);
-	awaited->since = answer.revision;
-	store_answer_release(&answer);
-	return store_await_news(store, awaited, deadline, -1, &err);
-}
-
-/* An older program changes keys and counts nothing; one that cannot count says so. */
-static void uncounted(void)
-{
-	struct store *store = open_store("uncounted.db"), *other = open_store("uncounted.db");
-	struct store_awaited awaited = {
-		.group = "run/000001", .prefix = "run/000001/", .every = 1000};
-	CHECK_EQ(store_beats_prepare(store, "run/000001", 1, &err), STATUS_OK);
-	awaited.heard = store_news(store, "run/000001");
-	uint32_t heard = awaited.heard;
-	TEST("where nothing changes, waiting for news tells that nothing was new")
-	{
-		int64_t began = clock_now();
-		CHECK_EQ(await(store, &awaited, clock_after(50)), STATUS_TIMEOUT);
-		CHECK(store_unchanged(store, awaited.since) >= began);
-	}
-	TEST("a change that no process counted is told, later, and until then nothing is called unchanged")
-	{
-		CHECK_EQ(await(store, &awaited, clock_now() - 1), STATUS_TIMEOUT);
-		CHECK_EQ(store_put(other, "run/000001/key", "value", NULL, &err), STATUS_OK);
-		int64_t put = clock_now();
-		clock_sleep_until(clock_after(5));
-		CHECK_EQ(store_await_news(store, &awaited, clock_after(PATIENCE), -1, &err),
-			STATUS_OK);
-		CHECK_EQ(awaited.heard, heard);
-		CHECK(store_unchanged(store, awaited.since) <= put);
-		/* It was looked at. */
-		CHECK_EQ(await(store, &awaited, clock_after(50)), STATUS_TIMEOUT);
-	}
-	TEST("where news cannot be counted any more, any change is told")
-	{
-		char path[600];
-		struct store_op put = {STORE_PUT, "run/000001/key", "w", 1};
-		struct store_request request = {
-			.then = &put, .then_count = 1, .group = "run/000001", .news = true};
-		struct store_answer answer = {0};
-		snprintf(path, sizeof(path), "%s.beats/run/000001/news", path_of("uncounted.db"));
-		CHECK_EQ(unlink(path), 0);
-		CHECK_EQ(mkdir(path, 0700), 0);
-		CHECK_EQ(await(store, &awaited, clock_after(PATIENCE)), STATUS_OK);
-		CHECK_EQ(awaited.heard, 0);
-		CHECK_EQ(store_txn(other, &request, &answer, &err), STATUS_OK);
-		CHECK_EQ(answer.news, 0);
-		store_answer_release(&answer);
-		CHECK_EQ(store_await_news(store, &awaited, clock_after(PATIENCE), -1, &err),
-			STATUS_OK);
-	}
-	store_close(other);
-	store_close(store);
-}
-
 int main(void)
 {
 	scratch_make();
 	locks();
 	foreign();
 	threads();
-	peeks();
-	busy();
-	uncounted();
 	polls();
-	instants();
-	moves();
 	groups();
-	beats_without_room();
 	scratch_remove();
 	return unit_end();
 }
