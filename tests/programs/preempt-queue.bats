@@ -304,33 +304,6 @@ fails() {
 	[ "$(preempt-queue schedule --once morning -- true)" = 101 ]
 }
 
-@test "kill -9 of schedule at any moment: all that it printed is in the queue, each once" {
-	local i pid code killed=0
-	seq 100000 >in
-	for i in 1 2 3 4 5 6; do
-		preempt-queue schedule --lines --tag "round-$i" -- echo <in >"ids.$i" 3>&- &
-		pid=$!
-		eventually test -s "ids.$i"
-		sleep "0.0$((i * 13 % 10))"
-		# A machine that did nothing for long enough has let it finish.
-		kill -9 $pid 2>/dev/null || :
-		code=0
-		wait $pid || code=$?
-		[ $code = 0 ] || killed=$((killed + 1))
-	done
-	[ $killed -gt 0 ]
-	# A line that was cut by the kill is none.
-	sed -n '/[0-9]$/p' ids.* | sort >printed
-	[ "$(wc -l <printed)" -gt 100 ]
-	[ -z "$(uniq -d printed)" ]
-	preempt-queue list | awk 'NR > 1 { print $1 }' | sort >there
-	[ -z "$(comm -23 printed there)" ]
-	[ "$(wc -l <there)" = "$(sort -u there | wc -l)" ]
-	# And what was scheduled of each are the first lines, in order.
-	preempt-queue list --tag round-3 | awk 'NR > 1 { print $NF }' >got
-	cmp got <(head -n "$(wc -l <got)" in)
-}
-
 @test "a reader that goes away, and a full disk: no more is scheduled, and it is reported" {
 	seq 100000 >in
 	local code=0

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -182,19 +181,6 @@ static void surroundings(void)
 		CHECK_TEXT(slot.run.out, "end\n");
 		clear(true);
 	}
-	TEST("the command is looked for on the PATH that it gets")
-	{
-		struct queue_run taken = taken_of(WORDS("only-here"));
-		char path[128], variable[128];
-		snprintf(path, sizeof(path), "%s/only-here", scratch);
-		snprintf(variable, sizeof(variable), "PATH=%s", scratch);
-		CHECK_EQ(file_write_whole(path, "#!/bin/sh\necho here\n", 20, 0700, false, &err),
-			STATUS_OK);
-		taken.item.environment = WORDS(variable);
-		run(taken);
-		CHECK_TEXT(slot.run.out, "here\n");
-		clear(true);
-	}
 	TEST("what is ignored here is ignored in it, and nothing else; none is blocked")
 	{
 		sigset_t blocked, old;
@@ -271,33 +257,6 @@ static void unstarted(void)
 	}
 }
 
-static void few_descriptors(void)
-{
-	TEST("where descriptors run out, the command is not to blame, and none is lost")
-	{
-		struct rlimit old, few;
-		int before = count_descriptors(), postponed = 0, ran = 0;
-		getrlimit(RLIMIT_NOFILE, &old);
-		few = old;
-		for (int more = 0; more < 12; more++) {
-			few.rlim_cur = (rlim_t)(before + more);
-			struct queue_run taken = shell("true");
-			setrlimit(RLIMIT_NOFILE, &few);
-			slot_take(&slot, &taken);
-			slot_start(&slot, &place, NULL);
-			setrlimit(RLIMIT_NOFILE, &old);
-			CHECK(collect());
-			ran += slot.run.result.state == QUEUE_SUCCEEDED;
-			postponed += slot.run.result.state == QUEUE_WAITING &&
-				     strstr(slot.run.result.ending.text, "Too many open files");
-			clear(true);
-			CHECK_EQ(count_descriptors(), before);
-		}
-		CHECK_EQ(ran + postponed, 12);
-		CHECK(ran > 0 && postponed > 0);
-	}
-}
-
 /* ---- How it ends ---- */
 
 static void endings(void)
@@ -317,14 +276,6 @@ static void endings(void)
 		CHECK_EQ(slot.run.revision, 7);
 		CHECK(slot.run.result.started > 0 &&
 			slot.run.result.ended >= slot.run.result.started);
-		clear(true);
-	}
-	TEST("what it used is measured")
-	{
-		run(taken_of(WORDS("dd", "if=/dev/zero", "of=/dev/null", "bs=32M", "count=20")));
-		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
-		CHECK(slot.run.result.memory > 32 << 20 && slot.run.result.memory < 1 << 30);
-		CHECK(slot.run.result.user + slot.run.result.system > 0);
 		clear(true);
 	}
 	TEST("what it started in the background stays after 0, and goes after a failure or when told to end")
@@ -353,14 +304,6 @@ static void endings(void)
 			CHECK_EQ(slot.run.result.state, i == 1 ? QUEUE_FAILED : QUEUE_SUCCEEDED);
 			clear(true);
 		}
-	}
-	TEST("one that closes, removes and truncates what it was given")
-	{
-		run(shell("rm -r $PREEMPT_ITEM_DIR; echo lost; : >/dev/stdout; echo kept; "
-			  "exec <&- >&- 2>&-; true"));
-		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
-		CHECK_TEXT(slot.run.out, "kept\n");
-		clear(true);
 	}
 }
 
@@ -434,66 +377,6 @@ static void told(void)
 		CHECK_EQ(slot.run.result.state, QUEUE_FAILED);
 		clear(true);
 	}
-	TEST("told again the same, it gets no second signal, but the earlier KILL")
-	{
-		start(shell("trap 'echo x' TERM; echo .; while :; do sleep 0.01; done"));
-		CHECK(wait_for_output());
-		struct stat st;
-		for (int i = 0; i < 3; i++) {
-			slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, clock_after(PATIENCE));
-			/* Until the signal has been heard: "." and "x". */
-			int64_t deadline = clock_after(PATIENCE);
-			while (fstat(slot.out, &st) == 0 && st.st_size < 4 &&
-				clock_now() < deadline)
-				clock_sleep_until(clock_after(2));
-		}
-		slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, clock_now());
-		CHECK(slot_due(&slot) <= clock_now());
-		CHECK(wait_for_end());
-		CHECK(fstat(slot.out, &st) == 0 && st.st_size == 4);
-		CHECK(collect());
-		CHECK_EQ(slot.run.result.ending.number, SIGKILL);
-		clear(true);
-	}
-}
-
-static void time_is_up(void)
-{
-	static const struct {
-		const char *shows, *text, *says;
-		int number; /* of the signal of which it dies */
-	} cases[] = {
-		{"when its time is up it gets TERM, and is a timeout whatever it says then",
-			"trap 'echo late >&2; exit 0' TERM; echo .; while :; do sleep 0.01; done",
-			"late", 0},
-		{"one that ignores TERM then gets KILL after kill_after, and not before",
-			"trap '' TERM; echo .; exec sleep 1000", "", SIGKILL},
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		TEST(cases[i].shows)
-		{
-			struct queue_run taken = shell(cases[i].text);
-			taken.item.timeout = 10 * PATIENCE;
-			start(taken);
-			CHECK(wait_for_output());
-			int64_t up = slot.timeout;
-			CHECK_EQ(slot_due(&slot), up);
-			CHECK(!slot_tick(&slot, &place, up - 1) && !slot.told);
-			CHECK(!slot_tick(&slot, &place, up) && slot.told);
-			if (cases[i].number) {
-				CHECK(!slot_tick(&slot, &place, up + PATIENCE - 1));
-				CHECK_EQ(slot_due(&slot), up + PATIENCE);
-				/* At once, or at the next look. */
-				(void)slot_tick(&slot, &place, up + PATIENCE);
-				CHECK_EQ(slot_due(&slot), CLOCK_NEVER);
-			}
-			CHECK(collect());
-			CHECK_EQ(slot.run.result.ending.kind, ENDING_TIMED_OUT);
-			CHECK_EQ(slot.run.result.ending.code, 0);
-			CHECK_EQ(slot.run.result.ending.number, cases[i].number);
-			CHECK_TEXT(slot.run.result.ending.text, cases[i].says);
-			clear(true);
-		}
 }
 
 /* ---- What is kept ---- */
@@ -654,18 +537,6 @@ static void outputs(void)
 				cases[i].status);
 		}
 	}
-	TEST("given up while one of two was filed, nothing stays")
-	{
-		char out[256];
-		start(shell("head -c 40000 /dev/zero; head -c 40000 /dev/zero >&2"));
-		CHECK(wait_for_end());
-		snprintf(out, sizeof(out), "%s", output_path("out"));
-		CHECK_EQ(mkdir(output_path("err.new"), 0700), 0);
-		CHECK_EQ(slot_collect(&slot, &place, &err), STATUS_TEMPORARY);
-		CHECK(is_there(out));
-		slot_clear(&slot, &place);
-		CHECK(!is_there(out));
-	}
 }
 
 /* ---- When the worker is gone ---- */
@@ -744,10 +615,8 @@ int main(void)
 		return 99;
 	surroundings();
 	unstarted();
-	few_descriptors();
 	endings();
 	told();
-	time_is_up();
 	directories();
 	places();
 	outputs();

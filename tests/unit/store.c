@@ -2,7 +2,7 @@
 /*
  * The contract of store.h, for any backend. PREEMPT_TEST_STORE is the URL of a store with %s where
  * a fresh name goes ("etcd://127.0.0.1:2379/test/%s"); without it, SQLite in a directory of its
- * own, the store in memory, and that one behind the shim, which here only counts. With
+ * own, and the store in memory. With
  * PREEMPT_TEST_SLOW, for a store that takes long for each transaction, fewer processes do less.
  */
 #include "store/store.h"
@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "scratch.h"
 #include "support/backends/memory.h"
-#include "support/backends/shim.h"
 #include "unit.h"
 
 /* So long may 64 processes take, with sanitizers, on a machine that is busy with other things. */
@@ -229,31 +228,6 @@ static void transactions(void)
 		store_answer_release(&before);
 		store_answer_release(&after);
 	}
-	TEST("1, 11 or 100 deletes of absent keys in one transaction are answered; a change is seen")
-	{
-		static const size_t sizes[] = {1, 11, 100};
-		struct store_op ops[100];
-		char names[100][16];
-		store_set_patience(store, 15000);
-		for (size_t i = 0; i < 100; i++) {
-			snprintf(names[i], sizeof(names[i]), "absent/%zu", i);
-			ops[i] = (struct store_op){.kind = STORE_DELETE, .key = names[i]};
-		}
-		for (size_t i = 0; i < 3; i++) {
-			struct store_answer answer = {0};
-			struct store_request request = {.then = ops, .then_count = sizes[i]};
-			CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
-			CHECK(answer.known && answer.held);
-			store_revision empty = answer.revision;
-			store_answer_release(&answer);
-			CHECK_EQ(store_put(store, names[sizes[i] - 1], "v", NULL, &err), STATUS_OK);
-			CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
-			CHECK(answer.revision > empty + 1);
-			CHECK(has_value(store, names[sizes[i] - 1], NULL));
-			store_answer_release(&answer);
-		}
-		store_set_patience(store, PATIENCE);
-	}
 	store_close(store);
 }
 
@@ -425,20 +399,6 @@ static void limits(void)
 		CHECK(has_value(store, "k", "v"));
 		store_close(store);
 	}
-	TEST("URLs that mean nothing are refused")
-	{
-		struct store *none = NULL;
-		int64_t soon = clock_after(1000);
-		CHECK_EQ(store_open(&none, "", STORE_CREATE, soon, &err), STATUS_USAGE);
-		CHECK_EQ(store_open(&none, "sqlite:", STORE_CREATE, soon, &err), STATUS_USAGE);
-		CHECK_EQ(store_open(&none, "mysql:x", STORE_CREATE, soon, &err), STATUS_USAGE);
-		CHECK_EQ(store_open(&none, "/tmp/x?lock=maybe", STORE_CREATE, soon, &err),
-			STATUS_USAGE);
-		CHECK_EQ(store_open(&none, "/tmp/x?nonsense", STORE_CREATE, soon, &err),
-			STATUS_USAGE);
-		CHECK_EQ(store_open(&none, "etcd://h:1/", STORE_CREATE, soon, &err), STATUS_USAGE);
-		CHECK(!none);
-	}
 }
 
 /*
@@ -537,19 +497,6 @@ static void waits(void)
 				STATUS_OK);
 			CHECK_EQ(seen, put);
 		}
-	}
-	TEST("one that is woken gets that answer, and learns of a change by the next wait")
-	{
-		char byte;
-		store_revision put = 0, known = seen;
-		CHECK_EQ(store_put(store, "p/4", "v", &put, &err), STATUS_OK);
-		CHECK_EQ(write(wake[1], "x", 1), 1);
-		CHECK_EQ(store_wait(store, "p/", &seen, clock_after(PATIENCE), wake[0], &err),
-			STATUS_NO);
-		CHECK_EQ(seen, known);
-		CHECK_EQ(read(wake[0], &byte, 1), 1);
-		CHECK_EQ(store_wait(store, "p/", &seen, clock_now() - 1, wake[0], &err), STATUS_OK);
-		CHECK_EQ(seen, put);
 	}
 	TEST("a wait ends when the wake descriptor becomes readable, before and while it waits")
 	{
@@ -965,35 +912,6 @@ static void check_contract(const char *urls)
 	crowds();
 }
 
-/* ---- Behind the shim ---- */
-
-static void no_fault(void *context, enum shim_call call, int64_t deadline, struct shim_fate *fate)
-{
-	(void)context, (void)call, (void)deadline, (void)fate;
-}
-
-static void behind_shim(const char *urls)
-{
-	static struct shim shim;
-	char url[600];
-	shim = (struct shim){.decide = no_fault, .slice = 1000};
-	shim_install(&shim);
-	snprintf(url, sizeof(url), "shim:%s", urls);
-	check_contract(url);
-	TEST("the shim counts what a store is asked, and what it reads")
-	{
-		struct store *store = open_fresh();
-		struct shim before = shim;
-		CHECK_EQ(store_put(store, "key", "value", NULL, &err), STATUS_OK);
-		CHECK(has_value(store, "key", "value"));
-		CHECK_EQ(shim.calls[SHIM_TXN] - before.calls[SHIM_TXN], 1);
-		CHECK_EQ(shim.calls[SHIM_READ] - before.calls[SHIM_READ], 1);
-		CHECK_EQ(shim.entries - before.entries, 1);
-		CHECK_EQ(shim.bytes - before.bytes, strlen("key") + strlen("value"));
-		store_close(store);
-	}
-}
-
 int main(void)
 {
 	const char *given = getenv("PREEMPT_TEST_STORE");
@@ -1009,7 +927,6 @@ int main(void)
 	check_contract(given && *given ? given : sqlite);
 	if (!given || !*given) {
 		check_contract("memory:%s?shared");
-		behind_shim("memory:%s?shared");
 	}
 	scratch_remove();
 	return unit_end();

@@ -2,9 +2,7 @@
 /* What the store shows, decoded; garbage in every key (SY-11); what is written is read back. */
 #include "proto/view.h"
 
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/ack.h"
@@ -81,52 +79,6 @@ static void decoded(void)
 		CHECK_EQ(view.damaged, 0);
 		view_release(&view);
 	}
-	TEST("a newer round makes the older one history, in whatever order they come")
-	{
-		fresh(&view);
-		feed(&view, "STEP/2/0", "{\"step\":9,\"next\":10}");
-		feed(&view, "STEP/1/1", "{\"step\":4,\"next\":5}");
-		feed(&view, "RUN_TO_CHECKPOINT",
-			"{\"kind\":\"save\",\"then\":\"continue\",\"step\":5,\"members\":\"0-3\"}");
-		feed(&view, "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_1", "{}");
-		CHECK_EQ(view.agreement.round, 2);
-		CHECK(!view.agreement.decided && view.agreement.peers[0].reported);
-		CHECK(!view.agreement.peers[1].reported && !view.members[1].acked);
-		feed(&view, "RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/2_3", "{}");
-		CHECK(view.members[3].acked);
-		CHECK_EQ(view.damaged, 0);
-		view_release(&view);
-	}
-	TEST("the save after the claim stands when a newer round is open, in whatever order they come")
-	{
-		static const char save[] =
-			"{\"kind\":\"save\",\"then\":\"exit\",\"step\":5,\"members\":\"0-3\"}";
-		fresh(&view);
-		feed(&view, "RUN_TO_CHECKPOINT", save);
-		feed(&view, "SAVED/1/0", "{\"step\":5}");
-		feed(&view, "SAVED/1/1", "{\"step\":6}");
-		CHECK_EQ(view.agreement.standing_round, 0);
-		feed(&view, "ROUND/2", "{\"final\":true}");
-		CHECK_EQ(view.agreement.standing_round, 1);
-		CHECK(view.agreement.peers[0].stood && view.agreement.peers[0].stood_step == 5);
-		CHECK(view.agreement.peers[1].stood && view.agreement.peers[1].stood_step == 6);
-		CHECK(!view.agreement.peers[0].saved);
-		feed(&view, "SAVED/1/2", "{\"step\":5}");
-		CHECK(view.agreement.peers[2].stood && !view.agreement.peers[2].saved);
-		feed(&view, "STEP/1/3", "{\"step\":4,\"next\":5}");
-		CHECK(!view.agreement.peers[3].reported);
-		CHECK_EQ(view.damaged, 0);
-		view_release(&view);
-
-		fresh(&view);
-		feed(&view, "LAST_RUN_TO_CHECKPOINT/2",
-			"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":9,\"members\":\"0-3\"}");
-		feed(&view, "RUN_TO_CHECKPOINT", save);
-		feed(&view, "SAVED/1/0", "{\"step\":5}");
-		CHECK(view.agreement.decided && view.agreement.decision.step == 9);
-		CHECK(view.agreement.standing_round == 1 && view.agreement.peers[0].stood);
-		view_release(&view);
-	}
 	TEST("a record tells which checkpoint is complete: the newest counts; other versions' do not")
 	{
 		fresh(&view);
@@ -160,71 +112,6 @@ static void decoded(void)
 }
 
 /* ---- Records that are counted ---- */
-
-/* The store counts so many records of this kind, and of LEFT, at this revision. */
-static void count(
-	struct view *view, enum view_record kind, uint64_t keys, uint64_t left, store_revision at)
-{
-	struct view_count_request counts;
-	view_request_counts(view, &counts);
-	CHECK_EQ(counts.of[0], RECORD_LEFT);
-	CHECK_EQ(counts.of[1], kind);
-	view_feed_counts(view, &counts, (uint64_t[STORE_COUNTS]){left, keys}, at);
-}
-
-static void counted(void)
-{
-	struct view view;
-	struct view_count_request old;
-	TEST("a count of an older round is ignored in the newest one")
-	{
-		fresh(&view);
-		feed(&view, "ROUND/1", "{}");
-		view_request_counts(&view, &old);
-		feed(&view, "STEP/1/0", "{\"step\":4,\"next\":5}");
-		count(&view, RECORD_STEP, 4, 0, 20);
-		feed(&view, "ROUND/2", "{}");
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 0);
-		view_feed_counts(&view, &old, (uint64_t[STORE_COUNTS]){1, 4}, 21);
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 0);
-		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 1);
-		count(&view, RECORD_STEP, 2, 1, 22);
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 2);
-		view_release(&view);
-	}
-	TEST("a key that is no record of a task is counted, and is missed only until all was read")
-	{
-		fresh(&view);
-		feed(&view, "ROUND/1", "{}");
-		count(&view, RECORD_STEP, 1, 1, 3);
-		feed(&view, "LEFT/x", "{}");
-		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 1);
-		feed(&view, "STEP/1/99", "{\"step\":4,\"next\":5}");
-		count(&view, RECORD_STEP, 1, 1, 9);
-		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 0);
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 0);
-		count(&view, RECORD_STEP, 2, 2, 10);
-		CHECK_EQ(view_unseen(&view, RECORD_LEFT), 1);
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 1);
-		feed(&view, "ROUND/2", "{}");
-		count(&view, RECORD_STEP, 1, 2, 11);
-		CHECK_EQ(view_unseen(&view, RECORD_STEP), 1);
-		view_release(&view);
-	}
-	TEST("of an attempt that was given up before all had joined, the last to leave knows it")
-	{
-		fresh(&view);
-		feed(&view, "TASK/0", "{}");
-		feed(&view, "SEAL", "{\"by\":\"timeout\"}");
-		feed(&view, "DEAD/1", "{}");
-		feed(&view, "LEFT/0", "{\"reason\":\"failed\",\"code\":124}");
-		count(&view, RECORD_TASK, 3, 1, 20);
-		CHECK(!view_may_be_through(&view));
-		count(&view, RECORD_TASK, 3, 2, 21);
-		CHECK(view_may_be_through(&view));
-		view_release(&view);
-	}
-}
 
 /* ---- Deadlines ---- */
 
@@ -326,30 +213,6 @@ static void deadlines(void)
 			CHECK_EQ(view.agreement.deadline_told, 1034010);
 			view_release(&view);
 		}
-	}
-}
-
-/* Three tasks, whose clocks are days apart. */
-static void lasted(void)
-{
-	static const char *const values[][2] = {{"OPEN", "{\"utc\":100}"},
-		{"TASK/0", "{\"utc\":86400000}"}, {"TASK/1", "{\"utc\":200}"},
-		{"TASK/2", "{\"utc\":950400000}"}, {"SAVED/1/1", "{\"step\":3,\"utc\":5200}"},
-		{"LEFT/1", "{\"reason\":\"saved\",\"utc\":7200}"},
-		{"LEFT/0", "{\"reason\":\"saved\",\"utc\":86402000}"},
-		{"DEAD/2", "{\"by\":\"silent\",\"utc\":300}"}};
-	struct view view;
-	struct outcome outcome;
-	TEST("how long an attempt lasted is measured by one task's clock, not between two")
-	{
-		fresh(&view);
-		outcome_of_view(&view, NULL, &outcome);
-		CHECK_EQ(outcome.lasted, -1);
-		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-			feed(&view, values[i][0], values[i][1]);
-		outcome_of_view(&view, NULL, &outcome);
-		CHECK_EQ(outcome.lasted, 7000);
-		view_release(&view);
 	}
 }
 
@@ -628,82 +491,6 @@ static void join_all(struct store *store, uint64_t tasks, struct attempt *joined
 	}
 }
 
-/* A task of a launch joins without reading the others; the one that makes them all knows it. */
-static void launched(void)
-{
-	struct store *store = open_store("launched.db");
-	struct error err = {0};
-	for (uint64_t i = 0; i < 4; i++) {
-		struct view view;
-		join_as(store, 4, i, 1, "unit:1:0", &view);
-		CHECK_EQ(view_joined(&view), i + 1);
-		CHECK_EQ(view_unseen(&view, RECORD_TASK), i);
-		CHECK(view_has_joined(&view, i) && (i == 0 || view.revision == 0 || i == 3));
-		if (i == 3) {
-			CHECK(attempt_gather(store, &view, clock_after(30000), -1, &err) ==
-				STATUS_OK);
-			CHECK(view.members[0].agent.pid == getpid());
-			CHECK(view_refresh(&view, store, &err) == STATUS_OK && view.all_joined);
-		}
-		view_release(&view);
-	}
-	store_close(store);
-}
-
-/* A stray key that is counted is no task: the gathering ends at its deadline all the same. */
-static void stray_member(void)
-{
-	struct store *store = open_store("stray-member.db");
-	struct error err = {0};
-	struct view view;
-	join_as(store, 3, 0, 2, "", &view);
-	CHECK(store_put(store, "run/s/000001/TASK/77", "{}", NULL, &err) == STATUS_OK);
-	CHECK(view_refresh_news(&view, store, &err) == STATUS_OK && view_joined(&view) == 3);
-	CHECK(attempt_gather(store, &view, clock_after(300), -1, &err) == STATUS_TIMEOUT);
-	CHECK(strstr(err.text, "2 of 3 tasks have joined; missing: 2"));
-	view_release(&view);
-	store_close(store);
-	/* Nor is a record awaited that is missing although all have joined. */
-	store = open_store("no-member.db");
-	join_as(store, 3, 0, 2, "", &view);
-	CHECK(store_put(store, "run/s/000001/ALL_JOINED", "{}", NULL, &err) == STATUS_OK);
-	CHECK(attempt_gather(store, &view, clock_after(300), -1, &err) == STATUS_OK);
-	view_release(&view);
-	store_close(store);
-}
-
-/*
- * The task that joined last is held up until another task has finished its training: that task is
- * not missing, although its process is gone and the news do not show that it has left.
- */
-static void left_early(void)
-{
-	struct error err = {0};
-	struct view view;
-	int64_t deadline = clock_after(60000);
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		if (!freopen("/dev/null", "w", stdout)) /* its checks are not of this test */
-			_exit(1);
-		join_as(open_store("left-early.db"), 2, 0, 1, "", &view);
-		raise(SIGSTOP);
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(child, NULL, WUNTRACED), child);
-	struct store *store = open_store("left-early.db");
-	join_as(store, 2, 1, 1, "", &view);
-	kill(child, SIGKILL);
-	CHECK_EQ(waitpid(child, NULL, 0), child);
-	CHECK(view.shown[RECORD_TASK] == 2 && view_is_surely_dead(&view, 0));
-	CHECK(store_put(store, "run/s/000001/LEFT/0", "{\"reason\": \"completed\", \"code\": 0}",
-		      NULL, &err) == STATUS_OK);
-	CHECK(attempt_gather(store, &view, deadline, -1, &err) == STATUS_OK);
-	CHECK(clock_now() < deadline, "it does not wait for the deadline");
-	view_release(&view);
-	store_close(store);
-}
-
 /* The life of each attempt: the same for all its tasks, and never the same again. */
 static void lives(void)
 {
@@ -843,31 +630,12 @@ static void stray_error(void)
 	store_close(store);
 }
 
-/* More silent tasks than one transaction of a server can compare. */
-static void many_silent(void)
-{
-	struct attempt large;
-	struct view view;
-	struct write write;
-	struct agreement_plan plan = {.decision = {.kind = KIND_EXIT, .step = 9}};
-	plan.write[WRITE_DECISION] = 1;
-	attempt_name(&large, "large", 1, 1000);
-	view_init(&view, &large);
-	write_build(&write, &view, WRITE_DECISION, 0, &plan, &(struct write_details){0});
-	CHECK(write.transaction.compare_count <= 122 && write.transaction.compare_count > 100,
-		"a decision without 1,000 reports fits into a transaction");
-	write_release(&write);
-	view_release(&view);
-}
-
 int main(void)
 {
 	attempt_name(&attempt, "r", 2, 4);
 	decoded();
-	counted();
 	unit_begin(NULL);
 	deadlines();
-	lasted();
 	saved_by_all();
 	judged_by_checkpoints();
 	garbage();
@@ -875,14 +643,10 @@ int main(void)
 	unit_begin(NULL);
 	if (!mkdtemp(directory))
 		return 1;
-	launched();
-	stray_member();
-	left_early();
 	lives();
 	deaths();
 	staged_deadline();
 	stray_error();
-	many_silent();
 	int code = unit_end();
 	char command[128];
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
