@@ -165,7 +165,7 @@ $(addprefix $(OUT)/,unit/store tests/history/store_history $(addprefix tests/sim
   $(call objects,tests/support/backends/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
-fault_objects := $(addprefix $(OUT)/tests/crash/,acts.o calls.o moves.o fixture.o tree.o)
+fault_objects := $(addprefix $(OUT)/tests/crash/,acts.o calls.o fixture.o tree.o)
 $(OUT)/tests/crash/calls.o $(OUT)/tests/crash/without.o: ALL_CFLAGS += -fPIC
 $(OUT)/tests/crash/%: $(OUT)/tests/crash/%.o $(fault_objects) $(core) $(libraries)
 	$(link)

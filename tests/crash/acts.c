@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "moves.h"
 
 static enum status transact(
 	struct store *store, const struct store_request *request, struct outcome *outcome)
@@ -161,29 +160,24 @@ void act_play(const struct act *act, const char *url, int64_t patience, struct s
 }
 
 const struct act acts[] = {
-	{"make", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, NULL, NULL},
-	{"make-and-put", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, put, NULL},
-	{"put", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put, NULL},
-	{"put-many", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put_many, NULL},
-	{"put-if-absent", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put_if_absent,
-		NULL},
-	{"put-too-late", STATE_FULL, EFFECT_NONE, STORE_CREATE, false, false, lose, NULL},
-	{"claim", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, claim, NULL},
-	{"delete", STATE_FULL, EFFECT_WHOLE, 0, false, false, delete, NULL},
-	{"get", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, false, false, get, NULL},
-	{"list", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, false, false, list, NULL},
-	{"wait-seen", STATE_FULL, EFFECT_NONE, 0, false, true, wait_seen, NULL},
-	{"wait-in-vain", STATE_FULL, EFFECT_NONE, 0, false, true, wait_in_vain, NULL},
-	{"beats-make", STATE_FULL, EFFECT_PARTS, 0, false, false, beats_make, NULL},
-	{"beat", STATE_FULL, EFFECT_PARTS, 0, true, false, beat, NULL},
-	{"beat-read", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, true, false, beat_read, NULL},
-	{"beats-remove", STATE_FULL, EFFECT_PARTS, 0, true, false, beats_remove, NULL},
-	{"purge", STATE_FULL, EFFECT_WHOLE, 0, false, false, purge, NULL},
-	{"roll-back-and-get", STATE_HOT, EFFECT_NONE, 0, false, false, get, NULL},
-	{"roll-back-and-put", STATE_HOT, EFFECT_WHOLE, STORE_CREATE, false, false, put, NULL},
-	{"queue-exchange", STATE_QUEUE, EFFECT_WHOLE, 0, false, false, moves_exchange,
-		moves_exchange_again},
-	{"queue-give-back", STATE_QUEUE, EFFECT_WHOLE, 0, false, false, moves_give_back,
-		moves_give_back_again},
+	{"make", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, NULL},
+	{"make-and-put", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, put},
+	{"put", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put},
+	{"put-many", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put_many},
+	{"put-if-absent", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put_if_absent},
+	{"put-too-late", STATE_FULL, EFFECT_NONE, STORE_CREATE, false, false, lose},
+	{"claim", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, claim},
+	{"delete", STATE_FULL, EFFECT_WHOLE, 0, false, false, delete},
+	{"get", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, false, false, get},
+	{"list", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, false, false, list},
+	{"wait-seen", STATE_FULL, EFFECT_NONE, 0, false, true, wait_seen},
+	{"wait-in-vain", STATE_FULL, EFFECT_NONE, 0, false, true, wait_in_vain},
+	{"beats-make", STATE_FULL, EFFECT_PARTS, 0, false, false, beats_make},
+	{"beat", STATE_FULL, EFFECT_PARTS, 0, true, false, beat},
+	{"beat-read", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, true, false, beat_read},
+	{"beats-remove", STATE_FULL, EFFECT_PARTS, 0, true, false, beats_remove},
+	{"purge", STATE_FULL, EFFECT_WHOLE, 0, false, false, purge},
+	{"roll-back-and-get", STATE_HOT, EFFECT_NONE, 0, false, false, get},
+	{"roll-back-and-put", STATE_HOT, EFFECT_WHOLE, STORE_CREATE, false, false, put},
 };
 const size_t act_count = sizeof(acts) / sizeof(*acts);

@@ -11,7 +11,6 @@
 /* What a caller got; lies in memory shared with the process that judges it. */
 struct outcome {
 	bool finished;
-	bool again; /* act.again was called */
 	enum status status;
 	bool known; /* it is certain that nothing was changed; for a single store_txn */
 	char answer[512];
@@ -35,11 +34,6 @@ struct act {
 	bool waits;	/* has a deadline of its own, which may pass before an error is told */
 	/* NULL: opening is all. Answers in outcome. */
 	enum status (*run)(struct store *store, struct outcome *outcome);
-	/*
-	 * What the same caller does when it was not answered, and the fault is over: then outcome
-	 * is as it would have been without the fault, and so is the store. NULL: nothing.
-	 */
-	void (*again)(struct store *store, struct outcome *outcome);
 };
 
 /*

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "calls.h"
-#include "moves.h"
 #include "store/sqlite/session.h"
 #include "tree.h"
 
@@ -175,7 +174,6 @@ static void make_hot(struct fixture *fixture)
 
 void fixture_make(struct fixture *fixture, const char *parameters)
 {
-	struct error err = {0};
 	const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 	snprintf(fixture->directory, sizeof(fixture->directory), "%s/faults-XXXXXX", parent);
 	if (!mkdtemp(fixture->directory))
@@ -191,12 +189,6 @@ void fixture_make(struct fixture *fixture, const char *parameters)
 	/* Of lock=link, what the dead writer holds: a row of store.rows takes it over. */
 	(void)file_remove_tree(path_in(fixture, "s.db.lock.held"), NULL);
 	tree_keep(&images[STATE_HOT], fixture->directory);
-	fixture_restore(fixture, STATE_FULL);
-	store = open_scene(fixture);
-	if (moves_fill(store, &err) != STATUS_OK)
-		give_up("cannot fill the queue", &err);
-	store_close(store);
-	tree_keep(&images[STATE_QUEUE], fixture->directory);
 }
 
 void fixture_remove(struct fixture *fixture)
@@ -205,20 +197,6 @@ void fixture_remove(struct fixture *fixture)
 	(void)file_remove_tree(fixture->directory, NULL);
 	for (int state = 0; state < STATES; state++)
 		tree_release(&images[state]);
-}
-
-/* In the values of a queue: the tokens and the times, which are others each time. */
-static void blot_out(struct store_entry *entry)
-{
-	static const char digits[] = "0123456789abcdef";
-	if (strncmp(entry->key, "queue/", 6) != 0)
-		return;
-	for (char *at = entry->value; at < entry->value + entry->length;) {
-		size_t length = strspn(at, digits);
-		if (length >= 13)
-			memset(at, '-', length);
-		at += length + 1;
-	}
 }
 
 static void add_beats(struct store *store, struct text *lines)
@@ -267,7 +245,6 @@ enum status fixture_inspect(const struct fixture *fixture, int64_t patience, str
 		for (size_t i = 0; i < answer.count; i++) {
 			struct store_entry *entry = &answer.entries[i];
 			char line[700];
-			blot_out(entry);
 			snprintf(line, sizeof(line), "%s %zu %016llx", entry->key, entry->length,
 				(unsigned long long)XXH64(entry->value, entry->length, 0));
 			text_addf(lines, "%s %" PRId64 "\n", line, entry->revision);

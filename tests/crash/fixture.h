@@ -14,7 +14,6 @@ enum state {
 	STATE_NOTHING, /* no store */
 	STATE_FULL,    /* keys of all sizes, deleted ones: the next deletion makes some forgotten */
 	STATE_HOT,     /* the same after a writer was killed in the middle of its commit */
-	STATE_QUEUE,   /* STATE_FULL, and the queue of moves.h */
 	STATES,
 };
 
@@ -35,7 +34,7 @@ void fixture_remove(struct fixture *fixture);
 enum status fixture_change(struct store *store, bool *known, struct error *err);
 
 /*
- * All keys, values (what is drawn or timed in those of a queue: skipped) and revisions, what is
+ * All keys, values and revisions, what is
  * remembered of deleted ones, and the beats, in lines; without revisions too, for comparing what
  * was done twice. STATUS_NO: there is no store. Takes at most patience milliseconds.
  */

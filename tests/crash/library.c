@@ -71,9 +71,6 @@ static struct child start(const struct act *act)
 		calls_arm(NULL);
 		if (write(done[1], "x", 1) != 1 || read(close_it[0], &byte, 1) != 1)
 			_exit(1);
-		outcome->again = act->again && store;
-		if (outcome->again)
-			act->again(store, outcome);
 		calls_arm(plan);
 		store_close(store);
 		calls_arm(NULL);
@@ -115,7 +112,7 @@ static int end(const struct child *child)
 
 static struct {
 	struct text before, after;
-	struct text after_once, after_again; /* without revisions */
+	struct text after_again; /* without revisions */
 	enum status status;
 	char answer[sizeof(((struct outcome *)0)->answer)];
 	unsigned calls;
@@ -177,7 +174,7 @@ static bool learn(const struct act *act)
 	normal.calls = plan->count;
 	normal.status = outcome->status;
 	memcpy(normal.answer, outcome->answer, sizeof(normal.answer));
-	look(&normal.after, &normal.after_once);
+	look(&normal.after, &ignored);
 	/* And once more, because that is what callers do who did not get an answer. */
 	child = start(act);
 	ended = ended && await(&child) && end(&child) == 0;
@@ -258,26 +255,6 @@ static void judge_state(const struct act *act, int64_t patience)
 	text_release(&without);
 }
 
-/* The same caller has asked again, without a fault. */
-static void judge_same_caller(const struct act *act, enum status first)
-{
-	struct text lines = {0}, without = {0};
-	struct error err = {0};
-	if (!outcome->again)
-		return;
-	if (outcome->status != normal.status || strcmp(outcome->answer, normal.answer) != 0)
-		complain(act, "answered %d, the same caller asks again, and is not answered \"%s\"",
-			(int)first, normal.answer);
-	if (fixture_inspect(&fixture, AT_ONCE, &lines, &without, &err) != STATUS_OK)
-		complain(act, "then the store does not open: %s", err.text);
-	else if (strcmp(text_string(&without), text_string(&normal.after_once)) != 0)
-		complain(act,
-			"the same caller asks again, which leads elsewhere:\n%s\n#   not:\n%s",
-			text_string(&without), text_string(&normal.after_once));
-	text_release(&lines);
-	text_release(&without);
-}
-
 /* Doing it again leads to where it would have come. */
 static void judge_again(const struct act *act)
 {
@@ -330,7 +307,6 @@ static void inject(const struct act *act, const struct point *point)
 		 * remove holds the others up until it does something again, or ends.
 		 */
 		bool holds = cannot_remove() && strstr(plan->hit.file, ".held/");
-		enum status first = outcome->status;
 		int status = holds ? end(&child) : 0;
 		judge_state(act, AT_ONCE);
 		if (!holds)
@@ -339,7 +315,6 @@ static void inject(const struct act *act, const struct point *point)
 			complain(act, "closing failed");
 		else if (outcome->descriptors)
 			complain(act, "%d descriptors are left open", outcome->descriptors);
-		judge_same_caller(act, first);
 		if (fixture_stranger(&fixture) && outcome->status == STATUS_OK && !cannot_remove())
 			complain(act, "%s is left behind", fixture_stranger(&fixture));
 	} else {
