@@ -4,7 +4,8 @@
 # transcripts of what they say to each other:
 #
 #   == wait, then exit S: runs to S, saves, stays until leave
-#   for bash c                 by these clients only (all); "disk": also where a directory's time is not to be trusted
+#   for bash c                 by these clients (bash, C and Python; "all": also dash, and preempt-step, which is libpreempt
+#                              as a program; "disk": also where a directory's time is not to be trusted)
 #   start; hold wait AGENT     statements; a line has one or more
 #   > step 5                   the training is told this
 #   < step 0                   its next answer
@@ -35,9 +36,10 @@ transcript() {
 
 # play TITLE [LINE...]
 play() {
-	local clients='bash dash c python program' title=$1 client
+	local clients='bash c python' title=$1 client
 	shift
 	case ${1-} in
+	all) clients='bash dash c python program' && shift ;;
 	for*) clients=${1#for } && shift ;;
 	disk) clients+=' c@disk python@disk' && shift ;;
 	esac
