@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-requeue, with a squeue and a scontrol that answer what a test wants. A real Slurm: systems/slurm_requeue.bats.
-# takes: 90
+# takes: 40
 # shellcheck disable=SC2016 # text for other shells
 
 bats_require_minimum_version 1.5.0
@@ -159,7 +159,7 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 
 @test "squeue hangs: given up in time, and stays for Slurm, which requeues a job that lives" {
 	touch hangs
-	trains --timeout 5s --stay 1s
+	trains --timeout 2s --stay 1s
 	preempted
 	code 42
 	calls 'squeue 9'
@@ -399,14 +399,6 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 	code 42
 }
 
-@test "TERM for the batch shell only, nothing known of the end: all save, and it is requeued" {
-	rm fake/scontrol
-	trains --platform none
-	kill -TERM "$job"
-	code 42
-	[ "$(cat ck)" -gt 0 ]
-}
-
 @test "TERM for the batch shell, --grace 0: no deadline is announced that is over already, and all save" {
 	# Also where the end of a job that is cancelled seems to come, by our clock.
 	for state in RUNNING COMPLETING; do
@@ -435,83 +427,55 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 	claim slurm-9
 }
 
-@test "a notice by a command: it is asked again and again, and the tasks are told" {
-	asked() { [ "$(wc -l <asked)" -ge 3 ]; }
-	no_slurm
-	trains --notice 'command:echo >>asked; test -e goes'
-	eventually asked
-	touch goes
-	code 42
-	grep -q 'notice: command:' err
-	run -1 grep 'cannot ask\|took its' err
+# deaf_in NAME [OPTION...]: preempt-requeue around no task, in a directory and with a store of its own; its number in
+# ${jobs[NAME]}.
+deaf_in() {
+	mkdir "$1"
+	cd "$1" || return
+	export PREEMPT_STORE=$PWD/s.db
+	! declare -F "$1" >/dev/null || "$1"
+	requeues "${@:2}" -- ../deaf
+	jobs[$1]=$job
+	cd ..
+}
+# The attempt of the last start was left open, and its store is not there when this one begins.
+missing() {
+	PREEMPT_LAUNCH=last preempt-store join --run slurm-9 --task 0 --tasks 1 --no-board --pid $$ >/dev/null
+	mv s.db away.db
 }
 
 @test "tasks that cannot be told: the command gets USR1 under Slurm, the same signal elsewhere" {
-	requeues -- ./deaf
-	mkdir elsewhere
-	(no_slurm && cd elsewhere && exec preempt-requeue -- ../deaf) 2>elsewhere/err 3>&- &
-	started+=($!)
-	eventually test -e runs -a -e elsewhere/runs
-	kill -TERM "${started[@]}"
-	code 42 # noticed before any task had joined
-	job=${started[1]}
-	code 42
-	[ "$(cat got elsewhere/got)" = $'USR1\nTERM' ]
-}
-
-@test "a notice between two attempts of the job: the one that is over cannot be told, the command gets the signal" {
-	no_slurm
-	FIRST='FAIL=3 preempt-run -- ./trainer; rm runs; touch over' requeues --platform none -- ./deaf
-	eventually test -e over
-	eventually test -e runs
-	kill -TERM "$job"
-	code 44
-	[ "$(cat got)" = TERM ]
-	grep -q 'cannot notify the tasks through the store: .*attempt 1 is over' err
-}
-
-@test "the store was missing at the start: the attempt that the last start left open is not claimed" {
 	needs_store_file
-	PREEMPT_LAUNCH=last preempt-store join --run slurm-9 --task 0 --tasks 1 --no-board --pid $$ >/dev/null
-	mv s.db away.db
-	FIRST='mv away.db s.db' requeues -- ./deaf
-	eventually test -e runs
-	kill -TERM "$job"
-	code 42
-	[ "$(cat got)" = USR1 ]
-	run -1 claim slurm-9
-}
-
-@test "a store that does not answer: the command gets the signal all the same" {
-	needs_store_file
+	local -A jobs
+	deaf_in slurm # noticed before any task has joined
+	FIRST='mv away.db s.db' deaf_in missing
 	no_slurm
-	preempt-store put k v
-	requeues --platform none -- ./deaf
-	eventually test -e runs
-	"$OUT/tests/support/hold_store" "$PREEMPT_STORE" held begin 3>&- &
+	deaf_in elsewhere
+	FIRST='FAIL=3 preempt-run -- ../trainer; rm runs; touch over' deaf_in between --platform none
+	deaf_in held --platform none
+	for name in "${!jobs[@]}"; do eventually test -e "$name/runs"; done
+	eventually test -e between/over
+	eventually test -e between/runs
+	PREEMPT_STORE=$PWD/held/s.db preempt-store put k v
+	"$OUT/tests/support/hold_store" "$PWD/held/s.db" held begin 3>&- &
 	started+=($!)
 	eventually is_stopped $!
-	kill -TERM "$job"
-	eventually grep -q 'cannot notify the tasks through the store: .*: sending the command a SIGTERM' err
+	kill -TERM "${jobs[@]}"
+	eventually grep -q 'cannot notify the tasks through the store: .*: sending the command a SIGTERM' held/err
 	kill -KILL $!
-	code 42
-	[ "$(cat got)" = TERM ]
-}
-
-@test "a store that can be read but not written: the command gets the signal, the notice is not lost" {
-	needs_store_file
-	no_slurm
-	# Only preempt-requeue itself is kept from writing.
-	strace -D -o trace -P "$PREEMPT_STORE-journal" -e trace=pwrite64 -e inject=pwrite64:error=EACCES \
-		preempt-requeue --platform none -- preempt-run -- ./trainer 2>err 3>&- &
-	job=$!
-	started+=($!)
-	eventually test -e runs
-	kill -TERM "$job"
-	eventually grep -q 'cannot notify the tasks through the store: .*: sending the command a SIGTERM' err
-	grep -q 'EACCES.*INJECTED' trace
-	code 42
-	[ "$(cat ck)" -gt 0 ]
+	while read -r name signal code; do
+		job=${jobs[$name]}
+		code "$code"
+		[ "$(<"$name/got")" = "$signal" ] || { echo "$name got $(<"$name/got")"; false; }
+	done <<-'END'
+		slurm USR1 42
+		missing USR1 42
+		elsewhere TERM 42
+		between TERM 44
+		held TERM 42
+	END
+	grep -q 'cannot notify the tasks through the store: .*attempt 1 is over' between/err
+	PREEMPT_STORE=$PWD/missing/s.db run -1 claim slurm-9
 }
 
 @test "a later notice with an earlier deadline: the deadline is announced" {
