@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make, make deps, make demo, make check, make check-all, make bench [SECTION=queue|scale],
 # make fuzz [SECONDS=60],
-# make soak [HOURS=1] [PLACES="gluster nfs"] [SEED=N],
+# make soak [LIVES=500],
 # make install, make uninstall [PREFIX=/usr/local] [LIBDIR=PREFIX/lib] [DESTDIR=], make clean,
 # make dist, make deb, make static: the source, Debian packages, and static programs, into build/dist, build/deb
 # and build/static
@@ -203,11 +203,9 @@ check-all:
 bench: all $(filter $(OUT)/tests/bench/% $(OUT)/tests/support/% $(OUT)/tests/support/trainers/%,$(extra))
 	@tests/bench/bench.sh $(SECTION)
 
-# What takes too long for check-all, and then everything at once on shared filesystems, disturbed at random, for HOURS
-# (which may be a fraction).
+# What takes too long for check-all.
 soak:
-	@tests/run soak
-	@tests/support/soak --hours $(or $(HOURS),1) $(if $(PLACES),--places "$(PLACES)") $(if $(SEED),--seed $(SEED))
+	@LIVES=$(LIVES) tests/run soak
 
 install: all
 install uninstall: export DESTDIR := $(DESTDIR)

@@ -2,18 +2,13 @@
 """Where the tasks of a random life run, and where their store is (tests/support/lives).
 
 A place has machines, among which the agents are distributed. All machines have the same methods for
-processes and files: this machine, with one of several mounts, and a virtual one. Each place can make the
-store unreachable and reachable again, in its own way.
+processes and files: this machine, with one of several mounts. Each place can make the store unreachable and
+reachable again, in its own way.
 """
-import base64
 import ctypes
-import io
 import os
-import shlex
 import signal
 import subprocess
-import tarfile
-import threading
 import time
 
 rig = os.path.dirname(os.path.realpath(__file__))
@@ -41,10 +36,10 @@ def marked(mark):
     return [int(pid) for pid in found.stdout.split()]
 
 
-def marked_until_gone(mark, marked_there=marked):
+def marked_until_gone(mark):
     """The same after a minute, or as soon as there are none."""
     end = time.monotonic() + 60
-    while (found := marked_there(mark)) and time.monotonic() < end:
+    while (found := marked(mark)) and time.monotonic() < end:
         time.sleep(0.05)
     return found
 
@@ -128,131 +123,6 @@ class Here:
 
     def boards(self):
         return os.listdir(self.room + '/boards')
-
-
-class Remote:
-    """A virtual machine of tests/support/nfs."""
-
-    programs = clients = '/bin'
-    trainers = '/bin/'
-    count, train, composed = '/bin/count', '/bin/train', '/bin/composed.sh'
-
-    def __init__(self, directory, name, room, cwd, store):
-        self.directory, self.name = directory, name
-        self.room, self.cwd, self.store = room, cwd, store
-
-    def command(self, script):
-        """The command that runs script there."""
-        return [rig + '/nfs', 'run', self.directory, self.name, script]
-
-    def bash(self, script, patience=600):
-        run = subprocess.run(self.command(script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL, text=True, timeout=patience)
-        return run.returncode, run.stdout
-
-    def must(self, script):
-        """The output of a script there, which must succeed: no answer must not look like an empty one."""
-        code, text = self.bash(script + '\n[ $? = 0 ] && echo asked')
-        if code or not text.endswith('asked\n'):
-            raise RuntimeError('%s: %s: exit code %d' % (self.name, script, code))
-        return text.removesuffix('asked\n')
-
-    def fetch(self, directory, names, into):
-        """Copy small files of a directory there into a directory here, in base64."""
-        _, text = self.bash('cd %s && tar -c %s 2>/dev/null | base64' % (directory, names))
-        if text:
-            with tarfile.open(fileobj=io.BytesIO(base64.b64decode(text))) as archive:
-                archive.extractall(into)
-
-    def prepare(self, pieces):
-        script = 'mkdir -p -m 700 %s/boards %s/pieces\n' % (self.room, self.room)
-        for name, text in pieces.items():
-            path = '%s/pieces/%s' % (self.room, name)
-            script += 'printf %%s %s >%s; chmod 700 %s\n' % (shlex.quote(text), path, path)
-        self.bash(script)
-
-    def line(self, arguments, environment):
-        own = ['%s=%s' % item for item in environment.items()]
-        return shlex.join(['env', '-i', *own, *arguments])
-
-    def start(self, arguments, environment, out, err):
-        child = RemoteChild(self)
-        script = 'echo $$ >%s; cd %s || exit; exec %s' % (child.file, self.cwd, self.line(arguments, environment))
-        child.popen = subprocess.Popen(self.command(script), stdin=subprocess.DEVNULL, stdout=err, stderr=err,
-                                       preexec_fn=die_with_us)
-        return child
-
-    def run(self, arguments, environment, patience):
-        return self.bash('cd %s && %s 2>/dev/null' % (self.room, self.line(arguments, environment)), patience)
-
-    def trainers_of(self, child):
-        _, text = self.bash('''below() {
-            local one name
-            read -r name <"/proc/$1/comm" || return
-            for one in $(cat /proc/$1/task/*/children); do
-                case $name in
-                preempt-run | preempt-heartbe) ! grep -qzs ^PREEMPT_TASK= /proc/$one/environ || echo $one ;;
-                *) below $one ;;
-                esac
-            done
-        }
-        below $(cat %s) 2>/dev/null''' % child.file)
-        return [int(word) for word in text.split()]
-
-    def signal(self, pid, number):
-        self.bash('kill -%d %d 2>/dev/null' % (number, pid))
-
-    def marked(self, mark):
-        return [int(pid) for pid in self.must('marked ' + shlex.quote(mark)).split()]
-
-    def describe(self, pid):
-        return '%s: %s' % (self.name, self.bash('tr "\\0" " " </proc/%d/cmdline' % pid)[1][:100])
-
-    def threads(self, child):
-        return self.bash('cat /proc/$(cat %s)/task/*/syscall' % child.file)[1].splitlines()
-
-    def boards(self):
-        return self.must('ls %s/boards' % self.room).split()
-
-
-class RemoteChild:
-    """A process there, with the methods of subprocess.Popen that we use."""
-
-    count = 0
-    counting = threading.Lock()
-
-    def __init__(self, machine):
-        with RemoteChild.counting:
-            RemoteChild.count += 1
-            self.file = '%s/pid.%d' % (machine.room, RemoteChild.count)
-        self.machine = machine
-
-    @property
-    def returncode(self):
-        code = self.popen.returncode
-        # 137: the shell there has waited for it, and it was killed.
-        return -9 if code == 137 and self.killed else code
-
-    killed = False
-
-    def poll(self):
-        self.popen.poll()
-        return self.returncode
-
-    def wait(self):
-        return self.popen.wait()
-
-    def send_signal(self, number):
-        self.machine.bash('for i in 1 2 3 4 5 6 7 8 9; do [ ! -s %s ] || break; sleep 0.1; done; kill -%d $(cat %s)' % (
-            self.file, number, self.file))
-
-    def kill(self):
-        if self.poll() is None:
-            self.killed = True
-            self.send_signal(signal.SIGKILL)
-
-    def terminate(self):
-        self.send_signal(signal.SIGTERM)
 
 
 # ---- Places ----
@@ -360,49 +230,3 @@ class Gluster(Shared):
             subprocess.run([rig + '/mounts', 'detach', self.directory, point], check=False)
         subprocess.run(['rm', '-rf', self.machines[0].cwd], check=False)
 
-
-class Nfs(Shared):
-    """A server and two clients of tests/support/nfs, with one version of NFS."""
-
-    def __init__(self, room, directory, version, name):
-        self.room, self.directory, self.version = room, directory, version
-        self.point = '/tmp/%s.own' % name
-        self.machines = [Remote(directory, client, '/tmp/' + name, '/mnt/%s/%s' % (version, name),
-                                self.point + '/runs.db') for client in ('c1', 'c2')]
-        for side, machine in enumerate(self.machines):
-            machine.bash('mkdir -p %s %s %s' % (machine.room, machine.cwd, self.point))
-            self.mount(side)
-
-    def mount(self, side):
-        code, _ = self.machines[side].bash(self.mount_command(self.version, side + 1, self.point))
-        if code:
-            raise RuntimeError('cannot mount %s on %s: %d' % (self.version, self.machines[side].name, code))
-
-    @staticmethod
-    def mount_command(version, client, point):
-        """The command with which a client mounts the filesystem of /mnt/VERSION at point, too."""
-        return '{ set -- $(grep " /mnt/%s " /proc/mounts); mount.nfs 10.9.%d.1:/srv/%s %s -o ' \
-            '"$(sed "s/,clientaddr=.*//; s/,mountaddr=.*//; s/,addr=.*//" <<<"$4")"; }' % (
-                version, client, version, point)
-
-    def unmount(self, side):
-        self.machines[side].bash('umount -l ' + self.point)
-
-    def freeze(self, lasts):
-        return ['sh', '-c', '"$0" stop "$1" s; sleep %.2f; "$0" continue "$1" s' % lasts, rig + '/nfs', self.directory]
-
-    def make_job(self, directories):
-        self.machines[0].bash('cd %s && mkdir -m 700 %s' % (self.machines[0].cwd, ' '.join(directories)))
-
-    def job(self):
-        """A copy of the job's directory."""
-        copy = self.room + '/copy'
-        subprocess.run(['rm', '-rf', copy], check=True)
-        self.machines[0].fetch(self.machines[0].cwd, 'job', copy)
-        return copy + '/job'
-
-    def end(self):
-        for side, machine in enumerate(self.machines):
-            self.unmount(side)
-            machine.bash('rm -rf %s %s' % (machine.room, self.point))
-        self.machines[0].bash('rm -rf ' + self.machines[0].cwd)
