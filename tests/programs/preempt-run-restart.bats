@@ -170,14 +170,6 @@ finished_first() {
 	ended 1 43 # what it saved is not complete without the other
 }
 
-@test "an agent that has finished waits for the next attempt also if the pause is longer than --join-timeout" {
-	finished_first --join-timeout 4s
-	decided 1 true 6000 "said before"
-	echo now >fail.1
-	all_ended 0
-	[ -e done.0.2 ] && [ -e done.1.2 ]
-}
-
 @test "the last of the others is lost while an agent that has finished waits for it: 0, after --join-timeout" {
 	# Only a stopped task is silent for that long.
 	finished_first --period 250ms --limit 26 --join-timeout 4s
@@ -243,12 +235,6 @@ one_node_away() {
 	mount --bind store other
 	all_ended 0
 	closed_by 1 completed
-	[ "$(cat starts.0 starts.1 | wc -l)" = 2 ]
-}
-
-@test "one node has lost the store when all finish, permanently: 0, after --join-timeout, nothing is run again" {
-	one_node_away --join-timeout 5s
-	all_ended 0
 	[ "$(cat starts.0 starts.1 | wc -l)" = 2 ]
 }
 
@@ -326,34 +312,6 @@ pausing() {
 	pausing 100
 	kill -INT "${pids[0]}"
 	ended 0 130
-}
-
-# Slurm sends its TERM to the command as well, and squeue needs its time to tell the deadline.
-@test "TERM while Slurm is asked for the deadline: no crash of the command, whatever it ends with" {
-	mkdir fake
-	printf '#!/bin/sh\ntouch asked\nexec sleep 100\n' >fake/squeue
-	chmod +x fake/squeue
-	export SLURM_JOB_ID=9 SLURM_JOB_END_TIME=$(($(date +%s) + 3600)) PATH=$PWD/fake:$PATH
-	agent 0 1 --restarts --notice slurm -- sh -c 'touch started; until [ -e fail ]; do sleep 0.02; done; exit 3'
-	eventually test -e started
-	kill -TERM "${pids[0]}"
-	eventually test -e asked
-	touch fail
-	ended 0 "43|42" # 42: on a slow machine the answer was given up before it ended, and it had never begun
-	grep -q 'notice: signal:TERM' err.0
-	run -1 grep 'crashed' err.0
-	closed_by 1 unsaved || closed_by 1 preempted
-}
-
-@test "--notice deadline:+D counts from the start, not again in each attempt" {
-	echo 'if [ "$PREEMPT_ATTEMPT" = 1 ]; then date +%s%3N >began; sleep 2; exit 7; fi; exec ./trainer' >late
-	STEPS=100000 agent 0 1 --restarts --notice deadline:+4s --grace 1s -- bash late
-	ended 0 "42|43|44" # 44: on a slow machine the time is up before attempt 2 begins
-	[ -e began ] || return 0 # not even attempt 1 has begun
-	local end
-	end=$(sed -n 's/.*notice: deadline:+4s: the time is up at //p' err.0)
-	# It counted before the first command began; else from 2 s after that, at the earliest.
-	(($(date -d "$end" +%s%3N) < $(<began) + 5500))
 }
 
 @test "a peer that is killed and not brought back: 44, for the launcher that started us" {

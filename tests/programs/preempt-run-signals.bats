@@ -45,15 +45,6 @@ load ../support/agents
 	[[ $stderr == *srun* ]]
 }
 
-@test "bad usage: a source or signal that does not exist is refused with 2" {
-	for bad in "--notice signal:NOPE" "--notice signal:KILL" "--notice nothing:x" "--shield NOPE" \
-		"--notice file:x --notice command:"; do
-		run -2 --separate-stderr preempt-run $bad -- true
-		[[ $stderr == preempt-run:* ]]
-	done
-	nothing_left
-}
-
 # ---- Exit codes ----
 
 @test "exit codes: the command's own, 127, 126, 128+n, and --exit-code" {
@@ -80,15 +71,6 @@ load ../support/agents
 	eventually all_begun 2 $((saved_step + 1))
 	kill -TERM "${pids[0]}"
 	all_ended 43
-	nothing_left
-}
-
-@test "exit codes: a command that cannot be run on one of two tasks: the other one is told" {
-	agent 0 2 -- "$COUNT" --dir job --steps 100000 --step-ms 5
-	agent 1 2 -- ./absent
-	ended 1 127
-	ended 0 44
-	grep -q "task 1 failed on $HOSTNAME with 127" err.0
 	nothing_left
 }
 
@@ -240,14 +222,6 @@ load ../support/agents
 	nothing_left
 }
 
-@test "a board that vanishes: that task ends with 43 or an error, and no task hangs" {
-	count_agents 2 --steps 100000 --step-ms 2
-	eventually all_begun 2 10
-	rm -r boards/"$(ls boards | head -n 1)"
-	all_ended "43|44"
-	nothing_left
-}
-
 # ---- Output ----
 
 @test "what the command writes goes where it should: stdout and stderr as they are" {
@@ -257,21 +231,6 @@ load ../support/agents
 	grep -q "no newline" err.0
 	# Stdin is its own.
 	[ "$(echo hello | preempt-run -- cat)" = hello ]
-}
-
-@test "stderr that a neighbour has made non-blocking: all that the command writes there arrives" {
-	local log
-	mkfifo full
-	# The command makes it so: it has the same pipe as its stdout. Nothing is read before it has written all.
-	exec {log}<>full
-	preempt-run -- python3 -c 'import os
-os.set_blocking(1, False)
-os.write(2, b"x" * 99999 + b"\n")
-open("written", "w")' >full 2>&1 3>&- {log}>&- &
-	pids[0]=$!
-	eventually test -e written
-	[ "$(timeout 60 head -c 100000 <&"$log" | wc -c)" = 100000 ]
-	ended 0 0
 }
 
 @test "a reader of stderr that takes nothing: the notice is heeded, and the agent ends" {
@@ -344,19 +303,6 @@ guards() {
 	ended 0 137
 	ended 1 44
 	nothing_left
-}
-
-@test "kill -9 of an agent: its board goes, also where its path is long" {
-	local parent=$PWD/boards
-	while ((${#parent} < 1000)); do parent+=/a-directory-with-a-name-that-is-rather-long; done
-	mkdir -p "$parent"
-	options=(--board "$parent")
-	count_agents 1 --steps 100000 --step-ms 5
-	eventually begun 0 3
-	[ -n "$(find "$parent" -mindepth 1 -maxdepth 1 -name 'preempt-board-*')" ]
-	kill -KILL "${pids[0]}"
-	cleaned() { [ -z "$(ls "$parent")" ]; }
-	eventually cleaned
 }
 
 # A launcher like torchrun: fake-torchrun N COMMAND... runs COMMAND as N ranks, each in a session of its own, and ends

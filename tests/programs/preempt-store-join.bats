@@ -148,18 +148,6 @@ prolog() {
 	[ "$(exported PREEMPT_ATTEMPT <<<"$output")" = 2 ]
 }
 
-@test "an attempt that an earlier join left in the environment is asked for neither of another run nor by preempt-run" {
-	PREEMPT_TASK=0 PREEMPT_TASKS=1 preempt-store join --pid $$ >lines
-	. ./lines
-	preempt-store leave >/dev/null
-	preempt-store join --run other --pid $$ --no-board >lines
-	[ "$(exported PREEMPT_ATTEMPT <lines)" = 1 ]
-	grep -qx "unset PREEMPT_DIR" lines
-	run -0 preempt-run -- true
-	[ "$(preempt-store get run/r/000002/CLOSED | field state)" = completed ]
-	run -2 preempt-run --attempt 1 -- true
-}
-
 @test "refused with the cure: a place that is taken, another number of tasks, another launch, an older one, a store without OPEN" {
 	stand_for 0
 	tasks=2
@@ -206,16 +194,6 @@ joined() {
 	joining 1
 	joined 0 2
 	joined 1 2
-}
-
-@test "a dead attempt of fewer tasks is buried by a task that it never had" {
-	join 1
-	end_agent 0
-	stand_for 8
-	tasks=9
-	joining 8
-	eventually has_key SEAL
-	[ "$(preempt-store get run/r/000001/SEAL | field text)" = "a new launch has taken over" ]
 }
 
 @test "a task whose process died while it joined is named with the missing; its successor and the others join the next attempt" {

@@ -389,15 +389,6 @@ term_told() {
 		[[ $stderr == *"cannot write the notice to stdout"* ]]
 		[ "${#stderr_lines[@]}" = 1 ]
 	done
-	# With descriptor 0 closed, too, the next pipe would become its stdout.
-	run -75 bash -c 'preempt-watch --source signal:USR1 --source file:flag --timeout 5m <&- >&-'
-	run -0 bash -c 'preempt-watch --source file:flag --source "command:exit 1" --timeout 5m <&- 2>&-'
-	# A full pipe that another process has made non-blocking: it is written once there is room. (Leak checks do not
-	# work under strace.)
-	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace -e trace=write \
-		-e inject=write:error=EAGAIN:when=1 preempt-watch --source file:flag >out
-	grep -q 'write(1, .*INJECTED' trace
-	[[ $(<out) == *file:*flag* ]]
 }
 
 @test "wrong usage names what is right" {
@@ -416,17 +407,6 @@ term_told() {
 		# shellcheck disable=SC2086 # several words
 		run -2 preempt-watch $wrong
 	done
-}
-
-@test "with signals only it never wakes up" {
-	local before
-	start_watch --source signal:TERM,USR1
-	# Its last step before it sleeps may still be under way.
-	eventually grep -q '^State:[[:space:]]*S' "/proc/$watch/status"
-	sleep 0.2
-	before=$(grep ctxt_switches "/proc/$watch/status")
-	sleep 0.6
-	[ "$before" = "$(grep ctxt_switches "/proc/$watch/status")" ]
 }
 
 # ---- The claim of the group ----

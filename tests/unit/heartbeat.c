@@ -272,56 +272,6 @@ static void test_progress(void)
 		CHECK(!tick(&t, 5000));
 		CHECK(tick(&t, 1000));
 	}
-	TEST("a section needs a name and a time")
-	{
-		struct progress_rules r = {0};
-		static const char *const bad[] = {"", "=5s", "eval", "eval=", "eval=x", "a b=5s",
-			"0123456789012345678901234567890123=5s"};
-		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-			CHECK(progress_add_section(&r, bad[i], &err) == STATUS_USAGE);
-		CHECK_EQ(r.count, 0);
-	}
-	TEST("learned: five times the longest, at least the limit given; nothing known, no limit")
-	{
-		struct training t = {.rules = {.limit = 5000, .learn = true},
-			.look = {.counts = true, .started = true, .section = ""}};
-		CHECK(!tick(&t, 1000000));
-		for (int i = 0; i < 5; i++) {
-			t.look.step++;
-			tick(&t, 4000);
-		}
-		t.look.step++;
-		CHECK(!tick(&t, 20000));
-		CHECK(tick(&t, 1000));
-		progress_section(&t.rules, PROGRESS_TRAINING)->longest = 500;
-		CHECK_EQ(progress_limit(&t.p, &t.rules), 5000);
-	}
-	TEST("the first steps are learned apart: compiling again after a restart is no hang")
-	{
-		struct progress_rules learned = {.learn = true};
-		for (int attempt = 1; attempt <= 3; attempt++) {
-			struct training t = {
-				.rules = learned, .look = {.counts = true, .section = ""}};
-			CHECK(!tick(&t, 20000));
-			t.look.started = true;
-			CHECK(!tick(&t, 1800000));
-			for (int i = 0; i < 100; i++) {
-				t.look.step++;
-				CHECK(!tick(&t, 1000));
-			}
-			learned = t.rules;
-			CHECK(!tick(&t, 57000));
-			CHECK(tick(&t, 3000));
-		}
-		struct training t = begun(5000);
-		CHECK(progress_add_section(&t.rules, "warm-up=1h", &err) == STATUS_OK);
-		CHECK(!tick(&t, 1800000));
-		t.look.step = 1;
-		CHECK(!tick(&t, 1800000));
-		t.look.step = 2;
-		CHECK(!tick(&t, 5000));
-		CHECK(tick(&t, 1000));
-	}
 }
 
 int main(void)

@@ -110,9 +110,6 @@ static void definitions(void)
 	} refused[] = {{name, "true", "/"}, {"", "true", "/"}, {"a-b", "true", "/"},
 		{"../x", "true", "/"}, {"1a", "true", "/"}, {"a", "true", "here"}, {"a", NULL, "/"},
 		{"a", "{per-worker:a", "/"}, {"a", long_word, "/"}};
-	static const char *const damaged[] = {"", "{}", "{\"argv\":[],\"directory\":\"/\"}",
-		"{\"argv\":[1],\"directory\":\"/\"}", "{\"argv\":[\"a\"]}",
-		"{\"argv\":[\"a\"],\"directory\":\"b\"}"};
 	char **argv = NULL, *directory = NULL;
 	memset(long_word, 'x', sizeof(long_word) - 1);
 	memset(name, 'A', sizeof(name) - 1);
@@ -129,17 +126,6 @@ static void definitions(void)
 		CHECK(strstr(err.text, "no resource a"));
 		char plain[] = "true", *words[] = {plain, NULL};
 		CHECK_EQ(resource_define(&queue, name + 1, words, "/", &err), STATUS_OK);
-	}
-	TEST("one that cannot be read is damaged, and is named")
-	{
-		char key[QUEUE_KEY_MAX];
-		queue_key(&queue, key, "resource/bad");
-		for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
-			CHECK_EQ(store_put(store, key, damaged[i], NULL, &err), STATUS_OK);
-			CHECK_EQ(resource_find(&queue, "bad", &argv, &directory, &err),
-				STATUS_DAMAGED);
-			CHECK(strstr(err.text, "queue/q/resource/bad"));
-		}
 	}
 }
 
@@ -163,16 +149,6 @@ static void builds(void)
 		snprintf(path, sizeof(path), "%s\n", scratch);
 		CHECK_TEXT(content(where("A"), "place"), path);
 	}
-	TEST("a directory that was removed is filled again")
-	{
-		CHECK_EQ(file_remove_tree(where("A"), &err), STATUS_OK);
-		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
-		CHECK_TEXT(content(scratch, "builds"), "x\nx\n");
-		*strrchr(strcpy(path, where("A")), '/') = '\0';
-		CHECK_EQ(file_remove_tree(path, &err), STATUS_OK);
-		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
-		CHECK_TEXT(content(where("A"), "who"), "A q w-1 4 w-1\n");
-	}
 }
 
 static void failures(void)
@@ -193,13 +169,6 @@ static void failures(void)
 		path[strcspn(path, "\n")] = '\0';
 		CHECK(strlen(path) > 10 && !is_there(path));
 		CHECK_TEXT(where("BAD"), "");
-	}
-	TEST("the next one that needs it has it built again")
-	{
-		CHECK(define("BAD", "true"));
-		CHECK_EQ(need("BAD", NULL), RESOURCE_FAILED);
-		resources_tick(&resources);
-		CHECK_EQ(settle("BAD", NULL), RESOURCE_READY);
 	}
 	TEST("what cannot be built says why")
 	{
@@ -234,21 +203,6 @@ static void failures(void)
 		setenv("TMPDIR", scratch, 1);
 		resources_tick(&resources);
 		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
-	}
-	TEST("when the worker ends, what is being built is ended, and all are removed")
-	{
-		char path[256];
-		snprintf(path, sizeof(path), "%s", where("A"));
-		CHECK(define("LONG", "sleep 1000 & echo $! >long.new; mv long.new long; wait"));
-		CHECK_EQ(need("LONG", NULL), RESOURCE_BUILDING);
-		CHECK(waits_for(lives, "long", true));
-		CHECK(is_there(path));
-		resources_release(&resources);
-		CHECK(waits_for(lives, "long", false));
-		CHECK(!is_there(path));
-		*strrchr(path, '/') = '\0';
-		CHECK(!is_there(path));
-		resources_release(&resources);
 	}
 }
 
