@@ -30,20 +30,6 @@ load ../support/queue
 	[ "$(grep -c . ran)" = 5 ]
 }
 
-@test "--after: of two causes, join names that of the command which it names" {
-	local one two after_one after_two
-	schedule one --keep-going -- sh -c 'exit 3'
-	schedule after_one --keep-going --after "$one" -- ./item
-	worker a
-	expect 44 preempt-queue join "$after_one"
-	expect 44 preempt-queue join
-	expect 3 preempt-queue join --exit-status
-	schedule two --keep-going -- false
-	schedule after_two --keep-going --after "$two" -- ./item
-	expect 44 preempt-queue join "$after_one" "$after_two"
-	says "command $after_one (./item) and others were cancelled because command $one failed"
-}
-
 @test "--after: one fails, and what comes after it is cancelled, and that after that; retry puts all back" {
 	local one two three other
 	schedule one --keep-going -- test -e good
@@ -66,44 +52,6 @@ load ../support/queue
 	expect 0 preempt-queue join
 	[ "$(states)" = "succeeded succeeded succeeded succeeded " ]
 	[ "$(grep -x -e "$two" -e "$three" ran | tr '\n' ' ')" = "$two $three " ]
-}
-
-# nth NAME N: the id that was printed for this line
-nth() { sed -n "$2p" "$1.out" | grep .; }
-
-@test "--after with slow lines: what has succeeded by a line may be forgotten before the next one" {
-	local one two
-	# slowly NAME ID: schedule a command after ID, and one more when NAME.2 appears, and NAME.3.
-	slowly() {
-		aside "$1" bash -c 'for n in 1 2 3; do
-				until [ $n = 1 ] || [ -e "$1.$n" ]; do sleep 0.02; done
-				echo "line $n"
-			done | preempt-queue schedule --lines --after "$2" -- ./item {}' . "$@"
-	}
-	schedule one -- ./gated go
-	schedule two -- ./gated go
-	slowly early "$one"
-	slowly late "$two"
-	eventually nth early 1
-	eventually nth late 1
-	: >go
-	worker a --slots 2
-	eventually is "$one" succeeded
-	: >early.2
-	eventually nth early 2
-	eventually is "$(nth early 2)" succeeded
-	preempt-queue forget "$one"
-	: >early.3
-	aside_ends early 0
-	eventually is "$(nth early 3)" succeeded
-	is "$(nth early 1)" succeeded
-	# It was forgotten before it was seen to have succeeded.
-	eventually is "$(nth late 1)" succeeded
-	preempt-queue forget "$two"
-	touch late.2 late.3
-	aside_ends late 2
-	grep -q -e "--after: queue default has no command $two" late.err
-	[ "$(grep -c . late.out)" = 1 ]
 }
 
 @test "--after: without a worker, too, join ends when a user cancels what others wait for" {

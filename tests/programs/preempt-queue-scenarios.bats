@@ -233,22 +233,6 @@ client() {
 	ran_once "$long" "$later"
 }
 
-@test "WQ-10: two workers are killed at once: 10 of 10 are done" {
-	local ids
-	schedule_many 10 -- ./gated go
-	worker a
-	worker b
-	worker c
-	eventually have_begun 3
-	worker_killed a b
-	: >go
-	# The third one sees it.
-	expect 0 preempt-queue join --timeout 200s
-	are succeeded "${ids[@]}"
-	ran_once "${ids[@]}"
-	[ "$(preempt-queue list --json | grep -c '"lost":1')" = 2 ]
-}
-
 @test "WQ-14: a resource is built once for a worker, again when it comes back, and as it was defined last" {
 	local i
 	preempt-queue resource data -- sh -c 'exit 9'
@@ -263,24 +247,6 @@ client() {
 	expect 0 preempt-queue join
 	[ "$(tail -n 1 seen)" = "of a, 2" ]
 	[ "$(wc -l <builds)" = 2 ]
-}
-
-@test "WQ-14: a worker is treated as dead while it builds a resource: it does not start what another has done" {
-	local id
-	preempt-queue resource data -- sh -c '[ "$PREEMPT_WORKER" = b ] || { echo $$ >building; until [ -e go ]; do sleep 0.02; done; }'
-	schedule id --resource data --stdout out -- sh -c 'echo "of $PREEMPT_WORKER"; ./item'
-	worker a --limit 6
-	eventually [ -s building ]
-	stopped "${workers[a]}"
-	# All is built when it goes on.
-	: >go
-	eventually gone "$(<building)"
-	worker b
-	eventually is "$id" succeeded
-	kill -CONT "${workers[a]}"
-	eventually grep -q 'declared dead' a.err
-	[ "$(<out)" = "of b" ]
-	ran_once "$id"
 }
 
 @test "WQ-14: a failed resource is no error while no worker uses it, and one for who does" {

@@ -316,14 +316,6 @@ here() {
 	expect 127 preempt-queue fetch --exit-status 10
 }
 
-@test "a command that goes back again and again is started after pauses that double" {
-	schedule _ -- bash -c 'echo "$EPOCHREALTIME" >>starts; exit 42'
-	worker a
-	eventually eval '[ "$(wc -l <starts)" = 5 ]'
-	awk -v pause=0.25 '{ if (NR > 1) { if ($1 - last < pause) exit bad = 1; pause *= 2 } last = $1 }
-		END { exit bad }' starts
-}
-
 @test "a command that kills its worker fails after the third, and not for ever" {
 	local id name
 	schedule id -- bash -c 'kill -KILL $PPID; sleep 100'
@@ -372,38 +364,6 @@ here() {
 	expect 1 preempt-queue fetch "$runs"
 	expect 1 preempt-queue cancel "$runs"
 	ran_once
-}
-
-@test "cancel: a command whose output cannot be kept is cancelled, and its slot is free again" {
-	local id next
-	# Its files cannot be made in there.
-	export PREEMPT_QUEUE_FILES=$PWD/files
-	mkdir -m 700 files
-	: >files/out
-	schedule id -- head -c 40000 /dev/zero
-	schedule next -- ./item
-	worker a
-	eventually grep -q 'cannot be kept' a.err
-	is "$id" running
-	preempt-queue cancel "$id"
-	expect 0 preempt-queue join
-	is "$id" cancelled
-	ran_once "$next"
-}
-
-@test "cancel: a command that is on its way back because of a notice does not wait again" {
-	local id
-	schedule id -- bash -c 'trap ": >told; until [ -e go ]; do sleep 0.02; done; exit 9" TERM
-		: >begun.1; while :; do sleep 0.02; done'
-	worker a --grace 60s
-	eventually [ -e begun.1 ]
-	kill -TERM "${workers[a]}"
-	eventually [ -e told ]
-	preempt-queue cancel "$id"
-	: >go
-	worker_ends a 42
-	is "$id" cancelled
-	expect 0 preempt-queue join
 }
 
 @test "retry: what failed and what was cancelled because of it run again; starts go on, attempts begin again" {
@@ -535,18 +495,6 @@ here() {
 	[ "$(preempt-queue fetch "$id")" = SHOUTED ]
 }
 
-@test "{worker} and {per-worker:a,b,c} are the worker's own" {
-	local ids
-	# One each: every worker waits for the others.
-	schedule_many 3 -- bash -c 'echo "$1 $2 $PREEMPT_WORKER_INDEX" >>words; until [ "$(wc -l <words)" = 3 ]; do sleep 0.02; done' \
-		sh '{worker}' '{per-worker:red,green,blue}'
-	worker 0
-	worker 1
-	worker 5
-	expect 0 preempt-queue join --timeout 200s
-	diff <(sort words) <(printf '%s\n' '0 red 0' '1 green 1' '5 blue 5')
-}
-
 @test "--gpus-per-slot: no two commands that run at once see the same GPU; too few are refused" {
 	local ids id
 	mkdir smi
@@ -668,44 +616,4 @@ shows() {
 	grep -q "command $id has failed" follower.err
 	[ "$(preempt-queue fetch --follow --stderr "$id")" = err ]
 	expect 1 preempt-queue fetch --follow 99
-}
-
-@test "fetch --follow in another container than the worker: 75, and why" {
-	local id inside=(unshare --map-root-user --pid --fork --mount-proc)
-	"${inside[@]}" true 2>/dev/null || skip "no container can be made here (unshare)"
-	schedule id -- ./gated go
-	worker a
-	eventually begun "$id"
-	expect 75 "${inside[@]}" preempt-queue fetch --follow "$id"
-	says "command $id runs on .*in another container.*fetch --wait"
-	: >go
-	expect 0 preempt-queue join
-}
-
-sleeps() { [ "$(awk '/^State:/ { print $2 }' "/proc/$1/status")" = S ]; }
-
-@test "fetch --wait sleeps, also when what it waits for came to its place long ago" {
-	local id pid before after
-	worker a
-	schedule id -- ./gated go
-	eventually begun "$id"
-	# More changes than the store remembers deletions of: each line is one.
-	coproc preempt-queue schedule --lines -- true 3>&-
-	started+=("$COPROC_PID")
-	for _ in {1..600}; do
-		echo x >&"${COPROC[1]}"
-		read -r <&"${COPROC[0]}"
-	done
-	aside waiter preempt-queue fetch "$id" --wait
-	pid=${asides[waiter]}
-	# Its start is over: it has stopped working for the first time.
-	eventually eval '[ "$(readlink "/proc/$pid/exe")" -ef "$(command -v preempt-queue)" ]'
-	eventually sleeps "$pid"
-	before=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
-	sleep 1
-	after=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
-	# Ticks of 10 ms; it took half of a processor once.
-	((after - before < 10))
-	: >go
-	aside_ends waiter 0
 }

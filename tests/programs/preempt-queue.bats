@@ -185,19 +185,6 @@ fails() {
 
 # ---- Changed ----
 
-@test "set: commands that say nothing else get the --halt of their queue, also with --once" {
-	preempt-queue schedule -- true
-	[ "$(preempt-queue set)" = 'halt now' ]
-	preempt-queue set --keep-going
-	[ "$(preempt-queue set)" = 'halt never' ]
-	preempt-queue schedule --once k -- true
-	preempt-queue schedule --halt soon -- true
-	[ "$(what 1 halt) $(what 2 halt) $(what 3 halt)" = ' never soon' ]
-	[ "$(preempt-queue set --queue other)" = 'halt now' ]
-	expect 2 preempt-queue set --halt seldom
-	expect 2 preempt-queue set --halt now --keep-going
-}
-
 @test "cancel and retry by id, by tag and all: the ids are printed, others refused" {
 	seq 5 | preempt-queue schedule --lines --tag odd -- echo
 	preempt-queue schedule --tag even -- true

@@ -157,16 +157,6 @@ teardown() { doctor_teardown; }
 
 # ---- In a prolog ----
 
-@test "--quick needs no PATH, no environment and no terminal, and ends by itself" {
-	local program
-	program=$(command -v preempt-store)
-	answers 0 env -i "$program" doctor --quick --timeout 60s "$dir"
-	[[ $output == *'left out'* ]]
-	# Without that it gives up after 2.4 s by itself, on a machine that is too busy for it.
-	run --separate-stderr env -i "$program" doctor --quick "$dir"
-	[ "$status" = 0 ] || [[ $status = 75 && $stderr$output == *'in time'* ]]
-}
-
 @test "a filesystem that hangs does not hang the doctor: 75 in time" {
 	need_mounts
 	bind "$dir"
@@ -330,15 +320,3 @@ examine() {
 ended() { ! ps -p "$1" >/dev/null; }
 
 # ---- --fix ----
-
-@test "--fix does nothing where nothing is wrong, and nothing without a store" {
-	preempt-store put --store "$dir/run.db" k v
-	local before
-	before=$(sha256sum "$dir"/run.db*)
-	answers 0 preempt-store doctor --store "$dir/run.db" --fix --json
-	[ "$(value fixed)" = nothing ]
-	# Of another mode than asked for it is refused, and how to record that one is said (doctor_nodes.bats does it).
-	answers 1 preempt-store doctor --store "$dir/run.db?lock=link" --quick --timeout 60s
-	[[ $output == *'unsafe: a store is refused here'*'lock=fcntl'*"doctor --fix --store '$dir/run.db?lock=link'"* ]]
-	[ "$(sha256sum "$dir"/run.db*)" = "$before" ]
-}

@@ -279,30 +279,6 @@ two_users() {
 	[ ! -e "$dir/nowhere" ]
 }
 
-@test "a lock file that is cut short, or, of mode link, not whole: 65" {
-	local size edit
-	preempt-store put k v
-	cp "$db.lock" kept
-	for size in 0 1 10 58 70 80 100; do
-		head -c $size kept >"$db.lock"
-		refused 65 preempt-store get k
-		[[ $stderr == *"$db.lock"* ]]
-		refused 65 preempt-store put k w
-	done
-	cat kept >"$db.lock"
-	answers 0 preempt-store get k
-	start_over
-	preempt-store put k v --store "$db?lock=link"
-	cp "$db.lock" kept
-	for edit in '/^takeover/d' 's/^takeover .*/takeover 5/' 's/^takeover .*/takeover x/' 's/^format 3/format 1/' 's/^format 3/format 4/' \
-		's/^mode .*/mode fcntl/'; do
-		sed "$edit" kept >"$db.lock"
-		refused 65 preempt-store get k
-	done
-	cat kept >"$db.lock"
-	answers 0 preempt-store get k
-}
-
 # Several pages of each kind: inner pages, leaves, an overflow chain, free ones.
 fill() {
 	local i
@@ -485,26 +461,6 @@ told() {
 	done
 }
 
-@test "files that cannot be looked at for a moment, as on GlusterFS while another process closes them" {
-	local mode at code file
-	for mode in fcntl link; do
-		preempt-store put first v --store "$dir/$mode.db?lock=$mode"
-		for file in "" -journal .lock; do
-			for ((at = 1; ; at++)); do
-				code=0
-				strace -f -o "$dir/trace" -P "$dir/$mode.db$file" -e trace=newfstatat \
-					-e inject=newfstatat:error=EBADFD:when=$at preempt-store put "$at" v --store "$dir/$mode.db?lock=$mode" || code=$?
-				[ "$code" = 0 ]
-				grep -q INJECTED "$dir/trace" || break
-			done
-			[ "$at" -gt 1 ]
-		done
-	done
-	preempt-store put k v
-	refused 75 strace -f -o /dev/null -P "$db" -e trace=newfstatat -e inject=newfstatat:error=EBADFD preempt-store put k v
-	[[ $stderr == *"$db"*'File descriptor in bad state'* ]]
-}
-
 @test "a read-only filesystem: a store is not made there, one that is there can be read, and not written: 77" {
 	need_root "to mount a tmpfs"
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
@@ -539,53 +495,4 @@ told() {
 	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
 }
 
-@test "what the queue of this machine needs may be missing or wrong: it goes without" {
-	need_root "to unshare /dev/shm"
-	local wrong
-	for wrong in 'mount -t tmpfs -o ro none /dev/shm' \
-		'mkdir /dev/shm/preempt-0 && chmod 777 /dev/shm/preempt-0' \
-		'touch /dev/shm/preempt-0'; do
-		# shellcheck disable=SC2016
-		answers 0 unshare -m sh -c "mount -t tmpfs none /dev/shm && $wrong"'
-			for i in 1 2 3 4 5 6 7 8; do preempt-store put k$i v --timeout 120s & done; wait
-			preempt-store list | wc -l'
-		[ "$output" = 8 ]
-		start_over
-	done
-}
-
 # ---- What is written and synced ----
-
-@test "a claim that is lost writes nothing and syncs nothing" {
-	preempt-store put k v
-	sum=$(sha256sum "$db" "$db-journal")
-	strace -y -e trace=fsync,fdatasync,pwrite64,fcntl -o trace \
-		preempt-store put k w --if-absent || [ $? = 1 ]
-	run ! grep -E 'sync|pwrite' trace
-	# Of the database it is a reader.
-	grep -q "run.db>.*F_RDLCK" trace
-	run ! grep "run.db>.*F_WRLCK" trace
-	[ "$sum" = "$(sha256sum "$db" "$db-journal")" ]
-}
-
-@test "a shared filesystem: lock, drop pages, open, commit synced, close, unlock, in this order" {
-	export PREEMPT_STORE="$db?assume=shared"
-	preempt-store put k v
-	strace -f -y -e trace=fcntl,fadvise64,fdatasync,openat,close,pwrite64 \
-		-o trace preempt-store put k w
-	# One word per call on the store's files, repetitions left out; the locks of SQLite, too.
-	run awk -v db="$db" '
-		function say(word) { if (word != last) printf "%s ", word; last = word }
-		{ sub(/^[0-9]+ +/, "") }
-		/F_OFD_SETLK/ { say(/F_UNLCK/ ? "unlock" : "lock") }
-		/^fadvise64/ && index($0, "<" db ">") { say("drop") }
-		/^fadvise64/ && index($0, "<" db "-journal>") { say("drop-journal") }
-		/^openat/ && index($0, "<" db ">") && /O_RDWR/ { say("open") }
-		/^pwrite64/ && index($0, "<" db ">") { say("write") }
-		/^fdatasync/ && index($0, "<" db ">") { say("sync") }
-		/^fdatasync/ && index($0, "<" db "-journal>") { say("sync-journal") }
-		/^close/ && index($0, "<" db ">") { say("close") }
-	' trace
-	local expected='lock drop close drop-journal open sync-journal write sync sync-journal close unlock '
-	[ "$output" = "$expected" ]
-}
