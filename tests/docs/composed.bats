@@ -307,17 +307,6 @@ is_at() { [ "$(cat "at.$1")" -ge "$2" ]; }
 	eventually no_boards
 }
 
-@test "a store that is unreachable for a while: the notice waits for it, and all leave with 42" {
-	in_a_directory
-	trains composed composed
-	mv store away
-	kill -TERM "${agents[0]}"
-	eventually grep -q "trying again" err.0
-	mv away store
-	all_leave 42
-	[ "$(wc -l <saved.0)" = 1 ]
-}
-
 @test "a store that stays away: the noticed task saves by itself before its deadline, and leaves with 43" {
 	export PREEMPT_GRACE=6s
 	in_a_directory
@@ -330,23 +319,6 @@ is_at() { [ "$(cat "at.$1")" -ge "$2" ]; }
 	mv away store
 	kill -TERM "${agents[1]}"
 	leaves 1 '43|44'
-}
-
-@test "a store that goes away after the join, and a notice: the task leaves in its grace time, and trains no more" {
-	export PREEMPT_GRACE=5s
-	in_a_directory
-	write_training
-	patient_pieces
-	printf '#!/bin/sh\nuntil [ -e away ]; do sleep 0.05; done\nexec "%s" "$@"\n' "$(type -P preempt-heartbeat)" >pieces/preempt-heartbeat
-	chmod +x pieces/preempt-heartbeat
-	composed 0
-	eventually serves "${agents[0]}"
-	mv store away
-	eventually grep -q "trying again" err.0
-	kill -TERM "${agents[0]}"
-	leaves 0 42
-	grep -q "told to leave with 42: the command is not started" err.0
-	[ ! -e at.0 ]
 }
 
 # The pieces of a task wait for notices, and preempt-ack has opened the store.

@@ -47,32 +47,6 @@ teardown() { doctor_teardown; }
 
 has_started() { has "$a/.preempt-doctor-*/0.0"; }
 
-@test "three nodes on two mounts of GlusterFS, among them what an earlier launch left: safe" {
-	pair gluster
-	local left
-	# Where the scratch directory of this session is.
-	node zero preempt-store doctor "$a" --nodes 3 --node 0 --session yesterday --timeout 100s
-	eventually has_started
-	left=$(echo "$a"/.preempt-doctor-*)
-	kill -KILL "$(pgrep -P "$job")"
-	wait "$job"
-	rm -rf "$a"/.preempt-doctor-*
-	# Records of a launch that was killed.
-	mkdir -m 700 "$left"
-	head -c 9000 /dev/urandom | tee "$left/0.1" "$left/1.0" >"$left/2.1"
-	node one preempt-store doctor "$a" --nodes 3 --node 1 --session yesterday --timeout 100s --json
-	node two preempt-store doctor "$b" --nodes 3 --node 2 --session yesterday --timeout 100s --json
-	eventually has "$left/1.*"
-	answers 0 preempt-store doctor "$b" --nodes 3 --node 0 --session yesterday --timeout 100s --json
-	wait
-	# One object in all.
-	[ "$(cat {one,two}.code)" = $'0\n0' ]
-	[[ $(cat one two) != *'{'* ]]
-	[ "$(value clients) $(value form) $(value verdict)" = "2 nodes safe" ]
-	[ "$(value modes fcntl acknowledged)" = "$(value modes fcntl present)" ]
-	empty "$a"
-}
-
 # two_nodes I: side I, $pid, and the other, $job.
 two_nodes() {
 	preempt-store doctor "$a" --nodes 2 --node "$1" --session x --timeout 100s >victim 2>&1 3>&- &
@@ -104,38 +78,3 @@ two_nodes() {
 }
 
 # ---- --fix ----
-
-@test "--fix records the safe mode, and the store is used with it" {
-	make_wrong
-	answers 2 preempt-store get --store "$store" k
-	answers 0 preempt-store doctor --store "$store" --other "$b" --fix --json
-	[[ $(value fixed) == *'recorded lock=link'* ]]
-	[ "$(value lock) $(value verdict) $(value modes link keeps)" = "link safe yes" ]
-	answers 0 preempt-store get --store "$b/run.db" k
-	[ "$output" = v ]
-	grep -q '^mode link$' "$store.lock"
-	[ "$(ls -A "$a")" = $'run.db\nrun.db-journal\nrun.db.lock' ]
-}
-
-@test "--fix refuses a store that is open or changed by others: 75, and it is as before" {
-	make_wrong
-	local writer
-	preempt-store wait --store "$store?assume=local" never 3>&- &
-	writer=$! job=$!
-	eventually holds_open $writer "$store.lock"
-	answers 75 preempt-store doctor --store "$store" --other "$b" --fix
-	kill $writer
-	wait $writer || :
-	[[ $output == *"not fixed: "*"in use: process $writer (preempt-store)"* ]]
-	# On another machine: its open files are not seen, its writes are.
-	(
-		while sleep 0.3; do
-			sqlite3 "$b/run.db" "UPDATE meta SET revision=revision+1" || :
-		done
-	) 2>/dev/null 3>&- &
-	writer=$! job=$!
-	answers 75 preempt-store doctor --store "$store" --fix
-	kill $writer
-	[[ $output == *"not fixed: "*"was changed while we held its locks"* ]]
-	grep -q '^mode fcntl$' "$store.lock"
-}

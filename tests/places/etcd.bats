@@ -98,22 +98,6 @@ answers() {
 	[ "$(<out)" = there ]
 }
 
-@test "an older copy of the servers' data is put back: a wait from before it is over" {
-	start 1
-	preempt-store put k old
-	etcd_snapshot copy
-	preempt-store put k new
-	preempt-store put a lost
-	preempt-store wait k --since "$(etcd_revision)" --timeout 60s >out 3>&- &
-	local waits=$!
-	eventually etcd_is_watched
-	etcd_restore copy
-	wait $waits
-	[ "$(<out)" = old ]
-	[ "$(preempt-store list)" = k ]
-	preempt-store put a again
-}
-
 # By libcurl, too, which sends a request again by itself: the second one finds what the first has put.
 @test "an answer is lost on a connection that was kept: the write is found, and is not sent again" {
 	local host
@@ -126,25 +110,6 @@ answers() {
 		[ -e "lost-$host" ]
 		[ "$(preempt-store get "$host")" = x ]
 	done
-}
-
-# The status shows which member answers at all; that one is asked whether the write was carried out.
-@test "a member is stopped when it has got a write, and the next one, too: the third is asked" {
-	start 3
-	preempt-store put a x
-	"$BATS_TEST_DIRNAME/../support/stopping_relay" asked "${etcd_client[@]}" >relays &
-	eventually test -s relays
-	PREEMPT_STORE=etcd://$(<relays)/test run -0 preempt-store put k v
-	[ "$(preempt-store get k)" = v ]
-	[ "$(head -n 3 asked)" = $'first /v3/kv/txn\nnext /v3/maintenance/status\nother /v3/maintenance/status' ]
-}
-
-@test "each stream of changes ends at once: a wait goes on, and is not in a hurry to open the next one" {
-	plain
-	"$BATS_TEST_DIRNAME/../support/lossy_relay" "$etcd_endpoints" lost create_request 1000000 >port &
-	eventually test -s port
-	PREEMPT_STORE=etcd://127.0.0.1:$(<port)/streams answers 124 preempt-store wait k --timeout 3s
-	(($(wc -l <lost) > 1 && $(wc -l <lost) < 80))
 }
 
 @test "a key that another program has put: 65, also if its length alone shows that" {
@@ -225,32 +190,6 @@ answers() {
 	PREEMPT_STORE=etcd://127.0.0.1:$(<port)/test PREEMPT_ETCD_CREDENTIALS=root:secret answers 0 preempt-store get k
 	[ "$output" = v ]
 	[ "$(wc -l <lost)" = 2 ]
-}
-
-# A server waits for the revision that is in a token: in another cluster it may never come.
-@test "users: a process that has the token of a cluster that was replaced asks for a new one" {
-	local i since
-	export PREEMPT_ETCD_CREDENTIALS=root:secret
-	start 1
-	for ((i = 0; i < 100; i++)); do
-		etcd_control put x $i >/dev/null
-	done
-	etcd_enable_users
-	preempt-store put k old
-	since=$(preempt-store get k --json | sed "s|.*\"revision\":\([0-9]*\).*|\1|")
-	preempt-store wait k --timeout 120s --since "$since" >out 3>&- &
-	local waits=$!
-	eventually etcd_is_watched
-	kill -STOP $waits # it asks again when all is as it was, in another cluster
-	etcd_kill 1
-	rm -rf "$etcd_directory/m1"
-	etcd_run_member 1
-	etcd_await
-	etcd_enable_users
-	preempt-store put k new
-	kill -CONT $waits
-	wait $waits
-	[ "$(<out)" = new ]
 }
 
 @test "a queue: outputs in a directory of their own; commands only where others cannot write" {

@@ -48,27 +48,6 @@ doctor() {
 	etcd_continue 2
 }
 
-@test "members of two clusters: unsafe" {
-	start 1
-	local first=$etcd_endpoints kept=("${etcd_pids[@]}") directory=$etcd_directory
-	etcd_start 1
-	doctor 1 --store "etcd://$first,$etcd_endpoints/test"
-	[[ $output = *"are of different clusters"*"change          name the members of one cluster"* ]]
-	kill -9 "${kept[@]}"
-	rm -rf "$directory"
-}
-
-@test "a full server: unsafe, and how to mend it" {
-	etcd_options=(--quota-backend-bytes $((1 << 20)))
-	start 1
-	local i
-	for i in {1..40}; do
-		head -c 60000 /dev/zero | tr '\0' x | etcd_control put "k$i" >/dev/null 2>&1 || break
-	done
-	doctor 1
-	[[ $output = *"verdict         unsafe: an alarm says that it is full"*"etcdctl alarm disarm"* ]]
-}
-
 @test "users: without the permission 77; with it safe, and the password is never said" {
 	start 1
 	# A user is no protection where the server does not ask for one.

@@ -3,7 +3,7 @@
 # Stores made with lock=link: processes that are killed and stopped, two mounts, containers, disks
 # that are full. "Elsewhere" is another PID namespace with a /dev/shm of its own, and a bindfs mount
 # whose locks and pages are its own: what another machine is to this one.
-# The steps of the lock are in unit/link_search.c, what it does to files in unit/lock_link.c.
+# A holder whose clock stands still: unit/lock_link.c.
 # takes: 40
 
 # shellcheck disable=SC2154 # bats sets stderr and stderr_lines
@@ -184,45 +184,6 @@ stop_and_overtake() {
 	answers 0 preempt-store get held
 }
 
-@test "no space for a name: 75, says so, leaves nothing, and goes on when there is" {
-	need_root "to mount a small tmpfs"
-	mount -t tmpfs -o mode=700,nr_inodes=12 none "$dir" || skip "needs to mount a tmpfs"
-	mounted+=("$dir")
-	preempt-store put k v
-	local i=0
-	while : > "$dir/filler$i"; do i=$((i + 1)); done 2>/dev/null
-	local before
-	before=$(ls "$dir")
-	answers 75 preempt-store put k w
-	[[ $stderr == *'No space left on device'*'free space'* ]]
-	[ "$(ls "$dir")" = "$before" ]
-	# One is enough for the directory, not for the name in it.
-	rm "$dir/filler0"
-	answers 75 preempt-store put k w
-	[ ! -e "$db.lock.held" ]
-	rm "$dir"/filler*
-	answers 0 preempt-store put k w
-	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
-}
-
-@test "too few descriptors: 75 at once, says so, also before it has a name" {
-	preempt-store put k v
-	local n began code said refused=0
-	for ((n = 5; n < 40; n++)); do
-		began=$SECONDS
-		code=0
-		said=$(ulimit -n $n && preempt-store put k w --timeout 100s 2>&1) || code=$?
-		[ $((SECONDS - began)) -lt 60 ]
-		[ "$code" = 0 ] && break
-		[ $code = 127 ] && continue # too few for the program itself
-		[[ $code = 75 && $said == *'Too many open files'* ]]
-		refused=$((refused + 1))
-	done
-	[ "$code" = 0 ]
-	[ $refused -ge 2 ]
-	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
-}
-
 @test "on a read-only mount it is refused with 77, even for reading, and says why" {
 	need_root "to mount a tmpfs"
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
@@ -267,34 +228,4 @@ stop_and_overtake() {
 	touch "$new.lock.held/.nfs0000001"
 	answers 0 preempt-store get k --store "$new" --timeout 60s
 	[ $(($(milliseconds) - began)) -ge 2000 ]
-}
-
-@test "a filesystem whose directories move over others is refused for a new store, and so is one without links" {
-	# What such a filesystem would answer, put between by a library that is loaded first.
-	cat > "$BATS_TEST_TMPDIR/shim.c" <<- 'END'
-		#define _GNU_SOURCE
-		#include <dlfcn.h>
-		#include <errno.h>
-		#include <stdlib.h>
-		int linkat(int from, const char *a, int to, const char *b, int flags)
-		{
-			int (*real)(int, const char *, int, const char *, int) = (int (*)(int, const char *, int, const char *, int))dlsym(RTLD_NEXT, "linkat");
-			if (getenv("NO_LINKS")) { errno = EPERM; return -1; }
-			return real(from, a, to, b, flags);
-		}
-		int renameat(int from, const char *a, int to, const char *b)
-		{
-			int (*real)(int, const char *, int, const char *) = (int (*)(int, const char *, int, const char *))dlsym(RTLD_NEXT, "renameat");
-			int result = real(from, a, to, b);
-			return getenv("MOVES_OVER") && result < 0 && (errno == ENOTEMPTY || errno == EEXIST) ? 0 : result;
-		}
-	END
-	gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/shim.so" "$BATS_TEST_TMPDIR/shim.c" -ldl
-	[ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
-	answers 2 env NO_LINKS=1 LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put k v
-	[[ $stderr == *'does not make hard links'*'choose another place'* ]]
-	answers 2 env MOVES_OVER=1 LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put k v
-	[[ $stderr == *'move a directory over another'* ]]
-	[ -z "$(ls "$dir")" ]
-	answers 0 env LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put k v
 }

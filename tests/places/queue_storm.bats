@@ -16,11 +16,3 @@ load storm
 	storm --store "$store/q.db" --commands 600 --workers 4 --slots 4 --schedulers 1 --kinds schedule,join --every 100
 	[[ $output =~ 'schedule killed after it had printed ids '[1-9] && $output =~ 'join killed '[1-9] ]]
 }
-
-@test "bindfs, two mounts: each of 300 commands has one result" {
-	storm_on bindfs --commands 300 --workers 6 --every 1000 --period 500 --deadline 600
-}
-
-@test "GlusterFS, two mounts: each of 300 commands has one result" {
-	storm_on gluster --commands 300 --workers 6 --every 1000 --period 500 --deadline 600
-}

@@ -109,15 +109,6 @@ all_save() { # STEP
 	[ ! -e "${boards[0]}/hold" ]
 }
 
-@test "no task has begun: nothing to save, 42" {
-	join 2
-	as 0 preempt-claim
-	acks
-	all_say code 42
-	all_say answer ""
-	grep -q "no task has begun to train" err.0
-}
-
 @test "--wait without the others' saves ends with --timeout, 124, and tells a terminal how many; a task without a save: 1, leave 43" {
 	join 2
 	all_at 4

@@ -78,18 +78,6 @@ searching() {
 	pids=($!)
 }
 
-@test "joining: INT while the checkpoint to resume from is searched: 130, and the command is not started" {
-	searching signal=STOP
-	eventually grep -q 'stopped by SIGSTOP' trace
-	has TASK/0
-	kill -INT "${pids[0]}"
-	kill -CONT "${pids[0]}"
-	ended 0 130
-	[ ! -e started ]
-	[[ $(key ERROR) == *"interrupted before the start"* ]]
-	nothing_left
-}
-
 @test "joining: a notice while the search for a checkpoint hangs: it leaves with 42 before the machine goes" {
 	searching delay_enter=600000000 --notice signal:TERM --grace 2s
 	eventually has TASK/0
@@ -102,16 +90,6 @@ searching() {
 	kill -KILL "$tracer"
 	ended 0 42
 	[ ! -e started ]
-}
-
-@test "joining: HUP of one that was started with nohup changes nothing" {
-	(trap '' HUP && exec preempt-run --task 0 --tasks 2 -- true) 2>err.nohup 3>&- &
-	pids=($!)
-	eventually has TASK/0
-	kill -HUP "${pids[0]}"
-	preempt-run --task 1 --tasks 2 -- true
-	ended 0 0
-	nothing_left
 }
 
 @test "two jobs under one name: the second is refused, and says whose it is" {
@@ -173,23 +151,6 @@ searching() {
 	nothing_left
 }
 
-@test "64 tasks as 8 agents with -n 8 each, TERM to three of them at once: one claim, one step, 64 saves" {
-	for a in 0 1 2 3 4 5 6 7; do agent $a 8 -n 8 -- "$COUNT" --dir job --steps 100000 --step-ms 50; done
-	eventually all_begun 64 3
-	kill -TERM "${pids[@]:0:3}"
-	all_ended 42
-	for key in TERMINATED_WORKER=1 ROUND/=1 RUN_TO_CHECKPOINT=1 LAST_RUN_TO_CHECKPOINT=0 SAVED/1/=64 \
-		RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_=64; do
-		[ "$(count_keys "${key%=*}")" = "${key#*=}" ] || { echo "not $key"; false; }
-	done
-	saved_step=$(field RUN_TO_CHECKPOINT step)
-	[ "$(ls job/ckpt) $(find "job/ckpt/$saved_step"/* | wc -l)" = "$saved_step 64" ]
-	[ "$(preempt-store list --values "run/job/000001/SAVED/" | grep -c "\"step\":$saved_step,")" = 64 ]
-	for ((i = 0; i < 64; i++)); do never_after $i "$saved_step"; done
-	[ "$(field TASK/8 pid)" = "${pids[1]}" ]
-	nothing_left
-}
-
 # ---- The agreed step is a floor, and a checkpoint is complete only by what was saved ----
 
 came_to() { local s; read -r s 2>/dev/null <"step.$1" && ((s >= $2)); }
@@ -228,19 +189,6 @@ loops() {
 	attempt=2 options=(--per-task)
 	loops 'seq $PREEMPT_TASK 2 100000'
 	all_ended 42
-	nothing_left
-}
-
-@test "boundaries that both share, irregular ones or each ten steps without NEXT: both save at one, in one round" {
-	loops 's=0; for ((k = 0; k < 3000; k++)); do echo $s; s=$((s + 1 + k * k % 13)); done'
-	all_ended 42
-	[ "$(saved_at 0)" = "$(saved_at 1)" ]
-	[ "$(count_keys ROUND/)" = 1 ]
-	attempt=2 no_next=''
-	loops 'seq 0 10 100000'
-	all_ended 42
-	[ "$(saved_at 0)" = "$(saved_at 1)" ]
-	(($(saved_at 0) % 10 == 0))
 	nothing_left
 }
 

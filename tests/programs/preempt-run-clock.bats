@@ -36,15 +36,6 @@ clock_is() { python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack
 	nothing_left
 }
 
-@test "CS-3: the last line of a command, and the end of an agent, do not wait for the wall clock" {
-	preempt-run -- true
-	agent 0 1 -- sh -c 'setsid sleep 3 & echo last >&2; exit 3'
-	clock_is -3600
-	ended 0 3
-	grep -q last err.0
-	nothing_left
-}
-
 @test "composed: the wall clock jumps by an hour while the task saves: its deadline stays, and it leaves with 42" {
 	# This piece of the script no longer dies of TERM.
 	outlives_term() {

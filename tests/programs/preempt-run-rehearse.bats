@@ -144,14 +144,3 @@ launches() {
 	[[ $stderr == *" (launcher) would ignore USR1"* && $stderr == *" (rank) would handle USR1"* ]]
 	nothing_left
 }
-
-@test "--signal-to ranks: a rank that ignored the signal while it imported gets it, once, when it handles it" {
-	launches
-	alone "${to_ranks[@]}" -- ./launcher USR1
-	eventually test -e importing
-	kill -TERM "${pids[0]}"
-	eventually grep -q ': claimed by' err.0
-	touch imported
-	ended 0 42
-	[ "$(grep -c saved saved)" = 1 ]
-}

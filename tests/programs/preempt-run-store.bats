@@ -106,18 +106,6 @@ saving() { eventually grep -qs "^save " "job/log/$attempt.$1"; }
 	nothing_left
 }
 
-@test "the store takes no more writes, but can be read: saved at once, and not called back again and again" {
-	mount -t tmpfs -o size=1m tmpfs store 2>/dev/null || skip "needs root, for a small tmpfs"
-	chmod 700 store
-	under_one_agent 2
-	head -c 4m /dev/zero >store/filler 2>/dev/null || :
-	kill -TERM "${pids[0]}"
-	ended 0 42
-	saved_alone 2
-	times err.0 "answers again" 0
-	nothing_left
-}
-
 @test "a program that saves on a signal gets it when the store is lost before the notice" {
 	quick=(--report-timeout 1s --save-timeout 1m)
 	agent 0 1 --on-notice signal:USR1 -- bash -c 'trap "touch saved; exit 0" USR1; touch runs; while :; do sleep 0.02; done'
@@ -155,33 +143,6 @@ saving() { eventually grep -qs "^save " "job/log/$attempt.$1"; }
 	mv away store
 	ended 0 "42|43"
 	nothing_left
-}
-
-@test "the permission for the store is taken away when the notice comes: saved by itself in time, 42" {
-	[ "$(id -u)" = 0 ] || skip "needs root, to be another user"
-	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-	"${as_nobody[@]}" test -x "$(command -v preempt-run)" || skip "another user may not run the programs here"
-	theirs=$(mktemp -d) # where others can come, too
-	mkdir "$theirs/store"
-	cat >"$theirs/trainer" <<-'EOT'
-		. ./preempt.sh
-		for ((s = 0; ; s++)); do
-			preempt_step $s || { echo "$s" >saved && preempt_saved $s; } || exit
-			: >runs
-			sleep 0.02
-		done
-	EOT
-	cp "$CLIENTS/preempt.sh" "$theirs"
-	chown -R 65534:65534 "$theirs"
-	(cd "$theirs" && exec "${as_nobody[@]}" preempt-run --store "$PWD/store/s.db" --run denied --grace 10s -- bash trainer) \
-		2>err.0 3>&- &
-	pids=($!)
-	eventually test -e "$theirs/runs"
-	chmod 0 "$theirs/store"
-	kill -TERM "${pids[0]}"
-	ended 0 42 # it is the only task, so its checkpoint is complete
-	[ -s "$theirs/saved" ]
-	grep -q 'Permission denied' err.0
 }
 
 # ---- Lost later, and back ----

@@ -181,16 +181,6 @@ children_ended() {
 	children_ended asked
 }
 
-@test "what a command leaves behind is killed before its number can go to another task" {
-	# Leak checks do not work under strace.
-	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
-	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
-	strace -o trace -e trace=kill,wait4 preempt-run --done-if 'exit 0' -- sh -c 'sleep 100 & echo $$ >leader'
-	# The number is the leader's until wait4 answers with it.
-	run -0 grep -nF -e "kill(-$(<leader), SIGKILL)" -e "= $(<leader)" trace
-	[[ ${lines[0]} = *kill* && ${lines[-1]} = *wait4* ]]
-}
-
 @test "a way to tell that is none is refused" {
 	run -2 preempt-run --on-notice USR1 -- true
 	run -2 preempt-run --on-notice signal:NONE -- true

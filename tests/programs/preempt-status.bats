@@ -208,23 +208,6 @@ for task in run["tasks"]:
 	eventually grep -q '"code":44.*"silent"' states
 }
 
-@test "follow: ends when its output is lost, and tells the reason, but not that the reader has gone" {
-	start
-	mkfifo answers
-	# shellcheck disable=SC2094 # a fifo
-	exec 5<>answers 6>answers 5>&-
-	code=0
-	(trap '' PIPE && exec timeout 60 preempt-status --run r -f >&6 2>err) || code=$?
-	exec 6>&-
-	[ $code = 75 ]
-	[ ! -s err ]
-	code=0
-	timeout 60 preempt-status --run r -f >/dev/full 2>err || code=$?
-	[ $code = 75 ]
-	grep -q 'cannot write the answer to stdout: No space left on device' err
-	[ "$(wc -l <err)" = 1 ]
-}
-
 @test "--timeline: a preempted run as a page: a lane per task, the claim as text; no page of another kind, of no run, into no directory" {
 	touch go
 	start

@@ -146,15 +146,6 @@ teardown() { doctor_teardown; }
 	PREEMPT_STORE=$dir/run.db answers 0 preempt-store doctor "$dir" --quick --timeout 60s
 }
 
-@test "what was not looked at is not told: no (null), null in JSON; time that is up is no signal" {
-	answers 75 preempt-store doctor --store "$dir/no/run.db"
-	[[ $output != *null* && $output == *"$dir/no/run.db"* ]]
-	answers 0 preempt-store doctor --quick --timeout 60s --json "$dir"
-	[ "$(jq -c '[.noticed_ms, .noticed_longest_ms]' <<< "$output")" = '[null,null]' ]
-	answers 75 preempt-store doctor "$dir" --timeout 0
-	[[ $stderr$output == *'in time'* && $stderr$output != *signal* ]]
-}
-
 # ---- In a prolog ----
 
 @test "a filesystem that hangs does not hang the doctor: 75 in time" {
@@ -269,24 +260,6 @@ two_nodes() {
 examine() {
 	env --default-signal=INT preempt-store doctor "$dir" 3>&- &
 	pid=$!
-}
-
-@test "ended by INT and TERM it cleans up and dies of the signal" {
-	local signal pid code try
-	for signal in INT TERM; do
-		for ((try = 0; try < 5; try++)); do
-			in_the_middle "$dir/.preempt-doctor-*/*/fcntl.db" examine
-			kill -$signal "$pid"
-			continue_tree
-			code=0
-			wait "$pid" || code=$?
-			[ "$code" = $((128 + $(kill -l $signal))) ]
-			# It is given 5 s for that, and the machine may have stood still for as long.
-			! empty "$dir" || break
-			eventually swept "$dir" ''
-		done
-		((try < 5))
-	done
 }
 
 @test "killed, whole, alone or in a part, it leaves nothing running; what it left is removed by the next, that of others is not" {

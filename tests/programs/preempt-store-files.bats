@@ -158,27 +158,6 @@ two_users() {
 	refused 75 preempt-store get k --store "$dir/none/run.db"
 }
 
-@test "a mode or takeover time other than the recorded one is refused" {
-	answers 0 preempt-store put k v --store "$db?lock=fcntl&takeover=5s"
-	grep -qx 'mode fcntl' "$db.lock"
-	answers 0 preempt-store get k --store "$db?lock=auto"
-	refused 2 preempt-store get k --store "$db?lock=link"
-	[[ $stderr == *'made with lock=fcntl'* ]]
-	start_over
-	answers 0 preempt-store put k v --store "$db?lock=link"
-	grep -qx 'mode link' "$db.lock"
-	grep -qx 'takeover 5000' "$db.lock"
-	answers 0 preempt-store get k
-	answers 0 preempt-store get k --store "$db?lock=link&takeover=5s"
-	refused 2 preempt-store get k --store "$db?lock=fcntl"
-	[[ $stderr == *'made with lock=link'* ]]
-	refused 2 preempt-store get k --store "$db?takeover=6s"
-	[[ $stderr == *'made with takeover=5000ms'* ]]
-	for wrong in 1999ms 61m x ''; do
-		refused 2 preempt-store get k --store "$db?takeover=$wrong"
-	done
-}
-
 @test "a filesystem whose locks stay on one mount: lock=link by itself, never fcntl" {
 	need_root "to mount bindfs"
 	command -v bindfs > /dev/null && [ -e /dev/fuse ] || skip "needs bindfs and FUSE"

@@ -260,14 +260,6 @@ told() {
 	once 2 'gce:metadata.google.internal'
 }
 
-@test "a program that asks no cloud does not load libcurl" {
-	strace -f -o trace preempt-watch --once --source file:drain || :
-	run -1 grep -q libcurl trace
-	# With every answer of the server.
-	strace -f -o trace preempt-watch --once --source "gce:$url" || :
-	grep -q libcurl trace
-}
-
 # train_with SOURCE: preempt-run with a training that runs, $watch.
 train_with() {
 	cat >train <<-END
@@ -283,15 +275,6 @@ train_with() {
 	watch=$!
 	started+=("$watch")
 	eventually test -e running
-}
-
-@test "preempt-run: a notice of a cloud stops the command, saved" {
-	train_with "aws:rebalance,$url"
-	# It names no time: at once, and as long as the save takes.
-	answer aws.rebalance '{"noticeTime":"{IN:0}"}'
-	code_of "$watch"
-	[ "$code" = 42 ]
-	[ -s saved ]
 }
 
 @test "preempt-run: the time that a cloud names is the deadline of the group" {

@@ -381,38 +381,6 @@ static void told(void)
 
 /* ---- What is kept ---- */
 
-static void directories(void)
-{
-	TEST("the directory of a command lasts until it has succeeded and it is empty")
-	{
-		struct queue_run taken = shell("test -d \"$PREEMPT_ITEM_DIR\" && exit 3");
-		char path[256];
-		snprintf(path, sizeof(path), "%s", path_in_files("item/1/1000"));
-		taken.item.id = 1000;
-		run(taken);
-		CHECK_EQ(slot.run.result.ending.code, 3);
-		clear(true);
-		CHECK(is_there(path));
-		taken = shell("echo half >$PREEMPT_ITEM_DIR/state");
-		taken.item.id = 1000;
-		run(taken);
-		clear(true);
-		CHECK(is_there(path));
-		taken = shell("cat $PREEMPT_ITEM_DIR/state; rm $PREEMPT_ITEM_DIR/state");
-		taken.item.id = 1000;
-		run(taken);
-		CHECK_TEXT(slot.run.out, "half\n");
-		/* A worker that was overtaken leaves it to the other. */
-		clear(false);
-		CHECK(is_there(path));
-		taken = shell("true");
-		taken.item.id = 1000;
-		run(taken);
-		clear(true);
-		CHECK(!is_there(path));
-	}
-}
-
 static int mode_of(const char *path)
 {
 	struct stat st;
@@ -463,80 +431,6 @@ static void places(void)
 		clear(true);
 	}
 	queue.files = files;
-}
-
-/* Whether output_print says exactly length times c. */
-static bool prints(enum output_stream stream, char c, size_t length)
-{
-	int to = output_open(&err);
-	struct stat st;
-	char *bytes = malloc(length + 1);
-	bool same = output_print(&queue, slot.run.item.id, &slot.run.result, stream, to, &err) ==
-			    STATUS_OK &&
-		    fstat(to, &st) == 0 && (size_t)st.st_size == length &&
-		    pread(to, bytes, length, 0) == (ssize_t)length;
-	for (size_t i = 0; same && i < length; i++)
-		same = bytes[i] == c;
-	free(bytes);
-	close(to);
-	return same;
-}
-
-/* The store has this result of the command; NULL: none. */
-static void note_result(uint64_t id, const struct queue_result *result)
-{
-	char key[QUEUE_KEY_MAX];
-	struct transaction t = {0};
-	queue_key_at(&queue, key, "done", id);
-	if (result)
-		transaction_put(&t, key, queue_write(&queue_result_record, result));
-	else
-		transaction_delete(&t, key);
-	CHECK_EQ(transaction_run(&t, store, &err), STATUS_OK);
-	transaction_release(&t);
-}
-
-static void outputs(void)
-{
-	TEST("output is short up to 32 KiB, and in a file above")
-	{
-		char errors[256], key[QUEUE_KEY_MAX];
-		run(shell(
-			"head -c 32768 /dev/zero | tr '\\0' x; head -c 32769 /dev/zero | tr '\\0' y >&2"));
-		snprintf(errors, sizeof(errors), "%s", output_path("err"));
-		CHECK(slot.run.out && strlen(slot.run.out) == 32768 && !slot.run.result.out_filed);
-		CHECK(!slot.run.err && slot.run.result.err_filed);
-		CHECK(slot.run.result.out == 32768 && slot.run.result.err == 32769);
-		CHECK(!is_there(output_path("out")));
-		CHECK_EQ(mode_of(errors), 0600);
-		CHECK_EQ(mode_of(queue.files), 0700);
-		CHECK(prints(OUTPUT_ERR, 'y', 32769));
-		queue_key_at(&queue, key, "out", slot.run.item.id);
-		CHECK_EQ(store_put(store, key, slot.run.out, NULL, &err), STATUS_OK);
-		CHECK(prints(OUTPUT_OUT, 'x', 32768));
-		struct queue_result result = slot.run.result, later = result;
-		uint64_t id = slot.run.item.id;
-		clear(true);
-		CHECK_EQ(truncate(errors, 5), 0);
-		int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, nowhere, &err),
-			STATUS_DAMAGED);
-		close(nowhere);
-		output_remove(&queue, id, result.token, OUTPUT_ERR);
-		CHECK(!is_there(errors));
-		/* Missing while the store has the result, and after it was put back or forgotten.
-		 */
-		later.token[0]++;
-		const struct {
-			const struct queue_result *noted;
-			enum status status;
-		} cases[] = {{&result, STATUS_DAMAGED}, {&later, STATUS_NO}, {NULL, STATUS_NO}};
-		for (size_t i = 0; i < 3; i++) {
-			note_result(id, cases[i].noted);
-			CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err),
-				cases[i].status);
-		}
-	}
 }
 
 /* ---- When the worker is gone ---- */
@@ -617,9 +511,7 @@ int main(void)
 	unstarted();
 	endings();
 	told();
-	directories();
 	places();
-	outputs();
 	close_all();
 	reaper_stop(&reaper);
 	scratch_remove();
