@@ -166,38 +166,6 @@ static void check_example(const struct example *example)
 			doctor_word(verdict.status), verdict.reason, both, verdict.scope);
 }
 
-static void nothing(struct doctor_findings *findings)
-{
-	(void)findings;
-}
-static void soft(struct doctor_findings *findings)
-{
-	findings->traits[1].warning = "it is mounted soft";
-}
-static void clock_off(struct doctor_findings *findings)
-{
-	findings->clock_ahead[1] = -1500;
-	findings->clock_error[1] = 20;
-}
-static void clock_unsure(struct doctor_findings *findings)
-{
-	findings->clock_ahead[1] = 1500;
-	findings->clock_error[1] = 600;
-}
-static void untrusted(struct doctor_findings *findings)
-{
-	strcpy(findings->sides[0].distrust, "every user can write it");
-	strcpy(findings->sides[1].distrust, "every user can write it");
-}
-
-/* The store did not answer, and no other process wanted the claims. */
-static void unanswered(struct doctor_findings *findings)
-{
-	findings->store_status = STATUS_TEMPORARY;
-	strcpy(findings->store_why, "process 7 holds it");
-	findings->modes[FCNTL].contested = 0;
-}
-
 /* Side 1 has won some claims, and sees so many rows and claims, or could not look. */
 static struct doctor_mode sum(uint64_t present, uint64_t taken, int result)
 {
@@ -221,89 +189,6 @@ int main(void)
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++)
 		check_example(&examples[i]);
 
-	TEST("what should be changed although it is no danger is warned of")
-	{
-		static void (*const spoils[])(struct doctor_findings *) = {
-			nothing, clock_unsure, soft, clock_off, untrusted, unanswered};
-		static const size_t wanted[] = {0, 0, 1, 1, 1, 2};
-		for (size_t i = 0; i < 6; i++) {
-			struct doctor_verdict verdict;
-			struct doctor_findings findings = findings_of(&examples[4]);
-			spoils[i](&findings);
-			doctor_conclude(&findings, &verdict);
-			CHECK_EQ(verdict.status, STATUS_OK);
-			CHECK_EQ(verdict.warning_count, wanted[i]);
-			if (wanted[i] == 2)
-				CHECK(strstr(verdict.warnings[0], "process 7 holds it"));
-		}
-	}
-	TEST("where a machine that died keeps its lock, the figure and what to do are said")
-	{
-		static const struct {
-			int outlived;
-			bool by_name, exists;
-			enum lock_mode mode;
-			const char *said;  /* NULL: nothing */
-			const char *store; /* NULL: /x/run.db */
-		} rows[] = {
-			{FILESYSTEM_FOR_EVER, true, true, FCNTL, "until that machine boots again",
-				NULL},
-			{FILESYSTEM_FOR_EVER, true, true, FCNTL,
-				"doctor --fix --store '/x/run.db?lock=link'", NULL},
-			{90, true, false, FCNTL, "for about 90 s", NULL},
-			{90, true, false, FCNTL, "with lock=link, the default here", NULL},
-			{42, false, true, FCNTL, "a shorter time is set at the server", NULL},
-			{FILESYSTEM_FOR_EVER, true, true, LINK, NULL, NULL},
-			{0, true, true, FCNTL, NULL, NULL},
-			/* The URL for the other mode keeps its parameters. */
-			{FILESYSTEM_FOR_EVER, true, true, FCNTL,
-				"'/x/run.db?shared-group&lock=link'", "/x/run.db?shared-group"},
-			{FILESYSTEM_FOR_EVER, true, true, FCNTL,
-				"'/x/run.db?lock=link&shared-group'",
-				"/x/run.db?lock=fcntl&shared-group"},
-		};
-		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-			struct doctor_verdict verdict;
-			struct doctor_findings findings = findings_of(&examples[4]);
-			findings.traits[0].outlived = rows[i].outlived;
-			findings.traits[0].by_name = rows[i].by_name;
-			findings.mode = rows[i].mode;
-			fill_load(&findings.modes[LINK], YES);
-			findings.exists = rows[i].exists;
-			findings.store = rows[i].store ? rows[i].store : "/x/run.db";
-			doctor_conclude(&findings, &verdict);
-			CHECK_EQ(verdict.status, STATUS_OK);
-			CHECK_EQ(verdict.warning_count, rows[i].said != NULL);
-			if (rows[i].said && !strstr(verdict.warnings[0], rows[i].said))
-				printf("# %s\n", verdict.warnings[0]);
-			CHECK(!rows[i].said || strstr(verdict.warnings[0], rows[i].said));
-		}
-	}
-	TEST("a store of another mode than asked for is refused; --fix may record that mode if it is safe")
-	{
-		struct doctor_verdict verdict;
-		struct doctor_findings findings = findings_of(&examples[4]);
-		findings.exists = true;
-		findings.store = "/shared/run.db?lock=link";
-		findings.store_status = STATUS_USAGE;
-		strcpy(findings.store_why, "it was made with lock=fcntl");
-		fill_load(&findings.modes[LINK], YES);
-		doctor_conclude(&findings, &verdict);
-		CHECK_EQ(verdict.status, STATUS_NO);
-		CHECK(strstr(verdict.reason, "it was made with lock=fcntl"));
-		CHECK(strstr(verdict.change[0], "--fix --store '/shared/run.db?lock=link'"));
-		CHECK(verdict.safe[LINK]);
-	}
-	TEST("that a store could not be counted is no loss")
-	{
-		struct doctor_verdict verdict;
-		struct doctor_findings findings = findings_of(&examples[4]);
-		findings.modes[FCNTL].load = FAILED;
-		findings.modes[FCNTL].load_status = STATUS_TEMPORARY;
-		findings.modes[FCNTL].present = 0;
-		doctor_conclude(&findings, &verdict);
-		CHECK_EQ(verdict.status, STATUS_TEMPORARY);
-	}
 	TEST("mounts of their own are clients, two processes on one mount are not")
 	{
 		struct doctor_side some[] = {{.boot = "a", .device = 1}, {.boot = "a", .device = 1},

@@ -185,15 +185,6 @@ static void check_running(void)
 		CHECK(run_status_is_proved(&later));
 		run_status_release(&later);
 	}
-	TEST("a task with fewer beats joined later: in a first reading no task is silent")
-	{
-		feed(&later, TASKS, &keys, NULL);
-		struct store_beat_reading next[TASKS] = {beat(40, 550), beat(11, 250), beat(39, 3)};
-		run_status_take_beats(&later, NULL, next, 8000);
-		CHECK_EQ(later.tasks[1].state, TASK_RUNNING);
-		CHECK_EQ(later.tasks[1].silent, -1);
-		run_status_release(&later);
-	}
 	run_status_release(&status);
 	release(&keys);
 }
@@ -257,30 +248,6 @@ static void check_preemption(void)
 		table_add_json(&text, &status, &style);
 		CHECK(strstr(text_string(&text), "\"saved\":10") == NULL, "%s", text_string(&text));
 		text_release(&text);
-	}
-	TEST("lines are cut to the width, and colours do not count")
-	{
-		style.width = 30;
-		style.colour = true;
-		table_add(&text, &status, &style);
-		size_t column = 0;
-		bool wide = false;
-		for (const char *at = text_string(&text); *at; at++) {
-			if (*at == '\033')
-				at += strcspn(at, "m");
-			else
-				column = *at == '\n' ? 0 : column + 1;
-			wide |= column > 30;
-		}
-		CHECK(!wide);
-		CHECK(strstr(text_string(&text), "\033[31mfailed  \033[0m") != NULL);
-		text_release(&text);
-	}
-	TEST("marks are in the order of time")
-	{
-		for (size_t i = 1; i < status.mark_count; i++)
-			CHECK(status.marks[i].utc >= status.marks[i - 1].utc);
-		CHECK_EQ(status.marks[status.mark_count - 1].kind, MARK_LEFT);
 	}
 	TEST("metrics: one heading for each metric, however many runs")
 	{
