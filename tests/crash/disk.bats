@@ -49,19 +49,6 @@ need_root() {
 	run -0 bash -c 'preempt-store list | head -n 1'
 }
 
-@test "on a shared filesystem, where no thread is to be had: the lock is asked for all the same" {
-	need_root "to be another user, for whom ulimit -u counts"
-	chmod o+x "$BATS_RUN_TMPDIR" .. .
-	chown 54321 "$dir"
-	other() {
-		setpriv --reuid 54321 --regid 54321 --clear-groups env HOME=/nonexistent PATH="$PATH" "$@"
-	}
-	other test -x "$dir" || skip "another user cannot reach the tests"
-	other preempt-store put k v --store "$PREEMPT_STORE?assume=shared"
-	run -0 prlimit --nproc=1:1 setpriv --reuid 54321 --regid 54321 --clear-groups \
-		env HOME=/nonexistent preempt-store get k --store "$PREEMPT_STORE?assume=shared" --timeout 2s
-}
-
 # left_by STORE: a writer is killed in the middle of its commit: pages are written, and the journal would undo them.
 left_by() {
 	local i

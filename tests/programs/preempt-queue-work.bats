@@ -81,22 +81,6 @@ here() {
 		END { exit !(delay[1] >= 0.3 && delay[1000] >= 0.6) }' began
 }
 
-@test "two workers of one name: both work, and neither ends what the other runs" {
-	local ids first
-	schedule_many 2 -- ./gated go
-	worker a
-	first=${workers[a]}
-	worker a
-	eventually begun "${ids[0]}"
-	eventually begun "${ids[1]}"
-	[ "$(preempt-queue workers | grep -cw a)" = 2 ]
-	kill -KILL "$first"
-	: >go
-	expect 0 preempt-queue join --timeout 200s
-	are succeeded "${ids[@]}"
-	kill -0 "${workers[a]}"
-}
-
 @test "priorities: the highest first, then the oldest" {
 	local low first second high highest
 	schedule low --priority -5 -- ./item
@@ -143,31 +127,6 @@ here() {
 		[ "$(cut -d' ' -f2 "starts.$id" | sort -u | wc -l)" = 1 ]
 	done
 	[ "$(cut -d' ' -f2 "starts.$one" "starts.$two" | sort -u | wc -l)" = 2 ]
-}
-
-@test "a notice: a command that ignores the signal is killed at the deadline, and goes back" {
-	local id pid began grace
-	for grace in 2 8; do
-		schedule id -- bash -c '[ "$PREEMPT_ITEM_ATTEMPT" = 1 ] || exec ./item; exec ./stubborn'
-		worker a --grace "${grace}s"
-		eventually begun "$id"
-		pid=$(<"begun.$id")
-		began=${EPOCHREALTIME/./}
-		kill -TERM "${workers[a]}"
-		code_of "${workers[a]}"
-		# Not before.
-		[ $((${EPOCHREALTIME/./} - began)) -ge 200000 ]
-		eventually gone "$pid"
-		# A quarter of it is for handing in, and the machine may have stood still for that.
-		[ "$code" = 75 ] || break
-		grep -q 'no time is left' a.err
-		preempt-queue cancel "$id"
-	done
-	[ "$code" = 42 ]
-	[ "$(what "$id" state attempts preempted)" = "waiting 0 1" ]
-	worker b
-	expect 0 preempt-queue join
-	ran_once "$id"
 }
 
 @test "a command that dies of the notice before its worker knows of it is given back, and used no attempt" {
@@ -366,22 +325,6 @@ here() {
 	ran_once
 }
 
-@test "retry: what failed and what was cancelled because of it run again; starts go on, attempts begin again" {
-	local bad ids
-	schedule bad --priority 1 -- bash -c '[ -e good ] && exec ./item; exit 1'
-	schedule_many 3 -- ./item
-	worker a
-	expect 44 preempt-queue join
-	is "$bad" failed
-	are cancelled "${ids[@]}"
-	: >good
-	preempt-queue retry --failed
-	preempt-queue retry --cancelled
-	expect 0 preempt-queue join
-	[ "$(what "$bad" state starts attempts)" = "succeeded 2 0" ]
-	ran_once "$bad" "${ids[@]}"
-}
-
 # ---- Workers that die, and stores that do not answer ----
 
 @test "WQ-10: a worker is killed: its commands die with it, go back at once, and run elsewhere" {
@@ -565,23 +508,6 @@ here() {
 	parallel --version 2>/dev/null | grep -q 'GNU parallel' || skip "GNU parallel is not here"
 	parallel --resume-failed --joblog log echo again ::: one two three four five >again 2>&1
 	diff <(sort again) <(printf '%s\n' 'again three' 'again two')
-}
-
-@test "join --follow of some commands prints each that ends, also the last ones; a full disk ends it with 75" {
-	local ids id
-	schedule_many 30 -- ./gated go
-	aside join preempt-queue join --follow --watchdog 100ms "${ids[@]}"
-	aside full bash -c 'preempt-queue join --follow --watchdog 100ms >/dev/full'
-	worker a --slots 4
-	# They have looked once.
-	eventually grep -q watchdog join.err
-	eventually grep -q watchdog full.err
-	: >go
-	aside_ends join 0
-	diff <(awk '{ print $1, $2 }' join.out | sort -n) <(printf '%s succeeded\n' "${ids[@]}" | sort -n)
-	aside_ends full 75
-	grep -q 'cannot write to stdout' full.err
-	! grep -q 'trying again' full.err || return 1
 }
 
 # shows FILE TEXT: whether the file has exactly this

@@ -143,46 +143,6 @@ fails() {
 	[ "$(preempt-queue list --queue night | wc -l)" = 2 ]
 }
 
-@test "list while commands move: each id in every list, and none further back than it was" {
-	schedule_many 150 -- true
-	worker a --slots 4
-	python3 - <<-'END'
-		import json, subprocess
-		order = {'waiting': 0, 'running': 1, 'succeeded': 2}
-		before, lists = {id: 0 for id in range(1, 151)}, 0
-		while min(before.values()) < 2:
-		    text = subprocess.run(['preempt-queue', 'list', '--json'], check=True, stdout=subprocess.PIPE, text=True).stdout
-		    rows = [json.loads(line) for line in text.splitlines()]
-		    assert [row['id'] for row in rows] == sorted(before), text
-		    now = {row['id']: order[row['state']] for row in rows}
-		    back = [id for id in now if now[id] < before[id]]
-		    assert not back, (back, text)
-		    before, lists = now, lists + 1
-		assert lists > 2
-	END
-}
-
-@test "list --follow prints a command once that ends while the others are being listed" {
-	local row times=0
-	seq 1101 | preempt-queue schedule --lines -- train >/dev/null
-	mkfifo rows
-	preempt-queue list --follow --json --timeout 200s >rows 3>&- &
-	started+=($!)
-	exec 4<rows
-	# It has begun, and the rows of the first page (1000) do not fit into the pipe.
-	read -r row <&4
-	preempt-queue cancel 1100
-	for _ in listed followed; do
-		row=
-		until [[ $row = *'"id":1101,'* ]]; do
-			read -r row <&4
-			[[ $row != *'"id":1100,'* ]] || times=$((times + 1))
-		done
-		preempt-queue cancel 1101 || :
-	done
-	[ $times = 1 ]
-}
-
 # ---- Changed ----
 
 @test "cancel and retry by id, by tag and all: the ids are printed, others refused" {
@@ -368,17 +328,6 @@ fails() {
 	expect 44 preempt-queue join 1
 	[ "$(states)" = 'failed cancelled cancelled cancelled ' ]
 	expect 0 preempt-queue schedule -- true
-}
-
-@test "fetch before the first error was told: it tells it, and does not wait for what no worker would take" {
-	local how bad id
-	for how in --wait --follow; do
-		schedule bad --priority 1 -- sh -c 'exit 3'
-		schedule id -- train
-		fails "$bad"
-		expect 1 preempt-queue fetch "$how" "$id" --timeout 60s
-		says "command $bad (sh -c 'exit 3')" "command $id was cancelled.*because command $bad failed"
-	done
 }
 
 @test "join --tag: what failed or was cancelled there is reported, also if another command raised the error" {
@@ -681,35 +630,4 @@ damaged() {
 	expect 65 preempt-queue list
 	preempt-queue forget 1
 	expect 0 preempt-queue list
-}
-
-@test "a key without an id among what waits: who raises a failure names it and does not go round" {
-	schedule bad --priority 1 -- false
-	fails "$bad"
-	preempt-store put queue/default/wait/0000/xyz '{}'
-	expect 65 preempt-queue join
-	says wait/0000/xyz
-	preempt-store put queue/default/blocked/xyz '{}'
-	expect 65 preempt-queue schedule -- true
-	says blocked/xyz
-}
-
-@test "a command that waits is damaged: results are handed in, and the worker does not say that the store answers" {
-	local first second waits key
-	schedule first -- ./gated go.1
-	schedule second -- ./gated go.2
-	worker a --slots 2
-	eventually begun "$first"
-	eventually begun "$second"
-	schedule waits -- ./item
-	key=$(preempt-store list queue/default/wait/ | grep -o "queue/default/wait/[^ ]*")
-	[[ $key = *"$waits" ]]
-	preempt-store put "$key" '[]'
-	: >go.1
-	eventually grep -q 'cannot ask the store' a.err
-	: >go.2
-	worker_ends a 65
-	are succeeded "$first" "$second"
-	[ "$(grep -c 'cannot ask the store' a.err) $(grep -c 'answers again' a.err)" = "1 0" ]
-	grep -qF "$key" a.err
 }
