@@ -75,13 +75,6 @@ all_train() {
 	done
 }
 
-# What there is to see of all tasks, when one does not end.
-all_shown() {
-	tail -n 20 err.*
-	ps -o pid,ppid,stat,wchan:20,etimes,args -p "$({ printf '%s\n' "${agents[@]}"; for agent in "${agents[@]}"; do below "$agent" .; done; } | paste -sd,)"
-	preempt-store list --timeout 5s run/r/ || :
-}
-
 # leaves I CODE: task I does; CODE is a regular expression.
 leaves() {
 	code_of "${agents[$1]}" || return
@@ -319,14 +312,6 @@ is_at() { [ "$(cat "at.$1")" -ge "$2" ]; }
 	mv away store
 	kill -TERM "${agents[1]}"
 	leaves 1 '43|44'
-}
-
-# The pieces of a task wait for notices, and preempt-ack has opened the store.
-serves() {
-	# shellcheck disable=SC2034 # watch_is_ready uses it
-	watch=$(below "$1" "preempt-watch ")
-	watch_is_ready && is_below "$1" "preempt-claim " &&
-		[ -n "$(find "/proc/$(below "$1" "preempt-ack ")/fd" -lname "*/s.db*")" ]
 }
 
 # The script without its head, as README and preempt(7) show it.

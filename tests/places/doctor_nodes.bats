@@ -45,8 +45,6 @@ teardown() { doctor_teardown; }
 	empty "$a"
 }
 
-has_started() { has "$a/.preempt-doctor-*/0.0"; }
-
 # two_nodes I: side I, $pid, and the other, $job.
 two_nodes() {
 	preempt-store doctor "$a" --nodes 2 --node "$1" --session x --timeout 100s >victim 2>&1 3>&- &

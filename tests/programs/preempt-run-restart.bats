@@ -214,13 +214,13 @@ finished_first() {
 	run -1 grep 'running again' err.0
 }
 
-# one_node_away OPTION...: task 1 reaches the store by a mount of its own, which goes away before both have finished;
+# Task 1 reaches the store by a mount of its own, which goes away before both have finished;
 # task 0 finds it dead.
 one_node_away() {
 	needs_store_file
 	mkdir other
 	mount --bind store other 2>/dev/null || skip "needs root, for a mount"
-	options=(--restarts --period 250ms --limit 26 --save-timeout 1s "$@")
+	options=(--restarts --period 250ms --limit 26 --save-timeout 1s)
 	agent 0 2 -- bash until_end
 	PREEMPT_STORE=$PWD/other/db agent 1 2 -- bash until_end
 	both_started
