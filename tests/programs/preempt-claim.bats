@@ -222,18 +222,6 @@ claimed() {
 	none_claimed
 }
 
-@test "I1: 64 tasks and 64 from outside claim at once: exactly one wins, no other answer than 0 and 1" {
-	preempt-store put run/r/LAST '{"attempt":1}'
-	preempt-store put run/r/000001/OPEN '{"tasks":64,"launch":"","life":"99535a47afe81adb9bcf0d9d"}'
-	seq 0 127 | xargs -P 128 -I{} bash -c 'name=(--task {} --tasks 64)
-		(({} < 64)) || name=(--outside)
-		preempt-claim -q --timeout 10m "${name[@]}" >/dev/null 2>>err; echo $?' >codes
-	[ "$(sort codes | uniq -c | tr -s " " | tr "\n" ";")" = " 1 0; 127 1;" ]
-	[ ! -s err ]
-	run -0 preempt-store list run/r/000001/ROUND/
-	[ "$output" = run/r/000001/ROUND/1 ]
-}
-
 left_on_board() { [ "$(field left_ms <"${boards[0]}/notice")" = "$1" ]; }
 
 # deadline_within SECONDS

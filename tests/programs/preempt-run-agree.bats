@@ -105,26 +105,6 @@ searching() {
 	nothing_left
 }
 
-@test "a killed agent that is started again while its peers still train: they leave, all join the next attempt" {
-	# Not their heartbeats find out that it is gone.
-	options=(--period 60s)
-	count_agents 3 --steps 100000 --step-ms 5 --sync
-	eventually all_begun 3 10
-	kill -KILL "${pids[1]}"
-	ended 1 137
-	options=()
-	agent 1 3 -- "$COUNT" --dir job --steps 600 --sync
-	ended 0 44
-	ended 2 44
-	grep -q "task 1 was restarted" err.0
-	[[ $(preempt-store get run/job/000001/DEAD/1) == *'"by":"restarted"'* ]]
-	attempt=2
-	for i in 0 2; do agent $i 3 -- "$COUNT" --dir job --steps 600 --sync; done
-	all_ended 0
-	counted 3 600
-	nothing_left
-}
-
 # ---- Agreeing ----
 
 @test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {

@@ -36,32 +36,6 @@ clock_is() { python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack
 	nothing_left
 }
 
-@test "composed: the wall clock jumps by an hour while the task saves: its deadline stays, and it leaves with 42" {
-	# This piece of the script no longer dies of TERM.
-	outlives_term() {
-		local pid mask
-		pid=$(pgrep -P "${pids[0]}" -x "$1") || return
-		while read -r mask; do
-			((mask & 1 << 14)) && return
-		done < <(sed -n 's/^Sig\(Blk\|Ign\|Cgt\):\t/0x/p' "/proc/$pid/status")
-		return 1
-	}
-	export PREEMPT_GRACE=32s PREEMPT_TASK=0 PREEMPT_TASKS=1
-	saves_took 12000
-	"${interruptible[@]}" "$REPO/examples/composed.sh" "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 2000 2>err.0 3>&- &
-	pids=($!)
-	eventually begun 0 5
-	for piece in preempt-watch preempt-claim preempt-ack; do eventually outlives_term $piece; done
-	kill -TERM "${pids[0]}"
-	eventually has RUN_TO_CHECKPOINT
-	clock_is 3600
-	ended 0 42
-	saved_at_agreed 0
-	left=$(field DEADLINE left)
-	((left > 20000 && left <= 32000))
-	nothing_left
-}
-
 @test "machines whose clocks are 35 s, an hour and a day apart: with a grace period all save in time" {
 	# As where changes have to be looked for. The final round begins at once, because a save is said to have taken long.
 	export PREEMPT_STORE="$PREEMPT_STORE?assume=shared"

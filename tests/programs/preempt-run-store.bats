@@ -130,59 +130,7 @@ saving() { eventually grep -qs "^save " "job/log/$attempt.$1"; }
 	nothing_left
 }
 
-@test "with a deadline: the task saves by itself in time for it" {
-	# At the deadline the command is ended; without one it would wait for the other time.
-	# A save is said to have taken long before, so it begins after 2 s.
-	patient 10m
-	saves_took 6000
-	options=(--grace 10s)
-	counting 1 --save-ms 200
-	mv store away
-	kill -TERM "${pids[0]}"
-	eventually grep -qs "^saved " job/log/1.0
-	mv away store
-	ended 0 "42|43"
-	nothing_left
-}
-
 # ---- Lost later, and back ----
-
-@test "the store goes away after the decision: its save needs no store; who cannot say so leaves with 43" {
-	patient 5s
-	gated_agents 2
-	kill -TERM "${pids[0]}"
-	for i in 0 1; do saving $i; done
-	mv store away
-	touch go
-	all_ended 43
-	mv away store
-	step=$(field RUN_TO_CHECKPOINT step)
-	for i in 0 1; do
-		[ -e "job/ckpt/$step/$i" ]
-		never_after $i "$step"
-	done
-	nothing_left
-}
-
-@test "the store is back before the time is over: the agreement goes on as if nothing had been" {
-	quick=(--report-timeout 4m --save-timeout 2m) # the store is missed for half of that
-	for stage in notice saving; do
-		gated_agents 3
-		if [ $stage = saving ]; then
-			kill -TERM "${pids[0]}"
-			saving 1
-		fi
-		mv store away
-		[ $stage = saving ] || kill -TERM "${pids[0]}"
-		eventually grep -q "trying again" err.0
-		mv away store
-		touch go
-		all_ended 42
-		saved_at_agreed 0 1 2
-		attempt=$((attempt + 1))
-	done
-	nothing_left
-}
 
 @test "without the store a task that finishes says so and ends with 0, one that fails with its code" {
 	patient 2s

@@ -77,44 +77,6 @@ person() {
 	EOT
 }
 
-@test "Ctrl-Z stops all commands, also where they do not have the terminal" {
-	cat >count.sh <<-'EOT'
-		while sleep 0.05; do echo >>"$1"; done
-	EOT
-	cat >still.sh <<-'EOT'
-		sleep 0.2; before=$(cat "$@" | wc -l); sleep 0.4; [ "$(cat "$@" | wc -l)" = "$before" ] && echo "all ""still" || echo "they ""run"
-	EOT
-	person <<-'EOT'
-		see READY>
-		enter preempt-run -q -n 2 -- sh -c 'echo "here"we; exec sh count.sh count.$PREEMPT_TASK'
-		see herewe
-		see herewe
-		key z
-		see Stopped
-		see READY>
-		enter sh still.sh count.0 count.1
-		see all still
-		enter bg; sleep 0.1
-		see READY>
-		enter sh still.sh count.0 count.1
-		see they run
-		enter kill -9 %1; wait
-		see READY>
-		enter (sleep 1; echo >count.begun) & preempt-run -q -- sh -c 'until [ -e count.begun ]; do sleep 0.1; done; echo "here"we >&2; exec sh count.sh count.2' >log
-		see herewe
-		key z
-		see Stopped
-		see READY>
-		enter sh still.sh count.2
-		see all still
-		enter fg
-		see preempt-run
-		key c
-		see READY>
-		enter exit 0
-	EOT
-}
-
 @test "in the background it leaves the terminal alone; in a pipe the command gets it when it asks" {
 	person <<-'EOT'
 		see READY>
@@ -173,18 +135,4 @@ person() {
 	EOT
 	[ "$(cat runs)" = run ]
 	run ! grep "running again" said
-}
-
-@test "of several commands that read the terminal, one has it at a time" {
-	person <<-'EOT'
-		see READY>
-		enter preempt-run -q -n 2 -- sh -c 'read -r x; echo "<$x>"; sleep 1'; echo "code $?"
-		enter one
-		see <one>
-		enter two
-		see <two>
-		see code 0
-		see READY>
-		enter exit 0
-	EOT
 }

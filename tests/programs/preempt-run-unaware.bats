@@ -143,19 +143,6 @@ children_ended() {
 	grep -q 'done-if: the command has not ended in time' err.0
 }
 
-@test "an --on-notice command that is still at it when the program has ended has until the limit" {
-	cat >saves <<-'END'
-		touch stop
-		mkdir first 2>/dev/null || { until ckpt-rotate latest ck; do sleep 0.05; done; exit; }
-		sleep 0.5
-		dir=$(ckpt-rotate begin ck 7) && echo 7 >"$dir/n" && ckpt-rotate commit ck 7
-	END
-	two --save-timeout 120s --checkpoints ck --on-notice 'command:sh saves' -- sh -c "$until_stop"
-	preempted
-	ended 0 42
-	[ "$(ckpt-rotate latest ck --step)" = 7 ]
-}
-
 @test "an --on-notice command that hangs is ended at the limit, with what it has started" {
 	two --save-timeout 1s --on-notice 'command:touch stop; sleep 100 & echo $! >child.$!; wait' -- sh -c "$until_stop"
 	preempted

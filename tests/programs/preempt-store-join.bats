@@ -293,27 +293,6 @@ joined() {
 	[[ $(preempt-store get run/r/000001/ERROR | field line) = *"make a board in $PWD/file"* ]]
 }
 
-@test "preempt-run: a task that joined by hand and never beats is dead after --join-timeout; with --no-heartbeat it is not" {
-	tasks=4
-	stand_for 2 3
-	joining 2
-	joining 3 --no-heartbeat
-	PREEMPT_TASK=1 PREEMPT_TASKS=4 preempt-run --no-heartbeat -- sleep 1000 2>err.1 3>&- &
-	agents[1]=$!
-	for task in 1 2 3; do eventually has_key "TASK/$task"; done
-	PREEMPT_TASK=0 PREEMPT_TASKS=4 preempt-run --join-timeout 5s --period 1s --limit 1 -- sleep 1000 2>err.0 3>&- &
-	agents[0]=$!
-	code_of "${joins[2]}"
-	[ "$code" = 0 ]
-	for task in 0 1; do
-		code_of "${agents[task]}"
-		[ "$code" = 44 ]
-	done
-	grep -q "task 2 on .* is dead: no heartbeat since" err.0
-	run ! has_key DEAD/1
-	run ! has_key DEAD/3
-}
-
 # ---- leave, close ----
 
 @test "leave: what each code means, the code to leave with, and the last one closes; asked to stop it is 93" {

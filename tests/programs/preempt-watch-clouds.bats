@@ -156,25 +156,6 @@ told() {
 	told "spot: stop at"
 }
 
-@test "aws: a token that is refused is fetched again, with no output; after a failure it is not mistaken for the new one" {
-	watches --period 100ms --source "aws:$url"
-	looked() { [ "$(requests spot/instance-action)" -ge "$1" ]; }
-	eventually looked 6
-	answer aws.token second
-	answer aws.spot '{"action":"stop","time":"{IN:60}"}'
-	told "spot: stop at"
-	[ ! -s err ]
-	# One more where the machine stood still while it was fetched; never one for each look.
-	[[ $(requests 'PUT /latest/api/token') = [23] ]]
-	answer aws.spot @503
-	watches -v --period 100ms --source "aws:$url"
-	eventually grep -q 'code 503' err
-	answer aws.token third
-	answer aws.spot '{"action":"stop","time":"{IN:60}"}'
-	told "spot: stop at"
-	run -1 grep 'new token' err
-}
-
 @test "what is no answer is never none: codes, half an answer, garbage, too much, elsewhere; late is one, never is given 5 s" {
 	local row cloud
 	# In a directory of its own: never.

@@ -51,25 +51,6 @@ child_is_gone() {
 	done
 }
 
-@test "what is run: check, all, soak, files; each once, in its build" {
-	unit good 'echo "ok 1 - a"; echo "ok 2 - b"; echo 1..2'
-	bats_file small '[[ $OUT = */build/asan && $BIN = */asan/bin ]]'
-	bats_file small-more '[[ $OUT = */build/plain && $BIN = */"a house"/bin ]]' 'asan: no (why not)'
-	bats_file long true 'soak (takes long)'
-	bats_file placed '[[ $PLACE = [abc] ]]' 'places: a b' 'soak places: c'
-	counts 0 "7 passed, 0 failed, 0 skipped" check
-	counts 0 "10 passed, 0 failed, 0 skipped" all
-	counts 0 "4 passed, 0 failed, 0 skipped" soak
-	[[ $output = *"programs/long.bats "* && $output = *"sim/simulate "* ]]
-	counts 0 "1 passed, 0 failed, 0 skipped" "$house/tests/programs/placed.bats:c"
-	counts 0 "1 passed, 0 failed, 0 skipped" "$house/tests/programs/long.bats"
-	counts 1 "0 passed, 1 failed, 0 skipped" --plain "$house/tests/programs/small.bats"
-	counts 0 "1 passed, 0 failed, 0 skipped" "$house/tests/sim/simulate"
-	counts 2 "tests/run: there is no tests/none.bats" tests/none.bats
-	run -2 "$house/tests/run" --fast
-	run -2 "$house/tests/run" all tests/support/lint
-}
-
 @test "what fails, crashes, ends early or is not what was planned is counted, shown, and named once more at the end" {
 	bats_file bad 'echo because; false'
 	bats_file fine 'echo silence'
@@ -91,12 +72,6 @@ child_is_gone() {
 	counts 1 "0 passed, 0 failed, 1 skipped" "$house/tests/programs/lazy.bats"
 }
 
-@test "a build that fails, and then nothing runs" {
-	printf 'everything:\n\t@echo bad source >&2; false\n' >"$house/Makefile"
-	counts 1 "0 passed, 1 failed, 0 skipped" check
-	[[ $output = *"bad source"* ]]
-}
-
 @test "a file that hangs, a process left behind, and a sanitizer's report that nobody saw are failures" {
 	local stays='setsid sleep 1234 >/dev/null 2>&1 3>&- & echo $! >"'"$BATS_TEST_TMPDIR/child"'"'
 	bats_file messy "$stays"
@@ -116,36 +91,4 @@ child_is_gone() {
 	bats_file quiet '"'"$BATS_TEST_TMPDIR/leak"'" >/dev/null 2>&1 || true'
 	counts 1 "1 passed, 1 failed, 0 skipped" "$house/tests/programs/quiet.bats"
 	[[ $output = *heap-use-after-free* ]]
-}
-
-@test "alone is never beside another; what mounts has a namespace of its own; nothing of the caller's job reaches a test" {
-	local stay='touch '"$BATS_TEST_TMPDIR"'/running/$$; sleep 0.3
-		[ "$(ls '"$BATS_TEST_TMPDIR"'/running | wc -l)" -lt 2 ]; rm '"$BATS_TEST_TMPDIR"'/running/$$'
-	mkdir "$BATS_TEST_TMPDIR/running"
-	bats_file one "$stay" alone
-	bats_file two "$stay" 'alone (it measures)'
-	local here expected="7 passed, 0 failed, 0 skipped"
-	here=$(readlink /proc/self/ns/mnt)
-	bats_file clean '[ -z "$(env | grep -E "^(PREEMPT_|SLURM_|RANK=|SANITIZE=)")" ]; [ "$HOME" != /root ]; [ ! -t 0 ]
-		[ "$(readlink /proc/self/ns/mnt)" = "'"$here"'" ]'
-	if unshare --mount true 2>/dev/null; then
-		bats_file inside '[ "$(readlink /proc/self/ns/mnt)" != "'"$here"'" ]' 'mounts: private'
-		expected="8 passed, 0 failed, 0 skipped"
-	fi
-	PREEMPT_RUN=mine SLURM_PROCID=3 RANK=1 SANITIZE=1 counts 0 "$expected" all
-}
-
-@test "interrupted: it says so, ends what runs, and leaves nothing" {
-	bats_file hang 'echo $$ >"'"$BATS_TEST_TMPDIR/child"'"; sleep 1234'
-	env --default-signal=INT,TERM "$house/tests/run" "$house/tests/programs/hang.bats" >"$BATS_TEST_TMPDIR/output" 2>&1 3>&- &
-	local runner=$! deadline=$((SECONDS + 120)) code=0
-	until [ -s "$BATS_TEST_TMPDIR/child" ]; do
-		((SECONDS < deadline))
-		sleep 0.05
-	done
-	kill -TERM "$runner"
-	wait "$runner" || code=$?
-	[ "$code" = 1 ]
-	[ "$(tail -n 1 "$BATS_TEST_TMPDIR/output")" = "0 passed, 1 failed, 0 skipped" ]
-	child_is_gone
 }
