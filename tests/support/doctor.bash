@@ -125,5 +125,3 @@ make_wrong() {
 	rm -rf "$a"/run.db*
 	preempt-store put --store "$store?lock=fcntl&assume=local" k v
 }
-
-holds_open() { readlink "/proc/$1/fd/"* | grep -qxF "$2"; }

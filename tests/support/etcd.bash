@@ -138,7 +138,6 @@ etcd_replace() {
 }
 etcd_revision() { etcd_control get x -w json | sed 's/.*"revision":\([0-9]*\).*/\1/'; }
 etcd_compact() { etcd_control compact "$(etcd_revision)" >/dev/null; }
-etcd_snapshot() { etcd_endpoints=${etcd_client[1]} etcd_control snapshot save "$1" >/dev/null 2>&1; }
 # etcd_restore FILE: put the whole cluster back to that snapshot.
 etcd_restore() {
 	local i
@@ -166,14 +165,6 @@ etcd_runs() {
 	[ "$status" = 0 ]
 	# Most of these tests must not be skipped.
 	(($(grep -c '^ok .* # skip' <<<"$output") < $(grep -c '^ok ' <<<"$output") / 2))
-}
-
-# Succeeds if a client watches member 1 for changes.
-etcd_is_watched() {
-	python3 -c '
-import sys, urllib.request
-for line in urllib.request.urlopen("http://" + sys.argv[1] + "/metrics").read().decode().splitlines():
-    if line.startswith("etcd_debugging_mvcc_watcher_total "): sys.exit(float(line.split()[1]) == 0)' "${etcd_client[1]}"
 }
 
 # Makes ca.pem, other.pem, server.pem for 127.0.0.1, client.pem without a name, and expired.pem, with .key files.

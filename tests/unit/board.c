@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -181,48 +179,6 @@ static void swept(void)
 	}
 }
 
-/*
- * Let an agent make a board, and kill it at its stop number `at`: it stops at the beginning and at
- * the end of each system call. Returns its wait status.
- */
-static int kill_at(int at)
-{
-	int status = 0;
-	pid_t pid = fork();
-	if (pid == 0) {
-		struct reaper reaper;
-		struct board board;
-		struct error err;
-		if (reaper_start(&reaper, &err) != STATUS_OK ||
-			ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || raise(SIGSTOP) != 0 ||
-			board_create(&board, parent, getpid(), &reaper, &err) != STATUS_OK)
-			_exit(1);
-		_exit(0);
-	}
-	waitpid(pid, &status, 0);
-	for (int i = 0; i < at && WIFSTOPPED(status); i++)
-		if (ptrace(PTRACE_SYSCALL, pid, NULL, NULL) == 0)
-			waitpid(pid, &status, 0);
-	if (WIFSTOPPED(status)) {
-		kill(pid, SIGKILL);
-		waitpid(pid, &status, 0);
-	}
-	while (wait(NULL) > 0)
-		; /* its reaper, which we inherit */
-	return status;
-}
-
-static void killed_at_any_moment(void)
-{
-	int at = getpid() % 3, status; /* each third moment, not always the same */
-	CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "reapers become our children");
-	while (WIFSIGNALED(status = kill_at(at)) && at < 1000)
-		at += 3;
-	CHECK(at > 20 && at < 1000, "its agent was killed at each third moment up to %d", at);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "and not killed, it made a board");
-	CHECK(rmdir(parent) == 0, "no board was left");
-}
-
 static void places(void)
 {
 	static const struct {
@@ -278,7 +234,6 @@ int main(void)
 	full();
 	swept();
 	unit_begin(NULL);
-	killed_at_any_moment();
 	places();
 	restarted();
 	return unit_end();

@@ -78,55 +78,6 @@ static int followed(enum lock_mode recorded, enum lock_mode asked, enum filesyst
 	return lock_mode_follow(recorded, asked, &traits, &err);
 }
 
-/* What it points to lives until the next call. */
-static enum status read_url(const char *text, struct parameters *parameters, struct error *err)
-{
-	static struct store_url url;
-	url_release(&url);
-	enum status status = url_parse(text, &url, err);
-	return status == STATUS_OK ? parameters_read(&url, parameters, err) : status;
-}
-
-static void parameters_of_urls(void)
-{
-	struct parameters read;
-	struct error err;
-	TEST("what a URL says is read, and not given is told from given")
-	{
-		CHECK_EQ(
-			read_url("/x?lock=link&takeover=5s&shared-group&assume=local", &read, &err),
-			STATUS_OK);
-		CHECK_EQ(read.mode, LOCK_LINK);
-		CHECK_EQ(read.takeover, 5000);
-		CHECK(read.shared_group);
-		CHECK_EQ(parameters_reach(&read, FILESYSTEM_NODE), FILESYSTEM_LOCAL);
-		CHECK_EQ(read_url("/x", &read, &err), STATUS_OK);
-		CHECK(read.mode == LOCK_AUTO && !read.takeover && !read.shared_group);
-		CHECK_EQ(parameters_reach(&read, FILESYSTEM_NODE), FILESYSTEM_NODE);
-		CHECK_EQ(read_url("/x?assume=shared", &read, &err), STATUS_OK);
-		CHECK_EQ(parameters_reach(&read, FILESYSTEM_UNKNOWN), FILESYSTEM_SHARED);
-		CHECK_EQ(parameters_reach(&read, FILESYSTEM_NODE), FILESYSTEM_NODE);
-	}
-	TEST("what is not known, out of range, or given twice is refused, and named")
-	{
-		static const char *const wrong[] = {"lock", "lock=", "lock=posix", "takeover",
-			"takeover=", "count=file", "takeover=1s", "takeover=61m", "takeover=5x",
-			"assume", "assume=nfs", "shared-group=yes", "Lock=link", "=",
-			"lock=link&lock=link", "assume=local&lock=link&assume=shared",
-			"shared-group&shared-group"};
-		for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-			char text[64];
-			snprintf(text, sizeof(text), "/x?%s", wrong[i]);
-			if (read_url(text, &read, &err) != STATUS_USAGE)
-				printf("# %s\n", text);
-			CHECK_EQ(read_url(text, &read, &err), STATUS_USAGE);
-		}
-		CHECK_EQ(read_url("/x?lock=link&lock=link", &read, &err), STATUS_USAGE);
-		CHECK(strstr(err.text, "\"lock\" is given twice"));
-		(void)read_url("/x", &read, &err);
-	}
-}
-
 int main(void)
 {
 	TEST("each filesystem is judged by its number, type and options")
@@ -210,25 +161,5 @@ int main(void)
 			CHECK_EQ(followed(LOCK_LINK, LOCK_FCNTL, reach), STATUS_USAGE);
 		}
 	}
-	TEST("this machine's own directories are recognised")
-	{
-		struct filesystem filesystem;
-		struct error err;
-		CHECK_EQ(filesystem_inspect("/dev/shm", &filesystem, &err), STATUS_OK);
-		CHECK_EQ(filesystem_classify(&filesystem).reach, FILESYSTEM_LOCAL);
-		CHECK_EQ(filesystem_inspect("/no/such/place", &filesystem, &err), STATUS_TEMPORARY);
-	}
-	TEST("a file is opened so that no server lends it, where that can be said, and used as any")
-	{
-		static const char *const paths[] = {"/proc/self/exe", "/proc/self/maps"};
-		for (size_t i = 0; i < 2; i++) {
-			int descriptor =
-				cache_open_at(CACHE_LENT, AT_FDCWD, paths[i], O_RDONLY | O_CLOEXEC);
-			CHECK(descriptor >= 0);
-			CHECK((fcntl(descriptor, F_GETFL) & O_DIRECT) == 0);
-			close(descriptor);
-		}
-	}
-	parameters_of_urls();
 	return unit_end();
 }
