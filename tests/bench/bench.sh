@@ -138,36 +138,6 @@ budget claims-winners "$(wc -l <"$work/winners")"
 row "total, milliseconds" "$total"
 budget claims-total "$(calc "$total / 256 / $bare")"
 
-title "one uncontended transaction within a process, local disk (milliseconds, median, in turns)"
-declare -A took
-mkdir -m 700 "$work/recipe"
-while read -r name microseconds; do
-	took[$name]=$(ratio "$microseconds" 1000)
-done < <("$out/tests/bench/recipe" "$work/recipe" 200)
-row "bare SQLite, opened for it" "${took[bare]}"
-budget transaction-fcntl "$(ratio "${took[fcntl]}" "${took[bare]}")"
-
-title "contenders at one store, local disk, one put each (seconds, median of three, in turns)"
-# figure_of NAME LINE: of the line that contend prints.
-figure_of() { sed -n "s/.*\b$1 \([^ ]*\).*/\1/p" <<<"$2"; }
-unanswered=0
-for count in 8 64 256; do
-	rm -f "$work/ours" "$work/plain" "$work/spread"
-	for ((i = 0; i < 3; i++)); do
-		line=$("$out/tests/bench/contend" $count "$work/contend$count-$i.db")
-		figure_of seconds "$line" >>"$work/ours"
-		calc "$(figure_of max_ms "$line") / $(figure_of median_ms "$line")" '%.2f\n' >>"$work/spread"
-		unanswered=$((unanswered + count - $(figure_of acknowledged "$line")))
-		line=$("$out/tests/bench/contend" $count "$work/plain$count-$i.db" plain)
-		figure_of seconds "$line" >>"$work/plain"
-	done
-	row "$count processes" "$(median <"$work/ours")"
-	row "$count with plain SQLite and a busy timeout" "$(median <"$work/plain")"
-done
-budget contend-speed "$(ratio "$(median <"$work/plain")" "$(median <"$work/ours")")"
-budget contend-longest "$(median <"$work/spread")"
-budget contend-lost "$unanswered"
-
 # cpu_of NAME PID...: microseconds that their threads of this name have had; "" is all.
 cpu_of() {
 	local name=$1 pid thread

@@ -27,7 +27,7 @@ nfs_start() {
 	# The name of a socket must be short: do not use bats' deep directories.
 	NFS=$(mktemp -d "${TMPDIR:-/tmp}/nfs.XXXXXX")
 	export NFS
-	"$nfs_rig" up "$NFS" --owner $$ "${BIN:-$root/bin}"/* "$out"/tests/support/{hold_store,clock_offset,marked} \
+	"$nfs_rig" up "$NFS" --owner $$ "${BIN:-$root/bin}"/* "$out"/tests/support/{hold_store,clock_offset} \
 		"$out/unit/store" "$out/examples/train" "$@"
 }
 nfs_stop() {
