@@ -360,24 +360,7 @@ static void limits(void)
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
 		CHECK(answer.held && has_value(store, keys[most - 1], "v"));
 		store_answer_release(&answer);
-		request.compare_count = 0;
 		free(compares);
-		/*
-		 * All of it deleted, with news and counts, where something else is done otherwise.
-		 */
-		struct store_op other = {STORE_PUT, "other", "v", 1};
-		CHECK_EQ(store_beats_prepare(store, "run/1", 1, &err), STATUS_OK);
-		for (size_t i = 0; i < most; i++)
-			ops[i].kind = STORE_DELETE;
-		request.group = "run/1";
-		request.news = true;
-		request.count[0] = "many/";
-		request.count[1] = "m";
-		request.otherwise = &other;
-		request.otherwise_count = 1;
-		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
-		CHECK(has_value(store, keys[most - 1], NULL));
-		store_answer_release(&answer);
 		free(ops);
 		free(keys);
 	}
@@ -483,19 +466,6 @@ static void waits(void)
 			CHECK(has_value(store, "p/2", delete ? NULL : "new"));
 			printf("# woken %lld us after the change was acknowledged\n",
 				(long long)now.tv_sec * 1000000 + now.tv_nsec / 1000 - *done);
-		}
-	}
-	TEST("no change between two waits is missed")
-	{
-		for (int i = 0; i < 20; i++) {
-			store_revision put = 0;
-			struct store *other = open_url(url, 0);
-			CHECK_EQ(store_put(other, "p/3", "v", &put, &err), STATUS_OK);
-			store_close(other);
-			/* It is there: there is nothing to wait for. */
-			CHECK_EQ(store_wait(store, "p/", &seen, clock_now() - 1, -1, &err),
-				STATUS_OK);
-			CHECK_EQ(seen, put);
 		}
 	}
 	TEST("a wait ends when the wake descriptor becomes readable, before and while it waits")
@@ -687,7 +657,6 @@ static void skipping(void)
 static void counting(void)
 {
 	struct store *store = open_fresh();
-	struct store_compare held = {"c/3", 0}, broken = {"c/1", 0};
 	struct store_op ops[] = {{STORE_PUT, "c/1", "v", 1}, {STORE_PUT, "c/2", "v", 1},
 		{STORE_PUT, "c", "v", 1}, {STORE_PUT, "d", "v", 1}};
 	TEST("a transaction counts the keys below a prefix, its own among them")
@@ -711,35 +680,6 @@ static void counting(void)
 		request.count[0] = request.count[1] = NULL;
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
 		CHECK_EQ(answer.counted[0], 0);
-		store_answer_release(&answer);
-	}
-	TEST("one that only reads counts, too, with news beside or not, and one that does not hold")
-	{
-		struct store_op get = {STORE_GET, "d", NULL, 0};
-		struct store_request request = {
-			.then = &get, .then_count = 1, .count = {"c/"}, .group = "run/000001"};
-		struct store_answer answer = {0};
-		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
-		CHECK_EQ(answer.counted[0], 2);
-		CHECK_TEXT(answer.entries[0].value, "v");
-		store_answer_release(&answer);
-		request = (struct store_request){.compares = &broken,
-			.compare_count = 1,
-			.then = ops,
-			.then_count = 1,
-			.otherwise = &get,
-			.otherwise_count = 1,
-			.count = {"c/"}};
-		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
-		CHECK(!answer.held);
-		CHECK_EQ(answer.counted[0], 2);
-		store_answer_release(&answer);
-		/* Where what is done otherwise writes, too. */
-		request.compares = &held;
-		request.otherwise = &ops[3];
-		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
-		CHECK(answer.held);
-		CHECK_EQ(answer.counted[0], 2);
 		store_answer_release(&answer);
 	}
 	TEST("a list counts beside what it lists, without what was deleted")
@@ -811,24 +751,6 @@ static void news(void)
 		CHECK_EQ(store_news(other, "run/000001"), before + 1);
 		CHECK_EQ(store_news(other, "run/000002"), before);
 	}
-	TEST("what changes nothing is no news")
-	{
-		struct store_compare compare = {"run/000001/b", 0};
-		struct store_op put = {STORE_PUT, "run/000001/b", "w", 1};
-		struct store_request request = {.compares = &compare,
-			.compare_count = 1,
-			.then = &put,
-			.then_count = 1,
-			.group = "run/000001",
-			.news = true};
-		struct store_answer answer = {0};
-		CHECK_EQ(store_txn(other, &request, &answer, &err), STATUS_OK);
-		CHECK(!answer.held);
-		CHECK_EQ(answer.news, awaited.heard);
-		store_answer_release(&answer);
-		CHECK_EQ(store_await_news(store, &awaited, clock_now() - 1, -1, &err),
-			STATUS_TIMEOUT);
-	}
 	TEST("news of another process wakes, and is read by who was woken")
 	{
 		int status = -1;
@@ -846,12 +768,6 @@ static void news(void)
 		CHECK(has_value(store, "run/000001/c", "v"));
 		waitpid(pid, &status, 0);
 		CHECK_EQ(status, 0);
-	}
-	TEST("with its beats a group loses its news")
-	{
-		CHECK_EQ(store_beats_remove(store, "run/000001", &err), STATUS_OK);
-		CHECK_EQ(store_news(store, "run/000001"), 0);
-		CHECK_EQ(put_news(store, "run/000001/d", true), 0);
 	}
 	store_close(other);
 	store_close(store);
