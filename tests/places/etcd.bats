@@ -192,19 +192,6 @@ answers() {
 	[ "$(wc -l <lost)" = 2 ]
 }
 
-@test "a queue: outputs in a directory of their own; commands only where others cannot write" {
-	plain
-	answers 2 preempt-queue schedule -- true
-	[[ $stderr = *'?files=DIR'* ]]
-	export PREEMPT_STORE="$PREEMPT_STORE?files=$PWD/files"
-	preempt-queue schedule -q -- sh -c 'seq 100000'
-	answers 77 preempt-queue work --idle-exit 0
-	[[ $stderr = *'have etcd ask for users or client certificates, or add trusted'* ]]
-	PREEMPT_ETCD_CREDENTIALS=unknown:wrong answers 77 preempt-queue work --idle-exit 0
-	preempt-queue work --idle-exit 0 --store "$PREEMPT_STORE&trusted"
-	preempt-queue fetch 1 | cmp - <(seq 100000)
-}
-
 @test "more tasks of one agent than a transaction takes are refused" {
 	plain
 	answers 2 preempt-run --run many -n 200 -- true

@@ -18,7 +18,3 @@ teardown_file() { etcd_teardown_file; }
 @test "runs" {
 	etcd_runs tests/programs/preempt-run-{agree,kill,heart,signals,restart}.bats
 }
-
-@test "queues" {
-	etcd_runs tests/programs/preempt-queue-{scenarios,work,after}.bats
-}
