@@ -309,7 +309,7 @@ training=(--hidden 16 --batch 32 --steps 400 --save-every 60)
 
 @test "a queue, workers on both sides that are killed, stopped and preempted: each command has one result" {
 	local commands=120
-	[ "$PLACE" != etcd ] || skip "etcd_all.bats has the queues that are kept in etcd"
+	[ "$PLACE" != etcd ] || skip "a queue is kept on a filesystem"
 	mkdir storm
 	cd storm
 	# Where a transaction takes long (300 and more: queue_storm.bats), so does each misfortune.
