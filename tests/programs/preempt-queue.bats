@@ -312,24 +312,6 @@ fails() {
 	says 'there is no command 2'
 }
 
-@test "the first error is told by retry, and by join of one command; what is put back then is not cancelled again" {
-	local bad
-	schedule bad --tag big --priority 1 -- sh -c 'exit 3'
-	seq 2 | preempt-queue schedule --lines -- train
-	fails "$bad"
-	expect 0 preempt-queue retry --failed
-	[ "$out" = 1 ]
-	says "command 1 \[big\] (sh -c 'exit 3').*2 others were cancelled"
-	expect 0 preempt-queue retry --cancelled
-	preempt-queue schedule -- true
-	expect 124 preempt-queue join --timeout 100ms
-	counts waiting 4
-	fails "$bad"
-	expect 44 preempt-queue join 1
-	[ "$(states)" = 'failed cancelled cancelled cancelled ' ]
-	expect 0 preempt-queue schedule -- true
-}
-
 @test "join --tag: what failed or was cancelled there is reported, also if another command raised the error" {
 	local big
 	schedule big --tag big --priority 1 -- sh -c 'exit 3'
@@ -405,42 +387,6 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 	# It looks every second.
 	[ "$(grep -c 'no worker is alive' join.err)" = 1 ]
 	runs join
-}
-
-@test "join while the store is away: --timeout ends it, --recovery 0 at once, else it outlasts that; a worker that comes is found" {
-	local id seconds
-	needs_store_file
-	schedule id -- ./gated go
-	for seconds in 2 4 8 16 32; do
-		aside late preempt-queue join --watchdog 100ms --timeout "${seconds}s"
-		eventually eval 'grep -q watchdog late.err || ended late'
-		mv store away
-		aside_ends late 124
-		mv away store
-		# On a machine that stood still its time may have been over before the store was unreachable.
-		! grep -q 'not over after the --timeout: .*store/q.db' late.err || break
-	done
-	grep -q 'not over after the --timeout: .*store/q.db' late.err
-	aside patient preempt-queue join --recovery 100s --watchdog 100ms
-	worker a
-	eventually begun "$id"
-	aside hasty preempt-queue join --recovery 0 --watchdog 1500ms
-	# They have looked at the workers.
-	eventually grep -q watchdog hasty.err
-	eventually grep -q watchdog patient.err
-	mv store away
-	aside_ends hasty 75
-	! grep -q -e 'trying again' -e 'no worker was alive' hasty.err || return 1
-	mv away store
-	: >go
-	aside_ends patient 0
-	# The last one is gone.
-	rm go
-	schedule id -- ./gated go
-	eventually begun "$id"
-	worker_killed a
-	expect 75 preempt-queue join --recovery 500ms
-	says 'no worker was alive'
 }
 
 @test "fetch: 1 where there is nothing to fetch yet, or ever; --wait waits, 124 in vain; --exit-status" {

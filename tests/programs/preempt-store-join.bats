@@ -119,20 +119,6 @@ prolog() {
 
 # ---- Once more ----
 
-@test "join once more in the same shell: the next attempt each time, with a board of its own" {
-	run -0 --separate-stderr bash -c '
-		for k in 1 2 3; do
-			eval "$(preempt-store join)" || exit
-			[ -d "$PREEMPT_DIR" ] || exit
-			echo "$PREEMPT_ATTEMPT $PREEMPT_AGENT $PREEMPT_LIFE"
-			preempt-store leave --code $((k == 2 ? 9 : 42)) >/dev/null || exit
-		done
-		eval "$(preempt-store join)" && eval "$(preempt-store join)" && echo "$PREEMPT_ATTEMPT"'
-	[ "$(cut -d ' ' -f 1 <<<"$output" | xargs)" = "1 2 3 4" ]
-	[ "$(cut -d ' ' -f 3 <<<"$output" | sort -u | wc -l)" = 4 ] # three lives, and the last line
-	[ -z "$stderr" ]
-}
-
 @test "an attempt that was asked for and is not due is refused, and the cure named" {
 	as 0 run -0 --separate-stderr preempt-store join --no-board
 	as 0 preempt-store leave

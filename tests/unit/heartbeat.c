@@ -254,24 +254,6 @@ static void test_progress(void)
 		CHECK(!tick(&t, 3000));
 		CHECK(tick(&t, 4000));
 	}
-	TEST("before the first step only --section setup limits; sections have their own")
-	{
-		struct training t = {
-			.rules = {.limit = 5000}, .look = {.counts = true, .section = ""}};
-		CHECK(!tick(&t, 100000));
-		CHECK(progress_add_section(&t.rules, "setup=20s", &err) == STATUS_OK);
-		CHECK(progress_add_section(&t.rules, "eval=1m", &err) == STATUS_OK);
-		CHECK(tick(&t, 1000));
-		t.look.started = true;
-		t.look.section = "eval";
-		CHECK(!tick(&t, 60000));
-		t.look.written++; /* said again: that is progress */
-		CHECK(!tick(&t, 60000));
-		CHECK(tick(&t, 2000));
-		t.look.section = "other";
-		CHECK(!tick(&t, 5000));
-		CHECK(tick(&t, 1000));
-	}
 }
 
 int main(void)
