@@ -228,7 +228,6 @@ static bool tick(struct training *t, int64_t ms)
 
 static void test_progress(void)
 {
-	struct error err;
 	TEST("a step that does not change for the limit hangs, one that does never")
 	{
 		struct training t = begun(10000);
