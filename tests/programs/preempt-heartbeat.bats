@@ -173,7 +173,7 @@ dead_by() { preempt-store get "run/r/000001/DEAD/$1" | field by; }
 
 @test "HB-10: failure ends the guarded process, after the hook, which need not succeed, and leaves with 44" {
 	join 3
-	beat 0 --kill-after 4s --on-failure 'kill -0 $PREEMPT_GUARDED && echo "$PREEMPT_FAILURE" >hook' -- \
+	beat 0 --kill-after 1500ms --on-failure 'kill -0 $PREEMPT_GUARDED && echo "$PREEMPT_FAILURE" >hook' -- \
 		sh -c 'trap "echo term >>ended" TERM; (trap "" TERM; exec sleep 100) & echo $! >child; while :; do sleep 0.1; done'
 	beat 1 --pid "${agents[1]}"
 	beat 2 --on-failure 'exit 9' -- sleep 1000
@@ -215,8 +215,8 @@ dead_by() { preempt-store get "run/r/000001/DEAD/$1" | field by; }
 	own_mounts=(unshare --mount --propagation private)
 	"${own_mounts[@]}" true 2>/dev/null || skip "needs root, for mounts of its own"
 	join 2
-	beat 0 --pid "${agents[0]}"
-	PREEMPT_TASK=1 PREEMPT_TASKS=2 "${own_mounts[@]}" preempt-heartbeat --period 400ms --limit 25 --cut-off 3s \
+	beat 0 --pid "${agents[0]}" --limit 12
+	PREEMPT_TASK=1 PREEMPT_TASKS=2 "${own_mounts[@]}" preempt-heartbeat --period 400ms --limit 12 --cut-off 3s \
 		--on-failure 'echo "$PREEMPT_FAILURE" >hook' -- sh -c 'echo $$ >pid; exec sleep 1000' 2>err.1 3>&- &
 	hearts[1]=$!
 	started+=("$!")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-run while the store is unreachable: no task invents an agreed step, no task hangs, every task saves by
 # itself; when the store is back in time it goes on.
-# takes: 150
+# takes: 90
 # shellcheck disable=SC2016,SC2034 # text for other shells; what agents.bash uses
 
 load ../support/agents
