@@ -16,5 +16,5 @@ teardown_file() { etcd_teardown_file; }
 }
 
 @test "runs" {
-	etcd_runs tests/programs/preempt-run-{agree,heart,signals,restart}.bats
+	etcd_runs tests/programs/preempt-run-{agree,kill,heart,signals,restart}.bats
 }
