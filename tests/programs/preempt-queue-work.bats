@@ -275,6 +275,13 @@ here() {
 	expect 127 preempt-queue fetch --exit-status 10
 }
 
+@test "a command that goes back again and again is started after pauses that double" {
+	schedule _ -- bash -c 'echo "$EPOCHREALTIME" >>starts; exit 42'
+	worker a
+	eventually eval '[ "$(wc -l <starts)" = 4 ]'
+	awk -v pause=0.25 'NR > 1 { early = early || $1 - last < pause; pause *= 2 } { last = $1 } END { exit early }' starts
+}
+
 @test "a command that kills its worker fails after the third, and not for ever" {
 	local id name
 	schedule id -- bash -c 'kill -KILL $PPID; sleep 100'
