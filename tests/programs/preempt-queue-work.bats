@@ -445,6 +445,14 @@ here() {
 	[ "$(preempt-queue fetch "$id")" = SHOUTED ]
 }
 
+@test "{worker} and {per-worker:a,b,c} are the worker's own" {
+	local id
+	schedule id -- sh -c 'echo "$1 $2 $PREEMPT_WORKER_INDEX"' sh '{worker}' '{per-worker:red,green,blue}'
+	worker 5 --idle-exit 0
+	worker_ends 5 0
+	[ "$(preempt-queue fetch "$id")" = "5 blue 5" ]
+}
+
 @test "--gpus-per-slot: no two commands that run at once see the same GPU; too few are refused" {
 	local ids id
 	mkdir smi
