@@ -314,6 +314,17 @@ pausing() {
 	ended 0 130
 }
 
+@test "--notice deadline:+D counts from the start, not again in each attempt" {
+	echo '[ ! -e began ] || exec sleep 1000; date +%s%3N >began; exit 7' >late
+	agent 0 1 --restarts --notice deadline:+4s --grace 1s -- bash late
+	ended 0 "42|43|44" # 44: on a slow machine the time is up before attempt 2 begins
+	[ -e began ] || return 0 # not even attempt 1 has begun
+	local end
+	end=$(sed -n 's/.*notice: deadline:+4s: the time is up at //p' err.0)
+	[ -n "$end" ]
+	(($(date -d "$end" +%s%3N) <= $(<began) + 4000))
+}
+
 @test "a peer that is killed and not brought back: 44, for the launcher that started us" {
 	STEP=100 trains 1
 	eventually has TASK/1
