@@ -92,6 +92,15 @@ searching() {
 	[ ! -e started ]
 }
 
+@test "joining: HUP of one that was started with nohup changes nothing" {
+	(trap '' HUP && exec preempt-run --task 0 --tasks 2 -- true) 2>err.0 3>&- &
+	pids=($!)
+	eventually has TASK/0
+	kill -HUP "${pids[0]}"
+	preempt-run --task 1 --tasks 2 -- true
+	ended 0 0
+}
+
 @test "two jobs under one name: the second is refused, and says whose it is" {
 	count_agents 2 --steps 100000 --step-ms 5
 	eventually all_begun 2 2
