@@ -233,6 +233,20 @@ load ../support/agents
 	[ "$(echo hello | preempt-run -- cat)" = hello ]
 }
 
+@test "stderr that a neighbour has made non-blocking: all that the command writes there arrives" {
+	mkfifo full
+	# The command makes it so: it has the same pipe as its stdout. Nothing is read before it has written all.
+	exec {log}<>full
+	preempt-run -- python3 -c 'import os
+os.set_blocking(1, False)
+os.write(2, b"x" * 99999 + b"\n")
+open("written", "w")' >full 2>&1 3>&- {log}>&- &
+	pids=($!)
+	eventually test -e written
+	[ "$(timeout 60 head -c 100000 <&"$log" | wc -c)" = 100000 ]
+	ended 0 0
+}
+
 @test "a reader of stderr that takes nothing: the notice is heeded, and the agent ends" {
 	local log
 	mkfifo stalled
