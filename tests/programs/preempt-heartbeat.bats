@@ -154,6 +154,24 @@ dead_by() { preempt-store get "run/r/000001/DEAD/$1" | field by; }
 	[[ $stderr = *"task 0 beats already"* ]]
 }
 
+@test "another user who takes the name of its socket switches no heartbeat off" {
+	[ "$(id -u)" = 0 ] || skip "needs root, to be another user"
+	join 1
+	beat 0 --pid "${agents[0]}"
+	eventually eval 'name=$(ss -lxp | grep "pid=${hearts[0]}," | grep -o "@preempt-heartbeat-[^ ]*")'
+	kill "${hearts[0]}"
+	code_of "${hearts[0]}"
+	python3 -c 'import os, socket, sys, time
+os.setuid(65534)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind("\0" + sys.argv[1][1:]); s.listen()
+print("bound", flush=True); time.sleep(600)' "$name" >bound 3>&- &
+	started+=("$!")
+	eventually test -s bound
+	beat 0 --pid "${agents[0]}"
+	more_beats 0 3
+	grep -q "another user holds the socket $name" err.0
+}
+
 @test "HB-8: stopped during the wait: 0 at once, and the others think nothing of it" {
 	group_of 3 --limit 10
 	for i in 1 0; do
