@@ -332,6 +332,21 @@ here() {
 	ran_once
 }
 
+@test "cancel: a command whose output cannot be kept is cancelled, and its slot is free again" {
+	local id next
+	export PREEMPT_QUEUE_FILES=$PWD/files
+	mkdir -m 700 files
+	: >files/out # where its directory should be
+	schedule id -- head -c 40000 /dev/zero
+	schedule next -- ./item
+	worker a
+	eventually grep -q 'cannot be kept' a.err
+	preempt-queue cancel "$id"
+	expect 0 preempt-queue join
+	is "$id" cancelled
+	ran_once "$next"
+}
+
 # ---- Workers that die, and stores that do not answer ----
 
 @test "WQ-10: a worker is killed: its commands die with it, go back at once, and run elsewhere" {
