@@ -250,16 +250,18 @@ int main(void)
 		CHECK_EQ(verdict.status, STATUS_NO);
 		CHECK(strstr(verdict.reason, "not mounted"));
 	}
-	TEST("control characters of outside do not reach the terminal; JSON is one object on a line")
+	TEST("as text and JSON: a warning; no control characters of outside; one object on a line")
 	{
 		struct text text = {0}, json = {0};
 		struct doctor_verdict verdict;
 		struct doctor_findings findings = findings_of(&examples[4]);
 		strcpy(sides[0].path, "/sh\033[31mared");
+		findings.traits[1].warning = "it is mounted soft";
 		doctor_conclude(&findings, &verdict);
 		doctor_show_text(&findings, &verdict, &text);
 		doctor_show_json(&findings, &verdict, &json);
 		CHECK(!strchr(text_string(&text), '\033'));
+		CHECK(strstr(text_string(&text), ": it is mounted soft\n"));
 		CHECK(strstr(text_string(&text), "\nverdict         safe: lock=fcntl\n"));
 		CHECK_EQ(strchr(text_string(&json), '\n') - text_string(&json),
 			(long)json.length - 1);
