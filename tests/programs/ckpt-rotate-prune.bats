@@ -204,7 +204,8 @@ hour=3600 noon=1700000000
 	run -0 prune --keep-last 1
 	[[ $(reason 10) == "not committed; perhaps still being written: changed 59m"*" ago" ]]
 	[[ $(reason 30) == "not committed; perhaps still being written: changed 23h"*" ago" ]]
-	[ -e ck/.tmp-step-00000010-attempt-0/model ] && [ -e ck/.tmp-step-00000030-attempt-0/model ]
+	[ -e ck/.tmp-step-00000010-attempt-0/model ]
+	[ -e ck/.tmp-step-00000030-attempt-0/model ]
 	unfinished 10 '61 minutes'
 	unfinished 30 '25 hours'
 	run -0 prune -n --keep-last 1 --keep-step 10

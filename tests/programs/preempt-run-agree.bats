@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run: joining and agreeing under bad conditions, as far as real processes, signals and clocks are needed;
-# the rest is in the simulator (tests/sim/group/scenarios.c).
+# the rest is in the simulator (tests/sim/group/scenarios.txt).
 # takes: 45
 # shellcheck disable=SC2012,SC2016,SC2034 # numbers; what loop.sh evaluates; what agents.bash uses
 

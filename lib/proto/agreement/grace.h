@@ -21,8 +21,7 @@ int64_t grace_save_time(const struct grace_measure *measure);
 /*
  * The time that a final round takes, from its opening to the last byte on disk: the sum of the
  * longest save, half of it (less where saves differ little), the longest step (at least 2.5 s, to
- * agree), a usual step, skew x the longest step, and 1 s. tests/unit/final_call.c shows how often
- * this is enough, and what it costs.
+ * agree), a usual step, skew x the longest step, and 1 s.
  */
 int64_t grace_needed(const struct grace_measure *measure);
 
