@@ -278,6 +278,13 @@ static void endings(void)
 			slot.run.result.ended >= slot.run.result.started);
 		clear(true);
 	}
+	TEST("what it used is measured")
+	{
+		run(shell("dd if=/dev/zero of=/dev/null bs=32M count=20"));
+		CHECK(slot.run.result.memory > 32 << 20 && slot.run.result.memory < 1 << 30);
+		CHECK(slot.run.result.user + slot.run.result.system > 0);
+		clear(true);
+	}
 	TEST("what it started in the background stays after 0, and goes after a failure or when told to end")
 	{
 		for (int i = 0; i < 3; i++) {
