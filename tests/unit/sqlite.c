@@ -277,6 +277,26 @@ static void groups(void)
 	}
 }
 
+/* As by preempt-store put, or by a program that cannot write the count. */
+static void uncounted(void)
+{
+	struct store *store = open_store("uncounted.db"), *other = open_store("uncounted.db");
+	struct store_awaited awaited = {
+		.group = "run/000001", .prefix = "run/000001/", .every = 1000};
+	TEST("who waits for news is told a change that no process counted")
+	{
+		CHECK_EQ(store_beats_prepare(store, awaited.group, 1, &err), STATUS_OK);
+		CHECK_EQ(store_put(store, "run/000001/key", "v", &awaited.since, &err), STATUS_OK);
+		uint32_t heard = awaited.heard = store_news(store, awaited.group);
+		CHECK_EQ(store_put(other, "run/000001/key", "w", NULL, &err), STATUS_OK);
+		CHECK_EQ(store_await_news(store, &awaited, clock_after(PATIENCE), -1, &err),
+			STATUS_OK);
+		CHECK_EQ(awaited.heard, heard);
+	}
+	store_close(other);
+	store_close(store);
+}
+
 int main(void)
 {
 	scratch_make();
@@ -285,6 +305,7 @@ int main(void)
 	threads();
 	polls();
 	groups();
+	uncounted();
 	scratch_remove();
 	return unit_end();
 }
