@@ -309,3 +309,16 @@ deadline_within() { [ "$(deadline)" -le $((($(date +%s) + $1) * 1000)) ]; }
 		[[ $stderr = *"it is busy"* || $stderr = *"group did not answer within --timeout" ]]
 	done
 }
+
+@test "the claim of a group, read from preempt-watch, is announced to another run only" {
+	join 1
+	as 0 preempt-claim >/dev/null
+	preempt-watch --source group --json >event
+	as 0 preempt-store leave --code 42 >/dev/null
+	end_agent 0
+	join 1
+	run -1 --separate-stderr as 0 preempt-claim --from event
+	[[ $stderr = *"is the claim of a group"* ]]
+	PREEMPT_RUN=other PREEMPT_TASK=0 PREEMPT_TASKS=1 preempt-store join --pid $$ --no-board >/dev/null
+	run -0 preempt-claim --run other --outside --from event
+}
