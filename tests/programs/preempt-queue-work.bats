@@ -540,6 +540,20 @@ here() {
 	diff <(sort again) <(printf '%s\n' 'again three' 'again two')
 }
 
+@test "join --follow prints each command that ends, also the last ones; a full disk ends it with 75" {
+	local ids name
+	schedule_many 3 -- ./gated go
+	aside join preempt-queue join --follow --watchdog 100ms
+	aside full bash -c 'preempt-queue join --follow --watchdog 100ms >/dev/full'
+	worker a --slots 3
+	for name in join full; do eventually grep -q watchdog "$name.err"; done # they have looked once
+	: >go
+	aside_ends join 0
+	diff <(awk '{ print $1, $2 }' join.out | sort -n) <(printf '%s succeeded\n' "${ids[@]}")
+	aside_ends full 75
+	grep -q 'cannot write to stdout' full.err
+}
+
 # shows FILE TEXT: whether the file has exactly this
 shows() {
 	[ "$(cat "$1" 2>/dev/null)" = "$2" ]
