@@ -17,7 +17,8 @@ char *ckpt_directory_path(const char *directory, const char *name)
 	return xprintf("%s/%s", directory, name);
 }
 
-/* DIR cannot be opened because a part of its path is missing: find out which. */
+/* DIR cannot be opened because a part of its path is missing: find out which. STATUS_OK: none is,
+ * by now. */
 static enum status explain_absence(const char *directory, struct error *err)
 {
 	struct stat st;
@@ -32,13 +33,16 @@ static enum status explain_absence(const char *directory, struct error *err)
 					   "neither %s nor %s exists; is the filesystem mounted?",
 					   directory, parent)
 		: number	 ? error_errno(err, number, "read %s", parent)
-		: lstat(path, &st) == 0
+		: lstat(path, &st) < 0
+			? errno == ENOENT
+				  ? error_set(err, STATUS_NO, "there is no directory %s", directory)
+				  : error_errno(err, errno, "look for %s", directory)
+		: S_ISLNK(st.st_mode)
 			? error_set(err, STATUS_TEMPORARY,
-				  "%s is a symbolic link whose target does not exist, or appeared "
-				  "just now; is its filesystem mounted?",
+				  "%s is a symbolic link whose target does not exist; is its "
+				  "filesystem mounted?",
 				  directory)
-		: errno == ENOENT ? error_set(err, STATUS_NO, "there is no directory %s", directory)
-				  : error_errno(err, errno, "look for %s", directory);
+			: STATUS_OK;
 	free(parent);
 	free(path);
 	return status;
@@ -53,8 +57,12 @@ enum status ckpt_directory_open(const char *directory, int *descriptor, struct e
 	if (status != STATUS_OK)
 		return status;
 	int opened = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (opened < 0 && errno == ENOENT)
-		return explain_absence(directory, err);
+	if (opened < 0 && errno == ENOENT) {
+		status = explain_absence(directory, err);
+		if (status != STATUS_OK)
+			return status;
+		opened = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
 	if (opened < 0 && errno == ENOTDIR)
 		return error_set(err, STATUS_USAGE, "%s is not a directory", directory);
 	if (opened < 0)

@@ -61,6 +61,15 @@ begin_elsewhere() {
 	eventually grep -qs '^[0-9]*$' other
 }
 
+@test "DIR that another task makes after it was not found is there" {
+	mkdir ck
+	strace -o trace -P ck -e trace=openat -e inject=openat:error=ENOENT:when=1 ckpt-rotate begin ck 20
+	grep -q INJECTED trace
+	[ -d ck/.tmp-step-00000020-attempt-0 ]
+	ln -s nowhere link
+	fails 75 "link is a symbolic link whose target does not exist" ckpt-rotate begin link 20
+}
+
 @test "two that begin at once, or find the record of one that is gone: one of them is refused" {
 	# The first has written its record, or made it; or it has taken the old one away.
 	for call in "fchmod 1 0" "renameat2 0 1" "rename 1 0"; do
