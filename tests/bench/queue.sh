@@ -26,3 +26,13 @@ if has parallel; then
 	peer=$(seconds eval "seq $count | parallel -j16 --joblog $work/joblog true")
 	row "GNU parallel -j16 (not synced)" "$(per_second $count "$peer")"
 fi
+
+title "one exchange of a worker: hand in one, take the next (milliseconds, median, in turns)"
+mkdir -m 700 "$work/exchange"
+declare -A exchange=()
+while read -r name figure; do exchange[$name]=$figure; done < <("$out/tests/bench/exchange" "$work/exchange" 200)
+row "100 wait" "${exchange[few]}"
+for name in waiting over; do
+	budget "exchange-$name" "$(ratio "${exchange[$name]}" "${exchange[few]}")"
+done
+rm -r "$work/exchange"
