@@ -17,8 +17,7 @@ char *ckpt_directory_path(const char *directory, const char *name)
 	return xprintf("%s/%s", directory, name);
 }
 
-/* DIR cannot be opened because a part of its path is missing: find out which. STATUS_OK: none is,
- * by now. */
+/* DIR was not found: say what is missing. STATUS_OK: nothing is, by now. */
 static enum status explain_absence(const char *directory, struct error *err)
 {
 	struct stat st;
@@ -27,22 +26,23 @@ static enum status explain_absence(const char *directory, struct error *err)
 		path[--length] = '\0';
 	char *parent = file_directory_of(path);
 	/* Opening the parent makes a network filesystem ask its server. */
-	int number = file_ask_for_names(AT_FDCWD, parent);
-	enum status status =
-		number == ENOENT ? error_set(err, STATUS_TEMPORARY,
-					   "neither %s nor %s exists; is the filesystem mounted?",
-					   directory, parent)
-		: number	 ? error_errno(err, number, "read %s", parent)
-		: lstat(path, &st) < 0
-			? errno == ENOENT
-				  ? error_set(err, STATUS_NO, "there is no directory %s", directory)
-				  : error_errno(err, errno, "look for %s", directory)
-		: S_ISLNK(st.st_mode)
-			? error_set(err, STATUS_TEMPORARY,
-				  "%s is a symbolic link whose target does not exist; is its "
-				  "filesystem mounted?",
-				  directory)
-			: STATUS_OK;
+	int unread = file_ask_for_names(AT_FDCWD, parent);
+	int absent = unread == 0 && lstat(path, &st) < 0 ? errno : 0;
+	enum status status = STATUS_OK;
+	if (unread == ENOENT)
+		status = error_set(err, STATUS_TEMPORARY,
+			"neither %s nor %s exists; is the filesystem mounted?", directory, parent);
+	else if (unread)
+		status = error_errno(err, unread, "read %s", parent);
+	else if (absent == ENOENT)
+		status = error_set(err, STATUS_NO, "there is no directory %s", directory);
+	else if (absent)
+		status = error_errno(err, absent, "look for %s", directory);
+	else if (S_ISLNK(st.st_mode))
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s is a symbolic link whose target does not exist; is its filesystem "
+			"mounted?",
+			directory);
 	free(parent);
 	free(path);
 	return status;
