@@ -13,6 +13,7 @@
 #include "base/error.h"
 
 struct file {
+	int root;
 	const char *name;
 	char ending[24]; /* " .pt ", or " /.metadata " for a name that is only an ending */
 	uint64_t bytes;
@@ -29,19 +30,16 @@ enum status file_open(int root, const char *name, struct file *file, struct erro
 enum status file_close(struct file *file);
 
 /* The file is damaged: "NAME FORMAT". */
-enum status file_wrong(struct file *file, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void file_wrong(struct file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The bytes at an offset, until the next call. NULL: the file is cut short, or wrong already. */
 const unsigned char *file_bytes(struct file *file, uint64_t offset, uint64_t length);
-/* A number of up to eight bytes, the lowest first. */
-uint64_t little_endian(const unsigned char *bytes, size_t count);
 /* The number at an offset, of up to eight bytes, the lowest first. 0: as above. */
 uint64_t file_number(struct file *file, uint64_t offset, size_t width);
 /* Whether the file has these bytes there. That it is shorter is not wrong. */
 bool file_has(struct file *file, uint64_t offset, const void *bytes, size_t length);
 
-/* Whether it ends as a table of LevelDB's format. */
-void format_check_table(struct file *file);
+/* Check an index of TensorFlow and its data files (format_tensorflow.c). */
+void format_check_tensorflow(struct file *index);
 
 #endif

@@ -11,7 +11,6 @@
 
 #include "base/xalloc.h"
 #include "ckpt/format_file.h"
-#include "ckpt/formats.h"
 
 #define BLOCK_LIMIT  ((uint64_t)64 << 20)
 #define SHARDS_LIMIT 100000
@@ -143,12 +142,16 @@ static void read_block(
 	}
 }
 
-/* Compare a data file with what the index says of it. */
-static enum status check_shard(
-	int root, const char *name, const struct shard *shard, struct error *why)
+/* Compare data file i with what the index says of it. */
+static enum status check_shard(const struct file *index, const struct bundle *bundle, uint64_t i)
 {
+	const struct shard *shard = &bundle->shards[i];
 	struct file file;
-	enum status status = file_open(root, name, &file, why);
+	int prefix = (int)(strrchr(index->name, '.') - index->name);
+	char name[PATH_MAX];
+	snprintf(name, sizeof(name), "%.*s.data-%05" PRIu64 "-of-%05" PRIu64, prefix, index->name,
+		i, bundle->count);
+	enum status status = file_open(index->root, name, &file, index->why);
 	if (status != STATUS_OK)
 		return status;
 	if (file.bytes != shard->end)
@@ -160,39 +163,22 @@ static enum status check_shard(
 	return file_close(&file);
 }
 
-void format_check_table(struct file *file)
+void format_check_tensorflow(struct file *file)
 {
-	if (file->bytes < FOOTER ||
-		!file_has(file, file->bytes - 8, "\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8))
-		file_wrong(file, "is cut short, or is no table");
-}
-
-enum status format_check_tensorflow(int root, const char *name, struct error *why)
-{
-	struct file file;
 	struct bundle bundle = {0};
-	char data[PATH_MAX];
-	const char *ending = strrchr(name, '.');
-	int prefix = ending ? (int)(ending - name) : INT_MAX;
-	enum status status = file_open(root, name, &file, why);
-	if (status != STATUS_OK)
-		return status;
-	format_check_table(&file);
-	if (file.status == STATUS_OK) {
-		uint64_t at = file.bytes - FOOTER, end = file.bytes - 8;
-		varint(&file, &at, end);
-		varint(&file, &at, end); /* an index of other things */
-		read_block(&file, true, at, end, &bundle);
+	if (file->bytes < FOOTER ||
+		!file_has(file, file->bytes - 8, "\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8)) {
+		file_wrong(file, "is cut short, or is no table");
+		return;
 	}
+	uint64_t at = file->bytes - FOOTER, end = file->bytes - 8;
+	varint(file, &at, end);
+	varint(file, &at, end); /* an index of other things */
+	read_block(file, true, at, end, &bundle);
 	if (!bundle.shards && !bundle.compressed)
-		file_wrong(&file, "is damaged");
-	status = file_close(&file);
-	for (uint64_t i = 0; i < bundle.count && status == STATUS_OK && !bundle.compressed; i++) {
-		snprintf(data, sizeof(data), "%.*s.data-%05" PRIu64 "-of-%05" PRIu64, prefix, name,
-			i, bundle.count);
-		if (bundle.shards[i].used)
-			status = check_shard(root, data, &bundle.shards[i], why);
-	}
+		file_wrong(file, "is damaged");
+	for (uint64_t i = 0; i < bundle.count && !bundle.compressed; i++)
+		if (bundle.shards[i].used && file->status == STATUS_OK)
+			file->status = check_shard(file, &bundle, i);
 	free(bundle.shards);
-	return status;
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/formats.h"
 
-#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <json-c/json_tokener.h>
 #include <json-c/linkhash.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -18,8 +21,107 @@
 #define JSON_LIMIT   ((size_t)64 << 20)
 #define HEADER_LIMIT 100000000 /* of safetensors, by its specification */
 #define PICKLE_LIMIT ((uint64_t)16 << 20)
-#define STEPS_LIMIT  ((uint64_t)1 << 25) /* values of a file that are walked through */
-#define COUNT_LIMIT  100000		 /* of storages */
+#define STEPS_LIMIT  ((uint64_t)1 << 25)  /* values of a file that are walked through */
+#define COUNT_LIMIT  10000		  /* of storages */
+#define ATTEMPTS     400000		  /* to find their widths */
+#define READ_BYTES   ((uint64_t)16 << 10) /* at least */
+
+/* ---- A file that is looked at here and there ---- */
+
+void file_wrong(struct file *file, const char *format, ...)
+{
+	char text[128];
+	va_list arguments;
+	if (file->status != STATUS_OK)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	file->status = error_set(file->why, STATUS_NO, "%s %s", file->name, text);
+}
+
+enum status file_open(int root, const char *name, struct file *file, struct error *why)
+{
+	struct stat st;
+	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+	const char *ending = strrchr(base, '.');
+	int descriptor = openat(root, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	*file = (struct file){.root = root, .name = name, .descriptor = descriptor, .why = why};
+	snprintf(file->ending, sizeof(file->ending), " %s%s ", ending == base ? "/" : "",
+		ending ? ending : "");
+	if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		file_wrong(file, "is missing");
+	else if (descriptor < 0 && errno != ENXIO)
+		file->status = error_errno(why, errno, "open %s", name);
+	else if (descriptor >= 0 && file_fstat(descriptor, &st) < 0)
+		file->status = error_errno(why, errno, "look at %s", name);
+	else if (descriptor < 0 || !S_ISREG(st.st_mode))
+		file_wrong(file, "is not a file");
+	else
+		file->bytes = (uint64_t)st.st_size;
+	if (file->status != STATUS_OK && descriptor >= 0)
+		close(descriptor);
+	return file->status;
+}
+
+enum status file_close(struct file *file)
+{
+	close(file->descriptor);
+	free(file->part);
+	return file->status;
+}
+
+const unsigned char *file_bytes(struct file *file, uint64_t offset, uint64_t length)
+{
+	if (offset > file->bytes || length > file->bytes - offset)
+		file_wrong(file, "is cut short");
+	if (file->status != STATUS_OK)
+		return NULL;
+	uint64_t skip = offset - file->start, size = length > READ_BYTES ? length : READ_BYTES;
+	if (offset >= file->start && skip <= file->filled && length <= file->filled - skip)
+		return file->part + skip;
+	if (size > file->bytes - offset)
+		size = file->bytes - offset;
+	file->part = xrealloc(file->part, size + 1, 1);
+	file->start = offset;
+	for (file->filled = 0; file->filled < length;) {
+		ssize_t n = pread(file->descriptor, file->part + file->filled, size - file->filled,
+			(off_t)(offset + file->filled));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			file->status = error_errno(file->why, errno, "read %s", file->name);
+		if (n == 0)
+			file_wrong(file, "is cut short");
+		if (n <= 0)
+			return NULL;
+		file->filled += (uint64_t)n;
+	}
+	return file->part;
+}
+
+static uint64_t little_endian(const unsigned char *bytes, size_t count)
+{
+	uint64_t value = 0;
+	while (count-- > 0)
+		value = value << 8 | bytes[count];
+	return value;
+}
+
+uint64_t file_number(struct file *file, uint64_t offset, size_t width)
+{
+	const unsigned char *bytes = file_bytes(file, offset, width);
+	return bytes ? little_endian(bytes, width) : 0;
+}
+
+bool file_has(struct file *file, uint64_t offset, const void *bytes, size_t length)
+{
+	bool fits = offset <= file->bytes && length <= file->bytes - offset;
+	const unsigned char *there = fits ? file_bytes(file, offset, length) : NULL;
+	return there && memcmp(there, bytes, length) == 0;
+}
+
+/* ---- One function for each format ---- */
 
 /*
  * A zip archive: at the end is the record with the number of entries, the size and the offset of
@@ -79,49 +181,6 @@ static void check_hdf5(struct file *file)
 	else if (end != file->bytes)
 		file_wrong(
 			file, end > file->bytes ? "is cut short" : "was not closed by its writer");
-}
-
-static bool skip_pickle(struct file *file, uint64_t *at, uint64_t *strings);
-
-/* Arrays of NumPy, one after another. The header is a dictionary as Python writes it. */
-static void check_npy(struct file *file)
-{
-	char header[4096], kind = 0;
-	for (uint64_t at = 0; at < file->bytes && file->status == STATUS_OK;) {
-		if (!file_has(file, at, "\x93NUMPY", 6))
-			file_wrong(file, "has more bytes than its header says");
-		size_t wide = file_number(file, at + 6, 1) == 1 ? 2 : 4;
-		uint64_t length = file_number(file, at + 8, wide), need = 1, width = 0, strings;
-		bool fits = length < sizeof(header);
-		at += 8 + wide;
-		const unsigned char *text =
-			file_bytes(file, fits ? at : at + length, fits ? length : 0);
-		if (!text || !fits)
-			return;
-		snprintf(header, sizeof(header), "%.*s", (int)length, (const char *)text);
-		at += length;
-		const char *type = strstr(header, "'descr'"), *shape = strchr(header, '(');
-		int read = type && shape
-				   ? sscanf(type, "'descr': '%*[<>|=]%c%9" SCNu64, &kind, &width)
-				   : 0;
-		if (read < 2 && (read < 1 || kind != 'O'))
-			return; /* of several fields */
-		char *next = header + (shape - header) + 1;
-		while (isdigit((unsigned char)*next)) {
-			if (__builtin_mul_overflow(need, strtoull(next, &next, 10), &need))
-				return;
-			next += strspn(next, ", L");
-		}
-		if (kind == 'O')
-			(void)skip_pickle(file, &at, &strings);
-		else if (!strchr("biufcSUVmM", kind) ||
-			 __builtin_mul_overflow(need, kind == 'U' ? 4 * width : width, &need))
-			return;
-		else if (need > file->bytes - at)
-			file_wrong(file, "is cut short");
-		else
-			at += need;
-	}
 }
 
 static void check_safetensors(struct file *file)
@@ -202,35 +261,22 @@ static bool skip_pickle(struct file *file, uint64_t *at, uint64_t *strings)
 }
 
 /*
- * Whether storages fill the rest of the file: each is the number of its items in eight bytes, and
- * the items, whose width is not said there. One of five has to fit; after many attempts, it does.
+ * Whether this number of storages, from here on, fills the file: each is the number of its items in
+ * eight bytes, and the items, whose width is not said there. One of five has to fit. After many
+ * attempts, it does.
  */
-static bool storages_fit(struct file *file, uint64_t at, uint64_t count)
+static bool storages_fit(struct file *file, uint64_t at, uint64_t count, int *attempts)
 {
 	static const unsigned char widths[] = {4, 2, 8, 1, 16};
-	struct {
-		uint64_t at;
-		size_t next;
-	} *tried = xcalloc(count + 1, sizeof(*tried));
-	uint64_t done = 0;
-	bool fits = false, fails = false;
-	tried[0].at = at;
-	for (int steps = 0; !fits && !fails && steps < COUNT_LIMIT * 4; steps++) {
-		uint64_t rest = file->bytes - tried[done].at;
-		if (done < count && rest >= 8 && tried[done].next < sizeof(widths)) {
-			unsigned char width = widths[tried[done].next++];
-			uint64_t items = file_number(file, tried[done].at, 8);
-			if (items == 0) /* then all widths are the same */
-				tried[done].next = sizeof(widths);
-			if (items > (rest - 8) / width)
-				continue;
-			tried[done + 1].at = tried[done].at + 8 + items * width;
-			tried[++done].next = 0;
-		} else if (!(fits = done == count && rest == 0) && !(fails = done == 0))
-			done--;
-	}
-	free(tried);
-	return !fails;
+	uint64_t rest = file->bytes - at, items = count && rest >= 8 ? file_number(file, at, 8) : 0;
+	if (count == 0 || rest < 8)
+		return count == 0 && rest == 0;
+	for (size_t i = 0; i < (items ? sizeof(widths) : 1); i++)
+		if (--*attempts <= 0 || (items <= (rest - 8) / widths[i] &&
+						storages_fit(file, at + 8 + items * widths[i],
+							count - 1, attempts)))
+			return true;
+	return false;
 }
 
 /*
@@ -245,42 +291,12 @@ static void check_pickle(struct file *file)
 	const unsigned char *head = file_bytes(file, 0, length);
 	bool torch = head && memmem(head, length, mark, strlen(mark)), read = true;
 	uint64_t at = 0, strings = 0;
+	int attempts = ATTEMPTS;
 	for (int i = 0; read && (torch ? i < 5 : i == 0 || file_has(file, at, "\x80", 1)); i++)
 		read = skip_pickle(file, &at, &strings);
-	if (torch ? read && strings <= COUNT_LIMIT && !storages_fit(file, at, strings)
+	if (torch ? read && strings <= COUNT_LIMIT && !storages_fit(file, at, strings, &attempts)
 		  : !file_has(file, file->bytes - 1, ".", 1))
 		file_wrong(file, "is cut short");
-}
-
-/* MessagePack: values, each a byte and perhaps a number of bytes, or of values that follow. */
-static void check_msgpack(struct file *file)
-{
-	/* Of the bytes 0xc0 to 0xdf: what follows, and the width of a number before that. */
-	static const unsigned char fixed[32] = {
-		[7] = 1, 1, 1, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17};
-	static const unsigned char widths[32] = {
-		[4] = 1, 2, 4, 1, 2, 4, [25] = 1, 2, 4, 2, 4, 2, 4};
-	uint64_t at = 0, values = 1;
-	for (uint64_t steps = 0; values > 0 && steps < STEPS_LIMIT; values--, steps++) {
-		if (at > file->bytes || values > file->bytes - at)
-			file_wrong(file, "is cut short");
-		uint64_t code = file_number(file, at++, 1), length = 0;
-		if (file->status != STATUS_OK)
-			return;
-		if (code == 0xc1)
-			file_wrong(file, "is damaged");
-		if (code >= 0xc0 && code < 0xe0) {
-			for (int i = widths[code - 0xc0]; i > 0; i--)
-				length = length << 8 | file_number(file, at++, 1);
-			at += fixed[code - 0xc0] + (code < 0xdc ? length : 0);
-			values += code < 0xdc ? 0 : code < 0xde ? length : length * 2;
-		} else if (code >= 0x80 && code < 0xa0)
-			values += code < 0x90 ? (code & 15) * 2 : code & 15;
-		else if (code >= 0xa0 && code < 0xc0)
-			at += code & 31;
-	}
-	if (values == 0 && at != file->bytes)
-		file_wrong(file, at > file->bytes ? "is cut short" : "has bytes after its end");
 }
 
 /* JSON of any depth that a program writes. */
@@ -300,30 +316,6 @@ static void check_json(struct file *file)
 	json_tokener_free(tokener);
 }
 
-/* A tar archive: each file has a block before it with its size, and two of zeros are at the end. */
-static void check_tar(struct file *file)
-{
-	static const char zeros[512];
-	uint64_t at = 0;
-	for (uint64_t steps = 0; steps < COUNT_LIMIT && file->status == STATUS_OK; steps++) {
-		const unsigned char *block = file_bytes(file, at, 512);
-		if (!block || memcmp(block, zeros, 512) == 0)
-			break;
-		uint64_t size = 0;
-		for (int i = 124; i < 136 && !(block[124] & 0x80); i++)
-			size = block[i] >= '0' && block[i] <= '7' ? size * 8 + (block[i] - '0')
-								  : size;
-		if (block[124] & 0x80)
-			for (int i = 128; i < 136; i++)
-				size = size << 8 | block[i];
-		if (size > file->bytes) {
-			file_wrong(file, "is cut short");
-			return;
-		}
-		at += 512 + (size + 511) / 512 * 512;
-	}
-}
-
 /* A manifest of OCDBT, in which Orbax writes arrays: its length is in it. */
 static void check_ocdbt(struct file *file)
 {
@@ -331,50 +323,51 @@ static void check_ocdbt(struct file *file)
 		file_wrong(file, "is cut short");
 }
 
-enum content {
-	UNKNOWN,
+/* The first ones, up to PICKLE, have signatures. */
+enum {
 	ZIP,
-	NO_ZIP,
+	EMPTY_ZIP,
 	HDF5,
 	NPY,
+	OCDBT,
 	PICKLE,
 	SAFETENSORS,
-	MSGPACK,
+	TAR,
 	JSON,
 	TABLE,
+	MSGPACK,
+	ANY,
 	TORCH,
-	OCDBT,
-	TAR
+	UNKNOWN
 };
-static const struct {
+static const struct content {
 	const char *what;
 	void (*check)(struct file *file); /* NULL: nothing is known of its end */
 	const char *endings;		  /* of names that promise this content */
 	size_t length; /* of the signature; 0: it is not told by its first bytes */
 	char signature[9];
 } contents[] = {
-	/* accelerate writes archives with .pkl, and joblib compressed pickles. */
-	[UNKNOWN] = {"a checkpoint", NULL, " .distcp .pkl ", 0, ""},
-	[TORCH] = {"an archive or a pickle", NULL, " .pt .pth .ckpt .bin .tar ", 0, ""},
 	[ZIP] = {"a zip archive", check_zip, " .npz .keras ", 4, "PK\3\4"},
-	[NO_ZIP] = {"an empty zip archive", check_zip, "", 4, "PK\5\6"},
+	[EMPTY_ZIP] = {"an empty zip archive", check_zip, "", 4, "PK\5\6"},
 	[HDF5] = {"HDF5", check_hdf5, " .h5 .hdf5 ", 8, "\x89HDF\r\n\x1a\n"},
-	[NPY] = {"an array of NumPy", check_npy, " .npy ", 6, "\x93NUMPY"},
-	[PICKLE] = {"a pickle", check_pickle, "", 1, "\x80"},
-	[SAFETENSORS] = {"safetensors", check_safetensors, " .safetensors ", 0, ""},
-	[MSGPACK] = {"MessagePack", check_msgpack, " .msgpack ", 0, ""},
-	[JSON] = {"JSON", check_json, " .json ", 0, ""},
-	[TABLE] = {"a table", format_check_table, " .index ", 0, ""},
+	[NPY] = {"an array of NumPy", NULL, " .npy ", 6, "\x93NUMPY"},
 	[OCDBT] = {"OCDBT", check_ocdbt, " .ocdbt ", 4, "\x0c\xdb\x3a\x2a"},
-	[TAR] = {"a tar archive", check_tar, "", 0, ""},
+	[PICKLE] = {"a pickle", check_pickle, "", 0, ""},
+	[SAFETENSORS] = {"safetensors", check_safetensors, " .safetensors ", 0, ""},
+	[TAR] = {"a tar archive", NULL, "", 0, ""},
+	[JSON] = {"JSON", check_json, " .json ", 0, ""},
+	[TABLE] = {"a table", format_check_tensorflow, " .index ", 0, ""},
+	[MSGPACK] = {"MessagePack", NULL, " .msgpack ", 0, ""},
+	/* accelerate writes archives with .pkl, and joblib compressed pickles. */
+	[ANY] = {"a checkpoint", NULL, " .distcp .pkl ", 0, ""},
+	[TORCH] = {"an archive or a pickle", NULL, " .pt .pth .ckpt .bin .tar ", 0, ""},
 };
-#define CONTENTS (sizeof(contents) / sizeof(contents[0]))
 
 /*
  * What the first bytes say. Many files may begin with the byte of a pickle: also its version and
  * one of the opcodes that are usual then have to follow.
  */
-static enum content content_of(struct file *file)
+static int content_of(struct file *file)
 {
 	static const char opcodes[] = "}](c)KMJGXUNI\x8a\x8c\x95\x88\x89";
 	size_t length = file->bytes < 10 ? (size_t)file->bytes : 10;
@@ -382,8 +375,8 @@ static enum content content_of(struct file *file)
 	const unsigned char *bytes = file_bytes(file, 0, length);
 	if (bytes)
 		memcpy(head, bytes, length);
-	for (enum content i = 0; i < CONTENTS; i++)
-		if (i != PICKLE && contents[i].length && contents[i].length <= length &&
+	for (int i = 0; i < PICKLE; i++)
+		if (contents[i].length <= length &&
 			memcmp(head, contents[i].signature, contents[i].length) == 0)
 			return i;
 	bool opcode = length < 3 || (head[2] && strchr(opcodes, head[2]));
@@ -439,10 +432,10 @@ static void check_text(struct file *file)
 
 static void check(struct file *file)
 {
-	enum content named = 0;
-	while (named < CONTENTS && !strstr(contents[named].endings, file->ending))
+	int named = 0;
+	while (named < UNKNOWN && !strstr(contents[named].endings, file->ending))
 		named++;
-	bool promise = named < CONTENTS, begins = false;
+	const struct content *promise = named < UNKNOWN ? &contents[named] : NULL;
 	if (file->bytes == 0 && promise)
 		file_wrong(file, "is empty");
 	if (file->bytes == 0 || is_word(file))
@@ -450,20 +443,21 @@ static void check(struct file *file)
 	if (only_zeros(file))
 		file_wrong(file, "has only zeros");
 	check_text(file);
-	enum content found = content_of(file);
-	for (size_t i = 0; i < CONTENTS; i++)
+	int found = content_of(file);
+	bool begins = false;
+	for (int i = 0; i < PICKLE; i++)
 		begins |= file->bytes < contents[i].length &&
 			  file_has(file, 0, contents[i].signature, (size_t)file->bytes);
-	if (promise && contents[named].check && !contents[named].length)
+	if (promise && promise->check && !promise->length)
 		found = named; /* whatever the first bytes are */
 	else if (promise && file->bytes < 8 && found == UNKNOWN && begins)
 		file_wrong(file, "is cut short");
 	else if (file->bytes >= 8 && promise &&
-		 ((named == UNKNOWN && file_has(file, 0, "\0\0\0\0\0\0\0", 8)) ||
+		 ((named == ANY && file_has(file, 0, "\0\0\0\0\0\0\0", 8)) ||
 			 (named == TORCH && found == UNKNOWN) ||
-			 (contents[named].length && found != named && found != NO_ZIP)))
-		file_wrong(file, "is not %s", contents[named].what);
-	if (file->status == STATUS_OK && contents[found].check)
+			 (promise->length && found != named && found != EMPTY_ZIP)))
+		file_wrong(file, "is not %s", promise->what);
+	if (file->status == STATUS_OK && found < UNKNOWN && contents[found].check)
 		contents[found].check(file);
 }
 

@@ -20,15 +20,12 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* Check the file root/name, which has this number of bytes. A symbolic link is followed. */
-enum status format_check(int root, const char *name, uint64_t bytes, struct error *why);
-
 /*
- * Check root/name, an index of TensorFlow (a table of LevelDB's format): each data file,
- * PREFIX.data-IIIII-of-NNNNN beside the index PREFIX.index, ends where its last tensor ends, and a
- * small tensor of it has its checksum.
+ * Check the file root/name, which has this number of bytes. A symbolic link is followed. Of an
+ * index of TensorFlow, PREFIX.index, also the data files PREFIX.data-IIIII-of-NNNNN: each ends
+ * where its last tensor ends, and a small tensor of it has its checksum.
  */
-enum status format_check_tensorflow(int root, const char *name, struct error *why);
+enum status format_check(int root, const char *name, uint64_t bytes, struct error *why);
 
 /* Read a small file. STATUS_NO: it is missing, too large, or not a file. */
 enum status format_read(

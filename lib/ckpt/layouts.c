@@ -17,183 +17,140 @@
 #include "ckpt/directory.h"
 #include "ckpt/formats.h"
 #include "ckpt/names.h"
+#include "ckpt/tree.h"
 
 /* ---- The rows. Facts of each framework are in the manual: ckpt-layouts(7). ---- */
 
+/* clang-format off */
+
 /* What PyTorch's distributed format writes: .metadata is written last, and names all shards;
  * Megatron's form of it has common.pt, and then metadata.json last. */
-#define SHARDS                                                                                     \
-	"beside *.distcp : .metadata\n"                                                            \
-	"pickled .metadata *.distcp\n"                                                             \
+#define SHARDS \
+	"beside *.distcp : .metadata\n" \
+	"listed .metadata *.distcp\n" \
+	"listed **/.metadata *.distcp\n" \
 	"beside common.pt : metadata.json\n"
 /* Files of a set that say in their names how many there are, and documents that list files. */
-#define SETS                                                                                       \
-	"numbered **-{i}-of-{n}.*\n"                                                               \
-	"listed **.index.json weight_map\n"                                                        \
+#define SETS \
+	"all **-{i}-of-{n}.*\n" \
+	"listed **.index.json weight_map\n" \
 	"beside adapter_model.* : adapter_config.json\n"
 /*
  * DeepSpeed's files below a prefix. The model states say how many ranks there are, and the stage of
  * ZeRO: with 1 and more each rank has optimizer states, with 3 a part of the model states, too.
  * (Layers of a pipeline may be left out, if they have no parameters.)
  */
-#define DEEPSPEED_PROVED                                                                           \
+#define DEEPSPEED_PROVED \
 	"**zero_pp_rank_*_states.pt mp_rank_*_model_states.pt **/mp_rank_*_model_states.pt"
-#define DEEPSPEED_OF(prefix, states)                                                               \
-	"world " prefix states " dp_world_size*mp_world_size " prefix                              \
-	"*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt mics_shard_size\n"                          \
-	"world " prefix states " dp_world_size*mp_world_size " prefix                              \
-	"zero_pp_rank_{i}_mp_rank_{j}_model_states.pt mics_shard_size\n"                           \
-	"number " prefix states " stage : " prefix "*optim_states.pt\n"
-#define DEEPSPEED(prefix)                                                                                     \
-	"world " prefix "mp_rank_*_model_states.pt mp_world_size " prefix                                     \
-	"mp_rank_{i}_model_states.pt\n" DEEPSPEED_OF(                                                         \
-		prefix, "mp_rank_*_model_states.pt") DEEPSPEED_OF(prefix,                                     \
-		"zero_pp_rank_*_mp_rank_*_model_states.pt") "if " prefix                                      \
-							    "*optim_states.pt : " prefix                      \
-							    "mp_rank_*_model_states.pt " prefix               \
-							    "zero_pp_rank_*_model_states.pt\n"                \
-							    "grid " prefix                                    \
-							    "mp_rank_{i}_model_states.pt\n"                   \
-							    "grid " prefix                                    \
-							    "*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n" \
-							    "grid " prefix                                    \
-							    "zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n"  \
-							    "grid " prefix                                    \
-							    "layer_{i}_expert_{j}_mp_rank_*_model_states.pt\n"
+#define DEEPSPEED_OF(at, states) \
+	"world " at states " dp_world_size*mp_world_size " at "*zero_pp_rank_*optim_states.pt mics_shard_size\n" \
+	"world " at states " dp_world_size*mp_world_size " at "zero_pp_rank_*_model_states.pt mics_shard_size\n" \
+	"number " at states " stage : " at "*optim_states.pt\n"
+#define DEEPSPEED(at) \
+	"world " at "mp_rank_*_model_states.pt mp_world_size " at "mp_rank_*_model_states.pt\n" \
+	DEEPSPEED_OF(at, "mp_rank_*_model_states.pt") \
+	DEEPSPEED_OF(at, "zero_pp_rank_*_model_states.pt") \
+	"if " at "*optim_states.pt : " at "mp_rank_*_model_states.pt " at "zero_pp_rank_*_model_states.pt\n" \
+	"all " at "mp_rank_{i}_model_states.pt\n" \
+	"all " at "*zero_pp_rank_{i}_mp_rank_{j}*optim_states.pt\n" \
+	"all " at "zero_pp_rank_{i}_mp_rank_{j}_model_states.pt\n" \
+	"all " at "layer_{i}_expert_{j}_mp_rank_*_model_states.pt\n"
 /* Hugging Face's Accelerate: each rank writes random_states_R.pkl last. */
-#define ACCELERATE                                                                                     \
-	"when random_states_*.pkl optimizer.bin optimizer_*.bin scheduler.bin\n"                       \
-	"any random_states_{i}.pkl\n"                                                                  \
-	"grid random_states_{i}.pkl\n"                                                                 \
+#define ACCELERATE \
+	"when random_states_*.pkl optimizer.bin optimizer_*.bin scheduler.bin\n" \
+	"any random_states_*.pkl\n" \
+	"all random_states_{i}.pkl\n" \
 	"known *.safetensors pytorch_model*.bin pytorch_model*/** */*.safetensors */*.bin *.msgpack\n" \
-	"known optimizer*.bin optimizer*/** pytorch_model/**\n"                                        \
-	"each unet unet_ema controlnet transformer text_encoder : *.safetensors *.bin\n"               \
-	"if */*-of-*.safetensors : */*.index.json\n"                                                   \
-	"if pytorch_model/** : latest\n"                                                               \
-	"path latest\n" SETS SHARDS DEEPSPEED("pytorch_model/")
-
+	"known optimizer*.bin optimizer*/** pytorch_model/**\n" \
+	"each unet unet_ema controlnet transformer text_encoder : *.safetensors *.bin\n" \
+	"if */*-of-*.safetensors : */*.index.json\n" \
+	"if pytorch_model/** : latest\n" \
+	"listed latest\n" SETS SHARDS DEEPSPEED("pytorch_model/")
 /* What Hugging Face's Trainer writes; training_args.bin says that it was the Trainer itself.
  * trainer_state.json is written after model, optimizer and scheduler. */
-#define TRAINER                                                                                    \
-	"any trainer_state.json\n"                                                                 \
-	"json trainer_state.json global_step=STEP\n" SETS                                          \
-	"known *model*.safetensors *model*.bin */adapter_model.* *.h5 *.msgpack "                  \
-	"pytorch_model_fsdp*/* global_step*/*\n"                                                   \
-	"if scheduler.pt rng_state*.pth : optimizer.* optimizer_*/* global_step*/*\n"              \
-	"if model-*-of-*.safetensors : model.safetensors.index.json\n"                             \
-	"if pytorch_model-*-of-*.bin : pytorch_model.bin.index.json\n"                             \
-	"if optimizer_0/** : pytorch_model_fsdp_0/**\n"                                            \
-	"grid rng_state_{i}.pth\n"                                                                 \
-	"if global_step* : latest\n"                                                               \
-	"path latest\n" DEEPSPEED("global_step*/") SHARDS
+#define TRAINER \
+	"any trainer_state.json\n" \
+	"json trainer_state.json global_step=STEP\n" SETS \
+	"known *model*.safetensors *model*.bin */adapter_model.* *.h5 *.msgpack pytorch_model_fsdp*/* global_step*/*\n" \
+	"if scheduler.pt rng_state*.pth : optimizer.* optimizer_*/* global_step*/*\n" \
+	"if model-*-of-*.safetensors : model.safetensors.index.json\n" \
+	"if pytorch_model-*-of-*.bin : pytorch_model.bin.index.json\n" \
+	"if optimizer_0/** : pytorch_model_fsdp_0/**\n" \
+	"all rng_state_{i}.pth\n" \
+	"if global_step* : latest\n" \
+	"listed latest\n" DEEPSPEED("global_step*/") SHARDS
+#define KERAS(end) \
+	"{step}-*" end " *-{step}-*" end " *_{step}_*" end " *.{step}-*" end " *.{step}" end " *-{step}" end " *_{step}" end " "
+#define WORD(word) word "{step} " word "-{step} " word "_{step} " word "={step} "
 
+/* The general ones are last: the first that an entry shows is its layout. */
 static const struct layout layouts[] = {
 	{
-		.name = "native",
-		.title = "ckpt-rotate",
-		.directories = true,
-	},
-	{
-		.name = "hf",
-		.title = "Hugging Face",
+		.name = "native", .directories = true,
+	}, {
+		.name = "hf", .directories = true,
 		.names = "checkpoint-{step}",
-		.marks =
-			"*.json *.safetensors *.bin *.pt *.pth random_states_*.pkl */*.safetensors "
-			"*/*.bin */*.json pytorch_model*/* global_step*/*",
+		.marks = "*.json *.safetensors *.bin *.pt *.pth random_states_*.pkl */*.safetensors */*.bin */*.json "
+			"pytorch_model*/* global_step*/*",
 		.proved = DEEPSPEED_PROVED,
-		.rules =
-			"when training_args.bin\n"
+		.rules = "when training_args.bin\n"
 			"if optimizer.* optimizer_*/* : scheduler.pt\n"
 			"if optimizer.* optimizer_*/* global_step*/* : rng_state*.pth\n" TRAINER
-			"when trainer_state.json optimizer.pt scheduler.pt rng_state*.pth\n" TRAINER
-				ACCELERATE,
-		.directories = true,
-	},
-	{
-		.name = "accelerate",
-		.title = "Accelerate",
+			"when trainer_state.json optimizer.pt scheduler.pt rng_state*.pth\n" TRAINER ACCELERATE,
+	}, {
+		.name = "accelerate", .directories = true,
 		.names = "checkpoint_{step} step_{step} epoch_{step}",
 		.marks = "random_states_*.pkl optimizer.bin scheduler.bin",
 		.proved = DEEPSPEED_PROVED,
 		.rules = ACCELERATE,
-		.directories = true,
-	},
-	{
+	}, {
 		/* With some strategies the checkpoint is a directory, and meta.pt or latest, which
 		 * name nothing, are written last. */
-		.name = "lightning",
-		.title = "PyTorch Lightning",
+		.name = "lightning", .files = true, .directories = true, .alternatives = true,
 		.names = "*step={step}*.ckpt",
 		.marks = "meta.pt *.distcp .metadata latest checkpoint/*",
 		.proved = DEEPSPEED_PROVED,
 		.rules = "any **\n"
-			 "filled **\n"
-			 "if *.distcp : meta.pt\n"
-			 "if meta.pt : *.distcp\n"
-			 "if checkpoint/*_states.pt : latest\n"
-			 "path latest\n"
-			 "if latest zero_to_fp32.py : checkpoint/*_states.pt\n" SHARDS DEEPSPEED(
-				 "checkpoint/"),
+			"filled **\n"
+			"if *.distcp : meta.pt\n"
+			"if meta.pt : *.distcp\n"
+			"if checkpoint/*_states.pt : latest\n"
+			"listed latest\n"
+			"if latest zero_to_fp32.py : checkpoint/*_states.pt\n" SHARDS DEEPSPEED("checkpoint/"),
 		.undone = "*step={step}*-unfinished",
 		.inside = "*.ckpt",
 		.inside_files = "meta.pt checkpoint/mp_rank_00_model_states.pt "
-				"checkpoint/zero_pp_rank_0_mp_rank_00_model_states.pt",
-		.files = true,
-		.directories = true,
-		.alternatives = true,
-	},
-	{
-		.name = "nemo",
-		.title = "NeMo",
+			"checkpoint/zero_pp_rank_0_mp_rank_00_model_states.pt",
+	}, {
+		.name = "nemo", .directories = true, .alternatives = true,
 		.names = "*step={step}*",
 		.marks = "weights/* context/* metadata.json common.pt .metadata model_weights/*",
 		.rules = "any **.distcp model_weights/** **/mp_rank_*/**\n"
-			 "if context/** : weights/**\n"
-			 "if weights/** : context/**\n"
-			 "beside common.pt : .metadata\n" SHARDS,
+			"if context/** : weights/**\n"
+			"if weights/** : context/**\n"
+			"beside common.pt : .metadata\n" SHARDS,
 		.undone = "*step={step}*-unfinished",
-		.directories = true,
-		.alternatives = true,
-	},
-	{
-		.name = "verl",
-		.title = "verl",
+	}, {
+		.name = "verl", .directories = true,
 		.names = "global_step_{step}",
 		.marks = "actor/* critic/* data.pt model_world_size_*",
 		.proved = "**world_size_*_rank_*",
-		.rules =
-			"any actor/** model_world_size_*\n"
+		.rules = "any actor/** model_world_size_*\n"
 			"any data.pt\n"
 			"beside metadata.json : .metadata\n"
 			"each actor critic : model_world_size_* dist_ckpt/*.distcp huggingface/*.safetensors\n"
-			"numbered **model_world_size_{n}_rank_{i}.pt\n"
-			"numbered **optim_world_size_{n}_rank_{i}.pt\n"
-			"numbered **extra_state_world_size_{n}_rank_{i}.pt\n"
+			"all **model_world_size_{n}_rank_{i}.pt\n"
+			"all **optim_world_size_{n}_rank_{i}.pt\n"
+			"all **extra_state_world_size_{n}_rank_{i}.pt\n"
 			"same actor : optim_world_size_*.pt\n"
 			"if **optim_world_size_* : **model_world_size_*\n" SETS SHARDS,
 		.tracker = "latest_checkpointed_iteration.txt",
 		.tracker_forms = "{step}",
-		.directories = true,
-	},
-	{
-		.name = "deepspeed",
-		.title = "DeepSpeed",
-		.names = "global_step{step}",
-		.proved = DEEPSPEED_PROVED,
-		.rules = "any mp_rank_*_model_states.pt zero_pp_rank_*_model_states.pt\n" DEEPSPEED(
-			""),
-		.tracker = "latest",
-		.tracker_forms = "global_step{step}",
-		.directories = true,
-		.general = true,
-	},
-	{
-		.name = "megatron",
-		.title = "Megatron-LM",
+	}, {
+		.name = "megatron", .directories = true,
 		.names = "iter_{step}",
 		.proved = "mp_rank_*/model*rng.pt mp_rank_*/*optim.pt",
-		.rules =
-			"known mp_rank_*/model*rng.pt **.distcp\n"
+		.rules = "known mp_rank_*/model*rng.pt **.distcp\n"
 			"if common.pt : metadata.json\n"
 			"if metadata.json : .metadata\n"
 			"each mp_rank_* : model_optim_rng.pt model_rng.pt\n"
@@ -204,77 +161,59 @@ static const struct layout layouts[] = {
 			"mp_rank_*/model*rng.pt expert_tensor_parallel_size\n" SHARDS,
 		.tracker = "latest_checkpointed_iteration.txt",
 		.tracker_forms = "{step}",
-		.directories = true,
-	},
-	{
+	}, {
 		/* The index is written after the data, and holds the size of each tensor. */
-		.name = "tensorflow",
-		.title = "TensorFlow",
+		.name = "tensorflow", .files = true,
 		.names = "*-{step}.index *-{step}.data-{i}-of-{n} *-{step}.meta "
-			 "*-{step}.ckpt.index *-{step}.ckpt.data-{i}-of-{n}",
+			"*-{step}.ckpt.index *-{step}.ckpt.data-{i}-of-{n}",
 		.rules = "any *.index\n"
-			 "any *.data-*\n"
-			 "numbered *.data-{i}-of-{n}\n"
-			 "filled *.data-*\n"
-			 "table *.index\n",
+			"any *.data-*\n"
+			"all *.data-{i}-of-{n}\n"
+			"filled *.data-*\n",
 		.tracker = "checkpoint",
-		.tracker_forms = "model_checkpoint_path:*\"**-{step}\" "
-				 "model_checkpoint_path:*\"**-{step}.ckpt\"",
-		.files = true,
-	},
-	{
-		.name = "keras",
-		.title = "Keras",
-		.names = "{step}-*.hdf5 {step}-*.h5 {step}-*.keras *-{step}-*.hdf5 *-{step}-*.h5 "
-			 "*-{step}-*.keras *_{step}_*.hdf5 *_{step}_*.h5 *_{step}_*.keras "
-			 "*.{step}-*.hdf5 *.{step}-*.h5 *.{step}-*.keras *{step}.weights.h5 "
-			 "*.{step}.hdf5 *.{step}.h5 *.{step}.keras *-{step}.hdf5 *-{step}.h5 "
-			 "*-{step}.keras *_{step}.hdf5 *_{step}.h5 *_{step}.keras",
+		.tracker_forms = "model_checkpoint_path:*\"**-{step}\" model_checkpoint_path:*\"**-{step}.ckpt\"",
+	}, {
+		.name = "keras", .files = true,
+		.names = KERAS(".hdf5") KERAS(".h5") KERAS(".keras") "*{step}.weights.h5",
 		.rules = "any **\n",
-		.files = true,
-	},
-	{
-		.name = "orbax",
-		.title = "Orbax",
+	}, {
+		.name = "orbax", .directories = true,
 		.names = "{step}",
-		.marks =
-			"_CHECKPOINT_METADATA commit_success.txt _METADATA manifest.ocdbt */_METADATA "
+		.marks = "_CHECKPOINT_METADATA commit_success.txt _METADATA manifest.ocdbt */_METADATA "
 			"*/manifest.ocdbt */commit_success.txt",
 		.rules = "any */** manifest.ocdbt\n"
-			 "each **d : ../manifest.ocdbt\n"
-			 "each **ocdbt.process_* : manifest.ocdbt\n"
-			 "beside _METADATA _sharding : manifest.ocdbt */.zarray checkpoint\n"
-			 "if manifest.ocdbt : d/*\n"
-			 "if */manifest.ocdbt : */d/*\n"
-			 "json _CHECKPOINT_METADATA commit_timestamp_nsecs\n"
-			 "json **_METADATA\n"
-			 "json **_sharding\n",
-		.directories = true,
-	},
-	{
-		.name = "composer",
-		.title = "Composer",
+			"beside d/* : manifest.ocdbt\n"
+			"each **ocdbt.process_* : manifest.ocdbt\n"
+			"beside _METADATA _sharding : manifest.ocdbt */.zarray checkpoint\n"
+			"if manifest.ocdbt : d/*\n"
+			"if */manifest.ocdbt : */d/*\n"
+			"json _CHECKPOINT_METADATA commit_timestamp_nsecs\n"
+			"json **_METADATA\n"
+			"json **_sharding\n",
+	}, {
+		.name = "composer", .files = true, .directories = true,
 		.names = "ep{i}-ba{step}-rank{j}.pt ep{i}-ba{step}",
 		.marks = "*.distcp .metadata *.pt",
 		.rules = "any **\n"
-			 "grid *-rank{i}.pt\n" SHARDS,
-		.files = true,
-		.directories = true,
-	},
-	{
+			"all *-rank{i}.pt\n" SHARDS,
+	}, {
+		.name = "deepspeed", .directories = true, .general = true,
+		.names = "global_step{step}",
+		.proved = DEEPSPEED_PROVED,
+		.rules = "any mp_rank_*_model_states.pt zero_pp_rank_*_model_states.pt\n" DEEPSPEED(""),
+		.tracker = "latest",
+		.tracker_forms = "global_step{step}",
+	}, {
 		/* Only words that mean a step: "optimizer_0" is a part of a checkpoint. */
-		.name = "dcp",
-		.title = "torch.distributed.checkpoint",
-#define WORD(word) word "{step} " word "-{step} " word "_{step} " word "={step} "
-		.names = "{step} " WORD("step") WORD("global_step") WORD("iter") WORD("iteration")
-			WORD("epoch") WORD("ckpt") WORD("checkpoint"),
+		.name = "dcp", .directories = true, .general = true,
+		.names = "{step} " WORD("step") WORD("global_step") WORD("iter") WORD("iteration") WORD("epoch")
+			WORD("ckpt") WORD("checkpoint"),
 		.marks = ".metadata *.distcp model.safetensors.index.json",
-		.rules = "any *.distcp model.safetensors.index.json\n"
-			 "none .metadata.tmp\n" SETS SHARDS,
-		.directories = true,
-		.general = true,
+		.undone = ".metadata.tmp",
+		.rules = "any *.distcp model.safetensors.index.json\n" SETS SHARDS,
 	},
 };
+/* clang-format on */
 #define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
 
 /* ---- Patterns ---- */
@@ -382,44 +321,28 @@ bool layout_reads(const struct layout *layout, const char *entry, uint64_t *step
 	return *inside;
 }
 
-/* Whether names in this open directory, after prefix, fit the marks; look one level down, too. */
-static enum status has_marks(
-	int root, const char *prefix, const char *marks, bool *found, struct error *err)
+/* ---- What an entry shows ---- */
+
+/* Look for a mark, at any depth (tree_visitor). STATUS_NO: there is one, so the walk ends. */
+static enum status find_mark(
+	void *context, const char *path, int directory, const struct stat *st, struct error *err)
 {
-	struct file_names names = {0};
 	struct pattern_number unused[PATTERN_NUMBERS];
-	char path[600];
-	enum status status = file_read_names(root, *prefix ? prefix : ".", &names, err);
-	for (size_t i = 0; i < names.count && status == STATUS_OK && !*found; i++) {
-		snprintf(path, sizeof(path), "%s%s", prefix, names.names[i]);
-		*found = pattern_any(marks, path, unused);
-		if (*found || *prefix || !strchr(marks, '/'))
-			continue;
-		int below = openat(
-			root, names.names[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (below < 0 && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
-			status = error_errno(err, errno, "open %s", names.names[i]);
-		} else if (below >= 0) {
-			strcat(path, "/");
-			status = has_marks(below, path, marks, found, err);
-			close(below);
-		}
-	}
-	file_names_release(&names);
-	return status;
+	const struct layout *layout = context;
+	(void)directory;
+	return st && pattern_any(layout->marks, path, unused)
+		       ? error_set(err, STATUS_NO, "%s is a mark", path)
+		       : STATUS_OK;
 }
 
-/* Whether an entry of the open DIR shows this layout, by its name and marks. */
+/* Whether an entry of the open DIR that has a name of this layout shows it. */
 static enum status is_shown(int directory, const char *entry, const struct layout *layout,
-	bool *shown, struct error *err)
+	bool inside, bool *shown, struct error *err)
 {
 	struct stat st;
 	uint64_t step;
-	bool inside;
 	char path[512];
 	*shown = false;
-	if (!layout_reads(layout, entry, &step, &inside))
-		return STATUS_OK;
 	if (fstatat(directory, entry, &st, 0) < 0)
 		return errno == ENOENT || errno == ELOOP
 			       ? STATUS_OK
@@ -432,37 +355,44 @@ static enum status is_shown(int directory, const char *entry, const struct layou
 		return *shown || errno == ENOENT ? STATUS_OK
 						 : error_errno(err, errno, "look at %s", path);
 	}
+	*shown = !inside && (!S_ISDIR(st.st_mode) || !layout->marks);
+	if (*shown)
+		return STATUS_OK;
+	enum status status = STATUS_OK;
 	/* A name without a number shows a layout only by its content. */
-	if (inside && S_ISREG(st.st_mode)) {
-		enum status status =
-			format_read_number(directory, entry, "global_step", &step, err);
+	if (S_ISREG(st.st_mode)) {
+		status = format_read_number(directory, entry, "global_step", &step, err);
 		*shown = status == STATUS_OK;
 		return status == STATUS_NO ? STATUS_OK : status;
 	}
-	*shown = !S_ISDIR(st.st_mode) || !layout->marks;
-	if (*shown)
-		return STATUS_OK;
 	int root = openat(directory, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "open %s", entry);
-	enum status status = has_marks(root, "", layout->marks, shown, err);
+	status = tree_walk(root, "", find_mark, (void *)layout, err);
 	close(root);
-	return status;
+	*shown = status == STATUS_NO;
+	return *shown ? STATUS_OK : status;
 }
 
-/* The layout that knows this entry of the open DIR; NULL: none. */
-static enum status layout_of_entry(
-	int directory, const char *entry, const struct layout **found, struct error *err)
+/* Note the first entry of the open DIR that shows each layout. One is enough: what else has a name
+ * of that layout is not looked at. */
+static enum status note_example(
+	int directory, const char *entry, char examples[][64], struct error *err)
 {
-	enum status status = STATUS_OK;
 	const char *gone = ckpt_name_read_gone(entry);
-	*found = gone && ckpt_name_read(gone).kind != CKPT_NAME_FOREIGN ? &layouts[0] : NULL;
-	for (size_t i = 0; i < LAYOUTS && status == STATUS_OK && !gone; i++) {
-		bool shown = false;
-		if (!*found || ((*found)->general && !layouts[i].general))
-			status = is_shown(directory, entry, &layouts[i], &shown, err);
-		*found = shown ? &layouts[i] : *found;
+	enum status status = STATUS_OK;
+	bool shown = gone && ckpt_name_read(gone).kind != CKPT_NAME_FOREIGN, inside;
+	uint64_t step;
+	size_t i = 0;
+	for (; !shown && !gone && i < LAYOUTS && status == STATUS_OK; i += !shown) {
+		if (!layout_reads(&layouts[i], entry, &step, &inside))
+			continue;
+		if (*examples[i])
+			return STATUS_OK;
+		status = is_shown(directory, entry, &layouts[i], inside, &shown, err);
 	}
+	if (shown && !*examples[i])
+		snprintf(examples[i], sizeof(examples[i]), "%.63s", entry);
 	return status;
 }
 
@@ -473,6 +403,7 @@ enum status layout_detect(
 {
 	char examples[LAYOUTS][64] = {{0}};
 	struct file_names names = {0};
+	struct error why;
 	int descriptor;
 	const struct layout *found = NULL;
 	*layout = layouts[0];
@@ -481,17 +412,9 @@ enum status layout_detect(
 		return status == STATUS_NO ? STATUS_OK : status;
 	status = file_read_names(descriptor, directory, &names, err);
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
-		const struct layout *shown;
-		struct error why;
-		/* One of ours is enough: no other layout of its own has such names. */
-		if (*examples[0] && ckpt_name_read(names.names[i]).kind != CKPT_NAME_FOREIGN)
-			continue;
-		status = layout_of_entry(descriptor, names.names[i], &shown, &why);
+		status = note_example(descriptor, names.names[i], examples, &why);
 		if (status != STATUS_OK)
 			error_set(err, status, "%s: %s", directory, why.text);
-		if (shown && !*examples[shown - layouts])
-			snprintf(examples[shown - layouts], sizeof(examples[0]), "%.63s",
-				names.names[i]);
 	}
 	file_names_release(&names);
 	close(descriptor);
@@ -508,8 +431,7 @@ enum status layout_detect(
 				"which with --layout",
 				directory, found->name, examples[found - layouts], layouts[i].name,
 				examples[i]);
-		if (!found || found->general)
-			found = &layouts[i];
+		found = found ? found : &layouts[i];
 	}
 	if (found)
 		*layout = *found;
@@ -559,7 +481,6 @@ static enum status layout_of_pattern(
 			pattern);
 	*layout = (struct layout){
 		.name = "pattern",
-		.title = "--pattern",
 		.names = pattern,
 		.rules = "any **\nfilled **\n" SETS SHARDS,
 		.done = words->done,
@@ -588,46 +509,42 @@ enum status layout_choose(const char *directory, const struct layout_words *word
 	return layout_detect(directory, NULL, layout, err);
 }
 
-/* Split a location into a directory and words; both NULL: what is in the directory decides. */
-static enum status split_location(const char *text, char directory[4096],
-	struct layout_words *words, struct layout *layout, struct error *err)
+/* Split a location into a directory and, *chosen, a layout; else what is in it decides. */
+static enum status split_location(const char *text, char directory[4096], bool *chosen,
+	struct layout *layout, struct error *err)
 {
-	const char *colon = strrchr(text, ':');
+	const char *colon = strrchr(text, ':'), *word = colon ? colon + 1 : "";
 	struct error why;
 	struct stat st;
-	bool pattern = colon && strstr(colon, "{step}");
-	bool found = colon && !pattern && strcmp(colon + 1, "auto") == 0;
-	bool named =
-		colon && !pattern && !found && layout_named(colon + 1, layout, &why) == STATUS_OK;
-	*words = (struct layout_words){
-		.layout = named ? colon + 1 : NULL, .pattern = pattern ? colon + 1 : NULL};
+	bool pattern = strstr(word, "{step}"), automatic = strcmp(word, "auto") == 0;
+	*chosen = pattern || (colon && !automatic && layout_named(word, layout, &why) == STATUS_OK);
+	bool split = *chosen || automatic;
 	/* If lstat fails in another way, there may be a directory of that name. */
-	if (colon && !pattern && !named && !found && !strchr(colon, '/') && lstat(text, &st) < 0 &&
-		errno == ENOENT)
+	if (colon && !split && !strchr(colon, '/') && lstat(text, &st) < 0 && errno == ENOENT)
 		return error_set(err, STATUS_USAGE,
 			"%s: %s (a directory whose name has a colon is written with a slash at the "
 			"end: %s/)",
 			text, why.text, text);
-	int length = named || pattern || found ? (int)(colon - text) : (int)strlen(text);
+	int length = split ? (int)(colon - text) : (int)strlen(text);
 	if (snprintf(directory, 4096, "%.*s", length, text) >= 4096)
 		return error_set(err, STATUS_USAGE, "the name %.100s... is too long", text);
-	return pattern ? layout_of_pattern(words, layout, err) : STATUS_OK;
+	return pattern ? layout_of_pattern(&(struct layout_words){.pattern = word}, layout, err)
+		       : STATUS_OK;
 }
 
 enum status layout_check_location(const char *text, struct error *err)
 {
 	char directory[4096];
-	struct layout_words words;
 	struct layout layout;
-	return split_location(text, directory, &words, &layout, err);
+	bool chosen;
+	return split_location(text, directory, &chosen, &layout, err);
 }
 
 enum status layout_read_location(const char *text, const char *before, char directory[4096],
 	struct layout *layout, struct error *err)
 {
-	struct layout_words words;
-	enum status status = split_location(text, directory, &words, layout, err);
-	return status == STATUS_OK && !words.layout && !words.pattern
-		       ? layout_detect(directory, before, layout, err)
-		       : status;
+	bool chosen;
+	enum status status = split_location(text, directory, &chosen, layout, err);
+	return status == STATUS_OK && !chosen ? layout_detect(directory, before, layout, err)
+					      : status;
 }

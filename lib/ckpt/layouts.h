@@ -18,7 +18,6 @@
 
 struct layout {
 	const char *name;  /* for --layout */
-	const char *title; /* in messages */
 	const char *names; /* patterns of the entries of DIR that are its checkpoints */
 	/*
 	 * Patterns of files: an entry that is a directory belongs to the framework if it has one of
@@ -30,8 +29,7 @@ struct layout {
 	 * DIR, that it is finished (one must be there), or that it is not. NULL: none. */
 	const char *done, *undone;
 	/* Patterns of files of which a rule, or their names, say how many there must be, besides
-	 * sets
-	 * "-I-of-N" and .distcp; NULL: no others. */
+	 * sets "-I-of-N" and .distcp; NULL: no others. */
 	const char *proved;
 	/* The file in DIR that names the checkpoint to resume from, and patterns of its line. NULL:
 	 * there is none. */

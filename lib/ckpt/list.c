@@ -290,7 +290,7 @@ static enum rules_answer check_entries(const struct list *list, const struct lis
 			error_set(why, STATUS_NO, "it is a %s", directory ? "directory" : "file");
 		} else if (directory && files.list.count && !is_marked(layout, &files)) {
 			answer = RULES_UNKNOWN_FORM;
-			error_set(why, STATUS_NO, "it holds nothing of %s", layout->title);
+			error_set(why, STATUS_NO, "it holds nothing of %s", layout->name);
 		} else {
 			answer = check_markers(list, entries->step, &files, why);
 		}

@@ -15,7 +15,6 @@
  */
 static void read_trainer(int root, uint64_t step, struct list_item *item)
 {
-	static const char *const except[] = {"epoch", "step", NULL};
 	struct json_object *state = NULL;
 	const char *best;
 	uint64_t logged;
@@ -26,7 +25,7 @@ static void read_trainer(int root, uint64_t step, struct list_item *item)
 		struct json_object *entry = json_object_array_get_idx(history, i);
 		if (json_object_is_type(entry, json_type_object) &&
 			json_get_unsigned(entry, "step", &logged) && logged == step)
-			metrics_collect(entry, except, &item->checkpoint.metrics);
+			metrics_collect(entry, &item->checkpoint.metrics);
 	}
 	if (json_get_text(state, "best_model_checkpoint", &best)) {
 		size_t length = strlen(best);
@@ -46,7 +45,7 @@ static void read_orbax(int root, struct list_item *item)
 	struct json_object *object = NULL;
 	if (format_read_json(root, "metrics/metrics", &object, NULL) == STATUS_OK &&
 		json_object_is_type(object, json_type_object))
-		metrics_collect(object, NULL, &item->checkpoint.metrics);
+		metrics_collect(object, &item->checkpoint.metrics);
 	json_object_put(object);
 }
 

@@ -62,36 +62,25 @@ enum status metrics_read(const char *text, struct metrics *metrics, struct error
 
 void metrics_add(struct metrics *metrics, const char *name, double value)
 {
-	(void)add(metrics, METRICS_ROOM, name, value, NULL);
+	if (strcmp(name, "step") != 0 && strcmp(name, "epoch") != 0)
+		(void)add(metrics, METRICS_ROOM, name, value, NULL);
 }
 
-/* Add the numbers in an object, and null as NAN. False: there is something else, or no room. */
-static bool add_all(
-	struct json_object *object, const char *const *except, size_t room, struct metrics *metrics)
+static bool is_number(struct json_object *value)
 {
-	bool all = json_object_is_type(object, json_type_object);
-	if (!all)
-		return false;
+	return json_object_is_type(value, json_type_double) ||
+	       json_object_is_type(value, json_type_int);
+}
+
+void metrics_collect(struct json_object *object, struct metrics *metrics)
+{
+	if (!json_object_is_type(object, json_type_object))
+		return;
 	json_object_object_foreach(object, name, value)
 	{
-		const char *const *one = except;
-		while (one && *one && strcmp(name, *one) != 0)
-			one++;
-		if (one && *one)
-			continue;
-		bool number = json_object_is_type(value, json_type_double) ||
-			      json_object_is_type(value, json_type_int);
-		all = (number || !value) &&
-		      add(metrics, room, name, number ? json_object_get_double(value) : NAN,
-			      NULL) == STATUS_OK &&
-		      all;
+		if (is_number(value) || !value)
+			metrics_add(metrics, name, value ? json_object_get_double(value) : NAN);
 	}
-	return all;
-}
-
-void metrics_collect(struct json_object *object, const char *const *except, struct metrics *metrics)
-{
-	(void)add_all(object, except, METRICS_ROOM, metrics);
 }
 
 bool metrics_get(const struct metrics *metrics, const char *name, double *value)
@@ -130,8 +119,16 @@ void metrics_write(const struct metrics *metrics, struct text *text)
 bool metrics_parse(struct json_object *object, struct metrics *metrics)
 {
 	struct metrics read = {0};
-	if (object && !add_all(object, NULL, METRICS_MAX, &read))
+	if (object && !json_object_is_type(object, json_type_object))
 		return false;
+	struct lh_entry *entry = object ? json_object_get_object(object)->head : NULL;
+	for (; entry; entry = entry->next) {
+		struct json_object *value = (struct json_object *)lh_entry_v(entry);
+		double number = value ? json_object_get_double(value) : NAN;
+		if ((value && !is_number(value)) ||
+			add(&read, METRICS_MAX, lh_entry_k(entry), number, NULL) != STATUS_OK)
+			return false;
+	}
 	*metrics = read;
 	return true;
 }

@@ -32,11 +32,10 @@ struct metrics {
 /* Add a metric from "NAME=VALUE"; VALUE is a decimal number, nan, inf or -inf. STATUS_USAGE. */
 enum status metrics_read(const char *text, struct metrics *metrics, struct error *err);
 
-/* Add a metric of a framework, if its name is valid and new, and there is room. */
+/* Add a metric of a framework, if its name is valid and new, not step or epoch, and there is room;
+ * and all numbers in an object. */
 void metrics_add(struct metrics *metrics, const char *name, double value);
-/* Add the numbers in an object, except those with these names (NULL: none; NULL ends the list). */
-void metrics_collect(
-	struct json_object *object, const char *const *except, struct metrics *metrics);
+void metrics_collect(struct json_object *object, struct metrics *metrics);
 
 /* Whether there is a finite value of this name. */
 bool metrics_get(const struct metrics *metrics, const char *name, double *value);

@@ -3,14 +3,32 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #define GONE ".gone-"
 
-/* A number of at most 18 digits for sscanf. What it reads too freely ("+1", "01") is made again and
- * compared: only one spelling is ours. */
-#define NUMBER "%18" SCNu64
+/* Move *at behind this text; false: there is something else. */
+static bool take(const char **at, const char *text)
+{
+	size_t length = strlen(text);
+	if (strncmp(*at, text, length) != 0)
+		return false;
+	*at += length;
+	return true;
+}
+
+/* Take a number in the one spelling that is ours: of at least `width` digits, and no more zeros. */
+static bool take_number(const char **at, size_t width, uint64_t *number)
+{
+	size_t length = strspn(*at, "0123456789");
+	if (length < width || length > 18 || (length > width && **at == '0'))
+		return false;
+	*number = strtoull(*at, NULL, 10);
+	*at += length;
+	return true;
+}
 
 void ckpt_name_make(char name[CKPT_NAME_SIZE], const struct ckpt_name *of)
 {
@@ -34,24 +52,26 @@ void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step)
 
 struct ckpt_name ckpt_name_read(const char *name)
 {
-	struct ckpt_name read = {0};
-	char again[CKPT_NAME_SIZE] = "";
-	const char *life = strstr(name, "-life-"), *task = strstr(name, "-workertemp_");
-	int numbers =
-		sscanf(name, ".tmp-step-" NUMBER "-attempt-" NUMBER, &read.step, &read.attempt);
-	if (sscanf(name, "step-" NUMBER, &read.step) == 1)
-		read.kind = CKPT_NAME_STEP;
-	else if (numbers == 2)
-		read.kind = task ? CKPT_NAME_SCRATCH : CKPT_NAME_STAGING;
-	else if (numbers == 1)
+	struct ckpt_name read = {.kind = CKPT_NAME_STEP};
+	bool hidden = take(&name, ".tmp-");
+	bool valid = take(&name, "step-") && take_number(&name, 8, &read.step);
+	if (valid && hidden && take(&name, "-copy")) {
 		read.kind = CKPT_NAME_COPY;
-	if (life)
-		(void)sscanf(life, "-life-%24[0-9a-f]", read.life);
-	if (task)
-		(void)sscanf(task, "-workertemp_" NUMBER, &read.task);
-	if (read.kind != CKPT_NAME_FOREIGN && (!life || life_is_valid(read.life)))
-		ckpt_name_make(again, &read);
-	return *again && strcmp(name, again) == 0 ? read : (struct ckpt_name){0};
+	} else if (valid && hidden) {
+		read.kind = CKPT_NAME_STAGING;
+		valid = take(&name, "-attempt-") && take_number(&name, 1, &read.attempt);
+		if (take(&name, "-life-")) {
+			size_t length = strspn(name, "0123456789abcdef");
+			snprintf(read.life, sizeof(read.life), "%.*s", (int)length, name);
+			valid = valid && length == LIFE_SIZE - 1;
+			name += length;
+		}
+		if (take(&name, "-workertemp_")) {
+			read.kind = CKPT_NAME_SCRATCH;
+			valid = valid && take_number(&name, 1, &read.task);
+		}
+	}
+	return valid && !*name ? read : (struct ckpt_name){0};
 }
 
 bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry)
@@ -64,9 +84,10 @@ bool ckpt_name_gone(char name[CKPT_GONE_SIZE], const char *entry)
 
 const char *ckpt_name_read_gone(const char *name)
 {
-	size_t end = 0;
-	(void)sscanf(name, GONE "%*16[0-9a-f]-%zn", &end);
-	return end == strlen(GONE "0123456789abcdef-") && name[end] ? name + end : NULL;
+	return take(&name, GONE) && strspn(name, "0123456789abcdef") == 16 && name[16] == '-' &&
+			       name[17]
+		       ? name + 17
+		       : NULL;
 }
 
 void ckpt_name_condemn(char gone[CKPT_GONE_SIZE])
@@ -93,15 +114,9 @@ void ckpt_name_beside(char name[CKPT_NAME_SIZE], enum ckpt_beside kind, uint64_t
 
 bool ckpt_name_read_beside(const char *name, enum ckpt_beside *kind, uint64_t *step)
 {
-	char again[CKPT_NAME_SIZE];
-	for (*kind = CKPT_BESIDE_PIN; *kind <= CKPT_BESIDE_GOOD; ++*kind) {
-		size_t length = strlen(beside[*kind]);
-		if (strncmp(name, beside[*kind], length) != 0 ||
-			sscanf(name + length, NUMBER, step) != 1)
-			continue;
-		ckpt_name_beside(again, *kind, *step);
-		return strcmp(name, again) == 0;
-	}
+	for (*kind = CKPT_BESIDE_PIN; *kind <= CKPT_BESIDE_GOOD; ++*kind)
+		if (take(&name, beside[*kind]))
+			return take_number(&name, 1, step) && !*name;
 	return false;
 }
 
@@ -120,14 +135,14 @@ void ckpt_name_record(char name[CKPT_NAME_SIZE], const char *prefix, uint64_t ta
 
 bool ckpt_name_read_record(const char *name, const char *prefix, uint64_t *task, uint64_t *tasks)
 {
-	char again[CKPT_NAME_SIZE];
 	*task = *tasks = 0;
-	if (strncmp(name, prefix, strlen(prefix)) == 0)
-		(void)sscanf(name + strlen(prefix), "-" NUMBER "-of-" NUMBER, task, tasks);
-	ckpt_name_record(again, prefix, *task, *tasks);
-	bool valid = *tasks ? *task < *tasks && *tasks <= CKPT_TASKS_MAX
-			    : strcmp(prefix, CKPT_WRITER) == 0;
-	return valid && strcmp(name, again) == 0;
+	bool valid = take(&name, prefix);
+	if (valid && take(&name, "-"))
+		valid = take_number(&name, 1, task) && take(&name, "-of-") &&
+			take_number(&name, 1, tasks) && *task < *tasks && *tasks <= CKPT_TASKS_MAX;
+	else
+		valid = valid && strcmp(prefix, CKPT_WRITER) == 0;
+	return valid && strcmp(name, ".json") == 0;
 }
 
 bool ckpt_name_is_reserved(const char *name)

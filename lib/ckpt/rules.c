@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/xalloc.h"
 #include "ckpt/formats.h"
 #include "ckpt/layouts.h"
@@ -19,10 +18,10 @@
 
 /* One rule: its kind, and its words before and after ':' (patterns, or keys). */
 struct rule {
-	char text[1024];
+	char kind[1024]; /* and the text of the words */
 	const char *words[WORDS_MAX];
 	size_t count; /* of the words after the kind */
-	size_t colon; /* how many are before ':' */
+	size_t colon; /* how many are before ':'; 0: there is none */
 };
 
 struct check {
@@ -35,9 +34,7 @@ struct check {
 /* Read the rule in this line, with the step in the place of STEP. */
 static void read_rule(const char *line, size_t length, uint64_t step, struct rule *rule)
 {
-	char *at = rule->text, *end = at + sizeof(rule->text) - 24;
-	bool colon = false;
-	rule->count = 0;
+	char *at = rule->kind, *end = at + sizeof(rule->kind) - 24, *state = NULL;
 	for (const char *from = line; from < line + length && at < end;)
 		if (strncmp(from, "STEP", 4) == 0) {
 			at += sprintf(at, "%" PRIu64, step);
@@ -46,18 +43,13 @@ static void read_rule(const char *line, size_t length, uint64_t step, struct rul
 			*at++ = *from++;
 		}
 	*at = '\0';
-	char *state = NULL;
-	(void)strtok_r(rule->text, " ", &state);
-	for (char *word; rule->count < WORDS_MAX && (word = strtok_r(NULL, " ", &state));) {
-		if (strcmp(word, ":") == 0) {
+	rule->count = rule->colon = 0;
+	(void)strtok_r(rule->kind, " ", &state);
+	for (char *word; rule->count < WORDS_MAX && (word = strtok_r(NULL, " ", &state));)
+		if (strcmp(word, ":") == 0)
 			rule->colon = rule->count;
-			colon = true;
-			continue;
-		}
-		rule->words[rule->count++] = word;
-	}
-	if (!colon)
-		rule->colon = rule->count;
+		else
+			rule->words[rule->count++] = word;
 }
 
 static bool fits(const char *pattern, const char *name, struct pattern_number *numbers)
@@ -88,164 +80,116 @@ static const char *find(const struct check *check, size_t first, size_t last, bo
 	return NULL;
 }
 
-/* Add the words, "A or B", for a message. */
-static const char *words(const struct rule *rule, size_t first, size_t last, struct text *text)
-{
-	for (size_t i = first; i < last; i++)
-		text_addf(text, "%s%s", i > first ? " or " : "", rule->words[i]);
-	return text_string(text);
-}
-
-static enum rules_answer broken(const struct check *check, enum rules_answer answer,
-	const char *start, size_t first, size_t last, const char *end)
+/* The rule is broken: "START WORD or WORD", of the words from first on. */
+static enum rules_answer broken(const struct check *check, const char *start, size_t first)
 {
 	struct text text = {0};
-	error_set(check->why, STATUS_NO, "%s%s%s", start, words(check->rule, first, last, &text),
-		end);
+	for (size_t i = first; i < check->rule->count; i++)
+		text_addf(&text, "%s%s", i > first ? " or " : "", check->rule->words[i]);
+	error_set(check->why, STATUS_NO, "%s %s", start, text_string(&text));
 	text_release(&text);
-	return answer;
+	return check->answer;
 }
 
 /* The answer if a file could not be read as it should: it is missing, damaged, or unreadable. */
 static enum rules_answer unread(enum status status)
 {
-	return status == STATUS_NO ? RULES_DAMAGED : RULES_UNREADABLE;
+	return status == STATUS_OK   ? RULES_HOLD
+	       : status == STATUS_NO ? RULES_DAMAGED
+				     : RULES_UNREADABLE;
 }
 
-static const char *base_of(const char *name)
+static bool is_there(const struct rules_item *item, const char *name)
 {
-	const char *slash = strrchr(name, '/');
-	return slash ? slash + 1 : name;
+	size_t place = manifest_place(item->files, name);
+	char *const *directory = item->directories;
+	if (place < item->files->count && strcmp(item->files->files[place].name, name) == 0)
+		return true;
+	while (*directory && strcmp(*directory, name) != 0)
+		directory++;
+	return *directory != NULL;
 }
 
-static bool has_file(const struct manifest *files, const char *name)
+/* ---- One function for each kind of rule; file: for those that look at each file P ---- */
+
+static enum rules_answer check_any(const struct check *check, const char *file)
 {
-	size_t place = manifest_place(files, name);
-	return place < files->count && strcmp(files->files[place].name, name) == 0;
+	size_t colon = check->rule->colon, count = check->rule->count;
+	(void)file;
+	return (colon && !find(check, 0, colon, true)) || find(check, colon, count, false)
+		       ? RULES_HOLD
+		       : broken(check, "it has no", colon);
 }
 
-/* Whether a file in this directory, "" or "NAME/", has a base that matches words first to last. */
-static bool has_beside(
-	const struct check *check, const char *name, size_t directory, size_t first, size_t last)
+static enum rules_answer check_filled(const struct check *check, const char *file)
+{
+	bool any = false;
+	(void)file;
+	for (size_t i = 0; i < check->item->files->count; i++) {
+		const struct manifest_file *one = &check->item->files->files[i];
+		bool is_one = fits_any(check->rule, 0, check->rule->count, one->name);
+		if (is_one && one->bytes)
+			return RULES_HOLD;
+		any |= is_one;
+	}
+	return any ? broken(check, "it has only empty files", 0) : RULES_HOLD;
+}
+
+/* Whether there is a file in this directory, "" or "NAME/", that matches words first to last. */
+static bool has_in(const struct check *check, const char *directory, size_t first, size_t last)
 {
 	const struct manifest *files = check->item->files;
-	for (size_t i = 0; i < files->count; i++) {
-		const char *other = files->files[i].name;
-		if (strncmp(other, name, directory) == 0 &&
-			fits_any(check->rule, first, last, other + directory))
+	size_t length = strlen(directory);
+	for (size_t i = manifest_place(files, directory);
+		i < files->count && strncmp(files->files[i].name, directory, length) == 0; i++)
+		if (fits_any(check->rule, first, last, files->files[i].name + length))
 			return true;
-	}
 	return false;
 }
 
-/* ---- One function for each kind of rule ---- */
-
-static enum rules_answer check_any(const struct check *check)
-{
-	return find(check, 0, check->rule->count, false)
-		       ? RULES_HOLD
-		       : broken(check, check->answer, "it has no ", 0, check->rule->count, "");
-}
-
-static enum rules_answer check_none(const struct check *check)
-{
-	const char *found = find(check, 0, check->rule->count, true);
-	if (!found)
-		return RULES_HOLD;
-	error_set(check->why, STATUS_NO, "%s says that it is not finished", found);
-	return check->answer;
-}
-
-static enum rules_answer check_if(const struct check *check)
-{
-	size_t colon = check->rule->colon, count = check->rule->count;
-	return !find(check, 0, colon, true) || find(check, colon, count, false)
-		       ? RULES_HOLD
-		       : broken(check, check->answer, "it has no ", colon, count, "");
-}
-
-static enum rules_answer check_filled(const struct check *check)
-{
-	bool any = false;
-	for (size_t i = 0; i < check->item->files->count; i++) {
-		const struct manifest_file *file = &check->item->files->files[i];
-		if (!fits_any(check->rule, 0, check->rule->count, file->name))
-			continue;
-		if (file->bytes)
-			return RULES_HOLD;
-		any = true;
-	}
-	return any ? broken(check, check->answer, "all files ", 0, check->rule->count, " are empty")
-		   : RULES_HOLD;
-}
-
-static enum rules_answer check_table(const struct check *check)
-{
-	for (size_t i = 0; i < check->item->files->count; i++) {
-		const char *name = check->item->files->files[i].name;
-		if (!fits(check->rule->words[0], name, NULL))
-			continue;
-		enum status status = format_check_tensorflow(check->item->root, name, check->why);
-		if (status != STATUS_OK)
-			return unread(status);
-	}
-	return RULES_HOLD;
-}
-
-/* "each": all of the directories have one of the files; "same": all or none. */
-static enum rules_answer check_directories(const struct check *check, bool all)
+/* "each", "same": of the directories D; "beside": of those with a file P, and of the whole. */
+static enum rules_answer check_directories(const struct check *check, const char *file)
 {
 	const struct rule *rule = check->rule;
-	const char *first = rule->words[rule->colon], *with = NULL, *without = NULL;
-	char inner[PATH_MAX];
-	for (char *const *one = check->item->directories; *one; one++) {
-		if (!fits_any(rule, 0, rule->colon, *one))
+	char *const *directories = check->item->directories;
+	bool beside = strcmp(rule->kind, "beside") == 0, any = false;
+	char path[PATH_MAX] = "", start[PATH_MAX + 32] = "";
+	(void)file;
+	for (size_t i = 0; i == 0 || directories[i - 1]; i++) {
+		if (i > 0)
+			snprintf(path, sizeof(path), "%s/", directories[i - 1]);
+		if (beside ? !has_in(check, path, 0, rule->colon)
+			   : i == 0 || !fits_any(rule, 0, rule->colon, directories[i - 1]))
 			continue;
-		bool above = strncmp(first, "../", 3) == 0, has;
-		int length = above ? snprintf(inner, sizeof(inner), "%.*s%s",
-					     (int)(base_of(*one) - *one), *one, first + 3)
-				   : snprintf(inner, sizeof(inner), "%s/", *one);
-		has = above ? has_file(check->item->files, inner)
-			    : has_beside(check, inner, (size_t)length, rule->colon, rule->count);
-		*(has ? &with : &without) = *one;
+		bool has = has_in(check, path, rule->colon, rule->count);
+		if (!has && !*start)
+			snprintf(start, sizeof(start), "it has no %s", path);
+		any |= has;
 	}
-	if (!without || (!all && !with))
-		return RULES_HOLD;
-	snprintf(inner, sizeof(inner), "%s has no ", without);
-	return broken(check, check->answer, inner, rule->colon, rule->count, "");
+	return !*start || (!any && strcmp(rule->kind, "same") == 0)
+		       ? RULES_HOLD
+		       : broken(check, start, rule->colon);
 }
 
-static enum rules_answer check_each(const struct check *check)
-{
-	return check_directories(check, true);
-}
-
-static enum rules_answer check_same(const struct check *check)
-{
-	return check_directories(check, false);
-}
-
-static enum rules_answer check_beside(const struct check *check)
-{
-	const struct rule *rule = check->rule;
-	char start[PATH_MAX];
-	for (size_t i = 0; i < check->item->files->count; i++) {
-		const char *name = check->item->files->files[i].name, *base = base_of(name);
-		if (!fits_any(rule, 0, rule->colon, base) ||
-			has_beside(check, name, (size_t)(base - name), rule->colon, rule->count))
-			continue;
-		snprintf(start, sizeof(start), "beside %s there is no ", name);
-		return broken(check, check->answer, start, rule->colon, rule->count, "");
-	}
-	return RULES_HOLD;
-}
-
-/* The files that match the only word, with their numbers. */
+/* A file, and its name without the numbers of the pattern. */
 struct numbered {
 	const char *name;
+	char *set;
 	struct pattern_number numbers[PATTERN_NUMBERS];
 };
 
+static int by_set(const void *a, const void *b)
+{
+	const struct numbered *x = a, *y = b;
+	int order = strcmp(x->set, y->set);
+	for (int i = PATTERN_I; i <= PATTERN_J && order == 0; i++)
+		order = x->numbers[i].value < y->numbers[i].value   ? -1
+			: x->numbers[i].value > y->numbers[i].value ? 1
+								    : 0;
+	return order;
+}
+
+/* Collect the files that match, sorted by their sets. */
 static size_t collect(const struct check *check, const char *pattern, struct numbered **found)
 {
 	const struct manifest *files = check->item->files;
@@ -256,239 +200,162 @@ static size_t collect(const struct check *check, const char *pattern, struct num
 		if (!fits(pattern, files->files[i].name, one->numbers))
 			continue;
 		one->name = files->files[i].name;
+		char *to = one->set = xstrdup(one->name);
+		for (size_t at = 0; (*to = one->name[at]);) {
+			size_t skip = 0;
+			for (int k = 0; k < PATTERN_NUMBERS; k++)
+				if (one->numbers[k].length && one->numbers[k].at == at)
+					skip = one->numbers[k].length;
+			to += skip == 0;
+			at += skip ? skip : 1;
+		}
 		count++;
 	}
+	if (count)
+		qsort(*found, count, sizeof(**found), by_set);
 	return count;
 }
 
-/* Whether both names are equal but for this number. */
-static bool is_same_but(const struct numbered *a, const struct numbered *b, int number)
+static enum rules_answer check_all(const struct check *check, const char *file)
 {
-	const struct pattern_number *x = &a->numbers[number], *y = &b->numbers[number];
-	return x->at == y->at && strncmp(a->name, b->name, x->at) == 0 &&
-	       strcmp(a->name + x->at + x->length, b->name + y->at + y->length) == 0;
-}
-
-static enum rules_answer check_numbered(const struct check *check)
-{
+	const char *pattern = check->rule->words[0];
+	bool of = strstr(pattern, "{n}");
 	struct numbered *found;
 	enum rules_answer answer = RULES_HOLD;
-	size_t count = collect(check, check->rule->words[0], &found);
-	for (size_t i = 0; i < count && answer == RULES_HOLD; i++) {
-		const struct pattern_number *all = &found[i].numbers[PATTERN_N];
-		uint64_t same = 0, low = UINT64_MAX, high = 0;
-		for (size_t k = 0; k < count; k++) {
-			const struct pattern_number *own = &found[k].numbers[PATTERN_I];
-			if (is_same_but(&found[k], &found[i], PATTERN_I)) {
-				same++;
-				low = own->value < low ? own->value : low;
-				high = own->value > high ? own->value : high;
-			} else if (own->value == found[i].numbers[PATTERN_I].value &&
-				   is_same_but(&found[k], &found[i], PATTERN_N) && k > i) {
-				error_set(check->why, STATUS_NO, "%s and %s are of two saves",
-					found[i].name, found[k].name);
-				answer = RULES_BROKEN;
-			}
+	size_t count = collect(check, pattern, &found);
+	(void)file;
+	for (size_t i = 0, end; i < count && answer == RULES_HOLD; i = end) {
+		const struct pattern_number *first = found[i].numbers;
+		uint64_t there = 0, extent[2] = {0}, need;
+		bool mixed = false;
+		for (end = i; end < count && strcmp(found[end].set, found[i].set) == 0; end++) {
+			const struct pattern_number *own = found[end].numbers;
+			there += end == i || by_set(&found[end], &found[end - 1]) != 0;
+			mixed |= of && own[PATTERN_N].value != first[PATTERN_N].value;
+			for (int k = 0; k < 2; k++)
+				if (own[k].value >= extent[k])
+					extent[k] = own[k].value + 1;
 		}
-		if (answer == RULES_HOLD &&
-			(same != all->value || low > 1 || high - low + 1 != same)) {
-			error_set(check->why, STATUS_NO,
-				"%" PRIu64 " of the %" PRIu64 " files such as %s are there", same,
-				all->value, found[i].name);
-			answer = RULES_BROKEN;
-		}
-		/* Files of one set are neighbours, mostly: skip those that were counted. */
-		while (answer == RULES_HOLD && i + 1 < count &&
-			is_same_but(&found[i + 1], &found[i], PATTERN_I))
-			i++;
+		need = of ? first[PATTERN_N].value : extent[0] * extent[1];
+		bool whole = there == need && (!of || extent[0] - first[PATTERN_I].value == need) &&
+			     (!of || first[PATTERN_I].value <= 1);
+		if (whole && !mixed)
+			continue;
+		answer = check->answer;
+		error_set(check->why, STATUS_NO,
+			"%" PRIu64 " of %" PRIu64 " files such as %s are there%s", there, need,
+			found[i].name, mixed ? ", and others" : "");
 	}
+	while (count > 0)
+		free(found[--count].set);
 	free(found);
 	return answer;
 }
 
-static int by_numbers(const void *a, const void *b)
+static enum rules_answer check_json(const struct check *check, const char *file)
 {
-	const struct numbered *x = a, *y = b;
-	for (int i = PATTERN_I; i <= PATTERN_J; i++)
-		if (x->numbers[i].value != y->numbers[i].value)
-			return x->numbers[i].value < y->numbers[i].value ? -1 : 1;
-	return 0;
-}
-
-/* How many different pairs of {i} and {j} there are; and one more than the highest of each. */
-static uint64_t distinct(struct numbered *found, size_t count, uint64_t extent[2])
-{
-	uint64_t different = 0;
-	extent[0] = extent[1] = 0;
-	if (count)
-		qsort(found, count, sizeof(*found), by_numbers);
-	for (size_t k = 0; k < count; k++) {
-		different += k == 0 || by_numbers(&found[k], &found[k - 1]) != 0;
-		for (int i = 0; i < 2; i++)
-			if (found[k].numbers[i].value >= extent[i])
-				extent[i] = found[k].numbers[i].value + 1;
+	const char *key = check->rule->count > 1 ? check->rule->words[1] : "";
+	const char *value = strchr(key, '=');
+	char *own = xstrndup(key, strcspn(key, "="));
+	struct json_object *document = NULL, *member = NULL;
+	enum rules_answer answer =
+		unread(format_read_json(check->item->root, file, &document, check->why));
+	bool has = json_object_object_get_ex(document, own, &member);
+	if (answer == RULES_HOLD &&
+		(value ? !member || strcmp(json_object_get_string(member), value + 1) != 0
+		       : has && !member)) {
+		error_set(check->why, STATUS_NO,
+			value ? "%s does not say that %s is %s"
+			      : "%s says that it is not finished: %s is null",
+			file, own, value ? value + 1 : "");
+		answer = check->answer;
 	}
-	return different;
-}
-
-static enum rules_answer check_grid(const struct check *check)
-{
-	struct numbered *found;
-	uint64_t extent[2];
-	size_t count = collect(check, check->rule->words[0], &found);
-	uint64_t there = distinct(found, count, extent);
-	free(found);
-	if (there == extent[0] * extent[1])
-		return RULES_HOLD;
-	error_set(check->why, STATUS_NO, "%" PRIu64 " of at least %" PRIu64 " files %s are there",
-		there, extent[0] * extent[1], check->rule->words[0]);
-	return RULES_BROKEN;
-}
-
-static enum rules_answer check_json(const struct check *check)
-{
-	const char *key = check->rule->count > 1 ? check->rule->words[1] : NULL;
-	const char *value = key ? strchr(key, '=') : NULL;
-	char *own = key ? xstrndup(key, strcspn(key, "=")) : NULL;
-	enum rules_answer answer = RULES_HOLD;
-	for (size_t i = 0; i < check->item->files->count && answer == RULES_HOLD; i++) {
-		const char *name = check->item->files->files[i].name;
-		struct json_object *document = NULL, *member = NULL;
-		if (!fits(check->rule->words[0], name, NULL))
-			continue;
-		enum status status =
-			format_read_json(check->item->root, name, &document, check->why);
-		answer = status == STATUS_OK ? RULES_HOLD : unread(status);
-		bool has = own && json_object_object_get_ex(document, own, &member);
-		if (answer == RULES_HOLD && value &&
-			(!member || strcmp(json_object_get_string(member), value + 1) != 0)) {
-			error_set(check->why, STATUS_NO, "%s does not say that %s is %s", name, own,
-				value + 1);
-			answer = check->answer;
-		} else if (answer == RULES_HOLD && has && !member) {
-			error_set(check->why, STATUS_NO,
-				"%s says that it is not finished: %s is null", name, own);
-			answer = check->answer;
-		}
-		json_object_put(document);
-	}
+	json_object_put(document);
 	free(own);
 	return answer;
 }
 
-static enum rules_answer check_path(const struct check *check)
+/* Add the values of an object, or the elements of an array, as lines. */
+static void add_members(struct json_object *list, struct text *names)
 {
-	const char *file = check->rule->words[0];
-	struct text name = {0};
-	if (!has_file(check->item->files, file))
-		return RULES_HOLD;
-	enum status status = format_read(check->item->root, file, PATH_MAX, &name, check->why);
-	enum rules_answer answer = status == STATUS_OK ? check->answer : unread(status);
-	for (char *const *one = check->item->directories; status == STATUS_OK && *one; one++)
-		if (strcmp(*one, text_first_line(&name)) == 0)
-			answer = RULES_HOLD;
-	if (status == STATUS_OK && answer != RULES_HOLD)
-		error_set(check->why, STATUS_NO, "%s names no directory in it", file);
-	text_release(&name);
-	return answer;
-}
-
-/* Check the names in member: the values of an object, or the elements of an array. */
-static enum rules_answer check_names(
-	const struct check *check, const char *list, struct json_object *member)
-{
-	size_t count = 0;
-	int directory = (int)(base_of(list) - list);
-	char name[PATH_MAX];
-	struct lh_entry *entry = json_object_is_type(member, json_type_object)
-					 ? json_object_get_object(member)->head
+	bool array = json_object_is_type(list, json_type_array);
+	struct lh_entry *entry = json_object_is_type(list, json_type_object)
+					 ? json_object_get_object(list)->head
 					 : NULL;
-	bool array = json_object_is_type(member, json_type_array);
-	for (size_t i = 0; array ? i < json_object_array_length(member) : entry != NULL; i++) {
-		struct json_object *one = array ? json_object_array_get_idx(member, i)
+	for (size_t i = 0; array ? i < json_object_array_length(list) : entry != NULL; i++) {
+		struct json_object *one = array ? json_object_array_get_idx(list, i)
 						: (struct json_object *)lh_entry_v(entry);
-		const char *text = one ? json_object_get_string(one) : "";
+		text_addf(names, "%s\n", one ? json_object_get_string(one) : "?");
 		entry = array ? NULL : entry->next;
-		count++;
-		if (snprintf(name, sizeof(name), "%.*s%s", directory, list, text) <
-				(int)sizeof(name) &&
-			has_file(check->item->files, name))
-			continue;
-		error_set(check->why, STATUS_NO, "%s is missing, which %s names", text, list);
-		return RULES_BROKEN;
 	}
-	if (count)
-		return RULES_HOLD;
-	error_set(check->why, STATUS_NO, "%s names no files", list);
-	return RULES_BROKEN;
 }
 
-static enum rules_answer check_listed(const struct check *check)
+/* Add the names of digits and lines that end in `end`, in a pickle, which has strings as they are.
+ */
+static void add_strings(const struct text *pickle, const char *end, struct text *names)
 {
-	enum rules_answer answer = RULES_HOLD;
-	for (size_t i = 0; i < check->item->files->count && answer == RULES_HOLD; i++) {
-		const char *list = check->item->files->files[i].name;
-		struct json_object *document = NULL, *member = NULL;
-		if (!fits(check->rule->words[0], list, NULL))
-			continue;
-		enum status status =
-			format_read_json(check->item->root, list, &document, check->why);
-		(void)json_object_object_get_ex(document, check->rule->words[1], &member);
-		answer = status == STATUS_OK ? check_names(check, list, member) : unread(status);
-		json_object_put(document);
-	}
-	return answer;
-}
-
-/* Check the names that end in `end` in the pickle, which has strings as they are. */
-static enum rules_answer check_pickle(
-	const struct check *check, const char *pickle, const struct text *content, const char *end)
-{
-	const char *at = content->data, *last = at + content->length;
-	int directory = (int)(base_of(pickle) - pickle);
-	char name[PATH_MAX];
-	bool any = false;
-	if (content->length == 0 || last[-1] != '.') { /* the opcode STOP */
-		error_set(check->why, STATUS_NO, "%s is cut short", pickle);
-		return RULES_DAMAGED;
-	}
+	const char *at = pickle->data, *last = at + pickle->length;
 	while (at < last && (at = memmem(at, (size_t)(last - at), end, strlen(end)))) {
 		const char *start = at;
-		while (start > content->data &&
+		while (start > pickle->data &&
 			(isdigit((unsigned char)start[-1]) || start[-1] == '_'))
 			start--;
 		at += strlen(end);
-		int length = snprintf(name, sizeof(name), "%.*s%.*s", directory, pickle,
-			(int)(at - start), start);
-		if (length >= (int)sizeof(name) || (size_t)(at - start) == strlen(end))
-			continue;
-		any = true;
-		if (has_file(check->item->files, name))
-			continue;
-		error_set(check->why, STATUS_NO, "%s is missing, which %s names", name, pickle);
-		return RULES_BROKEN;
+		if ((size_t)(at - start) > strlen(end))
+			text_addf(names, "%.*s\n", (int)(at - start), start);
 	}
-	if (any)
-		return RULES_HOLD;
-	error_set(check->why, STATUS_NO, "%s names no shards", pickle);
-	return RULES_DAMAGED;
 }
 
-static enum rules_answer check_pickled(const struct check *check)
+/* Read the names that are in a file, one in a line. */
+static enum rules_answer read_names(const struct check *check, const char *file, struct text *names)
 {
-	enum rules_answer answer = RULES_HOLD;
-	const char *end = check->rule->words[1] + 1; /* after '*' */
-	for (size_t i = 0; i < check->item->files->count && answer == RULES_HOLD; i++) {
-		const char *name = check->item->files->files[i].name, *base = base_of(name);
-		struct text content = {0};
-		if (strcmp(base, check->rule->words[0]) != 0)
-			continue;
+	const char *how = check->rule->count > 1 ? check->rule->words[1] : "";
+	struct json_object *document = NULL, *list = NULL;
+	struct text content = {0};
+	if (*how && *how != '*') {
 		enum status status =
-			format_read(check->item->root, name, PICKLE_LIMIT, &content, check->why);
-		answer = status == STATUS_OK ? check_pickle(check, name, &content, end)
-					     : unread(status);
-		text_release(&content);
+			format_read_json(check->item->root, file, &document, check->why);
+		if (json_object_object_get_ex(document, how, &list))
+			add_members(list, names);
+		json_object_put(document);
+		return unread(status);
 	}
+	enum rules_answer answer =
+		unread(format_read(check->item->root, file, PICKLE_LIMIT, &content, check->why));
+	if (answer == RULES_HOLD && !*how) {
+		text_addf(names, "%s\n", text_first_line(&content));
+	} else if (answer == RULES_HOLD &&
+		   (!content.length || content.data[content.length - 1] != '.')) { /* STOP */
+		error_set(check->why, STATUS_NO, "%s is cut short", file);
+		answer = RULES_DAMAGED;
+	} else if (answer == RULES_HOLD) {
+		add_strings(&content, how + 1, names);
+	}
+	text_release(&content);
+	return answer;
+}
+
+static enum rules_answer check_listed(const struct check *check, const char *file)
+{
+	struct text names = {.limit = PICKLE_LIMIT};
+	char path[PATH_MAX], *state = NULL;
+	const char *slash = strrchr(file, '/');
+	int directory = slash ? (int)(slash + 1 - file) : 0;
+	enum rules_answer answer = read_names(check, file, &names);
+	char *name = names.data ? strtok_r(names.data, "\n", &state) : NULL;
+	if (answer == RULES_HOLD && !name) {
+		error_set(check->why, STATUS_NO, "%s names no files", file);
+		answer = check->answer;
+	}
+	for (; name && answer == RULES_HOLD; name = strtok_r(NULL, "\n", &state)) {
+		if (snprintf(path, sizeof(path), "%.*s%s", directory, file, name) <
+				(int)sizeof(path) &&
+			is_there(check->item, path))
+			continue;
+		error_set(check->why, STATUS_NO, "%s is missing, which %s names", name, file);
+		answer = check->answer;
+	}
+	text_release(&names);
 	return answer;
 }
 
@@ -523,77 +390,80 @@ static bool read_product(
 	       !read_number(check, file, check->rule->words[3], &other, answer) || other == first;
 }
 
-static enum rules_answer check_world(const struct check *check)
+static enum rules_answer check_world(const struct check *check, const char *file)
 {
+	const struct manifest *files = check->item->files;
 	enum rules_answer answer = RULES_HOLD;
-	struct numbered *found;
-	uint64_t product = 0, extent[2];
-	const char *said = NULL, *pattern = check->rule->words[2];
-	size_t count = collect(check, pattern, &found);
-	uint64_t there = strstr(pattern, "{i}") ? distinct(found, count, extent) : count;
-	free(found);
-	for (size_t i = 0; there && i < check->item->files->count && !said; i++) {
-		const char *name = check->item->files->files[i].name;
-		if (fits(check->rule->words[0], name, NULL) &&
-			read_product(check, name, &product, &answer))
-			said = name;
+	uint64_t product = 0, there = 0;
+	bool said = false;
+	for (size_t i = 0; i < files->count; i++)
+		there += fits(check->rule->words[2], files->files[i].name, NULL);
+	for (size_t i = 0; there && i < files->count && !said; i++) {
+		file = files->files[i].name;
+		said = fits(check->rule->words[0], file, NULL) &&
+		       read_product(check, file, &product, &answer);
 	}
-	*check->item->told |= said != NULL;
+	*check->item->told |= said;
 	if (answer != RULES_HOLD || !said || product == there)
 		return answer;
 	error_set(check->why, STATUS_NO,
 		"%" PRIu64 " of the %" PRIu64 " files %s that %s tells of are there", there,
-		product, pattern, said);
-	return RULES_BROKEN;
+		product, check->rule->words[2], file);
+	return check->answer;
 }
 
-static enum rules_answer check_number(const struct check *check)
+static enum rules_answer check_number(const struct check *check, const char *file)
 {
+	size_t colon = check->rule->colon;
 	enum rules_answer answer = RULES_HOLD;
-	uint64_t number = 0;
-	const char *said = find(check, 0, 1, false);
-	if (!said || !read_number(check, said, check->rule->words[1], &number, &answer) ||
-		find(check, check->rule->colon, check->rule->count, true))
-		return answer;
-	return broken(
-		check, check->answer, "it has no ", check->rule->colon, check->rule->count, "");
+	uint64_t number;
+	file = find(check, 0, 1, false);
+	return !file || !read_number(check, file, check->rule->words[1], &number, &answer) ||
+			       find(check, colon, check->rule->count, true)
+		       ? answer
+		       : broken(check, "it has no", colon);
 }
 
 static const struct {
 	const char *name;
 	size_t words; /* how many it needs */
+	bool files;   /* it is checked for each file that matches its first word */
 	enum rules_answer answer;
-	enum rules_answer (*check)(const struct check *check);
+	enum rules_answer (*check)(const struct check *check, const char *file);
 } kinds[] = {
-	{"known", 1, RULES_UNKNOWN_FORM, check_any},
-	{"any", 1, RULES_BROKEN, check_any},
-	{"none", 1, RULES_BROKEN, check_none},
-	{"if", 2, RULES_BROKEN, check_if},
-	{"filled", 1, RULES_DAMAGED, check_filled},
-	{"each", 2, RULES_BROKEN, check_each},
-	{"same", 2, RULES_BROKEN, check_same},
-	{"beside", 2, RULES_BROKEN, check_beside},
-	{"numbered", 1, RULES_BROKEN, check_numbered},
-	{"grid", 1, RULES_BROKEN, check_grid},
-	{"json", 1, RULES_BROKEN, check_json},
-	{"path", 1, RULES_BROKEN, check_path},
-	{"listed", 2, RULES_BROKEN, check_listed},
-	{"pickled", 2, RULES_BROKEN, check_pickled},
-	{"table", 1, RULES_DAMAGED, check_table},
-	{"world", 3, RULES_BROKEN, check_world},
-	{"number", 3, RULES_BROKEN, check_number},
+	{"known", 1, false, RULES_UNKNOWN_FORM, check_any},
+	{"any", 1, false, RULES_BROKEN, check_any},
+	{"if", 2, false, RULES_BROKEN, check_any},
+	{"filled", 1, false, RULES_DAMAGED, check_filled},
+	{"each", 2, false, RULES_BROKEN, check_directories},
+	{"same", 2, false, RULES_BROKEN, check_directories},
+	{"beside", 2, false, RULES_BROKEN, check_directories},
+	{"all", 1, false, RULES_BROKEN, check_all},
+	{"json", 1, true, RULES_BROKEN, check_json},
+	{"listed", 1, true, RULES_BROKEN, check_listed},
+	{"world", 3, false, RULES_BROKEN, check_world},
+	{"number", 3, false, RULES_BROKEN, check_number},
 };
 
 static enum rules_answer check_rule(struct check *check)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		check->answer = kinds[i].answer;
-		if (strcmp(check->rule->text, kinds[i].name) == 0 &&
-			check->rule->count >= kinds[i].words)
-			return kinds[i].check(check);
+	const struct manifest *files = check->item->files;
+	size_t kind = 0, count = sizeof(kinds) / sizeof(kinds[0]);
+	while (kind < count && (strcmp(check->rule->kind, kinds[kind].name) != 0 ||
+				       check->rule->count < kinds[kind].words))
+		kind++;
+	if (kind == count) {
+		error_set(check->why, STATUS_USAGE, "there is no rule \"%s\"", check->rule->kind);
+		return RULES_UNREADABLE;
 	}
-	error_set(check->why, STATUS_USAGE, "there is no rule \"%s\"", check->rule->text);
-	return RULES_UNREADABLE;
+	check->answer = kinds[kind].answer;
+	if (!kinds[kind].files)
+		return kinds[kind].check(check, NULL);
+	enum rules_answer answer = RULES_HOLD;
+	for (size_t i = 0; i < files->count && answer == RULES_HOLD; i++)
+		if (fits(check->rule->words[0], files->files[i].name, NULL))
+			answer = kinds[kind].check(check, files->files[i].name);
+	return answer;
 }
 
 enum rules_answer rules_check(const char *rules, const struct rules_item *item, struct error *why)
@@ -607,7 +477,7 @@ enum rules_answer rules_check(const char *rules, const struct rules_item *item, 
 		enum rules_answer answer = RULES_HOLD;
 		read_rule(line, length, item->step, &rule);
 		line += length + (line[length] == '\n');
-		if (strcmp(rule.text, "when") != 0)
+		if (strcmp(rule.kind, "when") != 0)
 			answer = at == OTHER_FORM ? RULES_HOLD : check_rule(&check);
 		else if (at == THIS_FORM)
 			return RULES_HOLD;

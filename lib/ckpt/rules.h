@@ -7,26 +7,23 @@
  *                     a checkpoint for which no "when" holds has an unknown form
  *   known P ...       it has one of these; else the form is unknown
  *   any P ...         it has one of these
- *   none P ...        it has no file or directory like this; here and in "when" and "if" P may be
- *                     a directory
- *   if P : Q ...      if it has P, it has one of Q
+ *   if P : Q ...      if it has P, it has one of Q; here and in "when" P may be a directory
  *   filled P ...      if it has such files, not all of them are empty
- *   each D : Q ...    each directory D has one of Q; ../Q is a file beside D
+ *   each D : Q ...    each directory D has one of Q
  *   same D : Q ...    each directory D has one of Q, or none has
- *   beside P : Q ...  each directory with a file P has one of Q
- *   numbered P        the files P with {i} and {n} are all of n, from 0 or 1
- *   grid P            the files P with {i}, and perhaps {j}, are all from 0 to the highest
+ *   beside P : Q ...  each directory with a P has one of Q
+ *   all P             the files P, of each name without {i}, {j} and {n}, are all: {i} of {n},
+ *                     from 0 or 1; or {i}, and perhaps {j}, from 0 to the highest
  *   json P            the files P are JSON documents
  *   json P KEY        and, if they have KEY, it is not null
  *   json P KEY=V      and their KEY is V
- *   path F            the line of the file F is a directory in it, if there is an F
- *   table P           the data files of the TensorFlow indexes P are as long as these say
- *   listed P KEY      the documents P name, under KEY, files that are there, and at least one
- *   pickled F *END    the pickles F end, and name files that end in END and are there
+ *   listed P          the first line of each file P names what is there, beside it
+ *   listed P KEY      the JSON documents P name, under KEY, what is there, and at least one file
+ *   listed P *END     the pickles P end, and name files that end in END and are there
  *   world P KEY[*KEY] Q [KEY2]
- *                     the product of the numbers in one pickle P is how many files Q there are
- *                     (different {i} and {j}, if Q has them); nothing, if there is no P, no Q or
- *                     no number, or if P has KEY2, and that is not the number of the first KEY
+ *                     the product of the numbers in one pickle P is how many files Q there are;
+ *                     nothing, if there is no P, no Q or no number, or if P has KEY2, and that is
+ *                     not the number of the first KEY
  *   number P KEY : Q ...
  *                     if one pickle P says that KEY is 1 or more, it has one of Q
  *

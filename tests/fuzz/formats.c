@@ -25,9 +25,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_HOLDS(status == STATUS_OK || (status == STATUS_NO && *why.text));
 		FUZZ_HOLDS(format_check(fuzz_directory(), name, size, NULL) == status);
 		(void)format_check(fuzz_directory(), name, size + 1, NULL);
-		why.text[0] = '\0';
-		status = format_check_tensorflow(fuzz_directory(), name, &why);
-		FUZZ_HOLDS(status == STATUS_OK || (status == STATUS_NO && *why.text));
 		status = format_read_number(fuzz_directory(), name, "step", &number, &why);
 		FUZZ_HOLDS(status == STATUS_OK || status == STATUS_NO);
 		if (format_read_json(fuzz_directory(), name, &object, &why) == STATUS_OK)
