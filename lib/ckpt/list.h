@@ -41,10 +41,10 @@ struct list_entry {
 
 /* One checkpoint: entries[first] to entries[first + count - 1]. */
 struct list_item {
-	struct checkpoint checkpoint;
 	size_t first, count;
-	struct manifest files; /* frameworks: names with {step} and so on in place of numbers */
-	char best[256];	       /* the name of another that it calls its best; "": none */
+	struct checkpoint checkpoint;
+	struct manifest *files; /* frameworks: names with {step} and so on in place of numbers */
+	char best[256];		/* the name of another that it calls its best; "": none */
 };
 
 /* A file beside a framework's checkpoint that says something about it. */
@@ -72,8 +72,6 @@ struct list {
 	size_t entry_count;
 	struct list_item *items; /* by rising step; of ours, unfinished ones after the others */
 	size_t count;
-	char **gone; /* entries that were renamed away to be deleted (ckpt_name_gone) */
-	size_t gone_count;
 	struct {
 		bool found; /* there is such a file */
 		bool named; /* it names a step: */
@@ -93,8 +91,9 @@ enum status list_read(const struct list_request *request, struct list *list, str
 void list_release(struct list *list);
 
 /* Inspect one again, or, with names_only, for the first time, without a comparison with others.
- * STATUS_NO: it is gone. */
+ * STATUS_NO: it is gone. Its files belong to the item, and have to be released if it is a copy. */
 enum status list_inspect(const struct list *list, struct list_item *item, struct error *err);
+void list_item_release(struct list_item *item);
 
 /*
  * Set stays of each checkpoint that is a link, or that a link in DIR resolves to or into, by device

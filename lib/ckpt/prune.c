@@ -206,12 +206,12 @@ static enum status is_unchanged(const struct pruning *pruning, size_t i, struct 
 	const struct checkpoint *then = &pruning->list.items[i].checkpoint;
 	if (then->changed == 0) /* it has a manifest, so nobody writes it */
 		return STATUS_OK;
-	now.files = (struct manifest){0};
+	now.files = NULL;
 	enum status status = list_inspect(&pruning->list, &now, err);
 	if (status == STATUS_OK &&
 		(now.checkpoint.changed != then->changed || now.checkpoint.inode != then->inode))
 		status = STATUS_NO;
-	manifest_release(&now.files);
+	list_item_release(&now);
 	return status;
 }
 
@@ -425,8 +425,10 @@ enum status checkpoint_prune(const char *directory, const struct layout *layout,
 	if (status == STATUS_OK)
 		status = decide(&pruning, &met, err);
 	if (status == STATUS_OK && request->dry_run)
-		for (size_t i = 0; i < pruning.list.gone_count; i++)
-			(void)is_leftover(&pruning, ckpt_name_read_gone(pruning.list.gone[i]));
+		for (size_t i = 0; i < pruning.list.other_count; i++) {
+			const char *gone = ckpt_name_read_gone(pruning.list.others[i]);
+			(void)(gone && is_leftover(&pruning, gone));
+		}
 	else if (status == STATUS_OK)
 		status = remove_all(&pruning, err);
 	list_release(&pruning.list);
