@@ -13,7 +13,6 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/directory.h"
 #include "ckpt/manifest.h"
-#include "ckpt/marks.h"
 #include "ckpt/native.h"
 #include "ckpt/publish.h"
 #include "ckpt/staging.h"

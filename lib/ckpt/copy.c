@@ -15,7 +15,6 @@
 #include "ckpt/directory.h"
 #include "ckpt/gone.h"
 #include "ckpt/manifest.h"
-#include "ckpt/marks.h"
 #include "ckpt/native.h"
 #include "ckpt/publish.h"
 #include "ckpt/tree.h"

@@ -21,10 +21,13 @@
 #define JSON_LIMIT   ((size_t)64 << 20)
 #define HEADER_LIMIT 100000000 /* of safetensors, by its specification */
 #define PICKLE_LIMIT ((uint64_t)16 << 20)
-#define STEPS_LIMIT  ((uint64_t)1 << 25)  /* values of a file that are walked through */
-#define COUNT_LIMIT  10000		  /* of storages */
-#define ATTEMPTS     400000		  /* to find their widths */
-#define READ_BYTES   ((uint64_t)16 << 10) /* at least */
+#define STEPS_LIMIT  ((uint64_t)1 << 25) /* values of a file that are walked through */
+#define COUNT_LIMIT  10000		 /* of storages */
+#define ATTEMPTS     400000		 /* to find their widths */
+/* Endings of names that promise any content, and one that does not begin with zeros. */
+#define TORCH	   " .pt .pth .ckpt .bin .tar "
+#define ANY	   " .distcp .pkl "
+#define READ_BYTES ((uint64_t)16 << 10) /* at least */
 
 /* ---- A file that is looked at here and there ---- */
 
@@ -323,68 +326,50 @@ static void check_ocdbt(struct file *file)
 		file_wrong(file, "is cut short");
 }
 
-/* The first ones, up to PICKLE, have signatures. */
-enum {
-	ZIP,
-	EMPTY_ZIP,
-	HDF5,
-	NPY,
-	OCDBT,
-	PICKLE,
-	SAFETENSORS,
-	TAR,
-	JSON,
-	TABLE,
-	MSGPACK,
-	ANY,
-	TORCH,
-	UNKNOWN
-};
+/* ---- What a file is, and what it must be ---- */
+
 static const struct content {
 	const char *what;
 	void (*check)(struct file *file); /* NULL: nothing is known of its end */
 	const char *endings;		  /* of names that promise this content */
-	size_t length; /* of the signature; 0: it is not told by its first bytes */
-	char signature[9];
+	uint64_t at;			  /* where its signature is */
+	size_t length;			  /* 0: it has none */
+	const char *signature;
 } contents[] = {
-	[ZIP] = {"a zip archive", check_zip, " .npz .keras ", 4, "PK\3\4"},
-	[EMPTY_ZIP] = {"an empty zip archive", check_zip, "", 4, "PK\5\6"},
-	[HDF5] = {"HDF5", check_hdf5, " .h5 .hdf5 ", 8, "\x89HDF\r\n\x1a\n"},
-	[NPY] = {"an array of NumPy", NULL, " .npy ", 6, "\x93NUMPY"},
-	[OCDBT] = {"OCDBT", check_ocdbt, " .ocdbt ", 4, "\x0c\xdb\x3a\x2a"},
-	[PICKLE] = {"a pickle", check_pickle, "", 0, ""},
-	[SAFETENSORS] = {"safetensors", check_safetensors, " .safetensors ", 0, ""},
-	[TAR] = {"a tar archive", NULL, "", 0, ""},
-	[JSON] = {"JSON", check_json, " .json ", 0, ""},
-	[TABLE] = {"a table", format_check_tensorflow, " .index ", 0, ""},
-	[MSGPACK] = {"MessagePack", NULL, " .msgpack ", 0, ""},
+	{"a zip archive", check_zip, " .npz .keras ", 0, 4, "PK\3\4"},
+	{"an empty zip archive", check_zip, "", 0, 4, "PK\5\6"},
+	{"HDF5", check_hdf5, " .h5 .hdf5 ", 0, 8, "\x89HDF\r\n\x1a\n"},
+	{"an array of NumPy", NULL, " .npy ", 0, 6, "\x93NUMPY"},
+	{"OCDBT", check_ocdbt, " .ocdbt ", 0, 4, "\x0c\xdb\x3a\x2a"},
+	{"safetensors", check_safetensors, " .safetensors ", 4, 6, "\0\0\0\0{\""},
+	{"a tar archive", NULL, "", 257, 5, "ustar"},
+	{"JSON", check_json, " .json ", 0, 0, ""},
+	{"a table", format_check_tensorflow, " .index ", 0, 0, ""},
+	{"MessagePack", NULL, " .msgpack ", 0, 0, ""},
+	{"an archive or a pickle", NULL, TORCH, 0, 0, ""},
 	/* accelerate writes archives with .pkl, and joblib compressed pickles. */
-	[ANY] = {"a checkpoint", NULL, " .distcp .pkl ", 0, ""},
-	[TORCH] = {"an archive or a pickle", NULL, " .pt .pth .ckpt .bin .tar ", 0, ""},
+	{"a checkpoint", NULL, ANY, 0, 0, ""},
 };
+static const struct content pickle = {"a pickle", check_pickle, "", 0, 0, ""};
+#define CONTENTS (sizeof(contents) / sizeof(contents[0]))
 
 /*
- * What the first bytes say. Many files may begin with the byte of a pickle: also its version and
- * one of the opcodes that are usual then have to follow.
+ * What the first bytes say; NULL: nothing. Many files may begin with the byte of a pickle: also its
+ * version and one of the opcodes that are usual then have to follow.
  */
-static int content_of(struct file *file)
+static const struct content *content_of(struct file *file)
 {
 	static const char opcodes[] = "}](c)KMJGXUNI\x8a\x8c\x95\x88\x89";
-	size_t length = file->bytes < 10 ? (size_t)file->bytes : 10;
-	unsigned char head[10] = {0};
-	const unsigned char *bytes = file_bytes(file, 0, length);
-	if (bytes)
-		memcpy(head, bytes, length);
-	for (int i = 0; i < PICKLE; i++)
-		if (contents[i].length <= length &&
-			memcmp(head, contents[i].signature, contents[i].length) == 0)
-			return i;
-	bool opcode = length < 3 || (head[2] && strchr(opcodes, head[2]));
-	if (head[0] == 0x80 && (length < 2 || (head[1] >= 2 && head[1] <= 5)) && opcode)
-		return PICKLE;
-	if (memcmp(head + 8, "{\"", 2) == 0 && little_endian(head, 8) <= HEADER_LIMIT)
-		return SAFETENSORS;
-	return file_has(file, 257, "ustar", 5) ? TAR : UNKNOWN;
+	for (size_t i = 0; i < CONTENTS; i++)
+		if (contents[i].length &&
+			file_has(file, contents[i].at, contents[i].signature, contents[i].length))
+			return &contents[i];
+	uint64_t length = file->bytes < 3 ? file->bytes : 3;
+	const unsigned char *head = file_bytes(file, 0, length);
+	return head && head[0] == 0x80 && (length < 2 || (head[1] >= 2 && head[1] <= 5)) &&
+			       (length < 3 || (head[2] && strchr(opcodes, head[2])))
+		       ? &pickle
+		       : NULL;
 }
 
 /* Look at up to 64 blocks. A part of an array of zarr, 0.0 or c/0/0, may be only zeros. */
@@ -430,12 +415,22 @@ static void check_text(struct file *file)
 			file_wrong(file, "is an HTML or XML page in place of the file");
 }
 
+/* Whether the content is none of what the name promises. */
+static bool is_other(struct file *file, const struct content *promise, const struct content *found)
+{
+	if (strcmp(promise->endings, TORCH) == 0)
+		return !found;
+	if (strcmp(promise->endings, ANY) == 0)
+		return file->bytes < 8 ? !found : file_has(file, 0, "\0\0\0\0\0\0\0", 8);
+	return promise->length && !promise->at && (!found || found->check != promise->check);
+}
+
 static void check(struct file *file)
 {
-	int named = 0;
-	while (named < UNKNOWN && !strstr(contents[named].endings, file->ending))
-		named++;
-	const struct content *promise = named < UNKNOWN ? &contents[named] : NULL;
+	const struct content *promise = contents, *end = contents + CONTENTS;
+	while (promise < end && !strstr(promise->endings, file->ending))
+		promise++;
+	promise = promise < end ? promise : NULL;
 	if (file->bytes == 0 && promise)
 		file_wrong(file, "is empty");
 	if (file->bytes == 0 || is_word(file))
@@ -443,22 +438,13 @@ static void check(struct file *file)
 	if (only_zeros(file))
 		file_wrong(file, "has only zeros");
 	check_text(file);
-	int found = content_of(file);
-	bool begins = false;
-	for (int i = 0; i < PICKLE; i++)
-		begins |= file->bytes < contents[i].length &&
-			  file_has(file, 0, contents[i].signature, (size_t)file->bytes);
-	if (promise && promise->check && !promise->length)
-		found = named; /* whatever the first bytes are */
-	else if (promise && file->bytes < 8 && found == UNKNOWN && begins)
-		file_wrong(file, "is cut short");
-	else if (file->bytes >= 8 && promise &&
-		 ((named == ANY && file_has(file, 0, "\0\0\0\0\0\0\0", 8)) ||
-			 (named == TORCH && found == UNKNOWN) ||
-			 (promise->length && found != named && found != EMPTY_ZIP)))
+	const struct content *found = content_of(file);
+	if (promise && is_other(file, promise, found))
 		file_wrong(file, "is not %s", promise->what);
-	if (file->status == STATUS_OK && found < UNKNOWN && contents[found].check)
-		contents[found].check(file);
+	if (promise && promise->check && (!promise->length || promise->at))
+		found = promise; /* whatever the first bytes are */
+	if (file->status == STATUS_OK && found && found->check)
+		found->check(file);
 }
 
 enum status format_check(int root, const char *name, uint64_t bytes, struct error *why)
@@ -490,15 +476,15 @@ enum status format_read_json(
 	int root, const char *name, struct json_object **object, struct error *why)
 {
 	struct text text = {0};
-	struct json_object *read = NULL;
 	enum status status = format_read(root, name, JSON_LIMIT, &text, why);
-	if (status == STATUS_OK)
-		read = json_parse_limited(text_string(&text), text.length, JSON_LIMIT);
-	if (status == STATUS_OK && !read)
-		status = error_set(why, STATUS_NO, "%s is no whole JSON document", name);
-	if (read)
-		*object = read;
+	struct json_object *read = json_parse_limited(text_string(&text), text.length, JSON_LIMIT);
 	text_release(&text);
+	if (status == STATUS_OK && !read)
+		return error_set(why, STATUS_NO, "%s is no whole JSON document", name);
+	if (status == STATUS_OK)
+		*object = read;
+	else
+		json_object_put(read);
 	return status;
 }
 

@@ -58,9 +58,9 @@ static enum status read_tracker(struct list *list, struct error *err)
 	const struct layout *layout = list->request.layout;
 	struct pattern_number numbers[PATTERN_NUMBERS];
 	struct text text = {0};
-	struct error why = {0};
+	struct error why = {.text = "no line has the form of a checkpoint's name"};
 	struct stat st;
-	char *state = NULL, *line = NULL;
+	char *state = NULL;
 	if (!layout->tracker ||
 		fstatat(list->descriptor, layout->tracker, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return STATUS_OK;
@@ -69,20 +69,18 @@ static enum status read_tracker(struct list *list, struct error *err)
 	if (status != STATUS_OK && status != STATUS_NO)
 		return error_set(err, status, "%s: %s", list->request.directory, why.text);
 	list->tracker.found = true;
-	if (text.length && strlen(text.data) == text.length)
-		line = strtok_r(text.data, "\r\n", &state);
+	bool lines = text.length && strlen(text.data) == text.length;
+	char *line = lines ? strtok_r(text.data, "\r\n", &state) : NULL;
 	for (; line && !list->tracker.named; line = strtok_r(NULL, "\r\n", &state)) {
 		for (size_t end = strlen(line); end > 0 && strchr(" \t", line[end - 1]);)
 			line[--end] = '\0';
-		list->tracker.named = pattern_any(layout->tracker_forms, line, numbers);
 		snprintf(list->tracker.line, sizeof(list->tracker.line), "%.255s", line);
+		list->tracker.named = pattern_any(layout->tracker_forms, line, numbers);
+		if (list->tracker.named)
+			list->tracker.step = numbers[PATTERN_STEP].value;
 	}
-	list->tracker.step = list->tracker.named ? numbers[PATTERN_STEP].value : 0;
 	if (!list->tracker.named)
-		snprintf(list->tracker.broken, sizeof(list->tracker.broken), "%.255s",
-			status == STATUS_NO ? why.text
-			: text.length == 0  ? "it is empty"
-					    : "no line has the form of a checkpoint's name");
+		snprintf(list->tracker.broken, sizeof(list->tracker.broken), "%.255s", why.text);
 	text_release(&text);
 	return STATUS_OK;
 }
@@ -339,20 +337,17 @@ struct following {
 };
 
 /* Protect the checkpoint that has the file or directory, or one above it, to which a link leads. */
-static enum status follow(struct following *from, const char *name, struct error *err)
+static enum status follow(const struct following *from, const char *name, struct error *err)
 {
 	struct list *list = from->list;
 	char at[PATH_MAX];
 	struct stat st;
 	char *link = xprintf("%s/%s", from->directory, name);
-	enum status status = STATUS_OK;
-	if (!realpath(link, at)) {
-		/* It leads nowhere, or in a circle. */
-		if (errno != ENOENT && errno != ELOOP && errno != ENOTDIR)
-			status = error_errno(err, errno, "follow the link %s", link);
-		*at = '\0';
-	}
-	for (char *end = at + strlen(at); end && end > at; end = strrchr(at, '/')) {
+	bool leads = realpath(link, at); /* if not nowhere, or in a circle */
+	enum status status = leads || errno == ENOENT || errno == ELOOP || errno == ENOTDIR
+				     ? STATUS_OK
+				     : error_errno(err, errno, "follow the link %s", link);
+	for (char *end = leads ? at + strlen(at) : at; end && end > at; end = strrchr(at, '/')) {
 		*end = '\0';
 		if (!*at || stat(at, &st) < 0)
 			continue;
@@ -378,9 +373,15 @@ static enum status follow_inside(
 	return st && S_ISLNK(st->st_mode) ? follow(context, path, err) : STATUS_OK;
 }
 
+/* Whether another name in DIR may be a link of the user's: not "latest", which is ours. */
+static bool may_be_link(const struct list *list, const char *name)
+{
+	return !layout_is_native(list->request.layout) || strcmp(name, CKPT_LATEST) != 0;
+}
+
 enum status list_protect(struct list *list, struct error *err)
 {
-	struct following from = {list, list->request.directory};
+	const struct following from = {list, list->request.directory};
 	struct stat st;
 	enum status status = STATUS_OK;
 	/* Of ours, only the links need to know them. */
@@ -395,19 +396,16 @@ enum status list_protect(struct list *list, struct error *err)
 	for (size_t i = 0; i < list->count; i++)
 		for (size_t k = 0; k < list->items[i].count && status == STATUS_OK; k++) {
 			const struct list_entry *entry = &list->entries[list->items[i].first + k];
-			if (!entry->link)
-				continue;
-			list_stay(&list->items[i].checkpoint, "it is a symbolic link", "");
-			status = follow(&from, entry->name, err);
+			if (entry->link)
+				list_stay(&list->items[i].checkpoint, "it is a symbolic link", "");
+			if (entry->link)
+				status = follow(&from, entry->name, err);
 		}
-	for (size_t i = 0; i < list->other_count && status == STATUS_OK; i++) {
-		const char *name = list->others[i];
-		bool latest =
-			layout_is_native(list->request.layout) && strcmp(name, CKPT_LATEST) == 0;
-		if (!latest && fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	for (size_t i = 0; i < list->other_count && status == STATUS_OK; i++)
+		if (may_be_link(list, list->others[i]) &&
+			fstatat(list->descriptor, list->others[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISLNK(st.st_mode))
-			status = follow(&from, name, err);
-	}
+			status = follow(&from, list->others[i], err);
 	return status;
 }
 
@@ -444,13 +442,11 @@ enum status list_is_wanted(
 	if (!realpath(list->request.directory, whole))
 		return error_errno(err, errno, "resolve %s", list->request.directory);
 	for (size_t i = 0; i < list->other_count && !*wanted; i++) {
-		ssize_t got =
-			readlinkat(list->descriptor, list->others[i], target, sizeof(target) - 1);
-		if (got < 0 || (layout_is_native(list->request.layout) &&
-				       strcmp(list->others[i], CKPT_LATEST) == 0))
+		const char *name = list->others[i], *at = target;
+		ssize_t got = readlinkat(list->descriptor, name, target, sizeof(target) - 1);
+		if (got < 0 || !may_be_link(list, name))
 			continue;
 		target[got] = '\0';
-		const char *at = target;
 		if (strncmp(at, whole, strlen(whole)) == 0 && at[strlen(whole)] == '/')
 			at += strlen(whole) + 1;
 		while (strncmp(at, "./", 2) == 0)
@@ -476,58 +472,63 @@ void list_note(const struct list *list, struct text *notes)
 			list->tracker.line);
 }
 
-/* Whether a name looks like that of a log. */
-static bool is_log(const char *name)
+/* Names, of which the first three are listed. */
+struct some {
+	struct text text;
+	size_t count;
+};
+
+static void add_some(struct some *some, const char *name)
 {
-	static const char *const ends[] = {".log", ".out", ".err", ".txt", ".json", ".jsonl",
-		".csv", ".yaml", ".yml", ".html", ".png", ".py", ".sh", ".lock", NULL};
-	size_t length = strlen(name);
-	for (const char *const *end = ends; *end; end++)
-		if (length > strlen(*end) && strcmp(name + length - strlen(*end), *end) == 0)
-			return true;
-	return *name == '.' || strstr(name, "tfevents") || strncmp(name, "core.", 5) == 0;
+	if (some->count++ < 3)
+		text_addf(&some->text, "%s%s", some->count > 1 ? ", " : "", name);
+}
+
+/* Whether a name in DIR that no layout reads looks like that of a checkpoint. */
+static bool looks_like_one(const struct list *list, const char *name)
+{
+	static const char logs[] =
+		".* core.* *tfevents* *.log *.out *.err *.txt *.json *.jsonl *.csv *.yaml *.yml "
+		"*.html *.png *.py *.sh *.lock";
+	struct pattern_number unused[PATTERN_NUMBERS];
+	struct stat st;
+	return strpbrk(name, "0123456789") && !pattern_any(logs, name, unused) &&
+	       fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (S_ISDIR(st.st_mode) ? framework_has_files(list->descriptor, name)
+				    : S_ISREG(st.st_mode) && st.st_size > LARGE);
 }
 
 enum status list_confirm_none(const struct list *list, struct error *err)
 {
-	struct text strange = {0}, other = {0};
-	size_t count = 0, others = 0;
-	for (size_t i = 0; i < list->count; i++) {
-		const struct checkpoint *one = &list->items[i].checkpoint;
-		if (one->state == CHECKPOINT_UNKNOWN_FORM && count++ < 3)
-			text_addf(&strange, "%s%s", count > 1 ? ", " : "", one->name);
-	}
-	for (size_t i = 0; i < list->other_count; i++) {
-		struct stat st;
-		const char *name = list->others[i];
-		bool looks = strpbrk(name, "0123456789") && !is_log(name) &&
-			     fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			     (S_ISDIR(st.st_mode) ? framework_has_files(list->descriptor, name)
-						  : S_ISREG(st.st_mode) && st.st_size > LARGE);
-		if (looks && count++ < 3)
-			text_addf(&strange, "%s%s", count > 1 ? ", " : "", name);
-		if (!looks && *name != '.' && others++ < 3)
-			text_addf(&other, "%s%s", others > 1 ? ", " : "", name);
-	}
-	enum status status =
-		*list->tracker.broken
-			? error_set(err, STATUS_TEMPORARY,
-				  "%s has no complete checkpoint, and the tracker file %s names one "
-				  "that no layout reads: %s",
-				  list->request.directory, list->request.layout->tracker,
-				  list->tracker.line)
-		: count ? error_set(err, STATUS_TEMPORARY,
-				  "%s: no layout reads %s%s, which may be checkpoints: say how with "
-				  "--pattern or --layout, or move them away",
-				  list->request.directory, text_string(&strange),
-				  count > 3 ? " ..." : "")
-			: error_set(err, STATUS_NO, "there is no complete checkpoint in %s%s%s%s",
-				  list->request.directory, others ? " (it has other entries: " : "",
-				  text_string(&other),
-				  others > 3 ? " ...)"
-				  : others   ? ")"
-					     : "");
-	text_release(&strange);
-	text_release(&other);
+	const char *directory = list->request.directory;
+	struct some strange = {0}, other = {0};
+	enum status status;
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].checkpoint.state == CHECKPOINT_UNKNOWN_FORM)
+			add_some(&strange, list->items[i].checkpoint.name);
+	for (size_t i = 0; i < list->other_count; i++)
+		if (looks_like_one(list, list->others[i]))
+			add_some(&strange, list->others[i]);
+		else if (*list->others[i] != '.')
+			add_some(&other, list->others[i]);
+	if (*list->tracker.broken)
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s has no complete checkpoint, and the tracker file %s names one that no "
+			"layout reads: %s",
+			directory, list->request.layout->tracker, list->tracker.line);
+	else if (strange.count)
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s: no layout reads %s%s, which may be checkpoints: say how with "
+			"--pattern or --layout, or move them away",
+			directory, text_string(&strange.text), strange.count > 3 ? " ..." : "");
+	else
+		status = error_set(err, STATUS_NO, "there is no complete checkpoint in %s%s%s%s",
+			directory, other.count ? " (it has other entries: " : "",
+			text_string(&other.text),
+			other.count > 3	  ? " ...)"
+			: other.count > 0 ? ")"
+					  : "");
+	text_release(&strange.text);
+	text_release(&other.text);
 	return status;
 }

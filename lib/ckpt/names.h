@@ -38,7 +38,7 @@
 #define CKPT_LATEST	    "latest"
 #define CKPT_LATEST_ONGOING ".latest.tmp"
 #define CKPT_MANIFEST	    ".ckpt-manifest.json" /* ckpt/manifest.h */
-#define CKPT_BAD	    ".ckpt-bad.json"	  /* marks of a published one: ckpt/marks.h */
+#define CKPT_BAD	    ".ckpt-bad.json"	  /* marks of a published one: ckpt/native.h */
 #define CKPT_PIN	    ".ckpt-pin.json"
 #define CKPT_WRITER	    ".ckpt-writer" /* .json, -2-of-4.json: who writes it */
 #define CKPT_SHARD	    ".ckpt-shard"  /* -2-of-4.json: what task 2 of 4 has committed */

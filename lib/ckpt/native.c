@@ -12,13 +12,52 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "ckpt/directory.h"
-#include "ckpt/marks.h"
+#include "ckpt/formats.h"
 #include "ckpt/staging.h"
 #include "ckpt/tree.h"
 
 /* We give up when the checkpoint was replaced this number of times while we looked. */
 #define TRIES 8
+
+/* Look whether NAME/MARK is there, whatever it is. */
+static enum status look_for(
+	int directory, const char *name, const char *mark, bool *there, struct error *err)
+{
+	char path[2 * CKPT_GONE_SIZE];
+	snprintf(path, sizeof(path), "%s/%s", name, mark);
+	*there = faccessat(directory, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return *there || errno == ENOENT ? STATUS_OK : error_errno(err, errno, "look for %s", path);
+}
+
+enum status marks_read_pinned(int directory, const char *name, bool *pinned, struct error *err)
+{
+	return look_for(directory, name, CKPT_PIN, pinned, err);
+}
+
+enum status marks_read(int directory, struct marks *marks, struct error *err)
+{
+	struct json_object *record = NULL;
+	*marks = (struct marks){0};
+	enum status status = look_for(directory, ".", CKPT_PIN, &marks->pinned, err);
+	if (status == STATUS_OK)
+		status = look_for(directory, ".", CKPT_BAD, &marks->bad, err);
+	if (status == STATUS_OK && marks->bad &&
+		format_read_json(directory, CKPT_BAD, &record, NULL) == STATUS_OK)
+		(void)json_copy_text(record, "reason", marks->reason, sizeof(marks->reason));
+	json_object_put(record);
+	return status;
+}
+
+enum status marks_clear(int directory, struct error *err)
+{
+	static const char *const names[] = {CKPT_BAD, CKPT_PIN};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (unlinkat(directory, names[i], 0) < 0 && errno != ENOENT)
+			return error_errno(err, errno, "remove %s", names[i]);
+	return STATUS_OK;
+}
 
 static void conclude(struct checkpoint *found, enum checkpoint_state state, const struct error *why)
 {

@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Inspecting a checkpoint of our own layout.
- */
+/* Inspecting a checkpoint of our own layout, and reading its marks. */
 #ifndef CKPT_NATIVE_H
 #define CKPT_NATIVE_H
 
 #include "base/error.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/directory.h"
 #include "ckpt/manifest.h"
+
+/*
+ * The marks of a published checkpoint. Each is a file in its directory, so it moves and disappears
+ * with the checkpoint. A mark is set if its file exists, whatever the content is.
+ */
+struct marks {
+	bool pinned, bad;
+	char reason[200]; /* why it is bad; "": none was given */
+};
+
+/* Read the marks of the checkpoint that is open as directory. */
+enum status marks_read(int directory, struct marks *marks, struct error *err);
+/* Read whether DIRECTORY/NAME is pinned. */
+enum status marks_read_pinned(int directory, const char *name, bool *pinned, struct error *err);
+/* Remove both marks: a new checkpoint may have been made from a copy of one that was marked. */
+enum status marks_clear(int directory, struct error *err);
 
 /*
  * Inspect a step. STATUS_NO: there is no such name. STATUS_OK: see found, also if it could not be

@@ -15,8 +15,8 @@
 #include "ckpt/directory.h"
 #include "ckpt/gone.h"
 #include "ckpt/list.h"
-#include "ckpt/marks.h"
 #include "ckpt/names.h"
+#include "ckpt/native.h"
 
 /* A prune of a DIR. */
 struct pruning {

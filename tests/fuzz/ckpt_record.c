@@ -11,9 +11,9 @@
 #include "ckpt/keep.h"
 #include "ckpt/layouts.h"
 #include "ckpt/manifest.h"
-#include "ckpt/marks.h"
 #include "ckpt/metrics.h"
 #include "ckpt/names.h"
+#include "ckpt/native.h"
 #include "support/fuzz.h"
 
 static void check_mark(const uint8_t *data, size_t size)

@@ -134,7 +134,7 @@ static const struct {
 	{"legacy.pt", TEXT(LEGACY), 2},
 	{"job.pkl", TEXT("\x80\3cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81\xff\xff\xff."), 1},
 	{"model.safetensors", TEXT(SAFETENSORS), 0},
-	{"state.ckpt", TEXT(SAFETENSORS), 7},
+	{"state.ckpt", TEXT(SAFETENSORS), 0},
 	{"s.json", TEXT("{\"step\": 500, \"loss\": NaN, \"log\": [-Infinity, \"\xc3\xa9\"]}"), 0},
 };
 
@@ -214,8 +214,9 @@ static const struct {
 } others[] = {
 	{"a.pt", TEXT("hello, world"), STATUS_NO},
 	{"a.bin", TEXT("\x1f\x8b\x08\0\0\0\0\0\0\3"), STATUS_NO},
-	{"a.pt", TEXT("hello"), STATUS_OK}, /* seven bytes and fewer say nothing */
-	{"a.pt", TEXT("PK\3"), STATUS_NO},  /* but these are the beginning of something */
+	{"a.pt", TEXT("hello"), STATUS_NO},
+	{"a.pt", TEXT("hello\n"), STATUS_OK}, /* seven bytes and fewer, of a line, say nothing */
+	{"a.pt", TEXT("PK\3"), STATUS_NO},
 	{"a.pt", TEXT("\x89H"), STATUS_NO},
 	{"a.pth", TEXT("\x80\2"), STATUS_NO},
 	{"a.pth", TEXT("\x80\2K\1."), STATUS_OK},
