@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/xalloc.h"
 #include "ckpt/framework.h"
 
 #define LARGE (1 << 20) /* from this size on, a file of half the size is doubtful */
@@ -21,9 +20,8 @@
 static char *without_numbers(const char *patterns, const char *name, bool inside)
 {
 	struct text text = {0};
-	struct pattern_number unused[PATTERN_NUMBERS];
-	bool proved = inside && (pattern_any("**-*-of-* **.distcp", name, unused) ||
-					pattern_any(patterns, name, unused));
+	bool proved = inside && (pattern_any("**-*-of-* **.distcp", name, NULL) ||
+					pattern_any(patterns, name, NULL));
 	char *end;
 	for (const char *at = name; *at;) {
 		size_t digits = strspn(at, "0123456789"), hash = strspn(at, "0123456789abcdef");
@@ -40,30 +38,26 @@ static char *without_numbers(const char *patterns, const char *name, bool inside
 			at = end - (end[-1] == '.');
 		} else {
 			digits = digits ? digits : 1;
-			text_addf(&text, "%.*s", (int)digits, at);
+			text_add_bytes(&text, at, digits);
 			at += digits;
 		}
 	}
-	char *made = xstrdup(text_string(&text));
-	text_release(&text);
-	return made;
+	return text.data;
 }
 
 /* The same name with another step in it; malloc'd. */
 static char *with_step(const char *name, uint64_t from, uint64_t to)
 {
 	struct text text = {0};
-	while (*name) {
-		size_t digits = strspn(name, "0123456789"), length = digits ? digits : 1;
+	for (size_t length; *name; name += length) {
+		size_t digits = strspn(name, "0123456789");
+		length = digits ? digits : 1;
 		if (digits && digits <= 18 && strtoull(name, NULL, 10) == from)
 			text_addf(&text, "%0*" PRIu64, (int)digits, to);
 		else
-			text_addf(&text, "%.*s", (int)length, name);
-		name += length;
+			text_add_bytes(&text, name, length);
 	}
-	char *made = xstrdup(text_string(&text));
-	text_release(&text);
-	return made;
+	return text.data;
 }
 
 void framework_keep_names(

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/xalloc.h"
 #include "ckpt/formats.h"
+#include "ckpt/native.h"
 #include "ckpt/rules.h"
 #include "ckpt/tree.h"
 
@@ -106,13 +107,12 @@ static enum status find_files(const struct list *list, const struct list_entry *
 /* A file, or, with directories, a directory that fits the patterns; NULL: there is none. */
 static const char *find(const struct files *files, const char *patterns, bool directories)
 {
-	struct pattern_number unused[PATTERN_NUMBERS];
 	for (size_t i = 0; i < files->list.count; i++)
 		if (strncmp(files->list.files[i].name, ".cache/", 7) != 0 &&
-			pattern_any(patterns, files->list.files[i].name, unused))
+			pattern_any(patterns, files->list.files[i].name, NULL))
 			return files->list.files[i].name;
 	for (size_t i = 0; directories && i < files->directory_count; i++)
-		if (pattern_any(patterns, files->directories[i], unused))
+		if (pattern_any(patterns, files->directories[i], NULL))
 			return files->directories[i];
 	return NULL;
 }
@@ -134,14 +134,13 @@ enum status framework_read_step(
 {
 	const struct layout *layout = list->request.layout;
 	struct files files;
-	struct pattern_number unused[PATTERN_NUMBERS];
 	enum status status = find_files(list, entry, 1, &files, err), read = STATUS_NO;
 	const struct manifest_file *all = files.list.files;
 	if (status == STATUS_OK &&
 		(entry->directory ? !find(&files, layout->marks, false) : !files.list.count))
 		status = STATUS_NO;
 	for (size_t i = 0; i < files.list.count && status == STATUS_OK && read == STATUS_NO; i++)
-		if (!entry->directory || pattern_any(layout->inside_files, all[i].name, unused))
+		if (!entry->directory || pattern_any(layout->inside_files, all[i].name, NULL))
 			read = format_read_number(
 				files.root, all[i].name, "global_step", &entry->step, err);
 	if (status == STATUS_OK && read == STATUS_NO && !entry->directory) {
@@ -218,22 +217,8 @@ static void read_values(
 
 /* ---- Its state by itself ---- */
 
-static void conclude(struct checkpoint *found, enum rules_answer answer, const struct error *why)
-{
-	static const enum checkpoint_state states[] = {
-		[RULES_HOLD] = CHECKPOINT_COMPLETE,
-		[RULES_BROKEN] = CHECKPOINT_INCOMPLETE,
-		[RULES_DAMAGED] = CHECKPOINT_DAMAGED,
-		[RULES_UNKNOWN_FORM] = CHECKPOINT_UNKNOWN_FORM,
-		[RULES_UNREADABLE] = CHECKPOINT_UNREADABLE,
-	};
-	found->state = states[answer];
-	found->status = answer == RULES_UNREADABLE ? why->status : STATUS_OK;
-	snprintf(found->why, sizeof(found->why), "%.255s", answer == RULES_HOLD ? "" : why->text);
-}
-
 /* Whether its form and the framework's own word allow that it is complete. */
-static enum rules_answer check_form(const struct list *list, const struct list_entry *entry,
+static enum checkpoint_state check_form(const struct list *list, const struct list_entry *entry,
 	const struct files *files, struct error *why)
 {
 	const struct layout *layout = list->request.layout;
@@ -247,41 +232,34 @@ static enum rules_answer check_form(const struct list *list, const struct list_e
 		 list_has_mark(list, entry->step, CKPT_BESIDE_UNDONE, 0))
 		return error_set(why, STATUS_NO, "%s says that it is not finished",
 			       found ? found : "a file beside it"),
-		       RULES_BROKEN;
+		       CHECKPOINT_INCOMPLETE;
 	else if (layout->done && !find(files, layout->done, true) &&
 		 !list_has_mark(list, entry->step, CKPT_BESIDE_DONE, 0))
 		return error_set(why, STATUS_NO, "%s, which says that it is finished, is missing",
 			       layout->done),
-		       RULES_BROKEN;
+		       CHECKPOINT_INCOMPLETE;
 	else
-		return RULES_HOLD;
-	return RULES_UNKNOWN_FORM;
+		return CHECKPOINT_COMPLETE;
+	return CHECKPOINT_UNKNOWN_FORM;
 }
 
 /* Check entries that are one directory, or files in DIR, by the rules and formats. */
-static enum rules_answer check_entries(const struct list *list, const struct list_entry *entries,
-	size_t count, struct list_item *item, struct error *why)
+static enum checkpoint_state check_entries(const struct list *list,
+	const struct list_entry *entries, size_t count, struct list_item *item, struct error *why)
 {
 	const struct layout *layout = list->request.layout;
 	struct checkpoint *found = &item->checkpoint;
 	struct files files;
 	bool told = !strstr(layout->rules, "world "); /* otherwise, a rule has to read it */
-	enum rules_answer answer = RULES_UNREADABLE;
+	enum checkpoint_state answer = CHECKPOINT_UNREADABLE;
 	if (find_files(list, entries, count, &files, why) == STATUS_OK) {
 		read_values(&files, entries, item);
 		answer = check_form(list, entries, &files, why);
 	}
 	const struct rules_item look = {
 		entries->step, files.root, &files.list, files.directories, &told};
-	if (answer == RULES_HOLD)
+	if (answer == CHECKPOINT_COMPLETE)
 		answer = rules_check(layout->rules, &look, why);
-	for (size_t i = 0; i < files.list.count && answer == RULES_HOLD; i++) {
-		enum status status = format_check(
-			files.root, files.list.files[i].name, files.list.files[i].bytes, why);
-		answer = status == STATUS_OK   ? RULES_HOLD
-			 : status == STATUS_NO ? RULES_DAMAGED
-					       : RULES_UNREADABLE;
-	}
 	framework_keep_names(item, &files.list, entries->directory, told ? layout->proved : NULL);
 	found->files += files.list.count;
 	found->bytes += manifest_bytes(&files.list);
@@ -322,7 +300,7 @@ static void inspect_once(const struct list *list, struct list_item *item)
 	const struct list_entry *entries = &list->entries[item->first];
 	const bool alternatives = list->request.layout->alternatives;
 	struct checkpoint *found = &item->checkpoint;
-	enum rules_answer answer = RULES_HOLD, partner = RULES_HOLD;
+	enum checkpoint_state answer = CHECKPOINT_COMPLETE, partner = CHECKPOINT_COMPLETE;
 	struct error why = {0}, one = {0};
 	int best = -1;
 	list_item_release(item);
@@ -333,27 +311,31 @@ static void inspect_once(const struct list *list, struct list_item *item)
 		bool alone = entries[i].directory || alternatives;
 		for (count = 1; !alone && i + count < item->count && !entries[i + count].directory;)
 			count++;
-		enum rules_answer part = check_entries(list, &entries[i], count, item, &one);
+		enum checkpoint_state part = check_entries(list, &entries[i], count, item, &one);
 		bool average = alternatives && strstr(entries[i].name, "-EMA");
-		int rank = alternatives && part == RULES_HOLD && !average ? rank_of(entries[i].name)
-									  : -1;
+		int rank = alternatives && part == CHECKPOINT_COMPLETE && !average
+				   ? rank_of(entries[i].name)
+				   : -1;
 		if (rank > best) {
 			best = rank;
 			name_item(list, &entries[i], item);
 		}
-		if (average && part == RULES_HOLD && answer == RULES_HOLD && best < 0) {
-			part = RULES_BROKEN;
+		if (average && part == CHECKPOINT_COMPLETE && answer == CHECKPOINT_COMPLETE &&
+			best < 0) {
+			part = CHECKPOINT_INCOMPLETE;
 			error_set(
 				&one, STATUS_NO, "%s is there without its model", entries[i].name);
 		} else if (average) {
 			partner = part;
 		}
-		if (part != RULES_HOLD && (answer == RULES_HOLD || part > answer)) {
+		if (part != CHECKPOINT_COMPLETE &&
+			(answer == CHECKPOINT_COMPLETE || part > answer)) {
 			answer = part;
 			why = one;
 		}
 	}
-	conclude(found, best >= 0 && partner == RULES_HOLD ? RULES_HOLD : answer, &why);
+	checkpoint_conclude(found,
+		best >= 0 && partner == CHECKPOINT_COMPLETE ? CHECKPOINT_COMPLETE : answer, &why);
 	manifest_sort(item->files);
 	found->utc = found->changed ? found->changed : 1;
 }
@@ -390,7 +372,7 @@ enum status framework_inspect(const struct list *list, struct list_item *item, s
 				first->name);
 		if (status != STATUS_OK) {
 			name_item(list, first, item);
-			conclude(found, RULES_UNREADABLE, &why);
+			checkpoint_conclude(found, CHECKPOINT_UNREADABLE, &why);
 			return STATUS_OK;
 		}
 		inspect_once(list, item);

@@ -270,7 +270,8 @@ static enum match match(const char *at, const char *end, const char *text, const
 bool pattern_matches(const char *pattern, size_t length, const char *text,
 	struct pattern_number numbers[PATTERN_NUMBERS])
 {
-	return match(pattern, pattern + length, text, text, numbers) == MATCH;
+	struct pattern_number unused[PATTERN_NUMBERS];
+	return match(pattern, pattern + length, text, text, numbers ? numbers : unused) == MATCH;
 }
 
 bool pattern_any(
@@ -327,10 +328,9 @@ bool layout_reads(const struct layout *layout, const char *entry, uint64_t *step
 static enum status find_mark(
 	void *context, const char *path, int directory, const struct stat *st, struct error *err)
 {
-	struct pattern_number unused[PATTERN_NUMBERS];
 	const struct layout *layout = context;
 	(void)directory;
-	return st && pattern_any(layout->marks, path, unused)
+	return st && pattern_any(layout->marks, path, NULL)
 		       ? error_set(err, STATUS_NO, "%s is a mark", path)
 		       : STATUS_OK;
 }

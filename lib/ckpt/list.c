@@ -490,9 +490,8 @@ static bool looks_like_one(const struct list *list, const char *name)
 	static const char logs[] =
 		".* core.* *tfevents* *.log *.out *.err *.txt *.json *.jsonl *.csv *.yaml *.yml "
 		"*.html *.png *.py *.sh *.lock";
-	struct pattern_number unused[PATTERN_NUMBERS];
 	struct stat st;
-	return strpbrk(name, "0123456789") && !pattern_any(logs, name, unused) &&
+	return strpbrk(name, "0123456789") && !pattern_any(logs, name, NULL) &&
 	       fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       (S_ISDIR(st.st_mode) ? framework_has_files(list->descriptor, name)
 				    : S_ISREG(st.st_mode) && st.st_size > LARGE);

@@ -59,7 +59,8 @@ enum status marks_clear(int directory, struct error *err)
 	return STATUS_OK;
 }
 
-static void conclude(struct checkpoint *found, enum checkpoint_state state, const struct error *why)
+void checkpoint_conclude(
+	struct checkpoint *found, enum checkpoint_state state, const struct error *why)
 {
 	found->state = state;
 	found->status = state == CHECKPOINT_UNREADABLE ? why->status : STATUS_OK;
@@ -138,7 +139,7 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 			state = check(path, root, contents, &look, &own, &why);
 		}
 		look.inode = held.st_ino;
-		conclude(&look, state, &why);
+		checkpoint_conclude(&look, state, &why);
 		bool whole = state == CHECKPOINT_COMPLETE || state == CHECKPOINT_BAD;
 		if (whole && manifest)
 			*manifest = own;
@@ -226,7 +227,7 @@ static enum status inspect_unfinished(
 	if (status == STATUS_OK)
 		explain(&look, &name, &staging);
 	else if (status != STATUS_NO)
-		conclude(&look, CHECKPOINT_UNREADABLE, &why);
+		checkpoint_conclude(&look, CHECKPOINT_UNREADABLE, &why);
 	staging_close(&staging);
 	free(path);
 	if (status == STATUS_NO)

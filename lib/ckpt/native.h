@@ -32,6 +32,9 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 /* Inspect an entry with one of our names: a step, or one that is not published. */
 enum status native_inspect(const char *directory, const char *entry, bool contents,
 	struct checkpoint *found, struct error *err);
+/* Set the state; why: the error of one that is not complete. */
+void checkpoint_conclude(
+	struct checkpoint *found, enum checkpoint_state state, const struct error *why);
 /* The error for a step that could not be read, or is not ours. */
 enum status inspect_refuse(
 	const char *directory, const struct checkpoint *found, struct error *err);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/xalloc.h"
 #include "ckpt/formats.h"
 #include "ckpt/layouts.h"
@@ -27,22 +28,15 @@ struct rule {
 struct check {
 	const struct rules_item *item;
 	const struct rule *rule;
-	enum rules_answer answer; /* if the rule is broken */
+	enum checkpoint_state answer; /* if the rule is broken */
 	struct error *why;
 };
 
-/* Read the rule in this line, with the step in the place of STEP. */
-static void read_rule(const char *line, size_t length, uint64_t step, struct rule *rule)
+/* Read the rule in this line. */
+static void read_rule(const char *line, size_t length, struct rule *rule)
 {
-	char *at = rule->kind, *end = at + sizeof(rule->kind) - 24, *state = NULL;
-	for (const char *from = line; from < line + length && at < end;)
-		if (strncmp(from, "STEP", 4) == 0) {
-			at += sprintf(at, "%" PRIu64, step);
-			from += 4;
-		} else {
-			*at++ = *from++;
-		}
-	*at = '\0';
+	char *state = NULL;
+	snprintf(rule->kind, sizeof(rule->kind), "%.*s", (int)length, line);
 	rule->count = rule->colon = 0;
 	(void)strtok_r(rule->kind, " ", &state);
 	for (char *word; rule->count < WORDS_MAX && (word = strtok_r(NULL, " ", &state));)
@@ -52,17 +46,16 @@ static void read_rule(const char *line, size_t length, uint64_t step, struct rul
 			rule->words[rule->count++] = word;
 }
 
-static bool fits(const char *pattern, const char *name, struct pattern_number *numbers)
+static bool fits(const char *pattern, const char *name)
 {
-	struct pattern_number unused[PATTERN_NUMBERS];
-	return pattern_matches(pattern, strlen(pattern), name, numbers ? numbers : unused);
+	return pattern_matches(pattern, strlen(pattern), name, NULL);
 }
 
 /* Whether name matches one of the words from first on, before last. */
 static bool fits_any(const struct rule *rule, size_t first, size_t last, const char *name)
 {
 	for (size_t i = first; i < last; i++)
-		if (fits(rule->words[i], name, NULL))
+		if (fits(rule->words[i], name))
 			return true;
 	return false;
 }
@@ -81,7 +74,7 @@ static const char *find(const struct check *check, size_t first, size_t last, bo
 }
 
 /* The rule is broken: "START WORD or WORD", of the words from first on. */
-static enum rules_answer broken(const struct check *check, const char *start, size_t first)
+static enum checkpoint_state broken(const struct check *check, const char *start, size_t first)
 {
 	struct text text = {0};
 	for (size_t i = first; i < check->rule->count; i++)
@@ -92,11 +85,11 @@ static enum rules_answer broken(const struct check *check, const char *start, si
 }
 
 /* The answer if a file could not be read as it should: it is missing, damaged, or unreadable. */
-static enum rules_answer unread(enum status status)
+static enum checkpoint_state unread(enum status status)
 {
-	return status == STATUS_OK   ? RULES_HOLD
-	       : status == STATUS_NO ? RULES_DAMAGED
-				     : RULES_UNREADABLE;
+	return status == STATUS_OK   ? CHECKPOINT_COMPLETE
+	       : status == STATUS_NO ? CHECKPOINT_DAMAGED
+				     : CHECKPOINT_UNREADABLE;
 }
 
 static bool is_there(const struct rules_item *item, const char *name)
@@ -112,16 +105,16 @@ static bool is_there(const struct rules_item *item, const char *name)
 
 /* ---- One function for each kind of rule; file: for those that look at each file P ---- */
 
-static enum rules_answer check_any(const struct check *check, const char *file)
+static enum checkpoint_state check_any(const struct check *check, const char *file)
 {
 	size_t colon = check->rule->colon, count = check->rule->count;
 	(void)file;
 	return (colon && !find(check, 0, colon, true)) || find(check, colon, count, false)
-		       ? RULES_HOLD
+		       ? CHECKPOINT_COMPLETE
 		       : broken(check, "it has no", colon);
 }
 
-static enum rules_answer check_filled(const struct check *check, const char *file)
+static enum checkpoint_state check_filled(const struct check *check, const char *file)
 {
 	bool any = false;
 	(void)file;
@@ -129,10 +122,10 @@ static enum rules_answer check_filled(const struct check *check, const char *fil
 		const struct manifest_file *one = &check->item->files->files[i];
 		bool is_one = fits_any(check->rule, 0, check->rule->count, one->name);
 		if (is_one && one->bytes)
-			return RULES_HOLD;
+			return CHECKPOINT_COMPLETE;
 		any |= is_one;
 	}
-	return any ? broken(check, "it has only empty files", 0) : RULES_HOLD;
+	return any ? broken(check, "it has only empty files", 0) : CHECKPOINT_COMPLETE;
 }
 
 /* Whether there is a file in this directory, "" or "NAME/", that matches words first to last. */
@@ -148,7 +141,7 @@ static bool has_in(const struct check *check, const char *directory, size_t firs
 }
 
 /* "each", "same": of the directories D; "beside": of those with a file P, and of the whole. */
-static enum rules_answer check_directories(const struct check *check, const char *file)
+static enum checkpoint_state check_directories(const struct check *check, const char *file)
 {
 	const struct rule *rule = check->rule;
 	char *const *directories = check->item->directories;
@@ -167,7 +160,7 @@ static enum rules_answer check_directories(const struct check *check, const char
 		any |= has;
 	}
 	return !*start || (!any && strcmp(rule->kind, "same") == 0)
-		       ? RULES_HOLD
+		       ? CHECKPOINT_COMPLETE
 		       : broken(check, start, rule->colon);
 }
 
@@ -197,7 +190,7 @@ static size_t collect(const struct check *check, const char *pattern, struct num
 	*found = xcalloc(files->count + 1, sizeof(**found));
 	for (size_t i = 0; i < files->count; i++) {
 		struct numbered *one = &(*found)[count];
-		if (!fits(pattern, files->files[i].name, one->numbers))
+		if (!pattern_matches(pattern, strlen(pattern), files->files[i].name, one->numbers))
 			continue;
 		one->name = files->files[i].name;
 		char *to = one->set = xstrdup(one->name);
@@ -216,15 +209,15 @@ static size_t collect(const struct check *check, const char *pattern, struct num
 	return count;
 }
 
-static enum rules_answer check_all(const struct check *check, const char *file)
+static enum checkpoint_state check_all(const struct check *check, const char *file)
 {
 	const char *pattern = check->rule->words[0];
 	bool of = strstr(pattern, "{n}");
 	struct numbered *found;
-	enum rules_answer answer = RULES_HOLD;
+	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
 	size_t count = collect(check, pattern, &found);
 	(void)file;
-	for (size_t i = 0, end; i < count && answer == RULES_HOLD; i = end) {
+	for (size_t i = 0, end; i < count && answer == CHECKPOINT_COMPLETE; i = end) {
 		const struct pattern_number *first = found[i].numbers;
 		uint64_t there = 0, extent[2] = {0}, need;
 		bool mixed = false;
@@ -252,22 +245,20 @@ static enum rules_answer check_all(const struct check *check, const char *file)
 	return answer;
 }
 
-static enum rules_answer check_json(const struct check *check, const char *file)
+static enum checkpoint_state check_json(const struct check *check, const char *file)
 {
 	const char *key = check->rule->count > 1 ? check->rule->words[1] : "";
-	const char *value = strchr(key, '=');
 	char *own = xstrndup(key, strcspn(key, "="));
 	struct json_object *document = NULL, *member = NULL;
-	enum rules_answer answer =
+	uint64_t step;
+	enum checkpoint_state answer =
 		unread(format_read_json(check->item->root, file, &document, check->why));
-	bool has = json_object_object_get_ex(document, own, &member);
-	if (answer == RULES_HOLD &&
-		(value ? !member || strcmp(json_object_get_string(member), value + 1) != 0
-		       : has && !member)) {
-		error_set(check->why, STATUS_NO,
-			value ? "%s does not say that %s is %s"
-			      : "%s says that it is not finished: %s is null",
-			file, own, value ? value + 1 : "");
+	bool has = json_object_object_get_ex(document, own, &member), wrong = has && !member;
+	if (strchr(key, '='))
+		wrong = !json_get_unsigned(document, own, &step) || step != check->item->step;
+	if (answer == CHECKPOINT_COMPLETE && wrong) {
+		error_set(check->why, STATUS_NO, "%s: %s is not as in a finished one of this step",
+			file, own);
 		answer = check->answer;
 	}
 	json_object_put(document);
@@ -307,7 +298,8 @@ static void add_strings(const struct text *pickle, const char *end, struct text 
 }
 
 /* Read the names that are in a file, one in a line. */
-static enum rules_answer read_names(const struct check *check, const char *file, struct text *names)
+static enum checkpoint_state read_names(
+	const struct check *check, const char *file, struct text *names)
 {
 	const char *how = check->rule->count > 1 ? check->rule->words[1] : "";
 	struct json_object *document = NULL, *list = NULL;
@@ -320,34 +312,34 @@ static enum rules_answer read_names(const struct check *check, const char *file,
 		json_object_put(document);
 		return unread(status);
 	}
-	enum rules_answer answer =
+	enum checkpoint_state answer =
 		unread(format_read(check->item->root, file, PICKLE_LIMIT, &content, check->why));
-	if (answer == RULES_HOLD && !*how) {
+	if (answer == CHECKPOINT_COMPLETE && !*how) {
 		text_addf(names, "%s\n", text_first_line(&content));
-	} else if (answer == RULES_HOLD &&
+	} else if (answer == CHECKPOINT_COMPLETE &&
 		   (!content.length || content.data[content.length - 1] != '.')) { /* STOP */
 		error_set(check->why, STATUS_NO, "%s is cut short", file);
-		answer = RULES_DAMAGED;
-	} else if (answer == RULES_HOLD) {
+		answer = CHECKPOINT_DAMAGED;
+	} else if (answer == CHECKPOINT_COMPLETE) {
 		add_strings(&content, how + 1, names);
 	}
 	text_release(&content);
 	return answer;
 }
 
-static enum rules_answer check_listed(const struct check *check, const char *file)
+static enum checkpoint_state check_listed(const struct check *check, const char *file)
 {
 	struct text names = {.limit = PICKLE_LIMIT};
 	char path[PATH_MAX], *state = NULL;
 	const char *slash = strrchr(file, '/');
 	int directory = slash ? (int)(slash + 1 - file) : 0;
-	enum rules_answer answer = read_names(check, file, &names);
+	enum checkpoint_state answer = read_names(check, file, &names);
 	char *name = names.data ? strtok_r(names.data, "\n", &state) : NULL;
-	if (answer == RULES_HOLD && !name) {
+	if (answer == CHECKPOINT_COMPLETE && !name) {
 		error_set(check->why, STATUS_NO, "%s names no files", file);
 		answer = check->answer;
 	}
-	for (; name && answer == RULES_HOLD; name = strtok_r(NULL, "\n", &state)) {
+	for (; name && answer == CHECKPOINT_COMPLETE; name = strtok_r(NULL, "\n", &state)) {
 		if (snprintf(path, sizeof(path), "%.*s%s", directory, file, name) <
 				(int)sizeof(path) &&
 			is_there(check->item, path))
@@ -361,20 +353,20 @@ static enum rules_answer check_listed(const struct check *check, const char *fil
 
 /* Read the number key in a file. False: it has none; *answer: it could not be read. */
 static bool read_number(const struct check *check, const char *file, const char *key,
-	uint64_t *number, enum rules_answer *answer)
+	uint64_t *number, enum checkpoint_state *answer)
 {
 	struct error why;
 	enum status status = format_read_number(check->item->root, file, key, number, &why);
 	if (status != STATUS_OK && status != STATUS_NO) {
-		*answer = RULES_UNREADABLE;
+		*answer = CHECKPOINT_UNREADABLE;
 		error_set(check->why, status, "%s", why.text);
 	}
 	return status == STATUS_OK && *number > 0;
 }
 
 /* Read the product of the numbers. False: the file has not all of them, or they do not tell. */
-static bool read_product(
-	const struct check *check, const char *file, uint64_t *product, enum rules_answer *answer)
+static bool read_product(const struct check *check, const char *file, uint64_t *product,
+	enum checkpoint_state *answer)
 {
 	char keys[256], *state = NULL;
 	uint64_t number, first = 0, other;
@@ -390,21 +382,21 @@ static bool read_product(
 	       !read_number(check, file, check->rule->words[3], &other, answer) || other == first;
 }
 
-static enum rules_answer check_world(const struct check *check, const char *file)
+static enum checkpoint_state check_world(const struct check *check, const char *file)
 {
 	const struct manifest *files = check->item->files;
-	enum rules_answer answer = RULES_HOLD;
+	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
 	uint64_t product = 0, there = 0;
 	bool said = false;
 	for (size_t i = 0; i < files->count; i++)
-		there += fits(check->rule->words[2], files->files[i].name, NULL);
+		there += fits(check->rule->words[2], files->files[i].name);
 	for (size_t i = 0; there && i < files->count && !said; i++) {
 		file = files->files[i].name;
-		said = fits(check->rule->words[0], file, NULL) &&
+		said = fits(check->rule->words[0], file) &&
 		       read_product(check, file, &product, &answer);
 	}
 	*check->item->told |= said;
-	if (answer != RULES_HOLD || !said || product == there)
+	if (answer != CHECKPOINT_COMPLETE || !said || product == there)
 		return answer;
 	error_set(check->why, STATUS_NO,
 		"%" PRIu64 " of the %" PRIu64 " files %s that %s tells of are there", there,
@@ -412,10 +404,10 @@ static enum rules_answer check_world(const struct check *check, const char *file
 	return check->answer;
 }
 
-static enum rules_answer check_number(const struct check *check, const char *file)
+static enum checkpoint_state check_number(const struct check *check, const char *file)
 {
 	size_t colon = check->rule->colon;
-	enum rules_answer answer = RULES_HOLD;
+	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
 	uint64_t number;
 	file = find(check, 0, 1, false);
 	return !file || !read_number(check, file, check->rule->words[1], &number, &answer) ||
@@ -428,24 +420,24 @@ static const struct {
 	const char *name;
 	size_t words; /* how many it needs */
 	bool files;   /* it is checked for each file that matches its first word */
-	enum rules_answer answer;
-	enum rules_answer (*check)(const struct check *check, const char *file);
+	enum checkpoint_state answer;
+	enum checkpoint_state (*check)(const struct check *check, const char *file);
 } kinds[] = {
-	{"known", 1, false, RULES_UNKNOWN_FORM, check_any},
-	{"any", 1, false, RULES_BROKEN, check_any},
-	{"if", 2, false, RULES_BROKEN, check_any},
-	{"filled", 1, false, RULES_DAMAGED, check_filled},
-	{"each", 2, false, RULES_BROKEN, check_directories},
-	{"same", 2, false, RULES_BROKEN, check_directories},
-	{"beside", 2, false, RULES_BROKEN, check_directories},
-	{"all", 1, false, RULES_BROKEN, check_all},
-	{"json", 1, true, RULES_BROKEN, check_json},
-	{"listed", 1, true, RULES_BROKEN, check_listed},
-	{"world", 3, false, RULES_BROKEN, check_world},
-	{"number", 3, false, RULES_BROKEN, check_number},
+	{"known", 1, false, CHECKPOINT_UNKNOWN_FORM, check_any},
+	{"any", 1, false, CHECKPOINT_INCOMPLETE, check_any},
+	{"if", 2, false, CHECKPOINT_INCOMPLETE, check_any},
+	{"filled", 1, false, CHECKPOINT_DAMAGED, check_filled},
+	{"each", 2, false, CHECKPOINT_INCOMPLETE, check_directories},
+	{"same", 2, false, CHECKPOINT_INCOMPLETE, check_directories},
+	{"beside", 2, false, CHECKPOINT_INCOMPLETE, check_directories},
+	{"all", 1, false, CHECKPOINT_INCOMPLETE, check_all},
+	{"json", 1, true, CHECKPOINT_INCOMPLETE, check_json},
+	{"listed", 1, true, CHECKPOINT_INCOMPLETE, check_listed},
+	{"world", 3, false, CHECKPOINT_INCOMPLETE, check_world},
+	{"number", 3, false, CHECKPOINT_INCOMPLETE, check_number},
 };
 
-static enum rules_answer check_rule(struct check *check)
+static enum checkpoint_state check_rule(struct check *check)
 {
 	const struct manifest *files = check->item->files;
 	size_t kind = 0, count = sizeof(kinds) / sizeof(kinds[0]);
@@ -454,40 +446,44 @@ static enum rules_answer check_rule(struct check *check)
 		kind++;
 	if (kind == count) {
 		error_set(check->why, STATUS_USAGE, "there is no rule \"%s\"", check->rule->kind);
-		return RULES_UNREADABLE;
+		return CHECKPOINT_UNREADABLE;
 	}
 	check->answer = kinds[kind].answer;
 	if (!kinds[kind].files)
 		return kinds[kind].check(check, NULL);
-	enum rules_answer answer = RULES_HOLD;
-	for (size_t i = 0; i < files->count && answer == RULES_HOLD; i++)
-		if (fits(check->rule->words[0], files->files[i].name, NULL))
+	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
+	for (size_t i = 0; i < files->count && answer == CHECKPOINT_COMPLETE; i++)
+		if (fits(check->rule->words[0], files->files[i].name))
 			answer = kinds[kind].check(check, files->files[i].name);
 	return answer;
 }
 
-enum rules_answer rules_check(const char *rules, const struct rules_item *item, struct error *why)
+enum checkpoint_state rules_check(
+	const char *rules, const struct rules_item *item, struct error *why)
 {
 	struct rule rule;
-	struct check check = {item, &rule, RULES_HOLD, why};
+	struct check check = {item, &rule, CHECKPOINT_COMPLETE, why};
 	/* The rules before the first "when" hold for all forms. */
-	enum { ALL_FORMS, OTHER_FORM, THIS_FORM } at = ALL_FORMS;
-	for (const char *line = rules; *line;) {
+	enum { ALL_FORMS, OTHER_FORM, THIS_FORM, FORM_BEFORE } at = ALL_FORMS;
+	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
+	for (const char *line = rules; *line && answer == CHECKPOINT_COMPLETE;) {
 		size_t length = strcspn(line, "\n");
-		enum rules_answer answer = RULES_HOLD;
-		read_rule(line, length, item->step, &rule);
+		read_rule(line, length, &rule);
 		line += length + (line[length] == '\n');
-		if (strcmp(rule.kind, "when") != 0)
-			answer = at == OTHER_FORM ? RULES_HOLD : check_rule(&check);
-		else if (at == THIS_FORM)
-			return RULES_HOLD;
-		else
-			at = find(&check, 0, rule.count, true) ? THIS_FORM : OTHER_FORM;
-		if (answer != RULES_HOLD)
-			return answer;
+		if (strcmp(rule.kind, "when") == 0)
+			at = at >= THIS_FORM			 ? FORM_BEFORE
+			     : find(&check, 0, rule.count, true) ? THIS_FORM
+								 : OTHER_FORM;
+		else if (at == ALL_FORMS || at == THIS_FORM)
+			answer = check_rule(&check);
 	}
-	if (at != OTHER_FORM)
-		return RULES_HOLD;
-	error_set(why, STATUS_NO, "no rule knows a checkpoint with these files");
-	return RULES_UNKNOWN_FORM;
+	if (answer == CHECKPOINT_COMPLETE && at == OTHER_FORM) {
+		error_set(why, STATUS_NO, "no rule knows a checkpoint with these files");
+		answer = CHECKPOINT_UNKNOWN_FORM;
+	}
+	for (size_t i = 0; i < item->files->count && answer == CHECKPOINT_COMPLETE; i++) {
+		const struct manifest_file *file = &item->files->files[i];
+		answer = unread(format_check(item->root, file->name, file->bytes, why));
+	}
+	return answer;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rules of a layout: when a checkpoint is complete. Pure, except that some rules read a file of
- * the checkpoint. Names are relative to the checkpoint's directory, or to DIR if it is files.
+ * The rules of a layout: when a checkpoint is complete. Pure, except that files are read. Names are
+ * relative to the checkpoint's directory, or to DIR if it is files.
  *
  *   when P ...        the rules up to the next "when" hold for checkpoints that have one of these;
  *                     a checkpoint for which no "when" holds has an unknown form
@@ -16,7 +16,7 @@
  *                     from 0 or 1; or {i}, and perhaps {j}, from 0 to the highest
  *   json P            the files P are JSON documents
  *   json P KEY        and, if they have KEY, it is not null
- *   json P KEY=V      and their KEY is V
+ *   json P KEY=STEP   and their KEY is the step
  *   listed P          the first line of each file P names what is there, beside it
  *   listed P KEY      the JSON documents P name, under KEY, what is there, and at least one file
  *   listed P *END     the pickles P end, and name files that end in END and are there
@@ -26,8 +26,6 @@
  *                     not the number of the first KEY
  *   number P KEY : Q ...
  *                     if one pickle P says that KEY is 1 or more, it has one of Q
- *
- * STEP in a rule is the step.
  */
 #ifndef CKPT_RULES_H
 #define CKPT_RULES_H
@@ -36,6 +34,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "ckpt/ckpt.h"
 #include "ckpt/manifest.h"
 
 struct rules_item {
@@ -46,9 +45,9 @@ struct rules_item {
 	bool *told; /* set to true if a rule "world" has found out how many files there must be */
 };
 
-enum rules_answer { RULES_HOLD, RULES_BROKEN, RULES_DAMAGED, RULES_UNKNOWN_FORM, RULES_UNREADABLE };
-
-/* Evaluate. why: what is missing or damaged, or could not be read. */
-enum rules_answer rules_check(const char *rules, const struct rules_item *item, struct error *why);
+/* Evaluate the rules, then check the formats of all files. why: what is missing or damaged, or
+ * could not be read. */
+enum checkpoint_state rules_check(
+	const char *rules, const struct rules_item *item, struct error *why);
 
 #endif

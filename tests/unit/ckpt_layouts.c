@@ -69,56 +69,56 @@ static const struct {
 static const struct {
 	const char *rules;
 	const char *files;
-	enum rules_answer answer;
+	enum checkpoint_state answer;
 } checks[] = {
-	{"any a b", "b", RULES_HOLD},
-	{"any a b", "c", RULES_BROKEN},
-	{"known a*", "b", RULES_UNKNOWN_FORM},
-	{"if a : b c", "a c", RULES_HOLD},
-	{"if a : b c", "a", RULES_BROKEN},
-	{"if a : b c", "d", RULES_HOLD},
-	{"filled *", "a b=1", RULES_HOLD},
-	{"filled *", "a b", RULES_DAMAGED},
-	{"each d* : x", "d1/x d2/x", RULES_HOLD},
-	{"each d* : x", "d1/x d2/y", RULES_BROKEN},
-	{"beside d/* : m", "i/d/1 i/m", RULES_HOLD},
-	{"beside d/* : m", "i/d/1 j/m", RULES_BROKEN},
-	{"same d* : x", "d1/y d2/y", RULES_HOLD},
-	{"same d* : x", "d1/x d2/y", RULES_BROKEN},
-	{"beside *.s : m", "a/1.s a/m b/2.s b/m", RULES_HOLD},
-	{"beside *.s : m", "a/1.s a/m b/2.s", RULES_BROKEN},
-	{"all *-{i}-of-{n}", "a-1-of-2 a-2-of-2 b-0-of-1", RULES_HOLD},
-	{"all *-{i}-of-{n}", "a-1-of-2", RULES_BROKEN},
-	{"all *-{i}-of-{n}", "a-2-of-3 a-3-of-3 a-4-of-3", RULES_BROKEN},
-	{"all *-{i}-of-{n}", "a-1-of-2 a-2-of-2 a-1-of-1", RULES_BROKEN},
-	{"all r{i}_{j}", "r0_0 r0_1 r1_0 r1_1", RULES_HOLD},
-	{"all r{i}_{j}", "r0_0 r1_0 r1_1", RULES_BROKEN},
-	{"all r{i}", "r0 r2", RULES_BROKEN},
-	{"all *r{i}", "ar0 br0 br1", RULES_HOLD},
-	{"json j step=STEP", "j={\"step\":5}", RULES_HOLD},
-	{"json j step=STEP", "j={\"step\":6}", RULES_BROKEN},
-	{"json j step=STEP", "j={}", RULES_BROKEN},
-	{"json j step=STEP", "j={\"step\":5", RULES_DAMAGED},
-	{"json j end", "j={\"end\":null}", RULES_BROKEN},
-	{"json j end", "j={}", RULES_HOLD},
-	{"listed *.idx map", "a/l.idx={\"map\":{\"w\":\"f\"}} a/f", RULES_HOLD},
-	{"listed *.idx map", "l.idx={\"map\":{\"w\":\"f\"}}", RULES_BROKEN},
-	{"listed *.idx map", "l.idx={\"map\":{}}", RULES_BROKEN},
-	{"listed l", "l=d d/x", RULES_HOLD},
-	{"listed l", "l=d e/x", RULES_BROKEN},
-	{"listed l", "l", RULES_BROKEN},
-	{"listed .m *.d", ".m=..__0_0.d..__1_0.d. __0_0.d __1_0.d", RULES_HOLD},
-	{"listed .m *.d", ".m=..__0_0.d..__1_0.d. __0_0.d", RULES_BROKEN},
-	{"listed .m *.d", ".m=..__0_0.d..__1_0.d __0_0.d __1_0.d", RULES_DAMAGED},
-	{"when a\nany b\nwhen c\nany d", "a b", RULES_HOLD},
-	{"when a\nany b\nwhen c\nany d", "a d", RULES_BROKEN},
-	{"when a\nany b\nwhen c\nany d", "c d", RULES_HOLD},
-	{"when a\nany b\nwhen c\nany d", "e", RULES_UNKNOWN_FORM},
-	{"nonsense a", "a", RULES_UNREADABLE},
+	{"any a b", "b", CHECKPOINT_COMPLETE},
+	{"any a b", "c", CHECKPOINT_INCOMPLETE},
+	{"known a*", "b", CHECKPOINT_UNKNOWN_FORM},
+	{"if a : b c", "a c", CHECKPOINT_COMPLETE},
+	{"if a : b c", "a", CHECKPOINT_INCOMPLETE},
+	{"if a : b c", "d", CHECKPOINT_COMPLETE},
+	{"filled *", "a b=1", CHECKPOINT_COMPLETE},
+	{"filled *", "a b", CHECKPOINT_DAMAGED},
+	{"each d* : x", "d1/x d2/x", CHECKPOINT_COMPLETE},
+	{"each d* : x", "d1/x d2/y", CHECKPOINT_INCOMPLETE},
+	{"beside d/* : m", "i/d/1 i/m", CHECKPOINT_COMPLETE},
+	{"beside d/* : m", "i/d/1 j/m", CHECKPOINT_INCOMPLETE},
+	{"same d* : x", "d1/y d2/y", CHECKPOINT_COMPLETE},
+	{"same d* : x", "d1/x d2/y", CHECKPOINT_INCOMPLETE},
+	{"beside *.s : m", "a/1.s a/m b/2.s b/m", CHECKPOINT_COMPLETE},
+	{"beside *.s : m", "a/1.s a/m b/2.s", CHECKPOINT_INCOMPLETE},
+	{"all *-{i}-of-{n}", "a-1-of-2 a-2-of-2 b-0-of-1", CHECKPOINT_COMPLETE},
+	{"all *-{i}-of-{n}", "a-1-of-2", CHECKPOINT_INCOMPLETE},
+	{"all *-{i}-of-{n}", "a-2-of-3 a-3-of-3 a-4-of-3", CHECKPOINT_INCOMPLETE},
+	{"all *-{i}-of-{n}", "a-1-of-2 a-2-of-2 a-1-of-1", CHECKPOINT_INCOMPLETE},
+	{"all r{i}_{j}", "r0_0 r0_1 r1_0 r1_1", CHECKPOINT_COMPLETE},
+	{"all r{i}_{j}", "r0_0 r1_0 r1_1", CHECKPOINT_INCOMPLETE},
+	{"all r{i}", "r0 r2", CHECKPOINT_INCOMPLETE},
+	{"all *r{i}", "ar0 br0 br1", CHECKPOINT_COMPLETE},
+	{"json j step=STEP", "j={\"step\":5}", CHECKPOINT_COMPLETE},
+	{"json j step=STEP", "j={\"step\":6}", CHECKPOINT_INCOMPLETE},
+	{"json j step=STEP", "j={}", CHECKPOINT_INCOMPLETE},
+	{"json j step=STEP", "j={\"step\":5", CHECKPOINT_DAMAGED},
+	{"json j end", "j={\"end\":null}", CHECKPOINT_INCOMPLETE},
+	{"json j end", "j={}", CHECKPOINT_COMPLETE},
+	{"listed *.idx map", "a/l.idx={\"map\":{\"w\":\"f\"}} a/f", CHECKPOINT_COMPLETE},
+	{"listed *.idx map", "l.idx={\"map\":{\"w\":\"f\"}}", CHECKPOINT_INCOMPLETE},
+	{"listed *.idx map", "l.idx={\"map\":{}}", CHECKPOINT_INCOMPLETE},
+	{"listed l", "l=d d/x", CHECKPOINT_COMPLETE},
+	{"listed l", "l=d e/x", CHECKPOINT_INCOMPLETE},
+	{"listed l", "l", CHECKPOINT_INCOMPLETE},
+	{"listed .m *.d", ".m=..__0_0.d..__1_0.d. __0_0.d __1_0.d", CHECKPOINT_COMPLETE},
+	{"listed .m *.d", ".m=..__0_0.d..__1_0.d. __0_0.d", CHECKPOINT_INCOMPLETE},
+	{"listed .m *.d", ".m=..__0_0.d..__1_0.d __0_0.d __1_0.d", CHECKPOINT_DAMAGED},
+	{"when a\nany b\nwhen c\nany d", "a b", CHECKPOINT_COMPLETE},
+	{"when a\nany b\nwhen c\nany d", "a d", CHECKPOINT_INCOMPLETE},
+	{"when a\nany b\nwhen c\nany d", "c d", CHECKPOINT_COMPLETE},
+	{"when a\nany b\nwhen c\nany d", "e", CHECKPOINT_UNKNOWN_FORM},
+	{"nonsense a", "a", CHECKPOINT_UNREADABLE},
 };
 
 /* Make the files in a new directory, and evaluate the rules. */
-static enum rules_answer evaluate(const char *rules, const char *files, struct error *why)
+static enum checkpoint_state evaluate(const char *rules, const char *files, struct error *why)
 {
 	struct manifest list = {0};
 	char *directories[32] = {0}, *copy = xstrdup(files), *state = NULL;
@@ -143,7 +143,7 @@ static enum rules_answer evaluate(const char *rules, const char *files, struct e
 	int root = open(scratch, O_RDONLY | O_DIRECTORY);
 	bool told;
 	const struct rules_item item = {5, root, &list, directories, &told};
-	enum rules_answer answer = rules_check(rules, &item, why);
+	enum checkpoint_state answer = rules_check(rules, &item, why);
 	close(root);
 	while (count > 0)
 		free(directories[--count]);
@@ -176,8 +176,8 @@ int main(void)
 	}
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		struct error why = {0};
-		enum rules_answer answer = evaluate(checks[i].rules, checks[i].files, &why);
-		CHECK(answer == checks[i].answer && (answer == RULES_HOLD || *why.text),
+		enum checkpoint_state answer = evaluate(checks[i].rules, checks[i].files, &why);
+		CHECK(answer == checks[i].answer && (answer == CHECKPOINT_COMPLETE || *why.text),
 			"rule %zu: %s", i, checks[i].files);
 	}
 	static const char *const bad[] = {"{step}{step}", "{step}-{step}", "a/{step}", "{Step}",
