@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Doubt: a framework's checkpoint has less than the nearest older complete one (list.h). */
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,88 +9,68 @@
 
 #define LARGE (1 << 20) /* from this size on, a file of half the size is doubtful */
 
-/* ---- Names without their numbers ---- */
-
 /*
- * A name in which numbers are replaced, so that names of two checkpoints can be compared. In DIR
- * every number is, because epochs and values differ, too; in a directory a hash ('*'), and all
- * numbers of files that are proved by rules ('#'). Several files may then have the same name.
+ * The name without its numbers, so that two checkpoints can be compared; malloc'd. Several files
+ * may then have the same name. A hash becomes '*'; a number becomes '#' if rules prove how many
+ * such files there must be, else {n}.
  */
-static char *without_numbers(const char *patterns, const char *name, bool inside)
+static char *without_numbers(const char *name, bool proved)
 {
 	struct text text = {0};
-	bool proved = inside && (pattern_any("**-*-of-* **.distcp", name, NULL) ||
-					pattern_any(patterns, name, NULL));
 	char *end;
-	for (const char *at = name; *at;) {
-		size_t digits = strspn(at, "0123456789"), hash = strspn(at, "0123456789abcdef");
-		if (inside && hash >= 16 && (at == name || !isalnum((unsigned char)at[-1]))) {
+	while (*name) {
+		size_t digits = strspn(name, "0123456789"), hash = strspn(name, "0123456789abcdef");
+		bool begins = !text.length || !isalnum((unsigned char)text.data[text.length - 1]);
+		if (hash >= 16 && begins) {
 			text_add(&text, "*");
-			at += hash;
-		} else if (digits && (!inside || proved)) {
-			text_add(&text, proved ? "#" : "{step}");
-			at += digits;
-			digits = !inside && *at == '.' ? strspn(at + 1, "0123456789") : 0;
-			at += digits ? digits + 1 : 0;
-		} else if (!inside && *at == '=' && (strtod(at + 1, &end), end > at + 1)) {
-			text_add(&text, "={step}"); /* a value: 1.5, -2, 1e-05, nan */
-			at = end - (end[-1] == '.');
+			name += hash;
+		} else if (digits) {
+			text_add(&text, proved ? "#" : "{n}");
+			name += digits;
+			if (*name == '.' && isdigit((unsigned char)name[1]))
+				name += 1 + strspn(name + 1, "0123456789");
+		} else if (*name == '=' && (strtod(name + 1, &end), end > name + 1)) {
+			text_add(&text, "={n}"); /* a value: 1.5, -2, 1e-05, nan */
+			name = end - (end[-1] == '.');
 		} else {
-			digits = digits ? digits : 1;
-			text_add_bytes(&text, at, digits);
-			at += digits;
+			text_add_bytes(&text, name++, 1);
 		}
 	}
 	return text.data;
 }
 
-/* The same name with another step in it; malloc'd. */
-static char *with_step(const char *name, uint64_t from, uint64_t to)
+static int by_name_and_size(const void *a, const void *b)
 {
-	struct text text = {0};
-	for (size_t length; *name; name += length) {
-		size_t digits = strspn(name, "0123456789");
-		length = digits ? digits : 1;
-		if (digits && digits <= 18 && strtoull(name, NULL, 10) == from)
-			text_addf(&text, "%0*" PRIu64, (int)digits, to);
-		else
-			text_add_bytes(&text, name, length);
-	}
-	return text.data;
+	const struct manifest_file *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+	return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
 void framework_keep_names(
 	struct list_item *item, const struct manifest *files, bool inside, const char *proved)
 {
 	for (size_t i = 0; i < files->count; i++) {
-		char *name = without_numbers(proved, files->files[i].name, inside);
-		manifest_add(item->files, name, files->files[i].bytes);
+		const struct manifest_file *file = &files->files[i];
+		char *name = without_numbers(file->name,
+			inside && (pattern_any("**-*-of-* **.distcp", file->name, NULL) ||
+					  pattern_any(proved, file->name, NULL)));
+		manifest_add(item->files, name, file->bytes);
 		free(name);
 	}
+	if (item->files->count)
+		qsort(item->files->files, item->files->count, sizeof(*item->files->files),
+			by_name_and_size);
 }
 
-/* ---- Doubt: a comparison with the nearest older complete one ---- */
-
-/* How many files have this name; and their bytes. */
-static size_t count_files(const struct manifest *files, const char *name, uint64_t *bytes)
+/* How many files have this name; the first of them; and their bytes. */
+static size_t find(const struct manifest *files, const char *name,
+	const struct manifest_file **first, uint64_t *bytes)
 {
 	size_t at = manifest_place(files, name), count = 0;
+	*first = &files->files[at];
 	*bytes = 0;
 	for (; at < files->count && strcmp(files->files[at].name, name) == 0; at++, count++)
 		*bytes += files->files[at].bytes;
-	return count;
-}
-
-/* How many files item has under the name that a file of `of` has, perhaps with the step in it. */
-static size_t count_same(
-	const struct list_item *item, const char *name, const struct list_item *of, uint64_t *bytes)
-{
-	size_t count = count_files(item->files, name, bytes);
-	if (count)
-		return count;
-	char *own = with_step(name, of->checkpoint.step, item->checkpoint.step);
-	count = count_files(item->files, own, bytes);
-	free(own);
 	return count;
 }
 
@@ -103,38 +82,37 @@ static size_t count_same(
 static void compare(const struct list_item *item, const struct list_item *older, bool alternatives,
 	bool apart, bool *names, bool *sizes, struct error *why)
 {
-	uint64_t old, new;
+	const struct manifest_file *old, *new;
+	uint64_t old_bytes, new_bytes;
 	*names = *sizes = false;
 	for (size_t i = 0, before; i < older->files->count && !*sizes; i += before) {
 		const char *name = older->files->files[i].name;
-		before = count_files(older->files, name, &old);
-		size_t count = count_same(item, name, older, &new);
-		bool hash = strchr(name, '*') != NULL;
+		before = find(older->files, name, &old, &old_bytes);
+		size_t count = find(item->files, name, &new, &new_bytes);
+		bool hash = strchr(name, '*'), proved = strchr(name, '#');
 		bool fewer = count == 0 ? !apart || strstr(name, "-EMA")
-					: count < before && !alternatives && !strchr(name, '#') &&
-						  (!hash || new < old - old / 10);
-		*sizes = (fewer && hash) ||
-			 (count == 1 && before == 1 &&
-				 ((old >= LARGE && new < old / 2) || (old && !new)));
-		if (*sizes && !fewer)
+					: count < before && !alternatives && !proved &&
+						  (!hash || new_bytes < old_bytes - old_bytes / 10);
+		bool same = count == before && !hash && (before == 1 || !proved);
+		for (size_t k = 0; k < count && same && !*sizes; k++)
+			*sizes = (old[k].bytes >= LARGE && new[k].bytes < old[k].bytes / 2) ||
+				 (old[k].bytes && !new[k].bytes);
+		if (*sizes)
 			error_set(why, STATUS_NO, "%s is less than half as large as that of %s",
 				name, older->checkpoint.name);
-		else if (fewer && !*names && before > 1)
-			error_set(why, STATUS_NO, "%s has %zu files %s, this one has %zu",
-				older->checkpoint.name, before, name, count);
 		else if (fewer && !*names)
-			error_set(why, STATUS_NO, "%s has a file %s, this one has none",
-				older->checkpoint.name, name);
+			error_set(why, STATUS_NO, "%s has %zu %s, this one has %zu",
+				older->checkpoint.name, before, name, count);
+		*sizes |= fewer && hash;
 		*names |= fewer;
 	}
 }
 
-static bool has_same_names(const struct list_item *a, const struct list_item *b)
+static bool has_same_names(const struct manifest *a, const struct manifest *b)
 {
-	uint64_t unused;
-	bool same = a->files->count == b->files->count;
-	for (size_t i = 0; i < a->files->count && same; i++)
-		same = count_same(b, a->files->files[i].name, a, &unused) > 0;
+	bool same = a->count == b->count;
+	for (size_t i = 0; i < a->count && same; i++)
+		same = strcmp(a->files[i].name, b->files[i].name) == 0;
 	return same;
 }
 
@@ -164,7 +142,7 @@ void framework_doubt(struct list *list, size_t i)
 		enum checkpoint_state state = list->items[k].checkpoint.state;
 		vouched = k != i && !list->items[k].checkpoint.own &&
 			  (state == CHECKPOINT_COMPLETE || state == CHECKPOINT_DOUBTFUL) &&
-			  has_same_names(&list->items[k], item);
+			  has_same_names(list->items[k].files, item->files);
 	}
 	/* Two saves that failed alike vouch for each other, too. */
 	list_stay(

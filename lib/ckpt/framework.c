@@ -336,7 +336,6 @@ static void inspect_once(const struct list *list, struct list_item *item)
 	}
 	checkpoint_conclude(found,
 		best >= 0 && partner == CHECKPOINT_COMPLETE ? CHECKPOINT_COMPLETE : answer, &why);
-	manifest_sort(item->files);
 	found->utc = found->changed ? found->changed : 1;
 }
 

@@ -43,7 +43,7 @@ struct list_entry {
 struct list_item {
 	size_t first, count;
 	struct checkpoint checkpoint;
-	struct manifest *files; /* frameworks: names with {step} and so on in place of numbers */
+	struct manifest *files; /* frameworks: names with {n} and so on in place of numbers */
 	char best[256];		/* the name of another that it calls its best; "": none */
 };
 

@@ -72,20 +72,19 @@ void checkpoint_conclude(
 static enum checkpoint_state check(const char *path, int root, bool contents,
 	struct checkpoint *found, struct manifest *manifest, struct error *why)
 {
-	struct stat st;
-	struct marks marks = {0};
+	struct stat st = {0};
+	struct marks marks;
 	enum status status = marks_read(root, &marks, why);
-	int number = fstatat(root, CKPT_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
-	if (number == ENOENT) {
+	bool there = fstatat(root, CKPT_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!there && errno == ENOENT) {
 		error_set(why, STATUS_NO, "it has no manifest, so it is not ours");
 		return CHECKPOINT_UNKNOWN_FORM;
 	}
 	char *file = ckpt_directory_path(path, CKPT_MANIFEST);
 	if (status == STATUS_OK)
-		status = number ? error_errno(why, number, "look at the manifest")
-			 : S_ISREG(st.st_mode)
-				 ? manifest_load(file, manifest, why)
-				 : error_set(why, STATUS_NO, "the manifest is not a file");
+		status = there && !S_ISREG(st.st_mode)
+				 ? error_set(why, STATUS_NO, "the manifest is not a file")
+				 : manifest_load(file, manifest, why);
 	free(file);
 	if (status == STATUS_OK && manifest->step != found->step)
 		status = error_set(
@@ -112,7 +111,6 @@ static enum checkpoint_state check(const char *path, int root, bool contents,
 enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct manifest *manifest, struct error *err)
 {
-	struct checkpoint look;
 	char name[CKPT_NAME_SIZE];
 	bool again = true;
 	ckpt_name_step(name, step);
@@ -121,25 +119,24 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 		struct stat held = {0}, named;
 		struct error why;
 		struct manifest own = {0};
-		enum checkpoint_state state = CHECKPOINT_UNKNOWN_FORM;
-		look = (struct checkpoint){.step = step};
-		memcpy(look.name, name, sizeof(name));
+		enum checkpoint_state state = CHECKPOINT_UNREADABLE;
 		int root = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		int number = root < 0 || fstat(root, &held) < 0 ? errno : 0;
-		if (number == ENOENT) {
+		if (root < 0 && errno == ENOENT) {
 			free(path);
 			return error_set(err, STATUS_NO, "there is no %s/%s", directory, name);
 		}
-		if (number == ENOTDIR || number == ELOOP) {
+		*found = (struct checkpoint){.step = step};
+		memcpy(found->name, name, sizeof(name));
+		if (root < 0 && (errno == ENOTDIR || errno == ELOOP)) {
 			error_set(&why, STATUS_NO, "it is not a directory");
-		} else if (number) {
-			error_errno(&why, number, "open %s", path);
-			state = CHECKPOINT_UNREADABLE;
+			state = CHECKPOINT_UNKNOWN_FORM;
+		} else if (root < 0 || fstat(root, &held) < 0) {
+			error_errno(&why, errno, "open %s", path);
 		} else {
-			state = check(path, root, contents, &look, &own, &why);
+			state = check(path, root, contents, found, &own, &why);
 		}
-		look.inode = held.st_ino;
-		checkpoint_conclude(&look, state, &why);
+		found->inode = held.st_ino;
+		checkpoint_conclude(found, state, &why);
 		bool whole = state == CHECKPOINT_COMPLETE || state == CHECKPOINT_BAD;
 		if (whole && manifest)
 			*manifest = own;
@@ -152,7 +149,6 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 			close(root);
 	}
 	free(path);
-	*found = look;
 	return STATUS_OK;
 }
 
