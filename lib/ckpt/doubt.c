@@ -33,7 +33,9 @@ static char *without_numbers(const char *name, bool proved)
 			text_add(&text, "={n}"); /* a value: 1.5, -2, 1e-05, nan */
 			name = end - (end[-1] == '.');
 		} else {
-			text_add_bytes(&text, name++, 1);
+			size_t plain = strcspn(name, "0123456789=/_-.");
+			text_add_bytes(&text, name, plain ? plain : 1);
+			name += plain ? plain : 1;
 		}
 	}
 	return text.data;

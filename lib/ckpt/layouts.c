@@ -271,6 +271,8 @@ bool pattern_matches(const char *pattern, size_t length, const char *text,
 	struct pattern_number numbers[PATTERN_NUMBERS])
 {
 	struct pattern_number unused[PATTERN_NUMBERS];
+	if (length && *pattern != *text && *pattern != '*' && *pattern != '{')
+		return false; /* as most */
 	return match(pattern, pattern + length, text, text, numbers ? numbers : unused) == MATCH;
 }
 

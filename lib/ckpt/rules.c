@@ -36,7 +36,9 @@ struct check {
 static void read_rule(const char *line, size_t length, struct rule *rule)
 {
 	char *state = NULL;
-	snprintf(rule->kind, sizeof(rule->kind), "%.*s", (int)length, line);
+	length = length < sizeof(rule->kind) ? length : sizeof(rule->kind) - 1;
+	memcpy(rule->kind, line, length);
+	rule->kind[length] = '\0';
 	rule->count = rule->colon = 0;
 	(void)strtok_r(rule->kind, " ", &state);
 	for (char *word; rule->count < WORDS_MAX && (word = strtok_r(NULL, " ", &state));)

@@ -209,21 +209,23 @@ static enum status open_file(
 	free(path);
 	if (status != STATUS_OK)
 		return status;
-	int opened =
-		openat(root, file->name, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	bool look = flags & O_PATH; /* that needs no descriptor */
+	int opened = look ? fstatat(root, file->name, &st, AT_SYMLINK_NOFOLLOW)
+			  : openat(root, file->name,
+				    flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (opened < 0 && errno == ENOENT)
 		return error_set(err, STATUS_NO, "%s is missing", file->name);
 	bool other = opened < 0 && (errno == ELOOP || errno == ENXIO);
-	if (!other && (opened < 0 || fstat(opened, &st) < 0))
+	if (!other && (opened < 0 || (!look && fstat(opened, &st) < 0)))
 		status = error_errno(err, errno, "read %s", file->name);
 	else if (other || !S_ISREG(st.st_mode))
 		status = error_set(err, STATUS_NO, "%s is no longer a file", file->name);
 	else if ((uint64_t)st.st_size != file->bytes)
 		status = error_set(err, STATUS_NO, "%s has %jd bytes instead of %" PRIu64,
 			file->name, (intmax_t)st.st_size, file->bytes);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK && !look)
 		*descriptor = opened;
-	else if (opened >= 0)
+	else if (opened >= 0 && !look)
 		close(opened);
 	return status;
 }
@@ -293,7 +295,8 @@ static enum status do_file(void *context, size_t i, struct error *err)
 	if (status == STATUS_OK) {
 		if (work->contents)
 			status = do_contents(work, descriptor, file, err);
-		close(descriptor);
+		if (descriptor >= 0)
+			close(descriptor);
 	}
 	if (status != STATUS_OK)
 		atomic_store(&work->stop, true);
