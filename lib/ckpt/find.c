@@ -143,40 +143,37 @@ enum status checkpoint_find_resume(const char *text, const char *before, const u
 	return status;
 }
 
-/* Write a mark in its place: a half-written one is a mark, too. One that was set stays set. */
-static enum status write_mark(const char *path, const char *reason, struct error *err)
-{
-	struct text line = {0};
-	enum status status = STATUS_OK;
-	bool again = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	int descriptor = open(
-		path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-	if (descriptor < 0)
-		return error_errno(err, errno, "create %s", path);
-	text_add(&line, "{\"reason\": ");
-	text_add_json_bytes(&line, reason, reason ? strnlen(reason, REASON_MAX) : 0);
-	text_add(&line, "}\n");
-	if (file_write_all(descriptor, line.data, line.length) < 0 || fsync(descriptor) < 0)
-		status = error_errno(err, errno, "write %s", path);
-	if (status != STATUS_OK && !again)
-		(void)unlink(path);
-	close(descriptor);
-	text_release(&line);
-	return status;
-}
-
-/* Set or remove the mark in this file of DIR, durably. */
+/* Set or remove the mark in this file of DIR, durably. It is written in its place: a half-written
+ * one is a mark, too, and one that was set stays set. */
 static enum status put_mark(
 	const char *directory, const char *name, bool set, const char *reason, struct error *err)
 {
 	enum status status = STATUS_OK;
+	struct text line = {0};
 	char *path = ckpt_directory_path(directory, name), *parent = file_directory_of(path);
-	if (set)
-		status = write_mark(path, reason, err);
-	else if (unlink(path) < 0 && errno != ENOENT)
+	bool again = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	int descriptor =
+		set ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+			      0666)
+		    : -1;
+	if (set && descriptor < 0)
+		status = error_errno(err, errno, "create %s", path);
+	else if (!set && unlink(path) < 0 && errno != ENOENT)
 		status = error_errno(err, errno, "remove %s", path);
+	text_add(&line, "{\"reason\": ");
+	text_add_json_bytes(&line, reason, reason ? strnlen(reason, REASON_MAX) : 0);
+	text_add(&line, "}\n");
+	if (descriptor >= 0 &&
+		(file_write_all(descriptor, line.data, line.length) < 0 || fsync(descriptor) < 0)) {
+		status = error_errno(err, errno, "write %s", path);
+		if (!again)
+			(void)unlink(path);
+	}
+	if (descriptor >= 0)
+		close(descriptor);
 	if (status == STATUS_OK)
 		status = file_sync_directory(parent, err);
+	text_release(&line);
 	free(path);
 	free(parent);
 	return status;

@@ -217,30 +217,34 @@ static void read_values(
 
 /* ---- Its state by itself ---- */
 
-/* Whether its form and the framework's own word allow that it is complete. */
+/* Whether its form, and the framework's own word, allow that it is complete. */
 static enum checkpoint_state check_form(const struct list *list, const struct list_entry *entry,
 	const struct files *files, struct error *why)
 {
 	const struct layout *layout = list->request.layout;
-	const char *found = find(files, UNFINISHED, true);
-	if (!(entry->directory ? layout->directories : layout->files))
-		error_set(why, STATUS_NO, "it is a %s", entry->directory ? "directory" : "file");
-	else if (entry->directory && files->list.count && layout->marks &&
-		 !find(files, layout->marks, false))
+	bool directory = entry->directory;
+	if (!(directory ? layout->directories : layout->files)) {
+		error_set(why, STATUS_NO, "it is a %s", directory ? "directory" : "file");
+		return CHECKPOINT_UNKNOWN_FORM;
+	}
+	if (directory && files->list.count && layout->marks && !find(files, layout->marks, false)) {
 		error_set(why, STATUS_NO, "it holds nothing of %s", layout->name);
-	else if (found || (found = find(files, layout->undone, true)) ||
-		 list_has_mark(list, entry->step, CKPT_BESIDE_UNDONE, 0))
-		return error_set(why, STATUS_NO, "%s says that it is not finished",
-			       found ? found : "a file beside it"),
-		       CHECKPOINT_INCOMPLETE;
+		return CHECKPOINT_UNKNOWN_FORM;
+	}
+	const char *found = find(files, UNFINISHED, true);
+	if (!found)
+		found = find(files, layout->undone, true);
+	if (!found && list_has_mark(list, entry->step, CKPT_BESIDE_UNDONE, 0))
+		found = "a file beside it";
+	if (found)
+		error_set(why, STATUS_NO, "%s says that it is not finished", found);
 	else if (layout->done && !find(files, layout->done, true) &&
 		 !list_has_mark(list, entry->step, CKPT_BESIDE_DONE, 0))
-		return error_set(why, STATUS_NO, "%s, which says that it is finished, is missing",
-			       layout->done),
-		       CHECKPOINT_INCOMPLETE;
+		error_set(why, STATUS_NO, "%s, which says that it is finished, is missing",
+			layout->done);
 	else
 		return CHECKPOINT_COMPLETE;
-	return CHECKPOINT_UNKNOWN_FORM;
+	return CHECKPOINT_INCOMPLETE;
 }
 
 /* Check entries that are one directory, or files in DIR, by the rules and formats. */
@@ -340,7 +344,7 @@ static void inspect_once(const struct list *list, struct list_item *item)
 }
 
 /* Look up what the entries are now. STATUS_NO: none is there. */
-static enum status look_up(const struct list *list, struct list_item *item, struct error *why)
+static enum status look_up(const struct list *list, const struct list_item *item, struct error *why)
 {
 	struct stat st;
 	enum status status = STATUS_NO;
@@ -364,7 +368,8 @@ enum status framework_inspect(const struct list *list, struct list_item *item, s
 	struct checkpoint *found = &item->checkpoint;
 	struct error why;
 	struct stat st;
-	for (int tries = 0; tries < TRIES; tries++) {
+	bool again = true;
+	for (int tries = 0; again && tries < TRIES; tries++) {
 		enum status status = look_up(list, item, &why);
 		if (status == STATUS_NO)
 			return error_set(err, STATUS_NO, "%s/%s is gone", list->request.directory,
@@ -375,21 +380,19 @@ enum status framework_inspect(const struct list *list, struct list_item *item, s
 			return STATUS_OK;
 		}
 		inspect_once(list, item);
-		/* It may only seem damaged because it is being replaced or removed: look again. */
-		if (found->state == CHECKPOINT_COMPLETE ||
-			(found->status != STATUS_TEMPORARY &&
-				fstatat(list->descriptor, first->name, &st, 0) == 0 &&
-				st.st_ino == first->inode))
-			break;
+		/* It may only seem damaged because it is being replaced or removed. */
+		again = found->state != CHECKPOINT_COMPLETE &&
+			(found->status == STATUS_TEMPORARY ||
+				fstatat(list->descriptor, first->name, &st, 0) < 0 ||
+				st.st_ino != first->inode);
 	}
+	if (found->own)
+		return STATUS_OK;
 	/* As bad it counts while no file is newer. */
-	if (!found->own) {
-		found->pinned = list_has_mark(list, found->step, CKPT_BESIDE_PIN, 0);
-		found->bad = list_has_mark(list, found->step, CKPT_BESIDE_BAD, found->changed);
-	}
-	if (found->bad && found->state == CHECKPOINT_COMPLETE) {
-		found->state = CHECKPOINT_BAD;
-		snprintf(found->why, sizeof(found->why), "marked");
-	}
+	found->pinned = list_has_mark(list, found->step, CKPT_BESIDE_PIN, 0);
+	found->bad = list_has_mark(list, found->step, CKPT_BESIDE_BAD, found->changed);
+	error_set(&why, STATUS_NO, "marked");
+	if (found->bad && found->state == CHECKPOINT_COMPLETE)
+		checkpoint_conclude(found, CHECKPOINT_BAD, &why);
 	return STATUS_OK;
 }

@@ -3,22 +3,8 @@
  * The checkpoints in DIR, in any layout, read once: names, states, what must not be removed. A step
  * is one checkpoint, however many files or directories have its number.
  *
- * Frameworks know nothing of us, so for theirs:
- *   complete      all rules of the layout hold, and each file is whole, as far as formats tell
- *   incomplete    a file that a rule needs is missing, or a marker says that it is unfinished
- *   damaged       a file is shown to be cut short or impossible
- *   doubtful      as complete, but the nearest older complete one has more (below)
- *   unknown form  the name fits, but no rule knows the form
- *
- * An older one has more if it has a file that is missing here, or one, from 1 MiB on, that is more
- * than twice as large. Files of which a rule has read how many there must be are not compared. It
- * is no doubt if the run's store says that the step was saved complete, if it was marked as good,
- * or if another save has the same list of names; what is compared with stays in any case, but the
- * first two.
- *
- * Symbolic links to files in a checkpoint are read as files. Pins and marks are files beside it:
- * .ckpt-pin-STEP, .ckpt-bad-STEP, .ckpt-good-STEP; the last two count while no file of the
- * checkpoint is newer.
+ * States, doubt, and what protects a checkpoint are in the manual, ckpt-layouts(7). Symbolic links
+ * to files in a checkpoint of a framework are read as files.
  *
  * Answers as in ckpt.h.
  */

@@ -28,6 +28,7 @@ struct rule {
 struct check {
 	const struct rules_item *item;
 	const struct rule *rule;
+	const char *file;	      /* of rules for each file P: the one to check */
 	enum checkpoint_state answer; /* if the rule is broken */
 	struct error *why;
 };
@@ -105,21 +106,19 @@ static bool is_there(const struct rules_item *item, const char *name)
 	return *directory != NULL;
 }
 
-/* ---- One function for each kind of rule; file: for those that look at each file P ---- */
+/* ---- One function for each kind of rule ---- */
 
-static enum checkpoint_state check_any(const struct check *check, const char *file)
+static enum checkpoint_state check_any(const struct check *check)
 {
 	size_t colon = check->rule->colon, count = check->rule->count;
-	(void)file;
 	return (colon && !find(check, 0, colon, true)) || find(check, colon, count, false)
 		       ? CHECKPOINT_COMPLETE
 		       : broken(check, "it has no", colon);
 }
 
-static enum checkpoint_state check_filled(const struct check *check, const char *file)
+static enum checkpoint_state check_filled(const struct check *check)
 {
 	bool any = false;
-	(void)file;
 	for (size_t i = 0; i < check->item->files->count; i++) {
 		const struct manifest_file *one = &check->item->files->files[i];
 		bool is_one = fits_any(check->rule, 0, check->rule->count, one->name);
@@ -143,13 +142,12 @@ static bool has_in(const struct check *check, const char *directory, size_t firs
 }
 
 /* "each", "same": of the directories D; "beside": of those with a file P, and of the whole. */
-static enum checkpoint_state check_directories(const struct check *check, const char *file)
+static enum checkpoint_state check_directories(const struct check *check)
 {
 	const struct rule *rule = check->rule;
 	char *const *directories = check->item->directories;
 	bool beside = strcmp(rule->kind, "beside") == 0, any = false;
 	char path[PATH_MAX] = "", start[PATH_MAX + 32] = "";
-	(void)file;
 	for (size_t i = 0; i == 0 || directories[i - 1]; i++) {
 		if (i > 0)
 			snprintf(path, sizeof(path), "%s/", directories[i - 1]);
@@ -211,14 +209,13 @@ static size_t collect(const struct check *check, const char *pattern, struct num
 	return count;
 }
 
-static enum checkpoint_state check_all(const struct check *check, const char *file)
+static enum checkpoint_state check_all(const struct check *check)
 {
 	const char *pattern = check->rule->words[0];
 	bool of = strstr(pattern, "{n}");
 	struct numbered *found;
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
 	size_t count = collect(check, pattern, &found);
-	(void)file;
 	for (size_t i = 0, end; i < count && answer == CHECKPOINT_COMPLETE; i = end) {
 		const struct pattern_number *first = found[i].numbers;
 		uint64_t there = 0, extent[2] = {0}, need;
@@ -247,20 +244,20 @@ static enum checkpoint_state check_all(const struct check *check, const char *fi
 	return answer;
 }
 
-static enum checkpoint_state check_json(const struct check *check, const char *file)
+static enum checkpoint_state check_json(const struct check *check)
 {
 	const char *key = check->rule->count > 1 ? check->rule->words[1] : "";
 	char *own = xstrndup(key, strcspn(key, "="));
 	struct json_object *document = NULL, *member = NULL;
 	uint64_t step;
 	enum checkpoint_state answer =
-		unread(format_read_json(check->item->root, file, &document, check->why));
+		unread(format_read_json(check->item->root, check->file, &document, check->why));
 	bool has = json_object_object_get_ex(document, own, &member), wrong = has && !member;
 	if (strchr(key, '='))
 		wrong = !json_get_unsigned(document, own, &step) || step != check->item->step;
 	if (answer == CHECKPOINT_COMPLETE && wrong) {
 		error_set(check->why, STATUS_NO, "%s: %s is not as in a finished one of this step",
-			file, own);
+			check->file, own);
 		answer = check->answer;
 	}
 	json_object_put(document);
@@ -299,106 +296,102 @@ static void add_strings(const struct text *pickle, const char *end, struct text 
 	}
 }
 
-/* Read the names that are in a file, one in a line. */
-static enum checkpoint_state read_names(
-	const struct check *check, const char *file, struct text *names)
+/* Read the names that are in the file, one in a line. */
+static enum checkpoint_state read_names(const struct check *check, struct text *names)
 {
-	const char *how = check->rule->count > 1 ? check->rule->words[1] : "";
+	const char *how = check->rule->count > 1 ? check->rule->words[1] : "", *file = check->file;
 	struct json_object *document = NULL, *list = NULL;
 	struct text content = {0};
-	if (*how && *how != '*') {
-		enum status status =
-			format_read_json(check->item->root, file, &document, check->why);
-		if (json_object_object_get_ex(document, how, &list))
-			add_members(list, names);
-		json_object_put(document);
-		return unread(status);
-	}
-	enum checkpoint_state answer =
-		unread(format_read(check->item->root, file, PICKLE_LIMIT, &content, check->why));
-	if (answer == CHECKPOINT_COMPLETE && !*how) {
-		text_addf(names, "%s\n", text_first_line(&content));
-	} else if (answer == CHECKPOINT_COMPLETE &&
-		   (!content.length || content.data[content.length - 1] != '.')) { /* STOP */
-		error_set(check->why, STATUS_NO, "%s is cut short", file);
-		answer = CHECKPOINT_DAMAGED;
-	} else if (answer == CHECKPOINT_COMPLETE) {
+	bool pickle = *how == '*';
+	enum status status =
+		*how && !pickle
+			? format_read_json(check->item->root, file, &document, check->why)
+			: format_read(check->item->root, file, PICKLE_LIMIT, &content, check->why);
+	if (status == STATUS_OK && pickle &&
+		(!content.length || content.data[content.length - 1] != '.')) /* STOP */
+		status = error_set(check->why, STATUS_NO, "%s is cut short", file);
+	else if (status == STATUS_OK && pickle)
 		add_strings(&content, how + 1, names);
-	}
+	else if (status == STATUS_OK && !*how)
+		text_addf(names, "%s\n", text_first_line(&content));
+	else if (json_object_object_get_ex(document, how, &list))
+		add_members(list, names);
+	json_object_put(document);
 	text_release(&content);
-	return answer;
+	return unread(status);
 }
 
-static enum checkpoint_state check_listed(const struct check *check, const char *file)
+static enum checkpoint_state check_listed(const struct check *check)
 {
 	struct text names = {.limit = PICKLE_LIMIT};
 	char path[PATH_MAX], *state = NULL;
-	const char *slash = strrchr(file, '/');
-	int directory = slash ? (int)(slash + 1 - file) : 0;
-	enum checkpoint_state answer = read_names(check, file, &names);
+	const char *slash = strrchr(check->file, '/');
+	int directory = slash ? (int)(slash + 1 - check->file) : 0;
+	enum checkpoint_state answer = read_names(check, &names);
 	char *name = names.data ? strtok_r(names.data, "\n", &state) : NULL;
 	if (answer == CHECKPOINT_COMPLETE && !name) {
-		error_set(check->why, STATUS_NO, "%s names no files", file);
+		error_set(check->why, STATUS_NO, "%s names no files", check->file);
 		answer = check->answer;
 	}
 	for (; name && answer == CHECKPOINT_COMPLETE; name = strtok_r(NULL, "\n", &state)) {
-		if (snprintf(path, sizeof(path), "%.*s%s", directory, file, name) <
-				(int)sizeof(path) &&
-			is_there(check->item, path))
+		int length = snprintf(path, sizeof(path), "%.*s%s", directory, check->file, name);
+		if (length < (int)sizeof(path) && is_there(check->item, path))
 			continue;
-		error_set(check->why, STATUS_NO, "%s is missing, which %s names", name, file);
+		error_set(
+			check->why, STATUS_NO, "%s is missing, which %s names", name, check->file);
 		answer = check->answer;
 	}
 	text_release(&names);
 	return answer;
 }
 
-/* Read the number key in a file. False: it has none; *answer: it could not be read. */
-static bool read_number(const struct check *check, const char *file, const char *key,
-	uint64_t *number, enum checkpoint_state *answer)
+/* Read the number key in a file. 0: it has none, or, *answer, it could not be read. */
+static uint64_t read_number(
+	const struct check *check, const char *file, const char *key, enum checkpoint_state *answer)
 {
 	struct error why;
-	enum status status = format_read_number(check->item->root, file, key, number, &why);
-	if (status != STATUS_OK && status != STATUS_NO) {
-		*answer = CHECKPOINT_UNREADABLE;
-		error_set(check->why, status, "%s", why.text);
-	}
-	return status == STATUS_OK && *number > 0;
+	uint64_t number = 0;
+	enum status status = format_read_number(check->item->root, file, key, &number, &why);
+	if (status == STATUS_OK || status == STATUS_NO)
+		return number;
+	error_set(check->why, status, "%s", why.text);
+	*answer = CHECKPOINT_UNREADABLE;
+	return 0;
 }
 
-/* Read the product of the numbers. False: the file has not all of them, or they do not tell. */
-static bool read_product(const struct check *check, const char *file, uint64_t *product,
-	enum checkpoint_state *answer)
+/* Read the product of the numbers. 0: the file has not all of them, or they do not tell. */
+static uint64_t read_product(
+	const struct check *check, const char *file, enum checkpoint_state *answer)
 {
 	char keys[256], *state = NULL;
-	uint64_t number, first = 0, other;
+	uint64_t product = 1, first = 0, other = 0;
 	snprintf(keys, sizeof(keys), "%s", check->rule->words[1]);
-	*product = 1;
 	for (char *key = strtok_r(keys, "*", &state); key; key = strtok_r(NULL, "*", &state)) {
-		if (!read_number(check, file, key, &number, answer) ||
-			__builtin_mul_overflow(*product, number, product))
-			return false;
+		uint64_t number = read_number(check, file, key, answer);
+		if (__builtin_mul_overflow(product, number, &product) || !product)
+			return 0;
 		first = first ? first : number;
 	}
-	return check->rule->count < 4 ||
-	       !read_number(check, file, check->rule->words[3], &other, answer) || other == first;
+	if (check->rule->count > 3)
+		other = read_number(check, file, check->rule->words[3], answer);
+	return !other || other == first ? product : 0;
 }
 
-static enum checkpoint_state check_world(const struct check *check, const char *file)
+static enum checkpoint_state check_world(const struct check *check)
 {
 	const struct manifest *files = check->item->files;
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
+	const char *file = NULL;
 	uint64_t product = 0, there = 0;
-	bool said = false;
 	for (size_t i = 0; i < files->count; i++)
 		there += fits(check->rule->words[2], files->files[i].name);
-	for (size_t i = 0; there && i < files->count && !said; i++) {
+	for (size_t i = 0; there && i < files->count && !product; i++) {
 		file = files->files[i].name;
-		said = fits(check->rule->words[0], file) &&
-		       read_product(check, file, &product, &answer);
+		if (fits(check->rule->words[0], file))
+			product = read_product(check, file, &answer);
 	}
-	*check->item->told |= said;
-	if (answer != CHECKPOINT_COMPLETE || !said || product == there)
+	*check->item->told |= product > 0;
+	if (answer != CHECKPOINT_COMPLETE || !product || product == there)
 		return answer;
 	error_set(check->why, STATUS_NO,
 		"%" PRIu64 " of the %" PRIu64 " files %s that %s tells of are there", there,
@@ -406,13 +399,12 @@ static enum checkpoint_state check_world(const struct check *check, const char *
 	return check->answer;
 }
 
-static enum checkpoint_state check_number(const struct check *check, const char *file)
+static enum checkpoint_state check_number(const struct check *check)
 {
 	size_t colon = check->rule->colon;
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
-	uint64_t number;
-	file = find(check, 0, 1, false);
-	return !file || !read_number(check, file, check->rule->words[1], &number, &answer) ||
+	const char *file = find(check, 0, 1, false);
+	return !file || !read_number(check, file, check->rule->words[1], &answer) ||
 			       find(check, colon, check->rule->count, true)
 		       ? answer
 		       : broken(check, "it has no", colon);
@@ -423,7 +415,7 @@ static const struct {
 	size_t words; /* how many it needs */
 	bool files;   /* it is checked for each file that matches its first word */
 	enum checkpoint_state answer;
-	enum checkpoint_state (*check)(const struct check *check, const char *file);
+	enum checkpoint_state (*check)(const struct check *check);
 } kinds[] = {
 	{"known", 1, false, CHECKPOINT_UNKNOWN_FORM, check_any},
 	{"any", 1, false, CHECKPOINT_INCOMPLETE, check_any},
@@ -452,11 +444,13 @@ static enum checkpoint_state check_rule(struct check *check)
 	}
 	check->answer = kinds[kind].answer;
 	if (!kinds[kind].files)
-		return kinds[kind].check(check, NULL);
+		return kinds[kind].check(check);
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
-	for (size_t i = 0; i < files->count && answer == CHECKPOINT_COMPLETE; i++)
-		if (fits(check->rule->words[0], files->files[i].name))
-			answer = kinds[kind].check(check, files->files[i].name);
+	for (size_t i = 0; i < files->count && answer == CHECKPOINT_COMPLETE; i++) {
+		check->file = files->files[i].name;
+		if (fits(check->rule->words[0], check->file))
+			answer = kinds[kind].check(check);
+	}
 	return answer;
 }
 
@@ -464,7 +458,7 @@ enum checkpoint_state rules_check(
 	const char *rules, const struct rules_item *item, struct error *why)
 {
 	struct rule rule;
-	struct check check = {item, &rule, CHECKPOINT_COMPLETE, why};
+	struct check check = {.item = item, .rule = &rule, .why = why};
 	/* The rules before the first "when" hold for all forms. */
 	enum { ALL_FORMS, OTHER_FORM, THIS_FORM, FORM_BEFORE } at = ALL_FORMS;
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
