@@ -27,26 +27,23 @@
 
 /* ---- The files of one entry ---- */
 
-/* What is below an entry. Names are relative to root. */
+/* What is below an entry, and when any of it changed last. */
 struct files {
-	int root;
-	struct manifest list;
-	char **directories; /* then NULL */
-	size_t directory_count;
+	struct rules_item in;
 	int64_t changed;
 };
 
 static void files_release(struct files *files, int directory)
 {
-	for (size_t i = 0; i < files->directory_count; i++)
-		free(files->directories[i]);
-	free(files->directories);
-	manifest_release(&files->list);
-	if (files->root >= 0 && files->root != directory)
-		close(files->root);
+	for (size_t i = 0; i < files->in.directory_count; i++)
+		free(files->in.directories[i]);
+	free(files->in.directories);
+	manifest_release(&files->in.files);
+	if (files->in.root >= 0 && files->in.root != directory)
+		close(files->in.root);
 }
 
-/* Add an entry of the directory files->root (tree_visitor). A link to a file is a file; one to
+/* Add an entry of the directory files->in.root (tree_visitor). A link to a file is a file; one to
  * nothing, or to a directory, is none. STATUS_TEMPORARY: it vanished meanwhile. */
 static enum status visit(
 	void *context, const char *path, int directory, const struct stat *st, struct error *err)
@@ -58,7 +55,7 @@ static enum status visit(
 		return error_set(
 			err, STATUS_TEMPORARY, "%s vanished while its directory was read", path);
 	if (S_ISLNK(st->st_mode)) {
-		if (fstatat(files->root, path, &target, 0) < 0)
+		if (fstatat(files->in.root, path, &target, 0) < 0)
 			return errno == ENOENT
 				       ? STATUS_OK
 				       : error_errno(err, errno, "follow the link %s", path);
@@ -67,13 +64,13 @@ static enum status visit(
 		st = &target;
 	}
 	if (S_ISREG(st->st_mode)) {
-		manifest_add(&files->list, path, (uint64_t)st->st_size);
+		manifest_add(&files->in.files, path, (uint64_t)st->st_size);
 	} else if (!S_ISDIR(st->st_mode)) {
 		return STATUS_OK;
 	} else if (strcmp(path, ".") != 0) {
-		files->directories = xrealloc(files->directories, files->directory_count + 2,
-			sizeof(*files->directories));
-		files->directories[files->directory_count++] = xstrdup(path);
+		files->in.directories = xrealloc(files->in.directories,
+			files->in.directory_count + 1, sizeof(*files->in.directories));
+		files->in.directories[files->in.directory_count++] = xstrdup(path);
 	}
 	files->changed = clock_later(files->changed, file_changed(st));
 	return STATUS_OK;
@@ -85,46 +82,30 @@ static enum status find_files(const struct list *list, const struct list_entry *
 {
 	enum status status = STATUS_OK;
 	struct stat st;
-	*files = (struct files){.root = list->descriptor};
+	*files = (struct files){.in = {.root = list->descriptor, .step = entries->step}};
 	if (entries->directory) {
-		files->root =
+		files->in.root =
 			openat(list->descriptor, entries->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		status = files->root < 0 ? error_errno(err, errno, "open %s", entries->name)
-					 : list_walk(files->root, visit, files, err);
+		status = files->in.root < 0 ? error_errno(err, errno, "open %s", entries->name)
+					    : list_walk(files->in.root, visit, files, err);
 	}
 	for (size_t i = 0; i < count && !entries->directory; i++)
 		if (fstatat(list->descriptor, entries[i].name, &st, 0) == 0)
 			(void)visit(files, entries[i].name, -1, &st, err);
 		else if (errno != ENOENT)
 			status = error_errno(err, errno, "look at %s", entries[i].name);
-	if (!files->directories)
-		files->directories = xcalloc(1, sizeof(*files->directories));
-	files->directories[files->directory_count] = NULL;
-	manifest_sort(&files->list);
+	manifest_sort(&files->in.files);
 	return status;
-}
-
-/* A file, or, with directories, a directory that fits the patterns; NULL: there is none. */
-static const char *find(const struct files *files, const char *patterns, bool directories)
-{
-	for (size_t i = 0; i < files->list.count; i++)
-		if (strncmp(files->list.files[i].name, ".cache/", 7) != 0 &&
-			pattern_any(patterns, files->list.files[i].name, NULL))
-			return files->list.files[i].name;
-	for (size_t i = 0; directories && i < files->directory_count; i++)
-		if (pattern_any(patterns, files->directories[i], NULL))
-			return files->directories[i];
-	return NULL;
 }
 
 bool framework_has_files(int directory, const char *name)
 {
-	struct files files = {
-		.root = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	int root = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct files files = {.in = {.root = root}};
 	struct error unused;
-	bool has = files.root < 0 ? errno != ENOENT
-				  : list_walk(files.root, visit, &files, &unused) != STATUS_OK ||
-					    files.list.count > 0;
+	bool has = root < 0 ? errno != ENOENT
+			    : list_walk(root, visit, &files, &unused) != STATUS_OK ||
+				      files.in.files.count > 0;
 	files_release(&files, directory);
 	return has;
 }
@@ -135,17 +116,18 @@ enum status framework_read_step(
 	const struct layout *layout = list->request.layout;
 	struct files files;
 	enum status status = find_files(list, entry, 1, &files, err), read = STATUS_NO;
-	const struct manifest_file *all = files.list.files;
-	if (status == STATUS_OK &&
-		(entry->directory ? !find(&files, layout->marks, false) : !files.list.count))
+	const struct manifest_file *all = files.in.files.files;
+	if (status == STATUS_OK && (entry->directory ? !rules_find(&files.in, layout->marks, false)
+						     : !files.in.files.count))
 		status = STATUS_NO;
-	for (size_t i = 0; i < files.list.count && status == STATUS_OK && read == STATUS_NO; i++)
+	for (size_t i = 0; i < files.in.files.count && status == STATUS_OK && read == STATUS_NO;
+		i++)
 		if (!entry->directory || pattern_any(layout->inside_files, all[i].name, NULL))
 			read = format_read_number(
-				files.root, all[i].name, "global_step", &entry->step, err);
+				files.in.root, all[i].name, "global_step", &entry->step, err);
 	if (status == STATUS_OK && read == STATUS_NO && !entry->directory) {
 		/* A whole file without a step is no checkpoint. */
-		read = format_check(files.root, all->name, all->bytes, err);
+		read = format_check(files.in.root, all->name, all->bytes, err);
 		status = read == STATUS_OK ? STATUS_NO : read == STATUS_NO ? STATUS_OK : read;
 	} else if (status == STATUS_OK && read != STATUS_NO) {
 		status = read;
@@ -205,11 +187,12 @@ static void read_values(
 	const struct files *files, const struct list_entry *entry, struct list_item *item)
 {
 	struct json_object *document = NULL;
-	if (find(files, "trainer_state.json", false) &&
-		format_read_json(files->root, "trainer_state.json", &document, NULL) == STATUS_OK)
+	if (rules_find(&files->in, "trainer_state.json", false) &&
+		format_read_json(files->in.root, "trainer_state.json", &document, NULL) ==
+			STATUS_OK)
 		read_trainer(document, entry->step, item);
-	else if (find(files, "metrics/metrics", false) && /* Orbax */
-		 format_read_json(files->root, "metrics/metrics", &document, NULL) == STATUS_OK)
+	else if (rules_find(&files->in, "metrics/metrics", false) && /* Orbax */
+		 format_read_json(files->in.root, "metrics/metrics", &document, NULL) == STATUS_OK)
 		metrics_collect(document, &item->checkpoint.metrics);
 	json_object_put(document);
 	read_name(entry->name, &item->checkpoint.metrics);
@@ -227,18 +210,19 @@ static enum checkpoint_state check_form(const struct list *list, const struct li
 		error_set(why, STATUS_NO, "it is a %s", directory ? "directory" : "file");
 		return CHECKPOINT_UNKNOWN_FORM;
 	}
-	if (directory && files->list.count && layout->marks && !find(files, layout->marks, false)) {
+	if (directory && files->in.files.count && layout->marks &&
+		!rules_find(&files->in, layout->marks, false)) {
 		error_set(why, STATUS_NO, "it holds nothing of %s", layout->name);
 		return CHECKPOINT_UNKNOWN_FORM;
 	}
-	const char *found = find(files, UNFINISHED, true);
+	const char *found = rules_find(&files->in, UNFINISHED, true);
 	if (!found)
-		found = find(files, layout->undone, true);
+		found = rules_find(&files->in, layout->undone, true);
 	if (!found && list_has_mark(list, entry->step, CKPT_BESIDE_UNDONE, 0))
 		found = "a file beside it";
 	if (found)
 		error_set(why, STATUS_NO, "%s says that it is not finished", found);
-	else if (layout->done && !find(files, layout->done, true) &&
+	else if (layout->done && !rules_find(&files->in, layout->done, true) &&
 		 !list_has_mark(list, entry->step, CKPT_BESIDE_DONE, 0))
 		error_set(why, STATUS_NO, "%s, which says that it is finished, is missing",
 			layout->done);
@@ -254,19 +238,18 @@ static enum checkpoint_state check_entries(const struct list *list,
 	const struct layout *layout = list->request.layout;
 	struct checkpoint *found = &item->checkpoint;
 	struct files files;
-	bool told = !strstr(layout->rules, "world "); /* otherwise, a rule has to read it */
 	enum checkpoint_state answer = CHECKPOINT_UNREADABLE;
 	if (find_files(list, entries, count, &files, why) == STATUS_OK) {
 		read_values(&files, entries, item);
 		answer = check_form(list, entries, &files, why);
 	}
-	const struct rules_item look = {
-		entries->step, files.root, &files.list, files.directories, &told};
+	files.in.told = !strstr(layout->rules, "world "); /* otherwise, a rule has to read it */
 	if (answer == CHECKPOINT_COMPLETE)
-		answer = rules_check(layout->rules, &look, why);
-	framework_keep_names(item, &files.list, entries->directory, told ? layout->proved : NULL);
-	found->files += files.list.count;
-	found->bytes += manifest_bytes(&files.list);
+		answer = rules_check(layout->rules, &files.in, why);
+	framework_keep_names(
+		item, &files.in.files, entries->directory, files.in.told ? layout->proved : NULL);
+	found->files += files.in.files.count;
+	found->bytes += manifest_bytes(&files.in.files);
 	found->changed = files.changed > found->changed ? files.changed : found->changed;
 	files_release(&files, list->descriptor);
 	return answer;

@@ -15,20 +15,21 @@
 #include "ckpt/layouts.h"
 
 #define PICKLE_LIMIT ((size_t)512 << 20)
-#define WORDS_MAX    32
+#define RULE_SIZE    1024
+#define WORDS_MAX    4
 
-/* One rule: its kind, and its words before and after ':' (patterns, or keys). */
+/* One rule: its kind, and patterns before and after ':'; without it, all are after. */
 struct rule {
-	char kind[1024]; /* and the text of the words */
-	const char *words[WORDS_MAX];
-	size_t count; /* of the words after the kind */
-	size_t colon; /* how many are before ':'; 0: there is none */
+	char text[RULE_SIZE], copy[RULE_SIZE];
+	const char *kind, *before, *after;
+	const char *words[WORDS_MAX]; /* the first ones after the kind; "" if there are fewer */
 };
 
 struct check {
 	const struct rules_item *item;
 	const struct rule *rule;
-	const char *file;	      /* of rules for each file P: the one to check */
+	const char *file; /* of rules for each file P: the one to check */
+	bool *told;
 	enum checkpoint_state answer; /* if the rule is broken */
 	struct error *why;
 };
@@ -37,53 +38,39 @@ struct check {
 static void read_rule(const char *line, size_t length, struct rule *rule)
 {
 	char *state = NULL;
-	length = length < sizeof(rule->kind) ? length : sizeof(rule->kind) - 1;
-	memcpy(rule->kind, line, length);
-	rule->kind[length] = '\0';
-	rule->count = rule->colon = 0;
-	(void)strtok_r(rule->kind, " ", &state);
-	for (char *word; rule->count < WORDS_MAX && (word = strtok_r(NULL, " ", &state));)
-		if (strcmp(word, ":") == 0)
-			rule->colon = rule->count;
-		else
-			rule->words[rule->count++] = word;
+	length = length < RULE_SIZE ? length : RULE_SIZE - 1;
+	memcpy(rule->text, line, length);
+	rule->text[length] = '\0';
+	rule->kind = strtok_r(rule->text, " ", &state);
+	char *colon = strstr(state, " : ");
+	rule->before = colon ? state : "";
+	rule->after = colon ? colon + 3 : state;
+	if (colon)
+		*colon = '\0';
+	strcpy(rule->copy, state);
+	state = rule->copy;
+	for (int i = 0; i < WORDS_MAX; i++) {
+		const char *word = strtok_r(NULL, " ", &state);
+		rule->words[i] = word ? word : "";
+	}
 }
 
-static bool fits(const char *pattern, const char *name)
+const char *rules_find(const struct rules_item *item, const char *patterns, bool directories)
 {
-	return pattern_matches(pattern, strlen(pattern), name, NULL);
-}
-
-/* Whether name matches one of the words from first on, before last. */
-static bool fits_any(const struct rule *rule, size_t first, size_t last, const char *name)
-{
-	for (size_t i = first; i < last; i++)
-		if (fits(rule->words[i], name))
-			return true;
-	return false;
-}
-
-/* The first file, or, with directories, directory that matches one of these words; NULL: none. */
-static const char *find(const struct check *check, size_t first, size_t last, bool directories)
-{
-	const struct rules_item *item = check->item;
-	for (size_t i = 0; i < item->files->count; i++)
-		if (fits_any(check->rule, first, last, item->files->files[i].name))
-			return item->files->files[i].name;
-	for (size_t i = 0; directories && item->directories[i]; i++)
-		if (fits_any(check->rule, first, last, item->directories[i]))
+	for (size_t i = 0; i < item->files.count; i++)
+		if (strncmp(item->files.files[i].name, ".cache/", 7) != 0 &&
+			pattern_any(patterns, item->files.files[i].name, NULL))
+			return item->files.files[i].name;
+	for (size_t i = 0; directories && i < item->directory_count; i++)
+		if (pattern_any(patterns, item->directories[i], NULL))
 			return item->directories[i];
 	return NULL;
 }
 
-/* The rule is broken: "START WORD or WORD", of the words from first on. */
-static enum checkpoint_state broken(const struct check *check, const char *start, size_t first)
+/* The rule is broken: "START PATTERN ...". */
+static enum checkpoint_state broken(const struct check *check, const char *start)
 {
-	struct text text = {0};
-	for (size_t i = first; i < check->rule->count; i++)
-		text_addf(&text, "%s%s", i > first ? " or " : "", check->rule->words[i]);
-	error_set(check->why, STATUS_NO, "%s %s", start, text_string(&text));
-	text_release(&text);
+	error_set(check->why, STATUS_NO, "%s %s", start, check->rule->after);
 	return check->answer;
 }
 
@@ -97,46 +84,45 @@ static enum checkpoint_state unread(enum status status)
 
 static bool is_there(const struct rules_item *item, const char *name)
 {
-	size_t place = manifest_place(item->files, name);
-	char *const *directory = item->directories;
-	if (place < item->files->count && strcmp(item->files->files[place].name, name) == 0)
+	size_t place = manifest_place(&item->files, name), i = 0;
+	if (place < item->files.count && strcmp(item->files.files[place].name, name) == 0)
 		return true;
-	while (*directory && strcmp(*directory, name) != 0)
-		directory++;
-	return *directory != NULL;
+	while (i < item->directory_count && strcmp(item->directories[i], name) != 0)
+		i++;
+	return i < item->directory_count;
 }
 
 /* ---- One function for each kind of rule ---- */
 
 static enum checkpoint_state check_any(const struct check *check)
 {
-	size_t colon = check->rule->colon, count = check->rule->count;
-	return (colon && !find(check, 0, colon, true)) || find(check, colon, count, false)
+	const struct rule *rule = check->rule;
+	return (*rule->before && !rules_find(check->item, rule->before, true)) ||
+			       rules_find(check->item, rule->after, false)
 		       ? CHECKPOINT_COMPLETE
-		       : broken(check, "it has no", colon);
+		       : broken(check, "it has no");
 }
 
 static enum checkpoint_state check_filled(const struct check *check)
 {
 	bool any = false;
-	for (size_t i = 0; i < check->item->files->count; i++) {
-		const struct manifest_file *one = &check->item->files->files[i];
-		bool is_one = fits_any(check->rule, 0, check->rule->count, one->name);
+	for (size_t i = 0; i < check->item->files.count; i++) {
+		const struct manifest_file *one = &check->item->files.files[i];
+		bool is_one = pattern_any(check->rule->after, one->name, NULL);
 		if (is_one && one->bytes)
 			return CHECKPOINT_COMPLETE;
 		any |= is_one;
 	}
-	return any ? broken(check, "it has only empty files", 0) : CHECKPOINT_COMPLETE;
+	return any ? broken(check, "it has only empty files") : CHECKPOINT_COMPLETE;
 }
 
-/* Whether there is a file in this directory, "" or "NAME/", that matches words first to last. */
-static bool has_in(const struct check *check, const char *directory, size_t first, size_t last)
+/* Whether there is a file in this directory, "" or "NAME/", that matches. */
+static bool has_in(const struct check *check, const char *directory, const char *patterns)
 {
-	const struct manifest *files = check->item->files;
-	size_t length = strlen(directory);
-	for (size_t i = manifest_place(files, directory);
-		i < files->count && strncmp(files->files[i].name, directory, length) == 0; i++)
-		if (fits_any(check->rule, first, last, files->files[i].name + length))
+	const struct manifest *files = &check->item->files;
+	size_t length = strlen(directory), i = manifest_place(files, directory);
+	for (; i < files->count && strncmp(files->files[i].name, directory, length) == 0; i++)
+		if (pattern_any(patterns, files->files[i].name + length, NULL))
 			return true;
 	return false;
 }
@@ -148,20 +134,19 @@ static enum checkpoint_state check_directories(const struct check *check)
 	char *const *directories = check->item->directories;
 	bool beside = strcmp(rule->kind, "beside") == 0, any = false;
 	char path[PATH_MAX] = "", start[PATH_MAX + 32] = "";
-	for (size_t i = 0; i == 0 || directories[i - 1]; i++) {
+	for (size_t i = 0; i <= check->item->directory_count; i++) {
 		if (i > 0)
 			snprintf(path, sizeof(path), "%s/", directories[i - 1]);
-		if (beside ? !has_in(check, path, 0, rule->colon)
-			   : i == 0 || !fits_any(rule, 0, rule->colon, directories[i - 1]))
+		if (beside ? !has_in(check, path, rule->before)
+			   : i == 0 || !pattern_any(rule->before, directories[i - 1], NULL))
 			continue;
-		bool has = has_in(check, path, rule->colon, rule->count);
+		bool has = has_in(check, path, rule->after);
 		if (!has && !*start)
-			snprintf(start, sizeof(start), "it has no %s", path);
+			snprintf(start, sizeof(start), "in \"%s\" there is no", path);
 		any |= has;
 	}
-	return !*start || (!any && strcmp(rule->kind, "same") == 0)
-		       ? CHECKPOINT_COMPLETE
-		       : broken(check, start, rule->colon);
+	return !*start || (!any && strcmp(rule->kind, "same") == 0) ? CHECKPOINT_COMPLETE
+								    : broken(check, start);
 }
 
 /* A file, and its name without the numbers of the pattern. */
@@ -185,7 +170,7 @@ static int by_set(const void *a, const void *b)
 /* Collect the files that match, sorted by their sets. */
 static size_t collect(const struct check *check, const char *pattern, struct numbered **found)
 {
-	const struct manifest *files = check->item->files;
+	const struct manifest *files = &check->item->files;
 	size_t count = 0;
 	*found = xcalloc(files->count + 1, sizeof(**found));
 	for (size_t i = 0; i < files->count; i++) {
@@ -246,7 +231,7 @@ static enum checkpoint_state check_all(const struct check *check)
 
 static enum checkpoint_state check_json(const struct check *check)
 {
-	const char *key = check->rule->count > 1 ? check->rule->words[1] : "";
+	const char *key = check->rule->words[1];
 	char *own = xstrndup(key, strcspn(key, "="));
 	struct json_object *document = NULL, *member = NULL;
 	uint64_t step;
@@ -299,7 +284,7 @@ static void add_strings(const struct text *pickle, const char *end, struct text 
 /* Read the names that are in the file, one in a line. */
 static enum checkpoint_state read_names(const struct check *check, struct text *names)
 {
-	const char *how = check->rule->count > 1 ? check->rule->words[1] : "", *file = check->file;
+	const char *how = check->rule->words[1], *file = check->file;
 	struct json_object *document = NULL, *list = NULL;
 	struct text content = {0};
 	bool pickle = *how == '*';
@@ -372,25 +357,25 @@ static uint64_t read_product(
 			return 0;
 		first = first ? first : number;
 	}
-	if (check->rule->count > 3)
+	if (*check->rule->words[3])
 		other = read_number(check, file, check->rule->words[3], answer);
 	return !other || other == first ? product : 0;
 }
 
 static enum checkpoint_state check_world(const struct check *check)
 {
-	const struct manifest *files = check->item->files;
+	const struct manifest *files = &check->item->files;
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
 	const char *file = NULL;
 	uint64_t product = 0, there = 0;
 	for (size_t i = 0; i < files->count; i++)
-		there += fits(check->rule->words[2], files->files[i].name);
+		there += pattern_any(check->rule->words[2], files->files[i].name, NULL);
 	for (size_t i = 0; there && i < files->count && !product; i++) {
 		file = files->files[i].name;
-		if (fits(check->rule->words[0], file))
+		if (pattern_any(check->rule->words[0], file, NULL))
 			product = read_product(check, file, &answer);
 	}
-	*check->item->told |= product > 0;
+	*check->told |= product > 0;
 	if (answer != CHECKPOINT_COMPLETE || !product || product == there)
 		return answer;
 	error_set(check->why, STATUS_NO,
@@ -401,44 +386,43 @@ static enum checkpoint_state check_world(const struct check *check)
 
 static enum checkpoint_state check_number(const struct check *check)
 {
-	size_t colon = check->rule->colon;
+	const struct rule *rule = check->rule;
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
-	const char *file = find(check, 0, 1, false);
-	return !file || !read_number(check, file, check->rule->words[1], &answer) ||
-			       find(check, colon, check->rule->count, true)
+	const char *file = rules_find(check->item, rule->words[0], false);
+	return !file || !read_number(check, file, rule->words[1], &answer) ||
+			       rules_find(check->item, rule->after, true)
 		       ? answer
-		       : broken(check, "it has no", colon);
+		       : broken(check, "it has no");
 }
 
 static const struct {
 	const char *name;
-	size_t words; /* how many it needs */
-	bool files;   /* it is checked for each file that matches its first word */
+	bool files; /* it is checked for each file that matches its first word */
 	enum checkpoint_state answer;
 	enum checkpoint_state (*check)(const struct check *check);
 } kinds[] = {
-	{"known", 1, false, CHECKPOINT_UNKNOWN_FORM, check_any},
-	{"any", 1, false, CHECKPOINT_INCOMPLETE, check_any},
-	{"if", 2, false, CHECKPOINT_INCOMPLETE, check_any},
-	{"filled", 1, false, CHECKPOINT_DAMAGED, check_filled},
-	{"each", 2, false, CHECKPOINT_INCOMPLETE, check_directories},
-	{"same", 2, false, CHECKPOINT_INCOMPLETE, check_directories},
-	{"beside", 2, false, CHECKPOINT_INCOMPLETE, check_directories},
-	{"all", 1, false, CHECKPOINT_INCOMPLETE, check_all},
-	{"json", 1, true, CHECKPOINT_INCOMPLETE, check_json},
-	{"listed", 1, true, CHECKPOINT_INCOMPLETE, check_listed},
-	{"world", 3, false, CHECKPOINT_INCOMPLETE, check_world},
-	{"number", 3, false, CHECKPOINT_INCOMPLETE, check_number},
+	{"known", false, CHECKPOINT_UNKNOWN_FORM, check_any},
+	{"any", false, CHECKPOINT_INCOMPLETE, check_any},
+	{"if", false, CHECKPOINT_INCOMPLETE, check_any},
+	{"filled", false, CHECKPOINT_DAMAGED, check_filled},
+	{"each", false, CHECKPOINT_INCOMPLETE, check_directories},
+	{"same", false, CHECKPOINT_INCOMPLETE, check_directories},
+	{"beside", false, CHECKPOINT_INCOMPLETE, check_directories},
+	{"all", false, CHECKPOINT_INCOMPLETE, check_all},
+	{"json", true, CHECKPOINT_INCOMPLETE, check_json},
+	{"listed", true, CHECKPOINT_INCOMPLETE, check_listed},
+	{"world", false, CHECKPOINT_INCOMPLETE, check_world},
+	{"number", false, CHECKPOINT_INCOMPLETE, check_number},
 };
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static enum checkpoint_state check_rule(struct check *check)
 {
-	const struct manifest *files = check->item->files;
-	size_t kind = 0, count = sizeof(kinds) / sizeof(kinds[0]);
-	while (kind < count && (strcmp(check->rule->kind, kinds[kind].name) != 0 ||
-				       check->rule->count < kinds[kind].words))
+	const struct manifest *files = &check->item->files;
+	size_t kind = 0;
+	while (kind < KINDS && strcmp(check->rule->kind, kinds[kind].name) != 0)
 		kind++;
-	if (kind == count) {
+	if (kind == KINDS) {
 		error_set(check->why, STATUS_USAGE, "there is no rule \"%s\"", check->rule->kind);
 		return CHECKPOINT_UNREADABLE;
 	}
@@ -448,17 +432,16 @@ static enum checkpoint_state check_rule(struct check *check)
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
 	for (size_t i = 0; i < files->count && answer == CHECKPOINT_COMPLETE; i++) {
 		check->file = files->files[i].name;
-		if (fits(check->rule->words[0], check->file))
+		if (pattern_any(check->rule->words[0], check->file, NULL))
 			answer = kinds[kind].check(check);
 	}
 	return answer;
 }
 
-enum checkpoint_state rules_check(
-	const char *rules, const struct rules_item *item, struct error *why)
+enum checkpoint_state rules_check(const char *rules, struct rules_item *item, struct error *why)
 {
 	struct rule rule;
-	struct check check = {.item = item, .rule = &rule, .why = why};
+	struct check check = {.item = item, .rule = &rule, .told = &item->told, .why = why};
 	/* The rules before the first "when" hold for all forms. */
 	enum { ALL_FORMS, OTHER_FORM, THIS_FORM, FORM_BEFORE } at = ALL_FORMS;
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
@@ -467,9 +450,9 @@ enum checkpoint_state rules_check(
 		read_rule(line, length, &rule);
 		line += length + (line[length] == '\n');
 		if (strcmp(rule.kind, "when") == 0)
-			at = at >= THIS_FORM			 ? FORM_BEFORE
-			     : find(&check, 0, rule.count, true) ? THIS_FORM
-								 : OTHER_FORM;
+			at = at >= THIS_FORM			  ? FORM_BEFORE
+			     : rules_find(item, rule.after, true) ? THIS_FORM
+								  : OTHER_FORM;
 		else if (at == ALL_FORMS || at == THIS_FORM)
 			answer = check_rule(&check);
 	}
@@ -477,8 +460,8 @@ enum checkpoint_state rules_check(
 		error_set(why, STATUS_NO, "no rule knows a checkpoint with these files");
 		answer = CHECKPOINT_UNKNOWN_FORM;
 	}
-	for (size_t i = 0; i < item->files->count && answer == CHECKPOINT_COMPLETE; i++) {
-		const struct manifest_file *file = &item->files->files[i];
+	for (size_t i = 0; i < item->files.count && answer == CHECKPOINT_COMPLETE; i++) {
+		const struct manifest_file *file = &item->files.files[i];
 		answer = unread(format_check(item->root, file->name, file->bytes, why));
 	}
 	return answer;

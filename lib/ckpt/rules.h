@@ -37,17 +37,21 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/manifest.h"
 
+/* What is in the checkpoint. */
 struct rules_item {
 	uint64_t step;
-	int root;		      /* the open directory to which names are relative */
-	const struct manifest *files; /* sorted by name */
-	char *const *directories;     /* all directories in it, also empty ones; then NULL */
-	bool *told; /* set to true if a rule "world" has found out how many files there must be */
+	int root;	       /* the open directory to which names are relative */
+	struct manifest files; /* sorted by name */
+	char **directories;    /* all directories in it, also empty ones */
+	size_t directory_count;
+	bool told; /* set to true if a rule "world" has found out how many files there must be */
 };
 
 /* Evaluate the rules, then check the formats of all files. why: what is missing or damaged, or
  * could not be read. */
-enum checkpoint_state rules_check(
-	const char *rules, const struct rules_item *item, struct error *why);
+enum checkpoint_state rules_check(const char *rules, struct rules_item *item, struct error *why);
+/* A file, or, with directories, a directory that fits the patterns; NULL: there is none. What is in
+ * .cache/ does not count. */
+const char *rules_find(const struct rules_item *item, const char *patterns, bool directories);
 
 #endif

@@ -120,8 +120,8 @@ static const struct {
 /* Make the files in a new directory, and evaluate the rules. */
 static enum checkpoint_state evaluate(const char *rules, const char *files, struct error *why)
 {
-	struct manifest list = {0};
 	char *directories[32] = {0}, *copy = xstrdup(files), *state = NULL;
+	struct rules_item item = {.step = 5, .directories = directories};
 	size_t count = 0;
 	scratch_make();
 	for (char *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
@@ -137,17 +137,16 @@ static enum checkpoint_state evaluate(const char *rules, const char *files, stru
 		FILE *file = fopen(path, "w");
 		fputs(content ? content : "", file);
 		fclose(file);
-		manifest_add(&list, word, content ? strlen(content) : 0);
+		manifest_add(&item.files, word, content ? strlen(content) : 0);
 	}
-	manifest_sort(&list);
-	int root = open(scratch, O_RDONLY | O_DIRECTORY);
-	bool told;
-	const struct rules_item item = {5, root, &list, directories, &told};
+	manifest_sort(&item.files);
+	item.root = open(scratch, O_RDONLY | O_DIRECTORY);
+	item.directory_count = count;
 	enum checkpoint_state answer = rules_check(rules, &item, why);
-	close(root);
+	close(item.root);
 	while (count > 0)
 		free(directories[--count]);
-	manifest_release(&list);
+	manifest_release(&item.files);
 	free(copy);
 	scratch_remove();
 	strcpy(scratch, "/tmp/unit-XXXXXX");
