@@ -164,10 +164,10 @@ enum status checkpoint_status(const struct checkpoint *checkpoint);
 
 enum checkpoint_mark { CKPT_MARK_BAD, CKPT_MARK_GOOD, CKPT_MARK_PINNED, CKPT_MARK_UNPINNED };
 /*
- * Set or remove a mark of a checkpoint, complete or not: in our layout a file in it (native.h), else
- * a file beside it. Doing it again only changes the reason. CKPT_MARK_GOOD removes the mark as bad;
- * a doubtful one is complete from then on. STATUS_OK: it is durable. STATUS_NO: there is no such
- * checkpoint. reason (NULL: none): for CKPT_MARK_BAD, cut to fit.
+ * Set or remove a mark of a checkpoint, complete or not: in our layout a file in it (native.h),
+ * else a file beside it. Doing it again only changes the reason. CKPT_MARK_GOOD removes the mark as
+ * bad; a doubtful one is complete from then on. STATUS_OK: it is durable. STATUS_NO: there is no
+ * such checkpoint. reason (NULL: none): for CKPT_MARK_BAD, cut to fit.
  */
 enum status checkpoint_mark(const char *directory, const struct layout *layout, uint64_t step,
 	enum checkpoint_mark mark, const char *reason, struct error *err);

@@ -267,23 +267,16 @@ static enum match match(const char *at, const char *end, const char *text, const
 	return *text ? NO_MATCH : MATCH;
 }
 
-bool pattern_matches(const char *pattern, size_t length, const char *text,
-	struct pattern_number numbers[PATTERN_NUMBERS])
-{
-	struct pattern_number unused[PATTERN_NUMBERS];
-	if (length && *pattern != *text && *pattern != '*' && *pattern != '{')
-		return false; /* as most */
-	return match(pattern, pattern + length, text, text, numbers ? numbers : unused) == MATCH;
-}
-
 bool pattern_any(
 	const char *patterns, const char *text, struct pattern_number numbers[PATTERN_NUMBERS])
 {
-	for (const char *at = patterns; at && *at;) {
-		size_t length = strcspn(at, " ");
-		if (length && pattern_matches(at, length, text, numbers))
+	struct pattern_number unused[PATTERN_NUMBERS];
+	for (const char *at = patterns; at && *at; at += strspn(at, " ")) {
+		const char *end = at + strcspn(at, " ");
+		bool may = *at == *text || *at == '*' || *at == '{'; /* most may not */
+		if (may && match(at, end, text, text, numbers ? numbers : unused) == MATCH)
 			return true;
-		at += length + (at[length] == ' ');
+		at = end;
 	}
 	return false;
 }

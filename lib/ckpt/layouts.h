@@ -86,10 +86,8 @@ struct pattern_number {
 	size_t at, length;
 };
 enum { PATTERN_I, PATTERN_J, PATTERN_N, PATTERN_STEP, PATTERN_NUMBERS };
-/* Whether text matches the pattern of this length. Sets the numbers (NULL: none) in the pattern. */
-bool pattern_matches(const char *pattern, size_t length, const char *text,
-	struct pattern_number numbers[PATTERN_NUMBERS]);
-/* Whether text matches one of the patterns in a list; NULL: there are none. */
+/* Whether text matches one of the patterns (NULL: there are none). Sets the numbers in the pattern
+ * (NULL: they are not asked for). */
 bool pattern_any(
 	const char *patterns, const char *text, struct pattern_number numbers[PATTERN_NUMBERS]);
 

@@ -175,7 +175,7 @@ static size_t collect(const struct check *check, const char *pattern, struct num
 	*found = xcalloc(files->count + 1, sizeof(**found));
 	for (size_t i = 0; i < files->count; i++) {
 		struct numbered *one = &(*found)[count];
-		if (!pattern_matches(pattern, strlen(pattern), files->files[i].name, one->numbers))
+		if (!pattern_any(pattern, files->files[i].name, one->numbers))
 			continue;
 		one->name = files->files[i].name;
 		char *to = one->set = xstrdup(one->name);
