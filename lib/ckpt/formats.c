@@ -307,7 +307,7 @@ static void check_json(struct file *file)
 {
 	size_t length = file->bytes <= JSON_LIMIT ? (size_t)file->bytes : 0;
 	const unsigned char *text = file_bytes(file, 0, length);
-	struct json_tokener *tokener = length && text ? json_tokener_new_ex(1000) : NULL;
+	struct json_tokener *tokener = length && text ? json_tokener_new_ex(200) : NULL;
 	if (!tokener)
 		return;
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);

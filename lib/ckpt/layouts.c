@@ -271,7 +271,7 @@ bool pattern_any(
 	const char *patterns, const char *text, struct pattern_number numbers[PATTERN_NUMBERS])
 {
 	struct pattern_number unused[PATTERN_NUMBERS];
-	for (const char *at = patterns; at && *at; at += strspn(at, " ")) {
+	for (const char *at = patterns; at && *at; at += *at == ' ') {
 		const char *end = at + strcspn(at, " ");
 		bool may = *at == *text || *at == '*' || *at == '{'; /* most may not */
 		if (may && match(at, end, text, text, numbers ? numbers : unused) == MATCH)
