@@ -95,7 +95,7 @@ static void compare(const struct list_item *item, const struct list_item *older,
 		bool fewer = count == 0 ? !apart || strstr(name, "-EMA")
 					: count < before && !alternatives && !proved &&
 						  (!hash || new_bytes < old_bytes - old_bytes / 10);
-		bool same = count == before && !hash && (before == 1 || !proved);
+		bool same = count == before && (before == 1 || (!proved && !hash));
 		for (size_t k = 0; k < count && same && !*sizes; k++)
 			*sizes = (old[k].bytes >= LARGE && new[k].bytes < old[k].bytes / 2) ||
 				 (old[k].bytes && !new[k].bytes);
