@@ -43,11 +43,12 @@ enum status marks_read(int directory, struct marks *marks, struct error *err)
 	enum status status = look_for(directory, ".", CKPT_PIN, &marks->pinned, err);
 	if (status == STATUS_OK)
 		status = look_for(directory, ".", CKPT_BAD, &marks->bad, err);
-	if (status == STATUS_OK && marks->bad &&
-		format_read_json(directory, CKPT_BAD, &record, NULL) == STATUS_OK)
-		(void)json_copy_text(record, "reason", marks->reason, sizeof(marks->reason));
+	/* Whatever its content is, if that can be read. */
+	if (status == STATUS_OK && marks->bad)
+		status = format_read_json(directory, CKPT_BAD, &record, err);
+	(void)json_copy_text(record, "reason", marks->reason, sizeof(marks->reason));
 	json_object_put(record);
-	return status;
+	return status == STATUS_NO ? STATUS_OK : status;
 }
 
 enum status marks_clear(int directory, struct error *err)
