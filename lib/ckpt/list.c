@@ -124,7 +124,7 @@ static int by_text(const void *a, const void *b)
 /*
  * Whether a name says something about the checkpoint of a step: it is a pin or mark of ours, or
  * says that the checkpoint is finished, or not, as the layout says, or as NAME-unfinished and so
- * on. Marks of our own layout are inside.
+ * on.
  */
 static bool reads_mark(const struct layout *layout, const char *name, struct list_mark *mark)
 {
@@ -148,39 +148,42 @@ static bool reads_mark(const struct layout *layout, const char *name, struct lis
 	return numbers[PATTERN_STEP].length > 0;
 }
 
-/* Add a name in DIR to the entries, marks or others. */
-static enum status add_name(struct list *list, const char *name, struct error *err)
+static enum status add_mark(
+	struct list *list, const char *name, struct list_mark *mark, struct error *err)
+{
+	struct stat st;
+	if (fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "look at %s", name);
+	mark->time = file_changed(&st);
+	snprintf(mark->name, sizeof(mark->name), "%.255s", name);
+	list->mark_count++;
+	return STATUS_OK;
+}
+
+/* Add a name in DIR to the entries or others. What is gone by now is found to be gone when it is
+ * inspected. */
+static enum status add_entry(struct list *list, const char *name, struct error *err)
 {
 	const struct layout *layout = list->request.layout;
-	struct list_entry entry = {0};
-	struct list_mark *mark = &list->marks[list->mark_count];
-	enum status status = STATUS_OK;
-	struct stat st = {0};
-	bool ours = layout_is_native(layout), inside = false;
-	bool is_mark = !ours && reads_mark(layout, name, mark);
-	bool known = !is_mark && layout_reads(layout, name, &entry.step, &inside);
-	if (known && ours) {
-		entry.unfinished = *name == '.';
-	} else if ((is_mark || known) &&
-		   fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "look at %s", name);
-	}
-	if (is_mark) {
-		mark->time = file_changed(&st);
-		snprintf(mark->name, sizeof(mark->name), "%.255s", name);
-		list->mark_count++;
+	struct list_entry entry = {.name = xstrdup(name)};
+	struct stat st;
+	bool ours = layout_is_native(layout), inside;
+	if (!layout_reads(layout, name, &entry.step, &inside)) {
+		list->others[list->other_count++] = entry.name;
 		return STATUS_OK;
 	}
-	entry.name = xstrdup(name);
-	entry.link = S_ISLNK(st.st_mode);
-	if (entry.link && fstatat(list->descriptor, name, &st, 0) < 0)
-		st.st_mode = 0;
-	entry.directory = S_ISDIR(st.st_mode);
+	entry.unfinished = ours && *name == '.';
+	if (!ours && fstatat(list->descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		entry.link = S_ISLNK(st.st_mode);
+		if (!entry.link || fstatat(list->descriptor, name, &st, 0) == 0)
+			entry.directory = S_ISDIR(st.st_mode);
+	}
 	entry.own = inside && (!strpbrk(name, "0123456789") || strncmp(name, "last", 4) == 0);
 	/* A link without a step of its own is another name of what it leads to. */
-	if (inside)
-		status = entry.link ? STATUS_NO : framework_read_step(list, &entry, err);
-	if (known && status == STATUS_OK)
+	enum status status = !inside	  ? STATUS_OK
+			     : entry.link ? STATUS_NO
+					  : framework_read_step(list, &entry, err);
+	if (status == STATUS_OK)
 		list->entries[list->entry_count++] = entry;
 	else
 		list->others[list->other_count++] = entry.name;
@@ -195,9 +198,14 @@ static enum status read_names(struct list *list, struct error *err)
 	list->entries = xcalloc(names.count + 1, sizeof(*list->entries));
 	list->others = xcalloc(names.count + 1, sizeof(*list->others));
 	list->marks = xcalloc(names.count + 1, sizeof(*list->marks));
+	bool ours = layout_is_native(list->request.layout); /* their marks are inside */
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
 		struct error why;
-		status = add_name(list, names.names[i], &why);
+		const char *name = names.names[i];
+		struct list_mark *mark = &list->marks[list->mark_count];
+		status = !ours && reads_mark(list->request.layout, name, mark)
+				 ? add_mark(list, name, mark, &why)
+				 : add_entry(list, name, &why);
 		if (status != STATUS_OK)
 			error_set(err, status, "%s/%s", list->request.directory, why.text);
 	}
