@@ -37,20 +37,22 @@ struct check {
 /* Read the rule in this line. */
 static void read_rule(const char *line, size_t length, struct rule *rule)
 {
-	char *state = NULL;
+	char *state = NULL, *rest = rule->text;
 	length = length < RULE_SIZE ? length : RULE_SIZE - 1;
 	memcpy(rule->text, line, length);
 	rule->text[length] = '\0';
-	rule->kind = strtok_r(rule->text, " ", &state);
-	char *colon = strstr(state, " : ");
-	rule->before = colon ? state : "";
-	rule->after = colon ? colon + 3 : state;
+	rule->kind = rule->text;
+	rest += strcspn(rest, " ");
+	if (*rest)
+		*rest++ = '\0';
+	char *colon = strstr(rest, " : ");
+	rule->before = colon ? rest : "";
+	rule->after = colon ? colon + 3 : rest;
 	if (colon)
 		*colon = '\0';
-	strcpy(rule->copy, state);
-	state = rule->copy;
+	strcpy(rule->copy, rest);
 	for (int i = 0; i < WORDS_MAX; i++) {
-		const char *word = strtok_r(NULL, " ", &state);
+		const char *word = strtok_r(i ? NULL : rule->copy, " ", &state);
 		rule->words[i] = word ? word : "";
 	}
 }
@@ -67,10 +69,17 @@ const char *rules_find(const struct rules_item *item, const char *patterns, bool
 	return NULL;
 }
 
-/* The rule is broken: "START PATTERN ...". */
+/* The rule is broken: "START PATTERN or PATTERN". */
 static enum checkpoint_state broken(const struct check *check, const char *start)
 {
-	error_set(check->why, STATUS_NO, "%s %s", start, check->rule->after);
+	struct text text = {0};
+	for (const char *at = check->rule->after; *at; at += strcspn(at, " ")) {
+		at += strspn(at, " ");
+		text_add(&text, text.length ? " or " : "");
+		text_add_bytes(&text, at, strcspn(at, " "));
+	}
+	error_set(check->why, STATUS_NO, "%s %s", start, text_string(&text));
+	text_release(&text);
 	return check->answer;
 }
 
@@ -142,7 +151,8 @@ static enum checkpoint_state check_directories(const struct check *check)
 			continue;
 		bool has = has_in(check, path, rule->after);
 		if (!has && !*start)
-			snprintf(start, sizeof(start), "in \"%s\" there is no", path);
+			snprintf(start, sizeof(start), "%s has no",
+				i > 0 ? directories[i - 1] : "it");
 		any |= has;
 	}
 	return !*start || (!any && strcmp(rule->kind, "same") == 0) ? CHECKPOINT_COMPLETE
