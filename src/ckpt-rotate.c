@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* ckpt-rotate COMMAND: options, answers and exit codes. See ckpt/ckpt.h for checkpoints, and
  * ckpt/keep.h for which are kept. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "ckpt-rotate/rows.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/directory.h"
@@ -28,30 +32,40 @@ static struct layout_words words;
 
 #define DIRECTORIES 1024 /* the most that a command takes */
 
+/* What a kind of option has in common. */
+#define FLAG(variable)	   ARGS_FLAG, .target = &(variable)
+#define TEXT(variable)	   ARGS_TEXT, .target = &(variable)
+#define LIST(variable)	   ARGS_LIST, .target = &(variable)
+#define TIME(variable)	   ARGS_DURATION, .target = &(variable)
+#define UP_TO(most, value) ARGS_UNSIGNED, .target = &(value), .max = most
+#define COUNT(variable)	   UP_TO(1000000000, variable), .min = 1
+#define JSON                                                                                       \
+	{                                                                                          \
+		"json", NULL, "print JSON, not text", FLAG(rows_json)                              \
+	}
+
 static const struct args_option write_options[] = {
-	{"attempt", "K", "the writer's attempt number; 0: attempts are not counted", ARGS_UNSIGNED,
-		.target = &target.attempt, .environment = "PREEMPT_ATTEMPT", .max = CKPT_NUMBER_MAX,
+	{"attempt", "K", "the writer's attempt number; 0: attempts are not counted",
+		UP_TO(CKPT_NUMBER_MAX, target.attempt), .environment = "PREEMPT_ATTEMPT",
 		.given = &attempt_given},
-	{"sharded", NULL, "each task has a shard of its own", ARGS_FLAG, .target = &target.sharded},
-	{"chief-only", NULL, "all tasks write the same; only task 0's copy is kept", ARGS_FLAG,
-		.target = &target.chief_only},
-	{"task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank)", ARGS_UNSIGNED,
-		.target = &target.task, .max = CKPT_NUMBER_MAX, .given = &task_given},
-	{"life", "WORD", "which start of the job writes: one word for all its tasks", ARGS_TEXT,
-		.target = &life, .environment = "PREEMPT_LIFE"},
-	{"tasks", "N", "how many tasks there are", ARGS_UNSIGNED, .target = &target.tasks,
-		.environment = "PREEMPT_TASKS", .min = 1, .max = 1000000, .given = &tasks_given},
+	{"sharded", NULL, "each task has a shard of its own", FLAG(target.sharded)},
+	{"chief-only", NULL, "all tasks write the same; only task 0's copy is kept",
+		FLAG(target.chief_only)},
+	{"task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank)",
+		UP_TO(CKPT_NUMBER_MAX, target.task), .given = &task_given},
+	{"life", "WORD", "which start of the job writes: one word for all its tasks", TEXT(life),
+		.environment = "PREEMPT_LIFE"},
+	{"tasks", "N", "how many tasks there are", UP_TO(CKPT_TASKS_MAX, target.tasks), .min = 1,
+		.environment = "PREEMPT_TASKS", .given = &tasks_given},
 	{0},
 };
 static const struct args_option commit_options[] = {
-	{"metric", "VALUE", "loss=0.25: what was measured; may be repeated", ARGS_LIST,
-		.target = &metrics},
-	{"time", "INSTANT", "@SECONDS after 1970: when it was made, if not now", ARGS_TEXT,
-		.target = &when},
-	{"timeout", "D", "time to wait for the other tasks", ARGS_DURATION, .target = &timeout,
+	{"metric", "VALUE", "loss=0.25: what was measured; may be repeated", LIST(metrics)},
+	{"time", "INSTANT", "@SECONDS after 1970: when it was made, if not now", TEXT(when)},
+	{"timeout", "D", "time to wait for the other tasks", TIME(timeout),
 		.given = &timeout_given},
-	{"keep-last", "N", "then prune DIR: keep the N newest complete ones", ARGS_UNSIGNED,
-		.target = &request.policy.last, .min = 1, .max = 1000000000},
+	{"keep-last", "N", "then prune DIR: keep the N newest complete ones",
+		COUNT(request.policy.last)},
 	{0},
 };
 /* Of commands on DIRs of any layout. */
@@ -59,73 +73,64 @@ static const struct args_option layout_options[] = {
 	{"layout", "NAME",
 		"auto (default), native, hf, accelerate, lightning, nemo, verl, deepspeed, megatron, "
 		"tensorflow, keras, orbax, composer or dcp",
-		ARGS_TEXT, .target = &words.layout},
-	{"pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints", ARGS_TEXT,
-		.target = &words.pattern},
-	{"done", "FILE", "with --pattern: complete only with this file", ARGS_TEXT,
-		.target = &words.done},
-	{"undone", "FILE", "with --pattern: incomplete while this file exists", ARGS_TEXT,
-		.target = &words.undone},
-	{"tracker", "FILE", "with --pattern: the file in DIR that names the newest one", ARGS_TEXT,
-		.target = &words.tracker},
+		TEXT(words.layout)},
+	{"pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints",
+		TEXT(words.pattern)},
+	{"done", "FILE", "with --pattern: complete only with this file", TEXT(words.done)},
+	{"undone", "FILE", "with --pattern: incomplete while this file exists", TEXT(words.undone)},
+	{"tracker", "FILE", "with --pattern: the file in DIR that names the newest one",
+		TEXT(words.tracker)},
 	{0},
 };
 static const struct args_option latest_options[] = {
-	{"step", NULL, "print the step, not the path", ARGS_FLAG, .target = &only_step},
+	{"step", NULL, "print the step, not the path", FLAG(only_step)},
 	{"or", "WORD", "if there is none: print WORD, exit 0", ARGS_ANY_TEXT, .target = &otherwise},
-	{"verify", NULL, "compare the checksums, too", ARGS_FLAG, .target = &contents},
-	{"json", NULL, "print JSON, not text", ARGS_FLAG, .target = &rows_json},
+	{"verify", NULL, "compare the checksums, too", FLAG(contents)},
+	JSON,
 	{0},
 };
-static const struct args_option list_options[] = {
-	{"json", NULL, "print JSON, not text", ARGS_FLAG, .target = &rows_json},
-	{0},
-};
+static const struct args_option list_options[] = {JSON, {0}};
 static const struct args_option verify_options[] = {
-	{"all", NULL, "all checkpoints, not only the newest", ARGS_FLAG, .target = &every},
-	{"quick", NULL, "check only that all files exist, with their sizes", ARGS_FLAG,
-		.target = &quick},
+	{"all", NULL, "all checkpoints, not only the newest", FLAG(every)},
+	{"quick", NULL, "check only that all files exist, with their sizes", FLAG(quick)},
 	{0},
 };
 static const struct args_option mark_options[] = {
-	{"reason", "TEXT", "why it is bad, for messages", ARGS_TEXT, .target = &reason},
+	{"reason", "TEXT", "why it is bad, for messages", TEXT(reason)},
 	{0},
 };
 static const struct args_option prune_options[] = {
-	{"keep-last", "N", "keep the N newest complete ones", ARGS_UNSIGNED,
-		.target = &request.policy.last, .min = 1, .max = 1000000000},
-	{"keep-every-steps", "K", "keep each whose step is divisible by K", ARGS_UNSIGNED,
-		.target = &request.policy.every_steps, .min = 1, .max = CKPT_NUMBER_MAX},
-	{"keep-every", "D", "keep one per interval D, starting with the oldest", ARGS_DURATION,
-		.target = &request.policy.every, .given = &every_given},
-	{"keep-within", "D", "keep each that is not older than D", ARGS_DURATION,
-		.target = &request.policy.within, .given = &within_given},
-	{"keep-best", "N", "keep the N best by --metric", ARGS_UNSIGNED,
-		.target = &request.policy.best, .min = 1, .max = 1000000000},
-	{"metric", "NAME", "the metric to compare, from commit --metric", ARGS_TEXT,
-		.target = &request.policy.metric},
-	{"mode", "WHICH", "min or max: which values are better", ARGS_TEXT, .target = &mode},
-	{"keep-step", "STEPS", "keep these: 100,200; may be repeated", ARGS_LIST,
-		.target = &keep_steps},
-	{"max-bytes", "SIZE", "remove the oldest while the sum is larger (500G)", ARGS_TEXT,
-		.target = &max_bytes},
-	{"dry-run", NULL, "only print what would be removed", ARGS_FLAG, .target = &request.dry_run,
-		.letter = 'n'},
-	{"now", "INSTANT", "@SECONDS after 1970: decide as if it were this time", ARGS_TEXT,
-		.target = &now_is},
-	{"timeout", "D", "time to wait for another prune (1m)", ARGS_DURATION,
-		.target = &request.wait},
+	{"keep-last", "N", "keep the N newest complete ones", COUNT(request.policy.last)},
+	{"keep-every-steps", "K", "keep each whose step is divisible by K",
+		UP_TO(CKPT_NUMBER_MAX, request.policy.every_steps), .min = 1},
+	{"keep-every", "D", "keep one per interval D, starting with the oldest",
+		TIME(request.policy.every), .given = &every_given},
+	{"keep-within", "D", "keep each that is not older than D", TIME(request.policy.within),
+		.given = &within_given},
+	{"keep-best", "N", "keep the N best by --metric", COUNT(request.policy.best)},
+	{"metric", "NAME", "the metric to compare, from commit --metric",
+		TEXT(request.policy.metric)},
+	{"mode", "WHICH", "min or max: which values are better", TEXT(mode)},
+	{"keep-step", "STEPS", "keep these: 100,200; may be repeated", LIST(keep_steps)},
+	{"max-bytes", "SIZE", "remove the oldest while the sum is larger (500G)", TEXT(max_bytes)},
+	{"dry-run", NULL, "only print what would be removed", FLAG(request.dry_run), .letter = 'n'},
+	{"now", "INSTANT", "@SECONDS after 1970: decide as if it were this time", TEXT(now_is)},
+	{"timeout", "D", "time to wait for another prune (1m)", TIME(request.wait)},
 	{"settled", "D", "framework layouts: no longer written if unchanged for D (15m)",
-		ARGS_DURATION, .target = &request.settled},
-	{"json", NULL, "print JSON, not text", ARGS_FLAG, .target = &rows_json},
+		TIME(request.settled)},
+	JSON,
 	{0},
 };
+
+static enum status read_step(const char *word, uint64_t *step, struct error *err)
+{
+	return parse_unsigned(word, 0, CKPT_NUMBER_MAX, step, "STEP", err);
+}
 
 static enum status read_target(const struct args_rest *rest, struct error *err)
 {
 	target.directory = directory_at(rest, 0);
-	enum status status =
-		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target.step, "STEP", err);
+	enum status status = read_step(rest->words[1], &target.step, err);
 	if (life && *life)
 		life_of_word(life, target.life);
 	if (status != STATUS_OK || (!target.sharded && !target.chief_only))
@@ -152,28 +157,44 @@ static enum status read_target(const struct args_rest *rest, struct error *err)
 		     : STATUS_OK;
 }
 
+/* The exit code of a command. */
+static int code_of(enum status status, const struct error *err)
+{
+	return status == STATUS_OK ? STATUS_OK : message_fail(err);
+}
+
 static int run_begin(const struct args_rest *rest)
 {
 	struct error err;
-	struct text path = {0}, replaced = {0};
+	struct text path = {0};
 	enum status status = read_target(rest, &err);
 	if (status == STATUS_OK)
-		status = checkpoint_begin(&target, &path, &replaced, &err);
+		status = checkpoint_begin(&target, &path, &err);
 	if (status == STATUS_OK)
 		printf("%s\n", text_string(&path));
-	if (status == STATUS_OK && replaced.length)
-		message_detail("what %s wrote was removed", text_string(&replaced));
 	text_release(&path);
-	text_release(&replaced);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+	return code_of(status, &err);
+}
+
+/* Say that the link is the user's own, if it is: "latest" in DIR. */
+static void check_link(const char *directory)
+{
+	char link[CKPT_NAME_SIZE] = "";
+	char *path = xprintf("%s/%s", directory, CKPT_LATEST);
+	if ((readlink(path, link, sizeof(link) - 1) < 0) ? errno == EINVAL
+							 : !ckpt_name_read(link).kind)
+		message_error(
+			"warning: %s was not made by ckpt-rotate and was left unchanged", path);
+	free(path);
 }
 
 /* The checkpoint is complete and durable: what fails from now on is only reported. */
 static void finish_commit(bool published)
 {
-	struct prune_report report = {0};
+	struct prune_report report = {.list = {.descriptor = -1}};
 	struct error err;
 	printf("complete\n");
+	check_link(target.directory);
 	if (saved_note(target.step, target.directory, &err) != STATUS_OK)
 		message_info("the run's store does not know it: %s", err.text);
 	(void)fflush(stdout);
@@ -202,7 +223,6 @@ static int run_commit(const struct args_rest *rest)
 		status = checkpoint_commit(&target, &answer, &err);
 	if (status == STATUS_OK && !answer.complete && timeout_given)
 		status = checkpoint_await(&target, deadline, &answer, &err);
-	message_warnings(answer.warning.data);
 	if (status == STATUS_OK && answer.complete) {
 		finish_commit(answer.published);
 	} else if (status == STATUS_OK) {
@@ -210,8 +230,7 @@ static int run_commit(const struct args_rest *rest)
 		message_detail("task %s: not committed yet", text_string(&answer.absent));
 	}
 	text_release(&answer.absent);
-	text_release(&answer.warning);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+	return code_of(status, &err);
 }
 
 /* What the run of this process has saved, by its store. */
@@ -249,12 +268,6 @@ static enum status find_latest(const struct args_rest *rest, const char *directo
 	message_warnings(skipped.data);
 	text_release(&skipped);
 	return status;
-}
-
-/* A complete checkpoint is better than a doubtful one; then the higher step is better. */
-static bool is_better(const struct checkpoint *a, const struct checkpoint *b)
-{
-	return a->state == b->state ? a->step > b->step : a->state == CHECKPOINT_COMPLETE;
 }
 
 /* Whether this is a task of a job, but not task 0, which alone prints what is not an error. */
@@ -306,21 +319,22 @@ static int run_latest(const struct args_rest *rest)
 	struct checkpoint found, best = {0};
 	const char *where = NULL;
 	enum status status = STATUS_OK;
-	for (size_t i = 0; i < rest->count; i++)
-		text_addf(&places, "%s%s", i ? ", " : "", directory_at(rest, i));
 	for (size_t i = 0; i < rest->count && !status_is_error(status); i++) {
+		text_addf(&places, "%s%s", i ? ", " : "", directory_at(rest, i));
 		status = find_latest(rest, rest->words[i], &found, &err);
 		if (status == STATUS_NO)
 			text_addf(&none, "%s%s", none.length ? "; " : "", err.text);
-		if (status == STATUS_OK && (!where || is_better(&found, &best))) {
+		/* A complete one is better than a doubtful one; then the higher step is. */
+		if (status == STATUS_OK &&
+			(!where ||
+				(found.state == best.state ? found.step > best.step
+							   : found.state == CHECKPOINT_COMPLETE))) {
 			best = found;
 			where = rest->words[i];
 		}
 	}
-	if (where && !status_is_error(status) && is_later_task()) {
-		status = STATUS_OK;
-	} else if (!status_is_error(status)) {
-		/* Inside a run: whether the answer, found or none, fits what it has saved. */
+	/* Inside a run: whether the answer, found or none, fits what it has saved. */
+	if (!status_is_error(status) && !(where && is_later_task())) {
 		const struct saved_search search = {
 			where ? STATUS_OK : STATUS_NO, best.step, text_string(&places), best.name};
 		status = saved_ask(&run, &saved, &err);
@@ -328,10 +342,12 @@ static int run_latest(const struct args_rest *rest)
 			status = saved_judge(&saved, run, &search, &err);
 	}
 	int code = STATUS_OK;
-	if (status == STATUS_OK)
+	if (status_is_error(status))
+		code = message_fail(&err);
+	else if (where)
 		print_latest(where, &best);
 	else
-		code = status == STATUS_NO ? print_none(text_string(&none)) : message_fail(&err);
+		code = print_none(text_string(&none));
 	text_release(&none);
 	text_release(&places);
 	return code;
@@ -370,17 +386,23 @@ static int list_directory(const struct args_rest *rest, size_t index)
 	if (status == STATUS_OK)
 		rows_begin(rest, index, list.count, "STATE");
 	for (size_t i = 0; i < list.count && status == STATUS_OK; i++)
-		rows_add(directory, &layout, clock_utc(), &list.items[i].checkpoint, NULL, NULL);
+		rows_add(directory, !layout_is_native(&layout), clock_utc(),
+			&list.items[i].checkpoint, NULL, NULL);
 	list_release(&list);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+	return code_of(status, &err);
 }
 
-/* Do it for each DIR, whether others fail or not. Returns the worst code. */
+/*
+ * Do it for each DIR, whether others fail or not. Returns the worst code, which is the largest:
+ * "could not ask" (75) outweighs "damaged" (65).
+ */
 static int for_each(const struct args_rest *rest, int (*one)(const struct args_rest *, size_t))
 {
 	int code = STATUS_OK;
-	for (size_t i = 0; i < rest->count; i++)
-		code = worse(code, one(rest, i));
+	for (size_t i = 0; i < rest->count; i++) {
+		int answer = one(rest, i);
+		code = answer > code ? answer : code;
+	}
 	rows_end(code);
 	return code;
 }
@@ -390,12 +412,12 @@ static int run_list(const struct args_rest *rest)
 	return for_each(rest, list_directory);
 }
 
-/* Print the state of one checkpoint. False: it is gone by now. */
+/* Print the state of one checkpoint. *code: the worst one. False: it is gone by now. */
 static bool verify_one(const char *directory, bool native, const struct checkpoint *item, int *code)
 {
 	struct error err;
 	struct checkpoint found = *item;
-	struct text size = {0};
+	struct text line = {0};
 	enum status status = STATUS_OK;
 	progress_begin(item->bytes);
 	if (native)
@@ -406,21 +428,27 @@ static bool verify_one(const char *directory, bool native, const struct checkpoi
 		return false;
 	}
 	bool bad = found.state == CHECKPOINT_BAD; /* it may still be whole */
-	text_add_size(&size, found.bytes);
 	if (status == STATUS_OK && !bad && found.state != CHECKPOINT_COMPLETE)
 		status = error_set(&err, checkpoint_status(&found), "%s/%s is %s: %s", directory,
 			found.name, checkpoint_state_name(found.state), found.why);
-	if (status == STATUS_DAMAGED && !message_is_quiet())
-		printf("%s damaged: %s\n", found.name, found.why);
-	if (status == STATUS_OK && !message_is_quiet())
-		printf("%s %s: %" PRIu64 " files, %s%s%s%s\n", found.name,
+	if (status == STATUS_DAMAGED)
+		text_addf(&line, "damaged: %s", found.why);
+	else if (status == STATUS_OK)
+		text_addf(&line, "%s: %" PRIu64 " files, ",
 			!native ? "complete"
 			: quick ? "all there"
 				: "verified",
-			found.files, text_string(&size), bad ? "; marked as bad: " : "", found.why,
+			found.files);
+	if (status == STATUS_OK) {
+		text_add_size(&line, found.bytes);
+		text_addf(&line, "%s%s%s", bad ? "; marked as bad: " : "", found.why,
 			native ? "" : " (no checksums: names, sizes and structure)");
-	*code = worse(*code, status == STATUS_OK ? STATUS_OK : message_fail(&err));
-	text_release(&size);
+	}
+	if (line.length && !message_is_quiet())
+		printf("%s %s\n", found.name, text_string(&line));
+	text_release(&line);
+	int answer = code_of(status, &err);
+	*code = answer > *code ? answer : *code;
 	return true;
 }
 
@@ -432,44 +460,39 @@ static int verify_directory(const struct args_rest *rest, size_t index)
 	struct error err;
 	struct layout layout;
 	struct list list = {.descriptor = -1};
-	size_t count = 0;
-	int code = STATUS_OK;
+	bool any = false;
 	enum status status = read_directory(directory, &layout, &list, &err);
-	if (status != STATUS_OK)
-		code = message_fail(&err);
-	for (size_t i = list.count; i-- > 0 && (only || every || !count);) {
+	int code = code_of(status, &err);
+	for (size_t i = list.count; i-- > 0 && status == STATUS_OK && (only || every || !any);) {
 		const struct checkpoint *item = &list.items[i].checkpoint;
 		if (only ? item->step == *only && !item->unfinished
 			 : item->state != CHECKPOINT_INCOMPLETE &&
 					item->state != CHECKPOINT_UNKNOWN_FORM)
-			count += verify_one(directory, layout_is_native(&layout), item, &code);
+			any |= verify_one(directory, layout_is_native(&layout), item, &code);
 	}
 	list_release(&list);
-	if (count || status != STATUS_OK)
+	if (any || status != STATUS_OK)
 		return code;
 	(every ? message_info : message_error)(
 		"there is no %scheckpoint in %s", only ? "such " : "", directory);
 	return every ? STATUS_OK : STATUS_NO;
 }
 
+/* Arguments: several DIRs, or one DIR and a STEP. A directory "500" is given as ./500. */
 static int run_verify(const struct args_rest *rest)
 {
 	static uint64_t step;
 	struct error err;
 	struct args_rest directories = *rest;
 	enum status status = STATUS_OK;
-	/* Arguments: several DIRs, or one DIR and a STEP. A directory "500" is given as ./500. */
 	if (rest->count == 2 && !rest->words[1][strspn(rest->words[1], "0123456789")]) {
 		status = every ? error_set(&err, STATUS_USAGE, "give either STEP or --all")
-			       : parse_unsigned(
-					 rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+			       : read_step(rest->words[1], &step, &err);
 		directories.count = 1;
 		only = &step;
 	}
-	if (status != STATUS_OK)
-		return message_fail(&err);
 	checkpoint_on_progress(progress_add);
-	return for_each(&directories, verify_directory);
+	return status == STATUS_OK ? for_each(&directories, verify_directory) : message_fail(&err);
 }
 
 static int set_mark(const struct args_rest *rest, enum checkpoint_mark mark)
@@ -478,13 +501,12 @@ static int set_mark(const struct args_rest *rest, enum checkpoint_mark mark)
 	struct layout layout;
 	uint64_t step;
 	const char *directory = directory_at(rest, 0);
-	enum status status =
-		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+	enum status status = read_step(rest->words[1], &step, &err);
 	if (status == STATUS_OK)
 		status = layout_choose(directory, &words, &layout, &err);
 	if (status == STATUS_OK)
 		status = checkpoint_mark(directory, &layout, step, mark, reason, &err);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+	return code_of(status, &err);
 }
 
 static int run_mark(const struct args_rest *rest)
@@ -539,7 +561,7 @@ static enum status read_prune_request(struct error *err)
 static int prune_directory(const struct args_rest *rest, size_t index)
 {
 	struct error err;
-	struct prune_report report = {0};
+	struct prune_report report = {.list = {.descriptor = -1}};
 	struct layout layout;
 	const char *directory = directory_at(rest, index);
 	enum status status = layout_choose(directory, &words, &layout, &err);
@@ -548,11 +570,10 @@ static int prune_directory(const struct args_rest *rest, size_t index)
 	bool printed = rows_json || !message_is_quiet();
 	if (printed)
 		rows_begin(rest, index, report.count, "WHAT");
-	for (size_t i = 0; i < report.count && printed; i++) {
-		const struct prune_item *item = &report.items[i];
-		rows_add(directory, &layout, request.now, &item->checkpoint, &item->decision,
-			prune_action(item, request.dry_run));
-	}
+	for (size_t i = 0; i < report.count && printed; i++)
+		rows_add(directory, !layout_is_native(&layout), request.now,
+			&report.list.items[i].checkpoint, &report.decisions[i],
+			prune_action(&report, i, request.dry_run));
 	if (report.absent)
 		message_info("there is no directory %s, so nothing to prune", directory);
 	if (report.leftovers)
@@ -563,7 +584,7 @@ static int prune_directory(const struct args_rest *rest, size_t index)
 	if (request.dry_run && report.count)
 		message_info("a dry run: nothing was removed");
 	prune_report_release(&report);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+	return code_of(status, &err);
 }
 
 static int run_prune(const struct args_rest *rest)

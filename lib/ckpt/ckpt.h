@@ -35,7 +35,6 @@ struct checkpoint_target {
 	char life[LIFE_SIZE]; /* "": not known; not "" if sharded */
 	bool sharded;	      /* each task writes and commits a shard of its own */
 	bool chief_only;      /* all tasks write the same, and only the copy of task 0 is kept */
-	bool again;	      /* this start has saved the step: what is written is discarded */
 	uint64_t task;	      /* if sharded or chief_only */
 	uint64_t tasks;	      /* at least 1 */
 	/* The next two are for commit. */
@@ -45,23 +44,20 @@ struct checkpoint_target {
 
 /*
  * Make an empty directory to write into, DIR/.tmp-..., or in it the task's own directory. Append
- * its path to path. A missing DIR is made (ckpt/directory.h). What an earlier begin of
- * the same step, attempt, life and task has left is removed; replaced becomes the name of its
- * writer, if there was one. If this start, one life, has saved the step already, or this task's
- * shard of it, the directory is one of its own, which commit removes. STATUS_NO: another start has
- * saved the step; a live process of this machine writes it; or DIR has something else with this
- * name.
+ * its path to path. A missing DIR is made (ckpt/directory.h). What an earlier begin of the same
+ * step, attempt, life and task has left is removed. If this start, one life, has saved the step
+ * already, or this task's shard of it, the directory is one of its own, which commit removes.
+ * STATUS_NO: another start has saved the step; a live process of this machine writes it; or DIR has
+ * something else with this name.
  */
-enum status checkpoint_begin(const struct checkpoint_target *target, struct text *path,
-	struct text *replaced, struct error *err);
+enum status checkpoint_begin(
+	const struct checkpoint_target *target, struct text *path, struct error *err);
 
 struct checkpoint_commit {
-	bool complete;	  /* it is published, by this or another process */
-	bool published;	  /* by this process, now */
-	uint64_t missing; /* if not complete: how many tasks have not committed yet */
-	/* These tasks, "1, 3"; and a message that does not change the answer, or nothing. The
-	 * caller releases both. */
-	struct text absent, warning;
+	bool complete;	    /* it is published, by this or another process */
+	bool published;	    /* by this process, now */
+	uint64_t missing;   /* if not complete: how many tasks have not committed yet */
+	struct text absent; /* these tasks, "1, 3"; the caller releases it */
 };
 
 /*

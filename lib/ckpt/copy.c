@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,15 +13,14 @@
 #include "base/xalloc.h"
 #include "ckpt/directory.h"
 #include "ckpt/gone.h"
+#include "ckpt/layouts.h"
 #include "ckpt/manifest.h"
 #include "ckpt/native.h"
-#include "ckpt/publish.h"
+#include "ckpt/staging.h"
 #include "ckpt/tree.h"
 
-/* We give up when other processes have published or removed something this number of times. */
-#define TRIES 8
-/* Bytes that are copied at once. */
-#define CHUNK ((size_t)8 << 20)
+/* Bytes that are copied at once; what is zero is left out, so that holes stay holes. */
+#define CHUNK ((size_t)256 << 10)
 /* How long we wait for others that remove checkpoints of DIR, in ms. */
 #define LOCK_WAIT 60000
 
@@ -34,67 +32,9 @@ struct copying {
 	int from, to;			   /* the original and the copy, open; -1: not yet */
 	char *path;			   /* of the temporary directory in DEST */
 	uint64_t inode;			   /* of that */
-	bool again;			   /* another process has changed something: look again */
-	bool by_kernel; /* by copy_file_range, which may share blocks, until that fails */
-	void *buffer;	/* of CHUNK bytes */
-	void (*progress)(uint64_t bytes); /* NULL: none */
 };
 
 /* ---- One file ---- */
-
-/* Copy at most chunk bytes at offset `at`. *done: the bytes that were copied; 0: call it again. */
-static enum status copy_chunk(struct copying *copying, const int files[2], const char *name,
-	uint64_t at, size_t chunk, ssize_t *done, struct error *err)
-{
-	off_t in = (off_t)at, out = (off_t)at;
-	ssize_t n = *done = 0;
-	if (copying->by_kernel) {
-		n = copy_file_range(files[0], &in, files[1], &out, chunk, 0);
-		bool full = n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG);
-		copying->by_kernel = n > 0 || full || (n < 0 && errno == EINTR);
-		*done = n > 0 ? n : 0;
-		return full ? error_errno(err, errno, "write the copy of %s", name) : STATUS_OK;
-	}
-	n = pread(files[0], copying->buffer, chunk, in);
-	if (n == 0)
-		return error_set(err, STATUS_NO, "%s became shorter", name);
-	if (n < 0)
-		return errno == EINTR ? STATUS_OK : error_errno(err, errno, "read %s", name);
-	if (lseek(files[1], out, SEEK_SET) < 0 ||
-		file_write_all(files[1], copying->buffer, (size_t)n) < 0)
-		return error_errno(err, errno, "write the copy of %s", name);
-	*done = n;
-	return STATUS_OK;
-}
-
-/* Copy the bytes of a file; holes stay holes. */
-static enum status copy_contents(struct copying *copying, const int files[2], const char *name,
-	uint64_t bytes, struct error *err)
-{
-	enum status status = STATUS_OK;
-	for (uint64_t at = 0; at < bytes && status == STATUS_OK;) {
-		off_t data = lseek(files[0], (off_t)at, SEEK_DATA);
-		if (data < 0 && errno == ENXIO)
-			break; /* only a hole is left */
-		off_t hole = data < 0 ? -1 : lseek(files[0], data, SEEK_HOLE);
-		uint64_t to = hole < 0 || (uint64_t)hole > bytes ? bytes : (uint64_t)hole;
-		at = data < 0 ? at : (uint64_t)data;
-		while (at < to && status == STATUS_OK) {
-			ssize_t n;
-			size_t chunk = to - at < CHUNK ? (size_t)(to - at) : CHUNK;
-			status = copy_chunk(copying, files, name, at, chunk, &n, err);
-			at += (uint64_t)n;
-			if (n && copying->progress)
-				copying->progress((uint64_t)n);
-		}
-	}
-	if (status == STATUS_OK && ftruncate(files[1], (off_t)bytes) < 0)
-		status = error_errno(err, errno, "write the copy of %s", name);
-	/* Let the kernel begin to write; the sync of all files waits for it. */
-	if (status == STATUS_OK)
-		(void)sync_file_range(files[1], 0, 0, SYNC_FILE_RANGE_WRITE);
-	return status;
-}
 
 /* Make a file, with this mode as far as the umask allows, and the directories above it. -1 and
  * errno on failure. */
@@ -112,31 +52,49 @@ static int make_file(int to, const char *name, mode_t mode)
 		    : -1;
 }
 
-/* Nothing is synced. STATUS_NO: the original is missing, or is not as the manifest says. */
-static enum status copy_file(
-	struct copying *copying, const struct manifest_file *file, struct error *err)
+/* Whether this chunk is at this offset of the copy, written or left out. If not, see errno. */
+static bool put_chunk(int out, const char *chunk, size_t length, off_t at)
+{
+	if (*chunk == 0 && memcmp(chunk, chunk + 1, length - 1) == 0)
+		return true;
+	return lseek(out, at, SEEK_SET) == at && file_write_all(out, chunk, length) == 0;
+}
+
+/* Nothing is synced. */
+static enum status copy_contents(int in, int out, const char *name, char *chunk, struct error *err)
+{
+	off_t at = 0;
+	ssize_t n;
+	while ((n = read(in, chunk, CHUNK)) > 0) {
+		if (!put_chunk(out, chunk, (size_t)n, at))
+			return error_errno(err, errno, "write the copy of %s", name);
+		at += n;
+		tree_tell_progress((uint64_t)n);
+	}
+	if (n < 0)
+		return error_errno(err, errno, "read %s", name);
+	if (ftruncate(out, at) < 0)
+		return error_errno(err, errno, "write the copy of %s", name);
+	/* Let the kernel begin to write; the sync of all files waits for it. */
+	(void)sync_file_range(out, 0, 0, SYNC_FILE_RANGE_WRITE);
+	return STATUS_OK;
+}
+
+/* STATUS_NO: the original is missing, or is not as the manifest says. */
+static enum status copy_file(const struct copying *copying, const struct manifest_file *file,
+	char *chunk, struct error *err)
 {
 	struct stat st;
-	const char *name = file->name;
-	int files[2] = {openat(copying->from, name,
-				O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY),
-		-1};
-	enum status status = STATUS_OK;
-	if (files[0] < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-		return error_set(err, STATUS_NO, "%s is missing, or no longer a file", name);
-	if (files[0] < 0 || fstat(files[0], &st) < 0)
-		status = error_errno(err, errno, "read %s", name);
-	else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != file->bytes)
-		status = error_set(err, STATUS_NO, "%s has %jd bytes instead of %" PRIu64, name,
-			(intmax_t)st.st_size, file->bytes);
-	else if ((files[1] = make_file(copying->to, name, st.st_mode & 0777)) < 0)
-		status = error_errno(err, errno, "make the copy of %s", name);
-	else
-		status = copy_contents(copying, files, name, file->bytes, err);
-	if (files[1] >= 0 && close(files[1]) < 0 && status == STATUS_OK)
-		status = error_errno(err, errno, "write the copy of %s", name);
-	if (files[0] >= 0)
-		close(files[0]);
+	int in;
+	enum status status = tree_open_file(copying->from, file, O_RDONLY, &in, err);
+	if (status != STATUS_OK)
+		return status;
+	int out = fstat(in, &st) < 0 ? -1 : make_file(copying->to, file->name, st.st_mode & 0777);
+	status = out < 0 ? error_errno(err, errno, "make the copy of %s", file->name)
+			 : copy_contents(in, out, file->name, chunk, err);
+	if (out >= 0 && close(out) < 0 && status == STATUS_OK)
+		status = error_errno(err, errno, "write the copy of %s", file->name);
+	close(in);
 	return status;
 }
 
@@ -168,7 +126,6 @@ static enum status begin(struct copying *copying, uint64_t step, struct error *e
 	char name[CKPT_NAME_SIZE];
 	struct checkpoint *found = &copying->original;
 	copying->from = copying->to = -1;
-	copying->by_kernel = true;
 	ckpt_name_make(name, &(struct ckpt_name){.kind = CKPT_NAME_COPY, .step = step});
 	copying->path = ckpt_directory_path(copying->destination, name);
 	enum status status =
@@ -193,34 +150,28 @@ static void end(struct copying *copying)
 	manifest_release(&copying->manifest);
 }
 
-/*
- * Look for the step in DEST. *there: it has the same files. STATUS_NO: it has other content, and
- * stays. A damaged one is replaced.
- */
-static enum status look_at_destination(struct copying *copying, bool *there, struct error *err)
+/* Look for the step in DEST: complete or bad, with the same files, damaged (it is replaced), or not
+ * there. STATUS_NO: it has other content, and stays. */
+static enum status look_at_destination(struct copying *copying, struct error *err)
 {
 	struct checkpoint *found = &copying->there;
 	struct manifest published = {0};
-	uint64_t step = copying->original.step;
 	enum status status =
-		inspect_step(copying->destination, step, false, found, &published, err);
-	*there = false;
-	if (status == STATUS_NO) {
-		*found = (struct checkpoint){.state = CHECKPOINT_INCOMPLETE};
-		status = STATUS_OK;
-	} else if (status == STATUS_OK &&
-		   (found->state == CHECKPOINT_COMPLETE || found->state == CHECKPOINT_BAD)) {
-		*there = manifest_same_files(&published, &copying->manifest);
-		if (!*there)
-			status = error_set(err, STATUS_NO,
-				"%s/%s is there already with other content, saved by attempt "
-				"%" PRIu64 "; it stays as it is",
-				copying->destination, found->name, found->attempt);
-	} else if (status == STATUS_OK && found->state != CHECKPOINT_DAMAGED) {
-		status = inspect_refuse(copying->destination, found, err);
-	}
+		inspect_saved(copying->destination, copying->original.step, found, &published, err);
+	if (status == STATUS_OK && published.count &&
+		manifest_difference(&published, &copying->manifest))
+		status = error_set(err, STATUS_NO,
+			"%s/%s is there already with other content, saved by attempt %llu; it "
+			"stays as it is",
+			copying->destination, found->name, (unsigned long long)found->attempt);
 	manifest_release(&published);
 	return status;
+}
+
+static bool is_there(const struct copying *copying)
+{
+	return copying->there.state == CHECKPOINT_COMPLETE ||
+	       copying->there.state == CHECKPOINT_BAD;
 }
 
 /*
@@ -231,7 +182,7 @@ static enum status read_back(struct copying *copying, struct error *err)
 {
 	struct manifest there = {0};
 	enum status status = tree_record(copying->to, "", &there, err);
-	if (status == STATUS_OK && !manifest_same_files(&there, &copying->manifest))
+	if (status == STATUS_OK && manifest_difference(&there, &copying->manifest))
 		status = error_set(err, STATUS_NO, "the copy reads back with different content");
 	manifest_release(&there);
 	return status;
@@ -257,49 +208,38 @@ static enum status lock(struct copying *copying, struct error *err)
 		       : STATUS_OK;
 }
 
-static bool is_it(const void *context, const char *entry)
-{
-	return strcmp(entry, context) == 0;
-}
-
-/* Make a new temporary directory; delete that of a killed copy. */
-static enum status make_room(struct copying *copying, struct error *err)
+/* Make a new temporary directory in the open DEST; delete that of a killed copy. */
+static enum status make_room(struct copying *copying, int directory, struct error *err)
 {
 	char gone[CKPT_GONE_SIZE];
 	const char *place = copying->destination, *name = strrchr(copying->path, '/') + 1;
 	bool made = false;
-	int directory;
-	enum status status = ckpt_directory_open(place, &directory, err);
-	if (status != STATUS_OK)
-		return status;
-	status = lock(copying, err);
-	if (status == STATUS_OK) {
-		status = gone_rename(directory, place, name, copying->inode, gone, err);
-		close(copying->to);
-		copying->to = -1;
-	} else if (status == STATUS_NO) {
-		status = STATUS_OK;
-	}
+	enum status status = lock(copying, err);
 	if (status == STATUS_OK)
-		status = gone_settle(directory, place, false, is_it, name, err);
+		status = gone_rename(directory, place, name, copying->inode, gone, err);
+	else if (status == STATUS_NO)
+		status = STATUS_OK;
+	if (copying->to >= 0)
+		close(copying->to);
+	copying->to = -1;
+	if (status == STATUS_OK)
+		status = gone_settle(directory, place, NULL, name, NULL, err);
 	if (status == STATUS_OK)
 		status = file_make_directory(copying->path, 0777, &made, err);
-	if (status == STATUS_OK)
-		status = made ? lock(copying, err) : STATUS_NO;
-	/* Another process has removed or made it. */
-	copying->again = status == STATUS_NO;
-	close(directory);
-	return status;
+	if (status == STATUS_OK && !made)
+		status = error_set(
+			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
+	return status == STATUS_OK ? lock(copying, err) : status;
 }
 
 static enum status bring(struct copying *copying, struct error *err)
 {
 	enum status status = STATUS_OK;
 	struct error why;
-	copying->buffer = xmalloc(CHUNK);
+	char *chunk = xmalloc(CHUNK);
 	for (size_t i = 0; i < copying->manifest.count && status == STATUS_OK; i++)
-		status = copy_file(copying, &copying->manifest.files[i], err);
-	free(copying->buffer);
+		status = copy_file(copying, &copying->manifest.files[i], chunk, err);
+	free(chunk);
 	if (status != STATUS_OK)
 		return error_prefix(err, "%s/%s", copying->directory, copying->original.name);
 	status = read_back(copying, err);
@@ -312,81 +252,77 @@ static enum status bring(struct copying *copying, struct error *err)
 		err, STATUS_TEMPORARY, "%s: %s; check that disk", copying->path, err->text);
 }
 
-static enum status publish(struct copying *copying, struct error *err)
+static enum status publish(struct copying *copying, int place, struct error *err)
 {
 	bool damaged = copying->there.state == CHECKPOINT_DAMAGED;
 	char *path = ckpt_directory_path(copying->path, CKPT_MANIFEST);
 	enum status status = manifest_save(path, &copying->manifest, err);
 	if (status == STATUS_OK)
-		status = publish_rename(copying->destination, copying->path, copying->inode,
+		status = publish_rename(place, copying->destination, copying->path, copying->inode,
 			copying->original.step, damaged ? copying->there.inode : 0, err);
-	copying->again = status == STATUS_NO;
 	free(path);
-	return status;
+	return status == STATUS_NO ? error_set(err, STATUS_TEMPORARY, "%s; try again", err->text)
+				   : status;
 }
 
-/* The copy failed: make room again, if the directory is ours still; else look again. */
-static void clean_up(struct copying *copying)
+/* Remove what a failed copy has left, if no other copy has taken the directory. */
+static void clean_up(const struct copying *copying)
 {
 	struct stat st;
-	int number = lstat(copying->path, &st) < 0 ? errno : 0;
-	/* Another copy, for which locks have no effect, may have taken it. */
-	bool taken = number ? number == ENOENT : st.st_ino != copying->inode;
-	copying->again |= taken;
-	if (number == 0 && !taken)
+	if (lstat(copying->path, &st) == 0 && st.st_ino == copying->inode)
 		(void)file_remove_tree(copying->path, NULL);
 }
 
-static enum status copy_once(struct copying *copying, struct copy_answer *answer, struct error *err)
+/* Copy, if the step is not in the open DEST. After a failure look again: another process may have
+ * published the step. */
+static enum status copy_into(
+	struct copying *copying, int directory, bool *copied, struct error *err)
 {
-	bool there;
-	enum status status = look_at_destination(copying, &there, err);
-	if (status == STATUS_OK && !there) {
-		status = make_room(copying, err);
-		if (status == STATUS_OK) {
+	struct error why;
+	enum status status = look_at_destination(copying, err);
+	if (status == STATUS_OK && !is_there(copying)) {
+		status = make_room(copying, directory, err);
+		bool ours = status == STATUS_OK;
+		if (ours)
 			status = bring(copying, err);
-			if (status == STATUS_OK)
-				status = publish(copying, err);
-			if (status != STATUS_OK)
-				clean_up(copying);
-		}
-		answer->copied = status == STATUS_OK;
+		if (status == STATUS_OK)
+			status = publish(copying, directory, err);
+		*copied = status == STATUS_OK;
+		if (status != STATUS_OK && ours)
+			clean_up(copying);
+		if (status != STATUS_OK && look_at_destination(copying, &why) != STATUS_OK)
+			status = error_set(err, why.status, "%s", why.text);
+		else if (is_there(copying))
+			status = STATUS_OK;
 	}
-	if (copying->to >= 0)
-		close(copying->to);
-	copying->to = -1;
-	return status == STATUS_OK ? publish_settle(copying->destination, copying->original.step,
-					     &answer->warning, err)
+	return status == STATUS_OK ? publish_settle(directory, copying->destination,
+					     copying->original.step, err)
 				   : status;
 }
 
 enum status checkpoint_copy(const char *directory, const char *destination, uint64_t step,
-	void (*progress)(uint64_t bytes), struct copy_answer *answer, struct error *err)
+	bool *copied, bool *vanished, struct error *err)
 {
 	struct checkpoint now;
-	struct copying copying = {
-		.directory = directory, .destination = destination, .progress = progress};
-	*answer = (struct copy_answer){0};
+	struct copying copying = {.directory = directory, .destination = destination};
+	int place = -1;
+	*copied = false;
 	enum status status = begin(&copying, step, err);
 	bool begun = status == STATUS_OK;
-	answer->files = copying.manifest.count;
-	answer->bytes = manifest_bytes(&copying.manifest);
 	if (begun)
 		status = ckpt_directory_make(destination, err);
-	copying.again = status == STATUS_OK;
-	for (int tries = 0; copying.again && tries < TRIES; tries++) {
-		copying.again = false;
-		status = copy_once(&copying, answer, err);
-	}
-	if (copying.again)
-		status = error_set(err, STATUS_TEMPORARY,
-			"%s kept changing during the copy; try again", copying.path);
+	if (status == STATUS_OK)
+		status = ckpt_directory_open(destination, &place, err);
+	if (status == STATUS_OK)
+		status = copy_into(&copying, place, copied, err);
 	/* Another process may have pruned it. */
-	answer->vanished = status == STATUS_NO &&
-			   inspect_step(directory, step, false, &now, NULL, NULL) == STATUS_NO;
-	if (answer->vanished && begun)
+	*vanished = status == STATUS_NO &&
+		    inspect_step(directory, step, false, &now, NULL, NULL) == STATUS_NO;
+	if (*vanished && begun)
 		status = error_set(err, STATUS_TEMPORARY, "%s/%s was removed while it was copied",
 			directory, copying.original.name);
+	if (place >= 0)
+		close(place);
 	end(&copying);
 	return status;
 }
@@ -425,10 +361,9 @@ static enum status confirm_copy(struct copying *copying, struct error *err)
 /* Check that the original may go. copied: its copy was just made. STATUS_NO: it stays. */
 static enum status check_pair(struct copying *copying, bool copied, struct error *err)
 {
-	bool there;
 	if (copying->original.pinned)
 		return error_set(err, STATUS_NO, "pinned");
-	enum status status = look_at_destination(copying, &there, err);
+	enum status status = look_at_destination(copying, err);
 	const struct checkpoint *found = &copying->there;
 	if (status == STATUS_OK && found->state != CHECKPOINT_COMPLETE)
 		return error_set(err, STATUS_NO, "its copy in %s is %s%s%s", copying->destination,
@@ -445,40 +380,37 @@ static enum status check_pair(struct copying *copying, bool copied, struct error
 static enum status check_last(struct copying *copying, struct error *err)
 {
 	struct marks marks;
-	bool there;
 	enum status status = marks_read(copying->from, &marks, err);
 	if (status == STATUS_OK && (marks.pinned || marks.bad))
 		return error_set(err, STATUS_NO, "marked just now");
 	if (status == STATUS_OK)
-		status = look_at_destination(copying, &there, err);
-	if (status != STATUS_OK || (there && copying->there.state == CHECKPOINT_COMPLETE))
-		return status;
-	return error_set(err, STATUS_TEMPORARY,
-		"the copy in %s went away when %s/%s was renamed: another process removed the "
-		"copy, or both are one directory; the original got its name back",
-		copying->destination, copying->directory, copying->original.name);
+		status = look_at_destination(copying, err);
+	if (status == STATUS_OK && copying->there.state != CHECKPOINT_COMPLETE)
+		status = error_set(err, STATUS_TEMPORARY,
+			"the copy in %s went away when %s/%s was renamed: another process removed "
+			"the copy, or both are one directory; the original got its name back",
+			copying->destination, copying->directory, copying->original.name);
+	return status;
 }
 
 static enum status remove_original(struct copying *copying, int directory, struct error *err)
 {
-	char gone[CKPT_GONE_SIZE];
-	const char *names[] = {gone}, *place = copying->directory;
+	char gone[1][CKPT_GONE_SIZE];
+	const char *place = copying->directory;
 	enum status statuses[1];
-	struct text warning = {0};
 	struct error why;
 	enum status status = gone_rename(
-		directory, place, copying->original.name, copying->original.inode, gone, err);
+		directory, place, copying->original.name, copying->original.inode, gone[0], err);
 	if (status != STATUS_OK)
 		return status;
 	status = check_last(copying, err);
 	if (status == STATUS_OK)
-		status = gone_delete(directory, place, names, 1, statuses, err);
-	else if (gone_give_back(directory, place, gone, &why) != STATUS_OK)
+		status = gone_delete(directory, place, gone, 1, statuses, err);
+	else if (gone_give_back(directory, place, gone[0], &why) != STATUS_OK)
 		status = error_set(err, why.status, "%s", why.text);
 	if (status != STATUS_OK)
 		return status;
-	publish_latest(place, directory, &warning);
-	text_release(&warning);
+	publish_latest(place, directory);
 	return file_sync_directory(place, err);
 }
 
@@ -512,19 +444,13 @@ enum status checkpoint_move(const char *directory, const char *destination, uint
 	return status;
 }
 
-static bool is_ours(const void *context, const char *entry)
-{
-	(void)context;
-	return ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN;
-}
-
 enum status copy_settle(const char *directory, struct error *err)
 {
 	int descriptor;
 	enum status status = open_locked(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
-	status = gone_settle(descriptor, directory, true, is_ours, NULL, err);
+	status = gone_settle(descriptor, directory, layout_ours(), NULL, NULL, err);
 	close(descriptor);
 	return status;
 }

@@ -3,7 +3,7 @@
  * Copying checkpoints of our layout from one directory to another, for example from a disk of this
  * machine to the shared filesystem, and removing the originals when the copies are safe.
  *
- * A copy is made in a temporary directory in DEST, which the next copy of the step empties if this
+ * A copy is made in a temporary directory in DEST, which the next copy of the step removes if this
  * one is killed. All of it is read back, compared with the checksums in the manifest, and synced;
  * then the copy appears by one rename, with the same manifest. Marks (bad, pinned) and empty
  * directories are not copied.
@@ -15,22 +15,14 @@
 
 #include "ckpt/ckpt.h"
 
-struct copy_answer {
-	bool copied;	     /* false: it was there already */
-	bool vanished;	     /* another process has removed the original; status is not STATUS_OK */
-	uint64_t files;	     /* number of files in the checkpoint */
-	uint64_t bytes;	     /* size of the checkpoint */
-	struct text warning; /* a message that does not change the answer; the caller releases it */
-};
-
 /*
- * Copy the checkpoint of a step. progress (NULL: none) is called with the number of bytes since the
- * last call. STATUS_NO: there is no such complete checkpoint, or DEST has it with other content.
- * STATUS_DAMAGED: a file in DIR has another checksum than in the manifest; nothing appears in DEST.
- * STATUS_USAGE: both are the same directory.
+ * Copy the checkpoint of a step. *copied: false if it was there already. *vanished: another process
+ * has removed the original; then it is not STATUS_OK. STATUS_NO: there is no such complete
+ * checkpoint, or DEST has it with other content. STATUS_DAMAGED: a file in DIR has another checksum
+ * than in the manifest; nothing appears in DEST.
  */
 enum status checkpoint_copy(const char *directory, const char *destination, uint64_t step,
-	void (*progress)(uint64_t bytes), struct copy_answer *answer, struct error *err);
+	bool *copied, bool *vanished, struct error *err);
 
 /*
  * Remove the original of a step whose copy in DEST is the same. copied: checkpoint_copy has just

@@ -13,20 +13,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/parallel.h"
-
-#define THREADS_MAX 4
-/* Up to this number of entries, more threads are not worth it. */
-#define FEW 32
+#include "ckpt/layouts.h"
 
 enum status gone_lock(int directory, const char *path, int64_t wait, struct error *err)
 {
 	int64_t deadline = clock_after(wait);
-	while (flock(directory, LOCK_EX | LOCK_NB) < 0) {
-		if (errno == EINTR)
-			continue;
-		if (errno != EWOULDBLOCK)
-			return STATUS_OK;
+	while (flock(directory, LOCK_EX | LOCK_NB) < 0 &&
+		(errno == EWOULDBLOCK || errno == EINTR)) {
 		if (clock_now() >= deadline)
 			return error_set(err, STATUS_TEMPORARY,
 				"another prune of %s is still at work; try again later", path);
@@ -40,19 +33,19 @@ enum status gone_rename(int directory, const char *path, const char *entry, uint
 {
 	struct stat st;
 	int number = fstatat(directory, entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
+	if (number == 0 && st.st_ino != inode)
+		number = ENOENT;
+	if (number == 0 && !ckpt_name_gone(gone, entry))
+		number = ENAMETOOLONG;
+	if (number == 0 && renameat(directory, entry, directory, gone) < 0)
+		number = errno;
 	if (number && number != ENOENT)
-		return error_errno(err, number, "look at %s/%s", path, entry);
-	if (number || st.st_ino != inode)
-		return error_set(err, STATUS_NO, "%s is gone already", entry);
-	if (!ckpt_name_gone(gone, entry))
-		return error_set(err, STATUS_USAGE, "the name of %s/%s is too long", path, entry);
-	if (renameat(directory, entry, directory, gone) < 0)
-		return errno == ENOENT ? error_set(err, STATUS_NO, "%s is gone already", entry)
-				       : error_errno(err, errno, "rename %s/%s", path, entry);
-	if (fstatat(directory, gone, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino == inode)
+		return error_errno(err, number, "rename %s/%s", path, entry);
+	if (number == 0 &&
+		(fstatat(directory, gone, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino == inode))
 		return STATUS_OK;
-	/* Another process has just put a different one there. */
-	enum status status = gone_give_back(directory, path, gone, err);
+	/* Another process may just have put a different one there. */
+	enum status status = number ? STATUS_OK : gone_give_back(directory, path, gone, err);
 	return status == STATUS_OK ? error_set(err, STATUS_NO, "%s is gone already", entry)
 				   : status;
 }
@@ -68,104 +61,69 @@ enum status gone_give_back(int directory, const char *path, const char *gone, st
 		       : STATUS_OK;
 }
 
-struct deleting {
-	int directory;
-	char (*names)[CKPT_GONE_SIZE]; /* "": it was gone already, or could not be renamed */
-	enum status *statuses;
-};
-
-/* Rename an entry, so that it is only deleted from now on. name: its new name; "": it is gone. */
-static enum status condemn(
-	int directory, const char *gone, char name[CKPT_GONE_SIZE], struct error *err)
-{
-	snprintf(name, CKPT_GONE_SIZE, "%s", gone);
-	ckpt_name_condemn(name);
-	if (renameat(directory, gone, directory, name) == 0)
-		return STATUS_OK;
-	name[0] = '\0';
-	return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "rename %s", gone);
-}
-
-static enum status delete_one(void *context, size_t i, struct error *err)
-{
-	const struct deleting *work = context;
-	return *work->names[i] ? work->statuses[i] =
-					 file_remove_tree_at(work->directory, work->names[i], err)
-			       : STATUS_OK;
-}
-
-enum status gone_delete(int directory, const char *path, const char *const *gone, size_t count,
+enum status gone_delete(int directory, const char *path, char (*gone)[CKPT_GONE_SIZE], size_t count,
 	enum status *statuses, struct error *err)
 {
-	struct deleting work = {directory, xcalloc(count + 1, sizeof(*work.names)), statuses};
-	struct error why;
 	enum status first = STATUS_OK;
+	struct error why;
+	int number = 0;
 	for (size_t i = 0; i < count; i++) {
-		statuses[i] = condemn(directory, gone[i], work.names[i], &why);
+		char before[CKPT_GONE_SIZE];
+		memcpy(before, gone[i], sizeof(before));
+		if (*before)
+			ckpt_name_condemn(gone[i]);
+		if (*before && renameat(directory, before, directory, gone[i]) < 0 &&
+			errno != ENOENT)
+			number = errno;
+	}
+	/* EINVAL: this filesystem cannot sync a directory, and need not. */
+	if (count && number == 0 && fsync(directory) < 0 && errno != EINVAL)
+		number = errno;
+	for (size_t i = 0; i < count; i++) {
+		if (!*gone[i])
+			continue;
+		statuses[i] = number ? error_errno(&why, number, "sync directory %s", path)
+				     : file_remove_tree_at(directory, gone[i], &why);
+		if (number == 0)
+			*gone[i] = '\0';
 		if (statuses[i] != STATUS_OK && first == STATUS_OK)
 			first = error_set(err, statuses[i], "%s: %s", path, why.text);
 	}
-	/* Without this, after a crash an entry could have its own name and half the files. EINVAL:
-	 * this filesystem cannot sync a directory, and need not. */
-	enum status status = STATUS_OK;
-	if (count && fsync(directory) < 0 && errno != EINVAL) {
-		status = error_errno(err, errno, "sync directory %s", path);
-		for (size_t i = 0; i < count; i++) {
-			statuses[i] = status;
-			if (*work.names[i])
-				(void)renameat(directory, work.names[i], directory, gone[i]);
-		}
-	} else if (parallel(count, count > FEW ? THREADS_MAX : 1, delete_one, &work, &why) !=
-		   STATUS_OK) {
-		status = first == STATUS_OK ? error_set(err, why.status, "%s: %s", path, why.text)
-					    : first;
-	}
-	free(work.names);
-	return status == STATUS_OK ? first : status;
+	return first;
 }
 
-/* Give a hidden entry its name back, if that is allowed. *deleting: it is to be deleted. */
-static enum status settle_one(int directory, const char *path, const char *gone, bool locked,
-	bool *deleting, struct error *err)
+bool gone_is_known(const struct layout *layout, const char *entry)
 {
-	const char *entry = ckpt_name_read_gone(gone);
-	*deleting = ckpt_name_is_condemned(gone) || ckpt_name_read(entry).kind > CKPT_NAME_STEP ||
-		    faccessat(directory, entry, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	if (*deleting || !locked)
-		return STATUS_OK;
-	int number = file_rename_new(directory, gone, directory, entry);
-	*deleting = number == EEXIST || number == ENOTEMPTY;
-	return number == 0 || number == ENOENT || *deleting
-		       ? STATUS_OK
-		       : error_errno(err, number, "rename %s/%s back to %s", path, gone, entry);
+	uint64_t step;
+	bool inside;
+	return ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN ||
+	       layout_reads(layout, entry, &step, &inside);
 }
 
-enum status gone_settle(int directory, const char *path, bool locked,
-	bool (*is_wanted)(const void *context, const char *entry), const void *context,
-	struct error *err)
+enum status gone_settle(int directory, const char *path, const struct layout *layout,
+	const char *only, size_t *count, struct error *err)
 {
 	struct file_names names = {0};
-	size_t count = 0;
-	struct error one;
+	struct error why;
+	size_t dead = 0;
 	enum status first = file_read_names(directory, path, &names, err);
-	size_t all = first == STATUS_OK ? names.count : 0;
-	const char **gone = xcalloc(names.count + 1, sizeof(*gone));
+	char(*gone)[CKPT_GONE_SIZE] = xcalloc(names.count + 1, sizeof(*gone));
 	enum status *statuses = xcalloc(names.count + 1, sizeof(*statuses));
-	for (size_t i = 0; i < all; i++) {
-		const char *entry = ckpt_name_read_gone(names.names[i]);
-		bool deleting = false;
-		if (!entry || !is_wanted(context, entry))
+	for (size_t i = 0; i < names.count && first == STATUS_OK; i++) {
+		const char *name = names.names[i], *entry = ckpt_name_read_gone(name);
+		if (!entry || (only ? strcmp(entry, only) != 0 : !gone_is_known(layout, entry)))
 			continue;
-		enum status status =
-			settle_one(directory, path, names.names[i], locked, &deleting, &one);
-		if (status != STATUS_OK && first == STATUS_OK)
-			first = error_set(err, status, "%s", one.text);
-		if (status == STATUS_OK && deleting)
-			gone[count++] = names.names[i];
+		if (count)
+			++*count;
+		if (ckpt_name_is_condemned(name) || ckpt_name_read(entry).kind > CKPT_NAME_STEP ||
+			faccessat(directory, entry, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			snprintf(gone[dead++], sizeof(*gone), "%s", name);
+		else if (!only)
+			first = gone_give_back(directory, path, name, err);
 	}
-	enum status status = gone_delete(directory, path, gone, count, statuses, &one);
-	if (status != STATUS_OK && first == STATUS_OK)
-		first = error_set(err, status, "%s", one.text);
+	enum status status = gone_delete(directory, path, gone, dead, statuses, &why);
+	if (first == STATUS_OK && status != STATUS_OK)
+		first = error_set(err, status, "%s", why.text);
 	file_names_release(&names);
 	free(gone);
 	free(statuses);

@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removing entries of DIR. An entry is first renamed to a hidden name, .gone-RANDOM-NAME; until it
- * is deleted, it may get its own name back. Before that, it is renamed once more, so that its name
- * says that its deletion has begun, and DIR is synced. So a checkpoint never has its own name when
- * it is half deleted, even after a crash of the machine.
+ * Removing entries of DIR, which is open as `directory`; path: DIR, for errors.
  *
- * What a killed process left under a hidden name is settled by the next one: it gets its name back,
- * to be judged anew; or it is deleted, because its deletion had begun, another entry has its name
- * by now, or it is unfinished.
+ *   NAME                   gone_rename hides it
+ *   .gone-0DIGITS-NAME     gone_give_back, or the next process, gives it its name back
+ *   .gone-8DIGITS-NAME     gone_delete has begun: it is only deleted, by whoever finds it
+ *
+ * DIR is synced before anything is deleted. So a checkpoint never has its own name when it is half
+ * deleted, even after a crash of the machine.
  */
 #ifndef CKPT_GONE_H
 #define CKPT_GONE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "ckpt/names.h"
 
+struct layout;
+
 /*
- * Wait up to `wait` ms for other processes of this machine that remove entries of the open DIR.
- * Closing directory releases the lock. On a filesystem without such locks (NFS) there is no
- * waiting. path: DIR, for errors.
+ * Wait up to `wait` ms for other processes of this machine that remove entries. Closing directory
+ * releases the lock. On a filesystem without such locks (NFS) there is no waiting.
  */
 enum status gone_lock(int directory, const char *path, int64_t wait, struct error *err);
 
-/*
- * Rename an entry of the open DIR away if it has this inode; gone becomes its hidden name.
- * STATUS_NO: it is not there, or has another inode. path: DIR, for errors, here and below.
- */
+/* Hide an entry if it has this inode. STATUS_NO: it is not there, or is another one. */
 enum status gone_rename(int directory, const char *path, const char *entry, uint64_t inode,
 	char gone[CKPT_GONE_SIZE], struct error *err);
-/* Rename it back, if it is there. Not STATUS_OK: it keeps its hidden name; err names both. */
+/* Give it its name back, if it is there. Not STATUS_OK: it stays hidden; err has both names. */
 enum status gone_give_back(int directory, const char *path, const char *gone, struct error *err);
 
 /*
- * Delete hidden names in the open DIR, several at a time. A name may be missing. If DIR cannot be
- * synced, nothing is deleted, and all keep these names. statuses: the result for each. Returns the
- * first failure, after all were tried.
+ * Delete hidden entries; "" is none, and one may be missing. If DIR cannot be synced, nothing is
+ * deleted, and gone has the names from which they can be given back; else they become "". statuses:
+ * the result for each. Returns the first failure, after all were tried.
  */
-enum status gone_delete(int directory, const char *path, const char *const *gone, size_t count,
+enum status gone_delete(int directory, const char *path, char (*gone)[CKPT_GONE_SIZE], size_t count,
 	enum status *statuses, struct error *err);
 
+/* Whether NAME of a hidden one is of this layout, or ours. */
+bool gone_is_known(const struct layout *layout, const char *entry);
 /*
- * Settle what killed processes left, of the entries for which is_wanted is true. Give names back
- * only with `locked`: the caller holds the lock, so that no other process of this machine has just
- * renamed them. Returns the first failure, after all were tried.
+ * Settle what killed processes have hidden. With `only`: delete what had this name, if another one
+ * has it now, or its deletion had begun. Otherwise (the caller holds the lock) give all that are
+ * known their names back, and delete those that cannot have them. *count (NULL: none) grows by
+ * their number. Returns the first failure, after all were tried.
  */
-enum status gone_settle(int directory, const char *path, bool locked,
-	bool (*is_wanted)(const void *context, const char *entry), const void *context,
-	struct error *err);
+enum status gone_settle(int directory, const char *path, const struct layout *layout,
+	const char *only, size_t *count, struct error *err);
 
 #endif

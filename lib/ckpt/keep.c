@@ -2,6 +2,7 @@
 #include "ckpt/keep.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,19 +29,25 @@ __attribute__((format(printf, 4, 5))) static void keep(
 	const struct keep_input *input, size_t i, unsigned rule, const char *format, ...)
 {
 	struct keep_decision *decision = &input->decisions[i];
-	size_t length = decision->keep ? strlen(decision->why) : 0;
+	size_t length = strlen(decision->why), size = sizeof(decision->why);
 	va_list arguments;
 	va_start(arguments, format);
-	if (length && length + 2 < sizeof(decision->why)) {
-		strcpy(decision->why + length, ", ");
-		length += 2;
-	}
-	vsnprintf(decision->why + length, sizeof(decision->why) - length, format, arguments);
+	if (length && length + 2 < size)
+		length += (size_t)snprintf(decision->why + length, size - length, ", ");
+	vsnprintf(decision->why + length, size - length, format, arguments);
 	va_end(arguments);
 	decision->must |= rule == 0;
 	decision->rules |= rule;
 	decision->keep = true;
 }
+
+static bool has_rule(const struct keep_policy *policy)
+{
+	return policy->last || policy->every_steps || policy->every || policy->within ||
+	       policy->best || policy->step_count;
+}
+
+/* ---- What is known of one ---- */
 
 /* a - b, without overflow. */
 static int64_t later(int64_t a, int64_t b)
@@ -60,11 +67,6 @@ static int64_t quiet(const struct checkpoint *item, const struct keep_moment *mo
 	return later(moment->clock, item->changed);
 }
 
-static bool is_settled(const struct checkpoint *item, const struct keep_moment *moment)
-{
-	return quiet(item, moment) >= moment->settled;
-}
-
 static bool is_complete(const struct checkpoint *item)
 {
 	return item->state == CHECKPOINT_COMPLETE && !item->unfinished && !item->own;
@@ -72,7 +74,7 @@ static bool is_complete(const struct checkpoint *item)
 
 bool keep_counts(const struct checkpoint *item, const struct keep_moment *moment)
 {
-	return is_complete(item) && is_settled(item, moment);
+	return is_complete(item) && quiet(item, moment) >= moment->settled;
 }
 
 static bool counts(const struct keep_input *input, size_t i)
@@ -80,18 +82,17 @@ static bool counts(const struct keep_input *input, size_t i)
 	return keep_counts(input->items[i], input->moment);
 }
 
-/* Write a duration with one unit: "200m", not "3h 20m". */
-static void span(char text[32], int64_t milliseconds)
+/* Whether a complete checkpoint makes item i superfluous, if it is not complete. */
+static bool is_superseded(const struct keep_input *input, size_t i)
 {
-	static const struct {
-		int64_t length;
-		const char *name;
-	} units[] = {{DAY, "d"}, {HOUR, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
-	size_t i = 0;
-	while (milliseconds % units[i].length)
-		i++;
-	snprintf(text, 32, "%" PRId64 "%s", milliseconds / units[i].length, units[i].name);
+	if (input->newest == input->count)
+		return false;
+	return input->items[i]->unfinished
+		       ? input->items[input->newest]->step >= input->items[i]->step
+		       : input->newest > i;
 }
+
+/* ---- What is never removed ---- */
 
 /* Keep the newest ones; sets newest. */
 static void keep_newest(struct keep_input *input)
@@ -115,50 +116,30 @@ static void keep_newest(struct keep_input *input)
 		keep(input, last, 0, "the one committed last");
 }
 
-/* Keep item i, which was changed a short time ago. */
-static void keep_unsettled(const struct keep_input *input, size_t i, const char *state)
-{
-	struct text age = {0};
-	text_add_age(&age, quiet(input->items[i], input->moment));
-	keep(input, i, 0, "%sperhaps still being written: changed %s ago", state,
-		text_string(&age));
-	text_release(&age);
-}
-
-/* Whether a complete checkpoint makes item i superfluous, if it is not complete. */
-static bool is_superseded(const struct keep_input *input, size_t i)
-{
-	if (input->newest == input->count)
-		return false;
-	return input->items[i]->unfinished
-		       ? input->items[input->newest]->step >= input->items[i]->step
-		       : input->newest > i;
-}
-
-/* Keep what is never removed in the state it is in. */
 static void keep_by_state(const struct keep_input *input, size_t i)
 {
+	static const char *const unknown[] = {
+		[CHECKPOINT_DOUBTFUL] = "not known to be complete",
+		[CHECKPOINT_UNKNOWN_FORM] = "of an unknown form",
+		[CHECKPOINT_UNREADABLE] = "could not be read",
+	};
 	const struct checkpoint *item = input->items[i];
-	switch (item->state) {
-	case CHECKPOINT_COMPLETE:
-		if (is_complete(item) && !is_settled(item, input->moment))
-			keep_unsettled(input, i, "");
-		break;
-	case CHECKPOINT_BAD:
-	case CHECKPOINT_INCOMPLETE:
-	case CHECKPOINT_DAMAGED:
-		if (item->unfinished && quiet(input->items[i], input->moment) <
-						(is_superseded(input, i) ? HOUR : DAY))
-			keep_unsettled(input, i, "not committed; ");
-		else if (!item->unfinished && !is_settled(item, input->moment))
-			keep_unsettled(input, i, "");
-		else if (!item->unfinished && !is_superseded(input, i))
-			keep(input, i, 0, "%s, and no newer one is complete",
-				checkpoint_state_name(item->state));
-		break;
-	case CHECKPOINT_DOUBTFUL: keep(input, i, 0, "not known to be complete"); break;
-	case CHECKPOINT_UNKNOWN_FORM: keep(input, i, 0, "of an unknown form"); break;
-	case CHECKPOINT_UNREADABLE: keep(input, i, 0, "could not be read"); break;
+	const bool superseded = is_superseded(input, i);
+	const int64_t unchanged = quiet(item, input->moment),
+		      enough = !item->unfinished ? input->moment->settled
+			       : superseded	 ? HOUR
+						 : DAY;
+	if (unknown[item->state]) {
+		keep(input, i, 0, "%s", unknown[item->state]);
+	} else if (unchanged < enough && !item->own) {
+		struct text age = {0};
+		text_add_age(&age, unchanged);
+		keep(input, i, 0, "%sperhaps still being written: changed %s ago",
+			item->unfinished ? "not committed; " : "", text_string(&age));
+		text_release(&age);
+	} else if (item->state != CHECKPOINT_COMPLETE && !item->unfinished && !superseded) {
+		keep(input, i, 0, "%s, and no newer one is complete",
+			checkpoint_state_name(item->state));
 	}
 	if (item->own)
 		keep(input, i, 0, "the trainer's own");
@@ -168,24 +149,55 @@ static void keep_by_state(const struct keep_input *input, size_t i)
 		keep(input, i, 0, "pinned");
 }
 
+/* ---- The rules ---- */
+
+/* Write a duration with one unit: "200m", not "3h 20m". */
+static void span(char text[32], int64_t milliseconds)
+{
+	static const struct {
+		int64_t length;
+		const char *name;
+	} units[] = {{DAY, "d"}, {HOUR, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+	size_t i = 0;
+	while (milliseconds % units[i].length)
+		i++;
+	snprintf(text, 32, "%" PRId64 "%s", milliseconds / units[i].length, units[i].name);
+}
+
+/* How many others are better than item i, by these values (NAN: none): of equal ones the newer. */
+static uint64_t count_better(const struct keep_input *input, const double *values, size_t i)
+{
+	uint64_t better = 0;
+	for (size_t k = 0; k < input->count; k++)
+		better += input->policy->highest ? values[k] > values[i] : values[k] < values[i];
+	for (size_t k = i + 1; k < input->count; k++)
+		better += values[k] == values[i];
+	return better;
+}
+
 static void keep_by_rules(const struct keep_input *input)
 {
 	const struct keep_policy *policy = input->policy;
 	char every[32], within[32];
+	double *values = xcalloc(input->count + 1, sizeof(*values));
 	int64_t kept = INT64_MAX; /* the time of the last one that --keep-every has kept */
 	uint64_t newer = 0;
 	span(every, policy->every);
 	span(within, policy->within);
-	for (size_t i = 0; i < input->count; i++)
+	for (size_t i = 0; i < input->count; i++) {
 		newer += counts(input, i);
+		if (!policy->best || !counts(input, i) ||
+			!metrics_get(&input->items[i]->metrics, policy->metric, &values[i]))
+			values[i] = NAN;
+	}
 	for (size_t i = 0; i < input->count; i++) {
 		const struct checkpoint *item = input->items[i];
 		int64_t utc = item->utc;
+		bool named = false;
 		for (size_t k = 0; k < policy->step_count && !item->unfinished; k++)
-			if (policy->steps[k] == item->step) {
-				keep(input, i, KEEP_STEP, "named by --keep-step");
-				break;
-			}
+			named |= policy->steps[k] == item->step;
+		if (named)
+			keep(input, i, KEEP_STEP, "named by --keep-step");
 		if (!counts(input, i))
 			continue;
 		/* The newest one is kept anyway. */
@@ -202,67 +214,37 @@ static void keep_by_rules(const struct keep_input *input)
 		if (policy->within &&
 			(utc == 0 || later(input->moment->now, utc) <= policy->within))
 			keep(input, i, KEEP_WITHIN, "within %s", within);
+		if (!isnan(values[i]) && count_better(input, values, i) < policy->best)
+			keep(input, i, KEEP_BEST, "one of the best %" PRIu64 " by %s", policy->best,
+				policy->metric);
 	}
-}
-
-struct measured {
-	double value; /* the least is the best */
-	size_t place;
-};
-
-/* The best first; of equal ones the newer first. */
-static int by_value(const void *a, const void *b)
-{
-	const struct measured *x = a, *y = b;
-	if (x->value != y->value)
-		return x->value < y->value ? -1 : 1;
-	return x->place > y->place ? -1 : x->place < y->place;
-}
-
-static void keep_best(const struct keep_input *input)
-{
-	const struct keep_policy *policy = input->policy;
-	size_t count = 0;
-	if (!policy->best)
-		return;
-	struct measured *measured = xcalloc(input->count + 1, sizeof(*measured));
-	for (size_t i = 0; i < input->count; i++) {
-		double value;
-		if (counts(input, i) &&
-			metrics_get(&input->items[i]->metrics, policy->metric, &value))
-			measured[count++] = (struct measured){policy->highest ? -value : value, i};
-	}
-	qsort(measured, count, sizeof(*measured), by_value);
-	for (size_t i = 0; i < count && i < policy->best; i++)
-		keep(input, measured[i].place, KEEP_BEST, "one of the best %" PRIu64 " by %s",
-			policy->best, policy->metric);
-	free(measured);
+	free(values);
 }
 
 /* Say why the others go; with a limit and no rule, keep the complete ones at first. */
 static void decide_rest(const struct keep_input *input)
 {
-	const struct keep_policy *policy = input->policy;
-	bool rules = policy->last || policy->every_steps || policy->every || policy->within ||
-		     policy->best || policy->step_count;
 	uint64_t newer = 0;
 	for (size_t i = input->count; i-- > 0;) {
 		struct keep_decision *decision = &input->decisions[i];
-		if (!decision->keep && counts(input, i) && !rules)
+		char *why = decision->why;
+		bool counted = counts(input, i);
+		if (decision->keep)
+			;
+		else if (counted && !has_rule(input->policy))
 			*decision = (struct keep_decision){.keep = true, .why = "there is room"};
-		else if (!decision->keep && counts(input, i))
-			snprintf(decision->why, sizeof(decision->why),
-				"%" PRIu64 " newer ones are complete", newer);
-		else if (!decision->keep && input->items[i]->unfinished)
-			snprintf(decision->why, sizeof(decision->why),
+		else if (counted)
+			snprintf(why, sizeof(decision->why), "%" PRIu64 " newer ones are complete",
+				newer);
+		else if (input->items[i]->unfinished)
+			snprintf(why, sizeof(decision->why),
 				"not committed, and not changed for a%s",
 				is_superseded(input, i) ? "n hour; a newer one is complete"
 							: " day");
-		else if (!decision->keep)
-			snprintf(decision->why, sizeof(decision->why),
-				"%s, and a newer one is complete",
+		else
+			snprintf(why, sizeof(decision->why), "%s, and a newer one is complete",
 				checkpoint_state_name(input->items[i]->state));
-		newer += counts(input, i);
+		newer += counted;
 	}
 }
 
@@ -277,13 +259,12 @@ static bool limit(const struct keep_input *input)
 			__builtin_add_overflow(kept, input->items[i]->bytes, &kept))
 			return false; /* the sizes are nonsense */
 	for (size_t i = 0; i < input->count && kept > most; i++) {
-		uint64_t bytes = input->items[i]->bytes;
 		struct keep_decision *decision = &input->decisions[i];
-		if (!decision->keep || decision->must || bytes == 0)
+		if (!decision->keep || decision->must || input->items[i]->bytes == 0)
 			continue;
 		*decision = (struct keep_decision){
 			.why = "over --max-bytes, and it is the oldest that may be removed"};
-		kept -= bytes < kept ? bytes : kept;
+		kept -= input->items[i]->bytes;
 	}
 	return kept <= most;
 }
@@ -298,7 +279,6 @@ bool keep_decide(const struct keep_policy *policy, const struct keep_moment *mom
 	for (size_t i = 0; i < count; i++)
 		keep_by_state(&input, i);
 	keep_by_rules(&input);
-	keep_best(&input);
 	decide_rest(&input);
 	return limit(&input);
 }
@@ -307,28 +287,20 @@ bool keep_decide(const struct keep_policy *policy, const struct keep_moment *mom
 
 const char *keep_rule_name(enum keep_rule rule)
 {
-	switch (rule) {
-	case KEEP_LAST: return "keep-last";
-	case KEEP_EVERY_STEPS: return "keep-every-steps";
-	case KEEP_EVERY: return "keep-every";
-	case KEEP_WITHIN: return "keep-within";
-	case KEEP_BEST: return "keep-best";
-	case KEEP_STEP: return "keep-step";
-	}
-	return "";
+	static const char *const names[] = {"keep-last", "keep-every-steps", "keep-every",
+		"keep-within", "keep-best", "keep-step"};
+	return names[__builtin_ctz(rule)];
 }
 
 enum status keep_check(const struct keep_policy *policy, struct error *err)
 {
-	if (!policy->last && !policy->every_steps && !policy->every && !policy->within &&
-		!policy->best && !policy->step_count && !policy->max_bytes)
+	if (!has_rule(policy) && !policy->max_bytes)
 		return error_set(err, STATUS_USAGE,
 			"no rule says what to keep; give --keep-last N or another --keep-...");
-	if (policy->best && !policy->metric)
-		return error_set(err, STATUS_USAGE, "--keep-best needs --metric NAME");
 	/* Refuse --metric alone: a rule that uses it was probably forgotten. */
-	if (policy->metric && !policy->best)
-		return error_set(err, STATUS_USAGE, "--metric has no effect without --keep-best");
+	if (!policy->best != !policy->metric)
+		return error_set(err, STATUS_USAGE,
+			"--keep-best needs --metric NAME, and --metric needs --keep-best");
 	return STATUS_OK;
 }
 
@@ -337,17 +309,14 @@ enum status keep_check_metric(const struct keep_policy *policy,
 {
 	struct metrics all = {0};
 	struct text names = {0};
-	bool complete = false;
-	if (!policy->best)
-		return STATUS_OK;
-	for (size_t i = 0; i < count; i++) {
+	bool complete = false, known = !policy->best;
+	for (size_t i = 0; i < count && !known; i++) {
 		complete |= items[i]->state == CHECKPOINT_COMPLETE;
-		for (size_t k = 0; k < items[i]->metrics.count; k++)
-			if (strcmp(items[i]->metrics.items[k].name, policy->metric) == 0)
-				return STATUS_OK;
 		metrics_merge(&all, &items[i]->metrics);
+		for (size_t k = 0; k < items[i]->metrics.count; k++)
+			known |= strcmp(items[i]->metrics.items[k].name, policy->metric) == 0;
 	}
-	if (!complete)
+	if (known || !complete)
 		return STATUS_OK;
 	for (size_t k = 0; k < all.count; k++)
 		text_addf(&names, "%s%s", k ? ", " : "", all.items[k].name);
@@ -362,23 +331,18 @@ enum status keep_check_metric(const struct keep_policy *policy,
 enum status keep_read_steps(
 	const char *text, uint64_t *steps, size_t capacity, size_t *count, struct error *err)
 {
-	for (const char *at = text;;) {
-		char part[32];
+	char part[32];
+	enum status status = STATUS_OK;
+	for (const char *at = text; at && status == STATUS_OK;) {
 		size_t length = strcspn(at, ",");
-		if (length == 0 || length >= sizeof(part))
-			return error_set(err, STATUS_USAGE,
-				"--keep-step: \"%s\" is not a list of steps; write 100,200", text);
 		if (*count == capacity)
 			return error_set(err, STATUS_USAGE,
 				"--keep-step: more than %zu steps; pin them instead", capacity);
-		snprintf(part, sizeof(part), "%.*s", (int)length, at);
-		enum status status = parse_unsigned(
+		snprintf(part, sizeof(part), "%.*s", (int)(length < 31 ? length : 31), at);
+		status = parse_unsigned(
 			part, 0, CKPT_NUMBER_MAX, &steps[*count], "--keep-step", err);
-		if (status != STATUS_OK)
-			return status;
-		++*count;
-		if (!at[length])
-			return STATUS_OK;
-		at += length + 1;
+		*count += status == STATUS_OK;
+		at = at[length] ? at + length + 1 : NULL;
 	}
+	return status;
 }

@@ -61,9 +61,12 @@ static enum status read_tracker(struct list *list, struct error *err)
 	struct error why = {.text = "no line has the form of a checkpoint's name"};
 	struct stat st;
 	char *state = NULL;
-	if (!layout->tracker ||
-		fstatat(list->descriptor, layout->tracker, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!layout->tracker)
 		return STATUS_OK;
+	if (fstatat(list->descriptor, layout->tracker, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? STATUS_OK
+				       : error_errno(err, errno, "look at %s/%s",
+						 list->request.directory, layout->tracker);
 	enum status status =
 		format_read(list->descriptor, layout->tracker, TRACKER_MAX, &text, &why);
 	if (status != STATUS_OK && status != STATUS_NO)

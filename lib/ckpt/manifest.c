@@ -64,27 +64,22 @@ size_t manifest_place(const struct manifest *manifest, const char *name)
 	return low;
 }
 
-bool manifest_same_below(
-	const struct manifest *whole, const struct manifest *part, const char *prefix)
+/* Whether a file is the same, by all that is known of both. */
+static bool is_same(const struct manifest_file *a, const struct manifest_file *b)
 {
-	size_t k = 0;
-	for (size_t i = 0; i < whole->count; i++) {
-		const struct manifest_file *a = &whole->files[i], *b;
-		if (strncmp(a->name, prefix, strlen(prefix)) != 0)
-			continue;
-		if (k == part->count)
-			return false;
-		b = &part->files[k++];
-		if (strcmp(a->name, b->name) != 0 || a->bytes != b->bytes ||
-			strcmp(a->checksum, b->checksum) != 0)
-			return false;
-	}
-	return k == part->count;
+	return strcmp(a->name, b->name) == 0 && a->bytes == b->bytes &&
+	       (!*a->checksum || !*b->checksum || strcmp(a->checksum, b->checksum) == 0) &&
+	       (!a->inode || !b->inode ||
+		       (a->inode == b->inode && a->modified.tv_sec == b->modified.tv_sec &&
+			       a->modified.tv_nsec == b->modified.tv_nsec));
 }
 
-bool manifest_same_files(const struct manifest *a, const struct manifest *b)
+const char *manifest_difference(const struct manifest *a, const struct manifest *b)
 {
-	return manifest_same_below(a, b, "");
+	for (size_t i = 0; i < a->count || i < b->count; i++)
+		if (i >= a->count || i >= b->count || !is_same(&a->files[i], &b->files[i]))
+			return i < a->count ? a->files[i].name : b->files[i].name;
+	return NULL;
 }
 
 static void write_name(const char *name, struct text *text)
@@ -158,32 +153,18 @@ static char *read_hex(const struct json_object *object)
 	return name;
 }
 
-/* A file as it was read; there is room for a checksum that is too long. */
-struct record {
-	char *name;
-	uint64_t bytes;
-	char checksum[34];
-};
-
-#define FILE_MEMBER(member) JSON_MEMBER(struct record, member)
-static const struct json_field file_fields[] = {
-	{"name", JSON_STRING, 0, FILE_MEMBER(name)},
-	{"bytes", JSON_UNSIGNED, JSON_REQUIRED, FILE_MEMBER(bytes)},
-	{"xxh3_128", JSON_TEXT, JSON_REQUIRED, FILE_MEMBER(checksum)},
-	{0},
-};
-
 static bool read_file(const struct json_object *object, struct manifest *manifest)
 {
-	struct record file = {0};
-	bool valid = json_read_fields(file_fields, object, &file, NULL) == JSON_WELL &&
-		     strspn(file.checksum, "0123456789abcdef") == 32 && !file.checksum[32];
-	if (!file.name)
-		file.name = read_hex(object);
-	valid = valid && file.name && is_name_valid(file.name);
+	const char *name = NULL, *checksum;
+	uint64_t bytes;
+	char *made = json_get_text(object, "name", &name) ? NULL : read_hex(object);
+	name = made ? made : name;
+	bool valid = name && is_name_valid(name) && json_get_unsigned(object, "bytes", &bytes) &&
+		     json_get_text(object, "xxh3_128", &checksum) &&
+		     strspn(checksum, "0123456789abcdef") == 32 && !checksum[32];
 	if (valid)
-		memcpy(manifest_add(manifest, file.name, file.bytes)->checksum, file.checksum, 33);
-	free(file.name);
+		memcpy(manifest_add(manifest, name, bytes)->checksum, checksum, 33);
+	free(made);
 	return valid;
 }
 

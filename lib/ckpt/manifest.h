@@ -69,11 +69,11 @@ void manifest_sort(struct manifest *manifest);
 /* In a sorted one: the index of the first file whose name is not less than this; count: none. */
 size_t manifest_place(const struct manifest *manifest, const char *name);
 
-/* Whether part, and whole or what in it has names that begin with prefix, have the same files, with
- * the same sizes and checksums. Both must be sorted. */
-bool manifest_same_files(const struct manifest *whole, const struct manifest *part);
-bool manifest_same_below(
-	const struct manifest *whole, const struct manifest *part, const char *prefix);
+/*
+ * Compare two sorted ones: names, sizes, and, where both have them, checksums, and inodes with
+ * times of change. NULL: they have the same files; else the name of the first that differs.
+ */
+const char *manifest_difference(const struct manifest *a, const struct manifest *b);
 
 /* Append the document. The same manifest always gives the same bytes. */
 void manifest_write(const struct manifest *manifest, struct text *text);

@@ -15,7 +15,7 @@
 #include "base/text.h"
 
 #define METRICS_MAX	 16 /* at most given to a commit */
-#define METRICS_ROOM	 32 /* at most taken from a framework */
+#define METRICS_ROOM	 64 /* at most taken from a framework */
 #define METRIC_NAME_SIZE 48
 
 struct metric {

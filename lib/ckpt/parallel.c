@@ -2,7 +2,6 @@
 #include "ckpt/parallel.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #define THREADS_MAX 16
 
@@ -10,18 +9,21 @@ struct loop {
 	size_t count;
 	enum status (*work)(void *context, size_t i, struct error *err);
 	void *context;
-	atomic_size_t next;
 	pthread_mutex_t mutex; /* for the members below */
-	size_t first;	       /* the first that was not STATUS_OK; count: none */
-	enum status status;    /* its result */
+	size_t next;
+	size_t first;	    /* the first that was not STATUS_OK; count: none */
+	enum status status; /* its result */
 	struct error err;
 };
 
 static void *run(void *argument)
 {
 	struct loop *loop = argument;
-	for (size_t i; (i = atomic_fetch_add(&loop->next, 1)) < loop->count;) {
+	pthread_mutex_lock(&loop->mutex);
+	while (loop->next < loop->count && loop->status == STATUS_OK) {
+		size_t i = loop->next++;
 		struct error err = {0};
+		pthread_mutex_unlock(&loop->mutex);
 		enum status status = loop->work(loop->context, i, &err);
 		pthread_mutex_lock(&loop->mutex);
 		if (status != STATUS_OK && i < loop->first) {
@@ -29,8 +31,8 @@ static void *run(void *argument)
 			loop->status = status;
 			loop->err = err;
 		}
-		pthread_mutex_unlock(&loop->mutex);
 	}
+	pthread_mutex_unlock(&loop->mutex);
 	return NULL;
 }
 

@@ -8,9 +8,9 @@
 #include "base/error.h"
 
 /*
- * Call work(context, i, err) once for each i below count, in at most this number of threads (up to
- * 16), including the calling one. All have ended on return, which is of the first i, in their
- * order, that was not STATUS_OK.
+ * Call work(context, i, err) for each i below count, in at most this number of threads (up to 16),
+ * including the calling one, until one is not STATUS_OK. All have ended on return, which is of the
+ * first i, in their order, that failed.
  */
 enum status parallel(size_t count, size_t threads,
 	enum status (*work)(void *context, size_t i, struct error *err), void *context,

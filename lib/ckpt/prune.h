@@ -16,7 +16,7 @@
 
 #include "ckpt/ckpt.h"
 #include "ckpt/keep.h"
-#include "ckpt/layouts.h"
+#include "ckpt/list.h"
 
 #define PRUNE_SETTLED (15 * 60 * 1000) /* ms */
 
@@ -28,28 +28,28 @@ struct prune_request {
 	bool dry_run;		   /* only decide, and change nothing in DIR */
 };
 
-struct prune_item {
-	struct checkpoint checkpoint;
-	struct keep_decision decision;
-	enum status status; /* of its removal; STATUS_NO: another process removed or changed it */
-};
 struct prune_report {
-	struct prune_item *items; /* in the order of struct list */
-	size_t count;
-	size_t leftovers; /* entries that a killed pruner left: renamed back or deleted, or, in a
-			     dry run, found */
-	bool absent;	  /* DIR does not exist: nothing was saved there yet */
+	struct list list;
+	size_t count; /* of list, if it was decided; else 0 */
+	struct keep_decision *decisions;
+	enum status
+		*statuses; /* of the removal; STATUS_NO: another process removed or changed it */
+	size_t leftovers;  /* entries that a killed pruner left: renamed back or deleted, or, in a
+			      dry run, found */
+	bool absent;	   /* DIR does not exist: nothing was saved there yet */
 };
 
 /*
  * STATUS_OK: done, or absent. STATUS_NO: done, but --max-bytes is exceeded because the rest must be
  * kept. Others: err has the first failure; the report, if its count is not 0, says what was done.
- * STATUS_DAMAGED: the tracker is broken. STATUS_USAGE: no checkpoint has the metric.
+ * STATUS_DAMAGED: the tracker is broken. STATUS_USAGE: no checkpoint has the metric. Release the
+ * report in any case.
  */
 enum status checkpoint_prune(const char *directory, const struct layout *layout,
 	const struct prune_request *request, struct prune_report *report, struct error *err);
 /* "kept", "removed" (also in a dry run), "gone" (or changed by another process), "FAILED". */
-const char *prune_action(const struct prune_item *item, bool dry_run);
+const char *prune_action(const struct prune_report *report, size_t i, bool dry_run);
+
 void prune_report_release(struct prune_report *report);
 
 #endif

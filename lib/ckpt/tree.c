@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 #include "ckpt/names.h"
 #include "ckpt/parallel.h"
 
-#define DEPTH_MAX 64
 /* There may be more threads than processors: they mostly wait for a disk. */
 #define THREADS_MAX 16
 /* Bytes that are read at once. */
@@ -50,10 +48,9 @@ static bool is_removed(const char *name)
 	       strspn(name + 4, "0123456789abcdef") == 24;
 }
 
-static enum status walk_below(struct walk *walk, int directory, int depth, struct error *err);
+static enum status walk_below(struct walk *walk, int directory, struct error *err);
 
-static enum status walk_entry(
-	struct walk *walk, int directory, const char *name, int depth, struct error *err)
+static enum status walk_entry(struct walk *walk, int directory, const char *name, struct error *err)
 {
 	const char *path = text_string(&walk->path);
 	struct stat st;
@@ -63,29 +60,26 @@ static enum status walk_entry(
 		int below =
 			openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (below >= 0)
-			return walk_below(walk, below, depth + 1, err);
+			return walk_below(walk, below, err);
 	}
 	return errno == ENOENT ? walk->visit(walk->context, path, -1, NULL, err)
 			       : error_errno(err, errno, "look at %s", path);
 }
 
 /* Visit what is in a directory, then itself; close it. */
-static enum status walk_below(struct walk *walk, int directory, int depth, struct error *err)
+static enum status walk_below(struct walk *walk, int directory, struct error *err)
 {
 	struct file_names names = {0};
 	struct stat st;
 	struct text *path = &walk->path;
 	const size_t length = path->length;
 	const char *own = length ? text_string(path) : ".";
-	enum status status =
-		depth > DEPTH_MAX ? error_set(err, STATUS_NO,
-					    "%s lies more than %d directories deep", own, DEPTH_MAX)
-				  : file_read_names(directory, own, &names, err);
+	enum status status = file_read_names(directory, own, &names, err);
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
 		if (is_removed(names.names[i]))
 			continue;
 		text_addf(path, "%s%s", length ? "/" : "", names.names[i]);
-		status = walk_entry(walk, directory, names.names[i], depth, err);
+		status = walk_entry(walk, directory, names.names[i], err);
 		path->length = length;
 		path->data[length] = '\0';
 	}
@@ -109,7 +103,7 @@ enum status tree_walk(
 		return errno == ENOENT ? error_set(err, STATUS_NO, "there is no directory %s", name)
 				       : error_errno(err, errno, "open directory %s", name);
 	text_add(&walk.path, below);
-	enum status status = walk_below(&walk, directory, 0, err);
+	enum status status = walk_below(&walk, directory, err);
 	text_release(&walk.path);
 	return status;
 }
@@ -152,27 +146,6 @@ enum status tree_find(
 	return status;
 }
 
-/* Find the files again. STATUS_NO: they are not the same, or have changed. */
-static enum status confirm(
-	int root, const char *below, const struct manifest *before, struct error *err)
-{
-	struct manifest after = {0};
-	enum status status = tree_find(root, below, false, &after, err);
-	for (size_t i = 0; (i < before->count || i < after.count) && status == STATUS_OK; i++) {
-		const struct manifest_file *a = &before->files[i], *b = &after.files[i];
-		if (i < before->count && i < after.count && strcmp(a->name, b->name) == 0 &&
-			a->inode == b->inode && a->bytes == b->bytes &&
-			a->modified.tv_sec == b->modified.tv_sec &&
-			a->modified.tv_nsec == b->modified.tv_nsec)
-			continue;
-		status = error_set(err, STATUS_NO,
-			"%s changed while it was being committed; commit when all is written",
-			i < before->count ? a->name : b->name);
-	}
-	manifest_release(&after);
-	return status;
-}
-
 /* ---- Contents ---- */
 
 /* What the threads share. */
@@ -181,7 +154,6 @@ struct work {
 	struct manifest_file *files;
 	bool contents; /* read them; false: only compare kinds and sizes */
 	bool record;   /* sync them, and record their checksums; false: compare these */
-	atomic_bool stop;
 };
 
 static void (*watcher)(uint64_t bytes);
@@ -192,9 +164,16 @@ void checkpoint_on_progress(void (*progress)(uint64_t bytes))
 	watcher = progress;
 }
 
-/* Open a file of the manifest. STATUS_NO: it has another kind or size, or the way to it leads
- * through a link. */
-static enum status open_file(
+void tree_tell_progress(uint64_t bytes)
+{
+	if (!watcher)
+		return;
+	pthread_mutex_lock(&watching);
+	watcher(bytes);
+	pthread_mutex_unlock(&watching);
+}
+
+enum status tree_open_file(
 	int root, const struct manifest_file *file, int flags, int *descriptor, struct error *err)
 {
 	struct stat st;
@@ -230,76 +209,59 @@ static enum status open_file(
 	return status;
 }
 
-/* Read all of an open file. Returns its length, or -1 and errno. */
-static int64_t hash(int descriptor, bool watched, char checksum[33])
-{
-	XXH3_state_t *state = xneeded(XXH3_createState());
-	void *piece = xmalloc(PIECE);
-	int64_t bytes = 0;
-	ssize_t n;
-	XXH3_128bits_reset(state);
-	(void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
-	while ((n = read(descriptor, piece, PIECE)) > 0 || (n < 0 && errno == EINTR)) {
-		if (n < 0)
-			continue;
-		XXH3_128bits_update(state, piece, (size_t)n);
-		bytes += n;
-		if (!watched)
-			continue;
-		pthread_mutex_lock(&watching);
-		watcher((uint64_t)n);
-		pthread_mutex_unlock(&watching);
-	}
-	int number = errno;
-	XXH128_hash_t digest = XXH3_128bits_digest(state);
-	snprintf(checksum, 33, "%016" PRIx64 "%016" PRIx64, digest.high64, digest.low64);
-	XXH3_freeState(state);
-	free(piece);
-	errno = number;
-	return n < 0 ? -1 : bytes;
-}
-
 /* Read an open file, and record or compare its checksum. */
 static enum status do_contents(
 	const struct work *work, int descriptor, struct manifest_file *file, struct error *err)
 {
-	char checksum[sizeof(file->checksum)];
+	char checksum[sizeof(file->checksum)], piece[PIECE];
+	XXH3_state_t *state = xneeded(XXH3_createState());
+	enum status status = STATUS_OK;
+	uint64_t bytes = 0;
+	ssize_t n;
 	/* Let the disk write while we compute the checksum. */
 	if (work->record)
 		(void)sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
-	int64_t bytes = hash(descriptor, watcher && !work->record, checksum);
-	if (bytes < 0)
-		return error_errno(err, errno, "read %s", file->name);
-	if ((uint64_t)bytes != file->bytes)
+	(void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
+	XXH3_128bits_reset(state);
+	while ((n = read(descriptor, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)) {
+		if (n < 0)
+			continue;
+		XXH3_128bits_update(state, piece, (size_t)n);
+		bytes += (uint64_t)n;
+		if (!work->record)
+			tree_tell_progress((uint64_t)n);
+	}
+	if (n < 0)
+		status = error_errno(err, errno, "read %s", file->name);
+	XXH128_hash_t digest = XXH3_128bits_digest(state);
+	XXH3_freeState(state);
+	snprintf(checksum, sizeof(checksum), "%016" PRIx64 "%016" PRIx64, digest.high64,
+		digest.low64);
+	if (status == STATUS_OK && bytes != file->bytes)
 		return error_set(err, STATUS_NO,
 			"%s changed while it was being read; try again when all is written",
 			file->name);
-	if (!work->record)
-		return strcmp(checksum, file->checksum) == 0
-			       ? STATUS_OK
-			       : error_set(
-					 err, STATUS_NO, "the checksum of %s differs", file->name);
+	if (status == STATUS_OK && !work->record && strcmp(checksum, file->checksum) != 0)
+		return error_set(err, STATUS_NO, "the checksum of %s differs", file->name);
 	memcpy(file->checksum, checksum, sizeof(checksum));
-	return fsync(descriptor) < 0 ? error_errno(err, errno, "sync %s", file->name) : STATUS_OK;
+	return status == STATUS_OK && work->record && fsync(descriptor) < 0
+		       ? error_errno(err, errno, "sync %s", file->name)
+		       : status;
 }
 
 static enum status do_file(void *context, size_t i, struct error *err)
 {
-	struct work *work = context;
+	const struct work *work = context;
 	struct manifest_file *file = &work->files[i];
 	int descriptor = -1;
-	if (atomic_load(&work->stop))
-		return STATUS_OK;
-	enum status status =
-		open_file(work->root, file, work->contents ? O_RDONLY : O_PATH, &descriptor, err);
-	if (status == STATUS_OK) {
-		if (work->contents)
-			status = do_contents(work, descriptor, file, err);
-		if (descriptor >= 0)
-			close(descriptor);
-	}
+	enum status status = tree_open_file(
+		work->root, file, work->contents ? O_RDONLY : O_PATH, &descriptor, err);
 	if (status != STATUS_OK)
-		atomic_store(&work->stop, true);
+		return status;
+	if (work->contents) {
+		status = do_contents(work, descriptor, file, err);
+		close(descriptor);
+	}
 	return status;
 }
 
@@ -310,7 +272,17 @@ enum status tree_record(int root, const char *below, struct manifest *manifest, 
 		.root = root, .files = manifest->files, .contents = true, .record = true};
 	if (status == STATUS_OK)
 		status = parallel(manifest->count, THREADS_MAX, do_file, &work, err);
-	return status == STATUS_OK ? confirm(root, below, manifest, err) : status;
+	/* Find them again. */
+	struct manifest after = {0};
+	if (status == STATUS_OK)
+		status = tree_find(root, below, false, &after, err);
+	const char *changed = status == STATUS_OK ? manifest_difference(manifest, &after) : NULL;
+	if (changed)
+		status = error_set(err, STATUS_NO,
+			"%s changed while it was being committed; commit when all is written",
+			changed);
+	manifest_release(&after);
+	return status;
 }
 
 enum status tree_compare(

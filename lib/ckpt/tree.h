@@ -25,8 +25,7 @@ typedef enum status tree_visitor(
 
 /*
  * Visit each entry below root/below ("": root), and that directory itself: a directory after its
- * contents, with the state that it then has. STATUS_NO: there is no root/below, or it is more than
- * 64 directories deep.
+ * contents, with the state that it then has. STATUS_NO: there is no root/below.
  */
 enum status tree_walk(
 	int root, const char *below, tree_visitor *visit, void *context, struct error *err);
@@ -46,11 +45,21 @@ enum status tree_find(
 enum status tree_record(int root, const char *below, struct manifest *manifest, struct error *err);
 
 /*
+ * Open a file of a manifest. STATUS_NO: it is missing, has another kind or size, or the way to it
+ * leads through a link.
+ */
+enum status tree_open_file(
+	int root, const struct manifest_file *file, int flags, int *descriptor, struct error *err);
+
+/*
  * Compare the files below root with manifest: kind and size of each file, and with contents also
  * its checksum. STATUS_NO: there is a difference; err says which. Others: it could not be asked,
  * which does not mean a difference.
  */
 enum status tree_compare(
 	int root, const struct manifest *manifest, bool contents, struct error *err);
+
+/* Call the function of checkpoint_on_progress, if there is one. */
+void tree_tell_progress(uint64_t bytes);
 
 #endif

@@ -20,10 +20,11 @@ const char *directory_at(const struct args_rest *rest, size_t index)
 	return directory;
 }
 
-int worse(int a, int b)
-{
-	return a > b ? a : b;
-}
+static const struct {
+	int width;
+	const char *title;
+} columns[] = {{10, "STEP"}, {7, "ATTEMPT"}, {5, "TASKS"}, {10, "SIZE"}, {7, "AGE"}};
+#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
 void rows_begin(const struct args_rest *rest, size_t index, size_t count, const char *what)
 {
@@ -35,51 +36,46 @@ void rows_begin(const struct args_rest *rest, size_t index, size_t count, const 
 		text_add_escaped(&line, directory_at(rest, index));
 		text_add(&line, ":\n");
 	}
+	for (size_t i = 0; i < COLUMNS && count; i++)
+		text_addf(&line, "%*s ", columns[i].width, columns[i].title);
 	if (count)
-		text_addf(&line, "%10s %7s %5s %10s %7s  %s\n", "STEP", "ATTEMPT", "TASKS", "SIZE",
-			"AGE", what);
+		text_addf(&line, " %s\n", what);
 	fputs(text_string(&line), stdout);
 	text_release(&line);
 }
 
-/* "loss=0.25 score=-" */
-static void add_metrics(struct text *text, const struct metrics *metrics)
+/* Add a row: the columns ("-": not known), then what is said and why, or "loss=0.25 score=-". */
+static void add_row(struct text *text, bool named, int64_t now, const struct checkpoint *item,
+	const struct keep_decision *decision, const char *done)
 {
-	for (size_t i = 0; i < metrics->count; i++) {
+	struct text cells[COLUMNS] = {0};
+	const char *why = decision ? decision->why : item->why;
+	text_addf(&cells[0], "%" PRIu64, item->step);
+	text_addf(&cells[1], "%" PRIu64, item->attempt);
+	if (item->tasks)
+		text_addf(&cells[2], "%" PRIu64, item->tasks);
+	if (item->utc) {
+		text_add_size(&cells[3], item->bytes);
+		text_add_age(&cells[4], now - item->utc);
+	}
+	for (size_t i = 0; i < COLUMNS; i++) {
+		text_addf(text, "%*s ", columns[i].width, cells[i].data ? cells[i].data : "-");
+		text_release(&cells[i]);
+	}
+	text_addf(text, " %s%s%s", done ? done : checkpoint_state_name(item->state),
+		!done && item->pinned ? ", pinned" : "", named ? " " : "");
+	text_add_escaped(text, named ? item->name : "");
+	text_addf(text, "%s%s", *why ? ": " : "", why);
+	for (size_t i = 0; i < item->metrics.count && !*why; i++) {
 		double value;
-		text_addf(text, "%s%s=", i ? " " : "", metrics->items[i].name);
-		if (metrics_get(metrics, metrics->items[i].name, &value))
+		const char *name = item->metrics.items[i].name;
+		text_addf(text, "%s%s=", i ? " " : ": ", name);
+		if (metrics_get(&item->metrics, name, &value))
 			text_addf(text, "%.6g", value);
 		else
 			text_add(text, "-");
 	}
-}
-
-/* Add a row: the columns ("-": not known), then what is said and why. */
-static void add_row(struct text *text, bool named, int64_t now, const struct checkpoint *item,
-	const struct keep_decision *decision, const char *done)
-{
-	struct text tasks = {0}, size = {0}, age = {0}, why = {0};
-	if (item->tasks)
-		text_addf(&tasks, "%" PRIu64, item->tasks);
-	if (item->utc) {
-		text_add_size(&size, item->bytes);
-		text_add_age(&age, now - item->utc);
-	}
-	text_add(&why, decision ? decision->why : item->why);
-	if (!why.length)
-		add_metrics(&why, &item->metrics);
-	text_addf(text, "%10" PRIu64 " %7" PRIu64 " %5s %10s %7s  %s", item->step, item->attempt,
-		tasks.data ? tasks.data : "-", size.data ? size.data : "-",
-		age.data ? age.data : "-", done ? done : checkpoint_state_name(item->state));
-	text_add(text, !done && item->pinned ? ", pinned" : "");
-	text_add(text, named ? " " : "");
-	text_add_escaped(text, named ? item->name : "");
-	text_addf(text, "%s%s\n", why.length ? ": " : "", text_string(&why));
-	text_release(&tasks);
-	text_release(&size);
-	text_release(&age);
-	text_release(&why);
+	text_add(text, "\n");
 }
 
 void rows_json_add(struct text *text, const char *directory, const struct checkpoint *item,
@@ -126,15 +122,15 @@ void rows_json_add(struct text *text, const char *directory, const struct checkp
 	text_release(&path);
 }
 
-void rows_add(const char *directory, const struct layout *layout, int64_t now,
-	const struct checkpoint *item, const struct keep_decision *decision, const char *done)
+void rows_add(const char *directory, bool named, int64_t now, const struct checkpoint *item,
+	const struct keep_decision *decision, const char *done)
 {
 	struct text text = {0};
 	if (rows_json) {
 		text_add(&text, shown++ ? ",\n " : "[\n ");
 		rows_json_add(&text, directory, item, decision, done);
 	} else {
-		add_row(&text, !layout_is_native(layout), now, item, decision, done);
+		add_row(&text, named, now, item, decision, done);
 	}
 	fputs(text_string(&text), stdout);
 	text_release(&text);

@@ -7,20 +7,18 @@
 #include "base/text.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/keep.h"
-#include "ckpt/layouts.h"
 
 /* The DIR at index, without slashes at its end: printed paths begin with it. */
 const char *directory_at(const struct args_rest *rest, size_t index);
-/* The worse of two codes is the larger one: "could not ask" (75) outweighs "damaged" (65). */
-int worse(int a, int b);
 
 extern bool rows_json; /* --json: an array in place of tables */
 
 /* Begin the table of the DIR at index, with `count` rows; what: the title of its last column. */
 void rows_begin(const struct args_rest *rest, size_t index, size_t count, const char *what);
-/* Print a checkpoint, with its age at `now`; with a decision (NULL: none), what was done. */
-void rows_add(const char *directory, const struct layout *layout, int64_t now,
-	const struct checkpoint *item, const struct keep_decision *decision, const char *done);
+/* Print a checkpoint, with its age at `now`; with a decision (NULL: none), what was done. named:
+ * also its name, which the step does not tell. */
+void rows_add(const char *directory, bool named, int64_t now, const struct checkpoint *item,
+	const struct keep_decision *decision, const char *done);
 /* End the array. If nothing was printed, it is printed only if code is STATUS_OK. */
 void rows_end(int code);
 /* Add the object of a checkpoint, as rows_add prints it. */

@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "ckpt/copy.h"
+#include "ckpt/layouts.h"
 #include "ckpt/list.h"
 
 static uint64_t last = 1;
@@ -28,28 +29,25 @@ const struct args_option copy_options[] = {
 /* listed: it was found in DIR, so if it is gone since, it needs no copy. *copied: it was read. */
 static int copy_one(const struct checkpoint *item, bool listed, bool *copied)
 {
-	struct copy_answer answer = {0};
 	struct error err;
 	struct text size = {0};
+	bool vanished;
 	int code = STATUS_OK;
 	progress_begin(item->bytes);
 	enum status status =
-		checkpoint_copy(directory, destination, item->step, progress_add, &answer, &err);
+		checkpoint_copy(directory, destination, item->step, copied, &vanished, &err);
 	progress_end();
-	*copied = status == STATUS_OK && answer.copied;
-	message_warnings(answer.warning.data);
-	text_add_size(&size, answer.bytes);
-	if (status != STATUS_OK && answer.vanished && listed)
+	text_add_size(&size, item->bytes);
+	if (status != STATUS_OK && vanished && listed)
 		message_info("%s", err.text);
 	else if (status != STATUS_OK)
 		code = message_fail(&err);
 	else if (!message_is_quiet() && *copied)
-		printf("%s copied and verified: %" PRIu64 " files, %s\n", item->name, answer.files,
+		printf("%s copied and verified: %" PRIu64 " files, %s\n", item->name, item->files,
 			text_string(&size));
 	else if (!message_is_quiet())
 		printf("%s is there already\n", item->name);
 	text_release(&size);
-	text_release(&answer.warning);
 	return code;
 }
 
@@ -85,20 +83,19 @@ static enum status choose(
 	const struct list *list, const char *word, bool *chosen, struct error *err)
 {
 	uint64_t step;
+	bool any = false;
 	enum status status = parse_unsigned(word, 0, CKPT_NUMBER_MAX, &step, "STEP", err);
 	for (size_t i = 0; i < list->count && status == STATUS_OK; i++)
-		if (list->items[i].checkpoint.step == step &&
-			!list->items[i].checkpoint.unfinished) {
-			chosen[i] = true;
-			return STATUS_OK;
-		}
-	return status == STATUS_OK
-		       ? error_set(err, STATUS_NO, "there is no checkpoint of step %s in %s", word,
-				 directory)
-		       : status;
+		if (list->items[i].checkpoint.step == step && !list->items[i].checkpoint.unfinished)
+			any = chosen[i] = true;
+	return status != STATUS_OK || any
+		       ? status
+		       : error_set(err, STATUS_NO, "there is no checkpoint of step %s in %s", word,
+				 directory);
 }
 
-/* Copy, and move, the chosen ones (NULL: complete ones, by the options), the newest first. */
+/* Copy, and move, the chosen ones (NULL: complete ones, by the options), the newest first. Returns
+ * the worst code. */
 static int copy_all(const struct list *list, const bool *chosen)
 {
 	const struct list_item *newest = list_newest(list);
@@ -106,23 +103,26 @@ static int copy_all(const struct list *list, const bool *chosen)
 	int code = STATUS_OK;
 	for (size_t i = list->count; i-- > 0 && (chosen || all || moves || met < last);) {
 		const struct checkpoint *item = &list->items[i].checkpoint;
-		if (!chosen && item->state == CHECKPOINT_UNREADABLE) {
+		bool unreadable = !chosen && item->state == CHECKPOINT_UNREADABLE, copied = false;
+		int answer = STATUS_OK;
+		if (unreadable) {
 			message_error("%s/%s: %s", directory, item->name, item->why);
-			return worse(code, (int)item->status);
-		}
-		if (chosen ? !chosen[i] : item->state != CHECKPOINT_COMPLETE)
+			answer = (int)item->status;
+		} else if (chosen ? !chosen[i] : item->state != CHECKPOINT_COMPLETE) {
 			continue;
-		bool copied = false;
-		int answer = chosen || all || met < last ? copy_one(item, !chosen, &copied) : 0;
+		} else if (chosen || all || met < last) {
+			answer = copy_one(item, !chosen, &copied);
+		}
 		if (moves && answer == STATUS_OK)
 			answer = move_one(item, newest && item == &newest->checkpoint, copied);
-		code = worse(code, answer);
+		code = answer > code ? answer : code;
 		met++;
+		if (unreadable)
+			break;
 	}
-	if (met)
-		return code;
-	message_info("there is no complete checkpoint in %s", directory);
-	return STATUS_NO;
+	if (!met)
+		message_info("there is no complete checkpoint in %s", directory);
+	return met ? code : STATUS_NO;
 }
 
 int run_copy(const struct args_rest *rest)
@@ -130,6 +130,7 @@ int run_copy(const struct args_rest *rest)
 	struct error err;
 	struct list list = {.descriptor = -1};
 	bool *chosen = NULL, named = rest->count > 2;
+	checkpoint_on_progress(progress_add);
 	directory = directory_at(rest, 0);
 	destination = directory_at(rest, 1);
 	const struct list_request request = {.directory = directory, .layout = layout_ours()};

@@ -112,7 +112,7 @@ static void run_command(const struct command *command)
 	*report = (struct report){0};
 	calls_arm(plan);
 	enum status status = command->commits ? checkpoint_commit(&target, &answer, &err)
-					      : checkpoint_begin(&target, &path, NULL, &err);
+					      : checkpoint_begin(&target, &path, &err);
 	calls_arm(NULL);
 	report->status = status;
 	report->complete = answer.complete;

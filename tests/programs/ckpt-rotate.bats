@@ -76,11 +76,11 @@ load ../support/ckpt
 	PREEMPT_ATTEMPT=3 save 10
 	[ "$(ckpt-rotate commit ck 10 --attempt 3)" = complete ]
 	fails 1 "by attempt 3" ckpt-rotate commit ck 10 --attempt 4
-	# Also from another process of this shell's, and its name is told.
+	# Also from another process of this shell's.
 	d=$(ckpt-rotate begin ck 30)
 	mkdir "$d/old"
 	echo old >"$d/old/file"
-	[[ $(bash -c 'ckpt-rotate begin -v ck 30; :' 2>&1) == *"what pid "*" on $(hostname) since "*"Z wrote was removed"*"$d" ]]
+	[ "$(bash -c 'ckpt-rotate begin ck 30; :')" = "$d" ]
 	[ "$(ls -A "$d")" = .ckpt-writer.json ]
 	save 30
 	[ "$(find ck -name 'old*')" = "" ]
@@ -749,8 +749,7 @@ opens() {
 	# seen COMMAND: what a terminal shows of it; slow enough that there is something to tell.
 	seen() {
 		rm -rf far
-		script -qec "strace -f -o trace -e trace=read,copy_file_range -e inject=read:delay_enter=15000 \
-			-e inject=copy_file_range:delay_enter=500000 ckpt-rotate $1" /dev/null </dev/null
+		script -qec "strace -f -o trace -e trace=read -e inject=read:delay_enter=15000 ckpt-rotate $1" /dev/null </dev/null
 	}
 	seen "verify ck" | tr '\r' '\n' | grep -a '%, .* MiB of 7.6 MiB, '
 	seen "copy ck far" | tr '\r' '\n' | grep -a '%, .* of 7.6 MiB, .*/s'
