@@ -121,13 +121,13 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 		struct error why;
 		struct manifest own = {0};
 		enum checkpoint_state state = CHECKPOINT_UNREADABLE;
+		*found = (struct checkpoint){.step = step};
+		memcpy(found->name, name, sizeof(name));
 		int root = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (root < 0 && errno == ENOENT) {
 			free(path);
 			return error_set(err, STATUS_NO, "there is no %s/%s", directory, name);
 		}
-		*found = (struct checkpoint){.step = step};
-		memcpy(found->name, name, sizeof(name));
 		if (root < 0 && (errno == ENOTDIR || errno == ELOOP)) {
 			error_set(&why, STATUS_NO, "it is not a directory");
 			state = CHECKPOINT_UNKNOWN_FORM;
