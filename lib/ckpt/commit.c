@@ -219,9 +219,10 @@ static enum status check_rival(int file, const char *staging, struct error *err)
 		     : STATUS_OK;
 }
 
-/* Make our record; of two that do so at once, its lock lets one pass. STATUS_NO: another living
- * process writes. */
-static enum status claim(int root, const char *staging, const char *record, struct error *err)
+/* Make our record, *locked until it is closed; of two that do so at once, one passes. STATUS_NO:
+ * another living process writes or commits. */
+static enum status claim(
+	int root, const char *staging, const char *record, int *locked, struct error *err)
 {
 	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	struct writer self = {.utc = clock_utc()};
@@ -245,7 +246,7 @@ static enum status claim(int root, const char *staging, const char *record, stru
 		(void)unlinkat(root, record, 0);
 	}
 	json_object_put(object);
-	close(file);
+	*locked = file;
 	return status;
 }
 
@@ -270,13 +271,24 @@ static enum status empty(const struct checkpoint_target *target, int root, const
 	return status;
 }
 
+/* Whether what was opened has been removed, published or committed meanwhile. */
+static bool is_over(
+	const char *path, const struct staging *staging, const struct checkpoint_target *target)
+{
+	char shard[CKPT_NAME_SIZE];
+	struct stat st;
+	ckpt_name_record(shard, CKPT_SHARD, target->task, target->tasks);
+	return (lstat(path, &st) < 0 ? errno == ENOENT : st.st_ino != staging->inode) ||
+	       (target->sharded && faccessat(staging->root, shard, F_OK, 0) == 0);
+}
+
 /* Make the directory, or take the place of an earlier writer in it. */
 static enum status begin_in(
 	const char *path, const struct checkpoint_target *target, struct error *err)
 {
 	char record[CKPT_NAME_SIZE];
 	struct staging staging = {.root = -1};
-	struct stat st;
+	int locked = -1;
 	bool made;
 	enum status status = file_make_directory(path, 0777, &made, err);
 	if (status != STATUS_OK)
@@ -285,16 +297,18 @@ static enum status begin_in(
 	status = staging_open(path, target, &staging, err);
 	bool gone = status == STATUS_NO;
 	if (status == STATUS_OK)
-		status = claim(staging.root, path, record, err);
-	if (status == STATUS_OK)
+		status = claim(staging.root, path, record, &locked, err);
+	gone |= status == STATUS_OK && is_over(path, &staging, target);
+	if (status == STATUS_OK && !gone)
 		status = empty(target, staging.root, path, record, err);
-	gone |= status == STATUS_OK &&
-		(lstat(path, &st) < 0 ? errno == ENOENT : st.st_ino != staging.inode);
+	gone |= status == STATUS_OK && is_over(path, &staging, target);
 	if (gone)
 		status = error_set(err, STATUS_TEMPORARY,
-			"another process has just removed %s; try again", path);
+			"another process has just removed or committed %s; try again", path);
 	if (status != STATUS_OK && made)
 		(void)rmdir(path);
+	if (locked >= 0)
+		close(locked);
 	staging_close(&staging);
 	return status;
 }
@@ -460,6 +474,7 @@ struct save {
 	int place;  /* DIR, open */
 	char *path; /* DIR/.tmp-... */
 	struct staging staging;
+	int record; /* of the writer, locked: no begin empties what we commit; -1: not yet */
 	char below[CKPT_NAME_SIZE]; /* where in it our files are: "task-3", or "" */
 	uint64_t damaged; /* inode of a bad or damaged checkpoint with the final name; 0: none */
 	bool overtaken;	  /* another process has published something: look again */
@@ -662,6 +677,22 @@ static bool is_settled(const struct checkpoint_target *target, const struct chec
 	return settled;
 }
 
+/* Of other commits, each may have this lock, too. Without a record, or locks, there is none. */
+static enum status lock_record(struct save *save, struct error *err)
+{
+	const struct checkpoint_target *target = save->target;
+	char record[CKPT_NAME_SIZE];
+	ckpt_name_record(record, CKPT_WRITER, target->task, target->sharded ? target->tasks : 0);
+	save->record = openat(
+		save->staging.root, record, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return save->record >= 0 && flock(save->record, LOCK_SH | LOCK_NB) < 0 &&
+			       errno == EWOULDBLOCK
+		       ? error_set(err, STATUS_TEMPORARY,
+				 "another process begins to write %s just now; try again",
+				 save->path)
+		       : STATUS_OK;
+}
+
 static enum status commit_once(struct save *save, struct error *err)
 {
 	const struct checkpoint_target *target = save->target;
@@ -687,7 +718,9 @@ static enum status commit_once(struct save *save, struct error *err)
 	/* No pruner takes it for one that was given up. */
 	(void)futimens(save->staging.root, NULL);
 	struct manifest manifest = {0}, whole = {0};
-	status = record_files(save, &manifest, err);
+	status = lock_record(save, err);
+	if (status == STATUS_OK)
+		status = record_files(save, &manifest, err);
 	if (status == STATUS_OK && target->sharded)
 		status = commit_shard(save, &manifest, err);
 	bool all = status == STATUS_OK && save->answer->missing == 0;
@@ -734,7 +767,8 @@ static enum status look_around(
 enum status checkpoint_commit(
 	const struct checkpoint_target *target, struct checkpoint_commit *answer, struct error *err)
 {
-	struct save save = {.target = target, .staging = {.root = -1}, .answer = answer};
+	struct save save = {
+		.target = target, .staging = {.root = -1}, .record = -1, .answer = answer};
 	*answer = (struct checkpoint_commit){0};
 	enum status status = ckpt_directory_open(target->directory, &save.place, err);
 	if (status != STATUS_OK)
@@ -757,6 +791,9 @@ enum status checkpoint_commit(
 		/* When our directory is gone, another process may have published it. */
 		save.overtaken |= status != STATUS_OK && is_away(save.path);
 		staging_close(&save.staging);
+		if (save.record >= 0)
+			close(save.record);
+		save.record = -1;
 	}
 	/* It is not there: perhaps all of DIR is not. */
 	struct error why;

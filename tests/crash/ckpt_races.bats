@@ -71,6 +71,35 @@ begin_elsewhere() {
 	fails 75 "link is a symbolic link whose target does not exist" ckpt-rotate begin link 20
 }
 
+@test "begin while the same start commits: what is published, or has a committed shard, is not emptied" {
+	export PREEMPT_ATTEMPT=1 PREEMPT_LIFE=$one PREEMPT_TASK=0 PREEMPT_TASKS=1
+	for how in "" --sharded; do
+		# Begin has opened it, and not yet made its record; or made it, and empties.
+		for call in "openat 75 0" "flock 0 75"; do
+			read -r call begun committed <<<"$call"
+			rm -rf ck
+			d=$(ckpt-rotate begin ck 20 $how)
+			echo x >"$d/model"
+			only='' nth=1
+			[ $call = flock ] || only=$PWD/${d%/task-0}
+			[ $call$how != openat--sharded ] || nth=2 # its shard is looked for before
+			stop_at $call ckpt-rotate begin ck 20 $how
+			run -"$committed" ckpt-rotate commit ck 20 $how
+			ends "$begun"
+			[ "$committed" != 0 ] || ckpt-rotate verify -q ck 20
+		done
+		# Commit has read the files.
+		rm -rf ck
+		d=$(ckpt-rotate begin ck 20 $how)
+		echo x >"$d/model"
+		only='' nth=1
+		stop_at sync_file_range ckpt-rotate commit ck 20 $how
+		run -1 ckpt-rotate begin ck 20 $how
+		ends 0
+		ckpt-rotate verify -q ck 20
+	done
+}
+
 @test "two that begin at once, also where there is the record of one that is gone: one of them is refused" {
 	for call in "flock" "ftruncate" "write" "flock gone" "write gone"; do
 		rm -rf ck other
