@@ -406,7 +406,8 @@ static enum status remove_original(struct copying *copying, int directory, struc
 	status = check_last(copying, err);
 	if (status == STATUS_OK)
 		status = gone_delete(directory, place, gone, 1, statuses, err);
-	else if (gone_give_back(directory, place, gone[0], &why) != STATUS_OK)
+	if (status != STATUS_OK && *gone[0] &&
+		gone_give_back(directory, place, gone[0], &why) != STATUS_OK)
 		status = error_set(err, why.status, "%s", why.text);
 	if (status != STATUS_OK)
 		return status;

@@ -66,6 +66,7 @@ enum status gone_delete(int directory, const char *path, char (*gone)[CKPT_GONE_
 {
 	enum status first = STATUS_OK;
 	struct error why;
+	const char *what = "sync";
 	int number = 0;
 	for (size_t i = 0; i < count; i++) {
 		char before[CKPT_GONE_SIZE];
@@ -73,8 +74,11 @@ enum status gone_delete(int directory, const char *path, char (*gone)[CKPT_GONE_
 		if (*before)
 			ckpt_name_condemn(gone[i]);
 		if (*before && renameat(directory, before, directory, gone[i]) < 0 &&
-			errno != ENOENT)
+			errno != ENOENT) {
 			number = errno;
+			what = "rename in";
+			memcpy(gone[i], before, sizeof(before));
+		}
 	}
 	/* EINVAL: this filesystem cannot sync a directory, and need not. */
 	if (count && number == 0 && fsync(directory) < 0 && errno != EINVAL)
@@ -82,7 +86,7 @@ enum status gone_delete(int directory, const char *path, char (*gone)[CKPT_GONE_
 	for (size_t i = 0; i < count; i++) {
 		if (!*gone[i])
 			continue;
-		statuses[i] = number ? error_errno(&why, number, "sync directory %s", path)
+		statuses[i] = number ? error_errno(&why, number, "%s directory %s", what, path)
 				     : file_remove_tree_at(directory, gone[i], &why);
 		if (number == 0)
 			*gone[i] = '\0';

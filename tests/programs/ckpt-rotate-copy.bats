@@ -196,6 +196,10 @@ step-00000010 removed: its copy is verified" ]
 	run -75 --separate-stderr strace -f -o trace -P "$PWD/far/step-00000010/model" -e trace=fsync \
 		-e inject=fsync:error=EIO ckpt-rotate copy --move near far
 	[ -d near/step-00000010 ]
+	# Nor does it go if that is not durable.
+	run -75 --separate-stderr strace -f -o trace -P "$PWD/near" -e trace=fsync -e inject=fsync:error=EIO:when=1 \
+		ckpt-rotate copy --move near far
+	[ -d near/step-00000010 ]
 	run -0 strace -f -y -o trace -e trace=fsync,renameat,renameat2,unlinkat ckpt-rotate copy --move near far
 	renamed=$(grep -n 'rename.*step-00000010' trace | head -n 1 | cut -d: -f1)
 	for synced in far/step-00000010/model far/step-00000010/.ckpt-manifest.json far/step-00000010 far; do

@@ -358,11 +358,14 @@ hour=3600 noon=1700000000
 
 @test "nothing is deleted before the directory is synced; when that fails, all get their names back" {
 	saves 10 20 30
-	fails 75 "cannot sync directory ck" strace -f -o trace -e trace=fsync,unlinkat -e inject=fsync:error=EIO \
-		ckpt-rotate prune --keep-last 1 ck
-	[[ $output == *FAILED*FAILED* ]]
-	run ! grep 'unlinkat.*gone' trace
-	[ "$(names -A ck)" = "latest step-00000010 step-00000020 step-00000030" ]
+	# The fourth: one of two is to be deleted by its name now.
+	for fault in "sync=fsync:error=EIO" "rename in=renameat:error=EIO:when=4"; do
+		fails 75 "cannot ${fault%%=*} directory ck" strace -f -o trace -e trace=fsync,unlinkat,renameat \
+			-e inject="${fault#*=}" ckpt-rotate prune --keep-last 1 ck
+		[[ $output == *FAILED*FAILED* ]]
+		run ! grep 'unlinkat.*gone' trace
+		[ "$(names -A ck)" = "latest step-00000010 step-00000020 step-00000030" ]
+	done
 	strace -f -y -o trace -e trace=fsync,renameat,renameat2,unlinkat ckpt-rotate prune -q --keep-last 1 ck
 	grep -q 'unlinkat(.*gone-' trace
 	awk '/unlinkat\(.*gone-/ {exit !synced} /renameat/ {synced = 0} /fsync\([0-9]*<[^>]*\/ck>/ {synced = 1}' trace
