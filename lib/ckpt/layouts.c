@@ -182,6 +182,7 @@ static const struct layout layouts[] = {
 		.marks = "_CHECKPOINT_METADATA commit_success.txt _METADATA manifest.ocdbt */_METADATA "
 			"*/manifest.ocdbt */commit_success.txt",
 		.rules = "any */** manifest.ocdbt\n"
+			"each d **/d : *\n"
 			"beside d/* : manifest.ocdbt\n"
 			"each **ocdbt.process_* : manifest.ocdbt\n"
 			"beside _METADATA _sharding : manifest.ocdbt */.zarray checkpoint\n"
