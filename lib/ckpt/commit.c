@@ -635,9 +635,27 @@ static enum status merge(const struct save *save, struct manifest *whole, struct
 	return status;
 }
 
+/* Whether the files of the published checkpoint below a directory ("": all) are these. */
+static bool has_files(
+	const struct manifest *published, const char *below, const struct manifest *own)
+{
+	struct manifest part = {0};
+	size_t length = strlen(below);
+	for (size_t i = 0; i < published->count; i++) {
+		const struct manifest_file *file = &published->files[i];
+		if (strncmp(file->name, below, length) == 0 &&
+			(!length || file->name[length] == '/'))
+			memcpy(manifest_add(&part, file->name, file->bytes)->checksum,
+				file->checksum, sizeof(file->checksum));
+	}
+	bool same = !manifest_difference(&part, own);
+	manifest_release(&part);
+	return same;
+}
+
 /*
  * The step is published: by this start, if our directory is gone; or what is in it is the same, and
- * is removed.
+ * is removed, unless other tasks write into it.
  */
 static enum status compare_published(struct save *save, const struct checkpoint *found,
 	const struct manifest *published, struct error *err)
@@ -648,11 +666,11 @@ static enum status compare_published(struct save *save, const struct checkpoint 
 	enum status status = staging_open(save->path, NULL, &save->staging, err);
 	if (status == STATUS_NO) {
 		same = is_ours(target, published->attempt, published->life);
-	} else if (status == STATUS_OK && !target->sharded) {
+	} else if (status == STATUS_OK) {
 		status = record_files(save, &own, err);
-		same = status == STATUS_OK && !manifest_difference(published, &own);
+		same = status == STATUS_OK && has_files(published, save->below, &own);
 		manifest_release(&own);
-		if (same)
+		if (same && !target->sharded)
 			status = file_remove_tree(save->path, err);
 	}
 	if (status_is_error(status))
@@ -683,8 +701,8 @@ static enum status lock_record(struct save *save, struct error *err)
 	const struct checkpoint_target *target = save->target;
 	char record[CKPT_NAME_SIZE];
 	ckpt_name_record(record, CKPT_WRITER, target->task, target->sharded ? target->tasks : 0);
-	save->record = openat(
-		save->staging.root, record, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	save->record =
+		openat(save->staging.root, record, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	return save->record >= 0 && flock(save->record, LOCK_SH | LOCK_NB) < 0 &&
 			       errno == EWOULDBLOCK
 		       ? error_set(err, STATUS_TEMPORARY,

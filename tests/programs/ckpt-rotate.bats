@@ -507,6 +507,16 @@ synced() { grep -n "fsync([0-9]*<$1>" trace | tail -n 1 | cut -d: -f1; }
 	no_debris 20
 }
 
+@test "a shard with the content that another start has saved meanwhile is saved; with other content it is refused" {
+	shards 20 2 1
+	shards 20 2 2
+	for task in 0 1; do shard commit 20 $task 2 1; done
+	for task in 0 1; do [ "$(shard commit 20 $task 2 2)" = complete ]; done
+	echo other >"$(ls -d ck/.tmp*attempt-2*/task-1)/part"
+	fails 1 "with other content" shard commit 20 1 2 2
+	[ "$(cat ck/step-00000020/task-1/part)" = 1 ]
+}
+
 @test "a shard's record of another life or attempt makes nothing complete" {
 	local two=ba98765432100123456789ab
 	shards 20 2
