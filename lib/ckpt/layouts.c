@@ -17,7 +17,6 @@
 #include "ckpt/directory.h"
 #include "ckpt/formats.h"
 #include "ckpt/names.h"
-#include "ckpt/tree.h"
 
 /* ---- The rows. Facts of each framework are in the manual: ckpt-layouts(7). ---- */
 
@@ -320,15 +319,32 @@ bool layout_reads(const struct layout *layout, const char *entry, uint64_t *step
 
 /* ---- What an entry shows ---- */
 
-/* Look for a mark, at any depth (tree_visitor). STATUS_NO: there is one, so the walk ends. */
+/* Look for a mark in a directory, whose names begin with prefix, and one level down, where the
+ * deepest marks are: what else is there may be large, or not ours to read. */
 static enum status find_mark(
-	void *context, const char *path, int directory, const struct stat *st, struct error *err)
+	int directory, const char *prefix, const char *marks, bool *found, struct error *err)
 {
-	const struct layout *layout = context;
-	(void)directory;
-	return st && pattern_any(layout->marks, path, NULL)
-		       ? error_set(err, STATUS_NO, "%s is a mark", path)
-		       : STATUS_OK;
+	struct file_names names = {0};
+	char path[600];
+	enum status status = file_read_names(directory, *prefix ? prefix : ".", &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK && !*found; i++) {
+		const char *name = names.names[i];
+		int length = snprintf(path, sizeof(path), "%s%s", prefix, name);
+		*found = pattern_any(marks, path, NULL);
+		if (*found || *prefix || !strchr(marks, '/'))
+			continue;
+		int below =
+			openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (below < 0 && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
+			status = error_errno(err, errno, "open %s", name);
+		} else if (below >= 0) {
+			snprintf(path + length, sizeof(path) - (size_t)length, "/");
+			status = find_mark(below, path, marks, found, err);
+			close(below);
+		}
+	}
+	file_names_release(&names);
+	return status;
 }
 
 /* Whether an entry of the open DIR that has a name of this layout shows it. */
@@ -364,10 +380,9 @@ static enum status is_shown(int directory, const char *entry, const struct layou
 	int root = openat(directory, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "open %s", entry);
-	status = tree_walk(root, "", find_mark, (void *)layout, err);
+	status = find_mark(root, "", layout->marks, shown, err);
 	close(root);
-	*shown = status == STATUS_NO;
-	return *shown ? STATUS_OK : status;
+	return status;
 }
 
 /* Note the first entry of the open DIR that shows each layout. One is enough: what else has a name

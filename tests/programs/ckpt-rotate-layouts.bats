@@ -392,6 +392,11 @@ broken() {
 		[ "$(ckpt-rotate latest ck)" = ck/$newest ]
 	done <<<$'hf deepspeed checkpoint-100\nmegatron_dcp dcp iter_0000100\nhf:kind=deepspeed dcp checkpoint-100'
 	fails 2 "is itself a checkpoint" ckpt-rotate prune --keep-last 1 ck/checkpoint-100
+	# What lies deep in another directory with a number is not looked at.
+	mkdir -p c/400/data/deep
+	in=c save 250
+	[ "$(strace -o trace ckpt-rotate latest c --step)" = 250 ]
+	run ! grep '"deep' trace
 	# Of several directories the highest step; one that cannot be read is not "none".
 	in=a make hf 100 200 300
 	in=b save 250
