@@ -189,8 +189,12 @@ static bool rename_all(struct pruning *pruning)
 		for (size_t k = 0; k < list->items[i].count && status == STATUS_OK; k++) {
 			const struct list_entry *entry = &list->entries[list->items[i].first + k];
 			char *gone = gone_names(pruning, i)[k];
+			/* Of ours, that which was inspected: it may have been replaced since. */
+			uint64_t inode = layout_is_native(list->request.layout)
+						 ? list->items[i].checkpoint.inode
+						 : entry->inode;
 			status = gone_rename(list->descriptor, list->request.directory, entry->name,
-				entry->inode, gone, &err);
+				inode, gone, &err);
 			if (status != STATUS_OK)
 				*gone = '\0';
 		}

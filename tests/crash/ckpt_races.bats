@@ -215,6 +215,23 @@ taken_by_mistake() {
 	no_debris 40
 }
 
+@test "a damaged one is saved again after a pruner has looked at it: what is there now stays" {
+	local nth
+	saves 10 20
+	rm ck/step-00000010/model
+	cp -a ck template
+	strace -f -o trace -e trace=newfstatat ckpt-rotate prune -q --keep-last 3 ck
+	# The last is before it is renamed, and the one before is for links.
+	nth=$(($(grep -n '"step-00000010"' trace | tail -n 2 | head -n 1 | cut -d: -f1) - 1))
+	rm -r ck
+	mv template ck
+	stop_at newfstatat ckpt-rotate prune -q --keep-last 3 ck
+	save 10
+	ends 0
+	[ "$(steps)" = "10 20 " ]
+	ckpt-rotate verify -q --all ck
+}
+
 @test "the newest one goes while a pruner looks, or is marked as bad while it renames: it removes nothing" {
 	saves 10 20 30
 	# It looks a second time before it deletes.
