@@ -17,6 +17,7 @@
 #include "base/xalloc.h"
 #include "ckpt/directory.h"
 #include "ckpt/formats.h"
+#include "ckpt/gone.h"
 #include "ckpt/native.h"
 #include "ckpt/parallel.h"
 
@@ -163,14 +164,19 @@ static enum status add_mark(
 	return STATUS_OK;
 }
 
-/* Add a name in DIR to the entries or others. What is gone by now is found to be gone when it is
- * inspected. */
+/* Add a name in DIR to the entries or others, or count it. What is gone by now is found to be gone
+ * when it is inspected. */
 static enum status add_entry(struct list *list, const char *name, struct error *err)
 {
 	const struct layout *layout = list->request.layout;
-	struct list_entry entry = {.name = xstrdup(name)};
+	const char *gone = ckpt_name_read_gone(name);
 	struct stat st;
 	bool ours = layout_is_native(layout), inside;
+	if (gone) { /* perhaps one of many that are just being removed */
+		list->leftovers += gone_is_known(layout, gone);
+		return STATUS_OK;
+	}
+	struct list_entry entry = {.name = xstrdup(name)};
 	if (!layout_reads(layout, name, &entry.step, &inside)) {
 		list->others[list->other_count++] = entry.name;
 		return STATUS_OK;

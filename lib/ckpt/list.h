@@ -67,6 +67,8 @@ struct list {
 	} tracker;
 	char **others; /* names in DIR that the layout does not read */
 	size_t other_count;
+	size_t leftovers; /* how many names, ours or of the layout, are those of hidden ones
+			     (gone.h) */
 	struct list_mark *marks;
 	size_t mark_count;
 	bool vanished; /* an entry was gone when it was inspected */

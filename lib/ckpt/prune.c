@@ -371,10 +371,8 @@ enum status checkpoint_prune(const char *directory, const struct layout *layout,
 		status = gone_settle(descriptor, directory, layout, NULL, &report->leftovers, err);
 	if (status == STATUS_OK)
 		status = read_and_decide(&pruning, &met, err);
-	for (size_t i = 0; i < report->list.other_count && request->dry_run; i++) {
-		const char *gone = ckpt_name_read_gone(report->list.others[i]);
-		report->leftovers += gone && gone_is_known(layout, gone);
-	}
+	if (request->dry_run)
+		report->leftovers = report->list.leftovers;
 	if (status == STATUS_OK && !request->dry_run)
 		status = remove_all(&pruning, err);
 	close(descriptor);

@@ -356,6 +356,12 @@ hour=3600 noon=1700000000
 	done
 }
 
+@test "what is being removed is not looked at again for each that is" {
+	saves {10..60..10}
+	strace -f -o trace -e trace=readlinkat ckpt-rotate prune -q --keep-last 1 ck
+	run ! grep '"\.gone' trace
+}
+
 @test "nothing is deleted before the directory is synced; when that fails, all get their names back" {
 	saves 10 20 30
 	# The fourth: one of two is to be deleted by its name now.
