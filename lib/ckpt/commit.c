@@ -2,8 +2,8 @@
 /*
  * One save: its directory is begun, written by the training, committed, published.
  *
- *   begin     DIR/.tmp-... with a record of who writes; of a sharded one, task-I in it for each
- * task commit    the files are synced and have checksums; a shard is recorded in .ckpt-shard-I-of-N
+ *   begin     DIR/.tmp-... with a record of who writes; if sharded, with task-I of each task
+ *   commit    the files are synced and have checksums; of a shard, in .ckpt-shard-I-of-N
  *   publish   when all is committed: the manifest is written, and the directory gets its name
  *   settle    the records go, "latest" follows, DIR is synced
  *

@@ -39,6 +39,7 @@ static void files_release(struct files *files, int directory)
 		free(files->in.directories[i]);
 	free(files->in.directories);
 	manifest_release(&files->in.files);
+	json_object_put(files->in.document);
 	if (files->in.root >= 0 && files->in.root != directory)
 		close(files->in.root);
 }
@@ -183,18 +184,15 @@ static void read_name(const char *entry, struct metrics *metrics)
 
 /* Read what was measured, and which other checkpoint is its best, which the Trainer needs when it
  * resumes. What cannot be read adds nothing. */
-static void read_values(
-	const struct files *files, const struct list_entry *entry, struct list_item *item)
+static void read_values(struct files *files, const struct list_entry *entry, struct list_item *item)
 {
 	struct json_object *document = NULL;
 	if (rules_find(&files->in, "trainer_state.json", false) &&
-		format_read_json(files->in.root, "trainer_state.json", &document, NULL) ==
-			STATUS_OK)
+		rules_read_json(&files->in, "trainer_state.json", &document, NULL) == STATUS_OK)
 		read_trainer(document, entry->step, item);
 	else if (rules_find(&files->in, "metrics/metrics", false) && /* Orbax */
-		 format_read_json(files->in.root, "metrics/metrics", &document, NULL) == STATUS_OK)
+		 rules_read_json(&files->in, "metrics/metrics", &document, NULL) == STATUS_OK)
 		metrics_collect(document, &item->checkpoint.metrics);
-	json_object_put(document);
 	read_name(entry->name, &item->checkpoint.metrics);
 }
 

@@ -26,10 +26,9 @@ struct rule {
 };
 
 struct check {
-	const struct rules_item *item;
+	struct rules_item *item;
 	const struct rule *rule;
-	const char *file; /* of rules for each file P: the one to check */
-	bool *told;
+	const char *file;	      /* of rules for each file P: the one to check */
 	enum checkpoint_state answer; /* if the rule is broken */
 	struct error *why;
 };
@@ -67,6 +66,23 @@ const char *rules_find(const struct rules_item *item, const char *patterns, bool
 		if (pattern_any(patterns, item->directories[i], NULL))
 			return item->directories[i];
 	return NULL;
+}
+
+enum status rules_read_json(
+	struct rules_item *item, const char *name, struct json_object **document, struct error *why)
+{
+	struct json_object *read = NULL;
+	enum status status = STATUS_OK;
+	if (!item->document || strcmp(item->document_name, name) != 0) {
+		status = format_read_json(item->root, name, &read, why);
+		if (status != STATUS_OK)
+			return status;
+		json_object_put(item->document);
+		item->document = read;
+		item->document_name = name;
+	}
+	*document = item->document;
+	return STATUS_OK;
 }
 
 /* The rule is broken: "START PATTERN or PATTERN". */
@@ -246,7 +262,7 @@ static enum checkpoint_state check_json(const struct check *check)
 	struct json_object *document = NULL, *member = NULL;
 	uint64_t step;
 	enum checkpoint_state answer =
-		unread(format_read_json(check->item->root, check->file, &document, check->why));
+		unread(rules_read_json(check->item, check->file, &document, check->why));
 	bool has = json_object_object_get_ex(document, own, &member), wrong = has && !member;
 	if (strchr(key, '='))
 		wrong = !json_get_unsigned(document, own, &step) || step != check->item->step;
@@ -255,7 +271,6 @@ static enum checkpoint_state check_json(const struct check *check)
 			check->file, own);
 		answer = check->answer;
 	}
-	json_object_put(document);
 	free(own);
 	return answer;
 }
@@ -300,7 +315,7 @@ static enum checkpoint_state read_names(const struct check *check, struct text *
 	bool pickle = *how == '*';
 	enum status status =
 		*how && !pickle
-			? format_read_json(check->item->root, file, &document, check->why)
+			? rules_read_json(check->item, file, &document, check->why)
 			: format_read(check->item->root, file, PICKLE_LIMIT, &content, check->why);
 	if (status == STATUS_OK && pickle &&
 		(!content.length || content.data[content.length - 1] != '.')) /* STOP */
@@ -311,7 +326,6 @@ static enum checkpoint_state read_names(const struct check *check, struct text *
 		text_addf(names, "%s\n", text_first_line(&content));
 	else if (json_object_object_get_ex(document, how, &list))
 		add_members(list, names);
-	json_object_put(document);
 	text_release(&content);
 	return unread(status);
 }
@@ -385,7 +399,7 @@ static enum checkpoint_state check_world(const struct check *check)
 		if (pattern_any(check->rule->words[0], file, NULL))
 			product = read_product(check, file, &answer);
 	}
-	*check->told |= product > 0;
+	check->item->told |= product > 0;
 	if (answer != CHECKPOINT_COMPLETE || !product || product == there)
 		return answer;
 	error_set(check->why, STATUS_NO,
@@ -451,7 +465,7 @@ static enum checkpoint_state check_rule(struct check *check)
 enum checkpoint_state rules_check(const char *rules, struct rules_item *item, struct error *why)
 {
 	struct rule rule;
-	struct check check = {.item = item, .rule = &rule, .told = &item->told, .why = why};
+	struct check check = {.item = item, .rule = &rule, .why = why};
 	/* The rules before the first "when" hold for all forms. */
 	enum { ALL_FORMS, OTHER_FORM, THIS_FORM, FORM_BEFORE } at = ALL_FORMS;
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
@@ -472,7 +486,9 @@ enum checkpoint_state rules_check(const char *rules, struct rules_item *item, st
 	}
 	for (size_t i = 0; i < item->files.count && answer == CHECKPOINT_COMPLETE; i++) {
 		const struct manifest_file *file = &item->files.files[i];
-		answer = unread(format_check(item->root, file->name, file->bytes, why));
+		if (!item->document ||
+			strcmp(item->document_name, file->name) != 0) /* it is whole */
+			answer = unread(format_check(item->root, file->name, file->bytes, why));
 	}
 	return answer;
 }

@@ -30,6 +30,7 @@
 #ifndef CKPT_RULES_H
 #define CKPT_RULES_H
 
+#include <json-c/json_object.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,6 +46,8 @@ struct rules_item {
 	char **directories;    /* all directories in it, also empty ones */
 	size_t directory_count;
 	bool told; /* set to true if a rule "world" has found out how many files there must be */
+	struct json_object *document; /* the last one that rules_read_json has read, or NULL */
+	const char *document_name;
 };
 
 /* Evaluate the rules, then check the formats of all files. why: what is missing or damaged, or
@@ -53,5 +56,12 @@ enum checkpoint_state rules_check(const char *rules, struct rules_item *item, st
 /* A file, or, with directories, a directory that fits the patterns; NULL: there is none. What is in
  * .cache/ does not count. */
 const char *rules_find(const struct rules_item *item, const char *patterns, bool directories);
+/*
+ * Read a JSON document in it. It is read once, whoever asks: it stays in item->document until
+ * another is read, and the owner of item puts the last one. name stays valid as long as item.
+ * STATUS_NO: it is missing, or is no JSON document.
+ */
+enum status rules_read_json(struct rules_item *item, const char *name,
+	struct json_object **document, struct error *why);
 
 #endif

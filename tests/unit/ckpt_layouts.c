@@ -147,6 +147,7 @@ static enum checkpoint_state evaluate(const char *rules, const char *files, stru
 	while (count > 0)
 		free(directories[--count]);
 	manifest_release(&item.files);
+	json_object_put(item.document);
 	free(copy);
 	scratch_remove();
 	strcpy(scratch, "/tmp/unit-XXXXXX");
