@@ -467,18 +467,20 @@ enum checkpoint_state rules_check(const char *rules, struct rules_item *item, st
 	struct rule rule;
 	struct check check = {.item = item, .rule = &rule, .why = why};
 	/* The rules before the first "when" hold for all forms. */
-	enum { ALL_FORMS, OTHER_FORM, THIS_FORM, FORM_BEFORE } at = ALL_FORMS;
+	enum { ALL_FORMS, OTHER_FORM, THIS_FORM } at = ALL_FORMS;
 	enum checkpoint_state answer = CHECKPOINT_COMPLETE;
 	for (const char *line = rules; *line && answer == CHECKPOINT_COMPLETE;) {
 		size_t length = strcspn(line, "\n");
-		read_rule(line, length, &rule);
-		line += length + (line[length] == '\n');
-		if (strcmp(rule.kind, "when") == 0)
-			at = at >= THIS_FORM			  ? FORM_BEFORE
-			     : rules_find(item, rule.after, true) ? THIS_FORM
-								  : OTHER_FORM;
-		else if (at == ALL_FORMS || at == THIS_FORM)
+		bool when = strncmp(line, "when ", 5) == 0;
+		if (when && at == THIS_FORM)
+			break;
+		if (when || at != OTHER_FORM)
+			read_rule(line, length, &rule);
+		if (when)
+			at = rules_find(item, rule.after, true) ? THIS_FORM : OTHER_FORM;
+		else if (at != OTHER_FORM)
 			answer = check_rule(&check);
+		line += length + (line[length] == '\n');
 	}
 	if (answer == CHECKPOINT_COMPLETE && at == OTHER_FORM) {
 		error_set(why, STATUS_NO, "no rule knows a checkpoint with these files");
