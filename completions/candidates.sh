@@ -164,8 +164,8 @@ values() {
 	" "[a-z]*"|"[a-z]*) printf '%s\n' "$2" | tr '|' '\n' ;;
 	# Values that only the user knows.
 	*" D" | *" N" | *" M" | *" K" | *" I" | *" L" | *" R" | *" RC" | *" [N]" | *" SIZE" | *" INSTANT") ;;
-	*" PID" | *" PIDS" | *" TEXT" | *" WORD" | *" PATTERN" | *" NAME=D" | *" ENTRY" | "--once KEY") ;;
-	"--metric "* | "--section NAME" | "--session NAME" | "--queue NAME" | "--resource NAME") ;;
+	*" PID" | *" PIDS" | *" TEXT" | *" WORD" | *" PATTERN" | *" ENTRY" | "--once KEY") ;;
+	"--metric "* | "--session NAME" | "--queue NAME" | "--resource NAME") ;;
 	" NAME" | " NEXT" | " VALUE"*) ;;
 	*) exit 3 ;;
 	esac

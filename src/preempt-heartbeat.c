@@ -79,7 +79,7 @@ static int guard(char *const *command)
 		.attempt = group_options.attempt,
 		.task = own.identity.task,
 		.rules = heartbeat_options.rules,
-		.progress = heartbeat_options.progress,
+		.progress_timeout = heartbeat_options.progress_timeout,
 		.board = board && *board ? board : NULL,
 		.served = served,
 		.with = with,
@@ -100,8 +100,7 @@ static enum status check_options(bool command, struct error *err)
 	if (group_options.timeout_given && group_options.timeout == 0)
 		return error_set(err, STATUS_USAGE, "--timeout: must be greater than 0");
 	enum status status = heartbeat_options_complete(true, err);
-	if (status == STATUS_OK && progress_is_wanted(&heartbeat_options.progress) &&
-		!(board && *board))
+	if (status == STATUS_OK && heartbeat_options.progress_timeout && !(board && *board))
 		return error_set(err, STATUS_USAGE,
 			"progress cannot be seen without a board: set PREEMPT_DIR (preempt-store "
 			"join does), or give --board");

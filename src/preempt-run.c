@@ -285,7 +285,7 @@ static int run(const struct args_rest *rest)
 		return message_fail(&err);
 	if (!no_heartbeat)
 		agent.beats = heartbeat_options.rules;
-	agent.progress = heartbeat_options.progress;
+	agent.progress_timeout = heartbeat_options.progress_timeout;
 	if (max_bad_restarts && !checkpoints) {
 		message_error("--max-bad-restarts needs --checkpoints DIR");
 		return STATUS_USAGE;

@@ -2,7 +2,7 @@
  *
  * preempt-step N [NEXT]: report that N steps are finished. Exit code 0: run on; 10: save now; any
  * other: leave with it. --saved N: report that the checkpoint of step N is complete. Exit code 0:
- * run on; any other: leave with it. --section NAME: report what the training does from now on.
+ * run on; any other: leave with it.
  *
  * This is libpreempt as a program, for shells and languages without a client. It acts for its
  * parent process, which owns the board. The board's file `answered` keeps the three numbers of
@@ -17,13 +17,11 @@
 #include "base/args.h"
 #include "base/message.h"
 
-static const char *saved_step, *section;
+static const char *saved_step;
 
 static const struct args_option options[] = {
 	{"saved", "N", "the checkpoint of step N is complete and durable", ARGS_TEXT,
 		.target = &saved_step},
-	{"section", "NAME", "what the training does from now on: save, eval, any name",
-		ARGS_ANY_TEXT, .target = &section},
 	{0},
 };
 
@@ -90,12 +88,11 @@ static int run(const struct args_rest *rest)
 {
 	static struct preempt_board board = {.name = "preempt-step"};
 	uint64_t n = 0, next;
-	if ((saved_step != NULL) + (section != NULL) + (rest->count > 0) != 1) {
-		message_error(
-			"give one of N [NEXT], --saved N, --section NAME; see preempt-step --help");
+	if ((saved_step != NULL) == (rest->count > 0)) {
+		message_error("give one of N [NEXT], --saved N; see preempt-step --help");
 		return CODE_USAGE;
 	}
-	if (!section && !read_step(saved_step ? saved_step : rest->words[0], &n))
+	if (!read_step(saved_step ? saved_step : rest->words[0], &n))
 		return CODE_USAGE;
 	next = n + 1;
 	if (rest->count > 1 && !read_step(rest->words[1], &next))
@@ -105,16 +102,13 @@ static int run(const struct args_rest *rest)
 	if (answer == 0)
 		preempt_board_say(board.name, BOARD_NONE);
 	if (answer == 1)
-		answer = section      ? preempt_board_section(&board, section)
-			 : saved_step ? saved(&board, n)
-				      : step(&board, n, next);
+		answer = saved_step ? saved(&board, n) : step(&board, n, next);
 	preempt_board_release(&board);
 	return answer >= BOARD_LEAVE ? answer - BOARD_LEAVE : answer;
 }
 
 static const struct args_command commands[] = {
-	{NULL, "N [NEXT] | --saved N | --section NAME", NULL, options, NULL, 0, 2, false, false,
-		run},
+	{NULL, "N [NEXT] | --saved N", NULL, options, NULL, 0, 2, false, false, run},
 	{0},
 };
 

@@ -40,7 +40,7 @@ static void remember_saves(const struct agent *agent)
 			STATUS_OK)
 		return;
 	store_set_patience(store, RECALL);
-	(void)remembered_add(store, agent->group.view.attempt.run, longest, NULL, &unused);
+	(void)remembered_add(store, agent->group.view.attempt.run, longest, &unused);
 	store_close(store);
 }
 

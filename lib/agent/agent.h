@@ -10,7 +10,6 @@
 
 #include "agent/announce.h"
 #include "live/heartbeat.h"
-#include "live/progress.h"
 #include "notice/source_set.h"
 #include "proto/agreement/agreement.h"
 #include "proto/keys.h"
@@ -81,8 +80,7 @@ struct agent_options {
 	int64_t kill_after;   /* ms between TERM and KILL */
 	/* How to beat, and to watch other tasks; period 0: do neither. */
 	struct heartbeat_rules beats;
-	/* When a training hangs. The agent adds what it learns to a copy. */
-	struct progress_rules progress;
+	int64_t progress_timeout; /* ms without progress after which a training hangs; 0: none */
 	struct agreement_config agreement; /* task is filled in by the agent */
 };
 

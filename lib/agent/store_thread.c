@@ -28,9 +28,8 @@ struct request {
 	const struct agent_options *options;
 	struct write write;
 	struct attempt attempt;
-	struct pulse *pulse;		/* of REQUEST_JOIN */
-	struct progress_rules progress; /* of REQUEST_JOIN */
-	bool finished;			/* of REQUEST_CLOSE */
+	struct pulse *pulse; /* of REQUEST_JOIN */
+	bool finished;	     /* of REQUEST_CLOSE */
 	struct request *next;
 };
 
@@ -104,17 +103,12 @@ int64_t store_thread_asked_at(const struct store_thread *thread)
 }
 
 /* Read what the store remembers of the run's earlier attempts. */
-static enum status recall(
-	struct store_thread *thread, struct request *request, struct result *result)
+static enum status recall(struct store_thread *thread, const char *run, struct result *result)
 {
 	struct remembered known;
-	enum status status = remembered_read(thread->store, request->run, &known, &result->error);
-	if (status != STATUS_OK)
-		return status;
+	enum status status = remembered_read(thread->store, run, &known, &result->error);
 	result->longest_save = known.longest_save;
-	if (request->progress.learn)
-		(void)progress_merge(&request->progress, &known.pace);
-	return STATUS_OK;
+	return status;
 }
 
 static void carry_out_join(struct store_thread *thread, struct request *request)
@@ -138,7 +132,7 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 		if (request->pulse)
 			pulse_begin(request->pulse, &view->attempt);
 		do
-			result->status = recall(thread, request, result);
+			result->status = recall(thread, request->run, result);
 		while (outage_retry(&outage, &result->status, &result->error));
 	}
 	if (result->status == STATUS_OK)
@@ -149,7 +143,6 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 	if (result->status == STATUS_OK && request->options->find_checkpoint)
 		result->status = signal_only_resolve(
 			thread->store, view, request->options, &outage, &result->error);
-	result->progress = request->progress;
 	post(thread, result);
 }
 
@@ -510,8 +503,7 @@ void store_thread_batch(struct store_thread *thread, bool begin)
 }
 
 void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
-	const struct agent_options *options, struct pulse *pulse,
-	const struct progress_rules *progress)
+	const struct agent_options *options, struct pulse *pulse)
 {
 	struct request *request = xcalloc(1, sizeof(*request));
 	request->kind = REQUEST_JOIN;
@@ -520,7 +512,6 @@ void store_thread_join(struct store_thread *thread, const struct attempt_entry *
 	strncpy(request->launch, entry->launch, sizeof(request->launch) - 1);
 	request->options = options;
 	request->pulse = pulse;
-	request->progress = *progress;
 	submit(thread, request);
 }
 

@@ -15,7 +15,7 @@
 struct store_thread;
 
 enum result_kind {
-	RESULT_JOINED, /* the join is over: status, view, longest_save, progress */
+	RESULT_JOINED, /* the join is over: status, view, longest_save */
 	RESULT_WROTE,  /* a write: outcome */
 	RESULT_SAW,    /* what changed: answer, read from began to now (struct view_reading) */
 	RESULT_CLOSED, /* the goodbye is over: status */
@@ -35,9 +35,8 @@ struct result {
 	struct store_answer answer;
 	int64_t unchanged, began, now;
 	/* RESULT_JOINED. The caller may take over what view points to, and free it alone. */
-	struct view *view;		/* *view is zeroed if no attempt was joined */
-	int64_t longest_save;		/* what the store remembers */
-	struct progress_rules progress; /* with what earlier attempts learned */
+	struct view *view;    /* *view is zeroed if no attempt was joined */
+	int64_t longest_save; /* what the store remembers */
 	struct result *next;
 };
 void result_free(struct result *result);
@@ -63,8 +62,7 @@ struct result *store_thread_take(struct store_thread *thread);
  * ends a wait of the join; it does not end a call to the store or the search for a checkpoint.
  */
 void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
-	const struct agent_options *options, struct pulse *pulse,
-	const struct progress_rules *progress);
+	const struct agent_options *options, struct pulse *pulse);
 void store_thread_cancel(struct store_thread *thread);
 /* begin: hold writes back. Otherwise make the held ones, in one transaction if possible. */
 void store_thread_batch(struct store_thread *thread, bool begin);

@@ -224,7 +224,7 @@ static bool owner_write(const char *path, int how, struct board_process who)
  * an earlier checkpoint. */
 static bool former_forget(const struct preempt_board *board)
 {
-	static const char *const files[] = {"step", "saved", "section", "answered"};
+	static const char *const files[] = {"step", "saved", "answered"};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		char path[PATH_MAX];
 		if (!preempt_board_path(board, files[i], path) ||

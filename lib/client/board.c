@@ -257,16 +257,6 @@ int preempt_board_step(struct preempt_board *board, uint64_t finished, uint64_t 
 	return hold_there(board, held);
 }
 
-/* Names in all our programs consist of letters, digits and _.:@+-. */
-static bool is_name(const char *name)
-{
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				      "0123456789_:@+.-";
-	size_t length = strlen(name);
-	return length > 0 && length <= BOARD_SECTION_MAX && strspn(name, letters) == length &&
-	       *name != '.' && *name != '-';
-}
-
 /* Replace a small file on the board in place, in one write. */
 static bool overwrite(
 	const struct preempt_board *board, const char *file, const char *line, int length)
@@ -280,20 +270,6 @@ static bool overwrite(
 	bool done = pwrite(fd, line, (size_t)length, 0) == length;
 	close(fd);
 	return done;
-}
-
-int preempt_board_section(const struct preempt_board *board, const char *name)
-{
-	char line[BOARD_SECTION_MAX + 2];
-	if (!name || !is_name(name)) {
-		preempt_board_say(board->name,
-			"section '%.60s': a name has 1 to %d letters, digits or _.:@+-, and begins "
-			"with none of . and -",
-			name ? name : "", BOARD_SECTION_MAX);
-		return BOARD_LEAVE + 2;
-	}
-	int length = snprintf(line, sizeof line, "%-*s\n", BOARD_SECTION_MAX, name);
-	return overwrite(board, "section", line, length) ? BOARD_RUN : vanished(board, "section");
 }
 
 int preempt_board_saved(const struct preempt_board *board, uint64_t step, bool *held)

@@ -9,11 +9,10 @@
  *	agent	"PID\n" of the agent; written once, before the training process starts
  *	owner	"PID [STARTTIME]\n" of the one process that may write; made by the first call. A
  *		process that takes over from one that is gone makes owner.1, owner.2, ... (with
- *		O_EXCL, so that only one succeeds; never removed), empties step, saved, section
- *		and answered (it may have gone back to a checkpoint), and then rewrites `owner`
+ *		O_EXCL, so that only one succeeds; never removed), empties step, saved and
+ *		answered (it may have gone back to a checkpoint), and then rewrites `owner`
  *	step	"%020d %020d\n": finished steps, next boundary; overwritten in place in one write
  *	saved	"%020d\n": the step whose checkpoint is complete; written like step
- *	section	"%-31s\n": the name of what the training is doing; written like step
  *	hold	absent, or one whole line of the agent (C: 1 to 255; a wait ends if PID is gone):
  *		wait PID | save S [PID] | exit S [PID] | leave C
  *	hold.0, hold.1	the agent's next text of hold, before it is renamed
@@ -47,9 +46,6 @@
 
 /* Step numbers have at most 18 digits. */
 #define BOARD_STEP_MAX UINT64_C(999999999999999999)
-
-/* The most characters that the name of a section may have. */
-#define BOARD_SECTION_MAX 31
 
 /* The warning that a process without a board prints once. */
 #define BOARD_NONE "PREEMPT_DIR is not set: no agent, so nothing will ask this task to save"
@@ -108,11 +104,10 @@ bool preempt_board_open(struct preempt_board *board, int how);
 /* board.c. Only one thread at a time may call step and answer; the other functions do not change
  * the struct. step: write the file step, and set held if hold exists; then, if held is set, call
  * answer, which waits as long as hold asks. saved: the same for a finished save; then, if held is
- * set, call barrier, which waits until all tasks have saved. section: write the section. */
+ * set, call barrier, which waits until all tasks have saved. */
 int preempt_board_step(struct preempt_board *board, uint64_t finished, uint64_t next, bool *held);
 int preempt_board_answer(struct preempt_board *board, uint64_t finished);
 int preempt_board_saved(const struct preempt_board *board, uint64_t step, bool *held);
-int preempt_board_section(const struct preempt_board *board, const char *name);
 int preempt_board_barrier(const struct preempt_board *board, uint64_t step);
 
 /* board_files.c: shared by board.c and attach.c. */

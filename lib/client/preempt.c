@@ -67,12 +67,6 @@ int preempt_ask(uint64_t finished, uint64_t next)
 	return answer;
 }
 
-int preempt_tell_section(const char *name)
-{
-	int answer = ready();
-	return answer == 1 ? preempt_board_section(&board, name) : answer;
-}
-
 int preempt_saved(uint64_t step)
 {
 	bool held = false;
@@ -101,9 +95,4 @@ int preempt_step_next(uint64_t finished, uint64_t next)
 int preempt_step(uint64_t finished)
 {
 	return preempt_step_next(finished, finished + 1);
-}
-
-int preempt_section(const char *name)
-{
-	return leave_if_asked(preempt_tell_section(name));
 }

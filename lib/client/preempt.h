@@ -21,16 +21,15 @@
  *
  * Report periodic saves with preempt_saved too: the agent measures how long a save takes.
  *
- * Two forms: preempt_ask, preempt_tell_section and preempt_saved always return, so a program can
- *   end its threads or its other processes before it leaves. preempt_step, preempt_step_next and
- *   preempt_section do the same as preempt_ask and preempt_tell_section, but call exit(code) where
- *   those return PREEMPT_LEAVE + code.
+ * Two forms: preempt_ask and preempt_saved always return, so a program can end its threads or its
+ *   other processes before it leaves. preempt_step and preempt_step_next do the same as
+ *   preempt_ask, but call exit(code) where that returns PREEMPT_LEAVE + code.
  * Units: a step number is the number of finished steps, 0 to 999,999,999,999,999,999. It never
  *   falls within one process; only preempt_saved may name an earlier step. Exit codes are 1 to 255.
  * Errors: a call that fails writes one line to stderr, which says what to do, and answers with
- *	2	wrong use: two writers on one board, a falling or impossible step number, an
- *		impossible name, a board or an agent that cannot be seen from this process (in a
- *		container, for example)
+ *	2	wrong use: two writers on one board, a falling or impossible step number, a
+ *		board or an agent that cannot be seen from this process (in a container, for
+ *		example)
  *	43	the agent or the board is gone: the process must leave, no save can be reported
  *   Any other code is the agent's. errno is not part of the interface. Without $PREEMPT_DIR every
  *   call does nothing and returns 0; the first call says so on stderr.
@@ -78,7 +77,8 @@ extern "C" {
  *	PREEMPT_SAVE		save this state, call preempt_saved, act on its answer
  *	PREEMPT_LEAVE + code	leave with the code: the agent says so, or an error (above)
  * Waits, polling every 10 to 50 ms, while the group agrees on a step, which is rare and short.
- * Asking again with the same number is allowed. After PREEMPT_SAVE, the next answer is 0 if the
+ * Asking again with the same number is allowed, and is progress for preempt-run
+ * --progress-timeout: so a long evaluation may do. After PREEMPT_SAVE, the next answer is 0 if the
  * training may go on during the save. If the save is the final one, the call waits until the
  * process must leave; if no save is reported for 2 s, it returns PREEMPT_SAVE again. */
 PREEMPT_API int preempt_ask(uint64_t finished, uint64_t next);
@@ -92,16 +92,6 @@ PREEMPT_API int preempt_step_next(uint64_t finished, uint64_t next);
  * leave with, the agent's or that of an error. After the final save it first waits until every
  * other task has saved as well. */
 PREEMPT_API int preempt_saved(uint64_t step);
-
-/* Report what this task does from now on: "eval", "save", any name of 1 to 31 ASCII letters, digits
- * or _.:@+- that begins with neither . nor -. A section may have its own limit for the time without
- * progress (preempt-run --section); naming it again counts as progress. "step" is the training
- * itself, which preempt_step reports; "setup" is what comes before its first call. Returns 0 or
- * PREEMPT_LEAVE + code. */
-PREEMPT_API int preempt_tell_section(const char *name);
-
-/* The same, but calls exit(code) instead of returning PREEMPT_LEAVE + code. */
-PREEMPT_API int preempt_section(const char *name);
 
 #ifdef __cplusplus
 }

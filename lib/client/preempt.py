@@ -17,13 +17,12 @@ library:
 Report periodic saves with preempt.saved too: the agent measures how long a save takes.
 A step number is the number of finished steps, 0 to 999999999999999999. It never falls within one process.
 
-Two forms: ask, tell_section and saved always return, so a program can end its threads or its other
-  processes before it leaves. step and section do the same and leave the process where ask and tell_section
-  return LEAVE + code: by SystemExit, or, in a thread other than the main one, where SystemExit would end
-  only the thread, by os._exit after a flush.
+Two forms: ask and saved always return, so a program can end its threads or its other processes before it
+  leaves. step does the same as ask and leaves the process where ask returns LEAVE + code: by SystemExit, or,
+  in a thread other than the main one, where SystemExit would end only the thread, by os._exit after a flush.
 Errors: a call that fails writes one line to stderr, which says what to do, and answers with
-    2   wrong use: two writers on one board, a falling or impossible step number, an impossible name, a
-        board or an agent that cannot be seen from this process (in a container, for example)
+    2   wrong use: two writers on one board, a falling or impossible step number, a board or an agent
+        that cannot be seen from this process (in a container, for example)
     43  the agent or the board is gone: the process must leave, no save can be reported
   Any other code is the agent's. Without $PREEMPT_DIR every call does nothing and returns 0; the first
   call says so on stderr.
@@ -49,10 +48,10 @@ import sys
 import threading
 import time
 
-__all__ = ["EXIT", "LEAVE", "SAVE", "ask", "saved", "section", "step", "tell_section", "worker_init"]
+__all__ = ["EXIT", "LEAVE", "SAVE", "ask", "saved", "step", "worker_init"]
 
 SAVE = 10  #: ask and step return it to ask for a save
-LEAVE = 0x100  #: ask and tell_section add it to the code with which the process must leave
+LEAVE = 0x100  #: ask adds it to the code with which the process must leave
 EXIT = 42  #: the code to leave with: the last one that saved returned, if any
 
 _LAST = 10**18 - 1  # step numbers have at most 18 digits
@@ -108,24 +107,6 @@ def saved(n):
     return code
 
 
-def tell_section(name):
-    """Report what this task does from now on: "eval", any name of 1 to 31 letters, digits or _.:@+-. A
-    section may have its own limit for the time without progress; naming it again counts as progress. "step"
-    is the training itself. Returns 0 or LEAVE + code."""
-    try:
-        return _section(name)
-    except _Leave as leave:
-        return LEAVE + leave.args[0]
-
-
-def section(name):
-    """The same as tell_section, but leaves the process instead of returning LEAVE + code."""
-    answer = tell_section(name)
-    if answer:
-        _exit(answer - LEAVE)
-    return answer
-
-
 def worker_init(*_):
     """For data loader processes (worker_init_fn) that have a handler made in C for TERM, as those of PyTorch: with it
     a notice to the whole process tree would take the data away before the save. Other processes of multiprocessing
@@ -174,17 +155,6 @@ def _saved(n):
     _overwrite(board, "saved", b"%020d\n" % n)
     _shelter(False)
     return _barrier(board, n) if os.path.lexists(board.hold) else 0
-
-
-def _section(name):
-    board = _attach()
-    if board is None:
-        return 0
-    if not isinstance(name, str) or not re.fullmatch("[A-Za-z0-9_:@+][A-Za-z0-9_:@+.-]{0,30}", name):
-        _say("section '%.60s': a name has 1 to 31 letters, digits or _.:@+-, but . and - not first" % (name,))
-        raise _Leave(2)
-    _overwrite(board, "section", b"%-31s\n" % name.encode())
-    return 0
 
 
 # Leaving and printing
@@ -508,7 +478,7 @@ def _take(board):
 def _forget_former(board):
     """Discard the former training process's step and answers: its successor may have gone back to an earlier
     checkpoint."""
-    for name in ("step", "saved", "section", "answered"):
+    for name in ("step", "saved", "answered"):
         try:
             os.truncate(board.path + "/" + name, 0)
         except FileNotFoundError:

@@ -22,9 +22,6 @@
 # preempt_saved N: report that the checkpoint of N is complete and durable. 0: run on; else the code to
 #	leave with. After the final save it first waits until every other task has saved. Report periodic
 #	saves too: the agent measures how long a save takes.
-# preempt_section NAME: report what this script does from now on (eval, save, ...). A section may have its own
-#	limit for the time without progress; naming it again counts as progress. "step" is the training
-#	itself. NAME: 1 to 31 letters, digits or _.:@+-
 # N is the number of finished steps: 0 to 999999999999999999, no leading zeros. In one shell it never falls.
 #
 # Shells: POSIX sh; bash runs only builtins and forks nothing. Call the functions in the shell itself: a
@@ -121,20 +118,6 @@ preempt_saved() {
 	if [ "$#" -ne 1 ] || ! _preempt_number "$1"; then _preempt_refuse "'$*'"; fi
 	printf '%020d\n' "$1" 1<>"$_preempt_board/saved" || _preempt_vanished || return
 	[ ! -e "$_preempt_board/hold" ] || _preempt_barrier "$1"
-}
-
-preempt_section() {
-	[ "$_preempt_state" = board ] || _preempt_attach || return 0
-	case ${1-} in
-	'' | [.-]* | *[!ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:@+.-]*) _preempt_a=bad ;;
-	????????????????????????????????*) _preempt_a=bad ;;
-	*) _preempt_a= ;;
-	esac
-	if [ -n "$_preempt_a" ] || [ "$#" -ne 1 ]; then
-		_preempt_say "section '${1-}': a name has 1 to 31 letters, digits or _.:@+-, and begins with none of . and -"
-		exit 2
-	fi
-	printf '%-31s\n' "$1" 1<>"$_preempt_board/section" || _preempt_vanished || exit
 }
 
 # Act on what hold asks for when $1 steps are finished, and the next boundary is $2 ($1 + 1). A task whose
@@ -463,7 +446,7 @@ _preempt_take() {
 	[ "$_preempt_count" -eq 0 ] || {
 		# Discard the former script's step and answers: this one may have gone back to an earlier
 		# checkpoint.
-		for _preempt_b in step saved section answered; do
+		for _preempt_b in step saved answered; do
 			[ ! -e "$_preempt_board/$_preempt_b" ] || printf '' >|"$_preempt_board/$_preempt_b" ||
 				_preempt_vanished || exit
 		done

@@ -37,7 +37,6 @@ struct keeper {
 	char *where;		     /* store_where */
 	int others[1 + KEEPER_WITH]; /* pidfds: the process that we serve, and those of --with */
 	bool alone;		     /* a process of --with was gone before we could watch it */
-	struct progress_rules rules;
 	struct progress progress;
 	struct board board;
 	struct pulse *pulse;
@@ -158,18 +157,15 @@ static void declare_dead(const struct keeper *k, enum death_cause cause)
 		.cause = cause,
 		.since_utc = clock_utc() - (cause == DEATH_HUNG ? k->progress.standing : 0),
 		.has_step = k->progress.started,
-		.step = k->progress.step,
-		.section = k->progress.section};
+		.step = k->progress.step};
 	keeper_declare_dead(k->options, &k->attempt, &death);
 }
 
 static void look_at_board(struct keeper *k)
 {
 	struct board_step step;
-	struct board_section section = {0};
 	struct agreement_hold hold;
 	if (!k->options->board || board_read_step(&k->board, &step, NULL) != STATUS_OK ||
-		board_read_section(&k->board, &section) != STATUS_OK ||
 		board_told(&k->board, &hold, NULL, NULL) != STATUS_OK)
 		return;
 	struct notice notice;
@@ -190,9 +186,9 @@ static void look_at_board(struct keeper *k)
 		.counts = hold.order == ORDER_RUN && (answered || cut_off),
 		.started = step.started,
 		.step = step.step,
-		.section = section.name,
-		.written = section.written};
-	bool hangs = progress_observe(&k->progress, &k->rules, &look) && look.counts;
+		.written = step.written};
+	bool hangs =
+		progress_observe(&k->progress, k->options->progress_timeout, &look) && look.counts;
 	if (hangs && answered)
 		declare_dead(k, DEATH_HUNG);
 	k->hangs = hangs && !answered;
@@ -395,7 +391,7 @@ static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, s
 		.cancel = k->others,
 		.cancel_count = 1 + k->options->with_count};
 	while (look_before_start(k) == END_NONE) {
-		*status = keeper_find(k->options, &k->attempt, &k->rules, &k->where, err);
+		*status = keeper_find(k->options, &k->attempt, &k->where, err);
 		if (!outage_retry(&outage, status, err))
 			break;
 	}
@@ -488,15 +484,12 @@ static int keep(struct keeper *k)
 	/* After a failure the beats must not end with a farewell. */
 	if (end != END_NONE || is_failure(k->code))
 		pulse_fall_silent(k->pulse);
-	int code = end_for(k, end, why);
-	keeper_remember(options, &k->rules);
-	return code;
+	return end_for(k, end, why);
 }
 
 int keeper_run(const struct keeper_options *options)
 {
 	struct keeper k = {.options = options,
-		.rules = options->progress,
 		.board = {.directory = -1},
 		.signals = -1,
 		.stream = -1,

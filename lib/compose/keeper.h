@@ -9,7 +9,6 @@
 #include <sys/types.h>
 
 #include "live/heartbeat.h"
-#include "live/progress.h"
 
 enum { KEEPER_WITH = 16 };
 
@@ -19,8 +18,8 @@ struct keeper_options {
 	uint64_t attempt; /* 0: the newest */
 	uint64_t task;
 	struct heartbeat_rules rules;
-	struct progress_rules progress;
-	const char *board; /* has the progress, and the order to leave; NULL: none */
+	int64_t progress_timeout; /* ms; 0: none */
+	const char *board;	  /* has the progress, and the order to leave; NULL: none */
 	int served; /* pidfd of the process that we serve: the command ends with it; -1: none */
 	/*
 	 * Other processes that serve the command: when one of them is gone, the command is ended

@@ -4,15 +4,14 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "live/outage.h"
-#include "proto/remembered.h"
 #include "proto/view.h"
 #include "run/attempt.h"
 
 #define PATIENCE      5000  /* ms for one try of several */
 #define PATIENCE_ONCE 30000 /* ms for the only try */
 
-enum status keeper_find(const struct keeper_options *options, struct attempt *attempt,
-	struct progress_rules *rules, char **where, struct error *err)
+enum status keeper_find(const struct keeper_options *options, struct attempt *attempt, char **where,
+	struct error *err)
 {
 	struct store *store;
 	int64_t patience = outage_is_joined() ? PATIENCE : PATIENCE_ONCE;
@@ -23,12 +22,6 @@ enum status keeper_find(const struct keeper_options *options, struct attempt *at
 	status = attempt_find(store, options->run, options->attempt, attempt, err);
 	if (status == STATUS_OK)
 		status = attempt_check_task(attempt, options->task, err);
-	struct remembered known;
-	if (status == STATUS_OK && rules->learn) {
-		status = remembered_read(store, options->run, &known, err);
-		if (status == STATUS_OK)
-			progress_merge(rules, &known.pace);
-	}
 	if (status == STATUS_OK)
 		*where = xstrdup(store_where(store));
 	store_close(store);
@@ -54,15 +47,5 @@ void keeper_declare_dead(const struct keeper_options *options, const struct atte
 		write_release(&write);
 	}
 	view_release(&view);
-	store_close(store);
-}
-
-void keeper_remember(const struct keeper_options *options, const struct progress_rules *rules)
-{
-	struct store *store;
-	if (!rules->learn ||
-		store_open(&store, options->store, 0, clock_after(PATIENCE), NULL) != STATUS_OK)
-		return;
-	(void)remembered_add(store, options->run, 0, rules, NULL);
 	store_close(store);
 }

@@ -8,18 +8,14 @@
 #include "proto/writes.h"
 
 /*
- * Find the attempt, and add to rules what the store remembers of earlier attempts. *where becomes
- * store_where, for the caller to free. STATUS_TEMPORARY: the store does not answer, or a joined
- * store (outage.h) is missing. STATUS_NO: there is no such attempt.
+ * Find the attempt. *where becomes store_where, for the caller to free. STATUS_TEMPORARY: the store
+ * does not answer, or a joined store (outage.h) is missing. STATUS_NO: there is no such attempt.
  */
-enum status keeper_find(const struct keeper_options *options, struct attempt *attempt,
-	struct progress_rules *rules, char **where, struct error *err);
+enum status keeper_find(const struct keeper_options *options, struct attempt *attempt, char **where,
+	struct error *err);
 
 /* Declare our own task dead, unless it was declared already. */
 void keeper_declare_dead(const struct keeper_options *options, const struct attempt *attempt,
 	const struct death *death);
-
-/* Write into the store, for the next attempt, what rules have learned in this one. */
-void keeper_remember(const struct keeper_options *options, const struct progress_rules *rules);
 
 #endif

@@ -4,7 +4,7 @@
  * run/RUN/ATTEMPT/, so that nothing left over by an earlier attempt can touch a later one.
  *
  *   run/RUN/LAST                                number of the newest attempt
- *   run/RUN/MEASURE, run/RUN/PACE               measurements kept across attempts
+ *   run/RUN/MEASURE                             the longest save, kept across attempts
  *   saved/RUN                                   the newest save (run/history.h)
  *   .../OPEN                                    launch id, tasks, life (base/process/life.h)
  *   .../TASK/i                                  task i has joined: its agent's process

@@ -10,7 +10,6 @@
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "proto/agreement/tally.h"
-#include "proto/remembered.h"
 
 #define DEADLINE_FARTHEST (INT64_C(366) * 86400000) /* ms */
 
@@ -291,7 +290,6 @@ static bool read_left(struct view *view, const struct reading *r)
 	int64_t save;
 	if (json_get_time(r->json, "save_ms", &save) && save > view->longest_save)
 		view->longest_save = save;
-	remembered_read_pace(r->json, &view->learned);
 	return json_get_text(r->json, "reason", &word) &&
 	       keys_reason_parse(word, &view->agreement.peers[r->task].left);
 }

@@ -82,11 +82,9 @@ struct view {
 	bool resume_known; /* RESUME is there and can be parsed */
 	char resume[4096]; /* the checkpoint to resume from; empty: none */
 	uint64_t resume_step;
-	bool chief_saves; /* a task that has left tells that only task 0 must save */
-	/* What the tasks that have left had learned: the longest save (ms), and the pace. */
-	int64_t longest_save;
-	struct progress_rules learned;
-	uint64_t damaged; /* values that could not be parsed */
+	bool chief_saves;     /* a task that has left tells that only task 0 must save */
+	int64_t longest_save; /* ms: of the tasks that have left */
+	uint64_t damaged;     /* values that could not be parsed */
 	store_revision deadline_revision;
 	int64_t deadline_unchanged; /* an instant before any later DEADLINE was written; or 0 */
 	store_revision reported_at, saved_at; /* of the newest report and save of the round */

@@ -11,7 +11,6 @@
 #include "base/xalloc.h"
 #include "live/progress.h"
 #include "proto/agreement/facts.h"
-#include "proto/remembered.h"
 
 #define SILENT_MOST 100 /* missing reports that a decision compares; less than store_operations */
 
@@ -281,8 +280,6 @@ static void build_left(struct write *write, const struct view *view,
 		json_put_bool(json, "chief", true);
 	if (details->longest_save > 0)
 		json_put_signed(json, "save_ms", details->longest_save);
-	if (details->learned && details->learned->learn)
-		remembered_write_pace(details->learned, json);
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
 	write_count(write, view);
 	/*
@@ -348,8 +345,6 @@ static void describe_deaths(
 		text_addf(text, ", last step %llu", (unsigned long long)first->step);
 	else
 		text_add(text, ", no step known");
-	if (first->section && strcmp(first->section, PROGRESS_TRAINING) != 0)
-		text_addf(text, ", in section %s", first->section);
 	if (count == 1)
 		return;
 	text_add(text, "; and so are ");
@@ -368,8 +363,6 @@ static struct json_object *death_value(const struct view *view, const struct dea
 	json_put_signed(json, "since_utc", death->since_utc);
 	if (death->has_step)
 		json_put_unsigned(json, "step", death->step);
-	if (death->section)
-		json_put_text(json, "section", death->section);
 	return json;
 }
 

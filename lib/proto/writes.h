@@ -37,10 +37,9 @@ struct write_details {
 	bool acknowledges;	     /* of WRITE_SAVED: acknowledge the decision, too */
 	int code;		     /* of WRITE_ERROR, WRITE_LEFT */
 	const char *line;	     /* of WRITE_ERROR */
-	/* Of WRITE_LEFT: what was learned, for the next attempt, and how far the task has come. */
-	int64_t longest_save;		      /* ms; 0: nothing */
-	const struct progress_rules *learned; /* NULL: nothing */
-	bool called, saved;		      /* whether it has called preempt_step, and saved */
+	/* Of WRITE_LEFT: for the next attempt, and how far the task has come. */
+	int64_t longest_save; /* ms; 0: unknown */
+	bool called, saved;   /* whether it has called preempt_step, and saved */
 	bool complete, chief_saves;
 	uint64_t step, saved_step, complete_step;
 };
@@ -55,8 +54,7 @@ struct death {
 	enum death_cause cause;
 	int64_t since_utc; /* ms: the last sign of life or progress */
 	bool has_step;
-	uint64_t step;	     /* the last one known */
-	const char *section; /* of DEATH_HUNG: where; NULL: unknown */
+	uint64_t step; /* the last one known */
 };
 
 #define DEATHS_MOST 60 /* in one transaction, with two compares each; the rest in later ones */

@@ -205,7 +205,7 @@ static enum status put_closed(struct store *store, const struct view *view, bool
 	if (!corrects)
 		saved_put_outcome(view->attempt.run, &outcome, finding, &t);
 	if (known)
-		remembered_put(known, view->attempt.run, view->longest_save, &view->learned, &t);
+		remembered_put(known, view->attempt.run, view->longest_save, &t);
 	enum status status = transaction_run(&t, store, err);
 	transaction_release(&t);
 	return status;
@@ -215,17 +215,17 @@ static enum status close_now(struct store *store, const struct view *view,
 	const struct outcome_finding *finding, struct error *err)
 {
 	struct remembered known;
-	bool learned = view->longest_save > 0 || view->learned.count > 0;
 	/* A task that was declared dead may have come back since and reported that it finished. */
 	bool corrects = view->agreement.closed && strcmp(view->closed, "completed") != 0 &&
 			view_all_completed(view);
 	if (view->agreement.closed && !corrects)
 		return STATUS_OK;
-	learned = learned && remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
+	bool measured = view->longest_save > 0 &&
+			remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
 	enum status status =
-		put_closed(store, view, corrects, finding, learned ? &known : NULL, err);
-	/* Another process has closed it or changed MEASURE or PACE: try without these. */
-	if (status == STATUS_NO && learned)
+		put_closed(store, view, corrects, finding, measured ? &known : NULL, err);
+	/* Another process has closed it or changed MEASURE: try without. */
+	if (status == STATUS_NO && measured)
 		status = put_closed(store, view, corrects, finding, NULL, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }

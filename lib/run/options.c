@@ -66,8 +66,6 @@ enum status heartbeat_options_complete(bool beats, struct error *err)
 	enum status status = STATUS_OK;
 	if (beats && rules->period < 100)
 		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
-	for (size_t i = 0; i < options->sections.count && status == STATUS_OK; i++)
-		status = progress_add_section(&options->progress, options->sections.items[i], err);
 	rules->timeout = group_timeout(heartbeat_timeout(rules->period));
 	if (!options->cut_off_given)
 		rules->cut_off = cut_off_default(rules);

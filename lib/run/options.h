@@ -13,7 +13,6 @@
 #include "base/args.h"
 #include "base/error.h"
 #include "live/heartbeat.h"
-#include "live/progress.h"
 #include "proto/view.h"
 #include "run/identity.h"
 
@@ -53,8 +52,7 @@ extern const struct args_option group_option_table[];
 struct heartbeat_options {
 	struct heartbeat_rules rules;
 	bool cut_off_given;
-	struct progress_rules progress;
-	struct args_list sections;
+	int64_t progress_timeout; /* ms; 0: none */
 };
 extern struct heartbeat_options heartbeat_options;
 /* clang-format off */
@@ -66,12 +64,8 @@ extern struct heartbeat_options heartbeat_options;
 	{"cut-off", "D", "end a task that cannot reach the store for D (10m; 0: never)", \
 		ARGS_DURATION, .target = &heartbeat_options.rules.cut_off, \
 		.given = &heartbeat_options.cut_off_given}, \
-	{"progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION, \
-		.target = &heartbeat_options.progress.limit}, \
-	{"section", "NAME=D", "the same in this section of the training; may be repeated", \
-		ARGS_LIST, .target = &heartbeat_options.sections}, \
-	{"learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts", \
-		ARGS_FLAG, .target = &heartbeat_options.progress.learn}
+	{"progress-timeout", "D", "a task that does not call preempt_step for D hangs", ARGS_DURATION, \
+		.target = &heartbeat_options.progress_timeout}
 /* clang-format on */
 /* After parsing: check these options, and set defaults. beats: false with --no-heartbeat. */
 enum status heartbeat_options_complete(bool beats, struct error *err);

@@ -99,7 +99,7 @@ unknown() {
 		# shellcheck disable=SC2086 # several words
 		offers "$words" $offered
 	done <<-'END'
-		preempt-step -|--saved --section -q --quiet -v --verbose -h --help -V --version
+		preempt-step -|--saved -q --quiet -v --verbose -h --help -V --version
 		preempt-store g|get gc
 		preempt-store get --js|--json
 		preempt-store --run r -q get --js|--json

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The records of a run: an input is a store, a line "KEY VALUE" for each key, of run "r". What is
- * read of it is decided on: views, the agreement, outcomes, budgets, the pace.
+ * read of it is decided on: views, the agreement, outcomes, budgets.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,21 +115,6 @@ static void check_runs(struct store *store)
 	}
 }
 
-static void check_pace(struct store *store)
-{
-	struct remembered known;
-	struct progress_rules rules = {.learn = true};
-	struct progress progress = {.any = true, .started = true};
-	if (remembered_read(store, "r", &known, NULL) != STATUS_OK)
-		return;
-	FUZZ_HOLDS(known.longest_save >= 0);
-	(void)progress_merge(&rules, &known.pace);
-	for (size_t i = 0; i < rules.count; i++) {
-		memcpy(progress.section, rules.sections[i].name, sizeof(progress.section));
-		FUZZ_HOLDS(progress_limit(&progress, &rules) >= 0);
-	}
-}
-
 /* "@" in a value stands for the boot of this machine, which a reader compares with its own. */
 static struct store *make_store(const uint8_t *data, size_t size)
 {
@@ -155,14 +140,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct view view = {0};
 	struct grace_measure measure = {.longest_save = 3000, .longest_step = 200, .skew = 1};
 	struct remembered known;
-	if (remembered_read(store, "r", &known, NULL) == STATUS_OK)
+	if (remembered_read(store, "r", &known, NULL) == STATUS_OK) {
+		FUZZ_HOLDS(known.longest_save >= 0);
 		measure.longest_save = known.longest_save;
+	}
 	if (attempt_view(store, "r", 0, &view, NULL) == STATUS_OK)
 		check_view(&view, &measure);
 	view_release(&view);
 	check_history(store);
 	check_runs(store);
-	check_pace(store);
 	store_close(store);
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * The board of a task: what a training process writes there, what the agent keeps there, and how
  * both read it. The first byte of an input says which file the rest is: 'h' hold, 's' step, 'S'
- * saved, 'c' section, 'o' owner, 'd' deadline, 'n' notice, 'e' error, 'a' agent, 'A' answered.
+ * saved, 'o' owner, 'd' deadline, 'n' notice, 'e' error, 'a' agent, 'A' answered.
  */
 #include "agent/task/board.h"
 
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/parse.h"
 #include "client/board.h"
 #include "support/fuzz.h"
 
@@ -32,7 +31,6 @@ static void check_hold(const struct board *board)
 static void check_agent(const struct board *board)
 {
 	struct board_step step;
-	struct board_section section;
 	struct board_owner owner;
 	struct board_deadline known = {.revision = 3, .earliest = 10, .latest = 20};
 	struct notice notice;
@@ -43,8 +41,6 @@ static void check_agent(const struct board *board)
 	if (board_read_step(board, &step, NULL) == STATUS_OK)
 		FUZZ_HOLDS(!step.started || step.next > step.step);
 	(void)board_read_saved(board, &saved, &written, NULL);
-	if (board_read_section(board, &section) == STATUS_OK && *section.name)
-		FUZZ_HOLDS(parse_name(section.name, "section", NULL) == STATUS_OK);
 	if (board_read_owner(board, &owner) == STATUS_OK)
 		FUZZ_HOLDS(memchr(owner.line, '\0', sizeof(owner.line)));
 	board_keep_deadline(board, &known);
@@ -97,9 +93,9 @@ static void check_lines(const char *line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char letters[] = "hsScodneaA";
-	static const char *const files[] = {"hold", "step", "saved", "section", "owner", "deadline",
-		"notice", "error", "agent", "answered"};
+	static const char letters[] = "hsSodneaA";
+	static const char *const files[] = {"hold", "step", "saved", "owner", "deadline", "notice",
+		"error", "agent", "answered"};
 	const char *letter = size && *data ? strchr(letters, *data) : NULL;
 	if (!letter)
 		return 0;
@@ -110,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_order(data + 1, size - 1);
 	check_lines(text);
 	free(text);
-	for (size_t i = 1; i < 5; i++)
+	for (size_t i = 1; i < 4; i++)
 		FUZZ_HOLDS(fuzz_write(files[i], "", 0));
 	FUZZ_HOLDS(fuzz_write("hold.0", "", 0) && fuzz_write("hold.1", "", 0));
 	FUZZ_HOLDS(fuzz_write(files[letter - letters], data + 1, size - 1));

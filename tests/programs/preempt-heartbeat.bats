@@ -297,12 +297,13 @@ cut_off() {
 
 @test "--progress-timeout: a task that does not advance hangs, is declared so, and all leave" {
 	join 2
-	beat 0 --kill-after 500ms --progress-timeout 2s --section eval=1h -- bash -c '
-		. "$0"; preempt_section eval; preempt_step 1; sleep 3; preempt_step 2; preempt_section step; sleep 1000' \
+	beat 0 --kill-after 500ms --progress-timeout 2s -- bash -c '
+		. "$0"; for _ in 1 2 3 4 5 6; do preempt_step 2; sleep 0.5; done; touch evaluated; sleep 1000' \
 		"$REPO/lib/client/preempt.sh"
 	beat 1 --pid "${agents[1]}"
 	end 44 0 1
 	grep -q "task 0 on .* is hung: no progress since .*, last step 2" err.1
+	[ -e evaluated ] # asking again at the same step is progress
 	[ "$(preempt-store get run/r/000001/SEAL | field by)" = hung ]
 	[[ $(preempt-status --json | tr -d ' ') = *'"state":"dead"'* ]]
 }
@@ -340,7 +341,6 @@ cut_off() {
 
 @test "wrong use is refused with the cure; HB-7: period 5 gives timeout 2, 30 gives 20" {
 	run -2 preempt-heartbeat --pid 1 -- true
-	run -2 preempt-heartbeat --section eval
 	run -2 preempt-heartbeat --progress-timeout 5s -- true
 	[[ $output = *"--board"* ]]
 	run -1 preempt-heartbeat --task 0 --tasks 1 -- true

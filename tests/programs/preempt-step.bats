@@ -21,7 +21,7 @@ teardown() {
 
 tell_all() { cat "$room/err"; }
 
-@test "the files step and section" { transcript step.txt; }
+@test "the file step" { transcript step.txt; }
 
 @test "hold: save, wait, exit, leave" { transcript hold.txt; }
 
@@ -181,7 +181,7 @@ looked_twice() {
 	[[ $output = *NEEDED* ]]
 	run -1 grep -vE '\[(libc\.|ld-|lib(asan|ubsan)\.)' <(grep NEEDED <<<"$output")
 	[ "$(nm -D --defined-only "$OUT/libpreempt.so.0" | awk '$2 == "T" { print $3 }' | sort | xargs)" = \
-		"preempt_ask preempt_saved preempt_section preempt_step preempt_step_next preempt_tell_section" ]
+		"preempt_ask preempt_saved preempt_step preempt_step_next" ]
 	# In the static library every other symbol keeps out of a program's way.
 	run -0 nm -g --defined-only "$OUT/libpreempt.a"
 	[ "$(grep -E ' [TDBR] ' <<<"$output" | grep -cv ' preempt_')" = 0 ]

@@ -206,14 +206,13 @@ static void test_numbers(void)
 
 struct training {
 	struct progress p;
-	struct progress_rules rules;
+	int64_t limit;
 	struct progress_reading look;
 };
 
 static struct training begun(int64_t limit)
 {
-	return (struct training){.rules = {.limit = limit},
-		.look = {.counts = true, .started = true, .section = ""}};
+	return (struct training){.limit = limit, .look = {.counts = true, .started = true}};
 }
 
 static bool tick(struct training *t, int64_t ms)
@@ -221,7 +220,7 @@ static bool tick(struct training *t, int64_t ms)
 	bool hangs = false;
 	for (int64_t done = 0; done < ms; done += 1000) {
 		t->look.now += 1000;
-		hangs = progress_observe(&t->p, &t->rules, &t->look);
+		hangs = progress_observe(&t->p, t->limit, &t->look);
 	}
 	return hangs;
 }
@@ -241,6 +240,18 @@ static void test_progress(void)
 		CHECK(tick(&t, 1000));
 		t.look.step++;
 		CHECK(!tick(&t, 1000));
+	}
+	TEST("to ask again at the same step is progress; before the first time nothing is a hang")
+	{
+		struct training t = begun(10000);
+		t.look.started = false;
+		CHECK(!tick(&t, 3600000));
+		t.look.started = true;
+		for (int i = 0; i < 100; i++) {
+			t.look.written++;
+			CHECK(!tick(&t, 9000));
+		}
+		CHECK(tick(&t, 2000));
 	}
 	TEST("time that does not count: held, the store away, the agent itself paused")
 	{

@@ -127,13 +127,12 @@ static void declare_hung(struct agent *agent, struct agent_task *task)
 		.cause = DEATH_HUNG,
 		.since_utc = clock_utc() - p->standing,
 		.has_step = p->started,
-		.step = p->step,
-		.section = p->section};
+		.step = p->step};
 	if (!task->hung)
 		announce(agent->options->on_event, ANNOUNCE_HANGS, ANNOUNCE_OWN, NULL,
 			"task %llu: hangs: no progress for %lld s, the limit is %lld s",
 			(unsigned long long)task->number, (long long)p->standing / 1000,
-			(long long)progress_limit(p, &group->progress) / 1000);
+			(long long)agent->options->progress_timeout / 1000);
 	task->hung = true;
 	if (!is_answered(agent)) { /* the other tasks cannot be told */
 		if (!is_preempted(group) && !agent->cut_off_ended)
@@ -146,18 +145,14 @@ static void declare_hung(struct agent *agent, struct agent_task *task)
 
 static void look_at_progress(struct agent *agent, struct agent_task *task, int64_t now)
 {
-	struct progress_rules *rules = &agent->group.progress;
-	struct board_section section = {0};
-	if (!progress_is_wanted(rules) || board_read_section(&task->board, &section) != STATUS_OK)
-		return;
 	struct progress_reading look = {.now = now,
 		.counts = time_counts(agent, task),
 		.started = task->interval.seen,
 		.step = task->interval.step,
-		.section = section.name,
-		.written = section.written};
+		.written = task->step_written};
 	bool dead = agent->group.view.agreement.peers[task->number].dead;
-	if (progress_observe(&task->progress, rules, &look) && !dead && look.counts)
+	if (progress_observe(&task->progress, agent->options->progress_timeout, &look) && !dead &&
+		look.counts)
 		declare_hung(agent, task);
 }
 

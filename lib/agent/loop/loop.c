@@ -214,9 +214,7 @@ void agent_end_release(struct agent_end *end)
 int agent_run(const struct agent_options *options, struct agent_end *end)
 {
 	struct agent agent = {.options = options,
-		.group = {.options = options,
-			.progress = options->progress,
-			.own_deadline = CLOCK_NEVER},
+		.group = {.options = options, .own_deadline = CLOCK_NEVER},
 		.signals = -1,
 		.served = -1,
 		.terminal = {.descriptor = -1},

@@ -167,7 +167,7 @@ enum status agent_join(struct agent *agent, struct error *err)
 	enum status status = process_identify(0, &entry.agent, err);
 	if (status != STATUS_OK)
 		return status;
-	store_thread_join(group->store_thread, &entry, options, group->pulse, &group->progress);
+	store_thread_join(group->store_thread, &entry, options, group->pulse);
 	for (int64_t give_up = CLOCK_NEVER;;) {
 		agent_wait_for_events(agent, clock_earlier(give_up, clock_after(LOOK_EVERY)));
 		agent_say_silence(agent, clock_now());
@@ -190,7 +190,6 @@ enum status agent_join(struct agent *agent, struct error *err)
 		group->view = *result->view;
 		*result->view = (struct view){0};
 		group->view.agreement.longest_save = result->longest_save;
-		group->progress = result->progress;
 		result_free(result);
 		/* The signal may have come after the last look at the cancellation. */
 		return status == STATUS_OK && agent->passed_on

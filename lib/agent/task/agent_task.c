@@ -125,6 +125,7 @@ static void saw_step(struct agent_task *task, const struct board_step *step, int
 		agreement_stands_still(&task->agreement.told, step->step),
 		moved ? written_at(task, step, now) : now);
 	task->looked = now;
+	task->step_written = step->written;
 }
 
 void agent_task_sample(struct agent_task *task, int64_t now)
@@ -241,7 +242,6 @@ static void build_write(struct write *write, struct agent_task *task, const stru
 	struct board_step step;
 	if (what == WRITE_LEFT) {
 		details.longest_save = a->measure.longest_save;
-		details.learned = &group->progress;
 	}
 	if (what == WRITE_LEFT && board_read_step(&task->board, &step, NULL) == STATUS_OK) {
 		details.called = step.started;

@@ -55,7 +55,8 @@ struct agent_task {
 	uint64_t complete_step;
 	/* How long steps and saves take. */
 	struct step_interval interval;
-	int64_t looked; /* when the board's step was read last */
+	int64_t looked;	      /* when the board's step was read last, */
+	int64_t step_written; /* and when it was written, by the board's clock */
 	struct grace_account account;
 	int64_t save_time;   /* of the last save, ms */
 	uint64_t saves;	     /* how many there were, */
@@ -80,7 +81,6 @@ struct group {
 	struct store_thread *store_thread;
 	const struct reaper *reaper;
 	struct pulse *pulse; /* NULL: no heartbeat */
-	struct progress_rules progress;
 	struct view view;
 	struct agreement_alone alone; /* what the tasks agree on without the store */
 	struct notice notice;	      /* this machine's, if noticed */

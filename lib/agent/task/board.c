@@ -96,7 +96,6 @@ static enum status furnish(struct board *board, struct error *err)
 		make_file(board->directory, "agent", agent) < 0 ||
 		make_file(board->directory, "step", "") < 0 ||
 		make_file(board->directory, "saved", "") < 0 ||
-		make_file(board->directory, "section", "") < 0 ||
 		make_file(board->directory, spares[0], "") < 0 ||
 		make_file(board->directory, spares[1], "") < 0 ||
 		mkfifoat(board->directory, "pause", 0600) < 0)
@@ -414,28 +413,6 @@ enum status board_read_saved(
 	return STATUS_OK;
 }
 
-/* Parse "NAME" and blanks up to the newline. Treat any other content as empty. */
-enum status board_read_section(const struct board *board, struct board_section *section)
-{
-	char line[128];
-	struct stat st;
-	struct board_section found = {0};
-	ssize_t n = read_record(board, "section", line, NULL);
-	if (n < 0)
-		return STATUS_NO;
-	if (fstatat(board->directory, "section", &st, 0) == 0)
-		found.written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-	size_t length = strcspn(line, " \n");
-	if (length > 0 && length < sizeof(found.name) &&
-		line[length + strspn(line + length, " ")] == '\n') {
-		memcpy(found.name, line, length);
-		if (parse_name(found.name, "section", NULL) != STATUS_OK)
-			*found.name = '\0';
-	}
-	*section = found;
-	return STATUS_OK;
-}
-
 enum status board_read_owner(const struct board *board, struct board_owner *owner)
 {
 	char line[128];
@@ -448,7 +425,7 @@ enum status board_read_owner(const struct board *board, struct board_owner *owne
 
 void board_make_room(const struct board *board)
 {
-	static const char *const files[] = {"step", "saved", "section"};
+	static const char *const files[] = {"step", "saved"};
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
 		int descriptor = openat(board->directory, files[i], O_WRONLY | O_CLOEXEC);
 		if (descriptor < 0)

@@ -25,7 +25,7 @@ struct board {
 /*
  * Make a board below parent (NULL: board_place), and remove the boards there whose agents were
  * killed on this machine. The reaper (NULL: none) removes the new one if this process is killed. A
- * board has mode 0700 and contains agent, step, saved, section, spare files for hold and the fifo
+ * board has mode 0700 and contains agent, step, saved, spare files for hold and the fifo
  * pause; if agent is this process, also boot and the fifo alive. When no process has alive open for
  * writing any more, the kernel ends the clients that asked for that.
  */
@@ -87,22 +87,16 @@ enum status board_read_step(const struct board *board, struct board_step *step, 
 /* STATUS_NO: nothing was saved yet. *written: mtime, ms UTC. */
 enum status board_read_saved(
 	const struct board *board, uint64_t *step, int64_t *written, struct error *err);
-/* The section that the training process has named (preempt_section); "": none. */
-struct board_section {
-	char name[32];
-	int64_t written; /* ns UTC: changes with each call of preempt_section */
-};
-enum status board_read_section(const struct board *board, struct board_section *section);
 /*
  * The process that trains. If the training was started again below its command (torchrun
- * --max-restarts), the new process empties step, saved and section before it writes its line.
+ * --max-restarts), the new process empties step and saved before it writes its line.
  * STATUS_NO: no whole line is there.
  */
 struct board_owner {
 	char line[64];
 };
 enum status board_read_owner(const struct board *board, struct board_owner *owner);
-/* Allocate step, saved and section in advance again, after a new process has emptied them. */
+/* Allocate step and saved in advance again, after a new process has emptied them. */
 void board_make_room(const struct board *board);
 bool board_vanished(const struct board *board);
 

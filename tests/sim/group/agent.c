@@ -72,7 +72,7 @@ void agent_begin(struct node *node)
 			.timeout = heartbeat_timeout(s->beat_period),
 			.limit = HEARTBEAT_LIMIT,
 			.first = JOIN_TIMEOUT};
-	node->options.progress.limit = s->progress_timeout;
+	node->options.progress_timeout = s->progress_timeout;
 	process_new_thread(&node->process, run_agent, node);
 }
 

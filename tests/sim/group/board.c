@@ -23,7 +23,7 @@ static struct panel *panel_of(const struct board *board)
 /* What the clock said when it was so much ahead. */
 static int64_t utc_of(int64_t microseconds, int64_t wall)
 {
-	return clock_utc() - process_current()->wall + wall - (kernel.now - microseconds) / MS;
+	return clock_utc() - process_current()->wall + wall - kernel.now / MS + microseconds / MS;
 }
 
 static bool is_lost(const struct board *board)

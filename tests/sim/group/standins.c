@@ -116,14 +116,6 @@ enum status board_read_notice(const char *path, struct notice *notice, struct er
 	return error_set(err, STATUS_NO, "no board here has that");
 }
 
-/* No task says in which section it is. */
-enum status board_read_section(const struct board *board, struct board_section *section)
-{
-	(void)board;
-	*section = (struct board_section){0};
-	return STATUS_OK;
-}
-
 ANSWERS(STATUS_NO, enum status, board_read_owner, const struct board *, struct board_owner *)
 NOTHING(board_make_room, const struct board *)
 

@@ -356,7 +356,7 @@ static void begin_kernel(struct world *w, const struct schedule *s, FILE *trace)
 	machine_world = w;
 	kernel_begin(&hooks, "run", &way, s->seed, trace);
 	if (s->remembered_save)
-		(void)remembered_add(kernel.store, "sim", s->remembered_save, NULL, NULL);
+		(void)remembered_add(kernel.store, "sim", s->remembered_save, NULL);
 	observer_begin(w);
 }
 

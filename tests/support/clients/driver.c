@@ -91,13 +91,8 @@ int main(void)
 			printf("saved %d\n", saved(n));
 		else if (strcmp(command, "ask") == 0)
 			printf("ask %d\n", preempt_ask(n, n + 1));
-		else if (strcmp(command, "tell") == 0)
-			printf("tell %d\n", preempt_tell_section(first));
 		else if (strcmp(command, "report") == 0)
 			printf("report %d\n", preempt_saved(n));
-		else if (strcmp(command, "section") == 0)
-			printf("section %d\n",
-				preempt_section(strcmp(first, "EMPTY") ? first : ""));
 		else if (strcmp(command, "child") == 0)
 			printf("child %d\n", child(n));
 		else if (strcmp(command, "async") == 0)

@@ -43,9 +43,6 @@ def answer(line):
 def main():
     for line in sys.stdin:
         command, *words = line.split()
-        if command == "section":
-            answer("section %d" % preempt.section("" if words[0] == "EMPTY" else words[0]))
-            continue
         words = [value(word) for word in words]
         if command == "step":
             answer("step %d" % preempt.step(*words))
@@ -57,8 +54,6 @@ def main():
             answer("saved %d" % code)
         elif command == "ask":
             answer("ask %d" % preempt.ask(*words))
-        elif command == "tell":
-            answer("tell %d" % preempt.tell_section(*words))
         elif command == "report":
             answer("report %d" % preempt.saved(*words))
         elif command == "child":

@@ -2,7 +2,6 @@
 # shellcheck shell=sh
 # A training script for tests/programs/preempt-step.bats, run by bash or dash: commands on stdin, answers on stdout.
 #	step N [NEXT], saved N		prints "step ANSWER", "saved ANSWER"
-#	section NAME			prints "section ANSWER"
 #	child N				the same step in a subshell: prints "child CODE"
 #	state				prints what the client must leave alone
 # Where an argument is to be empty, the word is EMPTY. PROGRAM=path: calls preempt-step instead of
@@ -18,9 +17,6 @@ if [ -n "${PROGRAM-}" ]; then
 		10) return 10 ;;
 		*) exit ;;
 		esac
-	}
-	preempt_section() {
-		"$PROGRAM" --section "$@" || exit
 	}
 	preempt_saved() {
 		"$PROGRAM" --saved "$@" || case $? in
@@ -48,10 +44,6 @@ while IFS=' ' read -r command a b; do
 	saved)
 		preempt_saved "$a" || code=$?
 		echo "saved $code"
-		;;
-	section)
-		preempt_section "$a" || code=$?
-		echo "section $code"
 		;;
 	child)
 		(preempt_step "$a") || code=$?
