@@ -23,7 +23,6 @@ static const struct {
 	[ANNOUNCE_DEAD] = {"dead", MESSAGE_QUIET},
 	[ANNOUNCE_HANGS] = {"hangs", MESSAGE_QUIET},
 	[ANNOUNCE_CUT_OFF] = {"cut-off", MESSAGE_QUIET},
-	[ANNOUNCE_GRACE] = {"grace", MESSAGE_NORMAL},
 	[ANNOUNCE_AGAIN] = {"again", MESSAGE_NORMAL},
 	[ANNOUNCE_STOPPED] = {"end", MESSAGE_QUIET},
 	[ANNOUNCE_END] = {"end", MESSAGE_NORMAL},

@@ -27,7 +27,6 @@ enum announce_event {
 	ANNOUNCE_DEAD,
 	ANNOUNCE_HANGS,
 	ANNOUNCE_CUT_OFF,
-	ANNOUNCE_GRACE,
 	ANNOUNCE_AGAIN,
 	ANNOUNCE_STOPPED, /* the end, by the limits of --restarts */
 	ANNOUNCE_END,

@@ -434,6 +434,8 @@ static void say_end(
 	}
 	if (end->claimed || end->noticed) {
 		json_put_signed(fields, "lost_ms", end->lost);
+		if (end->deadline != CLOCK_NEVER)
+			json_put_signed(fields, "left_ms", end->deadline - clock_now());
 		snprintf(lost, sizeof(lost), ", %.1f s of it lost in stopping",
 			(double)end->lost / 1000);
 	}

@@ -144,7 +144,7 @@ fails_together() {
 }
 
 @test "PH-4: grace 9 s, every task noticed: exactly two checkpoints" {
-	options=(--grace 9s)
+	options=(--grace 9s --on-event 'cat >>told')
 	saves_took 1500
 	# Where the machine stalls, the time may allow for less: tried again.
 	for try in 1 2 3 4; do
@@ -161,6 +161,9 @@ fails_together() {
 	[ "$(field RUN_TO_CHECKPOINT kind) $(field LAST_RUN_TO_CHECKPOINT/2 kind)" = "save exit" ]
 	for i in 0 1 2 3; do [ "$(field "LEFT/$i" reason)" = saved ]; done
 	told_by 0 "run me again (42)"
+	# What of the grace period was used, but for training, and what was not.
+	tail -n 1 told | python3 -c 'import json, sys; end = json.load(sys.stdin)
+assert 200 <= end["lost_ms"] and 0 < end["left_ms"] and end["lost_ms"] + end["left_ms"] < 9000, end'
 	nothing_left
 }
 

@@ -49,6 +49,17 @@ bool agent_is_through(const struct agent *agent)
 	return true;
 }
 
+static void count_lost(struct agent *agent, int64_t now)
+{
+	const struct agent_task *first = &agent->tasks[0];
+	const struct agreement *a = &first->agreement;
+	bool trains = a->told.order == ORDER_RUN && !a->ended && !first->command->end_not_before;
+	bool preempted = agent->group.noticed || agent->group.view.agreement.claimed;
+	if (agent->lost_since)
+		agent->lost += now - agent->lost_since;
+	agent->lost_since = preempted && !trains ? now : 0;
+}
+
 int64_t agent_act(struct agent *agent)
 {
 	int64_t now = clock_now();
@@ -74,10 +85,7 @@ int64_t agent_act(struct agent *agent)
 	for (size_t i = 0; i < agent->task_count; i++)
 		agent_task_advance(&agent->tasks[i], &agent->group, now, &wake, &wants);
 	store_thread_batch(agent->group.store_thread, false);
-	for (size_t i = 0; i < agent->task_count; i++)
-		agent_task_account_grace(&agent->tasks[i], &agent->group, now);
-	if (!agent->preempted_at && (agent->group.noticed || agent->group.view.agreement.claimed))
-		agent->preempted_at = now;
+	count_lost(agent, now);
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
 		return now;

@@ -46,7 +46,8 @@ struct agent {
 	bool joined;	      /* agent_join is over */
 	bool gave_up_joining; /* the store thread did not answer in time after a cancellation */
 	bool declared;	      /* it has declared tasks of other agents dead */
-	int64_t preempted_at; /* when it first saw a notice or a claim; 0: not yet */
+	int64_t lost; /* ms since the notice or claim in which the first task did not train, */
+	int64_t lost_since; /* until then; 0: it trains, or there is neither */
 	bool goodbye_done;
 	bool unstarted; /* leaves without having started its commands: no write is tried again */
 	size_t unstarted_writes; /* number of its writes that have no result yet */

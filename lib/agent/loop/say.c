@@ -426,17 +426,6 @@ void agent_say_saves(struct agent *agent)
 	say_saves(agent, false);
 }
 
-/* The tasks of one machine stop together: the first stands for all. */
-static void say_grace_account(const struct agent *agent, enum announce_by by)
-{
-	struct text text = {0};
-	if (agent->group.view.agreement.claimed &&
-		grace_account_describe(&agent->tasks[0].account, &text))
-		announce(agent->options->on_event, ANNOUNCE_GRACE, by, NULL, "%s",
-			text_string(&text));
-	text_release(&text);
-}
-
 /* A task that has saved and knows of a complete checkpoint; NULL: none does. */
 static const struct agent_task *complete_task(const struct agent *agent)
 {
@@ -546,20 +535,17 @@ static bool is_own_end(const struct agent *agent, int code)
 
 void agent_say_end(struct agent *agent, int code, struct agent_end *end)
 {
-	const struct agent_task *first = &agent->tasks[0];
 	say_saves(agent, true);
 	end->by = speaks(agent, code == STATUS_OK);
 	if (end->by == ANNOUNCE_OTHERS && is_own_end(agent, code))
 		end->by = ANNOUNCE_OWN;
 	if (agent->group.noticed && end->by == ANNOUNCE_OWN)
 		agent_say_notice(agent, ANNOUNCE_OWN);
-	say_grace_account(agent, end->by == ANNOUNCE_OTHERS ? ANNOUNCE_OTHERS : ANNOUNCE_OWN);
 	describe_end(agent, code, end);
 	for (size_t i = 0; i < agent->task_count; i++)
 		if (agent->tasks[i].interval.seen && agent->tasks[i].interval.step >= end->step) {
 			end->trained = true;
 			end->step = agent->tasks[i].interval.step;
 		}
-	if (agent->preempted_at)
-		end->lost = clock_now() - agent->preempted_at - first->account.time[GRACE_TRAINING];
+	end->lost = agent->lost + (agent->lost_since ? clock_now() - agent->lost_since : 0);
 }

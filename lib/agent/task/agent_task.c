@@ -442,20 +442,3 @@ int64_t group_deadline(const struct group *group)
 {
 	return clock_earlier(group->view.agreement.deadline, group->own_deadline);
 }
-
-void agent_task_account_grace(struct agent_task *task, const struct group *group, int64_t now)
-{
-	const struct agreement *a = &task->agreement;
-	int64_t deadline = group_deadline(group);
-	if (deadline == CLOCK_NEVER || (task->account.begun && task->account.use == GRACE_NOT_USED))
-		return;
-	/* A program that saves on a signal agrees on no step, and may save until it ends. */
-	bool saves = task->command->end_not_before && !a->ended;
-	bool through = a->concluded || a->parked_at || a->ended;
-	grace_account_switch(&task->account,
-		saves			     ? GRACE_SAVING
-		: through		     ? GRACE_NOT_USED
-		: a->told.order == ORDER_RUN ? GRACE_TRAINING
-					     : GRACE_SAVING,
-		deadline, now);
-}

@@ -12,7 +12,6 @@
 #include "agent/pulse/pulse.h"
 #include "agent/store_thread.h"
 #include "agent/task/board.h"
-#include "agent/task/grace_account.h"
 #include "agent/task/step_interval.h"
 #include "base/process/reaper.h"
 #include "base/process/tree.h"
@@ -57,11 +56,10 @@ struct agent_task {
 	struct step_interval interval;
 	int64_t looked;	      /* when the board's step was read last, */
 	int64_t step_written; /* and when it was written, by the board's clock */
-	struct grace_account account;
-	int64_t save_time;   /* of the last save, ms */
-	uint64_t saves;	     /* how many there were, */
-	int64_t saves_time;  /* and their time in all, ms */
-	uint64_t said_saved; /* the last round whose save was reported */
+	int64_t save_time;    /* of the last save, ms */
+	uint64_t saves;	      /* how many there were, */
+	int64_t saves_time;   /* and their time in all, ms */
+	uint64_t said_saved;  /* the last round whose save was reported */
 	bool said_lost, said_failing, said_own_code;
 	struct progress progress;
 	bool hung; /* it was reported that the training hangs */
@@ -124,7 +122,5 @@ void agent_task_advance(struct agent_task *task, struct group *group, int64_t no
  */
 size_t agent_task_unwritten(
 	struct agent_task *task, const struct group *group, struct write unwritten[2]);
-/* Note what the grace period, if one has begun, is used for now. */
-void agent_task_account_grace(struct agent_task *task, const struct group *group, int64_t now);
 
 #endif
