@@ -34,7 +34,7 @@ struct keeper_options {
 };
 
 /*
- * Returns the exit code: the command's when that has ended, 0 when pid has ended or --stop came, 44
+ * Returns the exit code: the command's when that has ended, 0 when pid has ended or a TERM came, 44
  * when the group is broken or the served process is gone (1 if no command runs). While a joined
  * store (outage.h) does not answer, the command is not started. A command that has not left
  * kill_after after its board ordered it is ended, and the code is the one on the board. If another

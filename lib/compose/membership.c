@@ -12,11 +12,13 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/xalloc.h"
-#include "compose/vitals.h"
+#include "live/heartbeat.h"
 #include "run/options.h"
 #include "run/scheduler.h"
 
-#define SAVE_LIMIT 300000 /* ms to wait for the saves of other tasks, at most */
+#define SAVE_LIMIT     300000 /* ms to wait for the saves of other tasks, at most */
+#define BEAT_LOOK      50     /* ms between two readings of beats */
+#define BEAT_ALLOWANCE 1000   /* ms to wait for a new beat after the end of its period */
 
 static void export(struct text *exports, const char *name, const char *value)
 {
@@ -271,30 +273,47 @@ static void say_watching(const struct view *view)
 	text_release(&names);
 }
 
-/* Mark the tasks that beat; *count: their number. An error: some beats cannot be read. */
+/*
+ * Mark the tasks whose beats change within HEARTBEAT_LIMIT periods, and count them. Once one does,
+ * the others have one period. STATUS_TEMPORARY: some beats cannot be read.
+ */
 static enum status find_beating(struct store *store, const struct view *view, bool *running,
 	uint64_t *count, struct error *err)
 {
-	uint64_t tasks = view->attempt.tasks;
-	enum status status = STATUS_OK;
-	struct vital *vitals = xcalloc(tasks, sizeof(*vitals));
-	*count = 0;
+	uint64_t tasks = view->attempt.tasks, unread = tasks;
+	struct store_beat beat, *first = xcalloc(tasks, sizeof(*first));
+	char group[KEYS_GROUP];
+	int64_t began = clock_now();
+	keys_group(&view->attempt, group);
 	say_watching(view);
-	for (int looks = 0; looks < HEARTBEAT_LIMIT && !*count && status == STATUS_OK; looks++) {
-		vitals_read(store, view, vitals, CLOCK_NEVER);
+	for (bool awaited = true; awaited;) {
+		awaited = false;
+		unread = tasks;
 		for (uint64_t i = 0; i < tasks; i++) {
-			running[i] = is_there(view, i) &&
-				     (vitals[i].state == HEARTBEAT_ALIVE ||
-					     vitals[i].state == HEARTBEAT_RESTARTED);
+			if (running[i] || !may_beat(view, i))
+				continue;
+			enum status status = store_beat_read(store, group, i, &beat, NULL);
+			if (status != STATUS_OK && status != STATUS_NO)
+				unread = i;
+			if (status != STATUS_OK || heartbeat_is_farewell(beat.sequence))
+				continue;
+			int64_t patience = heartbeat_period(beat.sequence) + BEAT_ALLOWANCE;
+			if (!first[i].token)
+				first[i] = beat;
+			running[i] =
+				beat.token != first[i].token || beat.sequence != first[i].sequence;
 			*count += running[i];
-			if (is_there(view, i) && vitals[i].unread)
-				status = error_set(err, STATUS_TEMPORARY,
-					"run %s: cannot read whether task %llu beats",
-					view->attempt.run, (unsigned long long)i);
+			awaited |= !running[i] &&
+				   clock_now() < began + (*count ? 1 : HEARTBEAT_LIMIT) * patience;
 		}
+		if (awaited)
+			clock_sleep_until(clock_after(BEAT_LOOK));
 	}
-	free(vitals);
-	return status;
+	free(first);
+	if (unread == tasks)
+		return STATUS_OK;
+	return error_set(err, STATUS_TEMPORARY, "run %s: cannot read whether task %llu beats",
+		view->attempt.run, (unsigned long long)unread);
 }
 
 static enum status refuse_running(struct store *store, const struct view *view, struct error *err)

@@ -22,7 +22,6 @@ enum heartbeat_state {
 	HEARTBEAT_UNKNOWN, /* has never beaten */
 	HEARTBEAT_ALIVE,
 	HEARTBEAT_LATE, /* observed silent, but less often than `limit` */
-	HEARTBEAT_HUNG, /* beats, but its training does not advance (progress.h) */
 	HEARTBEAT_DEAD,
 	HEARTBEAT_RESTARTED, /* beats as another incarnation */
 	HEARTBEAT_LEFT,	     /* announced that it stops */

@@ -52,7 +52,7 @@ static void play(const struct heartbeat_rules *by, const char *name, const char 
 			    : peers[i] == '!'	     ? SEEN_ERROR
 						     : SEEN_BEAT;
 		/* unknown, alive, late, hung, dead, restarted, left */
-		got[i] = "?alhdr<"[heartbeat_observe(&peer, by, &exchange, &look)];
+		got[i] = "?aldr<"[heartbeat_observe(&peer, by, &exchange, &look)];
 	}
 	CHECK_TEXT(got, states);
 }
