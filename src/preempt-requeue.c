@@ -16,6 +16,7 @@
 #include "base/process/subprocess.h"
 #include "base/text.h"
 #include "compose/batch.h"
+#include "notice/slurm.h"
 #include "run/ancestors.h"
 #include "run/attempt.h"
 #include "run/options.h"
@@ -127,14 +128,14 @@ static void ask_slurm(struct batch *batch, const char *job, const struct requeue
 }
 
 /* The exit code with which the job is run again: --exit-code, or that of --platform, or `code`. */
-static int code_for(const struct scheduler *scheduler, int code)
+static int code_for(const struct platform *scheduler, int code)
 {
 	if (exit_code_given)
 		return (int)exit_code;
-	return platform_name && scheduler->again ? scheduler->again : code;
+	return platform_name && scheduler->exit_code ? scheduler->exit_code : code;
 }
 
-static const char *command_of(const struct scheduler *scheduler)
+static const char *command_of(const struct platform *scheduler)
 {
 	return requeue_command ? requeue_command : scheduler->rerun;
 }
@@ -154,13 +155,13 @@ static void __attribute__((format(printf, 1, 2))) print_line(const char *format,
 	free(raw);
 }
 
-static int print_plan(const struct requeue_question *question, const struct scheduler *scheduler,
+static int print_plan(const struct requeue_question *question, const struct platform *scheduler,
 	const char *job, const struct requeue_decision *requeue)
 {
 	const struct budget_decision *decision = &requeue->decision;
 	int code = decision->again ? code_for(scheduler, requeue->code) : requeue->code;
 	print_line("run %s, store %s", question->run, question->store);
-	print_line("platform %s%s%s", scheduler->word, job ? ", job " : "", job ? job : "");
+	print_line("platform %s%s%s", scheduler->name, job ? ", job " : "", job ? job : "");
 	if (requeue->known)
 		print_line("attempt %llu: %s%s%s", (unsigned long long)requeue->outcome.attempt,
 			outcome_word(requeue->outcome.cause), *requeue->outcome.text ? ": " : "",
@@ -180,7 +181,7 @@ static int print_plan(const struct requeue_question *question, const struct sche
 	return code;
 }
 
-static int act(struct batch *batch, const struct scheduler *scheduler, const char *job,
+static int act(struct batch *batch, const struct platform *scheduler, const char *job,
 	const struct requeue_decision *requeue)
 {
 	const struct budget_decision *decision = &requeue->decision;
@@ -232,7 +233,7 @@ static uint64_t newest_attempt(const struct requeue_question *question)
 }
 
 static int decide_and_act(struct batch *batch, struct requeue_question *question,
-	const struct scheduler *scheduler, const char *job)
+	const struct platform *scheduler, const char *job)
 {
 	struct requeue_decision requeue = {0};
 	struct error err;
@@ -271,18 +272,21 @@ static int run(const struct args_rest *rest)
 {
 	struct error err;
 	struct group_run own;
-	char job[64] = "", names[128], signals[LISTEN_SIGNALS_SIZE + 7] = "signal:";
+	char job[64] = "", signals[LISTEN_SIGNALS_SIZE + 7] = "signal:";
 	const char *const usual[] = {signals};
-	const struct scheduler *scheduler =
-		platform_name ? scheduler_find(platform_name) : scheduler_here();
+	struct text names = {0};
+	const struct platform *scheduler =
+		platform_name ? scheduler_find(platform_name, &names) : scheduler_here();
 	struct requeue_question question = {.code = -1, .limits = &limits};
 	struct batch batch = {.question = &question, .signals = -1};
 	message_patience(1000); /* a log that stalls must not delay the notice to the tasks */
 	if (!scheduler) {
-		scheduler_names(names, sizeof(names));
-		message_error("--platform: \"%s\" is none of %s", platform_name, names);
+		message_error(
+			"--platform: \"%s\" is none of %s", platform_name, text_string(&names));
+		text_release(&names);
 		return STATUS_USAGE;
 	}
+	text_release(&names);
 	if (!dry_run && code_given == (rest->command && rest->command[0])) {
 		message_error(
 			"write -- COMMAND [ARG...], or --code RC; see preempt-requeue --help");
@@ -293,7 +297,7 @@ static int run(const struct args_rest *rest)
 	enum status named = slurm_job_name(job, &err);
 	if (named != STATUS_OK && named != STATUS_NO)
 		return message_fail(&err);
-	message_detail("platform %s, run %s (%s), store %s", scheduler->word, own.identity.run,
+	message_detail("platform %s, run %s (%s), store %s", scheduler->name, own.identity.run,
 		own.identity.run_source, own.url);
 	question.run = own.identity.run;
 	question.store = own.url;

@@ -223,8 +223,8 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 		return err->status;
 	if (notices.count && !platform)
 		choice.count = 1; /* only the platform's signals */
-	if (choice.warning)
-		message_error("warning: %s", choice.warning);
+	if (choice.note)
+		message_info("note: %s", choice.note);
 	message_detail("platform %s", choice.names);
 	const size_t most = sizeof(notices.items) / sizeof(notices.items[0]);
 	for (size_t i = 0; i < choice.count && notices.count < most; i++) {

@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/process/process.h"
+#include "notice/slurm.h"
 #include "proto/claim.h"
 #include "run/attempt.h"
-#include "run/scheduler.h"
 
 #define ASK_LIMIT   5000     /* ms to ask Slurm for the deadline */
 #define STORE_LIMIT 3000     /* ms for one try to notify the tasks */

@@ -8,98 +8,100 @@
 #include "base/file.h"
 #include "notice/source.h"
 
-static bool on_slurm(const struct platform_signs *signs)
-{
-	return signs->slurm;
-}
-
-static bool on_lsf(const struct platform_signs *signs)
-{
-	return signs->lsf;
-}
-
-static bool on_sge(const struct platform_signs *signs)
-{
-	return signs->sge;
-}
-
-static bool on_pbs(const struct platform_signs *signs)
-{
-	return signs->pbs;
-}
-
-static bool on_gce(const struct platform_signs *signs)
-{
-	return !strcmp(signs->product, "Google Compute Engine");
-}
-
-static bool on_aws(const struct platform_signs *signs)
-{
-	return !strcmp(signs->vendor, "Amazon EC2");
-}
-
-static bool on_azure(const struct platform_signs *signs)
-{
-	/* Every machine of Azure has this tag. The vendor is the same for any Hyper-V. */
-	return !strcmp(signs->asset_tag, "7783-7084-3265-9085-8269-3286-77");
-}
-
-static bool on_alibaba(const struct platform_signs *signs)
-{
-	return !strncmp(signs->product, "Alibaba Cloud", 13) ||
-	       !strncmp(signs->vendor, "Alibaba Cloud", 13);
-}
-
-static bool on_kubernetes(const struct platform_signs *signs)
-{
-	return signs->kubernetes;
-}
-
 const struct platform platforms[] = {
-	{"generic", NULL, NULL, 42, -1, NULL, "only when named", NULL},
-	{"slurm", NULL, "slurm", 42, -1, NULL, "SLURM_JOB_ID is set", on_slurm},
-	/* To end a job: INT, 10 s later TERM, 10 s later KILL. */
-	{"lsf", "INT", NULL, 42, 20000, NULL, "LSB_JOBID is set", on_lsf},
-	{"sge", NULL, NULL, 99, -1, NULL, "JOB_ID and SGE_ROOT are set", on_sge},
-	{"pbs", NULL, NULL, 42, -1, NULL, "PBS_JOBID is set", on_pbs},
-	{"gce", NULL, "gce", 143, -1, NULL, "DMI product \"Google Compute Engine\"", on_gce},
-	{"aws", NULL, "aws", 42, -1, NULL, "DMI vendor \"Amazon EC2\"", on_aws},
-	{"azure", NULL, "azure", 42, -1, NULL, "DMI asset tag of Azure", on_azure},
-	{"alibaba", NULL, "alibaba", 42, -1, NULL, "DMI product \"Alibaba Cloud\"", on_alibaba},
-	{"k8s", NULL, NULL, 42, 30000,
-		"Kubernetes' documentation uses exit code 42 in podFailurePolicy for jobs that "
-		"have failed permanently: yours must not",
-		"KUBERNETES_SERVICE_HOST is set", on_kubernetes},
+	{.name = "generic"},
+	{.name = "flux", .title = "Flux", .variable = "FLUX_JOB_ID", .prefix = "flux"},
+	{.name = "slurm",
+		.title = "Slurm",
+		.variable = "SLURM_JOB_ID",
+		.source = "slurm",
+		.prefix = "slurm",
+		.index = "SLURM_ARRAY_TASK_ID",
+		.array_job = "SLURM_ARRAY_JOB_ID",
+		.scontrol = true,
+		.restarts = "SLURM_RESTART_COUNT",
+		.note = "submit with --requeue"},
+	{.name = "pbs",
+		.title = "PBS",
+		.variable = "PBS_JOBID",
+		.prefix = "pbs",
+		.rerun = "qrerun \"$PBS_JOBID\"",
+		.note = "submit with -r y"},
+	{.name = "lsf",
+		.title = "LSF",
+		.variable = "LSB_JOBID",
+		.signal = "INT",
+		.grace = 20000, /* to end a job: INT, 10 s later TERM, 10 s later KILL */
+		.prefix = "lsf",
+		.index = "LSB_JOBINDEX",
+		.no_index = "0",
+		.exit_code = 42,
+		.note = "submit with -Q \"42\", or have 42 in REQUEUE_EXIT_VALUES"},
+	{.name = "sge",
+		.title = "Grid Engine",
+		.variable = "JOB_ID",
+		.also = "SGE_ROOT",
+		.prefix = "sge",
+		.index = "SGE_TASK_ID",
+		.no_index = "undefined",
+		.exit_code = 99,
+		.restarts = "RESTARTED",
+		.note = "submit with -r y; the queue must not forbid rerun"},
+	{.name = "condor",
+		.variable = "_CONDOR_JOB_AD",
+		.exit_code = 85,
+		.note = "put checkpoint_exit_code = 85 into the submit file"},
+	{.name = "gce",
+		.dmi = DMI_PRODUCT,
+		.dmi_text = "Google Compute Engine",
+		.source = "gce",
+		.exit_code = 143},
+	{.name = "aws", .dmi = DMI_VENDOR, .dmi_text = "Amazon EC2", .source = "aws"},
+	{.name = "azure",
+		.dmi = DMI_ASSET_TAG, /* the vendor is the same for any Hyper-V */
+		.dmi_text = "7783-7084-3265-9085-8269-3286-77",
+		.source = "azure"},
+	{.name = "alibaba", .dmi = DMI_PRODUCT, .dmi_text = "Alibaba Cloud", .source = "alibaba"},
+	{.name = "k8s",
+		.variable = "KUBERNETES_SERVICE_HOST",
+		.grace = 30000,
+		.exit_code = 42,
+		.note = "let podFailurePolicy ignore exit code 42 and fail the Job on 93 (the example in "
+			"the documentation of Kubernetes fails it on 42)"},
 	{0},
 };
 
-static void read_dmi(const char *name, char *to, size_t size)
-{
-	char path[64];
-	struct text text = {0};
-	snprintf(path, sizeof(path), "/sys/class/dmi/id/%s", name);
-	if (file_read_whole(path, 4096, &text, NULL) == STATUS_OK)
-		snprintf(to, size, "%.*s", (int)strcspn(text_string(&text), "\n"),
-			text_string(&text));
-	text_release(&text);
-}
-
-static bool is_set(const char *variable)
-{
-	const char *value = getenv(variable);
-	return value && *value;
-}
+static const char *const dmi_words[DMI_FIELDS] = {"", "vendor", "product", "asset tag"};
 
 void platform_inspect(struct platform_signs *signs)
 {
-	*signs = (struct platform_signs){.slurm = is_set("SLURM_JOB_ID"),
-		.lsf = is_set("LSB_JOBID"),
-		.sge = is_set("JOB_ID") && is_set("SGE_ROOT"),
-		.pbs = is_set("PBS_JOBID"),
-		.kubernetes = is_set("KUBERNETES_SERVICE_HOST")};
-	read_dmi("sys_vendor", signs->vendor, sizeof(signs->vendor));
-	read_dmi("product_name", signs->product, sizeof(signs->product));
-	read_dmi("chassis_asset_tag", signs->asset_tag, sizeof(signs->asset_tag));
+	static const char *const files[DMI_FIELDS] = {
+		"", "sys_vendor", "product_name", "chassis_asset_tag"};
+	*signs = (struct platform_signs){.lookup = getenv};
+	for (enum platform_dmi field = DMI_VENDOR; field < DMI_FIELDS; field++) {
+		char path[64];
+		struct text text = {0};
+		snprintf(path, sizeof(path), "/sys/class/dmi/id/%s", files[field]);
+		if (file_read_whole(path, 4096, &text, NULL) == STATUS_OK)
+			snprintf(signs->dmi[field], sizeof(signs->dmi[field]), "%.*s",
+				(int)strcspn(text_string(&text), "\n"), text_string(&text));
+		text_release(&text);
+	}
+}
+
+static bool is_set(const struct platform_signs *signs, const char *variable)
+{
+	const char *value = signs->lookup(variable);
+	return value && *value;
+}
+
+bool platform_is_here(const struct platform *platform, const struct platform_signs *signs)
+{
+	if (platform->dmi)
+		return !strncmp(
+			signs->dmi[platform->dmi], platform->dmi_text, strlen(platform->dmi_text));
+	return platform->variable && is_set(signs, platform->variable) &&
+	       (!platform->also || is_set(signs, platform->also));
 }
 
 /* Return true if list, words with commas between them, contains word. */
@@ -156,8 +158,7 @@ enum status platform_choose(const char *names, const struct platform_signs *sign
 		return refuse(names, err);
 	/* sources[0] is kept for the signals of all chosen platforms. */
 	for (const struct platform *platform = platforms; platform->name; platform++) {
-		if (found ? !platform->here || !platform->here(signs)
-			  : !has_word(names, platform->name))
+		if (found ? !platform_is_here(platform, signs) : !has_word(names, platform->name))
 			continue;
 		add_word(made.names, sizeof(made.names), platform->name);
 		if (platform->signal)
@@ -169,12 +170,12 @@ enum status platform_choose(const char *names, const struct platform_signs *sign
 				platform->source);
 		if (found)
 			continue;
-		if (platform->exit_code != 42)
+		if (platform->exit_code && platform->exit_code != 42)
 			made.exit_code = platform->exit_code;
-		if (platform->grace > made.grace)
+		if (platform->grace && platform->grace > made.grace)
 			made.grace = platform->grace;
-		if (platform->warning)
-			made.warning = platform->warning;
+		if (platform->exit_code && platform->note)
+			made.note = platform->note;
 	}
 	if (!*made.names)
 		strcpy(made.names, "generic");
@@ -184,25 +185,41 @@ enum status platform_choose(const char *names, const struct platform_signs *sign
 	return STATUS_OK;
 }
 
+/* "SLURM_JOB_ID is set" */
+static void describe_signs(const struct platform *platform, char *text, size_t size)
+{
+	if (platform->dmi)
+		snprintf(text, size, "DMI %s \"%s\"", dmi_words[platform->dmi], platform->dmi_text);
+	else if (platform->variable)
+		snprintf(text, size, "%s%s%s set", platform->variable,
+			platform->also ? " and " : " is", platform->also ? platform->also : "");
+	else
+		snprintf(text, size, "only when named");
+}
+
 void platform_show(const struct platform_signs *signs, struct text *text)
 {
 	struct platform_choice choice;
-	text_addf(text, "%-8s  %-4s  %-42s  %-10s  %-8s  %-9s  %s\n", "PLATFORM", "HERE",
+	text_addf(text, "%-8s  %-4s  %-48s  %-10s  %-8s  %-9s  %s\n", "PLATFORM", "HERE",
 		"RECOGNISED BY", "ITS SIGNAL", "SOURCE", "EXIT CODE", "GRACE");
 	for (const struct platform *platform = platforms; platform->name; platform++) {
-		char grace[32] = "unknown";
-		if (platform->grace >= 0)
+		char grace[32] = "unknown", sign[64];
+		if (platform->grace)
 			snprintf(grace, sizeof(grace), "%llds", (long long)platform->grace / 1000);
-		text_addf(text, "%-8s  %-4s  %-42s  %-10s  %-8s  %-9d  %s\n", platform->name,
-			platform->here && platform->here(signs) ? "yes" : "no", platform->sign,
+		describe_signs(platform, sign, sizeof(sign));
+		text_addf(text, "%-8s  %-4s  %-48s  %-10s  %-8s  %-9d  %s\n", platform->name,
+			platform_is_here(platform, signs) ? "yes" : "no", sign,
 			platform->signal ? platform->signal : "-",
-			platform->source ? platform->source : "-", platform->exit_code, grace);
+			platform->source ? platform->source : "-",
+			platform->exit_code ? platform->exit_code : 42, grace);
 	}
-	text_addf(text, "\nDMI: vendor \"%s\", product \"%s\", asset tag \"%s\"\n", signs->vendor,
-		signs->product, signs->asset_tag);
+	text_add(text, "\nDMI:");
+	for (enum platform_dmi field = DMI_VENDOR; field < DMI_FIELDS; field++)
+		text_addf(text, "%s %s \"%s\"", field == DMI_VENDOR ? "" : ",", dmi_words[field],
+			signs->dmi[field]);
 	if (platform_choose("auto", signs, &choice, NULL) != STATUS_OK)
 		return;
-	text_addf(text, "auto is %s, and watches:", choice.names);
+	text_addf(text, "\nauto is %s, and watches:", choice.names);
 	for (size_t i = 0; i < choice.count; i++)
 		text_addf(text, " %s", choice.sources[i]);
 	text_add(text, "\nsources: ");

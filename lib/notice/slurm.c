@@ -8,8 +8,7 @@
 
 #include "base/parse.h"
 
-/* Read seconds since 1970, or a word that means none: then *utc is 0. */
-static bool read_time(const char *text, int64_t *utc)
+bool slurm_read_time(const char *text, int64_t *utc)
 {
 	uint64_t seconds;
 	*utc = 0;
@@ -39,17 +38,30 @@ void slurm_question(const char *job, char *argv[SLURM_QUESTION])
 	memcpy(argv, words, sizeof(words));
 }
 
-bool slurm_read_job(const char *line, struct slurm_job *job)
+static bool read_line(const char *line, struct slurm_job *job)
 {
 	struct slurm_job read = {0};
 	char end[32], start[32] = "N/A";
 	int length = 0, whole = 0;
 	if (sscanf(line, "%31[A-Z_] %31s%n %31s%n", read.state, end, &length, start, &whole) < 2 ||
-		line[whole ? whole : length] || !read_time(end, &read.end) ||
-		!read_time(start, &read.start))
+		line[whole ? whole : length] || !slurm_read_time(end, &read.end) ||
+		!slurm_read_time(start, &read.start))
 		return false;
 	*job = read;
 	return true;
+}
+
+bool slurm_read_job(const char *answer, struct slurm_job *job)
+{
+	bool found = false;
+	while (!found && *answer) {
+		char line[128];
+		int length = (int)strcspn(answer, "\n");
+		snprintf(line, sizeof(line), "%.*s", length, answer);
+		found = read_line(line, job);
+		answer += length + (answer[length] == '\n');
+	}
+	return found;
 }
 
 int64_t slurm_utc(int64_t utc, int64_t start, int64_t running)

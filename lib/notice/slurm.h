@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Read what Slurm reports of a job, and estimate the time left. Pure, except for slurm_job_id;
- * source_slurm.c asks Slurm.
+ * Slurm's jobs: read what it reports, estimate the time left (slurm.c; pure, except for
+ * slurm_job_id), ask it, and have it run a job again (slurm_client.c). source_slurm.c asks, too,
+ * but does not wait for the answer.
  *
  * Facts (Slurm 22.05): at a preemption the controller sets the job's end time to now + GraceTime
  * before it sends TERM; at the time limit TERM comes at the end time, and KILL after KillWait.
@@ -11,6 +12,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/error.h"
 
 struct slurm_job {
 	char state[32]; /* "RUNNING" */
@@ -29,11 +32,15 @@ bool slurm_job_id(char id[64]);
 #define SLURM_QUESTION 10
 void slurm_question(const char *job, char *argv[SLURM_QUESTION]);
 
+/* Read seconds since 1970, or a word for none: then *utc is 0. False: it is neither. */
+bool slurm_read_time(const char *text, int64_t *utc);
+
 /*
  * Read the line that squeue prints, "RUNNING 1767225600 1767222000": the state, the end and the
- * start (which may be missing) in seconds since 1970, or a word for none. False: another line.
+ * start (which may be missing). Of several lines the first one that can be read counts: the leader
+ * of a heterogeneous job. False: there is none.
  */
-bool slurm_read_job(const char *line, struct slurm_job *job);
+bool slurm_read_job(const char *answer, struct slurm_job *job);
 
 /*
  * An estimate of the controller's clock, by which Slurm gives the end. utc: our clock. The job
@@ -57,5 +64,27 @@ struct slurm_estimate {
  */
 struct slurm_estimate slurm_estimate_left(
 	const struct slurm_job *job, int signal, int64_t known_end, int64_t lead, int64_t utc);
+
+/* ---- Asking Slurm ---- */
+
+/*
+ * Get the job's id for scontrol: slurm_job_id, or the leader of a heterogeneous job. STATUS_NO: not
+ * in a job.
+ */
+enum status slurm_job_name(char name[64], struct error *err);
+
+/* STATUS_NO: Slurm knows no such job (any more). STATUS_TEMPORARY: it gave no usable answer.
+ * STATUS_NOT_FOUND: squeue cannot be run. */
+enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job, struct error *err);
+
+enum slurm_answer {
+	SLURM_REQUEUED,	  /* now or earlier */
+	SLURM_ENDING,	  /* not requested: the job is cancelled, completing or over, as err says */
+	SLURM_REFUSED,	  /* refused twice while the job ran; err says why */
+	SLURM_UNREACHABLE /* its commands are missing, hang, or cannot reach the controller */
+};
+/* Look at the job's state, then request the requeue. Until deadline, try again while Slurm cannot
+ * be reached. */
+enum slurm_answer slurm_requeue(const char *name, int64_t deadline, struct error *err);
 
 #endif

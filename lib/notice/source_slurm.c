@@ -131,9 +131,8 @@ static enum source_answer warn(struct slurm_source *self, struct error *err)
 static int64_t time_of(const char *variable)
 {
 	const char *text = getenv(variable);
-	uint64_t seconds;
-	bool right = text && parse_decimal(text, &seconds) && seconds < (uint64_t)1 << 40;
-	return right ? (int64_t)seconds * 1000 : 0;
+	int64_t utc = 0;
+	return text && slurm_read_time(text, &utc) ? utc : 0;
 }
 
 static enum status slurm_open(struct source **source, const char *rest,
@@ -297,7 +296,7 @@ static enum source_answer read_answer(
 	struct slurm_job job;
 	const char *complaint = text_first_line(&self->squeue.errors);
 	int code = self->squeue.code;
-	bool known = code == 0 && slurm_read_job(text_first_line(&self->squeue.output), &job);
+	bool known = code == 0 && slurm_read_job(text_string(&self->squeue.output), &job);
 	if (known && self->held)
 		complete_held(self, &job);
 	if (known && !job.end && !strcmp(job.state, "RUNNING")) { /* the limit was removed */

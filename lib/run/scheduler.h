@@ -1,32 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of schedulers: the variables that give a job's id, and how a scheduler is made to run the
- * job again: by an exit code, or with Slurm by a command.
+ * The scheduler that runs this job: what it calls the job, and what an earlier start of the job has
+ * left. The table of schedulers is that of platforms (notice/platform.h).
  */
 #ifndef RUN_SCHEDULER_H
 #define RUN_SCHEDULER_H
 
-#include "notice/slurm.h"
+#include "notice/platform.h"
 #include "run/launchers.h"
 #include "store/store.h"
-
-struct scheduler {
-	const char *name; /* "Grid Engine" */
-	const char *word; /* for --platform: "sge"; NULL: it cannot be made to run a job again */
-	const char *job;  /* the variable that shows this scheduler, and has the job's id */
-	const char *also; /* a variable that must be set, too: `job` is a common word; or NULL */
-
-	const char *prefix; /* before the id in a run's name; NULL: the id gives no name */
-	const char *index;  /* the variable of a job's index in an array; NULL: it is in the id */
-	const char *array_job; /* the variable that replaces `job` if there is an index; or NULL */
-	const char *no_index;  /* the value of index that means none; may be NULL */
-
-	const char *restarts; /* the variable that counts its restarts of the job; may be NULL */
-	int again;	      /* the exit code that makes it run the job again; 0: no special one */
-	bool scontrol;	      /* `scontrol requeue` makes it run the job again */
-	const char *rerun;    /* the shell command that makes it run the job again; or NULL */
-	const char *note;     /* what the site or the user has to configure */
-};
 
 /*
  * Get the job, as "slurm-9_3", and the name of the innermost scheduler that runs us. STATUS_NO:
@@ -60,33 +42,12 @@ uint64_t job_count_guess(enum job_guess what, uint64_t otherwise);
 /* The job has finished. */
 void job_remove_trace(void);
 
-/* Find a scheduler by its word; NULL: there is none. */
-const struct scheduler *scheduler_find(const char *word);
-/* The innermost scheduler that has a word and whose variables are set; else the last row (none). */
-const struct scheduler *scheduler_here(void);
-/* "slurm, lsf, ..." */
-void scheduler_names(char *names, size_t size);
-
-/* ---- Slurm ---- */
-
 /*
- * Get the job's id for scontrol: slurm_job_id, or the leader of a heterogeneous job. STATUS_NO: not
- * in a job.
+ * Find a scheduler that can run a job again, or "none". NULL: there is no such scheduler; then
+ * names gets them all. Release names.
  */
-enum status slurm_job_name(char name[64], struct error *err);
-
-/* STATUS_NO: Slurm knows no such job (any more). STATUS_TEMPORARY: it gave no usable answer.
- * STATUS_NOT_FOUND: squeue cannot be run. */
-enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job, struct error *err);
-
-enum slurm_answer {
-	SLURM_REQUEUED,	  /* now or earlier */
-	SLURM_ENDING,	  /* not requested: the job is cancelled, completing or over, as err says */
-	SLURM_REFUSED,	  /* refused twice while the job ran; err says why */
-	SLURM_UNREACHABLE /* its commands are missing, hang, or cannot reach the controller */
-};
-/* Look at the job's state, then request the requeue. Until deadline, try again while Slurm cannot
- * be reached. */
-enum slurm_answer slurm_requeue(const char *name, int64_t deadline, struct error *err);
+const struct platform *scheduler_find(const char *name, struct text *names);
+/* The innermost such scheduler that runs us, or "none". */
+const struct platform *scheduler_here(void);
 
 #endif

@@ -10,16 +10,45 @@
 #include "notice/source.h"
 #include "unit.h"
 
-static const struct platform_signs nowhere = {0}, lsf = {.lsf = true}, slurm = {.slurm = true},
-				   slurm_on_aws = {.slurm = true, .vendor = "Amazon EC2"},
-				   gce = {.product = "Google Compute Engine"},
-				   hyper_v = {.vendor = "Microsoft Corporation"},
-				   azure = {.vendor = "Microsoft Corporation",
-					   .asset_tag = "7783-7084-3265-9085-8269-3286-77"},
-				   pod_on_gce = {.kubernetes = true,
-					   .product = "Google Compute Engine"},
-				   alibaba = {.vendor = "Alibaba Cloud",
-					   .product = "Alibaba Cloud ECS"};
+static char *no_variable(const char *name)
+{
+	(void)name;
+	return NULL;
+}
+
+static char *in_slurm(const char *name)
+{
+	return strcmp(name, "SLURM_JOB_ID") ? NULL : (char *)"7";
+}
+
+static char *in_lsf(const char *name)
+{
+	return strcmp(name, "LSB_JOBID") ? NULL : (char *)"7";
+}
+
+static char *in_pod(const char *name)
+{
+	return strcmp(name, "KUBERNETES_SERVICE_HOST") ? NULL : (char *)"10.0.0.1";
+}
+
+/* JOB_ID is a common word. */
+static char *with_job_id(const char *name)
+{
+	return strcmp(name, "JOB_ID") ? NULL : (char *)"7";
+}
+
+static const struct platform_signs
+	nowhere = {.lookup = no_variable},
+	lsf = {.lookup = in_lsf}, slurm = {.lookup = in_slurm}, job_id = {.lookup = with_job_id},
+	slurm_on_aws = {.lookup = in_slurm, .dmi = {[DMI_VENDOR] = "Amazon EC2"}},
+	gce = {.lookup = no_variable, .dmi = {[DMI_PRODUCT] = "Google Compute Engine"}},
+	hyper_v = {.lookup = no_variable, .dmi = {[DMI_VENDOR] = "Microsoft Corporation"}},
+	azure = {.lookup = no_variable,
+		.dmi = {[DMI_VENDOR] = "Microsoft Corporation",
+			[DMI_ASSET_TAG] = "7783-7084-3265-9085-8269-3286-77"}},
+	pod_on_gce = {.lookup = in_pod, .dmi = {[DMI_PRODUCT] = "Google Compute Engine"}},
+	alibaba = {
+		no_variable, {[DMI_VENDOR] = "Alibaba Cloud", [DMI_PRODUCT] = "Alibaba Cloud ECS"}};
 
 static const struct {
 	const char *names;
@@ -29,6 +58,7 @@ static const struct {
 	int64_t grace;
 } choices[] = {
 	{"auto", &nowhere, "generic", "signal:" NOTICE_SIGNALS, 0, -1},
+	{"auto", &job_id, "generic", "signal:" NOTICE_SIGNALS, 0, -1},
 	{"auto", &hyper_v, "generic", "signal:" NOTICE_SIGNALS, 0, -1},
 	{"auto", &slurm, "slurm", "slurm:" NOTICE_SIGNALS, 0, -1},
 	{"auto", &slurm_on_aws, "slurm,aws", "slurm:" NOTICE_SIGNALS " aws", 0, -1},
@@ -46,6 +76,7 @@ static const struct {
 	{"lsf", &nowhere, "lsf", "signal:" NOTICE_SIGNALS ",INT", 0, 20000},
 	{"sge", &nowhere, "sge", "signal:" NOTICE_SIGNALS, 99, -1},
 	{"pbs", &nowhere, "pbs", "signal:" NOTICE_SIGNALS, 0, -1},
+	{"condor", &nowhere, "condor", "signal:" NOTICE_SIGNALS, 85, -1},
 	{"gce,aws,azure,alibaba", &nowhere, "gce,aws,azure,alibaba",
 		"signal:" NOTICE_SIGNALS " gce aws azure alibaba", 143, -1},
 };
