@@ -28,6 +28,7 @@ static const struct args_option options[] = {
 	{"pid", "PID", "guard this process instead of a COMMAND", ARGS_UNSIGNED, .target = &guarded,
 		.min = 1, .max = INT32_MAX, .given = &guarded_given},
 	HEARTBEAT_ROWS,
+	GROUP_TIMEOUT_ROW("a beat or a reading that takes longer does not count (period - 10s)"),
 	{"join-timeout", "D", "a task that has not begun to beat D after it joined is dead (5m)",
 		ARGS_DURATION, .target = &heartbeat_options.rules.first},
 	{"on-failure", "COMMAND", "run before the guarded process is ended", ARGS_TEXT,
@@ -120,7 +121,7 @@ static int run(const struct args_rest *rest)
 }
 
 static const struct args_command commands[] = {
-	{NULL, "[OPTION...] [-- COMMAND [ARG...]]", NULL, options, group_option_table, 0, 0, true,
+	{NULL, "[OPTION...] [-- COMMAND [ARG...]]", NULL, options, group_identity_table, 0, 0, true,
 		false, run},
 	{0},
 };
