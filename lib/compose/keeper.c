@@ -24,6 +24,7 @@
 #include "compose/keeper_store.h"
 #include "live/cut_off.h"
 #include "live/outage.h"
+#include "live/progress.h"
 
 #define CHECK_EVERY  1000  /* ms between looks at the board */
 #define SILENCE_SAID 3000  /* ms after which we report that the store does not answer */

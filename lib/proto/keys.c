@@ -42,7 +42,7 @@ static const char *const then_words[] = {"exit", "continue", "stop"};
 static const char *const kind_words[] = {"save", "exit", "each", "none"};
 static const char *const reason_words[] = {
 	"", "completed", "saved", "preempted", "failed", "peer", "left"};
-static const char *const death_words[] = {"unknown", "silent", "gone", "restarted", "hung"};
+static const char *const death_words[] = {"silent", "gone", "restarted", "hung"};
 
 #define WORDS(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -91,15 +91,6 @@ bool keys_reason_parse(const char *word, enum agreement_reason *reason)
 const char *keys_death_word(enum death_cause cause)
 {
 	return death_words[cause];
-}
-
-bool keys_death_parse(const char *word, enum death_cause *cause)
-{
-	size_t index;
-	if (!parse_word(death_words, WORDS(death_words), word, &index))
-		return false;
-	*cause = (enum death_cause)index;
-	return true;
 }
 
 void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t task),

@@ -82,10 +82,9 @@ bool keys_kind_parse(const char *word, enum agreement_kind *kind);
 const char *keys_reason_word(enum agreement_reason reason);
 bool keys_reason_parse(const char *word, enum agreement_reason *reason);
 
-/* Why a task was declared dead; DEATH_UNKNOWN: its key does not say why. */
-enum death_cause { DEATH_UNKNOWN, DEATH_SILENT, DEATH_GONE, DEATH_RESTARTED, DEATH_HUNG };
+/* Why a task was declared dead. */
+enum death_cause { DEATH_SILENT, DEATH_GONE, DEATH_RESTARTED, DEATH_HUNG };
 const char *keys_death_word(enum death_cause cause);
-bool keys_death_parse(const char *word, enum death_cause *cause);
 
 /* A set of tasks as text: "0-3,7"; "" for none. chosen(context, i) says whether i is in it. */
 void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t task),

@@ -296,11 +296,8 @@ static bool read_left(struct view *view, const struct reading *r)
 
 static bool read_dead(struct view *view, const struct reading *r)
 {
-	const char *word;
 	/* The key exists, so the task was declared dead, even if the value cannot be parsed. */
 	view->agreement.peers[r->task].dead = true;
-	if (json_get_text(r->json, "by", &word))
-		(void)keys_death_parse(word, &view->members[r->task].death);
 	return true;
 }
 

@@ -6,7 +6,6 @@
 #ifndef PROTO_VIEW_H
 #define PROTO_VIEW_H
 
-#include "live/progress.h"
 #include "proto/keys.h"
 #include "store/store.h"
 
@@ -57,10 +56,9 @@ struct view_member {
 	store_revision
 		unreadable; /* of a report in the newest round that cannot be parsed; 0: none */
 	int left_code;
-	bool beatless;		/* its record TASK says that it never beats */
-	enum death_cause death; /* of a task that was declared dead */
-	bool left_called;	/* when it left, it had called preempt_step, last with left_step */
-	bool left_saved;	/* when it left, it had saved, last at left_saved_step */
+	bool beatless;	  /* its record TASK says that it never beats */
+	bool left_called; /* when it left, it had called preempt_step, last with left_step */
+	bool left_saved;  /* when it left, it had saved, last at left_saved_step */
 	uint64_t left_step, left_saved_step;
 	int64_t joined_utc, newest_utc; /* ms by its own clock, of TASK; of SAVED or LEFT; or 0 */
 	struct process_identity agent;

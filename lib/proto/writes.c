@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/xalloc.h"
-#include "live/progress.h"
 #include "proto/agreement/facts.h"
 
 #define SILENT_MOST 100 /* missing reports that a decision compares; less than store_operations */
@@ -331,9 +330,8 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 static void describe_deaths(
 	const struct view *view, const struct death *deaths, size_t count, struct text *text)
 {
-	static const char *const what[] = {"dead; last seen ", "dead: no heartbeat since ",
-		"gone; last seen ", "restarted; before that last seen ",
-		"hung: no progress since "};
+	static const char *const what[] = {"dead: no heartbeat since ", "gone; last seen ",
+		"restarted; before that last seen ", "hung: no progress since "};
 	const struct death *first = &deaths[0];
 	const char *host = view->members[first->task].agent.host;
 	bool was = first->cause == DEATH_RESTARTED;

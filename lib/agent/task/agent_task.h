@@ -15,6 +15,7 @@
 #include "agent/task/step_interval.h"
 #include "base/process/reaper.h"
 #include "base/process/tree.h"
+#include "live/progress.h"
 #include "proto/view.h"
 
 /* A command that was started; with --ranks several tasks share one. */
