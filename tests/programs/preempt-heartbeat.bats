@@ -298,7 +298,7 @@ cut_off() {
 @test "--progress-timeout: a task that does not advance hangs, is declared so, and all leave" {
 	join 2
 	beat 0 --kill-after 500ms --progress-timeout 2s -- bash -c '
-		. "$0"; for _ in 1 2 3 4 5 6; do preempt_step 2; sleep 0.5; done; touch evaluated; sleep 1000' \
+		. "$0"; for _ in {1..9}; do preempt_step 2; sleep 0.5; done; touch evaluated; sleep 1000' \
 		"$REPO/lib/client/preempt.sh"
 	beat 1 --pid "${agents[1]}"
 	end 44 0 1

@@ -392,7 +392,11 @@ pausing() {
 	cat >hangs <<-'HANGS'
 		. "$CLIENTS/preempt.sh"
 		case $PREEMPT_TASK:$PREEMPT_ATTEMPT in
-		1:1) preempt_step 0; exec sleep 1000 ;;
+		1:1)
+			for _ in {1..12}; do preempt_step 0; sleep 0.5; done
+			touch asked
+			exec sleep 1000
+			;;
 		0:1) exec sleep 1000 ;; # until the other has hung
 		*) exec ./trainer ;;
 		esac
@@ -400,6 +404,8 @@ pausing() {
 	options=(--restarts --period 250ms --limit 40 --progress-timeout 3s --max-crashes 0)
 	agents_of 2 bash hangs
 	all_ended 0
-	closed_by 1 hung && closed_by 2 completed
+	[ -e asked ] # to ask again at the same step is progress
+	closed_by 1 hung
+	closed_by 2 completed
 	grep -q 'attempt 1 hung, 1 of 3: .*; running again in' err.0
 }

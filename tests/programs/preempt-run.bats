@@ -163,7 +163,7 @@ fails_together() {
 	told_by 0 "run me again (42)"
 	# What of the grace period was used, but for training, and what was not.
 	tail -n 1 told | python3 -c 'import json, sys; end = json.load(sys.stdin)
-assert 200 <= end["lost_ms"] and 0 < end["left_ms"] and end["lost_ms"] + end["left_ms"] < 9000, end'
+assert 200 <= end["lost_ms"] and 0 < end["left_ms"] and end["lost_ms"] + end["left_ms"] < 8000, end'
 	nothing_left
 }
 

@@ -99,6 +99,15 @@ static void choose(void)
 				choice.grace == choices[i].grace,
 			"%s: %s", choices[i].names, choices[i].sources);
 	}
+	TEST("what has to be configured for an exit code is told where the user named the platform")
+	{
+		struct platform_choice choice;
+		CHECK(platform_choose("lsf", &nowhere, &choice, NULL) == STATUS_OK && choice.note &&
+			strstr(choice.note, "submit with -Q \"42\""));
+		CHECK(platform_choose("auto", &lsf, &choice, NULL) == STATUS_OK && !choice.note);
+		CHECK(platform_choose("slurm", &nowhere, &choice, NULL) == STATUS_OK &&
+			!choice.note);
+	}
 	static const char *const bad[] = {
 		"", "autos", "slurm,", ",slurm", "slurm,auto", "GCE", "slurm aws"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -156,6 +165,13 @@ static void judge(void)
 		"RUNNING -5", "RUNNING 2026-01-01T00:00:00"};
 	for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++)
 		CHECK(!slurm_read_job(garbage[i], &job), "no word of Slurm's: \"%s\"", garbage[i]);
+	TEST("of a heterogeneous job the leader counts, which comes first of those that can be read")
+	{
+		CHECK(slurm_read_job("RUNNING 1767225620\nPENDING 1767225700\n", &job));
+		CHECK(job.end == NOW + 20000);
+		CHECK(slurm_read_job("slurm_load_jobs error: x\nRUNNING 1767225620\n", &job));
+		CHECK(job.end == NOW + 20000);
+	}
 	TEST("the start may be told, too, and an end that is over by our clock is said to be")
 	{
 		CHECK(slurm_read_job("RUNNING 1767225620 1767225000", &job));
