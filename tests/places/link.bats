@@ -51,7 +51,7 @@ mount_twice() {
 	[ -e /dev/fuse ] || skip "needs FUSE"
 	local mount
 	for mount in a b; do
-		bindfs "$dir" "$PWD/$mount" || skip "cannot mount bindfs"
+		bindfs "$dir" "$PWD/$mount" 3>&- || skip "cannot mount bindfs"
 		mounted+=("$PWD/$mount")
 	done
 	a=$PWD/a/run.db
@@ -81,7 +81,7 @@ holder_stopped() {
 # the lock was taken over and ten keys are acknowledged; then continue. Leaves $code and $said.
 stop_and_overtake() {
 	local point=$1 i holder
-	elsewhere hold_store "$a" "lost-$point" "$point" >out 2>err &
+	elsewhere hold_store "$a" "lost-$point" "$point" >out 2>err 3>&- &
 	started+=($!)
 	holder=$!
 	until_true 20 holder_stopped " lost-$point $point"
@@ -145,7 +145,7 @@ stop_and_overtake() {
 	local takeover began
 	for takeover in 60 2; do
 		preempt-store put k v --store "${a%/*}/$takeover.db?takeover=${takeover}s"
-		elsewhere hold_store "${a%/*}/$takeover.db" "killed$takeover" begin &
+		elsewhere hold_store "${a%/*}/$takeover.db" "killed$takeover" begin 3>&- &
 		started+=($!)
 		until_true 20 holder_stopped " killed$takeover begin"
 		began=$(milliseconds)
@@ -174,7 +174,7 @@ stop_and_overtake() {
 
 @test "who waits names the holder, also one on this machine that is stopped" {
 	preempt-store put k v
-	hold_store "$db" held begin &
+	hold_store "$db" held begin 3>&- &
 	started+=($!)
 	until_true 20 holder_stopped " held begin"
 	answers 75 preempt-store put k w --timeout 300ms
