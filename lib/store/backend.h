@@ -46,6 +46,9 @@ struct store_backend {
 	enum status (*purge)(struct store *store, const char *prefix,
 		const struct store_compare *compares, size_t compare_count, int64_t deadline,
 		struct error *err);
+	/* NULL: it has no database. */
+	enum status (*run)(struct store *store, struct store_operation *operation, int64_t deadline,
+		struct error *err);
 };
 
 struct store {

@@ -475,6 +475,23 @@ enum status store_purge(struct store *store, const char *prefix,
 		store, prefix, compares, compare_count, clock_after(store->patience), err);
 }
 
+enum status store_run(struct store *store, struct store_operation *operation, struct error *err)
+{
+	WITH_ERROR(err);
+	if (!store->backend->run)
+		return error_set(err, STATUS_USAGE,
+			"store %s keeps no tables: queues need a store on a filesystem; choose "
+			"another --store",
+			store->where);
+	if (operation->write && (store->flags & STORE_READ_ONLY))
+		return refuse_writing(store, err);
+	store->asked_at = clock_now();
+	enum status status =
+		store->backend->run(store, operation, clock_after(store->patience), err);
+	store->asked_at = 0;
+	return status;
+}
+
 enum status store_get(
 	struct store *store, const char *key, struct store_entry *entry, struct error *err)
 {

@@ -26,6 +26,8 @@
 #define STORE_VALUE_MAX (64 * 1024) /* bytes */
 #define STORE_COUNTS	2	    /* prefixes whose keys one call counts */
 
+#define STORE_OPERATION_KEYS 2
+
 struct store;
 
 /*
@@ -267,6 +269,28 @@ bool store_is_local(const struct store *store);
  */
 enum status store_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, struct error *err);
+
+struct sqlite3;
+/* What store_run carries out. All members except revision are set by the caller, or by run. */
+struct store_operation {
+	/*
+	 * Reads and writes tables of its own in the database, in a transaction. Returns SQLite's
+	 * code; after any other than SQLITE_OK nothing is changed. It leaves no statement open. It
+	 * may be called again, and begins anew then.
+	 */
+	int (*run)(struct sqlite3 *database, void *context);
+	void *context;
+	bool write; /* false: it only reads */
+	const char
+		*changed[STORE_OPERATION_KEYS]; /* keys to put, empty, for store_wait; NULL: none */
+	store_revision revision;		/* of the store, after it */
+};
+/*
+ * Run an operation under the lock of the store. STATUS_OK: its changes are durable. After a failure
+ * it is not known whether they are there: so an operation must do the same if it is run again.
+ * STATUS_USAGE: this kind of store has no database.
+ */
+enum status store_run(struct store *store, struct store_operation *operation, struct error *err);
 
 /* Each of the next four functions runs a transaction of one operation. */
 

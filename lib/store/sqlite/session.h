@@ -193,6 +193,9 @@ void wait_note_unchanged(struct sqlite_store *store, int64_t instant);
 /* transaction.c */
 enum status session_run(struct store *store, const struct store_request *request, int64_t deadline,
 	struct store_answer *answer, struct error *err);
+/* store_run */
+enum status session_operate(struct store *store, struct store_operation *operation,
+	int64_t deadline, struct error *err);
 /*
  * Run one of the requests of a transaction, and increment session->revision if it has changed
  * something. If the request needs it, a session that reads becomes one that may write.

@@ -295,4 +295,5 @@ const struct store_backend store_sqlite = {
 	.beats_remove = beats_remove,
 	.check_private = sqlite_check_private,
 	.purge = range_purge,
+	.run = session_operate,
 };

@@ -232,3 +232,45 @@ enum status session_run(struct store *base, const struct store_request *request,
 	execution.others = false;
 	return run_queued(&execution, answer, err);
 }
+
+/* ---- Operations ---- */
+
+static enum status operate(
+	struct session *session, struct store_operation *operation, struct error *err)
+{
+	int before = sqlite3_total_changes(session->database);
+	for (size_t i = 0; i < STORE_OPERATION_KEYS; i++)
+		operation->changed[i] = NULL;
+	int code = operation->run(session->database, operation->context);
+	if (code != SQLITE_OK)
+		return session_failed(session, operation->write ? "change" : "read", code, err);
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < STORE_OPERATION_KEYS && status == STATUS_OK; i++) {
+		const struct store_op put = {.kind = STORE_PUT, .key = operation->changed[i]};
+		if (put.key)
+			status = put_one(session, &put, err);
+	}
+	session->changed = false;
+	session->revision += sqlite3_total_changes(session->database) != before;
+	operation->revision = session->revision;
+	return status == STATUS_OK ? write_meta(session, err) : status;
+}
+
+enum status session_operate(
+	struct store *base, struct store_operation *operation, int64_t deadline, struct error *err)
+{
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	for (bool again = false;; again = true) {
+		struct session session;
+		bool known;
+		enum status status =
+			session_begin(&session, store, operation->write, deadline, err);
+		if (status == STATUS_OK) {
+			status = operate(&session, operation, err);
+			status = session_end(&session, status, &known, err);
+		}
+		/* It may be run again, and new descriptors may help. */
+		if (status == STATUS_OK || again || !session.dropped || clock_now() >= deadline)
+			return status;
+	}
+}
