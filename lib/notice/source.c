@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
 
@@ -109,6 +110,11 @@ enum source_answer source_check(
 bool source_take_held(struct source *source, struct notice *notice)
 {
 	return source->kind->take_held && source->kind->take_held(source, notice);
+}
+
+int64_t source_expects(const struct source *source)
+{
+	return source->kind->expects ? source->kind->expects(source) : CLOCK_NEVER;
 }
 
 const char *source_name(const struct source *source)

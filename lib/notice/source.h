@@ -77,6 +77,7 @@ struct source_kind {
 		struct source *source, int64_t now, struct notice *notice, struct error *err);
 	/* source_take_held; NULL: it never holds a notice */
 	bool (*take_held)(struct source *source, struct notice *notice);
+	int64_t (*expects)(const struct source *source); /* source_expects; NULL: never */
 };
 /* The first member of each source. source_open or lib/agent/source_group.c fills it. */
 struct source {
@@ -102,6 +103,9 @@ enum source_answer source_check(
  * ended, or that is about to close the source.
  */
 bool source_take_held(struct source *source, struct notice *notice);
+/* When it will give its notice, because it knows the end of the machine or the job; CLOCK_NEVER: it
+ * knows none. */
+int64_t source_expects(const struct source *source);
 /* Add an example of each kind to text: "signal:TERM,USR1, file:PATH, ..., azure". */
 void source_list(struct text *text);
 

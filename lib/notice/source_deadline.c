@@ -134,10 +134,17 @@ static enum source_answer deadline_check(
 	return SOURCE_NOTICE;
 }
 
+static int64_t deadline_expects(const struct source *source)
+{
+	const struct deadline_source *self = (const struct deadline_source *)source;
+	return self->over || self->given ? CLOCK_NEVER : self->end - self->lead;
+}
+
 const struct source_kind source_deadline = {.name = "deadline",
 	.example = "deadline:+2h|TIME",
 	.open = deadline_open,
 	.close = deadline_close,
 	.descriptor = deadline_descriptor,
 	.due = deadline_due,
-	.check = deadline_check};
+	.check = deadline_check,
+	.expects = deadline_expects};

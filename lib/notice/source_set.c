@@ -45,6 +45,14 @@ int64_t source_set_due(const struct source_set *set)
 	return due;
 }
 
+int64_t source_set_expects(const struct source_set *set)
+{
+	int64_t at = CLOCK_NEVER;
+	for (size_t i = 0; i < set->count; i++)
+		at = clock_earlier(at, source_expects(set->sources[i].source));
+	return at;
+}
+
 void source_set_begin(struct source_set *set, const struct pollfd *polls)
 {
 	for (size_t i = 0; i < set->count; i++)

@@ -58,6 +58,8 @@ void source_set_wait(struct source_set *set, const int *others, size_t count, in
 size_t source_set_poll(const struct source_set *set, struct pollfd *polls);
 /* The instant until which to poll; CLOCK_NEVER: no limit. */
 int64_t source_set_due(const struct source_set *set);
+/* When the first notice comes that is known of now; CLOCK_NEVER: none is. */
+int64_t source_set_expects(const struct source_set *set);
 /* Start a round with the polls that poll(2) has filled. */
 void source_set_begin(struct source_set *set, const struct pollfd *polls);
 /* The next event of this round; *which is the index of its source. */

@@ -401,6 +401,14 @@ static bool slurm_take_held(struct source *source, struct notice *notice)
 	return self->held && give_held(self, notice) == SOURCE_NOTICE;
 }
 
+static int64_t slurm_expects(const struct source *source)
+{
+	const struct slurm_source *self = (const struct slurm_source *)source;
+	if (!self->end_utc || self->given)
+		return CLOCK_NEVER;
+	return clock_now() + self->end_utc - self->lead - controller_utc(self);
+}
+
 const struct source_kind source_slurm = {.name = "slurm",
 	.example = "slurm:TERM,USR1",
 	.bare = true,
@@ -410,4 +418,5 @@ const struct source_kind source_slurm = {.name = "slurm",
 	.descriptor = slurm_descriptor,
 	.due = slurm_due,
 	.check = slurm_check,
-	.take_held = slurm_take_held};
+	.take_held = slurm_take_held,
+	.expects = slurm_expects};
