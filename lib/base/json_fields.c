@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json_fields.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/xalloc.h"
 
 static bool is_within(const struct json_field *field, int64_t value)
@@ -165,6 +167,18 @@ static struct json_object *value_of(const struct json_field *field, const void *
 	return NULL;
 }
 
+/* A JSON_TIME as people read it. */
+static struct json_object *show_time(const struct json_field *field, int64_t time)
+{
+	char text[32];
+	if (field->flags & JSON_INSTANT) {
+		clock_format_utc(time, text);
+		return json_object_new_string(text);
+	}
+	snprintf(text, sizeof(text), "%" PRId64 ".%03d", time / 1000, (int)(time % 1000));
+	return json_object_new_double_s((double)time / 1000, text);
+}
+
 static void put_fields(const struct json_field *fields, const void *record,
 	struct json_object *object, bool for_output)
 {
@@ -178,7 +192,10 @@ static void put_fields(const struct json_field *fields, const void *record,
 		if (field->kind == JSON_PART)
 			put_fields(field->more, from, object, for_output);
 		else if (*name && !absent)
-			json_object_object_add(object, name, xneeded(value_of(field, from)));
+			json_object_object_add(object, name,
+				xneeded(for_output && field->flags & (JSON_SECONDS | JSON_INSTANT)
+						? show_time(field, *(const int64_t *)from)
+						: value_of(field, from)));
 	}
 }
 

@@ -51,6 +51,9 @@ enum json_flags {
 	JSON_REQUIRED = 1, /* must exist when read; always written */
 	JSON_ALWAYS = 2,   /* written even if it is 0, false, empty or NULL */
 	JSON_SHOWN = 4,	   /* like JSON_ALWAYS, for json_show_fields only */
+	/* A JSON_TIME, for json_show_fields only: */
+	JSON_SECONDS = 8, /* as seconds with a fraction */
+	JSON_INSTANT = 16 /* as text (clock_format_utc) */
 };
 
 struct json_field {

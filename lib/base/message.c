@@ -20,7 +20,8 @@ static const char *about_run, *about_tasks;
 static int64_t patience = -1; /* ms; negative: wait for ever */
 /* Other threads print messages, too. */
 static _Atomic uint64_t about_attempt;
-static _Atomic bool stalled; /* the last wait for stderr failed */
+static _Atomic bool stalled;	 /* the last wait for stderr failed */
+static _Atomic bool in_progress; /* a line of message_progress is shown */
 
 void message_program(const char *name)
 {
@@ -83,14 +84,35 @@ static void write_patiently(const char *line, size_t length)
 	}
 }
 
-static void write_line(const char *line, size_t length)
+static void write_bytes(const char *bytes, size_t length)
 {
 	int kept = errno;
 	if (patience < 0)
-		(void)file_write_all(STDERR_FILENO, line, length);
+		(void)file_write_all(STDERR_FILENO, bytes, length);
 	else
-		write_patiently(line, length);
+		write_patiently(bytes, length);
 	errno = kept;
+}
+
+#define ERASE_LINE "\r\033[K"
+
+static void write_line(const char *line, size_t length)
+{
+	if (in_progress)
+		write_bytes(ERASE_LINE, strlen(ERASE_LINE));
+	in_progress = false;
+	write_bytes(line, length);
+}
+
+void message_progress(const char *text)
+{
+	struct text line = {0};
+	if (message_is_quiet() || !isatty(STDERR_FILENO) || (!text && !in_progress))
+		return;
+	text_addf(&line, ERASE_LINE "%s", text ? text : "");
+	write_bytes(line.data, line.length);
+	in_progress = text != NULL;
+	text_release(&line);
 }
 
 void message_add_json(const struct message_event *event, const char *said, struct text *line)

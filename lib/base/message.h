@@ -59,6 +59,12 @@ void message_event(const struct message_event *event, const char *text);
  */
 void message_add_json(const struct message_event *event, const char *said, struct text *line);
 
+/*
+ * Show text, without a newline, as the last line of the terminal, in place of the one that is
+ * shown; NULL: show none. A message takes its place. Only if stderr is a terminal, and not with -q.
+ */
+void message_progress(const char *text);
+
 /* Print err, as most programs do last when they fail, and return its status. */
 int message_fail(const struct error *err);
 

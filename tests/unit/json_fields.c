@@ -36,7 +36,7 @@ static const struct json_field inner_fields[] = {
 	{0},
 };
 static const struct json_field part_fields[] = {
-	{"part_since", JSON_TIME, 0, INNER(since)},
+	{"part_since", JSON_TIME, JSON_SECONDS, INNER(since)},
 	{"part_host", JSON_TEXT, 0, INNER(host), .shown = ""},
 	{0},
 };
@@ -46,7 +46,7 @@ static const struct json_field fields[] = {
 	{"code", JSON_SIGNED, JSON_ALWAYS, RECORD(code), .least = 0, .most = 255},
 	{"offset", JSON_SIGNED, 0, RECORD(offset)},
 	{"done", JSON_BOOL, JSON_SHOWN, RECORD(done), .shown = "finished"},
-	{"left", JSON_TIME, 0, RECORD(left), JSON_PRESENT(struct record, has_left)},
+	{"left", JSON_TIME, JSON_INSTANT, RECORD(left), JSON_PRESENT(struct record, has_left)},
 	{"name", JSON_TEXT, 0, RECORD(name)},
 	{"text", JSON_STRING, 0, RECORD(text)},
 	{"words", JSON_WORDS, 0, RECORD(words)},
@@ -164,10 +164,12 @@ static void check_writing(void)
 		"what is zero is left out, unless the table says otherwise");
 	struct json_object *object = json_object_new_object();
 	json_put_text(object, "name", "x");
-	struct record shown = {.part = {.since = 4, .host = "n"}};
+	struct record shown = {
+		.part = {.since = 4004, .host = "n"}, .left = 1500, .has_left = true};
 	json_show_fields(fields, &shown, object);
 	CHECK(!strcmp(json_line(object), "{\"name\":\"x\",\"id\":0,\"code\":0,\"finished\":false,"
-					 "\"inner\":{\"since\":0},\"part_since\":4}"),
+					 "\"left\":\"1970-01-01T00:00:01.500Z\","
+					 "\"inner\":{\"since\":0},\"part_since\":4.004}"),
 		"under the names that people see: %s", json_line(object));
 	json_object_put(object);
 }
