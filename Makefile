@@ -136,6 +136,13 @@ $(OUT)/libpreempt.so.0: $(call objects,lib/client/*.c) lib/client/
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^)
 	@ln -sf $(@F) $(@:.0=)
 
+# The tables of a queue, as text for C.
+$(OUT)/lib/queue/schema.inc: lib/queue/schema.sql
+	@mkdir -p $(@D)
+	@sed 's/.*/"&\\n"/' $< >$@
+$(OUT)/lib/queue/sql.o: $(OUT)/lib/queue/schema.inc
+$(OUT)/lib/queue/sql.o: ALL_CPPFLAGS += -I$(OUT)/lib
+
 define link
 @mkdir -p $(@D)
 $(say) LD $@
@@ -154,8 +161,7 @@ $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a $(libraries)
 # Some programs of $(extra) have several files.
 simulation := $(filter-out %_sim.o,$(call objects,tests/sim/*.c))
 $(OUT)/tests/sim/agreement_sim: $(simulation) $(call objects,tests/sim/group/*.c)
-$(OUT)/tests/sim/queue_sim: $(simulation) $(call objects,tests/sim/queue/*.c) \
-  $(addprefix $(OUT)/src/preempt-queue/,join.o client.o rows.o)
+$(OUT)/tests/sim/queue_sim: $(simulation) $(call objects,tests/sim/queue/*.c)
 $(OUT)/tests/sim/scale_sim: $(filter-out %/runner.o,$(simulation)) $(call objects,tests/sim/scale/*.c) \
   $(OUT)/tests/sim/group/standins.o
 $(OUT)/tests/bench/crowd: $(OUT)/tests/sim/idle.o $(OUT)/tests/sim/group/standins.o

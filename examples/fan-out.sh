@@ -20,7 +20,7 @@ export PREEMPT_STORE=${PREEMPT_STORE:-$PWD/queue.db} PREEMPT_QUEUE=${PREEMPT_QUE
 
 files() { find "$in" -maxdepth 1 -type f -print0 | sort -z; }
 
-# A result appears whole or not at all. A lost machine costs an attempt, a preemption never does.
+# A result appears whole or not at all. Neither a preemption nor a lost machine costs an attempt.
 # shellcheck disable=SC2016 # expanded by the shell that the worker starts
 files | preempt-queue schedule --lines -0 --once "files-$(files | cksum | tr ' ' -)" --max-attempts 3 --shell -- \
 	'set -e; to=$2/${1##*/} part=$2/.${1##*/}.$$; [ ! -e "$to" ] || exit 0

@@ -1,155 +1,296 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/after.h"
-#include "queue/output/files.h"
-#include "queue/output/output.h"
+/* Cancelling, retrying and forgetting commands; raising the first failure. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static bool is_over(const struct queue_view *view)
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "queue/sql.h"
+
+#define OVER_STATES (1u << QUEUE_SUCCEEDED | 1u << QUEUE_FAILED | 1u << QUEUE_CANCELLED)
+
+/* A batch of commands, and what is done with each. */
+struct change {
+	const uint64_t *ids;
+	size_t count;
+	enum done {
+		CHANGED,
+		TOLD,
+		REFUSED,
+		ABSENT
+	} (*one)(struct sql *s, struct change *change, uint64_t id);
+	bool by_id;	/* they were selected by their ids */
+	int64_t before; /* forget */
+	struct parse_numbers *gone;
+	size_t gone_before;	      /* in earlier batches */
+	struct queue_changed changed; /* of this batch */
+};
+
+/* The state of a command. False: there is none. */
+static bool find_state(struct sql *s, uint64_t id, enum queue_state *state)
 {
-	return view->state >= QUEUE_SUCCEEDED;
+	sqlite3_stmt *rows =
+		sql_rows(s, "SELECT state FROM command WHERE queue=?1 AND id=?2", SQL(id));
+	if (!sql_next(s, rows))
+		return false;
+	if (!queue_state_parse(sql_text(rows, 0), state))
+		*state = QUEUE_DAMAGED;
+	sqlite3_reset(rows);
+	return true;
 }
 
-/* The key of the place at which the command was seen. */
-static const char *place_of(struct moves *moves, const struct queue_view *view)
+static enum done cancel_one(struct sql *s, struct change *change, uint64_t id)
 {
-	char key[QUEUE_KEY_MAX];
-	if (view->state != QUEUE_WAITING)
-		return queue_own_key_at(moves->queue, &moves->t,
-			view->state == QUEUE_BLOCKED   ? "blocked"
-			: view->state == QUEUE_RUNNING ? "run"
-						       : "done",
-			view->item.id);
-	queue_key_waiting(moves->queue, key, view->item.priority, view->item.id);
-	return transaction_own(&moves->t, key);
-}
-
-/* Require that the command is still there. */
-static void require(struct moves *moves, const struct queue_view *view)
-{
-	transaction_require_told(&moves->t, place_of(moves, view), view->revision);
-}
-
-static enum queue_changed cancel(
-	struct moves *moves, const struct queue_view *view, store_revision dependents)
-{
-	if (is_over(view))
-		return QUEUE_CHANGED_NOT;
-	require(moves, view);
-	if (view->state != QUEUE_RUNNING) {
-		moves_over(moves, view->item.id, dependents);
-		moves_cancel(moves, place_of(moves, view), view->item.id, &view->history, 0,
-			"cancelled as it waited");
-		return QUEUE_CHANGED;
+	(void)change;
+	enum queue_state state;
+	if (!find_state(s, id, &state))
+		return ABSENT;
+	switch (state) {
+	case QUEUE_BLOCKED:
+	case QUEUE_WAITING:
+	case QUEUE_DAMAGED: sql_over(s, id, QUEUE_CANCELLED, 0, NULL); return CHANGED;
+	case QUEUE_RUNNING:
+		sql_do(s, "UPDATE command SET asked=coalesce(asked, 0) WHERE queue=?1 AND id=?2",
+			SQL(id));
+		s->woken[QUEUE_WORK] = true;
+		return TOLD;
+	case QUEUE_CANCELLED: return CHANGED;
+	case QUEUE_SUCCEEDED:
+	case QUEUE_FAILED:
+	case QUEUE_STATES: break;
 	}
-	if (!view->cancelling)
-		moves_request_cancel(moves, view->item.id, 0);
-	return QUEUE_CHANGED_REQUESTED;
+	return REFUSED;
 }
 
-static enum queue_changed retry(struct moves *moves, const struct queue_view *view, bool any)
+static enum done retry_one(struct sql *s, struct change *change, uint64_t id)
 {
-	if (!is_over(view) || (view->state == QUEUE_SUCCEEDED && !any))
-		return QUEUE_CHANGED_NOT;
-	require(moves, view);
-	/* Its dependents must know of its end, and moves_reopen needs a free pending/new/ID. */
-	moves_require(moves, "pending/over", view->item.id, 0);
-	moves_require(moves, "pending/new", view->item.id, 0);
-	moves_reopen(moves, &view->item, view->state, view->history.starts, view->after);
-	return QUEUE_CHANGED;
+	enum queue_state state;
+	if (!find_state(s, id, &state))
+		return ABSENT;
+	/* As it is to be; perhaps by this call, whose answer was lost. */
+	if (state == QUEUE_WAITING || state == QUEUE_BLOCKED)
+		return CHANGED;
+	bool may = state == QUEUE_FAILED || state == QUEUE_CANCELLED ||
+		   (state == QUEUE_SUCCEEDED && change->by_id);
+	if (!may)
+		return REFUSED;
+	if (sql_number(s,
+		    "SELECT 1 FROM after a CROSS JOIN command n ON n.queue=?1 AND"
+		    " n.id=a.needs WHERE"
+		    " a.queue=?1 AND a.id=?2 AND n.state NOT IN"
+		    " ('blocked', 'waiting', 'running', 'succeeded')",
+		    SQL(id)))
+		return REFUSED;
+	bool blocked = sql_number(s,
+		"SELECT 1 FROM after a CROSS JOIN command n ON n.queue=?1 AND n.id=a.needs WHERE"
+		" a.queue=?1 AND a.id=?2 AND n.state<>'succeeded'",
+		SQL(id));
+	sql_do(s,
+		"UPDATE command SET state=?3, attempts=0, transients=0, preempted=0, lost=0,"
+		" lost_early=0, refused=0, token=NULL, worker=NULL, since=NULL, asked=NULL,"
+		" refused_on=NULL, blamed=NULL, rested=NULL, result=NULL, ended=NULL, because=NULL, over=NULL"
+		" WHERE queue=?1 AND id=?2",
+		SQL(id), SQL(blocked ? "blocked" : "waiting"));
+	s->woken[QUEUE_WORK] = true;
+	return CHANGED;
 }
 
-static enum queue_changed forget(struct moves *moves, const struct queue_view *view)
+static enum done forget_one(struct sql *s, struct change *change, uint64_t id)
 {
-	static const char *const places[] = {"item", "done", "out", "err"};
-	if (!is_over(view))
-		return QUEUE_CHANGED_NOT;
-	require(moves, view);
-	moves_require(moves, "pending/over", view->item.id, 0);
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
-		transaction_delete(&moves->t,
-			queue_own_key_at(moves->queue, &moves->t, places[i], view->item.id));
-	return QUEUE_CHANGED;
+	enum queue_state state = QUEUE_CANCELLED;
+	/* It was there when it was selected: perhaps this call has removed it, and the answer was
+	 * lost. Its files are still to be removed. */
+	bool there = find_state(s, id, &state);
+	if (state <= QUEUE_RUNNING ||
+		(there && sql_number(s, "SELECT ended>=?3 FROM command WHERE queue=?1 AND id=?2",
+				  SQL(id), SQL(change->before))))
+		return REFUSED;
+	sql_ids_add(change->gone, id);
+	sql_do(s, "DELETE FROM after WHERE queue=?1 AND id=?2", SQL(id));
+	sql_do(s, "DELETE FROM after WHERE queue=?1 AND needs=?2", SQL(id));
+	sql_do(s, "DELETE FROM command WHERE queue=?1 AND id=?2", SQL(id));
+	s->woken[QUEUE_OVER] = true;
+	return CHANGED;
 }
 
-/* Remove the files of a command. Call this only when the store no longer names them. */
-static void remove_files(
-	const struct queue *queue, const struct queue_view *view, enum queue_change how)
+/* Forget which calls have scheduled commands: of those that may still be repeated, keep them. */
+static void forget_calls(struct sql *s)
 {
-	if (view->result.out_filed || view->result.err_filed)
-		output_remove_both(queue, view->item.id, view->result.token);
-	if (how == QUEUE_FORGET)
-		files_remove_item(queue, view->item.id, true);
+	sql_do(s,
+		"DELETE FROM once WHERE queue=?1 AND key>'call ' AND key<'call!'"
+		" AND id+?2<?3",
+		SQL(QUEUE_LIMIT), SQL(s->now.next));
 }
 
-/* For the commands that are put back: fill view->after with what blocks them now. */
-static enum status find_blocking(
-	struct queue *queue, struct queue_view *views, size_t count, struct error *err)
+static void note(struct queue_changed *changed, uint64_t id, enum done done)
 {
-	enum status status = STATUS_OK;
-	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-		struct parse_numbers ids = {0};
-		if (!views[i].item.after || !is_over(&views[i]))
-			continue;
-		status = parse_numbers(views[i].item.after, QUEUE_ID_MAX, &ids, "after", err);
-		if (status == STATUS_OK)
-			status = queue_after(queue, &ids, true, &views[i].after, err);
-		parse_numbers_release(&ids);
+	switch (done) {
+	case CHANGED: changed->changed++; return;
+	case TOLD: changed->told++; return;
+	case REFUSED:
+		changed->first_refused = changed->refused++ ? changed->first_refused : id;
+		return;
+	case ABSENT: changed->first_absent = changed->absent++ ? changed->first_absent : id; return;
 	}
-	return status;
 }
 
-/* One try. STATUS_NO: a command has moved since it was read. */
-static enum status change(struct queue *queue, enum queue_change how, struct queue_view *views,
-	size_t count, enum queue_changed *changed, struct error *err)
+static enum status change_batch(struct sql *s, void *context, struct error *err)
 {
-	struct moves moves;
-	uint64_t ids[QUEUE_CHANGE_BATCH];
-	store_revision dependents[QUEUE_CHANGE_BATCH] = {0};
-	enum status status = moves_begin(&moves, queue, err);
-	for (size_t i = 0; i < count; i++)
-		ids[i] = views[i].item.id;
-	if (status == STATUS_OK && how == QUEUE_CANCEL)
-		status = queue_dependents(queue, ids, count, dependents, err);
-	else if (status == STATUS_OK && how != QUEUE_FORGET)
-		status = find_blocking(queue, views, count, err);
-	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-		if (!views[i].item.id)
-			changed[i] = QUEUE_CHANGED_ABSENT;
-		else if (how == QUEUE_CANCEL)
-			changed[i] = cancel(&moves, &views[i], dependents[i]);
-		else if (how == QUEUE_FORGET)
-			changed[i] = forget(&moves, &views[i]);
-		else
-			changed[i] = retry(&moves, &views[i], how == QUEUE_RETRY_ANY);
-	}
-	if (status == STATUS_OK && moves.t.op_count)
-		status = moves_run_told(&moves, err);
-	moves_release(&moves);
-	return status;
+	struct change *x = context;
+	if (x->gone)
+		x->gone->count = x->gone_before;
+	x->changed = (struct queue_changed){0};
+	if (x->one == retry_one && s->now.failure)
+		return error_set(
+			err, STATUS_BROKEN, "a command has failed, and nobody was told yet");
+	if (x->one == forget_one)
+		forget_calls(s);
+	for (size_t i = 0; i < x->count; i++)
+		note(&x->changed, x->ids[i], x->one(s, x, x->ids[i]));
+	return STATUS_OK;
 }
 
-enum status queue_change(struct queue *queue, enum queue_change how, const uint64_t *ids,
-	size_t count, enum queue_changed *changed, struct error *err)
+static void add(struct queue_changed *to, const struct queue_changed *more)
 {
-	struct queue_view views[QUEUE_CHANGE_BATCH];
-	enum status status;
-	do {
-		/* Before a finished command is put back or forgotten, tell its dependents of its
-		 * end. */
-		status = how == QUEUE_CANCEL ? STATUS_OK : queue_carry_on(queue, NULL, err);
-		if (status == STATUS_OK)
-			status = queue_inspect_some(queue, ids, count, views, err);
+	if (!to->refused)
+		to->first_refused = more->first_refused;
+	if (!to->absent)
+		to->first_absent = more->first_absent;
+	to->changed += more->changed;
+	to->told += more->told;
+	to->refused += more->refused;
+	to->absent += more->absent;
+}
+
+static enum status change(struct queue *queue, struct change *x, const struct queue_selection *set,
+	unsigned states, struct queue_changed *changed, struct error *err)
+{
+	/* One that is given by its id, and is in another state, is counted as refused. */
+	struct queue_selection narrowed = *set;
+	if (!set->ids && !set->states)
+		narrowed.states = states;
+	struct sql_selected selected = {.set = &narrowed};
+	enum status status = sql_select(queue, &selected, err);
+	*changed = (struct queue_changed){
+		.absent = selected.absent, .first_absent = selected.first_absent};
+	for (size_t done = 0; done < selected.ids.count && status == STATUS_OK; done += x->count) {
+		size_t left = selected.ids.count - done;
+		x->ids = selected.ids.items + done;
+		x->count = left < QUEUE_BATCH ? left : QUEUE_BATCH;
+		status = sql_call(queue, true, change_batch, x, err);
 		if (status != STATUS_OK)
-			return status;
-		status = change(queue, how, views, count, changed, err);
-		for (size_t i = 0; i < count; i++) {
-			if (status == STATUS_OK && how != QUEUE_CANCEL &&
-				changed[i] == QUEUE_CHANGED)
-				remove_files(queue, &views[i], how);
-			queue_view_release(&views[i]);
-		}
-	} while (status == STATUS_NO);
-	/* If this fails, workers and other clients carry on. */
-	if (status == STATUS_OK)
-		(void)queue_carry_on(queue, NULL, NULL);
+			break;
+		add(changed, &x->changed);
+		x->gone_before = x->gone ? x->gone->count : 0;
+	}
+	if (x->gone)
+		x->gone->count = x->gone_before;
+	free(selected.ids.items);
+	return status;
+}
+
+enum status queue_cancel(struct queue *queue, const struct queue_selection *set,
+	struct queue_changed *changed, struct error *err)
+{
+	struct change x = {.one = cancel_one};
+	unsigned open = 1u << QUEUE_BLOCKED | 1u << QUEUE_WAITING | 1u << QUEUE_RUNNING;
+	return change(queue, &x, set, open, changed, err);
+}
+
+enum status queue_retry(struct queue *queue, const struct queue_selection *set,
+	struct queue_changed *changed, struct error *err)
+{
+	struct change x = {.one = retry_one, .by_id = set->ids != NULL};
+	return change(queue, &x, set, 1u << QUEUE_FAILED | 1u << QUEUE_CANCELLED, changed, err);
+}
+
+enum status queue_forget(struct queue *queue, const struct queue_selection *set, int64_t before,
+	struct parse_numbers *gone, struct queue_changed *changed, struct error *err)
+{
+	struct change x = {.one = forget_one, .before = before, .gone = gone};
+	return change(queue, &x, set, OVER_STATES, changed, err);
+}
+
+/* ---- The first failure ---- */
+
+/* The answer that an earlier call has got, or has lost. */
+static bool was_told(struct sql *s, struct queue_failure *failure)
+{
+	sqlite3_stmt *rows =
+		sql_rows(s, "SELECT told_id, told_cancelled FROM queue WHERE number=?1 AND told=?2",
+			SQL(failure->nonce));
+	if (!sql_next(s, rows))
+		return false;
+	failure->id = sql_unsigned(rows, 0);
+	failure->cancelled = sql_unsigned(rows, 1);
+	sqlite3_reset(rows);
+	return true;
+}
+
+/* Cancel all commands that wait. */
+static void cancel_waiting(struct sql *s, uint64_t because)
+{
+	struct parse_numbers ids = {0};
+	sql_ids_read(s,
+		sql_rows(s, "SELECT id FROM command WHERE queue=?1"
+			    " AND state IN ('waiting', 'blocked')"),
+		&ids);
+	for (size_t i = 0; i < ids.count; i++) {
+		enum queue_state state;
+		/* Not those that were cancelled with one that they come after. */
+		if (find_state(s, ids.items[i], &state) && state != QUEUE_CANCELLED)
+			sql_over(s, ids.items[i], QUEUE_CANCELLED, because, NULL);
+	}
+	free(ids.items);
+}
+
+static enum status say(struct queue_failure *failure, struct sql *s, struct error *err)
+{
+	if (!was_told(s, failure))
+		return STATUS_NO;
+	return error_set(err, STATUS_BROKEN,
+		"command %" PRIu64 " has failed; %" PRIu64 " others were cancelled for it",
+		failure->id, failure->cancelled);
+}
+
+static enum status raise_failure(struct sql *s, void *context, struct error *err)
+{
+	struct queue_failure *failure = context;
+	if (say(failure, s, err) == STATUS_BROKEN)
+		return STATUS_BROKEN;
+	uint64_t id = s->now.failure;
+	failure->id = id;
+	if (!id)
+		return STATUS_NO;
+	int64_t told = sql_do(s,
+		"UPDATE command INDEXED BY command_state SET asked=?2 WHERE queue=?1 AND"
+		" state='running' AND asked IS NULL"
+		" AND (SELECT halt FROM command WHERE queue=?1 AND id=?2)='now'",
+		SQL(id));
+	s->woken[QUEUE_WORK] |= told > 0;
+	if (sql_number(s, "SELECT 1 FROM command WHERE queue=?1 AND state='running'"))
+		return error_set(err, STATUS_TIMEOUT,
+			"command %" PRIu64 " has failed, and others still run", id);
+	cancel_waiting(s, id);
+	sql_do(s,
+		"UPDATE queue SET told=?2, told_id=?3, told_cancelled=(SELECT"
+		" count(*)"
+		" FROM command INDEXED BY command_state WHERE queue=?1 AND state='cancelled'"
+		" AND because=?3) WHERE number=?1",
+		SQL(failure->nonce), SQL(id));
+	s->now.failure = 0;
+	s->woken[QUEUE_OVER] = true;
+	return say(failure, s, err);
+}
+
+enum status queue_raise(struct queue *queue, struct queue_failure *failure, struct error *err)
+{
+	if (!*failure->nonce)
+		queue_draw_token(failure->nonce);
+	enum status status = sql_call(queue, true, raise_failure, failure, err);
+	if (!status_is_error(status) || status == STATUS_TIMEOUT)
+		*failure->nonce = '\0';
 	return status;
 }

@@ -1,312 +1,301 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/moves.h"
-
-#include <inttypes.h>
-#include <stdarg.h>
+/* How commands move from state to state, for all transactions. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "queue/after.h"
 #include "queue/rules.h"
+#include "queue/spec.h"
+#include "queue/sql.h"
 
-/* ---- A command at a worker ---- */
+/* ---- Reading a row ---- */
 
-void run_end(struct queue_run *run)
+void sql_read_item(sqlite3_stmt *rows, struct queue_item *item)
 {
-	struct queue_result *result = &run->result;
-	result->state =
-		rules_decide(&run->item, &run->lease.history, &result->ending, &result->history);
-	memcpy(result->token, run->lease.token, sizeof(result->token));
-	memcpy(result->worker, run->lease.worker, sizeof(result->worker));
-	memcpy(result->host, run->lease.host, sizeof(result->host));
+	*item = (struct queue_item){0};
+	(void)spec_read_item(sql_text(rows, C_spec), item);
+	item->id = sql_unsigned(rows, C_id);
+	item->priority = sqlite3_column_int(rows, C_priority);
+	item->needs = sqlite3_column_int64(rows, C_needs);
+	if (!queue_halt_parse(sql_text(rows, C_halt), &item->halt))
+		item->halt = HALT_NEVER;
+	if (sqlite3_column_type(rows, C_tag) != SQLITE_NULL)
+		item->tag = xstrdup(sql_text(rows, C_tag));
 }
 
-bool run_halts_others(const struct queue_run *run)
+void sql_read_history(sqlite3_stmt *rows, struct queue_history *history)
 {
-	return run->result.state == QUEUE_FAILED && run->item.halt != HALT_NEVER;
+	*history = (struct queue_history){
+		.starts = sql_unsigned(rows, C_starts),
+		.attempts = sql_unsigned(rows, C_attempts),
+		.transients = sql_unsigned(rows, C_transients),
+		.preempted = sql_unsigned(rows, C_preempted),
+		.lost = sql_unsigned(rows, C_lost),
+		.lost_early = sql_unsigned(rows, C_lost_early),
+		.refused = sql_unsigned(rows, C_refused),
+	};
 }
 
-void run_release(struct queue_run *run)
+/* ---- The end of a command ---- */
+
+static void read_dependents(struct sql *s, uint64_t id, struct parse_numbers *ids)
 {
-	queue_item_release(&run->item);
-	free(run->out);
-	free(run->err);
-	*run = (struct queue_run){0};
+	sql_ids_read(
+		s, sql_rows(s, "SELECT id FROM after WHERE queue=?1 AND needs=?2", SQL(id)), ids);
 }
 
-/* ---- Adding moves ---- */
-
-enum status moves_begin(struct moves *moves, struct queue *queue, struct error *err)
+/* Let those commands wait for a worker that waited for this one only. */
+static void release_dependents(struct sql *s, uint64_t id)
 {
-	char key[QUEUE_KEY_MAX];
-	*moves = (struct moves){.queue = queue};
-	if (moves_are_unknown(queue))
-		return error_set(err, STATUS_TEMPORARY,
-			"queue %s: the outcome of the last transaction is not known yet",
-			queue->name);
-	if (queue->tallied >= 0)
-		return STATUS_OK;
-	queue_key(queue, key, "count/%s", queue->who);
-	struct queue_tally tally = {0};
-	store_revision revision;
-	enum status status = queue_get(queue, key, &queue_tally_record, &tally, &revision, err);
-	if (status != STATUS_OK && status != STATUS_NO)
-		return status;
-	queue->tally = tally;
-	queue->tallied = revision;
-	return STATUS_OK;
+	struct parse_numbers ids = {0};
+	read_dependents(s, id, &ids);
+	for (size_t i = 0; i < ids.count; i++)
+		s->woken[QUEUE_WORK] |=
+			sql_do(s,
+				"UPDATE command SET state='waiting' WHERE queue=?1 AND id=?2 AND"
+				" state='blocked' AND NOT EXISTS"
+				" (SELECT 1 FROM after a CROSS JOIN command n ON n.queue=?1 AND"
+				" n.id=a.needs WHERE a.queue=?1 AND a.id=?2 AND n.state<>'succeeded')",
+				SQL(ids.items[i])) > 0;
+	free(ids.items);
 }
 
-const char *queue_own_key(const struct queue *queue, struct transaction *t, const char *format, ...)
+/* Set the state of a command that is over, and number it. */
+static void set_over(struct sql *s, uint64_t id, enum queue_state state, uint64_t because,
+	const char *result, int64_t now)
 {
-	va_list list;
-	va_start(list, format);
-	char *rest = xvprintf(format, list), key[QUEUE_KEY_MAX];
-	va_end(list);
-	queue_key(queue, key, "%s", rest);
-	free(rest);
-	return transaction_own(t, key);
+	sql_do(s,
+		"UPDATE command SET state=?3, because=nullif(?4, 0), result=coalesce(?5, result),"
+		" ended=?6, over=?7, worker=NULL, asked=NULL, refused_on=NULL, blamed=NULL, rested=NULL"
+		" WHERE queue=?1 AND id=?2",
+		SQL(id), SQL(queue_state_word(state)), SQL(because), SQL(result), SQL(now),
+		SQL(++s->now.over));
+	s->woken[QUEUE_OVER] = true;
 }
 
-const char *queue_own_key_at(
-	const struct queue *queue, struct transaction *t, const char *what, uint64_t id)
+/* Cancel all that comes after this command, and after what that cancels. A list, no recursion: a
+ * chain may have 100,000 commands. */
+static void cancel_dependents(struct sql *s, uint64_t id, uint64_t because, int64_t now)
 {
-	return queue_own_key(queue, t, "%s/%010" PRIu64, what, id);
-}
-
-static const char *key_of(struct moves *moves, const char *what, uint64_t id)
-{
-	return queue_own_key_at(moves->queue, &moves->t, what, id);
-}
-
-void moves_require(struct moves *moves, const char *what, uint64_t id, store_revision revision)
-{
-	transaction_require_told(&moves->t, key_of(moves, what, id), revision);
-}
-
-void queue_wait(const struct queue *queue, struct transaction *t, const struct queue_item *item,
-	const struct queue_history *history)
-{
-	char key[QUEUE_KEY_MAX];
-	queue_key_waiting(queue, key, item->priority, item->id);
-	transaction_put(t, transaction_own(t, key), queue_write(&queue_history_record, history));
-}
-
-void moves_take(
-	struct moves *moves, const char *waiting_key, uint64_t id, const struct queue_lease *lease)
-{
-	transaction_delete(&moves->t, transaction_own(&moves->t, waiting_key));
-	transaction_put(
-		&moves->t, key_of(moves, "run", id), queue_write(&queue_lease_record, lease));
-	transaction_get(&moves->t, key_of(moves, "item", id));
-	moves->tally.taken++;
-}
-
-static void note_failure(struct moves *moves, const struct queue_run *run)
-{
-	struct queue_failure failure;
-	queue_failure_of(&run->item, &run->result, &failure);
-	failure.utc = clock_utc();
-	transaction_put(&moves->t, queue_own_key(moves->queue, &moves->t, "error"),
-		queue_write(&queue_failure_record, &failure));
-	moves->failing = true;
-}
-
-void moves_end(struct moves *moves, const struct queue_run *run, bool note)
-{
-	struct transaction *t = &moves->t;
-	const struct queue_result *result = &run->result;
-	uint64_t id = run->item.id;
-	transaction_delete(t, key_of(moves, "run", id));
-	transaction_delete(t, key_of(moves, "cancel", id));
-	if (result->state == QUEUE_WAITING) {
-		queue_wait(moves->queue, t, &run->item, &result->history);
-		moves->tally.returned++;
-		return;
+	struct parse_numbers gone = {0};
+	sql_ids_add(&gone, id);
+	for (size_t i = 0; i < gone.count; i++) {
+		size_t kept = gone.count, next = kept;
+		read_dependents(s, gone.items[i], &gone);
+		for (; next < gone.count; next++) {
+			uint64_t one = gone.items[next];
+			if (!sql_number(s,
+				    "SELECT state='blocked' FROM command WHERE queue=?1 AND id=?2",
+				    SQL(one)))
+				continue;
+			set_over(s, one, QUEUE_CANCELLED, because, NULL, now);
+			gone.items[kept++] = one;
+		}
+		gone.count = kept;
 	}
-	transaction_put(t, key_of(moves, "done", id), queue_write(&queue_result_record, result));
-	if (run->out && result->out)
-		transaction_put_bytes(t, key_of(moves, "out", id), run->out, result->out);
-	if (run->err && result->err)
-		transaction_put_bytes(t, key_of(moves, "err", id), run->err, result->err);
-	moves->tally.succeeded += result->state == QUEUE_SUCCEEDED;
-	moves->tally.failed += result->state == QUEUE_FAILED;
-	moves->tally.stopped += result->state == QUEUE_CANCELLED;
-	if (run_halts_others(run) && note && !moves->failing)
-		note_failure(moves, run);
+	free(gone.items);
 }
 
-void moves_request_cancel(struct moves *moves, uint64_t id, uint64_t because)
+/* What it means for others that a command is over. */
+static void spread(
+	struct sql *s, uint64_t id, enum queue_state state, uint64_t because, int64_t now)
 {
-	struct json_object *cancel_request = json_object_new_object();
-	json_put_signed(cancel_request, "utc", clock_utc());
-	if (because)
-		json_put_unsigned(cancel_request, "because", because);
-	transaction_put(&moves->t, key_of(moves, "cancel", id), cancel_request);
+	if (state == QUEUE_SUCCEEDED)
+		release_dependents(s, id);
+	else
+		cancel_dependents(s, id, because ? because : id, now);
+	if (state == QUEUE_FAILED && !s->now.failure &&
+		sql_number(s,
+			"SELECT halt IN ('now', 'soon') FROM command WHERE queue=?1 AND id=?2",
+			SQL(id)))
+		s->now.failure = id;
 }
 
-void run_end_cancelled(struct queue_run *run, const struct store_entry *cancel_request)
+void sql_over(
+	struct sql *s, uint64_t id, enum queue_state state, uint64_t because, const char *result)
 {
-	run->result.because = queue_cancel_cause(cancel_request);
-	run->result.state = QUEUE_CANCELLED;
-	run->result.ending.kind = ENDING_CANCELLED;
+	int64_t now = clock_utc();
+	set_over(s, id, state, because, result, now);
+	spread(s, id, state, because, now);
 }
 
-uint64_t queue_cancel_cause(const struct store_entry *cancel_request)
+/* ---- The end of a start ---- */
+
+/* What is to be known of a start to decide what its end means. */
+struct start {
+	struct queue_item item;
+	struct queue_history history;
+	int64_t since;
+	bool told;
+	uint64_t because; /* told: the command that failed; 0: a user cancelled it */
+	char refused_on[65];
+	char blamed[QUEUE_TOKEN];
+};
+
+enum found { IS_RUNNING, HAS_ENDED, IS_ANOTHERS };
+
+/* Find the start of this token. HAS_ENDED: the end of this start was handed in before. */
+static enum found find_start(
+	struct sql *s, uint64_t id, const char *token, struct start *start, enum queue_state *state)
 {
-	uint64_t because = 0;
-	struct json_object *object =
-		cancel_request->value ? json_parse(cancel_request->value, cancel_request->length)
-				      : NULL;
-	(void)json_get_unsigned(object, "because", &because);
-	json_object_put(object);
-	return because;
+	*start = (struct start){0};
+	sqlite3_stmt *rows = sql_rows(s,
+		"SELECT" SQL_COMMAND "FROM command c WHERE c.queue=?1 AND c.id=?2"
+		" AND (?3 IS NULL OR c.token=?3)",
+		SQL(id), SQL(token));
+	if (!sql_next(s, rows))
+		return IS_ANOTHERS;
+	bool known = queue_state_parse(sql_text(rows, C_state), state);
+	sql_read_item(rows, &start->item);
+	sql_read_history(rows, &start->history);
+	start->since = sqlite3_column_int64(rows, C_since);
+	start->told = sqlite3_column_type(rows, C_asked) != SQLITE_NULL;
+	start->because = sql_unsigned(rows, C_asked);
+	sql_copy(start->refused_on, sizeof(start->refused_on), rows, C_refused_on);
+	sql_copy(start->blamed, sizeof(start->blamed), rows, C_blamed);
+	sqlite3_reset(rows);
+	return !known ? IS_ANOTHERS : *state == QUEUE_RUNNING ? IS_RUNNING : HAS_ENDED;
 }
 
-void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
-	const struct queue_history *history, uint64_t because, const char *why)
+static bool was_early(const struct start *start, const struct sql_end *end)
 {
-	struct queue_result result = {.state = QUEUE_CANCELLED,
-		.ending = {.kind = ENDING_CANCELLED},
-		.because = because,
-		.history = *history,
-		.ended = clock_utc()};
-	text_escape(result.ending.text, sizeof(result.ending.text), why, strlen(why));
-	transaction_delete(&moves->t, transaction_own(&moves->t, waiting_key));
-	transaction_put(
-		&moves->t, key_of(moves, "done", id), queue_write(&queue_result_record, &result));
-	moves->tally.cancelled++;
+	int64_t elapsed = end->result->ended - start->since;
+	/* Clocks of machines differ: a start in the future is no early loss. */
+	return elapsed >= 0 && elapsed - end->silence < RULES_EARLY;
 }
 
-void moves_over(struct moves *moves, uint64_t id, store_revision dependents)
+/* Whether no other machine can show that this one is to blame. */
+static bool is_confirmed(struct sql *s, const struct start *start, const char *host)
 {
-	moves_require(moves, "after", id, dependents);
-	if (dependents)
-		transaction_put(
-			&moves->t, key_of(moves, "pending/over", id), json_object_new_object());
+	if (*start->refused_on && strcmp(start->refused_on, host) != 0)
+		return true;
+	return !sql_number(s, "SELECT 1 FROM worker WHERE queue=?1 AND host<>?2", SQL(host));
 }
 
-void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue_state was,
-	uint64_t starts, const char *after)
+/* Write how a start has ended, and what that means. failed: its worker is to blame, if the command
+ * succeeds on another machine. */
+static void write_end(struct sql *s, const struct sql_end *end, enum queue_state state,
+	const struct start *start, bool failed)
 {
-	const struct queue_history fresh = {.starts = starts};
-	struct transaction *t = &moves->t;
-	transaction_delete(t, key_of(moves, "done", item->id));
-	transaction_delete(t, key_of(moves, "out", item->id));
-	transaction_delete(t, key_of(moves, "err", item->id));
-	if (after) {
-		queue_block(moves->queue, t, item, &fresh, after);
-		queue_block_new(moves->queue, t, item->id, item->id, after);
-	} else {
-		queue_wait(moves->queue, t, item, &fresh);
+	const struct queue_history *h = &start->history;
+	const char *none = NULL;
+	bool waits = state == QUEUE_WAITING;
+	bool refused = waits && rules_is_refusal(&end->result->ending);
+	int64_t now = clock_utc();
+	uint64_t because = state == QUEUE_CANCELLED ? start->because : 0;
+	bool rests = waits && rules_rests(&end->result->ending);
+	struct json_object *result = spec_write_result(end->result);
+	sql_do(s,
+		"UPDATE command SET state=?3, result=?4, ended=?5, because=nullif(?6, 0),"
+		" over=nullif(?7, 0), refused_on=?8, blamed=coalesce(?9, blamed), attempts=?10,"
+		" transients=?11, preempted=?12, lost=?13, lost_early=?14, refused=?15,"
+		" rested=?16, rest=?17, worker=NULL, asked=NULL WHERE queue=?1 AND id=?2",
+		SQL(end->id), SQL(queue_state_word(state)), SQL(json_line(result)),
+		SQL(waits ? end->result->ended : now), SQL(because), SQL(waits ? 0 : ++s->now.over),
+		SQL(refused ? end->host : none), SQL(waits && failed ? end->worker : none),
+		SQL(h->attempts), SQL(h->transients), SQL(h->preempted), SQL(h->lost),
+		SQL(h->lost_early), SQL(h->refused), SQL(rests ? end->worker : none),
+		SQL(now + rules_pause(h)));
+	json_object_put(result);
+	s->woken[waits ? QUEUE_WORK : QUEUE_OVER] = true;
+	if (!waits)
+		spread(s, end->id, state, because, now);
+}
+
+static enum queue_state end_running(struct sql *s, const struct sql_end *end, struct start *start)
+{
+	const struct queue_ending *ending = &end->result->ending;
+	bool refused = rules_is_refusal(ending);
+	const struct rules_start known = {.max_attempts = start->item.max_attempts,
+		.max_transient = start->item.max_transient,
+		.ending = ending,
+		.early = was_early(start, end),
+		.confirmed = refused && is_confirmed(s, start, end->host),
+		.told = start->told};
+	uint64_t attempts = start->history.attempts;
+	enum queue_state state = rules_decide(&known, &start->history);
+	write_end(s, end, state, start, refused || start->history.attempts > attempts);
+	/* It failed on another machine, and has succeeded here. */
+	if (state == QUEUE_SUCCEEDED && *start->blamed)
+		sql_do(s,
+			"UPDATE worker SET faults=faults+1 WHERE queue=?1 AND token=?2"
+			" AND host<>?3",
+			SQL(start->blamed), SQL(end->host));
+	return state;
+}
+
+bool sql_end_start(struct sql *s, const struct sql_end *end, enum queue_state *state)
+{
+	struct start start;
+	enum found found = find_start(s, end->id, end->token, &start, state);
+	if (found == IS_RUNNING)
+		*state = end_running(s, end, &start);
+	queue_item_release(&start.item);
+	return found != IS_ANOTHERS;
+}
+
+/* ---- Rows that were written wrongly ---- */
+
+/* End the starts that run without a worker. */
+static uint64_t lose_orphans(struct sql *s)
+{
+	struct parse_numbers ids = {0};
+	uint64_t lost = 0;
+	sql_ids_read(s,
+		sql_rows(s, "SELECT id FROM command INDEXED BY command_state WHERE queue=?1 AND"
+			    " state='running' AND"
+			    " (worker IS NULL OR worker NOT IN"
+			    " (SELECT token FROM worker WHERE queue=?1))"),
+		&ids);
+	for (size_t i = 0; i < ids.count; i++) {
+		enum queue_state state;
+		struct queue_result result = {
+			.ending = {.kind = ENDING_LOST, .text = "its worker is not registered"},
+			.ended = clock_utc()};
+		const struct sql_end end = {
+			.id = ids.items[i], .result = &result, .worker = "", .host = ""};
+		lost += sql_end_start(s, &end, &state);
 	}
-	moves->tally.reopened_succeeded += was == QUEUE_SUCCEEDED;
-	moves->tally.reopened_failed += was == QUEUE_FAILED;
-	moves->tally.reopened_cancelled += was == QUEUE_CANCELLED;
+	free(ids.items);
+	return lost;
 }
 
-/* ---- Running them ---- */
-
-/* After requirements that did not hold: take the current tally. */
-static void see_tally(struct queue *queue, const struct store_answer *answer)
+/* If nothing waits or runs, blocked commands that can wait now, or else never: something that they
+ * need was not told to them, will not succeed, or needs them. */
+static void settle_blocked(struct sql *s)
 {
-	const struct store_entry *entry = &answer->entries[answer->count - 1];
-	queue->tallied = entry->revision;
-	if (queue_read(&queue_tally_record, entry, &queue->tally, NULL) != STATUS_OK &&
-		entry->value)
-		queue->tallied = -1;
+	struct parse_numbers ids = {0};
+	int64_t released = sql_do(s,
+		"UPDATE command SET state='waiting' WHERE queue=?1 AND state='blocked' AND NOT"
+		" EXISTS (SELECT 1 FROM after a CROSS JOIN command n ON n.queue=?1 AND n.id=a.needs"
+		" WHERE a.queue=?1 AND a.id=command.id AND n.state<>'succeeded')");
+	s->woken[QUEUE_WORK] |= released > 0;
+	if (!released)
+		sql_ids_read(s,
+			sql_rows(s, "SELECT id FROM command WHERE queue=?1 AND state='blocked'"),
+			&ids);
+	for (size_t i = 0; i < ids.count; i++)
+		set_over(s, ids.items[i], QUEUE_CANCELLED, 0, NULL, clock_utc());
+	free(ids.items);
 }
 
-enum status moves_run(struct moves *moves, struct store_answer *answer, struct error *err)
+bool sql_has_open(struct sql *s, const char *tag)
 {
-	struct queue *queue = moves->queue;
-	struct queue_tally sum = queue->tally;
-	queue_tally_add(&sum, &moves->tally);
-	queue_draw_token(sum.last);
-	const char *own = queue_own_key(queue, &moves->t, "count/%s", queue->who);
-	transaction_require_told(&moves->t, own, queue->tallied);
-	transaction_put(&moves->t, own, queue_write(&queue_tally_record, &sum));
-	enum status status = transaction_ask(&moves->t, queue->store, answer, err);
-	if (status == STATUS_OK && answer->held) {
-		queue->tally = sum;
-		queue->tallied = answer->revision;
-	} else if (status == STATUS_OK) {
-		see_tally(queue, answer);
-	} else if (*queue->who == '@') {
-		queue->tallied = -1;
-	} else if (!answer->known) {
-		memcpy(queue->unknown, sum.last, sizeof(queue->unknown));
-	}
-	return status;
+	bool found = false;
+	for (enum queue_state state = 0; state <= QUEUE_RUNNING && !found; state++)
+		found = sql_number(s,
+			"SELECT 1 FROM command INDEXED BY command_state WHERE queue=?1 AND state=?2"
+			" AND (?3 IS NULL OR tag=?3) LIMIT 1",
+			SQL(queue_state_word(state)), SQL(tag));
+	return found;
 }
 
-enum status moves_run_told(struct moves *moves, struct error *err)
+uint64_t sql_mend(struct sql *s)
 {
-	struct store_answer answer = {0};
-	enum status status = moves_run(moves, &answer, err);
-	if (status == STATUS_OK && !answer.held)
-		status = STATUS_NO;
-	store_answer_release(&answer);
-	return status;
-}
-
-void moves_release(struct moves *moves)
-{
-	transaction_release(&moves->t);
-}
-
-/* ---- An unknown outcome ---- */
-
-bool moves_are_unknown(const struct queue *queue)
-{
-	return *queue->unknown;
-}
-
-void moves_settled(struct queue *queue)
-{
-	*queue->unknown = '\0';
-	queue->tallied = -1;
-}
-
-/* The tally has changed: its token tells which transaction changed it. */
-static enum status read_fate(struct queue *queue, const struct store_entry *own,
-	struct moves_fate *fate, struct error *err)
-{
-	struct queue_tally there;
-	enum status status = queue_read(&queue_tally_record, own, &there, err);
-	if (status != STATUS_OK)
-		return status;
-	fate->outcome = strcmp(there.last, queue->unknown) ? MOVES_NOT_MADE : MOVES_MADE;
-	fate->revision = own->revision;
-	/* This is the token of an earlier moves_settle whose answer was lost. */
-	if (fate->outcome == MOVES_NOT_MADE)
-		moves_settled(queue);
-	return STATUS_OK;
-}
-
-enum status moves_settle(struct queue *queue, const char *token, store_revision registered,
-	struct moves_fate *fate, struct error *err)
-{
-	struct transaction t = {0};
-	struct store_answer answer = {0};
-	struct queue_tally same = queue->tally;
-	const char *own = queue_own_key(queue, &t, "count/%s", queue->who);
-	queue_draw_token(same.last);
-	transaction_require_told(&t, queue_own_key(queue, &t, "worker/%s", token), registered);
-	transaction_require_told(&t, own, queue->tallied);
-	transaction_put(&t, own, queue_write(&queue_tally_record, &same));
-	enum status status = transaction_ask(&t, queue->store, &answer, err);
-	if (status == STATUS_OK && answer.held) {
-		fate->outcome = MOVES_NOT_MADE;
-		moves_settled(queue);
-	} else if (status == STATUS_OK && answer.entries[0].revision != registered) {
-		fate->outcome = MOVES_FENCED;
-	} else if (status == STATUS_OK) {
-		status = read_fate(queue, &answer.entries[1], fate, err);
-	}
-	store_answer_release(&answer);
-	transaction_release(&t);
-	return status;
+	uint64_t lost = lose_orphans(s);
+	if (!sql_number(
+		    s, "SELECT 1 FROM command WHERE queue=?1 AND state IN ('waiting', 'running')"))
+		settle_blocked(s);
+	return lost;
 }

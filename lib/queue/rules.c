@@ -1,56 +1,108 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/rules.h"
 
-#define PAUSE	      250	      /* ms */
-#define PAUSE_LONGEST (5 * 60 * 1000) /* ms */
+#define PAUSE_FIRST 250 /* ms */
 
-/* Use up one of at most `most` attempts. */
-static enum queue_state use_up(struct queue_history *after, uint64_t most)
+static bool is_code(const struct queue_ending *ending, int code)
 {
-	after->attempts++;
-	return after->attempts < most ? QUEUE_WAITING : QUEUE_FAILED;
+	return ending->kind == ENDING_EXITED && ending->code == code;
+}
+
+bool rules_is_refusal(const struct queue_ending *ending)
+{
+	return ending->kind == ENDING_CANNOT || ending->kind == ENDING_MACHINE ||
+	       is_code(ending, CODE_CANNOT_RUN) || is_code(ending, CODE_NOT_FOUND);
+}
+
+/* One of max_attempts is used up. */
+static enum queue_state fail(const struct rules_start *start, struct queue_history *history)
+{
+	history->attempts++;
+	return history->attempts < start->max_attempts ? QUEUE_WAITING : QUEUE_FAILED;
+}
+
+static enum queue_state fail_for_good(struct queue_history *history)
+{
+	history->attempts++;
+	return QUEUE_FAILED;
+}
+
+static enum queue_state fail_transiently(
+	const struct rules_start *start, struct queue_history *history)
+{
+	history->transients++;
+	return history->transients <= start->max_transient ? QUEUE_WAITING : QUEUE_FAILED;
+}
+
+static enum queue_state lose(const struct rules_start *start, struct queue_history *history)
+{
+	uint64_t most = start->max_attempts > RULES_LOST_MAX ? start->max_attempts : RULES_LOST_MAX;
+	history->lost++;
+	history->lost_early = start->early ? history->lost_early + 1 : 0;
+	return history->lost_early < most ? QUEUE_WAITING : QUEUE_FAILED;
 }
 
 static enum queue_state decide_exited(
-	const struct queue_item *item, int code, struct queue_history *after)
+	const struct rules_start *start, struct queue_history *history)
 {
-	switch (code) {
-	case STATUS_OK: return QUEUE_SUCCEEDED;
+	switch (start->ending->code) {
+	case CODE_OK: return QUEUE_SUCCEEDED;
 	case CODE_SAVED:
-	case CODE_PREEMPTED: after->preempted++; return QUEUE_WAITING;
-	case STATUS_TEMPORARY:
-		after->transients++;
-		return after->transients <= item->max_transient ? QUEUE_WAITING : QUEUE_FAILED;
-	case CODE_DECIDED: after->attempts++; return QUEUE_FAILED;
-	default: return use_up(after, item->max_attempts ? item->max_attempts : 1);
+	case CODE_PREEMPTED: history->preempted++; return QUEUE_WAITING;
+	case CODE_TEMPORARY: return fail_transiently(start, history);
+	case CODE_DECIDED: return fail_for_good(history);
+	default: return fail(start, history);
 	}
 }
 
-enum queue_state rules_decide(const struct queue_item *item, const struct queue_history *before,
-	const struct queue_ending *ending, struct queue_history *after)
+static enum queue_state decide_refused(
+	const struct rules_start *start, struct queue_history *history)
 {
-	*after = *before;
-	/* Only failures in a row count. */
-	if (ending->kind != ENDING_EXITED || ending->code != STATUS_TEMPORARY)
-		after->transients = 0;
-	switch (ending->kind) {
-	case ENDING_EXITED: return decide_exited(item, ending->code, after);
-	case ENDING_PREEMPTED: after->preempted++; return QUEUE_WAITING;
-	case ENDING_LOST:
-		after->lost++;
-		return use_up(after, item->max_attempts ? item->max_attempts : QUEUE_LOST_MAX);
+	history->refused++;
+	if (!start->confirmed)
+		return QUEUE_WAITING;
+	return start->ending->kind == ENDING_MACHINE ? fail_transiently(start, history)
+						     : fail_for_good(history);
+}
+
+static enum queue_state decide(const struct rules_start *start, struct queue_history *history)
+{
+	if (rules_is_refusal(start->ending))
+		return decide_refused(start, history);
+	switch (start->ending->kind) {
+	case ENDING_PREEMPTED: history->preempted++; return QUEUE_WAITING;
+	case ENDING_LOST: return lose(start, history);
 	case ENDING_CANCELLED: return QUEUE_CANCELLED;
-	case ENDING_CANNOT: after->attempts++; return QUEUE_FAILED;
+	case ENDING_EXITED: return decide_exited(start, history);
 	case ENDING_SIGNALLED:
-	case ENDING_TIMED_OUT: break;
+	case ENDING_TIMED_OUT:
+	case ENDING_CANNOT:
+	case ENDING_MACHINE: break;
 	}
-	return use_up(after, item->max_attempts ? item->max_attempts : 1);
+	return fail(start, history);
+}
+
+enum queue_state rules_decide(const struct rules_start *start, struct queue_history *history)
+{
+	struct queue_history before = *history;
+	enum queue_state state = decide(start, history);
+	/* What counts in a row begins anew when another end comes between. */
+	if (history->transients == before.transients)
+		history->transients = 0;
+	if (start->ending->kind != ENDING_LOST)
+		history->lost_early = 0;
+	return state == QUEUE_WAITING && start->told ? QUEUE_CANCELLED : state;
+}
+
+bool rules_rests(const struct queue_ending *ending)
+{
+	return ending->kind != ENDING_PREEMPTED && ending->kind != ENDING_LOST;
 }
 
 int64_t rules_pause(const struct queue_history *history)
 {
-	int64_t pause = PAUSE;
-	for (uint64_t i = 1; i < history->starts && pause < PAUSE_LONGEST; i++)
+	int64_t pause = PAUSE_FIRST;
+	for (uint64_t i = 1; i < history->starts && pause < RULES_PAUSE_MOST; i++)
 		pause *= 2;
-	return pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST;
+	return pause < RULES_PAUSE_MOST ? pause : RULES_PAUSE_MOST;
 }

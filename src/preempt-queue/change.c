@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cancel, retry and forget, for commands chosen by id or by state; and resource. */
+/* cancel, retry and forget, for commands chosen by id, tag or state; and resource. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,201 +11,129 @@
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "client.h"
-#include "queue/worker/resource.h"
-
-static bool all, failed, cancelled, finished, older_than_given;
-static const char *tag;
-static int64_t older_than;
-
-/* clang-format off */
-#define TAG(what) {"tag", "T", what " those with this tag", ARGS_TEXT, .target = &tag}
-/* clang-format on */
-const struct args_option cancel_options[] = {
-	{"all", NULL, "cancel all that wait or run", ARGS_FLAG, .target = &all},
-	TAG("cancel"),
-	{0},
-};
-const struct args_option retry_options[] = {
-	{"failed", NULL, "put back those that failed", ARGS_FLAG, .target = &failed},
-	{"cancelled", NULL, "put back those that were cancelled", ARGS_FLAG, .target = &cancelled},
-	{"tag", "T", "only those with this tag; alone: that failed or were cancelled", ARGS_TEXT,
-		.target = &tag},
-	{0},
-};
-const struct args_option forget_options[] = {
-	{"finished", NULL, "forget all that are over", ARGS_FLAG, .target = &finished},
-	{"older-than", "D", "with --finished: that ended longer ago than this", ARGS_DURATION,
-		.target = &older_than, .given = &older_than_given},
-	TAG("of them, only"),
-	{0},
-};
+#include "queue/output.h"
+#include "queue/resource.h"
 
 /* Which commands to change, and how. */
-struct chosen {
-	enum queue_change how;
-	bool (*is_meant)(const struct queue_view *view);
-	bool named; /* chosen by id */
-	struct parse_numbers ids;
-	size_t refused;
-	int wake; /* readable when a signal has come */
+struct change {
+	enum status (*make)(struct queue *queue, const struct queue_selection *set,
+		struct queue_changed *changed, struct error *err);
+	const char *done, *refused; /* "12 commands VERBED"; "command 3 is already over" */
+	bool partly;		    /* one that was given by its id could not be changed */
 };
 
-static enum status choose(void *context, const struct queue_view *view)
+static void say(const struct queue *queue, struct change *change, const struct queue_changed *made)
 {
-	struct chosen *chosen = context;
-	bool tagged = !tag || (view->item.tag && strcmp(view->item.tag, tag) == 0);
-	if (!tagged || !chosen->is_meant(view))
-		return STATUS_OK;
-	struct parse_numbers *ids = &chosen->ids;
-	ids->items = xgrow(ids->items, ids->count, &ids->room, sizeof(*ids->items));
-	ids->items[ids->count++] = view->item.id;
-	return STATUS_OK;
+	bool named = options.set.ids;
+	change->partly |= named && (made->refused || made->absent);
+	message_info("%" PRIu64 " command%s %s", made->changed, made->changed == 1 ? "" : "s",
+		change->done);
+	if (made->told)
+		message_info("%" PRIu64 " running %s told to end, and may still succeed",
+			made->told, made->told == 1 ? "command was" : "commands were");
+	if (named && made->absent)
+		message_info("queue %s has no command %" PRIu64 "%s", queue->name,
+			made->first_absent, made->absent > 1 ? ", nor others of these" : "");
+	if (made->refused)
+		message_info("command %" PRIu64 "%s %s", made->first_refused,
+			made->refused > 1 ? " and others" : "", change->refused);
 }
 
-/*
- * Report pending failures, as schedule does. While one is pending, no worker takes what is put
- * back, and the call that reports it would cancel that again.
- */
-static enum status report_failures(struct queue *queue, int wake, struct error *err)
+static enum status make(struct queue *queue, void *context, struct error *err)
 {
-	int64_t deadline = clock_now();
-	for (;;) {
-		enum status status = client_report_failure(queue, deadline, wake, err);
-		if (status == STATUS_TIMEOUT && deadline != CLOCK_NEVER) {
-			message_info("%s; waiting for their end", err->text);
-			deadline = CLOCK_NEVER;
-		} else if (status != STATUS_OK) {
-			return status == STATUS_NO ? STATUS_OK : status;
-		}
+	struct change *change = context;
+	struct queue_changed made = {0};
+	/* Raise a failure that is pending: its raising would cancel again what is put back. */
+	enum status status = change->make(queue, &options.set, &made, err);
+	while (status == STATUS_BROKEN && !client_interrupted()) {
+		status = client_raise(queue, CLOCK_NEVER, NULL, err);
+		if (status == STATUS_BROKEN)
+			message_error("%s", err->text);
+		if (status == STATUS_BROKEN || status == STATUS_NO)
+			status = change->make(queue, &options.set, &made, err);
 	}
-}
-
-/*
- * Change a batch at a time, the newest commands first: workers are taking the oldest ones, so a
- * transaction on those would often fail. Retry the oldest first, so that a command which must come
- * after others (--after) is blocked by them again. Prints the id of each changed command, and
- * reports each named one that could not be changed.
- */
-static enum status change(struct queue *queue, void *context, struct error *err)
-{
-	struct chosen *chosen = context;
-	uint64_t told = 0;
-	bool puts_back = chosen->how == QUEUE_RETRY || chosen->how == QUEUE_RETRY_ANY;
-	enum status status = puts_back ? report_failures(queue, chosen->wake, err) : STATUS_OK;
-	if (status == STATUS_OK && !chosen->named)
-		status = queue_visit(queue, 0, choose, chosen, err);
-	for (size_t end = chosen->ids.count; end > 0 && status == STATUS_OK;) {
-		enum queue_changed changed[QUEUE_CHANGE_BATCH];
-		size_t count = end < QUEUE_CHANGE_BATCH ? end : QUEUE_CHANGE_BATCH;
-		size_t at = puts_back ? chosen->ids.count - end : end - count;
-		const uint64_t *ids = chosen->ids.items + at;
-		if (client_interrupted() || client_stdout_lost())
-			break;
-		status = queue_change(queue, chosen->how, ids, count, changed, err);
-		for (size_t i = count; i-- > 0 && status == STATUS_OK;) {
-			told += changed[i] == QUEUE_CHANGED_REQUESTED;
-			bool absent = changed[i] == QUEUE_CHANGED_ABSENT;
-			bool refused = absent || changed[i] == QUEUE_CHANGED_NOT;
-			chosen->refused += refused;
-			if (!refused)
-				printf("%" PRIu64 "\n", ids[i]);
-			else if (chosen->named && absent)
-				message_info(
-					"queue %s has no command %" PRIu64, queue->name, ids[i]);
-			else if (chosen->named)
-				message_info("command %" PRIu64 " is %s over", ids[i],
-					chosen->how == QUEUE_CANCEL ? "already" : "not");
-		}
-		end -= count;
-	}
-	if (told && status == STATUS_OK)
-		message_info("%" PRIu64 " running %s asked to end, and may still succeed", told,
-			told == 1 ? "command was" : "commands were");
+	if (status == STATUS_OK)
+		say(queue, change, &made);
 	return status;
 }
 
 /* Requires either ids, or an option that chooses by state or tag (by_kind), but not both. */
 static int run_change(
-	const struct args_rest *rest, struct chosen chosen, bool by_kind, const char *cure)
+	const struct args_rest *rest, struct change change, bool by_kind, const char *cure)
 {
-	struct error err;
-	enum status status = STATUS_OK;
-	chosen.named = rest->count > 0;
-	if (chosen.named == by_kind)
+	if ((rest->count > 0) == by_kind)
 		return client_refuse(cure);
-	chosen.wake = client_catch();
-	if (chosen.named)
-		status = client_parse_ids(rest, &chosen.ids, &err);
-	parse_numbers_sort(&chosen.ids);
-	int code = status == STATUS_OK ? client_run(0, change, &chosen) : message_fail(&err);
-	parse_numbers_release(&chosen.ids);
-	return code == STATUS_OK && chosen.named && chosen.refused ? CODE_NO : code;
-}
-
-static bool is_going_on(const struct queue_view *view)
-{
-	return view->state < QUEUE_SUCCEEDED;
+	client_catch();
+	int code = client_run(rest, 0, make, &change);
+	return code == STATUS_OK && change.partly ? CODE_NO : code;
 }
 
 int run_cancel(const struct args_rest *rest)
 {
-	return run_change(rest, (struct chosen){QUEUE_CANCEL, .is_meant = is_going_on}, all || tag,
+	return run_change(rest,
+		(struct change){
+			.make = queue_cancel, .done = "cancelled", .refused = "is already over"},
+		options.all || options.tag,
 		"cancel: name either IDs, or --all or --tag; see preempt-queue cancel --help");
-}
-
-static bool is_to_be_retried(const struct queue_view *view)
-{
-	bool any = !failed && !cancelled;
-	return (view->state == QUEUE_FAILED && (failed || any)) ||
-	       (view->state == QUEUE_CANCELLED && (cancelled || any));
 }
 
 int run_retry(const struct args_rest *rest)
 {
-	/* A command that is named by its id is put back even if it succeeded. */
-	enum queue_change how = rest->count ? QUEUE_RETRY_ANY : QUEUE_RETRY;
-	return run_change(rest, (struct chosen){how, .is_meant = is_to_be_retried},
-		failed || cancelled || tag,
+	bool any = !options.failed && !options.cancelled;
+	unsigned states = (options.failed || any ? 1u << QUEUE_FAILED : 0) |
+			  (options.cancelled || any ? 1u << QUEUE_CANCELLED : 0);
+	if (!rest->count)
+		options.set.states = states;
+	return run_change(rest,
+		(struct change){.make = queue_retry,
+			.done = "put back",
+			.refused = "is not over, or comes after one that failed"},
+		options.failed || options.cancelled || options.tag,
 		"retry: name either IDs, or --failed, --cancelled or --tag; see preempt-queue "
 		"retry --help");
 }
 
-static bool is_to_be_forgotten(const struct queue_view *view)
+static enum status forget(struct queue *queue, const struct queue_selection *set,
+	struct queue_changed *changed, struct error *err)
 {
-	return !is_going_on(view) &&
-	       (!older_than_given || clock_utc() - view->result.ended >= older_than);
+	struct parse_numbers gone = {0};
+	int64_t before = clock_utc() + 1 - options.older_than;
+	enum status status = queue_forget(
+		queue, set, options.older_than ? before : INT64_MAX, &gone, changed, err);
+	/* Also after an error: these are gone. */
+	output_forget(queue, gone.items, gone.count);
+	parse_numbers_release(&gone);
+	return status;
 }
 
 int run_forget(const struct args_rest *rest)
 {
-	if ((older_than_given || tag) && !finished)
+	if ((options.older_than || options.tag) && !options.finished)
 		return client_refuse("forget: --older-than and --tag are for --finished");
-	return run_change(rest, (struct chosen){QUEUE_FORGET, .is_meant = is_to_be_forgotten},
-		finished,
+	return run_change(rest,
+		(struct change){.make = forget, .done = "forgotten", .refused = "is not over"},
+		options.finished,
 		"forget: name either IDs, or --finished; see preempt-queue forget --help");
 }
 
-struct definition {
-	const struct args_rest *rest;
-	char *directory;
-};
+/* ---- resource ---- */
 
 static enum status define(struct queue *queue, void *context, struct error *err)
 {
-	const struct definition *made = context;
-	return resource_define(
-		queue, made->rest->words[0], made->rest->command, made->directory, err);
+	const struct args_rest *rest = context;
+	struct queue_item item = {.argv = rest->command};
+	enum status status = client_path(".", "resource", &item.directory, err);
+	if (status == STATUS_OK)
+		status = queue_resource_put(queue, rest->words[0], &item, err);
+	free(item.directory);
+	return status;
 }
 
 int run_resource(const struct args_rest *rest)
 {
-	struct definition made = {rest, getcwd(NULL, 0)};
 	struct error err;
-	if (!made.directory) {
-		error_set(&err, STATUS_USAGE, "this directory has no path: %s", strerror(errno));
-		return message_fail(&err);
-	}
-	int code = client_run(STORE_CREATE, define, &made);
-	free(made.directory);
-	return code;
+	struct args_rest copy = *rest;
+	return resource_check_name(rest->words[0], &err) == STATUS_OK
+		       ? client_run(NULL, STORE_CREATE, define, &copy)
+		       : message_fail(&err);
 }

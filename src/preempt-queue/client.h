@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands of preempt-queue, and what they share: opening the queue, options, exit codes. */
+/* The options of preempt-queue, and what its commands share. */
 #ifndef PREEMPT_QUEUE_CLIENT_H
 #define PREEMPT_QUEUE_CLIENT_H
 
@@ -8,16 +8,31 @@
 #include "base/text.h"
 #include "queue/queue.h"
 
-struct client_options {
-	const char *store, *queue, *files; /* store, files: NULL if not given */
-	int64_t timeout;
-	bool timeout_given;
-	bool json;
+/* What was asked; see the tables in preempt-queue.c. Texts are NULL if they were not given. */
+struct options {
+	const char *store, *queue, *files, *tag;
+	int64_t timeout; /* schedule: --wait */
+	bool timeout_given, json, follow, exit_status;
+	struct queue_selection set; /* by client_run */
+	/* schedule: what all commands of this call have in common, and the rest */
+	struct queue_item item;
+	const char *once, *halt, *priority, *input, *output, *directory;
+	struct args_list after, environment, resources;
+	uint64_t limit;
+	bool lines, null;
+	/* join */
+	int64_t recovery;
+	/* fetch */
+	bool wait, from_stderr;
+	/* list */
+	const char *states;
+	uint64_t most;
+	bool joblog;
+	/* cancel, retry, forget */
+	bool all, failed, cancelled, finished;
+	int64_t older_than;
 };
-extern struct client_options client_options;
-
-/* For args_command.common: --store, --queue and --files; with --timeout; with --json; with both. */
-extern const struct args_option client_place[], client_wait[], client_json[], client_common[];
+extern struct options options;
 
 struct client {
 	struct text url; /* of the store */
@@ -30,60 +45,71 @@ struct client {
  * Call client_end also after an error.
  */
 enum status client_open(struct client *client, unsigned flags, struct error *err);
-
 /*
  * The last call of a command: releases all, prints err if status is not STATUS_OK (STATUS_NO: not
  * with -q), and returns the exit code. If a signal has come, it ends this process by that signal.
+ * A missing store is printed also with -q: schedule and work make stores, so that its name may be
+ * mistyped.
  */
 int client_end(struct client *client, enum status status, const struct error *err);
-/*
- * The same for a command that asks about a queue. A missing store is a "no", which is printed even
- * with -q: schedule and work make stores, so the name may be mistyped.
- */
-int client_end_asked(struct client *client, enum status status, const struct error *err);
-
-/* A whole command: client_open, command, client_end. */
-int client_run(unsigned flags,
-	enum status (*command)(struct queue *queue, void *context, struct error *err),
-	void *context);
+/* A whole command: select the commands with the ids in rest, in this order, else with --tag, else
+ * all (rest NULL: none are named); client_open, command, client_end. */
+typedef enum status client_command(struct queue *queue, void *context, struct error *err);
+int client_run(
+	const struct args_rest *rest, unsigned flags, client_command *command, void *context);
 /* Print text, and return the exit code of wrong usage. */
 int client_refuse(const char *text);
+/* Make path absolute; to be freed. what: the option, for errors. */
+enum status client_path(const char *path, const char *what, char **absolute, struct error *err);
 
 /* The deadline of --timeout; CLOCK_NEVER without it. */
 int64_t client_deadline(void);
-/* How long, in ms, a call of the store may take: until deadline, but at least 5 s, and at most 30
- * s. */
-int64_t client_patience(int64_t deadline);
-
-/*
- * Catch the signals that end a program (base/process/ending.h). The descriptor is readable when one
- * has come, so that it ends a wait for the store. -1: there is no descriptor.
- */
-int client_catch(void);
+/* Catch the signals that end a program (base/process/ending.h). They also end client_wait. */
+void client_catch(void);
 /* Whether such a signal has come. */
 bool client_interrupted(void);
+/* queue_wait, but STATUS_OK also at the deadline and after a signal. */
+enum status client_wait(struct queue *queue, enum queue_topic topic, store_revision *since,
+	int64_t deadline, struct error *err);
 
-/* Raise a pending failure as queue_raise does, and print it. STATUS_OK: it was raised here. */
-enum status client_report_failure(
-	struct queue *queue, int64_t deadline, int wake, struct error *err);
-
-/* Parse all words as ids and ranges of ids. Release ids also after an error. */
-enum status client_parse_ids(
-	const struct args_rest *rest, struct parse_numbers *ids, struct error *err);
-/* Select the commands with these ids; or with this tag (NULL: not given); or all. */
-enum status client_select(const struct args_rest *rest, const char *tag, struct parse_numbers *ids,
-	struct queue_selection *set, struct error *err);
+/*
+ * Raise a failure that nobody was told of yet (HALT_SOON, HALT_NOW). STATUS_NO: there is none.
+ * STATUS_BROKEN: raised here; err tells it; *id (or NULL): the command. STATUS_TIMEOUT: at the
+ * deadline (0: at once) others still run that are to end first.
+ */
+enum status client_raise(struct queue *queue, int64_t deadline, uint64_t *id, struct error *err);
+/*
+ * Whether the commands in options.set are over: STATUS_OK: yes; STATUS_BROKEN: yes, but
+ * outcome->failed or outcome->because; STATUS_DAMAGED: but for rows that cannot be read; STATUS_NO:
+ * there is no such command; STATUS_TIMEOUT: some are open. err tells all but the last and
+ * STATUS_OK. Raises and prints a pending failure; *told: its command, of which err then says no
+ * more.
+ */
+enum status client_outcome(
+	struct queue *queue, uint64_t *told, struct queue_outcome *outcome, struct error *err);
 
 /* Whether stdout can no longer be written to, so that further output would be lost. */
 bool client_stdout_lost(void);
 
-/* ---- The commands, for their table ---- */
+/* Rows of commands in options.set that are printed. Zeroed at first. */
+struct lister {
+	bool begun;
+	uint64_t over, until;		 /* those that are over as number over+1 to until */
+	uint64_t rows, in[QUEUE_STATES]; /* what was printed */
+	struct error *err;
+};
+/* Print what came to be over since the last call; nothing at the first one. over: of struct
+ * queue_outcome. STATUS_NO: as many as --limit says are printed, or a signal has come. */
+enum status list_ended(
+	struct queue *queue, struct lister *lister, uint64_t over, struct error *err);
 
-extern const struct args_option schedule_options[], work_options[], join_options[], done_options[],
-	list_options[], fetch_options[], set_options[], cancel_options[], retry_options[],
-	forget_options[];
+/* Add "200 commands: 197 succeeded, 3 failed". */
+void list_totals(struct text *text, const uint64_t in[QUEUE_STATES]);
+
+/* ---- The commands ---- */
+
+extern const struct args_option work_options[];
 int run_schedule(const struct args_rest *rest);
-int run_set(const struct args_rest *rest);
 int run_work(const struct args_rest *rest);
 int run_join(const struct args_rest *rest);
 int run_done(const struct args_rest *rest);

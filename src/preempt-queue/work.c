@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* work: take commands and run them, until a notice comes. */
-#include "queue/worker/work.h"
+#include "queue/work.h"
 
 #include <signal.h>
 
@@ -18,7 +18,7 @@
 static const char *platform, *term_signal = "TERM";
 static uint64_t gpus_per_slot;
 static struct args_list sources;
-static struct work_options work = {.index = UINT64_MAX,
+static struct queue_work work = {.index = UINT64_MAX,
 	.slots = 1,
 	.idle_exit = -1,
 	.grace = -1,
@@ -50,12 +50,12 @@ const struct args_option work_options[] = {
 		.target = &work.period},
 	{"limit", "N", "periods of silence in a row that mean death (6)", ARGS_UNSIGNED,
 		.target = &work.limit, .min = 2, .max = 1000},
+	/* TensorFlow's variables for its coordinator, which does the same. */
 	{"start-delay", "D", "start this much later for each lower index", ARGS_DURATION,
-		.target = &work.start_delay},
+		.target = &work.start_delay, .environment = "TF_COORDINATOR_SCHEDULE_START_DELAY"},
 	{"start-delay-max", "D", "and never later than this (1m)", ARGS_DURATION,
-		.target = &work.start_delay_max},
-	{"watchdog", "D", "report running commands if none has ended for D", ARGS_DURATION,
-		.target = &work.watchdog},
+		.target = &work.start_delay_max,
+		.environment = "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX"},
 	{"joblog", "FILE", "append a line for each result, as GNU parallel does", ARGS_TEXT,
 		.target = &work.joblog},
 	{0},
@@ -109,7 +109,7 @@ int run_work(const struct args_rest *rest)
 		work.url = text_string(&client.url);
 		work.watch = &watch;
 		work.devices = &devices;
-		code = work_run(&client.queue, &work);
+		code = queue_work(&client.queue, &work);
 	}
 	/* A second TERM while we leave must not kill us: our exit code would be lost. */
 	sigfillset(&all);

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "queue/exchange.h"
+#include "queue/queue.h"
 
 enum { FEW = 100, MANY = 100000, MOST = 10000 };
 
@@ -22,9 +22,9 @@ struct place {
 	struct store *store;
 	struct queue queue;
 	struct queue_worker worker;
-	struct exchange exchange;
-	struct queue_run runs[QUEUE_BATCH];
-	size_t held; /* commands that run */
+	struct queue_ended ended[QUEUE_BATCH]; /* commands that run */
+	char tokens[QUEUE_BATCH][QUEUE_TOKEN];
+	size_t held;
 	double took[MOST];
 };
 
@@ -45,61 +45,55 @@ static void check(enum status status, const struct error *err)
 
 static void open_place(struct place *place, const char *directory, const char *name)
 {
-	char path[512], key[QUEUE_KEY_MAX];
+	char path[512];
 	struct error err;
 	snprintf(path, sizeof(path), "%s/%s.db", directory, name);
 	check(store_open(&place->store, path, STORE_CREATE, clock_after(10000), &err), &err);
 	check(queue_open(&place->queue, place->store, "q", NULL, &err), &err);
-	snprintf(place->worker.token, sizeof(place->worker.token), "%016d", 1);
-	snprintf(place->worker.name, sizeof(place->worker.name), "w");
-	snprintf(place->queue.who, sizeof(place->queue.who), "%s", place->worker.token);
-	queue_key(&place->queue, key, "worker/%s", place->worker.token);
-	check(store_put(place->store, key, "{}", &place->worker.revision, &err), &err);
-	place->exchange.queue = &place->queue;
-	place->exchange.worker = &place->worker;
+	place->worker = (struct queue_worker){
+		.name = "w", .index = UINT64_MAX, .slots = 1, .period = 1000, .limit = 3};
+	check(queue_register(&place->queue, &place->worker, &err), &err);
 }
 
 static void schedule(struct place *place, size_t count)
 {
 	static char name[] = "true", *words[] = {name, NULL};
-	const struct queue_schedule how = {
-		.wake = -1, .deadline = CLOCK_NEVER, .limit = QUEUE_LIMIT};
-	static struct queue_item items[QUEUE_SCHEDULE_BATCH];
+	static struct queue_item items[QUEUE_BATCH];
+	struct queue_schedule how = {.limit = QUEUE_LIMIT};
 	struct error err;
-	const size_t most = queue_schedule_most(&place->queue);
 	for (size_t done = 0, more; done < count; done += more) {
-		more = count - done < most ? count - done : most;
+		more = count - done < QUEUE_BATCH ? count - done : QUEUE_BATCH;
 		for (size_t i = 0; i < more; i++)
 			items[i] = (struct queue_item){.argv = words, .scheduled = 1};
-		check(queue_schedule(&place->queue, items, more, 0, &how, &err), &err);
-		for (size_t i = 0; i < more; i++)
-			free(items[i].batch);
+		check(queue_schedule(&place->queue, items, more, &how, &err), &err);
 	}
 }
 
 /* Hand in all that runs, and take so many; the time of that. */
 static double exchange(struct place *place, size_t want)
 {
-	struct exchange *x = &place->exchange;
+	struct queue_exchange x = {.worker = place->worker.token,
+		.ended = place->ended,
+		.ended_count = place->held,
+		.want = want,
+		.left = CLOCK_NEVER};
 	struct error err;
-	for (size_t i = 0; i < place->held; i++) {
-		run_end(&place->runs[i]);
-		x->ended[i] = &place->runs[i];
-	}
-	x->ended_count = place->held;
-	x->want = want;
 	double at = now();
-	check(exchange_run(x, &err), &err);
+	check(queue_exchange(&place->queue, &x, &err), &err);
 	at = now() - at;
-	for (size_t i = 0; i < place->held; i++) {
-		if (place->runs[i].outcome != RUN_ACCEPTED)
+	for (size_t i = 0; i < place->held; i++)
+		if (!place->ended[i].accepted)
 			exit(1);
-		run_release(&place->runs[i]);
-	}
-	if (x->got != want)
+	if (x.taken_count != want)
 		exit(1);
-	memcpy(place->runs, x->taken, want * sizeof(*place->runs));
+	for (size_t i = 0; i < want; i++) {
+		memcpy(place->tokens[i], x.taken[i].token, QUEUE_TOKEN);
+		place->ended[i] = (struct queue_ended){.id = x.taken[i].item.id,
+			.token = place->tokens[i],
+			.result = {.started = 1, .ended = 1}};
+	}
 	place->held = want;
+	queue_exchange_release(&x);
 	return at;
 }
 

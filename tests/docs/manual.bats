@@ -366,6 +366,6 @@ answers() {
 	[ "$(examples libpreempt.3)" = 2 ]
 	[ "$(examples preempt-step.1)" = 1 ]
 	[ "$(grep -l '^.Sh EXAMPLES' "$REPO"/man/* | sed 's|.*/||' | tr '\n' ' ')" = "ckpt-rotate.1 libpreempt.3 preempt-ack.1 \
-preempt-claim.1 preempt-heartbeat.1 preempt-queue.1 preempt-requeue.1 preempt-run.1 preempt-status.1 preempt-step.1 \
+preempt-claim.1 preempt-heartbeat.1 preempt-requeue.1 preempt-run.1 preempt-status.1 preempt-step.1 \
 preempt-store.1 preempt-watch.1 " ]
 }

@@ -37,8 +37,7 @@ ended_well() {
 	grep '^#' storm >&3
 	[ $code = 0 ]
 }
-done_are() { [ "$(preempt-store list --store "$store" queue/default/done/ 2>/dev/null | wc -l)" -ge "$1" ]; }
-failed_once() { preempt-store list --store "$store" --values queue/default/wait/ 2>/dev/null | grep -q '"attempts":[1-9]'; }
+done_are() { [ "$(preempt-queue list --store "$store" --state succeeded --json 2>/dev/null | wc -l)" -ge "$1" ]; }
 said() { grep -q "$1" worker*.err; }
 
 @test "the store's disk is full for a while: workers keep what they have, and hand it in when there is room" {
@@ -52,20 +51,27 @@ said() { grep -q "$1" worker*.err; }
 	ended_well
 }
 
-@test "the disk for long outputs is full for a while: workers keep them, and file them when there is room" {
+@test "the disk for outputs is full for a while: commands fail for it, and are run again when there is room" {
 	mounts_fill "$MOUNTS/small/rw"
 	start_storm --store "$store" --files "$small/files"
-	until_true 60 said 'cannot be kept.*No space left on device'
+	until_true 60 said 'No space left on device'
 	mounts_drain "$MOUNTS/small/rw"
 	ended_well
 }
 
-@test "the disk of \$TMPDIR is full for a while: commands fail for it, and are run again" {
+@test "commands that do not notice that the disk is full: what is accepted is whole" {
+	local ids worker
+	export PREEMPT_STORE=$store PREEMPT_QUEUE_FILES=$small/files
+	mapfile -t ids < <(seq 20 | preempt-queue schedule --lines --max-transient 100 --shell -- 'seq 20000; exit 0')
+	mkdir -m 700 "$small/files"
 	mounts_fill "$MOUNTS/small/rw"
-	TMPDIR=$small start_storm --store "$store"
-	until_true 60 failed_once
+	preempt-queue work --slots 4 --source signal:TERM 2>worker.err 3>&- &
+	worker=$! started+=($!)
+	until_true 60 said 'cannot be kept.*No space left on device'
 	mounts_drain "$MOUNTS/small/rw"
-	ended_well
+	preempt-queue join --timeout 200s
+	for id in "${ids[@]}"; do preempt-queue fetch "$id" | cmp - <(seq 20000); done
+	kill -0 "$worker"
 }
 
 @test "the store can only be read for a while: nothing is lost, and new workers go on" {

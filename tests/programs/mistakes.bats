@@ -60,6 +60,8 @@ refused() {
 		there is no option -Z|preempt-store list -Z
 		there is no command "gett"; did you mean get?|preempt-store gett k
 		there is no command "sched"; did you mean schedule?|preempt-queue sched
+		"echo a" is one word, and no program has such a name: for a shell, add --shell|preempt-queue schedule -- "echo a"
+		there is no option --keep-going; see preempt-queue schedule --help|preempt-queue schedule --keep-going -- true
 		there is no command "frobnicate"; see preempt-store --help|preempt-store frobnicate
 		there is no command "frobnicate"|preempt-store help frobnicate
 		the command comes first, then --values|preempt-store --values list

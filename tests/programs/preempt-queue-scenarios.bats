@@ -50,7 +50,7 @@ each_gives_its_first_back() {
 an_item_fails() {
 	local how=$1 ids bad later
 	shift
-	schedule bad --priority 10 -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
+	schedule bad --halt now --priority 10 -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
 	schedule_many 4 -- ./item
 	worker a "$@"
 	eventually is "$bad" running
@@ -180,7 +180,7 @@ client() {
 	local long stubborn bad ids later
 	schedule long -- bash -c 'trap "exit 0" TERM; : >begun.long; while :; do sleep 0.02; done'
 	schedule stubborn -- ./stubborn
-	schedule bad -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
+	schedule bad --halt now -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
 	worker a --slots 2 --kill-after 300ms
 	worker b --slots 1
 	eventually test -e begun.long -a -e "begun.$stubborn"
@@ -193,7 +193,7 @@ client() {
 	# Who waits for one of those is told why it is not done.
 	for id in "$long" "$stubborn"; do
 		expect 44 preempt-queue join "$id"
-		says "because command $bad failed"
+		says "because of command $bad "
 	done
 	preempt-queue retry --cancelled
 	preempt-queue forget "$bad"
@@ -263,19 +263,6 @@ client() {
 	ran_once "$other"
 }
 
-@test "WQ-16: the watchdog reports what runs while nothing ends, and nothing after that" {
-	local id reports
-	schedule id -- ./gated go
-	worker a --watchdog 500ms --idle-exit 2s
-	eventually grep "command $id" a.err
-	: >go
-	expect 0 preempt-queue join
-	reports=$(grep -c watchdog a.err)
-	# Idle for four times the watchdog's time.
-	worker_ends a 0
-	[ "$(grep -c watchdog a.err)" = "$reports" ]
-}
-
 @test "WQ-18: output comes back byte for byte, and survives everything" {
 	local binary long empty
 	head -c 5000 /dev/urandom >binary
@@ -303,7 +290,7 @@ client() {
 	same
 	# A failure cancels and forgets nothing that is over.
 	worker b
-	preempt-queue schedule -- false
+	preempt-queue schedule --halt now -- false
 	expect 44 preempt-queue join
 	noticed b
 	same

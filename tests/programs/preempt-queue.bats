@@ -8,14 +8,6 @@
 bats_require_minimum_version 1.5.0
 load ../support/queue
 
-# member NAME: of the JSON object on stdin
-member() {
-	python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
-}
-
-# words: the lines on stdin, sorted, in one line
-words() { sort | tr '\n' ' '; }
-
 # fails ID: that command is run, and fails. No client has been told.
 fails() {
 	worker w
@@ -39,8 +31,9 @@ fails() {
 	preempt-queue cancel 1
 	for i in 1 2 3; do
 		expect 0 preempt-queue join
-		[ -z "$out$err" ]
+		says 'queue default: 1 command: 1 cancelled'
 		expect 0 preempt-queue 'done'
+		[ -z "$out$err" ]
 	done
 	# A name that is mistyped is not said to be done.
 	expect 1 preempt-queue join --queue defualt
@@ -61,22 +54,20 @@ fails() {
 @test "schedule prints the id, and show what was asked" {
 	local id
 	export COLOUR=green
-	expect 0 preempt-queue schedule --tag sweep --priority -7 --max-attempts 4 --timeout 90s \
+	expect 0 preempt-queue schedule --tag sweep --priority -7 --max-attempts 4 --timeout 90s --needs 1h \
 		--env 'A=b c' --env COLOUR --stdin in.txt --halt soon --resource vocabulary -- \
 		python3 train.py --lr '0.1 0.2' ''
 	[ "$out$err" = 1 ]
 	expect 0 preempt-queue schedule --shell --directory '' -- 'echo "$1"' x
 	[ "$out" = 2 ]
 	expect 0 preempt-queue show 1
-	says "command      python3 train.py --lr '0.1 0.2' ''"
-	[ "$(what 1 command environment stdin directory priority timeout_ms halt)" = \
-		"['python3', 'train.py', '--lr', '0.1 0.2', ''] ['A=b c', 'COLOUR=green'] $PWD/in.txt $PWD -7 90000 soon" ]
+	says "^command  *python3 train.py --lr '0.1 0.2' ''"
+	[ "$(what 1 command environment stdin directory priority timeout needs halt)" = \
+		"['python3', 'train.py', '--lr', '0.1 0.2', ''] ['A=b c', 'COLOUR=green'] $PWD/in.txt $PWD -7 90.0 3600.0 soon" ]
+	[[ $(what 1 scheduled) = 20??-??-??T??:??:??.???Z ]]
 	[ "$(what 2 shell directory)" = 'True ' ]
 	expect 1 preempt-queue show 3
 	says 'no command 3'
-	# The command itself is what was given, also where it cannot be shown.
-	schedule id -- cat $'a\xff\xfeb'
-	preempt-store get "queue/default/item/000000000$id" | grep -q $'a\xff\xfeb'
 }
 
 @test "list: by state and tag, as a table, in JSON and as a joblog, at most so many; text of the store is escaped" {
@@ -91,7 +82,7 @@ fails() {
 	expect 0 preempt-queue list --state running
 	[ "$(wc -l <<<"$out")" = 1 ]
 	expect 0 preempt-queue list --tag plain --json
-	[ "$(member state <<<"$out")" = cancelled ]
+	says '"state":"cancelled"'
 	[ "$(preempt-queue list --limit 3 | awk 'NR > 1 { printf "%s ", $1 }')" = '1 2 3 ' ]
 	[ "$(preempt-queue list --state failed,cancelled --limit 9 | awk 'NR > 1 { printf "%s ", $1 }')" = '2 3 ' ]
 	[ "$(preempt-queue list --state waiting,cancelled | wc -l)" = 7 ]
@@ -106,24 +97,44 @@ fails() {
 	[ "$out" = $'Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand' ]
 }
 
+# on_terminal COLUMNS COMMAND: what it prints there
+on_terminal() {
+	script -qec "stty cols $1; $2" /dev/null </dev/null | tr -d '\r'
+}
+
+@test "on a terminal: schedule prints ranges, list fits and has totals, join shows how far it is" {
+	on_terminal 80 'seq 200 | preempt-queue schedule --lines -- echo {} and very many words that do not fit on it' >said
+	[ "$(<said)" = 1-200 ]
+	preempt-queue cancel 7
+	for columns in 80 66; do
+		on_terminal $columns 'preempt-queue list' >said
+		[ "$(wc -l <said)" = 202 ]
+		[ "$(python3 -c 'print(max(len(line.rstrip("\n")) for line in open("said")))')" = $columns ]
+		[ "$(tail -n 1 said)" = '200 commands: 1 cancelled, 199 waiting' ]
+	done
+	grep -q '^ *7 cancelled .*echo 7 and.*…$' said
+	on_terminal 80 'preempt-queue join --timeout 100ms' >said || :
+	grep -q '\] 1/200, 0 running' said
+}
+
 @test "ids in ranges: cancel, show, done, forget and join take them, and name the one that is missing" {
 	local words
 	seq 6 | preempt-queue schedule --lines --tag six -- echo
 	expect 0 preempt-queue cancel 2-3,5
-	[ "$(words <<<"$out")" = '2 3 5 ' ]
+	says '3 commands cancelled'
 	expect 0 preempt-queue show --json 5,2-3
 	[ "$(grep -oE '^\{ *"id": *[0-9]+' <<<"$out" | grep -oE '[0-9]+' | tr '\n' ' ')" = '5 2 3 ' ]
 	expect 0 preempt-queue 'done' 2-3 5
 	expect 0 preempt-queue join 2-3,5
 	expect 1 preempt-queue 'done' 1-3
-	says '1 of these commands wait or run'
+	says '1 commands wait, 0 run'
 	expect 1 preempt-queue 'done' --tag six
-	says '3 of these commands wait or run'
+	says '3 commands wait, 0 run'
 	expect 1 preempt-queue join 2-3,8
 	says 'there is no command 8'
 	expect 1 preempt-queue forget 2-4,7
-	[ "$(words <<<"$out")" = '2 3 ' ]
-	says 'command 4 is not over' 'no command 7'
+	says '2 commands forgotten' 'command 4 is not over' 'no command 7'
+	[ "$(states)" = 'waiting waiting cancelled waiting ' ]
 	expect 2 preempt-queue 'done' 1 --tag six
 	for words in 4-2 0-3 3- -3 1,,2 '1,' 1-2-3 1-9999999999 x; do
 		expect 2 preempt-queue fetch "$words"
@@ -145,25 +156,22 @@ fails() {
 
 # ---- Changed ----
 
-@test "cancel and retry by id, by tag and all: the ids are printed, others refused" {
+@test "cancel and retry by id, by tag and all; what could not be changed is named" {
 	seq 5 | preempt-queue schedule --lines --tag odd -- echo
 	preempt-queue schedule --tag even -- true
 	expect 1 preempt-queue cancel 2 2 77
-	[ "$out" = 2 ]
-	says 'queue default has no command 77'
-	expect 1 preempt-queue cancel 2
+	says '1 command cancelled' 'queue default has no command 77'
 	expect 0 preempt-queue cancel --tag even
-	[ "$out" = 6 ]
+	[ "$(states)" = 'waiting cancelled waiting waiting waiting cancelled ' ]
 	expect 0 preempt-queue cancel --all
-	[ "$(words <<<"$out")" = '1 3 4 5 ' ]
+	says '4 commands cancelled'
 	expect 0 preempt-queue retry --tag even
-	[ "$out" = 6 ]
 	expect 0 preempt-queue retry 1
-	expect 1 preempt-queue retry 1
+	expect 0 preempt-queue retry 1
+	[ "$(states)" = 'waiting cancelled cancelled cancelled cancelled waiting ' ]
 	expect 0 preempt-queue retry --failed
-	[ -z "$out" ]
+	says '0 commands put back'
 	expect 0 preempt-queue retry --cancelled
-	[ "$(words <<<"$out")" = '2 3 4 5 ' ]
 	counts waiting 6
 }
 
@@ -172,17 +180,16 @@ fails() {
 	expect 1 preempt-queue forget 1
 	preempt-queue cancel 1 2
 	mkdir -p files/item/0/1 files/item/0/3
-	touch files/item/0/1/state
+	touch files/item/0/1/state files/{1,2,3}.0123456789abcdef.out
 	export PREEMPT_QUEUE_FILES=$PWD/files
 	expect 0 preempt-queue forget --finished --older-than 1h
-	[ -z "$out" ]
+	says '0 commands forgotten'
 	expect 0 preempt-queue forget 1
 	expect 1 preempt-queue show 1
 	[ "$(ls files/item/0)" = 3 ]
 	expect 0 preempt-queue forget --finished
-	[ "$out" = 2 ]
+	[ "$(cd files && echo *.out)" = 3.0123456789abcdef.out ]
 	[ "$(states)" = 'waiting ' ]
-	[ "$(preempt-store list queue/default/done/ | wc -l)" = 0 ]
 	# Its number is not given again.
 	[ "$(preempt-queue schedule -- true)" = 4 ]
 }
@@ -201,10 +208,25 @@ fails() {
 	[ "$(what 6 shell command)" = "True ['gzip <\"\$f\" | wc']" ]
 	expect 0 preempt-queue schedule --lines -- cat </dev/null
 	[ -z "$out" ]
+	# Fields, and the number of the line.
+	printf '0.1  8\n0.2\t16 x\n' | preempt-queue schedule --lines -- train '--lr={1}' '{2}' '{#}' '{{1}'
+	[ "$(what 7 command) $(what 8 command)" = "['train', '--lr=0.1', '8', '1', '{1}'] ['train', '--lr=0.2', '16', '2', '{1}']" ]
+	for word in '{.}' '{/}' '{//}' '{%}' '{2}'; do
+		expect 2 preempt-queue schedule --lines -- echo "a$word" <<<x
+		says "\"$word\""
+	done
 	# {} in text for a shell is refused, unless a brace more keeps it as it is.
-	echo x | expect 2 preempt-queue schedule --lines --shell -- 'echo {}'
-	echo x | expect 0 preempt-queue schedule --lines --shell -- 'find . -exec touch {{} +; echo "$1"'
-	[ "$(what 7 command)" = "['find . -exec touch {} +; echo \"\$1\"', 'x']" ]
+	for word in '{}' '{1}'; do expect 2 preempt-queue schedule --lines --shell -- "echo $word" <<<x; done
+	expect 0 preempt-queue schedule --lines --shell -- 'find . -exec touch {{} +; echo "$1"' <<<x
+	[ "$(what 9 command)" = "['find . -exec touch {} +; echo \"\$1\"', 'x']" ]
+}
+
+@test "a command line in one word is refused, with the hint at --shell" {
+	for word in 'a | b' 'a;b' 'python train.py' 'a >b'; do
+		expect 2 preempt-queue schedule -- "$word"
+		says '--shell'
+	done
+	expect 0 preempt-queue schedule -- '/opt/my tools/train' '{' 'a | b'
 }
 
 @test "--lines: ids come while the input is still open" {
@@ -241,7 +263,7 @@ fails() {
 
 @test "--once: what is scheduled again after an unknown end is there once" {
 	seq 100 >in
-	preempt-queue schedule --lines --once night -- echo <in | head -n 3 >/dev/null || :
+	head -n 60 in | preempt-queue schedule --lines --once night -- echo >/dev/null
 	preempt-queue schedule --lines --once night -- echo <in >ids
 	preempt-queue schedule --lines --once night -- echo <in >again
 	cmp ids again
@@ -251,19 +273,14 @@ fails() {
 	[ "$(preempt-queue schedule --once morning -- true)" = 101 ]
 }
 
-@test "a reader that goes away, and a full disk: no more is scheduled, and it is reported" {
-	seq 100000 >in
-	local code=0
-	{ preempt-queue schedule --lines -- echo <in || echo $? >code; } | head -n 1 >/dev/null
-	[ "$(<code)" = $((128 + $(kill -l PIPE))) ]
-	{ (trap '' PIPE && preempt-queue schedule --lines -- echo <in) || echo $? >code; } 2>err |
-		head -n 1 >/dev/null
+@test "a reader that goes away, and a full disk: all is scheduled, and the ids that are not written are named" {
+	seq 10000 >in
+	{ preempt-queue schedule --lines -- echo <in 2>err || echo $? >code; } | head -n 1 >/dev/null
 	[ "$(<code)" = 75 ]
-	grep -q 'and no more will be' err
-	preempt-queue schedule --lines -- echo <in >/dev/full 2>err || code=$?
-	[ $code = 75 ]
-	grep -q '[0-9] commands are scheduled, and no more will be' err
-	[ "$(preempt-queue list | wc -l)" -lt 50000 ]
+	grep -q 'are scheduled, but their ids could not be written to stdout: [0-9]*-10000$' err
+	counts waiting 10000
+	expect 75 bash -c 'preempt-queue schedule --lines -- echo <in >/dev/full'
+	says 'stdout: 10001-20000$'
 	preempt-queue list >/dev/full 2>err && false
 	grep -q 'cannot write' err
 }
@@ -282,17 +299,44 @@ fails() {
 	says warning
 }
 
-# ---- The first error ----
+# ---- Failures ----
 
-@test "WQ-4: join tells the first error, cancels what waits, and tells it until that is retried or forgotten" {
+@test "a failure cancels nothing; join ends with 44, totals and the first one, as long as it is there" {
+	local ids
+	schedule_many 5 -- ./item
+	preempt-queue schedule --priority 2 --tag bad -- sh -c 'echo no such thing >&2; exit 3'
+	preempt-queue schedule --priority 1 -- sh -c 'exit 4'
+	worker a
+	expect 44 preempt-queue join
+	says "7 commands: 5 succeeded, 2 failed; the first: command 6 \[bad\] (sh -c .*) ended with exit code 3 on a: no such thing; see preempt-queue fetch --stderr 6"
+	are succeeded "${ids[@]}"
+	expect 44 preempt-queue 'done'
+	says 'command 6 '
+	expect 3 preempt-queue join --exit-status
+	expect 0 preempt-queue join "${ids[@]}"
+	says '5 commands: 5 succeeded'
+	preempt-queue forget 6
+	expect 4 preempt-queue join --exit-status
+	preempt-queue forget 7
+	expect 0 preempt-queue join
+	expect 1 preempt-queue join --tag bad
+	says 'no command has the tag "bad"'
+	expect 2 preempt-queue join --tag bad 1
+}
+
+@test "WQ-4: --halt now: join tells the first error once, cancels what waits, and the queue goes on" {
 	local i
-	schedule i --priority 1 -- sh -c 'exit 3'
-	seq 99 | preempt-queue schedule --lines -- train
+	schedule i --priority 1 --halt now -- sh -c 'exit 3'
+	seq 99 | preempt-queue schedule --lines --tag rest -- train
 	fails 1
-	for i in join 'done' join; do
+	expect 44 preempt-queue join
+	says "command 1 (sh -c 'exit 3') ended with exit code 3 on w; 99 others were cancelled"
+	says '100 commands: 1 failed, 99 cancelled$'
+	[ "$(grep -c 'command 1 ' <<<"$err")" = 1 ]
+	counts cancelled 99
+	for i in join 'done'; do
 		expect 44 preempt-queue "$i"
-		says "command 1 (sh -c 'exit 3').*exit code 3.*w.*99 others were cancelled"
-		counts cancelled 99
+		says "1 failed, 99 cancelled; the first: command 1 (sh -c 'exit 3').*exit code 3.*w"
 	done
 	# The queue goes on, and who waits for another command is told of that one.
 	preempt-queue schedule -- true
@@ -300,46 +344,22 @@ fails() {
 	expect 0 preempt-queue join 101
 	expect 44 preempt-queue join 1 101
 	# What was cancelled because of it was not done, either.
+	expect 44 preempt-queue join --tag rest
+	says '99 commands: 99 cancelled; cancelled because of command 1 (sh'
 	preempt-queue forget 1
-	expect 44 preempt-queue join
-	says 'command 2 (train 1) and others were cancelled because command 1 failed'
-	expect 44 preempt-queue join 2
 	expect 44 preempt-queue join $(seq 101 -1 2)
+	says 'because of command 1;'
 	preempt-queue forget --finished
 	expect 0 preempt-queue join
-	expect 0 preempt-queue 'done'
 	expect 1 preempt-queue join 2
 	says 'there is no command 2'
-}
-
-@test "join --tag: what failed or was cancelled there is reported, also if another command raised the error" {
-	local big
-	schedule big --tag big --priority 1 -- sh -c 'exit 3'
-	preempt-queue schedule --tag small -- train
-	preempt-queue schedule --tag quiet --keep-going --priority 2 -- sh -c 'exit 4'
-	fails "$big"
-	expect 44 preempt-queue schedule -- true
-	preempt-queue schedule --tag later -- true
-	expect 124 preempt-queue join --tag later --timeout 100ms
-	expect 44 preempt-queue join --tag big --timeout 100s
-	says "command 1 \[big\] (sh -c 'exit 3')"
-	expect 3 preempt-queue join --tag big --exit-status
-	expect 44 preempt-queue join --tag small
-	says 'command 2 (train) was cancelled because command 1 failed'
-	expect 1 preempt-queue join --tag quiet
-	says '1 of 1 commands failed: 3;'
-	expect 1 preempt-queue join --tag typo
-	says 'no command has the tag "typo"'
-	expect 2 preempt-queue join --tag big 1
-	preempt-queue retry 1
-	expect 124 preempt-queue join --tag big --timeout 100ms
 }
 
 some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | grep -q .; }
 
 @test "WQ-6: of many who join at the same time each is told, also where some are killed at it" {
 	local i pids=()
-	schedule i --priority 1 -- sh -c 'exit 3'
+	schedule i --priority 1 --halt now -- sh -c 'exit 3'
 	seq 2000 | preempt-queue schedule --lines -- train >/dev/null
 	fails 1
 	for i in 1 2 3 4 5 6 7 8; do
@@ -352,25 +372,90 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 	for i in 1 2 3 4 5 6 7 8; do
 		code_of "${pids[i - 1]}"
 		[ "$code" = 44 ] || [[ $code = 137 && $i -le 4 ]]
-		[ "$code" = 137 ] || grep 'command 1 .*2000 others were cancelled' "err.$i"
+		[ "$code" = 137 ] || grep 'command 1 ' "err.$i"
 	done
-	[ "$(preempt-queue list --state cancelled | wc -l)" = 2001 ]
+	counts cancelled 2000
 	expect 44 preempt-queue join
-	says 'command 1 .*2000 others were cancelled'
+	says '1 failed, 2000 cancelled; the first: command 1 '
 }
 
-@test "--keep-going: a failure cancels nothing; join says 1, and with --exit-status the command's own code" {
-	local bad ids
-	schedule bad --keep-going --priority 1 -- sh -c 'exit 3'
-	schedule_many 5 -- ./item
+# ---- --after ----
+
+@test "--after: each is run when all that it names have succeeded; what is done already is none" {
+	local one two both last
+	schedule one -- ./gated go
+	schedule two --after "$one" -- ./item
+	schedule both --after "$one" --after "$two" --priority 5 -- ./item
+	schedule last --after "$one-$both" -- ./item
+	[ "$(states)" = "waiting blocked blocked blocked " ]
+	[ "$(what "$both" after) $(what "$last" after)" = "1-2 1-3" ]
+	expect 1 preempt-queue "done" "$last"
 	worker a
-	expect 1 preempt-queue join
-	says '1 of 6 commands failed: 1;'
-	expect 3 preempt-queue join --exit-status
-	is "$bad" failed
-	are succeeded "${ids[@]}"
-	preempt-queue forget "$bad"
+	eventually begun "$one"
+	: >go
 	expect 0 preempt-queue join
+	[ "$(tr '\n' ' ' <ran)" = "$one $two $both $last " ]
+	schedule last --after "$one,$two" -- ./item
+	[ "$(what "$last" state)" != blocked ]
+	expect 2 preempt-queue schedule --after "$one,77" -- ./item
+	says "no command 77"
+	expect 0 preempt-queue join
+	[ "$(grep -c . ran)" = 5 ]
+}
+
+@test "--after: one fails, and what comes after it is cancelled, and that after that; retry puts all back" {
+	local one two three other
+	schedule one -- test -e good
+	schedule two --after "$one" -- ./item
+	schedule three --after "$two" -- ./item
+	schedule other -- ./item
+	worker a
+	expect 44 preempt-queue join
+	says "the first: command $one "
+	[ "$(states)" = "failed cancelled cancelled succeeded " ]
+	preempt-queue list | grep "^ *$three cancelled .*(because of command $one)"
+	[ "$(what "$three" because)" = "$one" ]
+	# It comes after one that has failed already.
+	schedule other --after "$two" -- ./item
+	expect 44 preempt-queue join
+	[ "$(what "$other" state)" = cancelled ]
+	: >good
+	preempt-queue forget "$other"
+	preempt-queue retry --failed --cancelled
+	expect 0 preempt-queue join
+	[ "$(states)" = "succeeded succeeded succeeded succeeded " ]
+	[ "$(grep -x -e "$two" -e "$three" ran | tr '\n' ' ')" = "$two $three " ]
+}
+
+@test "--after: without a worker, too, join ends when a user cancels what others wait for" {
+	local one two three
+	schedule one -- ./item
+	schedule two --after "$one" -- ./item
+	schedule three --after "$two" -- ./item
+	preempt-queue cancel "$two"
+	[ "$(states)" = "waiting cancelled cancelled " ]
+	preempt-queue retry "$two" "$three"
+	[ "$(states)" = "waiting blocked blocked " ]
+	preempt-queue cancel "$one"
+	expect 0 preempt-queue join
+	[ "$(states)" = "cancelled cancelled cancelled " ]
+	# What was forgotten no longer counts; what has failed does.
+	preempt-queue forget "$one"
+	preempt-queue retry "$two" "$three"
+	[ "$(states)" = "waiting blocked " ]
+}
+
+@test "--after: thousands, and one failure that ends them all" {
+	local one last
+	schedule one -- false
+	seq 5000 | preempt-queue schedule --lines --after "$one" -- ./item >ids
+	[ "$(wc -l <ids)" = 5000 ]
+	schedule last --after "$(head -n 1 ids)-$(tail -n 1 ids)" -- ./item
+	worker a --idle-exit 0
+	expect 44 preempt-queue join
+	worker_ends a 0
+	counts cancelled 5001
+	[ ! -s ran ]
 }
 
 # ---- Waiting ----
@@ -393,7 +478,7 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 	local id bad good
 	schedule id -- bash -c './gated go; echo out'
 	expect 1 preempt-queue fetch "$id"
-	says 'is not over: it waits'
+	says 'is not over: it is waiting'
 	expect 1 preempt-queue fetch 999
 	expect 124 preempt-queue fetch --wait --timeout 200ms "$id"
 	aside fetch preempt-queue fetch --wait "$id"
@@ -403,11 +488,11 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 	: >go
 	aside_ends fetch 0
 	[ "$(<fetch.out)" = out ]
-	schedule bad --keep-going -- sh -c 'echo out; exit 7'
+	schedule bad -- sh -c 'echo out; exit 7'
 	expect 0 preempt-queue fetch --wait -q "$bad"
 	[ "$out" = out ]
 	expect 7 preempt-queue fetch --exit-status "$bad"
-	schedule bad --keep-going -- sh -c 'kill -KILL $$'
+	schedule bad -- sh -c 'kill -KILL $$'
 	expect 137 preempt-queue fetch --wait --exit-status "$bad"
 	# Several, in the order that is asked for; of one that failed it is reported, of one that is not there, too.
 	schedule good -- echo good
@@ -473,6 +558,7 @@ schedule --priority --5 -- x
 schedule --priority 1x -- x
 schedule --max-attempts 0 -- x
 schedule --timeout -1 -- x
+schedule --needs x -- x
 schedule --env 1A=b -- x
 schedule --env NO_SUCH_VARIABLE_HERE -- x
 schedule --resource a/b -- x
@@ -480,7 +566,7 @@ schedule --once a/b -- x
 schedule --queue a/b -- x
 schedule -0 -- x
 schedule --halt later -- x
-schedule --halt now --keep-going -- x
+schedule --keep-going -- x
 schedule --shell --lines -- echo>{}
 schedule -- echo {per-worker:
 schedule x
@@ -500,6 +586,8 @@ list --json --joblog
 join x
 join 1 --tag x
 resource a
+resource 1a -- x
+set --halt now
 work --platform none
 work --period 1ms
 work --limit 1
@@ -513,7 +601,7 @@ END
 	expect 1 preempt-queue list
 	# A command that is too long; the message names the cure.
 	expect 2 preempt-queue schedule -- echo "$(printf 'x%.0s' {1..62000})"
-	says 'put what it needs into a file'
+	says 'into a file'
 	expect 0 preempt-queue schedule -- echo "$(printf 'x%.0s' {1..60000})"
 }
 
@@ -535,45 +623,37 @@ END
 	is 1 waiting
 }
 
-# ---- Damaged ----
-
-# damaged KEY VALUE COMMAND...: while the key has that value, COMMAND says 65 and names it, however often.
-damaged() {
-	local key=queue/default/$1 value=$2 before
-	shift 2
-	before=$(preempt-store get "$key") || before=
-	preempt-store put "$key" "$value"
-	for _ in 1 2; do
-		expect 65 preempt-queue "$@"
-		says "$key"
+@test "queues need a store on a filesystem; one of 0.1.0 is refused, with the version that reads it: 65" {
+	expect 2 preempt-queue schedule --store etcd://127.0.0.1:1/x -- true
+	says 'queues need a store on a filesystem'
+	preempt-store put queue/default/count/x '{"waiting":1,"running":0,"succeeded":0}'
+	for command in join list 'schedule -- true' 'work --idle-exit 0 --source signal:TERM'; do
+		# shellcheck disable=SC2086
+		expect 65 preempt-queue $command
+		says 'was made by preempt-tools 0.1.0, the last version that reads it'
 	done
-	[ "$(preempt-store get "$key")" = "$value" ]
-	if [ -n "$before" ]; then preempt-store put "$key" "$before"; else preempt-store rm "$key"; fi
+	preempt-queue schedule --queue other -- true
 }
 
-@test "a record that is damaged is named, 65, by all that need it, and left as it is" {
-	preempt-queue schedule -- true
-	preempt-queue schedule --priority 1 -- true
-	preempt-queue cancel "$(preempt-queue schedule -- true)"
-	damaged item/0000000001 '{"command":[]}' list
-	damaged item/0000000001 '{"command":[]}' show 1
-	# Where one waits with another priority is not known.
-	damaged item/0000000002 '{"command":[]}' cancel 2
-	damaged count/@clients '[]' cancel 1
-	damaged count/@clients '[]' join
-	damaged worker/0123456789abcdef '{}' workers
-	damaged wait/0000/xyz '{}' work --idle-exit 0 --source signal:TERM
-	[ "$(states)" = 'waiting waiting cancelled ' ]
-}
+# sql STATEMENT: as another version, or a disk, may have left it.
+sql() { python3 -c 'import sqlite3, sys; c = sqlite3.connect("store/q.db"); c.execute(sys.argv[1]); c.commit()' "$1"; }
 
-@test "a command that is damaged fails; once it is forgotten, the queue can be used again" {
-	preempt-queue schedule -- true
-	preempt-store put queue/default/item/0000000001 '{"command":[]}'
+@test "a row that is damaged is named and stepped over: nobody waits for it" {
+	seq 4 | preempt-queue schedule --lines -- ./item
+	sql "UPDATE command SET spec='{}' WHERE id=1"
+	sql "UPDATE command SET state='odd' WHERE id=2"
+	expect 0 preempt-queue list
+	says '^ *1 .*(damaged)' '^ *2 damaged .*cannot be read'
+	expect 0 preempt-queue list --state damaged --json
+	says '"id":2,"state":"damaged"'
 	worker a --idle-exit 0
 	worker_ends a 0
+	are succeeded 3 4
 	expect 44 preempt-queue join
-	says "command 1.*damaged"
-	expect 65 preempt-queue list
+	says '2 succeeded, 1 failed, 1 damaged; the first: command 1 .*damaged'
 	preempt-queue forget 1
-	expect 0 preempt-queue list
+	expect 65 preempt-queue join
+	says '2 succeeded, 1 damaged'
+	preempt-queue forget 2
+	expect 0 preempt-queue join
 }

@@ -1,47 +1,45 @@
 /* SPDX-License-Identifier: MIT */
-/* queue_sim: runs the queue through random schedules and through named scenarios. */
+/* queue_sim: the queue in tables through random schedules, and through named ones. */
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "queue/sim.h"
 
 static void print(const struct statistics *t)
 {
-	printf("%" PRIu64 " events, %" PRIu64 " commits; answers lost %" PRIu64
-	       ", commits late %" PRIu64 "\n",
-		t->events, t->commits, t->lost_answers, t->late_commits);
-	printf("commands %" PRIu64 ", leases %" PRIu64 ", starts %" PRIu64 ", back %" PRIu64
-	       " of which lost %" PRIu64 ", succeeded %" PRIu64 ", failed %" PRIu64
-	       ", cancelled %" PRIu64 "\n",
-		t->items, t->leases, t->started, t->returned, t->lost, t->succeeded, t->failed,
-		t->cancelled);
-	printf("workers treated as dead %" PRIu64 ", failures pending %" PRIu64 " and told %" PRIu64
-	       "; joined with 0: %" PRIu64 ", 1: %" PRIu64 ", 44: %" PRIu64 "\n",
-		t->fenced, t->errors, t->raised, t->joined[0], t->joined[1], t->joined[2]);
-	printf("after others: blocked %" PRIu64 ", released %" PRIu64 ", cancelled %" PRIu64 "\n",
-		t->blocked, t->released, t->cancelled_after);
-	printf("deeds:");
-	for (int i = KILL_WORKER; i < DEEDS; i++)
-		printf(" %s %" PRIu64 "%s", deed_name((enum deed)i), t->deeds[i],
-			i + 1 < DEEDS ? "," : "\n");
+	printf("%" PRIu64 " commits; requests lost %" PRIu64 ", answers lost %" PRIu64 "\n",
+		t->commits, t->lost_requests, t->lost_answers);
+	printf("commands %" PRIu64 ", starts %" PRIu64 ", back %" PRIu64 " of which lost %" PRIu64
+	       " and refused %" PRIu64 "; succeeded %" PRIu64 ", failed %" PRIu64
+	       ", cancelled %" PRIu64 "; retried %" PRIu64 ", forgotten %" PRIu64 "\n",
+		t->scheduled, t->starts, t->back, t->lost, t->refused, t->succeeded, t->failed,
+		t->cancelled, t->retried, t->forgotten);
+	printf("released %" PRIu64 ", cancelled with others %" PRIu64 ", told to end %" PRIu64
+	       ", refused ends %" PRIu64 ", full %" PRIu64 ", failures %" PRIu64
+	       " and told %" PRIu64 ", faults seen %" PRIu64 "\nacts:",
+		t->released, t->dependents, t->told, t->zombies, t->full, t->failures, t->raised,
+		t->faults);
+	for (int i = 0; i < ACTS; i++)
+		printf(" %s %" PRIu64 "%s", act_name((enum act)i), t->acts[i],
+			i + 1 < ACTS ? "," : "\n");
 }
-
-#define ENOUGH 2500 /* a run of that many schedules must show everything */
 
 static const char *unseen(const struct statistics *t, uint64_t schedules)
 {
-	if (schedules < ENOUGH)
+	if (schedules < 1000)
 		return NULL;
-	for (int i = KILL_WORKER; i < DEEDS; i++)
-		if (!t->deeds[i])
-			return deed_name((enum deed)i);
-	bool moved = t->succeeded && t->failed && t->cancelled && t->returned && t->lost;
-	bool told = t->fenced && t->raised && t->joined[0] && t->joined[1] && t->joined[2];
-	bool after = t->blocked && t->released && t->cancelled_after;
-	return !moved	? "an end of a command"
-	       : !after ? "a command that comes after others"
-	       : !told	? "a death, a failure, or a code of join"
-			: NULL;
+	for (int i = 0; i < ACTS; i++)
+		if (!t->acts[i])
+			return act_name((enum act)i);
+	return !(t->succeeded && t->failed && t->cancelled && t->back && t->lost && t->refused)
+		       ? "an end of a command"
+	       : !(t->released && t->dependents)	? "a command that comes after others"
+	       : !(t->told && t->failures && t->raised) ? "a failure, or a cancel"
+	       : !(t->full && t->zombies && t->faults)	? "a full queue, a zombie, a fault"
+	       : !(t->retried && t->forgotten)		? "a retry"
+	       : !(t->lost_requests && t->lost_answers) ? "a loss"
+							: NULL;
 }
 
 int main(int argc, char **argv)
@@ -61,8 +59,10 @@ int main(int argc, char **argv)
 		.run = world_run,
 		.report = print,
 		.unseen = unseen};
-	/* Commands inherit no variable of ours, and no resource is found on this machine. */
-	clearenv();
-	setenv("TMPDIR", "/simulated", 1);
+	sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+	/* json-c draws a random number at its first use: not in one of the worlds. */
+	struct json_object *object = json_object_new_object();
+	json_put_bool(object, "first", true);
+	json_object_put(object);
 	return runner_main(&simulator, argc, argv);
 }

@@ -9,7 +9,7 @@
 #   teardown()      { mounts_dump_logs; }                    prints logs, only after a failure
 #
 # $MOUNTS is the rig's directory: $MOUNTS/gluster/a and b, $MOUNTS/bindfs/a and b (each pair is one
-# filesystem seen by two machines), $MOUNTS/small/rw and ro (one tmpfs of 1 MiB). Tests of one file
+# filesystem seen by two machines), $MOUNTS/small/rw and ro (one tmpfs of 8 MiB). Tests of one file
 # share them, so each makes directories of its own there. All of it is removed after the file, however it ends.
 
 . "$(dirname "${BASH_SOURCE[0]}")/programs.bash"

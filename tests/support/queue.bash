@@ -72,6 +72,16 @@ worker() {
 	started+=("$!")
 }
 
+# elsewhere NAME [VARIABLE=VALUE]: a worker on another machine, of which only the host's name differs.
+# shellcheck disable=SC2016 # text for sh
+elsewhere() {
+	local name=$1
+	unshare --uts sh -c 'hostname "$1.test" && shift && exec env "$@"' sh "$name" "${2-_=}" \
+		preempt-queue work --worker "$name" "${pace[@]}" >"$name.out" 2>"$name.err" 3>&- &
+	workers[$name]=$!
+	started+=("$!")
+}
+
 # worker_ends NAME CODE: by itself, and with this code.
 worker_ends() {
 	code_of "${workers[$1]}" || return

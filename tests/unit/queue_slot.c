@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Real commands in slots: how they start, how they are told to end, and what is left of them. */
-#include "queue/worker/slot.h"
+#include "queue/slot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/process/process.h"
-#include "queue/output/files.h"
+#include "queue/output.h"
 #include "scratch_queue.h"
 #include "unit.h"
 
@@ -18,9 +18,13 @@
 
 static struct reaper reaper;
 static struct queue_worker worker = {.name = "w-1", .index = 4, .process.host = "here"};
-static struct slot_context place = {
-	.queue = &queue, .worker = &worker, .reaper = &reaper, .kill_after = PATIENCE};
-static struct slot slot;
+static char *resources;
+static struct slot_context place = {.queue = &queue,
+	.worker = &worker,
+	.reaper = &reaper,
+	.resources = &resources,
+	.kill_after = PATIENCE};
+static struct slot slot = {.place = &place};
 
 /* ---- Commands ---- */
 
@@ -39,13 +43,10 @@ static char **copy_words(const char *const *words)
 /* A command that was just taken; each has an id of its own. */
 static struct queue_run taken_of(char **words)
 {
-	static uint64_t id = 998;
+	static uint64_t id = 98;
 	struct queue_run taken = {.item = {.id = ++id, .argv = words, .max_transient = 3},
-		.lease = {.history = {.starts = 1},
-			.token = "0123456789abcdef",
-			.worker = "w-1",
-			.host = "here"},
-		.revision = 7};
+		.history = {.starts = 1},
+		.token = "0123456789abcdef"};
 	return taken;
 }
 static struct queue_run shell(const char *text)
@@ -57,32 +58,38 @@ static struct queue_run shell(const char *text)
 
 static void start(struct queue_run taken)
 {
-	slot_take(&slot, &taken);
+	slot_start(&slot, &taken);
 	CHECK(taken.item.argv == NULL);
-	slot_start(&slot, &place, NULL);
 }
 
 /* As a worker's loop does; false: it took too long. */
-static bool wait_for_end(void)
-{
-	int64_t deadline = clock_after(PATIENCE);
-	while (!slot_tick(&slot, &place, clock_now())) {
-		int64_t due = slot_due(&slot);
-		struct pollfd ended = {.fd = slot.child.end.descriptor, .events = POLLIN};
-		if (clock_now() >= deadline)
-			return false;
-		(void)poll(&ended, 1, clock_poll_timeout(due < deadline ? due : deadline));
-	}
-	return true;
-}
 static bool collect(void)
 {
-	return wait_for_end() && slot_collect(&slot, &place, &err) == STATUS_OK;
+	int64_t deadline = clock_after(PATIENCE);
+	while (slot.state != SLOT_ENDED && clock_now() < deadline) {
+		int64_t due = slot_due(&slot);
+		struct pollfd ended = {.fd = slot.child.end.descriptor, .events = POLLIN};
+		(void)poll(&ended, 1, clock_poll_timeout(due < deadline ? due : deadline));
+		slot_tick(&slot, clock_now());
+	}
+	if (slot.state != SLOT_ENDED)
+		return false;
+	slot_keep(&slot, NULL);
+	return true;
 }
 static void clear(bool accepted)
 {
-	slot.run.outcome = accepted ? RUN_ACCEPTED : RUN_REFUSED;
-	slot_clear(&slot, &place);
+	bool succeeded = slot.result.ending.kind == ENDING_EXITED && !slot.result.ending.code;
+	slot_clear(&slot, accepted, succeeded ? QUEUE_SUCCEEDED : QUEUE_FAILED);
+}
+
+/* What it has written to its stdout. */
+static const char *said(void)
+{
+	static char bytes[4096];
+	ssize_t n = pread(slot.out, bytes, sizeof(bytes) - 1, 0);
+	bytes[n > 0 ? n : 0] = '\0';
+	return bytes;
 }
 
 /* Start it, wait for its end, collect it; to be cleared. */
@@ -147,28 +154,24 @@ static void surroundings(void)
 {
 	TEST("a command sees which one it is, and where it runs")
 	{
-		char *extra[] = {strdup("PREEMPT_RESOURCE_DATA=/data"), strdup("A=extra"), NULL};
 		struct queue_run taken = shell(
 			"echo $PREEMPT_QUEUE $PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER "
-			"$PREEMPT_WORKER_INDEX $PREEMPT_SLOT $PREEMPT_RESOURCE_DATA $A $B; echo $PWD; "
+			"$PREEMPT_WORKER_INDEX $PREEMPT_SLOT $A $B; echo $PWD; "
 			"pwd -P; cd $PREEMPT_ITEM_DIR && pwd");
 		char wanted[512];
-		snprintf(wanted, sizeof(wanted), "q %d 3 w-1 4 2 /data own twice\n/usr\n/usr\n%s\n",
+		snprintf(wanted, sizeof(wanted), "q %d 3 w-1 4 2 own twice\n/usr\n/usr\n%s\n",
 			(int)taken.item.id, path_in_files("item/0/%d", (int)taken.item.id));
-		taken.lease.history.starts = 3;
+		taken.history.starts = 3;
 		taken.item.directory = strdup("/usr");
 		taken.item.environment = WORDS("A=own", "B=once", "B=twice", "PREEMPT_AGENT=none");
 		slot.number = 2;
-		slot_take(&slot, &taken);
-		slot_start(&slot, &place, extra);
+		start(taken);
 		CHECK(collect());
-		CHECK_TEXT(slot.run.out, wanted);
-		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
-		CHECK_EQ(slot.run.result.out, strlen(wanted));
+		CHECK_TEXT(said(), wanted);
+		CHECK_EQ(slot.result.ending.code, 0);
+		CHECK_EQ(slot.result.out, strlen(wanted));
 		clear(true);
 		CHECK_EQ(slot.number, 2);
-		free(extra[0]);
-		free(extra[1]);
 	}
 	TEST("a pipe without a writer is an empty stdin, and holds up no worker")
 	{
@@ -178,7 +181,7 @@ static void surroundings(void)
 		CHECK_EQ(mkfifo(path, 0600), 0);
 		taken.item.input = strdup(path);
 		run(taken);
-		CHECK_TEXT(slot.run.out, "end\n");
+		CHECK_TEXT(said(), "end\n");
 		clear(true);
 	}
 	TEST("what is ignored here is ignored in it, and nothing else; none is blocked")
@@ -199,7 +202,7 @@ static void surroundings(void)
 		signal(SIGHUP, SIG_DFL);
 		sigprocmask(SIG_SETMASK, &old, NULL);
 		CHECK(strlen(ours) > 40 && ours[strlen(ours) - 2] & 1);
-		CHECK_TEXT(slot.run.out, ours);
+		CHECK_TEXT(said(), ours);
 		clear(true);
 	}
 }
@@ -220,18 +223,21 @@ static void unstarted(void)
 		const char *word, *directory, *input;
 		int code;
 		const char *says;
+		enum queue_ending_kind kind;
 	} cases[] = {
-		{"no-such-command", NULL, NULL, 127, "no-such-command"},
-		{"/no/such/command", NULL, NULL, 127, "/no/such/command"},
-		{plain, NULL, NULL, 126, "Permission denied"},
-		{scratch, NULL, NULL, 126, "Permission denied"},
-		{interpreted, NULL, NULL, 126, "interpreter"},
-		{big, NULL, NULL, 126, "Argument list too long"},
-		{"true", "/no/such/place", NULL, 1, "in /no/such/place: No such file"},
-		{"true", plain, NULL, 1, "Not a directory"},
-		{"true", NULL, "/no/such/input", 1, "/no/such/input as stdin: No such file"},
-		{"true", NULL, "/usr", 1, "Is a directory"},
-		{"{per-worker:}", NULL, NULL, 1, "nothing to choose"},
+		{"no-such-command", NULL, NULL, 127, "no-such-command", ENDING_CANNOT},
+		{"/no/such/command", NULL, NULL, 127, "/no/such/command", ENDING_CANNOT},
+		{plain, NULL, NULL, 126, "Permission denied", ENDING_CANNOT},
+		{scratch, NULL, NULL, 126, "Permission denied", ENDING_CANNOT},
+		{interpreted, NULL, NULL, 126, "interpreter", ENDING_CANNOT},
+		{big, NULL, NULL, 126, "Argument list too long", ENDING_CANNOT},
+		{"true", "/no/such/place", NULL, 1, "in /no/such/place: No such file",
+			ENDING_CANNOT},
+		{"true", plain, NULL, 1, "Not a directory", ENDING_CANNOT},
+		{"true", NULL, "/no/such/input", 1, "/no/such/input as stdin: No such file",
+			ENDING_CANNOT},
+		{"true", NULL, "/usr", 1, "Is a directory", ENDING_CANNOT},
+		{"{per-worker:}", NULL, NULL, 1, "nothing to choose", ENDING_EXITED},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct queue_run taken = taken_of(
@@ -242,16 +248,12 @@ static void unstarted(void)
 		if (cases[i].input)
 			taken.item.input = strdup(cases[i].input);
 		taken.item.max_attempts = 5;
-		slot_take(&slot, &taken);
-		slot_start(&slot, &place, NULL);
-		bool due = slot_due(&slot) <= clock_now() && slot.child.end.descriptor < 0;
-		bool collected = collect();
-		CHECK(due && collected && slot.run.result.state == QUEUE_FAILED &&
-				slot.run.result.ending.kind == ENDING_CANNOT &&
-				slot.run.result.ending.code == cases[i].code &&
-				strstr(slot.run.result.ending.text, cases[i].says) &&
-				!slot.run.result.out,
-			"cannot start, %d: %s", cases[i].code, slot.run.result.ending.text);
+		start(taken);
+		CHECK(slot.state == SLOT_ENDED && collect() &&
+				slot.result.ending.kind == cases[i].kind &&
+				slot.result.ending.code == cases[i].code &&
+				strstr(slot.result.ending.text, cases[i].says) && !slot.result.out,
+			"cannot start, %d: %s", cases[i].code, slot.result.ending.text);
 		clear(true);
 		CHECK(count_descriptors() == before, "and nothing stays open");
 	}
@@ -264,25 +266,20 @@ static void endings(void)
 	TEST("an exit code, and the last line of stderr")
 	{
 		run(shell("echo one >&2; printf 'two\\033\\n \\n' >&2; exit 3"));
-		CHECK_EQ(slot.run.result.state, QUEUE_FAILED);
-		CHECK_EQ(slot.run.result.ending.kind, ENDING_EXITED);
-		CHECK_EQ(slot.run.result.ending.code, 3);
-		CHECK_TEXT(slot.run.result.ending.text, "two\\x1b");
-		CHECK_EQ(slot.run.result.history.attempts, 1);
-		CHECK_TEXT(slot.run.lease.token, "0123456789abcdef");
-		CHECK_TEXT(slot.run.result.token, "0123456789abcdef");
-		CHECK_TEXT(slot.run.result.worker, "w-1");
-		CHECK_TEXT(slot.run.result.host, "here");
-		CHECK_EQ(slot.run.revision, 7);
-		CHECK(slot.run.result.started > 0 &&
-			slot.run.result.ended >= slot.run.result.started);
+		CHECK_EQ(slot.result.ending.kind, ENDING_EXITED);
+		CHECK_EQ(slot.result.ending.code, 3);
+		CHECK_TEXT(slot.result.ending.text, "two\\x1b");
+		CHECK_TEXT(slot.run.token, "0123456789abcdef");
+		CHECK_TEXT(slot.result.worker, "w-1");
+		CHECK_TEXT(slot.result.host, "here");
+		CHECK(slot.result.started > 0 && slot.result.ended >= slot.result.started);
 		clear(true);
 	}
 	TEST("what it used is measured")
 	{
 		run(shell("dd if=/dev/zero of=/dev/null bs=32M count=20"));
-		CHECK(slot.run.result.memory > 32 << 20 && slot.run.result.memory < 1 << 30);
-		CHECK(slot.run.result.user + slot.run.result.system > 0);
+		CHECK(slot.result.memory > 32 << 20 && slot.result.memory < 1 << 30);
+		CHECK(slot.result.user + slot.result.system > 0);
 		clear(true);
 	}
 	TEST("what it started in the background stays after 0, and goes after a failure or when told to end")
@@ -308,7 +305,7 @@ static void endings(void)
 			} else {
 				CHECK((found || !told) && (!found || goes(&left)));
 			}
-			CHECK_EQ(slot.run.result.state, i == 1 ? QUEUE_FAILED : QUEUE_SUCCEEDED);
+			CHECK_EQ(slot.result.ending.code, i == 1);
 			clear(true);
 		}
 	}
@@ -324,35 +321,32 @@ static void told(void)
 		bool stop; /* it is stopped before */
 		enum queue_ending_kind kind;
 		int code, number;
-		enum queue_state state;
 	} cases[] = {
 		{"a notice, and it ends with 0: it has succeeded",
 			"trap 'exit 0' USR1; echo .; while :; do sleep 0.01; done",
-			ENDING_PREEMPTED, SIGUSR1, false, ENDING_EXITED, 0, 0, QUEUE_SUCCEEDED},
+			ENDING_PREEMPTED, SIGUSR1, false, ENDING_EXITED, 0, 0},
 		{"a notice, and it ends with 42: it goes back",
 			"trap 'exit 42' TERM; echo .; while :; do sleep 0.01; done",
-			ENDING_PREEMPTED, SIGTERM, false, ENDING_PREEMPTED, 42, 0, QUEUE_WAITING},
+			ENDING_PREEMPTED, SIGTERM, false, ENDING_PREEMPTED, 42, 0},
 		{"a notice, and it ends with 93: that is its own decision",
 			"trap 'exit 93' TERM; echo .; while :; do sleep 0.01; done",
-			ENDING_PREEMPTED, SIGTERM, false, ENDING_EXITED, 93, 0, QUEUE_FAILED},
+			ENDING_PREEMPTED, SIGTERM, false, ENDING_EXITED, 93, 0},
 		{"a notice of which it dies", "echo .; exec sleep 1000", ENDING_PREEMPTED, SIGTERM,
-			false, ENDING_PREEMPTED, 0, SIGTERM, QUEUE_WAITING},
+			false, ENDING_PREEMPTED, 0, SIGTERM},
 		{"a notice that it ignores: it gets KILL", "trap '' TERM; echo .; exec sleep 1000",
-			ENDING_PREEMPTED, SIGTERM, false, ENDING_PREEMPTED, 0, SIGKILL,
-			QUEUE_WAITING},
+			ENDING_PREEMPTED, SIGTERM, false, ENDING_PREEMPTED, 0, SIGKILL},
 		{"one that was stopped hears it, too",
 			"trap 'exit 5' TERM; echo .; while :; do sleep 0.01; done",
-			ENDING_CANCELLED, SIGTERM, true, ENDING_CANCELLED, 5, 0, QUEUE_CANCELLED},
+			ENDING_CANCELLED, SIGTERM, true, ENDING_CANCELLED, 5, 0},
 		{"one that was stopped and ignores it gets KILL",
 			"trap '' TERM; echo .; exec sleep 1000", ENDING_CANCELLED, SIGTERM, true,
-			ENDING_CANCELLED, 0, SIGKILL, QUEUE_CANCELLED},
+			ENDING_CANCELLED, 0, SIGKILL},
 		{"one that has left its process group hears it, too",
 			"exec perl -e '$| = 1; setpgrp(0, getpgrp(getppid())); print \".\"; sleep 1000'",
-			ENDING_CANCELLED, SIGTERM, false, ENDING_CANCELLED, 0, SIGTERM,
-			QUEUE_CANCELLED},
+			ENDING_CANCELLED, SIGTERM, false, ENDING_CANCELLED, 0, SIGTERM},
 		{"cancelled is cancelled, also with 0",
 			"trap 'exit 0' TERM; echo .; while :; do sleep 0.01; done",
-			ENDING_CANCELLED, SIGTERM, false, ENDING_CANCELLED, 0, 0, QUEUE_CANCELLED},
+			ENDING_CANCELLED, SIGTERM, false, ENDING_CANCELLED, 0, 0},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		TEST(cases[i].shows)
@@ -368,20 +362,19 @@ static void told(void)
 			/* Too late to be something else. */
 			slot_tell(&slot, ENDING_TIMED_OUT, SIGURG, CLOCK_NEVER);
 			CHECK(collect());
-			CHECK_EQ(slot.run.result.ending.kind, cases[i].kind);
-			CHECK_EQ(slot.run.result.ending.code, cases[i].code);
-			CHECK_EQ(slot.run.result.ending.number, cases[i].number);
-			CHECK_EQ(slot.run.result.state, cases[i].state);
+			CHECK_EQ(slot.result.ending.kind, cases[i].kind);
+			CHECK_EQ(slot.result.ending.code, cases[i].code);
+			CHECK_EQ(slot.result.ending.number, cases[i].number);
 			clear(true);
 		}
 	TEST("one that had ended when it was told ended by itself")
 	{
 		start(shell("exit 3"));
-		CHECK(wait_for_end());
+		struct pollfd ended = {.fd = slot.child.end.descriptor, .events = POLLIN};
+		CHECK_EQ(poll(&ended, 1, PATIENCE), 1);
 		slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, clock_now());
 		CHECK(collect());
-		CHECK_EQ(slot.run.result.ending.kind, ENDING_EXITED);
-		CHECK_EQ(slot.run.result.state, QUEUE_FAILED);
+		CHECK_EQ(slot.result.ending.kind, ENDING_EXITED);
 		clear(true);
 	}
 }
@@ -394,10 +387,10 @@ static int mode_of(const char *path)
 	return stat(path, &st) == 0 ? (int)(st.st_mode & 07777) : -1;
 }
 
-/* Where an output of the command in the slot is filed. */
-static const char *output_path(const char *end)
+/* Where an output of the command in the slot is. */
+static const char *output_of(const char *end)
 {
-	return path_in_files("out/%d.0123456789abcdef.%s", (int)slot.run.item.id, end);
+	return path_in_files("%d.0123456789abcdef.%s", (int)slot.run.item.id, end);
 }
 
 static void places(void)
@@ -420,9 +413,9 @@ static void places(void)
 		TEST(cases[i].shows)
 		{
 			queue.files = cases[i].path;
-			run(shell("head -c 40000 /dev/zero"));
-			CHECK_EQ(slot.run.result.state, QUEUE_WAITING);
-			CHECK(strstr(slot.run.result.ending.text, cases[i].says));
+			run(shell("echo something"));
+			CHECK_EQ(slot.result.ending.kind, ENDING_MACHINE);
+			CHECK(strstr(slot.result.ending.text, cases[i].says));
 			clear(true);
 		}
 	TEST("files that are made are our own, whatever the umask")
@@ -430,14 +423,82 @@ static void places(void)
 		queue.files = open_to_all;
 		CHECK_EQ(chmod(open_to_all, 0700), 0);
 		mode_t old = umask(0);
-		run(shell("head -c 40000 /dev/zero"));
+		run(shell("echo something"));
 		umask(old);
-		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
+		CHECK_EQ(slot.result.ending.code, 0);
 		CHECK_EQ(mode_of(path_in_files("item")), 0700);
-		CHECK_EQ(mode_of(output_path("out")), 0600);
+		CHECK_EQ(mode_of(output_of("out")), 0600);
 		clear(true);
 	}
 	queue.files = files;
+	TEST("an output is kept if it has something, and its result was accepted")
+	{
+		for (int i = 0; i < 3; i++) {
+			char path[256];
+			run(shell(i == 2 ? "exit 3" : "echo something"));
+			snprintf(path, sizeof(path), "%s", output_of("out"));
+			CHECK(is_there(path));
+			clear(i > 0);
+			CHECK_EQ(is_there(path), i == 1);
+		}
+	}
+	TEST("without room for more it may not be whole, and the machine is to blame, whatever its end")
+	{
+		struct error full;
+		error_errno(&full, ENOSPC, "write there");
+		for (int i = 0; i < 2; i++) {
+			start(shell(i ? "exit 3" : "echo something"));
+			CHECK(collect());
+			slot_keep(&slot, &full);
+			CHECK_EQ(slot.result.ending.kind, ENDING_MACHINE);
+			CHECK(strstr(slot.result.ending.text, "No space left"));
+			clear(false);
+		}
+	}
+	TEST("without the directory for temporary files nothing starts, and the machine is to blame")
+	{
+		struct queue_run taken = shell("echo something");
+		taken.item.environment = WORDS("TMPDIR=/no/such/place");
+		run(taken);
+		CHECK_EQ(slot.result.ending.kind, ENDING_MACHINE);
+		CHECK(strstr(slot.result.ending.text, "/no/such/place"));
+		clear(true);
+	}
+}
+
+/* ---- Signals that may be a notice ---- */
+
+static void hit(void)
+{
+	TEST("one that dies of TERM may be preempted a moment later, or has died of it")
+	{
+		for (int i = 0; i < 2; i++) {
+			start(shell("kill -TERM $$"));
+			int64_t deadline = clock_after(PATIENCE);
+			while (slot.state == SLOT_RUNS && clock_now() < deadline) {
+				clock_sleep_until(clock_after(2));
+				slot_tick(&slot, clock_now());
+			}
+			CHECK_EQ(slot.state, SLOT_HIT);
+			CHECK(slot_due(&slot) > clock_now());
+			if (i)
+				slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, CLOCK_NEVER);
+			else
+				slot_tick(&slot, slot_due(&slot));
+			CHECK_EQ(slot.state, SLOT_ENDED);
+			CHECK_EQ(slot.result.ending.kind, i ? ENDING_PREEMPTED : ENDING_SIGNALLED);
+			clear(true);
+		}
+	}
+	TEST("its timeout ends it, as a notice does")
+	{
+		struct queue_run taken = shell("exec sleep 1000");
+		taken.item.timeout = 20;
+		run(taken);
+		CHECK_EQ(slot.result.ending.kind, ENDING_TIMED_OUT);
+		CHECK_EQ(slot.result.ending.number, SIGTERM);
+		clear(true);
+	}
 }
 
 /* ---- When the worker is gone ---- */
@@ -452,14 +513,13 @@ static void kill_worker_of(const char *command)
 	snprintf(started, sizeof(started), "%s/started", scratch);
 	snprintf(text, sizeof(text), "%s & echo $! >%s.new && mv %s.new %s; wait", command, path,
 		path, path);
+	struct queue_run taken = shell(text);
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {
-		struct queue_run taken = shell(text);
 		if (reaper_start(&reaper, &err) != STATUS_OK)
 			_exit(1);
-		slot_take(&slot, &taken);
-		slot_start(&slot, &place, NULL);
+		slot_start(&slot, &taken);
 		(void)file_write_whole(started, "", 0, 0600, false, NULL);
 		pause();
 		_exit(1);
@@ -472,6 +532,7 @@ static void kill_worker_of(const char *command)
 	CHECK_EQ(process_identify(atoi(text_string(&pid)), &inner, &err), STATUS_OK);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
+	queue_item_release(&taken.item);
 	CHECK(goes(&inner));
 	text_release(&pid);
 	unlink(path);
@@ -519,6 +580,7 @@ int main(void)
 	endings();
 	told();
 	places();
+	hit();
 	close_all();
 	reaper_stop(&reaper);
 	scratch_remove();

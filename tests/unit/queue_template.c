@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-enum { WORDS = 4 };
+enum { WORDS = 5 };
 
 static const char *joined(char *const *words)
 {
@@ -18,6 +18,11 @@ static const char *joined(char *const *words)
 		strcat(line, "]");
 	}
 	return words ? line : "(null)";
+}
+
+static struct template_line line_of(const char *text)
+{
+	return (struct template_line){.text = text, .length = strlen(text), .number = 5};
 }
 
 static void lines(void)
@@ -44,11 +49,55 @@ static void lines(void)
 		/* ... except one that is the command itself. */
 		{{NULL}, "echo {worker}", "[echo {worker}]"},
 		{{"echo", "{worker}"}, "x", "[echo][{worker}][x]"},
+		{{"cp", "{1}", "to/{2}.{#}"}, "a b c", "[cp][a][to/b.5]"},
+		{{"echo", "{2}"}, "a {worker}", "[echo][{{worker}]"},
+		{{"echo", "{{1}", "{{#}", "{{.}"}, "x", "[echo][{1}][{#}][{.}][x]"},
+		{{"grep", "[0-9]{2,3}", "a{b}"}, "x", "[grep][[0-9]{2,3}][a{b}][x]"},
+		/* Of parallel, and not known here; fields that are not there. */
+		{{"echo", "{.}"}, "x", NULL},
+		{{"echo", "{/}"}, "x", NULL},
+		{{"echo", "{//}"}, "x", NULL},
+		{{"echo", "{1.}"}, "x", NULL},
+		{{"echo", "{0}"}, "x", NULL},
+		{{"echo", "{%}"}, "x", NULL},
+		{{"echo", "{3}"}, "a b", NULL},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char **filled = template_fill_line(
-			(char *const *)cases[i].words, cases[i].line, strlen(cases[i].line));
-		CHECK(!strcmp(joined(filled), cases[i].wanted), "line %zu: %s", i, joined(filled));
+		char **filled = NULL;
+		struct error err = {0};
+		const struct template_line line = line_of(cases[i].line);
+		enum status status =
+			template_fill_line((char *const *)cases[i].words, &line, &filled, &err);
+		if (!cases[i].wanted)
+			CHECK(status == STATUS_USAGE && !filled && strstr(err.text, "{{"),
+				"line %zu is refused: %s", i, err.text);
+		else
+			CHECK(status == STATUS_OK && !strcmp(joined(filled), cases[i].wanted),
+				"line %zu: %s", i, joined(filled));
+		template_free(filled);
+	}
+}
+
+static void fields(void)
+{
+	static const struct {
+		const char *line, *number, *wanted; /* NULL: refused */
+	} cases[] = {
+		{"a b", "{1}", "[a]"},
+		{"a b", "{2}", "[b]"},
+		{"a b", "{3}", NULL},
+		{"", "{1}", NULL},
+		{"  a \t b  ", "{2}", "[b]"},
+		{"  a \t b  ", "{3}", NULL},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *words[] = {(char *)(uintptr_t)cases[i].number, NULL}, **filled = NULL;
+		const struct template_line line = line_of(cases[i].line);
+		enum status status = template_fill_line(words, &line, &filled, NULL);
+		CHECK(cases[i].wanted
+				? status == STATUS_OK && !strcmp(joined(filled), cases[i].wanted)
+				: status == STATUS_USAGE,
+			"field %zu: %s", i, joined(filled));
 		template_free(filled);
 	}
 }
@@ -110,8 +159,9 @@ static void names(void)
 		{"{}", "{id}{{id}{worker}{}", "/{id}", "/{id}/{id}{{id}{worker}{}"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *once = template_fill_name_line(
-			cases[i].name, cases[i].line, strlen(cases[i].line));
+		char *once = NULL;
+		const struct template_line line = line_of(cases[i].line);
+		CHECK_EQ(template_fill_name_line(cases[i].name, &line, &once, NULL), STATUS_OK);
 		char *name = template_fill_name(once, cases[i].directory, 7, "w-1");
 		CHECK(!strcmp(name, cases[i].wanted), "name %zu: %s", i, name);
 		free(once);
@@ -124,7 +174,9 @@ static void both(void)
 	TEST("a line ends where its length says")
 	{
 		char echo[] = "echo", *words[] = {echo, NULL};
-		char **filled = template_fill_line(words, "{worker} and more", 7);
+		char **filled = NULL;
+		const struct template_line cut = {.text = "{worker} and more", .length = 7};
+		CHECK_EQ(template_fill_line(words, &cut, &filled, NULL), STATUS_OK);
 		CHECK_TEXT(joined(filled), "[echo][{worker]");
 		template_free(filled);
 	}
@@ -132,7 +184,9 @@ static void both(void)
 	{
 		const char *line = "{worker} {{worker} {per-worker:a,b {}";
 		char echo[] = "echo", *words[] = {echo, NULL};
-		char **once = template_fill_line(words, line, strlen(line)), **twice = NULL;
+		char **once = NULL, **twice = NULL;
+		const struct template_line whole = line_of(line);
+		CHECK_EQ(template_fill_line(words, &whole, &once, NULL), STATUS_OK);
 		CHECK_EQ(template_fill_worker(once, "w-1", 1, &twice, NULL), STATUS_OK);
 		CHECK_TEXT(twice[1], line);
 		template_free(once);
@@ -143,6 +197,7 @@ static void both(void)
 int main(void)
 {
 	lines();
+	fields();
 	workers();
 	names();
 	both();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a worker decides by itself: its share of the time that is left, and its name. */
-#include "queue/worker/loop.h"
+#include "queue/say.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 
 static void name_of(const char *given, uint64_t index, struct queue_worker *worker)
 {
-	struct work_options options = {.worker = given, .index = index, .slots = 3, .limit = 6};
-	work_name(&options, worker);
+	struct queue_work options = {.worker = given, .index = index, .slots = 3, .limit = 6};
+	say_name(&options, worker);
 }
 
 int main(void)
@@ -19,12 +19,12 @@ int main(void)
 	struct queue_worker worker;
 	TEST("of the time until a deadline some is kept for handing in")
 	{
-		CHECK_EQ(work_share(120000), 117000);
-		CHECK_EQ(work_share(30000), 27000);
-		CHECK_EQ(work_share(4000), 3000);
-		CHECK_EQ(work_share(100), 75);
-		CHECK_EQ(work_share(0), 0);
-		CHECK_EQ(work_share(-5000), 0);
+		CHECK_EQ(queue_work_share(120000), 117000);
+		CHECK_EQ(queue_work_share(30000), 27000);
+		CHECK_EQ(queue_work_share(4000), 3000);
+		CHECK_EQ(queue_work_share(100), 75);
+		CHECK_EQ(queue_work_share(0), 0);
+		CHECK_EQ(queue_work_share(-5000), 0);
 	}
 	TEST("a worker has the name of the option, else by its index, else by host and process")
 	{
@@ -54,6 +54,18 @@ int main(void)
 		setenv("PREEMPT_TASK", "garbage", 1);
 		name_of(NULL, UINT64_MAX, &worker);
 		CHECK_TEXT(worker.name, "17");
+	}
+	TEST("a line of the joblog")
+	{
+		char word[] = "a b", *argv[] = {word, NULL};
+		const struct queue_item item = {.id = 7, .argv = argv};
+		struct queue_result result = {
+			.started = 1500, .ended = 2750, .out = 5, .host = "h"};
+		struct text line = {0};
+		result.ending.code = 3;
+		joblog_row(&line, &item, &result);
+		CHECK_TEXT(text_string(&line), "7\th\t1.500\t     1.250\t0\t5\t3\t0\t'a b'\n");
+		text_release(&line);
 	}
 	return unit_end();
 }

@@ -12,10 +12,10 @@
 static struct store *store;
 static struct queue queue;
 static struct error err;
-static char url[96]; /* of the store, once it was opened */
 
 static inline void reopen(const char *name)
 {
+	char url[96];
 	snprintf(url, sizeof(url), "%s/q.db", scratch);
 	if (store_open(&store, url, STORE_CREATE, clock_after(60000), &err) != STATUS_OK ||
 		queue_open(&queue, store, name, NULL, &err) != STATUS_OK) {

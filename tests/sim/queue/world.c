@@ -1,260 +1,333 @@
 /* SPDX-License-Identifier: MIT */
-/* The events of the world, and the deeds of fate. */
+/* The store of the world, whose requests and answers are lost; what is drawn; the named schedules.
+ */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
 #include "sim.h"
-
-#define LIMIT 3600000 /* ms: after this whichever worker waits still, waits for ever */
 
 struct world *world;
 
-/* ---- Whom and what ---- */
+static const char *const names[ACTS] = {"schedule", "come", "work", "vanish", "fence", "leave",
+	"cancel", "retry", "forget", "raise", "look", "pass"};
 
-static struct node *live_worker(void)
+const char *act_name(enum act act)
 {
-	int found[MOST_NODES], count = 0;
-	for (int i = 0; i < world->nodes; i++)
-		if (world->node[i].role == WORKER && process_lives(&world->node[i].process))
-			found[count++] = i;
-	return count ? &world->node[found[random_in(&kernel.random, 0, count - 1)]] : NULL;
+	return names[act];
 }
 
-/* The one that pulled the trigger, where it is a worker that lives, else any. */
-static struct node *subject_of(int act)
+/* ---- Broken rules ---- */
+
+static void execute(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void execute(const char *format, ...)
 {
-	int index = world->subject[act];
-	struct node *node = index == NOBODY ? NULL : &world->node[index];
-	return node && node->role == WORKER && process_lives(&node->process) ? node : live_worker();
+	char sql[512];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(sql, sizeof(sql), format, args);
+	va_end(args);
+	if (sqlite3_exec(world->database, sql, NULL, NULL, NULL) != SQLITE_OK)
+		abort();
 }
 
-/* A command to which this can be done, most of the time. */
-static uint64_t choose_item(enum deed deed)
+static void break_before(void)
 {
-	const struct keys *k = &world->keys;
-	int chosen = 0;
-	for (int tries = 0; tries < 4 && k->items; tries++) {
-		chosen = (int)random_in(&kernel.random, 0, k->items - 1);
-		if ((k->item[chosen].place == OVER) == (deed != CANCEL))
-			break;
-	}
-	return (uint64_t)chosen + 1;
+	const struct worker *worker = world->caller;
+	if (broken == ONE_LEASE && world->act == WORK)
+		execute("UPDATE command SET state='waiting' WHERE state='running'");
+	if (broken == REFUSED_ELSEWHERE && world->act == WORK)
+		execute("UPDATE command SET refused_on=NULL");
+	if (broken == PAUSE_BETWEEN && world->act == WORK)
+		execute("UPDATE command SET rest=0");
+	if (broken == BOUNDED_ATTEMPTS && world->act == WORK)
+		execute("UPDATE command SET attempts=0, transients=0, lost_early=0");
+	if (broken == FORGET_WHAT_IS_OVER && world->act == FORGET)
+		execute("UPDATE command SET state='succeeded' WHERE state='waiting'");
+	if (broken == ONE_RESULT && world->act == WORK && worker->exchange.ended_count)
+		execute("UPDATE command SET state='running', token='%s', worker='%s' WHERE"
+			" id=%" PRIu64,
+			worker->exchange.ended[0].token, worker->self.token,
+			worker->exchange.ended[0].id);
 }
 
-/* ---- Deeds ---- */
-
-static void pause_worker(struct node *node, int64_t length)
+static void break_after(void)
 {
-	if (node->process.paused_until < kernel.now + length)
-		node->process.paused_until = kernel.now + length;
-	node_silence(node, kernel.now, kernel.now + length);
+	const struct worker *worker = world->caller;
+	if (broken == FENCED_ARE_REFUSED && world->act == WORK && *worker->self.token)
+		execute("INSERT OR IGNORE INTO worker VALUES(1, '%s', %d, '%s', 0, 0, 0, '{}')",
+			worker->self.token, 1000 + (int)(worker - world->worker),
+			worker->process.who.host);
+	if (broken == AFTER_OTHERS)
+		execute("UPDATE command SET state='waiting' WHERE state='blocked'");
+	if (broken == REPEATED_IS_ONCE)
+		execute("DELETE FROM once");
+	if (broken == TOLD_TO_END)
+		execute("UPDATE command SET asked=NULL");
+	if (broken == FAILURE_IS_TOLD)
+		execute("UPDATE queue SET failure=NULL");
+	if (broken == NO_ID_TWICE)
+		execute("UPDATE queue SET next=(SELECT coalesce(max(id), 0)+1 FROM command)");
 }
 
-static void cut_off(struct node *node, int64_t length)
+/* ---- The store ---- */
+
+static enum status lose(struct error *err, uint64_t *count)
 {
-	if (node->process.cut_off_until < kernel.now + length)
-		node->process.cut_off_until = kernel.now + length;
-	node_silence(node, kernel.now, kernel.now + length);
+	++*count;
+	TRACE("%s is lost",
+		count == &world->statistics->lost_answers ? "the answer" : "the request");
+	return error_set(err, STATUS_TEMPORARY, "lost");
 }
 
-static void kill_command(void)
+static enum status tables_run(
+	struct store *store, struct store_operation *operation, int64_t deadline, struct error *err)
 {
-	for (int i = world->commands - 1; i >= 0; i--)
-		if (!world->command[i].ended && world->command[i].start != NOBODY) {
-			command_end(i, 139);
-			return;
-		}
-}
-
-static void kill_clients(int64_t after)
-{
-	for (int i = 0; i < world->nodes; i++) {
-		struct node *node = &world->node[i];
-		if (node->role == WORKER || !process_lives(&node->process))
-			continue;
-		node_kill(node);
-		if (node->role == SCHEDULER && world->schedule->once)
-			kernel_at(kernel.now + after, EVENT_SCHEDULER, node->number, 0);
-		else if (node->role == SCHEDULER)
-			world->schedulers_done++;
-	}
-}
-
-static void outage(int64_t length)
-{
-	for (int i = 0; i < world->nodes; i++)
-		cut_off(&world->node[i], length);
-}
-
-static void signal_worker(struct node *node)
-{
-	node->process.signal = 15;
-	process_poke(&node->process);
-}
-
-static void do_to_worker(struct node *node, enum deed deed, int64_t length)
-{
-	switch (deed) {
-	case RESTART_WORKER:
-		kernel_at(kernel.now + length, EVENT_WORKER, node->number, 0);
-		node_kill(node);
-		break;
-	case KILL_WORKER: node_kill(node); break;
-	case PAUSE_WORKER: pause_worker(node, length); break;
-	case CUT_OFF: cut_off(node, length); break;
-	case GIVE_NOTICE:
-		(void)process_give_notice(&node->process, length < 0 ? -1 : length / MS);
-		break;
-	case SIGNAL_WORKER: signal_worker(node); break;
-	default: break;
-	}
-}
-
-static void do_deed(int number)
-{
-	const struct act *act = &world->schedule->act[number];
-	int64_t length = act->amount * MS;
-	if (world->closing)
-		return;
-	world->statistics->deeds[act->deed]++;
-	TRACE("FATE: %s, %" PRId64 " ms", deed_name(act->deed), act->amount);
-	switch (act->deed) {
-	case OUTAGE: outage(length); return;
-	case FULL_STORE: kernel.full_until = kernel.now + length; return;
-	case KILL_COMMAND: kill_command(); return;
-	case NEW_WORKER: worker_begin((int)random_in(&kernel.random, 0, MOST_WORKERS - 1)); return;
-	case CANCEL:
-	case RETRY:
-	case RETRY_ANY:
-	case FORGET: person_begin(act->deed, choose_item(act->deed)); return;
-	case JOIN: joiner_begin(); return;
-	case KILL_CLIENTS: kill_clients(length); return;
-	default: break;
-	}
-	struct node *node = subject_of(number);
-	if (node)
-		do_to_worker(node, act->deed, length);
-}
-
-void world_trigger(enum trigger trigger, const struct node *node)
-{
+	(void)store, (void)deadline;
 	const struct schedule *s = world->schedule;
-	int nth = world->seen[trigger]++;
-	for (int i = 0; i < s->acts; i++) {
-		if (s->act[i].trigger != trigger || s->act[i].nth != nth)
-			continue;
-		world->subject[i] = node ? node->process.index : NOBODY;
-		kernel_at(kernel.now + s->act[i].delay * MS, EVENT_ACT, i, 0);
+	struct statistics *stats = world->statistics;
+	if (!world->quiet && random_chance(&kernel.outside, s->lost_before))
+		return lose(err, &stats->lost_requests);
+	execute("BEGIN");
+	if (operation->write)
+		break_before();
+	int code = operation->run(world->database, operation->context);
+	if (operation->write && code == SQLITE_OK)
+		break_after();
+	bool rolls = broken == ACKNOWLEDGED_IS_THERE && world->act == SCHEDULE;
+	execute(code == SQLITE_OK && !rolls ? "COMMIT" : "ROLLBACK");
+	if (code != SQLITE_OK) {
+		VIOLATE("sqlite", "an operation fails: %s", sqlite3_errstr(code));
+		return error_set(err, STATUS_TEMPORARY, "%s", sqlite3_errstr(code));
 	}
+	if (broken == WAITING_IS_WOKEN)
+		memset(operation->changed, 0, sizeof(operation->changed));
+	operation->revision = ++world->revision;
+	if (operation->write)
+		observer_commit(operation->changed);
+	if (!world->quiet && random_chance(&kernel.outside, s->lost_after))
+		return lose(err, &stats->lost_answers);
+	return STATUS_OK;
 }
 
-/* ---- The end: what was to come has come, and what is left must get done ---- */
+static const struct store_backend tables = {.scheme = "tables", .run = tables_run};
 
-static void begin_closing(void)
+void world_enter(struct worker *worker, enum act act)
 {
-	world->closing = true;
-	kernel.way.lost_before = kernel.way.lost_after = kernel.way.late_commit = 0;
-	kernel.full_until = 0;
-	for (int i = 0; i < world->nodes; i++) {
-		struct node *node = &world->node[i];
-		node->process.cut_off_until = 0;
-		if (node->role == PERSON)
-			node_kill(node);
-	}
-	TRACE("from here on nothing more comes");
-	worker_begin(MOST_WORKERS - 1);
+	world->act = act;
+	world->caller = worker;
+	kernel.running = worker ? &worker->thread : NULL;
 }
 
-static void close_world(void)
+void world_leave(void)
 {
-	if (!world->closing)
-		begin_closing();
-	if (world->schedulers_done < world->schedule->schedulers)
-		kernel_at(kernel.now + 500 * MS, EVENT_CLOSE, 0, 0);
-	else
-		joiner_begin();
+	world->caller = NULL;
+	kernel.running = NULL;
 }
 
-static bool is_over(void)
+/* ---- A world from beginning to end ---- */
+
+static enum act draw_act(void)
 {
-	return world->closer != NOBODY && !process_lives(&world->node[world->closer].process);
+	int sum = 0;
+	for (int i = 0; i < ACTS; i++)
+		sum += world->schedule->weight[i];
+	int64_t at = random_in(&kernel.random, 0, sum - 1);
+	enum act act = SCHEDULE;
+	while (at >= world->schedule->weight[act])
+		at -= world->schedule->weight[act++];
+	return act;
 }
 
-static void happen(const struct event *event)
+static void begin(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace)
 {
-	switch ((enum event_kind)event->kind) {
-	case EVENT_ACT: do_deed(event->who); break;
-	case EVENT_COMMAND:
-		if (event->epoch == world->command[event->who].epoch)
-			command_end(event->who, world->command[event->who].code);
-		break;
-	case EVENT_WORKER: worker_begin(event->who); break;
-	case EVENT_SCHEDULER: scheduler_begin(event->who); break;
-	case EVENT_CLOSE: close_world(); break;
-	}
-}
-
-static void inspect(struct process *process)
-{
-	struct node *node = (struct node *)process;
-	if (!node->self || !node->self->registered ||
-		!strcmp(node->token, node->self->worker.token))
-		return;
-	memcpy(node->token, node->self->worker.token, sizeof(node->token));
-	check_anew(node);
-}
-
-static int64_t closing_time(const struct schedule *s)
-{
-	int64_t time = 4000;
-	for (int i = 0; i < s->acts; i++) {
-		int64_t end = s->act[i].delay + (s->act[i].amount > 0 ? s->act[i].amount : 0);
-		if (time < end + 2000)
-			time = end + 2000;
-	}
-	return time;
-}
-
-static void define_resource(void)
-{
-	static char build[] = "build", *const argv[] = {build, NULL};
-	struct queue queue;
-	if (queue_open(&queue, kernel.store, QUEUE, NULL, NULL) == STATUS_OK)
-		(void)resource_define(&queue, RESOURCE, argv, "/", NULL);
-	queue_release(&queue);
-}
-
-static void set_up(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace)
-{
-	static const struct kernel_world hooks = {
-		.happen = happen, .guarded = node_guarded, .inspect = inspect};
+	static const struct kernel_world nothing = {0};
+	static char where[] = "tables", files[] = "/files";
 	memset(w, 0, sizeof(*w));
+	*w = (struct world){.schedule = s, .statistics = stats};
 	world = w;
-	w->schedule = s;
-	w->statistics = stats;
-	w->closer = NOBODY;
-	kernel_begin(&hooks, "q", &s->way, s->seed, trace);
+	struct kernel former = kernel;
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.process = former.process;
+	kernel.process_room = former.process_room;
+	kernel.world = &nothing;
+	kernel.random.state = s->seed;
+	kernel.outside.state = s->seed + 7;
+	kernel.now = 1000 * MS;
+	kernel.trace = trace;
+	w->store = (struct store){.backend = &tables, .where = where, .files = files};
+	if (sqlite3_open(":memory:", &w->database) != SQLITE_OK)
+		abort();
+	execute("CREATE TABLE keys(key BLOB PRIMARY KEY, value BLOB, revision INTEGER)");
+	if (queue_open(&w->queue, &w->store, "q", NULL, NULL) != STATUS_OK)
+		abort();
+	/* Make the tables. */
+	w->quiet = true;
+	w->act = LOOK;
+	struct queue_changed changed;
+	const struct queue_selection none = {.ids = &(uint64_t){1}, .count = 1};
+	struct queue_failure failure = {0};
+	(void)queue_raise(&w->queue, &failure, NULL);
+	(void)queue_cancel(&w->queue, &none, &changed, NULL);
+	w->quiet = false;
 	observer_begin();
-	define_resource();
-	for (int i = 0; i < s->schedulers; i++)
-		scheduler_begin(i);
-	for (int i = 0; i < s->workers; i++)
-		worker_begin(i);
-	kernel_at(kernel.now + closing_time(s) * MS, EVENT_CLOSE, 0, 0);
-	world_trigger(AT_START, NULL);
+	actors_begin();
 }
 
 bool world_run(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace)
 {
-	set_up(w, s, stats, trace);
-	int64_t horizon = kernel.now + (closing_time(s) + LIMIT) * MS;
-	while (!kernel.violated && !is_over() && kernel_next() <= horizon)
-		kernel_step();
-	stats->events += kernel.happened;
-	stats->lost_answers += kernel.lost_answers;
-	stats->late_commits += kernel.late_commits;
+	begin(w, s, stats, trace);
+	for (int i = 0; i < s->acts && !kernel.violated; i++) {
+		kernel.now += random_in(&kernel.random, 1, 200) * MS;
+		actors_do(draw_act());
+	}
 	if (!kernel.violated)
-		check_end();
-	kernel_end();
+		actors_drain();
+	if (!kernel.violated)
+		actors_check_end();
+	actors_release();
+	queue_release(&w->queue);
+	observer_end();
+	sqlite3_close(w->database);
+	kernel.trace = NULL;
 	return !kernel.violated;
 }
+
+/* ---- Schedules ---- */
+
+static void draw_common(struct schedule *s)
+{
+	static const int weight[ACTS] = {[SCHEDULE] = 14,
+		[COME] = 6,
+		[WORK] = 50,
+		[VANISH] = 3,
+		[FENCE] = 4,
+		[LEAVE] = 1,
+		[CANCEL] = 3,
+		[RETRY] = 3,
+		[FORGET] = 2,
+		[RAISE] = 8,
+		[LOOK] = 2,
+		[PASS] = 4};
+	memcpy(s->weight, weight, sizeof(weight));
+	s->acts = 120;
+	s->machines = 3;
+}
+
+void schedule_draw(struct schedule *s, uint64_t seed)
+{
+	struct random r = {.state = seed * 1000003};
+	*s = (struct schedule){.seed = random_next(&r)};
+	draw_common(s);
+	s->acts = (int)random_in(&r, 20, 200);
+	s->machines = (int)random_in(&r, 1, 3);
+	if (random_chance(&r, 700)) {
+		s->lost_before = (int)random_in(&r, 0, 150);
+		s->lost_after = (int)random_in(&r, 0, 150);
+	}
+	s->halting = random_chance(&r, 500) ? (int)random_in(&r, 0, 400) : 0;
+	s->after = random_chance(&r, 600) ? (int)random_in(&r, 0, 700) : 0;
+	s->fails = (int)random_in(&r, 0, 600);
+	s->refuses = random_chance(&r, 400) ? (int)random_in(&r, 0, 400) : 0;
+	s->needs = random_chance(&r, 300) ? 300 : 0;
+	s->limit = random_chance(&r, 300) ? (uint64_t)random_in(&r, 1, 8) : 0;
+	for (int i = 0; i < ACTS; i++)
+		s->weight[i] = (int)random_in(&r, s->weight[i] / 2, 2 * s->weight[i]);
+}
+
+void schedule_print(const struct schedule *s, FILE *out)
+{
+	fprintf(out,
+		"%d acts, %d machines, lost %d and %d, halting %d, after %d, fails %d, refuses %d, "
+		"needs %d, limit %" PRIu64 "\n",
+		s->acts, s->machines, s->lost_before, s->lost_after, s->halting, s->after, s->fails,
+		s->refuses, s->needs, s->limit);
+}
+
+/* ---- Named schedules ---- */
+
+static void quiet(struct schedule *s)
+{
+	draw_common(s);
+	s->seed = 1;
+	for (int i = 0; i < ACTS; i++)
+		s->weight[i] = i == SCHEDULE || i == COME || i == WORK ? s->weight[i] : 0;
+}
+
+static const char *expect_all(struct world *w)
+{
+	return w->statistics->succeeded && w->statistics->succeeded == w->statistics->scheduled
+		       ? NULL
+		       : "not all have succeeded";
+}
+
+static void chains(struct schedule *s)
+{
+	draw_common(s);
+	s->seed = 3;
+	s->acts = 300;
+	s->after = 600;
+	s->fails = 100;
+	s->weight[SCHEDULE] = 30;
+}
+
+static const char *expect_chains(struct world *w)
+{
+	return w->statistics->dependents && w->statistics->released
+		       ? NULL
+		       : "no command came after another one";
+}
+
+static void lossy(struct schedule *s)
+{
+	draw_common(s);
+	s->seed = 3;
+	s->acts = 400;
+	s->lost_before = s->lost_after = 300;
+}
+
+static const char *expect_loss(struct world *w)
+{
+	return w->statistics->lost_answers > 20 && w->statistics->lost_requests > 20
+		       ? NULL
+		       : "hardly anything was lost";
+}
+
+static void zombies(struct schedule *s)
+{
+	draw_common(s);
+	s->seed = 4;
+	s->acts = 400;
+	s->weight[FENCE] = 20;
+}
+
+static const char *expect_zombies(struct world *w)
+{
+	return w->statistics->lost > 3 ? NULL : "nobody was declared dead";
+}
+
+static void halts(struct schedule *s)
+{
+	draw_common(s);
+	s->seed = 6;
+	s->acts = 400;
+	s->halting = 500;
+	s->fails = 500;
+}
+
+static const char *expect_halts(struct world *w)
+{
+	return w->statistics->raised > 1 ? NULL : "no failure was told";
+}
+
+const struct scenario scenarios[] = {
+	{"quiet", "WQ-1, WQ-3: what is scheduled runs once, and succeeds", quiet, expect_all},
+	{"chains", "commands that come after others", chains, expect_chains},
+	{"lossy", "requests and answers are lost, and calls are repeated later", lossy,
+		expect_loss},
+	{"zombies", "WQ-10: living workers are declared dead, and go on", zombies, expect_zombies},
+	{"halts", "WQ-4 to WQ-9: the first failure is told once, then all is clean", halts,
+		expect_halts},
+	{0},
+};

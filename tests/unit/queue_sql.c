@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queue's transactions on a store in a file, case by case (all orders: tests/sim). With
+ * "bench", prints how long scheduling, taking and handing in take in an empty and in a long queue.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "queue/queue.h"
+#include "queue/rules.h"
+#include "queue/spec.h"
+#include "queue/template.h"
+#include "scratch.h"
+#include "store/backend.h"
+#include "unit.h"
+
+static struct error err;
+static struct store *store;
+static struct queue queue;
+static const struct queue_selection everything;
+
+static void open_store(const char *name)
+{
+	char url[128];
+	snprintf(url, sizeof(url), "%s/%s.db", scratch, name);
+	if (store_open(&store, url, STORE_CREATE, clock_after(60000), &err) != STATUS_OK ||
+		queue_open(&queue, store, "q", NULL, &err) != STATUS_OK) {
+		printf("# %s\n", err.text);
+		exit(99);
+	}
+}
+
+static void close_store(void)
+{
+	queue_release(&queue);
+	store_close(store);
+}
+
+/* ---- Short forms ---- */
+
+static struct queue_item item_of(const char *word)
+{
+	struct queue_item item = {.argv = xcalloc(2, sizeof(char *)), .max_transient = 3};
+	item.argv[0] = xstrdup(word);
+	return item;
+}
+
+/* Schedule a command, after others if their ids are not 0. Returns its id; 0: not scheduled. */
+static uint64_t add(struct queue_item item, uint64_t after, uint64_t other)
+{
+	const uint64_t ids[] = {after, other};
+	struct queue_schedule how = {
+		.after = ids, .after_count = (after ? 1u : 0u) + (other ? 1u : 0u)};
+	enum status status = queue_schedule(&queue, &item, 1, &how, &err);
+	uint64_t id = status == STATUS_OK ? item.id : 0;
+	queue_item_release(&item);
+	return id;
+}
+
+static uint64_t add_plain(void)
+{
+	return add(item_of("true"), 0, 0);
+}
+
+static struct queue_worker register_worker(const char *host)
+{
+	struct queue_worker worker = {.index = UINT64_MAX, .slots = 1, .period = 1000, .limit = 3};
+	snprintf(worker.name, sizeof(worker.name), "w-%s", host);
+	CHECK_EQ(queue_register(&queue, &worker, &err), STATUS_OK);
+	/* All processes here have the same host; the engine looks at this column. */
+	char path[128], sql[256];
+	sqlite3 *database;
+	snprintf(path, sizeof(path), "%s", store_where(store));
+	sqlite3_open(path, &database);
+	snprintf(sql, sizeof(sql), "UPDATE worker SET host='%s' WHERE token='%s'", host,
+		worker.token);
+	CHECK_EQ(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(database);
+	return worker;
+}
+
+/* Take one command. Returns its id; 0: none. */
+static uint64_t take(const struct queue_worker *worker, char token[QUEUE_TOKEN])
+{
+	struct queue_exchange x = {.worker = worker->token, .want = 1, .left = CLOCK_NEVER};
+	CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
+	uint64_t id = x.taken_count ? x.taken[0].item.id : 0;
+	if (id)
+		memcpy(token, x.taken[0].token, QUEUE_TOKEN);
+	queue_exchange_release(&x);
+	return id;
+}
+
+/* Hand in one end. Returns the state; QUEUE_STATES: refused. */
+static enum queue_state finish(const struct queue_worker *worker, uint64_t id, const char *token,
+	enum queue_ending_kind kind, int code)
+{
+	struct queue_ended ended = {.id = id,
+		.token = token,
+		.result = {.ending = {.kind = kind, .code = code}, .ended = clock_utc()}};
+	struct queue_exchange x = {
+		.worker = worker->token, .ended = &ended, .ended_count = 1, .left = CLOCK_NEVER};
+	enum status status = queue_exchange(&queue, &x, &err);
+	queue_exchange_release(&x);
+	return status == STATUS_OK && ended.accepted ? ended.state : QUEUE_STATES;
+}
+
+/* Take the next one and end it so. */
+static enum queue_state run_next(
+	const struct queue_worker *worker, enum queue_ending_kind kind, int code)
+{
+	char token[QUEUE_TOKEN];
+	uint64_t id = take(worker, token);
+	return id ? finish(worker, id, token, kind, code) : QUEUE_STATES;
+}
+
+static const char *state_of(uint64_t id)
+{
+	struct queue_view view;
+	if (queue_inspect(&queue, id, &view, &err) != STATUS_OK)
+		return "absent";
+	const char *word = queue_state_word(view.state);
+	queue_view_release(&view);
+	return word;
+}
+
+static struct queue_changed change_one(
+	enum status (*how)(struct queue *, const struct queue_selection *, struct queue_changed *,
+		struct error *),
+	uint64_t id)
+{
+	struct queue_changed changed = {0};
+	const struct queue_selection set = {.ids = &id, .count = 1};
+	CHECK_EQ(how(&queue, &set, &changed, &err), STATUS_OK);
+	return changed;
+}
+
+static void alter(const char *sql)
+{
+	sqlite3 *database;
+	sqlite3_open(store_where(store), &database);
+	CHECK_EQ(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(database);
+}
+
+/* ---- Cases ---- */
+
+static void lives(void)
+{
+	char token[QUEUE_TOKEN];
+	open_store("lives");
+	TEST("a queue that nobody has used is empty")
+	{
+		struct queue_outcome count = {.counts = true};
+		struct queue_outcome outcome = {0};
+		struct queue_view view;
+		const struct queue_selection all = {0};
+		CHECK_EQ(queue_outcome(&queue, &everything, &count, &err), STATUS_OK);
+		CHECK_EQ(count.scheduled, 0);
+		CHECK_EQ(queue_outcome(&queue, &all, &outcome, &err), STATUS_OK);
+		CHECK_EQ(outcome.open, 0);
+		CHECK_EQ(queue_inspect(&queue, 1, &view, &err), STATUS_NO);
+	}
+	TEST("a command is taken, ends, and keeps its result")
+	{
+		struct queue_view view;
+		struct queue_worker worker = register_worker("a");
+		struct queue_item item = item_of("train");
+		item.tag = xstrdup("t");
+		item.priority = 7;
+		CHECK_EQ(add(item, 0, 0), 1);
+		CHECK_EQ(take(&worker, token), 1);
+		CHECK_TEXT(state_of(1), "running");
+		CHECK_EQ(finish(&worker, 1, token, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		CHECK_EQ(queue_inspect(&queue, 1, &view, &err), STATUS_OK);
+		CHECK_EQ(view.state, QUEUE_SUCCEEDED);
+		CHECK_TEXT(view.item.argv[0], "train");
+		CHECK_TEXT(view.item.tag, "t");
+		CHECK_EQ(view.item.priority, 7);
+		CHECK_TEXT(view.token, token);
+		CHECK_EQ(view.history.starts, 1);
+		queue_view_release(&view);
+		CHECK_EQ(finish(&worker, 1, token, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		CHECK_EQ(queue_leave(&queue, worker.token, &err), STATUS_OK);
+	}
+	TEST("the higher priority first, then the lower id; two of one nonce get the same")
+	{
+		struct queue_worker worker = register_worker("a");
+		uint64_t low = add_plain();
+		struct queue_item item = item_of("x");
+		item.priority = 1;
+		uint64_t high = add(item, 0, 0);
+		struct queue_exchange x = {.worker = worker.token, .want = 1, .left = CLOCK_NEVER};
+		queue_draw_token(x.nonce);
+		char nonce[QUEUE_TOKEN];
+		memcpy(nonce, x.nonce, sizeof(nonce));
+		for (int i = 0; i < 2; i++) {
+			memcpy(x.nonce, nonce, sizeof(nonce));
+			CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
+			CHECK_EQ(x.taken_count, 1);
+			CHECK_EQ(x.taken[0].item.id, high);
+		}
+		queue_exchange_release(&x);
+		CHECK_EQ(take(&worker, token), low);
+		CHECK_EQ(queue_leave(&queue, worker.token, &err), STATUS_OK);
+		CHECK_TEXT(state_of(low), "waiting");
+		CHECK_TEXT(state_of(high), "waiting");
+	}
+	TEST("one that was declared dead is refused, and what it held goes to another")
+	{
+		uint64_t back;
+		struct queue_worker dead = register_worker("a"), other = register_worker("b");
+		char old[QUEUE_TOKEN];
+		uint64_t id = take(&dead, old);
+		CHECK_EQ(queue_fence(&queue, other.token, dead.token, &back, &err), STATUS_OK);
+		CHECK_EQ(back, 1);
+		CHECK_EQ(queue_fence(&queue, dead.token, other.token, &back, &err), STATUS_NO);
+		CHECK_EQ(take(&other, token), id);
+		CHECK_EQ(finish(&dead, id, old, ENDING_EXITED, 0), QUEUE_STATES);
+		CHECK_EQ(finish(&other, id, token, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		while (run_next(&other, ENDING_EXITED, 0) == QUEUE_SUCCEEDED)
+			;
+		CHECK_EQ(queue_leave(&queue, other.token, &err), STATUS_OK);
+	}
+	TEST("cancel: what waits is over, what runs is told")
+	{
+		struct queue_worker worker = register_worker("a");
+		uint64_t first = add_plain(), second = add_plain();
+		CHECK_EQ(take(&worker, token), first);
+		CHECK_EQ(change_one(queue_cancel, second).changed, 1);
+		CHECK_EQ(change_one(queue_cancel, first).told, 1);
+		CHECK_EQ(change_one(queue_cancel, 99999).absent, 1);
+		struct queue_exchange x = {.worker = worker.token, .left = CLOCK_NEVER};
+		CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
+		CHECK_EQ(x.told_count, 1);
+		CHECK_EQ(x.told[0].id, first);
+		queue_exchange_release(&x);
+		CHECK_EQ(finish(&worker, first, token, ENDING_PREEMPTED, 0), QUEUE_CANCELLED);
+		CHECK_EQ(change_one(queue_retry, first).changed, 1);
+		CHECK_EQ(run_next(&worker, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		CHECK_EQ(queue_leave(&queue, worker.token, &err), STATUS_OK);
+	}
+	TEST("once: what was scheduled under a name is not scheduled again")
+	{
+		struct queue_item items[4];
+		uint64_t ids[4];
+		for (int i = 0; i < 4; i++)
+			items[i] = item_of("x");
+		struct queue_schedule how = {.once = "key"};
+		CHECK_EQ(queue_schedule(&queue, items, 2, &how, &err), STATUS_OK);
+		for (int i = 0; i < 2; i++)
+			ids[i] = items[i].id;
+		CHECK_EQ(queue_schedule(&queue, items, 4, &how, &err), STATUS_OK);
+		for (int i = 0; i < 2; i++)
+			CHECK_EQ(items[i].id, ids[i]);
+		for (int i = 0; i < 4; i++)
+			ids[i] = items[i].id;
+		how.number = 1;
+		CHECK_EQ(queue_schedule(&queue, items, 3, &how, &err), STATUS_OK);
+		for (int i = 0; i < 3; i++)
+			CHECK_EQ(items[i].id, ids[i + 1]);
+		for (int i = 0; i < 4; i++)
+			queue_item_release(&items[i]);
+		how = (struct queue_schedule){.limit = 4};
+		struct queue_item more = item_of("x");
+		CHECK_EQ(queue_schedule(&queue, &more, 1, &how, &err), STATUS_NO);
+		queue_item_release(&more);
+	}
+	close_store();
+}
+
+static void machines(void)
+{
+	open_store("machines");
+	TEST("127 on one machine: another one tries; there too: failed")
+	{
+		struct queue_worker a = register_worker("a"), b = register_worker("b");
+		uint64_t id = add_plain();
+		char token[QUEUE_TOKEN];
+		CHECK_EQ(run_next(&a, ENDING_EXITED, 127), QUEUE_WAITING);
+		CHECK_EQ(take(&a, token), 0);
+		CHECK_EQ(run_next(&b, ENDING_CANNOT, 1), QUEUE_FAILED);
+		CHECK_EQ(change_one(queue_retry, id).changed, 1);
+		CHECK_EQ(run_next(&a, ENDING_CANNOT, 1), QUEUE_WAITING);
+		CHECK_EQ(run_next(&b, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		struct queue_exchange x = {.worker = a.token, .left = CLOCK_NEVER};
+		CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
+		CHECK_EQ(x.faults, 1);
+		CHECK(x.drained);
+		CHECK_EQ(queue_leave(&queue, b.token, &err), STATUS_OK);
+		id = add_plain();
+		CHECK_EQ(run_next(&a, ENDING_EXITED, 127), QUEUE_FAILED);
+		CHECK_EQ(queue_leave(&queue, a.token, &err), STATUS_OK);
+		CHECK_TEXT(state_of(id), "failed");
+	}
+	TEST("one that refused it takes it where the other machine has left")
+	{
+		struct queue_worker a = register_worker("a"), b = register_worker("b");
+		add_plain();
+		CHECK_EQ(run_next(&a, ENDING_MACHINE, 1), QUEUE_WAITING);
+		CHECK_EQ(queue_leave(&queue, b.token, &err), STATUS_OK);
+		CHECK_EQ(run_next(&a, ENDING_EXITED, 0), QUEUE_STATES);
+		alter("UPDATE command SET rest=0");
+		CHECK_EQ(run_next(&a, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		CHECK_EQ(queue_leave(&queue, a.token, &err), STATUS_OK);
+	}
+	TEST("time that is left decides, and what fits nowhere is named")
+	{
+		struct queue_worker a = register_worker("a");
+		struct queue_item item = item_of("long");
+		item.needs = 10000;
+		item.priority = 1;
+		uint64_t needs = add(item, 0, 0), other = add_plain();
+		struct queue_exchange x = {.worker = a.token, .left = 3000, .want = 2};
+		CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
+		CHECK_EQ(x.taken_count, 1);
+		CHECK_EQ(x.taken[0].item.id, other);
+		CHECK_EQ(x.unfit, needs);
+		CHECK_EQ(finish(&a, other, x.taken[0].token, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		queue_exchange_release(&x);
+		struct queue_outcome outcome = {0};
+		const struct queue_selection all = {0};
+		CHECK_EQ(queue_outcome(&queue, &all, &outcome, &err), STATUS_OK);
+		CHECK_EQ(outcome.unfit, 0);
+		alter("UPDATE worker SET life=3000");
+		CHECK_EQ(queue_outcome(&queue, &all, &outcome, &err), STATUS_OK);
+		CHECK_EQ(outcome.unfit, needs);
+		CHECK_EQ(change_one(queue_cancel, needs).changed, 1);
+		CHECK_EQ(queue_leave(&queue, a.token, &err), STATUS_OK);
+	}
+	close_store();
+}
+
+static void failures(void)
+{
+	struct queue_failure failure = {0};
+	char token[QUEUE_TOKEN], other[QUEUE_TOKEN];
+	open_store("failures");
+	struct queue_worker a = register_worker("a");
+	TEST("WQ-8: a failure with --halt now is told once, after what runs has ended")
+	{
+		struct queue_item item = item_of("bad");
+		item.halt = HALT_NOW;
+		uint64_t bad = add(item, 0, 0), long_one = add_plain(), waits = add_plain();
+		CHECK_EQ(take(&a, token), bad);
+		CHECK_EQ(take(&a, other), long_one);
+		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_NO);
+		CHECK_EQ(finish(&a, bad, token, ENDING_EXITED, 3), QUEUE_FAILED);
+		CHECK_EQ(take(&a, token), 0);
+		CHECK_EQ(add_plain(), 0);
+		CHECK_EQ(err.status, STATUS_BROKEN);
+		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_TIMEOUT);
+		CHECK_EQ(finish(&a, long_one, other, ENDING_PREEMPTED, 0), QUEUE_CANCELLED);
+		queue_draw_token(failure.nonce);
+		char nonce[QUEUE_TOKEN];
+		memcpy(nonce, failure.nonce, sizeof(nonce));
+		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_BROKEN);
+		CHECK_EQ(failure.id, bad);
+		CHECK_EQ(failure.cancelled, 2);
+		memcpy(failure.nonce, nonce, sizeof(nonce));
+		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_BROKEN);
+		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_NO);
+		CHECK_TEXT(state_of(waits), "cancelled");
+		uint64_t later = add_plain();
+		CHECK_EQ(run_next(&a, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		CHECK_TEXT(state_of(later), "succeeded");
+		struct queue_outcome outcome = {0};
+		const struct queue_selection all = {0};
+		CHECK_EQ(queue_outcome(&queue, &all, &outcome, &err), STATUS_OK);
+		CHECK_EQ(outcome.open, 0);
+		CHECK_EQ(outcome.failed, bad);
+		CHECK_EQ(outcome.because, bad);
+	}
+	TEST("a failure stops no others by default")
+	{
+		uint64_t bad = add_plain(), good = add_plain();
+		CHECK_EQ(take(&a, token), bad);
+		CHECK_EQ(finish(&a, bad, token, ENDING_EXITED, 3), QUEUE_FAILED);
+		CHECK_EQ(run_next(&a, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		CHECK_TEXT(state_of(good), "succeeded");
+		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_NO);
+	}
+	TEST("what comes after a failed command is cancelled, and is retried with it")
+	{
+		uint64_t first = add_plain(), second = add(item_of("x"), first, 0),
+			 third = add(item_of("x"), second, 0);
+		CHECK_TEXT(state_of(third), "blocked");
+		CHECK_EQ(run_next(&a, ENDING_EXITED, 3), QUEUE_FAILED);
+		CHECK_TEXT(state_of(third), "cancelled");
+		CHECK_EQ(change_one(queue_retry, second).refused, 1);
+		const uint64_t ids[] = {first, second, third};
+		const struct queue_selection set = {.ids = ids, .count = 3};
+		struct queue_changed changed;
+		CHECK_EQ(queue_retry(&queue, &set, &changed, &err), STATUS_OK);
+		CHECK_EQ(changed.changed, 3);
+		for (int i = 0; i < 3; i++)
+			CHECK_EQ(run_next(&a, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		CHECK_TEXT(state_of(third), "succeeded");
+		CHECK_EQ(add(item_of("x"), 99999, 0), 0);
+		CHECK_EQ(err.status, STATUS_USAGE);
+	}
+	close_store();
+}
+
+static enum status sum(void *context, const struct queue_view *view)
+{
+	*(uint64_t *)context += view->item.id;
+	return STATUS_OK;
+}
+
+static void damage(void)
+{
+	open_store("damage");
+	TEST("a row that was written wrongly is named and stepped over")
+	{
+		char token[QUEUE_TOKEN];
+		struct queue_worker a = register_worker("a");
+		for (int i = 0; i < 6; i++)
+			add_plain();
+		uint64_t blocked = add(item_of("x"), 6, 0);
+		alter("UPDATE command SET spec='{' WHERE id=1;"
+		      "UPDATE command SET state='sleeping' WHERE id=2;"
+		      "UPDATE command SET state='running', worker='nobody', token='t', since=0"
+		      " WHERE id=3;"
+		      "UPDATE command SET state='running' WHERE id=4;"
+		      "UPDATE command SET priority='high', tag=7, starts=-1 WHERE id=5;"
+		      "UPDATE command SET state='?' WHERE id=6;");
+		uint64_t seen = 0;
+		const struct queue_selection all = {0};
+		CHECK_EQ(queue_visit(&queue, &all, sum, &seen, &err), STATUS_OK);
+		CHECK_EQ(seen, 1 + 2 + 3 + 4 + 5 + 6 + blocked);
+		CHECK_TEXT(state_of(2), "damaged");
+		int ran = 0;
+		struct queue_exchange x = {.worker = a.token, .left = CLOCK_NEVER, .want = 1};
+		while (ran < 20 && !x.drained) {
+			CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
+			for (size_t i = 0; i < x.taken_count; i++, ran++)
+				finish(&a, x.taken[i].item.id, x.taken[i].token, ENDING_EXITED, 0);
+		}
+		queue_exchange_release(&x);
+		CHECK_TEXT(state_of(1), "failed");
+		CHECK_TEXT(state_of(3), "succeeded");
+		CHECK_TEXT(state_of(4), "succeeded");
+		CHECK_TEXT(state_of(5), "succeeded");
+		CHECK_TEXT(state_of(blocked), "cancelled");
+		CHECK_EQ(take(&a, token), 0);
+		struct queue_changed changed;
+		struct parse_numbers gone = {0};
+		CHECK_EQ(queue_forget(&queue, &all, INT64_MAX, &gone, &changed, &err), STATUS_OK);
+		CHECK_EQ(changed.changed, 5);
+		CHECK_EQ(gone.count, 5);
+		parse_numbers_release(&gone);
+	}
+	TEST("a queue of 0.1.0 is refused, and says which version reads it")
+	{
+		struct queue old;
+		struct queue_outcome count = {.counts = true};
+		CHECK_EQ(store_put(store, "queue/old/settings", "{}", NULL, &err), STATUS_OK);
+		CHECK_EQ(queue_open(&old, store, "old", NULL, &err), STATUS_OK);
+		CHECK_EQ(queue_outcome(&old, &everything, &count, &err), STATUS_DAMAGED);
+		CHECK(strstr(err.text, "0.1.0, the last version that reads it"));
+		queue_release(&old);
+		CHECK_EQ(queue_open(&old, store, "ol", NULL, &err), STATUS_OK);
+		CHECK_EQ(queue_outcome(&old, &everything, &count, &err), STATUS_OK);
+		queue_release(&old);
+	}
+	TEST("a store without tables has no queue, and says so")
+	{
+		static const struct store_backend none = {.scheme = "none"};
+		char where[] = "etcd://there/x";
+		struct store server = {.backend = &none, .where = where};
+		struct store_operation operation = {0};
+		struct queue other;
+		CHECK_EQ(queue_open(&other, &server, "q", NULL, &err), STATUS_USAGE);
+		CHECK(strstr(err.text, "queues need a store on a filesystem"));
+		CHECK_EQ(store_run(&server, &operation, &err), STATUS_USAGE);
+		CHECK(strstr(err.text, "queues need a store on a filesystem"));
+	}
+	TEST("who opened the store for reading only can look, and change nothing")
+	{
+		struct store *reader;
+		struct queue other;
+		struct queue_outcome count = {.counts = true};
+		struct queue_failure failure = {0};
+		CHECK_EQ(store_open(&reader, store_where(store), STORE_READ_ONLY,
+				 clock_after(60000), &err),
+			STATUS_OK);
+		CHECK_EQ(queue_open(&other, reader, "q", NULL, &err), STATUS_OK);
+		CHECK_EQ(queue_outcome(&other, &everything, &count, &err), STATUS_OK);
+		CHECK_EQ(count.scheduled, 7);
+		CHECK_EQ(queue_raise(&other, &failure, &err), STATUS_USAGE);
+		queue_release(&other);
+		store_close(reader);
+	}
+	TEST("two queues of a store know nothing of each other")
+	{
+		struct queue other;
+		struct queue_outcome count = {.counts = true};
+		CHECK_EQ(queue_open(&other, store, "other", NULL, &err), STATUS_OK);
+		struct queue_item item = item_of("x");
+		struct queue_schedule how = {0};
+		CHECK_EQ(queue_schedule(&other, &item, 1, &how, &err), STATUS_OK);
+		CHECK_EQ(item.id, 1);
+		queue_item_release(&item);
+		CHECK_EQ(queue_outcome(&other, &everything, &count, &err), STATUS_OK);
+		CHECK_EQ(count.in[QUEUE_WAITING], 1);
+		CHECK_EQ(count.scheduled, 1);
+		queue_release(&other);
+	}
+	TEST("those who wait are woken by what concerns them")
+	{
+		store_revision since = queue.revision, over = since;
+		CHECK_EQ(queue_wait(&queue, QUEUE_WORK, &since, clock_now(), -1, &err),
+			STATUS_TIMEOUT);
+		add_plain();
+		CHECK_EQ(queue_wait(&queue, QUEUE_WORK, &since, clock_now(), -1, &err), STATUS_OK);
+		CHECK_EQ(queue_wait(&queue, QUEUE_OVER, &over, clock_now(), -1, &err),
+			STATUS_TIMEOUT);
+	}
+	close_store();
+}
+
+static enum status count_over(void *context, const struct queue_view *view)
+{
+	*(uint64_t *)context += view->over > 0;
+	return STATUS_OK;
+}
+
+static void chain(uint64_t length)
+{
+	open_store("chain");
+	store_set_patience(store, 300000);
+	/* One transaction for each would take minutes of syncs. */
+	struct queue_worker a = register_worker("a");
+	CHECK_EQ(add_plain(), 1);
+	char sql[512];
+	snprintf(sql, sizeof(sql),
+		"WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i+1 FROM n WHERE i<%" PRIu64
+		") INSERT INTO command(queue, id, state, priority, needs, halt, spec)"
+		" SELECT 1, i, 'blocked', 0, 0, 'never', (SELECT spec FROM command) FROM n;"
+		"INSERT INTO after SELECT 1, id-1, id FROM command WHERE id>1;"
+		"UPDATE queue SET next=%" PRIu64 "+1",
+		length, length);
+	alter(sql);
+	TEST("a chain of 100,000 is cancelled with its first command")
+	{
+		struct queue_outcome count = {.counts = true};
+		int64_t began = clock_now();
+		CHECK_EQ(run_next(&a, ENDING_EXITED, 1), QUEUE_FAILED);
+		printf("# cancelled in %d ms\n", (int)(clock_now() - began));
+		CHECK_EQ(queue_outcome(&queue, &everything, &count, &err), STATUS_OK);
+		CHECK_EQ(count.in[QUEUE_CANCELLED], length - 1);
+		uint64_t over = 1, seen = 0;
+		const struct queue_selection ended = {.beyond = &over};
+		CHECK_EQ(queue_visit(&queue, &ended, count_over, &seen, &err), STATUS_OK);
+		CHECK_EQ(seen, length - 1);
+	}
+	TEST("... and is retried, and goes on link by link")
+	{
+		struct queue_changed changed;
+		struct queue_outcome count = {.counts = true};
+		const struct queue_selection all = {0};
+		CHECK_EQ(queue_retry(&queue, &all, &changed, &err), STATUS_OK);
+		CHECK_EQ(changed.changed, length);
+		for (int i = 0; i < 3; i++)
+			CHECK_EQ(run_next(&a, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		CHECK_EQ(queue_outcome(&queue, &everything, &count, &err), STATUS_OK);
+		CHECK_EQ(count.in[QUEUE_WAITING], 1);
+		CHECK_EQ(count.in[QUEUE_SUCCEEDED], 3);
+	}
+	close_store();
+}
+
+/* ---- Several processes ---- */
+
+/* A process that works until nothing is open, and writes each id of which an end was accepted. */
+static void work_until_drained(const char *name, int to)
+{
+	struct queue_worker worker = {.index = UINT64_MAX, .slots = 1, .period = 1000, .limit = 3};
+	char token[QUEUE_TOKEN] = "";
+	uint64_t id = 0, back;
+	bool drained = false;
+	struct queue_ring ring = {0};
+	open_store(name);
+	while (queue_register(&queue, &worker, &err) != STATUS_OK)
+		;
+	while (!drained) {
+		struct queue_ended ended = {
+			.id = id, .token = token, .result = {.ended = clock_utc()}};
+		struct queue_exchange x = {.worker = worker.token,
+			.ended = &ended,
+			.ended_count = id > 0,
+			.want = 1,
+			.left = CLOCK_NEVER};
+		enum status status = queue_exchange(&queue, &x, &err);
+		if (status == STATUS_NO)
+			break;
+		if (status != STATUS_OK)
+			continue;
+		if (id && ended.accepted && write(to, &id, sizeof(id)) != sizeof(id))
+			break;
+		id = x.taken_count ? x.taken[0].item.id : 0;
+		if (id)
+			memcpy(token, x.taken[0].token, sizeof(token));
+		drained = x.drained;
+		queue_exchange_release(&x);
+		/* Whoever comes before the dead one finds it, not only the judge. */
+		if (!id)
+			(void)queue_ring_look(&ring, &queue, &worker, 1, &back, &err);
+	}
+	(void)queue_leave(&queue, worker.token, &err);
+	_exit(0);
+}
+
+static void processes(void)
+{
+	enum { PROCESSES = 5, COMMANDS = 150 };
+	pid_t pids[PROCESSES];
+	int ends[2];
+	unsigned char accepted[COMMANDS + 1] = {0};
+	open_store("processes");
+	TEST("five processes, two of which are killed: each command is accepted once")
+	{
+		for (int i = 0; i < COMMANDS; i++)
+			add_plain();
+		struct queue_worker self = register_worker("judge");
+		CHECK_EQ(pipe(ends), 0);
+		for (int i = 0; i < PROCESSES; i++) {
+			pids[i] = fork();
+			if (pids[i] == 0)
+				work_until_drained("processes", ends[1]);
+		}
+		close(ends[1]);
+		uint64_t id, seen = 0;
+		while (read(ends[0], &id, sizeof(id)) == sizeof(id)) {
+			CHECK(id <= COMMANDS && !accepted[id]++);
+			seen++;
+			if (seen != COMMANDS / 3 && seen != COMMANDS / 2)
+				continue;
+			pid_t pid = pids[seen == COMMANDS / 2];
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			uint64_t back;
+			struct queue_ring ring = {0};
+			CHECK_EQ(queue_ring_look(&ring, &queue, &self, 1, &back, &err), STATUS_OK);
+			queue_ring_release(&ring);
+		}
+		struct queue_outcome outcome = {.counts = true};
+		CHECK_EQ(queue_outcome(&queue, &everything, &outcome, &err), STATUS_OK);
+		CHECK_EQ(outcome.in[QUEUE_SUCCEEDED], COMMANDS);
+		CHECK(seen >= COMMANDS - 2);
+		close(ends[0]);
+		for (int i = 0; i < PROCESSES; i++)
+			waitpid(pids[i], NULL, 0);
+	}
+	close_store();
+}
+
+/* ---- Bench ---- */
+
+static int64_t schedule_many(size_t count)
+{
+	struct queue_item *items = xcalloc(QUEUE_BATCH, sizeof(*items));
+	for (size_t i = 0; i < QUEUE_BATCH; i++)
+		items[i] = item_of("./train --seed 12345");
+	int64_t began = clock_now();
+	for (size_t done = 0; done < count; done += QUEUE_BATCH) {
+		struct queue_schedule how = {.limit = QUEUE_LIMIT};
+		CHECK_EQ(queue_schedule(&queue, items, QUEUE_BATCH, &how, &err), STATUS_OK);
+	}
+	int64_t took = clock_now() - began;
+	for (size_t i = 0; i < QUEUE_BATCH; i++)
+		queue_item_release(&items[i]);
+	free(items);
+	return took;
+}
+
+/* Microseconds of one exchange that hands one in and takes another. */
+static double exchange_time(const struct queue_worker *worker, int rounds)
+{
+	char token[QUEUE_TOKEN] = "";
+	uint64_t id = 0;
+	int64_t began = clock_now();
+	for (int i = 0; i < rounds; i++) {
+		struct queue_ended ended = {
+			.id = id, .token = token, .result = {.ended = clock_utc()}};
+		struct queue_exchange x = {.worker = worker->token,
+			.ended = &ended,
+			.ended_count = id > 0,
+			.want = 1,
+			.left = CLOCK_NEVER};
+		CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
+		id = x.taken[0].item.id;
+		memcpy(token, x.taken[0].token, sizeof(token));
+		queue_exchange_release(&x);
+	}
+	return (double)(clock_now() - began) * 1000 / rounds;
+}
+
+/* Microseconds of this process, in the kernel and outside. */
+static double used(void)
+{
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static void bench(void)
+{
+	open_store("bench");
+	struct queue_worker worker = register_worker("a");
+	schedule_many(2000);
+	exchange_time(&worker, 10);
+	double before = used(), few = exchange_time(&worker, 500), few_used = used() - before;
+	int64_t took = schedule_many(100000);
+	before = used();
+	double many = exchange_time(&worker, 500), many_used = used() - before;
+	struct queue_outcome count = {.counts = true};
+	int64_t began = clock_now();
+	for (int i = 0; i < 20; i++)
+		CHECK_EQ(queue_outcome(&queue, &everything, &count, &err), STATUS_OK);
+	printf("# 100,000 commands scheduled in %d ms; an exchange takes %.0f us with few,"
+	       " %.0f us with 100,000 there (%.2f; of the processor %.0f and %.0f us); a count %.1f ms\n",
+		(int)took, few, many, many / few, few_used / 500, many_used / 500,
+		(double)(clock_now() - began) / 20);
+	close_store();
+}
+
+int main(int argc, char **argv)
+{
+	scratch_make();
+	if (argc > 1 && !strcmp(argv[1], "bench")) {
+		TEST("bench")
+		bench();
+	} else {
+		lives();
+		machines();
+		failures();
+		damage();
+		processes();
+		chain(100000);
+	}
+	scratch_remove();
+	return unit_end();
+}
