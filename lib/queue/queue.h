@@ -42,7 +42,6 @@ struct queue {
 	char name[129];
 	char *files;		 /* directory for outputs and for directories of commands */
 	store_revision revision; /* of the store, at the last call: what queue_wait waits beyond */
-	bool checked;
 };
 /* files: NULL: NAME in store_files. The store must outlive the queue. */
 enum status queue_open(struct queue *queue, struct store *store, const char *name,

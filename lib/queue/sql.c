@@ -133,6 +133,7 @@ struct call {
 	enum status status;
 	bool woken[QUEUE_ANY];
 	char keys[QUEUE_ANY][160];
+	char guard[160]; /* a new queue: a key of which 0.1.0 says that it cannot read it */
 	struct store_operation store;
 };
 
@@ -159,35 +160,35 @@ static enum status find_queue(struct sql *s, struct call *call)
 	static const char find[] =
 		"SELECT number, format, next, over, failure FROM queue WHERE name=?2";
 	const char *name = call->queue->name;
-	int64_t format = 0;
-	if (!call->queue->checked && is_old(s, name))
+	bool tables = has_tables(s);
+	sqlite3_stmt *rows = tables ? sql_rows(s, find, SQL(name)) : NULL;
+	if (sql_next(s, rows)) {
+		int64_t format = sqlite3_column_int64(rows, 1);
+		s->queue = sqlite3_column_int64(rows, 0);
+		s->now = (struct sql_numbers){
+			sql_unsigned(rows, 2), sql_unsigned(rows, 3), sql_unsigned(rows, 4)};
+		sqlite3_reset(rows);
+		return format <= FORMAT
+			       ? STATUS_OK
+			       : error_set(call->err, STATUS_DAMAGED,
+					 "queue %s in store %s is of a newer version of "
+					 "preempt-tools: not used",
+					 name, store_where(call->queue->store));
+	}
+	if (is_old(s, name))
 		return error_set(call->err, STATUS_DAMAGED,
 			"queue %s in store %s was made by preempt-tools 0.1.0, the last version "
 			"that reads it: finish it with that version, or use another --queue",
 			name, store_where(call->queue->store));
-	if (!has_tables(s)) {
-		if (!call->write || s->code != SQLITE_OK)
-			return STATUS_NO;
+	if (!call->write || s->code != SQLITE_OK)
+		return STATUS_NO;
+	if (!tables)
 		failed(s, sqlite3_exec(s->database, schema, NULL, NULL, NULL));
-	}
-	for (int tries = 0; tries < 2 && !s->queue; tries++) {
-		sqlite3_stmt *rows = sql_rows(s, find, SQL(name));
-		if (sql_next(s, rows)) {
-			s->queue = sqlite3_column_int64(rows, 0);
-			format = sqlite3_column_int64(rows, 1);
-			s->now = (struct sql_numbers){sql_unsigned(rows, 2), sql_unsigned(rows, 3),
-				sql_unsigned(rows, 4)};
-			sqlite3_reset(rows);
-		} else if (call->write) {
-			sql_do(s, "INSERT OR IGNORE INTO queue(name, format) VALUES(?2, ?3)",
-				SQL(name), SQL(FORMAT));
-		}
-	}
-	if (s->queue && format > FORMAT)
-		return error_set(call->err, STATUS_DAMAGED,
-			"queue %s in store %s is of a newer version of preempt-tools: not used",
-			name, store_where(call->queue->store));
-	return s->queue ? STATUS_OK : STATUS_NO;
+	sql_do(s, "INSERT INTO queue(name, format) VALUES(?2, ?3)", SQL(name), SQL(FORMAT));
+	s->queue = sqlite3_last_insert_rowid(s->database);
+	s->now.next = 1;
+	call->store.changed[QUEUE_ANY] = call->guard;
+	return STATUS_OK;
 }
 
 static int run(struct sqlite3 *database, void *context)
@@ -205,7 +206,6 @@ static int run(struct sqlite3 *database, void *context)
 			SQL(s.now.next), SQL(s.now.over), SQL(s.now.failure));
 	for (size_t i = 0; i < s.kept_count; i++)
 		sqlite3_finalize(s.kept[i].statement);
-	call->queue->checked |= s.code == SQLITE_OK && call->status != STATUS_DAMAGED;
 	for (size_t topic = 0; topic < QUEUE_ANY; topic++)
 		call->store.changed[topic] = s.woken[topic] ? call->keys[topic] : NULL;
 	return s.code;
@@ -223,6 +223,7 @@ enum status sql_call(
 	call.store = (struct store_operation){.run = run, .context = &call, .write = write};
 	snprintf(call.keys[QUEUE_WORK], sizeof(call.keys[0]), KEY_PREFIX "work", queue->name);
 	snprintf(call.keys[QUEUE_OVER], sizeof(call.keys[0]), KEY_PREFIX "over", queue->name);
+	snprintf(call.guard, sizeof(call.guard), "queue/%s/count/@next", queue->name);
 	enum status status = store_run(queue->store, &call.store, call.err);
 	if (status == STATUS_OK)
 		queue->revision = call.store.revision;

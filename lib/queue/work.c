@@ -631,9 +631,9 @@ static void ask_store(struct work *work)
 static void note_time(struct work *work, int64_t now)
 {
 	if (work->state == WORK_LEAVES && now >= work->until) {
-		message_error(
-			"no time is left to hand in what has ended: other workers declare this "
-			"one dead, and run its commands again");
+		if (*work->worker.token)
+			message_error("no time is left to hand in what has ended: other workers "
+				      "declare this one dead, and run its commands again");
 		if (work->code == CODE_OK || work->code == CODE_SAVED)
 			work->code = CODE_TEMPORARY;
 		work->state = WORK_GONE;

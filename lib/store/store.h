@@ -26,7 +26,7 @@
 #define STORE_VALUE_MAX (64 * 1024) /* bytes */
 #define STORE_COUNTS	2	    /* prefixes whose keys one call counts */
 
-#define STORE_OPERATION_KEYS 2
+#define STORE_OPERATION_KEYS 3
 
 struct store;
 

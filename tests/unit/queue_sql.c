@@ -468,6 +468,13 @@ static void damage(void)
 		CHECK_EQ(queue_open(&old, store, "ol", NULL, &err), STATUS_OK);
 		CHECK_EQ(queue_outcome(&old, &everything, &count, &err), STATUS_OK);
 		queue_release(&old);
+		/* 0.1.0 cannot use a queue of ours, but what it has put there does no harm. */
+		struct store_entry entry;
+		CHECK_EQ(store_get(store, "queue/q/count/@next", &entry, &err), STATUS_OK);
+		CHECK_EQ(entry.length, 0);
+		store_entry_release(&entry);
+		CHECK_EQ(store_put(store, "queue/q/worker/1", "{}", NULL, &err), STATUS_OK);
+		CHECK_EQ(queue_outcome(&queue, &everything, &count, &err), STATUS_OK);
 	}
 	TEST("a store without tables has no queue, and says so")
 	{

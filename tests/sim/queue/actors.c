@@ -193,7 +193,6 @@ static struct worker *come(void)
 	worker->thread.process = &worker->process;
 	worker->here = true;
 	worker->queue = world->queue;
-	worker->queue.checked = false;
 	worker->self = (struct queue_worker){
 		.index = UINT64_MAX, .slots = MOST_SLOTS, .period = 5000, .limit = 6};
 	worker->exchange.left = CLOCK_NEVER;
