@@ -83,7 +83,7 @@ static void look_at_one(struct sql *s, struct scheduling *x, uint64_t id)
 		"SELECT state, coalesce(because, id) FROM command WHERE queue=?1 AND id=?2",
 		SQL(id));
 	if (!sql_next(s, rows)) {
-		x->absent = id;
+		x->absent = x->absent ? x->absent : id;
 		return;
 	}
 	enum queue_state state = QUEUE_DAMAGED;

@@ -168,12 +168,11 @@ static enum status find_queue(struct sql *s, struct call *call)
 		s->now = (struct sql_numbers){
 			sql_unsigned(rows, 2), sql_unsigned(rows, 3), sql_unsigned(rows, 4)};
 		sqlite3_reset(rows);
-		return format <= FORMAT
-			       ? STATUS_OK
-			       : error_set(call->err, STATUS_DAMAGED,
-					 "queue %s in store %s is of a newer version of "
-					 "preempt-tools: not used",
-					 name, store_where(call->queue->store));
+		return format <= FORMAT ? STATUS_OK
+					: error_set(call->err, STATUS_DAMAGED,
+						  "queue %s in store %s is of a newer version of "
+						  "preempt-tools: not used",
+						  name, store_where(call->queue->store));
 	}
 	if (is_old(s, name))
 		return error_set(call->err, STATUS_DAMAGED,

@@ -51,7 +51,8 @@
 #define PAUSE_FIRST    1000   /* ms without a command after a fault of the machine; it doubles */
 #define PAUSE_MOST     30000  /* ms */
 #define FAULTS	       3      /* of the machine, after which we leave */
-#define PROGRESS       1000   /* ms between two lines of progress */
+#define HEAR_EVERY     350 /* ms between two looks whether another machine has cancelled a command */
+#define PROGRESS       1000 /* ms between two lines of progress */
 
 enum work_state { WORK_OUTSIDE, WORK_TAKES, WORK_LEAVES, WORK_GONE };
 
@@ -631,7 +632,7 @@ static void ask_store(struct work *work)
 static void note_time(struct work *work, int64_t now)
 {
 	if (work->state == WORK_LEAVES && now >= work->until) {
-		if (*work->worker.token)
+		if (work->beater)
 			message_error("no time is left to hand in what has ended: other workers "
 				      "declare this one dead, and run its commands again");
 		if (work->code == CODE_OK || work->code == CODE_SAVED)
@@ -681,6 +682,8 @@ static void wait_for_something(struct work *work)
 	struct error err;
 	watch_sources(work);
 	int64_t until = due(work);
+	if (!runs_nothing(work) && !store_is_local(work->queue->store))
+		until = clock_earlier(until, clock_after(HEAR_EVERY));
 	if (work->trouble.count || !*work->worker.token) {
 		(void)descriptor_wait(work->wake, until);
 		return;
