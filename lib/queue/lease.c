@@ -222,7 +222,7 @@ static void choose(struct sql *s, const struct queue_exchange *x, const char *ho
 	/* The index command_state has all columns of a command here. A clock that was set back must
 	 * not make a pause longer. */
 	sqlite3_stmt *rows = sql_rows(s,
-		"SELECT id FROM command WHERE queue=?1 AND state='waiting' AND needs<=?2"
+		"SELECT id FROM command WHERE queue=?1 AND state='waiting' AND needs+0<=?2"
 		" AND (refused_on IS NULL OR refused_on<>?3 OR NOT EXISTS"
 		" (SELECT 1 FROM worker WHERE queue=?1 AND host<>?3))"
 		" AND (rested IS NULL OR rested<>?4 OR rest NOT BETWEEN ?5 AND ?6)"
@@ -349,7 +349,7 @@ static enum status exchange(struct sql *s, void *context, struct error *err)
 		if (x->left != CLOCK_NEVER)
 			x->unfit = (uint64_t)sql_number(s,
 				"SELECT id FROM command WHERE queue=?1 AND state='waiting'"
-				" AND needs>?2"
+				" AND needs+0>?2"
 				" ORDER BY priority DESC, id LIMIT 1",
 				SQL(x->left));
 	}

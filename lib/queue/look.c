@@ -296,7 +296,7 @@ static enum status turn_out(struct sql *s, void *context, struct error *err)
 		sql_number(s, "SELECT iif(min(life), max(life), 0) FROM worker WHERE queue=?1");
 	if (outcome->open && longest)
 		outcome->unfit = (uint64_t)sql_number(s,
-			"SELECT id FROM command WHERE queue=?1 AND state='waiting' AND needs>?2"
+			"SELECT id FROM command WHERE queue=?1 AND state='waiting' AND needs+0>?2"
 			" ORDER BY priority DESC, id LIMIT 1",
 			SQL(longest));
 	return STATUS_OK;

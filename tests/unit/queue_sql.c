@@ -428,7 +428,7 @@ static void damage(void)
 		      "UPDATE command SET state='running', worker='nobody', token='t', since=0"
 		      " WHERE id=3;"
 		      "UPDATE command SET state='running' WHERE id=4;"
-		      "UPDATE command SET priority='high', tag=7, starts=-1 WHERE id=5;"
+		      "UPDATE command SET priority='high', needs='long', tag=7, starts=-1 WHERE id=5;"
 		      "UPDATE command SET state='?' WHERE id=6;");
 		uint64_t seen = 0;
 		const struct queue_selection all = {0};
