@@ -32,7 +32,6 @@ struct options options = {.queue = "default",
 static const struct args_option place[] = {PLACE, {0}};
 static const struct args_option place_wait[] = {PLACE, TIMEOUT, {0}};
 static const struct args_option place_json[] = {PLACE, JSON, {0}};
-static const struct args_option place_wait_json[] = {PLACE, TIMEOUT, JSON, {0}};
 
 static const struct args_option schedule_options[] = {
 	{"lines", NULL,
@@ -101,7 +100,6 @@ static const struct args_option list_options[] = {
 	TAG("only commands with this tag"),
 	{"limit", "N", "print at most N", ARGS_UNSIGNED, .target = &options.most, .min = 1,
 		.max = QUEUE_ID_MAX},
-	FOLLOW("then print each command that ends"),
 	{"joblog", NULL, "commands that have run, in the columns of GNU parallel", ARGS_FLAG,
 		.target = &options.joblog},
 	{0},
@@ -144,8 +142,8 @@ static const struct args_command commands[] = {
 	{"fetch", "ID... [--wait | --follow] [--stderr] [--exit-status]",
 		"print the output of commands that are over; exit 1: not yet", fetch_options,
 		place_wait, 1, 4096, false, false, run_fetch},
-	{"list", "[OPTION...]", "print the commands, one per line", list_options, place_wait_json,
-		0, 0, false, false, run_list},
+	{"list", "[OPTION...]", "print the commands, one per line", list_options, place_json, 0, 0,
+		false, false, run_list},
 	{"show", "ID...", "print everything about commands", NULL, place_json, 1, 4096, false,
 		false, run_show},
 	{"cancel", "ID... | --all | --tag T", "cancel waiting commands, end running ones",

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/say.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/message.h"
 #include "base/parse.h"
 
@@ -117,41 +112,6 @@ void joblog_row(struct text *text, const struct queue_item *item, const struct q
 		(int)(runtime % 1000), result->out, code, ending->number);
 	joblog_command(text, item);
 	text_add(text, "\n");
-}
-
-enum status say_open_joblog(const char *path, int *descriptor, struct error *err)
-{
-	struct stat st;
-	int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-	if (opened < 0)
-		return error_errno(err, errno, "open joblog %s", path);
-	/* If several workers begin at the same time, only one writes the heading (without locks,
-	 * each may). */
-	(void)flock(opened, LOCK_EX);
-	int result = fstat(opened, &st);
-	if (result == 0 && st.st_size == 0)
-		result = file_write_all(opened, JOBLOG_HEADING, strlen(JOBLOG_HEADING));
-	int number = errno;
-	(void)flock(opened, LOCK_UN);
-	if (result == 0) {
-		*descriptor = opened;
-		return STATUS_OK;
-	}
-	close(opened);
-	return error_errno(err, number, "write joblog %s", path);
-}
-
-void say_joblog(int descriptor, const char *path, const struct queue_item *item,
-	const struct queue_result *result)
-{
-	struct text line = {0};
-	if (descriptor < 0)
-		return;
-	joblog_row(&line, item, result);
-	if (file_write_all(descriptor, line.data, line.length) < 0)
-		message_error("command %" PRIu64 " is not in joblog %s: %s", item->id, path,
-			strerror(errno));
-	text_release(&line);
 }
 
 /* ---- Progress ---- */

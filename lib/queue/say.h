@@ -22,10 +22,6 @@ void joblog_command(struct text *text, const struct queue_item *item);
 /* One line, with its newline. Times are in seconds, to the millisecond; 0: it never started. */
 void joblog_row(
 	struct text *text, const struct queue_item *item, const struct queue_result *result);
-/* The file of work --joblog. */
-enum status say_open_joblog(const char *path, int *descriptor, struct error *err);
-void say_joblog(int descriptor, const char *path, const struct queue_item *item,
-	const struct queue_result *result);
 
 /* Show on the terminal "[####----] 12/100, 4 running, 1 failed, 35s left". over: of them, took ms;
  * 0: not known. */

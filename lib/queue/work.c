@@ -76,7 +76,6 @@ struct work {
 	struct slot *slots;
 	int wake;    /* an epoll descriptor for everything the loop waits for */
 	int signals; /* a signalfd for the signals that end us */
-	int joblog;  /* -1: none */
 
 	struct queue_exchange exchange; /* nonce not "": it has not been answered */
 	struct queue_ended *ended;
@@ -447,9 +446,6 @@ static void take_results(struct work *work)
 				queue_state_word(ended->state));
 			const char *its = note_result(work, ended);
 			fault = its ? its : fault;
-			if (ended->state != QUEUE_WAITING)
-				say_joblog(work->joblog, work->options->joblog, &slot->run.item,
-					&ended->result);
 		}
 		slot_clear(slot, ended->accepted, ended->state);
 	}
@@ -743,10 +739,7 @@ static enum status check_access(const struct work *work, struct error *err)
 
 static enum status begin(struct work *work, struct error *err)
 {
-	const struct queue_work *options = work->options;
 	enum status status = check_access(work, err);
-	if (status == STATUS_OK && options->joblog)
-		status = say_open_joblog(options->joblog, &work->joblog, err);
 	if (status == STATUS_OK)
 		status = reaper_start(&work->reaper, err);
 	if (status != STATUS_OK)
@@ -775,8 +768,6 @@ static void end(struct work *work)
 	free(work->slots);
 	free(work->ended);
 	free(work->sent);
-	if (work->joblog >= 0)
-		close(work->joblog);
 	if (work->signals >= 0)
 		close(work->signals);
 	if (work->wake >= 0)
@@ -792,7 +783,6 @@ int queue_work(struct queue *queue, const struct queue_work *options)
 		.options = options,
 		.wake = -1,
 		.signals = -1,
-		.joblog = -1,
 		.slots = xcalloc(options->slots, sizeof(*work.slots)),
 		.ended = xcalloc(options->slots, sizeof(*work.ended)),
 		.sent = xcalloc(options->slots, sizeof(*work.sent)),

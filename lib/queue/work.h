@@ -23,7 +23,6 @@ struct queue_work {
 	uint64_t limit;		  /* silent periods that mean death */
 	int64_t start_delay, start_delay_max; /* ms: wait index x start_delay, at most max */
 	const struct devices *devices;	      /* divided among the slots; belongs to the caller */
-	const char *joblog; /* a file: append a line for each accepted result; NULL: none */
 };
 
 /*

@@ -160,22 +160,21 @@ static enum status print_row(void *context, const struct queue_view *view)
 	return lister->rows == options.most || client_interrupted() ? STATUS_NO : STATUS_OK;
 }
 
-/* One of the first rows. What ends meanwhile is printed by list_ended. */
-static enum status print_first(void *context, const struct queue_view *view)
+static bool is_selected(const struct queue_item *item)
 {
-	const struct lister *lister = context;
-	return options.follow && view->over > lister->over ? STATUS_OK : print_row(context, view);
+	const struct queue_selection *set = &options.set;
+	bool found = !set->ids;
+	for (size_t i = 0; i < set->count && !found; i++)
+		found = set->ids[i] == item->id;
+	return found && (!set->tag || (item->tag && !strcmp(set->tag, item->tag)));
 }
 
 static enum status print_end(void *context, const struct queue_view *view)
 {
-	struct lister *lister = context;
-	const struct queue_selection *set = &options.set;
+	const struct lister *lister = context;
 	/* It may have been put back since, and even be over again. */
 	bool is_meant = view->over > lister->over && view->over <= lister->until &&
-			(!set->states || set->states & 1u << view->state);
-	if (set->tag && (!view->item.tag || strcmp(set->tag, view->item.tag) != 0))
-		is_meant = false;
+			is_selected(&view->item);
 	return is_meant ? print_row(context, view) : STATUS_OK;
 }
 
@@ -195,47 +194,17 @@ enum status list_ended(struct queue *queue, struct lister *lister, uint64_t over
 	return status;
 }
 
-static enum status look_for_ends(struct queue *queue, struct lister *lister, struct error *err)
-{
-	static const struct queue_selection all;
-	struct queue_outcome outcome = {0};
-	enum status status = queue_outcome(queue, &all, &outcome, err);
-	return status == STATUS_OK ? list_ended(queue, lister, outcome.over, err) : status;
-}
-
-/* Print each command that ends from now on. STATUS_TIMEOUT: --timeout has passed. */
-static enum status follow(struct queue *queue, struct lister *lister, struct error *err)
-{
-	int64_t deadline = client_deadline();
-	store_revision since = queue->revision;
-	enum status status = STATUS_OK;
-	while (status == STATUS_OK && !client_interrupted()) {
-		status = look_for_ends(queue, lister, err);
-		if (status == STATUS_OK && clock_now() >= deadline)
-			return error_set(
-				err, STATUS_TIMEOUT, "queue %s: --timeout has passed", queue->name);
-		if (status == STATUS_OK)
-			status = client_wait(queue, QUEUE_OVER, &since, deadline, err);
-	}
-	return status;
-}
-
 static enum status list(struct queue *queue, void *context, struct error *err)
 {
 	struct lister *lister = context;
 	struct text text = {0};
 	lister->err = err;
-	enum status status = options.follow ? look_for_ends(queue, lister, err) : STATUS_OK;
-	if (status != STATUS_OK)
-		return status;
 	if (options.joblog)
 		text_add(&text, JOBLOG_HEADING);
 	else if (!options.json)
 		rows_heading(&text);
 	fputs(text_string(&text), stdout);
-	status = queue_visit(queue, &options.set, print_first, lister, err);
-	if (status == STATUS_OK && options.follow)
-		status = follow(queue, lister, err);
+	enum status status = queue_visit(queue, &options.set, print_row, lister, err);
 	if (status == STATUS_NO)
 		status = STATUS_OK;
 	text.length = 0;
@@ -277,8 +246,6 @@ int run_list(const struct args_rest *rest)
 		return message_fail(&err);
 	if (options.joblog && options.json)
 		return client_refuse("--joblog and --json exclude each other");
-	if (options.follow)
-		client_catch();
 	return client_run(rest, 0, list, &lister);
 }
 

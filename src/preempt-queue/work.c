@@ -56,8 +56,6 @@ const struct args_option work_options[] = {
 	{"start-delay-max", "D", "and never later than this (1m)", ARGS_DURATION,
 		.target = &work.start_delay_max,
 		.environment = "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX"},
-	{"joblog", "FILE", "append a line for each result, as GNU parallel does", ARGS_TEXT,
-		.target = &work.joblog},
 	{0},
 };
 

@@ -42,7 +42,7 @@ fails() {
 
 @test "a store that does not exist, as where its name is mistyped: 1, a message, and none is made" {
 	local command
-	for command in join 'done' 'join --exit-status' 'list --follow' list workers 'show 1' 'fetch --wait 1' 'cancel --all' 'join -q'; do
+	for command in join 'done' 'join --exit-status' list workers 'show 1' 'fetch --wait 1' 'cancel --all' 'join -q'; do
 		# shellcheck disable=SC2086
 		expect 1 preempt-queue $command
 		says 'does not exist'
@@ -86,10 +86,6 @@ fails() {
 	[ "$(preempt-queue list --limit 3 | awk 'NR > 1 { printf "%s ", $1 }')" = '1 2 3 ' ]
 	[ "$(preempt-queue list --state failed,cancelled --limit 9 | awk 'NR > 1 { printf "%s ", $1 }')" = '2 3 ' ]
 	[ "$(preempt-queue list --state waiting,cancelled | wc -l)" = 7 ]
-	expect 0 preempt-queue list --limit 2 --follow --timeout 60s
-	[ "$(wc -l <<<"$out")" = 3 ]
-	expect 124 preempt-queue list --follow --timeout 100ms
-	says 'queue default: --timeout has passed'
 	expect 2 preempt-queue list --state waiting,gone
 	says '"gone" is not waiting'
 	# What has never run is in no joblog.
@@ -515,12 +511,12 @@ some_are_cancelled() { preempt-queue list --state cancelled --limit 1 --json | g
 	grep -q 'was cancelled' fetch2.err
 }
 
-@test "signals end join, fetch, schedule and list as they end any program" {
+@test "signals end join, fetch and schedule as they end any program" {
 	local command signal i pids=() signals=()
 	preempt-queue schedule -- echo
 	mkfifo never
 	exec 8<>never
-	for command in join 'fetch 1 --wait' 'schedule --lines -- echo' 'list --follow'; do
+	for command in join 'fetch 1 --wait' 'schedule --lines -- echo'; do
 		for signal in INT TERM; do
 			# A shell without job control starts them with INT ignored.
 			# shellcheck disable=SC2086
