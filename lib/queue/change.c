@@ -35,8 +35,7 @@ static bool find_state(struct sql *s, uint64_t id, enum queue_state *state)
 		sql_rows(s, "SELECT state FROM command WHERE queue=?1 AND id=?2", SQL(id));
 	if (!sql_next(s, rows))
 		return false;
-	if (!queue_state_parse(sql_text(rows, 0), state))
-		*state = QUEUE_DAMAGED;
+	*state = sql_state(rows, 0);
 	sqlite3_reset(rows);
 	return true;
 }

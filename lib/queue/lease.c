@@ -193,7 +193,7 @@ enum status queue_fence(
 void queue_exchange_release(struct queue_exchange *x)
 {
 	for (size_t i = 0; i < x->taken_count; i++)
-		queue_item_release(&x->taken[i].item);
+		queue_view_release(&x->taken[i]);
 	free(x->taken);
 	free(x->told);
 	x->taken = NULL;
@@ -245,53 +245,38 @@ static void fail_damaged(struct sql *s, uint64_t id)
 	json_object_put(json);
 }
 
-/* Read the commands that this worker has taken with this nonce. */
-static void read_taken(struct sql *s, struct queue_exchange *x)
-{
-	size_t room = 0;
-	sqlite3_stmt *rows = sql_rows(s,
-		"SELECT" SQL_COMMAND "FROM command c INDEXED BY command_worker WHERE c.queue=?1"
-		" AND c.worker=?2 AND c.state='running' AND c.token=?3 ORDER BY c.priority"
-		" DESC, c.id",
-		SQL(x->worker), SQL(x->nonce));
-	while (sql_next(s, rows)) {
-		x->taken = xgrow(x->taken, x->taken_count, &room, sizeof(*x->taken));
-		struct queue_run *run = &x->taken[x->taken_count++];
-		sql_read_item(rows, &run->item);
-		sql_read_history(rows, &run->history);
-		sql_copy(run->token, sizeof(run->token), rows, C_token);
-	}
-}
-
 static void take(struct sql *s, struct queue_exchange *x, const char *host)
 {
 	struct parse_numbers ids = {0};
 	int64_t now = clock_utc();
-	read_taken(s, x); /* by an earlier call, whose answer was lost */
-	if (!x->taken_count) {
+	/* By an earlier call, whose answer was lost. */
+	sql_ids_read(s,
+		sql_rows(s,
+			"SELECT id FROM command INDEXED BY command_worker WHERE queue=?1 AND"
+			" worker=?2 AND state='running' AND token=?3 ORDER BY priority DESC, id",
+			SQL(x->worker), SQL(x->nonce)),
+		&ids);
+	bool repeated = ids.count;
+	if (!repeated)
 		choose(s, x, host, x->want, &ids);
-		for (size_t i = 0; i < ids.count; i++)
+	x->taken = xrealloc(x->taken, ids.count + 1, sizeof(*x->taken));
+	for (size_t i = 0; i < ids.count; i++) {
+		struct queue_view *view = &x->taken[x->taken_count];
+		if (!repeated)
 			sql_do(s,
 				"UPDATE command SET state='running', worker=?3, token=?4, since=?5,"
 				" starts=starts+1, asked=NULL WHERE queue=?1 AND id=?2",
 				SQL(ids.items[i]), SQL(x->worker), SQL(x->nonce), SQL(now));
-		if (ids.count)
-			read_taken(s, x);
-		/* There is room for those who schedule. */
-		s->woken[QUEUE_OVER] |= ids.count;
-		free(ids.items);
-	}
-	size_t kept = 0;
-	for (size_t i = 0; i < x->taken_count; i++) {
-		struct queue_run *run = &x->taken[i];
-		if (run->item.damaged) {
-			fail_damaged(s, run->item.id);
-			queue_item_release(&run->item);
+		if (sql_view(s, ids.items[i], view) && !view->item.damaged) {
+			x->taken_count++;
 		} else {
-			x->taken[kept++] = *run;
+			fail_damaged(s, ids.items[i]);
+			queue_view_release(view);
 		}
 	}
-	x->taken_count = kept;
+	/* There is room for those who schedule. */
+	s->woken[QUEUE_OVER] |= ids.count;
+	free(ids.items);
 }
 
 static void read_told(struct sql *s, struct queue_exchange *x)
@@ -354,7 +339,7 @@ static enum status exchange(struct sql *s, void *context, struct error *err)
 				SQL(x->left));
 	}
 	read_told(s, x);
-	x->drained = !x->taken_count && !sql_has_open(s, NULL);
+	x->drained = !x->taken_count && !sql_has_open(s);
 	return STATUS_OK;
 }
 

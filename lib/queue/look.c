@@ -10,21 +10,11 @@
 
 #define PAGE 500 /* commands to read in one transaction */
 
-#define KNOWN_STATES "('blocked', 'waiting', 'running', 'succeeded', 'failed', 'cancelled')"
-
 /* ---- Selections ---- */
 
 static bool has_state(const struct queue_selection *set, enum queue_state state)
 {
 	return !set->states || set->states & 1u << state;
-}
-
-/* The state of a command in a column; QUEUE_DAMAGED: no known one. */
-static enum queue_state state_of(sqlite3_stmt *rows, int column)
-{
-	enum queue_state state = QUEUE_DAMAGED;
-	(void)queue_state_parse(sql_text(rows, column), &state);
-	return state;
 }
 
 static void select_by_ids(struct sql *s, struct sql_selected *x)
@@ -37,47 +27,33 @@ static void select_by_ids(struct sql *s, struct sql_selected *x)
 			x->first_absent = x->absent++ ? x->first_absent : id;
 			continue;
 		}
-		if (has_state(x->set, state_of(rows, 0)) &&
+		if (has_state(x->set, sql_state(rows, 0)) &&
 			(!x->set->tag || !strcmp(x->set->tag, sql_text(rows, 1))))
 			sql_ids_add(&x->ids, id);
 		sqlite3_reset(rows);
 	}
 }
 
-static void select_by_state(struct sql *s, struct sql_selected *x, enum queue_state state)
-{
-	const struct queue_selection *set = x->set;
-	/* The index command_state has all these columns. */
-	sqlite3_stmt *rows =
-		state == QUEUE_DAMAGED
-			? sql_rows(s,
-				  "SELECT id FROM command INDEXED BY command_state WHERE queue=?1"
-				  " AND state NOT IN " KNOWN_STATES " AND (?2 IS NULL OR tag=?2)",
-				  SQL(set->tag))
-			: sql_rows(s,
-				  "SELECT id FROM command INDEXED BY command_state WHERE queue=?1"
-				  " AND state=?3 AND (?2 IS NULL OR tag=?2)",
-				  SQL(set->tag), SQL(queue_state_word(state)));
-	sql_ids_read(s, rows, &x->ids);
-}
-
 static enum status select_ids(struct sql *s, void *context, struct error *err)
 {
 	(void)err;
 	struct sql_selected *x = context;
+	sqlite3_stmt *rows = NULL;
 	x->ids.count = 0;
 	x->absent = x->first_absent = 0;
 	if (x->set->ids)
 		select_by_ids(s, x);
 	else if (x->set->beyond)
-		sql_ids_read(s,
-			sql_rows(s, "SELECT id FROM command WHERE queue=?1 AND over>?2",
-				SQL(*x->set->beyond)),
-			&x->ids);
-	for (enum queue_state state = 0; !x->set->ids && !x->set->beyond && state < QUEUE_STATES;
-		state++)
-		if (has_state(x->set, state))
-			select_by_state(s, x, state);
+		rows = sql_rows(s, "SELECT id, state FROM command WHERE queue=?1 AND over>?2",
+			SQL(*x->set->beyond));
+	else
+		rows = sql_rows(s,
+			"SELECT id, state FROM command INDEXED BY command_state WHERE queue=?1"
+			" AND (?2 IS NULL OR tag=?2)",
+			SQL(x->set->tag));
+	while (sql_next(s, rows))
+		if (has_state(x->set, sql_state(rows, 1)))
+			sql_ids_add(&x->ids, sql_unsigned(rows, 0));
 	parse_numbers_sort(&x->ids);
 	return STATUS_OK;
 }
@@ -94,60 +70,27 @@ enum status sql_select(struct queue *queue, struct sql_selected *selected, struc
 
 /* ---- Views ---- */
 
-void queue_view_release(struct queue_view *view)
-{
-	queue_item_release(&view->item);
-	free(view->after);
-	view->after = NULL;
-}
-
-/* What a blocked command still waits for, as "3-7,9". */
-static char *list_needs(struct sql *s, uint64_t id)
-{
-	struct text text = {0};
-	struct text_ranges ranges = {.text = &text};
-	sqlite3_stmt *rows = sql_rows(s,
-		"SELECT a.needs FROM after a CROSS JOIN command n ON n.queue=?1 AND n.id=a.needs"
-		" WHERE a.queue=?1 AND a.id=?2 AND n.state<>'succeeded' ORDER BY a.needs",
-		SQL(id));
-	while (sql_next(s, rows))
-		text_range(&ranges, sql_unsigned(rows, 0));
-	text_ranges_end(&ranges);
-	char *list = xstrdup(text_string(&text));
-	text_release(&text);
-	return list;
-}
-
-static void read_view(struct sql *s, sqlite3_stmt *rows, struct queue_view *view)
+/* Read who runs a command. */
+static void name_worker(struct sql *s, struct queue_view *view)
 {
 	struct queue_worker worker = {0};
-	*view = (struct queue_view){.state = state_of(rows, C_state),
-		.told = sqlite3_column_type(rows, C_asked) != SQLITE_NULL,
-		.because = sql_unsigned(rows, C_because),
-		.over = sql_unsigned(rows, C_over)};
-	sql_read_item(rows, &view->item);
-	sql_read_history(rows, &view->history);
-	sql_copy(view->token, sizeof(view->token), rows, C_token);
-	if (view->state == QUEUE_RUNNING)
-		view->since = sqlite3_column_int64(rows, C_since);
-	else if (sqlite3_column_type(rows, C_result) != SQLITE_NULL)
-		(void)spec_read_result(sql_text(rows, C_result), &view->result);
-	if (view->state != QUEUE_RUNNING && !view->result.ended)
-		view->result.ended = sqlite3_column_int64(rows, C_ended);
-	if (view->state > QUEUE_RUNNING && view->state != QUEUE_DAMAGED && !*view->token)
-		view->result.ending.kind = ENDING_CANCELLED;
-	if (view->state == QUEUE_RUNNING && spec_read_worker(sql_text(rows, C_more), &worker)) {
+	sqlite3_stmt *rows = sql_rows(s,
+		"SELECT w.spec FROM command c JOIN worker w ON w.queue=?1 AND w.token=c.worker"
+		" WHERE c.queue=?1 AND c.id=?2",
+		SQL(view->item.id));
+	if (!sql_next(s, rows))
+		return;
+	if (spec_read_worker(sql_text(rows, 0), &worker)) {
 		memcpy(view->result.worker, worker.name, sizeof(worker.name));
 		memcpy(view->result.host, worker.process.host, sizeof(worker.process.host));
 	}
-	if (view->state == QUEUE_BLOCKED)
-		view->after = list_needs(s, view->item.id);
+	sqlite3_reset(rows);
 }
 
 struct page {
 	const uint64_t *ids;
 	size_t count, found;
-	struct queue_view views[PAGE];
+	struct queue_view *views;
 };
 
 static void release_page(struct page *page)
@@ -163,14 +106,12 @@ static enum status read_page(struct sql *s, void *context, struct error *err)
 	struct page *page = context;
 	release_page(page);
 	for (size_t i = 0; i < page->count; i++) {
-		sqlite3_stmt *rows = sql_rows(s,
-			"SELECT" SQL_COMMAND ", w.spec FROM command c LEFT JOIN worker w"
-			" ON w.queue=?1 AND w.token=c.worker WHERE c.queue=?1 AND c.id=?2",
-			SQL(page->ids[i]));
-		if (!sql_next(s, rows))
+		struct queue_view *view = &page->views[page->found];
+		if (!sql_view(s, page->ids[i], view))
 			continue;
-		read_view(s, rows, &page->views[page->found++]);
-		sqlite3_reset(rows);
+		page->found++;
+		if (view->state == QUEUE_RUNNING)
+			name_worker(s, view);
 	}
 	return STATUS_OK;
 }
@@ -179,18 +120,18 @@ enum status queue_visit(struct queue *queue, const struct queue_selection *set,
 	queue_visitor *visit, void *context, struct error *err)
 {
 	struct sql_selected selected = {.set = set};
-	struct page *page = xcalloc(1, sizeof(*page));
+	struct page page = {.views = xcalloc(PAGE, sizeof(*page.views))};
 	enum status status = sql_select(queue, &selected, err);
 	for (size_t done = 0, count = selected.ids.count; done < count && status == STATUS_OK;
-		done += page->count) {
-		page->ids = selected.ids.items + done;
-		page->count = count - done < PAGE ? count - done : PAGE;
-		status = sql_call(queue, false, read_page, page, err);
-		for (size_t i = 0; i < page->found && status == STATUS_OK; i++)
-			status = visit(context, &page->views[i]);
-		release_page(page);
+		done += page.count) {
+		page.ids = selected.ids.items + done;
+		page.count = count - done < PAGE ? count - done : PAGE;
+		status = sql_call(queue, false, read_page, &page, err);
+		for (size_t i = 0; i < page.found && status == STATUS_OK; i++)
+			status = visit(context, &page.views[i]);
+		release_page(&page);
 	}
-	free(page);
+	free(page.views);
 	free(selected.ids.items);
 	return status;
 }
@@ -198,17 +139,12 @@ enum status queue_visit(struct queue *queue, const struct queue_selection *set,
 enum status queue_inspect(
 	struct queue *queue, uint64_t id, struct queue_view *view, struct error *err)
 {
-	struct page *page = xcalloc(1, sizeof(*page));
-	page->ids = &id;
-	page->count = 1;
-	enum status status = sql_call(queue, false, read_page, page, err);
-	if (status == STATUS_OK && !page->found)
+	struct page page = {.ids = &id, .count = 1, .views = view};
+	enum status status = sql_call(queue, false, read_page, &page, err);
+	if (status == STATUS_OK && !page.found)
 		status = STATUS_NO;
-	if (status == STATUS_OK)
-		*view = page->views[0];
-	else
-		release_page(page);
-	free(page);
+	if (status != STATUS_OK)
+		release_page(&page);
 	return status;
 }
 
@@ -229,15 +165,12 @@ static void look_at_many(struct sql *s, struct turning *x)
 {
 	const char *tag = x->set->tag;
 	struct queue_outcome *outcome = x->outcome;
-	outcome->open = sql_has_open(s, tag);
-	if (outcome->open && !outcome->counts)
-		return;
 	sqlite3_stmt *rows = sql_rows(s,
 		"SELECT state, count(*) FROM command INDEXED BY command_state WHERE queue=?1"
 		" AND (?2 IS NULL OR tag=?2) GROUP BY state",
 		SQL(tag));
 	while (sql_next(s, rows))
-		outcome->in[state_of(rows, 0)] += sql_unsigned(rows, 1);
+		outcome->in[sql_state(rows, 0)] += sql_unsigned(rows, 1);
 	outcome->failed = (uint64_t)sql_number(s,
 		"SELECT id FROM command INDEXED BY command_state WHERE queue=?1 AND state='failed'"
 		" AND (?2 IS NULL OR tag=?2) ORDER BY over LIMIT 1",
@@ -262,7 +195,7 @@ static void look_at_ids(struct sql *s, struct turning *x)
 			outcome->absent = outcome->absent ? outcome->absent : id;
 			continue;
 		}
-		enum queue_state state = state_of(rows, 0);
+		enum queue_state state = sql_state(rows, 0);
 		uint64_t over = sql_unsigned(rows, 1), because = sql_unsigned(rows, 2);
 		outcome->in[state]++;
 		if (state == QUEUE_FAILED && over < failed_over) {
@@ -281,14 +214,13 @@ static enum status turn_out(struct sql *s, void *context, struct error *err)
 	(void)err;
 	struct turning *x = context;
 	struct queue_outcome *outcome = x->outcome;
-	*outcome = (struct queue_outcome){.counts = outcome->counts};
+	*outcome = (struct queue_outcome){0};
 	if (x->set->ids)
 		look_at_ids(s, x);
 	else
 		look_at_many(s, x);
 	const uint64_t *in = outcome->in;
-	uint64_t open = in[QUEUE_BLOCKED] + in[QUEUE_WAITING] + in[QUEUE_RUNNING];
-	outcome->open = open ? open : outcome->open;
+	outcome->open = in[QUEUE_BLOCKED] + in[QUEUE_WAITING] + in[QUEUE_RUNNING];
 	outcome->scheduled = s->now.next - 1;
 	outcome->over = s->now.over;
 	outcome->failure = s->now.failure;

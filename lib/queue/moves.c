@@ -11,11 +11,51 @@
 
 /* ---- Reading a row ---- */
 
-void sql_read_item(sqlite3_stmt *rows, struct queue_item *item)
+void queue_view_release(struct queue_view *view)
 {
-	*item = (struct queue_item){0};
+	queue_item_release(&view->item);
+	free(view->after);
+	view->after = NULL;
+}
+
+enum queue_state sql_state(sqlite3_stmt *rows, int column)
+{
+	enum queue_state state = QUEUE_DAMAGED;
+	(void)queue_state_parse(sql_text(rows, column), &state);
+	return state;
+}
+
+/* What a blocked command still waits for, as "3-7,9". */
+static char *list_needs(struct sql *s, uint64_t id)
+{
+	struct text text = {0};
+	struct text_ranges ranges = {.text = &text};
+	sqlite3_stmt *rows = sql_rows(s,
+		"SELECT a.needs FROM after a CROSS JOIN command n ON n.queue=?1 AND n.id=a.needs"
+		" WHERE a.queue=?1 AND a.id=?2 AND n.state<>'succeeded' ORDER BY a.needs",
+		SQL(id));
+	while (sql_next(s, rows))
+		text_range(&ranges, sql_unsigned(rows, 0));
+	text_ranges_end(&ranges);
+	char *list = xstrdup(text_string(&text));
+	text_release(&text);
+	return list;
+}
+
+/* clang-format off */
+#define COLUMNS(X)                                                                                 \
+	X(state) X(priority) X(needs) X(tag) X(halt) X(spec) X(starts) X(attempts) X(transients)   \
+	X(preempted) X(lost) X(lost_early) X(refused) X(token) X(since) X(asked) X(refused_on)     \
+	X(blamed) X(result) X(ended) X(because) X(over)
+/* clang-format on */
+#define COLUMN_NAME(column)   #column ","
+#define COLUMN_NUMBER(column) C_##column,
+enum column { COLUMNS(COLUMN_NUMBER) };
+
+static void read_item(sqlite3_stmt *rows, uint64_t id, struct queue_item *item)
+{
 	(void)spec_read_item(sql_text(rows, C_spec), item);
-	item->id = sql_unsigned(rows, C_id);
+	item->id = id;
 	item->priority = sqlite3_column_int(rows, C_priority);
 	item->needs = sqlite3_column_int64(rows, C_needs);
 	if (!queue_halt_parse(sql_text(rows, C_halt), &item->halt))
@@ -24,17 +64,46 @@ void sql_read_item(sqlite3_stmt *rows, struct queue_item *item)
 		item->tag = xstrdup(sql_text(rows, C_tag));
 }
 
-void sql_read_history(sqlite3_stmt *rows, struct queue_history *history)
+static void read_result(sqlite3_stmt *rows, struct queue_view *view)
 {
-	*history = (struct queue_history){
-		.starts = sql_unsigned(rows, C_starts),
-		.attempts = sql_unsigned(rows, C_attempts),
-		.transients = sql_unsigned(rows, C_transients),
-		.preempted = sql_unsigned(rows, C_preempted),
-		.lost = sql_unsigned(rows, C_lost),
-		.lost_early = sql_unsigned(rows, C_lost_early),
-		.refused = sql_unsigned(rows, C_refused),
-	};
+	if (sqlite3_column_type(rows, C_result) != SQLITE_NULL)
+		(void)spec_read_result(sql_text(rows, C_result), &view->result);
+	if (!view->result.ended)
+		view->result.ended = sqlite3_column_int64(rows, C_ended);
+	if (view->state > QUEUE_RUNNING && view->state != QUEUE_DAMAGED && !*view->token)
+		view->result.ending.kind = ENDING_CANCELLED;
+}
+
+bool sql_view(struct sql *s, uint64_t id, struct queue_view *view)
+{
+	*view = (struct queue_view){0};
+	sqlite3_stmt *rows = sql_rows(s,
+		"SELECT " COLUMNS(COLUMN_NAME) " 0 FROM command WHERE queue=?1 AND id=?2", SQL(id));
+	if (!sql_next(s, rows))
+		return false;
+	*view = (struct queue_view){.state = sql_state(rows, C_state),
+		.history = {.starts = sql_unsigned(rows, C_starts),
+			.attempts = sql_unsigned(rows, C_attempts),
+			.transients = sql_unsigned(rows, C_transients),
+			.preempted = sql_unsigned(rows, C_preempted),
+			.lost = sql_unsigned(rows, C_lost),
+			.lost_early = sql_unsigned(rows, C_lost_early),
+			.refused = sql_unsigned(rows, C_refused)},
+		.over = sql_unsigned(rows, C_over)};
+	bool runs = view->state == QUEUE_RUNNING;
+	view->told = runs && sqlite3_column_type(rows, C_asked) != SQLITE_NULL;
+	view->because = sql_unsigned(rows, runs ? C_asked : C_because);
+	view->since = runs ? sqlite3_column_int64(rows, C_since) : 0;
+	read_item(rows, id, &view->item);
+	sql_copy(view->token, sizeof(view->token), rows, C_token);
+	sql_copy(view->refused_on, sizeof(view->refused_on), rows, C_refused_on);
+	sql_copy(view->blamed, sizeof(view->blamed), rows, C_blamed);
+	if (!runs)
+		read_result(rows, view);
+	sqlite3_reset(rows);
+	if (view->state == QUEUE_BLOCKED)
+		view->after = list_needs(s, id);
+	return true;
 }
 
 /* ---- The end of a command ---- */
@@ -122,43 +191,7 @@ void sql_over(
 
 /* ---- The end of a start ---- */
 
-/* What is to be known of a start to decide what its end means. */
-struct start {
-	struct queue_item item;
-	struct queue_history history;
-	int64_t since;
-	bool told;
-	uint64_t because; /* told: the command that failed; 0: a user cancelled it */
-	char refused_on[65];
-	char blamed[QUEUE_TOKEN];
-};
-
-enum found { IS_RUNNING, HAS_ENDED, IS_ANOTHERS };
-
-/* Find the start of this token. HAS_ENDED: the end of this start was handed in before. */
-static enum found find_start(
-	struct sql *s, uint64_t id, const char *token, struct start *start, enum queue_state *state)
-{
-	*start = (struct start){0};
-	sqlite3_stmt *rows = sql_rows(s,
-		"SELECT" SQL_COMMAND "FROM command c WHERE c.queue=?1 AND c.id=?2"
-		" AND (?3 IS NULL OR c.token=?3)",
-		SQL(id), SQL(token));
-	if (!sql_next(s, rows))
-		return IS_ANOTHERS;
-	bool known = queue_state_parse(sql_text(rows, C_state), state);
-	sql_read_item(rows, &start->item);
-	sql_read_history(rows, &start->history);
-	start->since = sqlite3_column_int64(rows, C_since);
-	start->told = sqlite3_column_type(rows, C_asked) != SQLITE_NULL;
-	start->because = sql_unsigned(rows, C_asked);
-	sql_copy(start->refused_on, sizeof(start->refused_on), rows, C_refused_on);
-	sql_copy(start->blamed, sizeof(start->blamed), rows, C_blamed);
-	sqlite3_reset(rows);
-	return !known ? IS_ANOTHERS : *state == QUEUE_RUNNING ? IS_RUNNING : HAS_ENDED;
-}
-
-static bool was_early(const struct start *start, const struct sql_end *end)
+static bool was_early(const struct queue_view *start, const struct sql_end *end)
 {
 	int64_t elapsed = end->result->ended - start->since;
 	/* Clocks of machines differ: a start in the future is no early loss. */
@@ -166,7 +199,7 @@ static bool was_early(const struct start *start, const struct sql_end *end)
 }
 
 /* Whether no other machine can show that this one is to blame. */
-static bool is_confirmed(struct sql *s, const struct start *start, const char *host)
+static bool is_confirmed(struct sql *s, const struct queue_view *start, const char *host)
 {
 	if (*start->refused_on && strcmp(start->refused_on, host) != 0)
 		return true;
@@ -176,34 +209,37 @@ static bool is_confirmed(struct sql *s, const struct start *start, const char *h
 /* Write how a start has ended, and what that means. failed: its worker is to blame, if the command
  * succeeds on another machine. */
 static void write_end(struct sql *s, const struct sql_end *end, enum queue_state state,
-	const struct start *start, bool failed)
+	const struct queue_view *start, bool failed)
 {
 	const struct queue_history *h = &start->history;
+	const struct queue_ending *ending = &end->result->ending;
 	const char *none = NULL;
-	bool waits = state == QUEUE_WAITING;
-	bool refused = waits && rules_is_refusal(&end->result->ending);
-	int64_t now = clock_utc();
-	uint64_t because = state == QUEUE_CANCELLED ? start->because : 0;
-	bool rests = waits && rules_rests(&end->result->ending);
 	struct json_object *result = spec_write_result(end->result);
 	sql_do(s,
-		"UPDATE command SET state=?3, result=?4, ended=?5, because=nullif(?6, 0),"
-		" over=nullif(?7, 0), refused_on=?8, blamed=coalesce(?9, blamed), attempts=?10,"
-		" transients=?11, preempted=?12, lost=?13, lost_early=?14, refused=?15,"
-		" rested=?16, rest=?17, worker=NULL, asked=NULL WHERE queue=?1 AND id=?2",
-		SQL(end->id), SQL(queue_state_word(state)), SQL(json_line(result)),
-		SQL(waits ? end->result->ended : now), SQL(because), SQL(waits ? 0 : ++s->now.over),
-		SQL(refused ? end->host : none), SQL(waits && failed ? end->worker : none),
-		SQL(h->attempts), SQL(h->transients), SQL(h->preempted), SQL(h->lost),
-		SQL(h->lost_early), SQL(h->refused), SQL(rests ? end->worker : none),
-		SQL(now + rules_pause(h)));
+		"UPDATE command SET attempts=?3, transients=?4, preempted=?5, lost=?6,"
+		" lost_early=?7, refused=?8 WHERE queue=?1 AND id=?2",
+		SQL(end->id), SQL(h->attempts), SQL(h->transients), SQL(h->preempted), SQL(h->lost),
+		SQL(h->lost_early), SQL(h->refused));
+	if (state == QUEUE_WAITING) {
+		sql_do(s,
+			"UPDATE command SET state='waiting', result=?3, ended=?4, refused_on=?5,"
+			" blamed=coalesce(?6, blamed), rested=?7, rest=?8, worker=NULL, asked=NULL"
+			" WHERE queue=?1 AND id=?2",
+			SQL(end->id), SQL(json_line(result)), SQL(end->result->ended),
+			SQL(rules_is_refusal(ending) ? end->host : none),
+			SQL(failed ? end->worker : none),
+			SQL(rules_rests(ending) ? end->worker : none),
+			SQL(clock_utc() + rules_pause(h)));
+		s->woken[QUEUE_WORK] = true;
+	} else {
+		sql_over(s, end->id, state, state == QUEUE_CANCELLED ? start->because : 0,
+			json_line(result));
+	}
 	json_object_put(result);
-	s->woken[waits ? QUEUE_WORK : QUEUE_OVER] = true;
-	if (!waits)
-		spread(s, end->id, state, because, now);
 }
 
-static enum queue_state end_running(struct sql *s, const struct sql_end *end, struct start *start)
+static enum queue_state end_running(
+	struct sql *s, const struct sql_end *end, struct queue_view *start)
 {
 	const struct queue_ending *ending = &end->result->ending;
 	bool refused = rules_is_refusal(ending);
@@ -227,12 +263,13 @@ static enum queue_state end_running(struct sql *s, const struct sql_end *end, st
 
 bool sql_end_start(struct sql *s, const struct sql_end *end, enum queue_state *state)
 {
-	struct start start;
-	enum found found = find_start(s, end->id, end->token, &start, state);
-	if (found == IS_RUNNING)
-		*state = end_running(s, end, &start);
-	queue_item_release(&start.item);
-	return found != IS_ANOTHERS;
+	struct queue_view start;
+	bool found = sql_view(s, end->id, &start) && start.state != QUEUE_DAMAGED &&
+		     (!end->token || !strcmp(end->token, start.token));
+	/* Not running: this end was handed in before. */
+	*state = found && start.state == QUEUE_RUNNING ? end_running(s, end, &start) : start.state;
+	queue_view_release(&start);
+	return found;
 }
 
 /* ---- Rows that were written wrongly ---- */
@@ -280,14 +317,12 @@ static void settle_blocked(struct sql *s)
 	free(ids.items);
 }
 
-bool sql_has_open(struct sql *s, const char *tag)
+bool sql_has_open(struct sql *s)
 {
 	bool found = false;
 	for (enum queue_state state = 0; state <= QUEUE_RUNNING && !found; state++)
-		found = sql_number(s,
-			"SELECT 1 FROM command INDEXED BY command_state WHERE queue=?1 AND state=?2"
-			" AND (?3 IS NULL OR tag=?3) LIMIT 1",
-			SQL(queue_state_word(state)), SQL(tag));
+		found = sql_number(s, "SELECT 1 FROM command WHERE queue=?1 AND state=?2 LIMIT 1",
+			SQL(queue_state_word(state)));
 	return found;
 }
 

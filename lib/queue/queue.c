@@ -86,8 +86,7 @@ static void look_at_one(struct sql *s, struct scheduling *x, uint64_t id)
 		x->absent = x->absent ? x->absent : id;
 		return;
 	}
-	enum queue_state state = QUEUE_DAMAGED;
-	(void)queue_state_parse(sql_text(rows, 0), &state);
+	enum queue_state state = sql_state(rows, 0);
 	if (state > QUEUE_SUCCEEDED && !x->broken) {
 		x->broken = true;
 		x->because = sql_unsigned(rows, 1);

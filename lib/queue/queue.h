@@ -142,6 +142,26 @@ struct queue_result {
 	uint64_t memory, out, err; /* bytes: largest resident set, stdout, stderr */
 };
 
+/* A command as its row says. Release with queue_view_release. */
+struct queue_view {
+	struct queue_item item;
+	enum queue_state state;
+	struct queue_history history;
+	char token[QUEUE_TOKEN]; /* of the start that runs, or whose result it is; "": none. With
+				    the id it names the output files */
+	int64_t since;		 /* QUEUE_RUNNING */
+	bool told;		 /* QUEUE_RUNNING: it is to end */
+	uint64_t because; /* told, or QUEUE_CANCELLED: the command that failed; 0: none, a user */
+	/* Over; and of the last start, if it waits again. QUEUE_RUNNING: only worker and host, if
+	 * queue_visit or queue_inspect has read it. */
+	struct queue_result result;
+	char *after;   /* QUEUE_BLOCKED: "3-7,9", those that have not succeeded */
+	uint64_t over; /* over: the how many-th to be so; 0: not */
+	/* Waiting again: where the machine may have been the cause; the worker where it failed. */
+	char refused_on[65], blamed[QUEUE_TOKEN];
+};
+void queue_view_release(struct queue_view *view);
+
 /* ---- Schedule ---- */
 
 struct queue_schedule {
@@ -182,11 +202,6 @@ enum status queue_leave(struct queue *queue, const char *worker, struct error *e
 enum status queue_workers(
 	struct queue *queue, struct queue_worker **workers, size_t *count, struct error *err);
 
-struct queue_run { /* a start; release its item */
-	struct queue_item item;
-	char token[QUEUE_TOKEN];      /* of this start; with the id it names its output files */
-	struct queue_history history; /* with this start */
-};
 struct queue_ended {
 	uint64_t id;
 	const char *token;
@@ -206,7 +221,7 @@ struct queue_exchange {
 	int64_t left; /* how long a command may run here; CLOCK_NEVER: no end is known */
 	char nonce[QUEUE_TOKEN];
 	/* The answer, released by queue_exchange_release; taken[i] may be moved out and zeroed. */
-	struct queue_run *taken;
+	struct queue_view *taken;
 	struct queue_told *told;
 	size_t taken_count, told_count;
 	uint64_t failure; /* a pending failure, because of which nothing was taken; 0: none */
@@ -272,20 +287,6 @@ struct queue_selection {
 	const uint64_t
 		*beyond; /* NULL, or only those with a greater `over`, of any tag and state */
 };
-struct queue_view { /* release with queue_view_release */
-	struct queue_item item;
-	enum queue_state state;
-	struct queue_history history;
-	char token[QUEUE_TOKEN]; /* of the start that runs, or whose result it is; "": none */
-	int64_t since;		 /* QUEUE_RUNNING */
-	bool told;		 /* QUEUE_RUNNING: it is to end */
-	/* Over; and of the last start, if it waits again. QUEUE_RUNNING: only worker and host. */
-	struct queue_result result;
-	uint64_t because; /* QUEUE_CANCELLED: the command that failed; 0: none */
-	char *after;	  /* QUEUE_BLOCKED: "3-7,9", those that have not succeeded */
-	uint64_t over;	  /* over: the how many-th to be so; 0: not */
-};
-void queue_view_release(struct queue_view *view);
 /* The view is valid during the call. Another answer than STATUS_OK ends the visit. */
 typedef enum status queue_visitor(void *context, const struct queue_view *view);
 /* In the order of ids; long lists are read in several transactions. */
@@ -296,9 +297,6 @@ enum status queue_inspect(
 	struct queue *queue, uint64_t id, struct queue_view *view, struct error *err);
 
 struct queue_outcome {
-	/* To be set: count also while some are open. Without it, and with some open, only `open`
-	 * (1: some), absent and unfit are set, which takes the same time for any number. */
-	bool counts;
 	uint64_t in[QUEUE_STATES]; /* of the selected commands */
 	uint64_t open;		   /* how many of them are open */
 	uint64_t failed;	   /* the one that failed first; 0: none */

@@ -149,24 +149,24 @@ static void end_with(struct slot *slot, enum queue_ending_kind kind, int code, c
 	end(slot);
 }
 
-static void hold(struct slot *slot, struct queue_run *run)
+static void hold(struct slot *slot, struct queue_view *run)
 {
 	*slot = (struct slot){.number = slot->number,
 		.place = slot->place,
 		.run = *run,
 		.child.end = {.descriptor = -1, .due = CLOCK_NEVER},
 		.result.started = clock_utc()};
-	*run = (struct queue_run){0};
+	*run = (struct queue_view){0};
 }
 
 void slot_refuse(
-	struct slot *slot, struct queue_run *run, enum queue_ending_kind why, const char *text)
+	struct slot *slot, struct queue_view *run, enum queue_ending_kind why, const char *text)
 {
 	hold(slot, run);
 	end_with(slot, why, 0, text);
 }
 
-void slot_start(struct slot *slot, struct queue_run *run)
+void slot_start(struct slot *slot, struct queue_view *run)
 {
 	struct error err = {0};
 	struct variables variables = {0};

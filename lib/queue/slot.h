@@ -41,7 +41,7 @@ struct slot {
 	const struct slot_context *place;
 	size_t number; /* 0 .. slots - 1: $PREEMPT_SLOT */
 	enum slot_state state;
-	struct queue_run run;
+	struct queue_view run;
 	struct subprocess child;
 	int out, err;		    /* its files; 0: none */
 	int64_t at;		    /* RUNS: its timeout; TOLD: when it gets KILL; HIT: see above */
@@ -60,10 +60,10 @@ struct slot {
  * PREEMPT_WORKER_INDEX, PREEMPT_SLOT, CUDA_VISIBLE_DEVICES (devices.h), PREEMPT_RESOURCE_NAME, and
  * its own --env. Placeholders in its words are filled (template.h).
  */
-void slot_start(struct slot *slot, struct queue_run *run);
+void slot_start(struct slot *slot, struct queue_view *run);
 /* Move run into a free slot, which is ENDED at once: it was not started. */
 void slot_refuse(
-	struct slot *slot, struct queue_run *run, enum queue_ending_kind why, const char *text);
+	struct slot *slot, struct queue_view *run, enum queue_ending_kind why, const char *text);
 /*
  * Tell its process group to end: send number now (and CONT, for stopped processes), and KILL at
  * kill_at. In a repeated call the first why and the earliest kill_at count, and the same why sends

@@ -100,20 +100,10 @@ void sql_copy(char *to, size_t size, sqlite3_stmt *rows, int column);
 
 /* ---- What several transactions do (moves.c) ---- */
 
-/* The columns of a command: SQL_COMMAND in a query of "command c", and their numbers there. */
-/* clang-format off */
-#define SQL_COLUMNS(X)                                                                             \
-	X(id) X(state) X(priority) X(needs) X(tag) X(halt) X(spec) X(starts) X(attempts)           \
-	X(transients) X(preempted) X(lost) X(lost_early) X(refused) X(token) X(worker) X(since)    \
-	X(asked) X(refused_on) X(blamed) X(result) X(ended) X(because) X(over)
-/* clang-format on */
-#define SQL_COLUMN_NAME(column)	  " c." #column ","
-#define SQL_COLUMN_NUMBER(column) C_##column,
-#define SQL_COMMAND		  SQL_COLUMNS(SQL_COLUMN_NAME) " 0 "
-enum sql_column { SQL_COLUMNS(SQL_COLUMN_NUMBER) C_nothing, C_more };
-
-void sql_read_item(sqlite3_stmt *rows, struct queue_item *item); /* damaged, if it is */
-void sql_read_history(sqlite3_stmt *rows, struct queue_history *history);
+/* The state in a column; QUEUE_DAMAGED: no known one. */
+enum queue_state sql_state(sqlite3_stmt *rows, int column);
+/* Read the row of a command. False: there is none; *view is empty. */
+bool sql_view(struct sql *s, uint64_t id, struct queue_view *view);
 
 /* The ids of the selected commands, in order. absent: how many are not there; first_absent. */
 struct sql_selected {
@@ -130,8 +120,8 @@ enum status sql_select(struct queue *queue, struct sql_selected *selected, struc
 void sql_over(
 	struct sql *s, uint64_t id, enum queue_state state, uint64_t because, const char *result);
 
-/* Whether a command is open, of this tag if it is not NULL. */
-bool sql_has_open(struct sql *s, const char *tag);
+/* Whether a command is open. */
+bool sql_has_open(struct sql *s);
 /* The start of a command has ended. host: where; silence: ms in which nobody heard of it. */
 struct sql_end {
 	uint64_t id;

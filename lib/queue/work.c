@@ -596,7 +596,7 @@ static bool has_something_to_say(const struct work *work)
 static void show_progress(struct work *work)
 {
 	const struct queue_selection all = {0};
-	struct queue_outcome outcome = {.counts = true};
+	struct queue_outcome outcome = {0};
 	if (queue_outcome(work->queue, &all, &outcome, NULL) == STATUS_OK)
 		say_progress(outcome.in, 0, 0);
 }

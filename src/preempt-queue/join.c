@@ -171,7 +171,7 @@ static enum status join(struct queue *queue, void *context, struct error *err)
 {
 	struct joiner *j = context;
 	/* With counts: the line of progress and the messages have numbers. */
-	struct queue_outcome outcome = {.counts = true};
+	struct queue_outcome outcome = {0};
 	struct queue_view view;
 	struct text text = {0};
 	j->queue = queue;
@@ -203,7 +203,7 @@ int run_join(const struct args_rest *rest)
 
 static enum status look_once(struct queue *queue, void *context, struct error *err)
 {
-	struct queue_outcome outcome = {.counts = true};
+	struct queue_outcome outcome = {0};
 	uint64_t told = 0;
 	(void)context;
 	enum status status = client_outcome(queue, &told, &outcome, err);

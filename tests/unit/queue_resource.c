@@ -43,10 +43,10 @@ static void start(struct slot *slot, const char *text, const char *first, const 
 	static uint64_t id;
 	char *words[] = {(char *)(uintptr_t)text, NULL};
 	char *names[] = {(char *)(uintptr_t)first, (char *)(uintptr_t)second, NULL};
-	struct queue_run run = {.item = {.id = ++id,
-					.argv = template_copy(words),
-					.resources = template_copy(names),
-					.shell = true},
+	struct queue_view run = {.item = {.id = ++id,
+					 .argv = template_copy(words),
+					 .resources = template_copy(names),
+					 .shell = true},
 		.history = {.starts = 1},
 		.token = "0123456789abcdef"};
 	slot->place = &place;

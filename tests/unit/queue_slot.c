@@ -41,22 +41,22 @@ static char **copy_words(const char *const *words)
 #define WORDS(...) copy_words((const char *const[]){__VA_ARGS__, NULL})
 
 /* A command that was just taken; each has an id of its own. */
-static struct queue_run taken_of(char **words)
+static struct queue_view taken_of(char **words)
 {
 	static uint64_t id = 98;
-	struct queue_run taken = {.item = {.id = ++id, .argv = words, .max_transient = 3},
+	struct queue_view taken = {.item = {.id = ++id, .argv = words, .max_transient = 3},
 		.history = {.starts = 1},
 		.token = "0123456789abcdef"};
 	return taken;
 }
-static struct queue_run shell(const char *text)
+static struct queue_view shell(const char *text)
 {
-	struct queue_run taken = taken_of(WORDS(text));
+	struct queue_view taken = taken_of(WORDS(text));
 	taken.item.shell = true;
 	return taken;
 }
 
-static void start(struct queue_run taken)
+static void start(struct queue_view taken)
 {
 	slot_start(&slot, &taken);
 	CHECK(taken.item.argv == NULL);
@@ -93,7 +93,7 @@ static const char *said(void)
 }
 
 /* Start it, wait for its end, collect it; to be cleared. */
-static bool run(struct queue_run taken)
+static bool run(struct queue_view taken)
 {
 	start(taken);
 	return CHECK(collect());
@@ -154,7 +154,7 @@ static void surroundings(void)
 {
 	TEST("a command sees which one it is, and where it runs")
 	{
-		struct queue_run taken = shell(
+		struct queue_view taken = shell(
 			"echo $PREEMPT_QUEUE $PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER "
 			"$PREEMPT_WORKER_INDEX $PREEMPT_SLOT $A $B; echo $PWD; "
 			"pwd -P; cd $PREEMPT_ITEM_DIR && pwd");
@@ -175,7 +175,7 @@ static void surroundings(void)
 	}
 	TEST("a pipe without a writer is an empty stdin, and holds up no worker")
 	{
-		struct queue_run taken = shell("cat; echo end");
+		struct queue_view taken = shell("cat; echo end");
 		char path[128];
 		snprintf(path, sizeof(path), "%s/pipe", scratch);
 		CHECK_EQ(mkfifo(path, 0600), 0);
@@ -240,7 +240,7 @@ static void unstarted(void)
 		{"{per-worker:}", NULL, NULL, 1, "nothing to choose", ENDING_EXITED},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct queue_run taken = taken_of(
+		struct queue_view taken = taken_of(
 			cases[i].word == big ? WORDS("true", big) : WORDS(cases[i].word, "x"));
 		int before = count_descriptors();
 		if (cases[i].directory)
@@ -457,7 +457,7 @@ static void places(void)
 	}
 	TEST("without the directory for temporary files nothing starts, and the machine is to blame")
 	{
-		struct queue_run taken = shell("echo something");
+		struct queue_view taken = shell("echo something");
 		taken.item.environment = WORDS("TMPDIR=/no/such/place");
 		run(taken);
 		CHECK_EQ(slot.result.ending.kind, ENDING_MACHINE);
@@ -492,7 +492,7 @@ static void hit(void)
 	}
 	TEST("its timeout ends it, as a notice does")
 	{
-		struct queue_run taken = shell("exec sleep 1000");
+		struct queue_view taken = shell("exec sleep 1000");
 		taken.item.timeout = 20;
 		run(taken);
 		CHECK_EQ(slot.result.ending.kind, ENDING_TIMED_OUT);
@@ -513,7 +513,7 @@ static void kill_worker_of(const char *command)
 	snprintf(started, sizeof(started), "%s/started", scratch);
 	snprintf(text, sizeof(text), "%s & echo $! >%s.new && mv %s.new %s; wait", command, path,
 		path, path);
-	struct queue_run taken = shell(text);
+	struct queue_view taken = shell(text);
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {

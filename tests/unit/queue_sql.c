@@ -156,7 +156,7 @@ static void lives(void)
 	open_store("lives");
 	TEST("a queue that nobody has used is empty")
 	{
-		struct queue_outcome count = {.counts = true};
+		struct queue_outcome count = {0};
 		struct queue_outcome outcome = {0};
 		struct queue_view view;
 		const struct queue_selection all = {0};
@@ -459,7 +459,7 @@ static void damage(void)
 	TEST("a queue of 0.1.0 is refused, and says which version reads it")
 	{
 		struct queue old;
-		struct queue_outcome count = {.counts = true};
+		struct queue_outcome count = {0};
 		CHECK_EQ(store_put(store, "queue/old/settings", "{}", NULL, &err), STATUS_OK);
 		CHECK_EQ(queue_open(&old, store, "old", NULL, &err), STATUS_OK);
 		CHECK_EQ(queue_outcome(&old, &everything, &count, &err), STATUS_DAMAGED);
@@ -492,7 +492,7 @@ static void damage(void)
 	{
 		struct store *reader;
 		struct queue other;
-		struct queue_outcome count = {.counts = true};
+		struct queue_outcome count = {0};
 		struct queue_failure failure = {0};
 		CHECK_EQ(store_open(&reader, store_where(store), STORE_READ_ONLY,
 				 clock_after(60000), &err),
@@ -507,7 +507,7 @@ static void damage(void)
 	TEST("two queues of a store know nothing of each other")
 	{
 		struct queue other;
-		struct queue_outcome count = {.counts = true};
+		struct queue_outcome count = {0};
 		CHECK_EQ(queue_open(&other, store, "other", NULL, &err), STATUS_OK);
 		struct queue_item item = item_of("x");
 		struct queue_schedule how = {0};
@@ -556,7 +556,7 @@ static void chain(uint64_t length)
 	alter(sql);
 	TEST("a chain of 100,000 is cancelled with its first command")
 	{
-		struct queue_outcome count = {.counts = true};
+		struct queue_outcome count = {0};
 		int64_t began = clock_now();
 		CHECK_EQ(run_next(&a, ENDING_EXITED, 1), QUEUE_FAILED);
 		printf("# cancelled in %d ms\n", (int)(clock_now() - began));
@@ -570,7 +570,7 @@ static void chain(uint64_t length)
 	TEST("... and is retried, and goes on link by link")
 	{
 		struct queue_changed changed;
-		struct queue_outcome count = {.counts = true};
+		struct queue_outcome count = {0};
 		const struct queue_selection all = {0};
 		CHECK_EQ(queue_retry(&queue, &all, &changed, &err), STATUS_OK);
 		CHECK_EQ(changed.changed, length);
@@ -657,7 +657,7 @@ static void processes(void)
 			CHECK_EQ(queue_ring_look(&ring, &queue, &self, 1, &back, &err), STATUS_OK);
 			queue_ring_release(&ring);
 		}
-		struct queue_outcome outcome = {.counts = true};
+		struct queue_outcome outcome = {0};
 		CHECK_EQ(queue_outcome(&queue, &everything, &outcome, &err), STATUS_OK);
 		CHECK_EQ(outcome.in[QUEUE_SUCCEEDED], COMMANDS);
 		CHECK(seen >= COMMANDS - 2);
@@ -728,7 +728,7 @@ static void bench(void)
 	int64_t took = schedule_many(100000);
 	before = used();
 	double many = exchange_time(&worker, 500), many_used = used() - before;
-	struct queue_outcome count = {.counts = true};
+	struct queue_outcome count = {0};
 	int64_t began = clock_now();
 	for (int i = 0; i < 20; i++)
 		CHECK_EQ(queue_outcome(&queue, &everything, &count, &err), STATUS_OK);

@@ -493,7 +493,7 @@ static void look(void)
 {
 	uint64_t in[QUEUE_STATES] = {0}, seen[MOST_COMMANDS + 1] = {0}, over = 0;
 	uint64_t seen_over[MOST_COMMANDS + 1] = {0};
-	struct queue_outcome outcome = {.counts = true};
+	struct queue_outcome outcome = {0};
 	const struct queue_selection all = {0}, ended = {.beyond = &over};
 	for (uint64_t id = 1; id <= MOST_COMMANDS; id++)
 		if (world->tables.row[id].there)
