@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who of the workers is alive. Each worker beats (store_beat), and
- * looks at those that come after it by number, the last one at the first ones: up to the first that
- * lives. So each is watched by the nearest one that lives, one beat is read in a period as long as
- * nobody dies, and all that die at once are seen at once. On its own machine a worker also sees at
- * once that a process is gone. Silence is judged by live/heartbeat.h.
+ * Who of the workers is alive. Each worker beats (store_beat), and looks at those that come after
+ * it by number, the last one at the first ones: up to the first that lives. So each is watched by
+ * the nearest one that lives, one beat is read in a period as long as nobody dies, and all that die
+ * at once are seen at once. On its own machine a worker also sees at once that a process is gone.
+ * Silence is judged by live/heartbeat.h.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -212,29 +212,21 @@ enum status queue_ring_look(struct queue_ring *ring, struct queue *queue,
 enum status queue_ring_alive(struct queue_ring *ring, struct queue *queue, size_t *registered,
 	size_t *alive, struct error *err)
 {
-	size_t living = 0;
+	/* Who does not beat sees what one sees that beats all the time. */
+	const struct queue_worker self = {.period = 1};
+	struct look look = {.ring = ring,
+		.queue = queue,
+		.self = &self,
+		.written = ++ring->written,
+		.now = clock_boot()};
 	enum status status = refresh(ring, queue, err);
 	if (status != STATUS_OK)
 		return status;
-	for (size_t i = 0; i < ring->count; i++) {
-		const struct queue_worker *worker = &ring->workers[i];
-		struct heartbeat_peer *peer = &ring->peers[i].peer;
-		struct heartbeat_look seen = {0};
-		if (process_check(&worker->process) == PROCESS_GONE)
-			continue;
-		read_beat(queue, worker, &seen);
-		int64_t now = clock_boot();
-		bool changed = seen.seen == SEEN_BEAT &&
-			       (seen.beat.token != peer->beat.token ||
-				       seen.beat.sequence != peer->beat.sequence);
-		if (!heartbeat_has_beaten(peer) || changed) {
-			peer->beat = seen.beat;
-			peer->changed_at = now;
-		}
-		living += now - peer->changed_at < worker->period * (int64_t)worker->limit;
-	}
 	*registered = ring->count;
-	*alive = living;
+	*alive = 0;
+	for (size_t i = 0; i < ring->count; i++)
+		if (process_check(&ring->workers[i].process) != PROCESS_GONE)
+			*alive += !heartbeat_is_lost(look_at(&look, i));
 	return STATUS_OK;
 }
 
