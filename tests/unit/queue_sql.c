@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The queue's transactions on a store in a file, case by case (all orders: tests/sim). With
- * "bench", prints how long scheduling, taking and handing in take in an empty and in a long queue.
- */
+/* The queue's transactions on a store in a file, case by case (all orders: tests/sim). */
 #include <inttypes.h>
-#include <signal.h>
 #include <sqlite3.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/xalloc.h"
@@ -154,18 +148,6 @@ static void lives(void)
 {
 	char token[QUEUE_TOKEN];
 	open_store("lives");
-	TEST("a queue that nobody has used is empty")
-	{
-		struct queue_outcome count = {0};
-		struct queue_outcome outcome = {0};
-		struct queue_view view;
-		const struct queue_selection all = {0};
-		CHECK_EQ(queue_outcome(&queue, &everything, &count, &err), STATUS_OK);
-		CHECK_EQ(count.scheduled, 0);
-		CHECK_EQ(queue_outcome(&queue, &all, &outcome, &err), STATUS_OK);
-		CHECK_EQ(outcome.open, 0);
-		CHECK_EQ(queue_inspect(&queue, 1, &view, &err), STATUS_NO);
-	}
 	TEST("a command is taken, ends, and keeps its result")
 	{
 		struct queue_view view;
@@ -186,63 +168,6 @@ static void lives(void)
 		CHECK_EQ(view.history.starts, 1);
 		queue_view_release(&view);
 		CHECK_EQ(finish(&worker, 1, token, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
-		CHECK_EQ(queue_leave(&queue, worker.token, &err), STATUS_OK);
-	}
-	TEST("the higher priority first, then the lower id; two of one nonce get the same")
-	{
-		struct queue_worker worker = register_worker("a");
-		uint64_t low = add_plain();
-		struct queue_item item = item_of("x");
-		item.priority = 1;
-		uint64_t high = add(item, 0, 0);
-		struct queue_exchange x = {.worker = worker.token, .want = 1, .left = CLOCK_NEVER};
-		queue_draw_token(x.nonce);
-		char nonce[QUEUE_TOKEN];
-		memcpy(nonce, x.nonce, sizeof(nonce));
-		for (int i = 0; i < 2; i++) {
-			memcpy(x.nonce, nonce, sizeof(nonce));
-			CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
-			CHECK_EQ(x.taken_count, 1);
-			CHECK_EQ(x.taken[0].item.id, high);
-		}
-		queue_exchange_release(&x);
-		CHECK_EQ(take(&worker, token), low);
-		CHECK_EQ(queue_leave(&queue, worker.token, &err), STATUS_OK);
-		CHECK_TEXT(state_of(low), "waiting");
-		CHECK_TEXT(state_of(high), "waiting");
-	}
-	TEST("one that was declared dead is refused, and what it held goes to another")
-	{
-		uint64_t back;
-		struct queue_worker dead = register_worker("a"), other = register_worker("b");
-		char old[QUEUE_TOKEN];
-		uint64_t id = take(&dead, old);
-		CHECK_EQ(queue_fence(&queue, other.token, dead.token, &back, &err), STATUS_OK);
-		CHECK_EQ(back, 1);
-		CHECK_EQ(queue_fence(&queue, dead.token, other.token, &back, &err), STATUS_NO);
-		CHECK_EQ(take(&other, token), id);
-		CHECK_EQ(finish(&dead, id, old, ENDING_EXITED, 0), QUEUE_STATES);
-		CHECK_EQ(finish(&other, id, token, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
-		while (run_next(&other, ENDING_EXITED, 0) == QUEUE_SUCCEEDED)
-			;
-		CHECK_EQ(queue_leave(&queue, other.token, &err), STATUS_OK);
-	}
-	TEST("cancel: what waits is over, what runs is told")
-	{
-		struct queue_worker worker = register_worker("a");
-		uint64_t first = add_plain(), second = add_plain();
-		CHECK_EQ(take(&worker, token), first);
-		CHECK_EQ(change_one(queue_cancel, second).changed, 1);
-		CHECK_EQ(change_one(queue_cancel, first).told, 1);
-		CHECK_EQ(change_one(queue_cancel, 99999).absent, 1);
-		struct queue_exchange x = {.worker = worker.token, .left = CLOCK_NEVER};
-		CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
-		CHECK_EQ(x.told_count, 1);
-		CHECK_EQ(x.told[0].id, first);
-		queue_exchange_release(&x);
-		CHECK_EQ(finish(&worker, first, token, ENDING_PREEMPTED, 0), QUEUE_CANCELLED);
-		CHECK_EQ(change_one(queue_retry, first).changed, 1);
-		CHECK_EQ(run_next(&worker, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
 		CHECK_EQ(queue_leave(&queue, worker.token, &err), STATUS_OK);
 	}
 	TEST("once: what was scheduled under a name is not scheduled again")
@@ -375,15 +300,6 @@ static void failures(void)
 		CHECK_EQ(outcome.open, 0);
 		CHECK_EQ(outcome.failed, bad);
 		CHECK_EQ(outcome.because, bad);
-	}
-	TEST("a failure stops no others by default")
-	{
-		uint64_t bad = add_plain(), good = add_plain();
-		CHECK_EQ(take(&a, token), bad);
-		CHECK_EQ(finish(&a, bad, token, ENDING_EXITED, 3), QUEUE_FAILED);
-		CHECK_EQ(run_next(&a, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
-		CHECK_TEXT(state_of(good), "succeeded");
-		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_NO);
 	}
 	TEST("what comes after a failed command is cancelled, and is retried with it")
 	{
@@ -583,176 +499,14 @@ static void chain(uint64_t length)
 	close_store();
 }
 
-/* ---- Several processes ---- */
-
-/* A process that works until nothing is open, and writes each id of which an end was accepted. */
-static void work_until_drained(const char *name, int to)
-{
-	struct queue_worker worker = {.index = UINT64_MAX, .slots = 1, .period = 1000, .limit = 3};
-	char token[QUEUE_TOKEN] = "";
-	uint64_t id = 0, back;
-	bool drained = false;
-	struct queue_ring ring = {0};
-	open_store(name);
-	while (queue_register(&queue, &worker, &err) != STATUS_OK)
-		;
-	while (!drained) {
-		struct queue_ended ended = {
-			.id = id, .token = token, .result = {.ended = clock_utc()}};
-		struct queue_exchange x = {.worker = worker.token,
-			.ended = &ended,
-			.ended_count = id > 0,
-			.want = 1,
-			.left = CLOCK_NEVER};
-		enum status status = queue_exchange(&queue, &x, &err);
-		if (status == STATUS_NO)
-			break;
-		if (status != STATUS_OK)
-			continue;
-		if (id && ended.accepted && write(to, &id, sizeof(id)) != sizeof(id))
-			break;
-		id = x.taken_count ? x.taken[0].item.id : 0;
-		if (id)
-			memcpy(token, x.taken[0].token, sizeof(token));
-		drained = x.drained;
-		queue_exchange_release(&x);
-		/* Whoever comes before the dead one finds it, not only the judge. */
-		if (!id)
-			(void)queue_ring_look(&ring, &queue, &worker, 1, &back, &err);
-	}
-	(void)queue_leave(&queue, worker.token, &err);
-	_exit(0);
-}
-
-static void processes(void)
-{
-	enum { PROCESSES = 5, COMMANDS = 150 };
-	pid_t pids[PROCESSES];
-	int ends[2];
-	unsigned char accepted[COMMANDS + 1] = {0};
-	open_store("processes");
-	TEST("five processes, two of which are killed: each command is accepted once")
-	{
-		for (int i = 0; i < COMMANDS; i++)
-			add_plain();
-		struct queue_worker self = register_worker("judge");
-		CHECK_EQ(pipe(ends), 0);
-		for (int i = 0; i < PROCESSES; i++) {
-			pids[i] = fork();
-			if (pids[i] == 0)
-				work_until_drained("processes", ends[1]);
-		}
-		close(ends[1]);
-		uint64_t id, seen = 0;
-		while (read(ends[0], &id, sizeof(id)) == sizeof(id)) {
-			CHECK(id <= COMMANDS && !accepted[id]++);
-			seen++;
-			if (seen != COMMANDS / 3 && seen != COMMANDS / 2)
-				continue;
-			pid_t pid = pids[seen == COMMANDS / 2];
-			kill(pid, SIGKILL);
-			waitpid(pid, NULL, 0);
-			uint64_t back;
-			struct queue_ring ring = {0};
-			CHECK_EQ(queue_ring_look(&ring, &queue, &self, 1, &back, &err), STATUS_OK);
-			queue_ring_release(&ring);
-		}
-		struct queue_outcome outcome = {0};
-		CHECK_EQ(queue_outcome(&queue, &everything, &outcome, &err), STATUS_OK);
-		CHECK_EQ(outcome.in[QUEUE_SUCCEEDED], COMMANDS);
-		CHECK(seen >= COMMANDS - 2);
-		close(ends[0]);
-		for (int i = 0; i < PROCESSES; i++)
-			waitpid(pids[i], NULL, 0);
-	}
-	close_store();
-}
-
-/* ---- Bench ---- */
-
-static int64_t schedule_many(size_t count)
-{
-	struct queue_item *items = xcalloc(QUEUE_BATCH, sizeof(*items));
-	for (size_t i = 0; i < QUEUE_BATCH; i++)
-		items[i] = item_of("./train --seed 12345");
-	int64_t began = clock_now();
-	for (size_t done = 0; done < count; done += QUEUE_BATCH) {
-		struct queue_schedule how = {.limit = QUEUE_LIMIT};
-		CHECK_EQ(queue_schedule(&queue, items, QUEUE_BATCH, &how, &err), STATUS_OK);
-	}
-	int64_t took = clock_now() - began;
-	for (size_t i = 0; i < QUEUE_BATCH; i++)
-		queue_item_release(&items[i]);
-	free(items);
-	return took;
-}
-
-/* Microseconds of one exchange that hands one in and takes another. */
-static double exchange_time(const struct queue_worker *worker, int rounds)
-{
-	char token[QUEUE_TOKEN] = "";
-	uint64_t id = 0;
-	int64_t began = clock_now();
-	for (int i = 0; i < rounds; i++) {
-		struct queue_ended ended = {
-			.id = id, .token = token, .result = {.ended = clock_utc()}};
-		struct queue_exchange x = {.worker = worker->token,
-			.ended = &ended,
-			.ended_count = id > 0,
-			.want = 1,
-			.left = CLOCK_NEVER};
-		CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
-		id = x.taken[0].item.id;
-		memcpy(token, x.taken[0].token, sizeof(token));
-		queue_exchange_release(&x);
-	}
-	return (double)(clock_now() - began) * 1000 / rounds;
-}
-
-/* Microseconds of this process, in the kernel and outside. */
-static double used(void)
-{
-	struct rusage usage;
-	getrusage(RUSAGE_SELF, &usage);
-	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
-	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
-static void bench(void)
-{
-	open_store("bench");
-	struct queue_worker worker = register_worker("a");
-	schedule_many(2000);
-	exchange_time(&worker, 10);
-	double before = used(), few = exchange_time(&worker, 500), few_used = used() - before;
-	int64_t took = schedule_many(100000);
-	before = used();
-	double many = exchange_time(&worker, 500), many_used = used() - before;
-	struct queue_outcome count = {0};
-	int64_t began = clock_now();
-	for (int i = 0; i < 20; i++)
-		CHECK_EQ(queue_outcome(&queue, &everything, &count, &err), STATUS_OK);
-	printf("# 100,000 commands scheduled in %d ms; an exchange takes %.0f us with few,"
-	       " %.0f us with 100,000 there (%.2f; of the processor %.0f and %.0f us); a count %.1f ms\n",
-		(int)took, few, many, many / few, few_used / 500, many_used / 500,
-		(double)(clock_now() - began) / 20);
-	close_store();
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
 	scratch_make();
-	if (argc > 1 && !strcmp(argv[1], "bench")) {
-		TEST("bench")
-		bench();
-	} else {
-		lives();
-		machines();
-		failures();
-		damage();
-		processes();
-		chain(100000);
-	}
+	lives();
+	machines();
+	failures();
+	damage();
+	chain(100000);
 	scratch_remove();
 	return unit_end();
 }
