@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Workers come and leave, take commands, hand in results, and are declared dead. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,8 +239,11 @@ static void choose(struct sql *s, const struct queue_exchange *x, const char *ho
 /* Fail a command whose row no worker can read, so that nobody waits for it. */
 static void fail_damaged(struct sql *s, uint64_t id)
 {
-	struct queue_result result = {.ended = clock_utc()};
-	spec_damaged(&result.ending, id);
+	struct queue_result result = {
+		.ending = {.kind = ENDING_CANNOT, .code = CODE_CANNOT_RUN}, .ended = clock_utc()};
+	snprintf(result.ending.text, sizeof(result.ending.text),
+		"the row of command %" PRIu64 " in the store is damaged, or of another version",
+		id);
 	struct json_object *json = spec_write_result(&result);
 	sql_over(s, id, QUEUE_FAILED, 0, json_line(json));
 	json_object_put(json);

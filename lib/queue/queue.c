@@ -188,56 +188,50 @@ enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t
 /* ---- Resources ---- */
 
 struct resource {
-	char name[80], *json;
+	char name[80];	 /* of the setting */
+	const char *put; /* NULL: it is only read */
+	char *got;
 };
 
-static enum status put_resource(struct sql *s, void *context, struct error *err)
+static enum status visit_resource(struct sql *s, void *context, struct error *err)
 {
 	(void)err;
 	struct resource *resource = context;
-	sql_do(s, "INSERT OR REPLACE INTO setting(queue, name, value) VALUES(?1, ?2, ?3)",
-		SQL(resource->name), SQL(resource->json));
-	return STATUS_OK;
-}
-
-static enum status get_resource(struct sql *s, void *context, struct error *err)
-{
-	(void)err;
-	struct resource *resource = context;
+	if (resource->put)
+		sql_do(s, "INSERT OR REPLACE INTO setting(queue, name, value) VALUES(?1, ?2, ?3)",
+			SQL(resource->name), SQL(resource->put));
 	sqlite3_stmt *rows = sql_rows(
 		s, "SELECT value FROM setting WHERE queue=?1 AND name=?2", SQL(resource->name));
-	if (!sql_next(s, rows))
-		return STATUS_NO;
-	free(resource->json);
-	resource->json = xstrdup(sql_text(rows, 0));
-	return STATUS_OK;
+	free(resource->got);
+	resource->got = sql_next(s, rows) ? xstrdup(sql_text(rows, 0)) : NULL;
+	sqlite3_reset(rows);
+	return resource->got ? STATUS_OK : STATUS_NO;
 }
 
 enum status queue_resource_put(
 	struct queue *queue, const char *name, const struct queue_item *item, struct error *err)
 {
-	struct resource resource;
 	struct json_object *json = spec_write_item(item);
+	struct resource resource = {.put = json_line(json)};
 	snprintf(resource.name, sizeof(resource.name), "resource %s", name);
-	resource.json = xstrdup(json_line(json));
-	enum status status = sql_call(queue, true, put_resource, &resource, err);
+	enum status status = sql_call(queue, true, visit_resource, &resource, err);
+	free(resource.got);
 	json_object_put(json);
-	free(resource.json);
 	return status;
 }
 
 enum status queue_resource_get(
 	struct queue *queue, const char *name, struct queue_item *item, struct error *err)
 {
-	struct resource resource = {.json = NULL};
-	snprintf(resource.name, sizeof(resource.name), "resource %s", name);
-	enum status status = sql_call(queue, false, get_resource, &resource, err);
+	struct resource resource = {0};
 	*item = (struct queue_item){0};
-	if (status == STATUS_OK && !spec_read_item(resource.json, item))
+	snprintf(resource.name, sizeof(resource.name), "resource %s", name);
+	enum status status = sql_call(queue, false, visit_resource, &resource, err);
+	if (status == STATUS_OK && !spec_read_item(resource.got, item))
 		status = error_set(err, STATUS_DAMAGED,
 			"the description of resource %s cannot be read: give it again with "
 			"preempt-queue resource",
 			name);
-	free(resource.json);
+	free(resource.got);
 	return status;
 }

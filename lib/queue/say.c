@@ -18,7 +18,7 @@ void say_name(const struct queue_work *options, struct queue_worker *worker)
 	static const char *const variables[] = {
 		"PREEMPT_TASK", "SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"};
 	const char *index = NULL;
-	worker->index = options->index;
+	worker->index = UINT64_MAX;
 	worker->slots = options->slots;
 	worker->period = options->period;
 	worker->limit = options->limit;
@@ -39,7 +39,7 @@ void say_name(const struct queue_work *options, struct queue_worker *worker)
 			(long)getpid());
 	}
 	/* A name that is a number is also the index. */
-	if (worker->index == UINT64_MAX && !parse_decimal(worker->name, &worker->index) && index)
+	if (!parse_decimal(worker->name, &worker->index) && index)
 		(void)parse_decimal(index, &worker->index);
 }
 

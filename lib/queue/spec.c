@@ -77,14 +77,6 @@ void queue_ending_describe(const struct queue_ending *ending, char text[64])
 	}
 }
 
-void spec_damaged(struct queue_ending *ending, uint64_t id)
-{
-	*ending = (struct queue_ending){.kind = ENDING_CANNOT, .code = CODE_CANNOT_RUN};
-	snprintf(ending->text, sizeof(ending->text),
-		"the row of command %" PRIu64 " in the store is damaged, or of another version",
-		id);
-}
-
 /* ---- The columns spec and result ---- */
 
 #define ITEM(member) JSON_MEMBER(struct queue_item, member)

@@ -23,9 +23,6 @@ bool spec_read_worker(const char *text, struct queue_worker *worker);
 struct json_object *spec_show_view(const struct queue_view *view);
 struct json_object *spec_show_worker(const struct queue_worker *worker);
 
-/* Make the ending of a command whose row is damaged. */
-void spec_damaged(struct queue_ending *ending, uint64_t id);
-
 /* About how many bytes the item takes in the store. */
 size_t spec_bytes(const struct queue_item *item);
 

@@ -8,13 +8,12 @@
 #include "queue/queue.h"
 
 struct queue_work {
-	const char *url;    /* of the store; the beats use a handle of their own */
-	const char *worker; /* name; NULL: the array index, else host-pid */
-	uint64_t index;	   /* UINT64_MAX: the name if it is a number, else the array index, else the
-			      worker's number */
-	uint64_t slots;	   /* commands at a time, 1 to QUEUE_BATCH */
-	int64_t idle_exit; /* ms without an open command in the whole queue until it exits;
-			      negative: never */
+	const char *url; /* of the store; the beats use a handle of their own */
+	const char *
+		worker; /* name; NULL: the array index, else host-pid. A number is the index, too */
+	uint64_t slots; /* commands at a time, 1 to QUEUE_BATCH */
+	int64_t idle_exit;	  /* ms without an open command in the whole queue until it exits;
+				     negative: never */
 	struct source_set *watch; /* open sources of notices; belongs to the caller */
 	int64_t grace;		  /* ms after a notice without a deadline; negative: kill_after */
 	int term_signal;	  /* for running commands at a notice */

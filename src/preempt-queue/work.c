@@ -18,8 +18,7 @@
 static const char *platform, *term_signal = "TERM";
 static uint64_t gpus_per_slot;
 static struct args_list sources;
-static struct queue_work work = {.index = UINT64_MAX,
-	.slots = 1,
+static struct queue_work work = {.slots = 1,
 	.idle_exit = -1,
 	.grace = -1,
 	.kill_after = 5000,

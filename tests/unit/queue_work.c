@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "unit.h"
 
-static void name_of(const char *given, uint64_t index, struct queue_worker *worker)
+static void name_of(const char *given, struct queue_worker *worker)
 {
-	struct queue_work options = {.worker = given, .index = index, .slots = 3, .limit = 6};
+	struct queue_work options = {.worker = given, .slots = 3, .limit = 6};
 	say_name(&options, worker);
 }
 
@@ -32,27 +32,25 @@ int main(void)
 		unsetenv("PREEMPT_TASK");
 		unsetenv("SLURM_ARRAY_TASK_ID");
 		unsetenv("JOB_COMPLETION_INDEX");
-		name_of(NULL, UINT64_MAX, &worker);
+		name_of(NULL, &worker);
 		snprintf(pid, sizeof(pid), "-%ld", (long)getpid());
 		CHECK(strstr(worker.name, pid));
 		CHECK_EQ(worker.index, UINT64_MAX);
 		CHECK_EQ(worker.slots, 3);
 		setenv("JOB_COMPLETION_INDEX", "4", 1);
-		name_of(NULL, UINT64_MAX, &worker);
+		name_of(NULL, &worker);
 		CHECK_TEXT(worker.name, "4");
 		CHECK_EQ(worker.index, 4);
 		setenv("SLURM_ARRAY_TASK_ID", "17", 1);
-		name_of(NULL, UINT64_MAX, &worker);
+		name_of(NULL, &worker);
 		CHECK_TEXT(worker.name, "17");
-		name_of("left", UINT64_MAX, &worker);
+		name_of("left", &worker);
 		CHECK_TEXT(worker.name, "left");
 		CHECK_EQ(worker.index, 17);
-		name_of("5", UINT64_MAX, &worker);
+		name_of("5", &worker);
 		CHECK_EQ(worker.index, 5);
-		name_of("left", 0, &worker);
-		CHECK_EQ(worker.index, 0);
 		setenv("PREEMPT_TASK", "garbage", 1);
-		name_of(NULL, UINT64_MAX, &worker);
+		name_of(NULL, &worker);
 		CHECK_TEXT(worker.name, "17");
 	}
 	TEST("a line of the joblog")
