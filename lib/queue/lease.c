@@ -287,7 +287,7 @@ static void read_told(struct sql *s, struct queue_exchange *x)
 {
 	size_t room = 0;
 	sqlite3_stmt *rows = sql_rows(s,
-		"SELECT id, token, asked FROM command INDEXED BY command_worker WHERE queue=?1"
+		"SELECT id, token FROM command INDEXED BY command_worker WHERE queue=?1"
 		" AND worker=?2 AND asked IS NOT NULL",
 		SQL(x->worker));
 	while (sql_next(s, rows)) {
@@ -295,7 +295,6 @@ static void read_told(struct sql *s, struct queue_exchange *x)
 		struct queue_told *told = &x->told[x->told_count++];
 		told->id = sql_unsigned(rows, 0);
 		sql_copy(told->token, sizeof(told->token), rows, 1);
-		told->because = sql_unsigned(rows, 2);
 	}
 }
 

@@ -212,7 +212,6 @@ struct queue_ended {
 struct queue_told { /* a command that this worker runs, and is to end */
 	uint64_t id;
 	char token[QUEUE_TOKEN];
-	uint64_t because; /* the command that failed; 0: a user has cancelled it */
 };
 struct queue_exchange {
 	const char *worker; /* its token */
