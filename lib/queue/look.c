@@ -188,8 +188,8 @@ static void look_at_ids(struct sql *s, struct turning *x)
 	for (size_t i = 0; i < x->set->count; i++) {
 		uint64_t id = x->set->ids[i];
 		sqlite3_stmt *rows = sql_rows(s,
-			"SELECT state, over, iif(" BLAMED
-			", because, 0) FROM command WHERE queue=?1 AND id=?2",
+			"SELECT state, over, CASE WHEN" BLAMED
+			"THEN because END FROM command WHERE queue=?1 AND id=?2",
 			SQL(id));
 		if (!sql_next(s, rows)) {
 			outcome->absent = outcome->absent ? outcome->absent : id;
@@ -224,8 +224,8 @@ static enum status turn_out(struct sql *s, void *context, struct error *err)
 	outcome->scheduled = s->now.next - 1;
 	outcome->over = s->now.over;
 	outcome->failure = s->now.failure;
-	int64_t longest =
-		sql_number(s, "SELECT iif(min(life), max(life), 0) FROM worker WHERE queue=?1");
+	int64_t longest = sql_number(
+		s, "SELECT CASE WHEN min(life) THEN max(life) END FROM worker WHERE queue=?1");
 	if (outcome->open && longest)
 		outcome->unfit = (uint64_t)sql_number(s,
 			"SELECT id FROM command WHERE queue=?1 AND state='waiting' AND needs+0>?2"
