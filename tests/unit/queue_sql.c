@@ -351,11 +351,10 @@ static void damage(void)
 		CHECK_EQ(queue_visit(&queue, &all, sum, &seen, &err), STATUS_OK);
 		CHECK_EQ(seen, 1 + 2 + 3 + 4 + 5 + 6 + blocked);
 		CHECK_TEXT(state_of(2), "damaged");
-		int ran = 0;
 		struct queue_exchange x = {.worker = a.token, .left = CLOCK_NEVER, .want = 1};
-		while (ran < 20 && !x.drained) {
+		for (int calls = 0; calls < 50 && !x.drained; calls++) {
 			CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
-			for (size_t i = 0; i < x.taken_count; i++, ran++)
+			for (size_t i = 0; i < x.taken_count; i++)
 				finish(&a, x.taken[i].item.id, x.taken[i].token, ENDING_EXITED, 0);
 		}
 		queue_exchange_release(&x);
@@ -385,7 +384,7 @@ static void damage(void)
 		CHECK_EQ(queue_outcome(&old, &everything, &count, &err), STATUS_OK);
 		queue_release(&old);
 		/* 0.1.0 cannot use a queue of ours, but what it has put there does no harm. */
-		struct store_entry entry;
+		struct store_entry entry = {.length = 1};
 		CHECK_EQ(store_get(store, "queue/q/count/@next", &entry, &err), STATUS_OK);
 		CHECK_EQ(entry.length, 0);
 		store_entry_release(&entry);
