@@ -193,6 +193,7 @@ closed() {
 	[[ $output = '{"key":"k","value":"a\ufffdb\u009bc\u202edé","revision":'[1-9]* ]]
 	run -1 --separate-stderr preempt-store get "$value"
 	[[ $stderr = *'no key "a\x9bb\x9bc\u202edé"'* ]]
+	[[ $PREEMPT_STORE != etcd:* ]] || export PREEMPT_STORE=$PWD/queue.db # a queue is kept on a filesystem
 	preempt-queue schedule -q -- echo "$value"
 	preempt-queue list | grep -F 'a\x9bb\x9bc\u202edé'
 	preempt-queue list --json | grep -F 'a\ufffdb\u009bc\u202edé'
