@@ -349,8 +349,12 @@ void slot_keep(struct slot *slot, const struct error *why)
 		status = output_keep(slot->err, &slot->result.err, &err);
 	if (status == STATUS_OK && slot->run.item.output)
 		status = sync_file(slot, &err);
-	if (status == STATUS_OK && !why)
+	if (status == STATUS_OK && !why) {
+		if (slot->doubted)
+			*ending = (struct queue_ending){.kind = ENDING_PREEMPTED,
+				.text = "there was no room for its output while it ran"};
 		return;
+	}
 	*ending = (struct queue_ending){.kind = ENDING_MACHINE, .code = 1};
 	snprintf(ending->text, sizeof(ending->text), "its output cannot be kept: %.200s",
 		why ? why->text : err.text);

@@ -47,6 +47,7 @@ struct slot {
 	int64_t at;		    /* RUNS: its timeout; TOLD: when it gets KILL; HIT: see above */
 	enum queue_ending_kind why; /* TOLD */
 	struct queue_result result; /* ENDED; but out and err: after slot_keep */
+	bool doubted;		    /* at some time while it ran, there was no room for output */
 };
 
 /*
@@ -79,7 +80,8 @@ void slot_tick(struct slot *slot, int64_t now);
 bool slot_has_output(const struct slot *slot);
 /*
  * ENDED: make its output durable, and fill the sizes in the result. If that fails, or there is no
- * room for more output (why, else NULL), it may not be whole: ENDING_MACHINE.
+ * room for more output (why, else NULL), it may not be whole: ENDING_MACHINE. If there was none
+ * while it ran (doubted), it may have lost output, or have failed for it: ENDING_PREEMPTED.
  */
 void slot_keep(struct slot *slot, const struct error *why);
 /*

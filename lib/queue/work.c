@@ -90,8 +90,9 @@ struct work {
 
 	int64_t not_before; /* take nothing until then: staggered start, or a fault; 0: never yet */
 	int64_t rest_until; /* when to ask for commands that we have put back ourselves */
-	unsigned refused; /* in how many exchanges in a row this machine could not run a command */
-	uint64_t faults;  /* of struct queue_exchange, when a command last succeeded here */
+	unsigned refused;   /* how often in a row this machine could not run commands */
+	bool pauses;	    /* what the exchange hands in ended in a pause: it is known already */
+	uint64_t faults;    /* of struct queue_exchange, when a command last succeeded here */
 	int64_t drained_since; /* 0: it is not */
 
 	int code, ended_by; /* the exit code; the signal that ends us, or 0 */
@@ -361,6 +362,8 @@ static bool add_ended(struct work *work)
 	struct queue_exchange *x = &work->exchange;
 	struct error err;
 	bool some = false, named = false;
+	const char *fault = NULL;
+	work->pauses = clock_now() < work->not_before;
 	x->ended_count = 0;
 	for (size_t i = 0; i < work->options->slots && x->ended_count < QUEUE_BATCH; i++)
 		if (work->slots[i].state == SLOT_ENDED) {
@@ -373,6 +376,8 @@ static bool add_ended(struct work *work)
 		x->ended_count = 0;
 		return false;
 	}
+	for (size_t i = 0; i < work->options->slots && room != STATUS_OK; i++)
+		work->slots[i].doubted = true; /* a free one: until it is filled */
 	for (size_t i = 0; i < x->ended_count; i++) {
 		slot_keep(work->sent[i], room == STATUS_OK ? NULL : &err);
 		named |= work->sent[i]->result.out || work->sent[i]->result.err;
@@ -386,9 +391,11 @@ static bool add_ended(struct work *work)
 		const struct queue_ending *ending = &slot->result.ending;
 		work->ended[i] = (struct queue_ended){
 			.id = slot->run.item.id, .token = slot->run.token, .result = slot->result};
-		if (ending->kind == ENDING_MACHINE && clock_now() >= work->not_before)
-			say_pause(work, ending->text);
+		if (ending->kind == ENDING_MACHINE)
+			fault = ending->text;
 	}
+	if (fault && !work->pauses)
+		say_pause(work, fault);
 	return true;
 }
 
@@ -449,7 +456,7 @@ static void take_results(struct work *work)
 		}
 		slot_clear(slot, ended->accepted, ended->state);
 	}
-	if (fault && ++work->refused >= FAULTS) {
+	if (fault && !work->pauses && ++work->refused >= FAULTS) {
 		snprintf(why, sizeof(why), "%d times in a row a command could not be run here: %s",
 			FAULTS, fault);
 		leave_machine(work, why);

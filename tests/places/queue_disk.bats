@@ -4,7 +4,7 @@
 # lost, and the workers go on. Needs root.
 # mounts: private
 
-# shellcheck disable=SC2030,SC2031 # a test is a subshell of its own
+# shellcheck disable=SC2030,SC2031,SC2016 # a test is a subshell of its own; $1 is of the command
 bats_require_minimum_version 1.5.0
 load ../support/mounts
 
@@ -62,13 +62,17 @@ said() { grep -q "$1" worker*.err; }
 @test "commands that do not notice that the disk is full: what is accepted is whole" {
 	local ids worker
 	export PREEMPT_STORE=$store PREEMPT_QUEUE_FILES=$small/files
-	mapfile -t ids < <(seq 20 | preempt-queue schedule --lines --max-transient 100 --shell -- 'seq 20000; exit 0')
+	# The first one ends when there is room again.
+	mapfile -t ids < <(seq 20 | preempt-queue schedule --lines --max-transient 100 --shell -- \
+		'seq 20000; : >"$1.wrote"; [ "$1" != 1 ] || until [ -e go ]; do sleep 0.05; done' {})
 	mkdir -m 700 "$small/files"
 	mounts_fill "$MOUNTS/small/rw"
 	preempt-queue work --slots 4 --source signal:TERM 2>worker.err 3>&- &
 	worker=$! started+=($!)
 	until_true 60 said 'cannot be kept.*No space left on device'
+	until_true 60 test -e 1.wrote
 	mounts_drain "$MOUNTS/small/rw"
+	: >go
 	preempt-queue join --timeout 200s
 	for id in "${ids[@]}"; do preempt-queue fetch "$id" | cmp - <(seq 20000); done
 	kill -0 "$worker"
