@@ -249,11 +249,11 @@ static void fail_damaged(struct sql *s, uint64_t id)
 	json_object_put(json);
 }
 
-static void take(struct sql *s, struct queue_exchange *x, const char *host)
+/* Take so many commands; if an earlier call has taken some, and its answer was lost, these. */
+static void take(struct sql *s, struct queue_exchange *x, const char *host, size_t want)
 {
 	struct parse_numbers ids = {0};
 	int64_t now = clock_utc();
-	/* By an earlier call, whose answer was lost. */
 	sql_ids_read(s,
 		sql_rows(s,
 			"SELECT id FROM command INDEXED BY command_worker WHERE queue=?1 AND"
@@ -262,7 +262,7 @@ static void take(struct sql *s, struct queue_exchange *x, const char *host)
 		&ids);
 	bool repeated = ids.count;
 	if (!repeated)
-		choose(s, x, host, x->want, &ids);
+		choose(s, x, host, want, &ids);
 	x->taken = xrealloc(x->taken, ids.count + 1, sizeof(*x->taken));
 	for (size_t i = 0; i < ids.count; i++) {
 		struct queue_view *view = &x->taken[x->taken_count];
@@ -324,14 +324,14 @@ static enum status exchange(struct sql *s, void *context, struct error *err)
 	sqlite3_reset(row);
 	hand_in(s, x, host);
 	x->failure = s->now.failure;
-	if (x->want && !x->failure)
-		take(s, x, host);
+	if (x->want)
+		take(s, x, host, x->failure ? 0 : x->want);
 	x->unfit = 0;
 	x->rest = CLOCK_NEVER;
 	if (x->taken_count < x->want && !x->failure) {
 		if (!x->taken_count) {
 			(void)sql_mend(s);
-			take(s, x, host);
+			take(s, x, host, x->want);
 		}
 		x->rest = rest_of(s, x->worker);
 		if (x->left != CLOCK_NEVER)

@@ -320,6 +320,25 @@ static void failures(void)
 		CHECK_EQ(add(item_of("x"), 99999, 0), 0);
 		CHECK_EQ(err.status, STATUS_USAGE);
 	}
+	TEST("what a call took whose answer was lost is had, also if a failure came between")
+	{
+		struct queue_item item = item_of("bad");
+		item.halt = HALT_SOON;
+		uint64_t bad = add(item, 0, 0), good = add_plain();
+		CHECK_EQ(take(&a, token), bad);
+		struct queue_exchange x = {.worker = a.token, .want = 1, .left = CLOCK_NEVER};
+		queue_draw_token(x.nonce);
+		memcpy(other, x.nonce, sizeof(other));
+		CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
+		CHECK_EQ(finish(&a, bad, token, ENDING_EXITED, 3), QUEUE_FAILED);
+		memcpy(x.nonce, other, sizeof(other));
+		CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
+		CHECK_EQ(x.failure, bad);
+		CHECK(x.taken_count == 1 && x.taken[0].item.id == good);
+		queue_exchange_release(&x);
+		CHECK_EQ(finish(&a, good, other, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
+		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_BROKEN);
+	}
 	close_store();
 }
 
