@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-store doctor: tests whether a directory is a good place for a store.
+ * preempt-store doctor: whether a directory keeps what a store promises, tried with a store.
  *
- * The work is done by 2 to DOCTOR_SIDES_MAX processes, the sides: two children of this process, or
- * with nodes one child on each machine. A launcher or an option numbers the sides. All sides run
- * the same steps (examine.c). After each step they exchange their records through files in the
- * directory (exchange.h), so all know the same and take the same next step.
+ * The sides are two processes of this machine, or one process on each of N nodes. They meet in a
+ * scratch directory inside (meet.h), open one store there, put rows and claims through the calls of
+ * store.h, and count them (traffic.c). After each step they exchange their records, so that all
+ * know the same. conclude.c says what follows from it, and show.c prints that.
  *
- * The calling process never touches the directory, so a filesystem that hangs cannot hang it:
- * doctor_run returns soon after the time is up. The sides work in a scratch directory inside
- * (scratch.h), which is removed at the end; if the doctor is killed, the next one removes it.
+ * The calling process never touches the directory: a filesystem that hangs hangs only the sides,
+ * and doctor_run returns soon after the time is up (run.c). If the doctor is killed, the scratch
+ * directory stays; a doctor that runs there a day later removes it.
+ *
+ * To read: findings.h, side.c, traffic.c, meet.h, conclude.c, run.c. A store in etcd: etcd.h.
  */
 #ifndef DOCTOR_DOCTOR_H
 #define DOCTOR_DOCTOR_H
@@ -27,16 +29,15 @@ struct doctor_request {
 	uint64_t nodes;	     /* how many nodes (2 to DOCTOR_SIDES_MAX) run this command; 0: one */
 	uint64_t node;	     /* the number of this node, from 0 */
 	const char *session; /* with nodes: differs between two launches */
-	bool quick, fix;
+	bool quick;
 	bool shared;	 /* other machines use it: a filesystem of this machine only is unsafe */
 	int64_t timeout; /* ms, for the whole examination; with nodes, for their arrival */
-	void (*progress)(const char *what); /* called in a child; NULL: none */
 };
 
 struct doctor_report {
 	enum status status; /* OK safe, NO unsafe, else could not tell */
-	struct text text;   /* human-readable; on a node that got node 0's verdict, only that */
-	struct text json;   /* one object on a line; empty on such a node */
+	struct text text;   /* for people; on a node after the first, only the verdict */
+	struct text json;   /* one object on a line; on such a node, nothing */
 };
 void doctor_report_release(struct doctor_report *report);
 

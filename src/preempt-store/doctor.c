@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/message.h"
 #include "base/process/ending.h"
@@ -13,7 +12,7 @@
 static const char *other, *session;
 static uint64_t nodes, node;
 static bool node_given;
-static bool quick, fix, shared;
+static bool quick, shared;
 
 const struct args_option doctor_options[] = {
 	{"other", "PATH", "the same directory through another mount: check one against the other",
@@ -28,16 +27,8 @@ const struct args_option doctor_options[] = {
 		.target = &shared},
 	{"quick", NULL, "at most 3 seconds after all nodes have come, for a prolog", ARGS_FLAG,
 		.target = &quick},
-	{"fix", NULL, "record the safe mode in a store that is not in use", ARGS_FLAG,
-		.target = &fix},
 	{0},
 };
-
-static void print_progress(const char *what)
-{
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
-}
 
 /* Find the number of this node and the session: from the options, otherwise from the launcher. */
 static enum status find_node(
@@ -80,10 +71,8 @@ int doctor_command(const struct args_rest *rest)
 		.other = other,
 		.nodes = nodes,
 		.quick = quick,
-		.fix = fix,
 		.shared = shared,
-		.timeout = group_timeout(quick && !nodes ? 2400 : 60000),
-		.progress = message_is_quiet() ? NULL : print_progress};
+		.timeout = group_timeout(quick && !nodes ? 2400 : 60000)};
 	enum status status = STATUS_OK;
 	if (other && nodes)
 		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
@@ -92,10 +81,6 @@ int doctor_command(const struct args_rest *rest)
 	else if (word && args_is_typed("store"))
 		status = error_set(&err, STATUS_USAGE,
 			"--store and a DIRECTORY exclude each other: leave one out");
-	else if (quick && fix)
-		status = error_set(&err, STATUS_USAGE, "--quick and --fix exclude each other");
-	else if (fix && request.directory)
-		status = error_set(&err, STATUS_USAGE, "--fix needs a store: give --store");
 	else if (is_url)
 		text_add(&url, word);
 	else if (!request.directory)
@@ -104,11 +89,13 @@ int doctor_command(const struct args_rest *rest)
 		request.url = text_string(&url);
 	if (status == STATUS_OK && nodes)
 		status = find_node(&request, &identity, &err);
+	if (status == STATUS_OK && nodes)
+		message_progress("waiting for the other nodes");
 	if (status == STATUS_OK && request.url && !strncmp(request.url, "etcd:", 5))
 		status = doctor_etcd_run(&request, &report, &err);
 	else if (status == STATUS_OK)
 		status = doctor_run(&request, &report, &err);
-	print_progress("");
+	message_progress(NULL);
 	if (status == STATUS_OK)
 		fputs(text_string(group_options.json ? &report.json : &report.text), stdout);
 	int code_to_return = status == STATUS_OK ? (int)report.status : message_fail(&err);

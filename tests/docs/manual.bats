@@ -321,8 +321,8 @@ answers() {
 	[ "$(ls shared/run8/out)" = global_step100 ]
 }
 
-@test "preempt-store(1): one is first, wait, count together, copy, join and leave, and is this a place for a store" {
-	[ "$(examples preempt-store.1)" = 6 ]
+@test "preempt-store(1): one is first, wait, count together, copy, join and leave" {
+	[ "$(examples preempt-store.1)" = 5 ]
 	export PREEMPT_STORE=$PWD/shared/s.db PREEMPT_RUN=r USER=me HOSTNAME=one
 	preempt-store put data/ready yes
 	example preempt-store.1 1 >typed
@@ -350,16 +350,25 @@ answers() {
 		example preempt-store.1 5 | sed 's/^\.\.\.$/code=3/'
 	} >typed
 	run -3 bash typed
-	# Each line of the last is a question of its own, that to two machines has a half on each of them.
+}
+
+@test "preempt-store-doctor(1): one machine, two nodes, two halves of a question, two paths, a prolog" {
+	[ "$(example preempt-store-doctor.1 0 DESCRIPTION)" = 4 ]
+	export USER=me
 	mkdir -m 700 shared/me
 	ln -s shared again
-	the preempt-store.1 6
-	sed -i "s|/mnt|$PWD|; s/[[:space:]]*#.*//; s/doctor/& --quick/; 3s/\$/ \&/" typed
-	[ "$(wc -l <typed)" = 5 ]
-	run bash -e typed
+	local n
+	for n in 1 2 3 4; do
+		example preempt-store-doctor.1 $n DESCRIPTION
+	done | sed "s|/shared|$PWD/shared|g; s|/mnt|$PWD|; /--quick/!s/doctor/& --quick --timeout 60s/; /--node 0/s/\$/ \&/" >typed
+	[ "$(wc -l <typed)" = 7 ]
+	run bash typed
 	echo "$status $output"
-	[ "$status" = 0 ]
+	# This machine alone sees its disk: the prolog says so.
+	[ "$status" = 1 ]
 	[ "$(grep -c '^verdict *safe' <<<"$output")" = 5 ]
+	[ "$(grep -c '^{"verdict":"safe"' <<<"$output")" = 1 ]
+	[ "$(grep -c '^verdict *unsafe: .* this machine only' <<<"$output")" = 1 ]
 }
 
 @test "no other page has examples" {

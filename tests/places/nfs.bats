@@ -65,7 +65,7 @@ examine() {
 	[ "$(cat "$1.c1.code") $(cat "$1.c2.code")" = '0 0' ]
 }
 
-@test "the doctor on both clients finds each version safe, and sees where locks do not exclude" {
+@test "the doctor on both clients finds each version safe" {
 	local version
 	examine v42
 	examine v3nolock
@@ -73,12 +73,7 @@ examine() {
 	for version in v42 v41 v40 v3 v3nolock; do
 		grep -q '^verdict  *safe: lock=link, for several machines' $version
 		grep -q '^lock=link  *\([0-9]*\) of \1 acknowledged rows are there' $version
-		grep -q '2 mounts of their own' $version
-		if [ $version = v3nolock ]; then
-			grep -q '^locks  *of open files DO NOT EXCLUDE.* on c[12] got it while .* on c[12] held it' $version
-		else
-			grep -q '^locks  *of open files exclude' $version
-		fi
+		grep -q '2 processes, 2 mounts' $version
 	done
 }
 

@@ -100,7 +100,7 @@ saved_and_trained_on() {
 	for step in one two; do
 		cat $step
 		[ "$(wc -l <$step)" = 1 ]
-		grep -q '^{"verdict":"safe","exit":0,.*"form":"nodes"' $step
+		grep -q '^{"verdict":"safe","exit":0,' $step
 		[ "$(grep -o '"host":' $step | wc -l)" = 2 ]
 	done
 	[ -z "$(ls -A place)" ]

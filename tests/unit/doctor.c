@@ -2,147 +2,103 @@
 /* What follows from what the doctor found: the table of cases. */
 #include "doctor/findings.h"
 
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "unit.h"
 
-#define LOCAL	FILESYSTEM_LOCAL
-#define SHARED	FILESYSTEM_SHARED
-#define NODE	FILESYSTEM_NODE
-#define UNKNOWN FILESYSTEM_UNKNOWN
-#define FCNTL	LOCK_FCNTL
-#define LINK	LOCK_LINK
-#define YES	DOCTOR_YES
-#define NO	DOCTOR_NO
-#define FAILED	DOCTOR_FAILED
-#define SKIP	DOCTOR_SKIPPED
-#define SAFE	STATUS_OK
-#define BAD	STATUS_NO
-#define BUSY	STATUS_TEMPORARY
-#define BARRED	STATUS_PERMISSION
+#define ASKED  "/shared/run.db?assume=shared"
+#define ABSENT STATUS_NO
 
-/* One store that is looked for on one or two clients. */
+/* What two sides have found, on one client or two. */
 struct example {
 	const char *name;
-	enum filesystem_reach reach;
-	size_t clients;
-	enum lock_mode mode;
-	bool exists, refused; /* refused: the store itself says no to this mode there */
-	/*
-	 * Whether the locks of fcntl and of link exclude, transactions in this mode and in the
-	 * other: Y, N, F (it failed), - (not tried).
-	 */
-	const char *answers;
+	struct doctor_request request;
+	uint64_t clients; /* 0: the sides have not met */
+	bool local;
+	enum status store; /* of asking the store of the request */
+	enum status trial; /* of the calls to the trial store */
+	int present;	   /* of 30 acknowledged rows; -1: not counted */
+	uint64_t several;
 	enum status trouble;
 	enum status wanted;
+	const char *reason; /* is in the reason */
 	const char *change; /* is in what is to be done; "": nothing is; NULL: whatever */
 	const char *scope;  /* is in what was not shown; likewise */
 };
 
 static const struct example examples[] = {
-	/* name, reach, clients, mode, exists, refused, answers, trouble, wanted, change, scope */
-	{"local disk", LOCAL, 1, FCNTL, 0, 0, "YYY-", 0, SAFE, "", ""},
-	{"local disk, mode link", LOCAL, 1, LINK, 1, 0, "YYY-", 0, SAFE, "", ""},
-	{"local disk without hard links", LOCAL, 1, FCNTL, 0, 0, "YFY-", 0, SAFE, "", ""},
-	{"known to reach, one machine", SHARED, 1, FCNTL, 0, 0, "YYY-", 0, SAFE, "",
-		"not measured"},
-	{"known to reach, shown on two", SHARED, 2, FCNTL, 0, 0, "YYY-", 0, SAFE, "",
+	{"a local disk", {0}, 1, 1, ABSENT, 0, 30, 0, 0, 0, "the processes of this machine", "",
+		""},
+	{"a local disk where a shared one should be", {.shared = true}, 1, 1, ABSENT, 0, 30, 0, 0,
+		STATUS_NO, "this machine only", "mount it", ""},
+	{"one machine of several", {0}, 1, 0, ABSENT, 0, 30, 0, 0, 0,
+		"the processes of this machine", "", "one machine only"},
+	{"one machine, to be used by several", {.shared = true}, 1, 0, 0, 0, 30, 0, 0, 0,
+		"for several machines", "", "one machine only"},
+	{"two mounts", {.other = "/b"}, 2, 0, ABSENT, 0, 30, 0, 0, 0, "lock=", "",
+		"2 mounts of one machine"},
+	{"two nodes", {.nodes = 2}, 2, 0, ABSENT, 0, 30, 0, 0, 0, "for several machines", "",
 		"mounts of one machine"},
-	{"thought to reach, and does not", SHARED, 2, FCNTL, 0, 0, "NY-Y", 0, BAD, "?lock=link",
-		NULL},
-	{"the same with a store", SHARED, 2, FCNTL, 1, 0, "NY-Y", 0, BAD, "doctor --fix --store",
-		NULL},
-	{"neither locks nor names", SHARED, 2, FCNTL, 0, 0, "NN--", 0, BAD, "NFSv4", NULL},
-	{"neither locks nor links", SHARED, 2, FCNTL, 0, 0, "NF--", 0, BAD, "NFSv4", NULL},
-	{"link works but was not tried through the store", SHARED, 2, FCNTL, 0, 0, "NY--", 0, BAD,
-		"NFSv4", NULL},
-	{"no lock service", SHARED, 1, FCNTL, 0, 0, "FY-Y", 0, BAD, "?lock=link", NULL},
-	{"locks of one machine, fcntl asked for", NODE, 1, FCNTL, 0, 1, "YYFY", 0, BAD,
-		"?lock=link", NULL},
-	{"a store of fcntl on such a mount", NODE, 1, FCNTL, 1, 1, "YYFY", 0, BAD, "doctor --fix",
-		NULL},
-	{"locks of one machine, link", NODE, 1, LINK, 0, 0, "YYY-", 0, SAFE, "", "not shown"},
-	{"locks of one machine, link, on two", NODE, 2, LINK, 0, 0, "NYY-", 0, SAFE, "",
-		"mounts of one machine"},
-	{"link, but two win", NODE, 2, LINK, 0, 0, "NN--", 0, BAD, "NFSv4", NULL},
-	{"link, but no hard links", NODE, 1, LINK, 0, 0, "YF--", 0, BAD, "NFSv4", NULL},
-	{"link loses rows", NODE, 2, LINK, 0, 0, "NYN-", 0, BAD, "NFSv4", NULL},
-	{"fcntl loses rows although its locks exclude", SHARED, 2, FCNTL, 0, 0, "YYNY", 0, BAD,
-		"?lock=link", NULL},
-	{"unknown, fcntl, one machine", UNKNOWN, 1, FCNTL, 0, 1, "YYFY", 0, BUSY, "--nodes 2",
-		NULL},
-	{"unknown, fcntl, one machine, no links", UNKNOWN, 1, FCNTL, 0, 1, "YFF-", 0, BUSY,
-		"--other", NULL},
-	{"unknown, fcntl, two exclude", UNKNOWN, 2, FCNTL, 0, 1, "YYY-", 0, BAD, "?assume=shared",
-		NULL},
-	{"unknown, fcntl, two do not exclude", UNKNOWN, 2, FCNTL, 0, 1, "NYFY", 0, BAD,
-		"?lock=link", NULL},
-	{"unknown, link", UNKNOWN, 1, LINK, 0, 0, "YYY-", 0, SAFE, "", "not shown"},
-	{"the store answers errors", SHARED, 2, FCNTL, 0, 0, "YYF-", 0, BUSY, NULL, NULL},
-	{"nothing was tried", SHARED, 2, FCNTL, 0, 0, "YY--", 0, BUSY, NULL, NULL},
-	{"no space", LOCAL, 0, FCNTL, 0, 0, "----", BUSY, BUSY, NULL, NULL},
-	{"read-only", LOCAL, 0, FCNTL, 0, 0, "----", BARRED, BARRED, NULL, NULL},
-	{"a node dies before anything was lost", SHARED, 2, FCNTL, 0, 0, "Y---", BUSY, BUSY, NULL,
-		NULL},
-	{"a node dies after locks have failed", SHARED, 2, FCNTL, 0, 0, "N---", BUSY, BAD, NULL,
-		NULL},
+	{"rows are lost", {.nodes = 2}, 2, 0, ABSENT, 0, 29, 0, 0, STATUS_NO,
+		"of 30 acknowledged rows 29", "NFSv4", ""},
+	{"rows are lost, as the user said that locks reach", {.url = ASKED}, 2, 0, 0, 0, 29, 0, 0,
+		STATUS_NO, "data is lost", "leave \"?assume=shared\" out", ""},
+	{"a claim with two winners", {0}, 2, 0, ABSENT, 0, 30, 1, 0, STATUS_NO,
+		"1 were given to two sides", "NFSv4", ""},
+	{"damaged while it was tried", {0}, 2, 0, ABSENT, STATUS_DAMAGED, -1, 0, 0, STATUS_NO,
+		"the database was damaged: so it went", "NFSv4", ""},
+	{"rows are lost, then the store does not answer", {0}, 2, 0, ABSENT, STATUS_TEMPORARY, 3, 0,
+		0, STATUS_NO, "data is lost", NULL, ""},
+	{"rows are lost, then a node dies", {0}, 2, 0, ABSENT, 0, 3, 0, STATUS_TEMPORARY, STATUS_NO,
+		"data is lost", NULL, ""},
+	{"a store is refused here", {0}, 2, 0, ABSENT, STATUS_USAGE, -1, 0, 0, STATUS_NO,
+		"refused here: so it went", "", ""},
+	{"the store is refused here, another would not be", {.url = "/shared/run.db"}, 2, 0,
+		STATUS_USAGE, 0, 30, 0, 0, STATUS_NO, "refused on here: it says so", "", ""},
+	{"the store is damaged", {.url = "/shared/run.db"}, 2, 0, STATUS_DAMAGED, 0, 30, 0, 0,
+		STATUS_DAMAGED, "it says so", "", ""},
+	{"the store does not answer", {.url = "/shared/run.db"}, 1, 1, STATUS_TEMPORARY, 0, 30, 0,
+		0, 0, "the processes", "", ""},
+	{"the calls fail", {0}, 2, 0, ABSENT, STATUS_TEMPORARY, 30, 0, 0, STATUS_TEMPORARY,
+		"does not work there: so it went", "", ""},
+	{"read-only", {0}, 0, 0, ABSENT, 0, -1, 0, STATUS_PERMISSION, STATUS_PERMISSION,
+		"it went wrong", "", ""},
+	{"a node dies before anything was lost", {.nodes = 2}, 2, 0, ABSENT, 0, -1, 0,
+		STATUS_TEMPORARY, STATUS_TEMPORARY, "it went wrong", "", ""},
+	{"nothing was tried", {0}, 2, 0, ABSENT, 0, -1, 0, 0, STATUS_TEMPORARY, "nothing", "", ""},
 };
 
-static struct doctor_side sides[2];
+static struct doctor_findings findings;
 
-static enum doctor_answer answer_of(char letter)
+static void find(const struct example *example)
 {
-	return letter == 'Y' ? YES : letter == 'N' ? NO : letter == 'F' ? FAILED : SKIP;
-}
-
-static void fill_load(struct doctor_mode *mode, enum doctor_answer answer)
-{
-	mode->load = answer;
-	if (answer == YES || answer == NO) {
-		mode->acknowledged = 400;
-		mode->present = answer == YES ? 400 : 212;
-		mode->claims = 100;
-		mode->contested = 80;
-	}
-}
-
-static struct doctor_findings findings_of(const struct example *example)
-{
-	struct doctor_findings findings = {
-		.form = example->clients > 1 ? DOCTOR_TWO : DOCTOR_ONE,
+	findings = (struct doctor_findings){
+		.request = &example->request,
 		.directory = "/shared",
-		.store = example->exists ? "/shared/run.db" : NULL,
-		.sides = sides,
 		.count = example->clients ? 2 : 0,
 		.clients = example->clients,
-		.exists = example->exists,
-		.mode = example->mode,
-		.mode_from = "the default there",
-		.modes = {[FCNTL] = {.lock = answer_of(example->answers[0])},
-			[LINK] = {.lock = answer_of(example->answers[1])}},
-		.noticed = -1,
+		.tried = example->present >= 0,
+		.acknowledged = 30,
+		.present = example->present < 0 ? 0 : (uint64_t)example->present,
+		.claims = 9,
+		.contested = 8,
+		.several = example->several,
+		.trial = example->trial,
+		.trial_why = "so it went",
 		.trouble = example->trouble,
+		.trouble_why = "it went wrong",
 	};
-	struct doctor_mode *mode = &findings.modes[example->mode];
-	if (example->trouble)
-		strcpy(findings.trouble_why, "it went wrong");
-	fill_load(mode, answer_of(example->answers[2]));
-	fill_load(
-		&findings.modes[doctor_other_mode(example->mode)], answer_of(example->answers[3]));
-	if (example->refused) {
-		mode->load_status = STATUS_USAGE;
-		strcpy(mode->load_why, "two could both win");
-	}
-	for (size_t i = 0; i < 2; i++) {
-		sides[i] = (struct doctor_side){.host = "here",
+	for (size_t k = 0; k < 2; k++)
+		findings.sides[k] = (struct doctor_side){.host = "here",
 			.boot = "one",
 			.path = "/shared",
-			.device = example->clients > 1 ? i : 0};
-		findings.traits[i] = (struct filesystem_traits){
-			.reach = example->reach, .name = "testfs", .why = "it is so"};
-	}
-	return findings;
+			.filesystem = "testfs",
+			.lock = "lock=some",
+			.store = k ? (int)STATUS_OK : (int)example->store,
+			.store_why = "it says so",
+			.local = example->local};
 }
 
 static bool says(const char *text, const char *wanted)
@@ -153,35 +109,36 @@ static bool says(const char *text, const char *wanted)
 static void check_example(const struct example *example)
 {
 	struct doctor_verdict verdict;
-	struct doctor_findings findings = findings_of(example);
-	char both[700];
+	find(example);
 	doctor_conclude(&findings, &verdict);
-	snprintf(both, sizeof(both), "%s%s", verdict.change[0], verdict.change[1]);
-	CHECK(verdict.status == example->wanted && says(both, example->change) &&
-			says(verdict.scope, example->scope) && *verdict.reason,
-		"%s: %s", example->name, doctor_word(verdict.status));
-	if (verdict.status != example->wanted || !says(both, example->change) ||
-		!says(verdict.scope, example->scope))
-		printf("# %d %s: %s\n# change: %s\n# scope: %s\n", verdict.status,
-			doctor_word(verdict.status), verdict.reason, both, verdict.scope);
+	bool well = verdict.status == example->wanted && says(verdict.reason, example->reason) &&
+		    says(verdict.change, example->change) && says(verdict.scope, example->scope);
+	CHECK(well, "%s: %s", example->name, doctor_word(verdict.status));
+	if (!well)
+		printf("# %d: %s\n# change: %s\n# scope: %s\n", verdict.status, verdict.reason,
+			verdict.change, verdict.scope);
 }
 
 /* Side 1 has won some claims, and sees so many rows and claims, or could not look. */
-static struct doctor_mode sum(uint64_t present, uint64_t taken, int result)
+static void sum(uint64_t present, uint64_t taken, enum status status)
 {
-	struct doctor_mode mode = {0};
-	struct doctor_findings findings = {.sides = sides, .count = 2};
-	sides[0] = (struct doctor_side){
-		.rows = 10, .won = 3, .lost = 1, .longest = 7, .present = 30, .taken = 5};
-	sides[1] = (struct doctor_side){.rows = 20,
+	findings = (struct doctor_findings){.count = 2};
+	findings.sides[0] = (struct doctor_side){.rows = 10,
+		.fast = 6,
+		.won = 3,
+		.lost = 1,
+		.longest = 7,
+		.present = 30,
+		.taken = 5};
+	findings.sides[1] = (struct doctor_side){.rows = 20,
+		.fast = 9,
 		.won = 2,
 		.lost = 3,
 		.longest = 9,
 		.present = present,
 		.taken = taken,
-		.result = result};
-	doctor_sum_load(&findings, &mode);
-	return mode;
+		.status = (int)status};
+	doctor_sum(&findings, 100);
 }
 
 int main(void)
@@ -201,70 +158,64 @@ int main(void)
 	}
 	TEST("a lost row and a claim with two winners are found, by the side that sees least")
 	{
-		struct doctor_mode mode = sum(30, 5, STATUS_OK);
-		CHECK_EQ(mode.load, SKIP);
-		CHECK(mode.acknowledged == 30 && mode.present == 30 && mode.doubled == 0);
-		CHECK(mode.claims == 5 && mode.contested == 4 && mode.longest == 9);
-		mode = sum(29, 5, STATUS_OK);
-		CHECK(mode.load == NO && mode.present == 29);
-		mode = sum(30, 4, STATUS_OK);
-		CHECK(mode.load == NO && mode.doubled == 1);
+		sum(30, 5, STATUS_OK);
+		CHECK(findings.tried && findings.acknowledged == 30 && findings.present == 30);
+		CHECK(findings.claims == 5 && findings.contested == 4 && findings.several == 0);
+		CHECK(findings.longest == 9 && findings.per_second == 300);
+		sum(29, 5, STATUS_OK);
+		CHECK_EQ(findings.present, 29);
+		sum(30, 4, STATUS_OK);
+		CHECK_EQ(findings.several, 1);
 		/* One that could not look counts nothing. */
-		mode = sum(0, 0, STATUS_TEMPORARY);
-		CHECK(mode.load == SKIP && mode.present == 30);
-	}
-	TEST("only who asks about several machines is told about them")
-	{
-		static const struct {
-			size_t example;
-			enum doctor_form form;
-			bool shared;
-			enum status status;
-			const char *says;
-		} cases[] = {
-			{0, DOCTOR_ONE, false, STATUS_OK, "the processes of this machine"},
-			{0, DOCTOR_ONE, true, STATUS_NO, "this machine only"},
-			{3, DOCTOR_ONE, false, STATUS_OK, "the processes of this machine"},
-			{3, DOCTOR_ONE, true, STATUS_OK, "for several machines"},
-			{4, DOCTOR_TWO, false, STATUS_OK, "lock=fcntl"},
-			{4, DOCTOR_NODES, false, STATUS_OK, "for several machines"},
-		};
-		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-			struct doctor_verdict verdict;
-			struct doctor_findings findings = findings_of(&examples[cases[i].example]);
-			bool several = strstr(cases[i].says, "several");
-			findings.form = cases[i].form;
-			findings.shared = cases[i].shared;
-			doctor_conclude(&findings, &verdict);
-			CHECK_EQ(verdict.status, cases[i].status);
-			CHECK(strstr(verdict.reason, cases[i].says));
-			CHECK(!strstr(verdict.reason, "for several") == !several);
-		}
+		sum(0, 0, STATUS_TEMPORARY);
+		CHECK(findings.tried && findings.present == 30 && findings.several == 0);
 	}
 	TEST("a filesystem that is not mounted is unsafe, whatever else was seen")
 	{
 		struct doctor_verdict verdict;
-		struct doctor_findings findings = findings_of(&examples[0]);
+		find(&examples[0]);
 		strcpy(findings.unmounted, "/shared is not mounted");
+		findings.trouble = STATUS_TEMPORARY;
 		doctor_conclude(&findings, &verdict);
 		CHECK_EQ(verdict.status, STATUS_NO);
 		CHECK(strstr(verdict.reason, "not mounted"));
 	}
-	TEST("as text and JSON: a warning; no control characters of outside; one object on a line")
+	TEST("a store that does not answer, and sides that never met in a claim, are warnings")
+	{
+		struct doctor_verdict verdict;
+		find(&examples[15]);
+		findings.contested = 0;
+		doctor_conclude(&findings, &verdict);
+		CHECK_EQ(verdict.warning_count, 2);
+		CHECK(strstr(verdict.warnings[0], "did not answer"));
+		CHECK(strstr(verdict.warnings[1], "so little was tested"));
+	}
+	TEST("an error is not the answer no")
+	{
+		find(&examples[0]);
+		doctor_trouble(&findings, STATUS_NO, "first");
+		doctor_trouble(&findings, STATUS_DAMAGED, "second");
+		CHECK_EQ(findings.trouble, STATUS_TEMPORARY);
+		CHECK_TEXT(findings.trouble_why, "first");
+	}
+	TEST("as text and JSON: a warning; no control characters of outside; seconds; one line")
 	{
 		struct text text = {0}, json = {0};
 		struct doctor_verdict verdict;
-		struct doctor_findings findings = findings_of(&examples[4]);
-		strcpy(sides[0].path, "/sh\033[31mared");
-		findings.traits[1].warning = "it is mounted soft";
+		find(&examples[4]);
+		findings.longest = 1500;
+		strcpy(findings.sides[0].path, "/sh\033[31mared");
+		strcpy(findings.sides[1].warning, "it is mounted soft");
 		doctor_conclude(&findings, &verdict);
 		doctor_show_text(&findings, &verdict, &text);
 		doctor_show_json(&findings, &verdict, &json);
 		CHECK(!strchr(text_string(&text), '\033'));
 		CHECK(strstr(text_string(&text), ": it is mounted soft\n"));
-		CHECK(strstr(text_string(&text), "\nverdict         safe: lock=fcntl\n"));
+		CHECK(strstr(text_string(&text), "\nverdict         safe: lock=some\n"));
 		CHECK_EQ(strchr(text_string(&json), '\n') - text_string(&json),
 			(long)json.length - 1);
+		CHECK(strstr(text_string(&json), "\"longest\":1.500,"));
+		CHECK(!strstr(text_string(&json), "noticed"));
 		struct json_object *object = json_parse(json.data, json.length - 1);
 		const char *word = "";
 		CHECK(object && json_get_text(object, "verdict", &word));
