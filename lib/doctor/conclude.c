@@ -16,7 +16,7 @@ void doctor_trouble(struct doctor_findings *findings, enum status status, const 
 	if (findings->trouble != STATUS_OK)
 		return;
 	WRITE(findings->trouble_why, "%s", why);
-	findings->trouble = status == STATUS_NO ? STATUS_TEMPORARY : status;
+	findings->trouble = status;
 }
 
 uint64_t doctor_count_clients(const struct doctor_side *sides, size_t count)
@@ -82,10 +82,6 @@ static bool is_local(const struct doctor_findings *findings)
 static enum status find_wrong_place(
 	const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
-	if (*findings->unmounted) {
-		WRITE(verdict->reason, "a store is refused here: %s", findings->unmounted);
-		return STATUS_NO;
-	}
 	if (!findings->request->shared || !is_local(findings))
 		return STATUS_OK;
 	WRITE(verdict->reason,
@@ -144,7 +140,9 @@ static enum status find_gap(const struct doctor_findings *findings, struct docto
 {
 	enum status trial = findings->trial;
 	if (findings->trouble != STATUS_OK) {
-		WRITE(verdict->reason, "%s", findings->trouble_why);
+		WRITE(verdict->reason, "%s%s",
+			findings->trouble == STATUS_NO ? "a store is refused here: " : "",
+			findings->trouble_why);
 		return findings->trouble;
 	}
 	for (size_t k = 0; k < findings->count; k++) {

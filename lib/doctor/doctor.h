@@ -11,7 +11,7 @@
  * and doctor_run returns soon after the time is up (run.c). If the doctor is killed, the scratch
  * directory stays; a doctor that runs there a day later removes it.
  *
- * To read: findings.h, side.c, traffic.c, meet.h, conclude.c, run.c. A store in etcd: etcd.h.
+ * To read: findings.h, side.c, traffic.c, meet.h, conclude.c, run.c. A store in etcd: etcd.c.
  */
 #ifndef DOCTOR_DOCTOR_H
 #define DOCTOR_DOCTOR_H
@@ -46,6 +46,9 @@ void doctor_report_release(struct doctor_report *report);
  * by a signal (base/process/ending.h; this calls ending_catch), or no process could be started.
  */
 enum status doctor_run(
+	const struct doctor_request *request, struct doctor_report *report, struct error *err);
+/* The same of a store in etcd: its members, its alarms, and a write that is read back. */
+enum status doctor_run_etcd(
 	const struct doctor_request *request, struct doctor_report *report, struct error *err);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "doctor/etcd.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "doctor/findings.h"
+#include "store/etcd/inspect.h"
 
 /* ---- The verdict ---- */
 
@@ -142,7 +142,7 @@ static void show_json(
 	doctor_end_json(object, text);
 }
 
-enum status doctor_etcd_run(
+enum status doctor_run_etcd(
 	const struct doctor_request *request, struct doctor_report *report, struct error *err)
 {
 	struct etcd_report seen;

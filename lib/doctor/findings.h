@@ -44,7 +44,6 @@ struct doctor_side {
 struct doctor_findings {
 	const struct doctor_request *request;
 	char directory[PATH_MAX];
-	char unmounted[768]; /* which filesystem should be mounted and is not; empty: none */
 	struct doctor_side sides[DOCTOR_SIDES_MAX];
 	size_t count; /* of the sides that have met; 0: they have not */
 	/* What the sides together have found in the trial store; tried: rows were counted. */
@@ -55,7 +54,8 @@ struct doctor_findings {
 	int64_t longest;
 	enum status trial; /* of its calls; not STATUS_OK: trial_why is the first failure */
 	char trial_why[900];
-	enum status trouble; /* not STATUS_OK: the examination could not go on */
+	/* Not STATUS_OK: the examination could not go on. NO: what belongs there is not mounted. */
+	enum status trouble;
 	char trouble_why[768];
 };
 
@@ -70,7 +70,7 @@ struct doctor_verdict {
 
 /* "safe", "unsafe" or "could not tell". */
 const char *doctor_word(enum status verdict);
-/* Note the first error. STATUS_NO becomes STATUS_TEMPORARY: an error is not the answer "no". */
+/* Note the first reason why the examination cannot go on. */
 void doctor_trouble(struct doctor_findings *findings, enum status status, const char *why);
 /* How many of the first sides are clients of their own. */
 uint64_t doctor_count_clients(const struct doctor_side *sides, size_t count);
@@ -80,6 +80,8 @@ void doctor_sum(struct doctor_findings *findings, int64_t limit);
 void doctor_warn(struct doctor_verdict *verdict, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void doctor_conclude(const struct doctor_findings *findings, struct doctor_verdict *verdict);
+struct etcd_report;
+void doctor_etcd_conclude(const struct etcd_report *seen, struct doctor_verdict *verdict);
 
 /* ---- Show (show.c) ---- */
 

@@ -98,8 +98,6 @@ static void complete(struct doctor_work *work, size_t count, bool over)
 		doctor_trouble(findings, STATUS_TEMPORARY,
 			"the filesystem did not answer in time: check its server, or give a longer "
 			"--timeout");
-	if (count > 1 && !*findings->unmounted)
-		memcpy(findings->unmounted, second->unmounted, sizeof(findings->unmounted));
 	if (count > 1 && second->trouble != STATUS_OK)
 		doctor_trouble(findings, second->trouble, second->trouble_why);
 	if (!work[0].done || (count > 1 && !work[1].done))

@@ -111,6 +111,7 @@ static const struct json_field side_fields[] = {
 };
 #define FOUND(member) JSON_MEMBER(struct doctor_findings, member)
 #define TRIED	      JSON_PRESENT(struct doctor_findings, tried)
+#define PINGED	      JSON_PRESENT(struct doctor_findings, sides[0].pinged)
 static const struct json_field trial_fields[] = {
 	{"clients", JSON_UNSIGNED, JSON_SHOWN, FOUND(clients)},
 	{"acknowledged", JSON_UNSIGNED, 0, FOUND(acknowledged), TRIED},
@@ -120,13 +121,9 @@ static const struct json_field trial_fields[] = {
 	{"several", JSON_UNSIGNED, 0, FOUND(several), TRIED},
 	{"per_second", JSON_UNSIGNED, 0, FOUND(per_second), TRIED},
 	{"longest", JSON_TIME, JSON_SECONDS, FOUND(longest), TRIED},
-	{0},
-};
-#define PINGED JSON_PRESENT(struct doctor_side, pinged)
-static const struct json_field notice_fields[] = {
-	{"lock", JSON_TEXT, 0, SIDE(lock)},
-	{"noticed", JSON_TIME, JSON_SECONDS, SIDE(noticed), PINGED},
-	{"noticed_longest", JSON_TIME, JSON_SECONDS, SIDE(noticed_longest), PINGED},
+	{"lock", JSON_TEXT, 0, FOUND(sides[0].lock)},
+	{"noticed", JSON_TIME, JSON_SECONDS, FOUND(sides[0].noticed), PINGED},
+	{"noticed_longest", JSON_TIME, JSON_SECONDS, FOUND(sides[0].noticed_longest), PINGED},
 	{0},
 };
 
@@ -148,6 +145,5 @@ void doctor_show_json(const struct doctor_findings *findings, const struct docto
 	}
 	json_object_object_add(object, "sides", sides);
 	json_show_fields(trial_fields, findings, object);
-	json_show_fields(notice_fields, &findings->sides[0], object);
 	doctor_end_json(object, text);
 }

@@ -96,21 +96,18 @@ static enum status find_directory(struct examination *examination, struct error 
 
 /* ---- The place ---- */
 
+/* STATUS_NO: what belongs there is not mounted. */
 static enum status look_at_directory(
-	struct doctor_findings *findings, struct stat *st, struct error *err)
+	const struct doctor_findings *findings, struct stat *st, struct error *err)
 {
 	const char *directory = findings->directory;
-	enum status status = mounts_check(err);
-	if (status != STATUS_TEMPORARY) {
-		int number = stat(directory, st) < 0 ? errno : S_ISDIR(st->st_mode) ? 0 : ENOTDIR;
-		if (number == 0)
-			return STATUS_OK;
-		status = error_cured(err, number, store_cure(number), "look at %.300s", directory);
-		if (number != ENOENT || !findings->request->shared)
-			return status;
-	}
-	WRITE(findings->unmounted, "%s", err->text);
-	return STATUS_TEMPORARY;
+	if (mounts_check(err) == STATUS_TEMPORARY)
+		return STATUS_NO;
+	int number = stat(directory, st) < 0 ? errno : S_ISDIR(st->st_mode) ? 0 : ENOTDIR;
+	if (number == 0)
+		return STATUS_OK;
+	error_cured(err, number, store_cure(number), "look at %.300s", directory);
+	return number == ENOENT && findings->request->shared ? STATUS_NO : err->status;
 }
 
 static enum status look_at_place(struct examination *examination, struct error *err)

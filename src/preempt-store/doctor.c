@@ -6,7 +6,7 @@
 
 #include "base/message.h"
 #include "base/process/ending.h"
-#include "doctor/etcd.h"
+#include "doctor/doctor.h"
 #include "run/options.h"
 
 static const char *other, *session;
@@ -92,7 +92,7 @@ int doctor_command(const struct args_rest *rest)
 	if (status == STATUS_OK && nodes)
 		message_progress("waiting for the other nodes");
 	if (status == STATUS_OK && request.url && !strncmp(request.url, "etcd:", 5))
-		status = doctor_etcd_run(&request, &report, &err);
+		status = doctor_run_etcd(&request, &report, &err);
 	else if (status == STATUS_OK)
 		status = doctor_run(&request, &report, &err);
 	message_progress(NULL);

@@ -65,6 +65,8 @@ static const struct example examples[] = {
 		"does not work there: so it went", "", ""},
 	{"read-only", {0}, 0, 0, ABSENT, 0, -1, 0, STATUS_PERMISSION, STATUS_PERMISSION,
 		"it went wrong", "", ""},
+	{"not mounted", {0}, 0, 0, ABSENT, 0, -1, 0, STATUS_NO, STATUS_NO,
+		"refused here: it went wrong", "", ""},
 	{"a node dies before anything was lost", {.nodes = 2}, 2, 0, ABSENT, 0, -1, 0,
 		STATUS_TEMPORARY, STATUS_TEMPORARY, "it went wrong", "", ""},
 	{"nothing was tried", {0}, 2, 0, ABSENT, 0, -1, 0, 0, STATUS_TEMPORARY, "nothing", "", ""},
@@ -170,16 +172,6 @@ int main(void)
 		sum(0, 0, STATUS_TEMPORARY);
 		CHECK(findings.tried && findings.present == 30 && findings.several == 0);
 	}
-	TEST("a filesystem that is not mounted is unsafe, whatever else was seen")
-	{
-		struct doctor_verdict verdict;
-		find(&examples[0]);
-		strcpy(findings.unmounted, "/shared is not mounted");
-		findings.trouble = STATUS_TEMPORARY;
-		doctor_conclude(&findings, &verdict);
-		CHECK_EQ(verdict.status, STATUS_NO);
-		CHECK(strstr(verdict.reason, "not mounted"));
-	}
 	TEST("a store that does not answer, and sides that never met in a claim, are warnings")
 	{
 		struct doctor_verdict verdict;
@@ -189,14 +181,6 @@ int main(void)
 		CHECK_EQ(verdict.warning_count, 2);
 		CHECK(strstr(verdict.warnings[0], "did not answer"));
 		CHECK(strstr(verdict.warnings[1], "so little was tested"));
-	}
-	TEST("an error is not the answer no")
-	{
-		find(&examples[0]);
-		doctor_trouble(&findings, STATUS_NO, "first");
-		doctor_trouble(&findings, STATUS_DAMAGED, "second");
-		CHECK_EQ(findings.trouble, STATUS_TEMPORARY);
-		CHECK_TEXT(findings.trouble_why, "first");
 	}
 	TEST("as text and JSON: a warning; no control characters of outside; seconds; one line")
 	{

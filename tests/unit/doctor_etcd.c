@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What follows from what the doctor saw of an etcd cluster. */
-#include "doctor/etcd.h"
+#include "store/etcd/inspect.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "doctor/findings.h"
 #include "unit.h"
 
 /* Three members of a good version, all in the URL, with TLS and a certificate. */
