@@ -250,6 +250,19 @@ two_nodes() {
 	node second preempt-store doctor "$dir" --nodes 2 --node 1 --session x --timeout 100s
 }
 
+@test "what a killed launch of the session left is not taken for a node of this one" {
+	node dead preempt-store doctor "$dir" --nodes 2 --node 0 --session x --timeout 100s
+	eventually has "$dir/.preempt-doctor-*/0.0"
+	stop_tree "$job"
+	end_tree
+	node second preempt-store doctor "$dir" --nodes 2 --node 1 --session x --quick --timeout 100s
+	eventually has "$dir/.preempt-doctor-*/0.1"
+	answers 0 preempt-store doctor "$dir" --nodes 2 --node 0 --session x --quick --timeout 100s
+	wait "$job"
+	[ "$(cat second.code)" = 0 ]
+	empty "$dir"
+}
+
 @test "another launch of the session takes the directory over in the middle: 75, and no verdict" {
 	local pid scratch code=0
 	in_the_middle "$dir/.preempt-doctor-*/*/3.0" two_nodes

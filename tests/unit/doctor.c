@@ -166,6 +166,8 @@ int main(void)
 		CHECK(findings.longest == 9 && findings.per_second == 300);
 		sum(29, 5, STATUS_OK);
 		CHECK_EQ(findings.present, 29);
+		sum(31, 6, STATUS_OK);
+		CHECK(findings.present == 30 && findings.several == 0);
 		sum(30, 4, STATUS_OK);
 		CHECK_EQ(findings.several, 1);
 		/* One that could not look counts nothing. */
