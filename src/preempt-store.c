@@ -344,8 +344,10 @@ static void print_run(const struct run_summary *run)
 	text_add_json_string(&line, run->name);
 	text_addf(&line, ",\"attempts\":%" PRIu64 ",\"state\":", run->attempts);
 	text_add_json_string(&line, run->state);
-	text_addf(&line, ",\"closed\":%s,\"utc\":%" PRId64 "}", run->closed ? "true" : "false",
-		run->changed);
+	text_addf(&line, ",\"closed\":%s", run->closed ? "true" : "false");
+	if (run->changed)
+		text_addf(&line, ",\"utc\":\"%s\"", changed);
+	text_add(&line, "}");
 	puts(text_string(&line));
 	text_release(&line);
 }

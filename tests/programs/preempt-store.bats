@@ -142,7 +142,7 @@ closed() {
 	[[ ${lines[1]} =~ ^alpha\ +2\ +open\ +1970-01-01T00:00:03.000Z$ ]]
 	[[ ${lines[2]} =~ ^beta\ +1\ +completed\ +2026-01-31T12:00:00.123Z$ ]]
 	answers 0 preempt-store runs --json
-	[ "${lines[1]}" = '{"run":"beta","attempts":1,"state":"completed","closed":true,"utc":1769860800123}' ]
+	[ "${lines[1]}" = '{"run":"beta","attempts":1,"state":"completed","closed":true,"utc":"2026-01-31T12:00:00.123Z"}' ]
 }
 
 @test "gc: removes runs closed long enough ago, and nothing else" {

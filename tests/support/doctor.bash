@@ -111,8 +111,7 @@ in_the_middle() {
 }
 has_or_over() { has "$1" || ! [[ $(ps -o stat= -p "$2") == [^Z]* ]]; }
 
-# swept DIRECTORY NAMES: a doctor finds it safe, and then only these names are there. A doctor has only
-# a moment to remove what others left; the next one removes the rest.
+# swept DIRECTORY NAMES: a doctor finds it safe, and then only these names are there.
 swept() {
 	answers 0 preempt-store doctor "$1" --quick --timeout 60s
 	[ "$(ls -A "$1")" = "$2" ]
