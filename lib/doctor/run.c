@@ -12,7 +12,7 @@
 #include "doctor/side.h"
 
 /* All in milliseconds. */
-#define CLEAN_WITHIN	   5000
+#define CLEAN_WITHIN	   5000 /* also after the deadline */
 #define CLEAN_WITHIN_QUICK 400
 #define MEASURE_FOR	   60000 /* after the nodes have met */
 #define REAP_WITHIN	   100
@@ -76,16 +76,17 @@ static void kill_child(pid_t *child)
  * Remove the scratch directory in a child, because the filesystem may hang. The first node does
  * this; another node does it only if it ends early after all have met, so that the others end, too.
  */
-static void clean(const struct doctor_request *request, const struct doctor_work *work)
+static void clean(
+	const struct doctor_request *request, const struct doctor_work *work, int64_t deadline)
 {
-	int64_t within = request->quick ? CLEAN_WITHIN_QUICK : CLEAN_WITHIN;
+	int64_t least = request->quick ? CLEAN_WITHIN_QUICK : CLEAN_WITHIN;
 	bool others = request->node > 0 && (!work->findings.count || work->done);
 	pid_t child = work->named && !others ? fork() : -1;
 	if (child == 0) {
 		meeting_remove(work->scratch);
 		_exit(0);
 	}
-	(void)ends(&child, clock_after(within));
+	(void)ends(&child, clock_later(deadline, clock_after(least)));
 	kill_child(&child);
 }
 
@@ -144,7 +145,7 @@ enum status doctor_run(
 		(void)ends(&children[0], clock_earlier(clock_after(REAP_WITHIN), deadline));
 	for (size_t i = 0; i < count; i++)
 		kill_child(&children[i]);
-	clean(request, work);
+	clean(request, work, ending_signal() ? 0 : deadline);
 	enum status status = STATUS_OK;
 	if (!started)
 		status = error_set(err, STATUS_TEMPORARY, "cannot start a process");
