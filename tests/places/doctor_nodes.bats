@@ -50,14 +50,14 @@ two_nodes() {
 @test "one that is killed in the middle, or that a signal ends: the other says so, 75, and cleans up" {
 	pair bindfs
 	local pid began
-	in_the_middle "$a/.preempt-doctor-*/*/3.0" two_nodes 0
+	in_the_middle "$a/.preempt-doctor-*/*/2.0" two_nodes 0
 	# As a machine that loses power: all of it at once.
 	end_tree
 	wait "$job"
 	[ "$(cat other.code)" = 75 ]
 	[[ $(said other) == *'could not tell'*'did not answer in time'* ]]
 	empty "$a"
-	in_the_middle "$a/.preempt-doctor-*/*/3.1" two_nodes 1
+	in_the_middle "$a/.preempt-doctor-*/*/2.1" two_nodes 1
 	kill -TERM "$pid"
 	began=$SECONDS
 	continue_tree

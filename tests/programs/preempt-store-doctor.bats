@@ -265,7 +265,7 @@ two_nodes() {
 
 @test "another launch of the session takes the directory over in the middle: 75, and no verdict" {
 	local pid scratch code=0
-	in_the_middle "$dir/.preempt-doctor-*/*/3.0" two_nodes
+	in_the_middle "$dir/.preempt-doctor-*/*/2.0" two_nodes
 	scratch=$(echo "$dir"/.preempt-doctor-*)
 	# Side 1 is not stopped, and may remove an empty directory at any moment.
 	mkdir -m 700 "$dir/other"
