@@ -143,6 +143,14 @@ static enum status await_record(
 	}
 }
 
+/* Whether the directory is gone. A filesystem may answer from its cache, unless a name is made. */
+static bool is_gone(const struct meeting *meeting)
+{
+	char path[PATH_MAX + 32];
+	snprintf(path, sizeof(path), "%s/gone.%zu", meeting->scratch, meeting->index);
+	return mkdir(path, 0700) < 0 && errno == ENOENT;
+}
+
 enum status meeting_step(
 	struct meeting *meeting, enum status outcome, int64_t takes, struct error *err)
 {
@@ -152,7 +160,7 @@ enum status meeting_step(
 	snprintf(self->why, sizeof(self->why), "%s", outcome == STATUS_OK ? "" : err->text);
 	enum status status = write_record(meeting, err);
 	meeting->lost = status != STATUS_OK;
-	if (meeting->lost && file_ask_for_names(AT_FDCWD, meeting->scratch) == ENOENT)
+	if (meeting->lost && is_gone(meeting))
 		status = error_set(err, STATUS_TEMPORARY,
 			"another process of the doctor ended before it was done");
 	for (size_t k = 0; k < meeting->count && status == STATUS_OK; k++)
