@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Linked into programs that are wholly static (make static). To load a library such a program would
- * need the very C library of the machine that it was built on, so it loads none: libcurl is
- * missing, and SQLite has no extensions.
+ * need the very C library of the machine that it was built on, so it loads none: there is no
+ * libcurl, and so no etcd and no metadata of a cloud, and SQLite has no extensions.
  */
 #include <dlfcn.h>
 #include <stddef.h>
@@ -30,6 +30,7 @@ int dlclose(void *handle)
 char *dlerror(void)
 {
 	static char text[] =
-		"static programs load no library: use those of a package, or a numeric http:// address";
+		"this build has no etcd and asks no cloud: static programs load no library; use those of a "
+		"package, or for a notice --source 'command:curl ...' as in docs/cloud.md";
 	return text;
 }

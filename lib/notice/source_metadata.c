@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/http/http.h"
+#include "base/http.h"
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "notice/cloud.h"
@@ -78,7 +78,7 @@ static void metadata_close(struct source *source)
 static enum status attend(struct metadata_source *self, struct http **http, struct error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN};
-	enum status status = http_open(http, false, err);
+	enum status status = http_open(http, err);
 	if (status == STATUS_OK &&
 		epoll_ctl(self->epoll, EPOLL_CTL_ADD, http_descriptor(*http), &event) < 0)
 		status = error_set(err, STATUS_TEMPORARY, "source %s: cannot watch a connection",

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/http/http.h"
+#include "base/http.h"
 #include "notice/cloud.h"
 #include "notice/notice.h"
 #include "notice/slurm.h"
@@ -68,7 +68,7 @@ static void check_header(const uint8_t *data, size_t size)
 	static struct http *http;
 	struct http_answer answer = {0};
 	if (!http)
-		FUZZ_HOLDS(http_open(&http, false, NULL) == STATUS_OK);
+		FUZZ_HOLDS(http_open(&http, NULL) == STATUS_OK);
 	for (char *line; (line = fuzz_next(&data, &size, '\n')); free(line))
 		http_take_header(&answer, line, strlen(line));
 	FUZZ_HOLDS(memchr(answer.etag, '\0', sizeof(answer.etag)));

@@ -31,7 +31,8 @@ enum status gateway_open(struct gateway *gateway, const struct etcd_options *opt
 		.where = where,
 		.wake = -1,
 		.at = (size_t)getpid() % options->count};
-	return http_open(&gateway->http, true, err);
+	enum status status = http_open(&gateway->http, err);
+	return status_is_error(status) ? error_prefix(err, "store %s", where) : status;
 }
 
 void gateway_close(struct gateway *gateway)
@@ -63,7 +64,6 @@ static enum status start(struct gateway *gateway, struct http *http,
 		.headers = {"Content-Type: application/json", "Grpc-Metadata-hasleader: true",
 			*gateway->header ? gateway->header : NULL},
 		.body = request->body,
-		.length = strlen(request->body),
 		.most = ANSWER_MOST,
 		.once = !request->repeatable,
 		.connect = CONNECT,

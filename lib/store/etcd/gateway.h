@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/http/http.h"
+#include "base/http.h"
 #include "store/backend.h"
 #include "store/etcd/options.h"
 

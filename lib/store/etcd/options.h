@@ -17,7 +17,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "base/http/http.h"
+#include "base/http.h"
 #include "store/url.h"
 
 #define ETCD_ENDPOINTS	9

@@ -7,7 +7,7 @@
 #ifndef STORE_ETCD_SESSION_H
 #define STORE_ETCD_SESSION_H
 
-#include "base/http/http.h"
+#include "base/http.h"
 #include "store/backend.h"
 #include "store/etcd/gateway.h"
 #include "store/etcd/options.h"

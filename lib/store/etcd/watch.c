@@ -34,7 +34,7 @@ enum status watch_open(struct watch *watch, struct gateway *gateway, const struc
 {
 	struct text body = {0};
 	close_stream(watch);
-	enum status status = watch->http ? STATUS_OK : http_open(&watch->http, true, err);
+	enum status status = watch->http ? STATUS_OK : http_open(&watch->http, err);
 	if (status != STATUS_OK)
 		return status;
 	watch->keys = *keys;

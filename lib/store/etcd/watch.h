@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "base/http/http.h"
+#include "base/http.h"
 #include "store/etcd/gateway.h"
 #include "store/etcd/wire.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP/1.1 client for metadata servers and etcd: one request at a time, never blocking. libcurl
- * does the work, but loading it takes 5 ms, more than a short program needs for all its requests
- * to etcd. So plain.c sends requests that need neither TLS nor a host name (http_open: light).
+ * An HTTP/1.1 client for metadata servers and etcd, by libcurl, which the first http_open loads: one
+ * request at a time, never blocking.
  *
  *	http_start(http, &request, &err);
  *	do
@@ -31,7 +30,6 @@ struct http_request {
 	const char *url;
 	const char *headers[HTTP_HEADERS]; /* "Name: value"; ended by NULL if there are fewer */
 	const char *body;		   /* NULL: none */
-	size_t length;			   /* of the body */
 	size_t most;			   /* most bytes of an answer; 0: 64 KiB */
 	/* Never send it twice. Without `once`, it is sent again if a connection that was kept ends
 	 * before the answer. */
@@ -69,12 +67,8 @@ enum http_state {
 	HTTP_FAILED,  /* there is no answer; the error is filled */
 };
 
-/*
- * light: load libcurl only in http_start, when a request needs TLS or has a host name; until then
- * answers have no date. STATUS_NOT_FOUND (also from http_start): libcurl is not installed.
- * STATUS_TEMPORARY: any other failure.
- */
-enum status http_open(struct http **http, bool light, struct error *err);
+/* STATUS_NOT_FOUND: libcurl is not installed, or this build cannot load it. STATUS_TEMPORARY. */
+enum status http_open(struct http **http, struct error *err);
 /* Stops a pending request. NULL is legal. */
 void http_close(struct http *http);
 
@@ -87,10 +81,7 @@ int http_descriptor(const struct http *http);
 int64_t http_due(const struct http *http);
 /* Returns HTTP_DONE or HTTP_FAILED once for each request. */
 enum http_state http_step(struct http *http, int64_t now, struct error *err);
-/*
- * Read one header line of length bytes into answer: the etag, and the date if libcurl, which parses
- * dates, is loaded.
- */
+/* Read one header line of length bytes into answer: the etag and the date. */
 void http_take_header(struct http_answer *answer, const char *bytes, size_t length);
 const struct http_answer *http_answer(const struct http *http);
 /* Remove the first length bytes of the body: those that the caller has read from a stream. */

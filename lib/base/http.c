@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/http.h"
+
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/http/reader.h"
-#include "base/http/transport.h"
 #include "base/xalloc.h"
 
-#define YEAR_9999 ((time_t)253402300799) /* its last second; a later date is invalid */
+#define YEAR_9999  ((time_t)253402300799) /* its last second; a later date is invalid */
+#define CONNECT	   5000L		  /* ms, if the request does not set it */
+#define ANSWER_MAX ((size_t)64 << 10)
 
 /* The functions of libcurl that we call, without their prefix curl_. */
 #define FUNCTIONS(use)                                                                             \
@@ -51,13 +55,16 @@ static void load(void)
 		strcpy(load_failure, "it does not start");
 }
 
-struct http_curl {
+struct http {
+	int epoll; /* has the sockets of libcurl, each with itself as data.fd */
+	int64_t due;
+	bool busy;   /* a request is under way */
+	bool once;   /* as in struct http_request */
+	size_t most; /* most bytes of an answer */
+	struct http_answer answer;
 	CURLM *multi;
 	CURL *easy;
 	struct curl_slist *headers;
-	bool added;
-	bool once;	   /* as in struct http_request */
-	unsigned attempts; /* how many times the request was about to be sent */
 	char failure[CURL_ERROR_SIZE];
 };
 
@@ -84,13 +91,28 @@ static int timer_changed(CURLM *multi, long timeout, void *context)
 {
 	struct http *http = context;
 	(void)multi;
-	http->curl_due = timeout < 0 ? CLOCK_NEVER : clock_after(timeout);
+	http->due = timeout < 0 ? CLOCK_NEVER : clock_after(timeout);
 	return 0;
 }
 
 static size_t take_body(char *bytes, size_t size, size_t count, void *context)
 {
-	return http_add_body(context, bytes, size * count) ? size * count : 0;
+	struct http *http = context;
+	struct text *body = &http->answer.body;
+	body->too_long |= body->length + size * count > http->most;
+	if (!body->too_long)
+		text_add_bytes(body, bytes, size * count);
+	return body->too_long ? 0 : size * count;
+}
+
+/* Return the value of a header line with this name; NULL: it has another name. */
+static const char *header_value(const char *line, const char *name)
+{
+	size_t length = strlen(name);
+	if (strncasecmp(line, name, length) != 0 || line[length] != ':')
+		return NULL;
+	line += length + 1;
+	return line + strspn(line, " \t");
 }
 
 void http_take_header(struct http_answer *answer, const char *bytes, size_t length)
@@ -102,9 +124,9 @@ void http_take_header(struct http_answer *answer, const char *bytes, size_t leng
 	memcpy(line, bytes, length);
 	line[length] = '\0';
 	line[strcspn(line, "\r\n")] = '\0';
-	if ((value = http_header_value(line, "ETag")) && strlen(value) < sizeof(answer->etag))
+	if ((value = header_value(line, "ETag")) && strlen(value) < sizeof(answer->etag))
 		strcpy(answer->etag, value);
-	if (curl.getdate && (value = http_header_value(line, "Date"))) {
+	if ((value = header_value(line, "Date"))) {
 		time_t date = curl.getdate(value, NULL);
 		answer->date_utc = date > 0 && date <= YEAR_9999 ? (int64_t)date * 1000 : 0;
 	}
@@ -123,57 +145,69 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
  */
 static int about_to_send(void *context, char *address, char *own_address, int port, int own_port)
 {
-	struct http_curl *self = context;
+	struct http *http = context;
+	bool again = http->answer.sent;
 	(void)address;
 	(void)own_address;
 	(void)port;
 	(void)own_port;
-	return self->attempts++ && self->once ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+	http->answer.sent = true;
+	return again && http->once ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-enum status http_curl_open(struct http *http, struct error *err)
+/* No command that we start inherits a connection: older versions of libcurl do not see to that. */
+static int socket_made(void *context, curl_socket_t socket, curlsocktype purpose)
+{
+	(void)context;
+	(void)purpose;
+	return fcntl(socket, F_SETFD, FD_CLOEXEC) < 0 ? CURL_SOCKOPT_ERROR : CURL_SOCKOPT_OK;
+}
+
+enum status http_open(struct http **opened, struct error *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, load);
 	if (*load_failure)
 		return error_set(err, STATUS_NOT_FOUND,
-			"cannot load libcurl (%s): install the package libcurl4", load_failure);
-	struct http_curl *self = http->curl = xcalloc(1, sizeof(*self));
-	self->multi = curl.multi_init();
-	self->easy = curl.easy_init();
-	if (!self->multi || !self->easy)
+			"cannot load libcurl, of the package libcurl4: %s", load_failure);
+	struct http *http = xcalloc(1, sizeof(*http));
+	http->due = CLOCK_NEVER;
+	http->epoll = epoll_create1(EPOLL_CLOEXEC);
+	http->multi = curl.multi_init();
+	http->easy = curl.easy_init();
+	if (http->epoll < 0 || !http->multi || !http->easy) {
+		http_close(http);
 		return error_set(
 			err, STATUS_TEMPORARY, "cannot speak HTTP: libcurl does not start");
-	curl.multi_setopt(self->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
-	curl.multi_setopt(self->multi, CURLMOPT_SOCKETDATA, http);
-	curl.multi_setopt(self->multi, CURLMOPT_TIMERFUNCTION, timer_changed);
-	curl.multi_setopt(self->multi, CURLMOPT_TIMERDATA, http);
+	}
+	curl.multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
+	curl.multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+	curl.multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, timer_changed);
+	curl.multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+	*opened = http;
 	return STATUS_OK;
 }
 
-void http_curl_stop(struct http *http)
+void http_stop(struct http *http)
 {
-	struct http_curl *self = http->curl;
-	if (self->added)
-		curl.multi_remove_handle(self->multi, self->easy);
-	self->added = false;
-	curl.slist_free_all(self->headers);
-	self->headers = NULL;
+	if (http->busy)
+		curl.multi_remove_handle(http->multi, http->easy);
+	http->busy = false;
+	curl.slist_free_all(http->headers);
+	http->headers = NULL;
 }
 
-void http_curl_close(struct http_curl *self)
+void http_close(struct http *http)
 {
-	if (!self)
+	if (!http)
 		return;
-	curl.easy_cleanup(self->easy);
-	curl.multi_cleanup(self->multi);
-	free(self);
-}
-
-static void set_body(CURL *easy, const struct http_request *request)
-{
-	curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->length);
-	curl.easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->body);
+	http_stop(http);
+	curl.easy_cleanup(http->easy);
+	curl.multi_cleanup(http->multi);
+	if (http->epoll >= 0)
+		close(http->epoll);
+	text_release(&http->answer.body);
+	free(http);
 }
 
 static void set_tls(CURL *easy, const struct http_tls *tls)
@@ -186,54 +220,67 @@ static void set_tls(CURL *easy, const struct http_tls *tls)
 		curl.easy_setopt(easy, CURLOPT_SSLKEY, tls->key);
 }
 
-/* libcurl before 7.80 cannot call about_to_send: use a new connection, on which it sends once. */
-static void set_once(struct http_curl *self, bool once)
+static void set_callbacks(struct http *http)
 {
-	self->once = once;
-	self->attempts = 0;
-	curl.easy_setopt(self->easy, CURLOPT_PREREQDATA, self);
-	if (curl.easy_setopt(self->easy, CURLOPT_PREREQFUNCTION, about_to_send) != CURLE_OK && once)
-		curl.easy_setopt(self->easy, CURLOPT_FRESH_CONNECT, 1L);
+	CURL *easy = http->easy;
+	curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, http->failure);
+	curl.easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, socket_made);
+	curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+	curl.easy_setopt(easy, CURLOPT_WRITEDATA, http);
+	curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+	curl.easy_setopt(easy, CURLOPT_HEADERDATA, http);
+	curl.easy_setopt(easy, CURLOPT_PREREQDATA, http);
+	/* libcurl before 7.80 cannot call it: then use a new connection, on which it sends once. */
+	if (curl.easy_setopt(easy, CURLOPT_PREREQFUNCTION, about_to_send) != CURLE_OK && http->once)
+		curl.easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
-enum status http_curl_start(
-	struct http *http, const struct http_request *request, struct error *err)
+enum status http_start(struct http *http, const struct http_request *request, struct error *err)
 {
-	struct http_curl *self = http->curl;
-	CURL *easy = self->easy;
-	*self->failure = '\0';
-	self->headers = xneeded(curl.slist_append(NULL, "Expect:")); /* no 100-continue */
+	CURL *easy = http->easy;
+	http_stop(http);
+	text_release(&http->answer.body);
+	http->most = request->most ? request->most : ANSWER_MAX;
+	http->answer = (struct http_answer){.body.limit = http->most + 1};
+	http->once = request->once;
+	*http->failure = '\0';
+	http->headers = xneeded(curl.slist_append(NULL, "Expect:")); /* no 100-continue */
 	for (size_t i = 0; i < HTTP_HEADERS && request->headers[i]; i++)
-		self->headers = xneeded(curl.slist_append(self->headers, request->headers[i]));
+		http->headers = xneeded(curl.slist_append(http->headers, request->headers[i]));
 	curl.easy_reset(easy); /* this keeps its connections */
 	curl.easy_setopt(easy, CURLOPT_URL, request->url);
 	curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
-	curl.easy_setopt(easy, CURLOPT_HTTPHEADER, self->headers);
+	curl.easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
+	if (request->body)
+		curl.easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->body);
 	curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout);
 	curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-		request->connect ? (long)request->connect : HTTP_CONNECT);
+		request->connect ? (long)request->connect : CONNECT);
 	curl.easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl.easy_setopt(easy, CURLOPT_PROXY, "");
 	curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl.easy_setopt(easy, CURLOPT_USERAGENT, HTTP_AGENT);
-	curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, self->failure);
-	curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
-	curl.easy_setopt(easy, CURLOPT_WRITEDATA, http);
-	curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
-	curl.easy_setopt(easy, CURLOPT_HEADERDATA, http);
-	set_once(self, request->once);
-	if (request->body)
-		set_body(easy, request);
+	curl.easy_setopt(easy, CURLOPT_USERAGENT, "preempt-tools/" PREEMPT_VERSION);
+	set_callbacks(http);
 	if (request->tls)
 		set_tls(easy, request->tls);
-	http->curl_due = clock_now();
-	if (curl.multi_add_handle(self->multi, easy) != CURLM_OK)
+	http->due = clock_now();
+	if (curl.multi_add_handle(http->multi, easy) != CURLM_OK)
 		return error_set(err, STATUS_TEMPORARY, "cannot ask %s", request->url);
-	self->added = true;
+	http->busy = true;
 	return STATUS_OK;
+}
+
+int http_descriptor(const struct http *http)
+{
+	return http->epoll;
+}
+
+int64_t http_due(const struct http *http)
+{
+	return http->busy ? http->due : CLOCK_NEVER;
 }
 
 /* Let libcurl do what can be done without waiting. */
@@ -246,11 +293,11 @@ static void drive(struct http *http, int64_t now)
 		int mask = (events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
 			   (events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
 			   (events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-		curl.multi_socket_action(http->curl->multi, events[i].data.fd, mask, &running);
+		curl.multi_socket_action(http->multi, events[i].data.fd, mask, &running);
 	}
-	if (now >= http->curl_due) {
-		http->curl_due = CLOCK_NEVER;
-		curl.multi_socket_action(http->curl->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	if (now >= http->due) {
+		http->due = CLOCK_NEVER;
+		curl.multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	}
 }
 
@@ -266,28 +313,42 @@ static enum http_failure failure_of(CURLcode result, const char *text)
 	}
 }
 
-enum http_state http_curl_step(struct http *http, int64_t now, struct error *err)
+/* Without a request, too, libcurl notices that a connection that was kept has ended. */
+enum http_state http_step(struct http *http, int64_t now, struct error *err)
 {
-	struct http_curl *self = http->curl;
 	int left;
 	drive(http, now);
-	const CURLMsg *message = self->added ? curl.multi_info_read(self->multi, &left) : NULL;
+	if (!http->busy)
+		return HTTP_IDLE;
+	const CURLMsg *message = curl.multi_info_read(http->multi, &left);
 	if (!message || message->msg != CURLMSG_DONE)
 		return HTTP_PENDING;
 	CURLcode result = message->data.result;
 	long code = 0, sent = 0;
-	curl.easy_getinfo(self->easy, CURLINFO_RESPONSE_CODE, &code);
-	curl.easy_getinfo(self->easy, CURLINFO_REQUEST_SIZE, &sent);
+	curl.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &code);
+	curl.easy_getinfo(http->easy, CURLINFO_REQUEST_SIZE, &sent);
 	http->answer.code = (int)code;
-	http->answer.sent = sent > 0;
-	http_curl_stop(http);
+	http->answer.sent |= sent > 0;
+	http_stop(http);
 	if (result == CURLE_OK)
 		return HTTP_DONE;
-	http->answer.failure = failure_of(result, self->failure);
+	http->answer.failure = failure_of(result, http->failure);
 	error_set(err, STATUS_TEMPORARY, "%s",
 		http->answer.body.too_long	      ? "the answer is too long"
 		: result == CURLE_ABORTED_BY_CALLBACK ? "the connection ended before the answer"
-		: *self->failure		      ? self->failure
+		: *http->failure		      ? http->failure
 						      : curl.easy_strerror(result));
 	return HTTP_FAILED;
+}
+
+const struct http_answer *http_answer(const struct http *http)
+{
+	return &http->answer;
+}
+
+void http_forget(struct http *http, size_t length)
+{
+	struct text *body = &http->answer.body;
+	memmove(body->data, body->data + length, body->length - length + 1);
+	body->length -= length;
 }
