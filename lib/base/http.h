@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP/1.1 client for metadata servers and etcd, by libcurl, which the first http_open loads: one
- * request at a time, never blocking.
+ * An HTTP/1.1 client for metadata servers and etcd, by libcurl, which the first http_open loads:
+ *one request at a time, never blocking.
  *
  *	http_start(http, &request, &err);
  *	do

@@ -58,9 +58,9 @@ place_store() {
 	link) a+='?lock=link' b+='?lock=link' all+='?lock=link' ;;
 	etcd)
 		name=${here##*/}
-		a="etcd://$etcd_endpoints/$name?trusted&files=$here"
-		b="etcd://${etcd_endpoints#*,},${etcd_endpoints%%,*}/$name?trusted&files=$here"
-		all="etcd://$etcd_endpoints/%s?trusted&files=$here"
+		a="etcd://$etcd_endpoints/$name"
+		b="etcd://${etcd_endpoints#*,},${etcd_endpoints%%,*}/$name"
+		all="etcd://$etcd_endpoints/%s"
 		;;
 	esac
 }

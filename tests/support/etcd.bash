@@ -157,9 +157,8 @@ etcd_restore() {
 # our PATH: bats has put other commands named bats into it.
 etcd_runs() {
 	local files=("${@/#tests/$BATS_TEST_DIRNAME/..}")
-	mkdir -p "$BATS_TEST_TMPDIR/files"
 	run env -i HOME="$HOME" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin BIN="${BIN:-}" OUT="${OUT:-}" \
-		LC_ALL=C.UTF-8 PREEMPT_TEST_STORE="etcd://$etcd_endpoints/%s?trusted&files=$BATS_TEST_TMPDIR/files/%s" \
+		LC_ALL=C.UTF-8 PREEMPT_TEST_STORE="etcd://$etcd_endpoints/%s" \
 		bats --tap "${files[@]}"
 	grep -A20 '^not ok' <<<"$output" || :
 	[ "$status" = 0 ]

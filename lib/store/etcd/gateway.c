@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/etcd/gateway.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/process/descriptor.h"
 #include "base/text.h"
-#include "store/etcd/credentials.h"
 #include "store/etcd/wire.h"
 
 /* All in milliseconds. */
@@ -23,6 +25,19 @@
 #define PAUSE	      500  /* at most, after all endpoints failed */
 
 #define ANSWER_MOST ((size_t)256 << 20)
+
+#define VARIABLE  "PREEMPT_ETCD_CREDENTIALS"
+#define FILE_MOST 1024 /* bytes of a file with credentials */
+
+/* How one request to one endpoint ended. */
+enum fate {
+	FATE_ANSWERED,
+	FATE_REFUSED,	/* another endpoint would refuse it, too */
+	FATE_STRANGER,	/* the server does not know us: log in, and ask again */
+	FATE_UNTRUSTED, /* the endpoint's certificate or ours was not accepted: ask another one */
+	FATE_FAILED,	/* ask another endpoint, or this one later */
+	FATE_ENDED,	/* by gateway->wake */
+};
 
 enum status gateway_open(struct gateway *gateway, const struct etcd_options *options,
 	const char *where, struct error *err)
@@ -51,6 +66,8 @@ void gateway_turn(struct gateway *gateway)
 {
 	gateway->at = (gateway->at + 1) % gateway->options->count;
 }
+
+/* ---- One request to one endpoint ---- */
 
 static enum status start(struct gateway *gateway, struct http *http,
 	const struct gateway_request *request, int64_t timeout, struct error *err)
@@ -96,72 +113,49 @@ static enum http_state finish(struct gateway *gateway, struct error *err)
 	}
 }
 
-enum status gateway_refusal(
-	const struct gateway *gateway, enum gateway_code code, const char *text, struct error *err)
-{
-	const char *where = gateway->where;
-	bool no_token = strstr(text, "user name is empty") || strstr(text, "invalid auth token") ||
-			strstr(text, "revision of auth store is old");
-	switch (code) {
-	case GATEWAY_NOT_FOUND:
-	case GATEWAY_RANGE: return error_set(err, STATUS_NO, "store %s: %s", where, text);
-	case GATEWAY_DENIED:
-		return error_set(err, STATUS_PERMISSION,
-			"store %s: its server refuses this user (%s): grant the user readwrite on "
-			"all keys that begin with \"%s/\"",
-			where, text, gateway->options->prefix);
-	case GATEWAY_UNKNOWN_USER:
-		return error_set(err, STATUS_PERMISSION,
-			"store %s: its server does not know us: %s", where, text);
-	case GATEWAY_INVALID:
-		if (no_token)
-			return error_set(err, STATUS_PERMISSION,
-				"store %s: its server wants a user and a password (%s): give "
-				"credentials=FILE",
-				where, text);
-		if (strstr(text, "authentication failed"))
-			return error_set(err, STATUS_PERMISSION,
-				"store %s: %s: check the credentials", where, text);
-		return error_set(
-			err, STATUS_USAGE, "store %s: its server refuses this: %s", where, text);
-	case GATEWAY_EXHAUSTED:
-		if (strstr(text, "space"))
-			return error_set(err, STATUS_TEMPORARY,
-				"store %s: its server is full (%s): compact and defragment it, then "
-				"disarm its alarm",
-				where, text);
-		break;
-	case GATEWAY_LOST:
-		return error_set(
-			err, STATUS_DAMAGED, "store %s: its server is damaged: %s", where, text);
-	default: break;
-	}
-	return error_set(
-		err, STATUS_TEMPORARY, "store %s: its server cannot answer now: %s", where, text);
-}
-
-/* Whether a refusal shows that the server did not begin to carry out the request. */
-static bool was_refused(enum gateway_code code, const char *text)
-{
-	switch (code) {
-	case GATEWAY_INVALID:
-	case GATEWAY_NOT_FOUND:
-	case GATEWAY_DENIED:
-	case GATEWAY_EXHAUSTED:
-	case GATEWAY_PRECONDITION:
-	case GATEWAY_RANGE:
-	case GATEWAY_UNKNOWN_USER: return true;
-	default: return strstr(text, "no leader") != NULL;
-	}
-}
+/* What a server's refusal means, by its gRPC code and a part of its text; the first row counts. */
+struct refusal {
+	int code; /* -1: any */
+	const char *text;
+	enum fate fate;
+	bool known; /* the server did not begin to carry out the request */
+	enum status status;
+	const char *says; /* what we say of the server */
+	const char *cure;
+};
+static const struct refusal refusals[] = {
+	{3, "user name is empty", FATE_STRANGER, true, STATUS_PERMISSION,
+		"wants a user and a password", ": give credentials=FILE"},
+	{3, "invalid auth token", FATE_STRANGER, true, STATUS_PERMISSION,
+		"wants a user and a password", ": give credentials=FILE"},
+	{3, "revision of auth store is old", FATE_STRANGER, true, STATUS_PERMISSION,
+		"wants a user and a password", ": give credentials=FILE"},
+	{3, "authentication failed", FATE_STRANGER, true, STATUS_PERMISSION, "does not know us",
+		": check the credentials"},
+	{3, "", FATE_REFUSED, true, STATUS_USAGE, "refuses this", ""},
+	{5, "", FATE_REFUSED, true, STATUS_NO, "has no such lease", ""},
+	{7, "", FATE_REFUSED, true, STATUS_PERMISSION, "refuses this user",
+		": grant the user readwrite on all keys that begin with "},
+	{8, "space", FATE_REFUSED, true, STATUS_TEMPORARY, "is full",
+		": compact and defragment it, then disarm its alarm"},
+	{8, "", FATE_FAILED, true, STATUS_TEMPORARY, "cannot answer now",
+		""}, /* too many requests */
+	{9, "", FATE_FAILED, true, STATUS_TEMPORARY, "cannot answer now", ""}, /* a learner */
+	{11, "", FATE_REFUSED, true, STATUS_NO, "has no such revision", ""},   /* or not any more */
+	{15, "", FATE_REFUSED, false, STATUS_DAMAGED, "is damaged", ""},
+	{16, "", FATE_STRANGER, true, STATUS_PERMISSION, "does not know us", ""},
+	{-1, "no leader", FATE_FAILED, true, STATUS_TEMPORARY, "cannot answer now", ""},
+	{-1, "", FATE_FAILED, false, STATUS_TEMPORARY, "cannot answer now", ""},
+};
 
 /* Read what came with another HTTP status than 200. */
-static enum status read_refusal(
+static enum fate read_refusal(
 	struct gateway *gateway, struct gateway_reply *reply, struct error *err)
 {
 	const struct http_answer *answer = http_answer(gateway->http);
 	struct json_object *inner = wire_object(reply->object, "error");
 	struct json_object *said = inner ? inner : reply->object;
+	const struct refusal *row = refusals;
 	const char *text = "";
 	int64_t code = wire_number(said, "code");
 	if (inner && !code)
@@ -170,66 +164,149 @@ static enum status read_refusal(
 		code = 0;
 	if (code == 0) {
 		reply->known = answer->code >= 400 && answer->code < 500;
-		return error_set(err, reply->known ? STATUS_USAGE : STATUS_TEMPORARY,
+		error_set(err, reply->known ? STATUS_USAGE : STATUS_TEMPORARY,
 			"store %s: endpoint %s answered with HTTP status %d: is it an etcd of version "
 			"3.4 or later, with its JSON gateway on?",
 			gateway->where, gateway->options->endpoints[gateway->at], answer->code);
+		return reply->known ? FATE_REFUSED : FATE_FAILED;
 	}
-	reply->code = (enum gateway_code)code;
-	reply->known = was_refused(reply->code, text);
-	return gateway_refusal(gateway, reply->code, text, err);
+	while ((row->code >= 0 && row->code != code) || !strstr(text, row->text))
+		row++;
+	bool denied = row->code == 7;
+	reply->known = row->known;
+	error_set(err, row->status, "store %s: its server %s (%s)%s%s%s%s", gateway->where,
+		row->says, text, row->cure, denied ? "\"" : "",
+		denied ? gateway->options->prefix : "", denied ? "/\"" : "");
+	return row->fate;
 }
 
 /*
  * Complete err, which says why there is no answer. If the request was sent, drop the token: a
  * server waits for the log index in it, in a cluster that was replaced perhaps for ever.
  */
-static enum status explain(struct gateway *gateway, const struct http_answer *answer,
+static enum fate explain(struct gateway *gateway, const struct http_answer *answer,
 	struct gateway_reply *reply, struct error *err)
 {
-	const char *endpoint = gateway->options->endpoints[gateway->at];
-	struct error said = *err;
+	bool untrusted = answer->failure == HTTP_UNTRUSTED;
 	bool unspoken = answer->failure == HTTP_EMPTY && !gateway->options->tls;
-	reply->untrusted = answer->failure == HTTP_UNTRUSTED;
-	reply->known = reply->untrusted || !answer->sent;
+	struct error said = *err;
+	reply->known = untrusted || !answer->sent;
 	if (answer->sent)
 		*gateway->header = '\0';
-	if (reply->untrusted)
-		return error_set(err, STATUS_PERMISSION,
-			"store %s: endpoint %s: %s: check ca=FILE, and cert=FILE with key=FILE",
-			gateway->where, endpoint, said.text);
-	return error_set(err, STATUS_TEMPORARY, "store %s: endpoint %s: %s%s", gateway->where,
-		endpoint, said.text, unspoken ? ": if it wants TLS, add ca=FILE or tls" : "");
+	error_set(err, untrusted ? STATUS_PERMISSION : STATUS_TEMPORARY,
+		"store %s: endpoint %s: %s%s", gateway->where,
+		gateway->options->endpoints[gateway->at], said.text,
+		untrusted  ? ": check ca=FILE, and cert=FILE with key=FILE"
+		: unspoken ? ": if it wants TLS, add ca=FILE or tls"
+			   : "");
+	return untrusted ? FATE_UNTRUSTED : FATE_FAILED;
 }
 
 /* Send the request to the present endpoint, once. */
-static enum status attempt(struct gateway *gateway, const struct gateway_request *request,
+static enum fate attempt(struct gateway *gateway, const struct gateway_request *request,
 	int64_t timeout, struct gateway_reply *reply, struct error *err)
 {
-	*reply = (struct gateway_reply){.known = true};
-	enum status status = start(gateway, gateway->http, request, timeout, err);
-	if (status != STATUS_OK)
-		return status;
+	gateway_reply_release(reply);
+	reply->known = true;
+	if (start(gateway, gateway->http, request, timeout, err) != STATUS_OK)
+		return FATE_FAILED;
 	enum http_state state = finish(gateway, err);
 	const struct http_answer *answer = http_answer(gateway->http);
 	if (state == HTTP_PENDING) {
 		http_stop(gateway->http);
 		reply->known = !answer->sent;
-		return error_set(
-			err, STATUS_TEMPORARY, "store %s: request interrupted", gateway->where);
+		error_set(err, STATUS_TEMPORARY, "store %s: request interrupted", gateway->where);
+		return FATE_ENDED;
 	}
 	if (state == HTTP_FAILED)
 		return explain(gateway, answer, reply, err);
 	reply->object = json_parse_limited(answer->body.data, answer->body.length, ANSWER_MOST);
 	if (answer->code != 200)
 		return read_refusal(gateway, reply, err);
-	reply->known = true;
 	if (json_object_is_type(reply->object, json_type_object))
-		return STATUS_OK;
+		return FATE_ANSWERED;
 	reply->known = false;
-	return error_set(err, STATUS_TEMPORARY, "store %s: endpoint %s answered, but not in JSON",
+	error_set(err, STATUS_TEMPORARY, "store %s: endpoint %s answered, but not in JSON",
 		gateway->where, gateway->options->endpoints[gateway->at]);
+	return FATE_FAILED;
 }
+
+/* ---- The user ---- */
+
+bool gateway_has_user(const struct etcd_options *options)
+{
+	const char *value = getenv(VARIABLE);
+	return options->credentials || (value && *value);
+}
+
+/* Read the line USER:PASSWORD from the file or the environment. */
+static enum status read_credentials(const char *file, struct text *line, struct error *err)
+{
+	struct stat st;
+	if (!file) {
+		text_add(line, getenv(VARIABLE));
+		return STATUS_OK;
+	}
+	if (file_stat(AT_FDCWD, file, 0, &st) == 0 && (st.st_mode & 077))
+		return error_set(err, STATUS_PERMISSION,
+			"%s: other users may read the password: run chmod 600 on it", file);
+	enum status status = file_read_whole(file, FILE_MOST, line, err);
+	return status == STATUS_NO ? error_set(err, STATUS_PERMISSION, "%s: it is missing", file)
+				   : status;
+}
+
+/* Keep the token as a header, if it is printable and not too long. */
+static enum status keep_token(struct gateway *gateway, const char *token, struct error *err)
+{
+	bool plain = *token;
+	for (const char *s = token; *s; s++)
+		plain &= *s > ' ' && *s < 0x7f;
+	int length = snprintf(gateway->header, sizeof(gateway->header), "Authorization: %s", token);
+	if (plain && (size_t)length < sizeof(gateway->header))
+		return STATUS_OK;
+	*gateway->header = '\0';
+	return error_set(
+		err, STATUS_TEMPORARY, "store %s: its server gave no usable token", gateway->where);
+}
+
+/* Get a token. STATUS_PERMISSION: the credentials are wrong, or others can read the file. */
+static enum status log_in(struct gateway *gateway, int64_t deadline, struct error *err)
+{
+	const char *file = gateway->options->credentials, *token = "";
+	struct text line = {0}, body = {0};
+	struct gateway_reply reply = {0};
+	enum status status = read_credentials(file, &line, err);
+	char *user = line.data, *password = user ? strchr(user, ':') : NULL;
+	*gateway->header = '\0';
+	if (status == STATUS_OK && (!password || password == user))
+		status = error_set(err, STATUS_USAGE, "%s: it has to be USER:PASSWORD",
+			file ? file : VARIABLE);
+	if (status == STATUS_OK) {
+		password[strcspn(password, "\r\n")] = '\0';
+		*password++ = '\0';
+		text_add(&body, "{\"name\":");
+		text_add_json_string(&body, user);
+		text_add(&body, ",\"password\":");
+		text_add_json_string(&body, password);
+		text_add(&body, "}");
+		struct gateway_request request = {.path = "/v3/auth/authenticate",
+			.body = text_string(&body),
+			.repeatable = true,
+			.introduces = true,
+			.deadline = deadline};
+		status = gateway_ask(gateway, &request, &reply, err);
+	}
+	if (status == STATUS_OK) {
+		(void)json_get_text(reply.object, "token", &token);
+		status = keep_token(gateway, token, err);
+	}
+	gateway_reply_release(&reply);
+	text_release(&line);
+	text_release(&body);
+	return status;
+}
+
+/* ---- One endpoint after the other ---- */
 
 /*
  * Go to the next endpoint that says its status; if there is none, to the next. A status costs a
@@ -239,7 +316,7 @@ static void move_on(struct gateway *gateway, int64_t deadline)
 {
 	struct gateway_request status = {
 		.path = "/v3/maintenance/status", .body = "{}", .reads = true};
-	struct gateway_reply reply;
+	struct gateway_reply reply = {0};
 	struct error unused;
 	size_t endpoints = gateway->options->count;
 	for (size_t i = 0; endpoints > 1 && i < endpoints; i++) {
@@ -253,14 +330,10 @@ static void move_on(struct gateway *gateway, int64_t deadline)
 	gateway_turn(gateway);
 }
 
-/* Whether another endpoint may answer, or this one later. A full server stays full. */
-static bool may_pass(enum status status, const struct gateway_reply *reply, const struct error *err)
-{
-	return status == STATUS_TEMPORARY &&
-	       !(reply->code == GATEWAY_EXHAUSTED && strstr(err->text, "space"));
-}
-
-/* How long an attempt may take: less for the first endpoint, if there are others to ask. */
+/*
+ * The time for one attempt, ms. An endpoint that does not answer must leave time for the others;
+ * after the first turn, or if there is no other, it gets longer.
+ */
 static int64_t time_for(const struct gateway *gateway, size_t turn, int64_t deadline)
 {
 	int64_t left = clock_later(deadline - clock_now(), 1);
@@ -285,36 +358,42 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 	struct gateway_reply *reply, struct error *err)
 {
 	size_t endpoints = gateway->options->count;
-	bool known = true, asked_again = false;
+	bool known = true, logged_in = false;
 	for (size_t turn = 1;; turn++) {
-		gateway_reply_release(reply);
 		bool bare = !*gateway->header; /* a lost answer has cost the token (explain) */
 		int64_t began = clock_now(), most = time_for(gateway, turn, request->deadline);
-		enum status status = attempt(gateway, request, most, reply, err);
+		enum fate fate = attempt(gateway, request, most, reply, err);
 		note_time(gateway, clock_now() - began, most);
 		known &= reply->known;
 		reply->known = known;
-		bool stranger = reply->code == GATEWAY_UNKNOWN_USER ||
-				(reply->code == GATEWAY_INVALID && status == STATUS_PERMISSION);
-		if (stranger && (bare || !asked_again) && !request->introduces &&
-			credentials_given(gateway->options)) {
-			asked_again = true;
-			status = credentials_show(gateway, request->deadline, err);
-			if (status == STATUS_OK)
-				continue;
+		switch (fate) {
+		case FATE_ANSWERED: return STATUS_OK;
+		case FATE_STRANGER:
+			if ((logged_in && !bare) || request->introduces ||
+				!gateway_has_user(gateway->options))
+				return err->status;
+			logged_in = true;
+			if (log_in(gateway, request->deadline, err) != STATUS_OK)
+				return err->status;
+			continue;
+		case FATE_UNTRUSTED:
+			if (turn >= endpoints)
+				return err->status;
+			break;
+		case FATE_FAILED: break;
+		case FATE_REFUSED:
+		case FATE_ENDED: return err->status;
 		}
-		bool others = reply->untrusted && turn < endpoints;
-		if (status == STATUS_OK || (!others && !may_pass(status, reply, err)) ||
-			descriptor_is_ready(gateway->wake))
-			return status;
+		if (descriptor_is_ready(gateway->wake))
+			return err->status;
 		move_on(gateway, request->deadline);
 		if (!known && !request->repeatable)
-			return status;
+			return err->status;
 		if (turn % endpoints == 0)
 			(void)descriptor_wait(gateway->wake,
 				clock_earlier(request->deadline, clock_after(clock_jitter(PAUSE))));
 		if (clock_now() >= request->deadline)
-			return status;
+			return err->status;
 	}
 }
 

@@ -17,10 +17,7 @@ struct etcd_endpoint {
 	char why[768];
 	char version[32];
 	int64_t cluster, member, leader; /* ids; leader 0: it knows no leader */
-	int64_t log, applied;		 /* the newest entry of its log, and the newest applied */
 	int64_t size;			 /* bytes of its database */
-	bool learner;
-	bool behind; /* after an acknowledged write, it reported an older revision */
 };
 
 #define ETCD_SAMPLES 20
@@ -33,10 +30,7 @@ struct etcd_report {
 	bool full, corrupt; /* the cluster has such an alarm */
 	bool tls;
 	bool known; /* we send a user or a certificate */
-	bool open;  /* the servers answer without either: any process that reaches them can write */
-	bool trusted;
-	bool exposed; /* other users can read the key of our certificate */
-	bool far;     /* an endpoint is not on this machine's loopback */
+	bool far;   /* an endpoint is not on this machine's loopback */
 	/* Writing a key with a lease under the prefix, and reading it: outcome and median times. */
 	enum status probe;
 	char probe_why[768];

@@ -14,9 +14,9 @@
 struct plan {
 	struct wire_keys gaps[STORE_SKIP + 1];
 	size_t count;
-	size_t at;		 /* the first gap that is not read yet */
-	store_revision since;	 /* as the server counts */
-	store_revision revision; /* of the first page, as the server counts; 0: not read yet */
+	size_t at; /* the first gap that is not read yet */
+	store_revision since;
+	store_revision revision; /* of the first page; 0: not read yet */
 };
 
 static int compare_words(const void *a, const void *b)
@@ -46,7 +46,7 @@ static void make_plan(
 	size_t count = 0, length = strlen(prefix);
 	struct wire_keys all, skipped;
 	struct wire_key from;
-	*plan = (struct plan){.since = etcd_revision(store, range->since)};
+	*plan = (struct plan){.since = range->since};
 	wire_keys_below(&all, root, 'k', prefix);
 	from = all.first;
 	if (range->after && strcmp(range->after, prefix) >= 0) {
@@ -137,8 +137,7 @@ enum status etcd_list(struct store *base, const struct store_range *range, int64
 		text_add(&body, "]}");
 		status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
 		if (status == STATUS_OK && first) {
-			answer->revision = etcd_answered(store, &reply);
-			plan.revision = etcd_revision(store, answer->revision);
+			answer->revision = plan.revision = etcd_answered(&reply);
 			wire_take_counts(reply.object, gaps, range->count, answer);
 		}
 		if (status == STATUS_OK)

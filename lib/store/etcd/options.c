@@ -63,28 +63,21 @@ static bool read_one(struct etcd_options *options, const char *name, const char 
 	const struct {
 		const char *name;
 		const char **file;
-	} files[] = {{"ca", &options->files.authorities}, {"cert", &options->files.certificate},
-		{"key", &options->files.key}};
+		bool tls;
+	} files[] = {{"ca", &options->files.authorities, true},
+		{"cert", &options->files.certificate, true}, {"key", &options->files.key, true},
+		{"credentials", &options->credentials, false}};
 	if (!strcmp(name, "must-exist"))
 		return options->must_exist = !value;
-	if (!strcmp(name, "trusted"))
-		return options->trusted = !value;
 	if (!strcmp(name, "tls"))
 		return options->tls = !value;
-	if (!value || !*value)
-		return false;
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; value && *value && i < 4; i++)
 		if (!strcmp(name, files[i].name)) {
 			*files[i].file = xstrdup(value);
-			return options->tls = true;
+			options->tls |= files[i].tls;
+			return true;
 		}
-	bool outputs = !strcmp(name, "files");
-	if (outputs && *value != '/')
-		return false;
-	if (!outputs && strcmp(name, "credentials") != 0)
-		return false;
-	*(outputs ? &options->outputs : &options->credentials) = xstrdup(value);
-	return true;
+	return false;
 }
 
 static enum status read_all(
@@ -96,7 +89,7 @@ static enum status read_all(
 		if (!read_one(options, name, value))
 			return error_set(err, STATUS_USAGE,
 				"store etcd:%s: \"%s\" is not understood; known are tls, ca=FILE, "
-				"cert=FILE, key=FILE, credentials=FILE, files=/DIR, trusted, must-exist",
+				"cert=FILE, key=FILE, credentials=FILE, must-exist",
 				url->path, name);
 	}
 	if (status == STATUS_OK && !options->files.certificate != !options->files.key)
@@ -121,7 +114,6 @@ void etcd_options_release(struct etcd_options *options)
 	free((char *)options->files.authorities);
 	free((char *)options->files.certificate);
 	free((char *)options->files.key);
-	free(options->credentials);
-	free(options->outputs);
+	free((char *)options->credentials);
 	*options = (struct etcd_options){0};
 }

@@ -6,8 +6,6 @@
  *   tls                use TLS, with the authorities of this machine; ca= and cert= imply it
  *   credentials=FILE   a file that only its owner can read, with a line USER:PASSWORD; without it
  *                      the variable PREEMPT_ETCD_CREDENTIALS has that line. The URL never has it
- *   files=DIR          the directory for outputs of queues; without it a queue needs --files
- *   trusted            a queue may run commands even if others can write to the servers
  *   must-exist         never make a store; a missing one is STATUS_TEMPORARY
  */
 #ifndef STORE_ETCD_OPTIONS_H
@@ -29,10 +27,9 @@ struct etcd_options {
 	const char *endpoints[ETCD_ENDPOINTS]; /* "HOST:PORT" */
 	size_t count;
 	const char *prefix; /* without '/' at either end; never empty */
-	bool tls, must_exist, trusted;
+	bool tls, must_exist;
 	struct http_tls files;
-	char *credentials; /* a file, or NULL */
-	char *outputs;	   /* a directory, or NULL */
+	const char *credentials; /* a file, or NULL */
 };
 
 /* STATUS_USAGE: not such a URL. */

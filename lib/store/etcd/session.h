@@ -1,48 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An open etcd store. ask.c sends requests and checks the revisions of the answers, txn.c makes
- * transactions, outcome.c finds out whether one was carried out, list.c lists keys, watch.c follows
- * changes, wait.c waits for them, beats.c keeps beats and news.
+ * An open etcd store. etcd.c opens it, sends its requests, checks the revisions of the answers, and
+ * fences off a transaction whose answer was lost; txn.c makes transactions, list.c lists keys,
+ * wait.c waits for changes, beats.c keeps beats and news. gateway.h talks to the servers, in the
+ * words of wire.h.
  */
 #ifndef STORE_ETCD_SESSION_H
 #define STORE_ETCD_SESSION_H
 
-#include "base/http.h"
 #include "store/backend.h"
 #include "store/etcd/gateway.h"
 #include "store/etcd/options.h"
-#include "store/etcd/watch.h"
 #include "store/etcd/wire.h"
 
 /*
  * The server limits the operations of a transaction plus those of its longest nested transaction.
- * We add the news (a transaction of two), the counts (a transaction of two) and the trace.
+ * We add the fence, the news (a transaction of two), the counts (a transaction of two) and the mark
+ * of a deletion.
  */
 #define ETCD_SERVER_OPERATIONS 128
 #define ETCD_OPERATIONS	       122
+
+/* A stream of the changes of a range of keys, which stays open between two waits for the range. */
+struct watch {
+	struct http *http; /* NULL: never opened */
+	bool open;
+	int64_t began;	 /* when it was opened */
+	size_t endpoint; /* gateway.at then: if that has changed, the stream is given up */
+	struct wire_keys keys;
+	store_revision from;	/* the stream begins with this revision */
+	store_revision changed; /* revision of the newest event; 0: there was none */
+	int64_t version;	/* version of the key in the newest event; 0: it was deleted */
+};
 
 struct etcd_store {
 	struct store base;
 	struct etcd_options options;
 	struct gateway gateway;
-	uint32_t client, number; /* of the last stamp (wire_stamp) */
-	/*
-	 * Our revisions are those of the server plus offset. When an older copy of the server's
-	 * data is put back, offset becomes the newest of our revisions: all that was read before is
-	 * then older than all that the server has.
-	 */
-	store_revision offset, newest;
-	int64_t cluster, term; /* the cluster's id and highest raft term; 0: not known */
+	/* The newest that an answer has said; 0: nothing is known. */
+	store_revision newest;
+	int64_t cluster, term; /* the cluster's id and its raft term */
+	uint64_t client;       /* names our fence */
+	/* The answer to a transaction of this client was lost: nothing is asked before it is fenced
+	 * off, so what is read then stays as it is. */
+	bool lost;
 	struct watch watch;
-	/* For beats: */
-	int64_t lease;		   /* 0: none */
-	int64_t lease_renew;	   /* when to renew it (clock_now) */
-	char group[STORE_KEY_MAX]; /* the group of the beats that were written last */
-	store_revision group_made; /* when its news was made, as the server counts; 0: not known */
-	uint64_t group_tasks;
-	char read_group[STORE_KEY_MAX]; /* the group of the beats that were read last */
-	uint32_t *
-		firsts; /* by task: 1 + the first task of the record with its beats; 0: not known */
+	/* By task of the group that was read last: 1 + the first task of the record with its beats;
+	 * 0: not known. */
+	char read_group[STORE_KEY_MAX];
+	uint32_t *firsts;
 	size_t first_count;
 };
 
@@ -52,29 +58,32 @@ static inline struct etcd_store *etcd_of(struct store *store)
 }
 
 /*
- * As gateway_ask, but accept no answer that is older than what this store has seen, unless the
- * server's data was set back; then note that (store_was_set_back).
+ * As gateway_ask, but accept no answer that is older than what this store has seen. STATUS_DAMAGED:
+ * the servers have an older copy of their data, or are others.
  */
 enum status etcd_ask(struct etcd_store *store, const struct gateway_request *request,
 	struct gateway_reply *reply, struct error *err);
-/* The same for a write that is repeatable. */
+/* The same for a request that may be sent twice, and writes. */
 enum status etcd_repeat(struct etcd_store *store, const char *path, const struct text *body,
 	int64_t deadline, struct gateway_reply *reply, struct error *err);
 /* The same for a request that reads. */
 enum status etcd_read(struct etcd_store *store, const char *path, const struct text *body,
 	int64_t deadline, struct gateway_reply *reply, struct error *err);
+/* Read one key. Element 0 of "kvs" is the key; no element: it is absent. */
+enum status etcd_read_key(struct etcd_store *store, const struct wire_key *key, int64_t deadline,
+	struct gateway_reply *reply, struct error *err);
 /*
- * Read one key as it was at a revision of the server (0: now). Element 0 of "kvs" is the key; no
- * element: it was absent. STATUS_NO: the revision is compacted, or in the future.
+ * Send a transaction that writes and requires that our client is not fenced (etcd_add_fence). If
+ * its answer is lost, fence it off. STATUS_TEMPORARY with *known unset: it may have been carried
+ * out, and after the next answer it cannot be any more.
  */
-enum status etcd_read_key(struct etcd_store *store, const struct wire_key *key, store_revision at,
-	int64_t deadline, struct gateway_reply *reply, struct error *err);
+enum status etcd_write(struct etcd_store *store, const struct text *body, int64_t deadline,
+	struct gateway_reply *reply, bool *known, struct error *err);
+/* Add the compare that requires the fence to be absent. */
+void etcd_add_fence(const struct etcd_store *store, struct text *body);
 
-/* The store's revision in an answer. */
-store_revision etcd_answered(const struct etcd_store *store, const struct gateway_reply *reply);
-/* The server's number of a revision of ours; 0: it is from before the server was set back. */
-store_revision etcd_revision(const struct etcd_store *store, store_revision revision);
-
+/* The revision in an answer. */
+store_revision etcd_answered(const struct gateway_reply *reply);
 /* Decode an entry from a "kv". STATUS_DAMAGED: another program has written it. */
 enum status etcd_entry(const struct etcd_store *store, struct json_object *kv,
 	struct store_entry *entry, struct error *err);

@@ -1,145 +1,197 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for a change. The server reports changes in a stream (watch.c). We also ask it with a
- * request, the look: before the stream is opened, after it broke, at the deadline (except for news,
- * because its readers then read the keys themselves), and every minute (for news: as the caller
- * wants). The stream begins after the revision of the last look, so that no change is missed.
+ * Waiting for a change. The server reports changes in a stream, one for each open store. We also
+ * ask it with a request, the look: before the stream is opened, after it broke, at the deadline
+ * (except for news, because its readers then read the keys themselves), and every minute (for news:
+ * as the caller wants). The stream begins after the revision up to which a look has found no
+ * change, so that none is missed.
  */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/process/descriptor.h"
 #include "store/etcd/session.h"
 
 /* All in milliseconds. */
 #define LOOK_EVERY 60000 /* between two looks */
 #define LOOK_LEAST 2000	 /* a look may take this long, even if the deadline comes before */
-#define TRACES	   64	 /* a look reads at most this number of traces (no time) */
 #define PAUSE	   500	 /* the longest pause before a stream is opened again */
+
+#define MESSAGE_MOST ((size_t)256 << 20)
 
 struct change {
 	struct wire_keys keys;
-	const char *prefix; /* for etcd_wait */
-	int64_t patience;   /* the time until which the present look may ask */
-	/* STATUS_OK: there is a change. STATUS_NO: there is none up to `revision`. */
+	/* STATUS_OK: there is a change. STATUS_NO: none is found, and none is up to `revision`. */
 	enum status (*look)(struct etcd_store *store, struct change *change, int64_t deadline,
 		struct error *err);
 	/* Whether the stream has reported a change. */
 	bool (*told)(const struct etcd_store *store, struct change *change);
 	int64_t every;		       /* ms between two looks */
-	store_revision revision;       /* as we count; nothing has changed up to it */
+	store_revision revision;       /* nothing has changed up to it */
 	struct store_awaited *awaited; /* for etcd_await_news; NULL: this is etcd_wait */
 };
 
-static bool begins_with(const char *text, const char *beginning)
+/* ---- The stream ---- */
+
+static bool same_key(const struct wire_key *a, const struct wire_key *b)
 {
-	return !strncmp(text, beginning, strlen(beginning));
+	return a->length == b->length && !memcmp(a->bytes, b->bytes, a->length);
 }
 
-/*
- * Whether the key name (kind 'k') is below prefix, or keys that begin with name (kind 'p') may be.
- */
-static bool concerns(const char *prefix, char kind, const char *name)
+/* Whether the stream is for this change, and to the endpoint that the gateway asks now. */
+static bool is_followed(const struct etcd_store *store, const struct change *change)
 {
-	bool inner = *prefix && prefix[strlen(prefix) - 1] == '/';
-	if (kind == 'p')
-		return begins_with(prefix, name) || begins_with(name, prefix);
-	return begins_with(name, prefix) && !(inner && !strcmp(name, prefix));
+	const struct watch *watch = &store->watch;
+	return watch->open && watch->endpoint == store->gateway.at &&
+	       watch->from <= change->revision + 1 &&
+	       same_key(&watch->keys.first, &change->keys.first) &&
+	       same_key(&watch->keys.end, &change->keys.end);
 }
 
-/*
- * STATUS_OK: a key below the prefix was deleted at revision `at`. trace: the names in the trace of
- * that revision (txn.c). A key that it names may have been absent before: ask the server.
- */
-static enum status read_trace(struct etcd_store *store, const struct change *change,
-	const struct text *trace, store_revision at, struct error *err)
+/* Open the stream after `revision`, in place of the present one. */
+static void open_stream(struct etcd_store *store, const struct change *change)
 {
-	enum status status = STATUS_NO;
-	for (size_t i = WIRE_STAMP; i < trace->length && status == STATUS_NO;) {
-		const char *entry = trace->data + i, *name = entry + 1;
-		i += strlen(entry) + 1;
-		if (!concerns(change->prefix, *entry, name))
-			continue;
-		if (*entry == 'p')
-			return STATUS_OK;
-		struct gateway_reply before = {0};
-		struct wire_key key;
-		wire_key_set(&key, store->options.prefix, 'k', name);
-		status = etcd_read_key(store, &key, at - 1, change->patience, &before, err);
-		if (status == STATUS_NO ||
-			(status == STATUS_OK && wire_count(before.object, "kvs")))
-			status = STATUS_OK;
-		else if (status == STATUS_OK)
-			status = STATUS_NO;
-		gateway_reply_release(&before);
+	struct error unused;
+	struct text body = {0};
+	struct watch *watch = &store->watch;
+	struct http *http = watch->http;
+	if (!http && http_open(&http, &unused) != STATUS_OK)
+		return;
+	*watch = (struct watch){.http = http,
+		.began = clock_now(),
+		.endpoint = store->gateway.at,
+		.keys = change->keys,
+		.from = change->revision + 1};
+	text_add(&body, "{\"create_request\":{");
+	wire_add_keys(&body, &change->keys);
+	wire_add_number(&body, "start_revision", watch->from);
+	text_add(&body, "}}\n");
+	watch->open =
+		gateway_begin(&store->gateway, http, "/v3/watch", &body, &unused) == STATUS_OK;
+	text_release(&body);
+}
+
+/* Read a message, which is a line of the stream. False: the server has ended the stream. */
+static bool read_message(struct watch *watch, struct json_object *message)
+{
+	struct json_object *result = wire_object(message, "result");
+	int64_t revision = wire_number(wire_object(result, "header"), "revision");
+	if (!result || wire_flag(result, "canceled"))
+		return false;
+	/* A server whose revision is lower than ours has an old state. */
+	if (wire_flag(result, "created") && revision + 1 < watch->from)
+		return false;
+	size_t count = wire_count(result, "events");
+	if (count) {
+		struct json_object *kv =
+			wire_object(wire_element(result, "events", count - 1), "kv");
+		watch->changed = wire_number(kv, "mod_revision");
+		watch->version = wire_number(kv, "version");
 	}
-	return status;
+	return true;
+}
+
+static bool read_lines(struct watch *watch)
+{
+	const struct text *body = &http_answer(watch->http)->body;
+	bool flows = true;
+	size_t begin = 0;
+	for (const char *line, *end; flows && begin < body->length;
+		begin += (size_t)(end - line) + 1) {
+		line = body->data + begin;
+		end = memchr(line, '\n', body->length - begin);
+		if (!end)
+			break;
+		struct json_object *message =
+			json_parse_limited(line, (size_t)(end - line), MESSAGE_MOST);
+		flows = end == line || read_message(watch, message);
+		json_object_put(message);
+	}
+	if (begin)
+		http_forget(watch->http, begin);
+	return flows;
+}
+
+/* Read the messages that have arrived, without waiting. False: the stream has ended. */
+static bool read_stream(struct watch *watch)
+{
+	struct error unused;
+	enum http_state state = http_step(watch->http, clock_now(), &unused);
+	watch->open = state != HTTP_FAILED && read_lines(watch) && state != HTTP_DONE;
+	if (!watch->open)
+		http_stop(watch->http);
+	return watch->open;
 }
 
 /*
- * Whether a key below the prefix was deleted after since (as the server counts). Read the traces
- * from the newest to older ones. If there are too many, or they are compacted, the answer is yes.
+ * Open the stream if it is closed and the time `again` has come, and wait for a message, wake (-1:
+ * none), or the time `until`.
  */
-static enum status find_deletion(struct etcd_store *store, const struct change *change,
-	store_revision since, struct json_object *newest, struct error *err)
+static void follow(struct etcd_store *store, const struct change *change, int64_t again,
+	int64_t until, int wake)
 {
-	struct gateway_reply reply = {0};
-	struct json_object *kv = newest;
-	struct wire_key key;
-	enum status status = STATUS_NO;
-	wire_key_set(&key, store->options.prefix, 'd', NULL);
-	for (int step = 0; status == STATUS_NO; step++) {
-		store_revision at = wire_number(kv, "mod_revision");
-		struct text trace = {0};
-		if (at <= since)
-			break;
-		trace.data = wire_bytes(kv, "value", &trace.length);
-		status = !trace.data || step == TRACES ? STATUS_OK
-						       : read_trace(store, change, &trace, at, err);
-		text_release(&trace);
-		if (status != STATUS_NO)
-			break;
-		gateway_reply_release(&reply);
-		status = etcd_read_key(store, &key, at - 1, change->patience, &reply, err);
-		if (!status_is_error(status))
-			status = status == STATUS_OK ? STATUS_NO : STATUS_OK;
-		kv = wire_element(reply.object, "kvs", 0);
-	}
-	gateway_reply_release(&reply);
-	return status;
+	const struct watch *watch = &store->watch;
+	bool followed = is_followed(store, change);
+	if (!followed && clock_now() < again)
+		until = clock_earlier(until, again);
+	else if (!followed)
+		open_stream(store, change);
+	until = clock_earlier(
+		until, watch->open ? http_due(watch->http) : clock_after(clock_jitter(PAUSE)));
+	struct pollfd polled[] = {{.fd = wake, .events = POLLIN},
+		{.fd = watch->open ? http_descriptor(watch->http) : -1, .events = POLLIN}};
+	(void)poll(polled, 2, clock_poll_timeout(until));
 }
 
-/* Look for a key that was put after `revision`, and for a trace of one that was deleted. */
+/* ---- Changes below a prefix ---- */
+
+/*
+ * Look for a key that was put after `revision`, and for deletions: there was none anywhere if their
+ * mark is older, and there was one below the prefix if fewer keys are there than at `revision`. If
+ * neither is so, a key may have been put and deleted since. Only the stream can tell, so `revision`
+ * stays.
+ */
 static enum status look_below(
 	struct etcd_store *store, struct change *change, int64_t deadline, struct error *err)
 {
 	struct text body = {0};
 	struct gateway_reply reply = {0};
-	struct wire_key trace;
-	store_revision since = change->revision, revision = 0;
-	change->patience = deadline;
-	wire_key_set(&trace, store->options.prefix, 'd', NULL);
+	struct wire_key mark;
+	store_revision since = change->revision;
+	int64_t asked = clock_now();
+	wire_key_set(&mark, store->options.prefix, 'd', NULL);
 	text_add(&body, "{\"success\":[{\"request_range\":{");
 	wire_add_keys(&body, &change->keys);
 	wire_add(&body, "\"keys_only\":true,\"limit\":\"1\"");
-	wire_add_number(&body, "min_mod_revision", etcd_revision(store, since) + 1);
+	wire_add_number(&body, "min_mod_revision", since + 1);
 	text_add(&body, "}},{\"request_range\":{");
-	wire_add_key(&body, &trace);
+	wire_add_key(&body, &mark);
+	if (since) {
+		text_add(&body, "}},{\"request_range\":{");
+		wire_add_keys(&body, &change->keys);
+		wire_add(&body, "\"count_only\":true");
+		wire_add_number(&body, "revision", since);
+	}
 	text_add(&body, "}}]}");
 	enum status status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
 	if (status == STATUS_OK) {
-		revision = etcd_answered(store, &reply);
-		struct json_object *put = wire_response(reply.object, 0, "response_range");
-		struct json_object *deleted = wire_response(reply.object, 1, "response_range");
-		/* Since `since`, the server was set back: report a change. */
-		bool other = since && (since <= store->offset || since > revision);
-		if (wire_count(put, "kvs") == 0 && !other)
-			status = find_deletion(store, change, etcd_revision(store, since),
-				wire_element(deleted, "kvs", 0), err);
+		struct json_object *now = wire_response(reply.object, 0, "response_range"),
+				   *then = wire_response(reply.object, 2, "response_range"),
+				   *marked = wire_response(reply.object, 1, "response_range");
+		bool deleted = wire_number(wire_element(marked, "kvs", 0), "mod_revision") > since;
+		bool fewer = deleted && wire_number(now, "count") < wire_number(then, "count");
+		if (wire_count(now, "kvs") == 0 && !fewer)
+			status = STATUS_NO;
+		if (status == STATUS_OK || !deleted)
+			change->revision = etcd_answered(&reply);
+		if (status == STATUS_NO && !deleted)
+			store->base.unchanged = asked;
+	} else if (status == STATUS_NO) {
+		status = STATUS_OK; /* what was at `revision` is forgotten */
 	}
-	if (!status_is_error(status))
-		change->revision = revision;
 	gateway_reply_release(&reply);
 	text_release(&body);
 	return status;
@@ -147,18 +199,20 @@ static enum status look_below(
 
 static bool told_below(const struct etcd_store *store, struct change *change)
 {
-	return store->watch.changed + store->offset > change->revision;
+	return store->watch.changed > change->revision;
 }
+
+/* ---- News ---- */
 
 /* Ask for the count of the group's news; 0: there is none. */
 static enum status ask_news(struct etcd_store *store, struct change *change, uint32_t *count,
 	int64_t deadline, struct error *err)
 {
 	struct gateway_reply reply = {0};
-	enum status status = etcd_read_key(store, &change->keys.first, 0, deadline, &reply, err);
+	enum status status = etcd_read_key(store, &change->keys.first, deadline, &reply, err);
 	if (status == STATUS_OK) {
 		*count = (uint32_t)wire_number(wire_element(reply.object, "kvs", 0), "version");
-		change->revision = etcd_answered(store, &reply);
+		change->revision = etcd_answered(&reply);
 	}
 	gateway_reply_release(&reply);
 	return status;
@@ -168,11 +222,14 @@ static enum status look_at_news(
 	struct etcd_store *store, struct change *change, int64_t deadline, struct error *err)
 {
 	uint32_t count = 0;
+	int64_t asked = clock_now();
 	enum status status = ask_news(store, change, &count, deadline, err);
 	if (status != STATUS_OK)
 		return status;
-	if (count == change->awaited->heard)
+	if (count == change->awaited->heard) {
+		store->base.unchanged = asked;
 		return STATUS_NO;
+	}
 	change->awaited->heard = count;
 	return STATUS_OK;
 }
@@ -187,6 +244,8 @@ static bool told_news(const struct etcd_store *store, struct change *change)
 	change->awaited->heard = count;
 	return true;
 }
+
+/* ---- Waiting ---- */
 
 /*
  * Look. It ends when wake is readable, and may go on a little after the deadline: a look that is
@@ -205,52 +264,24 @@ static enum status look(struct etcd_store *store, struct change *change, int64_t
 	return status == STATUS_TEMPORARY && given_up ? STATUS_TIMEOUT : status;
 }
 
-/*
- * Open the stream if it is closed and the time `again` has come, and wait for a message, wake, or
- * the time `until`.
- */
-static void follow(struct etcd_store *store, const struct change *change, int64_t again,
-	int64_t until, int wake)
-{
-	struct error unused;
-	struct watch *watch = &store->watch;
-	store_revision from = etcd_revision(store, change->revision) + 1;
-	bool fits = watch_is_open_for(watch, &store->gateway, &change->keys) && watch->from <= from;
-	if (!fits && clock_now() < again)
-		until = clock_earlier(until, again);
-	else if (!fits &&
-		 watch_open(watch, &store->gateway, &change->keys, from, &unused) != STATUS_OK)
-		until = clock_earlier(until, clock_after(clock_jitter(PAUSE)));
-	watch_sleep(watch, wake, until);
-}
-
 static enum status wait_for(struct etcd_store *store, struct change *change, int64_t deadline,
 	int wake, struct error *err)
 {
-	struct error unused;
 	struct watch *watch = &store->watch;
-	int64_t next = 0;   /* when to look; at once if there is no stream yet */
+	int64_t next = is_followed(store, change) ? clock_after(change->every) : 0; /* look */
 	int64_t again = 0;  /* when to open a stream again */
 	size_t in_vain = 0; /* the streams in a row that soon ended */
-	store_revision from = etcd_revision(store, change->revision) + 1;
-	/* A stream is enough for news (the caller has a count), and from the newest revision on. */
-	bool current = change->awaited || change->revision >= store->newest;
-	if (watch_is_open_for(watch, &store->gateway, &change->keys) && watch->from <= from &&
-		current)
-		next = clock_after(change->every);
 	for (;;) {
 		if (descriptor_is_ready(wake))
 			return STATUS_NO;
-		if (watch->open &&
-			watch_read(watch, &store->gateway, NULL, &unused) != WATCH_FLOWS) {
+		if (watch->open && !read_stream(watch)) {
 			gateway_turn(&store->gateway);
 			next = 0;
 			in_vain = clock_now() - watch->began < PAUSE ? in_vain + 1 : 0;
 			if (in_vain >= store->options.count)
 				again = clock_after(clock_jitter(PAUSE));
 		}
-		if (watch_is_open_for(watch, &store->gateway, &change->keys) &&
-			change->told(store, change))
+		if (is_followed(store, change) && change->told(store, change))
 			return STATUS_OK;
 		int64_t now = clock_now();
 		if (now >= next || (now >= deadline && !change->awaited)) {
@@ -259,7 +290,6 @@ static enum status wait_for(struct etcd_store *store, struct change *change, int
 				return clock_now() >= deadline ? STATUS_TIMEOUT : STATUS_NO;
 			if (status != STATUS_NO)
 				return status;
-			store->base.unchanged = now;
 			next = clock_after(change->every);
 		}
 		if (now >= deadline)
@@ -272,20 +302,17 @@ enum status etcd_wait(struct store *base, const char *prefix, store_revision *si
 	int64_t deadline, int wake, struct error *err)
 {
 	struct etcd_store *store = etcd_of(base);
-	struct change change = {.prefix = prefix,
-		.look = look_below,
-		.told = told_below,
-		.every = LOOK_EVERY,
-		.revision = *since};
+	struct change change = {
+		.look = look_below, .told = told_below, .every = LOOK_EVERY, .revision = *since};
 	wire_keys_below(&change.keys, store->options.prefix, 'k', prefix);
 	enum status status = wait_for(store, &change, deadline, wake, err);
 	/* The stream may be behind what others have read: ask for the newest revision. */
-	if (status == STATUS_OK && told_below(store, &change)) {
+	if (status == STATUS_OK && (told_below(store, &change) || change.revision == *since)) {
 		struct gateway_reply reply = {0};
 		status = etcd_read_key(
-			store, &change.keys.first, 0, clock_after(base->patience), &reply, err);
+			store, &change.keys.first, clock_after(base->patience), &reply, err);
 		if (status == STATUS_OK)
-			change.revision = etcd_answered(store, &reply);
+			change.revision = etcd_answered(&reply);
 		gateway_reply_release(&reply);
 	}
 	if (!status_is_error(status) || status == STATUS_TIMEOUT)

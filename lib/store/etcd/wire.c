@@ -114,12 +114,6 @@ void wire_add_counts(struct text *text, const char *root, const char *const pref
 	}
 }
 
-void wire_stamp(char stamp[WIRE_STAMP + 1], uint32_t client, uint32_t number, bool then)
-{
-	snprintf(stamp, WIRE_STAMP + 1, "%08" PRIx32 "%07" PRIx32 "%c", client, number & 0xfffffff,
-		then ? 't' : 'o');
-}
-
 struct json_object *wire_object(struct json_object *object, const char *name)
 {
 	return json_member(object, name, json_type_object);

@@ -18,8 +18,8 @@
 
 /*
  * A key in etcd is PREFIX, '/', and one of
- *	d		the trace: each transaction that deletes puts here what it has deleted
- *	f/CLIENT	the fence of a client (outcome.c)
+ *	d		the mark of a deletion: each transaction that deletes puts it
+ *	f/CLIENT	the fence of a client (etcd.c)
  *	k/KEY		a key of the store
  *	n/GROUP		the news of a group; the key's version is the count
  *	b/GROUP/TASK	the beats of an agent; TASK is its first task
@@ -64,14 +64,6 @@ void wire_add_put(struct text *text, const struct wire_key *key, const void *val
  * the PREFIX of the store.
  */
 void wire_add_counts(struct text *text, const char *root, const char *const prefixes[STORE_COUNTS]);
-
-/*
- * Each value in the store begins with the stamp of the transaction that put it: 8 hex digits of the
- * client, 7 of a number that counts up, and a letter for the branch. No two transactions have the
- * same stamp, so one whose answer was lost can be found.
- */
-#define WIRE_STAMP 16
-void wire_stamp(char stamp[WIRE_STAMP + 1], uint32_t client, uint32_t number, bool then);
 
 /* ---- Answers ---- */
 
