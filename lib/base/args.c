@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/args_check.h"
 #include "base/message.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
@@ -28,14 +27,34 @@ static const struct args_option everywhere[] = {
 	{0},
 };
 
-/* All options of a command, in the order of --help, and argtable2's entries for them. */
+static bool is_flag(const struct args_option *option)
+{
+	return option->kind == ARGS_FLAG || option->kind == ARGS_COUNT;
+}
+
+/* ---- The table of a command ---- */
+
+#define OPTIONS 96
+
+/* An option for argtable2, which calls take_option for each that it finds. */
+struct entry {
+	struct arg_hdr hdr;
+	const struct args_option *option;
+	struct table *table;
+	char letter[2];
+	char twin[64];
+	int count; /* how many times it was given */
+};
+
 struct table {
-	const struct args_option *options[96];
-	void *entries[96 + 2]; /* the options, then words, then end */
-	char letters[96][2];
+	const struct args_option *options[OPTIONS]; /* in the order of --help */
 	size_t count;
-	struct arg_str *words;
-	struct arg_end *end;
+	struct entry entries[OPTIONS], twins[OPTIONS];
+	struct arg_hdr words_entry;
+	char **words; /* the words that are no options */
+	size_t word_count;
+	struct error wrong;		 /* the first value that is wrong */
+	void *argtable[2 * OPTIONS + 2]; /* the words, flags, other options, twins, the end */
 };
 
 static const struct table *running; /* of the running command; NULL: none runs */
@@ -46,35 +65,15 @@ static void table_add(struct table *table, const struct args_option *options)
 		table->options[table->count++] = options;
 }
 
-static void table_init(struct table *table, const struct args_command *command)
-{
-	table_add(table, command->options);
-	table_add(table, command->common);
-	table_add(table, everywhere);
-	for (size_t i = 0; i < table->count; i++) {
-		const struct args_option *option = table->options[i];
-		table->letters[i][0] = option->letter;
-		const char *letter = option->letter ? table->letters[i] : NULL;
-		table->entries[i] =
-			args_is_flag(option)
-				? (void *)arg_litn(letter, option->name, 0, 64, option->help)
-				: (void *)arg_strn(
-					  letter, option->name, option->value, 0, 64, option->help);
-		if (option->kind == ARGS_OPTIONAL)
-			((struct arg_str *)table->entries[i])->hdr.flag |= ARG_HASOPTVALUE;
-	}
-	int most = command->max_words > 4096 ? 4096 : (int)command->max_words;
-	table->words = arg_strn(NULL, NULL, "WORD", 0, most + 1, NULL);
-	table->end = arg_end(8);
-	table->entries[table->count] = table->words;
-	table->entries[table->count + 1] = table->end;
-	if (arg_nullcheck(table->entries))
-		xalloc_failed();
-}
+/* Ends a word that argtable2 would take for an option without a value. */
+#define MASK "\1"
 
-static void table_release(struct table *table)
+static char *unmasked(char *word)
 {
-	arg_freetable(table->entries, table->count + 2);
+	size_t length = strlen(word);
+	if (length && word[length - 1] == *MASK)
+		word[length - 1] = '\0';
+	return word;
 }
 
 static void print_options(const char *title, const struct args_option *options)
@@ -116,8 +115,7 @@ static void print_help(const struct args_program *program, const struct args_com
 		printf("\n%s", program->epilogue);
 }
 
-/* Stands for an empty value, which argtable2 would treat as missing. */
-static char empty_word[] = "''";
+/* ---- Values ---- */
 
 static enum status set_target(
 	const struct args_option *option, const char *text, const char *what, struct error *err)
@@ -132,7 +130,7 @@ static enum status set_target(
 			return status;
 		/* fall through */
 	case ARGS_TEXT: *(const char **)option->target = text; break;
-	case ARGS_ANY_TEXT: *(const char **)option->target = text == empty_word ? "" : text; break;
+	case ARGS_ANY_TEXT: *(const char **)option->target = text; break;
 	case ARGS_LIST: {
 		struct args_list *list = option->target;
 		if (list->count == sizeof(list->items) / sizeof(list->items[0]))
@@ -154,40 +152,177 @@ static enum status set_target(
 	return status;
 }
 
-static int times_typed(const struct table *table, size_t i)
+/* argtable2 has found an option, with this value or NULL. */
+static int take_option(void *parent, const char *value)
 {
-	return args_is_flag(table->options[i]) ? ((struct arg_lit *)table->entries[i])->count
-					       : ((struct arg_str *)table->entries[i])->count;
+	struct entry *entry = parent;
+	struct error *wrong = &entry->table->wrong;
+	char what[80];
+	entry->count++;
+	if (wrong->status != STATUS_OK)
+		return 0;
+	snprintf(what, sizeof(what), "--%s", entry->option->name);
+	value = is_flag(entry->option) ? "1" : value ? unmasked((char *)value) : NULL;
+	if (value && !*value && entry->option->kind != ARGS_ANY_TEXT)
+		error_set(wrong, STATUS_USAGE, "%s: the value is empty", what);
+	else
+		set_target(entry->option, value ? value : "", what, wrong);
+	return 0;
+}
+
+static int take_word(void *parent, const char *word)
+{
+	struct table *table = parent;
+	table->words[table->word_count++] = unmasked((char *)word);
+	return 0;
+}
+
+static int refuse_twin(void *parent, const char *value)
+{
+	(void)parent;
+	(void)value;
+	return 1;
+}
+
+static void set_entry(struct table *table, size_t i)
+{
+	const struct args_option *option = table->options[i];
+	struct entry *entry = &table->entries[i], *twin = &table->twins[i];
+	*entry = (struct entry){.option = option, .table = table, .letter = {option->letter}};
+	entry->hdr = (struct arg_hdr){.flag = is_flag(option) ? 0
+					      : option->kind == ARGS_OPTIONAL
+						      ? ARG_HASVALUE | ARG_HASOPTVALUE
+						      : ARG_HASVALUE,
+		.shortopts = option->letter ? entry->letter : NULL,
+		.longopts = option->name,
+		.parent = entry,
+		.scanfn = take_option};
+	snprintf(twin->twin, sizeof(twin->twin), "%s" MASK, option->name);
+	twin->hdr = (struct arg_hdr){.longopts = twin->twin, .parent = twin, .scanfn = refuse_twin};
+}
+
+/*
+ * Abbreviated names are refused, because their meaning would change when another option with the
+ * same beginning is added: each option has a twin with a longer name, so that getopt_long, which
+ * argtable2 calls, takes an abbreviation for ambiguous. The flags come first, so that their indices
+ * are no letters (what_is_wrong).
+ */
+static void table_init(struct table *table, const struct args_command *command)
+{
+	size_t at = 0;
+	table_add(table, command->options);
+	table_add(table, command->common);
+	table_add(table, everywhere);
+	table->words_entry = (struct arg_hdr){.parent = table, .scanfn = take_word};
+	table->argtable[at++] = &table->words_entry;
+	for (int flags = 1; flags >= 0; flags--)
+		for (size_t i = 0; i < table->count; i++)
+			if (is_flag(table->options[i]) == flags) {
+				set_entry(table, i);
+				table->argtable[at++] = &table->entries[i];
+			}
+	for (size_t i = 0; i < table->count; i++)
+		table->argtable[at++] = &table->twins[i];
+	table->argtable[at] = xneeded(arg_end(8));
+}
+
+/* The option that word names: "--NAME", "--NAME=VALUE" or "-xyZ"; NULL: there is none. */
+static const struct args_option *find_option(const struct table *table, const char *word)
+{
+	bool is_long = word[1] == '-';
+	size_t length = strcspn(word + 2, "=");
+	for (size_t i = 0; i < table->count; i++) {
+		const struct args_option *option = table->options[i];
+		if (is_long ? strlen(option->name) == length &&
+					!strncmp(option->name, word + 2, length)
+			    : option->letter == word[strlen(word) - 1])
+			return option;
+	}
+	return NULL;
 }
 
 bool args_is_typed(const char *name)
 {
 	for (size_t i = 0; running && i < running->count; i++)
 		if (!strcmp(running->options[i]->name, name))
-			return times_typed(running, i) > 0;
+			return running->entries[i].count > 0;
 	return false;
 }
 
-static enum status set_targets(struct table *table, struct error *err)
+/* Set the options that were not given, and have a variable that is set. */
+static enum status use_environment(const struct table *table, struct error *err)
 {
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < table->count && status == STATUS_OK; i++) {
 		const struct args_option *option = table->options[i];
-		bool flag = args_is_flag(option);
-		int count = times_typed(table, i);
+		const char *value = option->environment ? getenv(option->environment) : NULL;
 		char what[80];
-		snprintf(what, sizeof(what), "--%s", option->name);
-		const char *variable = option->environment ? getenv(option->environment) : NULL;
-		if (count == 0 && variable && *variable) {
-			snprintf(what, sizeof(what), "$%s", option->environment);
-			status = set_target(option, variable, what, err);
-		}
-		for (int k = 0; k < count && status == STATUS_OK; k++)
-			status = set_target(option,
-				flag ? "1" : ((struct arg_str *)table->entries[i])->sval[k], what,
-				err);
+		snprintf(what, sizeof(what), "$%s", option->environment ? option->environment : "");
+		if (!table->entries[i].count && value && *value)
+			status = set_target(option, value, what, err);
 	}
 	return status;
+}
+
+/* ---- What is wrong ---- */
+
+static enum status no_such_option(const struct table *table, const char *word, struct error *err)
+{
+	const char *names[OPTIONS];
+	char name[64];
+	for (size_t i = 0; i < table->count; i++)
+		names[i] = table->options[i]->name;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	const char *meant = parse_nearest(names, table->count, name);
+	return error_set(err, STATUS_USAGE, "there is no option --%s%s%s%s", name,
+		meant ? "; did you mean --" : "", meant ? meant : "", meant ? "?" : "");
+}
+
+/*
+ * The first error that argtable2 has found. It gives a word for an option that does not exist, or
+ * whose value is missing; else only the letter of an option that does not exist, or the index of a
+ * flag that has a value.
+ */
+static enum status what_is_wrong(
+	const struct table *table, const struct arg_end *end, struct error *err)
+{
+	const char *word = end->argval[0];
+	int code = end->error[0];
+	if (word && code == ARG_ELONGOPT)
+		return no_such_option(table, word, err);
+	if (word) {
+		const struct args_option *option = find_option(table, word);
+		return error_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", option->name,
+			option->name, option->value);
+	}
+	if (code > ' ')
+		return error_set(err, STATUS_USAGE, "there is no option -%c", code);
+	return error_set(err, STATUS_USAGE, "--%s takes no value",
+		((const struct entry *)table->argtable[code])->option->name);
+}
+
+static enum status check(const struct table *table, const struct args_command *command,
+	const struct arg_end *end, char *const *rest, struct error *err)
+{
+	if (end->count)
+		return what_is_wrong(table, end, err);
+	if (table->word_count > command->max_words) {
+		const char *word = table->words[command->max_words];
+		return command->takes_command && !rest
+			       ? error_set(err, STATUS_USAGE,
+					 "\"%s\" is not an option; if the command begins here, write "
+					 "-- before it: -- %s",
+					 word, word)
+			       : error_set(err, STATUS_USAGE, "unexpected argument \"%s\"", word);
+	}
+	if (table->word_count < command->min_words)
+		return error_set(err, STATUS_USAGE, "missing argument: %s", command->synopsis);
+	if (command->command_required && (!rest || !rest[0]))
+		return error_set(
+			err, STATUS_USAGE, "a command is missing: write -- COMMAND [ARG...]");
+	if (table->wrong.status != STATUS_OK)
+		*err = table->wrong;
+	return table->wrong.status != STATUS_OK ? table->wrong.status : use_environment(table, err);
 }
 
 static int refuse(
@@ -200,47 +335,48 @@ static int refuse(
 }
 
 /*
- * Copy argv to joined, with each value in the form that argtable2 accepts: an optional number only
- * after "=", an empty value as empty_word. joined has room for twice as many words as argv.
+ * Copy a word of the command line in the form that argtable2 takes: an empty value with MASK, and an
+ * optional number, which is the next word, in the same word. Returns how many words it took.
  */
-static void join_values(const struct table *table, int *argc, char **argv, char *joined[])
+static int mask(const struct table *table, char **argv, char **masked)
 {
-	int count = 0, words = *argc;
-	bool first_part = true;
-	for (int i = 0; i < words; i++) {
-		char *word = argv[i], *next = i + 1 < words ? argv[i + 1] : NULL;
-		bool takes_next = false;
-		joined[count++] = word;
-		first_part &= strcmp(word, "--") != 0;
-		if (i == 0 || !first_part || word[0] != '-' || !word[1] ||
-			args_check_option(table->options, table->count, word, next, &takes_next,
-				NULL) != STATUS_OK)
-			continue;
-		i += takes_next;
-		char **last = &joined[count - 1], *value = strchr(word, '=');
-		if (takes_next && *next) {
-			*last = xprintf("%s%s%s", word, word[1] == '-' ? "=" : "", next);
-		} else if (takes_next) {
-			joined[count++] = empty_word;
-		} else if (word[1] == '-' && value && !value[1]) {
-			*last = xstrndup(word, (size_t)(value - word));
-			joined[count++] = empty_word;
-		}
-	}
-	*argc = count;
+	const char *word = argv[0], *next = argv[1];
+	size_t length = strlen(word);
+	const struct args_option *option = *word == '-' ? find_option(table, word) : NULL;
+	bool takes_next = option && option->kind == ARGS_OPTIONAL && !strchr(word, '=') && next &&
+			  *next && !next[strspn(next, "0123456789")];
+	if (takes_next)
+		*masked = xprintf("%s%s%s", word, word[1] == '-' ? "=" : "", next);
+	else if (!length || (!strncmp(word, "--", 2) && word[length - 1] == '='))
+		*masked = xprintf("%s" MASK, word);
+	else
+		*masked = xstrdup(word);
+	return takes_next ? 2 : 1;
 }
 
-/* Free joined, and those of its words that join_values allocated. */
-static void free_joined(char **joined, int count, int argc, char **argv)
+static int run_parsed(const struct args_program *program, const struct args_command *command,
+	struct table *table, struct args_rest *rest, bool help)
 {
-	for (int i = 0; i < count; i++) {
-		bool own = joined[i] != empty_word;
-		for (int k = 0; k < argc; k++)
-			own &= joined[i] != argv[k];
-		if (own)
-			free(joined[i]);
+	struct error err = {0};
+	const struct arg_end *end = table->argtable[1 + 2 * table->count];
+	/* --help and --version work even if the rest of the command line is wrong. */
+	if (show_help || help) {
+		print_help(program, command);
+		return message_close(STATUS_OK);
 	}
-	free(joined);
+	if (show_version) {
+		printf("%s %s\n", program->name, PREEMPT_VERSION);
+		return message_close(STATUS_OK);
+	}
+	if (check(table, command, end, rest->command, &err) != STATUS_OK)
+		return refuse(program, command, err.text);
+	message_level(quiet ? MESSAGE_QUIET : verbose ? MESSAGE_VERBOSE : MESSAGE_NORMAL);
+	rest->words = table->words;
+	rest->count = table->word_count;
+	running = table;
+	int code = message_close(command->run(rest));
+	running = NULL;
+	return code;
 }
 
 static int run_command(const struct args_program *program, const struct args_command *command,
@@ -248,60 +384,32 @@ static int run_command(const struct args_program *program, const struct args_com
 {
 	struct table table = {0};
 	struct args_rest rest = {0};
-	struct error err = {0};
-	int code;
-
+	int own = 1, count = 0;
+	bool options = true;
+	table_init(&table, command);
 	/* argtable2 reorders its arguments: do not pass it the words after "--". */
-	int own = 1;
 	while (own < argc && strcmp(argv[own], "--"))
 		own++;
 	if (own < argc && command->takes_command)
 		rest.command = argv + own + 1;
 	int seen = command->takes_command ? own : argc;
-
-	char **joined = xcalloc(2 * (size_t)seen + 1, sizeof(*joined));
-	table_init(&table, command);
-	const struct args_line line = {.argc = seen, .argv = argv, .rest = rest.command};
-	enum status wrong = args_check(table.options, table.count, command, &line, &err);
-	join_values(&table, &seen, argv, joined);
-	bool parsed = arg_parse(seen, joined, table.entries) == 0;
-	/* --help and --version work even if the rest of the command line is wrong. */
-	for (size_t i = 0; i < table.count; i++) {
-		const struct args_option *option = table.options[i];
-		if (option->target == &show_help || option->target == &show_version)
-			*(bool *)option->target = ((struct arg_lit *)table.entries[i])->count > 0;
+	char **masked = xcalloc((size_t)argc + 1, sizeof(*masked));
+	table.words = xcalloc((size_t)argc + 1, sizeof(*table.words));
+	for (int i = 0; i < seen; count++) {
+		options &= i == 0 || strcmp(argv[i], "--") != 0;
+		if (options || !*argv[i])
+			i += mask(&table, argv + i, &masked[count]);
+		else
+			masked[count] = xstrdup(argv[i++]);
 	}
-	if (show_help || (argc == 2 && !strcmp(argv[1], "help") && !command->name)) {
-		print_help(program, command);
-		code = message_close(STATUS_OK);
-		goto out;
-	}
-	if (show_version) {
-		printf("%s %s\n", program->name, PREEMPT_VERSION);
-		code = message_close(STATUS_OK);
-		goto out;
-	}
-	if (wrong != STATUS_OK) {
-		code = refuse(program, command, err.text);
-		goto out;
-	}
-	if (!parsed) {
-		code = refuse(program, command, "an option was given too many times");
-		goto out;
-	}
-	if (set_targets(&table, &err) != STATUS_OK) {
-		code = refuse(program, command, err.text);
-		goto out;
-	}
-	message_level(quiet ? MESSAGE_QUIET : verbose ? MESSAGE_VERBOSE : MESSAGE_NORMAL);
-	rest.words = (char **)table.words->sval;
-	rest.count = (size_t)table.words->count;
-	running = &table;
-	code = message_close(command->run(&rest));
-	running = NULL;
-out:
-	table_release(&table);
-	free_joined(joined, seen, argc, argv);
+	(void)arg_parse(count, masked, table.argtable);
+	bool help = argc == 2 && !strcmp(argv[1], "help") && !command->name;
+	int code = run_parsed(program, command, &table, &rest, help);
+	for (int i = 0; i < count; i++)
+		free(masked[i]);
+	free(masked);
+	free(table.words);
+	free(table.argtable[1 + 2 * table.count]);
 	return code;
 }
 
@@ -358,14 +466,12 @@ static int find_command(const struct args_program *program, int argc, char **arg
 	}
 	int at = 1;
 	while (at < argc && argv[at][0] == '-' && argv[at][1]) {
-		bool takes_next = false;
-		const char *next = at + 1 < argc ? argv[at + 1] : NULL;
-		if (args_check_option(table.options, table.count, argv[at], next, &takes_next,
-			    NULL) != STATUS_OK)
+		const struct args_option *option = find_option(&table, argv[at]);
+		if (!option)
 			return at;
-		at += 1 + takes_next;
+		at += is_flag(option) || strchr(argv[at], '=') ? 1 : 2;
 	}
-	return at;
+	return at < argc ? at : argc;
 }
 
 /* Answer a command line without a command: --version or --help; refuse all others. */

@@ -2,7 +2,8 @@
 /*
  * Command line options. Each program has one table: argtable2 parses with it, --help is printed
  * from it, and the tests check man pages and completions against it. Values are parsed by
- * base/parse.h, not by argtable2, whose numbers accept suffixes and hexadecimal.
+ * base/parse.h, not by argtable2, whose numbers accept suffixes and hexadecimal. Names of options
+ * cannot be abbreviated.
  *
  * A program with commands (preempt-store get ...) has one struct args_command for each. For a wrong
  * command line, args_main prints one message that says how to correct it, and returns 2.
