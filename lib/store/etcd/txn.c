@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transactions. One that writes is nested in a transaction that only requires that its client is
- * not fenced (etcd.c). One that deletes also puts the mark of a deletion, so that a wait knows
- * whether there was any (wait.c).
+ * Transactions. One that writes also requires that its client is not fenced (etcd.c). If its branch
+ * `otherwise` writes, too, it is nested in one that has only this requirement; no other is, because
+ * a server's limit on its size does not count what is nested. One that deletes also puts the mark
+ * of a deletion, so that a wait knows whether there was any (wait.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -133,17 +134,23 @@ static void write_branch(
 	text_add(body, "]");
 }
 
+static bool is_nested(const struct store_request *request)
+{
+	return store_ops_change(request->otherwise, request->otherwise_count);
+}
+
 static void write_request(
 	struct etcd_store *store, const struct store_request *request, struct text *body)
 {
 	text_add(body, "{\"compare\":[");
 	etcd_add_fence(store, body);
-	text_add(body, "],\"success\":[{\"request_txn\":{\"compare\":[");
+	if (is_nested(request))
+		text_add(body, "],\"success\":[{\"request_txn\":{\"compare\":[");
 	write_compares(store, request->compares, request->compare_count, body);
 	text_add(body, "]");
 	write_branch(store, request, true, body);
 	write_branch(store, request, false, body);
-	text_add(body, "}}]}");
+	text_add(body, is_nested(request) ? "}}]}" : "}");
 }
 
 /* A transaction that only reads: it needs no fence, and no entry in the servers' log. */
@@ -230,7 +237,8 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 	if (status == STATUS_OK) {
 		answer->revision = etcd_answered(&reply);
 		status = take(store, request,
-			writes ? wire_response(reply.object, 0, "response_txn") : reply.object,
+			is_nested(request) ? wire_response(reply.object, 0, "response_txn")
+					   : reply.object,
 			answer, err);
 	}
 	gateway_reply_release(&reply);
