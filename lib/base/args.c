@@ -335,8 +335,8 @@ static int refuse(
 }
 
 /*
- * Copy a word of the command line in the form that argtable2 takes: an empty value with MASK, and an
- * optional number, which is the next word, in the same word. Returns how many words it took.
+ * Copy a word of the command line in the form that argtable2 takes: an empty value with MASK, and
+ * an optional number, which is the next word, in the same word. Returns how many words it took.
  */
 static int mask(const struct table *table, char **argv, char **masked)
 {
@@ -507,19 +507,18 @@ int args_main(const struct args_program *program, int argc, char **argv)
 	/* Move the command before the options: run_command expects it in its argv[0]. */
 	memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
 	argv[1] = word;
-	bool is_help = !strcmp(word, "help");
-	if (is_help && !about) {
+	if (!strcmp(word, "help") && !about) {
 		print_help(program, NULL);
 		return message_close(STATUS_OK);
 	}
-	word = is_help ? about : word;
+	if (!strcmp(word, "help")) {
+		argc = 3;
+		argv[1] = word = about;
+		argv[2] = (char *)"--help";
+	}
 	const char *names[64];
 	size_t count = 0;
 	for (; command->name; command++) {
-		if (!strcmp(word, command->name) && is_help) {
-			print_help(program, command);
-			return message_close(STATUS_OK);
-		}
 		if (!strcmp(word, command->name))
 			return run_command(program, command, argc - 1, argv + 1);
 		names[count++] = command->name;

@@ -34,12 +34,11 @@ static struct wire_key beat_key(const struct etcd_store *store, const char *grou
 static enum status ask(struct etcd_store *store, struct text *body, struct error *err)
 {
 	struct gateway_reply reply = {0};
-	enum status status = etcd_repeat(
-		store, "/v3/kv/txn", body, clock_after(store->base.patience), &reply, err);
+	enum status status = etcd_ask(store, GATEWAY_REPEAT, "/v3/kv/txn", body,
+		clock_after(store->base.patience), &reply, err);
 	if (status == STATUS_OK && !wire_flag(reply.object, "succeeded"))
 		status = STATUS_NO;
 	gateway_reply_release(&reply);
-	text_release(body);
 	return status;
 }
 
@@ -178,15 +177,14 @@ static enum status read_records(struct etcd_store *store, const struct wire_keys
 		wire_add(&body,
 			"\"sort_order\":\"DESCEND\",\"sort_target\":\"KEY\",\"limit\":\"1\"");
 	text_add(&body, "}");
-	enum status status = etcd_read(
-		store, "/v3/kv/range", &body, clock_after(store->base.patience), &reply, err);
+	enum status status = etcd_ask(store, GATEWAY_READ, "/v3/kv/range", &body,
+		clock_after(store->base.patience), &reply, err);
 	for (size_t i = 0; status == STATUS_OK && i < wire_count(reply.object, "kvs"); i++) {
 		uint64_t its =
 			take_beats(wire_element(reply.object, "kvs", i), first, beats, count);
 		*begin = i == 0 ? its : *begin;
 	}
 	gateway_reply_release(&reply);
-	text_release(&body);
 	return status;
 }
 

@@ -10,9 +10,8 @@
 #include "base/xalloc.h"
 #include "store/etcd/session.h"
 
-#define FORMAT	   "preempt-tools 2"
-#define FENCE_LIFE 86400 /* seconds; no request is under way for longer than this */
-#define PAUSE	   100 /* milliseconds at most, before a member with an old state is asked again */
+#define FORMAT "preempt-tools 2"
+#define PAUSE  100 /* milliseconds at most, before a member with an old state is asked again */
 
 /* ---- The fence ---- */
 
@@ -44,24 +43,19 @@ static void become_new_client(struct etcd_store *store)
 	store->lost = false;
 }
 
-/* Put the fence if a transaction was lost, with a lease that removes the fence later. */
+/* Put the fence if a transaction was lost. */
 static enum status fence_off(struct etcd_store *store, int64_t deadline, struct error *err)
 {
 	struct text put = {0};
 	struct gateway_reply reply = {0};
 	struct wire_key key = fence_key(store);
-	int64_t lease;
 	if (!store->lost)
 		return STATUS_OK;
-	enum status status = gateway_grant(&store->gateway, FENCE_LIFE, deadline, &lease, err);
-	if (status == STATUS_OK) {
-		text_add(&put, "{");
-		wire_add_key(&put, &key);
-		wire_add_number(&put, "lease", lease);
-		text_add(&put, "}");
-		status = gateway_repeat(
-			&store->gateway, "/v3/kv/put", text_string(&put), deadline, &reply, err);
-	}
+	text_add(&put, "{");
+	wire_add_key(&put, &key);
+	text_add(&put, "}");
+	enum status status = gateway_ask(&store->gateway, GATEWAY_REPEAT, "/v3/kv/put",
+		text_string(&put), deadline, &reply, err);
 	if (status == STATUS_OK)
 		become_new_client(store);
 	gateway_reply_release(&reply);
@@ -69,13 +63,12 @@ static enum status fence_off(struct etcd_store *store, int64_t deadline, struct 
 	return status;
 }
 
-enum status etcd_write(struct etcd_store *store, const struct text *body, int64_t deadline,
+enum status etcd_write(struct etcd_store *store, struct text *body, int64_t deadline,
 	struct gateway_reply *reply, bool *known, struct error *err)
 {
 	struct error unused;
-	struct gateway_request request = {
-		.path = "/v3/kv/txn", .body = text_string(body), .deadline = deadline};
-	enum status status = etcd_ask(store, &request, reply, err);
+	enum status status =
+		etcd_ask(store, GATEWAY_ONCE, "/v3/kv/txn", body, deadline, reply, err);
 	*known = reply->known;
 	if (status != STATUS_TEMPORARY || *known)
 		return status;
@@ -140,8 +133,8 @@ static enum status ask_majority(struct etcd_store *store, int64_t deadline, stru
 	text_add(&body, "],\"success\":[{\"request_delete_range\":{");
 	wire_add_key(&body, &mark);
 	text_add(&body, "}}]}");
-	enum status status = gateway_repeat(
-		&store->gateway, "/v3/kv/txn", text_string(&body), deadline, &reply, err);
+	enum status status = gateway_ask(&store->gateway, GATEWAY_REPEAT, "/v3/kv/txn",
+		text_string(&body), deadline, &reply, err);
 	if (status == STATUS_OK && !follows(store, &reply))
 		status = is_older_copy(store, err);
 	else if (status == STATUS_PERMISSION) /* a user who only reads */
@@ -151,52 +144,35 @@ static enum status ask_majority(struct etcd_store *store, int64_t deadline, stru
 	return status;
 }
 
-enum status etcd_ask(struct etcd_store *store, const struct gateway_request *request,
-	struct gateway_reply *reply, struct error *err)
+enum status etcd_ask(struct etcd_store *store, enum gateway_kind kind, const char *path,
+	struct text *body, int64_t deadline, struct gateway_reply *reply, struct error *err)
 {
-	enum status status = fence_off(store, request->deadline, err);
+	enum status status = fence_off(store, deadline, err);
 	reply->known = true; /* until it is sent */
 	while (status == STATUS_OK) {
-		status = gateway_ask(&store->gateway, request, reply, err);
+		status = gateway_ask(
+			&store->gateway, kind, path, text_string(body), deadline, reply, err);
 		if (status != STATUS_OK)
 			break;
 		if (follows(store, reply)) {
 			note(store, reply);
 			break;
 		}
-		if (!request->reads) {
+		if (kind != GATEWAY_READ) {
 			reply->known = false;
-			return is_older_copy(store, err);
+			status = is_older_copy(store, err);
+			break;
 		}
 		gateway_turn(&store->gateway);
-		status = ask_majority(store, request->deadline, err);
-		if (status == STATUS_OK && clock_now() >= request->deadline)
+		status = ask_majority(store, deadline, err);
+		if (status == STATUS_OK && clock_now() >= deadline)
 			status = error_set(err, STATUS_TEMPORARY,
 				"store %s: a member of its cluster answers with an old state",
 				store->base.where);
-		clock_sleep_until(
-			clock_earlier(request->deadline, clock_after(clock_jitter(PAUSE))));
+		clock_sleep_until(clock_earlier(deadline, clock_after(clock_jitter(PAUSE))));
 	}
+	text_release(body);
 	return status;
-}
-
-enum status etcd_repeat(struct etcd_store *store, const char *path, const struct text *body,
-	int64_t deadline, struct gateway_reply *reply, struct error *err)
-{
-	struct gateway_request request = {
-		.path = path, .body = text_string(body), .repeatable = true, .deadline = deadline};
-	return etcd_ask(store, &request, reply, err);
-}
-
-enum status etcd_read(struct etcd_store *store, const char *path, const struct text *body,
-	int64_t deadline, struct gateway_reply *reply, struct error *err)
-{
-	struct gateway_request request = {.path = path,
-		.body = text_string(body),
-		.repeatable = true,
-		.reads = true,
-		.deadline = deadline};
-	return etcd_ask(store, &request, reply, err);
 }
 
 enum status etcd_read_key(struct etcd_store *store, const struct wire_key *key, int64_t deadline,
@@ -206,9 +182,7 @@ enum status etcd_read_key(struct etcd_store *store, const struct wire_key *key, 
 	text_add(&body, "{");
 	wire_add_key(&body, key);
 	text_add(&body, "}");
-	enum status status = etcd_read(store, "/v3/kv/range", &body, deadline, reply, err);
-	text_release(&body);
-	return status;
+	return etcd_ask(store, GATEWAY_READ, "/v3/kv/range", &body, deadline, reply, err);
 }
 
 enum status etcd_entry(const struct etcd_store *store, struct json_object *kv,
@@ -278,9 +252,9 @@ static enum status put_mark(struct etcd_store *store, int64_t deadline, struct e
 	text_add(&body, "],\"success\":[");
 	wire_add_put(&body, &mark, FORMAT, strlen(FORMAT));
 	text_add(&body, "]}");
-	enum status status = etcd_repeat(store, "/v3/kv/txn", &body, deadline, &reply, err);
+	enum status status =
+		etcd_ask(store, GATEWAY_REPEAT, "/v3/kv/txn", &body, deadline, &reply, err);
 	gateway_reply_release(&reply);
-	text_release(&body);
 	return status;
 }
 

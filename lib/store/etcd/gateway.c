@@ -20,8 +20,8 @@
 #define CONNECT	      1000 /* to one endpoint */
 #define FIRST_ATTEMPT 3000 /* a member that is stopped takes the request and sends no answer */
 #define LATER_ATTEMPT 8000 /* longer than a server's own limit of 7 s for one request */
+#define ATTEMPT_LEAST 100  /* also where less time is left: loading libcurl took some of it */
 #define SLOW_MOST     3	   /* how many times these two may be doubled */
-#define ALIVE	      1000 /* a member that takes longer to say its status may be stopped */
 #define PAUSE	      500  /* at most, after all endpoints failed */
 
 #define ANSWER_MOST ((size_t)256 << 20)
@@ -69,20 +69,20 @@ void gateway_turn(struct gateway *gateway)
 
 /* ---- One request to one endpoint ---- */
 
-static enum status start(struct gateway *gateway, struct http *http,
-	const struct gateway_request *request, int64_t timeout, struct error *err)
+static enum status start(struct gateway *gateway, struct http *http, enum gateway_kind kind,
+	const char *path, const char *body, int64_t timeout, struct error *err)
 {
 	struct text url = {0};
 	text_addf(&url, "%s://%s%s", gateway->options->tls ? "https" : "http",
-		gateway->options->endpoints[gateway->at], request->path);
+		gateway->options->endpoints[gateway->at], path);
 	struct http_request post = {.method = "POST",
 		.url = text_string(&url),
 		/* With hasleader a member without a leader refuses at once, and ends a watch. */
 		.headers = {"Content-Type: application/json", "Grpc-Metadata-hasleader: true",
 			*gateway->header ? gateway->header : NULL},
-		.body = request->body,
+		.body = body,
 		.most = ANSWER_MOST,
-		.once = !request->repeatable,
+		.once = kind == GATEWAY_ONCE,
 		.connect = CONNECT,
 		.timeout = timeout,
 		.tls = &gateway->options->files};
@@ -94,9 +94,7 @@ static enum status start(struct gateway *gateway, struct http *http,
 enum status gateway_begin(struct gateway *gateway, struct http *http, const char *path,
 	const struct text *body, struct error *err)
 {
-	struct gateway_request request = {
-		.path = path, .body = text_string(body), .repeatable = true};
-	return start(gateway, http, &request, 0, err);
+	return start(gateway, http, GATEWAY_READ, path, text_string(body), 0, err);
 }
 
 /* HTTP_PENDING: wake has ended it. */
@@ -133,7 +131,7 @@ static const struct refusal refusals[] = {
 	{3, "authentication failed", FATE_STRANGER, true, STATUS_PERMISSION, "does not know us",
 		": check the credentials"},
 	{3, "", FATE_REFUSED, true, STATUS_USAGE, "refuses this", ""},
-	{5, "", FATE_REFUSED, true, STATUS_NO, "has no such lease", ""},
+	{5, "", FATE_REFUSED, true, STATUS_NO, "does not have this", ""},
 	{7, "", FATE_REFUSED, true, STATUS_PERMISSION, "refuses this user",
 		": grant the user readwrite on all keys that begin with "},
 	{8, "space", FATE_REFUSED, true, STATUS_TEMPORARY, "is full",
@@ -203,12 +201,12 @@ static enum fate explain(struct gateway *gateway, const struct http_answer *answ
 }
 
 /* Send the request to the present endpoint, once. */
-static enum fate attempt(struct gateway *gateway, const struct gateway_request *request,
-	int64_t timeout, struct gateway_reply *reply, struct error *err)
+static enum fate attempt(struct gateway *gateway, enum gateway_kind kind, const char *path,
+	const char *body, int64_t timeout, struct gateway_reply *reply, struct error *err)
 {
 	gateway_reply_release(reply);
 	reply->known = true;
-	if (start(gateway, gateway->http, request, timeout, err) != STATUS_OK)
+	if (start(gateway, gateway->http, kind, path, body, timeout, err) != STATUS_OK)
 		return FATE_FAILED;
 	enum http_state state = finish(gateway, err);
 	const struct http_answer *answer = http_answer(gateway->http);
@@ -289,12 +287,8 @@ static enum status log_in(struct gateway *gateway, int64_t deadline, struct erro
 		text_add(&body, ",\"password\":");
 		text_add_json_string(&body, password);
 		text_add(&body, "}");
-		struct gateway_request request = {.path = "/v3/auth/authenticate",
-			.body = text_string(&body),
-			.repeatable = true,
-			.introduces = true,
-			.deadline = deadline};
-		status = gateway_ask(gateway, &request, &reply, err);
+		status = gateway_ask(gateway, GATEWAY_LOGIN, "/v3/auth/authenticate",
+			text_string(&body), deadline, &reply, err);
 	}
 	if (status == STATUS_OK) {
 		(void)json_get_text(reply.object, "token", &token);
@@ -309,37 +303,15 @@ static enum status log_in(struct gateway *gateway, int64_t deadline, struct erro
 /* ---- One endpoint after the other ---- */
 
 /*
- * Go to the next endpoint that says its status; if there is none, to the next. A status costs a
- * server little, so it comes soon also from one that is slow because it has too much to do.
- */
-static void move_on(struct gateway *gateway, int64_t deadline)
-{
-	struct gateway_request status = {
-		.path = "/v3/maintenance/status", .body = "{}", .reads = true};
-	struct gateway_reply reply = {0};
-	struct error unused;
-	size_t endpoints = gateway->options->count;
-	for (size_t i = 0; endpoints > 1 && i < endpoints; i++) {
-		int64_t left = clock_later(deadline - clock_now(), 1);
-		gateway_turn(gateway);
-		(void)attempt(gateway, &status, clock_earlier(left, ALIVE), &reply, &unused);
-		gateway_reply_release(&reply);
-		if (http_answer(gateway->http)->code)
-			return;
-	}
-	gateway_turn(gateway);
-}
-
-/*
- * The time for one attempt, ms. An endpoint that does not answer must leave time for the others;
- * after the first turn, or if there is no other, it gets longer.
+ * The time for one attempt, ms: less in the first round, so that an endpoint that does not answer
+ * leaves time for the others.
  */
 static int64_t time_for(const struct gateway *gateway, size_t turn, int64_t deadline)
 {
-	int64_t left = clock_later(deadline - clock_now(), 1);
-	if (turn > 1 || gateway->options->count == 1)
+	int64_t left = clock_later(deadline - clock_now(), ATTEMPT_LEAST);
+	if (turn > gateway->options->count || gateway->options->count == 1)
 		return clock_earlier(left, LATER_ATTEMPT << gateway->slow);
-	return clock_later(clock_earlier(left / 3, FIRST_ATTEMPT << gateway->slow), 1);
+	return clock_earlier(left / 3, FIRST_ATTEMPT << gateway->slow);
 }
 
 /*
@@ -354,26 +326,26 @@ static void note_time(struct gateway *gateway, int64_t took, int64_t most)
 		gateway->slow--;
 }
 
-enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
-	struct gateway_reply *reply, struct error *err)
+enum status gateway_ask(struct gateway *gateway, enum gateway_kind kind, const char *path,
+	const char *body, int64_t deadline, struct gateway_reply *reply, struct error *err)
 {
 	size_t endpoints = gateway->options->count;
 	bool known = true, logged_in = false;
 	for (size_t turn = 1;; turn++) {
 		bool bare = !*gateway->header; /* a lost answer has cost the token (explain) */
-		int64_t began = clock_now(), most = time_for(gateway, turn, request->deadline);
-		enum fate fate = attempt(gateway, request, most, reply, err);
+		int64_t began = clock_now(), most = time_for(gateway, turn, deadline);
+		enum fate fate = attempt(gateway, kind, path, body, most, reply, err);
 		note_time(gateway, clock_now() - began, most);
 		known &= reply->known;
 		reply->known = known;
 		switch (fate) {
 		case FATE_ANSWERED: return STATUS_OK;
 		case FATE_STRANGER:
-			if ((logged_in && !bare) || request->introduces ||
+			if ((logged_in && !bare) || kind == GATEWAY_LOGIN ||
 				!gateway_has_user(gateway->options))
 				return err->status;
 			logged_in = true;
-			if (log_in(gateway, request->deadline, err) != STATUS_OK)
+			if (log_in(gateway, deadline, err) != STATUS_OK)
 				return err->status;
 			continue;
 		case FATE_UNTRUSTED:
@@ -386,35 +358,13 @@ enum status gateway_ask(struct gateway *gateway, const struct gateway_request *r
 		}
 		if (descriptor_is_ready(gateway->wake))
 			return err->status;
-		move_on(gateway, request->deadline);
-		if (!known && !request->repeatable)
+		gateway_turn(gateway);
+		if (!known && kind == GATEWAY_ONCE)
 			return err->status;
 		if (turn % endpoints == 0)
 			(void)descriptor_wait(gateway->wake,
-				clock_earlier(request->deadline, clock_after(clock_jitter(PAUSE))));
-		if (clock_now() >= request->deadline)
+				clock_earlier(deadline, clock_after(clock_jitter(PAUSE))));
+		if (clock_now() >= deadline)
 			return err->status;
 	}
-}
-
-enum status gateway_repeat(struct gateway *gateway, const char *path, const char *body,
-	int64_t deadline, struct gateway_reply *reply, struct error *err)
-{
-	struct gateway_request request = {
-		.path = path, .body = body, .repeatable = true, .deadline = deadline};
-	return gateway_ask(gateway, &request, reply, err);
-}
-
-enum status gateway_grant(
-	struct gateway *gateway, int seconds, int64_t deadline, int64_t *lease, struct error *err)
-{
-	char body[40];
-	struct gateway_reply reply = {0};
-	snprintf(body, sizeof(body), "{\"TTL\":\"%d\"}", seconds);
-	enum status status =
-		gateway_repeat(gateway, "/v3/lease/grant", body, deadline, &reply, err);
-	if (status == STATUS_OK)
-		*lease = wire_number(reply.object, "ID");
-	gateway_reply_release(&reply);
-	return status;
 }

@@ -25,14 +25,11 @@ struct gateway {
 	char header[600]; /* "Authorization: TOKEN"; empty: none */
 };
 
-struct gateway_request {
-	const char *path; /* "/v3/kv/txn" */
-	const char *body;
-	/* A second request is safe even if the first was carried out. */
-	bool repeatable;
-	bool reads;	 /* it only reads, so the answer may be of an old state */
-	bool introduces; /* it asks for the token, so it is sent without one */
-	int64_t deadline;
+enum gateway_kind {
+	GATEWAY_READ,	/* it only reads, so the answer may be of an old state */
+	GATEWAY_REPEAT, /* it is safe also if it was carried out before */
+	GATEWAY_ONCE,	/* never send it twice */
+	GATEWAY_LOGIN,	/* it asks for the token, so it is sent without one */
 };
 
 struct gateway_reply {
@@ -46,20 +43,13 @@ enum status gateway_open(struct gateway *gateway, const struct etcd_options *opt
 void gateway_close(struct gateway *gateway);
 
 /*
- * Send a request. STATUS_OK: reply has the answer. STATUS_NO: the server refused because there is
- * no such lease, or the revision is compacted or in the future. STATUS_TEMPORARY: no endpoint
+ * Send a request to a path like "/v3/kv/txn". STATUS_OK: reply has the answer. STATUS_NO: the
+ * server refused because a revision is compacted, or in the future. STATUS_TEMPORARY: no endpoint
  * answered before the deadline, or wake became readable.
  */
-enum status gateway_ask(struct gateway *gateway, const struct gateway_request *request,
-	struct gateway_reply *reply, struct error *err);
-/* Send a request with repeatable set and all other flags clear. */
-enum status gateway_repeat(struct gateway *gateway, const char *path, const char *body,
-	int64_t deadline, struct gateway_reply *reply, struct error *err);
+enum status gateway_ask(struct gateway *gateway, enum gateway_kind kind, const char *path,
+	const char *body, int64_t deadline, struct gateway_reply *reply, struct error *err);
 void gateway_reply_release(struct gateway_reply *reply);
-
-/* Make a new lease, which ends after this number of seconds. */
-enum status gateway_grant(
-	struct gateway *gateway, int seconds, int64_t deadline, int64_t *lease, struct error *err);
 
 /* Begin a request whose answer is a stream, to the present endpoint, on http, not gateway->http. */
 enum status gateway_begin(struct gateway *gateway, struct http *http, const char *path,

@@ -12,7 +12,6 @@
 #include "store/etcd/wire.h"
 
 #define ENDPOINT_TIME 3000 /* milliseconds for one endpoint */
-#define LEASE_LIFE    60 /* seconds; then the server removes the key of a doctor that was killed */
 
 static int64_t now_us(void)
 {
@@ -40,8 +39,8 @@ static void look_at(const struct etcd_options *options, const char *where, int64
 	snprintf(endpoint->name, sizeof(endpoint->name), "%s", name);
 	endpoint->status = gateway_open(&gateway, &single, where, &err);
 	if (endpoint->status == STATUS_OK) {
-		endpoint->status = gateway_repeat(&gateway, "/v3/maintenance/status", "{}",
-			endpoint_deadline(deadline), &reply, &err);
+		endpoint->status = gateway_ask(&gateway, GATEWAY_READ, "/v3/maintenance/status",
+			"{}", endpoint_deadline(deadline), &reply, &err);
 		gateway_close(&gateway);
 	}
 	struct json_object *header = wire_object(reply.object, "header");
@@ -59,10 +58,10 @@ static void look_at_cluster(struct etcd_report *report, struct gateway *gateway,
 {
 	struct gateway_reply reply = {0};
 	struct error err;
-	if (gateway_repeat(gateway, "/v3/cluster/member/list", "{}", endpoint_deadline(deadline),
-		    &reply, &err) == STATUS_OK)
+	if (gateway_ask(gateway, GATEWAY_READ, "/v3/cluster/member/list", "{}",
+		    endpoint_deadline(deadline), &reply, &err) == STATUS_OK)
 		report->members = wire_count(reply.object, "members");
-	if (gateway_repeat(gateway, "/v3/maintenance/alarm", "{\"action\":\"GET\"}",
+	if (gateway_ask(gateway, GATEWAY_READ, "/v3/maintenance/alarm", "{\"action\":\"GET\"}",
 		    endpoint_deadline(deadline), &reply, &err) == STATUS_OK)
 		for (size_t i = 0; i < wire_count(reply.object, "alarms"); i++) {
 			const char *kind = "";
@@ -89,7 +88,8 @@ static enum status measure(struct gateway *gateway, const char *path, const stru
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < ETCD_SAMPLES && status == STATUS_OK; i++) {
 		int64_t began = now_us();
-		status = gateway_repeat(gateway, path, text_string(body), deadline, &reply, err);
+		status = gateway_ask(
+			gateway, GATEWAY_REPEAT, path, text_string(body), deadline, &reply, err);
 		samples[i] = now_us() - began;
 		gateway_reply_release(&reply);
 	}
@@ -100,40 +100,26 @@ static enum status measure(struct gateway *gateway, const char *path, const stru
 	return STATUS_OK;
 }
 
-/* Make a lease, write a key with it, and read it. The end of the lease removes the key. */
+/* Write a key, read it, and remove it. */
 static enum status probe_cluster(
 	struct etcd_report *report, struct gateway *gateway, int64_t deadline, struct error *err)
 {
-	struct text put = {0}, read = {0}, revoke = {0};
+	struct text body = {0};
 	struct gateway_reply reply = {0};
 	struct wire_key key;
 	struct error unused;
-	char name[32];
-	int64_t lease;
-	enum status status = gateway_grant(gateway, LEASE_LIFE, deadline, &lease, err);
-	if (status != STATUS_OK)
-		return status;
-	snprintf(name, sizeof(name), "%lld", (long long)lease);
-	wire_key_set(&key, gateway->options->prefix, 'x', name);
-	text_add(&put, "{");
-	wire_add_key(&put, &key);
-	wire_add_number(&put, "lease", lease);
-	text_add(&put, "}");
-	text_add(&read, "{");
-	wire_add_key(&read, &key);
-	text_add(&read, "}");
-	text_add(&revoke, "{");
-	wire_add_number(&revoke, "ID", lease);
-	text_add(&revoke, "}");
-	status = measure(gateway, "/v3/kv/put", &put, deadline, &report->write_us, err);
+	wire_key_set(&key, gateway->options->prefix, 'x', NULL);
+	text_add(&body, "{");
+	wire_add_key(&body, &key);
+	text_add(&body, "}");
+	enum status status =
+		measure(gateway, "/v3/kv/put", &body, deadline, &report->write_us, err);
 	if (status == STATUS_OK)
-		status = measure(gateway, "/v3/kv/range", &read, deadline, &report->read_us, err);
-	(void)gateway_repeat(
-		gateway, "/v3/lease/revoke", text_string(&revoke), deadline, &reply, &unused);
+		status = measure(gateway, "/v3/kv/range", &body, deadline, &report->read_us, err);
+	(void)gateway_ask(gateway, GATEWAY_REPEAT, "/v3/kv/deleterange", text_string(&body),
+		deadline, &reply, &unused);
 	gateway_reply_release(&reply);
-	text_release(&put);
-	text_release(&read);
-	text_release(&revoke);
+	text_release(&body);
 	return status;
 }
 

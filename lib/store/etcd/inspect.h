@@ -31,7 +31,7 @@ struct etcd_report {
 	bool tls;
 	bool known; /* we send a user or a certificate */
 	bool far;   /* an endpoint is not on this machine's loopback */
-	/* Writing a key with a lease under the prefix, and reading it: outcome and median times. */
+	/* Writing a key under the prefix, and reading it: outcome and median times. */
 	enum status probe;
 	char probe_why[768];
 	int64_t write_us, read_us; /* microseconds */
@@ -39,8 +39,7 @@ struct etcd_report {
 
 /*
  * Inspect the cluster of an etcd URL. STATUS_USAGE: not such a URL. STATUS_OK: there is a report,
- * good or bad. This writes a key that is not one of the store's, under a lease of a minute, and
- * removes it.
+ * good or bad. This writes a key that is not one of the store's, and removes it.
  */
 enum status etcd_inspect(
 	const char *url, int64_t deadline, struct etcd_report *report, struct error *err);

@@ -135,7 +135,7 @@ enum status etcd_list(struct store *base, const struct store_range *range, int64
 		if (first)
 			wire_add_counts(&body, store->options.prefix, range->count);
 		text_add(&body, "]}");
-		status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
+		status = etcd_ask(store, GATEWAY_READ, "/v3/kv/txn", &body, deadline, &reply, err);
 		if (status == STATUS_OK && first) {
 			answer->revision = plan.revision = etcd_answered(&reply);
 			wire_take_counts(reply.object, gaps, range->count, answer);
@@ -147,7 +147,6 @@ enum status etcd_list(struct store *base, const struct store_range *range, int64
 				"store %s: its server was compacted while it was read",
 				base->where);
 		gateway_reply_release(&reply);
-		text_release(&body);
 	} while (status == STATUS_OK && plan.at < plan.count && answer->count <= range->limit);
 	if (status == STATUS_OK)
 		cut(answer, range->limit);

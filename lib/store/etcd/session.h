@@ -58,26 +58,20 @@ static inline struct etcd_store *etcd_of(struct store *store)
 }
 
 /*
- * As gateway_ask, but accept no answer that is older than what this store has seen. STATUS_DAMAGED:
- * the servers have an older copy of their data, or are others.
+ * As gateway_ask, but accept no answer that is older than what this store has seen. Releases body.
+ * STATUS_DAMAGED: the servers have an older copy of their data, or are others.
  */
-enum status etcd_ask(struct etcd_store *store, const struct gateway_request *request,
-	struct gateway_reply *reply, struct error *err);
-/* The same for a request that may be sent twice, and writes. */
-enum status etcd_repeat(struct etcd_store *store, const char *path, const struct text *body,
-	int64_t deadline, struct gateway_reply *reply, struct error *err);
-/* The same for a request that reads. */
-enum status etcd_read(struct etcd_store *store, const char *path, const struct text *body,
-	int64_t deadline, struct gateway_reply *reply, struct error *err);
+enum status etcd_ask(struct etcd_store *store, enum gateway_kind kind, const char *path,
+	struct text *body, int64_t deadline, struct gateway_reply *reply, struct error *err);
 /* Read one key. Element 0 of "kvs" is the key; no element: it is absent. */
 enum status etcd_read_key(struct etcd_store *store, const struct wire_key *key, int64_t deadline,
 	struct gateway_reply *reply, struct error *err);
 /*
  * Send a transaction that writes and requires that our client is not fenced (etcd_add_fence). If
  * its answer is lost, fence it off. STATUS_TEMPORARY with *known unset: it may have been carried
- * out, and after the next answer it cannot be any more.
+ * out, and after the next answer it cannot be any more. Releases body.
  */
-enum status etcd_write(struct etcd_store *store, const struct text *body, int64_t deadline,
+enum status etcd_write(struct etcd_store *store, struct text *body, int64_t deadline,
 	struct gateway_reply *reply, bool *known, struct error *err);
 /* Add the compare that requires the fence to be absent. */
 void etcd_add_fence(const struct etcd_store *store, struct text *body);

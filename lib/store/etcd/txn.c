@@ -231,7 +231,7 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 		if (request->group)
 			answer->news = etcd_news(base, request->group);
 		write_reads(store, request, &body);
-		status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
+		status = etcd_ask(store, GATEWAY_READ, "/v3/kv/txn", &body, deadline, &reply, err);
 		answer->known = true;
 	}
 	if (status == STATUS_OK) {
@@ -242,7 +242,6 @@ enum status etcd_txn(struct store *base, const struct store_request *request, in
 			answer, err);
 	}
 	gateway_reply_release(&reply);
-	text_release(&body);
 	return status;
 }
 
@@ -267,6 +266,5 @@ enum status etcd_purge(struct store *base, const char *prefix, const struct stor
 	if (status == STATUS_OK && !wire_flag(reply.object, "succeeded"))
 		status = STATUS_NO;
 	gateway_reply_release(&reply);
-	text_release(&body);
 	return status;
 }

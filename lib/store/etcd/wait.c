@@ -176,7 +176,8 @@ static enum status look_below(
 		wire_add_number(&body, "revision", since);
 	}
 	text_add(&body, "}}]}");
-	enum status status = etcd_read(store, "/v3/kv/txn", &body, deadline, &reply, err);
+	enum status status =
+		etcd_ask(store, GATEWAY_READ, "/v3/kv/txn", &body, deadline, &reply, err);
 	if (status == STATUS_OK) {
 		struct json_object *now = wire_response(reply.object, 0, "response_range"),
 				   *then = wire_response(reply.object, 2, "response_range"),
@@ -193,7 +194,6 @@ static enum status look_below(
 		status = STATUS_OK; /* what was at `revision` is forgotten */
 	}
 	gateway_reply_release(&reply);
-	text_release(&body);
 	return status;
 }
 

@@ -18,7 +18,8 @@ void wire_key_set(struct wire_key *key, const char *prefix, char kind, const cha
 	key->length = (size_t)length;
 }
 
-void wire_key_end(struct wire_key *key)
+/* Turn key into the first key after all keys that begin with it. */
+static void wire_key_end(struct wire_key *key)
 {
 	/* This ends, because the key has a '/'. */
 	while ((unsigned char)key->bytes[key->length - 1] == 0xff)

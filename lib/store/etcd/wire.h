@@ -24,7 +24,7 @@
  *	n/GROUP		the news of a group; the key's version is the count
  *	b/GROUP/TASK	the beats of an agent; TASK is its first task
  *	s		the mark of a store, with its format
- *	x/LEASE		the key with which the doctor tests the cluster (inspect.c)
+ *	x		the key with which the doctor tests the cluster (inspect.c)
  */
 struct wire_key {
 	char bytes[ETCD_PREFIX_MAX + STORE_KEY_MAX + 64];
@@ -32,8 +32,6 @@ struct wire_key {
 };
 /* name: NULL for d and s. */
 void wire_key_set(struct wire_key *key, const char *prefix, char kind, const char *name);
-/* Turn key into the first key after all keys that begin with it. */
-void wire_key_end(struct wire_key *key);
 /* Turn key into the next possible key. */
 void wire_key_next(struct wire_key *key);
 
