@@ -107,6 +107,25 @@ told() {
 	once 1 "alibaba:$url"
 }
 
+@test "the guide's lines with curl: none, a notice, and a server that cannot answer" {
+	local guide line i file says reason
+	mapfile -t guide < <(sed -n "s/^    --notice '\(command:.*\)'$/\1/p" "$REPO/docs/cloud.md")
+	while read -r i file says reason; do
+		line=$(sed "s|http://[a-z0-9.]*|$url|g" <<<"${guide[i]}")
+		once 1 "$line"
+		answer "$file" "$says"
+		once 0 "$line"
+		[[ $output = *"$reason"* ]]
+		answer "$file" @503
+		once 75 "$line"
+	done <<-'END'
+		0 gce.preempted TRUE preempted
+		1 aws.spot {"action":"terminate"} terminate
+		2 azure.event {"Events":[{"EventType":"Preempt","Resources":["VM1"]}]} Preempt
+		3 alibaba.spot 2026-11-30T08:00:00Z ends at 2026-11-30T08:00:00Z
+	END
+}
+
 @test "aws: a target of the warm pool is a notice, but not while the machine is set up for it" {
 	answer aws.autoscaling Warmed:Stopped
 	watches --period 100ms --source "aws:$url"
