@@ -10,8 +10,9 @@
 #include "base/xalloc.h"
 #include "store/etcd/session.h"
 
-#define FORMAT "preempt-tools 2"
-#define PAUSE  100 /* milliseconds at most, before a member with an old state is asked again */
+#define FORMAT	   "preempt-tools 2"
+#define OPEN_LEAST 1000 /* milliseconds, also after the deadline: loading libcurl takes of it */
+#define PAUSE	   100	/* milliseconds at most, before a member with an old state is asked again */
 
 /* ---- The fence ---- */
 
@@ -275,6 +276,7 @@ static enum status find_store(
 	bool create =
 		(flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) && !store->options.must_exist;
 	enum status status = gateway_open(&store->gateway, &store->options, store->base.where, err);
+	deadline = clock_later(deadline, clock_after(OPEN_LEAST));
 	if (status == STATUS_OK)
 		status = read_mark(store, deadline, err);
 	if (status == STATUS_NO && create)

@@ -20,7 +20,6 @@
 #define CONNECT	      1000 /* to one endpoint */
 #define FIRST_ATTEMPT 3000 /* a member that is stopped takes the request and sends no answer */
 #define LATER_ATTEMPT 8000 /* longer than a server's own limit of 7 s for one request */
-#define ATTEMPT_LEAST 100  /* also where less time is left: loading libcurl took some of it */
 #define SLOW_MOST     3	   /* how many times these two may be doubled */
 #define PAUSE	      500  /* at most, after all endpoints failed */
 
@@ -308,7 +307,7 @@ static enum status log_in(struct gateway *gateway, int64_t deadline, struct erro
  */
 static int64_t time_for(const struct gateway *gateway, size_t turn, int64_t deadline)
 {
-	int64_t left = clock_later(deadline - clock_now(), ATTEMPT_LEAST);
+	int64_t left = clock_later(deadline - clock_now(), 3);
 	if (turn > gateway->options->count || gateway->options->count == 1)
 		return clock_earlier(left, LATER_ATTEMPT << gateway->slow);
 	return clock_earlier(left / 3, FIRST_ATTEMPT << gateway->slow);
