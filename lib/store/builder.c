@@ -26,27 +26,16 @@ void transaction_require(struct transaction *t, const char *key, store_revision 
 	t->compares[t->compare_count++] = (struct store_compare){key, revision};
 }
 
-static void add(struct store_op **list, size_t *count, struct store_op op)
+static void add(struct transaction *t, struct store_op op)
 {
-	*list = one_more(*list, *count, sizeof(**list));
-	(*list)[(*count)++] = op;
-}
-
-void transaction_require_told(struct transaction *t, const char *key, store_revision revision)
-{
-	transaction_require(t, key, revision);
-	add(&t->otherwise, &t->otherwise_count, (struct store_op){.kind = STORE_GET, .key = key});
-}
-
-void transaction_put_bytes(struct transaction *t, const char *key, const void *bytes, size_t length)
-{
-	add(&t->ops, &t->op_count, (struct store_op){STORE_PUT, key, bytes, length});
+	t->ops = one_more(t->ops, t->op_count, sizeof(*t->ops));
+	t->ops[t->op_count++] = op;
 }
 
 void transaction_put(struct transaction *t, const char *key, struct json_object *value)
 {
 	const char *line = transaction_own(t, json_line(value));
-	transaction_put_bytes(t, key, line, strlen(line));
+	add(t, (struct store_op){STORE_PUT, key, line, strlen(line)});
 	json_object_put(value);
 }
 
@@ -58,12 +47,12 @@ void transaction_put_new(struct transaction *t, const char *key, struct json_obj
 
 void transaction_delete(struct transaction *t, const char *key)
 {
-	add(&t->ops, &t->op_count, (struct store_op){.kind = STORE_DELETE, .key = key});
+	add(t, (struct store_op){.kind = STORE_DELETE, .key = key});
 }
 
 void transaction_get(struct transaction *t, const char *key)
 {
-	add(&t->ops, &t->op_count, (struct store_op){.kind = STORE_GET, .key = key});
+	add(t, (struct store_op){.kind = STORE_GET, .key = key});
 }
 
 void transaction_add(struct transaction *t, const struct transaction *other)
@@ -71,9 +60,7 @@ void transaction_add(struct transaction *t, const struct transaction *other)
 	for (size_t i = 0; i < other->compare_count; i++)
 		transaction_require(t, other->compares[i].key, other->compares[i].revision);
 	for (size_t i = 0; i < other->op_count; i++)
-		add(&t->ops, &t->op_count, other->ops[i]);
-	for (size_t i = 0; i < other->otherwise_count; i++)
-		add(&t->otherwise, &t->otherwise_count, other->otherwise[i]);
+		add(t, other->ops[i]);
 	if (other->group)
 		t->group = other->group;
 	for (size_t i = 0; i < STORE_COUNTS; i++)
@@ -89,8 +76,6 @@ enum status transaction_ask(const struct transaction *t, struct store *store,
 		.compare_count = t->compare_count,
 		.then = t->ops,
 		.then_count = t->op_count,
-		.otherwise = t->otherwise,
-		.otherwise_count = t->otherwise_count,
 		.group = t->group,
 		.news = t->news};
 	memcpy(request.count, t->count, sizeof(request.count));
@@ -115,6 +100,5 @@ void transaction_release(struct transaction *t)
 	free(t->owned);
 	free(t->compares);
 	free(t->ops);
-	free(t->otherwise);
 	*t = (struct transaction){0};
 }

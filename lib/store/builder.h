@@ -12,9 +12,9 @@
 
 struct transaction {
 	struct store_compare *compares;
-	struct store_op *ops, *otherwise;
+	struct store_op *ops;
 	void **owned;
-	size_t compare_count, op_count, otherwise_count, owned_count;
+	size_t compare_count, op_count, owned_count;
 	const char *group;		 /* owned; as in struct store_request */
 	bool news;			 /* as there */
 	const char *count[STORE_COUNTS]; /* owned; as there */
@@ -25,14 +25,9 @@ const char *transaction_own(struct transaction *t, const char *text);
 
 /* Require that the last change of key (owned) is this revision; 0: the key is absent. */
 void transaction_require(struct transaction *t, const char *key, store_revision revision);
-/* The same; if any requirement of the transaction does not hold, key is read. */
-void transaction_require_told(struct transaction *t, const char *key, store_revision revision);
 
 /* Put value, which the transaction then owns, at key (owned). */
 void transaction_put(struct transaction *t, const char *key, struct json_object *value);
-/* Put these bytes (not copied) at key (owned). */
-void transaction_put_bytes(
-	struct transaction *t, const char *key, const void *bytes, size_t length);
 /* Require that key is absent, and put value there. */
 void transaction_put_new(struct transaction *t, const char *key, struct json_object *value);
 /* Delete key (owned). */

@@ -127,18 +127,14 @@ enum status etcd_beat(struct store *base, const char *group, uint64_t first,
 /* Where we keep 1 + the first task of the record that had this task's beat; 0: not known. */
 static uint32_t *first_of(struct etcd_store *store, const char *group, uint64_t task)
 {
-	if (strcmp(store->read_group, group) != 0) {
-		snprintf(store->read_group, sizeof(store->read_group), "%s", group);
-		store->first_count = 0;
-	}
-	if (task >= store->first_count) {
-		size_t count = task + 64;
-		store->firsts = xrealloc(store->firsts, count, sizeof(*store->firsts));
-		memset(store->firsts + store->first_count, 0,
-			(count - store->first_count) * sizeof(*store->firsts));
-		store->first_count = count;
-	}
-	return &store->firsts[task];
+	size_t at = (uint32_t)task * 2654435761u >> 26; /* ranges begin at multiples of 1,024 */
+	if (strcmp(store->read_group, group) != 0)
+		memset(store->firsts, 0, sizeof(store->firsts));
+	snprintf(store->read_group, sizeof(store->read_group), "%s", group);
+	if (store->firsts[at].task != task)
+		store->firsts[at].first = 0;
+	store->firsts[at].task = task;
+	return &store->firsts[at].first;
 }
 
 /* Take from a record the beats that it has of count tasks from first. Returns its first task. */

@@ -265,7 +265,6 @@ static void close_store(struct store *base)
 	http_close(store->watch.http);
 	gateway_close(&store->gateway);
 	etcd_options_release(&store->options);
-	free(store->firsts);
 	free(base->where);
 	free(store);
 }

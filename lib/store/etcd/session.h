@@ -45,11 +45,13 @@ struct etcd_store {
 	 * off, so what is read then stays as it is. */
 	bool lost;
 	struct watch watch;
-	/* By task of the group that was read last: 1 + the first task of the record with its beats;
-	 * 0: not known. */
+	/* For some tasks of the group that was read last: 1 + the first task of the record with its
+	 * beats; 0: not known. */
 	char read_group[STORE_KEY_MAX];
-	uint32_t *firsts;
-	size_t first_count;
+	struct {
+		uint64_t task;
+		uint32_t first;
+	} firsts[64];
 };
 
 static inline struct etcd_store *etcd_of(struct store *store)
