@@ -111,6 +111,7 @@ told() {
 	local guide line i file says reason
 	mapfile -t guide < <(sed -n "s/^    --notice '\(command:.*\)'$/\1/p" "$REPO/docs/cloud.md")
 	while read -r i file says reason; do
+		# shellcheck disable=SC2001 # a pattern with a class
 		line=$(sed "s|http://[a-z0-9.]*|$url|g" <<<"${guide[i]}")
 		once 1 "$line"
 		answer "$file" "$says"
