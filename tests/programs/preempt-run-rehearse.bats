@@ -7,19 +7,20 @@
 load ../support/agents
 
 # rehearses TEXT CODE OPTION...: says TEXT, and leaves with CODE. Where the command has not begun in time, it is
-# rehearsed again, later after the start.
+# rehearsed again in a new run, later after the start.
 rehearses() {
 	local text=$1 code=$2 after
 	shift 2
 	for after in 2s 10s 60s; do
-		rm -rf job/ckpt
-		run --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@$after "$@"
+		rm -rf job/ckpt stop
+		run --separate-stderr preempt-run "${quick[@]}" --run "r$((++runs))" --rehearse TERM@$after "$@"
 		[[ $stderr != *"$text"* || $status != "$code" ]] || return 0
 	done
 	echo "$stderr"
 	return 1
 }
 
+runs=0
 failed="rehearsal: FAILED:"
 nothing_saved="$failed no complete checkpoint was saved after the signal"
 
@@ -36,10 +37,10 @@ nothing_saved="$failed no complete checkpoint was saved after the signal"
 @test "--rehearse fails where the program never asks, saves nothing, or is over before; what it does not understand is refused" {
 	run -1 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@300ms -- sleep 1000
 	[[ $stderr == *"$failed a task has never called preempt_step"* ]]
-	rehearses "$nothing_saved (43)" 1 --run r2 -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-fails all
-	run -1 --separate-stderr preempt-run --run r3 --rehearse TERM@1h -- true
+	rehearses "$nothing_saved (43)" 1 -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-fails all
+	run -1 --separate-stderr preempt-run --run over --rehearse TERM@1h -- true
 	[[ $stderr == *"$failed the run was over before it began"* ]]
-	run -2 --separate-stderr preempt-run --run r4 --rehearse HUP@100ms -- touch started
+	run -2 --separate-stderr preempt-run --run other --rehearse HUP@100ms -- touch started
 	[[ $stderr == *"--rehearse: no source of notices watches HUP"* ]]
 	for word in TERM TERM@ @30s TERM@soon NOSUCH@1s TERM@1s,tree; do
 		run -2 --separate-stderr preempt-run --rehearse "$word" -- touch started
@@ -60,10 +61,10 @@ nothing_saved="$failed no complete checkpoint was saved after the signal"
 	[[ $stderr == *"step 7 is saved and complete: run me again (42)"* ]]
 	[[ $stderr == *" (solver) would handle USR1"* && $stderr == *" (solver) would die of TERM"* ]]
 	export SAVES=''
-	rehearses "$nothing_saved (43)" 1 --run r2 --on-notice signal:USR1 --checkpoints ck -- ./solver
-	rehearses "$failed whether it saved is not known: name its directory with --checkpoints (43)" 1 --run r3 \
+	rehearses "$nothing_saved (43)" 1 --on-notice signal:USR1 --checkpoints ck -- ./solver
+	rehearses "$failed whether it saved is not known: name its directory with --checkpoints (43)" 1 \
 		--on-notice signal:USR1 -- ./solver
-	rehearses "$failed the command died of the signal of --on-notice" 1 --run r4 --on-notice signal:USR1 -- sleep 1000
+	rehearses "$failed the command died of the signal of --on-notice" 1 --on-notice signal:USR1 -- sleep 1000
 	[[ $stderr == *" (sleep) would die of USR1"* ]]
 }
 
@@ -91,9 +92,8 @@ nothing_saved="$failed no complete checkpoint was saved after the signal"
 	local told=(--on-notice signal:USR1 --checkpoints job/ckpt)
 	rehearses "$failed the command died of the signal of --on-notice" 1 "${told[@]}" -- ./periodic
 	[[ $stderr == *" (periodic) would die of USR1"* ]]
-	rehearses "$nothing_saved (42)" 1 --run r2 --on-notice 'command:touch stop' --checkpoints job/ckpt -- ./periodic
-	rm stop
-	IGNORES=1 rehearses "$failed the command was told to save, but did not end in time (42)" 1 --run r3 \
+	rehearses "$nothing_saved (42)" 1 --on-notice 'command:touch stop' --checkpoints job/ckpt -- ./periodic
+	IGNORES=1 rehearses "$failed the command was told to save, but did not end in time (42)" 1 \
 		--save-timeout 2s "${told[@]}" -- ./periodic
 	[[ $stderr == *" (periodic) would ignore USR1"* ]]
 }
@@ -140,7 +140,7 @@ launches() {
 	touch imported
 	rehearses "$failed launcher (process " 1 --on-notice signal:TERM --checkpoints ck -- ./launcher TERM
 	[[ $stderr == *"--on-notice signal:USR1 --signal-to ranks --shield USR1"* ]]
-	rehearses "rehearsal: passed: saved step 7, " 0 --run r2 "${to_ranks[@]}" -- ./launcher USR1
+	rehearses "rehearsal: passed: saved step 7, " 0 "${to_ranks[@]}" -- ./launcher USR1
 	[[ $stderr == *" (launcher) would ignore USR1"* && $stderr == *" (rank) would handle USR1"* ]]
 	nothing_left
 }
