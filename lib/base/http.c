@@ -324,9 +324,10 @@ enum http_state http_step(struct http *http, int64_t now, struct error *err)
 	if (!message || message->msg != CURLMSG_DONE)
 		return HTTP_PENDING;
 	CURLcode result = message->data.result;
-	long code = 0, sent = 0;
+	long code = 0, sent = 0, refused = 0;
 	curl.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &code);
 	curl.easy_getinfo(http->easy, CURLINFO_REQUEST_SIZE, &sent);
+	curl.easy_getinfo(http->easy, CURLINFO_OS_ERRNO, &refused);
 	http->answer.code = (int)code;
 	http->answer.sent |= sent > 0;
 	http_stop(http);
@@ -334,10 +335,11 @@ enum http_state http_step(struct http *http, int64_t now, struct error *err)
 		return HTTP_DONE;
 	http->answer.failure = failure_of(result, http->failure);
 	error_set(err, STATUS_TEMPORARY, "%s",
-		http->answer.body.too_long	      ? "the answer is too long"
-		: result == CURLE_ABORTED_BY_CALLBACK ? "the connection ended before the answer"
-		: *http->failure		      ? http->failure
-						      : curl.easy_strerror(result));
+		http->answer.body.too_long		     ? "the answer is too long"
+		: result == CURLE_ABORTED_BY_CALLBACK	     ? "the connection ended before the answer"
+		: result == CURLE_COULDNT_CONNECT && refused ? strerror((int)refused)
+		: *http->failure			     ? http->failure
+							     : curl.easy_strerror(result));
 	return HTTP_FAILED;
 }
 
