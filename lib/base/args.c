@@ -129,7 +129,7 @@ static enum status set_target(
 		if (status != STATUS_OK)
 			return status;
 		/* fall through */
-	case ARGS_TEXT: *(const char **)option->target = text; break;
+	case ARGS_TEXT:
 	case ARGS_ANY_TEXT: *(const char **)option->target = text; break;
 	case ARGS_LIST: {
 		struct args_list *list = option->target;

@@ -8,9 +8,6 @@
 
 #define ELSEWHERE "put the store on NFSv4, CephFS, or Lustre mounted with flock, or in etcd"
 
-/* Print into an array, and cut what does not fit. */
-#define WRITE(to, ...) (void)snprintf(to, sizeof(to), __VA_ARGS__)
-
 void doctor_trouble(struct doctor_findings *findings, enum status status, const char *why)
 {
 	if (findings->trouble != STATUS_OK)

@@ -16,6 +16,9 @@
 
 #define DOCTOR_SIDES_MAX 64
 
+/* Print into an array, and cut what does not fit. */
+#define WRITE(to, ...) (void)snprintf(to, sizeof(to), __VA_ARGS__)
+
 /* The record of one side, which all sides read after each step, as it is in memory. */
 struct doctor_side {
 	char terms[192]; /* version and options; the same on all sides */

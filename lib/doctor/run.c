@@ -14,7 +14,6 @@
 /* All in milliseconds. */
 #define CLEAN_WITHIN	   5000 /* also after the deadline */
 #define CLEAN_WITHIN_QUICK 400
-#define MEASURE_FOR	   60000 /* after the nodes have met */
 #define REAP_WITHIN	   100
 #define LOOK_EVERY	   5
 

@@ -18,12 +18,7 @@
 #include "store/sqlite/options.h"
 #include "store/store.h"
 
-/* Milliseconds. */
-#define PROBE_FOR   1000
-#define MEASURE_FOR 60000 /* once the nodes have met */
-
-/* Print into an array, and cut what does not fit. */
-#define WRITE(to, ...) (void)snprintf(to, sizeof(to), __VA_ARGS__)
+#define PROBE_FOR 1000 /* milliseconds */
 
 /* The only place that knows the kinds. */
 void doctor_name_lock(const char *database, char *words, size_t size)

@@ -7,6 +7,8 @@
 #include "doctor/meet.h"
 #include "store/url.h"
 
+#define MEASURE_FOR 60000 /* milliseconds, once the nodes have met */
+
 /* What a side reports to the process that started it, in memory that both share. */
 struct doctor_work {
 	struct doctor_findings findings; /* of the steps that are done */

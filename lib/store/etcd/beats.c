@@ -65,9 +65,7 @@ enum status etcd_beats_prepare(
 	struct wire_key key = news_key(store, group);
 	char count[24];
 	(void)snprintf(count, sizeof(count), "%08" PRIu64, tasks);
-	text_add(&body, "{\"compare\":[");
-	wire_add_compare(&body, &key, false);
-	text_add(&body, "],\"success\":[");
+	wire_begin_unless(&body, &key);
 	wire_add_put(&body, &key, count, strlen(count));
 	text_add(&body, "],\"failure\":[{\"request_txn\":{\"compare\":[");
 	add_tasks(&body, &key, "LESS", count);

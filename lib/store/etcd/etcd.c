@@ -129,9 +129,8 @@ static enum status ask_majority(struct etcd_store *store, int64_t deadline, stru
 	struct gateway_reply reply = {0};
 	struct wire_key mark;
 	wire_key_set(&mark, store->options.prefix, 's', NULL);
-	text_add(&body, "{\"compare\":[");
-	wire_add_compare(&body, &mark, false);
-	text_add(&body, "],\"success\":[{\"request_delete_range\":{");
+	wire_begin_unless(&body, &mark);
+	wire_add(&body, "{\"request_delete_range\":{");
 	wire_add_key(&body, &mark);
 	text_add(&body, "}}]}");
 	enum status status = gateway_ask(&store->gateway, GATEWAY_REPEAT, "/v3/kv/txn",
@@ -248,9 +247,7 @@ static enum status put_mark(struct etcd_store *store, int64_t deadline, struct e
 	struct gateway_reply reply = {0};
 	struct wire_key mark;
 	wire_key_set(&mark, store->options.prefix, 's', NULL);
-	text_add(&body, "{\"compare\":[");
-	wire_add_compare(&body, &mark, false);
-	text_add(&body, "],\"success\":[");
+	wire_begin_unless(&body, &mark);
 	wire_add_put(&body, &mark, FORMAT, strlen(FORMAT));
 	text_add(&body, "]}");
 	enum status status =

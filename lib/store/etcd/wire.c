@@ -94,6 +94,13 @@ void wire_add_compare(struct text *text, const struct wire_key *key, bool presen
 		present ? "GREATER" : "EQUAL");
 }
 
+void wire_begin_unless(struct text *text, const struct wire_key *key)
+{
+	text_add(text, "{\"compare\":[");
+	wire_add_compare(text, key, false);
+	text_add(text, "],\"success\":[");
+}
+
 void wire_add_put(struct text *text, const struct wire_key *key, const void *value, size_t length)
 {
 	wire_add(text, "{\"request_put\":{");

@@ -55,6 +55,8 @@ void wire_add_key(struct text *text, const struct wire_key *key);
 void wire_add_keys(struct text *text, const struct wire_keys *keys);
 /* Add a compare: the key exists, or is absent. */
 void wire_add_compare(struct text *text, const struct wire_key *key, bool present);
+/* Begin the body of a transaction whose operations, to be added, need the key to be absent. */
+void wire_begin_unless(struct text *text, const struct wire_key *key);
 /* Add an operation that puts the key. */
 void wire_add_put(struct text *text, const struct wire_key *key, const void *value, size_t length);
 /*
