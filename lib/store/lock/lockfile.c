@@ -456,14 +456,3 @@ enum status lockfile_inspect(
 		lockfile_close(file);
 	return status;
 }
-
-enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeover,
-	bool shared_group, struct error *err)
-{
-	char text[256];
-	enum status status = compose(mode, takeover, text, sizeof(text), err);
-	if (status != STATUS_OK)
-		return status;
-	memcpy(text + strlen(text) - strlen(LAST_NEW), LAST_MADE, strlen(LAST_MADE));
-	return file_write_whole(path, text, strlen(text), shared_group ? 0660 : 0600, true, err);
-}

@@ -73,17 +73,11 @@ void lockfile_drop(struct lockfile *file);
 bool lockfile_is(const struct lockfile *file, const struct stat *st);
 
 /*
- * Open the lock file at path, of any lock mode, and read what it records; for the doctor and
- * convert.c. STATUS_NO: there is none.
+ * Open the lock file at path, of any lock mode, and read what it records; for the doctor.
+ * STATUS_NO: there is none.
  */
 enum status lockfile_inspect(
 	struct lockfile *file, const char *path, bool shared_group, struct error *err);
-/*
- * Write and sync a lock file with a new nonce, for a database that is complete; it replaces an old
- * one at path. takeover: for mode link; 0: the default.
- */
-enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeover,
-	bool shared_group, struct error *err);
 
 /*
  * Check that the path still names the file that was opened: two inodes under one path are two
