@@ -33,7 +33,7 @@ struct doctor_side {
 	int store; /* an enum status: of asking the store of the request; NO: there is none */
 	char store_why[768];
 	/* The trial store. */
-	char lock[24];		 /* how its processes exclude each other: "lock=fcntl" */
+	char lock[24];		 /* how its processes exclude each other: "lock=file" */
 	bool local;		 /* no other machine sees its filesystem, as far as can be told */
 	uint64_t rows, fast;	 /* rows acknowledged, in all and in the first half of the time */
 	uint64_t won, lost;	 /* claims won, and found to be another side's */

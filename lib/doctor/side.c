@@ -14,7 +14,6 @@
 #include "base/process/process.h"
 #include "store/access.h"
 #include "store/failure.h"
-#include "store/lock/lockfile.h"
 #include "store/sqlite/options.h"
 #include "store/store.h"
 
@@ -23,14 +22,12 @@
 /* The only place that knows the kinds. */
 void doctor_name_lock(const char *database, char *words, size_t size)
 {
-	struct lockfile file = {.descriptor = -1};
-	struct error err;
+	struct stat st;
 	char path[PATH_MAX + 64];
 	*words = '\0';
 	WRITE(path, "%s.lock", database);
-	if (lockfile_inspect(&file, path, false, &err) == STATUS_OK)
-		snprintf(words, size, "lock=%s", lock_mode_name(file.mode));
-	lockfile_close(&file);
+	if (lstat(path, &st) == 0)
+		snprintf(words, size, "lock=%s", S_ISDIR(st.st_mode) ? "token" : "file");
 }
 
 /* ---- Which directory ---- */

@@ -234,7 +234,7 @@ static void find_page(void)
 	snprintf(path, sizeof(path), "%s/s.db.lock", work);
 	*plan->page = '\0';
 	if (stat(path, &st) == 0)
-		snprintf(plan->page, sizeof(plan->page), "/dev/shm/preempt-%u/%llx-%llx-page6",
+		snprintf(plan->page, sizeof(plan->page), "/dev/shm/preempt-%u/%llx-%llx-lock1",
 			(unsigned)geteuid(), (unsigned long long)st.st_dev,
 			(unsigned long long)st.st_ino);
 }

@@ -22,6 +22,12 @@
 
 #define OLD 20 /* keys deleted long ago: more than one deletion makes forgotten */
 
+/* Tokens that no process has: of a store that is not made yet, and of one that is. */
+#define NOBODYS	   "s.db.lock/f-0000000000000000-0000000000000000-0000000000-"
+#define HOST	   "-________________________________"
+#define TOKEN	   NOBODYS TOKEN_NEW HOST
+#define TOKEN_MADE NOBODYS TOKEN_BASE HOST
+
 static struct tree images[STATES];
 
 static _Noreturn void give_up(const char *what, const struct error *err)
@@ -43,7 +49,7 @@ static void find_page(struct fixture *fixture)
 	struct stat st;
 	if (stat(path_in(fixture, "s.db.lock"), &st) == 0)
 		snprintf(fixture->page, sizeof(fixture->page),
-			"/dev/shm/preempt-%u/%llx-%llx-page6", (unsigned)geteuid(),
+			"/dev/shm/preempt-%u/%llx-%llx-lock1", (unsigned)geteuid(),
 			(unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
 }
 
@@ -172,6 +178,15 @@ static void make_hot(struct fixture *fixture)
 	munmap(plan, sizeof(*plan));
 }
 
+/* Let this be the token of the store. */
+static void put_token(const struct fixture *fixture, const char *name)
+{
+	(void)file_remove_tree(path_in(fixture, "s.db.lock"), NULL);
+	if (mkdir(path_in(fixture, "s.db.lock"), 0700) < 0 ||
+		close(open(path_in(fixture, name), O_CREAT | O_WRONLY, 0600)) < 0)
+		give_up("no token", NULL);
+}
+
 void fixture_make(struct fixture *fixture, const char *parameters)
 {
 	const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -179,15 +194,20 @@ void fixture_make(struct fixture *fixture, const char *parameters)
 	if (!mkdtemp(fixture->directory))
 		give_up("no directory", NULL);
 	snprintf(fixture->database, sizeof(fixture->database), "%s/s.db", fixture->directory);
-	snprintf(fixture->url, sizeof(fixture->url), "%s%s", fixture->database, parameters);
+	bool token = !strcmp(parameters, "token");
+	snprintf(fixture->url, sizeof(fixture->url), "%s%s", fixture->database,
+		token ? "" : parameters);
+	if (token)
+		put_token(fixture, TOKEN);
 	tree_keep(&images[STATE_NOTHING], fixture->directory);
 	struct store *store = open_scene(fixture);
 	fill(store);
 	store_close(store);
 	tree_keep(&images[STATE_FULL], fixture->directory);
 	make_hot(fixture);
-	/* Of lock=link, what the dead writer holds: a row of store.rows takes it over. */
-	(void)file_remove_tree(path_in(fixture, "s.db.lock.held"), NULL);
+	/* What the dead writer holds: a row of store.rows takes it over. */
+	if (token)
+		put_token(fixture, TOKEN_MADE);
 	tree_keep(&images[STATE_HOT], fixture->directory);
 }
 
@@ -263,7 +283,7 @@ enum status fixture_inspect(const struct fixture *fixture, int64_t patience, str
 const char *fixture_stranger(const struct fixture *fixture)
 {
 	static const char *const ours[] = {
-		".", "..", "s.db", "s.db-journal", "s.db.lock", "s.db.beats", "s.db.lock.held"};
+		".", "..", "s.db", "s.db-journal", "s.db.lock", "s.db.beats"};
 	static char name[256];
 	DIR *entries = opendir(fixture->directory);
 	*name = '\0';

@@ -280,12 +280,7 @@ static void judge_again(const struct act *act)
 		complain(act, "doing it again leads elsewhere:\n%s\n#   not:\n%s",
 			text_string(&without), text_string(&normal.after_again));
 	const char *stranger = fixture_stranger(&fixture);
-	/*
-	 * Mode link: what a killed one leaves beside its lock goes when it is old (link_sweep.h).
-	 */
-	bool will_go = plan->act >= ACT_BEFORE && stranger && strstr(fixture.url, "lock=link") &&
-		       !strncmp(stranger, "s.db.lock.", 10);
-	if (stranger && !cannot_remove() && !will_go)
+	if (stranger && !cannot_remove())
 		complain(act, "%s is left behind", stranger);
 	text_release(&lines);
 	text_release(&without);

@@ -17,7 +17,7 @@ struct result {
 	unsigned long wrong;
 };
 
-/* parameters are added to the store's URL: "?lock=link". */
+/* parameters: as of fixture_make. */
 void library_begin(const char *parameters);
 /* At most so many points, or, with 0, all. Explains what is wrong in lines that begin with "#". */
 struct result library_run(const struct act *act, unsigned faults, size_t most, uint64_t *seed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which lock mode on which filesystem: the table of cases. No such filesystem is needed. */
+/* Which lock on which filesystem: the table of cases. No such filesystem is needed. */
 #include "store/filesystem.h"
 
 #include <fcntl.h>
@@ -8,7 +8,6 @@
 
 #include "store/cache.h"
 #include "store/lock/lock.h"
-#include "store/sqlite/options.h"
 #include "unit.h"
 
 #define LOCAL	FILESYSTEM_LOCAL
@@ -56,28 +55,6 @@ static const struct {
 	{{0x12345678, "new", "rw"}, UNKNOWN, false},
 };
 
-static struct filesystem_traits of(enum filesystem_reach reach)
-{
-	return (struct filesystem_traits){.reach = reach, .name = "testfs", .why = "it is so"};
-}
-
-/* The mode chosen, or -1 where it is refused. */
-static int chosen(enum lock_mode asked, enum filesystem_reach reach)
-{
-	struct filesystem_traits traits = of(reach);
-	enum lock_mode mode;
-	struct error err;
-	enum status status = lock_mode_choose(asked, &traits, &mode, &err);
-	return status == STATUS_OK ? (int)mode : status == STATUS_USAGE ? -1 : -2;
-}
-
-static int followed(enum lock_mode recorded, enum lock_mode asked, enum filesystem_reach reach)
-{
-	struct filesystem_traits traits = of(reach);
-	struct error err;
-	return lock_mode_follow(recorded, asked, &traits, &err);
-}
-
 int main(void)
 {
 	TEST("each filesystem is judged by its number, type and options")
@@ -100,65 +77,35 @@ int main(void)
 							     traits.reach == FILESYSTEM_UNKNOWN);
 		}
 	}
-	TEST("auto picks fcntl where its locks reach every process, else link: it is no matter of guessing")
-	{
-		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_LOCAL), LOCK_FCNTL);
-		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_SHARED), LOCK_FCNTL);
-		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_NODE), LOCK_LINK);
-		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_UNKNOWN), LOCK_LINK);
-	}
-	TEST("where a machine that died keeps its locks, and no names, auto picks link")
+	TEST("the lock is the kernel's where that reaches every process, and does not outlive a dead machine for long")
 	{
 		static const struct {
 			struct filesystem filesystem;
-			enum lock_mode mode;
+			enum lock_kind kind;
 			int outlived;
+			enum status file; /* of using a store that was made with a lock file */
 		} rows[] = {
-			{{0x6969, "nfs", "rw,vers=3,hard"}, LOCK_LINK, FILESYSTEM_FOR_EVER},
-			{{0x6969, "nfs", "rw,vers=3,nolock"}, LOCK_LINK, 0},
-			{{0x6969, "nfs4", "rw,vers=4.2,hard"}, LOCK_LINK, 90},
-			{{0x00c36400, "ceph", "rw"}, LOCK_FCNTL, 300},
-			{{0x65735546, "fuse.glusterfs", "rw"}, LOCK_FCNTL, 42},
-			{{0x0bd00bd0, "lustre", "rw,flock"}, LOCK_FCNTL, 0},
-			{{0xef53, "", ""}, LOCK_FCNTL, 0},
+			{{0x6969, "nfs", "rw,vers=3,hard"}, LOCK_TOKEN, FILESYSTEM_FOR_EVER,
+				STATUS_OK},
+			{{0x6969, "nfs", "rw,vers=3,nolock"}, LOCK_TOKEN, 0, STATUS_USAGE},
+			{{0x6969, "nfs4", "rw,vers=4.2,hard"}, LOCK_TOKEN, 90, STATUS_OK},
+			{{0x00c36400, "ceph", "rw"}, LOCK_FILE, 300, STATUS_OK},
+			{{0x65735546, "fuse.ceph-fuse", "rw"}, LOCK_FILE, 300, STATUS_OK},
+			{{0x65735546, "fuse.glusterfs", "rw"}, LOCK_FILE, 42, STATUS_OK},
+			{{0x65735546, "fuse.bindfs", "rw"}, LOCK_TOKEN, 0, STATUS_USAGE},
+			{{0x12345678, "new", "rw"}, LOCK_TOKEN, 0, STATUS_USAGE},
+			{{0x0bd00bd0, "lustre", "rw,flock"}, LOCK_FILE, 0, STATUS_OK},
+			{{0x0bd00bd0, "lustre", "rw,localflock"}, LOCK_TOKEN, 0, STATUS_USAGE},
+			{{0xef53, "", ""}, LOCK_FILE, 0, STATUS_OK},
 		};
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			struct filesystem_traits traits = filesystem_classify(&rows[i].filesystem);
-			enum lock_mode mode;
 			struct error err;
-			CHECK_EQ(lock_mode_choose(LOCK_AUTO, &traits, &mode, &err), STATUS_OK);
-			CHECK_EQ(mode, rows[i].mode);
+			CHECK_EQ(lock_choose(&traits), rows[i].kind);
 			CHECK_EQ(traits.outlived, rows[i].outlived);
-			/* A store that is there keeps the mode that it has. */
-			CHECK_EQ(lock_mode_follow(LOCK_LINK, LOCK_AUTO, &traits, &err), STATUS_OK);
-			if (traits.reach != FILESYSTEM_NODE)
-				CHECK_EQ(lock_mode_follow(LOCK_FCNTL, LOCK_AUTO, &traits, &err),
-					STATUS_OK);
-		}
-	}
-	TEST("fcntl by name is refused where its locks may not reach every process")
-	{
-		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_LOCAL), LOCK_FCNTL);
-		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_SHARED), LOCK_FCNTL);
-		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_UNKNOWN), -1);
-		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_NODE), -1);
-	}
-	TEST("link by name may be had anywhere")
-	{
-		for (enum filesystem_reach reach = LOCAL; reach <= UNKNOWN; reach++)
-			CHECK_EQ(chosen(LOCK_LINK, reach), LOCK_LINK);
-	}
-	TEST("every process follows the recorded mode, unless its own mount would break it")
-	{
-		for (enum filesystem_reach reach = LOCAL; reach <= UNKNOWN; reach++) {
-			bool reaches = reach == LOCAL || reach == SHARED;
-			enum status fcntl = reaches ? STATUS_OK : STATUS_USAGE;
-			CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, reach), fcntl);
-			CHECK_EQ(followed(LOCK_FCNTL, LOCK_FCNTL, reach), fcntl);
-			CHECK_EQ(followed(LOCK_FCNTL, LOCK_LINK, reach), STATUS_USAGE);
-			CHECK_EQ(followed(LOCK_LINK, LOCK_AUTO, reach), STATUS_OK);
-			CHECK_EQ(followed(LOCK_LINK, LOCK_LINK, reach), STATUS_OK);
-			CHECK_EQ(followed(LOCK_LINK, LOCK_FCNTL, reach), STATUS_USAGE);
+			/* What is on the disk says which it is. */
+			CHECK_EQ(lock_follow(LOCK_TOKEN, &traits, &err), STATUS_OK);
+			CHECK_EQ(lock_follow(LOCK_FILE, &traits, &err), rows[i].file);
 		}
 	}
 	return unit_end();

@@ -30,7 +30,7 @@ static inline void scratch_forget(const char *directory)
 		for (size_t i = 0; i < found.gl_pathc; i++) {
 			if (stat(found.gl_pathv[i], &st) < 0)
 				continue;
-			snprintf(page, sizeof(page), "/dev/shm/preempt-%u/%llx-%llx-page6",
+			snprintf(page, sizeof(page), "/dev/shm/preempt-%u/%llx-%llx-lock1",
 				(unsigned)geteuid(), (unsigned long long)st.st_dev,
 				(unsigned long long)st.st_ino);
 			unlink(page);

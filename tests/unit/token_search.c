@@ -36,6 +36,7 @@ enum weakness {
 	ERROR_IS_NO,	   /* and then nothing was changed */
 	GIVEN_UNSEEN,	   /* acknowledged before the token was given back */
 	COPY_IN_ONE_PLACE, /* all copies have the same name */
+	COPY_REMOVED,	   /* a copy is removed although the token may yet name it */
 	WEAKNESSES
 };
 
@@ -51,6 +52,7 @@ static const char *const without[WEAKNESSES] = {
 	[ERROR_IS_NO] = "an error of giving back counts as nothing changed",
 	[GIVEN_UNSEEN] = "acknowledged before the token is given back",
 	[COPY_IN_ONE_PLACE] = "two copies can have one name",
+	[COPY_REMOVED] = "a copy is removed after an error of the rename that names it",
 };
 
 enum phase {
@@ -200,6 +202,14 @@ static void settled(struct state *state, struct process *process)
 	process->phase = process->strays ? SWEEPING : OPENING;
 }
 
+static void fail_to_settle(struct state *state, unsigned number)
+{
+	const struct process *process = &state->process[number];
+	if (weakness == COPY_REMOVED)
+		state->files_there &= (unsigned char)~(1u << process->to.file);
+	leave(state, number);
+}
+
 /* Its steps have ended. */
 static void ended(struct state *state, unsigned number, enum token_action result)
 {
@@ -231,7 +241,7 @@ static void ended(struct state *state, unsigned number, enum token_action result
 		if (result == TOKEN_DONE)
 			settled(state, process);
 		else
-			leave(state, number);
+			fail_to_settle(state, number);
 		return;
 	case GIVING:
 		if (process->committed && given && weakness != GIVEN_UNSEEN)

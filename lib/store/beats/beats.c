@@ -104,7 +104,7 @@ int beats_open_file(const struct sqlite_store *store, const char *path, int flag
 {
 	int more = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	/* Without a delegation (cache.h), because other processes write to it all the time. */
-	return cache_open_at(store->lock.file.cache, AT_FDCWD, path, flags | more);
+	return cache_open_at(store->lock.cache, AT_FDCWD, path, flags | more);
 }
 
 /* Open the file of one task; STATUS_NO: there is none. */
@@ -115,9 +115,9 @@ static enum status open_file(
 	if (*descriptor >= 0)
 		return STATUS_OK;
 	int number = errno;
-	/* lockfile_verify closes the lock file if its filesystem was unmounted: a process that only
-	 * writes beats must not keep the old mount in use. */
-	(void)lockfile_verify(&store->lock.file, NULL);
+	/* This closes the lock file if its filesystem was unmounted: a process that only writes
+	 * beats must not keep the old mount in use. */
+	(void)lock_check(&store->lock, NULL);
 	if (number == ENOENT)
 		return error_set(err, STATUS_NO, "%s does not exist", path);
 	return failed(err, "open", path, number);
@@ -141,6 +141,7 @@ enum status beats_write(struct store *base, const char *group, uint64_t task,
 		if (number)
 			status = failed(err, "write", path, number);
 	}
+	lock_refresh(&store->lock);
 	free(path);
 	return status;
 }
@@ -153,7 +154,7 @@ static enum status read_once(
 	enum status status = open_file(store, path, O_RDONLY, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
-	cache_drop(store->lock.file.cache, descriptor);
+	cache_drop(store->lock.cache, descriptor);
 	ssize_t n = pread(descriptor, record, BEAT_RECORD, 0);
 	int number = errno;
 	close(descriptor);
@@ -188,7 +189,7 @@ enum status beats_remove(struct store *base, const char *group, struct error *er
 	char *path = xprintf("%s/%s", store->beats, group);
 	struct stat st;
 	enum status status = STATUS_OK;
-	if (cache_stat(store->lock.file.cache, path, &st) == 0 || errno != ENOENT)
+	if (cache_stat(store->lock.cache, path, &st) == 0 || errno != ENOENT)
 		status = file_remove_tree(path, err);
 	/* Also remove the parents that are empty now, up to DATABASE.beats. */
 	size_t top = strlen(store->beats);

@@ -7,10 +7,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 
 /* All in milliseconds. */
-#define POLLER_LOST  3000 /* if the poller's last look was this long ago, look ourselves */
 #define LOCAL_EVERY  5000 /* between two looks at a local file, with inotify */
 #define UNTOLD_EVERY 100  /* the same without inotify */
 #define BUSY_AGAIN   2	  /* until another thread of ours may be done with the database */
@@ -26,35 +24,19 @@ void file_watch_release(struct file_watch *watch)
 {
 	if (watch->inotify >= 0)
 		close(watch->inotify);
-	doorbell_close(&watch->doorbell);
 	file_watch_init(watch);
 }
 
-/* The doorbell; its page is NULL if only this machine changes the file, or none is available. */
-static struct doorbell *doorbell_of(struct file_watch *watch, const struct watched_file *watched)
-{
-	struct stat st;
-	if (!watched->local && !watch->asked &&
-		file_stat(AT_FDCWD, watched->named_after, AT_SYMLINK_NOFOLLOW, &st) == 0) {
-		watch->asked = true;
-		(void)doorbell_open(&watch->doorbell, st.st_dev, st.st_ino);
-	}
-	return &watch->doorbell;
-}
-
-/* Let inotify watch the doorbell or the file, if it can. */
+/* Let inotify watch the file, if it can. */
 static void arm(struct file_watch *watch, const struct watched_file *watched)
 {
-	const struct doorbell *doorbell = doorbell_of(watch, watched);
-	const char *path = watched->local ? watched->path : doorbell->path;
-	if (watch->descriptor >= 0 || (!watched->local && !doorbell->page) ||
-		clock_now() < watch->arm_at)
+	if (watch->descriptor >= 0 || !watched->local || clock_now() < watch->arm_at)
 		return;
 	watch->arm_at = clock_after(ARM_AGAIN);
 	if (watch->inotify < 0)
 		watch->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (watch->inotify >= 0)
-		watch->descriptor = inotify_add_watch(watch->inotify, path,
+		watch->descriptor = inotify_add_watch(watch->inotify, watched->path,
 			IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF);
 }
 
@@ -80,57 +62,27 @@ static bool drain(struct file_watch *watch)
 	return replaced;
 }
 
-/* Read the counter in the file without a lock. */
-static void read_file(struct file_watch *watch, const struct watched_file *watched, uint32_t known,
-	struct counter_state *look)
-{
-	int64_t began = clock_now();
-	switch (watched->read(watched->store, &look->counter)) {
-	case READING_BUSY:
-		look->hint = HINT_BUSY;
-		look->next = clock_after(BUSY_AGAIN);
-		return;
-	case READING_FAILED: look->hint = HINT_DIFFERENT; return;
-	case READING_RIGHT: break;
-	}
-	if (!watched->local)
-		doorbell_tell_polled(&watch->doorbell, look->counter, began);
-	look->hint = look->counter == known ? HINT_SAME : HINT_DIFFERENT;
-}
-
-/* Whether there is a poller: not a lost one, nor one of a container with another clock. */
-static bool is_polled(struct doorbell_news news, int64_t now)
-{
-	return news.polled <= now && now - news.polled < POLLER_LOST;
-}
-
 struct counter_state file_watch_check(
 	struct file_watch *watch, const struct watched_file *watched, uint32_t known)
 {
-	struct doorbell *doorbell = &watch->doorbell;
 	struct counter_state look = {.hint = HINT_DIFFERENT};
 	arm(watch, watched);
 	if (drain(watch))
 		return look;
-	const struct doorbell_news news = doorbell_look(doorbell);
 	int64_t now = clock_now();
 	look.as_of = watched->local ? now : now - CACHED_FOR;
-	if (watched->local) {
+	if (watched->local)
 		look.next = now + (watch->descriptor >= 0 ? LOCAL_EVERY : UNTOLD_EVERY);
-	} else if (doorbell->page && !doorbell_try_poll(doorbell) && is_polled(news, now)) {
-		bool told = watch->descriptor >= 0, same = news.counter == known;
-		look.as_of = news.polled - CACHED_FOR;
-		look.counter = news.counter;
-		look.hint = same ? HINT_SAME : HINT_DIFFERENT;
-		/* If the counter of a commit that was rolled back comes again, no process rings. */
-		look.next = !told  ? now + UNTOLD_EVERY
-			    : same ? news.polled + POLLER_LOST
-				   : now + watched->every;
-		return look;
-	} else {
+	else
 		look.next = now + watched->every * 3 / 4 + clock_jitter(watched->every / 2);
+	switch (watched->read(watched->store, &look.counter)) {
+	case READING_BUSY:
+		look.hint = HINT_BUSY;
+		look.next = now + BUSY_AGAIN;
+		break;
+	case READING_FAILED: break;
+	case READING_RIGHT: look.hint = look.counter == known ? HINT_SAME : HINT_DIFFERENT; break;
 	}
-	read_file(watch, watched, known, &look);
 	return look;
 }
 
@@ -141,14 +93,4 @@ void file_watch_sleep(const struct file_watch *watch, int64_t deadline, int wake
 		{.fd = watch->descriptor >= 0 ? watch->inotify : -1, .events = POLLIN},
 	};
 	(void)poll(pollers, 2, clock_poll_timeout(deadline));
-}
-
-void file_watch_tell(struct file_watch *watch, const struct watched_file *watched, uint32_t counter)
-{
-	doorbell_tell(doorbell_of(watch, watched), counter);
-}
-
-void file_watch_stop(struct file_watch *watch)
-{
-	doorbell_stop_poll(&watch->doorbell);
 }

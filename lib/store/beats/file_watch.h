@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a process learns that a file which contains a counter has changed. On a filesystem of this
- * machine inotify tells it. On others, one process of this machine polls the counter and tells the
- * others through a doorbell (doorbell.h), as does each process that changes the counter; inotify
- * watches the doorbell.
+ * machine inotify tells it. On others each process polls the counter, at random intervals.
  */
 #ifndef STORE_BEATS_FILE_WATCH_H
 #define STORE_BEATS_FILE_WATCH_H
@@ -11,16 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "store/machine/doorbell.h"
-
 struct sqlite_store;
 
 struct file_watch {
 	int inotify;	/* stays open between waits, so that no change is missed; -1: none */
 	int descriptor; /* the watch of inotify; -1: none */
 	int64_t arm_at; /* when to try inotify again: a user can have only few instances of it */
-	struct doorbell doorbell;
-	bool asked; /* we have tried to open the doorbell */
 };
 
 enum counter_reading { READING_RIGHT, READING_FAILED, READING_BUSY };
@@ -28,8 +22,7 @@ enum counter_reading { READING_RIGHT, READING_FAILED, READING_BUSY };
 /* A file with a counter, which each change of the file increments. */
 struct watched_file {
 	const char *path;
-	bool local;		 /* only this machine changes it */
-	const char *named_after; /* the doorbell has the name of this file's inode */
+	bool local; /* only this machine changes it */
 	struct sqlite_store *store;
 	/* Read the counter without a lock. */
 	enum counter_reading (*read)(struct sqlite_store *store, uint32_t *counter);
@@ -51,10 +44,5 @@ struct counter_state file_watch_check(
 	struct file_watch *watch, const struct watched_file *watched, uint32_t known);
 /* Sleep until the file may have changed, wake is readable, or the deadline has come. */
 void file_watch_sleep(const struct file_watch *watch, int64_t deadline, int wake);
-/* Tell the other processes of this machine a counter that we have just read or written. */
-void file_watch_tell(
-	struct file_watch *watch, const struct watched_file *watched, uint32_t counter);
-/* We have stopped waiting: let another process poll. */
-void file_watch_stop(struct file_watch *watch);
 
 #endif

@@ -43,7 +43,7 @@ static int open_news(const struct sqlite_store *store, int flags)
 {
 	int descriptor = beats_open_file(store, store->news.path, flags);
 	if (descriptor >= 0)
-		cache_drop(store->lock.file.cache, descriptor);
+		cache_drop(store->lock.cache, descriptor);
 	return descriptor;
 }
 
@@ -72,7 +72,6 @@ static struct watched_file watched_news(struct sqlite_store *store, int64_t ever
 	return (struct watched_file){.path = store->news.path,
 		.local = store->base.local,
 		.store = store,
-		.named_after = store->news.path,
 		.read = read_news,
 		.every = every};
 }
@@ -134,7 +133,6 @@ enum status news_await(struct store *base, struct store_awaited *awaited, int64_
 		int64_t next = clock_earlier(look.next, clock_after(CHECKED));
 		file_watch_sleep(&store->news.watch, clock_earlier(next, deadline), wake);
 	}
-	file_watch_stop(&store->news.watch);
 	return status;
 }
 
@@ -157,10 +155,6 @@ uint32_t news_count(struct sqlite_store *store, const char *group, bool more)
 	/* Remove a count that we could not write: without it, processes wait for any change. */
 	if (more && !count)
 		(void)unlink(store->news.path);
-	if (more && count && !store->base.local) {
-		struct watched_file watched = watched_news(store, 0);
-		file_watch_tell(&store->news.watch, &watched, count);
-	}
 	return count;
 }
 

@@ -1,120 +1,123 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of a store, which one process in the whole cluster can hold. It has three levels, taken
- * in this order: among the threads of this process (database_mutex.h), among the processes of this
- * machine (machine.h), and among the machines, in the mode that the lock file records (lockfile.h,
- * lock_mode.h). No wait outlasts its deadline.
+ * The lock of a store, which one process in the whole cluster can hold: DATABASE.lock. It is of one
+ * of two kinds, by the filesystem on which the store was made, and what is on the disk says which:
  *
- * In mode fcntl the lock belongs to the open file description, and is always released explicitly: a
- * forked child that has a copy of the descriptor does not keep it.
+ *	a file		(lockfile.h) with a byte-range lock of the kernel, on a filesystem of one
+ *			machine, or where such locks reach the other machines
+ *	a directory	(token.h) with one file in it that is only ever renamed, elsewhere
+ *
+ * Before it, a thread takes the mutex of its process (database_mutex.h), and, on a filesystem that
+ * other machines see, the lock of its machine (machine.h). No wait outlasts its deadline.
+ *
+ *	lock_open; then lock_take, lock_give, as often as you like; lock_close
  */
 #ifndef STORE_LOCK_LOCK_H
 #define STORE_LOCK_LOCK_H
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
+#include "store/cache.h"
+#include "store/filesystem.h"
 #include "store/lock/database_mutex.h"
-#include "store/lock/lock_link.h"
-#include "store/lock/lock_mode.h"
-#include "store/lock/lockfile.h"
-#include "store/machine/machine.h"
+#include "store/lock/machine.h"
+#include "store/lock/token.h"
+
+enum lock_kind { LOCK_FILE, LOCK_TOKEN };
 
 struct lock {
-	struct lockfile file;
+	enum lock_kind kind;
+	char *path;	/* DATABASE.lock */
+	char *database; /* the file with the database, as of our last lock_take */
+	char *base;	/* DATABASE */
+	enum cache cache;
+	bool shared_group;
+	bool made;	/* the database was once complete: if it is missing, it was deleted */
+	bool read_only; /* the lock file cannot be written: a lock that keeps writers out is enough
+			 */
+	bool may_be_read_only;
+	enum lock_kind chosen; /* the kind that a new store would have here */
+	int outlived;	       /* as in struct filesystem_traits */
+	int64_t looked;	       /* when lock_refresh looked last */
+	unsigned opened;       /* how many times the lock file was opened */
 	struct database_mutex *mutex;
 	struct machine machine;
-	struct link_state link;	      /* mode link only */
-	struct lock_request *request; /* mode fcntl: a request not answered yet; NULL: none */
-	bool entered;		      /* the first two levels are taken */
+	/* LOCK_FILE */
+	int descriptor;		       /* -1: it is to be opened again */
+	struct stat itself, directory; /* the open file, and the directory in which it was */
+	/* LOCK_TOKEN */
+	char token[TOKEN_NAME]; /* ours; empty: we do not have it */
+	char file[TOKEN_FILE];	/* the file that it names */
+	bool moving;		/* the database is to be copied: takeover.h */
+	int64_t renamed;	/* clock_now before the last rename */
+	struct token holder;	/* who had it when we last waited */
+	int lost; /* EAGAIN: it was ours, and is another's; another errno: not known */
 };
+
+struct lock_terms {
+	const char *database;
+	bool create;	/* make it if there is neither lock nor database */
+	bool read_only; /* if we cannot write, a lock that keeps only writers out is enough */
+	bool shared_group;
+	bool alone; /* do not use the lock of this machine */
+	struct filesystem_traits traits;
+};
+
+/* The kind for a new store. Pure. */
+enum lock_kind lock_choose(const struct filesystem_traits *traits);
+/* Whether this machine may use a store of this kind. Pure. STATUS_USAGE: err says why not. */
+enum status lock_follow(
+	enum lock_kind kind, const struct filesystem_traits *traits, struct error *err);
 
 /* Make it a closed lock, which may be closed again. */
 void lock_init(struct lock *lock);
-/* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
+/* STATUS_NO: there is neither lock nor database, and create was not asked for. */
 enum status lock_open(
-	struct lock *lock, const struct lockfile_terms *terms, int64_t deadline, struct error *err);
+	struct lock *lock, const struct lock_terms *terms, int64_t deadline, struct error *err);
 void lock_close(struct lock *lock);
 
-/* False: open it again before acquiring it. Not to be called while the lock is held. */
-bool lock_is_open(const struct lock *lock);
 /*
- * Replace lock by fresh, which was opened later under the same path, if both are of the same store,
- * that is, if their lock files have the same nonce. (Device and inode change with each mount, and
- * on some filesystems with each look.) STATUS_NO: two stores; fresh is closed, and lock stays.
- *
- * This is as safe as a process that starts now and opens the store, because we hold nothing.
- * Another process may still hold the lock through the old lock file:
- * - on another machine, or here through the old mount: it is the same file on the server and the
- *   same lock. Mode fcntl is only used if locks reach all mounts; the names of mode link are in the
- *   directory, which is the same;
- * - here through the old mount of a disk of this machine: the kernel treats both mounts as one
- *   filesystem, so it is the same inode;
- * - through a lock file that was deleted and replaced by a copy: these are two locks. But
- *   lockfile_verify refuses a process that has the old one open, and a process in the middle of a
- *   transaction has SQLite's locks on the database (mode fcntl), or does not depend on the inode of
- *   the lock file (mode link).
+ * STATUS_OK: we have it; lock->database is where the database is. If lock->moving is set, call
+ * takeover_run before the database is touched.
  */
-enum status lock_replace(struct lock *lock, struct lock *fresh);
-
+enum status lock_take(struct lock *lock, int64_t deadline, struct error *err);
 /*
- * Take the first two levels. STATUS_NO: another process of this machine has carried out the request
- * that we posted, or it is not known whether it has (post->fate); then no level is taken.
+ * True: it was ours until now. False: another process may have taken it over: do not rely on
+ * anything read or written since lock_take; lock_lost says why.
  */
-enum status lock_enter_queue(
-	struct lock *lock, struct post *post, int64_t deadline, struct error *err);
+bool lock_give(struct lock *lock);
 /*
- * Take all levels that are not taken yet; after an error none is taken. STATUS_DAMAGED: the file
- * under the path is no longer the one that was opened. After another error lock_is_open may be
- * false: the open lock file could not be used any more, and was closed.
+ * Show others that we live; to be called often. Mostly this only reads the clock. False: it is
+ * another's, or this is not known: stop, and call lock_give, which is false, too.
  */
-enum status lock_acquire(struct lock *lock, int64_t deadline, struct error *err);
-/* lock_unlock, then lock_leave_queue. */
-bool lock_release(struct lock *lock);
-/*
- * Release the lock for other machines, and keep the first two levels until lock_leave_queue. True:
- * the filesystem says that the lock was ours until now. False: another process may have taken it
- * over: do not rely on anything read or written since lock_confirm was last true (link.lost).
- */
-bool lock_unlock(struct lock *lock);
-void lock_leave_queue(struct lock *lock);
-
-/*
- * Whether we still hold the lock; to be called before each write. False: touch nothing, and release
- * it. Mostly this only reads the clock; with ask, it always asks the filesystem.
- */
-bool lock_confirm(struct lock *lock, bool ask);
-/* Whether lock_confirm is needed before each write: in mode fcntl a holder cannot lose the lock. */
-bool lock_can_be_lost(const struct lock *lock);
-/* After lock_confirm was false: set err to "REASON; CONSEQUENCE". Mostly STATUS_TEMPORARY. */
+bool lock_keep(struct lock *lock);
+/* After false: set err to "REASON; CONSEQUENCE". */
 enum status lock_lost(const struct lock *lock, const char *consequence, struct error *err);
-
-/* How machines exclude each other in one mode. */
-struct lock_kind {
-	/*
-	 * Try once. 0: we hold it. EAGAIN: another machine does. EINPROGRESS: the filesystem did
-	 * not answer before the deadline. Otherwise another errno.
-	 */
-	int (*try)(struct lock *lock, int64_t deadline);
-	/* We stop trying. NULL: nothing to do. */
-	void (*give_up)(struct lock *lock);
-	/* As lock_unlock. */
-	bool (*release)(struct lock *lock);
-	/* As lock_confirm. NULL: the lock cannot be lost. */
-	bool (*confirm)(struct lock *lock, bool ask);
-	/* Set err to the reason why `try` returned this number, not 0. Returns err->status. */
-	enum status (*explain)(const struct lock *lock, int number, struct error *err);
-	/* The store is being closed, or its lock file turned out not to be the right one. */
-	void (*close)(struct lock *lock);
-};
-extern const struct lock_kind lock_fcntl, lock_link;
+/* After lock->moving: the database is now in this file. */
+bool lock_settle(struct lock *lock, const char *file);
+/* While we have it: record that the database is complete. */
+enum status lock_note_made(struct lock *lock, struct error *err);
 
 /*
- * Ask for a byte-range lock with command F_SETLK or F_OFD_SETLK. Returns 0; EAGAIN: another process
- * has it; or another errno. fcntl may report EACCES for both: this finds out which of them it is.
+ * Whether the lock under the path is the one that was opened. STATUS_DAMAGED: it was deleted or
+ * replaced. STATUS_TEMPORARY: its directory is another one or cannot be read, because it was moved,
+ * or its filesystem was unmounted; the lock is then to be opened again, which lock_take does.
  */
-int lock_fcntl_ask(int descriptor, int command, struct flock *lock);
+enum status lock_check(struct lock *lock, struct error *err);
+/*
+ * Sites delete files that were not changed for some days, and using a store changes neither its
+ * lock nor a database that is only read: if they are older than a day, set their times to now.
+ * Mostly this only reads the clock.
+ */
+void lock_refresh(struct lock *lock);
+
+/* The path of the database file of this name (token.h), and an ending; to be freed. */
+char *lock_path_of(const struct lock *lock, const char *file, const char *ending);
+
+/* "cannot ACTION lock PATH: REASON; CURE"; returns the status of the errno. */
+enum status lock_failed(struct error *err, const char *action, const struct lock *lock, int number);
 
 #endif

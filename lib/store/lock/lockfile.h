@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock file DATABASE.lock. It records the mode in which machines exclude each other, and a
- * nonce that is also in the database, so that a database with the lock file of another one is
- * refused. It is made before the database, and gets its name when it is complete; later only its
- * last line is rewritten.
+ * The lock file of a store: a byte of it is locked by whoever uses the store. Its text says what it
+ * is, and whether the database was ever complete; it is made whole, before the database. The lock
+ * belongs to the open file description, and is always released explicitly: a forked child that has
+ * a copy of the descriptor does not keep it.
  *
- * A struct lockfile owns path and descriptor (close-on-exec): call lockfile_close, also after an
- * error. Closed, it has descriptor -1 and is zero otherwise.
+ * Two inodes under one path are two locks. So after locking it, who has it looks whether the path
+ * still names it; and a process in the middle of a transaction has SQLite's own locks, too.
+ *
+ * A lock file of version 0.1.0 with "mode fcntl" is read; one with "mode link" is refused.
  */
 #ifndef STORE_LOCK_LOCKFILE_H
 #define STORE_LOCK_LOCKFILE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/stat.h>
-
-#include "base/error.h"
-#include "store/cache.h"
-#include "store/filesystem.h"
-#include "store/lock/lock_mode.h"
-
-/* The takeover time, in milliseconds. */
-#define TAKEOVER_DEFAULT 5000
-#define TAKEOVER_LEAST	 2000
-#define TAKEOVER_MOST	 3600000
+#include "store/lock/lock.h"
 
 /*
  * The format of a store: of its lock file and of its database (user_version). Stores of another
@@ -31,83 +21,37 @@
  */
 #define STORE_FORMAT 3
 
-/* How to open a lock file. */
-struct lockfile_terms {
-	const char *database;
-	enum lock_mode mode; /* the URL's lock= */
-	bool create;	     /* make the lock file if there is neither it nor the database */
-	bool read_only;	     /* if we cannot write, a lock that keeps only writers out is enough */
-	bool shared_group;
-	bool alone;	  /* do not use the ticket queue of this machine */
-	int64_t takeover; /* the URL's takeover=, ms; 0: as recorded, else the default */
-	struct filesystem_traits traits;
-};
-
-struct lockfile {
-	char *path; /* DATABASE.lock */
-	int descriptor;
-	enum lock_mode mode; /* as recorded */
-	char nonce[33];
-	int64_t takeover; /* ms of silence after which a holder counts as dead; 0: mode fcntl */
-	bool shared_group;
-	enum cache cache; /* what to drop before files of the store are read (cache.h) */
-	int outlived;	  /* as in struct filesystem_traits */
-	bool made;	  /* the database was once complete (lockfile_write_made) */
-	bool read_only;	  /* the filesystem or the file cannot be written */
-	/* The open file, and the directory in which it was. */
-	struct stat itself, directory;
-};
-
-/* STATUS_NO: there is neither lock file nor database, and terms->create is false. */
-enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *terms,
-	int64_t deadline, struct error *err);
-void lockfile_close(struct lockfile *file);
-
+/* Returns 0, or an errno; EEXIST and the like: another process may have made it. */
+int lockfile_make(const struct lock *lock);
 /*
- * Close the descriptor, and keep the rest; the file must be opened again. This releases its locks,
- * and lets an old mount of the filesystem go away.
+ * Open and read it; with read_only, also if it cannot be written. STATUS_NO: there is none.
+ * *number: the errno of the failure, or 0.
  */
-void lockfile_drop(struct lockfile *file);
+enum status lockfile_open(struct lock *lock, bool read_only, int *number, struct error *err);
+void lockfile_close(struct lock *lock);
 
-/* Whether this is the file that was opened. */
-bool lockfile_is(const struct lockfile *file, const struct stat *st);
+/* Returns 0, EAGAIN (another has it), or another errno. */
+int lockfile_take(struct lock *lock);
+void lockfile_give(struct lock *lock);
 
-/*
- * Open the lock file at path, of any lock mode, and read what it records; for the doctor.
- * STATUS_NO: there is none.
- */
-enum status lockfile_inspect(
-	struct lockfile *file, const char *path, bool shared_group, struct error *err);
+/* As lock_check. */
+enum status lockfile_check(struct lock *lock, struct error *err);
+/* It is not where it was: set err to the reason. */
+enum status lockfile_gone(const struct lock *lock, struct error *err);
 
-/*
- * Check that the path still names the file that was opened: two inodes under one path are two
- * locks. If the file was not changed for a day, also set its and the database's times to now.
- * STATUS_DAMAGED: the directory is the one in which the file was opened, but the file was
- * deleted or replaced, perhaps by a copy. STATUS_TEMPORARY, and the file is dropped: the directory
- * is another one or cannot be read, because it was moved or its filesystem was unmounted.
- */
-enum status lockfile_verify(struct lockfile *file, struct error *err);
-/* For a file that was dropped and cannot be opened again: set err to the reason. */
-enum status lockfile_gone(const struct lockfile *file, struct error *err);
-
-/* Under the lock: read again what the open lock file records. */
-enum status lockfile_read(struct lockfile *file, struct error *err);
-/* Under the lock: record that the database is complete. If it is missing later, it was deleted. */
-enum status lockfile_write_made(struct lockfile *file, struct error *err);
-
-/*
- * Remove the temporary files of processes that were killed while they made a lock file: their names
- * are path, ending and six characters. Call it under the lock: if a process that is still making a
- * lock file loses its temporary file, it finds that the lock file exists already.
- */
-void lockfile_tidy(const char *path, const char *ending);
-#define LOCKFILE_BEGUN ".new-" /* the ending of a lock file that is being made for a new store */
+/* Read again what it records. */
+enum status lockfile_read(struct lock *lock, struct error *err);
+/* Record that the database is complete. */
+enum status lockfile_note_made(struct lock *lock, struct error *err);
 
 /* Returns STATUS_DAMAGED: `what`, the lock file or the database, has this format, not ours. */
 enum status lockfile_refuse_format(const char *what, unsigned format, struct error *err);
 
-/* "cannot ACTION lock file PATH: REASON; CURE"; returns the status of the errno. */
-enum status lockfile_failed(
-	struct error *err, const char *action, const struct lockfile *file, int number);
+/*
+ * Ask for a byte-range lock with command F_SETLK or F_OFD_SETLK. Returns 0; EAGAIN: another process
+ * has it; or another errno. fcntl may report EACCES for both: this finds out which of them it is.
+ */
+struct flock;
+int lockfile_ask(int descriptor, int command, struct flock *lock);
 
 #endif

@@ -87,7 +87,7 @@ enum status session_failed(struct session *session, const char *action, int code
 	case SQLITE_NOMEM: xalloc_failed();
 	case SQLITE_READONLY:
 		if ((code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) &&
-			(!number || session->store->lock.file.read_only))
+			(!number || session->store->lock.read_only))
 			return error_set(err, status,
 				"cannot %s store %s: a writer was killed in a transaction, and "
 				"only a program with write permission can roll it back",

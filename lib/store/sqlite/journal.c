@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 
 #define META_PAGE    2 /* the page of meta, the first table that is made */
 #define LARGEST_PAGE 65536
+#define NONCE	     32 /* hexadecimal digits */
 
 static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 
@@ -40,20 +42,47 @@ static bool is_foreign(int descriptor, const unsigned char head[28], const char 
 	return foreign;
 }
 
-enum status journal_check(enum cache cache, const char *path, const char *nonce, struct error *err)
+/* Read the nonce of the store from the page of meta. False: it was not found. */
+static bool read_nonce(enum cache cache, const char *database, char nonce[NONCE + 1])
+{
+	unsigned char head[100];
+	char page[LARGEST_PAGE];
+	int descriptor = cache_open(cache, database);
+	bool found = false;
+	if (descriptor >= 0 && pread(descriptor, head, sizeof(head), 0) == sizeof(head)) {
+		size_t size = (size_t)head[16] << 8 | head[17];
+		ssize_t n = pread(descriptor, page, size, (off_t)size);
+		for (ssize_t at = 0, run = 0; at < n && !found; at++) {
+			run = page[at] && strchr("0123456789abcdef", page[at]) ? run + 1 : 0;
+			found = run == NONCE;
+			if (found)
+				snprintf(nonce, NONCE + 1, "%.*s", NONCE, page + at - NONCE + 1);
+		}
+	}
+	if (descriptor >= 0)
+		close(descriptor);
+	return found;
+}
+
+enum status journal_check(enum cache cache, const char *database, struct error *err)
 {
 	unsigned char head[28];
+	char nonce[NONCE + 1];
+	char *path = xprintf("%s-journal", database);
 	int descriptor = cache_open(cache, path);
+	bool foreign = descriptor >= 0 &&
+		       pread(descriptor, head, sizeof(head), 0) == sizeof(head) &&
+		       !memcmp(head, magic, sizeof(magic)) && read_nonce(cache, database, nonce) &&
+		       is_foreign(descriptor, head, nonce);
+	if (descriptor >= 0)
+		close(descriptor);
 	/* There may be no journal. If it cannot be read, SQLite reports that. */
-	if (descriptor < 0)
-		return STATUS_OK;
-	bool foreign = pread(descriptor, head, sizeof(head), 0) == sizeof(head) &&
-		       !memcmp(head, magic, sizeof(magic)) && is_foreign(descriptor, head, nonce);
-	close(descriptor);
-	if (!foreign)
-		return STATUS_OK;
-	return error_set(err, STATUS_DAMAGED,
-		"%s is the journal of another database: not used; put back the one that belongs to "
-		"the store, or move it away if there was none",
-		path);
+	enum status status = STATUS_OK;
+	if (foreign)
+		status = error_set(err, STATUS_DAMAGED,
+			"%s is the journal of another database: not used; put back the one that belongs "
+			"to the store, or move it away if there was none",
+			path);
+	free(path);
+	return status;
 }

@@ -16,6 +16,6 @@
  * the journal back, and it is of another store. STATUS_OK: SQLite would not play it back, it is
  * ours, or we cannot find out whose it is.
  */
-enum status journal_check(enum cache cache, const char *path, const char *nonce, struct error *err);
+enum status journal_check(enum cache cache, const char *database, struct error *err);
 
 #endif

@@ -8,18 +8,15 @@
 
 #include "base/error.h"
 #include "store/filesystem.h"
-#include "store/lock/lock_mode.h"
 #include "store/url.h"
 
 struct parameters {
-	enum lock_mode mode; /* LOCK_AUTO: not given */
 	bool shared_group;
 	bool must_exist;    /* never make the store; a missing one is STATUS_TEMPORARY */
 	const char *assume; /* "local", "shared" or NULL */
-	int64_t takeover;   /* milliseconds, TAKEOVER_LEAST to TAKEOVER_MOST; 0: not given */
 };
 
-/* STATUS_USAGE: a parameter is unknown, out of range, or given twice. */
+/* STATUS_USAGE: a parameter is unknown, or given twice. */
 enum status parameters_read(
 	const struct store_url *url, struct parameters *parameters, struct error *err);
 

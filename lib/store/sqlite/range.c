@@ -78,15 +78,6 @@ static void add_entry(struct store_answer *answer, size_t *capacity, sqlite3_stm
 /* Search by revision: a prefix may have many keys, but few of all keys have changed lately. */
 #define CHANGED_LATELY " INDEXED BY keys_revision"
 
-/* Whether an older copy may have been put back after the reading at revision since
- * (store_was_set_back). */
-static bool is_past(const struct session *session, store_revision since)
-{
-	const struct sqlite_store *store = session->store;
-	return since < store->past ||
-	       (session->revision < store->newest && since > session->revision);
-}
-
 /*
  * With since and skip, first choose the keys in the index alone, so that no row of a skipped key is
  * read. ?4 is the limit; ?5 and ?6, ?7 and ?8, ... are the bounds of what is skipped.
@@ -160,8 +151,7 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 	if (status != STATUS_OK)
 		return status;
 	find_bounds(range->prefix, range->after, &bounds);
-	store_revision since = is_past(&session, range->since) ? 0 : range->since;
-	sqlite3_stmt *statement = prepare_list(&session, range, &bounds, since, err);
+	sqlite3_stmt *statement = prepare_list(&session, range, &bounds, range->since, err);
 	if (!statement) {
 		status = err->status;
 	} else {
@@ -196,7 +186,7 @@ enum status range_changed(struct sqlite_store *store, struct range_change *chang
 	store_revision since = change->since;
 	change->revision = session.revision;
 	/* Deletions up to the floor may have been forgotten, also those under prefix. */
-	change->changed = since < session.floor || is_past(&session, since);
+	change->changed = since < session.floor;
 	if (session.revision > since && !change->changed) {
 		find_bounds(change->prefix, NULL, &bounds);
 		/* If since is 0, look for any key. */

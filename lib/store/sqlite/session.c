@@ -15,15 +15,14 @@
 #include "store/access.h"
 #include "store/cache.h"
 #include "store/failure.h"
+#include "store/lock/lockfile.h"
 #include "store/sqlite/journal.h"
 #include "store/sqlite/session.h"
 #include "store/sqlite/syscalls.h"
+#include "store/sqlite/vfs.h"
 
 #define RETRY_LONGEST 32  /* milliseconds */
 #define SMALLEST_PAGE 512 /* bytes; the smallest page size of SQLite */
-
-/* Other processes are expected to be at most this many revisions ahead of this one. */
-#define AHEAD 1024
 
 #define RECOVER_PATIENCE 5000 /* milliseconds to wait for another program: database_recover */
 
@@ -34,6 +33,21 @@
  */
 static const char on_open[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST;"
 			      "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY;";
+
+#define TEXT_OF(number)	 #number
+#define VALUE_OF(number) TEXT_OF(number)
+static const char schema[] = "PRAGMA application_id=" VALUE_OF(
+	DATABASE_APPLICATION) ";"
+			      "PRAGMA user_version=" VALUE_OF(
+				      STORE_FORMAT) ";"
+						    "CREATE TABLE IF NOT EXISTS meta(nonce TEXT NOT NULL, revision INTEGER NOT NULL,"
+						    " floor INTEGER NOT NULL);"
+						    "CREATE TABLE IF NOT EXISTS keys(key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL,"
+						    " revision INTEGER NOT NULL) WITHOUT ROWID;"
+						    "CREATE INDEX IF NOT EXISTS keys_revision ON keys(revision);"
+						    "CREATE TABLE IF NOT EXISTS gone(key BLOB NOT NULL, revision INTEGER NOT NULL,"
+						    " PRIMARY KEY(revision, key)) WITHOUT ROWID;";
+
 enum status session_execute(
 	struct session *session, const char *sql, const char *action, struct error *err)
 {
@@ -60,44 +74,42 @@ static enum status check_file(
 }
 
 /* Check the kind, owner and mode of the database and the journal. */
-static enum status check_files(struct sqlite_store *store, struct error *err)
+static enum status check_files(struct session *session, struct error *err)
 {
 	struct stat st;
-	const char *path = store->base.where;
-	enum cache cache = store->lock.file.cache;
+	struct sqlite_store *store = session->store;
+	const char *path = session->path;
+	enum cache cache = store->lock.cache;
 	int number = cache_stat(cache, path, &st) < 0 ? errno : 0;
 	if (number == ENOENT) {
-		/* If the lock file is missing, too, the filesystem was unmounted. */
-		enum status there = lockfile_verify(&store->lock.file, err);
+		/* If the lock is missing, too, the filesystem was unmounted. */
+		enum status there = lock_check(&store->lock, err);
 		if (there != STATUS_OK)
 			return there;
 		number = cache_stat(cache, path, &st) < 0 ? errno : 0;
 	}
-	if (number) {
-		if (number == ENOENT)
-			return error_set(err, STATUS_DAMAGED,
-				"store %s was deleted and its lock file %s is still there: not used; to "
-				"start again, delete that too, with the store's -journal and .beats",
-				path, store->lock.file.path);
+	if (number == ENOENT)
+		return error_set(err, STATUS_DAMAGED,
+			"store %s was deleted and its lock %s is still there: not used; to start again, "
+			"delete that too, with the store's -journal and .beats",
+			path, store->lock.path);
+	if (number)
 		return error_cured(err, number, store_cure(number), "look at store %s", path);
-	}
 	enum status status = check_file(store, path, &st, err);
-	/* We never make such a short file. SQLite would take it for a new database, and discard its
-	 * journal. */
-	if (status == STATUS_OK && st.st_size < SMALLEST_PAGE)
+	/* We never leave such a short file. SQLite would take it for a new database, and discard
+	 * its journal. */
+	if (status == STATUS_OK && st.st_size < SMALLEST_PAGE && !session->make)
 		return error_set(err, STATUS_DAMAGED,
 			"store %s is damaged (it has %lld bytes): not used; restore it, or move it away "
 			"together with its .lock, -journal and .beats",
 			path, (long long)st.st_size);
-	if (status != STATUS_OK)
-		return status;
-	if (cache_stat(cache, store->journal, &st) < 0) {
-		number = errno;
-		return number == ENOENT ? STATUS_OK
-					: error_cured(err, number, store_cure(number), "look at %s",
-						  store->journal);
-	}
-	return check_file(store, store->journal, &st, err);
+	char *journal = xprintf("%s-journal", path);
+	if (status == STATUS_OK && cache_stat(cache, journal, &st) == 0)
+		status = check_file(store, journal, &st, err);
+	else if (status == STATUS_OK && errno != ENOENT)
+		status = error_cured(err, errno, store_cure(errno), "look at %s", journal);
+	free(journal);
+	return status;
 }
 
 /*
@@ -136,8 +148,7 @@ static enum status check_format(struct session *session, struct error *err)
  */
 static enum status read_meta(struct session *session, struct error *err)
 {
-	sqlite3_stmt *statement =
-		session_prepare(session, "SELECT nonce, revision, floor FROM meta", err);
+	sqlite3_stmt *statement = session_prepare(session, "SELECT revision, floor FROM meta", err);
 	int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
 	enum status status = STATUS_OK;
 	if (!statement)
@@ -146,94 +157,64 @@ static enum status read_meta(struct session *session, struct error *err)
 		status = session_failed(
 			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, err);
 	/* If the application id or the format is wrong, report that instead of damage. */
-	if ((status == STATUS_OK || status == STATUS_DAMAGED) &&
+	if ((status == STATUS_OK || status == STATUS_DAMAGED) && !session->make &&
 		check_format(session, err) != STATUS_OK)
 		status = err->status;
 	if (status == STATUS_OK) {
-		const char *nonce = (const char *)sqlite3_column_text(statement, 0);
-		session->began = session->revision = sqlite3_column_int64(statement, 1);
-		session->floor = sqlite3_column_int64(statement, 2);
-		if (!nonce || strcmp(nonce, session->store->lock.file.nonce) != 0)
-			status = error_set(err, STATUS_DAMAGED,
-				"store %s was not made together with its lock file %s: one of them was "
-				"replaced; not used; put back the two that belong together",
-				session->store->base.where, session->store->lock.file.path);
+		session->began = session->revision = sqlite3_column_int64(statement, 0);
+		session->floor = sqlite3_column_int64(statement, 1);
 	}
 	sqlite3_finalize(statement);
 	return status;
+}
+
+/* In a transaction: make what is missing in a new database. */
+static enum status make(struct session *session, struct error *err)
+{
+	char nonce[2][17], sql[192];
+	token_draw(nonce[0]);
+	token_draw(nonce[1]);
+	snprintf(sql, sizeof(sql),
+		"INSERT INTO meta SELECT '%s%s', 0, 0 WHERE NOT EXISTS (SELECT 1 FROM meta)",
+		nonce[0], nonce[1]);
+	enum status status = session_execute(session, schema, "make", err);
+	return status == STATUS_OK ? session_execute(session, sql, "make", err) : status;
 }
 
 static enum status begin(struct session *session, struct error *err)
 {
 	enum status status = session_execute(
 		session, session->write ? "BEGIN IMMEDIATE" : "BEGIN", "change", err);
+	if (status == STATUS_OK && session->make)
+		status = make(session, err);
 	return status == STATUS_OK ? read_meta(session, err) : status;
 }
 
-/*
- * The revision is lower than one that we have seen: an older copy of the database was put in its
- * place. In a transaction of its own, set revision and floor higher than what any process has seen:
- * the floor tells the others that what they have read is out of date.
- */
-static enum status go_on(struct session *session, struct error *err)
+/* Compare with the newest revision that we have seen, which session_end updates. */
+static enum status compare_with_past(const struct session *session, struct error *err)
 {
-	bool write = session->write;
-	struct sqlite_store *store = session->store;
-	store_revision next = store->newest + AHEAD, back_to = session->revision;
-	enum status status = session_upgrade(session, err);
-	if (status == STATUS_OK)
-		status = session_write_meta(session, next, next, err);
-	if (status == STATUS_OK)
-		status = session_execute(session, "COMMIT", "change", err);
-	session->write = write;
-	if (status != STATUS_OK)
-		return status;
-	store->base.back_from = store->newest;
-	store->base.back_to = back_to;
-	store->past = next;
-	return begin(session, err);
-}
-
-/*
- * Compare with the newest revision that we have seen. A floor above it means that another process
- * has called go_on, or that we have not looked for long: in both cases what we have read before is
- * out of date. session_commit updates store->newest, if we have held the lock to the end.
- */
-static enum status compare_with_past(struct session *session, struct error *err)
-{
-	struct sqlite_store *store = session->store;
-	bool may_write = !(store->base.flags & STORE_READ_ONLY) && !store->lock.file.read_only;
-	enum status status = STATUS_OK;
-	if (session->revision < store->newest && may_write)
-		status = go_on(session, err);
-	if (status != STATUS_OK)
-		return status;
-	if (session->floor > store->newest && store->newest)
-		store->past = session->floor;
-	return STATUS_OK;
+	const struct sqlite_store *store = session->store;
+	if (session->revision >= store->newest)
+		return STATUS_OK;
+	return error_set(err, STATUS_DAMAGED,
+		"store %s went back from revision %lld to %lld: an older copy of it was put back, and "
+		"what was written in between is lost: not used; start everything that uses it again",
+		store->base.where, (long long)store->newest, (long long)session->revision);
 }
 
 /* How long SQLite may wait for another program that has the database open. */
 static int busy_timeout(const struct session *session)
 {
-	const struct lock *lock = &session->store->lock;
 	int64_t left = session->deadline - clock_now(), most = 60000;
-	/* While SQLite waits, the lock is not renewed. */
-	if (lock_can_be_lost(lock) && lock->file.takeover / 4 < most)
-		most = lock->file.takeover / 4;
 	return (int)(left < 1 ? 1 : left > most ? most : left);
 }
 
-int session_open(struct session *session, const char *path, int flags)
+static int open_path(struct session *session, const char *path, int flags)
 {
-	struct sqlite_store *store = session->store;
-	syscalls_forget(store->lock.file.cache);
-	/* In mode link, if a server keeps the locks, SQLite takes none: it could wait long for the
-	 * server, or for the locks of a machine that died. */
-	session->write_guard =
-		(struct write_guard){.lock = &store->lock, .lockless = store->far_locks};
-	return write_guard_open(path, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-		&session->write_guard, &session->database);
+	struct lock *lock = &session->store->lock;
+	syscalls_forget(lock->cache);
+	return vfs_open_database(path, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, lock,
+		&session->database);
 }
 
 /*
@@ -245,14 +226,14 @@ static int open_database(struct session *session, int flags)
 {
 	char real[PATH_MAX];
 	flags |= SQLITE_OPEN_NOFOLLOW;
-	int code = session_open(session, session->path, flags);
+	int code = open_path(session, session->path, flags);
 	if (code != SQLITE_CANTOPEN_SYMLINK)
 		return code;
 	char *directory = file_directory_of(session->path);
 	if (realpath(directory, real)) {
 		char *path = xprintf("%s%s", real, strrchr(session->path, '/'));
 		session_close(session);
-		code = session_open(session, path, flags);
+		code = open_path(session, path, flags);
 		free(path);
 	}
 	free(directory);
@@ -262,7 +243,7 @@ static int open_database(struct session *session, int flags)
 /* Open the database and begin a transaction, once. The lock is held. */
 static enum status try_to_begin(struct session *session, struct error *err)
 {
-	bool read_only = session->store->lock.file.read_only;
+	bool read_only = session->store->lock.read_only;
 	int code = open_database(session, read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
 	if (code != SQLITE_OK)
 		return session_failed(session, "open", code, err);
@@ -292,37 +273,24 @@ static enum status open_and_begin(struct session *session, struct error *err)
 	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
 		enum status status = try_to_begin(session, err);
 		if (status == STATUS_OK || !session->busy || clock_now() >= session->deadline ||
-			!lock_confirm(&session->store->lock, false))
+			!lock_keep(&session->store->lock))
 			return status;
 		session_close(session);
 		poll(NULL, 0, (int)clock_jitter(longest));
 	}
 }
 
-enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err)
+/*
+ * Set err: the lock was lost. This replaces other errors, which follow from it. unknown: it is not
+ * known whether a change was made.
+ */
+static enum status lost(struct sqlite_store *store, bool unknown, struct error *err)
 {
 	lock_lost(&store->lock,
 		unknown ? "whether this change was made is not known: look before you try again"
 			: "nothing was changed: try again",
 		err);
 	return error_prefix(err, "store %s", store->base.where);
-}
-
-/* Take the lock. If the filesystem was unmounted and mounted again, open the lock file again. */
-static enum status take_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
-{
-	for (bool again = false;; again = true) {
-		enum status status = STATUS_OK;
-		if (!lock_is_open(&store->lock))
-			status = sqlite_reopen(store, deadline, err);
-		if (status != STATUS_OK)
-			return status;
-		status = lock_acquire(&store->lock, deadline, err);
-		if (status == STATUS_OK)
-			return STATUS_OK;
-		if (again || lock_is_open(&store->lock))
-			return error_prefix(err, "store %s", store->base.where);
-	}
 }
 
 /*
@@ -332,22 +300,30 @@ static enum status take_lock(struct sqlite_store *store, int64_t deadline, struc
 static enum status unless_gone(struct sqlite_store *store, enum status status, struct error *err)
 {
 	struct error gone = {0};
-	if (status != STATUS_DAMAGED ||
-		lockfile_verify(&store->lock.file, &gone) != STATUS_TEMPORARY)
+	if (status != STATUS_DAMAGED || lock_check(&store->lock, &gone) != STATUS_TEMPORARY)
 		return status;
 	*err = gone;
 	return error_prefix(err, "store %s", store->base.where);
 }
 
-enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
+/* Take the lock, and finish what a takeover needs. */
+static enum status take_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
 {
-	enum status status = take_lock(store, deadline, err);
-	if (status != STATUS_OK || !store->lock.link.overtook)
-		return status;
-	status = takeover_run(store, err);
+	enum status status = lock_take(&store->lock, deadline, err);
+	if (status != STATUS_OK)
+		return error_prefix(err, "store %s", store->base.where);
+	if (store->opened != store->lock.opened) {
+		/* These may watch files of an old mount. */
+		file_watch_release(&store->watch);
+		news_release(&store->news);
+		store->sight.seen = false;
+		store->opened = store->lock.opened;
+	}
+	if (store->lock.moving)
+		status = takeover_run(store, err);
 	if (status == STATUS_OK)
 		return STATUS_OK;
-	(void)lock_release(&store->lock);
+	(void)lock_give(&store->lock);
 	return error_prefix(err, "store %s", store->base.where);
 }
 
@@ -356,6 +332,7 @@ enum status database_recover(struct sqlite_store *store, const char *path, struc
 	struct session session = {.store = store,
 		.path = path,
 		.write = true,
+		.make = !store->lock.made,
 		.deadline = clock_after(RECOVER_PATIENCE)};
 	enum status status = open_and_begin(&session, err);
 	if (status == STATUS_OK)
@@ -364,59 +341,45 @@ enum status database_recover(struct sqlite_store *store, const char *path, struc
 	return status;
 }
 
-/*
- * Drop what is cached of the database and the journal. A takeover of the lock replaces the
- * database: on this machine, its name may still lead to the old file.
- */
-static enum status drop_caches(
-	const struct sqlite_store *store, int64_t deadline, struct error *err)
+static enum status begin_locked(struct session *session, struct error *err)
 {
-	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
-		struct stat st = {.st_nlink = 1};
-		int descriptor = cache_open(store->lock.file.cache, store->base.where);
-		if (descriptor >= 0) {
-			(void)fstat(descriptor, &st);
-			close(descriptor);
-		}
-		if (st.st_nlink > 0)
-			break;
-		if (clock_now() >= deadline)
-			return error_set(err, STATUS_TEMPORARY,
-				"store %s was replaced on another machine, and this machine still "
-				"sees the old store: try again",
-				store->base.where);
-		poll(NULL, 0, (int)clock_jitter(longest));
+	struct sqlite_store *store = session->store;
+	enum cache cache = store->lock.cache;
+	session->path = store->lock.database;
+	enum status status = check_files(session, err);
+	if (status != STATUS_OK)
+		return status;
+	if (cache != CACHE_OURS) {
+		char *journal = xprintf("%s-journal", session->path);
+		cache_drop_path(cache, session->path);
+		cache_drop_path(cache, journal);
+		free(journal);
 	}
-	cache_drop_path(store->lock.file.cache, store->journal);
-	return STATUS_OK;
+	status = journal_check(cache, session->path, err);
+	if (status == STATUS_OK)
+		status = open_and_begin(session, err);
+	return status == STATUS_OK ? compare_with_past(session, err) : status;
+}
+
+/* The lock is held. After an error it is released. */
+static enum status begin_or_release(struct session *session, struct error *err)
+{
+	struct sqlite_store *store = session->store;
+	enum status status = begin_locked(session, err);
+	if (status == STATUS_OK)
+		return STATUS_OK;
+	session_close(session);
+	if (!lock_give(&store->lock))
+		status = lost(store, false, err);
+	return unless_gone(store, status, err);
 }
 
 enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
 	int64_t deadline, struct error *err)
 {
-	*session = (struct session){
-		.store = store, .path = store->base.where, .write = write, .deadline = deadline};
-	enum status status = database_lock(store, deadline, err);
-	if (status != STATUS_OK)
-		return status;
-	status = check_files(store, err);
-	if (status == STATUS_OK && store->lock.file.cache != CACHE_OURS)
-		status = drop_caches(store, deadline, err);
-	if (status == STATUS_OK)
-		status = journal_check(
-			store->lock.file.cache, store->journal, store->lock.file.nonce, err);
-	if (status == STATUS_OK)
-		status = open_and_begin(session, err);
-	if (status == STATUS_OK)
-		status = compare_with_past(session, err);
-	if (status != STATUS_OK) {
-		session_close(session);
-		(void)lock_release(&store->lock);
-		if (store->lock.link.lost)
-			status = database_lost(store, false, err);
-		status = unless_gone(store, status, err);
-	}
-	return status;
+	*session = (struct session){.store = store, .write = write, .deadline = deadline};
+	enum status status = take_lock(store, deadline, err);
+	return status == STATUS_OK ? begin_or_release(session, err) : status;
 }
 
 enum status session_upgrade(struct session *session, struct error *err)
@@ -444,19 +407,10 @@ static bool was_rolled_back(struct session *session)
 
 enum status session_end(struct session *session, enum status status, bool *known, struct error *err)
 {
-	status = session_commit(session, status, known, err);
-	lock_leave_queue(&session->store->lock);
-	return status;
-}
-
-enum status session_commit(
-	struct session *session, enum status status, bool *known, struct error *err)
-{
 	unsigned char header[100];
 	struct sqlite_store *store = session->store;
-	struct lock *lock = &store->lock;
 	bool unknown = false, committed = false;
-	if ((status == STATUS_OK || status == STATUS_NO) && lock_confirm(lock, false)) {
+	if (status == STATUS_OK || status == STATUS_NO) {
 		enum status commit = session_execute(session, "COMMIT", "change", err);
 		committed = commit == STATUS_OK;
 		if (!committed)
@@ -466,20 +420,17 @@ enum status session_commit(
 		session->counter = session->counted ? big_endian(header + 24) : 0;
 	}
 	session_close(session);
-	if (unknown && !lock->link.lost)
+	if (unknown && lock_keep(&store->lock))
 		unknown = !was_rolled_back(session);
 	/*
 	 * What we have read or committed is valid only if we still hold the lock now: a process
-	 * that takes it over later finds our commit synced (takeover_step.h).
+	 * that takes it over later copies the file with our commit.
 	 */
 	store_revision now = session->revision + session->changed;
 	int64_t held = clock_now();
-	if (!lock_unlock(lock)) {
-		/* If we had not begun to write to the database itself, the process that has taken
-		 * the lock over has undone our transaction. */
-		unknown = (unknown || (committed && now != session->began)) &&
-			  session->write_guard.touched;
-		status = database_lost(store, unknown, err);
+	if (!lock_give(&store->lock)) {
+		unknown = unknown || (committed && now != session->began);
+		status = lost(store, unknown, err);
 	} else if (committed) {
 		if (now > store->newest)
 			store->newest = now;
@@ -487,5 +438,81 @@ enum status session_commit(
 			wait_saw(store, session->counter, now, held);
 	}
 	*known = !unknown;
+	return status;
+}
+
+/* ---- A new database ---- */
+
+/*
+ * Make an empty file for it. The directory's descriptor is used, and must have our lock: if the
+ * filesystem is unmounted now, nothing is made on its mount point.
+ */
+static enum status make_file(struct sqlite_store *store, struct error *err)
+{
+	const char *path = store->lock.database, *name = strrchr(store->lock.path, '/') + 1;
+	struct stat st;
+	mode_t mode = store->parameters.shared_group ? 0660 : 0600;
+	int directory = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int number =
+		directory < 0 || fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
+	int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+	int descriptor = number ? -1 : openat(directory, strrchr(path, '/') + 1, flags, mode);
+	if (!number && descriptor < 0)
+		number = errno == EEXIST ? 0 : errno;
+	else if (!number && fchmod(descriptor, mode) < 0)
+		number = errno;
+	if (descriptor >= 0)
+		close(descriptor);
+	if (directory >= 0)
+		close(directory);
+	return number ? error_cured(err, number, store_cure(number), "make store %s", path)
+		      : STATUS_OK;
+}
+
+static enum status make_locked(struct session *session, struct error *err)
+{
+	bool known;
+	struct sqlite_store *store = session->store;
+	enum status status = make_file(store, err);
+	if (status != STATUS_OK) {
+		(void)lock_give(&store->lock);
+		return status;
+	}
+	status = begin_or_release(session, err);
+	if (status != STATUS_OK)
+		return status;
+	/* The next one that opens the store makes again what was not committed. */
+	status = session_execute(session, "COMMIT; BEGIN", "make", err);
+	if (status == STATUS_OK)
+		status = lock_note_made(&store->lock, err);
+	session->write = false;
+	return session_end(session, status, &known, err);
+}
+
+enum status database_make(
+	struct sqlite_store *store, bool create, int64_t deadline, struct error *err)
+{
+	struct stat st;
+	struct lock *lock = &store->lock;
+	if (lock->made)
+		return STATUS_OK;
+	if (!create) {
+		int number = cache_stat(lock->cache, lock->database, &st) < 0 ? errno : 0;
+		return !number		  ? STATUS_OK
+		       : number == ENOENT ? error_set(err, STATUS_NO, "store %s does not exist",
+						    store->base.where)
+					  : error_cured(err, number, store_cure(number),
+						    "look at store %s", store->base.where);
+	}
+	struct session session = {
+		.store = store, .write = true, .make = true, .deadline = deadline};
+	enum status status = take_lock(store, deadline, err);
+	/* Another process may have made it since we opened the lock. */
+	if (status == STATUS_OK && lock->kind == LOCK_FILE)
+		status = lockfile_read(lock, err);
+	if (status == STATUS_OK && !lock->made)
+		return make_locked(&session, err);
+	if (status == STATUS_OK && !lock_give(lock))
+		status = lost(store, false, err);
 	return status;
 }

@@ -12,7 +12,6 @@
 #include "store/beats/news.h"
 #include "store/lock/lock.h"
 #include "store/sqlite/options.h"
-#include "store/sqlite/write_guard.h"
 
 #define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 
@@ -33,16 +32,14 @@ struct sight {
 
 struct sqlite_store {
 	struct store base; /* base.where is the path of the database */
-	char *journal, *directory, *beats;
+	char *directory, *beats;
 	struct parameters parameters;
-	bool far_locks; /* a server keeps the byte-range locks, so asking for one may take long */
 	struct lock lock;
+	unsigned opened;	 /* lock.opened, when we began to watch files */
 	struct file_watch watch; /* of the database */
 	struct sight sight;
 	struct news news;
 	store_revision newest; /* the newest that our transactions have seen or made */
-	/* What was read before this revision is out of date (store_was_set_back); 0: nothing is. */
-	store_revision past;
 };
 
 /* The statements for one key, which is parameter 1. */
@@ -58,11 +55,11 @@ enum statement {
 /* One locked transaction. */
 struct session {
 	struct sqlite_store *store;
-	const char *path; /* of the database, mostly that of the store */
+	const char *path; /* of the database */
 	sqlite3 *database;
-	struct write_guard write_guard;
 	int64_t deadline;
 	bool write;
+	bool make;		 /* make what is missing in the database */
 	store_revision began;	 /* the store's revision when the transaction began */
 	store_revision revision; /* the revision after the requests that have run */
 	bool changed;		 /* the present request has changed something */
@@ -79,18 +76,10 @@ struct session {
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 };
 
-/* sqlite.c */
-/*
- * After lock_is_open was false: open the lock file again, and make nothing. STATUS_OK: it is the
- * same store. STATUS_TEMPORARY: it is not there.
- */
-enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct error *err);
-
 /* session.c */
 /*
- * Lock, open and begin; with write, a transaction that may write. After STATUS_OK call session_end,
- * or session_commit and then lock_leave_queue, exactly once, and do not move the struct until then.
- * After an error there is nothing to release.
+ * Lock, open and begin; with write, a transaction that may write. After STATUS_OK call session_end
+ * exactly once, and do not move the struct until then. After an error there is nothing to release.
  */
 enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
 	int64_t deadline, struct error *err);
@@ -102,9 +91,6 @@ enum status session_upgrade(struct session *session, struct error *err);
  */
 enum status session_end(
 	struct session *session, enum status status, bool *known, struct error *err);
-/* The same, but other processes of this machine wait until lock_leave_queue. */
-enum status session_commit(
-	struct session *session, enum status status, bool *known, struct error *err);
 
 /* Run sql, which returns no rows. */
 enum status session_execute(
@@ -112,13 +98,17 @@ enum status session_execute(
 enum status session_write_meta(
 	struct session *session, store_revision revision, store_revision floor, struct error *err);
 void session_close(struct session *session);
-/* Open path with the write guard of the session. Returns SQLite's code. */
-int session_open(struct session *session, const char *path, int flags);
 /*
- * Set err: the lock was lost. This replaces other errors, which follow from it. unknown: it is not
- * known whether a change was made.
+ * Make the database if the lock does not record that it was made. Without create: STATUS_NO if it
+ * is missing.
  */
-enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err);
+enum status database_make(
+	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
+/*
+ * Under the lock: path is a copy of the store's database, with its journal beside it. Roll back
+ * what a killed writer left, check that it is a store, and make what is missing in it.
+ */
+enum status database_recover(struct sqlite_store *store, const char *path, struct error *err);
 
 /* Set err to the cause of SQLite's result code. Returns err->status. */
 enum status session_failed(
@@ -148,42 +138,20 @@ enum status compact_some(struct session *session, struct error *err);
 
 /* takeover.c */
 /*
- * Called first under a lock that overtook another (link.overtook): replace the database and the
- * journal by copies with all that was committed, so that the overtaken process cannot write to them
- * (takeover_step.h). STATUS_OK: also if there is no database. After an error, read and write
- * nothing and release the lock: the next holder begins the takeover again.
+ * After lock_take with lock->moving: copy the database to a new file, which the token then names.
+ * What the process that was overtaken still writes goes to the old one. After an error, release the
+ * lock: the next one begins again.
  */
 enum status takeover_run(struct sqlite_store *store, struct error *err);
-
-/*
- * Take the lock; if it was taken over from a process that may still write, run takeover_run.
- * STATUS_OK: call lock_release later.
- */
-enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err);
-/*
- * Under the lock: path is a copy of the store's database, with its journal beside it. Roll back
- * what a killed writer left, and check that it is of this store.
- */
-enum status database_recover(struct sqlite_store *store, const char *path, struct error *err);
-
-/*
- * If the lock file does not record that the database was made: with create, lock, make it if it is
- * missing, and record that; without create, STATUS_NO if it is missing.
- */
-enum status database_make(
-	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
 
 /* wait.c */
 enum status wait_change(struct store *store, const char *prefix, store_revision *since,
 	int64_t deadline, int wake, struct error *err);
 /*
- * At the end of a transaction, before lock_leave_queue: note what it has seen. instant: we held the
- * lock then; after the unlock another machine may have changed the store.
+ * At the end of a transaction: note what it has seen. instant: we held the lock then; after the
+ * unlock another process may have changed the store.
  */
 void wait_saw(
-	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant);
-/* The same, if another process has carried out our request in its transaction after instant. */
-void wait_heard(
 	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant);
 /* Read the database's change counter without a lock. */
 enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter);
@@ -196,12 +164,6 @@ enum status session_run(struct store *store, const struct store_request *request
 /* store_run */
 enum status session_operate(struct store *store, struct store_operation *operation,
 	int64_t deadline, struct error *err);
-/*
- * Run one of the requests of a transaction, and increment session->revision if it has changed
- * something. If the request needs it, a session that reads becomes one that may write.
- */
-enum status session_run_one(struct session *session, const struct store_request *request,
-	struct store_answer *answer, struct error *err);
 /*
  * The next two are for range.c, too. *hold: all compares hold. session_copy_value: copy the columns
  * value and revision into an entry that has its key.

@@ -18,14 +18,12 @@
 #include "store/failure.h"
 #include "store/sqlite/syscalls.h"
 
-#define TRIES 100 /* at most, while files of the store appear and disappear */
-
 /*
  * SQLite allows paths of 512 bytes, "-journal" included; a file name has at most 255 bytes, our
  * suffixes included.
  */
-#define PATH_LONGEST 480 /* bytes of the database's path */
-#define NAME_LONGEST 200 /* bytes of its last part */
+#define PATH_LONGEST 460 /* bytes of the database's path */
+#define NAME_LONGEST 190 /* bytes of its last part */
 
 static enum status path_too_long(const char *path, struct error *err)
 {
@@ -64,7 +62,6 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 	if (strlen(store->base.where) > PATH_LONGEST)
 		return path_too_long(store->base.where, err);
 	store->directory = file_directory_of(store->base.where);
-	store->journal = xprintf("%s-journal", store->base.where);
 	store->beats = xprintf("%s.beats", store->base.where);
 	store->base.files = xprintf("%s.queue", store->base.where);
 	return STATUS_OK;
@@ -105,7 +102,6 @@ static void sqlite_close(struct store *base)
 	lock_close(&store->lock);
 	free(store->base.where);
 	free(store->base.files);
-	free(store->journal);
 	free(store->directory);
 	free(store->beats);
 	free(store);
@@ -119,60 +115,9 @@ static enum status refuse_missing(const struct sqlite_store *store, struct error
 		store->base.where);
 }
 
-/*
- * Neither lock file nor database was found. Sets *missing to true if both are absent, to false if
- * one of them has appeared since.
- */
-static enum status confirm_missing(
-	const struct sqlite_store *store, bool *missing, struct error *err)
-{
-	const char *name = strrchr(store->base.where, '/') + 1;
-	char lock[NAME_MAX + 8];
-	struct stat st;
-	int directory = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (directory < 0)
-		return error_cured(
-			err, errno, store_cure(errno), "look at store %s", store->base.where);
-	snprintf(lock, sizeof(lock), "%s.lock", name);
-	bool found = fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	int number = found ? ENOENT : errno;
-	found = found ||
-		(number == ENOENT && fstatat(directory, lock, &st, AT_SYMLINK_NOFOLLOW) == 0);
-	number = found ? ENOENT : errno;
-	close(directory);
-	if (number != ENOENT)
-		return error_cured(
-			err, number, store_cure(number), "look at store %s", store->base.where);
-	*missing = !found;
-	return STATUS_OK;
-}
-
-/* Open the lock file. STATUS_NO: lock file and database are missing. */
-static enum status find_lock(struct sqlite_store *store, const struct lockfile_terms *terms,
-	struct lock *lock, int64_t deadline, struct error *err)
-{
-	for (int tries = 0; tries < TRIES; tries++) {
-		bool missing = false;
-		enum status status = lock_open(lock, terms, deadline, err);
-		if (status != STATUS_NO)
-			return status;
-		struct error none = *err;
-		status = confirm_missing(store, &missing, err);
-		if (status != STATUS_OK)
-			return status;
-		if (missing) {
-			*err = none;
-			return STATUS_NO;
-		}
-	}
-	return error_set(err, STATUS_TEMPORARY,
-		"it appeared and disappeared while it was "
-		"opened: try again");
-}
-
-/* Check the place, and open the lock file there. With create, make it if that is allowed. */
-static enum status open_lock(struct sqlite_store *store, bool create, struct lock *lock,
-	int64_t deadline, struct error *err)
+/* Check the place, and open the lock there; with create, make it if there is none. */
+static enum status open_lock(
+	struct sqlite_store *store, bool create, int64_t deadline, struct error *err)
 {
 	struct filesystem filesystem = {0};
 	const struct parameters *parameters = &store->parameters;
@@ -183,58 +128,22 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct loc
 		status = filesystem_inspect(store->directory, &filesystem, err);
 	if (status != STATUS_OK)
 		return status;
-	struct lockfile_terms terms = {
+	struct lock_terms terms = {
 		.database = store->base.where,
-		.mode = parameters->mode,
+		.create = create,
 		.read_only = store->base.flags & STORE_READ_ONLY,
 		.shared_group = parameters->shared_group,
 		.alone = store->base.flags & STORE_SCRATCH,
-		.takeover = parameters->takeover,
 		.traits = filesystem_classify(&filesystem),
 	};
 	terms.traits.reach = parameters_reach(parameters, terms.traits.reach);
 	store->base.local = terms.traits.reach == FILESYSTEM_LOCAL;
-	store->far_locks = terms.traits.reach == FILESYSTEM_SHARED;
-	status = find_lock(store, &terms, lock, deadline, err);
-	if (status == STATUS_NO && create) {
-		terms.create = true;
-		status = lock_open(lock, &terms, deadline, err);
-	}
+	status = lock_open(&store->lock, &terms, deadline, err);
 	if (status != STATUS_OK)
 		return error_prefix(err, "store %s", store->base.where);
+	store->opened = store->lock.opened;
 	/* The filesystem may have been unmounted during the open. */
-	status = mounts_check(err);
-	if (status != STATUS_OK)
-		lock_close(lock);
-	return status;
-}
-
-enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct error *err)
-{
-	struct lock fresh;
-	bool local = store->base.local;
-	enum status status = open_lock(store, false, &fresh, deadline, err);
-	bool opened = status == STATUS_OK;
-	if (opened)
-		status = lock_replace(&store->lock, &fresh);
-	if (status == STATUS_OK) {
-		/* These two may watch files of the old mount. */
-		file_watch_release(&store->watch);
-		news_release(&store->news);
-		store->sight.seen = false;
-		return STATUS_OK;
-	}
-	store->base.local = local;
-	/*
-	 * If the lock file was missing (it may be back by now), or is that of another store,
-	 * lockfile_gone sets err: a store that is in use is never reported as missing.
-	 */
-	bool absent = access(store->lock.file.path, F_OK) < 0 && errno == ENOENT;
-	if (opened || absent || status == STATUS_NO) {
-		lockfile_gone(&store->lock.file, err);
-		return error_prefix(err, "store %s", store->base.where);
-	}
-	return status;
+	return mounts_check(err);
 }
 
 static enum status sqlite_open(struct store **opened, const struct store_url *url, unsigned flags,
@@ -252,7 +161,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	if (status == STATUS_OK)
 		status = find_path(store, url->path, err);
 	if (status == STATUS_OK)
-		status = open_lock(store, create, &store->lock, deadline, err);
+		status = open_lock(store, create, deadline, err);
 	if (status == STATUS_OK)
 		status = database_make(store, create, deadline, err);
 	if (status == STATUS_NO && store->parameters.must_exist)
@@ -268,14 +177,15 @@ static enum status sqlite_check_private(struct store *base, struct error *err)
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
 	struct stat st;
-	bool there = stat(base->where, &st) == 0;
+	const char *path = store->lock.database;
+	bool there = stat(path, &st) == 0;
 	if (store->parameters.shared_group ||
 		(there && S_ISREG(st.st_mode) && (st.st_mode & S_IWGRP)))
 		return error_set(err, STATUS_PERMISSION,
 			"%s: the group can write this store, and the commands in a queue are run as "
 			"you; use a store that only you can write",
 			base->where);
-	return there ? access_check(base->where, &st, false, err) : STATUS_OK;
+	return there ? access_check(path, &st, false, err) : STATUS_OK;
 }
 
 const struct store_backend store_sqlite = {

@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "store/lock/lock.h"
+#include "store/lock/lockfile.h"
 
 /* How many times in a row a signal may interrupt a call. */
 #define INTERRUPTIONS 100
@@ -186,7 +186,7 @@ static int control(int descriptor, int command, ...)
 	va_end(arguments);
 	if (command != F_SETLK)
 		return next.control(descriptor, command, argument);
-	int number = lock_fcntl_ask(descriptor, command, argument);
+	int number = lockfile_ask(descriptor, command, argument);
 	if (number == 0)
 		return 0;
 	seen.lock_failed = number;

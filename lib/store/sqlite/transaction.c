@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * store_txn on SQLite. A transaction of SQLite carries out one or more requests; all except the
- * first are of other processes of this machine (group_commit.c).
- */
+/* store_txn and store_run on SQLite. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "store/sqlite/group_commit.h"
+#include "store/sqlite/session.h"
 
 static enum status compare_one(struct session *session, const struct store_compare *compare,
 	bool *holds, struct error *err)
@@ -110,7 +107,11 @@ static enum status run_branch(struct session *session, const struct store_op *op
 	return status;
 }
 
-enum status session_run_one(struct session *session, const struct store_request *request,
+/*
+ * Run the request, and increment session->revision if it has changed something. A session that
+ * reads becomes one that may write if it needs that.
+ */
+static enum status run_one(struct session *session, const struct store_request *request,
 	struct store_answer *answer, struct error *err)
 {
 	for (;;) {
@@ -136,7 +137,6 @@ enum status session_run_one(struct session *session, const struct store_request 
 	}
 }
 
-/* Write the new revision, once for all requests of the transaction. */
 static enum status write_meta(struct session *session, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -149,88 +149,39 @@ static enum status write_meta(struct session *session, struct error *err)
 		       : status;
 }
 
-/* Our request, and how it is run. */
-struct execution {
-	struct sqlite_store *store;
-	const struct store_request *request;
-	int64_t deadline;
-	struct post post; /* large, so only the used part is set */
-	bool others;	  /* carry out the requests of other processes, too */
-	bool dropped;	  /* it failed, and a new opening may help */
-};
-
 /*
- * Run our request in a transaction, and with execution->others also the requests of other processes
- * of this machine. A request with compares begins as a reader, and becomes a writer if it has to:
- * of many processes that claim, all except the winner only read, and take fewer locks. With
- * requests of others, or to find out whether our posted request was committed, the transaction is a
- * writer from the beginning. Afterwards execution->others: it carried out requests of others.
+ * A request with compares begins as a reader, and becomes a writer if it has to: of many processes
+ * that claim, all except the winner only read, and take fewer locks. *dropped: it failed, and a new
+ * opening may help.
  */
-static enum status run_queued(
-	struct execution *execution, struct store_answer *answer, struct error *err)
+static enum status run(struct sqlite_store *store, const struct store_request *request,
+	int64_t deadline, struct store_answer *answer, bool *dropped, struct error *err)
 {
-	struct sqlite_store *store = execution->store;
-	const struct store_request *request = execution->request;
-	struct post *post = &execution->post;
-	bool others = execution->others;
 	struct session session;
-	struct group_commit commit = {0};
-	bool looks = post->fate == FATE_CHECK, committed = false;
-	bool write = others || looks || (post->changes && !request->compare_count);
-	answer->known = !looks;
-	execution->others = false;
-	enum status status = session_begin(&session, store, write, execution->deadline, err);
-	execution->dropped = session.dropped;
-	if (status != STATUS_OK)
-		return status;
-	if (looks)
-		status = group_commit_find_outcome(&session, post, &committed, err);
-	/* If this transaction fails, it stays unknown whether the posted request was committed. */
-	bool unknown = looks && (committed || status != STATUS_OK);
-	if (status == STATUS_OK && !committed)
-		status = session_run_one(&session, request, answer, err);
-	if (status == STATUS_OK && others)
-		status = group_commit_run_others(&commit, &session, err);
-	execution->others = commit.count;
-	if (status == STATUS_OK)
-		status = write_meta(&session, err);
-	group_commit_announce(&commit, &session);
-	status = session_commit(&session, status, &answer->known, err);
-	execution->dropped = session.dropped;
-	group_commit_answer(&commit, &session, status, answer->known);
-	lock_leave_queue(&store->lock);
-	if (unknown)
-		answer->known = false;
-	return committed && status == STATUS_OK
-		       ? group_commit_read_answer(store, request, post, answer, err)
-		       : status;
+	bool write = store_request_changes(request) && !request->compare_count;
+	answer->known = true;
+	enum status status = session_begin(&session, store, write, deadline, err);
+	if (status == STATUS_OK) {
+		status = run_one(&session, request, answer, err);
+		if (status == STATUS_OK)
+			status = write_meta(&session, err);
+		status = session_end(&session, status, &answer->known, err);
+	}
+	*dropped = session.dropped;
+	return status;
 }
 
 enum status session_run(struct store *base, const struct store_request *request, int64_t deadline,
 	struct store_answer *answer, struct error *err)
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
-	struct execution execution;
-	execution.store = store;
-	execution.request = request;
-	execution.deadline = deadline;
-	answer->known = true;
-	enum status status =
-		group_commit_enter(store, request, &execution.post, deadline, answer, err);
-	if (status != STATUS_NO)
+	bool dropped;
+	enum status status = run(store, request, deadline, answer, &dropped, err);
+	if (status == STATUS_OK || !answer->known || !dropped || clock_now() >= deadline)
 		return status;
-	/* A reader carries out no requests of other processes: its transaction is short, and
-	 * must not fail because of their writes. */
-	execution.others = execution.post.changes && group_commit_is_wanted(store);
-	status = run_queued(&execution, answer, err);
-	bool may_help = execution.others || execution.dropped;
-	if (status == STATUS_OK || !answer->known || !may_help || clock_now() >= deadline)
-		return status;
-	/* Nothing was changed. Try once more: without the requests of others, one of which may have
-	 * made it fail, and with the files opened again. */
+	/* Nothing was changed. Try once more, with the files opened again. */
 	store_answer_release(answer);
-	execution.others = false;
-	return run_queued(&execution, answer, err);
+	return run(store, request, deadline, answer, &dropped, err);
 }
 
 /* ---- Operations ---- */

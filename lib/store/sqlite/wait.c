@@ -25,7 +25,7 @@ enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *cou
 	 * drop its POSIX locks. */
 	if (!database_mutex_try(store->lock.mutex))
 		return READING_BUSY;
-	int descriptor = cache_open(store->lock.file.cache, store->base.where);
+	int descriptor = cache_open(store->lock.cache, store->lock.database);
 	bool read = descriptor >= 0 && pread(descriptor, bytes, sizeof(bytes), 24) == sizeof(bytes);
 	if (descriptor >= 0)
 		close(descriptor);
@@ -38,28 +38,18 @@ enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *cou
 
 static struct watched_file database(struct sqlite_store *store)
 {
-	return (struct watched_file){.path = store->base.where,
+	return (struct watched_file){.path = store->lock.database,
 		.local = store->base.local,
 		.store = store,
-		.named_after = store->lock.file.path,
 		.read = wait_read_counter,
 		.every = POLL_EVERY};
-}
-
-void wait_heard(
-	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant)
-{
-	store->sight = (struct sight){
-		.seen = true, .counter = counter, .revision = revision, .when = instant};
 }
 
 void wait_saw(
 	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant)
 {
-	struct watched_file watched = database(store);
-	wait_heard(store, counter, revision, instant);
-	if (!store->base.local)
-		file_watch_tell(&store->watch, &watched, counter);
+	store->sight = (struct sight){
+		.seen = true, .counter = counter, .revision = revision, .when = instant};
 }
 
 /* Read under the lock; wait for the lock in slices, and poll wake in between. */
@@ -90,12 +80,13 @@ void wait_note_unchanged(struct sqlite_store *store, int64_t instant)
 		store->base.unchanged = instant;
 }
 
-static enum status wait_for_change(struct sqlite_store *store, const char *prefix,
-	store_revision *since, int64_t deadline, int wake, struct error *err)
+enum status wait_change(struct store *base, const char *prefix, store_revision *since,
+	int64_t deadline, int wake, struct error *err)
 {
+	struct sqlite_store *store = (struct sqlite_store *)base;
 	const struct sight *sight = &store->sight;
-	const struct watched_file watched = database(store);
 	for (;;) {
+		const struct watched_file watched = database(store);
 		if (descriptor_is_ready(wake))
 			return STATUS_NO;
 		if (sight->seen && *since >= sight->revision)
@@ -132,13 +123,4 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 				      : clock_earlier(look.next, sight->when + LOCKED_EVERY);
 		file_watch_sleep(&store->watch, clock_earlier(due, deadline), wake);
 	}
-}
-
-enum status wait_change(struct store *base, const char *prefix, store_revision *since,
-	int64_t deadline, int wake, struct error *err)
-{
-	struct sqlite_store *store = (struct sqlite_store *)base;
-	enum status status = wait_for_change(store, prefix, since, deadline, wake, err);
-	file_watch_stop(&store->watch);
-	return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/sqlite/write_guard.h"
+#include "store/sqlite/vfs.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,22 +8,21 @@
 #include "base/file.h"
 #include "store/lock/lock.h"
 
-#define VFS_NAME	"preempt-write-guard"
-#define SET_WRITE_GUARD 0x50726d74 /* our own operation of xFileControl */
+#define VFS_NAME "preempt"
+#define SET_LOCK 0x50726d74 /* our own operation of xFileControl */
 
-struct guarded {
+struct kept {
 	sqlite3_file base;
-	struct write_guard *write_guard;
-	bool main;	     /* this is the database itself */
+	struct lock *lock;   /* to be kept, and SQLite uses no locks of its own; NULL: neither */
 	bool synced;	     /* we have synced it, and not written to it since */
 	sqlite3_file real[]; /* the file of the VFS below */
 };
 
 static sqlite3_vfs *below;
 
-static struct guarded *of(sqlite3_file *file)
+static struct kept *of(sqlite3_file *file)
 {
-	return (struct guarded *)file;
+	return (struct kept *)file;
 }
 
 static sqlite3_file *real_of(sqlite3_file *file)
@@ -31,50 +30,42 @@ static sqlite3_file *real_of(sqlite3_file *file)
 	return of(file)->real;
 }
 
-static bool may_write(sqlite3_file *file)
+static bool keep(sqlite3_file *file)
 {
-	struct guarded *guarded = of(file);
-	if (!guarded->write_guard)
-		return true;
-	if (!lock_confirm(guarded->write_guard->lock, false))
-		return false;
-	guarded->write_guard->touched |= guarded->main;
-	return true;
+	return !of(file)->lock || lock_keep(of(file)->lock);
 }
 
-static int guarded_close(sqlite3_file *file)
+static int kept_close(sqlite3_file *file)
 {
 	return real_of(file)->pMethods->xClose(real_of(file));
 }
 
-static int guarded_read(sqlite3_file *file, void *to, int count, sqlite3_int64 at)
+static int kept_read(sqlite3_file *file, void *to, int count, sqlite3_int64 at)
 {
-	struct write_guard *write_guard = of(file)->write_guard;
-	/* This also renews the lock during a long read. */
-	if (write_guard && !lock_confirm(write_guard->lock, false))
+	if (!keep(file))
 		return SQLITE_IOERR_READ;
 	return real_of(file)->pMethods->xRead(real_of(file), to, count, at);
 }
 
-static int guarded_write(sqlite3_file *file, const void *from, int count, sqlite3_int64 at)
+static int kept_write(sqlite3_file *file, const void *from, int count, sqlite3_int64 at)
 {
-	if (!may_write(file))
+	if (!keep(file))
 		return SQLITE_IOERR_WRITE;
 	of(file)->synced = false;
 	return real_of(file)->pMethods->xWrite(real_of(file), from, count, at);
 }
 
-static int guarded_truncate(sqlite3_file *file, sqlite3_int64 size)
+static int kept_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-	if (!may_write(file))
+	if (!keep(file))
 		return SQLITE_IOERR_TRUNCATE;
 	of(file)->synced = false;
 	return real_of(file)->pMethods->xTruncate(real_of(file), size);
 }
 
-static int guarded_sync(sqlite3_file *file, int flags)
+static int kept_sync(sqlite3_file *file, int flags)
 {
-	if (!may_write(file))
+	if (!keep(file))
 		return SQLITE_IOERR_FSYNC;
 	/* SQLite syncs a journal again when it closes it, which would flush the disk again. */
 	if (of(file)->synced)
@@ -84,75 +75,67 @@ static int guarded_sync(sqlite3_file *file, int flags)
 	return code;
 }
 
-static int guarded_size(sqlite3_file *file, sqlite3_int64 *size)
+static int kept_size(sqlite3_file *file, sqlite3_int64 *size)
 {
 	return real_of(file)->pMethods->xFileSize(real_of(file), size);
 }
 
-static bool is_lockless(sqlite3_file *file)
+static int kept_lock(sqlite3_file *file, int level)
 {
-	return of(file)->write_guard && of(file)->write_guard->lockless;
-}
-
-static int guarded_lock(sqlite3_file *file, int level)
-{
-	if (is_lockless(file))
+	if (of(file)->lock)
 		return SQLITE_OK;
 	return real_of(file)->pMethods->xLock(real_of(file), level);
 }
 
-static int guarded_unlock(sqlite3_file *file, int level)
+static int kept_unlock(sqlite3_file *file, int level)
 {
-	if (is_lockless(file))
+	if (of(file)->lock)
 		return SQLITE_OK;
 	return real_of(file)->pMethods->xUnlock(real_of(file), level);
 }
 
-static int guarded_check(sqlite3_file *file, int *reserved)
+static int kept_check(sqlite3_file *file, int *reserved)
 {
 	*reserved = 0;
-	if (is_lockless(file))
+	if (of(file)->lock)
 		return SQLITE_OK;
 	return real_of(file)->pMethods->xCheckReservedLock(real_of(file), reserved);
 }
 
-static int guarded_control(sqlite3_file *file, int operation, void *argument)
+static int kept_control(sqlite3_file *file, int operation, void *argument)
 {
-	if (operation == SET_WRITE_GUARD) {
-		of(file)->write_guard = argument;
+	if (operation == SET_LOCK) {
+		of(file)->lock = argument;
 		return SQLITE_OK;
 	}
-	/* This may make the file larger. */
-	if (operation == SQLITE_FCNTL_SIZE_HINT && !may_write(file))
-		return SQLITE_IOERR_WRITE;
 	return real_of(file)->pMethods->xFileControl(real_of(file), operation, argument);
 }
 
-static int guarded_sector(sqlite3_file *file)
+static int kept_sector(sqlite3_file *file)
 {
 	return real_of(file)->pMethods->xSectorSize(real_of(file));
 }
 
-static int guarded_device(sqlite3_file *file)
+static int kept_device(sqlite3_file *file)
 {
 	return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
 }
 
-/* Version 1 has no shared memory and no mapping, which would bypass the guard. */
+/* Version 1 has no shared memory and no mapping, in which we could not keep the lock. */
 static const sqlite3_io_methods methods = {
 	.iVersion = 1,
-	.xClose = guarded_close,
-	.xRead = guarded_read,
-	.xWrite = guarded_write,
-	.xTruncate = guarded_truncate,
-	.xSync = guarded_sync,
-	.xFileSize = guarded_size,
-	.xLock = guarded_lock,
-	.xUnlock = guarded_unlock,
-	.xCheckReservedLock = guarded_check,
-	.xFileControl = guarded_control,
-	.xSectorSize = guarded_sector,
-	.xDeviceCharacteristics = guarded_device,
+	.xClose = kept_close,
+	.xRead = kept_read,
+	.xWrite = kept_write,
+	.xTruncate = kept_truncate,
+	.xSync = kept_sync,
+	.xFileSize = kept_size,
+	.xLock = kept_lock,
+	.xUnlock = kept_unlock,
+	.xCheckReservedLock = kept_check,
+	.xFileControl = kept_control,
+	.xSectorSize = kept_sector,
+	.xDeviceCharacteristics = kept_device,
 };
 
 static bool is_begun(const char *path)
@@ -183,38 +166,23 @@ static int open_journal(const char *name, sqlite3_file *file, int flags, int *gi
 	return code;
 }
 
-/* SQLite has opened the journal for writing: close it again if we do not hold the lock. */
-static int prove(struct guarded *guarded, int code)
-{
-	struct write_guard *write_guard = guarded->write_guard;
-	if (code != SQLITE_OK || !write_guard || lock_confirm(write_guard->lock, true))
-		return code;
-	(void)guarded->real->pMethods->xClose(guarded->real);
-	guarded->real->pMethods = NULL;
-	return SQLITE_IOERR;
-}
-
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *given)
 {
-	struct guarded *guarded = of(file);
+	struct kept *kept = of(file);
 	int code;
 	(void)vfs;
-	guarded->base.pMethods = NULL;
-	guarded->write_guard = NULL;
-	guarded->main = flags & SQLITE_OPEN_MAIN_DB;
+	kept->base.pMethods = NULL;
+	kept->lock = NULL;
 	/* A process that was killed may have written to the file without syncing it. */
-	guarded->synced = false;
+	kept->synced = false;
 	if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
-		/* The guard of its database. */
-		guarded->write_guard = of(sqlite3_database_file_object(name))->write_guard;
-		code = open_journal(name, guarded->real, flags, given);
-		if (flags & SQLITE_OPEN_READWRITE)
-			code = prove(guarded, code);
+		kept->lock = of(sqlite3_database_file_object(name))->lock;
+		code = open_journal(name, kept->real, flags, given);
 	} else {
-		code = below->xOpen(below, name, guarded->real, flags, given);
+		code = below->xOpen(below, name, kept->real, flags, given);
 	}
-	if (guarded->real->pMethods)
-		guarded->base.pMethods = &methods;
+	if (kept->real->pMethods)
+		kept->base.pMethods = &methods;
 	return code;
 }
 
@@ -238,23 +206,22 @@ static void register_once(void)
 	ours.iVersion = 1;
 	ours.pNext = NULL;
 	ours.zName = VFS_NAME;
-	ours.szOsFile += (int)sizeof(struct guarded);
+	ours.szOsFile += (int)sizeof(struct kept);
 	ours.xOpen = vfs_open;
 	ours.xDelete = vfs_delete;
 	if (sqlite3_vfs_register(&ours, 0) != SQLITE_OK)
 		below = NULL;
 }
 
-int write_guard_open(
-	const char *path, int flags, struct write_guard *write_guard, sqlite3 **database)
+int vfs_open_database(const char *path, int flags, struct lock *lock, sqlite3 **database)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	(void)pthread_once(&once, register_once);
 	if (!below)
 		return SQLITE_NOMEM;
 	int code = sqlite3_open_v2(path, database, flags, VFS_NAME);
-	if (code == SQLITE_OK && lock_can_be_lost(write_guard->lock) &&
-		sqlite3_file_control(*database, "main", SET_WRITE_GUARD, write_guard) != SQLITE_OK)
+	if (code == SQLITE_OK && lock->kind == LOCK_TOKEN &&
+		sqlite3_file_control(*database, "main", SET_LOCK, lock) != SQLITE_OK)
 		code = SQLITE_INTERNAL;
 	return code;
 }
