@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "mix.h"
+#include "store/lock/token.h"
 #include "store/store.h"
 
 #define LAST_WAIT 120000 /* milliseconds */
@@ -384,6 +386,31 @@ static bool kill_one(struct board *board, int n, bool behind)
 	return false;
 }
 
+/* The process that has the token of the store; n: none of ours has it. */
+static int find_holder(const struct recording *recording, const struct board *board, int n)
+{
+	char path[4096];
+	struct token token;
+	snprintf(path, sizeof(path), "%.*s.lock", (int)strcspn(recording->urls[0], "?"),
+		recording->urls[0]);
+	for (int tries = 0; tries < 500; tries++) {
+		DIR *entries = opendir(path);
+		if (!entries)
+			return n;
+		int found = -1;
+		for (struct dirent *entry; (entry = readdir(entries));)
+			for (int i = 0; token_read(entry->d_name, &token) && token.state != 'f' &&
+					i < recording->processes;
+				i++)
+				if (board->workers[i].pid == atoi(token.pid))
+					found = i;
+		closedir(entries);
+		if (found >= 0)
+			return found;
+	}
+	return n;
+}
+
 /* Stop a process for a while; the others go on, if it does not hold the lock. */
 static bool stop_one(const struct recording *recording, struct board *board, int n)
 {
@@ -420,6 +447,7 @@ static int supervise(const struct recording *recording, struct board *board, sto
 		living(recording, board, (int)mix_random(&mix, (unsigned)count), &n);
 		if (is_stop(recording, done)) {
 			board->barrier = due(recording, done + 1) + ahead;
+			n = find_holder(recording, board, n);
 			done += stop_one(recording, board, n);
 		} else if (kill_one(board, n, done % 2)) {
 			done++;

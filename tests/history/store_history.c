@@ -19,7 +19,9 @@
  *   -t MS       patience of each operation (120000: a busy machine is no error)
  *   --kill N    kill a process with SIGKILL N times, and start it again each time: at any moment,
  *               and every second time between a transaction and its line in the log
- *   --stop N    stop a process for a while N times; --for MS (1500)
+ *   --stop N    stop a process for a while N times, of a store with a token the one that has it;
+ *               --for MS (1500)
+ *   --takeover MS  with a token: after how long a silent process is taken over (5000)
  *   --look      read the files of the store through each URL all the time, without its lock
  *   --first N   the number of the first process (0). Recordings on several machines need other
  *               numbers each: more than processes + 2 * URLs apart
@@ -47,6 +49,7 @@
 #include "base/parse.h"
 #include "check.h"
 #include "record.h"
+#include "store/lock/token.h"
 #include "support/backends/memory.h"
 
 #define STEPS 5000000 /* of the search: about half a minute */
@@ -55,7 +58,7 @@ static int usage(void)
 {
 	fprintf(stderr,
 		"usage: store_history record [-p N] [-n N] [-k N] [-s N] [-t MS] [--kill N] [--stop N] "
-		"[--for MS] [--look] [--first N] [--join] DIRECTORY URL...\n"
+		"[--for MS] [--takeover MS] [--look] [--first N] [--join] DIRECTORY URL...\n"
 		"       store_history check [--answered N] [--shared] LOG|DIRECTORY...\n"
 		"       store_history clock\n");
 	return 2;
@@ -77,8 +80,8 @@ static int run_record(int argc, char **argv)
 {
 	static const struct option options[] = {{"kill", required_argument, NULL, 'K'},
 		{"first", required_argument, NULL, 'F'}, {"join", no_argument, NULL, 'J'},
-		{"stop", required_argument, NULL, 'S'}, {"for", required_argument, NULL, 'R'},
-		{"look", no_argument, NULL, 'L'}, {0}};
+		{"takeover", required_argument, NULL, 'T'}, {"stop", required_argument, NULL, 'S'},
+		{"for", required_argument, NULL, 'R'}, {"look", no_argument, NULL, 'L'}, {0}};
 	struct recording recording = {.processes = 8,
 		.operations = 500,
 		.keys = 8,
@@ -98,6 +101,7 @@ static int run_record(int argc, char **argv)
 		case 'J': recording.joins = true; break;
 		case 'S': recording.stops = take_number(optarg, 0, 10000); break;
 		case 'R': recording.stop_for = take_number(optarg, 1, 1000000); break;
+		case 'T': token_patience = take_number(optarg, 1, 1000000); break;
 		case 'L': recording.looks = true; break;
 		default: return usage();
 		}
