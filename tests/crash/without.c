@@ -5,12 +5,15 @@
  *
  *   lock   the lock between machines: open-file-description locks are given to all that ask
  *   locks  these, and SQLite's own locks
+ *   answer the answer to each rename of a token: it is made, and said to have failed
  *   drop   nothing that is cached is let go of: posix_fadvise, and the fallocate of store/cache.h
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,4 +70,13 @@ int fallocate(int descriptor, int mode, off_t offset, off_t length)
 	if (is_without("drop") && mode == FALLOC_FL_KEEP_SIZE && length == 1)
 		return 0;
 	return next(fallocate)(descriptor, mode, offset, length);
+}
+
+int rename(const char *from, const char *to)
+{
+	int result = next(rename)(from, to);
+	if (result < 0 || !is_without("answer") || !strstr(from, ".lock/"))
+		return result;
+	errno = ENOENT;
+	return -1;
 }

@@ -50,6 +50,10 @@ violated() {
 	violated gluster "" drop
 }
 
+@test "bindfs, where processes of one machine do not exclude each other: the checker finds the loss" {
+	violated bindfs "" lock
+}
+
 @test "bindfs with byte-range locks, which do not reach the other mount: the checker finds the loss" {
-	violated bindfs "assume=shared&lock=fcntl" nothing
+	violated bindfs "assume=shared" nothing
 }

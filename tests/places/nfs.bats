@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # Kernel NFS: a server and two clients in virtual machines, which are booted once for the file.
-# Versions 4.2, 4.1, 4.0, 3 with locks and 3 without, each with the modes of the store that it takes.
+# Versions 4.2, 4.1, 4.0, 3 with locks and 3 without, each with a store that has a token.
 # The times that are printed are those of emulated processors, several times slower than real ones.
 #
 # A longer history, of some stores, by hand; two processes on each client make so many operations each:
-#   HISTORY_OPERATIONS=1000 HISTORY_STORES="v42/s.db v3/f.db" BIN=$PWD/bin OUT=$PWD/build/plain \
+#   HISTORY_OPERATIONS=1000 HISTORY_STORES="v42/s.db v3/s.db" BIN=$PWD/bin OUT=$PWD/build/plain \
 #     bats -T tests/places/nfs.bats -f "is linearizable"
 # alone
 # takes: 340
@@ -30,21 +30,20 @@ teardown() {
 	[ -n "${BATS_TEST_COMPLETED:-}" ] || find "$BATS_TEST_TMPDIR" -maxdepth 1 -type f -exec tail -n 30 {} + >&2
 }
 
-# The stores that all tests use: s.db in the mode that is chosen there, which is link, and f.db in mode fcntl.
-stores=(v42/s.db v41/f.db v40/s.db v3/s.db v3/f.db v3nolock/s.db)
+# The stores that all tests use. They have a token.
+stores=(v42/s.db v41/s.db v40/s.db v3/s.db v3nolock/s.db)
 make_stores() {
 	on c1 "cd /mnt; for store in ${stores[*]}; do
-		[ \${store#*/} = s.db ] || store+='?lock=fcntl'
-		preempt-store put --store \$store made c1 || exit
+		preempt-store put --store \$store made c1 && [ -d \$store.lock ] || exit
 	done"
 }
 
 # ---- The store ----
 
-@test "the contract of the store holds: mode link on version 4.2, mode fcntl on version 3" {
+@test "the contract of the store holds on versions 4.2 and 3" {
 	local contract='mkdir -p ${PREEMPT_TEST_STORE%/*} && store'
 	beside c1 c1 "export PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE='/mnt/v42/contract/%s.db'; $contract"
-	beside c2 c2 "export PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE='/mnt/v3/contract/%s.db?lock=fcntl'; $contract"
+	beside c2 c2 "export PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE='/mnt/v3/contract/%s.db'; $contract"
 	join_all
 	run ! grep '^not ok' c1 c2
 	local client
@@ -71,17 +70,10 @@ examine() {
 	examine v3nolock
 	for version in v41 v40 v3; do examine $version --quick; done
 	for version in v42 v41 v40 v3 v3nolock; do
-		grep -q '^verdict  *safe: lock=link, for several machines' $version
-		grep -q '^lock=link  *\([0-9]*\) of \1 acknowledged rows are there' $version
+		grep -q '^verdict  *safe: lock=token, for several machines' $version
+		grep -q '^lock=token  *\([0-9]*\) of \1 acknowledged rows are there' $version
 		grep -q '2 processes, 2 mounts' $version
 	done
-}
-
-@test "mode fcntl is refused where the locks of NFS stay on one client" {
-	run -2 on c1 'cd /mnt/v3nolock && preempt-store put --store "refused.db?lock=fcntl" k v'
-	[[ $output == *nolock* ]]
-	run -0 on c2 'ls /mnt/v3nolock'
-	[[ $output != *refused* ]]
 }
 
 # A client keeps for a while that there is no such file.
@@ -90,7 +82,7 @@ examine() {
 	for client in c1 c2; do
 		beside $client $client "cd /mnt; mkdir -p {v42,v3}/made
 			for ((i = 1; i <= 5; i++)); do for store in {v42,v3}/made/\$i; do for n in 1 2 3; do
-				preempt-store put --timeout 10m --store \"\$store.db?lock=fcntl\" $client/\$n v &
+				preempt-store put --timeout 10m --store \$store.db $client/\$n v &
 			done; done; wait; done"
 	done
 	join_all
@@ -105,7 +97,6 @@ examine() {
 recorded() {
 	echo "rm -rf /tmp/history; for store in ${*:4}; do
 		logs=/tmp/history/\${store/\//.} new=/mnt/\${store%/*}/$2 name=\${store#*/}
-		[ \$name = s.db ] || name+='?lock=fcntl'
 		mkdir -p \$logs \$new
 		store_history record -p 2 -n $3 -t 600000 -s \$RANDOM --join --first $((${1#c} * 100)) \
 			\$logs \$new/\$name >\$logs.told 2>&1 || echo failed >>\$logs.told &
@@ -139,7 +130,7 @@ linearizable() {
 
 @test "what processes on both clients ask a store at once, and are answered, is linearizable" {
 	local in
-	read -ra in <<<"${HISTORY_STORES:-v42/s.db v40/f.db v3/f.db v3nolock/s.db}"
+	read -ra in <<<"${HISTORY_STORES:-v42/s.db v40/s.db v3/s.db v3nolock/s.db}"
 	linearizable "${HISTORY_OPERATIONS:-10}" "${in[@]}"
 }
 
@@ -157,7 +148,7 @@ hold() {
 
 @test "kill -9 of the process that holds the lock: both clients go on" {
 	hold c1
-	run -75 on c1 'preempt-store put --store /mnt/v41/f.db killed no --timeout 20s'
+	run -75 on c1 'preempt-store put --store /mnt/v41/s.db killed no --timeout 20s'
 	[[ $output == *"busy: process "*" of this machine has held it"* ]]
 	on c1 'kill -9 $(pidof hold_store)'
 	local client
@@ -230,22 +221,18 @@ all_there() {
 }
 rig() { "$nfs_rig" "$1" "$NFS" "${@:2}"; }
 
-@test "a client that holds the lock loses its power: the other goes on, on version 3 in mode fcntl once the first has booted" {
+@test "a client that holds the lock loses its power: the other goes on" {
 	hold c1
 	"$nfs_rig" cut "$NFS" c1
 	on c2 "cd /mnt; for store in ${stores[*]}; do
-			timeout=10m; [ \$store != v3/f.db ] || timeout=20s
-			{ began=\$SECONDS; preempt-store put --timeout \$timeout --store \$store cut/c2 yes; echo \$store answered \$? after \$((SECONDS - began)) s; } &
+			{ began=\$SECONDS; preempt-store put --timeout 10m --store \$store cut/c2 yes; echo \$store answered \$? after \$((SECONDS - began)) s; } &
 		done; wait" >answers
 	sed 's/^/# /' answers >&3
 	local store
 	for store in "${stores[@]}"; do
-		[ "$store" = v3/f.db ] || grep -q "^$store answered 0 " answers
+		grep -q "^$store answered 0 " answers
 	done
-	grep -q '^v3/f.db answered 75 ' answers
-	grep -q 'store /mnt/v3/f.db: it is busy: .*; a machine that lost its power holds it until it boots again' answers
 	"$nfs_rig" boot "$NFS" c1
-	on c2 'preempt-store put --timeout 10m --store /mnt/v3/f.db cut/c2 yes'
 	run -0 on c1 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store cut/; preempt-store list --store \$store held; done"
 	[ "$(uniq -c <<<"$output" | tr -s ' ')" = " ${#stores[@]} cut/c2" ]
 }

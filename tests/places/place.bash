@@ -4,9 +4,9 @@
 # One place of a store, seen from two sides. $PLACE:
 #
 #   disk     a file on a disk of this machine; both sides are the same
-#   link     the same with lock=link
 #   gluster  a file on GlusterFS, through two mounts, which are two machines for it
-#   bindfs   a file through two bindfs mounts, which share no lock: the store chooses lock=link
+#   bindfs   a file through two bindfs mounts, which share no lock: the store has a token
+#   cephfs   a file through two ceph-fuse mounts
 #   sshfs    a file through two sshfs mounts
 #   etcd     a cluster of three members, whose addresses the second side has in another order
 #
@@ -17,26 +17,26 @@ PLACE=${PLACE:-disk}
 
 . "$(dirname "${BASH_SOURCE[0]}")/../support/programs.bash"
 case $PLACE in
-gluster | bindfs | sshfs) . "$(dirname "${BASH_SOURCE[0]}")/../support/mounts.bash" ;;
+gluster | bindfs | cephfs | sshfs) . "$(dirname "${BASH_SOURCE[0]}")/../support/mounts.bash" ;;
 etcd) . "$(dirname "${BASH_SOURCE[0]}")/../support/etcd.bash" ;;
 esac
 
 place_start() {
 	case $PLACE in
-	gluster | bindfs | sshfs) mounts_start "$PLACE" ;;
+	gluster | bindfs | cephfs | sshfs) mounts_start "$PLACE" ;;
 	etcd)
 		etcd_setup_file
 		place_members=${etcd_pids[*]}
 		export place_members etcd_directory
 		;;
-	disk | link) ;;
+	disk) ;;
 	*) echo "what is PLACE=$PLACE?" >&2 && return 1 ;;
 	esac
 }
 
 place_end() {
 	case $PLACE in
-	gluster | bindfs | sshfs) mounts_stop ;;
+	gluster | bindfs | cephfs | sshfs) mounts_stop ;;
 	etcd) etcd_teardown_file ;;
 	*) "$REPO/tests/support/forget-stores" "$BATS_FILE_TMPDIR" ;;
 	esac
@@ -47,7 +47,7 @@ place_end() {
 place_store() {
 	local name
 	case $PLACE in
-	gluster | bindfs | sshfs)
+	gluster | bindfs | cephfs | sshfs)
 		here=$(mktemp -d "$MOUNTS/$PLACE/a/XXXXXX")
 		there=$MOUNTS/$PLACE/b/${here##*/}
 		;;
@@ -55,7 +55,6 @@ place_store() {
 	esac
 	a=$here/s.db b=$there/s.db all=$here/%s.db
 	case $PLACE in
-	link) a+='?lock=link' b+='?lock=link' all+='?lock=link' ;;
 	etcd)
 		name=${here##*/}
 		a="etcd://$etcd_endpoints/$name"
@@ -63,6 +62,14 @@ place_store() {
 		all="etcd://$etcd_endpoints/%s"
 		;;
 	esac
+}
+
+# database_of PATH: the file that has the database of a store (lib/store/lock/token.h).
+database_of() {
+	local token=("$1".lock/[fhm]-*) file
+	[ -d "$1.lock" ] || { echo "$1"; return; }
+	file=$(cut -d - -f 5 <<<"${token##*/}")
+	[[ $file = *[1-9a-f]* ]] && echo "$1.$file" || echo "$1"
 }
 
 is_file() { [ "$PLACE" != etcd ]; }

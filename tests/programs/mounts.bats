@@ -95,7 +95,7 @@ refused() {
 	run -75 preempt-claim --store 'one/s.db?must-exist' --run r --outside
 	[ -z "$(ls -A one)" ]
 	preempt-store put --store one/s.db k v
-	run -0 preempt-store get --store 'one/s.db?must-exist&lock=fcntl' k
+	run -0 preempt-store get --store 'one/s.db?must-exist' k
 	run -1 preempt-store get --store 'one/s.db?must-exist' none
 	run -2 preempt-store get --store 'one/s.db?must-exist=no' k
 }

@@ -31,7 +31,7 @@ teardown() { doctor_teardown; }
 	answers 0 preempt-store doctor "$dir"
 	[ -z "$stderr" ]
 	[[ ${lines[0]} =~ ^'directory '\ +"$dir on" ]]
-	[[ $output == *$'\nverdict         safe: lock=fcntl, for the processes of this machine' ]]
+	[[ $output == *$'\nverdict         safe: lock=file, for the processes of this machine' ]]
 	answers 0 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s --json
 	[ "${#lines[@]}" = 1 ]
 	[ "$(value verdict) $(value exit) $(value exists) $(value sides 0 local)" = "safe 0 false true" ]
@@ -135,7 +135,7 @@ teardown() { doctor_teardown; }
 		preempt-store
 		preempt-store       "$dir" --other "$dir" --nodes 2
 		preempt-store       "$dir" --nodes 1
-		preempt-store       --store "$dir/run.db?lock=none"
+		preempt-store       --store "$dir/run.db?lock=link"
 		preempt-store       --store etcd://host/x
 		preempt-store       --store etcd://127.0.0.1:1/x --other "$dir"
 		preempt-store       "$dir" --session x
@@ -148,7 +148,6 @@ teardown() { doctor_teardown; }
 		preempt-store       ''
 		preempt-store       "$dir" --other ''
 		is@a@directory      --store "$dir"
-		preempt-store       --store "$dir/run.db?lock=link&lock=fcntl"
 		preempt-store       --store "$dir/run.db?takeover=1s"
 	END
 	PREEMPT_TASK=0 PREEMPT_TASKS=3 answers 2 preempt-store doctor "$dir" --nodes 2 --session x

@@ -117,10 +117,10 @@ swept() {
 	[ "$(ls -A "$1")" = "$2" ]
 }
 
-# A store of mode fcntl where locks do not reach.
+# A store with a lock file where locks do not reach.
 make_wrong() {
 	pair bindfs
 	store=$a/run.db
 	rm -rf "$a"/run.db*
-	preempt-store put --store "$store?lock=fcntl&assume=local" k v
+	preempt-store put --store "$store?assume=local" k v
 }

@@ -162,7 +162,9 @@ class Bindfs(Local):
         os.mkdir(self.point, 0o700)
         # So that no process makes a file in the empty mount point.
         subprocess.run(['chattr', '+i', self.point], check=False)
-        self.machines[0].store = self.point + '/db?assume=shared&lock=' + lock
+        self.machines[0].store = self.point + '/db?assume=shared'
+        if lock == 'token':
+            subprocess.run([os.path.dirname(__file__) + '/token-store', room + '/disk/db'], check=True)
         self.bring_back(None)
 
     def take_away(self, _fault, _lasts):
