@@ -86,7 +86,7 @@ static int find_databases(const struct lock *lock, size_t *count, char file[TOKE
 	DIR *entries = opendir(directory);
 	int number = entries ? 0 : errno;
 	*count = 0;
-	for (struct dirent *entry; entries && (entry = readdir(entries));) {
+	for (struct dirent *entry; entries && (errno = 0, entry = readdir(entries));) {
 		const char *ending = entry->d_name + length;
 		if (strncmp(entry->d_name, name, length) != 0)
 			continue;
@@ -97,8 +97,10 @@ static int find_databases(const struct lock *lock, size_t *count, char file[TOKE
 		snprintf(file, TOKEN_FILE, "%s", moved ? ending + 1 : TOKEN_BASE);
 		++*count;
 	}
-	if (entries)
+	if (entries) {
+		number = errno;
 		closedir(entries);
+	}
 	free(directory);
 	return number;
 }

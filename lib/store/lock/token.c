@@ -74,21 +74,45 @@ static DIR *open_directory(const struct lock *lock)
 	return entries;
 }
 
+/* Call see for each name in the directory. Returns 0, or an errno: that may not have been all. */
+static int list_names(
+	const struct lock *lock, void (*see)(void *context, const char *name), void *context)
+{
+	DIR *entries = open_directory(lock);
+	if (!entries)
+		return errno;
+	for (struct dirent *entry; errno = 0, (entry = readdir(entries));)
+		see(context, entry->d_name);
+	int number = errno;
+	closedir(entries);
+	return number;
+}
+
+struct found {
+	int count;
+	char *name;
+};
+
+static void see_token(void *context, const char *name)
+{
+	struct found *found = context;
+	struct token token;
+	if (!token_read(name, &token))
+		return;
+	found->count++;
+	strcpy(found->name, name);
+}
+
 int token_find(const struct lock *lock, char name[TOKEN_NAME])
 {
-	struct token token;
-	int found = 0;
-	for (int i = 0; i < LISTS && found != 1; i++) {
-		DIR *entries = open_directory(lock);
-		if (!entries)
-			return errno;
-		found = 0;
-		for (struct dirent *entry; (entry = readdir(entries));)
-			if (token_read(entry->d_name, &token) && ++found)
-				strcpy(name, entry->d_name);
-		closedir(entries);
+	struct found found = {.name = name};
+	for (int i = 0; i < LISTS && found.count != 1; i++) {
+		found.count = 0;
+		int number = list_names(lock, see_token, &found);
+		if (number)
+			return number;
 	}
-	return found ? 0 : ENOENT;
+	return found.count ? 0 : ENOENT;
 }
 
 /* Make and remove a file: a client then asks its server for names anew. Returns 0, or an errno. */
@@ -182,23 +206,31 @@ static enum token_answer list(struct run *run)
 	return ours || is_silent(lock, run->from) ? TOKEN_IS_SILENT : TOKEN_IS_ALIVE;
 }
 
+struct both {
+	const struct run *run;
+	bool old, new;
+};
+
+static void see_both(void *context, const char *name)
+{
+	struct both *both = context;
+	both->new |= !strcmp(name, both->run->to);
+	both->old |= !strcmp(name, both->run->from);
+}
+
 static enum token_answer look(struct run *run)
 {
-	bool old = false, new = false;
-	for (int i = 0; i < 2 && !new; i++) {
-		DIR *entries = open_directory(run->lock);
-		if (!entries)
-			return failed(run, errno);
-		old = false;
-		for (struct dirent *entry; (entry = readdir(entries));) {
-			new |= !strcmp(entry->d_name, run->to);
-			old |= !strcmp(entry->d_name, run->from);
-		}
-		closedir(entries);
-		if (!old || run->number != ENOENT || probe(run->lock) != 0)
+	struct both both = {.run = run};
+	for (int i = 0; i < 2 && !both.new; i++) {
+		both.old = false;
+		int number = list_names(run->lock, see_both, &both);
+		if (number)
+			return failed(run, number);
+		/* A client may list what is no longer there. */
+		if (!both.old || run->number != ENOENT || probe(run->lock) != 0)
 			break;
 	}
-	return new ? TOKEN_YES : old ? TOKEN_IS_OLD : TOKEN_IS_OTHER;
+	return both.new ? TOKEN_YES : both.old ? TOKEN_IS_OLD : TOKEN_IS_OTHER;
 }
 
 /* Choose both names of a rename; they stay the same when it is tried again. */

@@ -492,18 +492,12 @@ static enum status make_locked(struct session *session, struct error *err)
 enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err)
 {
-	struct stat st;
 	struct lock *lock = &store->lock;
 	if (lock->made)
 		return STATUS_OK;
-	if (!create) {
-		int number = cache_stat(lock->cache, lock->database, &st) < 0 ? errno : 0;
-		return !number		  ? STATUS_OK
-		       : number == ENOENT ? error_set(err, STATUS_NO, "store %s does not exist",
-						    store->base.where)
-					  : error_cured(err, number, store_cure(number),
-						    "look at store %s", store->base.where);
-	}
+	/* What is there was not finished, and no process was acknowledged anything in it. */
+	if (!create)
+		return error_set(err, STATUS_NO, "store %s does not exist", store->base.where);
 	struct session session = {
 		.store = store, .write = true, .make = true, .deadline = deadline};
 	enum status status = take_lock(store, deadline, err);
