@@ -5,9 +5,7 @@
 # Slurm commands, and takes three seconds at most. Other errors, such as a full disk, are left to the job.
 #
 #   PREEMPT_PROLOG_STORE	a store in a directory where jobs have theirs. The directory must exist,
-#				on a filesystem that other machines see. With ?lock=fcntl,
-#				byte-range locks must reach the other nodes, too: on a mount with
-#				nolock or localflock they do not
+#				on a filesystem that other machines see
 #   PREEMPT_PROLOG_PROGRAM	preempt-store, if it is not in /usr/local/bin
 
 "${PREEMPT_PROLOG_PROGRAM:-/usr/local/bin/preempt-store}" doctor --quick --shared \

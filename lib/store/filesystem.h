@@ -39,7 +39,7 @@ struct filesystem_traits {
 	 */
 	int outlived;
 	bool lends; /* its server lends a file to the machine that opens it (cache.h) */
-	/* Changing names does not wait for a dead machine's locks, so neither does mode link. */
+	/* Changing names does not wait for a dead machine's locks, so neither does a token. */
 	bool by_name;
 	const char *warning; /* which mount option should be changed, and why; NULL: none */
 };

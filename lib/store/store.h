@@ -87,26 +87,22 @@ void store_answer_release(struct store_answer *answer);
 enum store_open_flags {
 	STORE_CREATE = 1,    /* make a store that is missing; without it: STATUS_NO */
 	STORE_READ_ONLY = 2, /* never write; store_txn with a put or delete is STATUS_USAGE */
-	/* For tests of a filesystem: do not use the machine's ticket queue: each process itself
-	 * asks the filesystem for the lock. */
+	/* For tests of a filesystem: do not use the lock of the machine: each process itself asks
+	 * the filesystem. */
 	STORE_SCRATCH = 4,
 };
 
 /* clang-format off */
 /*
  * url: "sqlite:PATH" or just PATH, then '?' and parameters, with '&' between them (store/url.h):
- *   lock=auto|fcntl|link  how machines exclude each other: the process that makes the store chooses
- *                         and records it, and all others follow (default: as recorded, else auto)
- *   takeover=D            lock=link: how long a holder on another machine may do nothing until it is
- *                         declared dead, 2s to 1h (default: as recorded, else 5s)
- *   shared-group          the group may read and write the store, and is trusted
- *   must-exist            never make a store; a missing one is STATUS_TEMPORARY
- *   assume=local|shared   what the filesystem is, if this machine cannot tell or is wrong
+ *   shared-group         the group may read and write the store, and is trusted
+ *   must-exist           never make a store; a missing one is STATUS_TEMPORARY
+ *   assume=local|shared  what the filesystem is, if this machine cannot tell or is wrong
  * STATUS_TEMPORARY: also if a filesystem should be mounted there and is not (base/mounts.h): such a
  * store is not missing, and no new one is made. A missing directory is never made. deadline
  * (base/clock.h) also bounds the first contact.
  *
- * STATUS_USAGE: a store could not be safe there, or lock= differs from the recorded mode.
+ * STATUS_USAGE: a store could not be safe there.
  */
 /* clang-format on */
 enum status store_open(
@@ -168,12 +164,10 @@ enum status store_wait(struct store *store, const char *prefix, store_revision *
 	int64_t deadline, int wake, struct error *err);
 
 /*
- * Whether this process has found, since the last call of this function, that an older copy of the
- * store was put back; err says so. Writes acknowledged since the copy was made are lost, and keys
- * may differ from what was read. In an SQLite store only the first process that finds it gets true,
- * and sets the revision above all that it has seen. So no process misses later changes: a wait from
- * an older revision is over at once, and a list since an older revision shows all keys. (A store
- * that was opened for reading only behaves so until the store's revision has caught up.)
+ * Whether this process has found, since the last call of this function, that an older copy of a
+ * server's data was put back; err says so. Writes acknowledged since the copy was made are lost,
+ * and keys may differ from what was read. A wait from an older revision is over at once, and a list
+ * since an older revision shows all keys. (A store in a file is then STATUS_DAMAGED.)
  */
 bool store_was_set_back(struct store *store, struct error *err);
 

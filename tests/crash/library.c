@@ -224,7 +224,7 @@ static void judge_answer(const struct act *act)
 		complain(act, "does not say what it was");
 }
 
-/* What cannot be removed, however often it is tried, stays (in mode link: until it is old). */
+/* What cannot be removed, however often it is tried, stays. */
 static bool cannot_remove(void)
 {
 	return plan->act == ACT_FAIL_ALWAYS &&
@@ -297,15 +297,8 @@ static void inject(const struct act *act, const struct point *point)
 		complain(act, "hangs");
 	if (point->act < ACT_BEFORE) {
 		judge_answer(act);
-		/*
-		 * Its process lives on, with the store open. In mode link a name that it cannot
-		 * remove holds the others up until it does something again, or ends.
-		 */
-		bool holds = cannot_remove() && strstr(plan->hit.file, ".held/");
-		int status = holds ? end(&child) : 0;
 		judge_state(act, AT_ONCE);
-		if (!holds)
-			status = end(&child);
+		int status = end(&child);
 		if (status != 0)
 			complain(act, "closing failed");
 		else if (outcome->descriptors)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,7 +18,6 @@
 #include "store/lock/lockfile.h"
 
 /* Milliseconds. */
-#define RETRY_HERE 8   /* the longest pause between two tries for a lock of this machine */
 #define RACES_END  500 /* for which races with other makers cause errors, at most */
 #define RENEWALS   5   /* in token_patience */
 #define LOOK_EVERY (60 * 60 * 1000)
@@ -244,6 +244,12 @@ void lock_close(struct lock *lock)
 
 /* ---- Taking and giving ---- */
 
+/* Between two tries, in microseconds. */
+struct pauses {
+	int64_t least, most;
+};
+static const struct pauses here = {50, 8000}, elsewhere = {1000, MACHINE_RETRY * 1000};
+
 static int try_machine(struct lock *lock)
 {
 	return machine_try(&lock->machine);
@@ -251,18 +257,25 @@ static int try_machine(struct lock *lock)
 
 /*
  * Try until the deadline; *waited: more than once. Pauses are random, so that processes that were
- * refused together do not try again together.
+ * refused together do not try again together. They begin with `least` us, and do not get longer
+ * than `most`.
  */
-static int try_until(struct lock *lock, int (*try)(struct lock *lock), int64_t most,
+static int try_until(struct lock *lock, int (*try)(struct lock *lock), struct pauses pauses,
 	int64_t deadline, bool *waited)
 {
 	*waited = false;
-	for (int64_t longest = 1;; longest = longest < most ? longest * 2 : longest) {
+	for (int64_t longest = pauses.least;; longest = clock_earlier(2 * longest, pauses.most)) {
 		int number = try(lock);
 		if (number != EAGAIN || clock_now() >= deadline)
 			return number;
 		*waited = true;
-		clock_sleep_until(clock_earlier(clock_after(clock_jitter(longest)), deadline));
+		int64_t left = clock_later(deadline - clock_now(), 1);
+		int64_t pause = clock_jitter(longest);
+		if (pause / 1000 >= left)
+			pause = left * 1000;
+		(void)nanosleep(&(struct timespec){.tv_sec = pause / 1000000,
+					.tv_nsec = pause % 1000000 * 1000},
+			NULL);
 	}
 }
 
@@ -314,12 +327,12 @@ static enum status reopen(struct lock *lock, struct error *err)
 
 static enum status take_file(struct lock *lock, int64_t deadline, bool *waited, struct error *err)
 {
-	int64_t most = lock->cache == CACHE_OURS ? RETRY_HERE : MACHINE_RETRY;
+	const struct pauses pauses = lock->cache == CACHE_OURS ? here : elsewhere;
 	for (bool again = false;; again = true) {
 		enum status status = reopen(lock, err);
 		if (status != STATUS_OK)
 			return status;
-		int number = try_until(lock, lockfile_take, most, deadline, waited);
+		int number = try_until(lock, lockfile_take, pauses, deadline, waited);
 		status = number ? explain(lock, number, err) : STATUS_OK;
 		/* A file whose mount is gone would answer ESTALE for ever. */
 		if (number == ESTALE)
@@ -338,7 +351,7 @@ static enum status take_file(struct lock *lock, int64_t deadline, bool *waited, 
 static enum status take_token(struct lock *lock, int64_t deadline, bool *waited, struct error *err)
 {
 	for (bool again = false;; again = true) {
-		int number = try_until(lock, token_take, MACHINE_RETRY, deadline, waited);
+		int number = try_until(lock, token_take, elsewhere, deadline, waited);
 		if (!number) {
 			use_file(lock, lock->file);
 			return STATUS_OK;
@@ -375,7 +388,7 @@ enum status lock_take(struct lock *lock, int64_t deadline, struct error *err)
 	if (database_mutex_lock(lock->mutex, deadline) != 0)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: another thread of this process is at work on it");
-	if (try_until(lock, try_machine, RETRY_HERE, deadline, &waited) != 0) {
+	if (try_until(lock, try_machine, here, deadline, &waited) != 0) {
 		status = error_set(err, STATUS_TEMPORARY,
 			"it is busy: process %d of this machine has held it for %lld ms; try again, or "
 			"see whether that process is stopped",
