@@ -25,7 +25,8 @@ struct fixture {
 	bool unclean;	/* what fixture_restore found wrong */
 };
 
-/* parameters: "", "?assume=shared" and the like, or "token". Exits where that fails: nothing can be tested. */
+/* parameters: "", "?assume=shared" and the like, or "token". Exits where that fails: nothing can be
+ * tested. */
 void fixture_make(struct fixture *fixture, const char *parameters);
 void fixture_restore(struct fixture *fixture, enum state state);
 void fixture_remove(struct fixture *fixture);
