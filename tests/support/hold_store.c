@@ -17,7 +17,7 @@
 
 #define FIRST_KEYS 8192 /* offset of the first page of keys: after the schema and meta */
 
-/* Stop at the next sync of, or write to, a file whose name ends with this; NULL: do not stop. */
+/* Stop at the next sync of, or write to, a file whose path ends with this; NULL: do not stop. */
 static const char *stop_at_sync, *stop_at_write;
 
 static void stop_if(const char **end, int descriptor)
@@ -77,9 +77,9 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[3], "begin"))
 		raise(SIGSTOP);
 	else if (!strcmp(argv[3], "write"))
-		stop_at_write = ".db";
+		stop_at_write = session.path;
 	else
-		stop_at_sync = strcmp(argv[3], "journal") ? ".db" : "-journal";
+		stop_at_sync = strcmp(argv[3], "journal") ? session.path : "-journal";
 	status = session_end(&session, STATUS_OK, &known, &err);
 	if (status != STATUS_OK) {
 		fprintf(stderr, "hold_store: %s\n", err.text);
