@@ -29,7 +29,7 @@ static void stop_if(const char **end, int descriptor)
 	ssize_t n = readlink(link, path, sizeof(path) - 1);
 	path[n < 0 ? 0 : n] = '\0';
 	size_t length = strlen(path), most = strlen(*end);
-	if (length <= most || strcmp(path + length - most, *end) != 0)
+	if (length < most || strcmp(path + length - most, *end) != 0)
 		return;
 	*end = NULL;
 	raise(SIGSTOP);
