@@ -119,5 +119,5 @@ refused() {
 	refused 'is too long' env --chdir="$path" "$(command -v preempt-store)" get k --store s.db
 	# The longest that is taken works.
 	path=${path%/*}/
-	run -0 preempt-store put k v --store "$path$(head -c $((480 - ${#path})) /dev/zero | tr '\0' s)"
+	run -0 preempt-store put k v --store "$path$(head -c $((460 - ${#path})) /dev/zero | tr '\0' s)"
 }
