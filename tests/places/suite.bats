@@ -314,7 +314,7 @@ training=(--hidden 16 --batch 32 --steps 400 --save-every 60)
 	mkdir storm
 	cd storm
 	# Where a transaction takes long (300 and more: queue_storm.bats), so does each misfortune.
-	[ $PLACE = disk ] || commands=40
+	[ "$PLACE" = disk ] || commands=40
 	run -0 "$REPO/tests/support/storm" --store "$a" --store "$b" --commands $commands
 	echo "$output" | tail -n 3 | sed 's/^/# /' >&3
 }
