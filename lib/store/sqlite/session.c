@@ -410,7 +410,8 @@ enum status session_end(struct session *session, enum status status, bool *known
 	unsigned char header[100];
 	struct sqlite_store *store = session->store;
 	bool unknown = false, committed = false;
-	if (status == STATUS_OK || status == STATUS_NO) {
+	/* Who knows before the commit that the lock is lost knows that nothing was changed. */
+	if ((status == STATUS_OK || status == STATUS_NO) && lock_keep(&store->lock)) {
 		enum status commit = session_execute(session, "COMMIT", "change", err);
 		committed = commit == STATUS_OK;
 		if (!committed)
