@@ -72,6 +72,7 @@ disturb() {
 }
 
 @test "8 processes on both sides, some killed, some stopped, while others look: what they are answered is linearizable" {
+	# With a token a holder that is killed may hold the other side up for 5 s.
 	local patience=240 operations=1200 kills=${HISTORY_KILLS:-8} stops=4 seed=$((RANDOM + 1)) options=() more=()
 	case $PLACE in
 	disk) operations=4000 ;;
