@@ -76,6 +76,7 @@ disturb() {
 	local patience=240 operations=1200 kills=${HISTORY_KILLS:-8} stops=4 seed=$((RANDOM + 1)) options=() more=()
 	case $PLACE in
 	disk) operations=4000 ;;
+	cephfs) operations=400 ;; # eight a second, with others that look
 	etcd)
 		# A cluster of its own, whose members are killed. It makes revisions itself: of fences, by which a client
 		# makes sure that a request whose answer was lost is not carried out late.
