@@ -321,13 +321,11 @@ static void stop(const struct act *act, const struct point *point)
 	struct error err = {0};
 	struct store *store = NULL;
 	int status;
-	char who[64];
 	prepare(act);
 	plan->act = ACT_BEFORE;
 	plan->at = point->at;
 	plan->number = SIGSTOP;
 	struct child child = start(act);
-	snprintf(who, sizeof(who), "process %d of this machine", (int)child.pid);
 	/* It may end first: under load it makes another number of calls, where it waits. */
 	struct pollfd poller = {.fd = child.from, .events = POLLIN};
 	while (waitpid(child.pid, &status, WUNTRACED | WNOHANG) != child.pid)
@@ -347,7 +345,7 @@ static void stop(const struct act *act, const struct point *point)
 		answer = store_put(store, "other", "1", NULL, &err);
 		others = answer == STATUS_OK;
 	}
-	if (answer != STATUS_OK && (answer != STATUS_TEMPORARY || !strstr(err.text, who)))
+	if (answer != STATUS_OK && (answer != STATUS_TEMPORARY || !strstr(err.text, "is stopped")))
 		complain(act, "the others were told %d %s", (int)answer, err.text);
 	store_close(store);
 	kill(child.pid, SIGCONT);

@@ -291,8 +291,8 @@ static enum status explain_busy(const struct lock *lock, struct error *err)
 	if (lock->cache == CACHE_OURS)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: another process holds %s; try again, or look for a process that "
-			"is stopped",
-			lock->path);
+			"is stopped among those that \"fuser %s\" names",
+			lock->path, lock->path);
 	if (lock->outlived > 0)
 		snprintf(dead, sizeof(dead),
 			"; a machine that lost its power holds it for about %d s", lock->outlived);
@@ -389,11 +389,15 @@ enum status lock_take(struct lock *lock, int64_t deadline, struct error *err)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: another thread of this process is at work on it");
 	if (try_until(lock, try_machine, here, deadline, &waited) != 0) {
-		status = error_set(err, STATUS_TEMPORARY,
-			"it is busy: process %d of this machine has held it for %lld ms; try again, or "
-			"see whether that process is stopped",
-			(int)lock->machine.known.holder,
-			(long long)(clock_now() - lock->machine.known.since));
+		const struct machine_known *known = &lock->machine.known;
+		status = known->holder
+				 ? error_set(err, STATUS_TEMPORARY,
+					   "it is busy: process %d of this machine has held it for %lld ms; "
+					   "try again, or see whether that process is stopped",
+					   (int)known->holder, (long long)(clock_now() - known->since))
+				 : error_set(err, STATUS_TEMPORARY,
+					   "it is busy: another process of this machine holds it; try again, or "
+					   "look for a process that is stopped");
 	} else {
 		status = take(lock, deadline, err);
 		if (status != STATUS_OK)
@@ -408,8 +412,7 @@ enum status lock_take(struct lock *lock, int64_t deadline, struct error *err)
 
 bool lock_give(struct lock *lock)
 {
-	if (lock->cache != CACHE_OURS)
-		machine_giving(&lock->machine);
+	machine_giving(&lock->machine);
 	if (lock->kind == LOCK_FILE)
 		lockfile_give(lock);
 	else if (lock->moving)
@@ -450,8 +453,29 @@ enum status lock_lost(const struct lock *lock, const char *consequence, struct e
 		store_cure(lock->lost), consequence);
 }
 
+/* Remove what makers that were killed have left. One that is at work makes its own again. */
+static void remove_begun(const struct lock *lock)
+{
+	const char *name = strrchr(lock->path, '/') + 1;
+	size_t length = strlen(name);
+	char *directory = file_directory_of(lock->path);
+	DIR *entries = opendir(directory);
+	for (struct dirent *entry; entries && (entry = readdir(entries));) {
+		if (strncmp(entry->d_name, name, length) || strncmp(entry->d_name + length, ".new-", 5))
+			continue;
+		char *path = xprintf("%s/%s", directory, entry->d_name);
+		(void)file_remove_tree(path, NULL);
+		free(path);
+	}
+	if (entries)
+		closedir(entries);
+	free(directory);
+}
+
 enum status lock_note_made(struct lock *lock, struct error *err)
 {
+	if (!lock->made)
+		remove_begun(lock);
 	enum status status = lock->kind == LOCK_FILE ? lockfile_note_made(lock, err) : STATUS_OK;
 	if (status != STATUS_OK)
 		return status;

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "store/lock/lockfile.h"
 
 #define TURN   1000				   /* ms without a pause for other machines */
 #define PAUSE  (MACHINE_RETRY + MACHINE_RETRY / 4) /* ms */
@@ -120,7 +121,7 @@ static bool read_known(struct machine *machine)
 static int ask(const struct machine *machine, short type)
 {
 	struct flock all = {.l_type = type, .l_whence = SEEK_SET};
-	return fcntl(machine->descriptor, F_OFD_SETLK, &all) == 0 ? 0 : errno;
+	return lockfile_ask(machine->descriptor, F_OFD_SETLK, &all);
 }
 
 int machine_try(struct machine *machine)
@@ -129,7 +130,7 @@ int machine_try(struct machine *machine)
 		return 0;
 	int number = ask(machine, F_WRLCK);
 	bool read = read_known(machine);
-	if (number == EAGAIN || number == EACCES)
+	if (number == EAGAIN)
 		return EAGAIN;
 	if (!read)
 		machine->known = (struct machine_known){0};
@@ -148,8 +149,11 @@ int machine_try(struct machine *machine)
 
 void machine_give(struct machine *machine)
 {
-	if (machine->descriptor >= 0)
-		(void)ask(machine, F_UNLCK);
+	if (machine->descriptor < 0 || ask(machine, F_UNLCK) == 0)
+		return;
+	/* Closing the file releases the lock, too; otherwise the others would wait for us. */
+	machine_close(machine);
+	machine_name_anew(machine);
 }
 
 int64_t machine_pause(const struct machine *machine)
