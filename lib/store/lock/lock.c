@@ -244,27 +244,18 @@ void lock_close(struct lock *lock)
 
 /* ---- Taking and giving ---- */
 
-/* Between two tries, in microseconds. */
-struct pauses {
-	int64_t least, most;
-};
-static const struct pauses here = {50, 8000}, elsewhere = {1000, MACHINE_RETRY * 1000};
-
-static int try_machine(struct lock *lock)
-{
-	return machine_try(&lock->machine);
-}
+#define PAUSE_LEAST 1000		   /* us */
+#define PAUSE_MOST  (MACHINE_RETRY * 1000) /* us */
 
 /*
- * Try until the deadline; *waited: more than once. Pauses are random, so that processes that were
- * refused together do not try again together. They begin with `least` us, and do not get longer
- * than `most`.
+ * Ask a filesystem of several machines until the deadline; *waited: more than once. Pauses are
+ * random, so that machines that were refused together do not ask again together.
  */
-static int try_until(struct lock *lock, int (*try)(struct lock *lock), struct pauses pauses,
-	int64_t deadline, bool *waited)
+static int try_until(
+	struct lock *lock, int (*try)(struct lock *lock), int64_t deadline, bool *waited)
 {
 	*waited = false;
-	for (int64_t longest = pauses.least;; longest = clock_earlier(2 * longest, pauses.most)) {
+	for (int64_t longest = PAUSE_LEAST;; longest = clock_earlier(2 * longest, PAUSE_MOST)) {
 		int number = try(lock);
 		if (number != EAGAIN || clock_now() >= deadline)
 			return number;
@@ -327,12 +318,13 @@ static enum status reopen(struct lock *lock, struct error *err)
 
 static enum status take_file(struct lock *lock, int64_t deadline, bool *waited, struct error *err)
 {
-	const struct pauses pauses = lock->cache == CACHE_OURS ? here : elsewhere;
 	for (bool again = false;; again = true) {
 		enum status status = reopen(lock, err);
 		if (status != STATUS_OK)
 			return status;
-		int number = try_until(lock, lockfile_take, pauses, deadline, waited);
+		int number = lock->cache == CACHE_OURS
+				     ? lockfile_take_until(lock, deadline)
+				     : try_until(lock, lockfile_take, deadline, waited);
 		status = number ? explain(lock, number, err) : STATUS_OK;
 		/* A file whose mount is gone would answer ESTALE for ever. */
 		if (number == ESTALE)
@@ -351,7 +343,7 @@ static enum status take_file(struct lock *lock, int64_t deadline, bool *waited, 
 static enum status take_token(struct lock *lock, int64_t deadline, bool *waited, struct error *err)
 {
 	for (bool again = false;; again = true) {
-		int number = try_until(lock, token_take, elsewhere, deadline, waited);
+		int number = try_until(lock, token_take, deadline, waited);
 		if (!number) {
 			use_file(lock, lock->file);
 			return STATUS_OK;
@@ -368,7 +360,7 @@ static enum status take_token(struct lock *lock, int64_t deadline, bool *waited,
 
 static enum status take(struct lock *lock, int64_t deadline, struct error *err)
 {
-	bool shared = lock->cache != CACHE_OURS, waited;
+	bool shared = lock->cache != CACHE_OURS, waited = false;
 	int64_t pause = shared ? machine_pause(&lock->machine) : 0;
 	if (pause)
 		clock_sleep_until(clock_earlier(clock_after(pause), deadline));
@@ -383,12 +375,11 @@ static enum status take(struct lock *lock, int64_t deadline, struct error *err)
 
 enum status lock_take(struct lock *lock, int64_t deadline, struct error *err)
 {
-	bool waited;
 	enum status status = STATUS_OK;
 	if (database_mutex_lock(lock->mutex, deadline) != 0)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: another thread of this process is at work on it");
-	if (try_until(lock, try_machine, here, deadline, &waited) != 0) {
+	if (machine_take(&lock->machine, deadline) != 0) {
 		const struct machine_known *known = &lock->machine.known;
 		status = known->holder
 				 ? error_set(err, STATUS_TEMPORARY,

@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/process/thread.h"
 #include "base/xalloc.h"
 #include "store/access.h"
 #include "store/failure.h"
@@ -197,27 +201,70 @@ int lockfile_ask(int descriptor, int command, struct flock *lock)
 	if (number != EACCES || lock->l_type == F_UNLCK)
 		return number;
 	struct flock holder = *lock;
-	command = command == F_OFD_SETLK ? F_OFD_GETLK : F_GETLK;
+	command = command == F_SETLK ? F_GETLK : F_OFD_GETLK;
 	return fcntl(descriptor, command, &holder) == 0 && holder.l_type != F_UNLCK ? EAGAIN
 										    : EACCES;
 }
 
-static int ask(const struct lock *lock, short type)
+struct waiting {
+	int descriptor, number;
+	struct flock *lock;
+};
+
+static void *wait_in_queue(void *context)
 {
-	struct flock flock = {
-		.l_type = type, .l_whence = SEEK_SET, .l_start = LOCKED_BYTE, .l_len = 1};
-	return lockfile_ask(lock->descriptor, F_OFD_SETLK, &flock);
+	struct waiting *waiting = context;
+	waiting->number = lockfile_ask(waiting->descriptor, F_OFD_SETLKW, waiting->lock);
+	return NULL;
+}
+
+/* A blocking request has no deadline, so a thread makes it, which is cancelled. */
+int lockfile_wait(int descriptor, struct flock *lock, int64_t deadline)
+{
+	struct waiting waiting = {.descriptor = descriptor, .lock = lock};
+	struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
+	pthread_t thread;
+	waiting.number = lockfile_ask(descriptor, F_OFD_SETLK, lock);
+	if (waiting.number != EAGAIN || clock_now() >= deadline)
+		return waiting.number;
+	if (thread_start(&thread, wait_in_queue, &waiting) != 0)
+		return ENOMEM;
+	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0)
+		return waiting.number;
+	(void)pthread_cancel(thread);
+	(void)pthread_join(thread, NULL);
+	/* It may have got the lock in this moment. */
+	lock->l_type = F_UNLCK;
+	(void)lockfile_ask(descriptor, F_OFD_SETLK, lock);
+	return EAGAIN;
+}
+
+static struct flock range(const struct lock *lock)
+{
+	return (struct flock){.l_type = lock->read_only ? F_RDLCK : F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = LOCKED_BYTE,
+		.l_len = 1};
 }
 
 int lockfile_take(struct lock *lock)
 {
-	return ask(lock, lock->read_only ? F_RDLCK : F_WRLCK);
+	struct flock byte = range(lock);
+	return lockfile_ask(lock->descriptor, F_OFD_SETLK, &byte);
+}
+
+int lockfile_take_until(struct lock *lock, int64_t deadline)
+{
+	struct flock byte = range(lock);
+	return lockfile_wait(lock->descriptor, &byte, deadline);
 }
 
 void lockfile_give(struct lock *lock)
 {
+	struct flock byte = range(lock);
+	byte.l_type = F_UNLCK;
 	/* Closing the file releases the lock, too; otherwise the others would wait for us. */
-	if (ask(lock, F_UNLCK) != 0)
+	if (lockfile_ask(lock->descriptor, F_OFD_SETLK, &byte) != 0)
 		lockfile_close(lock);
 }
 

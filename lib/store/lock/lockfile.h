@@ -32,6 +32,8 @@ void lockfile_close(struct lock *lock);
 
 /* Returns 0, EAGAIN (another has it), or another errno. */
 int lockfile_take(struct lock *lock);
+/* As lockfile_take, and waits as lockfile_wait does. */
+int lockfile_take_until(struct lock *lock, int64_t deadline);
 void lockfile_give(struct lock *lock);
 
 /* As lock_check. */
@@ -53,5 +55,10 @@ enum status lockfile_refuse_format(const char *what, unsigned format, struct err
  */
 struct flock;
 int lockfile_ask(int descriptor, int command, struct flock *lock);
+/*
+ * For a filesystem of this machine: take the lock, and wait in the kernel's queue until the
+ * deadline, so that of all who wait only the next one is woken. As lockfile_ask with F_OFD_SETLK.
+ */
+int lockfile_wait(int descriptor, struct flock *lock, int64_t deadline);
 
 #endif

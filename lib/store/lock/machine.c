@@ -118,17 +118,12 @@ static bool read_known(struct machine *machine)
 	return pread(machine->descriptor, known, sizeof(*known), 0) == (ssize_t)sizeof(*known);
 }
 
-static int ask(const struct machine *machine, short type)
+int machine_take(struct machine *machine, int64_t deadline)
 {
-	struct flock all = {.l_type = type, .l_whence = SEEK_SET};
-	return lockfile_ask(machine->descriptor, F_OFD_SETLK, &all);
-}
-
-int machine_try(struct machine *machine)
-{
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	if (machine->descriptor < 0)
 		return 0;
-	int number = ask(machine, F_WRLCK);
+	int number = lockfile_wait(machine->descriptor, &all, deadline);
 	bool read = read_known(machine);
 	if (number == EAGAIN)
 		return EAGAIN;
@@ -149,7 +144,8 @@ int machine_try(struct machine *machine)
 
 void machine_give(struct machine *machine)
 {
-	if (machine->descriptor < 0 || ask(machine, F_UNLCK) == 0)
+	struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+	if (machine->descriptor < 0 || lockfile_ask(machine->descriptor, F_OFD_SETLK, &all) == 0)
 		return;
 	/* Closing the file releases the lock, too; otherwise the others would wait for us. */
 	machine_close(machine);

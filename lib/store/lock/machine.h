@@ -46,7 +46,7 @@ void machine_open(struct machine *machine, dev_t device, ino_t inode);
 void machine_close(struct machine *machine);
 
 /* Returns 0, or EAGAIN: another process has it; then known.holder and known.since say who. */
-int machine_try(struct machine *machine);
+int machine_take(struct machine *machine, int64_t deadline);
 void machine_give(struct machine *machine);
 
 /* The rest is called by the process that has the lock. */
