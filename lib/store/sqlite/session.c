@@ -346,16 +346,16 @@ static enum status begin_locked(struct session *session, struct error *err)
 	struct sqlite_store *store = session->store;
 	enum cache cache = store->lock.cache;
 	session->path = store->lock.database;
-	enum status status = check_files(session, err);
-	if (status != STATUS_OK)
-		return status;
 	if (cache != CACHE_OURS) {
 		char *journal = xprintf("%s-journal", session->path);
 		cache_drop_path(cache, session->path);
 		cache_drop_path(cache, journal);
 		free(journal);
 	}
-	status = journal_check(cache, session->path, err);
+	/* After dropping, because a client also caches sizes. */
+	enum status status = check_files(session, err);
+	if (status == STATUS_OK)
+		status = journal_check(cache, session->path, err);
 	if (status == STATUS_OK)
 		status = open_and_begin(session, err);
 	return status == STATUS_OK ? compare_with_past(session, err) : status;
