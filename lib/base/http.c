@@ -335,8 +335,8 @@ enum http_state http_step(struct http *http, int64_t now, struct error *err)
 		return HTTP_DONE;
 	http->answer.failure = failure_of(result, http->failure);
 	error_set(err, STATUS_TEMPORARY, "%s",
-		http->answer.body.too_long		     ? "the answer is too long"
-		: result == CURLE_ABORTED_BY_CALLBACK	     ? "the connection ended before the answer"
+		http->answer.body.too_long	      ? "the answer is too long"
+		: result == CURLE_ABORTED_BY_CALLBACK ? "the connection ended before the answer"
 		: result == CURLE_COULDNT_CONNECT && refused ? strerror((int)refused)
 		: *http->failure			     ? http->failure
 							     : curl.easy_strerror(result));

@@ -352,6 +352,22 @@ answers() {
 	run -3 bash typed
 }
 
+@test "preempt-stores(7): a store of one's own, of a group, in an etcd that does not answer" {
+	[ "$(examples preempt-stores.7)" = 3 ]
+	mkdir shared/{me,team}
+	chmod 2770 shared/team
+	local n
+	for n in 1 2; do
+		the preempt-stores.7 $n
+		USER=me run -0 --separate-stderr bash -c '. ./typed && preempt-store put key value && preempt-store get key'
+		[ "$output" = value ]
+	done
+	[ "$(stat -c %a shared/*/run.db | xargs)" = "600 660" ]
+	the preempt-stores.7 3
+	sed -i 's/10\.0\.0\.[56]:2379/127.0.0.1:1/g' typed
+	run -75 --separate-stderr bash -c '. ./typed && preempt-store get key --timeout 1s'
+}
+
 @test "preempt-store-doctor(1): one machine, two nodes, two halves of a question, two paths, a prolog" {
 	[ "$(example preempt-store-doctor.1 0 DESCRIPTION)" = 4 ]
 	export USER=me
@@ -376,5 +392,5 @@ answers() {
 	[ "$(examples preempt-step.1)" = 1 ]
 	[ "$(grep -l '^.Sh EXAMPLES' "$REPO"/man/* | sed 's|.*/||' | tr '\n' ' ')" = "ckpt-rotate.1 libpreempt.3 preempt-ack.1 \
 preempt-claim.1 preempt-heartbeat.1 preempt-requeue.1 preempt-run.1 preempt-status.1 preempt-step.1 \
-preempt-store.1 preempt-watch.1 " ]
+preempt-store.1 preempt-stores.7 preempt-watch.1 " ]
 }

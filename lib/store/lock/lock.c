@@ -381,14 +381,16 @@ enum status lock_take(struct lock *lock, int64_t deadline, struct error *err)
 			"it is busy: another thread of this process is at work on it");
 	if (machine_take(&lock->machine, deadline) != 0) {
 		const struct machine_known *known = &lock->machine.known;
-		status = known->holder
-				 ? error_set(err, STATUS_TEMPORARY,
-					   "it is busy: process %d of this machine has held it for %lld ms; "
-					   "try again, or see whether that process is stopped",
-					   (int)known->holder, (long long)(clock_now() - known->since))
-				 : error_set(err, STATUS_TEMPORARY,
-					   "it is busy: another process of this machine holds it; try again, or "
-					   "look for a process that is stopped");
+		status =
+			known->holder
+				? error_set(err, STATUS_TEMPORARY,
+					  "it is busy: process %d of this machine has held it for %lld ms; "
+					  "try again, or see whether that process is stopped",
+					  (int)known->holder,
+					  (long long)(clock_now() - known->since))
+				: error_set(err, STATUS_TEMPORARY,
+					  "it is busy: another process of this machine holds it; try again, or "
+					  "look for a process that is stopped");
 	} else {
 		status = take(lock, deadline, err);
 		if (status != STATUS_OK)
@@ -452,7 +454,8 @@ static void remove_begun(const struct lock *lock)
 	char *directory = file_directory_of(lock->path);
 	DIR *entries = opendir(directory);
 	for (struct dirent *entry; entries && (entry = readdir(entries));) {
-		if (strncmp(entry->d_name, name, length) || strncmp(entry->d_name + length, ".new-", 5))
+		if (strncmp(entry->d_name, name, length) ||
+			strncmp(entry->d_name + length, ".new-", 5))
 			continue;
 		char *path = xprintf("%s/%s", directory, entry->d_name);
 		(void)file_remove_tree(path, NULL);
