@@ -89,6 +89,14 @@ static void locks(void)
 		waitpid(killer, NULL, 0);
 		waitpid(holder, NULL, 0);
 	}
+	TEST("who has waited in vain does not get the lock later")
+	{
+		pid_t holder = start_holder("held.db");
+		store_set_patience(store, 50);
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
+		kill_and_reap(holder);
+		kill_and_reap(start_holder("held.db"));
+	}
 	TEST("a child that inherits the descriptor of the lock does not keep it")
 	{
 		struct sqlite_store *inside = (struct sqlite_store *)store;
