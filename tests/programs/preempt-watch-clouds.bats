@@ -197,12 +197,13 @@ told() {
 	once 75 "gce:$url"
 	[[ $stderr = *"GKE"*"hostNetwork"*"k8s"* ]]
 	for row in aws.spot:@503 aws.spot:'{"action":"terminate"}' aws.token:@403 azure.event:@cut azure.event:garbage \
-		azure.name:@404 alibaba.spot:@big alibaba.spot:garbage; do
+		azure.name:@404 alibaba.spot:garbage alibaba.spot:@big; do
 		rm -f cloud/*.*
 		answer "${row%%:*}" "${row#*:}"
 		cloud=${row%%.*}
 		once 75 "$cloud:$url"
 	done
+	[[ $stderr = *"the answer is too long"* ]]
 	once 75 gce:http://127.0.0.1:1
 	code_of "$silent"
 	[ "$code" = 75 ]
