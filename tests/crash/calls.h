@@ -75,7 +75,7 @@ struct change {
 	enum change_kind kind;
 	ino_t inode;
 	uint64_t offset, length; /* of the bytes that follow */
-	char name[2][80];	 /* within the directory */
+	char name[2][128];	 /* within the directory */
 };
 
 /* In this process, from now on; NULL: no more. */

@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "calls.h"
+#include "store/lock/token.h"
 
 #define CHANGES	 2048
 #define FILES	 32
@@ -40,7 +42,9 @@ static unsigned long losses, wrong;
 static const struct change *changes[CHANGES];
 static const unsigned char *bytes_of[CHANGES];
 static size_t change_count;
-static ino_t directory;
+static ino_t directory, token_directory;
+
+#define TOKENS "s.db.lock/"
 
 /* What is on the disk. */
 struct disk {
@@ -51,7 +55,7 @@ struct disk {
 	} files[FILES];
 	size_t file_count;
 	struct name {
-		char name[80]; /* empty: none */
+		char name[128]; /* empty: none */
 		ino_t inode;
 	} names[FILES];
 };
@@ -109,25 +113,41 @@ static void clear(struct disk *disk)
 	memset(disk->names, 0, sizeof(disk->names));
 }
 
+static void read_file(struct disk *disk, const char *name, const struct stat *st)
+{
+	struct text bytes = {0};
+	char path[200];
+	snprintf(path, sizeof(path), "%s/%s", fixture.directory, name);
+	if (file_read_whole(path, FILE_MAX, &bytes, NULL) != STATUS_OK)
+		give_up("cannot read the disk");
+	struct file *file = find_file(disk, st->st_ino);
+	memcpy(file->bytes, text_string(&bytes), bytes.length);
+	file->size = bytes.length;
+	set_name(disk, name, st->st_ino);
+	text_release(&bytes);
+}
+
 static void read_disk(struct disk *disk)
 {
-	static const char *const names[] = {"s.db", "s.db-journal", "s.db.lock"};
+	static const char *const patterns[] = {"s.db*", TOKENS "*"};
 	struct stat st;
 	clear(disk);
-	for (size_t i = 0; i < 3; i++) {
-		struct text bytes = {0};
-		char path[128];
-		snprintf(path, sizeof(path), "%s/%s", fixture.directory, names[i]);
-		/* A directory: the lock with a token, which is as STATE_NOTHING has it. */
-		if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
-			continue;
-		if (file_read_whole(path, FILE_MAX, &bytes, NULL) != STATUS_OK)
-			give_up("cannot read the disk");
-		struct file *file = find_file(disk, st.st_ino);
-		memcpy(file->bytes, text_string(&bytes), bytes.length);
-		file->size = bytes.length;
-		set_name(disk, names[i], st.st_ino);
-		text_release(&bytes);
+	for (size_t i = 0; i < 2; i++) {
+		glob_t found = {0};
+		char path[200];
+		snprintf(path, sizeof(path), "%s/%s", fixture.directory, patterns[i]);
+		if (glob(path, 0, NULL, &found) != 0)
+			found.gl_pathc = 0;
+		for (size_t k = 0; k < found.gl_pathc; k++) {
+			if (stat(found.gl_pathv[k], &st) < 0)
+				give_up("cannot look at the disk");
+			const char *name = found.gl_pathv[k] + strlen(fixture.directory) + 1;
+			if (!S_ISDIR(st.st_mode))
+				read_file(disk, name, &st);
+			else if (!strncmp(name, TOKENS, strlen(name)))
+				token_directory = st.st_ino;
+		}
+		globfree(&found);
 	}
 }
 
@@ -145,9 +165,12 @@ static void copy_disk(struct disk *to, const struct disk *from)
 /* Put it where the store is looked for. */
 static void write_disk(const struct disk *disk)
 {
+	char path[200];
 	fixture_restore(&fixture, STATE_NOTHING);
+	snprintf(path, sizeof(path), "%s/s.db.lock", fixture.directory);
+	if (token_directory && (file_remove_tree(path, NULL) != STATUS_OK || mkdir(path, 0700) < 0))
+		give_up("cannot make the directory of the token");
 	for (size_t i = 0; i < FILES; i++) {
-		char path[200];
 		const struct file *file = NULL;
 		if (!*disk->names[i].name)
 			continue;
@@ -225,7 +248,8 @@ static void apply(struct disk *disk, size_t i, bool torn)
 static bool is_synced(size_t i, size_t moment)
 {
 	bool of_names = changes[i]->kind >= CHANGE_CREATE;
-	ino_t inode = of_names ? directory : changes[i]->inode;
+	bool of_tokens = !strncmp(changes[i]->name[0], TOKENS, strlen(TOKENS));
+	ino_t inode = !of_names ? changes[i]->inode : of_tokens ? token_directory : directory;
 	for (size_t k = i + 1; k < moment; k++)
 		if (changes[k]->kind == CHANGE_SYNC && changes[k]->inode == inode)
 			return true;
@@ -270,10 +294,9 @@ static void look(
 	*status = fixture_inspect(&fixture, 5000, lines, without_revisions, err);
 }
 
-/* A token outlives no machine. */
-static bool is_of_a_lock(const struct change *change)
+static bool is_of_a_beat(const struct change *change)
 {
-	return strchr(change->name[0], '/') != NULL;
+	return !strncmp(change->name[0], "s.db.beats/", strlen("s.db.beats/"));
 }
 
 static void read_changes(void)
@@ -285,7 +308,7 @@ static void read_changes(void)
 			give_up("too many changes");
 		bytes_of[change_count] = plan->changes + at + sizeof(*change);
 		changes[change_count] = change;
-		change_count += !is_of_a_lock(change);
+		change_count += !is_of_a_beat(change);
 		at += (sizeof(*change) + change->length + 15) & ~(size_t)15;
 	}
 }
@@ -390,6 +413,7 @@ int main(int argc, char **argv)
 	plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	outcome = mmap(
 		NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	token_patience = 16; /* ms: a token is of a machine that has no power any more */
 	fixture_make(&fixture, parameters);
 	snprintf(plan->directory, sizeof(plan->directory), "%s", fixture.directory);
 	struct stat st;

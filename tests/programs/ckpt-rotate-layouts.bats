@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ckpt-rotate reads and prunes what training frameworks wrote, and touches nothing else. (That no part of a save is a
 # save, for any part: ckpt-rotate-whole.bats. The layout of a run, and its store: preempt-run-anew.bats.)
-# takes: 60
+# takes: 100
 # shellcheck disable=SC2010,SC2012,SC2015,SC2016,SC2030,SC2031,SC2034,SC2046,SC2054,SC2059,SC2086,SC2154
 bats_require_minimum_version 1.5.0
 load ../support/ckpt
