@@ -56,8 +56,9 @@ int lockfile_make(const struct lock *lock)
 			directory, temporary, directory, strrchr(lock->path, '/') + 1);
 	if (number && descriptor >= 0)
 		(void)unlinkat(directory, temporary, 0);
-	if (!number && file_sync_directory(path, NULL) != STATUS_OK)
-		number = EIO;
+	/* Some filesystems cannot sync a directory, and need not. */
+	if (!number && fsync(directory) < 0 && errno != EINVAL)
+		number = errno;
 	if (descriptor >= 0)
 		close(descriptor);
 	if (directory >= 0)
