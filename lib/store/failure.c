@@ -24,6 +24,9 @@ const char *store_cure(int number)
 	case ENOTDIR: return "; is the filesystem mounted?";
 	case ENOTCONN:
 	case EHOSTDOWN: return "; the server of this filesystem is gone: mount it again";
+	case ENOTUNIQ:
+		return "; it holds several tokens, as after a backup was put back over it: remove all but "
+		       "the one that was in use last";
 	case EINTR: return "; try again";
 	default: return error_cure(number);
 	}

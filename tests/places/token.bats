@@ -232,6 +232,33 @@ stop_and_overtake() {
 	eventually is_told
 }
 
+@test "several tokens, or none and something else: nobody takes one, and it says so" {
+	local name
+	rm -r "$db.lock"
+	mount_twice
+	preempt-store put k v --store "$a"
+	name=$(token)
+	cp -p "$db.lock/$name" "$db.lock/f-1111111111111111${name:18}"
+	answers 75 preempt-store get k --store "$b" --timeout 1s
+	[[ $stderr == *'several tokens'* ]]
+	rm "$db.lock"/f-1111111111111111*
+	eventually preempt-store get k --store "$b" --timeout 1s
+	rm "$db.lock/"*
+	touch "$db.lock/probe-123456"
+	answers 65 timeout 60 preempt-store get k --store "$b"
+	[[ $stderr == *'has no token'* ]]
+}
+
+@test "a store that a link names is found after a takeover, too" {
+	ln -s "$db" link.db
+	preempt-store put k v
+	mv "$db.lock/$(token)" "$db.lock/m$(token | cut -c 2-)"
+	answers 0 preempt-store get k --timeout 60s
+	[ ! -e "$db" ]
+	answers 0 preempt-store get k --store link.db
+	[ "$output" = v ]
+}
+
 @test "a takeover on a full disk: 75, nothing is left behind, and it goes on when there is space" {
 	need_root "to mount a small tmpfs"
 	mount -t tmpfs -o mode=700,size=512k none "$dir" || skip "needs to mount a tmpfs"

@@ -377,6 +377,28 @@ told() {
 	mv "$dir.away" "$dir"
 }
 
+@test "another store in place of the one in use: 75, and nothing of it is answered" {
+	local kind key
+	for kind in file token; do
+		start_over
+		[ $kind = file ] || "$REPO/tests/support/token-store" "$db"
+		preempt-store put k v
+		start_waiting
+		stop_waiting
+		mv "$dir" "$dir.away"
+		mkdir -m 700 "$dir"
+		[ $kind = file ] || "$REPO/tests/support/token-store" "$db"
+		for key in k l other; do
+			preempt-store put $key w
+		done
+		kill -CONT $waiting
+		told 75 'another store is at'
+		"$REPO/tests/support/forget-stores" "$dir"
+		rm -rf "$dir"
+		mv "$dir.away" "$dir"
+	done
+}
+
 @test "the filesystem is unmounted while a process waits: 75, and it says so" {
 	need_root "to mount a tmpfs"
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"

@@ -190,8 +190,6 @@ static enum status open_or_make(
 			again = true;
 			if (status != STATUS_OK)
 				return status;
-			if (number == 0)
-				continue;
 		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
 			return status;
 		}
@@ -199,7 +197,11 @@ static enum status open_or_make(
 		if (!races_until)
 			races_until = clock_after(RACES_END);
 		if (clock_now() >= clock_earlier(deadline, races_until))
-			return lock_failed(err, "open", lock, number);
+			return number ? lock_failed(err, "open", lock, number)
+				      : error_set(err, STATUS_DAMAGED,
+						"its lock %s is there, but it has no token: not used; "
+						"restore it, or move the store away",
+						lock->path);
 		clock_sleep_until(clock_after(clock_jitter(longest)));
 	}
 }
@@ -212,6 +214,7 @@ enum status lock_open(
 	lock->base = xstrdup(terms->database);
 	lock->path = xprintf("%s.lock", terms->database);
 	lock->cache = cache_kind(&terms->traits);
+	lock->queues = terms->of_this_kernel && lock->cache == CACHE_OURS;
 	lock->chosen = lock_choose(&terms->traits);
 	lock->shared_group = terms->shared_group;
 	lock->may_be_read_only = terms->read_only;
@@ -322,9 +325,8 @@ static enum status take_file(struct lock *lock, int64_t deadline, bool *waited, 
 		enum status status = reopen(lock, err);
 		if (status != STATUS_OK)
 			return status;
-		int number = lock->cache == CACHE_OURS
-				     ? lockfile_take_until(lock, deadline)
-				     : try_until(lock, lockfile_take, deadline, waited);
+		int number = lock->queues ? lockfile_take_until(lock, deadline)
+					  : try_until(lock, lockfile_take, deadline, waited);
 		status = number ? explain(lock, number, err) : STATUS_OK;
 		/* A file whose mount is gone would answer ESTALE for ever. */
 		if (number == ESTALE)
@@ -373,6 +375,19 @@ static enum status take(struct lock *lock, int64_t deadline, struct error *err)
 	return status;
 }
 
+static enum status explain_machine(const struct machine_known *known, struct error *err)
+{
+	if (!known->holder)
+		return error_set(err, STATUS_TEMPORARY,
+			"it is busy: another process of this machine holds it; try again, or look for a "
+			"process that is stopped");
+	return error_set(err, STATUS_TEMPORARY,
+		"it is busy: process %d of this machine has %s for %lld ms; try again, or see whether "
+		"that process is stopped",
+		(int)known->holder, known->has ? "held it" : "waited for another machine",
+		(long long)(clock_now() - known->since));
+}
+
 enum status lock_take(struct lock *lock, int64_t deadline, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -380,17 +395,7 @@ enum status lock_take(struct lock *lock, int64_t deadline, struct error *err)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: another thread of this process is at work on it");
 	if (machine_take(&lock->machine, deadline) != 0) {
-		const struct machine_known *known = &lock->machine.known;
-		status =
-			known->holder
-				? error_set(err, STATUS_TEMPORARY,
-					  "it is busy: process %d of this machine has held it for %lld ms; "
-					  "try again, or see whether that process is stopped",
-					  (int)known->holder,
-					  (long long)(clock_now() - known->since))
-				: error_set(err, STATUS_TEMPORARY,
-					  "it is busy: another process of this machine holds it; try again, or "
-					  "look for a process that is stopped");
+		status = explain_machine(&lock->machine.known, err);
 	} else {
 		status = take(lock, deadline, err);
 		if (status != STATUS_OK)
@@ -455,7 +460,8 @@ static void remove_begun(const struct lock *lock)
 	DIR *entries = opendir(directory);
 	for (struct dirent *entry; entries && (entry = readdir(entries));) {
 		if (strncmp(entry->d_name, name, length) ||
-			strncmp(entry->d_name + length, ".new-", 5))
+			strncmp(entry->d_name + length, ".new-", 5) ||
+			strlen(entry->d_name + length) != strlen(".new-XXXXXX"))
 			continue;
 		char *path = xprintf("%s/%s", directory, entry->d_name);
 		(void)file_remove_tree(path, NULL);
@@ -489,6 +495,15 @@ enum status lock_check(struct lock *lock, struct error *err)
 		return STATUS_OK;
 	return errno == ENOENT ? lockfile_gone(lock, err)
 			       : lock_failed(err, "look at", lock, errno);
+}
+
+bool lock_names_file(const struct lock *lock)
+{
+	char name[TOKEN_NAME];
+	struct token token;
+	return lock->kind == LOCK_FILE ||
+	       (token_find(lock, name) == 0 && token_read(name, &token) &&
+		       !strcmp(token.file, lock->file));
 }
 
 void lock_refresh(struct lock *lock)

@@ -40,9 +40,10 @@ struct lock {
 			 */
 	bool may_be_read_only;
 	enum lock_kind chosen; /* the kind that a new store would have here */
-	int outlived;	       /* as in struct filesystem_traits */
-	int64_t looked;	       /* when lock_refresh looked last */
-	unsigned opened;       /* how many times the lock file was opened */
+	bool queues;	 /* who waits, waits in the kernel: its locks are those of this machine */
+	int outlived;	 /* as in struct filesystem_traits */
+	int64_t looked;	 /* when lock_refresh looked last */
+	unsigned opened; /* how many times the lock file was opened */
 	struct database_mutex *mutex;
 	struct machine machine;
 	/* LOCK_FILE */
@@ -62,7 +63,8 @@ struct lock_terms {
 	bool create;	/* make it if there is neither lock nor database */
 	bool read_only; /* if we cannot write, a lock that keeps only writers out is enough */
 	bool shared_group;
-	bool alone; /* do not use the lock of this machine */
+	bool alone;	     /* do not use the lock of this machine */
+	bool of_this_kernel; /* the filesystem is one of this machine, whatever is assumed */
 	struct filesystem_traits traits;
 };
 
@@ -107,6 +109,8 @@ enum status lock_note_made(struct lock *lock, struct error *err);
  * or its filesystem was unmounted; the lock is then to be opened again, which lock_take does.
  */
 enum status lock_check(struct lock *lock, struct error *err);
+/* Without the lock: whether lock->database still is the database, as far as is known. */
+bool lock_names_file(const struct lock *lock);
 /*
  * Sites delete files that were not changed for some days, and using a store changes neither its
  * lock nor a database that is only read: if they are older than a day, set their times to now.

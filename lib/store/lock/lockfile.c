@@ -27,6 +27,7 @@
  * byte.
  */
 #define LOCKED_BYTE 4096
+#define PAUSE	    8 /* ms, where there is no thread to wait */
 /* How many times in a row a signal may interrupt the request. */
 #define INTERRUPTIONS 100
 
@@ -225,19 +226,21 @@ int lockfile_wait(int descriptor, struct flock *lock, int64_t deadline)
 	struct waiting waiting = {.descriptor = descriptor, .lock = lock};
 	struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
 	pthread_t thread;
-	waiting.number = lockfile_ask(descriptor, F_OFD_SETLK, lock);
-	if (waiting.number != EAGAIN || clock_now() >= deadline)
-		return waiting.number;
-	if (thread_start(&thread, wait_in_queue, &waiting) != 0)
-		return ENOMEM;
-	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0)
-		return waiting.number;
-	(void)pthread_cancel(thread);
-	(void)pthread_join(thread, NULL);
-	/* It may have got the lock in this moment. */
-	lock->l_type = F_UNLCK;
-	(void)lockfile_ask(descriptor, F_OFD_SETLK, lock);
-	return EAGAIN;
+	while ((waiting.number = lockfile_ask(descriptor, F_OFD_SETLK, lock)) == EAGAIN &&
+		clock_now() < deadline) {
+		if (thread_start(&thread, wait_in_queue, &waiting) != 0) {
+			/* There may be no more threads. */
+			clock_sleep_until(
+				clock_earlier(clock_after(clock_jitter(PAUSE)), deadline));
+			continue;
+		}
+		if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0)
+			break;
+		(void)pthread_cancel(thread);
+		(void)pthread_join(thread, NULL);
+		return EAGAIN;
+	}
+	return waiting.number;
 }
 
 static struct flock range(const struct lock *lock)
@@ -257,7 +260,10 @@ int lockfile_take(struct lock *lock)
 int lockfile_take_until(struct lock *lock, int64_t deadline)
 {
 	struct flock byte = range(lock);
-	return lockfile_wait(lock->descriptor, &byte, deadline);
+	int number = lockfile_wait(lock->descriptor, &byte, deadline);
+	if (number == EAGAIN)
+		lockfile_give(lock);
+	return number;
 }
 
 void lockfile_give(struct lock *lock)

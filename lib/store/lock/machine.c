@@ -125,14 +125,17 @@ int machine_take(struct machine *machine, int64_t deadline)
 		return 0;
 	int number = lockfile_wait(machine->descriptor, &all, deadline);
 	bool read = read_known(machine);
-	if (number == EAGAIN)
+	if (number == EAGAIN) {
+		machine_give(machine);
 		return EAGAIN;
+	}
 	if (!read)
 		machine->known = (struct machine_known){0};
 	if (!machine->known.random)
 		machine->known.random = draw();
 	machine->known.holder = getpid();
 	machine->known.since = clock_now();
+	machine->known.has = false;
 	name_machine(machine, machine->known.random);
 	/* A full /dev/shm: be a machine of our own. */
 	if (number || !write_known(machine)) {
@@ -163,9 +166,9 @@ void machine_taken(struct machine *machine, bool waited)
 {
 	struct machine_known *known = &machine->known;
 	int64_t now = clock_now(), freed = now - known->gave;
-	if (!waited && freed >= 0 && freed < PAUSE)
-		return;
-	known->began = now;
+	if (waited || freed < 0 || freed >= PAUSE)
+		known->began = now;
+	known->has = true;
 	(void)write_known(machine);
 }
 

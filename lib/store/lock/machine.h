@@ -24,6 +24,7 @@ struct machine_known {
 	uint64_t random; /* 0: not drawn yet */
 	pid_t holder;
 	int64_t since; /* clock_now when it got the lock of the machine */
+	bool has;      /* it has the lock of the store, too */
 	/* The token that another machine has had for too long: */
 	uint64_t what;	/* a hash of its name */
 	int64_t looked; /* clock_now of the last look that counted */

@@ -112,7 +112,7 @@ int token_find(const struct lock *lock, char name[TOKEN_NAME])
 		if (number)
 			return number;
 	}
-	return found.count ? 0 : ENOENT;
+	return found.count > 1 ? ENOTUNIQ : found.count ? 0 : ENOENT;
 }
 
 /* Make and remove a file: a client then asks its server for names anew. Returns 0, or an errno. */
@@ -182,11 +182,16 @@ static enum token_answer failed(struct run *run, int number)
 }
 
 /* Whether its name has not changed for too long, as far as we have looked. */
-static bool is_silent(struct lock *lock, const char *name)
+static enum token_answer look_for_changes(struct run *run)
 {
-	uint64_t what = XXH64(name, strlen(name), 0);
-	return machine_look_is_due(&lock->machine, what, token_patience) && probe(lock) == 0 &&
-	       machine_looked(&lock->machine, what);
+	struct lock *lock = run->lock;
+	uint64_t what = XXH64(run->from, strlen(run->from), 0);
+	if (!machine_look_is_due(&lock->machine, what, token_patience))
+		return TOKEN_IS_ALIVE;
+	int number = probe(lock);
+	if (number)
+		return failed(run, number);
+	return machine_looked(&lock->machine, what) ? TOKEN_IS_SILENT : TOKEN_IS_ALIVE;
 }
 
 static enum token_answer list(struct run *run)
@@ -203,7 +208,7 @@ static enum token_answer list(struct run *run)
 	if (token.state == 'f' || (ours && token.state == 'h'))
 		return TOKEN_IS_FREE;
 	lock->holder = token;
-	return ours || is_silent(lock, run->from) ? TOKEN_IS_SILENT : TOKEN_IS_ALIVE;
+	return ours ? TOKEN_IS_SILENT : look_for_changes(run);
 }
 
 struct both {

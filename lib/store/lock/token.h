@@ -56,7 +56,7 @@ int token_settle(struct lock *lock, const char *file);
 int token_keep(struct lock *lock);
 int token_give(struct lock *lock);
 
-/* The present token. Returns 0, ENOENT (there is none), or another errno. */
+/* The present token. Returns 0, ENOENT (there is none), ENOTUNIQ (several), or another errno. */
 int token_find(const struct lock *lock, char name[TOKEN_NAME]);
 /* A new nonce, or name of a file. */
 void token_draw(char nonce[17]);

@@ -148,7 +148,8 @@ static enum status check_format(struct session *session, struct error *err)
  */
 static enum status read_meta(struct session *session, struct error *err)
 {
-	sqlite3_stmt *statement = session_prepare(session, "SELECT revision, floor FROM meta", err);
+	sqlite3_stmt *statement =
+		session_prepare(session, "SELECT revision, floor, nonce FROM meta", err);
 	int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
 	enum status status = STATUS_OK;
 	if (!statement)
@@ -163,6 +164,8 @@ static enum status read_meta(struct session *session, struct error *err)
 	if (status == STATUS_OK) {
 		session->began = session->revision = sqlite3_column_int64(statement, 0);
 		session->floor = sqlite3_column_int64(statement, 1);
+		snprintf(session->nonce, sizeof(session->nonce), "%s",
+			(const char *)sqlite3_column_text(statement, 2));
 	}
 	sqlite3_finalize(statement);
 	return status;
@@ -190,10 +193,17 @@ static enum status begin(struct session *session, struct error *err)
 	return status == STATUS_OK ? read_meta(session, err) : status;
 }
 
-/* Compare with the newest revision that we have seen, which session_end updates. */
+/* Compare with the store and the newest revision that we have seen, which session_end updates. */
 static enum status compare_with_past(const struct session *session, struct error *err)
 {
-	const struct sqlite_store *store = session->store;
+	struct sqlite_store *store = session->store;
+	if (!*store->nonce)
+		strcpy(store->nonce, session->nonce);
+	if (strcmp(store->nonce, session->nonce) != 0)
+		return error_set(err, STATUS_TEMPORARY,
+			"another store is at %s than when it was opened: that one was moved away, or its "
+			"filesystem is no longer mounted; put it back, then try again",
+			store->base.where);
 	if (session->revision >= store->newest)
 		return STATUS_OK;
 	return error_set(err, STATUS_DAMAGED,
@@ -502,12 +512,12 @@ enum status database_make(
 	struct session session = {
 		.store = store, .write = true, .make = true, .deadline = deadline};
 	enum status status = take_lock(store, deadline, err);
+	if (status != STATUS_OK)
+		return status;
 	/* Another process may have made it since we opened the lock. */
-	if (status == STATUS_OK && lock->kind == LOCK_FILE)
+	if (lock->kind == LOCK_FILE)
 		status = lockfile_read(lock, err);
 	if (status == STATUS_OK && !lock->made)
 		return make_locked(&session, err);
-	if (status == STATUS_OK && !lock_give(lock))
-		status = lost(store, false, err);
-	return status;
+	return lock_give(lock) ? status : lost(store, false, err);
 }

@@ -40,6 +40,7 @@ struct sqlite_store {
 	struct sight sight;
 	struct news news;
 	store_revision newest; /* the newest that our transactions have seen or made */
+	char nonce[33];	       /* the one in its table meta; empty: not read yet */
 };
 
 /* The statements for one key, which is parameter 1. */
@@ -69,6 +70,7 @@ struct session {
 	 * then fails each access to the file until it is closed, and opening it again helps.
 	 */
 	bool dropped;
+	char nonce[33];
 	store_revision floor; /* deletions up to this may be forgotten (compact.c) */
 	size_t deleted;	      /* number of keys that the transaction has deleted */
 	bool counted;	      /* counter is known */

@@ -33,12 +33,34 @@ static enum status path_too_long(const char *path, struct error *err)
 }
 
 /*
+ * Whether path is a link to a store, whose file has another name since its lock was taken over
+ * (takeover.c). Then target is where it leads to. Keeps errno.
+ */
+static bool target_has_lock(const char *path, char target[PATH_MAX])
+{
+	char link[PATH_MAX] = "";
+	int number = errno;
+	char *directory = file_directory_of(path), *lock = NULL;
+	bool found = readlink(path, link, sizeof(link) - 1) > 0;
+	if (found) {
+		found = snprintf(target, PATH_MAX, "%s%s%s", *link == '/' ? "" : directory,
+				*link == '/' ? "" : "/", link) < PATH_MAX;
+		lock = xprintf("%s.lock", target);
+		found = found && access(lock, F_OK) == 0;
+	}
+	free(directory);
+	free(lock);
+	errno = number;
+	return found;
+}
+
+/*
  * Find the real path, so that two names of one database have one lock file. The database may be
  * missing; its directory must exist.
  */
 static enum status find_path(struct sqlite_store *store, const char *path, struct error *err)
 {
-	char real[PATH_MAX];
+	char real[PATH_MAX], target[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
@@ -48,6 +70,8 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 		return path_too_long(path, err);
 	if (realpath(path, real)) {
 		store->base.where = xstrdup(real);
+	} else if (errno == ENOENT && target_has_lock(path, target)) {
+		return find_path(store, target, err);
 	} else if (errno == ENOENT) {
 		char *directory = file_directory_of(path);
 		if (realpath(directory, real))
@@ -136,6 +160,7 @@ static enum status open_lock(
 		.alone = store->base.flags & STORE_SCRATCH,
 		.traits = filesystem_classify(&filesystem),
 	};
+	terms.of_this_kernel = terms.traits.reach == FILESYSTEM_LOCAL;
 	terms.traits.reach = parameters_reach(parameters, terms.traits.reach);
 	store->base.local = terms.traits.reach == FILESYSTEM_LOCAL;
 	status = lock_open(&store->lock, &terms, deadline, err);

@@ -15,7 +15,7 @@
 /* All in milliseconds. */
 #define LOCKED_EVERY  15000 /* between two reads under the lock */
 #define POLL_EVERY    1000  /* between two looks at the counter of a shared file, +- a quarter */
-#define LOCK_PATIENCE 200   /* the longest wait for the lock, in which wake is not polled */
+#define LOCK_PATIENCE 200   /* the first wait for the lock, in which wake is not polled */
 #define READ_LEAST    2000  /* a read may wait this long for the lock, also after the deadline */
 
 enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)
@@ -30,8 +30,9 @@ enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *cou
 	if (descriptor >= 0)
 		close(descriptor);
 	database_mutex_unlock(store->lock.mutex);
-	if (!read)
-		return READING_FAILED; /* the read under the lock reports the error */
+	/* A read under the lock then reports the error, or finds the present file. */
+	if (!read || !lock_names_file(&store->lock))
+		return READING_FAILED;
 	*counter = big_endian(bytes);
 	return READING_RIGHT;
 }
@@ -56,11 +57,11 @@ void wait_saw(
 static enum status ask(struct sqlite_store *store, struct range_change *change, int64_t deadline,
 	int wake, struct error *err)
 {
-	int64_t patience = clock_after(store->base.patience);
+	int64_t patience = clock_after(store->base.patience), shortest = LOCK_PATIENCE;
 	int64_t end = clock_earlier(clock_later(deadline, clock_after(READ_LEAST)), patience);
-	for (;;) {
-		int64_t slice =
-			wake >= 0 ? clock_earlier(clock_after(LOCK_PATIENCE), patience) : end;
+	/* Who leaves the queue for the lock enters it at its end: the next slice is longer. */
+	for (;; shortest *= 2) {
+		int64_t slice = wake >= 0 ? clock_earlier(clock_after(shortest), patience) : end;
 		enum status status = range_changed(store, change, slice, err);
 		int64_t now = clock_now();
 		if (status != STATUS_TEMPORARY || now < slice)
