@@ -180,9 +180,9 @@ static enum status open_existing(
 static enum status open_or_make(
 	struct lock *lock, const struct lock_terms *terms, int64_t deadline, struct error *err)
 {
-	int64_t races_until = 0;
+	int64_t races_until = 0, longest = 1;
 	bool again = false;
-	for (int64_t longest = 1;; longest = longest < MACHINE_RETRY ? longest * 2 : longest) {
+	for (int looks = 1;; looks++) {
 		int number;
 		enum status status = open_existing(lock, terms, &number, err);
 		if (status == STATUS_NO) {
@@ -196,13 +196,15 @@ static enum status open_or_make(
 		/* On network filesystems a race causes errors for a short time. */
 		if (!races_until)
 			races_until = clock_after(RACES_END);
-		if (clock_now() >= clock_earlier(deadline, races_until))
+		/* What we made is looked at, whatever time it took. */
+		if (looks > 2 && clock_now() >= clock_earlier(deadline, races_until))
 			return number ? lock_failed(err, "open", lock, number)
 				      : error_set(err, STATUS_DAMAGED,
 						"its lock %s is there, but it has no token: not used; "
 						"restore it, or move the store away",
 						lock->path);
 		clock_sleep_until(clock_after(clock_jitter(longest)));
+		longest = clock_earlier(2 * longest, MACHINE_RETRY);
 	}
 }
 
@@ -370,7 +372,7 @@ static enum status take(struct lock *lock, int64_t deadline, struct error *err)
 	lock->moving = false;
 	enum status status = lock->kind == LOCK_TOKEN ? take_token(lock, deadline, &waited, err)
 						      : take_file(lock, deadline, &waited, err);
-	if (status == STATUS_OK && shared)
+	if (status == STATUS_OK)
 		machine_taken(&lock->machine, waited);
 	return status;
 }
