@@ -345,14 +345,6 @@ static void declare_dead(struct agent *agent)
 	}
 }
 
-/* Until preempt-heartbeat kills the training, files may appear on the board: try repeatedly. */
-static void remove_board(const char *board)
-{
-	int64_t until = clock_after(GOODBYE);
-	while (!board_remove_joined(board) && clock_now() < until)
-		clock_sleep_until(clock_after(100));
-}
-
 int ack_serve(const struct ack_request *request, int served)
 {
 	struct agent agent = blank(request, served, false);
@@ -381,6 +373,6 @@ int ack_serve(const struct ack_request *request, int served)
 	release(&agent);
 	/* The served process is the board's agent: after its end no other removes the board. */
 	if (served_is_gone(served))
-		remove_board(request->board);
+		board_remove_joined(request->board);
 	return code;
 }

@@ -12,13 +12,16 @@
 #include <unistd.h>
 
 #include "agent/task/board_place.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/process/process.h"
 #include "base/xalloc.h"
 
-#define BOARD_ROOM 128	/* bytes: files that are overwritten in place are shorter */
-#define FILE_MOST  8192 /* bytes: the files notice and error are shorter */
+#define REMOVE_FOR   5000 /* ms */
+#define REMOVE_AGAIN 50	  /* ms */
+#define BOARD_ROOM   128  /* bytes: files that are overwritten in place are shorter */
+#define FILE_MOST    8192 /* bytes: the files notice and error are shorter */
 
 /*
  * The next `hold` is written into a spare file, whose space is allocated in advance. Both spare
@@ -257,9 +260,13 @@ static bool take_padded(char **at, uint64_t *value)
 	return right;
 }
 
-bool board_remove_joined(const char *path)
+void board_remove_joined(const char *path)
 {
-	return !strstr(path, "/" BOARD_NAME) || file_remove_tree(path, NULL) == STATUS_OK;
+	int64_t until = clock_after(REMOVE_FOR);
+	if (!strstr(path, "/" BOARD_NAME))
+		return;
+	while (file_remove_tree(path, NULL) != STATUS_OK && clock_now() < until)
+		clock_sleep_until(clock_after(REMOVE_AGAIN));
 }
 
 enum status board_told(

@@ -38,8 +38,11 @@ enum status board_create_rank(
 enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err);
 /* Close it; with remove, delete the directory, too. */
 void board_release(struct board *board, bool remove);
-/* Remove the board at path, if preempt-store join made it. False: not all could be removed. */
-bool board_remove_joined(const char *path);
+/*
+ * Remove the board at path, if preempt-store join made it. Processes of the task that still run may
+ * make files on it in that moment: it is tried for 5 s.
+ */
+void board_remove_joined(const char *path);
 
 /* Write the order into the file hold (ORDER_RUN: remove the file). */
 enum status board_tell(

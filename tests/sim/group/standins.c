@@ -86,7 +86,7 @@ bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold
 	return a->order == b->order && a->step == b->step && a->code == b->code;
 }
 
-ANSWERS(true, bool, board_remove_joined, const char *)
+NOTHING(board_remove_joined, const char *)
 
 enum status board_told(
 	const struct board *board, struct agreement_hold *hold, int64_t *written, struct error *err)
