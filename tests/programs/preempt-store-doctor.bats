@@ -61,7 +61,7 @@ teardown() { doctor_teardown; }
 	need_mounts
 	bind "$dir"
 	answers 1 preempt-store doctor --store "$bound/run.db?assume=shared" --other "$dir"
-	[[ $output == *'verdict         unsafe: data is lost: of '*'leave "?assume=shared" out'* ]]
+	[[ $output == *'verdict         unsafe: data is lost'*'leave "?assume=shared" out'* ]]
 	answers 1 preempt-store doctor --store "$bound/run.db?assume=shared" --other "$dir" --quick --timeout 60s --json
 	[ "$(value present)" -lt "$(value acknowledged)" ] || [ "$(value several)" -gt 0 ]
 	answers 0 preempt-store doctor --store "$bound/run.db" --other "$dir" --quick --timeout 60s
