@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,29 +217,48 @@ struct waiting {
 static void *wait_in_queue(void *context)
 {
 	struct waiting *waiting = context;
-	waiting->number = lockfile_ask(waiting->descriptor, F_OFD_SETLKW, waiting->lock);
+	sigset_t one;
+	sigemptyset(&one);
+	sigaddset(&one, SIGRTMAX);
+	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+	int result = fcntl(waiting->descriptor, F_OFD_SETLKW, waiting->lock);
+	waiting->number = result == 0 ? 0 : errno == EINTR ? EAGAIN : errno;
 	return NULL;
 }
 
-/* A blocking request has no deadline, so a thread makes it, which is cancelled. */
+static bool ended_by(pthread_t thread, int64_t end)
+{
+	struct timespec until = {.tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000};
+	return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0;
+}
+
+static void interrupt(int signal)
+{
+	(void)signal;
+}
+
+/*
+ * A blocking request has no deadline, so a thread makes it, which a signal interrupts. (Cancelling
+ * it would need a library, libgcc_s, that may be missing.)
+ */
 int lockfile_wait(int descriptor, struct flock *lock, int64_t deadline)
 {
 	struct waiting waiting = {.descriptor = descriptor, .lock = lock};
-	struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
+	struct sigaction action = {.sa_handler = interrupt};
 	pthread_t thread;
 	while ((waiting.number = lockfile_ask(descriptor, F_OFD_SETLK, lock)) == EAGAIN &&
 		clock_now() < deadline) {
+		(void)sigaction(SIGRTMAX, &action, NULL);
 		if (thread_start(&thread, wait_in_queue, &waiting) != 0) {
 			/* There may be no more threads. */
 			clock_sleep_until(
 				clock_earlier(clock_after(clock_jitter(PAUSE)), deadline));
 			continue;
 		}
-		if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0)
-			break;
-		(void)pthread_cancel(thread);
-		(void)pthread_join(thread, NULL);
-		return EAGAIN;
+		/* More than once: the first signal may come before the request. */
+		for (int64_t end = deadline; !ended_by(thread, end); end = clock_after(PAUSE))
+			(void)pthread_kill(thread, SIGRTMAX);
+		break;
 	}
 	return waiting.number;
 }
@@ -260,10 +280,7 @@ int lockfile_take(struct lock *lock)
 int lockfile_take_until(struct lock *lock, int64_t deadline)
 {
 	struct flock byte = range(lock);
-	int number = lockfile_wait(lock->descriptor, &byte, deadline);
-	if (number == EAGAIN)
-		lockfile_give(lock);
-	return number;
+	return lockfile_wait(lock->descriptor, &byte, deadline);
 }
 
 void lockfile_give(struct lock *lock)

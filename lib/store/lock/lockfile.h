@@ -57,8 +57,7 @@ struct flock;
 int lockfile_ask(int descriptor, int command, struct flock *lock);
 /*
  * For a filesystem of this machine: take the lock, and wait in the kernel's queue until the
- * deadline, so that of all who wait only the next one is woken. As lockfile_ask with F_OFD_SETLK;
- * but after EAGAIN release it, because it may have been granted in the last moment.
+ * deadline, so that of all who wait only the next one is woken. As lockfile_ask with F_OFD_SETLK.
  */
 int lockfile_wait(int descriptor, struct flock *lock, int64_t deadline);
 

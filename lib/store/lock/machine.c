@@ -125,10 +125,8 @@ int machine_take(struct machine *machine, int64_t deadline)
 		return 0;
 	int number = lockfile_wait(machine->descriptor, &all, deadline);
 	bool read = read_known(machine);
-	if (number == EAGAIN) {
-		machine_give(machine);
+	if (number == EAGAIN)
 		return EAGAIN;
-	}
 	if (!read)
 		machine->known = (struct machine_known){0};
 	if (!machine->known.random)
