@@ -48,13 +48,6 @@ plain() {
 
 watched() { curl -s "http://$etcd_endpoints/metrics" | grep -qx 'etcd_debugging_mvcc_watcher_total 1'; }
 
-# answers CODE COMMAND...: stdout and stderr apart
-answers() {
-	local code=$1
-	shift
-	run -"$code" --separate-stderr "$@"
-}
-
 @test "a member that was stopped and continues, with its old state, makes no second winner" {
 	local i
 	start 3

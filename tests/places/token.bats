@@ -39,12 +39,6 @@ milliseconds() {
 	echo $(($(date +%s%N) / 1000000))
 }
 
-answers() {
-	local code=$1
-	shift
-	run -"$code" --separate-stderr "$@"
-}
-
 need_root() {
 	[ "$(id -u)" = 0 ] || skip "needs root $1"
 }

@@ -23,12 +23,6 @@ teardown() {
 	[ -z "$remove" ] || rm -rf "$remove" 2>/dev/null || :
 }
 
-answers() {
-	local code=$1
-	shift
-	run -"$code" --separate-stderr "$@"
-}
-
 fingerprint() {
 	(cd "$dir" && find . -printf '%p %y %s %m %u\n' | sort && find . -type f | sort | xargs -r sha256sum)
 }

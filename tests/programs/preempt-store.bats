@@ -17,13 +17,6 @@ teardown() {
 	"$REPO/tests/support/forget-stores" "$BATS_TEST_TMPDIR"
 }
 
-# run with stdout and stderr apart, expecting an exit code
-answers() {
-	local code=$1
-	shift
-	run -"$code" --separate-stderr "$@"
-}
-
 # The revision of a key: they begin at 1 only where the store has a server or a file of its own.
 revision_of() { preempt-store get "$1" --json | sed 's/.*"revision":\([0-9]*\).*/\1/'; }
 

@@ -36,12 +36,6 @@ bind() {
 	eventually mountpoint -q "$bound"
 }
 
-answers() {
-	local code=$1
-	shift
-	run -"$code" --separate-stderr "$@"
-}
-
 # value PATH...: of the JSON object in $output.
 value() {
 	python3 -c 'import json, sys

@@ -31,6 +31,13 @@ end_started() {
 	done
 }
 
+# answers CODE COMMAND...: stdout and stderr apart.
+answers() {
+	local code=$1
+	shift
+	run -"$code" --separate-stderr "$@"
+}
+
 # ---- Waiting ----
 
 # Wait until a command succeeds, 60 s at most, or as many as $patience says. Of what never comes true, tell_all
