@@ -325,7 +325,6 @@ static bool look(struct store_thread *thread, const struct store_awaited *since,
 		result->status = store_list(thread->store, &range, &result->answer, &result->error);
 	result->now = clock_now();
 	bool right = result->status == STATUS_OK;
-	result->set_back = right && store_was_set_back(thread->store, &result->error);
 	post_look(thread, result, heard);
 	return right;
 }

@@ -25,7 +25,6 @@ struct result {
 	enum result_kind kind;
 	enum status status; /* RESULT_SAW: STATUS_OK, or why the store could not be asked */
 	struct error error;
-	bool set_back; /* RESULT_SAW: an older copy of the store was put back, as error says */
 	enum agreement_outcome outcome;
 	struct write write; /* RESULT_WROTE: what was, or was to be, written */
 	bool news;    /* RESULT_WROTE: there may be changes that no RESULT_SAW has reported yet */

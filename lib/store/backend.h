@@ -59,11 +59,6 @@ struct store {
 	bool local;
 	int64_t patience;	  /* milliseconds */
 	_Atomic int64_t asked_at; /* for store_asked_at */
-	/*
-	 * For store_was_set_back: the store went back from one revision to the other; 0: it did
-	 * not.
-	 */
-	store_revision back_from, back_to;
 	/* For store_unchanged, filled by wait and await_news: */
 	store_revision waited_since;
 	int64_t unchanged; /* an instant; 0: not known */

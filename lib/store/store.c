@@ -354,17 +354,6 @@ enum status store_await_news(struct store *store, struct store_awaited *awaited,
 	return store->backend->await_news(store, awaited, deadline, wake, err);
 }
 
-bool store_was_set_back(struct store *store, struct error *err)
-{
-	if (!store->back_from)
-		return false;
-	error_set(err, STATUS_DAMAGED,
-		"store %s went back from revision %lld to %lld: an older copy of it was put back, and what was written in between is lost; reading everything again",
-		store->where, (long long)store->back_from, (long long)store->back_to);
-	store->back_from = store->back_to = 0;
-	return true;
-}
-
 int64_t store_unchanged(const struct store *store, store_revision revision)
 {
 	return store->waited_since <= revision ? store->unchanged : 0;

@@ -164,14 +164,6 @@ enum status store_wait(struct store *store, const char *prefix, store_revision *
 	int64_t deadline, int wake, struct error *err);
 
 /*
- * Whether this process has found, since the last call of this function, that an older copy of a
- * server's data was put back; err says so. Writes acknowledged since the copy was made are lost,
- * and keys may differ from what was read. A wait from an older revision is over at once, and a list
- * since an older revision shows all keys. (A store in a file is then STATUS_DAMAGED.)
- */
-bool store_was_set_back(struct store *store, struct error *err);
-
-/*
  * The last instant (base/clock.h) at which the last store_wait or store_await_news knew that
  * nothing that it waited for was newer than revision. 0: there was none, or it waited from a later
  * revision. On a shared filesystem this assumes that caches are at most a second old.

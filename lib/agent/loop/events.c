@@ -237,8 +237,6 @@ static void take_look(struct agent *agent, const struct result *result)
 	struct group *group = &agent->group;
 	if (result->status != STATUS_OK)
 		return;
-	if (result->set_back)
-		message_error("%s", result->error.text);
 	(result->whole ? view_feed : view_feed_news)(&group->view, &result->answer,
 		&(struct view_reading){result->unchanged, result->began, result->now});
 	if (result->counted)

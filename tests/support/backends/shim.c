@@ -24,16 +24,6 @@ static struct store *inner_of(struct store *store)
 	return inner;
 }
 
-/* That an older copy was put back is told to who has opened the shim. */
-static void take_news(struct store *store, struct store *inner)
-{
-	if (!inner->back_from)
-		return;
-	store->back_from = inner->back_from;
-	store->back_to = inner->back_to;
-	inner->back_from = inner->back_to = 0;
-}
-
 /* Count the call, and let the time before it pass. */
 static struct shim_fate begin(enum shim_call call, int64_t deadline)
 {
@@ -210,7 +200,6 @@ static enum status shim_txn(struct store *store, const struct store_request *req
 		shim->alter(shim->context, &asked);
 	if (is_done(&fate))
 		status = inner->backend->txn(inner, &asked, deadline, answer, err);
-	take_news(store, inner);
 	if (fate.loss == SHIM_LATE && writes)
 		do_later((struct shim_store *)store, &asked, fate.after + fate.late);
 	count_entries(answer);
@@ -229,7 +218,6 @@ static enum status shim_list(struct store *store, const struct store_range *rang
 	enum status status = STATUS_OK;
 	if (is_done(&fate))
 		status = inner->backend->list(inner, range, deadline, answer, err);
-	take_news(store, inner);
 	count_entries(answer);
 	return end(&fate, status, err);
 }
@@ -288,7 +276,6 @@ static enum status wait_for(struct store *store, const struct waiting *waiting, 
 		} else if (is_done(&fate)) {
 			inner->unchanged = 0;
 			status = wait_in(inner, waiting, until, wake, err);
-			take_news(store, inner);
 			if (inner->unchanged)
 				store->unchanged = inner->unchanged;
 		}
