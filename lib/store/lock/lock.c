@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -56,6 +55,11 @@ enum status lock_follow(
 
 /* ---- Opening ---- */
 
+enum status lock_failed(struct error *err, const char *action, const struct lock *lock, int number)
+{
+	return error_cured(err, number, store_cure(number), "%s lock %s", action, lock->path);
+}
+
 void lock_init(struct lock *lock)
 {
 	*lock = (struct lock){.descriptor = -1};
@@ -77,24 +81,31 @@ static void use_file(struct lock *lock, const char *file)
 	lock->made = strcmp(file, TOKEN_NEW);
 }
 
+const char *lock_read_name(const struct lock *lock, const char *name, char file[TOKEN_FILE])
+{
+	const char *base = strrchr(lock->base, '/') + 1, *ending = name + strlen(base);
+	if (strncmp(name, base, strlen(base)) != 0)
+		return NULL;
+	bool moved = *ending == '.' && strspn(ending + 1, "0123456789abcdef") == TOKEN_FILE - 1;
+	snprintf(file, TOKEN_FILE, "%s", moved ? ending + 1 : TOKEN_BASE);
+	if (moved)
+		ending += TOKEN_FILE;
+	return *ending && strcmp(ending, "-journal") != 0 ? NULL : ending;
+}
+
 /* Count the database files, and note the last of them. Returns 0, or an errno. */
 static int find_databases(const struct lock *lock, size_t *count, char file[TOKEN_FILE])
 {
-	const char *name = strrchr(lock->base, '/') + 1;
-	size_t length = strlen(name);
 	char *directory = file_directory_of(lock->base);
 	DIR *entries = opendir(directory);
 	int number = entries ? 0 : errno;
 	*count = 0;
 	for (struct dirent *entry; entries && (errno = 0, entry = readdir(entries));) {
-		const char *ending = entry->d_name + length;
-		if (strncmp(entry->d_name, name, length) != 0)
+		char found[TOKEN_FILE];
+		const char *ending = lock_read_name(lock, entry->d_name, found);
+		if (!ending || *ending)
 			continue;
-		bool moved = *ending == '.' && strlen(ending) == TOKEN_FILE &&
-			     strspn(ending + 1, "0123456789abcdef") == TOKEN_FILE - 1;
-		if (*ending && !moved)
-			continue;
-		snprintf(file, TOKEN_FILE, "%s", moved ? ending + 1 : TOKEN_BASE);
+		strcpy(file, found);
 		++*count;
 	}
 	if (entries) {
@@ -249,9 +260,6 @@ void lock_close(struct lock *lock)
 
 /* ---- Taking and giving ---- */
 
-#define PAUSE_LEAST 1000		   /* us */
-#define PAUSE_MOST  (MACHINE_RETRY * 1000) /* us */
-
 /*
  * Ask a filesystem of several machines until the deadline; *waited: more than once. Pauses are
  * random, so that machines that were refused together do not ask again together.
@@ -260,18 +268,12 @@ static int try_until(
 	struct lock *lock, int (*try)(struct lock *lock), int64_t deadline, bool *waited)
 {
 	*waited = false;
-	for (int64_t longest = PAUSE_LEAST;; longest = clock_earlier(2 * longest, PAUSE_MOST)) {
+	for (int64_t longest = 1;; longest = clock_earlier(2 * longest, MACHINE_RETRY)) {
 		int number = try(lock);
 		if (number != EAGAIN || clock_now() >= deadline)
 			return number;
 		*waited = true;
-		int64_t left = clock_later(deadline - clock_now(), 1);
-		int64_t pause = clock_jitter(longest);
-		if (pause / 1000 >= left)
-			pause = left * 1000;
-		(void)nanosleep(&(struct timespec){.tv_sec = pause / 1000000,
-					.tv_nsec = pause % 1000000 * 1000},
-			NULL);
+		clock_sleep_until(clock_earlier(clock_after(clock_jitter(longest)), deadline));
 	}
 }
 

@@ -120,6 +120,11 @@ void lock_refresh(struct lock *lock);
 
 /* The path of the database file of this name (token.h), and an ending; to be freed. */
 char *lock_path_of(const struct lock *lock, const char *file, const char *ending);
+/*
+ * The reverse, for the last part of such a path: set file, and return the ending. NULL: it is not
+ * the name of a database or of its journal.
+ */
+const char *lock_read_name(const struct lock *lock, const char *name, char file[TOKEN_FILE]);
 
 /* "cannot ACTION lock PATH: REASON; CURE"; returns the status of the errno. */
 enum status lock_failed(struct error *err, const char *action, const struct lock *lock, int number);

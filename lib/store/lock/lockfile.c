@@ -18,11 +18,9 @@
 #include "store/access.h"
 #include "store/failure.h"
 
-#define FIRST_LINE	 "lock of a preempt-tools store: do not delete, copy or edit"
-#define LAST_NEW	 "state new \n"
-#define LAST_MADE	 "state made\n"
-#define TEXT_OF(number)	 #number
-#define VALUE_OF(number) TEXT_OF(number)
+#define FIRST_LINE "lock of a preempt-tools store: do not delete, copy or edit"
+#define LAST_NEW   "state new \n"
+#define LAST_MADE  "state made\n"
 /*
  * We lock a byte after the text, because CIFS locks are mandatory: no process can read a locked
  * byte.
@@ -31,11 +29,6 @@
 #define PAUSE	    8 /* ms, where there is no thread to wait */
 /* How many times in a row a signal may interrupt the request. */
 #define INTERRUPTIONS 100
-
-enum status lock_failed(struct error *err, const char *action, const struct lock *lock, int number)
-{
-	return error_cured(err, number, store_cure(number), "%s lock %s", action, lock->path);
-}
 
 int lockfile_make(const struct lock *lock)
 {
@@ -239,27 +232,27 @@ static void interrupt(int signal)
 
 /*
  * A blocking request has no deadline, so a thread makes it, which a signal interrupts. (Cancelling
- * it would need a library, libgcc_s, that may be missing.)
+ * it would need a library, libgcc_s, that may be missing.) False: there is no thread.
  */
+static bool wait_in_thread(struct waiting *waiting, int64_t deadline)
+{
+	struct sigaction action = {.sa_handler = interrupt};
+	pthread_t thread;
+	(void)sigaction(SIGRTMAX, &action, NULL);
+	if (thread_start(&thread, wait_in_queue, waiting) != 0)
+		return false;
+	/* More than once: the first signal may come before the request. */
+	for (int64_t end = deadline; !ended_by(thread, end); end = clock_after(PAUSE))
+		(void)pthread_kill(thread, SIGRTMAX);
+	return true;
+}
+
 int lockfile_wait(int descriptor, struct flock *lock, int64_t deadline)
 {
 	struct waiting waiting = {.descriptor = descriptor, .lock = lock};
-	struct sigaction action = {.sa_handler = interrupt};
-	pthread_t thread;
 	while ((waiting.number = lockfile_ask(descriptor, F_OFD_SETLK, lock)) == EAGAIN &&
-		clock_now() < deadline) {
-		(void)sigaction(SIGRTMAX, &action, NULL);
-		if (thread_start(&thread, wait_in_queue, &waiting) != 0) {
-			/* There may be no more threads. */
-			clock_sleep_until(
-				clock_earlier(clock_after(clock_jitter(PAUSE)), deadline));
-			continue;
-		}
-		/* More than once: the first signal may come before the request. */
-		for (int64_t end = deadline; !ended_by(thread, end); end = clock_after(PAUSE))
-			(void)pthread_kill(thread, SIGRTMAX);
-		break;
-	}
+		clock_now() < deadline && !wait_in_thread(&waiting, deadline))
+		clock_sleep_until(clock_earlier(clock_after(clock_jitter(PAUSE)), deadline));
 	return waiting.number;
 }
 

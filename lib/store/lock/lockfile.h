@@ -19,7 +19,9 @@
  * The format of a store: of its lock file and of its database (user_version). Stores of another
  * format are refused; 1 and 2 were used before the first release.
  */
-#define STORE_FORMAT 3
+#define STORE_FORMAT	 3
+#define TEXT_OF(number)	 #number
+#define VALUE_OF(number) TEXT_OF(number)
 
 /* Returns 0, or an errno; EEXIST and the like: another process may have made it. */
 int lockfile_make(const struct lock *lock);

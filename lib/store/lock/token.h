@@ -14,8 +14,8 @@
  * whether it is there, since clients of network filesystems remember what was missing: the
  * directory is listed. A holder renames it each second, and another machine takes it over when its
  * name has not changed for token_patience, in which our own writes went through. No clocks are
- * compared: a holder that is taken over while it lives only loses what it has not been
- *acknowledged.
+ * compared: a holder that is taken over while it lives only loses what was not
+ * acknowledged yet.
  */
 #ifndef STORE_LOCK_TOKEN_H
 #define STORE_LOCK_TOKEN_H
@@ -43,9 +43,9 @@ struct token {
 bool token_read(const char *name, struct token *token);
 
 /*
- * Make DATABASE.lock with a token. made: beside a database of this FILE whose token is lost: it is
- * the token of a dead machine, so that it is taken over. Returns 0, or an errno; 0 also if there is
- * one already.
+ * Make DATABASE.lock with a token that names file. For TOKEN_NEW it is a free one; for another, of
+ * a database whose token is lost, it is that of a dead machine, so that it is taken over. Returns
+ * 0, or an errno; 0 also if there is one already.
  */
 int token_make(struct lock *lock, const char *file);
 

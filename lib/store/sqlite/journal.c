@@ -14,7 +14,7 @@
 
 #define META_PAGE    2 /* the page of meta, the first table that is made */
 #define LARGEST_PAGE 65536
-#define NONCE	     32 /* hexadecimal digits */
+#define NONCE	     (STORE_NONCE - 1) /* hexadecimal digits */
 
 static const unsigned char magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 
@@ -43,7 +43,7 @@ static bool is_foreign(int descriptor, const unsigned char head[28], const char 
 }
 
 /* Read the nonce of the store from the page of meta. False: it was not found. */
-static bool read_nonce(enum cache cache, const char *database, char nonce[NONCE + 1])
+static bool read_nonce(enum cache cache, const char *database, char nonce[STORE_NONCE])
 {
 	unsigned char head[100];
 	char page[LARGEST_PAGE];
@@ -56,7 +56,7 @@ static bool read_nonce(enum cache cache, const char *database, char nonce[NONCE 
 			run = page[at] && strchr("0123456789abcdef", page[at]) ? run + 1 : 0;
 			found = run == NONCE;
 			if (found)
-				snprintf(nonce, NONCE + 1, "%.*s", NONCE, page + at - NONCE + 1);
+				snprintf(nonce, STORE_NONCE, "%.*s", NONCE, page + at - NONCE + 1);
 		}
 	}
 	if (descriptor >= 0)
@@ -67,7 +67,7 @@ static bool read_nonce(enum cache cache, const char *database, char nonce[NONCE 
 enum status journal_check(enum cache cache, const char *database, struct error *err)
 {
 	unsigned char head[28];
-	char nonce[NONCE + 1];
+	char nonce[STORE_NONCE];
 	char *path = xprintf("%s-journal", database);
 	int descriptor = cache_open(cache, path);
 	bool foreign = descriptor >= 0 &&

@@ -34,8 +34,6 @@
 static const char on_open[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST;"
 			      "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY;";
 
-#define TEXT_OF(number)	 #number
-#define VALUE_OF(number) TEXT_OF(number)
 static const char schema[] = "PRAGMA application_id=" VALUE_OF(
 	DATABASE_APPLICATION) ";"
 			      "PRAGMA user_version=" VALUE_OF(

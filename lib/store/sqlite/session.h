@@ -13,6 +13,7 @@
 #include "store/lock/lock.h"
 #include "store/sqlite/options.h"
 
+#define STORE_NONCE	     33		/* bytes of the nonce in meta, with its NUL */
 #define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 
 /* A number in the files of SQLite. */
@@ -39,8 +40,8 @@ struct sqlite_store {
 	struct file_watch watch; /* of the database */
 	struct sight sight;
 	struct news news;
-	store_revision newest; /* the newest that our transactions have seen or made */
-	char nonce[33];	       /* the one in its table meta; empty: not read yet */
+	store_revision newest;	 /* the newest that our transactions have seen or made */
+	char nonce[STORE_NONCE]; /* the one in its table meta; empty: not read yet */
 };
 
 /* The statements for one key, which is parameter 1. */
@@ -70,7 +71,7 @@ struct session {
 	 * then fails each access to the file until it is closed, and opening it again helps.
 	 */
 	bool dropped;
-	char nonce[33];
+	char nonce[STORE_NONCE];
 	store_revision floor; /* deletions up to this may be forgotten (compact.c) */
 	size_t deleted;	      /* number of keys that the transaction has deleted */
 	bool counted;	      /* counter is known */

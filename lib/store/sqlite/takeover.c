@@ -175,8 +175,7 @@ static enum status make_whole(struct takeover *takeover, struct error *err)
 static void list_strays(const struct takeover *takeover, struct file_names *strays)
 {
 	const struct lock *lock = &takeover->store->lock;
-	const char *name = strrchr(lock->base, '/') + 1;
-	size_t length = strlen(name), count = 0;
+	size_t count = 0;
 	int directory = open(takeover->store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (directory >= 0)
 		(void)file_read_names(directory, takeover->store->directory, strays, NULL);
@@ -184,14 +183,8 @@ static void list_strays(const struct takeover *takeover, struct file_names *stra
 		close(directory);
 	for (size_t i = 0; i < strays->count; i++) {
 		char *entry = strays->names[i];
-		const char *at = entry + length;
-		bool ours = !strncmp(entry, name, length);
-		if (ours && *at == '.')
-			at += 1 + strspn(at + 1, "0123456789abcdef");
-		ours = ours && (at == entry + length || at == entry + length + TOKEN_FILE) &&
-		       (!*at || !strcmp(at, endings[JOURNAL])) &&
-		       !strstr(entry + length, takeover->file);
-		if (ours)
+		char file[TOKEN_FILE];
+		if (lock_read_name(lock, entry, file) && strcmp(file, takeover->file) != 0)
 			strays->names[count++] = entry;
 		else
 			free(entry);
