@@ -88,10 +88,14 @@ enum process_state process_check(const struct process_identity *identity)
 	if (process_identify(0, &self, NULL) != STATUS_OK || strcmp(self.boot, identity->boot) ||
 		self.pid_namespace != identity->pid_namespace)
 		return PROCESS_ELSEWHERE;
-	/* Ask the kernel first: /proc may hide the processes of other users (hidepid). */
+	/*
+	 * Ask the kernel, too: /proc may hide the processes of other users (hidepid). Ask it last:
+	 * what is reaped while /proc is read is gone, not hidden.
+	 */
+	bool shown = identity->pid > 0 && proc_is_ours() && read_stat(identity->pid, fields);
 	if (identity->pid <= 0 || (kill(identity->pid, 0) < 0 && errno == ESRCH))
 		return PROCESS_GONE;
-	if (!proc_is_ours() || !read_stat(identity->pid, fields))
+	if (!shown)
 		return PROCESS_ALIVE;
 	/* Start times can be compared only within one time namespace. */
 	if (fields[START] != identity->start &&

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/process/process.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+#define ENDS 1000
+
+static void await_end(int pidfd)
+{
+	struct pollfd end = {.fd = pidfd, .events = POLLIN};
+	while (poll(&end, 1, -1) < 1)
+		;
+}
+
+/* Reap the process as soon as it has ended. */
+static void *reap(void *pidfd)
+{
+	await_end(*(int *)pidfd);
+	waitid(P_PIDFD, (id_t) * (int *)pidfd, NULL, WEXITED);
+	return NULL;
+}
+
+/* Whether a process that has ended is gone, while its parent reaps it. */
+static bool is_gone_when_it_ended(void)
+{
+	struct process_identity child;
+	pthread_t reaper;
+	int hold[2];
+	if (pipe(hold) < 0)
+		abort();
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(hold[1]);
+		_exit((int)read(hold[0], &(char){0}, 1));
+	}
+	int pidfd = pidfd_open(pid, 0);
+	bool well = process_identify(pid, &child, NULL) == STATUS_OK &&
+		    process_check(&child) == PROCESS_ALIVE &&
+		    pthread_create(&reaper, NULL, reap, &pidfd) == 0;
+	close(hold[0]);
+	close(hold[1]);
+	await_end(pidfd);
+	for (int i = 0; i < 5; i++)
+		well &= process_check(&child) == PROCESS_GONE;
+	pthread_join(reaper, NULL);
+	close(pidfd);
+	return well;
+}
+
+int main(void)
+{
+	int well = 0;
+	for (int i = 0; i < ENDS; i++)
+		well += is_gone_when_it_ended();
+	CHECK_EQ(well, ENDS);
+	return unit_end();
+}
