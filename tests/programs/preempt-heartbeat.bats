@@ -102,7 +102,7 @@ dead_by() { preempt-store get "run/r/000001/DEAD/$1" | field by; }
 	# The monitor leaves. The next one is stopped, of the one after it only the heartbeat is KILLed: its process runs on.
 	kill -TERM "${hearts[0]}"
 	end 0 0
-	stopped "${hearts[1]}"
+	stopped "${hearts[1]}" "${hearts[2]}"
 	kill -KILL "${hearts[2]}"
 	end 44 3 4
 	grep -q "task [12] on .* is dead: no heartbeat since" err.3

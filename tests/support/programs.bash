@@ -89,13 +89,13 @@ code_of() {
 	wait "$1" || code=$?
 }
 
-# stopped PID: send STOP, but not while PID holds the lock of the store, which would stop all processes.
+# stopped PID...: send STOP, but not while one holds the lock of the store, which would stop all processes.
 stopped() {
-	kill -STOP "$1"
+	kill -STOP "$@"
 	until preempt-store list --timeout 3s none/ >/dev/null 2>&1; do
-		kill -CONT "$1"
+		kill -CONT "$@"
 		sleep 0.01
-		kill -STOP "$1"
+		kill -STOP "$@"
 	done
 }
 
