@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/process/process.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/process/descriptor.h"
 #include "unit.h"
 
-#define ENDS 1000
+#define ENDS	 1000
+#define PATIENCE 60000 /* ms */
 
-static void await_end(int pidfd)
-{
-	struct pollfd end = {.fd = pidfd, .events = POLLIN};
-	while (poll(&end, 1, -1) < 1)
-		;
-}
-
-/* Reap the process as soon as it has ended. */
+/* Reap the process as soon as it has ended, awake together with who looks at it. */
 static void *reap(void *pidfd)
 {
-	await_end(*(int *)pidfd);
+	(void)descriptor_wait(*(int *)pidfd, clock_after(PATIENCE));
 	waitid(P_PIDFD, (id_t) * (int *)pidfd, NULL, WEXITED);
 	return NULL;
 }
@@ -40,13 +35,14 @@ static bool is_gone_when_it_ended(void)
 		close(hold[1]);
 		_exit((int)read(hold[0], &(char){0}, 1));
 	}
-	int pidfd = pidfd_open(pid, 0);
+	int pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
+	if (pidfd < 0 || pthread_create(&reaper, NULL, reap, &pidfd) != 0)
+		abort();
 	bool well = process_identify(pid, &child, NULL) == STATUS_OK &&
-		    process_check(&child) == PROCESS_ALIVE &&
-		    pthread_create(&reaper, NULL, reap, &pidfd) == 0;
+		    process_check(&child) == PROCESS_ALIVE;
 	close(hold[0]);
 	close(hold[1]);
-	await_end(pidfd);
+	well &= descriptor_wait(pidfd, clock_after(PATIENCE));
 	for (int i = 0; i < 5; i++)
 		well &= process_check(&child) == PROCESS_GONE;
 	pthread_join(reaper, NULL);

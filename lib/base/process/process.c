@@ -88,12 +88,14 @@ enum process_state process_check(const struct process_identity *identity)
 	if (process_identify(0, &self, NULL) != STATUS_OK || strcmp(self.boot, identity->boot) ||
 		self.pid_namespace != identity->pid_namespace)
 		return PROCESS_ELSEWHERE;
+	if (identity->pid <= 0)
+		return PROCESS_GONE;
 	/*
 	 * Ask the kernel, too: /proc may hide the processes of other users (hidepid). Ask it last:
 	 * what is reaped while /proc is read is gone, not hidden.
 	 */
-	bool shown = identity->pid > 0 && proc_is_ours() && read_stat(identity->pid, fields);
-	if (identity->pid <= 0 || (kill(identity->pid, 0) < 0 && errno == ESRCH))
+	bool shown = proc_is_ours() && read_stat(identity->pid, fields);
+	if (kill(identity->pid, 0) < 0 && errno == ESRCH)
 		return PROCESS_GONE;
 	if (!shown)
 		return PROCESS_ALIVE;
