@@ -72,7 +72,7 @@ extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*_sim.c tests/histor
                  tests/support/*.c tests/support/clients/*.c tests/support/trainers/*.c examples/*.c))
 
 # The tests that inject faults: programs, and libraries that are preloaded into our programs.
-faults      := $(addprefix $(OUT)/tests/crash/,crash lives powerloss calls.so without.so)
+faults      := $(addprefix $(OUT)/tests/crash/,crash powerloss calls.so without.so)
 
 # The fuzz targets, by their names.
 fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
