@@ -7,6 +7,6 @@
 bats_require_minimum_version 1.5.0
 load lives
 
-@test "20 random lives, the store on a local disk" {
+@test "CS-4: 20 random lives, the store on a local disk" {
 	lives --lives 20 --seed 100
 }
