@@ -7,8 +7,13 @@
 #ifndef HISTORY_MIX_H
 #define HISTORY_MIX_H
 
-#include "operations.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "store/store.h"
+
+#define MIX_KEYS	64 /* at most */
 #define MIX_ROOT	"hist/"
 #define MIX_GROUPS	2 /* "hist/0/", "hist/1/": key k is in group k % 2 */
 #define MIX_COMPARES	3
@@ -18,12 +23,25 @@
 struct mix {
 	uint64_t state;
 	int keys;
-	store_revision seen[HISTORY_KEYS]; /* the last revision seen of each key; 0: absent */
+	store_revision seen[MIX_KEYS]; /* the last revision seen of each key; 0: absent */
 	store_revision newest;		   /* the last revision seen of the store */
 };
 
+enum question_kind { TRANSACTION, LIST, WAIT };
+
+struct key_compare {
+	int key;
+	store_revision revision;
+};
+
+struct key_operation {
+	enum store_op_kind kind;
+	int key;
+	bool otherwise;
+};
+
 struct question {
-	enum operation_kind kind;
+	enum question_kind kind;
 	struct key_compare compares[MIX_COMPARES];
 	size_t compare_count;
 	struct key_operation parts[MIX_PARTS];

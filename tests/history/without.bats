@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The checker of histories finds what a store loses: in a store without a part of what keeps it right.
-# (That the store itself loses nothing: places/suite.bats. Examples for the checker: unit/history_check.c.)
+# (That the store itself loses nothing: places/suite.bats. Examples for the checker: check_test.py.)
 # takes: 60
 # soak (a test of a test)
 # asan: no (a preloaded library)
@@ -32,7 +32,7 @@ violated() {
 		mkdir "$logs"
 		run env WITHOUT="$3" LD_PRELOAD="$OUT/tests/crash/without.so" \
 			store_history record -n 40 -t $((500 << (try < 5 ? try : 5))) -s $((try + 1)) "$logs" "$a" "$b"
-		run store_history check --answered 80 "$logs"
+		run "$BATS_TEST_DIRNAME/check" --answered 80 "$logs"
 		echo "$output" >&2
 		# Both operations are named.
 		[ "$status" != 1 ] || { [[ $output == *operation*asked:*answered:* ]] && return; }

@@ -122,7 +122,7 @@ linearizable() {
 		cat "$logs.told".c[12]
 		run ! grep -v ' failed 0 ' "$logs.told".c[12]
 		# Of four processes.
-		run "$OUT/tests/history/store_history" check --answered $((3 * $1)) "$logs"
+		run "$BATS_TEST_DIRNAME/../history/check" --answered $((3 * $1)) "$logs"
 		echo "# $store: $output" | tee /dev/fd/3
 		[ "$status" = 0 ]
 	done

@@ -97,21 +97,13 @@ disturb() {
 	[[ $(<recorded) =~ \ refused\ 0\ unknown\ ([0-9]+)\ kills\ $kills\ stops\ $stops\ failed\ 0\  ]]
 	# Of a member that dies answers are lost. A process that is killed leaves one operation without an answer.
 	[[ $PLACE = etcd || ${BASH_REMATCH[1]} = 0 ]]
-	run -0 store_history check --answered $((operations / 8 * 8 - kills - BASH_REMATCH[1])) "${more[@]}" logs
+	run -0 "$BATS_TEST_DIRNAME/../history/check" --answered $((operations / 8 * 8 - kills - BASH_REMATCH[1])) "${more[@]}" logs
 	[[ $output =~ revisions\ ([0-9]+) ]]
 	[ "${BASH_REMATCH[1]}" -gt $((operations / 8)) ]
 	if [ "$PLACE" = etcd ]; then etcd_stop; else
 		[ "$(sqlite3 "$(database_of "$a")" 'PRAGMA integrity_check')" = ok ]
 		[[ $PLACE != bindfs && $PLACE != sshfs ]] || [ -d "$a.lock" ]
 	fi
-}
-
-# What the simulators trust. (A process that is killed there would take the store's lock with it.)
-@test "the store in memory: what 8 processes are answered is linearizable" {
-	[ "$PLACE" = disk ] || skip "it is nowhere else"
-	mkdir logs
-	run -0 store_history record -n 600 logs 'memory:history?shared'
-	run -0 store_history check --answered 4800 logs
 }
 
 @test "what was looked at without the lock is not believed under it" {
