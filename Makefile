@@ -154,8 +154,6 @@ $(BIN)/%: $(OUT)/src/%.o $(core) $(OUT)/libpreempt.a $(if $(filter all,$(LINK)),
 $(foreach program,$(programs),$(eval $(BIN)/$(program): $(call objects,src/$(program)/*.c)))
 $(OUT)/unit/%: $(OUT)/tests/unit/%.o $(core) $(OUT)/libpreempt.a $(libraries)
 	$(link)
-$(OUT)/unit/history_check $(OUT)/unit/history_search: \
-  $(addprefix $(OUT)/tests/history/,operations.o levels.o fault.o check.o)
 $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a $(libraries)
 	$(link)
 # Some programs of $(extra) have several files.
@@ -167,7 +165,7 @@ $(OUT)/tests/sim/scale_sim: $(filter-out %/runner.o,$(simulation)) $(call object
 $(OUT)/tests/bench/crowd: $(OUT)/tests/sim/idle.o $(OUT)/tests/sim/group/standins.o
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 # A store in memory, and a shim that delays and loses requests: only these test programs have them.
-$(addprefix $(OUT)/,unit/store tests/history/store_history $(addprefix tests/sim/,agreement_sim queue_sim scale_sim)): \
+$(addprefix $(OUT)/,unit/store $(addprefix tests/sim/,agreement_sim queue_sim scale_sim)): \
   $(call objects,tests/support/backends/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
@@ -187,7 +185,7 @@ ifdef FUZZ
 $(OUT)/tests/fuzz/%: private ALL_LDFLAGS += -fsanitize=fuzzer
 endif
 $(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(call objects,$(addprefix tests/fuzz/support/,fuzz.c store.c $(if $(FUZZ),,replay.c)) \
-  tests/support/backends/memory*.c) $(core) $(OUT)/libpreempt.a
+  tests/support/backends/memory.c) $(core) $(OUT)/libpreempt.a
 	$(link)
 
 # Runs each fuzz target for about SECONDS.

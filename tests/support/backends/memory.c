@@ -2,7 +2,6 @@
 #include "support/backends/memory.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +10,37 @@
 #include "base/clock.h"
 #include "base/process/bell.h"
 #include "base/process/descriptor.h"
-#include "support/backends/memory_table.h"
+#include "base/xalloc.h"
 
-#define SHARED_LOOK 20 /* ms between two looks for changes of other processes */
+#define STORES	256
+#define WAITING 4096 /* handles that wait at one time */
+
+/* One key, or one beat (its value is a struct store_beat). */
+struct node {
+	char *key;
+	char *value; /* NULL: deleted, or never beaten */
+	size_t length;
+	store_revision revision;
+};
+
+/* Sorted by key. */
+struct table {
+	struct node **nodes;
+	size_t count, capacity;
+};
+
+/* What is in one store. */
+struct content {
+	char *name;
+	store_revision revision;
+	struct table keys, beats;
+	int bells[WAITING]; /* of the handles that wait */
+	size_t waiting;
+};
 
 struct memory_store {
 	struct store base;
 	struct content *content;
-	bool shared;
 	int bell;	       /* -1: it has not waited yet */
 	int64_t looked;	       /* when its last wait saw no change; 0: never */
 	store_revision newest; /* of the store, then */
@@ -31,46 +53,103 @@ void memory_observe(const struct memory_observer *chosen)
 	observer = chosen;
 }
 
-void memory_forget(void)
+/* ---- Tables ---- */
+
+/* The index of the first node whose key is not below key. */
+static size_t table_lower_bound(const struct table *table, const char *key)
 {
-	if (!memory_region)
-		return;
-	memory_region->used = sizeof(*memory_region);
-	memory_region->count = 0;
-	memset(memory_region->free, 0, sizeof(memory_region->free));
+	size_t low = 0, high = table->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (strcmp(table->nodes[middle]->key, key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
-/* ---- The calls ---- */
+/* NULL: there never was such a key. */
+static struct node *table_find(const struct table *table, const char *key)
+{
+	size_t at = table_lower_bound(table, key);
+	return at < table->count && !strcmp(table->nodes[at]->key, key) ? table->nodes[at] : NULL;
+}
+
+static struct node *table_insert(struct table *table, const char *key)
+{
+	size_t at = table_lower_bound(table, key);
+	if (at < table->count && !strcmp(table->nodes[at]->key, key))
+		return table->nodes[at];
+	table->nodes = xgrow(table->nodes, table->count, &table->capacity, sizeof(*table->nodes));
+	memmove(&table->nodes[at + 1], &table->nodes[at],
+		(table->count++ - at) * sizeof(*table->nodes));
+	struct node *node = table->nodes[at] = xcalloc(1, sizeof(*node));
+	node->key = xstrdup(key);
+	return node;
+}
+
+/* value: NULL: it has none any more. */
+static void table_set_value(struct node *node, const void *value, size_t length)
+{
+	char *copy = value ? xcalloc(1, length + 1) : NULL;
+	if (length)
+		memcpy(copy, value, length);
+	free(node->value);
+	node->value = copy;
+	node->length = length;
+}
+
+/* Remove the nodes whose key begins with prefix. */
+static void table_remove_under(struct table *table, const char *prefix)
+{
+	size_t length = strlen(prefix), kept = 0;
+	bool exclusive = length && prefix[length - 1] == '/';
+	for (size_t i = 0; i < table->count; i++) {
+		struct node *node = table->nodes[i];
+		if (strncmp(node->key, prefix, length) || (exclusive && !node->key[length])) {
+			table->nodes[kept++] = node;
+			continue;
+		}
+		free(node->value);
+		free(node->key);
+		free(node);
+	}
+	table->count = kept;
+}
+
+/* ---- The stores ---- */
+
+static struct content *contents[STORES];
+static size_t content_count;
+
+void memory_forget(void)
+{
+	while (content_count) {
+		struct content *content = contents[--content_count];
+		table_remove_under(&content->keys, "");
+		table_remove_under(&content->beats, "");
+		free(content->keys.nodes);
+		free(content->beats.nodes);
+		free(content->name);
+		free(content);
+	}
+}
 
 static struct content *content_of(struct store *store)
 {
 	return ((struct memory_store *)store)->content;
 }
 
-static void lock(void)
-{
-	pthread_mutex_lock(&memory_region->lock);
-}
-
-static void unlock(void)
-{
-	pthread_mutex_unlock(&memory_region->lock);
-}
-
 static struct content *find_content(const char *name, bool create)
 {
-	for (size_t i = 0; i < memory_region->count; i++)
-		if (!strcmp(memory_region->stores[i]->name, name))
-			return memory_region->stores[i];
-	bool fits = memory_region->count < STORES &&
-		    strlen(name) < sizeof(memory_region->stores[0]->name);
-	if (!create || !fits)
+	for (size_t i = 0; i < content_count; i++)
+		if (!strcmp(contents[i]->name, name))
+			return contents[i];
+	if (!create || content_count == STORES)
 		return NULL;
-	size_t size = sizeof(struct content);
-	struct content *content = table_take(&size);
-	*content = (struct content){0};
-	strncpy(content->name, name, sizeof(content->name) - 1);
-	memory_region->stores[memory_region->count++] = content;
+	struct content *content = contents[content_count++] = xcalloc(1, sizeof(*content));
+	content->name = xstrdup(name);
 	return content;
 }
 
@@ -78,32 +157,19 @@ static enum status memory_open(struct store **opened, const struct store_url *ur
 	int64_t deadline, struct error *err)
 {
 	(void)deadline;
-	bool shared = url->count > 0;
-	for (size_t i = 0; i < url->count; i++)
-		if (strcmp(url->parameters[i].name, "shared"))
-			return error_set(err, STATUS_USAGE, "store memory:%s: unknown parameter %s",
-				url->path, url->parameters[i].name);
-	struct memory_store *store = calloc(1, sizeof(*store));
-	if (!store || !table_make_region()) {
-		free(store);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	if (url->count)
+		return error_set(err, STATUS_USAGE, "store memory:%s: unknown parameter %s",
+			url->path, url->parameters[0].name);
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);
-	lock();
-	store->content = find_content(url->path, create);
-	unlock();
-	store->base.where = strdup(url->path);
-	if (asprintf(&store->base.files, "%s.queue", url->path) < 0)
-		store->base.files = NULL;
-	if (!store->content || !store->base.where || !store->base.files) {
-		free(store->base.where);
-		free(store->base.files);
-		free(store);
+	struct content *content = find_content(url->path, create);
+	if (!content)
 		return error_set(err, create ? STATUS_TEMPORARY : STATUS_NO,
 			"store memory:%s is not there", url->path);
-	}
+	struct memory_store *store = xcalloc(1, sizeof(*store));
+	store->content = content;
+	store->base.where = xstrdup(url->path);
+	store->base.files = xprintf("%s.queue", url->path);
 	store->base.local = true;
-	store->shared = shared;
 	store->bell = -1;
 	*opened = &store->base;
 	return STATUS_OK;
@@ -183,7 +249,7 @@ static bool run(struct content *content, const struct store_op *ops, size_t coun
 		case STORE_DELETE:
 			if (!node || !node->value)
 				break;
-			table_drop_value(node);
+			table_set_value(node, NULL, 0);
 			node->revision = content->revision + 1;
 			changed = true;
 			break;
@@ -242,7 +308,6 @@ static enum status memory_txn(struct store *store, const struct store_request *r
 {
 	(void)deadline;
 	struct content *content = content_of(store);
-	lock();
 	store_revision before = content->revision;
 	answer->held = hold(content, request->compares, request->compare_count);
 	bool right = answer->held
@@ -254,7 +319,6 @@ static enum status memory_txn(struct store *store, const struct store_request *r
 	count_below(content, request->count, answer);
 	if (content->revision > before)
 		ring_all(content);
-	unlock();
 	answer->known = right;
 	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
 }
@@ -276,7 +340,6 @@ static enum status memory_list(struct store *store, const struct store_range *ra
 	size_t length = strlen(range->prefix), capacity = 0;
 	bool right = true;
 	(void)deadline;
-	lock();
 	for (size_t i = first_of(table, range->prefix, range->after); i < table->count; i++) {
 		const struct node *node = table->nodes[i];
 		if (strncmp(node->key, range->prefix, length))
@@ -301,7 +364,6 @@ static enum status memory_list(struct store *store, const struct store_range *ra
 	}
 	count_below(content, range->count, answer);
 	answer->revision = content->revision;
-	unlock();
 	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
 }
 
@@ -324,8 +386,6 @@ static bool has_changed(const struct content *content, const char *prefix, store
 static bool listen(struct memory_store *store, bool begin)
 {
 	struct content *content = store->content;
-	if (store->shared)
-		return true;
 	for (size_t i = 0; i < content->waiting; i++) {
 		if (content->bells[i] != store->bell)
 			continue;
@@ -343,16 +403,15 @@ static bool listen(struct memory_store *store, bool begin)
 /* Sleep until a change may be there. True: wake became readable. */
 static bool sleep_until(const struct memory_store *store, int64_t deadline, int wake)
 {
-	struct pollfd polled[] = {{.fd = wake, .events = POLLIN},
-		{.fd = store->shared ? -1 : store->bell, .events = POLLIN}};
-	int64_t next = store->shared ? clock_after(SHARED_LOOK) : deadline;
-	(void)poll(polled, 2, clock_poll_timeout(next < deadline ? next : deadline));
+	struct pollfd polled[] = {
+		{.fd = wake, .events = POLLIN}, {.fd = store->bell, .events = POLLIN}};
+	(void)poll(polled, 2, clock_poll_timeout(deadline));
 	if (polled[1].revents)
 		bell_hush(store->bell);
 	return polled[0].revents;
 }
 
-/* What a wait looks at, with the lock held; woken: it looks for the last time. */
+/* What a wait looks at; woken: it looks for the last time. */
 struct look {
 	bool (*has_come)(struct memory_store *store, struct look *look, bool woken);
 	const char *prefix; /* of memory_wait: */
@@ -368,18 +427,15 @@ static enum status wait_for(struct memory_store *store, struct look *look, int64
 	bool woken = descriptor_is_ready(wake);
 	if (store->bell < 0)
 		store->bell = bell_open();
-	lock();
 	bool right = store->bell >= 0 && listen(store, true);
-	for (; right; lock()) {
+	while (right) {
 		bool come = look->has_come(store, look, woken);
 		status = woken ? STATUS_NO : come ? STATUS_OK : STATUS_TIMEOUT;
 		if (status != STATUS_TIMEOUT || clock_now() >= deadline)
 			break;
-		unlock();
 		woken = sleep_until(store, deadline, wake);
 	}
 	(void)listen(store, false);
-	unlock();
 	if (!right)
 		return error_set(
 			err, STATUS_TEMPORARY, "too many wait for store %s", store->base.where);
@@ -410,9 +466,7 @@ static enum status memory_wait(struct store *base, const char *prefix, store_rev
 
 static uint32_t memory_news(struct store *store, const char *group)
 {
-	lock();
 	uint32_t count = count_news(content_of(store), group, false);
-	unlock();
 	return count;
 }
 
@@ -439,7 +493,6 @@ static enum status memory_beats_prepare(
 {
 	char key[STORE_KEY_MAX];
 	(void)err;
-	lock();
 	for (uint64_t i = 0; i < tasks; i++) {
 		beat_key(group, i, key);
 		(void)table_insert(&content_of(store)->beats, key);
@@ -448,7 +501,6 @@ static enum status memory_beats_prepare(
 	struct node *news = table_insert(&content_of(store)->beats, key);
 	if (!news->value)
 		table_set_value(news, &(uint32_t){1}, sizeof(uint32_t));
-	unlock();
 	return STATUS_OK;
 }
 
@@ -457,11 +509,9 @@ static enum status memory_beat(struct store *store, const char *group, uint64_t 
 {
 	char key[STORE_KEY_MAX];
 	beat_key(group, task, key);
-	lock();
 	struct node *node = table_find(&content_of(store)->beats, key);
 	if (node)
 		table_set_value(node, beat, sizeof(*beat));
-	unlock();
 	return node ? STATUS_OK : error_set(err, STATUS_NO, "%s was not prepared", key);
 }
 
@@ -470,12 +520,10 @@ static enum status memory_beat_read(struct store *store, const char *group, uint
 {
 	char key[STORE_KEY_MAX];
 	beat_key(group, task, key);
-	lock();
 	const struct node *node = table_find(&content_of(store)->beats, key);
 	bool beaten = node && node->value;
 	if (beaten)
 		memcpy(beat, node->value, sizeof(*beat));
-	unlock();
 	return beaten ? STATUS_OK : error_set(err, STATUS_NO, "%s has not beaten", key);
 }
 
@@ -484,9 +532,7 @@ static enum status memory_beats_remove(struct store *store, const char *group, s
 	char prefix[STORE_KEY_MAX];
 	(void)err;
 	snprintf(prefix, sizeof(prefix), "%s/", group);
-	lock();
 	table_remove_under(&content_of(store)->beats, prefix);
-	unlock();
 	return STATUS_OK;
 }
 
@@ -502,11 +548,9 @@ static enum status memory_purge(struct store *store, const char *prefix,
 {
 	(void)deadline, (void)err;
 	struct content *content = content_of(store);
-	lock();
 	bool held = hold(content, compares, compare_count);
 	if (held)
 		table_remove_under(&content->keys, prefix);
-	unlock();
 	return held ? STATUS_OK : STATUS_NO;
 }
 

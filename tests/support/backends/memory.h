@@ -3,10 +3,7 @@
  * A store in memory, for tests and for the simulator: "memory:NAME". No program knows it: a test
  * calls store_register(&store_memory) first.
  *
- * All stores of a process lie in one region of memory. A process and the children that it forks
- * after its first open share the region. Without "?shared" a waiting handle is woken by the bell of
- * its own process; with it the handle looks every 20 ms, because a bell does not reach other
- * processes. A process must not be killed while it is inside a call.
+ * It belongs to one process: a child has a copy. A waiting handle is woken by a bell.
  *
  * Deleted keys are remembered until they are purged, and a store never goes back.
  */
