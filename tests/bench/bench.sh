@@ -72,26 +72,6 @@ queue | scale)
 	;;
 esac
 
-title "this machine (microseconds)"
-python3 - <<-'END_OF_PYTHON' >"$work/speed"
-	import mmap, os, time
-	def each(count, work):
-	    start = time.perf_counter()
-	    work(count)
-	    return (time.perf_counter() - start) * 1e6 / count
-	def calls(count):
-	    for _ in range(count):
-	        os.getppid()
-	def touch(pages):
-	    memory = mmap.mmap(-1, pages * mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-	    memory[::mmap.PAGESIZE] = bytes(pages)
-	print("%.2f %.2f" % (each(200000, calls), each(8192, touch)))
-END_OF_PYTHON
-read -r call fault <"$work/speed"
-row "a system call" "$call"
-row "a page of memory that is touched first" "$fault"
-row "a process that does nothing" "$(calc "1000 * $("$repeat" 40 true)" %.0f)"
-
 # shellcheck source-path=SCRIPTDIR source=step.sh
 . "$here/tests/bench/step.sh"
 
@@ -196,36 +176,6 @@ budget idle-memory "$(awk '/VmRSS/ { printf "%.1f", $2 / 1024 }' /proc/$agent/st
 kill -KILL $agent
 wait $agent 2>/dev/null || :
 
-# In rounds, each after its peer in the same round.
-bare=$out/tests/bench/bare_files
-bytes_at_once=$((512 << 20))
-
-# out_of_memory DIR: the next read of its files comes from the disk.
-out_of_memory() {
-	local file
-	sync "$1"/*
-	for file in "$1"/*; do dd if="$file" iflag=nocache count=0 status=none; done
-}
-
-title "ckpt-rotate verify, from the disk (seconds, median of five rounds)"
-d=$(ckpt-rotate begin "$work/verify" 1)
-for i in 1 2; do head -c $((bytes_at_once / 2)) /dev/urandom >"$d/$i"; done
-ckpt-rotate commit "$work/verify" 1 >/dev/null
-d=$work/verify/step-00000001
-for i in 1 2 3 4 5; do
-	out_of_memory "$d"
-	"$bare" read "$d" >>"$work/read"
-	"$bare" hash "$d" >>"$work/hash"
-	out_of_memory "$d"
-	seconds ckpt-rotate verify "$work/verify" >>"$work/verified"
-done
-disk=$(median <"$work/read") hash=$(median <"$work/hash") verified=$(median <"$work/verified")
-row "512 MiB in two files: only reading" "$disk"
-row "only the checksum" "$hash"
-row "verify" "$verified"
-budget verify "$(ratio "$(printf '%s\n' "$disk" "$hash" | most)" "$verified")"
-rm -r "$work/verify"
-
 title "ckpt-rotate with many (seconds)"
 d=$(ckpt-rotate begin "$work/one" 10000)
 echo x >"$d/model"
@@ -246,21 +196,6 @@ pruned=$(seconds ckpt-rotate prune -q --keep-last 1 "$work/ten")
 budget list "$(least <"$work/listed")"
 budget prune "$pruned"
 rm -r "$work/one" "$work/ten"
-for i in 1 2 3; do
-	d=$(ckpt-rotate begin "$work/many" $i)
-	mkdir "$work/peer"
-	for ((k = 0; k < 10000; k++)); do printf '%100d' $k >"$d/$k"; done
-	for ((k = 0; k < 10000; k++)); do printf '%100d' $k >"$work/peer/$k"; done
-	"$bare" sync "$work/peer" >>"$work/synced"
-	seconds ckpt-rotate commit "$work/many" $i >>"$work/committed"
-	rm -r "$work/peer"
-done
-peer=$(median <"$work/synced") figure=$(median <"$work/committed")
-row "commit of 10,000 files" "$figure"
-row "only their fsyncs" "$peer"
-budget commit "$(ratio "$figure" "$peer")"
-rm -r "$work/many"
-
 # shellcheck source-path=SCRIPTDIR source=queue.sh
 . "$here/tests/bench/queue.sh"
 
