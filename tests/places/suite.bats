@@ -303,11 +303,11 @@ training=(--hidden 16 --batch 32 --steps 400 --save-every 60)
 # ---- A queue, and the doctor ----
 
 @test "a queue, workers on both sides that are killed, stopped and preempted: each command has one result" {
-	local commands=120
+	local commands=300
 	[ "$PLACE" != etcd ] || skip "a queue is kept on a filesystem"
 	mkdir storm
 	cd storm
-	# Where a transaction takes long (300 and more: queue_storm.bats), so does each misfortune.
+	# Where a transaction takes long, so does each misfortune.
 	[ "$PLACE" = disk ] || commands=40
 	run -0 "$REPO/tests/support/storm" --store "$a" --store "$b" --commands $commands
 	echo "$output" | tail -n 3 | sed 's/^/# /' >&3
