@@ -184,8 +184,8 @@ $(OUT)/tests/fuzz/%.o: ALL_CPPFLAGS += -Itests/fuzz
 ifdef FUZZ
 $(OUT)/tests/fuzz/%: private ALL_LDFLAGS += -fsanitize=fuzzer
 endif
-$(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(call objects,$(addprefix tests/fuzz/support/,fuzz.c store.c $(if $(FUZZ),,replay.c)) \
-  tests/support/backends/memory.c) $(core) $(OUT)/libpreempt.a
+$(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(call objects,$(addprefix tests/fuzz/support/,fuzz.c $(if $(FUZZ),,replay.c))) \
+  $(core) $(OUT)/libpreempt.a
 	$(link)
 
 # Runs each fuzz target for about SECONDS.

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/store.h"
 
 /* What libFuzzer calls. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,13 +34,5 @@ int fuzz_directory(void);
 bool fuzz_write(const char *name, const void *bytes, size_t length);
 /* Remove it with what was written; the next input gets a new one. */
 void fuzz_clear(void);
-
-/* ---- A store ---- */
-
-/*
- * A store in memory that holds the lines "KEY VALUE" of the input; of equal keys the last line
- * counts. Release it with store_close.
- */
-struct store *fuzz_store(const uint8_t *data, size_t size);
 
 #endif
