@@ -7,52 +7,12 @@
 bats_require_minimum_version 1.5.0
 load ../support/queue
 
-# ---- Scenarios that run with workers that start at once, or staggered ----
-
-# both SCENARIO...: as it is, and once more in another queue, with a staggered start.
-both() {
-	"$@"
-	PREEMPT_STORE=$PWD/store/other.db
-	rm -rf go fail begun.* first.*
-	: >ran
-	"$@" --start-delay 300ms
-}
-
-take_and_give_back() {
-	local id
-	schedule id -- ./gated go
-	worker a "$@"
-	eventually begun "$id" 1
-	noticed a
-	[ "$(what "$id" state starts)" = "waiting 1" ]
-	worker b "$@"
-	eventually begun "$id" 2
-	: >go
-	expect 0 preempt-queue join
-	[ "$(what "$id" state worker starts preempted attempts)" = "succeeded b 2 1 0" ]
-	ran_once "$id"
-}
-
-each_gives_its_first_back() {
-	local ids
-	# The first that a worker gets says "run me again"; so no worker has run it.
-	schedule_many 5 -- bash -c 'mkdir "first.$PREEMPT_WORKER" 2>/dev/null && exit 42
-		until [ -d first.a ] && [ -d first.b ]; do sleep 0.02; done; exec ./item'
-	worker a "$@"
-	worker b "$@"
-	expect 0 preempt-queue join
-	are succeeded "${ids[@]}"
-	ran_once "${ids[@]}"
-	[ "$(for id in "${ids[@]}"; do what "$id" starts; done | paste -sd+ | bc)" = 7 ]
-}
-
-# An item fails, ones behind it wait; HOW... tells it.
+# An item fails, ones behind it wait; HOW tells it.
 an_item_fails() {
 	local how=$1 ids bad later
-	shift
 	schedule bad --halt now --priority 10 -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
 	schedule_many 4 -- ./item
-	worker a "$@"
+	worker a
 	eventually is "$bad" running
 	: >fail
 	eventually is "$bad" failed
@@ -74,46 +34,13 @@ an_item_fails() {
 	[ "$(preempt-queue list --json | wc -l)" = 6 ]
 }
 
-killed_inside() {
-	local ids
-	schedule_many 10 -- ./gated go
-	worker a "$@"
-	eventually begun "${ids[0]}" 1
-	worker_killed a
-	# What it ran is gone with it.
-	eventually gone "$(<"begun.${ids[0]}")"
-	: >go
-	worker b "$@"
-	expect 0 preempt-queue join --timeout 200s
-	ran_once "${ids[@]}"
-	[ "$(what "${ids[0]}" starts lost)" = "2 1" ]
-}
-
-@test "WQ-1, WQ-15: take, give back, take, finish" {
-	both take_and_give_back
-}
-
-@test "WQ-2, WQ-15: five items, two workers, each gives its first one back: each item runs once" {
-	both each_gives_its_first_back
-}
-
-@test "WQ-4, WQ-15: an item fails: join says it, what waits is cancelled, and the queue goes on" {
-	both an_item_fails join
-}
-
-@test "WQ-5: an item fails: schedule says it, schedules nothing, and the queue goes on" {
+@test "WQ-5, WQ-6: an item fails: schedule or done says it, what waits is cancelled, and the queue goes on" {
 	an_item_fails schedule
-}
-
-@test "WQ-6: an item fails: done says it, what waits is cancelled, and the queue goes on" {
+	PREEMPT_STORE=$PWD/store/other.db
+	rm fail
+	: >ran
 	an_item_fails 'done'
 }
-
-@test "WQ-10, WQ-15: a worker is killed inside an item: 10 of 10 are done" {
-	both killed_inside
-}
-
-# ---- Others ----
 
 @test "WQ-3: three joins at once" {
 	local ids i
@@ -126,54 +53,6 @@ killed_inside() {
 	: >go
 	for i in 1 2 3; do aside_ends "join$i" 0; done
 	ran_once "${ids[@]}"
-}
-
-# client N: twenty actions in an order of its own. What it scheduled is in scheduled.N.
-client() {
-	local i code id
-	RANDOM=$1
-	for ((i = 0; i < 20; i++)); do
-		code=0
-		case $((RANDOM % 8)) in
-		[0-4]) preempt-queue schedule -- ./item >>"scheduled.$1" || return 10 ;;
-		5)
-			preempt-queue 'done' || code=$?
-			[ "$code" -le 1 ] || return 11
-			;;
-		6)
-			# 1: nothing was scheduled yet
-			preempt-queue join --timeout 200s || code=$?
-			[ "$code" -le 1 ] || return 12
-			;;
-		7)
-			id=$(tail -n 1 "scheduled.$1" 2>/dev/null) || :
-			[ -n "$id" ] || continue
-			preempt-queue cancel "$id" || code=$?
-			[ "$code" -le 1 ] || return 13
-			;;
-		esac
-	done
-}
-
-@test "WQ-3: ten clients of twenty actions each at once" {
-	local i id all
-	worker a --slots 2
-	worker b --slots 2
-	for i in {1..10}; do
-		: >"scheduled.$i"
-		aside "client$i" client "$i"
-	done
-	for i in {1..10}; do aside_ends "client$i" 0; done
-	expect 0 preempt-queue join --timeout 200s
-	mapfile -t all < <(cat scheduled.*)
-	# Every id is one command's, none is lost, each is over, and the successful ones ran once.
-	[ "$(preempt-queue list --json | wc -l)" = "${#all[@]}" ]
-	[ "$(sort -u scheduled.* | wc -l)" = "${#all[@]}" ]
-	[ "$(($(count succeeded) + $(count cancelled)))" = "${#all[@]}" ]
-	[ -z "$(sort ran | uniq -d)" ]
-	preempt-queue list --json | sed -n 's/.*"id":\([0-9]*\),"state":"succeeded".*/\1/p' | sort >succeeded
-	[ -s succeeded ]
-	[ -z "$(sort ran | comm -23 succeeded -)" ]
 }
 
 @test "WQ-8: an error while long items run: they are told to end, what waits is cancelled" {
@@ -247,20 +126,6 @@ client() {
 	expect 0 preempt-queue join
 	[ "$(tail -n 1 seen)" = "of a, 2" ]
 	[ "$(wc -l <builds)" = 2 ]
-}
-
-@test "WQ-14: a failed resource is no error while no worker uses it, and one for who does" {
-	local other user
-	preempt-queue resource broken -- sh -c 'echo no such data >&2; exit 5'
-	schedule other -- ./item
-	worker a
-	expect 0 preempt-queue join
-	is "$other" succeeded
-	schedule user --resource broken -- ./item
-	expect 44 preempt-queue join
-	says "command $user"
-	what "$user" state text | grep "failed .*broken"
-	ran_once "$other"
 }
 
 @test "WQ-18: output comes back byte for byte, and survives everything" {

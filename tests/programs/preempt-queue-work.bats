@@ -116,7 +116,7 @@ here() {
 
 # ---- Notices and signals ----
 
-@test "a notice: commands get --term-signal and the grace, and go back without using an attempt; nothing more is taken; 42" {
+@test "WQ-2: a notice: commands get --term-signal and the grace, and go back without using an attempt; nothing more is taken; 42" {
 	local one two ids
 	cat >resumes <<-'ITEM'
 		#!/bin/bash

@@ -152,27 +152,6 @@ static int count_descriptors(void)
 
 static void surroundings(void)
 {
-	TEST("a command sees which one it is, and where it runs")
-	{
-		struct queue_view taken = shell(
-			"echo $PREEMPT_QUEUE $PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER "
-			"$PREEMPT_WORKER_INDEX $PREEMPT_SLOT $A $B; echo $PWD; "
-			"pwd -P; cd $PREEMPT_ITEM_DIR && pwd");
-		char wanted[512];
-		snprintf(wanted, sizeof(wanted), "q %d 3 w-1 4 2 own twice\n/usr\n/usr\n%s\n",
-			(int)taken.item.id, path_in_files("item/0/%d", (int)taken.item.id));
-		taken.history.starts = 3;
-		taken.item.directory = strdup("/usr");
-		taken.item.environment = WORDS("A=own", "B=once", "B=twice", "PREEMPT_AGENT=none");
-		slot.number = 2;
-		start(taken);
-		CHECK(collect());
-		CHECK_TEXT(said(), wanted);
-		CHECK_EQ(slot.result.ending.code, 0);
-		CHECK_EQ(slot.result.out, strlen(wanted));
-		clear(true);
-		CHECK_EQ(slot.number, 2);
-	}
 	TEST("a pipe without a writer is an empty stdin, and holds up no worker")
 	{
 		struct queue_view taken = shell("cat; echo end");
@@ -466,41 +445,6 @@ static void places(void)
 	}
 }
 
-/* ---- Signals that may be a notice ---- */
-
-static void hit(void)
-{
-	TEST("one that dies of TERM may be preempted a moment later, or has died of it")
-	{
-		for (int i = 0; i < 2; i++) {
-			start(shell("kill -TERM $$"));
-			int64_t deadline = clock_after(PATIENCE);
-			while (slot.state == SLOT_RUNS && clock_now() < deadline) {
-				clock_sleep_until(clock_after(2));
-				slot_tick(&slot, clock_now());
-			}
-			CHECK_EQ(slot.state, SLOT_HIT);
-			CHECK(slot_due(&slot) > clock_now());
-			if (i)
-				slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, CLOCK_NEVER);
-			else
-				slot_tick(&slot, slot_due(&slot));
-			CHECK_EQ(slot.state, SLOT_ENDED);
-			CHECK_EQ(slot.result.ending.kind, i ? ENDING_PREEMPTED : ENDING_SIGNALLED);
-			clear(true);
-		}
-	}
-	TEST("its timeout ends it, as a notice does")
-	{
-		struct queue_view taken = shell("exec sleep 1000");
-		taken.item.timeout = 20;
-		run(taken);
-		CHECK_EQ(slot.result.ending.kind, ENDING_TIMED_OUT);
-		CHECK_EQ(slot.result.ending.number, SIGTERM);
-		clear(true);
-	}
-}
-
 /* ---- When the worker is gone ---- */
 
 /* Start it in the background of a command of a worker, kill the worker, and see that it goes. */
@@ -580,7 +524,6 @@ int main(void)
 	endings();
 	told();
 	places();
-	hit();
 	close_all();
 	reaper_stop(&reaper);
 	scratch_remove();

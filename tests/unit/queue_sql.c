@@ -144,85 +144,9 @@ static void alter(const char *sql)
 
 /* ---- Cases ---- */
 
-static void lives(void)
-{
-	char token[QUEUE_TOKEN];
-	open_store("lives");
-	TEST("a command is taken, ends, and keeps its result")
-	{
-		struct queue_view view;
-		struct queue_worker worker = register_worker("a");
-		struct queue_item item = item_of("train");
-		item.tag = xstrdup("t");
-		item.priority = 7;
-		CHECK_EQ(add(item, 0, 0), 1);
-		CHECK_EQ(take(&worker, token), 1);
-		CHECK_TEXT(state_of(1), "running");
-		CHECK_EQ(finish(&worker, 1, token, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
-		CHECK_EQ(queue_inspect(&queue, 1, &view, &err), STATUS_OK);
-		CHECK_EQ(view.state, QUEUE_SUCCEEDED);
-		CHECK_TEXT(view.item.argv[0], "train");
-		CHECK_TEXT(view.item.tag, "t");
-		CHECK_EQ(view.item.priority, 7);
-		CHECK_TEXT(view.token, token);
-		CHECK_EQ(view.history.starts, 1);
-		queue_view_release(&view);
-		CHECK_EQ(finish(&worker, 1, token, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
-		CHECK_EQ(queue_leave(&queue, worker.token, &err), STATUS_OK);
-	}
-	TEST("once: what was scheduled under a name is not scheduled again")
-	{
-		struct queue_item items[4];
-		uint64_t ids[4];
-		for (int i = 0; i < 4; i++)
-			items[i] = item_of("x");
-		struct queue_schedule how = {.once = "key"};
-		CHECK_EQ(queue_schedule(&queue, items, 2, &how, &err), STATUS_OK);
-		for (int i = 0; i < 2; i++)
-			ids[i] = items[i].id;
-		CHECK_EQ(queue_schedule(&queue, items, 4, &how, &err), STATUS_OK);
-		for (int i = 0; i < 2; i++)
-			CHECK_EQ(items[i].id, ids[i]);
-		for (int i = 0; i < 4; i++)
-			ids[i] = items[i].id;
-		how.number = 1;
-		CHECK_EQ(queue_schedule(&queue, items, 3, &how, &err), STATUS_OK);
-		for (int i = 0; i < 3; i++)
-			CHECK_EQ(items[i].id, ids[i + 1]);
-		for (int i = 0; i < 4; i++)
-			queue_item_release(&items[i]);
-		how = (struct queue_schedule){.limit = 4};
-		struct queue_item more = item_of("x");
-		CHECK_EQ(queue_schedule(&queue, &more, 1, &how, &err), STATUS_NO);
-		queue_item_release(&more);
-	}
-	close_store();
-}
-
 static void machines(void)
 {
 	open_store("machines");
-	TEST("127 on one machine: another one tries; there too: failed")
-	{
-		struct queue_worker a = register_worker("a"), b = register_worker("b");
-		uint64_t id = add_plain();
-		char token[QUEUE_TOKEN];
-		CHECK_EQ(run_next(&a, ENDING_EXITED, 127), QUEUE_WAITING);
-		CHECK_EQ(take(&a, token), 0);
-		CHECK_EQ(run_next(&b, ENDING_CANNOT, 1), QUEUE_FAILED);
-		CHECK_EQ(change_one(queue_retry, id).changed, 1);
-		CHECK_EQ(run_next(&a, ENDING_CANNOT, 1), QUEUE_WAITING);
-		CHECK_EQ(run_next(&b, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
-		struct queue_exchange x = {.worker = a.token, .left = CLOCK_NEVER};
-		CHECK_EQ(queue_exchange(&queue, &x, &err), STATUS_OK);
-		CHECK_EQ(x.faults, 1);
-		CHECK(x.drained);
-		CHECK_EQ(queue_leave(&queue, b.token, &err), STATUS_OK);
-		id = add_plain();
-		CHECK_EQ(run_next(&a, ENDING_EXITED, 127), QUEUE_FAILED);
-		CHECK_EQ(queue_leave(&queue, a.token, &err), STATUS_OK);
-		CHECK_TEXT(state_of(id), "failed");
-	}
 	TEST("one that refused it takes it where the other machine has left")
 	{
 		struct queue_worker a = register_worker("a"), b = register_worker("b");
@@ -267,59 +191,6 @@ static void failures(void)
 	char token[QUEUE_TOKEN], other[QUEUE_TOKEN];
 	open_store("failures");
 	struct queue_worker a = register_worker("a");
-	TEST("WQ-8: a failure with --halt now is told once, after what runs has ended")
-	{
-		struct queue_item item = item_of("bad");
-		item.halt = HALT_NOW;
-		uint64_t bad = add(item, 0, 0), long_one = add_plain(), waits = add_plain();
-		CHECK_EQ(take(&a, token), bad);
-		CHECK_EQ(take(&a, other), long_one);
-		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_NO);
-		CHECK_EQ(finish(&a, bad, token, ENDING_EXITED, 3), QUEUE_FAILED);
-		CHECK_EQ(take(&a, token), 0);
-		CHECK_EQ(add_plain(), 0);
-		CHECK_EQ(err.status, STATUS_BROKEN);
-		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_TIMEOUT);
-		CHECK_EQ(finish(&a, long_one, other, ENDING_PREEMPTED, 0), QUEUE_CANCELLED);
-		queue_draw_token(failure.nonce);
-		char nonce[QUEUE_TOKEN];
-		memcpy(nonce, failure.nonce, sizeof(nonce));
-		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_BROKEN);
-		CHECK_EQ(failure.id, bad);
-		CHECK_EQ(failure.cancelled, 2);
-		memcpy(failure.nonce, nonce, sizeof(nonce));
-		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_BROKEN);
-		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_NO);
-		CHECK_TEXT(state_of(waits), "cancelled");
-		uint64_t later = add_plain();
-		CHECK_EQ(run_next(&a, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
-		CHECK_TEXT(state_of(later), "succeeded");
-		struct queue_outcome outcome = {0};
-		const struct queue_selection all = {0};
-		CHECK_EQ(queue_outcome(&queue, &all, &outcome, &err), STATUS_OK);
-		CHECK_EQ(outcome.open, 0);
-		CHECK_EQ(outcome.failed, bad);
-		CHECK_EQ(outcome.because, bad);
-	}
-	TEST("what comes after a failed command is cancelled, and is retried with it")
-	{
-		uint64_t first = add_plain(), second = add(item_of("x"), first, 0),
-			 third = add(item_of("x"), second, 0);
-		CHECK_TEXT(state_of(third), "blocked");
-		CHECK_EQ(run_next(&a, ENDING_EXITED, 3), QUEUE_FAILED);
-		CHECK_TEXT(state_of(third), "cancelled");
-		CHECK_EQ(change_one(queue_retry, second).refused, 1);
-		const uint64_t ids[] = {first, second, third};
-		const struct queue_selection set = {.ids = ids, .count = 3};
-		struct queue_changed changed;
-		CHECK_EQ(queue_retry(&queue, &set, &changed, &err), STATUS_OK);
-		CHECK_EQ(changed.changed, 3);
-		for (int i = 0; i < 3; i++)
-			CHECK_EQ(run_next(&a, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
-		CHECK_TEXT(state_of(third), "succeeded");
-		CHECK_EQ(add(item_of("x"), 99999, 0), 0);
-		CHECK_EQ(err.status, STATUS_USAGE);
-	}
 	TEST("what a call took whose answer was lost is had, also if a failure came between")
 	{
 		struct queue_item item = item_of("bad");
@@ -520,7 +391,6 @@ static void chain(uint64_t length)
 int main(void)
 {
 	scratch_make();
-	lives();
 	machines();
 	failures();
 	damage();
