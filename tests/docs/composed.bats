@@ -99,8 +99,6 @@ below() {
 	done
 }
 
-is_below() { [ -n "$(below "$1" "$2")" ]; }
-
 no_boards() { ! compgen -G "preempt-board-*" >/dev/null; }
 
 closed() { [ "$(preempt-store get run/r/000001/CLOSED | field "$1")" = "$2" ]; }
@@ -168,17 +166,6 @@ stand_ins() {
 		leaves 0 42
 		kill -KILL "${pieces[@]}" 2>/dev/null || :
 	done
-}
-
-@test "checkpoints on demand, then a claim to stop: one save each at the same steps, all leave with 93" {
-	trains composed beside
-	for round in 1 2; do
-		eventually preempt-claim --then continue
-		for task in 0 1; do eventually has_key "SAVED/$round/$task"; done
-	done
-	preempt-claim --outside --then stop
-	all_leave 93
-	[ "$(wc -l <saved.0)" = 3 ]
 }
 
 all_gone() {
@@ -275,43 +262,6 @@ all_gone() {
 	touch enough.0
 	leaves 0 0
 	[ "$(preempt-store get run/r/000003/CLOSED | field state)" = completed ]
-}
-
-# The store's directory is what goes away, as a mount does.
-in_a_directory() {
-	mkdir store
-	export PREEMPT_STORE=$PWD/store/s.db
-}
-
-is_at() { [ "$(cat "at.$1")" -ge "$2" ]; }
-
-@test "a task finishes while the store is unreachable: its goodbye waits, the others train on; at the end all is completed (PH-8)" {
-	in_a_directory
-	trains composed composed beside
-	mv store away
-	touch enough.0
-	eventually is_below "${agents[0]}" "preempt-store leave"
-	mv away store
-	leaves 0 0
-	eventually is_at 1 $(($(cat at.1) + 5))
-	touch enough.1 enough.2
-	all_leave 0
-	closed state completed
-	eventually no_boards
-}
-
-@test "a store that stays away: the noticed task saves by itself before its deadline, and leaves with 43" {
-	export PREEMPT_GRACE=6s
-	in_a_directory
-	trains composed composed
-	mv store away
-	kill -TERM "${agents[0]}"
-	leaves 0 43
-	[ "$(wc -l <saved.0)" = 1 ]
-	[ ! -s saved.1 ]
-	mv away store
-	kill -TERM "${agents[1]}"
-	leaves 1 '43|44'
 }
 
 # The script without its head, as README and preempt(7) show it.

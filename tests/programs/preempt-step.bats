@@ -72,53 +72,6 @@ racers() {
 	each racers bash dash c python
 }
 
-# shown_loop: the loop that the client shows, for its shell.
-shown_loop() {
-	case $client in
-	bash | posix) sed -n 's/^#\t//; /^for ((/,/^done/p' "$REPO/lib/client/preempt.sh" ;;
-	program*) preempt-step --help | sed -n '/^ *for ((/,/^ *done/p' ;;
-	esac | case $client in
-	*dash) sed 's/for ((.*; do/s=$start; while [ $s -lt $total ]; do/; s/^ *train \$s/&; s=$((s + 1))/' ;;
-	*) cat ;;
-	esac
-}
-
-# loop_ends HOLD CODE LINE...: under that hold the loop prints these lines.
-loop_ends() {
-	local code=0 shell=bash
-	case $client in
-	*dash) shell=dash ;;
-	posix) shell='bash --posix' ;;
-	esac
-	board_make
-	hold "${1/AGENT/$agent}"
-	{
-		[ "$shell" = dash ] || echo 'set -o pipefail'
-		echo 'set -eu; start=0 total=3; save() { echo "save $1"; }; train() { echo "train $1"; }'
-		[[ $client = program* ]] || echo ". \"$REPO/lib/client/preempt.sh\""
-		shown_loop
-		echo 'echo end'
-	} >"$room/script"
-	$shell "$room/script" >"$room/out" 2>"$room/err" 3>&- &
-	processes+=("$!")
-	if [ "$2" != 0 ]; then
-		eventually test -s "$board/saved"
-		hold "leave $2"
-	fi
-	wait $! || code=$?
-	[ "$code" = "$2" ] || { cat "$room/script" "$room/err"; return 1; }
-	diff <(printf '%s\n' "${@:3}") "$room/out"
-	[ ! -s "$room/err" ]
-	finish
-}
-@test "shell: the loop that preempt.sh and preempt-step --help show, under set -euo pipefail" {
-	for client in bash posix program program-dash; do
-		loop_ends "save 9" 0 "train 0" "train 1" "train 2" end
-		loop_ends "save 1" 0 "train 0" "save 1" "train 1" "train 2" end
-		loop_ends "exit 2 AGENT" 42 "train 0" "train 1" "save 2"
-	done
-}
-
 @test "shell: noclobber, allexport, functions called where set -e counts" {
 	for client in bash dash; do
 		board_make
