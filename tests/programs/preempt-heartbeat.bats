@@ -248,53 +248,6 @@ print("bound", flush=True); time.sleep(600)' "$name" >bound 3>&- &
 	end 44 0
 }
 
-# cut_off NAME N [OPTION...]: task 0 of a run of N beats, with a store and words of its own; its heartbeat is ${cut[NAME]}.
-cut_off() {
-	mkdir -p "$1/store"
-	cd "$1" || return
-	export PREEMPT_RUN=$1 PREEMPT_STORE=$PWD/store/s.db
-	join "$2"
-	beat 0 --period 100ms "${@:3}"
-	cut[$1]=${hearts[0]}
-	cd ..
-}
-
-@test "cut off, but no other task is there, or --cut-off 0: the command ends by itself; one that hangs meanwhile is ended" {
-	needs_store_file
-	local -A cut
-	cut_off alone 1 --cut-off 100ms -- sh -c 'mv store away; sleep 3; mv away store; exit 3'
-	cut_off two 2 --cut-off 0 -- sh -c 'mv store away; sleep 3; mv away store; exit 3'
-	# --progress-timeout goes on counting.
-	cut_off hangs 1 --limit 2 --cut-off 0 --kill-after 500ms --progress-timeout 2s -- bash -c '
-		. "$0"; for s in 0 1 2 3; do preempt_step $s; done; mv store away; sleep 1000' "$REPO/lib/client/preempt.sh"
-	for row in alone:3 two:3 hangs:44; do
-		code_of "${cut[${row%:*}]}"
-		[ "$code" = "${row#*:}" ]
-	done
-	grep -q "this task hangs, and the store has taken no beat" hangs/err.0
-}
-
-@test "PH-12: what was declared dead can no longer report, acknowledge or save" {
-	group_of 2 --limit 14
-	# Stopped first: with news of the claim it might be stopped in the middle of a transaction.
-	stopped "${hearts[1]}"
-	as 0 preempt-claim >/dev/null
-	eventually has_key DEAD/1
-	# Under a claim that breaks nothing.
-	more_beats 0 3
-	run ! gone "${hearts[0]}"
-	at 0 4
-	at 1 8
-	as 0 run -0 --separate-stderr preempt-ack --report-timeout 1s
-	[ "$output" = "5 exit" ]
-	as 1 run -43 --separate-stderr preempt-ack --timeout 60s
-	saves 1 9
-	as 1 run -43 --separate-stderr preempt-ack --saved --timeout 60s
-	run ! has_key STEP/1/1
-	run ! has_key SAVED/1/1
-	[ "$(preempt-store get run/r/000001/RUN_TO_CHECKPOINT | field members)" = 0 ]
-}
-
 @test "--progress-timeout: a task that does not advance hangs, is declared so, and all leave" {
 	join 2
 	beat 0 --kill-after 500ms --progress-timeout 2s -- bash -c '

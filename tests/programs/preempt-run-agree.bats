@@ -140,76 +140,9 @@ searching() {
 	nothing_left
 }
 
-# ---- The agreed step is a floor, and a checkpoint is complete only by what was saved ----
+# ---- A checkpoint is complete only by what was saved ----
 
 came_to() { local s; read -r s 2>/dev/null <"step.$1" && ((s >= $2)); }
-saved_at() { basename "$(dirname "$(ls -t ckpt/*/"$1" | head -n 1)")"; }
-
-# loops BOUNDARIES: two tasks, each a loop over the boundaries that BOUNDARIES prints, one a line, with NEXT unless
-# $no_next. The first save of a task waits while there is a file slow.TASK. Task 1 is preempted in the middle.
-loops() {
-	rm -rf ckpt step.*
-	mkdir ckpt
-	cat >loop.sh <<-'X'
-		. "$CLIENTS/preempt.sh"
-		mapfile -t at < <(eval "$BOUNDARIES")
-		save() {
-			while [ -e slow.$PREEMPT_TASK ]; do sleep 0.02; done
-			mkdir -p ckpt/$1 && echo $1 >ckpt/$1/$PREEMPT_TASK
-		}
-		for ((i = 0; i + 1 < ${#at[@]}; i++)); do
-			preempt_step ${at[i]} ${NEXT:+${at[i + 1]}} || { save ${at[i]} && preempt_saved ${at[i]}; } || exit
-			echo ${at[i]} >step.$PREEMPT_TASK
-			sleep 0.02
-		done
-	X
-	export BOUNDARIES=$1 NEXT=${no_next-yes}
-	agents_of 2 bash loop.sh
-	eventually came_to 0 20
-	eventually came_to 1 20
-	kill -TERM "${pids[1]}"
-}
-
-@test "boundaries that never coincide: a few rounds, then each saves where it stands; complete only with --per-task" {
-	loops 'seq $PREEMPT_TASK 2 100000'
-	all_ended 43
-	(($(count_keys ROUND/) <= 5))
-	(($(saved_at 0) % 2 == 0 && $(saved_at 1) % 2 == 1))
-	attempt=2 options=(--per-task)
-	loops 'seq $PREEMPT_TASK 2 100000'
-	all_ended 42
-	nothing_left
-}
-
-@test "a step that one task saved alone is no progress, and no record calls it saved" {
-	touch slow.1
-	options=(--grace 3s)
-	loops 'seq 0 100000'
-	all_ended 43
-	[ -n "$(ls ckpt/*/0)" ]
-	run ! grep -E '"(saved|step)":' <(key CLOSED)
-	run -43 preempt-status --run job --exit-code -q
-}
-
-@test "PH-15: a task has finished and the others are preempted: what they save of a sharded checkpoint is not complete" {
-	cat >sharded.sh <<-'X'
-		. "$CLIENTS/preempt.sh"
-		save() { d=$(ckpt-rotate begin ckpt $1 --sharded) && echo x >"$d/w" && ckpt-rotate commit ckpt $1 --sharded >/dev/null; }
-		for ((s = 0; PREEMPT_TASK || s < 5; s++)); do
-			preempt_step $s || { save $s && preempt_saved $s; } || exit
-			echo $s >step.$PREEMPT_TASK
-			sleep 0.02
-		done
-	X
-	agents_of 2 bash sharded.sh
-	ended 0 0
-	eventually came_to 1 10
-	kill -TERM "${pids[1]}"
-	ended 1 43
-	run -1 ckpt-rotate latest ckpt
-	run ! grep '"saved":' <(key CLOSED)
-	nothing_left
-}
 
 @test "--savers chief: its save alone makes a checkpoint complete" {
 	cat >loop.sh <<-'X'

@@ -36,28 +36,6 @@ clock_is() { python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack
 	nothing_left
 }
 
-@test "machines whose clocks are 35 s, an hour and a day apart: with a grace period all save in time" {
-	# As where changes have to be looked for. The final round begins at once, because a save is said to have taken long.
-	export PREEMPT_STORE="$PREEMPT_STORE?assume=shared"
-	saves_took 12000
-	local ahead i=0
-	for ahead in -35 86400 -86400 3600; do
-		clock_is "$ahead" "clock.$i"
-		printf '%08d-0000-4000-8000-000000000000\n' "$i" >"boot.$i"
-		interruptible=(env "LD_PRELOAD=$BATS_FILE_TMPDIR/clock.so" "CLOCK_OFFSET=$PWD/clock.$i" "CLOCK_BOOT=$PWD/boot.$i" "CLOCK_HOST=n$i")
-		agent "$i" 4 --grace 32s -- "$COUNT" --dir job --steps 100000 --step-ms 5
-		i=$((i + 1))
-	done
-	eventually all_begun 4 5
-	kill -TERM "${pids[1]}"
-	all_ended 42
-	saved_at_agreed 0 1 2 3
-	# What crosses machines is what was left; each has its own idea of the date.
-	left=$(field DEADLINE left)
-	((left > 20000 && left <= 32000))
-	nothing_left
-}
-
 @test "prune on a machine whose clock is a day ahead: what is written now is not treated as settled" {
 	mkdir ck
 	python3 "$REPO/tests/support/layouts/frameworks.py" hf ck 100

@@ -273,16 +273,6 @@ assert 200 <= end["lost_ms"] and 0 < end["left_ms"] and end["lost_ms"] + end["le
 	nothing_left
 }
 
-@test "PH-21: a notice before the first step of any: nothing to save, 42" {
-	count_agents 3 --steps 100000 --step-ms 5 --start-ms 60000
-	eventually test -s job/log/1.0 -a -s job/log/1.1 -a -s job/log/1.2
-	kill -TERM "${pids[1]}"
-	all_ended 42
-	[ -z "$(ls job/ckpt)" ]
-	grep -q "no task has begun" err.0
-	nothing_left
-}
-
 @test "without --run: the store of the name that is made up goes with the run, however that ends; others stay" {
 	export XDG_STATE_HOME=$PWD/state
 	unset PREEMPT_STORE PREEMPT_RUN
@@ -297,6 +287,13 @@ assert 200 <= end["lost_ms"] and 0 < end["left_ms"] and end["lost_ms"] + end["le
 	[ -f state/preempt/named.db ]
 	run -0 preempt-run --store other.db -- true
 	[ -f other.db ]
+}
+
+@test "--no-heartbeat: no task beats, no task is missed" {
+	quick=(--no-heartbeat --kill-after 1s)
+	count_agents 2 --steps 60 --step-ms 5
+	all_ended 0
+	run ! grep -q '[0-9a-f]' store/db.beats/job/000001/[0-9]*
 }
 
 @test "boards are not made in a full /dev/shm, as in a read-only one" {

@@ -469,24 +469,4 @@ told() {
 	[[ $stderr == *"$dir/new.db"* ]]
 }
 
-@test "a full disk: 75, says so, changes nothing, and goes on when there is space" {
-	need_root "to mount a small tmpfs"
-	mount -t tmpfs -o mode=700,size=256k none "$dir" || skip "needs to mount a tmpfs"
-	mounted=$dir
-	preempt-store put k v
-	head -c 1M /dev/zero > "$dir/filler" 2>/dev/null || :
-	head -c 60000 /dev/zero | tr '\0' x > value
-	run -75 --separate-stderr preempt-store put large - < value
-	[[ $stderr == *"$db"*'No space left on device'*'free space'* ]]
-	answers 0 preempt-store get k
-	[ "$output" = v ]
-	answers 1 preempt-store get large
-	answers 75 preempt-store put k v --store "$dir/new.db"
-	[[ $stderr == *'No space left on device'* ]]
-	rm "$dir/filler"
-	answers 0 preempt-store put large - < value
-	answers 0 preempt-store put k v --store "$dir/new.db"
-	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
-}
-
 # ---- What is written and synced ----
