@@ -191,6 +191,12 @@ taken_by_mistake() {
 	held renameat "ckpt-rotate pin ck 20" 0 ckpt-rotate prune --keep-last 1 ck
 	[ "$(steps)" = "20 30 " ]
 	ckpt-rotate unpin ck 20
+	# So does a link that comes then.
+	stop_before_rename step-00000020 ckpt-rotate prune --keep-last 1 ck
+	ln -s step-00000020/model ck/best
+	ends 0
+	[ "$(steps)" = "20 30 " ]
+	rm ck/best
 	stop_before_rename step-00000020 ckpt-rotate prune --keep-last 1 ck
 	ckpt-rotate pin ck 20
 	ends 0
