@@ -88,16 +88,6 @@ decided() { preempt-store put "run/$PREEMPT_RUN/00000$1/NEXT" "{\"again\":$2,\"p
 	[ "$(tail -n 1 events)" = end ]
 }
 
-@test "no newer step is saved: 93, long before the crashes are used up; with progress it goes on" {
-	ALWAYS=0:7 run -93 --separate-stderr preempt-run --restarts --max-crashes 100 --max-no-progress 1 -- ./trainer
-	# The first saved step 5, the second and third no more.
-	[ "$(cat starts.0)" = $'1 0\n2 5\n3 5' ]
-	[[ $stderr == *'no progress in 2 attempts, 1 allowed (--max-no-progress): the newest saved step is still 5'* ]]
-	printf '11\n16\n' >fail.0
-	run -0 preempt-run --restarts --max-crashes 100 --max-no-progress 0 -- ./trainer
-	[ "$(tail -n 3 starts.0 | cut -d' ' -f2)" = $'5\n10\n15' ]
-}
-
 @test "with --checkpoints progress shows by itself" {
 	cat >saver <<-'SAVER'
 		n=$(cat "$PREEMPT_RESUME/n" 2>/dev/null || echo 0)
@@ -198,20 +188,6 @@ finished_first() {
 		kill -TERM "${pids[1]}"
 		ended 1 43 # what it saved is not complete without the other
 	done
-}
-
-@test "the store is unreachable when the training ends: each says goodbye when it is back, 0" {
-	needs_store_file
-	for i in 0 1; do agent $i 2 --restarts --save-timeout 1s -- bash until_end; done
-	both_started
-	mv store away
-	touch end
-	# They have given up to say it at the end, and wait for the store.
-	for i in 0 1; do eventually grep -q 'finished; waiting for the store' err.$i; done
-	mv away store
-	all_ended 0
-	closed_by 1 completed
-	run -1 grep 'running again' err.0
 }
 
 # Task 1 reaches the store by a mount of its own, which goes away before both have finished;

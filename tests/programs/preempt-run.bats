@@ -7,10 +7,9 @@
 
 load ../support/agents
 
-# PH-1 for any trainer: COMMAND is started with "job STEPS SECONDS".
-preempted_and_finished() {
+@test "PH-1: TERM to one of 4 agents: all save once at one step and leave with 42; restarted, nothing is lost" {
 	local i victim=$((RANDOM % 4))
-	agents_of 4 "$@" job 100000 0.005
+	count_agents 4 --steps 100000 --step-ms 5
 	eventually all_begun 4 20
 	kill -TERM "${pids[victim]}"
 	all_ended 42
@@ -22,26 +21,13 @@ preempted_and_finished() {
 	[ "$(field CLOSED state) $(field CLOSED step)" = "preempted $saved_step" ]
 
 	attempt=2
-	agents_of 4 "$@" job $((saved_step + 100)) 0.001
+	count_agents 4 --steps $((saved_step + 100)) --step-ms 1
 	all_ended 0
 	for i in 0 1 2 3; do grep -qx "start $saved_step" "job/log/2.$i"; done
 	counted 4 $((saved_step + 100))
 	[ "$(ls job/ckpt)" = "$saved_step" ]
 	[ "$(field CLOSED state)" = completed ]
 	nothing_left
-}
-
-@test "PH-1: TERM to one of 4 agents: all save once at one step and leave with 42; restarted, nothing is lost (C)" {
-	echo 'exec "$COUNT" --dir "$1" --steps "$2" --step-ms "${3#0.00}"' >trainer
-	preempted_and_finished sh trainer
-}
-
-@test "PH-1: the same with a trainer in bash" {
-	preempted_and_finished bash "$TRAINERS/count.sh"
-}
-
-@test "PH-1: the same with a trainer in Python" {
-	preempted_and_finished python3 "$TRAINERS/count.py"
 }
 
 @test "PH-1: one task alone, without --run, leaves with 42" {
