@@ -24,7 +24,7 @@ struct mix {
 	uint64_t state;
 	int keys;
 	store_revision seen[MIX_KEYS]; /* the last revision seen of each key; 0: absent */
-	store_revision newest;		   /* the last revision seen of the store */
+	store_revision newest;	       /* the last revision seen of the store */
 };
 
 enum question_kind { TRANSACTION, LIST, WAIT };

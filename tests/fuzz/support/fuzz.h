@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-
 /* What libFuzzer calls. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
