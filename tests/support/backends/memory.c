@@ -11,9 +11,9 @@
 #include "base/process/bell.h"
 #include "base/process/descriptor.h"
 #include "base/xalloc.h"
+#include "support/backends/shim.h"
 
-#define STORES	256
-#define WAITING 4096 /* handles that wait at one time */
+#define STORES 256
 
 /* One key, or one beat (its value is a struct store_beat). */
 struct node {
@@ -34,19 +34,21 @@ struct content {
 	char *name;
 	store_revision revision;
 	struct table keys, beats;
-	int bells[WAITING]; /* of the handles that wait */
-	size_t waiting;
+	int *bells; /* of the handles that wait */
+	size_t waiting, room;
 };
 
 struct memory_store {
 	struct store base;
 	struct content *content;
+	bool shimmed;
 	int bell;	       /* -1: it has not waited yet */
 	int64_t looked;	       /* when its last wait saw no change; 0: never */
 	store_revision newest; /* of the store, then */
 };
 
 static const struct memory_observer *observer;
+static struct shim *shim;
 
 void memory_observe(const struct memory_observer *chosen)
 {
@@ -89,25 +91,56 @@ static struct node *table_insert(struct table *table, const char *key)
 	return node;
 }
 
-/* value: NULL: it has none any more. */
-static void table_set_value(struct node *node, const void *value, size_t length)
+static void *copy_bytes(const void *bytes, size_t length)
 {
-	char *copy = value ? xcalloc(1, length + 1) : NULL;
+	char *copy = xcalloc(1, length + 1);
 	if (length)
-		memcpy(copy, value, length);
+		memcpy(copy, bytes, length);
+	return copy;
+}
+
+/* value: NULL: it has none any more. */
+static void set_value(struct node *node, const void *value, size_t length)
+{
+	char *copy = value ? copy_bytes(value, length) : NULL;
 	free(node->value);
 	node->value = copy;
 	node->length = length;
 }
 
-/* Remove the nodes whose key begins with prefix. */
-static void table_remove_under(struct table *table, const char *prefix)
+/* Whether a key is below a prefix; one that ends with a slash leaves itself out. */
+static bool is_below(const char *key, const char *prefix)
 {
-	size_t length = strlen(prefix), kept = 0;
-	bool exclusive = length && prefix[length - 1] == '/';
+	size_t length = strlen(prefix);
+	return !strncmp(key, prefix, length) &&
+	       !(length && prefix[length - 1] == '/' && !key[length]);
+}
+
+/* The index of the first node below prefix, and behind the key `after` if that is not NULL. */
+static size_t first_below(const struct table *table, const char *prefix, const char *after)
+{
+	bool later = after && strcmp(after, prefix) >= 0;
+	size_t at = table_lower_bound(table, later ? after : prefix);
+	if (at < table->count &&
+		(later ? !strcmp(table->nodes[at]->key, after)
+		       : !strcmp(table->nodes[at]->key, prefix) && !is_below(prefix, prefix)))
+		at++;
+	return at;
+}
+
+/* The node at an index; NULL: those below prefix have ended. */
+static struct node *node_below(const struct table *table, const char *prefix, size_t at)
+{
+	return at < table->count && is_below(table->nodes[at]->key, prefix) ? table->nodes[at]
+									    : NULL;
+}
+
+static void table_remove_below(struct table *table, const char *prefix)
+{
+	size_t kept = 0;
 	for (size_t i = 0; i < table->count; i++) {
 		struct node *node = table->nodes[i];
-		if (strncmp(node->key, prefix, length) || (exclusive && !node->key[length])) {
+		if (!is_below(node->key, prefix)) {
 			table->nodes[kept++] = node;
 			continue;
 		}
@@ -127,18 +160,24 @@ void memory_forget(void)
 {
 	while (content_count) {
 		struct content *content = contents[--content_count];
-		table_remove_under(&content->keys, "");
-		table_remove_under(&content->beats, "");
+		table_remove_below(&content->keys, "");
+		table_remove_below(&content->beats, "");
 		free(content->keys.nodes);
 		free(content->beats.nodes);
+		free(content->bells);
 		free(content->name);
 		free(content);
 	}
 }
 
+static struct memory_store *handle_of(struct store *store)
+{
+	return (struct memory_store *)store;
+}
+
 static struct content *content_of(struct store *store)
 {
-	return ((struct memory_store *)store)->content;
+	return handle_of(store)->content;
 }
 
 static struct content *find_content(const char *name, bool create)
@@ -153,22 +192,72 @@ static struct content *find_content(const char *name, bool create)
 	return content;
 }
 
+/* ---- What the shim makes of a call ---- */
+
+/* Count the call, and let the time before it pass. */
+static struct shim_fate begin(bool shimmed, enum shim_call call, int64_t deadline)
+{
+	struct shim_fate fate = {0};
+	if (!shimmed)
+		return fate;
+	shim->calls[call]++;
+	shim->decide(shim->context, call, deadline, &fate);
+	if (fate.before > 0)
+		shim->sleep(shim->context, fate.before);
+	return fate;
+}
+
+/* Let the time after the call pass; its status as the caller sees it. */
+static enum status end(const struct shim_fate *fate, enum status status, struct error *err)
+{
+	if (fate->after > 0)
+		shim->sleep(shim->context, fate->after);
+	if (fate->loss == SHIM_NOTHING_LOST || fate->loss == SHIM_PRETENDED)
+		return status;
+	return error_set(err, STATUS_TEMPORARY, "the shim has lost the %s",
+		fate->loss == SHIM_ANSWER_LOST ? "answer" : "request");
+}
+
+static bool is_done(const struct shim_fate *fate)
+{
+	return fate->loss == SHIM_NOTHING_LOST || fate->loss == SHIM_ANSWER_LOST;
+}
+
+static void tell_answered(bool shimmed, const struct store_answer *answer)
+{
+	size_t bytes = 0;
+	if (!shimmed || !shim->answered || !answer->count)
+		return;
+	for (size_t i = 0; i < answer->count; i++)
+		bytes += strlen(answer->entries[i].key) + answer->entries[i].length;
+	shim->answered(shim->context, answer->count, bytes);
+}
+
+/* ---- Opening ---- */
+
 static enum status memory_open(struct store **opened, const struct store_url *url, unsigned flags,
 	int64_t deadline, struct error *err)
 {
-	(void)deadline;
-	if (url->count)
-		return error_set(err, STATUS_USAGE, "store memory:%s: unknown parameter %s",
-			url->path, url->parameters[0].name);
+	bool shimmed = !strcmp(url->scheme, "shim");
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);
-	struct content *content = find_content(url->path, create);
-	if (!content)
-		return error_set(err, create ? STATUS_TEMPORARY : STATUS_NO,
-			"store memory:%s is not there", url->path);
+	const char *name = url->path + (shimmed ? strlen("memory:") : 0);
+	struct content *content = NULL;
+	enum status status = STATUS_OK;
+	if (url->count)
+		return error_set(err, STATUS_USAGE, "store memory:%s: unknown parameter %s", name,
+			url->parameters[0].name);
+	struct shim_fate fate = begin(shimmed, SHIM_OPEN, deadline);
+	if (is_done(&fate) && !(content = find_content(name, create)))
+		status = error_set(err, create ? STATUS_TEMPORARY : STATUS_NO,
+			"store memory:%s is not there", name);
+	status = end(&fate, status, err);
+	if (status != STATUS_OK)
+		return status;
 	struct memory_store *store = xcalloc(1, sizeof(*store));
 	store->content = content;
-	store->base.where = xstrdup(url->path);
-	store->base.files = xprintf("%s.queue", url->path);
+	store->shimmed = shimmed;
+	store->base.where = xstrdup(name);
+	store->base.files = xprintf("%s.queue", name);
 	store->base.local = true;
 	store->bell = -1;
 	*opened = &store->base;
@@ -177,13 +266,15 @@ static enum status memory_open(struct store **opened, const struct store_url *ur
 
 static void memory_close(struct store *base)
 {
-	struct memory_store *store = (struct memory_store *)base;
+	struct memory_store *store = handle_of(base);
 	if (store->bell >= 0)
 		close(store->bell);
 	free(store->base.where);
 	free(store->base.files);
 	free(store);
 }
+
+/* ---- Transactions and lists ---- */
 
 static bool hold(const struct content *content, const struct store_compare *compares, size_t count)
 {
@@ -196,70 +287,47 @@ static bool hold(const struct content *content, const struct store_compare *comp
 	return true;
 }
 
-static bool copy_entry(const char *key, const struct node *node, struct store_entry *entry)
+static struct store_entry copy_entry(const char *key, const struct node *node)
 {
-	*entry = (struct store_entry){.key = strdup(key)};
-	if (!entry->key || !node || !node->value)
-		return entry->key;
-	entry->value = malloc(node->length + 1);
-	if (!entry->value)
-		return false;
-	memcpy(entry->value, node->value, node->length + 1);
-	entry->length = node->length;
-	entry->revision = node->revision;
-	return true;
+	struct store_entry entry = {.key = xstrdup(key)};
+	if (node && node->value) {
+		entry.value = copy_bytes(node->value, node->length);
+		entry.length = node->length;
+		entry.revision = node->revision;
+	}
+	return entry;
 }
 
-static void beat_key(const char *group, uint64_t task, char key[STORE_KEY_MAX])
-{
-	snprintf(key, STORE_KEY_MAX, "%s/%020llu", group, (unsigned long long)task);
-}
-
-static void news_key(const char *group, char key[STORE_KEY_MAX])
-{
-	snprintf(key, STORE_KEY_MAX, "%s/news", group);
-}
-
-static void ring_all(const struct content *content)
-{
-	for (size_t i = 0; i < content->waiting; i++)
-		bell_ring(content->bells[i]);
-}
-
-/* Carry out the operations. False: out of memory. */
-static bool run(struct content *content, const struct store_op *ops, size_t count,
+static void run(struct content *content, const struct store_op *ops, size_t count,
 	struct store_answer *answer)
 {
-	bool changed = false, right = true;
-	answer->entries = calloc(count + 1, sizeof(*answer->entries));
-	if (!answer->entries)
-		return false;
+	bool changed = false;
+	answer->entries = xcalloc(count + 1, sizeof(*answer->entries));
 	for (size_t i = 0; i < count; i++) {
 		struct node *node = table_find(&content->keys, ops[i].key);
-		switch (ops[i].kind) {
-		case STORE_GET:
-			right &= copy_entry(ops[i].key, node, &answer->entries[answer->count++]);
-			break;
-		case STORE_PUT:
-			node = table_insert(&content->keys, ops[i].key);
-			table_set_value(node, ops[i].value, ops[i].length);
-			node->revision = content->revision + 1;
-			changed = true;
-			break;
-		case STORE_DELETE:
-			if (!node || !node->value)
-				break;
-			table_set_value(node, NULL, 0);
-			node->revision = content->revision + 1;
-			changed = true;
-			break;
+		if (ops[i].kind == STORE_GET) {
+			answer->entries[answer->count++] = copy_entry(ops[i].key, node);
+			continue;
 		}
+		if (ops[i].kind == STORE_DELETE && (!node || !node->value))
+			continue;
+		node = table_insert(&content->keys, ops[i].key);
+		if (ops[i].kind == STORE_PUT)
+			set_value(node, ops[i].value, ops[i].length);
+		else
+			set_value(node, NULL, 0);
+		node->revision = content->revision + 1;
+		changed = true;
 	}
 	content->revision += changed;
 	answer->revision = content->revision;
 	if (changed && observer)
 		observer->changed(observer->context, ops, count, content->revision);
-	return right;
+}
+
+static void news_key(const char *group, char key[STORE_KEY_MAX])
+{
+	snprintf(key, STORE_KEY_MAX, "%s/news", group);
 }
 
 /* The count of a group's news, one more of it first where that is asked for; 0: it has none. */
@@ -274,19 +342,8 @@ static uint32_t count_news(const struct content *content, const char *group, boo
 	memcpy(&count, node->value, sizeof(count));
 	count += more;
 	if (more)
-		table_set_value(node, &count, sizeof(count));
+		set_value(node, &count, sizeof(count));
 	return count;
-}
-
-/* The first node of a range. */
-static size_t first_of(const struct table *table, const char *prefix, const char *after)
-{
-	size_t length = strlen(prefix);
-	bool later = after && strcmp(after, prefix) >= 0;
-	bool exclusive = later || (length && prefix[length - 1] == '/');
-	const char *lower = later ? after : prefix;
-	size_t at = table_lower_bound(table, lower);
-	return at + (exclusive && at < table->count && !strcmp(table->nodes[at]->key, lower));
 }
 
 /* How many keys there are below each prefix. */
@@ -296,31 +353,108 @@ static void count_below(const struct content *content, const char *const prefixe
 	const struct table *table = &content->keys;
 	for (size_t k = 0; k < STORE_COUNTS; k++) {
 		const char *prefix = prefixes[k];
-		for (size_t i = prefix ? first_of(table, prefix, NULL) : table->count;
-			i < table->count && !strncmp(table->nodes[i]->key, prefix, strlen(prefix));
-			i++)
-			answer->counted[k] += table->nodes[i]->value != NULL;
+		const struct node *node;
+		for (size_t i = prefix ? first_below(table, prefix, NULL) : table->count;
+			prefix && (node = node_below(table, prefix, i)); i++)
+			answer->counted[k] += node->value != NULL;
 	}
+}
+
+static void do_transaction(
+	struct content *content, const struct store_request *request, struct store_answer *answer)
+{
+	store_revision before = content->revision;
+	answer->held = hold(content, request->compares, request->compare_count);
+	if (answer->held)
+		run(content, request->then, request->then_count, answer);
+	else
+		run(content, request->otherwise, request->otherwise_count, answer);
+	if (request->group)
+		answer->news = count_news(
+			content, request->group, request->news && content->revision > before);
+	count_below(content, request->count, answer);
+	for (size_t i = 0; content->revision > before && i < content->waiting; i++)
+		bell_ring(content->bells[i]);
+}
+
+/* A transaction that takes effect after it was given up: the request and all that it names. */
+struct late {
+	struct content *content;
+	struct store_request request;
+	void **copies;
+	size_t count, capacity;
+};
+
+static void *keep(struct late *late, const void *bytes, size_t length)
+{
+	late->copies = xgrow(late->copies, late->count, &late->capacity, sizeof(*late->copies));
+	return late->copies[late->count++] = copy_bytes(bytes, length);
+}
+
+static const char *keep_text(struct late *late, const char *text)
+{
+	return text ? keep(late, text, strlen(text)) : NULL;
+}
+
+static const struct store_op *keep_ops(struct late *late, const struct store_op *ops, size_t count)
+{
+	struct store_op *copy = keep(late, ops, count * sizeof(*ops));
+	for (size_t i = 0; i < count; i++) {
+		copy[i].key = keep_text(late, ops[i].key);
+		if (ops[i].value)
+			copy[i].value = keep(late, ops[i].value, ops[i].length);
+	}
+	return copy;
+}
+
+static void run_late(void *what)
+{
+	struct late *late = what;
+	struct store_answer answer = {0};
+	do_transaction(late->content, &late->request, &answer);
+	store_answer_release(&answer);
+	while (late->count)
+		free(late->copies[--late->count]);
+	free(late->copies);
+	free(late);
+}
+
+static void do_later(struct content *content, const struct store_request *request, int64_t after)
+{
+	struct late *late = xcalloc(1, sizeof(*late));
+	struct store_request *copy = &late->request;
+	late->content = content;
+	*copy = *request;
+	struct store_compare *compares =
+		keep(late, copy->compares, copy->compare_count * sizeof(*compares));
+	for (size_t i = 0; i < copy->compare_count; i++)
+		compares[i].key = keep_text(late, compares[i].key);
+	copy->compares = compares;
+	copy->then = keep_ops(late, copy->then, copy->then_count);
+	copy->otherwise = keep_ops(late, copy->otherwise, copy->otherwise_count);
+	copy->group = keep_text(late, copy->group);
+	for (size_t i = 0; i < STORE_COUNTS; i++)
+		copy->count[i] = keep_text(late, copy->count[i]);
+	shim->later(shim->context, after, run_late, late);
 }
 
 static enum status memory_txn(struct store *store, const struct store_request *request,
 	int64_t deadline, struct store_answer *answer, struct error *err)
 {
-	(void)deadline;
-	struct content *content = content_of(store);
-	store_revision before = content->revision;
-	answer->held = hold(content, request->compares, request->compare_count);
-	bool right = answer->held
-			     ? run(content, request->then, request->then_count, answer)
-			     : run(content, request->otherwise, request->otherwise_count, answer);
-	if (request->group)
-		answer->news = count_news(
-			content, request->group, request->news && content->revision > before);
-	count_below(content, request->count, answer);
-	if (content->revision > before)
-		ring_all(content);
-	answer->known = right;
-	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+	bool writes = store_request_changes(request), shimmed = handle_of(store)->shimmed;
+	struct shim_fate fate = begin(shimmed, writes ? SHIM_TXN : SHIM_READ, deadline);
+	struct store_request asked = *request;
+	if (shimmed && shim->alter)
+		shim->alter(shim->context, &asked);
+	if (is_done(&fate))
+		do_transaction(content_of(store), &asked, answer);
+	if (fate.loss == SHIM_LATE && writes)
+		do_later(content_of(store), &asked, fate.after + fate.late);
+	tell_answered(shimmed, answer);
+	answer->held |= fate.loss == SHIM_PRETENDED;
+	answer->known = fate.loss == SHIM_REQUEST_LOST || fate.loss == SHIM_PRETENDED ||
+			fate.loss == SHIM_NOTHING_LOST;
+	return end(&fate, STATUS_OK, err);
 }
 
 static bool is_skipped(const struct store_range *range, const char *key)
@@ -335,69 +469,71 @@ static bool is_skipped(const struct store_range *range, const char *key)
 static enum status memory_list(struct store *store, const struct store_range *range,
 	int64_t deadline, struct store_answer *answer, struct error *err)
 {
-	struct content *content = content_of(store);
+	const struct content *content = content_of(store);
+	struct shim_fate fate = begin(handle_of(store)->shimmed, SHIM_READ, deadline);
 	const struct table *table = &content->keys;
-	size_t length = strlen(range->prefix), capacity = 0;
-	bool right = true;
-	(void)deadline;
-	for (size_t i = first_of(table, range->prefix, range->after); i < table->count; i++) {
-		const struct node *node = table->nodes[i];
-		if (strncmp(node->key, range->prefix, length))
-			break;
+	size_t capacity = 0, i = first_below(table, range->prefix, range->after);
+	const struct node *node;
+	for (; is_done(&fate) && (node = node_below(table, range->prefix, i)); i++) {
 		if (!node->value || node->revision <= range->since || is_skipped(range, node->key))
 			continue;
 		answer->more = answer->count == range->limit;
 		if (answer->more)
 			break;
-		if (answer->count == capacity) {
-			capacity = capacity ? 2 * capacity : 16;
-			struct store_entry *entries =
-				realloc(answer->entries, capacity * sizeof(*entries));
-			right = entries;
-			if (!right)
-				break;
-			answer->entries = entries;
-		}
-		right = copy_entry(node->key, node, &answer->entries[answer->count++]);
-		if (!right)
-			break;
+		answer->entries =
+			xgrow(answer->entries, answer->count, &capacity, sizeof(*answer->entries));
+		answer->entries[answer->count++] = copy_entry(node->key, node);
 	}
-	count_below(content, range->count, answer);
-	answer->revision = content->revision;
-	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (is_done(&fate)) {
+		count_below(content, range->count, answer);
+		answer->revision = content->revision;
+	}
+	tell_answered(handle_of(store)->shimmed, answer);
+	return end(&fate, STATUS_OK, err);
 }
 
-static bool has_changed(const struct content *content, const char *prefix, store_revision since)
+/* ---- Waiting ---- */
+
+/* What is waited for: a change below a prefix, or news. */
+struct look {
+	bool (*has_come)(struct memory_store *store, const struct look *look, bool woken);
+	const char *prefix; /* of a change: */
+	store_revision *since;
+	struct store_awaited *awaited; /* of news */
+};
+
+/* woken: this is the last look, and nothing is learned of it. */
+static bool has_change(struct memory_store *store, const struct look *look, bool woken)
 {
-	const struct table *table = &content->keys;
-	size_t length = strlen(prefix);
-	if (content->revision <= since)
-		return false;
-	for (size_t i = first_of(table, prefix, NULL); i < table->count; i++) {
-		if (strncmp(table->nodes[i]->key, prefix, length))
-			return false;
-		if (table->nodes[i]->revision > since)
-			return true;
+	const struct content *content = store->content;
+	store_revision since = *look->since;
+	const struct node *node;
+	bool changed = false;
+	for (size_t i = first_below(&content->keys, look->prefix, NULL);
+		!changed && content->revision > since &&
+		(node = node_below(&content->keys, look->prefix, i));
+		i++)
+		changed = node->revision > since;
+	if (!woken)
+		*look->since = content->revision;
+	if (!changed) {
+		store->looked = clock_now();
+		store->newest = content->revision;
 	}
-	return false;
+	if (store->looked && (!changed || since >= store->newest))
+		store->base.unchanged = store->looked;
+	return changed;
 }
 
-/* Have the bell rung at every change, or no longer. False: too many wait. */
-static bool listen(struct memory_store *store, bool begin)
+static bool has_news(struct memory_store *store, const struct look *look, bool woken)
 {
-	struct content *content = store->content;
-	for (size_t i = 0; i < content->waiting; i++) {
-		if (content->bells[i] != store->bell)
-			continue;
-		if (!begin)
-			content->bells[i] = content->bells[--content->waiting];
-		return true;
-	}
-	if (begin && content->waiting == WAITING)
-		return false;
-	if (begin)
-		content->bells[content->waiting++] = store->bell;
-	return true;
+	uint32_t count = count_news(store->content, look->awaited->group, false);
+	bool more = count != look->awaited->heard;
+	if (!more)
+		store->base.unchanged = clock_now();
+	if (more && !woken)
+		look->awaited->heard = count;
+	return more;
 }
 
 /* Sleep until a change may be there. True: wake became readable. */
@@ -411,129 +547,156 @@ static bool sleep_until(const struct memory_store *store, int64_t deadline, int 
 	return polled[0].revents;
 }
 
-/* What a wait looks at; woken: it looks for the last time. */
-struct look {
-	bool (*has_come)(struct memory_store *store, struct look *look, bool woken);
-	const char *prefix; /* of memory_wait: */
-	store_revision *since;
-	struct store_awaited *awaited; /* of memory_await_news */
-};
-
-/* Until has_come, deadline, or wake is readable (STATUS_NO). */
-static enum status wait_for(struct memory_store *store, struct look *look, int64_t deadline,
-	int wake, struct error *err)
+/* Until it has come, deadline, or wake is readable (STATUS_NO). The bell rings at every change. */
+static enum status look_until(
+	struct memory_store *store, const struct look *look, int64_t deadline, int wake)
 {
-	enum status status = STATUS_OK;
+	struct content *content = store->content;
+	enum status status;
 	bool woken = descriptor_is_ready(wake);
 	if (store->bell < 0)
 		store->bell = bell_open();
-	bool right = store->bell >= 0 && listen(store, true);
-	while (right) {
+	content->bells =
+		xgrow(content->bells, content->waiting, &content->room, sizeof(*content->bells));
+	content->bells[content->waiting++] = store->bell;
+	for (;;) {
 		bool come = look->has_come(store, look, woken);
 		status = woken ? STATUS_NO : come ? STATUS_OK : STATUS_TIMEOUT;
 		if (status != STATUS_TIMEOUT || clock_now() >= deadline)
 			break;
 		woken = sleep_until(store, deadline, wake);
 	}
-	(void)listen(store, false);
-	if (!right)
-		return error_set(
-			err, STATUS_TEMPORARY, "too many wait for store %s", store->base.where);
+	for (size_t i = 0; i < content->waiting; i++)
+		if (content->bells[i] == store->bell) {
+			content->bells[i] = content->bells[--content->waiting];
+			break;
+		}
 	return status;
 }
 
-static bool has_change(struct memory_store *store, struct look *look, bool woken)
+static bool is_readable_by(int descriptor, int64_t deadline)
 {
-	store_revision since = *look->since;
-	bool changed = has_changed(store->content, look->prefix, since);
-	if (!woken)
-		*look->since = store->content->revision;
-	if (!changed) {
-		store->looked = clock_now();
-		store->newest = store->content->revision;
-	}
-	if (!changed || since >= store->newest)
-		store->base.unchanged = store->looked;
-	return changed;
+	struct pollfd polled = {.fd = descriptor, .events = POLLIN};
+	return poll(&polled, 1, clock_poll_timeout(deadline)) > 0;
 }
 
-static enum status memory_wait(struct store *base, const char *prefix, store_revision *since,
+/* In slices, each of which has a fate; what has come takes its time to be seen. */
+static enum status wait_for(
+	struct store *base, const struct look *look, int64_t deadline, int wake, struct error *err)
+{
+	struct memory_store *store = handle_of(base);
+	const store_revision since = look->since ? *look->since : 0;
+	const uint32_t heard = look->awaited ? look->awaited->heard : 0;
+	for (;;) {
+		int64_t until = store->shimmed ? clock_after(shim->slice) : deadline;
+		until = until < deadline ? until : deadline;
+		struct shim_fate fate = begin(store->shimmed, SHIM_WAIT, until);
+		enum status status = STATUS_TIMEOUT;
+		if (fate.loss == SHIM_UNSEEN) {
+			fate.loss = SHIM_NOTHING_LOST;
+			if (is_readable_by(wake, until))
+				status = STATUS_NO;
+		} else if (is_done(&fate)) {
+			status = look_until(store, look, until, wake);
+		}
+		if (fate.loss == SHIM_NOTHING_LOST && status == STATUS_TIMEOUT && until < deadline)
+			continue;
+		if (status == STATUS_OK && fate.after > 0 &&
+			is_readable_by(wake, clock_after(fate.after / 1000 + 1))) {
+			status = STATUS_NO;
+			if (look->awaited)
+				look->awaited->heard = heard;
+			else
+				*look->since = since;
+		}
+		fate.after = 0;
+		return end(&fate, status, err);
+	}
+}
+
+static enum status memory_wait(struct store *store, const char *prefix, store_revision *since,
 	int64_t deadline, int wake, struct error *err)
 {
-	struct look look = {.has_come = has_change, .prefix = prefix, .since = since};
-	return wait_for((struct memory_store *)base, &look, deadline, wake, err);
+	const struct look look = {.has_come = has_change, .prefix = prefix, .since = since};
+	return wait_for(store, &look, deadline, wake, err);
+}
+
+static enum status memory_await_news(struct store *store, struct store_awaited *awaited,
+	int64_t deadline, int wake, struct error *err)
+{
+	const struct look look = {.has_come = has_news, .awaited = awaited};
+	return wait_for(store, &look, deadline, wake, err);
 }
 
 static uint32_t memory_news(struct store *store, const char *group)
 {
-	uint32_t count = count_news(content_of(store), group, false);
-	return count;
+	struct shim_fate fate = begin(handle_of(store)->shimmed, SHIM_BEAT_READ, CLOCK_NEVER);
+	uint32_t count = is_done(&fate) ? count_news(content_of(store), group, false) : 0;
+	return end(&fate, STATUS_OK, NULL) == STATUS_OK ? count : 0;
 }
 
-static bool has_news(struct memory_store *store, struct look *look, bool woken)
-{
-	uint32_t count = count_news(store->content, look->awaited->group, false);
-	bool more = count != look->awaited->heard;
-	if (!more)
-		store->base.unchanged = clock_now();
-	if (more && !woken)
-		look->awaited->heard = count;
-	return more;
-}
+/* ---- Beats ---- */
 
-static enum status memory_await_news(struct store *base, struct store_awaited *awaited,
-	int64_t deadline, int wake, struct error *err)
+static void beat_key(const char *group, uint64_t task, char key[STORE_KEY_MAX])
 {
-	struct look look = {.has_come = has_news, .awaited = awaited};
-	return wait_for((struct memory_store *)base, &look, deadline, wake, err);
+	snprintf(key, STORE_KEY_MAX, "%s/%020llu", group, (unsigned long long)task);
 }
 
 static enum status memory_beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err)
 {
+	struct shim_fate fate = begin(handle_of(store)->shimmed, SHIM_OTHER, CLOCK_NEVER);
+	struct table *beats = &content_of(store)->beats;
 	char key[STORE_KEY_MAX];
-	(void)err;
-	for (uint64_t i = 0; i < tasks; i++) {
+	for (uint64_t i = 0; is_done(&fate) && i < tasks; i++) {
 		beat_key(group, i, key);
-		(void)table_insert(&content_of(store)->beats, key);
+		(void)table_insert(beats, key);
 	}
 	news_key(group, key);
-	struct node *news = table_insert(&content_of(store)->beats, key);
-	if (!news->value)
-		table_set_value(news, &(uint32_t){1}, sizeof(uint32_t));
-	return STATUS_OK;
+	struct node *news = is_done(&fate) ? table_insert(beats, key) : NULL;
+	if (news && !news->value)
+		set_value(news, &(uint32_t){1}, sizeof(uint32_t));
+	return end(&fate, STATUS_OK, err);
 }
 
 static enum status memory_beat(struct store *store, const char *group, uint64_t task,
 	const struct store_beat *beat, struct error *err)
 {
+	struct shim_fate fate = begin(handle_of(store)->shimmed, SHIM_BEAT, CLOCK_NEVER);
+	enum status status = STATUS_OK;
 	char key[STORE_KEY_MAX];
 	beat_key(group, task, key);
 	struct node *node = table_find(&content_of(store)->beats, key);
-	if (node)
-		table_set_value(node, beat, sizeof(*beat));
-	return node ? STATUS_OK : error_set(err, STATUS_NO, "%s was not prepared", key);
+	if (is_done(&fate) && node)
+		set_value(node, beat, sizeof(*beat));
+	else if (is_done(&fate))
+		status = error_set(err, STATUS_NO, "%s was not prepared", key);
+	return end(&fate, status, err);
 }
 
 static enum status memory_beat_read(struct store *store, const char *group, uint64_t task,
 	struct store_beat *beat, struct error *err)
 {
+	struct shim_fate fate = begin(handle_of(store)->shimmed, SHIM_BEAT_READ, CLOCK_NEVER);
+	enum status status = STATUS_OK;
 	char key[STORE_KEY_MAX];
 	beat_key(group, task, key);
 	const struct node *node = table_find(&content_of(store)->beats, key);
-	bool beaten = node && node->value;
-	if (beaten)
+	if (is_done(&fate) && node && node->value)
 		memcpy(beat, node->value, sizeof(*beat));
-	return beaten ? STATUS_OK : error_set(err, STATUS_NO, "%s has not beaten", key);
+	else if (is_done(&fate))
+		status = error_set(err, STATUS_NO, "%s has not beaten", key);
+	return end(&fate, status, err);
 }
 
 static enum status memory_beats_remove(struct store *store, const char *group, struct error *err)
 {
+	struct shim_fate fate = begin(handle_of(store)->shimmed, SHIM_OTHER, CLOCK_NEVER);
 	char prefix[STORE_KEY_MAX];
-	(void)err;
 	snprintf(prefix, sizeof(prefix), "%s/", group);
-	table_remove_under(&content_of(store)->beats, prefix);
-	return STATUS_OK;
+	if (is_done(&fate))
+		table_remove_below(&content_of(store)->beats, prefix);
+	return end(&fate, STATUS_OK, err);
 }
 
 static enum status memory_check_private(struct store *store, struct error *err)
@@ -546,28 +709,29 @@ static enum status memory_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, int64_t deadline,
 	struct error *err)
 {
-	(void)deadline, (void)err;
+	struct shim_fate fate = begin(handle_of(store)->shimmed, SHIM_OTHER, deadline);
 	struct content *content = content_of(store);
-	bool held = hold(content, compares, compare_count);
-	if (held)
-		table_remove_under(&content->keys, prefix);
-	return held ? STATUS_OK : STATUS_NO;
+	enum status status = STATUS_OK;
+	if (is_done(&fate) && !hold(content, compares, compare_count))
+		status = STATUS_NO;
+	else if (is_done(&fate))
+		table_remove_below(&content->keys, prefix);
+	return end(&fate, status, err);
 }
 
-const struct store_backend store_memory = {
-	.scheme = "memory",
-	.operations = 1024,
-	.open = memory_open,
-	.close = memory_close,
-	.txn = memory_txn,
-	.list = memory_list,
-	.wait = memory_wait,
-	.news = memory_news,
-	.await_news = memory_await_news,
-	.beats_prepare = memory_beats_prepare,
-	.beat = memory_beat,
-	.beat_read = memory_beat_read,
-	.beats_remove = memory_beats_remove,
-	.check_private = memory_check_private,
-	.purge = memory_purge,
-};
+#define FUNCTIONS                                                                                  \
+	.operations = 1024, .open = memory_open, .close = memory_close, .txn = memory_txn,         \
+	.list = memory_list, .wait = memory_wait, .news = memory_news,                             \
+	.await_news = memory_await_news, .beats_prepare = memory_beats_prepare,                    \
+	.beat = memory_beat, .beat_read = memory_beat_read, .beats_remove = memory_beats_remove,   \
+	.check_private = memory_check_private, .purge = memory_purge
+
+const struct store_backend store_memory = {.scheme = "memory", FUNCTIONS};
+static const struct store_backend store_shim = {.scheme = "shim", FUNCTIONS};
+
+void shim_install(struct shim *chosen)
+{
+	if (!shim)
+		store_register(&store_shim);
+	shim = chosen;
+}

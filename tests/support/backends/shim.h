@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A backend around another one, for tests: "shim:URL" behaves as URL does, but a test decides how
- * long each call takes and whether its request or its answer is lost, and calls are counted. No
- * program knows it: a test calls shim_install first.
+ * "shim:memory:NAME" behaves as "memory:NAME" (memory.h) does, but a test decides how long each
+ * call takes and whether its request or its answer is lost, and calls are counted. No program knows
+ * it: a test calls shim_install first.
  */
 #ifndef BACKENDS_SHIM_H
 #define BACKENDS_SHIM_H
@@ -47,10 +47,8 @@ struct shim {
 	void (*alter)(void *context, struct store_request *request);
 	/* A read was answered with so much. May be NULL. */
 	void (*answered)(void *context, size_t entries, size_t bytes);
-	int64_t slice; /* ms, at least 1: so often decide is asked during a wait */
-	/* Counted by the shim. */
-	uint64_t calls[SHIM_CALLS];
-	uint64_t entries, bytes; /* that reads answered: keys and values */
+	int64_t slice;		    /* ms, at least 1: so often decide is asked during a wait */
+	uint64_t calls[SHIM_CALLS]; /* counted by the shim */
 };
 
 /* shim must stay valid. A second call replaces the first one's. */
