@@ -1,52 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What says that this machine goes away. The first byte of an input says what the rest is: 'n' a
- * line of a notice, 's' squeue's answer, 'h' lines of an HTTP header, and '0' to '6' what a cloud's
- * metadata server answers to one of its questions.
+ * What others say of this machine's end. The first byte of an input says what the rest is: 's'
+ * squeue's answer, 'h' lines of an HTTP header, and '0' to '6' what a cloud's metadata server
+ * answers to one of its questions. (Lines of a notice: tests/unit/notice.c.)
  */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/http.h"
 #include "notice/cloud.h"
-#include "notice/notice.h"
 #include "notice/slurm.h"
 #include "support/fuzz.h"
 
 #define NOW 1505722920000 /* ms since 1970 */
-
-static bool is_clean(const char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			return false;
-	return true;
-}
-
-/* A notice that was read is written in both forms, and read again as the same. */
-static void check_notice(const char *text)
-{
-	struct notice notice, again;
-	struct error err = {0};
-	if (notice_read(text, &notice, &err) != STATUS_OK) {
-		FUZZ_HOLDS(*err.text);
-		return;
-	}
-	FUZZ_HOLDS(*notice.source && is_clean(notice.source) && is_clean(notice.reason));
-	for (int form = 0; form < 2; form++) {
-		struct text line = {0};
-		(form ? notice_write_json : notice_write_text)(&notice, &line);
-		FUZZ_HOLDS(!line.too_long && is_clean(text_string(&line)));
-		FUZZ_HOLDS(notice_read(text_string(&line), &again, &err) == STATUS_OK);
-		FUZZ_HOLDS(again.received_utc == notice.received_utc);
-		/* No time that was left is the same as an unknown time (notice_deadline). */
-		FUZZ_HOLDS((notice_deadline(&again) == CLOCK_NEVER) ==
-			   (notice_deadline(&notice) == CLOCK_NEVER));
-		text_release(&line);
-	}
-}
 
 static void check_slurm(const char *text)
 {
@@ -97,9 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	char *text = fuzz_text(data + 1, size - 1);
-	if (*data == 'n')
-		check_notice(text);
-	else if (*data == 's')
+	if (*data == 's')
 		check_slurm(text);
 	else if (*data == 'h')
 		check_header(data + 1, size - 1);

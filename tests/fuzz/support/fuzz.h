@@ -29,7 +29,7 @@ char *fuzz_next(const uint8_t **data, size_t *size, char stop);
 /* A directory in memory, empty for each input: its path, and a descriptor of it. */
 const char *fuzz_path(void);
 int fuzz_directory(void);
-/* Write the file name in it, with the directories that its name names. False: not such a name. */
+/* Write the file name in it. False: not such a name. */
 bool fuzz_write(const char *name, const void *bytes, size_t length);
 /* Remove it with what was written; the next input gets a new one. */
 void fuzz_clear(void);
