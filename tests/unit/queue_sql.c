@@ -10,7 +10,6 @@
 #include "queue/spec.h"
 #include "queue/template.h"
 #include "scratch.h"
-#include "store/backend.h"
 #include "unit.h"
 
 static struct error err;
@@ -261,37 +260,15 @@ static void damage(void)
 		CHECK_EQ(gone.count, 5);
 		parse_numbers_release(&gone);
 	}
-	TEST("a queue of 0.1.0 is refused, and says which version reads it")
+	TEST("0.1.0 cannot use a queue of ours, and what it has put there does no harm")
 	{
-		struct queue old;
 		struct queue_outcome count = {0};
-		CHECK_EQ(store_put(store, "queue/old/settings", "{}", NULL, &err), STATUS_OK);
-		CHECK_EQ(queue_open(&old, store, "old", NULL, &err), STATUS_OK);
-		CHECK_EQ(queue_outcome(&old, &everything, &count, &err), STATUS_DAMAGED);
-		CHECK(strstr(err.text, "0.1.0, the last version that reads it"));
-		queue_release(&old);
-		CHECK_EQ(queue_open(&old, store, "ol", NULL, &err), STATUS_OK);
-		CHECK_EQ(queue_outcome(&old, &everything, &count, &err), STATUS_OK);
-		queue_release(&old);
-		/* 0.1.0 cannot use a queue of ours, but what it has put there does no harm. */
 		struct store_entry entry = {.length = 1};
 		CHECK_EQ(store_get(store, "queue/q/count/@next", &entry, &err), STATUS_OK);
 		CHECK_EQ(entry.length, 0);
 		store_entry_release(&entry);
 		CHECK_EQ(store_put(store, "queue/q/worker/1", "{}", NULL, &err), STATUS_OK);
 		CHECK_EQ(queue_outcome(&queue, &everything, &count, &err), STATUS_OK);
-	}
-	TEST("a store without tables has no queue, and says so")
-	{
-		static const struct store_backend none = {.scheme = "none"};
-		char where[] = "etcd://there/x";
-		struct store server = {.backend = &none, .where = where};
-		struct store_operation operation = {0};
-		struct queue other;
-		CHECK_EQ(queue_open(&other, &server, "q", NULL, &err), STATUS_USAGE);
-		CHECK(strstr(err.text, "queues need a store on a filesystem"));
-		CHECK_EQ(store_run(&server, &operation, &err), STATUS_USAGE);
-		CHECK(strstr(err.text, "queues need a store on a filesystem"));
 	}
 	TEST("who opened the store for reading only can look, and change nothing")
 	{
@@ -308,21 +285,6 @@ static void damage(void)
 		CHECK_EQ(queue_raise(&other, &failure, &err), STATUS_USAGE);
 		queue_release(&other);
 		store_close(reader);
-	}
-	TEST("two queues of a store know nothing of each other")
-	{
-		struct queue other;
-		struct queue_outcome count = {0};
-		CHECK_EQ(queue_open(&other, store, "other", NULL, &err), STATUS_OK);
-		struct queue_item item = item_of("x");
-		struct queue_schedule how = {0};
-		CHECK_EQ(queue_schedule(&other, &item, 1, &how, &err), STATUS_OK);
-		CHECK_EQ(item.id, 1);
-		queue_item_release(&item);
-		CHECK_EQ(queue_outcome(&other, &everything, &count, &err), STATUS_OK);
-		CHECK_EQ(count.in[QUEUE_WAITING], 1);
-		CHECK_EQ(count.scheduled, 1);
-		queue_release(&other);
 	}
 	TEST("those who wait are woken by what concerns them")
 	{

@@ -2,8 +2,8 @@
 /*
  * The contract of store.h, for any backend. PREEMPT_TEST_STORE is the URL of a store with %s where
  * a fresh name goes ("etcd://127.0.0.1:2379/test/%s"); without it, SQLite in a directory of its
- * own, and the store in memory. With
- * PREEMPT_TEST_SLOW, for a store that takes long for each transaction, fewer processes do less.
+ * own, and the store in memory. With PREEMPT_TEST_SLOW, for a store that takes long, it does less.
+ * (Many processes on one store: tests/places/suite.bats.)
  */
 #include "store/store.h"
 
@@ -21,11 +21,11 @@
 #include "support/backends/memory.h"
 #include "unit.h"
 
-/* So long may 64 processes take, with sanitizers, on a machine that is busy with other things. */
+/* So long may a call take, with sanitizers, on a machine that is busy with other things. */
 #define PATIENCE 120000
 
 static char pattern[512];
-static int crowd_size = 64, rows = 20, race_beats = 4000;
+static int race_beats = 4000;
 static struct error err;
 
 /* The URL of a store that no process has used. */
@@ -559,70 +559,6 @@ static void beats(void)
 	store_close(store);
 }
 
-/* Start count processes at one moment, each doing work(store, i); how many answered 0. */
-static int crowd(const char *url, int count, int (*work)(struct store *store, int i))
-{
-	int gate[2], zeros = 0;
-	pid_t pids[256];
-	if (pipe(gate) < 0)
-		exit(99);
-	fflush(stdout);
-	for (int i = 0; i < count; i++) {
-		pids[i] = fork();
-		if (pids[i] == 0) {
-			char byte;
-			close(gate[1]);
-			if (read(gate[0], &byte, 1) != 0)
-				_exit(99);
-			struct store *store = open_url(url, STORE_CREATE);
-			_exit(work(store, i));
-		}
-	}
-	close(gate[0]);
-	close(gate[1]);
-	for (int i = 0; i < count; i++) {
-		int status = -1;
-		waitpid(pids[i], &status, 0);
-		if (status == 0)
-			zeros++;
-		else if (status != 1 << 8)
-			printf("# process %d ended with %d\n", i, status);
-	}
-	return zeros;
-}
-
-static int claim(struct store *store, int i)
-{
-	char mine[16];
-	struct store_entry entry = {0};
-	snprintf(mine, sizeof(mine), "%d", i);
-	enum status status = store_put_if_absent(store, "claim", mine, &entry, &err);
-	if (status_is_error(status))
-		fprintf(stderr, "# %s\n", err.text);
-	store_entry_release(&entry);
-	store_close(store);
-	return (int)status;
-}
-
-/* Between its writes it reads a value that is too large for a room of posted requests. */
-static int write_rows(struct store *store, int i)
-{
-	struct store_entry large = {0};
-	for (int n = 0; n < rows; n++) {
-		char key[32];
-		snprintf(key, sizeof(key), "row/%d/%02d", i, n);
-		if (store_put(store, key, "v", NULL, &err) != STATUS_OK) {
-			fprintf(stderr, "# %s\n", err.text);
-			return 2;
-		}
-		if (store_get(store, "large", &large, &err) != STATUS_OK || large.length != 20000)
-			return 3;
-		store_entry_release(&large);
-	}
-	store_close(store);
-	return 0;
-}
-
 static void skipping(void)
 {
 	static const char *const skip[] = {"b/", "d", NULL};
@@ -773,45 +709,6 @@ static void news(void)
 	store_close(store);
 }
 
-static void crowds(void)
-{
-	TEST("many processes put one key if absent in a store that is not there yet: one wins")
-	{
-		char url[640];
-		snprintf(url, sizeof(url), "%s", fresh_url());
-		int64_t began = clock_now();
-		CHECK_EQ(crowd(url, crowd_size, claim), 1);
-		printf("# %d claims: %lld ms\n", crowd_size, (long long)(clock_now() - began));
-		struct store *store = open_url(url, 0);
-		store_revision revision = 0;
-		struct store_entry claimed = {0};
-		CHECK_EQ(store_get(store, "claim", &claimed, &err), STATUS_OK);
-		CHECK_EQ(store_put(store, "x", "", &revision, &err), STATUS_OK);
-		CHECK_EQ(revision, claimed.revision + 1);
-		store_entry_release(&claimed);
-		store_close(store);
-	}
-	TEST("8 processes write keys of their own: all that were acknowledged are there")
-	{
-		char url[640];
-		snprintf(url, sizeof(url), "%s", fresh_url());
-		struct store *store = open_url(url, STORE_CREATE);
-		char *large = calloc(1, 20001);
-		memset(large, 'x', 20000);
-		store_revision origin = 0;
-		CHECK_EQ(store_put(store, "large", large, &origin, &err), STATUS_OK);
-		free(large);
-		CHECK_EQ(crowd(url, 8, write_rows), 8);
-		struct store_range range = {.prefix = "row/"};
-		struct store_answer answer = {0};
-		CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_OK);
-		CHECK_EQ(answer.count, 8 * (size_t)rows);
-		CHECK_EQ(answer.revision, origin + 8 * rows);
-		store_answer_release(&answer);
-		store_close(store);
-	}
-}
-
 /* What one process can see of it. */
 static void check_calls(const char *urls)
 {
@@ -831,7 +728,6 @@ static void check_contract(const char *urls)
 	waits();
 	beats();
 	news();
-	crowds();
 }
 
 int main(void)
@@ -840,11 +736,8 @@ int main(void)
 	char sqlite[512];
 	scratch_make();
 	store_register(&store_memory);
-	if (getenv("PREEMPT_TEST_SLOW")) {
-		crowd_size = 12;
-		rows = 5;
+	if (getenv("PREEMPT_TEST_SLOW"))
 		race_beats = 100;
-	}
 	snprintf(sqlite, sizeof(sqlite), "sqlite:%s/%%s.db", scratch);
 	check_contract(given && *given ? given : sqlite);
 	/* The store in memory, which the simulators trust, belongs to one process. */
