@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "scratch.h"
+#include "scratch_store.h"
 #include "store/sqlite/session.h"
 #include "unit.h"
 
@@ -16,26 +15,6 @@ enum {
 	REMEMBERED = 512, /* revisions, as compact.c has it */
 	GATHERED = 16,
 };
-
-static struct error err;
-
-static const char *path_of(const char *name)
-{
-	static char path[128];
-	snprintf(path, sizeof(path), "%s/%s", scratch, name);
-	return path;
-}
-
-static struct store *open_store(const char *name)
-{
-	struct store *store = NULL;
-	if (store_open(&store, path_of(name), STORE_CREATE, clock_after(20000), &err) !=
-		STATUS_OK) {
-		printf("# cannot open %s: %s\n", name, err.text);
-		exit(99);
-	}
-	return store;
-}
 
 /*
  * With the database as sqlite3 sees it, while no process uses it: run, and the first number it
@@ -47,7 +26,7 @@ static int64_t ask(const char *name, const char *sql)
 	sqlite3_stmt *statement = NULL;
 	int64_t number = -1;
 	int code = SQLITE_ERROR;
-	if (sqlite3_open(path_of(name), &database) == SQLITE_OK &&
+	if (sqlite3_open(scratch_path(name), &database) == SQLITE_OK &&
 		sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK)
 		code = sqlite3_step(statement);
 	if (code == SQLITE_ROW)
@@ -101,7 +80,7 @@ static enum status wait_since(struct store *store, const char *prefix, store_rev
 static void waits(void)
 {
 	const char *name = "waits.db";
-	struct store *store = open_store(name);
+	struct store *store = scratch_store(name);
 	store_revision put = 0, again = 0;
 
 	TEST("while it is remembered, a deletion is seen by those that do not know it, and no others")
@@ -147,7 +126,7 @@ static void waits(void)
 static void bounds(void)
 {
 	const char *name = "bounds.db";
-	struct store *store = open_store(name);
+	struct store *store = scratch_store(name);
 
 	TEST("through 2,000 puts and deletions a store grows no more than through the first 1,000")
 	{

@@ -243,7 +243,7 @@ int main(void)
 	scratch_make();
 	setenv("TMPDIR", scratch, 1);
 	unsetenv("PREEMPT_AGENT");
-	reopen("q");
+	reopen("q.db");
 	worker_killed();
 	if (reaper_start(&reaper, &err) != STATUS_OK)
 		return 99;

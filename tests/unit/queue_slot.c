@@ -515,7 +515,7 @@ int main(void)
 	/* One of a PATH that may not be read makes of "not found" a "permission denied". */
 	setenv("PATH", "/usr/bin:/bin", 1);
 	unsetenv("PREEMPT_AGENT");
-	reopen("q");
+	reopen("q.db");
 	worker_killed();
 	if (reaper_start(&reaper, &err) != STATUS_OK)
 		return 99;

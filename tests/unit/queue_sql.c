@@ -5,34 +5,13 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "queue/queue.h"
 #include "queue/rules.h"
 #include "queue/spec.h"
 #include "queue/template.h"
-#include "scratch.h"
+#include "scratch_queue.h"
 #include "unit.h"
 
-static struct error err;
-static struct store *store;
-static struct queue queue;
 static const struct queue_selection everything;
-
-static void open_store(const char *name)
-{
-	char url[128];
-	snprintf(url, sizeof(url), "%s/%s.db", scratch, name);
-	if (store_open(&store, url, STORE_CREATE, clock_after(60000), &err) != STATUS_OK ||
-		queue_open(&queue, store, "q", NULL, &err) != STATUS_OK) {
-		printf("# %s\n", err.text);
-		exit(99);
-	}
-}
-
-static void close_store(void)
-{
-	queue_release(&queue);
-	store_close(store);
-}
 
 /* ---- Short forms ---- */
 
@@ -145,7 +124,7 @@ static void alter(const char *sql)
 
 static void machines(void)
 {
-	open_store("machines");
+	reopen("machines.db");
 	TEST("one that refused it takes it where the other machine has left")
 	{
 		struct queue_worker a = register_worker("a"), b = register_worker("b");
@@ -181,14 +160,14 @@ static void machines(void)
 		CHECK_EQ(change_one(queue_cancel, needs).changed, 1);
 		CHECK_EQ(queue_leave(&queue, a.token, &err), STATUS_OK);
 	}
-	close_store();
+	close_all();
 }
 
 static void failures(void)
 {
 	struct queue_failure failure = {0};
 	char token[QUEUE_TOKEN], other[QUEUE_TOKEN];
-	open_store("failures");
+	reopen("failures.db");
 	struct queue_worker a = register_worker("a");
 	TEST("what a call took whose answer was lost is had, also if a failure came between")
 	{
@@ -209,7 +188,7 @@ static void failures(void)
 		CHECK_EQ(finish(&a, good, other, ENDING_EXITED, 0), QUEUE_SUCCEEDED);
 		CHECK_EQ(queue_raise(&queue, &failure, &err), STATUS_BROKEN);
 	}
-	close_store();
+	close_all();
 }
 
 static enum status sum(void *context, const struct queue_view *view)
@@ -220,7 +199,7 @@ static enum status sum(void *context, const struct queue_view *view)
 
 static void damage(void)
 {
-	open_store("damage");
+	reopen("damage.db");
 	TEST("a row that was written wrongly is named and stepped over")
 	{
 		char token[QUEUE_TOKEN];
@@ -296,7 +275,7 @@ static void damage(void)
 		CHECK_EQ(queue_wait(&queue, QUEUE_OVER, &over, clock_now(), -1, &err),
 			STATUS_TIMEOUT);
 	}
-	close_store();
+	close_all();
 }
 
 static enum status count_over(void *context, const struct queue_view *view)
@@ -307,7 +286,7 @@ static enum status count_over(void *context, const struct queue_view *view)
 
 static void chain(uint64_t length)
 {
-	open_store("chain");
+	reopen("chain.db");
 	store_set_patience(store, 300000);
 	/* One transaction for each would take a minute of syncs. */
 	struct queue_worker a = register_worker("a");
@@ -347,7 +326,7 @@ static void chain(uint64_t length)
 		CHECK_EQ(count.in[QUEUE_WAITING], 1);
 		CHECK_EQ(count.in[QUEUE_SUCCEEDED], 3);
 	}
-	close_store();
+	close_all();
 }
 
 int main(void)

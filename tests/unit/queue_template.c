@@ -61,6 +61,10 @@ static void lines(void)
 		{{"echo", "{0}"}, "x", NULL},
 		{{"echo", "{%}"}, "x", NULL},
 		{{"echo", "{3}"}, "a b", NULL},
+		{{"{1}"}, "a b", "[a]"},
+		{{"{1}"}, "", NULL},
+		{{"{2}"}, "  a \t b  ", "[b]"},
+		{{"{3}"}, "  a \t b  ", NULL},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char **filled = NULL;
@@ -74,30 +78,6 @@ static void lines(void)
 		else
 			CHECK(status == STATUS_OK && !strcmp(joined(filled), cases[i].wanted),
 				"line %zu: %s", i, joined(filled));
-		template_free(filled);
-	}
-}
-
-static void fields(void)
-{
-	static const struct {
-		const char *line, *number, *wanted; /* NULL: refused */
-	} cases[] = {
-		{"a b", "{1}", "[a]"},
-		{"a b", "{2}", "[b]"},
-		{"a b", "{3}", NULL},
-		{"", "{1}", NULL},
-		{"  a \t b  ", "{2}", "[b]"},
-		{"  a \t b  ", "{3}", NULL},
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *words[] = {(char *)(uintptr_t)cases[i].number, NULL}, **filled = NULL;
-		const struct template_line line = line_of(cases[i].line);
-		enum status status = template_fill_line(words, &line, &filled, NULL);
-		CHECK(cases[i].wanted
-				? status == STATUS_OK && !strcmp(joined(filled), cases[i].wanted)
-				: status == STATUS_USAGE,
-			"field %zu: %s", i, joined(filled));
 		template_free(filled);
 	}
 }
@@ -197,7 +177,6 @@ static void both(void)
 int main(void)
 {
 	lines();
-	fields();
 	workers();
 	names();
 	both();

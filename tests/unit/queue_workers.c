@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Who watches whom: the ring of workers, with beats in files and a clock that this test moves. */
-#include "queue/queue.h"
-
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "scratch.h"
+#include "scratch_queue.h"
 #include "unit.h"
 
 #define PERIOD 5000
 #define LIMIT  3
 enum { WORKERS = 6 };
 
-static struct error err;
-static struct store *store;
-static struct queue queue;
 static struct queue_worker worker[WORKERS];
 static uint64_t sequence = 1;
 static int64_t ahead; /* ms that the clocks are ahead */
@@ -27,15 +21,6 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	long result = syscall(SYS_clock_gettime, id, t);
 	t->tv_sec += ahead / 1000;
 	return (int)result;
-}
-
-static void open_queue(void)
-{
-	char url[128];
-	snprintf(url, sizeof(url), "%s/ring.db", scratch);
-	if (store_open(&store, url, STORE_CREATE, clock_after(60000), &err) != STATUS_OK ||
-		queue_open(&queue, store, "q", NULL, &err) != STATUS_OK)
-		exit(99);
 }
 
 static void enter(struct queue_worker *one)
@@ -99,7 +84,7 @@ static void enter_and_die(struct queue_worker *one)
 		exit(99);
 	pid_t pid = fork();
 	if (pid == 0) {
-		open_queue();
+		reopen("ring.db");
 		enter(one);
 		_exit(write(ends[1], one, sizeof(*one)) == sizeof(*one) ? 0 : 1);
 	}
@@ -208,10 +193,9 @@ static void cases(void)
 int main(void)
 {
 	scratch_make();
-	open_queue();
+	reopen("ring.db");
 	cases();
-	queue_release(&queue);
-	store_close(store);
+	close_all();
 	scratch_remove();
 	return unit_end();
 }

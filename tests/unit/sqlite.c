@@ -3,7 +3,6 @@
 #include "store/sqlite/session.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,34 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "scratch.h"
+#include "scratch_store.h"
 #include "unit.h"
 
-/* Milliseconds. No machine is so busy that what need not wait takes AT_ONCE. */
-#define PATIENCE 120000
-#define AT_ONCE	 30000
-
-static struct error err;
-
-static const char *path_of(const char *name)
-{
-	static _Thread_local char path[128];
-	snprintf(path, sizeof(path), "%s/%s", scratch, name);
-	return path;
-}
-
-static struct store *open_store(const char *name)
-{
-	struct store *store = NULL;
-	if (store_open(&store, path_of(name), STORE_CREATE, clock_after(PATIENCE), &err) !=
-		STATUS_OK) {
-		printf("# cannot open %s: %s\n", name, err.text);
-		exit(99);
-	}
-	store_set_patience(store, PATIENCE);
-	return store;
-}
+#define AT_ONCE 30000 /* ms: no machine is so busy that what need not wait takes that */
 
 /* A child that holds the outer lock until it is killed. */
 static pid_t start_holder(const char *name)
@@ -50,7 +25,7 @@ static pid_t start_holder(const char *name)
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
-		struct sqlite_store *store = (struct sqlite_store *)open_store(name);
+		struct sqlite_store *store = (struct sqlite_store *)scratch_store(name);
 		if (lock_take(&store->lock, clock_after(60000), &err) != STATUS_OK ||
 			write(ready[1], "x", 1) != 1)
 			_exit(1);
@@ -71,12 +46,12 @@ static void kill_and_reap(pid_t pid)
 
 static void locks(void)
 {
-	struct store *store = open_store("held.db");
+	struct store *store = scratch_store("held.db");
 
 	TEST("a holder that is killed wakes one that waits for it already")
 	{
 		pid_t holder = start_holder("held.db");
-		store_set_patience(store, PATIENCE);
+		store_set_patience(store, STORE_PATIENCE);
 		fflush(stdout);
 		pid_t killer = fork();
 		if (killer == 0) {
@@ -107,8 +82,8 @@ static void locks(void)
 			for (;;)
 				pause();
 		(void)lock_give(&inside->lock);
-		struct store *other = open_store("held.db");
-		store_set_patience(other, PATIENCE);
+		struct store *other = scratch_store("held.db");
+		store_set_patience(other, STORE_PATIENCE);
 		CHECK_EQ(store_put(other, "k", "v", NULL, &err), STATUS_OK);
 		store_close(other);
 		kill_and_reap(child);
@@ -116,25 +91,11 @@ static void locks(void)
 	store_close(store);
 }
 
-static bool is_sound(const char *name)
-{
-	sqlite3 *database = NULL;
-	sqlite3_stmt *statement = NULL;
-	bool sound = sqlite3_open(path_of(name), &database) == SQLITE_OK &&
-		     sqlite3_prepare_v2(database, "PRAGMA integrity_check", -1, &statement, NULL) ==
-			     SQLITE_OK &&
-		     sqlite3_step(statement) == SQLITE_ROW &&
-		     !strcmp((const char *)sqlite3_column_text(statement, 0), "ok");
-	sqlite3_finalize(statement);
-	sqlite3_close(database);
-	return sound;
-}
-
 static void foreign(void)
 {
 	TEST("another program at work on the database: temporary within the patience")
 	{
-		struct store *store = open_store("foreign.db");
+		struct store *store = scratch_store("foreign.db");
 		sqlite3 *database = NULL;
 		store_set_patience(store, 200);
 		fflush(stdout);
@@ -143,7 +104,7 @@ static void foreign(void)
 		CHECK_EQ(pipe(ready), 0);
 		pid_t pid = fork();
 		if (pid == 0) {
-			(void)sqlite3_open(path_of("foreign.db"), &database);
+			(void)sqlite3_open(scratch_path("foreign.db"), &database);
 			(void)sqlite3_exec(database, "BEGIN EXCLUSIVE", NULL, NULL, NULL);
 			if (write(ready[1], "x", 1) != 1)
 				_exit(1);
@@ -156,57 +117,9 @@ static void foreign(void)
 		CHECK(strstr(err.text, "another program has it open"));
 		CHECK(clock_now() - began < AT_ONCE);
 		kill_and_reap(pid);
-		store_set_patience(store, PATIENCE);
+		store_set_patience(store, STORE_PATIENCE);
 		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
 		store_close(store);
-	}
-}
-
-static void *put_some(void *name)
-{
-	struct store *store = open_store("threads.db");
-	for (int i = 0; i < 25; i++) {
-		char key[32];
-		struct error mine;
-		snprintf(key, sizeof(key), "%s/%d", (const char *)name, i);
-		if (store_put(store, key, "v", NULL, &mine) != STATUS_OK)
-			printf("# %s\n", mine.text);
-	}
-	store_close(store);
-	return NULL;
-}
-
-static void *wait_for_all(void *count)
-{
-	struct store *store = open_store("threads.db");
-	struct error mine;
-	store_revision seen = 0;
-	while (seen < 100 &&
-		store_wait(store, "", &seen, clock_after(PATIENCE), -1, &mine) == STATUS_OK)
-		;
-	*(store_revision *)count = seen;
-	store_close(store);
-	return NULL;
-}
-
-static void threads(void)
-{
-	TEST("threads of one process, each with its store, write and wait side by side")
-	{
-		pthread_t writers[4], waiters[2];
-		store_revision seen[2] = {0};
-		char names[4][2] = {"a", "b", "c", "d"};
-		for (int i = 0; i < 2; i++)
-			pthread_create(&waiters[i], NULL, wait_for_all, &seen[i]);
-		for (int i = 0; i < 4; i++)
-			pthread_create(&writers[i], NULL, put_some, names[i]);
-		for (int i = 0; i < 4; i++)
-			pthread_join(writers[i], NULL);
-		for (int i = 0; i < 2; i++) {
-			pthread_join(waiters[i], NULL);
-			CHECK_EQ(seen[i], 100);
-		}
-		CHECK(is_sound("threads.db"));
 	}
 }
 
@@ -214,9 +127,9 @@ static void threads(void)
 static void write_from_elsewhere(const char *name)
 {
 	sqlite3 *database = NULL;
-	(void)sqlite3_open(path_of(name), &database);
+	(void)sqlite3_open(scratch_path(name), &database);
 	/* Those that wait read now and then. */
-	sqlite3_busy_timeout(database, PATIENCE);
+	sqlite3_busy_timeout(database, STORE_PATIENCE);
 	if (sqlite3_exec(database,
 		    "BEGIN IMMEDIATE; UPDATE meta SET revision=revision+1;"
 		    "INSERT OR REPLACE INTO keys SELECT CAST('far' AS BLOB), x'41', revision FROM meta; COMMIT",
@@ -232,7 +145,7 @@ static void polls(void)
 		struct store *store = NULL;
 		char url[160];
 		pid_t pids[4];
-		snprintf(url, sizeof(url), "%s?assume=shared", path_of("polled.db"));
+		snprintf(url, sizeof(url), "%s?assume=shared", scratch_path("polled.db"));
 		CHECK_EQ(
 			store_open(&store, url, STORE_CREATE, clock_after(60000), &err), STATUS_OK);
 		fflush(stdout);
@@ -241,8 +154,8 @@ static void polls(void)
 			if (pids[i] == 0) {
 				store_revision seen = 0;
 				_exit(store_open(&store, url, 0, clock_after(60000), &err) ||
-					store_wait(
-						store, "", &seen, clock_after(PATIENCE), -1, &err));
+					store_wait(store, "", &seen, clock_after(STORE_PATIENCE),
+						-1, &err));
 			}
 		}
 		/* Most often they wait by now, and one of them looks for all. */
@@ -287,7 +200,7 @@ static void groups(void)
 /* As by preempt-store put, or by a program that cannot write the count. */
 static void uncounted(void)
 {
-	struct store *store = open_store("uncounted.db"), *other = open_store("uncounted.db");
+	struct store *store = scratch_store("uncounted.db"), *other = scratch_store("uncounted.db");
 	struct store_awaited awaited = {
 		.group = "run/000001", .prefix = "run/000001/", .every = 1000};
 	TEST("who waits for news is told a change that no process counted")
@@ -296,7 +209,7 @@ static void uncounted(void)
 		CHECK_EQ(store_put(store, "run/000001/key", "v", &awaited.since, &err), STATUS_OK);
 		uint32_t heard = awaited.heard = store_news(store, awaited.group);
 		CHECK_EQ(store_put(other, "run/000001/key", "w", NULL, &err), STATUS_OK);
-		CHECK_EQ(store_await_news(store, &awaited, clock_after(PATIENCE), -1, &err),
+		CHECK_EQ(store_await_news(store, &awaited, clock_after(STORE_PATIENCE), -1, &err),
 			STATUS_OK);
 		CHECK_EQ(awaited.heard, heard);
 	}
@@ -309,7 +222,6 @@ int main(void)
 	scratch_make();
 	locks();
 	foreign();
-	threads();
 	polls();
 	groups();
 	uncounted();

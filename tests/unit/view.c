@@ -3,16 +3,15 @@
 #include "proto/view.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "agent/ack.h"
 #include "agent/task/board.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "proto/claim.h"
 #include "proto/writes.h"
 #include "run/attempt.h"
 #include "run/outcome.h"
+#include "scratch_store.h"
 #include "unit.h"
 
 static struct attempt attempt;
@@ -452,23 +451,9 @@ static void sets(void)
 
 /* ---- Through a store ---- */
 
-static char directory[] = "/tmp/preempt-unit-XXXXXX";
-
-static struct store *open_store(const char *name)
-{
-	char path[128];
-	struct store *store = NULL;
-	struct error err = {0};
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	if (!CHECK(store_open(&store, path, STORE_CREATE, clock_after(30000), &err) == STATUS_OK))
-		printf("# %s\n", err.text);
-	return store;
-}
-
 static void join_as(struct store *store, uint64_t tasks, uint64_t first, uint64_t count,
 	const char *launch, struct view *view)
 {
-	struct error err = {0};
 	struct attempt_entry entry = {.run = "s",
 		.tasks = tasks,
 		.first = first,
@@ -493,10 +478,9 @@ static void join_all(struct store *store, uint64_t tasks, struct attempt *joined
 /* The life of each attempt: the same for all its tasks, and never the same again. */
 static void lives(void)
 {
-	struct store *store = open_store("lives.db"), *other = open_store("other.db");
+	struct store *store = scratch_store("lives.db"), *other = scratch_store("other.db");
 	struct attempt first, second, found, elsewhere;
 	struct view view = {0};
-	struct error err = {0};
 	join_all(store, 1, &first);
 	join_all(other, 1, &elsewhere);
 	CHECK(life_is_valid(first.life) && life_is_valid(elsewhere.life) &&
@@ -526,10 +510,9 @@ static void lives(void)
 /* Deaths of every cause, through the store. */
 static void deaths(void)
 {
-	struct store *store = open_store("deaths.db");
+	struct store *store = scratch_store("deaths.db");
 	struct view view = {0};
 	struct attempt joined;
-	struct error err = {0};
 	join_all(store, 4, &joined);
 	CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK);
 	for (uint64_t i = 0; i < 4; i++) {
@@ -552,10 +535,9 @@ static void deaths(void)
 static void staged_deadline(void)
 {
 	static const char *const left[] = {"{\"left\":600000}", NULL, "{\"left\":60000}"};
-	struct store *store = open_store("deadline.db");
+	struct store *store = scratch_store("deadline.db");
 	struct attempt joined;
 	struct board board;
-	struct error err = {0};
 	struct ack_answer answer[3];
 	char path[128];
 	struct identity identity = {.count = 1, .tasks = 1};
@@ -564,8 +546,8 @@ static void staged_deadline(void)
 		.grace = -1,
 		.agreement = {.report_timeout = 60000, .save_timeout = 60000, .startup = 60000}};
 	join_all(store, 1, &joined);
-	CHECK(board_create(&board, directory, getpid(), NULL, &err) == STATUS_OK);
-	snprintf(path, sizeof(path), "%s/deadline.db", directory);
+	CHECK(board_create(&board, scratch, getpid(), NULL, &err) == STATUS_OK);
+	snprintf(path, sizeof(path), "%s", scratch_path("deadline.db"));
 	for (int i = 0; i < 3; i++) {
 		struct ack_request request = {.options = &options,
 			.attempt = &joined,
@@ -574,7 +556,8 @@ static void staged_deadline(void)
 			.deadline = clock_now()};
 		if (left[i])
 			store_put(store, "run/s/000001/DEADLINE", left[i], NULL, &err);
-		CHECK(ack_run(&request, open_store("deadline.db"), &answer[i], &err) == STATUS_NO,
+		CHECK(ack_run(&request, scratch_store("deadline.db"), &answer[i], &err) ==
+				STATUS_NO,
 			"nothing is claimed");
 		clock_sleep_until(clock_after(5));
 	}
@@ -591,7 +574,6 @@ static enum agreement_outcome fail_with(struct store *store, int code)
 	struct view view = {0};
 	struct write write;
 	struct agreement_plan plan = {0};
-	struct error err = {0};
 	CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK);
 	write_build(&write, &view, WRITE_ERROR, 0, &plan, &(struct write_details){.code = code});
 	enum agreement_outcome outcome = write_carry_out(&write, store, &err);
@@ -604,9 +586,8 @@ static enum agreement_outcome fail_with(struct store *store, int code)
 static void stray_error(void)
 {
 	static const char *const strays[] = {"{}", "garbage", "{\"task\":0,\"code\":9}"};
-	struct store *store = open_store("stray.db");
+	struct store *store = scratch_store("stray.db");
 	struct attempt joined;
-	struct error err = {0};
 	join_all(store, 1, &joined);
 	for (size_t i = 0; i < 3; i++) {
 		struct view view = {0};
@@ -633,14 +614,11 @@ int main(void)
 	garbage();
 	sets();
 	unit_begin(NULL);
-	if (!mkdtemp(directory))
-		return 1;
+	scratch_make();
 	lives();
 	deaths();
 	staged_deadline();
 	stray_error();
-	int code = unit_end();
-	char command[128];
-	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	return system(command) == 0 ? code : 1;
+	scratch_remove();
+	return unit_end();
 }
