@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void mix_start(struct mix *mix, uint64_t seed, int keys)
+void mix_start(struct mix *mix, uint64_t seed)
 {
-	*mix = (struct mix){.state = seed * 0x9e3779b97f4a7c15u + 1, .keys = keys};
+	*mix = (struct mix){.state = seed * 0x9e3779b97f4a7c15u + 1};
 	for (int i = 0; i < 8; i++)
 		(void)mix_random(mix, 2);
 }
@@ -33,10 +33,10 @@ void mix_prefix(char prefix[MIX_KEY_LONGEST], int group)
 		snprintf(prefix, MIX_KEY_LONGEST, MIX_ROOT "%d/", group);
 }
 
-int mix_key_number(const struct mix *mix, const char *name)
+int mix_key_number(const char *name)
 {
 	char known[MIX_KEY_LONGEST];
-	for (int k = 0; k < mix->keys; k++) {
+	for (int k = 0; k < MIX_KEYS; k++) {
 		mix_key(known, k);
 		if (!strcmp(known, name))
 			return k;
@@ -57,7 +57,7 @@ static void part(struct question *question, enum store_op_kind kind, int key, bo
 /* Two keys: compares on one or both, a get, and puts and deletes of both; else both are read. */
 static void several_keys(struct mix *mix, struct question *question, int key)
 {
-	int other = (key + 1 + (int)mix_random(mix, (unsigned)mix->keys - 1)) % mix->keys;
+	int other = (key + 1 + (int)mix_random(mix, MIX_KEYS - 1)) % MIX_KEYS;
 	if (mix_random(mix, 3))
 		compare(question, key, mix->seen[key]);
 	if (mix_random(mix, 2))
@@ -74,7 +74,7 @@ static void several_keys(struct mix *mix, struct question *question, int key)
 
 static void transaction(struct mix *mix, struct question *question, unsigned dice)
 {
-	int key = (int)mix_random(mix, (unsigned)mix->keys);
+	int key = (int)mix_random(mix, MIX_KEYS);
 	bool compares = dice < 45;
 	bool deletes = (dice >= 35 && dice < 45) || (dice >= 57 && dice < 65);
 	if (dice >= 80) {

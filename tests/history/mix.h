@@ -13,7 +13,7 @@
 
 #include "store/store.h"
 
-#define MIX_KEYS	64 /* at most */
+#define MIX_KEYS	8 /* few, so that the processes meet */
 #define MIX_ROOT	"hist/"
 #define MIX_GROUPS	2 /* "hist/0/", "hist/1/": key k is in group k % 2 */
 #define MIX_COMPARES	3
@@ -22,7 +22,6 @@
 
 struct mix {
 	uint64_t state;
-	int keys;
 	store_revision seen[MIX_KEYS]; /* the last revision seen of each key; 0: absent */
 	store_revision newest;	       /* the last revision seen of the store */
 };
@@ -51,13 +50,13 @@ struct question {
 	int64_t limit; /* wait, milliseconds */
 };
 
-void mix_start(struct mix *mix, uint64_t seed, int keys);
+void mix_start(struct mix *mix, uint64_t seed);
 /* From 0 to below - 1. */
 unsigned mix_random(struct mix *mix, unsigned below);
 struct question mix_next(struct mix *mix);
 void mix_key(char name[MIX_KEY_LONGEST], int key);
 void mix_prefix(char prefix[MIX_KEY_LONGEST], int group);
 /* The number of a key; -1: it is none of ours. */
-int mix_key_number(const struct mix *mix, const char *name);
+int mix_key_number(const char *name);
 
 #endif

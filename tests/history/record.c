@@ -22,7 +22,9 @@
 #include "store/lock/token.h"
 #include "store/store.h"
 
-#define LAST_WAIT 120000 /* milliseconds */
+/* Milliseconds. */
+#define LAST_WAIT 120000
+#define STOP	  1500
 
 /* Shared by all processes of the recording. */
 struct board {
@@ -150,7 +152,7 @@ static void log_error(struct worker *worker, bool known, const struct error *err
 static void saw_entries(struct worker *worker, const struct store_answer *answer)
 {
 	for (size_t i = 0; i < answer->count; i++) {
-		int key = mix_key_number(&worker->mix, answer->entries[i].key);
+		int key = mix_key_number(answer->entries[i].key);
 		if (key >= 0)
 			worker->mix.seen[key] = answer->entries[i].revision;
 	}
@@ -280,7 +282,7 @@ static void work(struct worker *worker)
 	struct board *board = worker->board;
 	_Atomic int *begun = &board->workers[worker->process - (unsigned)recording->first].begun;
 	uint64_t seed = recording->seed * 1000003 + worker->process * 1009 + worker->life;
-	mix_start(&worker->mix, seed, recording->keys);
+	mix_start(&worker->mix, seed);
 	worker->store = open_store(recording, worker->url, STORE_CREATE);
 	if (!worker->store)
 		_exit(3);
@@ -412,13 +414,13 @@ static int find_holder(const struct recording *recording, const struct board *bo
 }
 
 /* Stop a process for a while; the others go on, if it does not hold the lock. */
-static bool stop_one(const struct recording *recording, struct board *board, int n)
+static bool stop_one(struct board *board, int n)
 {
 	pid_t pid = board->workers[n].pid;
 	if (pid == 0)
 		return false;
 	kill(pid, SIGSTOP);
-	clock_sleep_until(clock_after(recording->stop_for));
+	clock_sleep_until(clock_after(STOP));
 	kill(pid, SIGCONT);
 	return true;
 }
@@ -431,7 +433,7 @@ static int supervise(const struct recording *recording, struct board *board, sto
 {
 	struct mix mix;
 	int done = 0, all = recording->kills + recording->stops, n = 0, count;
-	mix_start(&mix, recording->seed, recording->keys);
+	mix_start(&mix, recording->seed);
 	for (;;) {
 		int64_t ahead = 4 * (int64_t)recording->processes;
 		board->barrier = done < all ? due(recording, done) + ahead : INT64_MAX;
@@ -448,7 +450,7 @@ static int supervise(const struct recording *recording, struct board *board, sto
 		if (is_stop(recording, done)) {
 			board->barrier = due(recording, done + 1) + ahead;
 			n = find_holder(recording, board, n);
-			done += stop_one(recording, board, n);
+			done += stop_one(board, n);
 		} else if (kill_one(board, n, done % 2)) {
 			done++;
 			start(recording, board, n, base);
@@ -527,8 +529,8 @@ static bool last_look(
 	puts.url = recording->urls[(u + 1) % recording->url_count];
 	log_open(&waits, base);
 	log_open(&puts, base);
-	mix_start(&waits.mix, 0, recording->keys);
-	mix_start(&puts.mix, 0, recording->keys);
+	mix_start(&waits.mix, 0);
+	mix_start(&puts.mix, 0);
 	puts.store = open_store(recording, puts.url, 0);
 	bool done = puts.store && is_answered(&puts, &list);
 	pid_t parent = getpid(), pid = fork();

@@ -38,12 +38,10 @@
 struct recording {
 	int processes;
 	int operations; /* of each process */
-	int keys;	/* 2 to MIX_KEYS */
 	int kills;	/* how often a random process is killed, and started again */
-	int stops;	/* how often one is stopped for stop_for milliseconds */
+	int stops;	/* how often one is stopped for 1.5 s */
 	bool looks; /* files of the store are read without its lock all the time, through each URL
 		     */
-	int64_t stop_for;
 	int first;  /* the number of the first process: other than in other recordings there */
 	bool joins; /* other recordings are under way there: the store need not be empty */
 	int64_t patience; /* of each operation, milliseconds */

@@ -10,14 +10,11 @@
  * Options of record:
  *   -p N        processes (8), on the URLs in turn
  *   -n N        operations of each process (500)
- *   -k N        keys (8), 2 to 64: few, so that the processes meet
  *   -s N        seed (1)
  *   -t MS       patience of each operation (120000: a busy machine is no error)
  *   --kill N    kill a process with SIGKILL N times, and start it again each time: at any moment,
  *               and every second time between a transaction and its line in the log
- *   --stop N    stop a process for a while N times, of a store with a token the one that has it;
- *               --for MS (1500)
- *   --takeover MS  with a token: after how long a silent process is taken over (5000)
+ *   --stop N    stop a process for 1.5 s N times, of a store with a token the one that has it
  *   --look      read the files of the store through each URL all the time, without its lock
  *   --first N   the number of the first process (0). Recordings on several machines need other
  *               numbers each: more than processes + 2 * URLs apart
@@ -33,15 +30,13 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "mix.h"
 #include "record.h"
-#include "store/lock/token.h"
 
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: store_history record [-p N] [-n N] [-k N] [-s N] [-t MS] [--kill N] [--stop N] "
-		"[--for MS] [--takeover MS] [--look] [--first N] [--join] DIRECTORY URL...\n"
+		"usage: store_history record [-p N] [-n N] [-s N] [-t MS] [--kill N] [--stop N] "
+		"[--look] [--first N] [--join] DIRECTORY URL...\n"
 		"       store_history clock\n");
 	return 2;
 }
@@ -62,28 +57,20 @@ static int run_record(int argc, char **argv)
 {
 	static const struct option options[] = {{"kill", required_argument, NULL, 'K'},
 		{"first", required_argument, NULL, 'F'}, {"join", no_argument, NULL, 'J'},
-		{"takeover", required_argument, NULL, 'T'}, {"stop", required_argument, NULL, 'S'},
-		{"for", required_argument, NULL, 'R'}, {"look", no_argument, NULL, 'L'}, {0}};
-	struct recording recording = {.processes = 8,
-		.operations = 500,
-		.keys = 8,
-		.patience = 120000,
-		.seed = 1,
-		.stop_for = 1500};
+		{"stop", required_argument, NULL, 'S'}, {"look", no_argument, NULL, 'L'}, {0}};
+	struct recording recording = {
+		.processes = 8, .operations = 500, .patience = 120000, .seed = 1};
 	int option;
-	while ((option = getopt_long(argc, argv, "p:n:k:s:t:", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "p:n:s:t:", options, NULL)) != -1) {
 		switch (option) {
 		case 'p': recording.processes = take_number(optarg, 1, 1000); break;
 		case 'n': recording.operations = take_number(optarg, 1, 10000000); break;
-		case 'k': recording.keys = take_number(optarg, 2, MIX_KEYS); break;
 		case 's': recording.seed = (uint64_t)take_number(optarg, 0, 1000000000); break;
 		case 't': recording.patience = take_number(optarg, 1, 1000000); break;
 		case 'K': recording.kills = take_number(optarg, 0, 10000); break;
 		case 'F': recording.first = take_number(optarg, 0, 60000); break;
 		case 'J': recording.joins = true; break;
 		case 'S': recording.stops = take_number(optarg, 0, 10000); break;
-		case 'R': recording.stop_for = take_number(optarg, 1, 1000000); break;
-		case 'T': token_patience = take_number(optarg, 1, 1000000); break;
 		case 'L': recording.looks = true; break;
 		default: return usage();
 		}

@@ -236,5 +236,6 @@ int main(void)
 	unit_begin(NULL);
 	places();
 	restarted();
+	rmdir(parent);
 	return unit_end();
 }
