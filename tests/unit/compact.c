@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "scratch_store.h"
 #include "store/sqlite/session.h"
@@ -148,9 +147,7 @@ static void bounds(void)
 
 int main(void)
 {
-	/* Thousands of transactions: in memory where that can be. */
-	if (access("/dev/shm", W_OK) == 0)
-		snprintf(scratch, sizeof(scratch), "/dev/shm/unit-XXXXXX");
+	scratch_in_memory();
 	scratch_make();
 	waits();
 	bounds();
