@@ -31,14 +31,6 @@ two_of_three() {
 	for i in 0 1; do eventually has TASK/$i; done
 }
 
-@test "joining: a notice before all have joined: that launch leaves with 42, unstarted" {
-	two_of_three
-	kill -TERM "${pids[1]}"
-	all_ended 42
-	[ ! -e job/log ]
-	nothing_left
-}
-
 @test "joining: INT before all have joined ends that one with 130" {
 	two_of_three
 	kill -INT "${pids[1]}"
@@ -142,8 +134,6 @@ searching() {
 
 # ---- A checkpoint is complete only by what was saved ----
 
-came_to() { local s; read -r s 2>/dev/null <"step.$1" && ((s >= $2)); }
-
 @test "--savers chief: its save alone makes a checkpoint complete" {
 	cat >loop.sh <<-'X'
 		. "$CLIENTS/preempt.sh"
@@ -159,29 +149,4 @@ came_to() { local s; read -r s 2>/dev/null <"step.$1" && ((s >= $2)); }
 	kill -TERM "${pids[1]}"
 	ended 0 42
 	ended 1 "0|42"
-}
-
-@test "the chief must save and finishes without it, and another task fails: nothing is called complete" {
-	cat >chief.sh <<-'X'
-		. "$CLIENTS/preempt.sh"
-		[ $PREEMPT_TASK = 0 ] || { until [ -e fail ]; do sleep 0.02; done; exit 9; }
-		for s in 0 5 10; do
-			preempt_step $s $((s + 50)) || exit
-			echo $s >step.0
-			until [ -e finish ] || [ $s -lt 10 ]; do sleep 0.02; done
-		done
-	X
-	options=(--savers chief)
-	agents_of 2 bash chief.sh
-	eventually came_to 0 10
-	kill -TERM "${pids[0]}"
-	eventually has RUN_TO_CHECKPOINT
-	touch finish
-	eventually has LEFT/0
-	touch fail
-	ended 0 0
-	ended 1 43
-	run ! grep -h complete.*42 err.0 err.1
-	run -43 preempt-status --run job --exit-code -q
-	nothing_left
 }

@@ -16,6 +16,7 @@ load ../support/agents
 	saved_together 4
 	[ "$(ls job/ckpt)" = "$saved_step" ]
 	told_by 0 "claimed by task $victim on $HOSTNAME (signal:TERM: sent by process"
+	[ "$(field SEAL text)" = "claimed by task $victim on $HOSTNAME" ]
 	told_by 0 "step $saved_step is saved and complete: run me again (42); 1 attempt in "
 	for i in 0 1 2 3; do [ "$(field "LEFT/$i" reason)" = saved ]; done
 	[ "$(field CLOSED state) $(field CLOSED step)" = "preempted $saved_step" ]
@@ -36,7 +37,6 @@ load ../support/agents
 	eventually begun 0 5
 	kill -TERM "${pids[0]}"
 	all_ended 42
-	[ "$(find job/ckpt/* -maxdepth 0 | wc -l)" = 1 ]
 	nothing_left
 }
 
@@ -153,40 +153,32 @@ assert 200 <= end["lost_ms"] and 0 < end["left_ms"] and end["lost_ms"] + end["le
 	nothing_left
 }
 
-@test "PH-6: no task can save, or one cannot: all leave with 43, and no checkpoint is offered" {
-	for who in all 1; do
-		count_agents 3 --steps 100000 --step-ms 5 --save-fails $who
-		eventually all_begun 3 10
-		kill -TERM "${pids[0]}"
-		all_ended 43
-		[ "$(count_keys SAVED/)" = "$([ $who = all ] && echo 0 || echo 2)" ]
-		grep -q "stopped without a new complete checkpoint: run me again (43)" err.0
-		attempt=$((attempt + 1))
-	done
-	count_agents 3 --steps 30
-	all_ended 0
-	for i in 0 1 2; do grep -qx "start 0" job/log/3.$i; done
-	nothing_left
-}
-
-@test "one agent, a checkpoint for each task: one of them cannot save: 43" {
-	options=(--per-task)
-	one_agent 3 --steps 100000 --step-ms 5 --save-fails 1
-	eventually all_begun 3 10
-	kill -TERM "${pids[0]}"
-	all_ended 43
-}
-
-@test "asked to stop: 93, and what is left behind is said" {
-	local said=("asked to stop, without a new complete checkpoint" "is saved and complete; asked to stop")
-	for fails in 1 9; do # there is no task 9
-		count_agents 2 --steps 100000 --step-ms 5 --save-fails $fails
+# Each row: one agent or one for each task, an option, how it is ended, which task cannot save ("9": there is none), how
+# many saves are known then, the code of all, and what is said.
+@test "PH-6: no task can save, or one cannot: 43, and no checkpoint is offered; asked to stop: 93; what is left is said" {
+	local start option how fails saves code says
+	while IFS='|' read -r start option how fails saves code says; do
+		pids=()
+		# shellcheck disable=SC2206 # words
+		options=($option)
+		"$start" 2 --steps 100000 --step-ms 5 --save-fails "$fails"
 		eventually all_begun 2 10
-		preempt-claim --run job --then stop --outside
-		all_ended 93
-		grep -q "${said[attempt - 1]}: do not run me again (93)" err.0
+		case $how in
+		notice) kill -TERM "${pids[0]}" ;;
+		stop) preempt-claim --run job --then stop --outside ;;
+		esac
+		all_ended "$code"
+		grep -qF "$says" err.0
+		for i in 0 1; do grep -qx "start 0" "job/log/$attempt.$i"; done
+		[ -z "$saves" ] || [ "$(count_keys SAVED/)" = "$saves" ]
 		attempt=$((attempt + 1))
-	done
+	done <<-'END'
+		count_agents||notice|all|0|43|stopped without a new complete checkpoint: run me again (43)
+		count_agents|--exit-code 9|notice|1|1|43|stopped without a new complete checkpoint: run me again (43)
+		one_agent|--per-task|notice|1||43|
+		count_agents||stop|1|1|93|asked to stop, without a new complete checkpoint: do not run me again (93)
+		count_agents||stop|9|2|93|is saved and complete; asked to stop: do not run me again (93)
+	END
 	nothing_left
 }
 
@@ -209,25 +201,6 @@ assert 200 <= end["lost_ms"] and 0 < end["left_ms"] and end["lost_ms"] + end["le
 	counted 4 300
 	[ -z "$(ls job/ckpt)" ]
 	[ "$(keys "" | sed 's|.*/000001/||; s|/.*||' | sort -u | xargs)" = "ALL_JOINED CLOSED LEFT OPEN TASK" ]
-	nothing_left
-}
-
-@test "PH-9: the message of a preemption can be read afterwards, by a signal or by a command" {
-	local notice reason
-	for notice in signal:TERM 'command:test -e go'; do
-		agent 0 2 -- "$COUNT" --dir job --steps 100000 --step-ms 5
-		agent 1 2 --notice "$notice" -- "$COUNT" --dir job --steps 100000 --step-ms 5
-		eventually all_begun 2 $((attempt * 50))
-		case $notice in
-		signal:*) reason="sent by process $BASHPID " && kill -TERM "${pids[1]}" ;;
-		command:*) reason='' && touch go ;;
-		esac
-		all_ended 42
-		[ "$(field TERMINATED_WORKER task) $(field TERMINATED_WORKER source)" = "1 $notice" ]
-		[ "$(field SEAL text)" = "claimed by task 1 on $HOSTNAME" ]
-		[[ $(field TERMINATED_WORKER reason) = "$reason"* ]]
-		attempt=$((attempt + 1))
-	done
 	nothing_left
 }
 
