@@ -27,18 +27,17 @@ fenced() { sed -n "/^## The loop/,/^## [^T]/{/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/
 # begun FROM FILE: the file from the line that begins so.
 begun() { sed -n "/^$1/,\$p" "$2"; }
 
-# loops [EVERY]: what a reader makes of the loops; 30 steps here, and a periodic save every 10.
-loops() {
-	local every=${1-10}
-	{
-		echo 'state=0'
-		echo 'train() { sh hook $1 && state=$(((state * 31 + $1) % 1000003)) || exit; }'
-		echo 'write_state() { [ ! -e fails ] && echo "$state" >"$1/state"; }'
-		echo 'read_state() { read -r state <"$1/state"; }'
-		fenced bash | sed "s|/usr/local/share/preempt|$REPO/lib/client|"
-		echo 'echo "task $PREEMPT_TASK: $state"'
-	} >in_bash
-	cat - <(fenced python) >in_python <<-'END'
+# added_in LANGUAGE: what a reader adds to a loop. train does what the file "hook" says; a save fails while there is a
+# file "fails".
+added_in() {
+	case $1 in
+	bash) cat <<-'END' ;;
+		state=0
+		train() { sh hook $1 && state=$(((state * 31 + $1) % 1000003)) || exit; }
+		write_state() { [ ! -e fails ] && echo "$state" >"$1/state"; }
+		read_state() { read -r state <"$1/state"; }
+	END
+	python) cat <<-'END' ;;
 		import os, subprocess, sys
 		state = 0
 		def train(s):
@@ -53,14 +52,13 @@ loops() {
 		    global state
 		    state = int(open(directory + "/state").read())
 	END
-	echo "print('task', os.environ['PREEMPT_TASK'] + ':', state)" >>in_python
-	cat - <(example libpreempt.3 1) >in_c.c <<-'END'
+	c) cat <<-'END' ;;
 		#include <stdbool.h>
 		#include <stdio.h>
 		#include <stdlib.h>
 		#include <unistd.h>
-		static unsigned long state;
-		static void train(unsigned long s)
+		unsigned long state;
+		void train(unsigned long s)
 		{
 			char command[64];
 			snprintf(command, sizeof command, "sh hook %lu", s);
@@ -68,13 +66,13 @@ loops() {
 				exit(EXIT_FAILURE);
 			state = (state * 31 + s) % 1000003;
 		}
-		static bool write_state(const char *directory)
+		bool write_state(const char *directory)
 		{
 			char command[4200];
 			snprintf(command, sizeof command, "[ ! -e fails ] && echo %lu >'%s/state'", state, directory);
 			return system(command) == 0;
 		}
-		static bool read_state(const char *directory)
+		bool read_state(const char *directory)
 		{
 			char path[4200];
 			snprintf(path, sizeof path, "%s/state", directory);
@@ -82,9 +80,35 @@ loops() {
 			return file && fscanf(file, "%lu", &state) == 1 && fclose(file) == 0;
 		}
 	END
-	echo 'int main(void) { run(); printf("task %s: %lu", getenv("PREEMPT_TASK"), state); puts(""); }' >>in_c.c
-	sed -i "s/total=1000 every=100/total=30 every=$every/; s/\"ckpt\", 1000, 100/\"ckpt\", 30, $every/; s/total = 1000, every = 100/total = 30, every = $every/" in_*
-	"${CC:-cc}" "${sanitize[@]}" -Wall -Wextra -Werror -o in_c -I "$REPO/lib/client" in_c.c "$OUT/libpreempt.a" -lpthread
+	esac
+}
+
+# compiled NAME: the program NAME of NAME.c.
+compiled() {
+	"${CC:-cc}" "${sanitize[@]}" -Wall -Wextra -Werror -o "$1" -I "$REPO/lib/client" "$1.c" "$OUT/libpreempt.a" -lpthread
+}
+
+# loops TOTAL EVERY: what a reader makes of the loops: so many steps, and a periodic save every so many.
+loops() {
+	total=$1
+	{
+		added_in bash
+		fenced bash | sed "s|/usr/local/share/preempt|$REPO/lib/client|"
+		echo 'echo "task $PREEMPT_TASK: $state"'
+	} >in_bash
+	{
+		added_in python
+		fenced python
+		echo "print('task', os.environ['PREEMPT_TASK'] + ':', state)"
+	} >in_python
+	{
+		added_in c
+		example libpreempt.3 1
+		echo 'int main(void) { run(); printf("task %s: %lu", getenv("PREEMPT_TASK"), state); puts(""); }'
+	} >in_c.c
+	sed -i "s/total=1000 every=100/total=$1 every=$2/; s/\"ckpt\", 1000, 100/\"ckpt\", $1, $2/
+		s/total = 1000, every = 100/total = $1, every = $2/" in_*
+	compiled in_c
 	all=("bash in_bash" "python3 in_python" ./in_c)
 }
 
@@ -99,7 +123,7 @@ started() {
 # ended: both tasks have come to what an uninterrupted loop comes to.
 ended() {
 	local i state=0
-	for ((i = 0; i < 30; i++)); do state=$(((state * 31 + i) % 1000003)); done
+	for ((i = 0; i < total; i++)); do state=$(((state * 31 + i) % 1000003)); done
 	[ "$(sort -u <<<"$output")" = "task 0: $state"$'\n'"task 1: $state" ] || { echo "$output" "$stderr"; return 1; }
 }
 
@@ -160,33 +184,45 @@ asked_at_once() {
 		<(begun 'static uint64_t saved' "$REPO/examples/loop.c" | sed '/^int main/,$d' | sed '$d')
 }
 
-@test "the loops: after a crash in step 0 they start again, run to the end, and save every ten steps" {
-	local program
-	loops
+@test "the loops: a crash in step 0, then a notice in step 0: 42; a save that fails: 43; then to the same end" {
+	local program first
+	loops 15 5
 	for program in "${all[@]}"; do
 		fresh
+		preempted_at 0
 		# Neither task saves before that.
-		cat >hook <<-'END'
-			[ "$1" = 0 ] && [ ! -e crashed ] || exit 0
-			[ "$PREEMPT_TASK" = 0 ] || exec sleep 1000
-			touch crashed
-			exit 3
+		cat - hook >crash <<-'END'
+			if [ "$1" = 0 ] && [ ! -e crashed ]; then
+				[ "$PREEMPT_TASK" = 0 ] || exec sleep 1000
+				touch crashed
+				exit 3
+			fi
 		END
-		started 0 "$program" --restarts
+		mv crash hook
+		started 42 "$program" --restarts
 		[ -e crashed ]
+		saved_newest 1 2
+		first=$newest
+		preempted_at 6
+		echo 'touch fails' >>hook
+		started 43 "$program"
+		rm fails
+		complete "$first" 5
+		: >hook
+		started 0 "$program"
 		ended
-		complete 10 20
+		complete "$first" 5 10
 	done
 }
 
 @test "the loops: preempted at a periodic save: 42; asked at once where they resumed: 42; then to the same end" {
 	local program
-	loops 1
+	loops 6 1
 	for program in "${all[@]}"; do
 		fresh
-		preempted_at 9
+		preempted_at 2
 		started 42 "$program"
-		saved_newest 10 11
+		saved_newest 3 4
 		: >hook
 		asked_at_once "$newest" "$program"
 		started 0 "$program"
@@ -194,32 +230,8 @@ asked_at_once() {
 	done
 }
 
-@test "the loops: preempted between two periodic saves, also in step 0: 42; a save that fails: 43" {
-	local program first
-	loops
-	for program in "${all[@]}"; do
-		fresh
-		preempted_at 0
-		started 42 "$program"
-		saved_newest 1 2
-		first=$newest
-		preempted_at 13
-		echo 'touch fails' >>hook
-		started 43 "$program"
-		rm fails
-		complete "$first" 10
-		preempted_at 15
-		started 42 "$program"
-		saved_newest 16 17
-		: >hook
-		started 0 "$program"
-		ended
-		complete "$first" 10 "$newest" 20
-	done
-}
-
 @test "examples/loop.sh, loop.py, loop.c: two tasks run them to the end" {
-	local loop
+	local loop total=30
 	export PREEMPT_SH=$REPO/lib/client/preempt.sh
 	"${CC:-cc}" "${sanitize[@]}" -I "$REPO/lib/client" -o loop "$REPO/examples/loop.c" "$OUT/libpreempt.a" -lpthread
 	for loop in "$REPO/examples/loop.sh" "$REPO/examples/loop.py" ./loop; do
@@ -265,48 +277,27 @@ cut_out() {
 
 # short_loops: for each client a program whose save says no while there is a file "fails".
 short_loops() {
+	echo 'touch "trained.$PREEMPT_TASK"; sleep 0.01' >hook
 	{
-		echo ". '$REPO/lib/client/preempt.sh'"
-		echo 'start=0 total=1000000; save() { [ ! -e fails ]; }; train() { touch "trained.$PREEMPT_TASK"; sleep 0.01; }'
+		added_in bash
+		echo ". '$REPO/lib/client/preempt.sh'; start=0 total=1000000; save() { [ ! -e fails ]; }"
 	} | tee short_sh >short_step
 	cut_out "$REPO/lib/client/preempt.sh" 'for ((s = start;' 'done' >>short_sh
 	cut_out "$REPO/man/preempt-step.1" 'for ((s = start;' 'done' >>short_step
-	cat - <(cut_out "$REPO/lib/client/preempt.py" 'for s in range(start, total):' '    train(s)') >short_python <<-'END'
-		import os, time
-		import preempt
-		start, total = 0, 1000000
-		def save(s):
-		    if os.path.exists("fails"):
-		        raise OSError("no space left")
-		def train(s):
-		    open("trained." + os.environ["PREEMPT_TASK"], "w").close()
-		    time.sleep(0.01)
-	END
 	{
-		cat <<-'END'
-			#include <preempt.h>
-			#include <stdbool.h>
-			#include <stdio.h>
-			#include <stdlib.h>
-			#include <unistd.h>
-			static bool save(uint64_t s) { (void)s; return access("fails", F_OK) != 0; }
-			static void train(uint64_t s)
-			{
-				char name[64];
-				(void)s;
-				snprintf(name, sizeof name, "trained.%s", getenv("PREEMPT_TASK"));
-				FILE *file = fopen(name, "w");
-				if (file) fclose(file);
-				usleep(10000);
-			}
-			int main(void)
-			{
-				uint64_t start = 0, total = 1000000;
-		END
+		added_in python
+		printf '%s\n' 'import preempt' 'start, total, save = 0, 1000000, lambda s: write_state(".")'
+		cut_out "$REPO/lib/client/preempt.py" 'for s in range(start, total):' '    train(s)'
+	} >short_python
+	{
+		echo '#include <preempt.h>'
+		added_in c
+		echo 'bool save(uint64_t s) { return s && access("fails", F_OK) != 0; }'
+		echo 'int main(void) { uint64_t start = 0, total = 1000000;'
 		cut_out "$REPO/lib/client/preempt.h" 'for (uint64_t s = start;' '}'
 		echo 'return 0; }'
 	} >short_c.c
-	"${CC:-cc}" "${sanitize[@]}" -o short_c -I"$REPO/lib/client" short_c.c "$OUT/libpreempt.a" -lpthread
+	compiled short_c
 }
 
 # trains COMMAND...: two tasks of it under an agent, that train.
