@@ -13,8 +13,6 @@ setup() {
 	quick+=(--limit 100)
 }
 
-# ---- Joining ----
-
 @test "joining: the missing are named, and who came leaves with 44: run me again" {
 	agent 0 5 -- "$COUNT" --dir job
 	eventually has TASK/0
@@ -25,33 +23,13 @@ setup() {
 	nothing_left
 }
 
-# two_of_three: tasks 0 and 1 wait for task 2.
-two_of_three() {
+@test "joining: INT before all have joined ends that one with 130" {
 	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 50; done
 	for i in 0 1; do eventually has TASK/$i; done
-}
-
-@test "joining: INT before all have joined ends that one with 130" {
-	two_of_three
 	kill -INT "${pids[1]}"
 	ended 1 130
 	ended 0 44
 	grep -q "interrupted before the start" err.0
-	nothing_left
-}
-
-@test "joining: a task killed while the others still wait for all, and started again: all join the next attempt" {
-	two_of_three
-	kill -KILL "${pids[1]}"
-	ended 1 137
-	agent 1 3 -- "$COUNT" --dir job --steps 50
-	attempt=2
-	eventually has TASK/0
-	agent 2 3 -- "$COUNT" --dir job --steps 50
-	all_ended 0
-	grep -q "task 1 was restarted" err.0
-	[ ! -e job/log/1.0 ]
-	counted 3 50
 	nothing_left
 }
 
@@ -105,34 +83,6 @@ searching() {
 	saved_together 2
 	nothing_left
 }
-
-# ---- Agreeing ----
-
-@test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {
-	later_than() { (($(date +%s%3N) > $1)); }
-	needs_store_file
-	# So long that a final round would begin at once; and there is time for one on a machine that stalls.
-	options=(--grace 40s)
-	saves_took 18000
-	count_agents 1 --steps 100000 --step-ms 5
-	eventually all_begun 1 10
-	mv store away
-	at=$(date +%s%3N)
-	kill -TERM "${pids[0]}"
-	eventually grep -q "preempt-run: notice:" err.0
-	heard=$(date +%s%3N)
-	eventually grep -q "trying again" err.0
-	eventually later_than $((heard + 300))
-	mv away store
-	all_ended 42
-	utc=$(field TERMINATED_WORKER utc)
-	((utc >= at - 1 && utc <= heard + 1))
-	late=$(($(field TERMINATED_WORKER deadline_utc) - utc - 40000))
-	((late > -50 && late < 50))
-	nothing_left
-}
-
-# ---- A checkpoint is complete only by what was saved ----
 
 @test "--savers chief: its save alone makes a checkpoint complete" {
 	cat >loop.sh <<-'X'

@@ -112,23 +112,6 @@ latest() { PREEMPT_RUN=r ckpt-rotate latest "$@"; }
 	run -1 record
 }
 
-@test "neither a restart count nor an attempt's number proves anything: what is missing is made" {
-	local variable
-	for variable in SLURM_RESTART_COUNT=1 PREEMPT_ATTEMPT=2; do
-		(
-			export "${variable?}" PREEMPT_STORE=store/${variable%=*}.db
-			run -0 preempt-store put k v
-			run -0 --separate-stderr ckpt-rotate latest ck --or 0
-			[ "$output" = 0 ]
-			run -0 ckpt-rotate begin ck 1
-			run -75 ckpt-rotate begin none/ck 1
-		)
-		rm -r ck
-	done
-	export SLURM_JOB_ID=7 SLURM_RESTART_COUNT=3
-	run -0 preempt-requeue --platform none --run r -- preempt-run -- true
-}
-
 @test "a store that is missing, but was there at an earlier start of the job: 75, and not made" {
 	export SLURM_JOB_ID=7 PREEMPT_RUN=r
 	local trace=home/.local/state/preempt/slurm-7.db.trace
@@ -335,13 +318,6 @@ offered() { [ "$(ckpt-rotate latest ck --step 2>/dev/null)" = "$1" ]; }
 	[ "$code" = 1 ]
 	grep 'no other complete checkpoint' err
 	offered 30
-}
-
-@test "--max-bad-restarts: wrong usage" {
-	three_checkpoints
-	run -2 --separate-stderr preempt-run --max-bad-restarts 1 -- true
-	[[ $stderr == *"--checkpoints"* ]]
-	train 2 0
 }
 
 @test "a framework's checkpoint is given up, too: the mark is beside it" {

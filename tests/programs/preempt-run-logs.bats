@@ -108,19 +108,6 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 	[[ $stderr == *'--log-format: "xml" is neither text nor json'* ]]
 }
 
-@test "a claim that cannot be read, or of another version: all save and leave, and preempt-run says so" {
-	for claim in '[]' '{"then":"pause"}'; do
-		train 2
-		preempt-store put "run/job/00000$attempt/TERMINATED_WORKER" "$claim" >/dev/null
-		kill -TERM "${pids[0]}"
-		all_ended 42
-		saved_together 2
-		grep -hq "the claim cannot be read" err.0 err.1
-		attempt=$((attempt + 1))
-		rm -r job/ckpt
-	done
-}
-
 @test "who is waited for is named after 5 seconds, once: to join, to save" {
 	cat >trainer.sh <<-'END'
 		. "$CLIENTS/preempt.sh"

@@ -111,16 +111,6 @@ decided() { preempt-store put "run/$PREEMPT_RUN/00000$1/NEXT" "{\"again\":$2,\"p
 	done
 }
 
-@test "two agents: both run again, in the same attempts, and both give up for the same reason" {
-	# Why the agent of task I says that nothing is run again.
-	reason_of() { sed -n 's/.*\(not run again.*\); [0-9]* attempts\? in .*/\1/p' "err.$1" | grep .; }
-	export ALWAYS=1:3
-	for i in 0 1; do trains $i --max-crashes 2; done
-	all_ended 93
-	for i in 0 1; do [ "$(cut -d' ' -f1 starts.$i)" = $'1\n2\n3' ]; done
-	[ "$(reason_of 0)" = "$(reason_of 1)" ]
-}
-
 @test "what the first has decided binds the others, whatever they would have decided" {
 	export STEPS=100000
 	for i in 0 1; do trains $i --max-crashes 0; done
@@ -230,22 +220,6 @@ one_node_away() {
 		all_ended "${cause#*:}"
 		[ "$(wc -l <starts.0)" = 1 ]
 		closed_by 1 "${cause%:*}"
-	done
-}
-
-@test "asked to stop, and a task that has left waits for no task: 93, and 43, also with a further TERM" {
-	export STEPS=100000
-	for how in stop:93 exit:43; do
-		export PREEMPT_RUN=$how
-		rm -f starts.?
-		for i in 0 1; do trains $i --no-heartbeat --report-timeout 1s --save-timeout 3s; done
-		both_started
-		stopped "${pids[1]}" # it cannot leave
-		preempt-claim --then "${how%:*}" --outside --grace 4s
-		while kill -TERM "${pids[0]}" 2>/dev/null; do sleep 0.1; done
-		ended 0 "${how#*:}"
-		kill -CONT "${pids[1]}"
-		ended 1 "${how#*:}"
 	done
 }
 

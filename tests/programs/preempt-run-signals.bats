@@ -34,6 +34,12 @@ load ../support/agents
 		--exit-code 0 -- true
 		--exit-code 256 -- true
 		--run a/b -- true
+		--on-notice USR1 -- true
+		--on-notice signal:NONE -- true
+		--on-notice command: -- true
+		--signal-to all -- true
+		--max-bad-restarts 1 -- true
+		--max-bad-restarts 0 --checkpoints ck -- true
 	EOT
 	unset PREEMPT_RUN
 	refused --task 0 --tasks 2 -- true
@@ -47,18 +53,30 @@ load ../support/agents
 
 # ---- Exit codes ----
 
-@test "exit codes: the command's own, 127, 126, 128+n, and --exit-code" {
-	unset PREEMPT_RUN
-	run -0 preempt-run -- true
-	run -7 preempt-run -- sh -c 'exit 7'
-	run -137 preempt-run -- sh -c 'kill -KILL $$'
-	run -127 preempt-run -- ./absent
-	[[ $output == *"preempt-run: cannot run ./absent: No such file or directory"* ]]
+# Each row: options, the command, the exit code, and what is said.
+@test "exit codes: the command's own, 127, 126, 128+n; 1 for a 42 of its own; one that dies of a watched signal: 43" {
+	local with command code says
 	touch plain
-	run -126 preempt-run -- ./plain
-	[[ $output == *"preempt-run: cannot run ./plain: Permission denied"* ]]
-	run -126 preempt-run -- "$PWD"
-	export PREEMPT_RUN=job
+	while IFS='|' read -r with command code says; do
+		PREEMPT_RUN='' eval "run -$code preempt-run $with -- $command"
+		[[ $output == *"$says"* ]] || { echo "$with $command: $output"; return 1; }
+		[[ $code = 43 || $output != *"run me again"* ]]
+	done <<-'END'
+		|true|0|
+		|sh -c 'exit 7'|7|
+		|sh -c 'kill -KILL $$'|137|
+		|./absent|127|preempt-run: cannot run ./absent: No such file or directory
+		|./plain|126|preempt-run: cannot run ./plain: Permission denied
+		|"$PWD"|126|
+		|sh -c 'exit 42'|1|its command exited with 42
+		--exit-code 42|sh -c 'exit 42'|1|
+		--exit-code 99|sh -c 'exit 99'|1|
+		--exit-code 1|false|1|
+		--platform none --notice signal:VTALRM|sh -c 'kill -ALRM $$'|142|
+		--platform none --notice signal:USR1,ALRM|sh -c 'kill -ALRM $$'|43|notice: signal:ALRM: the command died of it
+		--platform none --notice signal:USR1,SIGALRM|sh -c 'kill -ALRM $$'|43|notice: signal:ALRM: the command died of it
+		--platform none --notice signal:USR1,14|sh -c 'kill -ALRM $$'|43|notice: signal:ALRM: the command died of it
+	END
 	options=(--exit-code 9)
 	count_agents 2 --steps 100000 --step-ms 5
 	eventually all_begun 2 3
@@ -68,21 +86,12 @@ load ../support/agents
 	nothing_left
 }
 
-@test "no task has begun: 42, and nothing is said to be saved; a command's own 42 is a failure, 1" {
+@test "no task has begun: 42, and nothing is said to be saved" {
 	agent 0 1 --notice 'command:test -e job/here' -- sh -c 'touch job/here; exec sleep 1000'
 	ended 0 42
 	[ "$(field TERMINATED_WORKER source)" = 'command:test -e job/here' ]
 	grep -q "no task had begun to train: nothing was saved" err.0
 	run ! grep -q "complete" err.0
-	attempt=2
-	for ends in "--exit-code 42 -- sh -c 'exit 42'" "--exit-code 99 -- sh -c 'exit 99'" "--exit-code 1 -- false"; do
-		eval "agent 0 1 $ends"
-		ended 0 1
-		run ! grep -q "run me again" err.0
-	done
-	agent 0 1 -- sh -c 'exit 42'
-	ended 0 1
-	grep -q "its command exited with 42" err.0
 }
 
 @test "SIGCHLD is ignored by the caller: the exit code of a command is known all the same" {
@@ -90,15 +99,6 @@ load ../support/agents
 	run -7 env --ignore-signal=CHLD preempt-run --task 0 --tasks 1 --run chld -- sh -c 'exit 7'
 	: >notice
 	run -5 env --ignore-signal=CHLD preempt-watch --source file:notice --exec 'exit 5'
-}
-
-@test "a command that dies of a signal: a notice where a source watches that very signal, however it is written" {
-	unset PREEMPT_RUN
-	run -142 preempt-run --platform none --notice signal:VTALRM -- sh -c 'kill -ALRM $$'
-	for name in ALRM SIGALRM 14; do
-		run -43 preempt-run --platform none --notice "signal:USR1,$name" -- sh -c 'kill -ALRM $$'
-		[[ $output == *"notice: signal:ALRM: the command died of it"* ]]
-	done
 }
 
 @test "--notice without a signal: TERM is a notice as well; --platform none: only what is named" {
@@ -151,7 +151,7 @@ load ../support/agents
 	nothing_left
 }
 
-@test "signals: to agent and commands, to the process group of a batch script, to its whole tree: one checkpoint, 42" {
+@test "signals: to agent and commands, to the whole tree of a batch script: one checkpoint, 42" {
 	cat >job-script <<-'EOT'
 		trap : TERM
 		preempt-run -n 3 --report-timeout 20s --save-timeout 1m -- "$COUNT" --dir job --steps 100000 --step-ms 5 --child 1 &
@@ -159,7 +159,8 @@ load ../support/agents
 		while [ $code = 143 ]; do code=0; wait $! || code=$?; done
 		exit $code
 	EOT
-	for shape in commands group tree; do
+	# (To the group: tests/systems/slurm_shapes.bats.)
+	for shape in commands tree; do
 		setsid bash job-script >out.0 2>err.0 3>&- &
 		pids=($!)
 		eventually all_begun 3 10
@@ -167,7 +168,6 @@ load ../support/agents
 		agent=$(pgrep -P "${pids[0]}" -x preempt-run)
 		case $shape in
 		commands) to="$agent $(pgrep -P "$agent")" ;;
-		group) to=-${pids[0]} ;;
 		tree) to=$(ours) ;;
 		esac
 		kill -TERM -- $to 2>/dev/null || :
@@ -192,18 +192,6 @@ load ../support/agents
 		kill -TERM "${pids[0]}"
 		ended 0 42
 	done
-	nothing_left
-}
-
-@test "--shield: a command that installs no handler survives TERM to the whole tree" {
-	alone --shield TERM,USR1 -- bash -c 'echo $$ >job/pid; grep SigIgn /proc/self/status >job/ignored; while sleep 0.05; do :; done'
-	eventually test -s job/ignored
-	(((0x$(awk '{print $2}' job/ignored) & (1 << 14 | 1 << 9)) == (1 << 14 | 1 << 9)))
-	kill -TERM "$(cat job/pid)"
-	kill -USR1 "$(cat job/pid)"
-	kill -0 "$(cat job/pid)"
-	kill -KILL "${pids[0]}"
-	ended 0 137
 	nothing_left
 }
 

@@ -166,8 +166,9 @@ saved_alone() {
 	[ "$(cat store/db)" = "not a database, whatever its name" ]
 }
 
-# joining TIMEOUT: task 0 waits for task 1 to join, so long at most; the store is away.
+# joining TIMEOUT: task 0 of a new run waits for task 1 to join, so long at most; the store is away.
 joining() {
+	export PREEMPT_RUN=joins-$1
 	quick=(--join-timeout "$1")
 	agent 0 2 -- touch started.0
 	eventually has TASK/0
@@ -175,7 +176,17 @@ joining() {
 	eventually grep -q "; trying again" err.0
 }
 
-@test "the store is unreachable while a task waits for the others to join: it waits on, and all start" {
+@test "the store is unreachable while a task waits for the others to join: a notice: 42; --join-timeout: 75; else all start" {
+	joining 11m
+	kill -TERM "${pids[0]}"
+	ended 0 42
+	mv away store
+	joining 5s
+	ended 0 75
+	grep -q "$PWD/store" err.0
+	[[ $(tail -n 1 err.0) != *"trying again"* ]]
+	[ ! -e started.0 ]
+	mv away store
 	joining 10m
 	mv away store
 	agent 1 2 -- touch started.1
@@ -183,21 +194,4 @@ joining() {
 	[ -e started.0 ]
 	[ -e started.1 ]
 	grep -q "the store answers again" err.0
-}
-
-@test "the store is unreachable while a task waits for the others to join, until --join-timeout: 75, and nothing is tried again" {
-	joining 5s
-	ended 0 75
-	grep -q "$PWD/store" err.0
-	[[ $(tail -n 1 err.0) != *"trying again"* ]]
-	[ ! -e started.0 ]
-	mv away store
-}
-
-@test "a notice while the store is unreachable and a task waits for the others to join: 42" {
-	joining 10m
-	kill -TERM "${pids[0]}"
-	ended 0 42
-	[ ! -e started.0 ]
-	mv away store
 }

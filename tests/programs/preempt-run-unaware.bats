@@ -62,13 +62,6 @@ children_ended() {
 	[ "$(grep -cE 'preempt-run: attempt 2: 2 tasks, from step 1 in .*ck$' err.0)" = 1 ]
 }
 
-@test "no newer checkpoint appeared: 43" {
-	two --on-notice 'command:touch told' --checkpoints ck --save-timeout 6s -- ./solver
-	preempted
-	ended 0 43
-	[ -e told ]
-}
-
 @test "asked to stop: 93, whether the program ends before or after the decision, and its checkpoint is named" {
 	options=(--on-notice signal:USR1 --checkpoints ck)
 	two -- ./solver
@@ -166,11 +159,4 @@ children_ended() {
 	kill -KILL "${pids[0]}"
 	ended 0 137
 	children_ended asked
-}
-
-@test "a way to tell that is none is refused" {
-	run -2 preempt-run --on-notice USR1 -- true
-	run -2 preempt-run --on-notice signal:NONE -- true
-	run -2 preempt-run --on-notice command: -- true
-	run -2 preempt-run --signal-to all -- true
 }

@@ -113,25 +113,11 @@ fails_together() {
 	nothing_left
 }
 
-@test "PH-3: --grace 0 beside a notice that says more: one checkpoint, at once" {
-	# On a slow machine the time may be up before all have begun.
-	for after in 2s 10s 40s; do
-		rm -rf job/ckpt
-		options=(--grace 0 --notice "deadline:+$after" --notice signal:TERM)
-		count_agents 2 --steps 100000 --step-ms 5 --save-ms 100
-		all_ended 42
-		[ "$(field RUN_TO_CHECKPOINT kind)" != save ]
-		[ "$(field RUN_TO_CHECKPOINT kind)" != exit ] || break
-		attempt=$((attempt + 1))
-	done
-	saved_together 2
-	[ "$(ls job/ckpt)" = "$saved_step" ]
-	nothing_left
-}
-
 @test "PH-4: grace 9 s, every task noticed: exactly two checkpoints" {
 	options=(--grace 9s --on-event 'cat >>told')
-	saves_took 1500
+	# So long did a save take in earlier attempts: the final round begins so much earlier, which leaves a machine that stalls
+	# the time for it.
+	preempt-store put run/job/MEASURE '{"save_ms": 1500}'
 	# Where the machine stalls, the time may allow for less: tried again.
 	for try in 1 2 3 4; do
 		rm -rf job/log job/ckpt
@@ -179,28 +165,6 @@ assert 200 <= end["lost_ms"] and 0 < end["left_ms"] and end["lost_ms"] + end["le
 		count_agents||stop|1|1|93|asked to stop, without a new complete checkpoint: do not run me again (93)
 		count_agents||stop|9|2|93|is saved and complete; asked to stop: do not run me again (93)
 	END
-	nothing_left
-}
-
-@test "PH-7: a notice after training has finished is no failure" {
-	echo '"$COUNT" --dir job --steps 20 --step-ms 1 && until [ -e go ]; do sleep 0.02; done' >trainer
-	agents_of 3 sh trainer
-	eventually test -e job/end/0 -a -e job/end/1 -a -e job/end/2
-	kill -TERM "${pids[1]}"
-	eventually has TERMINATED_WORKER
-	touch go
-	all_ended 0
-	[ "$(field CLOSED state)" = completed ]
-	[ -z "$(ls job/ckpt)" ]
-	nothing_left
-}
-
-@test "PH-8, SY-1: without a notice no task is asked to save, and nothing is left after the end" {
-	count_agents 4 --steps 300 --step-ms 1
-	all_ended 0
-	counted 4 300
-	[ -z "$(ls job/ckpt)" ]
-	[ "$(keys "" | sed 's|.*/000001/||; s|/.*||' | sort -u | xargs)" = "ALL_JOINED CLOSED LEFT OPEN TASK" ]
 	nothing_left
 }
 

@@ -122,42 +122,19 @@ field() { key "$1" | sed -n "s/.*\"$2\": *\"\{0,1\}\([^,\"}]*\).*/\1/p"; }
 keys() { preempt-store list "run/$PREEMPT_RUN/$(printf %06d "$attempt")/$1"; }
 count_keys() { keys "$1" | wc -l; }
 
-# saves_took MILLISECONDS: so long did a save take in earlier attempts. The final round of a grace period begins so
-# much earlier, which leaves a machine that stalls the time for it.
-saves_took() { preempt-store put "run/$PREEMPT_RUN/MEASURE" "{\"save_ms\": $1}" >/dev/null; }
-
-newest_round() {
-	local last
-	last=$(keys LAST_RUN_TO_CHECKPOINT/ | sed 's|.*/||' | sort -n | tail -n 1)
-	echo "${last:-1}"
-}
-
-# step_of ROUND: the step decided in it.
-step_of() {
-	if [ "$1" = 1 ]; then field RUN_TO_CHECKPOINT step; else field "LAST_RUN_TO_CHECKPOINT/$1" step; fi
-}
-
-# saved_at_agreed TASK...: these saved at the step of the newest decision and began none after it.
-saved_at_agreed() {
-	local i step round
-	round=$(newest_round) step=$(step_of "$(newest_round)")
-	[ -n "$step" ] || return
-	for i; do
-		[ "$(field "SAVED/$round/$i" step)" = "$step" ] && [ -e "job/ckpt/$step/$i" ] ||
-			{ echo "task $i: no save at $step"; return 1; }
-		never_after "$i" "$step" || return
-	done
-}
-
 # saved_together N: one decision in this attempt, one claim; every task saved once, at its step (which is in
 # $saved_step), no task began a step after it (I1, I2, I3), and the checkpoint is complete.
 saved_together() {
 	local i
 	saved_step=$(field RUN_TO_CHECKPOINT step)
+	[ -n "$saved_step" ] || { echo "no step was decided"; return 1; }
 	[ "$(count_keys LAST_RUN_TO_CHECKPOINT/)" = 0 ] || { echo "more than one round"; return 1; }
 	for ((i = 0; i < $1; i++)); do
-		saved_at_agreed "$i" && has "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_$i" &&
+		[ "$(field "SAVED/1/$i" step)" = "$saved_step" ] && [ -e "job/ckpt/$saved_step/$i" ] &&
+			has "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_$i" &&
 			[ "$(grep -c "^saved $saved_step\$" "job/log/$attempt.$i")" = 1 ] || { echo "task $i"; return 1; }
+		awk -v s="$saved_step" '$1 == "begin" && $2 >= s { print FILENAME ": " $0 ", after " s; bad = 1 }
+			END { exit bad }' "job/log/$attempt.$i" || return
 	done
 }
 
@@ -180,11 +157,6 @@ trains_on() {
 	local at
 	at=$(tail -n 1 "job/log/$attempt.$1")
 	eventually begun "$1" $((${at#* } + ${2:-20}))
-}
-
-never_after() { # TASK STEP
-	awk -v s="$2" '$1 == "begin" && $2 >= s { print FILENAME ": " $0 ", after " s; bad = 1 }
-		END { exit bad }' "job/log/$attempt.$1"
 }
 
 # counted N STEPS: all have ended, and no step was lost or done twice.

@@ -27,7 +27,7 @@
 #define TASKS_MAX 1024
 
 static unsigned long steps = 100, stride = 1, fail_step;
-static long step_ms, save_ms, start_ms, slow_ms;
+static long step_ms, save_ms, slow_ms;
 static long task, tasks = 1, slow_task = -1, fail_task = -1, save_fails = -1;
 static int fail_code, child;
 static const char *attempt = "1";
@@ -229,8 +229,8 @@ static long number_of(const char *name, long otherwise)
 static void read_options(int argc, char **argv)
 {
 	static const struct option options[] = {{"dir", 1, 0, 'd'}, {"steps", 1, 0, 'n'},
-		{"step-ms", 1, 0, 'm'}, {"save-ms", 1, 0, 's'}, {"start-ms", 1, 0, 'b'},
-		{"slow", 1, 0, 'w'}, {"sync", 0, 0, 'y'}, {"async", 0, 0, 'a'}, {"fail", 1, 0, 'f'},
+		{"step-ms", 1, 0, 'm'}, {"save-ms", 1, 0, 's'}, {"slow", 1, 0, 'w'},
+		{"sync", 0, 0, 'y'}, {"async", 0, 0, 'a'}, {"fail", 1, 0, 'f'},
 		{"save-fails", 1, 0, 'x'}, {"stride", 1, 0, 'r'}, {"child", 1, 0, 'c'}, {0}};
 	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		bool right = true;
@@ -239,7 +239,6 @@ static void read_options(int argc, char **argv)
 		case 'n': steps = strtoul(optarg, NULL, 10); break;
 		case 'm': step_ms = atol(optarg); break;
 		case 's': save_ms = atol(optarg); break;
-		case 'b': start_ms = atol(optarg); break;
 		case 'w': right = sscanf(optarg, "%ld:%ld", &slow_task, &slow_ms) == 2; break;
 		case 'y': synchronous = true; break;
 		case 'a': asynchronous = true; break;
@@ -276,7 +275,6 @@ int main(int argc, char **argv)
 		start_child();
 	unsigned long step = resume();
 	note("start", step);
-	pause_ms(start_ms);
 	if (synchronous)
 		open_ring(step);
 	while (step < steps) {
