@@ -66,15 +66,7 @@ dead() { preempt-store list run/r/000001/DEAD/ | sed 's|.*/||' | sort -n | xargs
 
 dead_by() { preempt-store get "run/r/000001/DEAD/$1" | field by; }
 
-@test "HB-2: a heartbeat and its process KILLed: the others leave, and say who; of one that never beat no step is known" {
-	group_of 3
-	kill -KILL "${hearts[1]}" "${agents[1]}"
-	end 44 0 2
-	grep -q "task 1 on $(hostname) is gone; last seen 2.*Z" err.0 err.2
-	[ "$(dead)" = 1 ]
-	[ "$(preempt-store get run/r/000001/SEAL | field by)" = death ]
-	gone "${agents[0]}" && gone "${agents[2]}"
-	another_store
+@test "HB-2: of a task that is gone, and has never beaten, no step is known" {
 	join 2
 	end_agent 1
 	beat 0 --pid "${agents[0]}" --limit 100
@@ -322,7 +314,7 @@ print("bound", flush=True); time.sleep(600)' "$name" >bound 3>&- &
 	done
 }
 
-@test "examples/heartbeat.sh: one is killed, the others leave with 44, the next attempt ends well" {
+@test "HB-2, examples/heartbeat.sh: one is killed with its process, the others say who, and leave with 44; the next attempt ends well" {
 	export PREEMPT_TASKS=3 HEARTBEAT_OPTIONS="--period 400ms --limit 25 --kill-after 500ms"
 	local i
 	for i in 0 1 2; do
@@ -333,6 +325,9 @@ print("bound", flush=True); time.sleep(600)' "$name" >bound 3>&- &
 	heart=$(pgrep -P "${agents[1]}")
 	kill -KILL "${agents[1]}" "$heart"
 	for i in 0 2; do code_of "${agents[i]}"; [ "$code" = 44 ]; done
+	grep -q "task 1 on $(hostname) is gone; last seen 2.*Z" err.0 err.2
+	[ "$(dead)" = 1 ]
+	[ "$(preempt-store get run/r/000001/SEAL | field by)" = death ]
 	for i in 0 1 2; do
 		PREEMPT_TASK=$i "$REPO/examples/heartbeat.sh" true >"out.$i" 2>"err.$i" 3>&- &
 		agents[i]=$!

@@ -187,28 +187,6 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 
 # ---- Code and record: what is decided ----
 
-@test "crashes: requeued three times, over restarts of the job; then 93, permanently" {
-	export FAIL=3
-	for count in "" 1 2; do
-		slurm "$count"
-		requeues -- preempt-run -- ./trainer
-		code 44
-		requeued
-	done
-	slurm 3
-	requeues -- preempt-run -- ./trainer
-	code 93
-	calls ""
-	grep -q 'not run again (93): 4 crashes, 3 allowed (--max-crashes): task 0 failed on .*: broken at 3' err
-	preempt-store get run/slurm-9/000004/REFUSED
-	# Asked once more it says the same; started once more it begins again.
-	run -93 preempt-requeue --code 7
-	slurm 4
-	requeues -- preempt-run -- ./trainer
-	code 44
-	grep -q '1 of 3' err
-}
-
 @test "what the tasks have recorded counts, not the code of a launcher; without any record the code" {
 	# What is run | the code | what is asked | what is said
 	while IFS='|' read -r what expected asked said; do
@@ -261,22 +239,30 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 	done
 }
 
-@test "42 without a record: run again, but not endlessly; a job that was preempted often is no such job" {
-	slurm 7
-	for _ in 1 2 3; do
-		run -42 --separate-stderr preempt-requeue -- sh -c 'exit 42'
-		requeued
-		[[ $stderr == *'the job and preempt-requeue must use the same --run and --store'* ]]
-		rm calls state
-	done
-	run -93 --separate-stderr preempt-requeue -- sh -c 'exit 42'
-	calls ""
-	[[ $stderr == *'without a record of its attempts it is run again 3 times in a row at most'* ]]
+# Each row: what is done, and how that ends three times.
+@test "without a record of its attempts a job is run again three times in a row, then 93, whichever code says so" {
+	local words again
+	while IFS='|' read -r words again; do
+		another_job 7 # a job that was preempted often is no such job
+		for _ in 1 2 3; do
+			rm -f calls state
+			eval "run -$again preempt-requeue $words"
+		done
+		rm -f calls
+		eval "run -93 --separate-stderr preempt-requeue $words"
+		calls ""
+		[[ $stderr == *'without a record of its attempts it is run again 3 times in a row at most'* ]]
+	done <<-'END'
+		-- sh -c 'exit 42'|42
+		--platform sge -- sh -c 'exit 99'|99
+		--code 75|44
+	END
 	# With a record in between the count begins anew.
 	FAIL=3 run -44 preempt-requeue -- preempt-run -- ./trainer
-	rm calls state
-	run -42 preempt-requeue -- sh -c 'exit 42'
+	rm -f calls state
+	run -42 --separate-stderr preempt-requeue -- sh -c 'exit 42'
 	requeued
+	[[ $stderr == *'the job and preempt-requeue must use the same --run and --store'* ]]
 	# Without even a trace it is run again all the same.
 	another_job 7
 	export HOME=/dev/null XDG_STATE_HOME=/dev/null
@@ -284,14 +270,7 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 	run -93 preempt-requeue --code 75
 }
 
-@test "other codes for run again are counted, too: the platform's own, 75, and one where the tasks have said none" {
-	for _ in 1 2 3; do run -99 preempt-requeue --platform sge -- sh -c 'exit 99'; done
-	run -93 preempt-requeue --platform sge -- sh -c 'exit 99'
-	another_job
-	run -44 preempt-requeue --code 75
-	requeued
-	run -93 preempt-requeue --code 75 --max-no-progress 1
-	another_job
+@test "a code of a job whose tasks have said none: run again three times, then 93" {
 	said_none() {
 		slurm
 		as_task bash -c 'eval "$(preempt-store join --no-heartbeat)"'
@@ -385,19 +364,6 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 }
 
 # ---- A notice for the batch shell ----
-
-@test "USR1 for the batch shell only: claimed for all, with the end that Slurm plans" {
-	trains
-	kill -USR1 "$job"
-	eventually grep -q 'claimed from outside' err
-	[[ $(claim slurm-9) == *'"source":"signal:USR1"'*'"deadline_utc":'* ]]
-	# An hour is left: saved, and trained on.
-	eventually grep -q 'all have saved step' err
-	grep -q 'save at step .* and run on' err
-	grep -q 'squeue 9' calls
-	kill -KILL "$(agent)"
-	code 42
-}
 
 @test "TERM for the batch shell, --grace 0: no deadline is announced that is over already, and all save" {
 	# Also where the end of a job that is cancelled seems to come, by our clock.

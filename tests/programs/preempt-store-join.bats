@@ -37,48 +37,28 @@ exported() {
 	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
 }
 
-# stepd STEP TEXT: a copy of bash whose name is slurmstepd runs TEXT; its command line says which step it is of.
+# stepd STEP [OPTION...]: a copy of bash whose name is slurmstepd; its command line says which step it is of.
 stepd() {
 	[ -e slurmstepd ] || cp "$(type -P bash)" slurmstepd
-	echo "$2" >script
-	(exec -a "slurmstepd: [$1]" ./slurmstepd script)
+	(exec -a "slurmstepd: [$1]" ./slurmstepd "${@:2}")
 }
 
-# prolog STEP: as Slurm does, the slurmstepd of the step forks one that becomes the task (pid), and that reads what
-# the TaskProlog, a script, prints: answer has its exit code and that.
-prolog() {
+# (What a TaskProlog and a TaskEpilog do otherwise: tests/systems/slurm.bats.)
+@test "below a slurmstepd: refused in the batch shell of several machines; a TaskProlog prints why; a shell that it reads" {
+	export SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=2 SLURM_PROCID=0
+	stepd 9.batch -c 'bash -c "preempt-store join 2>err; echo \$? >code; exit"; exit'
+	[ "$(cat code)" = 2 ]
+	grep -q "prefix srun" err
+	stepd 9.batch -c 'preempt-store leave --run r --task 0 --tasks 1 2>err; echo $? >code; exit'
+	[[ $(cat err code) = *"does not exist"*$'\n1' ]]
+	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0
 	printf '#!/bin/sh\npreempt-store join\nexit\n' >prolog
 	chmod +x prolog
-	printf 'echo $$ >pid\nlines=$(./prolog)\necho "$? $lines" >answer\n' >task
-	stepd "$1" "(exec -a 'slurmstepd: [$1]' ./slurmstepd task); exit"
-}
-
-@test "in a TaskProlog that is a script the task to be stands for the task, in a shell whose output a slurmstepd reads the shell" {
-	export SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=2 SLURM_PROCID=0
-	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0
-	# Of a batch shell: nothing is joined. With the variables of the step that submitted the job, too.
-	prolog 9.batch
-	[ "$(cat answer)" = "0 " ]
-	(
-		unset "${!SLURM_STEP_@}"
-		prolog 9.batch
-		[ "$(cat answer)" = "0 " ]
-		stepd 9.batch 'preempt-store leave >left 2>&1; echo $? >>left; exit' # a TaskEpilog
-		[ "$(cat left)" = 0 ]
-		[ ! -e s.db ]
-		stepd 9.batch 'preempt-store leave --run r --task 0 --tasks 1 >left 2>&1; echo $? >>left; exit'
-		[[ $(cat left) = *"does not exist"*$'\n1' ]]
-		stepd 9.batch 'bash -c "preempt-store join 2>err; echo \$? >code; exit"; exit'
-		[ "$(cat code)" = 2 ] # a job of several machines
-		grep -q "prefix srun" err
-	)
-	PREEMPT_STORE=$PWD/none/s.db prolog 9.0
+	# The slurmstepd of the step forks one that becomes the task, and that reads what the TaskProlog prints.
+	echo 'lines=$(./prolog); echo "$? $lines" >answer' >task
+	PREEMPT_STORE=$PWD/none/s.db stepd 9.0 -c "(exec -a 'slurmstepd: [9.0]' ./slurmstepd task); exit"
 	[[ $(cat answer) = "75 print preempt-store: join: "*"$PWD/none"* ]]
-	prolog 9.0
-	[[ $(cat answer) = "0 export"* ]]
-	[ "$(exported PREEMPT_AGENT <answer)" = "$(cat pid)" ]
-	another_store
-	stepd 9.0 'printf "%s\n" "$(bash -c "echo \$\$ >shell; preempt-store join; exit")" >lines'
+	stepd 9.0 -c 'printf "%s\n" "$(bash -c "echo \$\$ >shell; preempt-store join; exit")" >lines; exit'
 	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
 }
 
@@ -210,31 +190,6 @@ joined() {
 			stand_for 1
 			joining 1
 			for task in 0 1 2; do joined "$task" 2; done
-		fi
-	done
-}
-
-@test "a task whose process died right after the last one joined is missing, too; one that has left counts as joined" {
-	local last
-	export PREEMPT_LAUNCH=slurm:1:0
-	for last in died left; do
-		another_store
-		tasks=2
-		stand_for 0 1
-		joining 0
-		eventually has_key TASK/0
-		stopped "${joins[0]}"
-		PREEMPT_TASKS=2 join_one 1 --timeout 10m >joined.1
-		[ $last = died ] || as 1 preempt-store leave
-		end_agent 1
-		kill -CONT "${joins[0]}"
-		if [ $last = died ]; then
-			stand_for 1
-			joining 1
-			joined 0 2
-			joined 1 2
-		else
-			joined 0 1
 		fi
 	done
 }

@@ -141,7 +141,7 @@ term_told() {
 }
 
 @test "slurm, deadline: an end that is over by our clock from the start is no known end, in words with both times" {
-	local now wrong='but this machine.s clock says 20.*Z: the time left is not known'
+	local now
 	now=$(date +%s)
 	export SLURM_JOB_END_TIME=$((now - 7200)) SLURM_NTASKS=1
 	squeue_says 'echo "RUNNING $SLURM_JOB_END_TIME"'
@@ -152,14 +152,11 @@ term_told() {
 	watch_ends 0
 	[ "$(wc -l <out)" = 1 ]
 	grep -q ' signal:TERM left=unknown sent by' out
-	# Preempted then, by a controller that is two hours behind.
-	squeue_says 'echo "PREEMPTED $SLURM_JOB_END_TIME"'
-	term_told "left=unknown sent by .*; the job is preempted at .*Z, $wrong"
 	# The time is counted from the job's start.
 	squeue_says 'echo "RUNNING $SLURM_JOB_END_TIME $SLURM_JOB_START_TIME"'
 	SLURM_JOB_START_TIME=$((now - 7200)) SLURM_JOB_END_TIME=$((now - 7198)) start_watch --source slurm
 	watch_ends 0
-	grep -q " slurm:end left=unknown the job.s time is up at .*Z, $wrong" out
+	grep -q " slurm:end left=unknown the job.s time is up at .*Z, but this machine.s clock says 20.*Z: the time left is not" out
 	# A time limit that was removed.
 	squeue_says 'echo "RUNNING NONE $SLURM_JOB_START_TIME"'
 	SLURM_JOB_START_TIME=$((now - 7200)) SLURM_JOB_END_TIME=$(($(date +%s) + 3)) run -124 --separate-stderr \
@@ -570,7 +567,6 @@ cannot_be_asked() {
 	PREEMPT_AGENT=$none PREEMPT_DIR=$PWD/board start_watch --follow --source signal:TERM
 	rmdir board
 	watch_ends 1
-	PREEMPT_AGENT=$none PREEMPT_DIR=$PWD/board run -1 timeout 60 preempt-watch --follow --source signal:TERM
 	PREEMPT_AGENT=$none.1 PREEMPT_DIR=$PWD/board run -124 --separate-stderr \
 		preempt-watch --follow --source file:m --timeout 500ms
 	[[ $stderr != *PREEMPT_AGENT* ]]
@@ -578,8 +574,6 @@ cannot_be_asked() {
 	at 0 4
 	agents[0]=$none.1
 	as 0 run -0 preempt-claim --from event
-	in_vain as 0 preempt-ack --report-timeout 10m
-	agents[0]=''
 	in_vain as 0 preempt-ack --report-timeout 10m
 	agents[0]=$none
 	as 0 run -43 preempt-ack --report-timeout 10m
