@@ -120,7 +120,7 @@ claimed_by() { [ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field "$1
 	local shape signal
 	sed 's/kill \$/kill -TERM $/; s/TERM/XCPU/g' "$REPO/examples/composed.sh" >site.sh
 	chmod +x site.sh
-	for shape in group:TERM tree:TERM peer:TERM tree:USR2 tree:XCPU; do
+	for shape in group:TERM peer:TERM tree:USR2 tree:XCPU; do
 		signal=${shape#*:} shape=${shape%:*}
 		if [ "$signal" = XCPU ]; then export PREEMPT_SIGNALS=XCPU script=$PWD/site.sh; fi
 		trains composed beside
@@ -155,7 +155,7 @@ stand_ins() {
 	stand_ins
 	# More than the second for which the script reads.
 	echo() { [ "$*" = 42 ] || { builtin echo "$@"; return; }; printf 4; sleep 1.5; printf '2\n'; }
-	for round in {1..8} slow; do
+	for round in 1 2 3 slow; do
 		rm -f trains
 		[ "$round" != slow ] || export -f echo
 		composed 0
@@ -180,17 +180,13 @@ all_gone() {
 	for row in \
 		"preempt-watch      trains   composed 75     44" \
 		"preempt-claim      trains   composed 75     44" \
-		"preempt-ack        trains   composed 75     44" \
 		"preempt-ack        agreed   beside   43     43" \
 		"preempt-heartbeat  trains   composed 75|137 44" \
-		"training           trains   beside   137    44" \
 		"training           agreed   beside   43     43" \
 		"failure            trains   composed 9      44" \
-		"failure            trains   beside   9      44" \
 		"save               agreed   beside   43     43" \
 		"script             trains   beside   137    44" \
 		"script             agreed   beside   137    42|43" \
-		"script+ack         trains   beside   137    44" \
 		"script+ack         finished beside   137    44"; do
 		read -r what when peer here there <<<"$row"
 		echo "$row"

@@ -33,25 +33,6 @@ left_with() {
 	done
 }
 
-# ---- The training of the demo ----
-
-@test "train: 1 and 4 tasks train to the end, twice with the same bits; what is no option is refused" {
-	for n in 1 4; do
-		for model in once again; do
-			mkdir job
-			run -0 --separate-stderr preempt-run -q -n $n -- "$OUT/examples/train" --dir job --hidden 16 --batch 30 \
-				--steps 120 --done-model $model
-			[[ $output == *"counter $((n * 120)) = $n x 120"* && $output == *"done step 120 loss "* ]]
-			rm -r job
-		done
-		cmp once again
-	done
-	for bad in --steps=0 --steps=1x --hidden=12 --crash-at=5 --no-board=1 --unknown garbage; do
-		run -2 --separate-stderr "$OUT/examples/train" --dir . $bad
-		[[ $stderr == "train: "*"see train --help" ]]
-	done
-}
-
 # ---- Callbacks of frameworks ----
 
 trains() { [ "$(cat events.0 events.1 | grep -c "^$1 [1-9]")" -ge 20 ]; }

@@ -50,6 +50,12 @@ the() {
 	[ -s typed ]
 }
 
+# runs PAGE N: this example, to its end.
+runs() {
+	the "$1" "$2"
+	run -0 bash -e typed
+}
+
 # begin COMMAND...: in the background, until it trains.
 begin() {
 	rm -f trains
@@ -102,8 +108,7 @@ catches_usr1() {
 @test "preempt-claim(1): on demand, from a drain script, of every notice" {
 	[ "$(examples preempt-claim.1)" = 4 ]
 	trains mymodel 2
-	the preempt-claim.1 2
-	run -0 bash -e typed
+	runs preempt-claim.1 2
 	until_true 60 test -e saved.1
 	rm saved.?
 	# It has two minutes, and trains on.
@@ -168,8 +173,7 @@ catches_usr1() {
 	local n
 	for n in 1 3 5; do
 		rm -f finished
-		the preempt-run.1 "$n"
-		run -0 bash -e typed
+		runs preempt-run.1 "$n"
 		[ "$(wc -l <finished)" = 4 ]
 	done
 	the preempt-run.1 2
@@ -243,13 +247,10 @@ answers() {
 	the preempt-status.1 1
 	TERM=xterm run -0 python3 "$REPO/tests/support/screen.py" 24 80 -- bash typed <<<$'expect finished\ntype q\nwait'
 	[[ $output = *"exit 0"* ]]
-	the preempt-status.1 2
-	run -0 bash -e typed
+	runs preempt-status.1 2
 	grep -q '</svg>' run.html
-	the preempt-status.1 3
-	run -0 bash -e typed
-	the preempt-status.1 4
-	run -0 bash -e typed
+	runs preempt-status.1 3
+	runs preempt-status.1 4
 	grep -q '^preempt_' shared/preempt.prom
 }
 
@@ -271,8 +272,7 @@ answers() {
 	[ "${lines[-1]}" = "start 8" ]
 	# From the disk of this machine to the shared one, where the next attempt finds it.
 	make_checkpoint tmp/ck 5
-	the ckpt-rotate.1 4
-	run -0 bash -e typed
+	runs ckpt-rotate.1 4
 	[ "$(ckpt-rotate latest shared/run7/ck --step)" = 5 ]
 	make_checkpoint tmp/ck 6
 	the ckpt-rotate.1 5
@@ -286,8 +286,7 @@ answers() {
 	the ckpt-rotate.1 7
 	s=9 run -0 bash -e typed
 	[ "$(ckpt-rotate latest ck --step)" = 9 ]
-	the ckpt-rotate.1 6
-	run -0 bash -e typed
+	runs ckpt-rotate.1 6
 	[ "$(ckpt-rotate list ck --json | grep -c '"bad"')" = 1 ]
 	# From cron, all is well and nothing is said.
 	local n step
@@ -298,8 +297,7 @@ answers() {
 	done
 	find shared/run8 -exec touch -d yesterday {} +
 	for n in 8 9 10; do
-		the ckpt-rotate.1 "$n"
-		run -0 bash -e typed
+		runs ckpt-rotate.1 "$n"
 		[ -z "$output" ]
 	done
 	[ ! -e shared/run8/out/checkpoint-10 ]

@@ -29,8 +29,6 @@ the() {
 	[ -s "$1.sh" ]
 }
 
-are_over() { [ "$(preempt-queue list --json | grep -c -e '"state":"succeeded"' -e '"state":"failed"')" -ge "$1" ]; }
-
 @test "200 commands on two workers, one of which is killed: four commands of preempt-queue(1), and all are done" {
 	make_place
 	: >good
