@@ -113,16 +113,11 @@ load ../support/agents
 
 # ---- Signals ----
 
-@test "INT is passed on and gives 130; so does Ctrl-C on all agents of a terminal" {
+@test "INT is passed on and gives 130, as Ctrl-C on all agents of a terminal: it is no notice" {
 	count_agents 2 --steps 100000 --step-ms 5
 	eventually all_begun 2 3
 	kill -INT "${pids[0]}" "${pids[1]}"
 	all_ended "130|44"
-	attempt=2
-	one_agent 1 --steps 100000 --step-ms 5
-	eventually begun 0 3
-	kill -INT "${pids[0]}"
-	ended 0 130
 	run ! has TERMINATED_WORKER
 	nothing_left
 }
@@ -369,17 +364,7 @@ launcher() {
 	done
 }
 
-@test "--ranks: a launcher that starts its ranks itself, in sessions of their own: they stop together" {
-	launcher
-	alone --ranks 3 -- ./fake-torchrun 3 "${counting[@]}"
-	eventually all_begun 3 5
-	kill -TERM "${pids[0]}"
-	all_ended 42
-	saved_together 3
-	nothing_left
-}
-
-@test "--ranks: a launcher that starts its ranks again: they go back, and still stop together" {
+@test "--ranks: a launcher starts its ranks itself, in sessions of their own, and once more: they go back, and stop together" {
 	launcher
 	FAILS="--fail 1:200:3" AGAIN=yes alone --ranks 2 -- ./fake-torchrun 2 "${counting[@]}"
 	eventually test -e again

@@ -194,20 +194,8 @@ teardown() { doctor_teardown; }
 
 # ---- Several machines ----
 
+# (Two nodes that meet: tests/places/doctor_nodes.bats; those of two jobs: tests/systems/slurm.bats.)
 @test "launches of different sessions do not mix; one that never comes: 75, and who came is named" {
-	local session side
-	for session in red blue; do
-		for side in 0 1; do
-			preempt-store doctor "$dir" --nodes 2 --node $side --session $session --quick --timeout 100s --json \
-				>"$session.$side" 3>&- &
-		done
-	done
-	wait
-	for session in red blue; do
-		output=$(cat $session.0 $session.1)
-		[ "$(value verdict) $(value sides 1 host) $(value clients)" = "safe $(uname -n) 1" ]
-	done
-	# One of each: neither takes the other for its second.
 	node red preempt-store doctor "$dir" --nodes 2 --node 0 --session red --timeout 2s
 	answers 75 preempt-store doctor "$dir" --nodes 2 --node 1 --session blue --timeout 2s
 	wait "$job"
