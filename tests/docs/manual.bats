@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The examples of the manual run as they stand there, with a place for /shared and /run. Those of preempt-queue(1)
-# are in queue.bats, the script of preempt(7) is in composed.bats, the loops are in loops.bats.
-# takes: 25
+# The examples of the manual, and the scripts of the guides, run as they stand there, with a place for /shared and /run.
+# Those of preempt-queue(1) are in queue.bats, the script of preempt(7) is in composed.bats, the loops are in loops.bats.
+# takes: 35
 # asan: no (the programs' own tests do that)
 # shellcheck disable=SC2016,SC2030,SC2031 # text for another shell; a test is a subshell of its own
 
@@ -391,4 +391,71 @@ answers() {
 	[ "$(grep -l '^.Sh EXAMPLES' "$REPO"/man/* | sed 's|.*/||' | tr '\n' ' ')" = "ckpt-rotate.1 libpreempt.3 preempt-ack.1 \
 preempt-claim.1 preempt-heartbeat.1 preempt-requeue.1 preempt-run.1 preempt-status.1 preempt-step.1 \
 preempt-store.1 preempt-stores.7 preempt-watch.1 " ]
+}
+
+# ---- The scripts of the guides in docs/, from a preemption to the resumed training ----
+
+# script PAGE: the first script of a guide, and a training for it.
+script() {
+	unset PREEMPT_PLATFORM
+	sed -n '/^```bash/,/^```/p' "$REPO/docs/$1" | sed '/^```/d' >"$1.sh"
+	mkdir ck
+	cat >train.sh <<-END
+		#!/bin/bash
+		. "$REPO/lib/client/preempt.sh"
+		start=\$(ckpt-rotate latest ck --step --or 0) || exit
+		save() {
+			d=\$(ckpt-rotate begin ck \$1 --chief-only) && { [ \$PREEMPT_TASK != 0 ] || echo \$1 >\$d/model; } &&
+				ckpt-rotate commit ck \$1 --chief-only >/dev/null
+		}
+		echo "start \$start" >>starts
+		[ \$start = 0 ] || exit 0
+		for ((s = start; s < 50000; s++)); do
+			preempt_step \$s || { save \$s && preempt_saved \$s; } || exit
+			touch trains
+		done
+	END
+}
+
+# guided COMMAND...: in the background; what is left of it at the end is ended.
+guided() {
+	setsid "$@" >log 2>&1 3>&- &
+	job=$! pieces=$!
+}
+
+@test "the guide for ssh: four machines, one is drained, all start again; what crashes each time is not started for ever" {
+	script ssh.md
+	printf '%s\n' one two three four >hosts
+	printf '#!/bin/sh\nexec sh -c "$3"\n' >path/ssh
+	chmod +x path/ssh
+	sed -i "s|/shared/\$USER|$PWD|; s/sleep 10/sleep 0.1/" ssh.md.sh
+	guided bash ssh.md.sh
+	until_true 60 test -e trains
+	preempt-claim --store "$PWD/run.db" --run mymodel
+	ended 0
+	[ "$(grep -c 'start 0' starts)" = 4 ]
+	[ "$(wc -l <starts)" = 8 ]
+	[ "$(sed -n 5,8p starts | sort -u)" = "start $(ckpt-rotate latest ck --step)" ]
+	# Also if the connection to the first machine breaks at the end.
+	rm -r run.db* starts
+	printf '#!/bin/sh\necho start >>starts\nexit 1\n' >train.sh
+	sed -i 's/^exec.*/code=0; sh -c "$3" || code=$?; [ "$2" != one ] || exit 255; exit $code/' path/ssh
+	guided timeout 120 bash ssh.md.sh
+	ended 93
+	(($(wc -l <starts) <= 16))
+}
+
+@test "the guide for spot machines: saved, and left for the next machine" {
+	script cloud.md
+	sed -i "s|/disk/|$PWD/|; s/-n 8/-n 2/" cloud.md.sh
+	for expected in 2 4; do
+		guided bash cloud.md.sh
+		[ "$expected" = 4 ] || { until_true 60 test -e trains && preempt-claim --store "$PWD/run.db" --run mymodel; }
+		ended 0
+		[ "$(wc -l <starts)" = "$expected" ]
+	done
+}
+
+@test "the guide for Slurm shows the script of the README" {
+	diff <(sed -n '/^exec preempt-requeue/p' "$REPO/docs/slurm.md") <(sed -n '/^exec preempt-requeue/p' "$REPO/README.md")
 }
