@@ -162,7 +162,7 @@ finished_first() {
 	[ "$(wc -l <starts.0)" = 1 ]
 }
 
-@test "TERM while it waits for the others after it has finished: 0" {
+@test "PH-7: TERM while it waits for the others after it has finished: 0" {
 	finished_first
 	kill -TERM "${pids[0]}"
 	ended 0 0

@@ -7,7 +7,7 @@
 
 load ../support/agents
 
-@test "PH-1: TERM to one of 4 agents: all save once at one step and leave with 42; restarted, nothing is lost" {
+@test "PH-1, PH-9: TERM to one of 4 agents: all save once at one step, 42; PH-8, SY-1: again: nothing is saved, lost or left" {
 	local i victim=$((RANDOM % 4))
 	count_agents 4 --steps 100000 --step-ms 5
 	eventually all_begun 4 20
@@ -28,6 +28,7 @@ load ../support/agents
 	counted 4 $((saved_step + 100))
 	[ "$(ls job/ckpt)" = "$saved_step" ]
 	[ "$(field CLOSED state)" = completed ]
+	[ "$(keys "" | sed 's|.*/000002/||; s|/.*||' | sort -u | xargs)" = "ALL_JOINED CLOSED LEFT OPEN TASK" ]
 	nothing_left
 }
 
