@@ -71,8 +71,8 @@ unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c
 extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*_sim.c tests/history/store_history.c tests/bench/*.c \
                  tests/support/*.c tests/support/clients/*.c tests/support/trainers/*.c examples/*.c))
 
-# The tests that inject faults: programs, and libraries that are preloaded into our programs.
-faults      := $(addprefix $(OUT)/tests/crash/,crash powerloss calls.so without.so)
+# The tests that inject faults: libraries that are preloaded into our programs.
+faults      := $(addprefix $(OUT)/tests/crash/,calls.so without.so)
 
 # The fuzz targets, by their names.
 fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
@@ -169,11 +169,7 @@ $(addprefix $(OUT)/,unit/store $(addprefix tests/sim/,agreement_sim queue_sim sc
   $(call objects,tests/support/backends/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
-fault_objects := $(addprefix $(OUT)/tests/crash/,acts.o calls.o fixture.o tree.o)
 $(OUT)/tests/crash/calls.o $(OUT)/tests/crash/without.o: ALL_CFLAGS += -fPIC
-$(OUT)/tests/crash/%: $(OUT)/tests/crash/%.o $(fault_objects) $(core) $(libraries)
-	$(link)
-$(OUT)/tests/crash/crash: $(addprefix $(OUT)/tests/crash/,library.o commands.o inject.o faults.o)
 $(OUT)/tests/crash/%.so: $(OUT)/tests/crash/%.o
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $<

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Before libc: see calls.h. */
-#include "calls.h"
-
+/*
+ * Faults at the calls of libc: calls.so, to be preloaded into a program with FAULTS=FILE in its
+ * environment, where FILE holds the plan of tests/crash/crash. It stands before libc, counts the
+ * calls that concern files of a directory, and at the N-th does what the plan says. Both processes
+ * share the memory of the plan, so that the one which planned sees how far a killed one came.
+ */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,6 +12,9 @@
 #include <linux/fs.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +25,47 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#define CALLS_LOGGED 4096
+
+enum call_act {
+	ACT_COUNT,	 /* nothing but counting */
+	ACT_FAIL,	 /* fail with an errno, and do not do it */
+	ACT_FAIL_ALWAYS, /* the same, and every later call of the same name on the same file */
+	ACT_HALF,	 /* read or write half as much as asked */
+	ACT_HALF_FAIL,	 /* the same, and every later one fails */
+	ACT_LATE,	 /* do it, then fail: an answer that was lost */
+	ACT_LATE_GONE,	 /* the same, and every later call on any file fails */
+	ACT_BEFORE,	 /* a signal to ourselves before it */
+	ACT_AFTER,	 /* and after it */
+};
+
+/* One call as it came. */
+struct call {
+	char name[16];
+	char file[80]; /* the end of the path */
+	bool writes;   /* opens for writing, makes, changes */
+	bool locks;
+};
+
+/* As in tests/crash/crash. */
+static struct plan {
+	char directory[256]; /* what concerns files in it is counted, */
+	char page[128];	     /* and what concerns files whose names begin so; may be empty */
+	struct call only;    /* its name and file, where not empty: nothing else is counted */
+	enum call_act act;
+	unsigned at; /* 1: the first; 0: none */
+	int number;  /* errno, or signal */
+
+	/* The result. */
+	_Atomic unsigned count;
+	_Atomic unsigned hits;
+	struct call hit;
+	struct call log[CALLS_LOGGED];
+} * plan;
+
 enum trait { READS = 0, WRITES = 1, LOCKS = 2 };
 
 enum verdict { GO, FAIL, HALF, LATE, AFTER };
-
-static struct plan *plan;
 
 /* The function that we stand before. */
 #define next(name)                                                                                 \
@@ -33,11 +75,6 @@ static struct plan *plan;
 			real = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                         \
 		real;                                                                              \
 	})
-
-void calls_arm(struct plan *wanted)
-{
-	plan = wanted;
-}
 
 __attribute__((constructor)) static void load(void)
 {
@@ -50,16 +87,14 @@ __attribute__((constructor)) static void load(void)
 	struct plan *loaded =
 		mmap(NULL, sizeof(*loaded), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
 	next(close)(descriptor);
-	if (loaded != MAP_FAILED && loaded->armed)
+	if (loaded != MAP_FAILED)
 		plan = loaded;
 }
 
 /* A path that begins where the process is. */
 static const char *absolute(const char *path)
 {
-	/* A call may have two. */
-	static _Thread_local char paths[2][1200];
-	static _Thread_local int which;
+	static _Thread_local char whole[1200];
 	char here[512];
 	int kept = errno;
 	if (!plan || *path == '/' || !getcwd(here, sizeof(here)))
@@ -67,9 +102,8 @@ static const char *absolute(const char *path)
 	errno = kept;
 	while (!strncmp(path, "./", 2))
 		path += 2;
-	which ^= 1;
-	snprintf(paths[which], sizeof(paths[0]), "%s/%s", here, path);
-	return paths[which];
+	snprintf(whole, sizeof(whole), "%s/%s", here, path);
+	return whole;
 }
 
 /* The path within the directory, or of the page what is behind the last slash; else NULL. */
@@ -142,14 +176,11 @@ static const char *path_of(int descriptor)
 
 static const char *path_at(int directory, const char *name)
 {
-	/* A call may have two. */
-	static _Thread_local char paths[2][800];
-	static _Thread_local int which;
+	static _Thread_local char path[800];
 	if (!plan || *name == '/' || directory == AT_FDCWD)
 		return name;
 	int kept = errno;
-	char *path = paths[which ^= 1];
-	snprintf(path, sizeof(paths[0]), "%s/%s", path_of(directory), name);
+	snprintf(path, sizeof(path), "%s/%s", path_of(directory), name);
 	errno = kept;
 	return path;
 }
@@ -181,49 +212,22 @@ static int64_t finish(enum verdict verdict, int64_t result)
 
 #define CALL(verdict, expression) ((verdict) == FAIL ? -1 : finish((verdict), (expression)))
 
-/* ---- What was changed ---- */
-
-static void record(struct change change, const void *bytes, const char *first, const char *second)
-{
-	size_t size = (sizeof(change) + change.length + 15) & ~(size_t)15;
-	if (!plan || !plan->record || plan->recorded + size > CALLS_RECORDED)
-		return;
-	if (first)
-		snprintf(change.name[0], sizeof(change.name[0]), "%s", first);
-	if (second)
-		snprintf(change.name[1], sizeof(change.name[1]), "%s", second);
-	memcpy(plan->changes + plan->recorded, &change, sizeof(change));
-	if (change.length)
-		memcpy(plan->changes + plan->recorded + sizeof(change), bytes, change.length);
-	plan->recorded += size;
-}
-
-static void record_descriptor(enum change_kind kind, int descriptor, int64_t offset,
-	const void *bytes, int64_t length, const char *name)
-{
-	struct stat st;
-	int kept = errno;
-	if (plan && plan->record && below(path_of(descriptor)) && next(fstat)(descriptor, &st) == 0)
-		record((struct change){.kind = kind,
-			       .inode = st.st_ino,
-			       .offset = (uint64_t)offset,
-			       .length = (uint64_t)length},
-			bytes, name, NULL);
-	errno = kept;
-}
-
-static void record_names(enum change_kind kind, const char *from, const char *to)
-{
-	struct stat st = {0};
-	int kept = errno;
-	if (plan && plan->record && below(from)) {
-		if (to)
-			(void)next(stat)(to, &st);
-		record((struct change){.kind = kind, .inode = st.st_ino}, NULL, below(from),
-			to ? below(to) : NULL);
+/* A function of libc, the question whether it has a fault, and what it is called with then. */
+#define FUNCTION(type, name, parameters, question, arguments)                                      \
+	type name parameters                                                                       \
+	{                                                                                          \
+		enum verdict verdict = question;                                                   \
+		return (type)CALL(verdict, next(name) arguments);                                  \
 	}
-	errno = kept;
-}
+/* The same where the answer is a pointer. */
+#define POINTER(type, name, parameters, question, arguments, failed)                               \
+	type name parameters                                                                       \
+	{                                                                                          \
+		enum verdict verdict = question;                                                   \
+		type result = verdict == FAIL ? (failed) : next(name) arguments;                   \
+		(void)finish(verdict, 0);                                                          \
+		return result;                                                                     \
+	}
 
 /* ---- Opening and closing ---- */
 
@@ -248,11 +252,7 @@ static int open_any(const char *name, int directory, const char *given, int flag
 	enum verdict verdict = ask(name, path, writes ? WRITES : READS);
 	if (verdict == FAIL)
 		return -1;
-	bool made = (flags & O_CREAT) && next(faccessat)(AT_FDCWD, path, F_OK, 0) < 0;
-	int descriptor = next(openat)(directory, given, flags, mode);
-	if (descriptor >= 0 && made)
-		record_descriptor(CHANGE_CREATE, descriptor, 0, NULL, 0, below(path));
-	return answer_open(verdict, descriptor);
+	return answer_open(verdict, next(openat)(directory, given, flags, mode));
 }
 
 #define OPEN(name, directory)                                                                      \
@@ -285,12 +285,7 @@ int openat64(int directory, const char *path, int flags, ...)
 int mkostemp(char *path, int flags)
 {
 	enum verdict verdict = ask("mkostemp", path, WRITES);
-	if (verdict == FAIL)
-		return -1;
-	int descriptor = next(mkostemp)(path, flags);
-	if (descriptor >= 0)
-		record_descriptor(CHANGE_CREATE, descriptor, 0, NULL, 0, below(path));
-	return answer_open(verdict, descriptor);
+	return verdict == FAIL ? -1 : answer_open(verdict, next(mkostemp)(path, flags));
 }
 
 int close(int descriptor)
@@ -303,276 +298,91 @@ int close(int descriptor)
 	return (int)CALL(verdict, result);
 }
 
-DIR *fdopendir(int descriptor)
-{
-	enum verdict verdict = ask_of("opendir", descriptor, READS);
-	DIR *result = verdict == FAIL ? NULL : next(fdopendir)(descriptor);
-	(void)finish(verdict, 0);
-	return result;
-}
-
-struct dirent *readdir(DIR *entries)
-{
-	enum verdict verdict = ask_of("readdir", dirfd(entries), READS);
-	struct dirent *result = verdict == FAIL ? NULL : next(readdir)(entries);
-	(void)finish(verdict, 0);
-	return result;
-}
-
-DIR *opendir(const char *path)
-{
-	enum verdict verdict = ask("opendir", path, READS);
-	DIR *result = verdict == FAIL ? NULL : next(opendir)(path);
-	(void)finish(verdict, 0);
-	return result;
-}
+POINTER(DIR *, opendir, (const char *path), ask("opendir", path, READS), (path), NULL)
+POINTER(DIR *, fdopendir, (int fd), ask_of("opendir", fd, READS), (fd), NULL)
+POINTER(struct dirent *, readdir, (DIR * entries), ask_of("readdir", dirfd(entries), READS),
+	(entries), NULL)
 
 /* ---- Bytes ---- */
 
-#define SOME(verdict, length) ((verdict) == HALF ? (length) / 2 : (length))
+#define SOME(length) (verdict == HALF ? (length) / 2 : (length))
 
-ssize_t read(int descriptor, void *bytes, size_t length)
-{
-	enum verdict verdict = ask_of("read", descriptor, READS);
-	return CALL(verdict, next(read)(descriptor, bytes, SOME(verdict, length)));
-}
+FUNCTION(ssize_t, read, (int fd, void *bytes, size_t length), ask_of("read", fd, READS),
+	(fd, bytes, SOME(length)))
+FUNCTION(ssize_t, pread, (int fd, void *bytes, size_t length, off_t offset),
+	ask_of("pread", fd, READS), (fd, bytes, SOME(length), offset))
+FUNCTION(ssize_t, pread64, (int fd, void *bytes, size_t length, off64_t offset),
+	ask_of("pread", fd, READS), (fd, bytes, SOME(length), offset))
+FUNCTION(ssize_t, write, (int fd, const void *bytes, size_t length), ask_of("write", fd, WRITES),
+	(fd, bytes, SOME(length)))
+FUNCTION(ssize_t, pwrite, (int fd, const void *bytes, size_t length, off_t offset),
+	ask_of("pwrite", fd, WRITES), (fd, bytes, SOME(length), offset))
+FUNCTION(ssize_t, pwrite64, (int fd, const void *bytes, size_t length, off64_t offset),
+	ask_of("pwrite", fd, WRITES), (fd, bytes, SOME(length), offset))
+FUNCTION(ssize_t, copy_file_range,
+	(int from, off64_t *from_at, int to, off64_t *to_at, size_t length, unsigned flags),
+	ask_of("copy", to, WRITES), (from, from_at, to, to_at, SOME(length), flags))
+FUNCTION(int, ftruncate, (int fd, off_t size), ask_of("ftruncate", fd, WRITES), (fd, size))
+FUNCTION(int, ftruncate64, (int fd, off64_t size), ask_of("ftruncate", fd, WRITES), (fd, size))
+FUNCTION(int, fsync, (int fd), ask_of("fsync", fd, WRITES), (fd))
+FUNCTION(int, fdatasync, (int fd), ask_of("fdatasync", fd, WRITES), (fd))
+FUNCTION(int, sync_file_range, (int fd, off64_t offset, off64_t length, unsigned flags),
+	ask_of("syncrange", fd, WRITES), (fd, offset, length, flags))
+POINTER(void *, mmap,
+	(void *address, size_t length, int protection, int flags, int fd, off_t offset),
+	fd < 0 ? GO : ask_of("mmap", fd, READS), (address, length, protection, flags, fd, offset),
+	MAP_FAILED)
 
-static ssize_t read_at(int descriptor, void *bytes, size_t length, off_t offset)
+int posix_fallocate(int fd, off_t offset, off_t length)
 {
-	enum verdict verdict = ask_of("pread", descriptor, READS);
-	return CALL(verdict, next(pread)(descriptor, bytes, SOME(verdict, length), offset));
-}
-
-ssize_t pread(int descriptor, void *bytes, size_t length, off_t offset)
-{
-	return read_at(descriptor, bytes, length, offset);
-}
-
-ssize_t pread64(int descriptor, void *bytes, size_t length, off64_t offset)
-{
-	return read_at(descriptor, bytes, length, offset);
-}
-
-ssize_t write(int descriptor, const void *bytes, size_t length)
-{
-	enum verdict verdict = ask_of("write", descriptor, WRITES);
-	if (verdict == FAIL)
-		return -1;
-	off_t offset = plan && plan->record ? lseek(descriptor, 0, SEEK_CUR) : 0;
-	ssize_t n = next(write)(descriptor, bytes, SOME(verdict, length));
-	if (n > 0)
-		record_descriptor(CHANGE_WRITE, descriptor, offset, bytes, n, NULL);
-	return finish(verdict, n);
-}
-
-static ssize_t write_at(int descriptor, const void *bytes, size_t length, off_t offset)
-{
-	enum verdict verdict = ask_of("pwrite", descriptor, WRITES);
-	if (verdict == FAIL)
-		return -1;
-	ssize_t n = next(pwrite)(descriptor, bytes, SOME(verdict, length), offset);
-	if (n > 0)
-		record_descriptor(CHANGE_WRITE, descriptor, offset, bytes, n, NULL);
-	return finish(verdict, n);
-}
-
-ssize_t pwrite(int descriptor, const void *bytes, size_t length, off_t offset)
-{
-	return write_at(descriptor, bytes, length, offset);
-}
-
-ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t offset)
-{
-	return write_at(descriptor, bytes, length, offset);
-}
-
-static int set_size(int descriptor, off_t size)
-{
-	enum verdict verdict = ask_of("ftruncate", descriptor, WRITES);
-	if (verdict == FAIL)
-		return -1;
-	int result = next(ftruncate)(descriptor, size);
-	if (result == 0)
-		record_descriptor(CHANGE_SIZE, descriptor, size, NULL, 0, NULL);
-	return (int)finish(verdict, result);
-}
-
-int ftruncate(int descriptor, off_t size)
-{
-	return set_size(descriptor, size);
-}
-
-int ftruncate64(int descriptor, off64_t size)
-{
-	return set_size(descriptor, size);
-}
-
-int posix_fallocate(int descriptor, off_t offset, off_t length)
-{
-	enum verdict verdict = ask_of("fallocate", descriptor, WRITES);
-	return verdict == FAIL ? plan->number : next(posix_fallocate)(descriptor, offset, length);
-}
-
-ssize_t copy_file_range(
-	int from, off64_t *from_at, int to, off64_t *to_at, size_t length, unsigned flags)
-{
-	enum verdict verdict = ask_of("copy", to, WRITES);
-	return CALL(verdict,
-		next(copy_file_range)(from, from_at, to, to_at, SOME(verdict, length), flags));
-}
-
-int sync_file_range(int descriptor, off64_t offset, off64_t length, unsigned flags)
-{
-	enum verdict verdict = ask_of("syncrange", descriptor, WRITES);
-	return (int)CALL(verdict, next(sync_file_range)(descriptor, offset, length, flags));
+	enum verdict verdict = ask_of("fallocate", fd, WRITES);
+	return verdict == FAIL ? plan->number : next(posix_fallocate)(fd, offset, length);
 }
 
 /* Only what copies one file into another: FICLONE. */
-int ioctl(int descriptor, unsigned long request, ...)
+int ioctl(int fd, unsigned long request, ...)
 {
 	va_list arguments;
 	va_start(arguments, request);
 	void *argument = va_arg(arguments, void *);
 	va_end(arguments);
-	enum verdict verdict = request == FICLONE ? ask_of("clone", descriptor, WRITES) : GO;
-	return (int)CALL(verdict, next(ioctl)(descriptor, request, argument));
-}
-
-static int sync_any(const char *name, int (*real)(int), int descriptor)
-{
-	enum verdict verdict = ask_of(name, descriptor, WRITES);
-	if (verdict == FAIL)
-		return -1;
-	int result = real(descriptor);
-	if (result == 0)
-		record_descriptor(CHANGE_SYNC, descriptor, 0, NULL, 0, NULL);
-	return (int)finish(verdict, result);
-}
-
-int fsync(int descriptor)
-{
-	return sync_any("fsync", next(fsync), descriptor);
-}
-
-int fdatasync(int descriptor)
-{
-	return sync_any("fdatasync", next(fdatasync), descriptor);
-}
-
-void *mmap(void *address, size_t length, int protection, int flags, int descriptor, off_t offset)
-{
-	enum verdict verdict = descriptor < 0 ? GO : ask_of("mmap", descriptor, READS);
-	if (verdict == FAIL)
-		return MAP_FAILED;
-	void *result = next(mmap)(address, length, protection, flags, descriptor, offset);
-	(void)finish(verdict, 0);
-	return result;
+	enum verdict verdict = request == FICLONE ? ask_of("clone", fd, WRITES) : GO;
+	return (int)CALL(verdict, next(ioctl)(fd, request, argument));
 }
 
 /* ---- Names ---- */
 
-#define NAMES(name, path, kind, from, to, expression)                                              \
-	enum verdict verdict = ask(name, path, WRITES);                                            \
-	if (verdict == FAIL)                                                                       \
-		return -1;                                                                         \
-	int result = (expression);                                                                 \
-	if (result == 0)                                                                           \
-		record_names(kind, from, to);                                                      \
-	return (int)finish(verdict, result)
+#define CHANGES(name, parameters, call, path, arguments)                                           \
+	FUNCTION(int, name, parameters, ask(call, path, WRITES), arguments)
 
-int link(const char *from, const char *to)
-{
-	NAMES("link", to, CHANGE_NAME, to, to, next(link)(from, to));
-}
-
-int rename(const char *from, const char *to)
-{
-	NAMES("rename", from, CHANGE_RENAME, from, to, next(rename)(from, to));
-}
-
-int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
-{
-	const char *path = path_at(to_at, to);
-	NAMES("link", path, CHANGE_NAME, path, path, next(linkat)(from_at, from, to_at, to, flags));
-}
-
-int renameat(int from_at, const char *from, int to_at, const char *to)
-{
-	const char *from_path = path_at(from_at, from), *to_path = path_at(to_at, to);
-	NAMES("rename", from_path, CHANGE_RENAME, from_path, to_path,
-		next(renameat)(from_at, from, to_at, to));
-}
-
-int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
-{
-	const char *from_path = path_at(from_at, from), *to_path = path_at(to_at, to);
-	NAMES("rename", from_path, CHANGE_RENAME, from_path, to_path,
-		next(renameat2)(from_at, from, to_at, to, flags));
-}
-
-int unlink(const char *path)
-{
-	NAMES("unlink", path, CHANGE_UNNAME, path, NULL, next(unlink)(path));
-}
-
-int unlinkat(int directory, const char *name, int flags)
-{
-	const char *path = path_at(directory, name);
-	NAMES("unlink", path, CHANGE_UNNAME, path, NULL, next(unlinkat)(directory, name, flags));
-}
-
-int mkdir(const char *path, mode_t mode)
-{
-	enum verdict verdict = ask("mkdir", path, WRITES);
-	return (int)CALL(verdict, next(mkdir)(path, mode));
-}
-
-int mkdirat(int directory, const char *path, mode_t mode)
-{
-	enum verdict verdict = ask("mkdir", path_at(directory, path), WRITES);
-	return (int)CALL(verdict, next(mkdirat)(directory, path, mode));
-}
-
-int symlinkat(const char *target, int directory, const char *path)
-{
-	enum verdict verdict = ask("symlink", path_at(directory, path), WRITES);
-	return (int)CALL(verdict, next(symlinkat)(target, directory, path));
-}
-
-int mkfifoat(int directory, const char *path, mode_t mode)
-{
-	enum verdict verdict = ask("mkfifo", path_at(directory, path), WRITES);
-	return (int)CALL(verdict, next(mkfifoat)(directory, path, mode));
-}
-
-char *mkdtemp(char *path)
-{
-	enum verdict verdict = ask("mkdir", path, WRITES);
-	char *result = verdict == FAIL ? NULL : next(mkdtemp)(path);
-	(void)finish(verdict, 0);
-	return result;
-}
-
-int rmdir(const char *path)
-{
-	enum verdict verdict = ask("rmdir", path, WRITES);
-	return (int)CALL(verdict, next(rmdir)(path));
-}
+CHANGES(link, (const char *from, const char *to), "link", to, (from, to))
+CHANGES(linkat, (int from_at, const char *from, int to_at, const char *to, int flags), "link",
+	path_at(to_at, to), (from_at, from, to_at, to, flags))
+CHANGES(rename, (const char *from, const char *to), "rename", from, (from, to))
+CHANGES(renameat, (int from_at, const char *from, int to_at, const char *to), "rename",
+	path_at(from_at, from), (from_at, from, to_at, to))
+CHANGES(renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
+	"rename", path_at(from_at, from), (from_at, from, to_at, to, flags))
+CHANGES(unlink, (const char *path), "unlink", path, (path))
+CHANGES(unlinkat, (int at, const char *name, int flags), "unlink", path_at(at, name),
+	(at, name, flags))
+CHANGES(mkdir, (const char *path, mode_t mode), "mkdir", path, (path, mode))
+CHANGES(mkdirat, (int at, const char *path, mode_t mode), "mkdir", path_at(at, path),
+	(at, path, mode))
+CHANGES(rmdir, (const char *path), "rmdir", path, (path))
+CHANGES(symlinkat, (const char *target, int at, const char *path), "symlink", path_at(at, path),
+	(target, at, path))
+CHANGES(mkfifoat, (int at, const char *path, mode_t mode), "mkfifo", path_at(at, path),
+	(at, path, mode))
+POINTER(char *, mkdtemp, (char *path), ask("mkdir", path, WRITES), (path), NULL)
 
 /* ---- Attributes ---- */
 
 #define OF_PATH(called, name, type)                                                                \
-	int called(const char *path, struct type *st)                                              \
-	{                                                                                          \
-		enum verdict verdict = ask(name, path, READS);                                     \
-		return (int)CALL(verdict, next(called)(path, st));                                 \
-	}
+	FUNCTION(int, called, (const char *path, struct type *st), ask(name, path, READS),         \
+		(path, st))
 #define OF_DESCRIPTOR(called, name, type)                                                          \
-	int called(int descriptor, struct type *st)                                                \
-	{                                                                                          \
-		enum verdict verdict = ask_of(name, descriptor, READS);                            \
-		return (int)CALL(verdict, next(called)(descriptor, st));                           \
-	}
+	FUNCTION(int, called, (int fd, struct type *st), ask_of(name, fd, READS), (fd, st))
 OF_PATH(stat, "stat", stat)
 OF_PATH(stat64, "stat", stat64)
 OF_PATH(lstat, "lstat", stat)
@@ -581,84 +391,34 @@ OF_PATH(statfs, "statfs", statfs)
 OF_DESCRIPTOR(fstat, "fstat", stat)
 OF_DESCRIPTOR(fstat64, "fstat", stat64)
 OF_DESCRIPTOR(fstatfs, "statfs", statfs)
+FUNCTION(int, fstatat, (int at, const char *path, struct stat *st, int flags),
+	!*path && (flags & AT_EMPTY_PATH) ? ask_of("fstat", at, READS)
+					  : ask("stat", path_at(at, path), READS),
+	(at, path, st, flags))
 
-int fstatat(int directory, const char *path, struct stat *st, int flags)
-{
-	if (!*path && (flags & AT_EMPTY_PATH))
-		return fstat(directory, st);
-	enum verdict verdict = ask("stat", path_at(directory, path), READS);
-	return (int)CALL(verdict, next(fstatat)(directory, path, st, flags));
-}
+FUNCTION(ssize_t, readlink, (const char *path, char *target, size_t size),
+	ask("readlink", path, READS), (path, target, size))
+FUNCTION(ssize_t, readlinkat, (int at, const char *path, char *target, size_t size),
+	ask("readlink", path_at(at, path), READS), (at, path, target, size))
+FUNCTION(int, access, (const char *path, int mode), ask("access", path, READS), (path, mode))
+FUNCTION(int, faccessat, (int at, const char *path, int mode, int flags),
+	ask("access", path_at(at, path), READS), (at, path, mode, flags))
+POINTER(char *, realpath, (const char *path, char *resolved), ask("realpath", path, READS),
+	(path, resolved), NULL)
 
-ssize_t readlink(const char *path, char *target, size_t size)
-{
-	enum verdict verdict = ask("readlink", path, READS);
-	return CALL(verdict, next(readlink)(path, target, size));
-}
-
-ssize_t readlinkat(int directory, const char *path, char *target, size_t size)
-{
-	enum verdict verdict = ask("readlink", path_at(directory, path), READS);
-	return CALL(verdict, next(readlinkat)(directory, path, target, size));
-}
-
-int utimensat(int directory, const char *path, const struct timespec times[2], int flags)
-{
-	enum verdict verdict = ask("utimes", path_at(directory, path), WRITES);
-	return (int)CALL(verdict, next(utimensat)(directory, path, times, flags));
-}
-
-int futimens(int descriptor, const struct timespec times[2])
-{
-	enum verdict verdict = ask_of("utimes", descriptor, WRITES);
-	return (int)CALL(verdict, next(futimens)(descriptor, times));
-}
-
-int faccessat(int directory, const char *path, int mode, int flags)
-{
-	enum verdict verdict = ask("access", path_at(directory, path), READS);
-	return (int)CALL(verdict, next(faccessat)(directory, path, mode, flags));
-}
-
-int access(const char *path, int mode)
-{
-	enum verdict verdict = ask("access", path, READS);
-	return (int)CALL(verdict, next(access)(path, mode));
-}
-
-char *realpath(const char *path, char *resolved)
-{
-	enum verdict verdict = ask("realpath", path, READS);
-	char *result = verdict == FAIL ? NULL : next(realpath)(path, resolved);
-	(void)finish(verdict, 0);
-	return result;
-}
-
-int chmod(const char *path, mode_t mode)
-{
-	enum verdict verdict = ask("chmod", path, WRITES);
-	return (int)CALL(verdict, next(chmod)(path, mode));
-}
-
-int fchmod(int descriptor, mode_t mode)
-{
-	enum verdict verdict = ask_of("chmod", descriptor, WRITES);
-	return (int)CALL(verdict, next(fchmod)(descriptor, mode));
-}
-
-int fchown(int descriptor, uid_t user, gid_t group)
-{
-	enum verdict verdict = ask_of("chown", descriptor, WRITES);
-	return (int)CALL(verdict, next(fchown)(descriptor, user, group));
-}
+CHANGES(utimensat, (int at, const char *path, const struct timespec times[2], int flags), "utimes",
+	path_at(at, path), (at, path, times, flags))
+FUNCTION(int, futimens, (int fd, const struct timespec times[2]), ask_of("utimes", fd, WRITES),
+	(fd, times))
+CHANGES(chmod, (const char *path, mode_t mode), "chmod", path, (path, mode))
+FUNCTION(int, fchmod, (int fd, mode_t mode), ask_of("chmod", fd, WRITES), (fd, mode))
+FUNCTION(int, fchown, (int fd, uid_t user, gid_t group), ask_of("chown", fd, WRITES),
+	(fd, user, group))
 
 /* ---- Locks ---- */
 
-int flock(int descriptor, int operation)
-{
-	enum verdict verdict = ask_of(operation & LOCK_UN ? "unlock" : "lock", descriptor, LOCKS);
-	return (int)CALL(verdict, next(flock)(descriptor, operation));
-}
+FUNCTION(int, flock, (int fd, int operation),
+	ask_of(operation &LOCK_UN ? "unlock" : "lock", fd, LOCKS), (fd, operation))
 
 static int control(int descriptor, int command, void *argument)
 {

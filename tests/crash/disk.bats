@@ -54,7 +54,7 @@ left_by() {
 	local i
 	for i in 1 2 3 4 5 6; do preempt-store put "run/r/$i" "$(printf '%0900d' "$i")" --store "$dir/$1"; done
 	preempt-store put run/r/3 "before $1" --store "$dir/$1"
-	run -137 "$OUT/tests/crash/crash" --inject "$dir" fdatasync:"$1" 1 before KILL -- \
+	run -137 "$BATS_TEST_DIRNAME/crash" --inject "$dir" fdatasync:"$1" 1 before KILL -- \
 		preempt-store put run/r/3 half --store "$dir/$1"
 	[ "$(head -c 8 "$dir/$1-journal" | od -An -tx1 | tr -d ' ')" = d9d505f920a163d7 ]
 }
