@@ -264,24 +264,6 @@ synced() { grep -n "fsync([0-9]*<$1>" trace | tail -n 1 | cut -d: -f1; }
 	[ ! -e missing ]
 }
 
-# (Where there is one: tests/crash.)
-@test "none is never said after an I/O error, at whatever call" {
-	mkdir empty
-	for dir in empty missing; do
-		points=0
-		for call in newfstatat openat getdents64 read; do
-			for ((n = 1; n < 80; n++)); do
-				run --separate-stderr strace -f -o trace -P . -P "$PWD" -P $dir -P "$PWD/$dir" -P /etc/fstab \
-					-e trace=$call -e inject=$call:error=EIO:when=$n ckpt-rotate latest $dir --or 0
-				grep -q INJECTED trace || break
-				points=$((points + 1))
-				[ "$status $output" = "75 " ]
-			done
-		done
-		[ $points -gt 2 ]
-	done
-}
-
 @test "before the first save: prune and verify --all have nothing to do, and with -q say nothing" {
 	mkdir empty
 	for words in "missing" "empty" "missing --layout hf" "empty --layout hf"; do
@@ -351,17 +333,6 @@ synced() { grep -n "fsync([0-9]*<$1>" trace | tail -n 1 | cut -d: -f1; }
 		run -77 --separate-stderr ckpt-rotate $command
 	done
 	mount -o remount,rw .
-	[ "$(ckpt-rotate commit ck 30)" = complete ]
-	no_debris 30
-}
-
-@test "a quota that is used up: 75, and it is named" {
-	echo x >"$(ckpt-rotate begin ck 30)/model"
-	for call in write fsync; do
-		fails 75 "quota exceeded" strace -f -o trace -e trace=$call -e inject=$call:error=EDQUOT:when=1 ckpt-rotate commit ck 30
-		run -1 ckpt-rotate latest ck
-	done
-	run -75 --separate-stderr strace -o trace -e trace=mkdirat -e inject=mkdirat:error=EDQUOT ckpt-rotate begin ck 40
 	[ "$(ckpt-rotate commit ck 30)" = complete ]
 	no_debris 30
 }
