@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Properties, for each form in which a framework saves: no part of a save is a save, and prune keeps what it promises.
 # tests/support/layouts/whole.py has the forms, and the few exceptions with their reasons (ckpt-layouts(7)).
-# takes: 100
+# takes: 60
+# asan: no (tests/fuzz/layout.c has the sanitizers; 20,000 damaged saves are many)
 bats_require_minimum_version 1.5.0
 load ../support/ckpt
 
