@@ -40,10 +40,10 @@ do_each() {
 	age
 }
 
-# breaks [STEP...]: for each change in rows KIND (cases.rows) on stdin. Only the changed save has the state, and the newest
-# other one is offered; prune removes an incomplete or damaged one if a newer one is complete, and no doubtful or unknown
-# one. All are made first, each in a directory of its own, and listed together; verify and prune are asked of the first of
-# each state.
+# breaks [STEP...]: for each change in rows KIND (cases.rows) on stdin. Only the changed save has the state, and the
+# newest other one is offered; prune removes an incomplete or damaged one if a newer one is complete, and no doubtful or
+# unknown one. All are made first, each in a directory of its own, and listed together; verify and prune are asked of
+# the first of each state.
 rows() { sed -n "s/^$1|//p" "$REPO/tests/support/layouts/cases.rows"; }
 breaks() {
 	local state form changes change n number=0 steps=${*:-300 200} in
