@@ -160,12 +160,10 @@ $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a $(libraries)
 simulation := $(filter-out %_sim.o,$(call objects,tests/sim/*.c))
 $(OUT)/tests/sim/agreement_sim: $(simulation) $(call objects,tests/sim/group/*.c)
 $(OUT)/tests/sim/queue_sim: $(simulation) $(call objects,tests/sim/queue/*.c)
-$(OUT)/tests/sim/scale_sim: $(filter-out %/runner.o,$(simulation)) $(call objects,tests/sim/scale/*.c) \
-  $(OUT)/tests/sim/group/standins.o
 $(OUT)/tests/bench/crowd: $(OUT)/tests/sim/idle.o $(OUT)/tests/sim/group/standins.o
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 # A store in memory, and a shim that delays and loses requests: only these test programs have them.
-$(addprefix $(OUT)/,unit/store $(addprefix tests/sim/,agreement_sim queue_sim scale_sim)): \
+$(addprefix $(OUT)/,unit/store $(addprefix tests/sim/,agreement_sim queue_sim)): \
   $(call objects,tests/support/backends/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 

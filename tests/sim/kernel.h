@@ -119,8 +119,6 @@ struct kernel_world {
 	void (*guarded)(struct process *process, struct reaper *reaper);
 	/* Called by poll, for main threads that are about to wait. May be NULL. */
 	void (*inspect)(struct process *process);
-	/* With more events than this the world counts as endless; 0: MOST_EVENTS_RUN. */
-	uint64_t most_events;
 };
 
 /* ---- The way to the store ---- */
@@ -182,8 +180,6 @@ int64_t kernel_next(void);
 void kernel_step(void);
 /* Kill the processes that are left, and close kernel.store. */
 void kernel_end(void);
-/* Free all memory of the kernel. */
-void kernel_release(void);
 
 /* Make room for one more than count elements of that size. Returns the array, which may move. */
 void *kernel_room(void *array, int count, int *room, size_t size);

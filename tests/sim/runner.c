@@ -52,7 +52,7 @@ static void print_death(uint64_t seed, int status)
 	fflush(stdout);
 }
 
-#define CHUNK 1000 /* schedules that one process runs */
+#define CHUNK 250 /* schedules that one process runs */
 
 /* What a process has done; it is in memory that is shared with it. */
 struct chunk {

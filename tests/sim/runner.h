@@ -3,7 +3,7 @@
  * The command line that all simulators have:
  *
  *	[--schedules N] [--first SEED] [-j JOBS] [--show N]	random schedules; each chunk of
- *								1,000 shows N failures at most
+ *								250 shows N failures at most
  *	--seed SEED						the random schedule of SEED, traced
  *	--shrink SEED						print a smaller schedule that fails
  *								in the same way

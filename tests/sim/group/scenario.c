@@ -64,6 +64,12 @@ static bool saves_of(const struct expected *e, int task, int64_t count)
 	return (int64_t)e->w->task[task].training.asked_saves == count;
 }
 
+/* Of all agents, since the last of them has started its commands. */
+static int64_t calls_since_start(const struct expected *e, enum shim_call call)
+{
+	return (int64_t)(kernel.shim.calls[call] - e->w->before.calls[call]);
+}
+
 #define EACH(condition)                                                                            \
 	for (int i = 0; i < e->tasks; i++)                                                         \
 		if (!(condition))                                                                  \
@@ -127,6 +133,11 @@ EXPECTED(told_again,
 	e->w->keys.deadlines >= 2 && e->w->keys.deadline_latest <= e->w->keys.deadline + 2000 * MS)
 EXPECTED(deadline_of, e->w->keys.deadline <= e->w->task[e->n[0]].own_deadline + MS)
 EXPECTED(asked, (int64_t)kernel.shim.calls[SHIM_TXN] < e->n[0])
+EXPECTED(decided_by, round_keys(&e->w->keys, 1)->decided &&round_keys(&e->w->keys, 1)->decided_at <=
+			     e->n[0] * MS)
+EXPECTED(writes, calls_since_start(e, SHIM_TXN) <= e->n[0])
+EXPECTED(calls, calls_since_start(e, SHIM_TXN) + calls_since_start(e, SHIM_READ) <= e->n[0])
+EXPECTED(bytes, (int64_t)(kernel.shim.bytes - e->w->before.bytes) <= e->n[0])
 
 static bool somebody_reported(const struct expected *e)
 {
@@ -176,6 +187,10 @@ static const struct {
 	{"the deadline is told again", told_again},
 	{"the deadline of task # is told", deadline_of},
 	{"the store is asked less than # times", asked},
+	{"decided by # ms", decided_by}, /* in the first round */
+	{"at most # writes", writes},
+	{"at most # calls", calls}, /* those that read, too */
+	{"at most # bytes are read", bytes},
 };
 
 /* ---- The file ---- */

@@ -290,7 +290,8 @@ struct world {
 	struct task task[MOST_TASKS];
 	struct node node[MOST_NODES]; /* first one for each agent, then the others */
 	int nodes;
-	int started; /* agents that have started their commands */
+	int started;	    /* agents that have started their commands */
+	struct shim before; /* what all had asked the store for when the last one had */
 	bool pulled[MOST_ACTS];
 	int pulled_by[MOST_ACTS];
 	struct statistics *statistics;

@@ -2,7 +2,7 @@
 /*
  * In place of base/process/terminal.c, agent/children/stderr_relay.c and agent/pulse/stream.c,
  * whose real work lies outside of the world, and of the parts of agent/task/board.c and
- * base/process/subprocess.c that need nothing of a world. ../scale_sim is linked with it, too.
+ * base/process/subprocess.c that need nothing of a world. tests/bench/crowd is linked with it, too.
  */
 #include "agent/children/stderr_relay.h"
 #include "agent/pulse/stream.h"

@@ -258,6 +258,7 @@ void world_agent_started(struct world *w)
 {
 	if (++w->started < schedule_agents(w->schedule))
 		return;
+	w->before = kernel.shim;
 	w->horizon = kernel.now + latest_end(w->schedule) * MS;
 	w->calm_horizon = kernel.now + latest_calm_end(w->schedule) * MS;
 	if (!w->schedule->early)

@@ -223,14 +223,10 @@ static bool is_done(const struct shim_fate *fate)
 	return fate->loss == SHIM_NOTHING_LOST || fate->loss == SHIM_ANSWER_LOST;
 }
 
-static void tell_answered(bool shimmed, const struct store_answer *answer)
+static void count_bytes(bool shimmed, const struct store_answer *answer)
 {
-	size_t bytes = 0;
-	if (!shimmed || !shim->answered || !answer->count)
-		return;
-	for (size_t i = 0; i < answer->count; i++)
-		bytes += strlen(answer->entries[i].key) + answer->entries[i].length;
-	shim->answered(shim->context, answer->count, bytes);
+	for (size_t i = 0; shimmed && i < answer->count; i++)
+		shim->bytes += strlen(answer->entries[i].key) + answer->entries[i].length;
 }
 
 /* ---- Opening ---- */
@@ -450,7 +446,7 @@ static enum status memory_txn(struct store *store, const struct store_request *r
 		do_transaction(content_of(store), &asked, answer);
 	if (fate.loss == SHIM_LATE && writes)
 		do_later(content_of(store), &asked, fate.after + fate.late);
-	tell_answered(shimmed, answer);
+	count_bytes(shimmed, answer);
 	answer->held |= fate.loss == SHIM_PRETENDED;
 	answer->known = fate.loss == SHIM_REQUEST_LOST || fate.loss == SHIM_PRETENDED ||
 			fate.loss == SHIM_NOTHING_LOST;
@@ -488,7 +484,7 @@ static enum status memory_list(struct store *store, const struct store_range *ra
 		count_below(content, range->count, answer);
 		answer->revision = content->revision;
 	}
-	tell_answered(handle_of(store)->shimmed, answer);
+	count_bytes(handle_of(store)->shimmed, answer);
 	return end(&fate, STATUS_OK, err);
 }
 
