@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""What tests/support/lives and storm need of processes."""
+import ctypes
+import os
+import signal
+import subprocess
+import time
+
+rig = os.path.dirname(os.path.realpath(__file__))
+repository = os.path.dirname(os.path.dirname(rig))
+BIN = os.environ.get('BIN', repository + '/bin')
+OUT = os.environ.get('OUT', repository + '/build/plain')
+libc = ctypes.CDLL(None)
+
+
+def die_with_us():
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def read(path, otherwise=''):
+    try:
+        with open(path, errors='replace') as file:
+            return file.read()
+    except OSError:
+        return otherwise
+
+
+def marked(mark):
+    """The processes with this NAME=VALUE in their environment."""
+    found = subprocess.run([OUT + '/tests/support/marked', mark], check=True, stdout=subprocess.PIPE, text=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def marked_until_gone(mark):
+    """The same after a minute, or as soon as there are none."""
+    end = time.monotonic() + 60
+    while (found := marked(mark)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+def commands_of(pid):
+    """The commands of an agent: its children that have PREEMPT_TASK in their environment."""
+    try:
+        tasks = os.listdir('/proc/%d/task' % pid)
+    except OSError:
+        return []
+    children = [int(child) for task in tasks for child in read('/proc/%d/task/%s/children' % (pid, task)).split()]
+    return [child for child in children if '\0PREEMPT_TASK=' in '\0' + read('/proc/%d/environ' % child)]
+
+
+def forget_stores(*directories):
+    subprocess.run([rig + '/forget-stores', *directories], check=False)
