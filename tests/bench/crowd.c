@@ -3,23 +3,17 @@
  * crowd [OPTION]... STORE: one preemption of a job that is larger than this machine could run.
  * The agents are those of lib/agent, on a real store, each in a thread of its own with its own
  * connections, as if alone on its machine. Boards and trainings are in memory: all train in equal
- * steps, save where they are told, and leave when they are told.
+ * steps, save where they are told, and leave when they are told. Each agent has eight tasks.
  *
  *   -n N           agents (16)
- *   --copies L     tasks of each (8)
- *   --step-ms MS   of a step (1000)
- *   --save-ms MS   of a save (500)
  *   --limit S      seconds that joining, and the preemption, may take (300)
  *   --patience MS  report_timeout; an agent goes alone when the store is silent for half of it, but
  *                  at least 5 s (10000)
  *   --missing N    agents that never start: the others end when their --join-timeout, S, is over
  *
- * Prints one line of names and figures, times in milliseconds; "-" where there is none:
+ * Prints one line of names and figures:
  *
- *   join      from the first start to the start of the last training
- *   hold      from the notice of one agent until all are told to hold; decided: and where to save
- *   saved     until the last save, as the training does it
- *   gone      until the last agent has ended
+ *   gone      milliseconds from the notice of one agent until the last has ended, or "-"
  *   wrong     agents that ended with another code than 42 (124 where some are missing), and tasks
  *             that saved another step
  *   late      the phase that took too long, or "-"
@@ -49,6 +43,9 @@
 
 #define FIRST_CHILD 10000000 /* the number of the training process of task 0 */
 #define STACK	    (512 * 1024)
+#define COPIES	    8
+#define STEP	    1000 /* ms */
+#define SAVE	    500	 /* ms */
 
 /* A board, and the training that it belongs to: only its agent's thread touches it. */
 struct task {
@@ -57,7 +54,7 @@ struct task {
 	uint64_t parked; /* it stands where so many are done; UINT64_MAX: nowhere */
 	struct agreement_hold hold;
 	int64_t told_at;
-	bool has_saved, held, ordered, ended, unreaped;
+	bool has_saved, ended, unreaped;
 	uint64_t saved;
 	int64_t saved_at;
 	int code;
@@ -76,27 +73,15 @@ struct node {
 };
 
 static struct {
-	uint64_t agents, copies;
-	uint64_t missing;
-	int64_t step, save, limit, patience;
+	uint64_t agents, missing;
+	int64_t limit, patience;
 	const char *store;
 	struct task *task;
 	struct node *node;
-	atomic_uint_fast64_t started, held, ordered, saved, gone;
-	_Atomic int64_t started_at, held_at, ordered_at, saved_at, gone_at;
-} crowd = {
-	.agents = 16, .copies = 8, .step = 1000, .save = 500, .limit = 300000, .patience = 10000};
+	atomic_uint_fast64_t started, gone;
+} crowd = {.agents = 16, .limit = 300000, .patience = 10000};
 
 static _Thread_local struct node *self;
-
-/* One more has come to this point; the last one's instant stays. */
-static void count(atomic_uint_fast64_t *counter, _Atomic int64_t *at, int64_t now)
-{
-	int64_t known = atomic_load(at);
-	while (known < now && !atomic_compare_exchange_weak(at, &known, now))
-		;
-	atomic_fetch_add(counter, 1);
-}
 
 /* ---- The training, as far as it has come by now ---- */
 
@@ -109,17 +94,16 @@ static bool has_to_save(const struct task *t)
 static void train(struct task *t, int64_t now)
 {
 	uint64_t until = has_to_save(t) && t->hold.step < t->parked ? t->hold.step : t->parked;
-	while (!t->ended && t->step < until && t->began + crowd.step <= now) {
+	while (!t->ended && t->step < until && t->began + STEP <= now) {
 		t->step++;
-		t->began += crowd.step;
+		t->began += STEP;
 	}
-	int64_t done = (t->began > t->told_at ? t->began : t->told_at) + crowd.save;
+	int64_t done = (t->began > t->told_at ? t->began : t->told_at) + SAVE;
 	if (t->ended || !has_to_save(t) || t->step != t->hold.step || now < done)
 		return;
 	t->has_saved = true;
 	t->saved = t->step;
 	t->saved_at = t->began = done;
-	count(&crowd.saved, &crowd.saved_at, done);
 }
 
 static void end(struct task *t, int code)
@@ -168,14 +152,6 @@ enum status board_tell(
 	case ORDER_EXIT: t->parked = hold->step; break;
 	case ORDER_LEAVE: end(t, hold->code); break;
 	}
-	if (hold->order == ORDER_WAIT && !t->held) {
-		t->held = true;
-		count(&crowd.held, &crowd.held_at, now);
-	}
-	if (has_to_save(t) && !t->ordered) {
-		t->ordered = true;
-		count(&crowd.ordered, &crowd.ordered_at, now);
-	}
 	return STATUS_OK;
 }
 
@@ -213,7 +189,7 @@ bool board_vanished(const struct board *board)
 static struct task *child_of(pid_t pid)
 {
 	int task = pid - FIRST_CHILD;
-	bool is_one = task >= 0 && (uint64_t)task < crowd.agents * crowd.copies;
+	bool is_one = task >= 0 && (uint64_t)task < crowd.agents * COPIES;
 	return is_one ? &crowd.task[task] : NULL;
 }
 
@@ -245,11 +221,10 @@ enum status subprocess_start(
 	struct subprocess *child, const struct subprocess_options *options, struct error *err)
 {
 	int task = (int)(self->identity.task + self->commands++);
-	int64_t now = clock_now();
 	(void)options, (void)err;
 	*child = (struct subprocess){.pid = FIRST_CHILD + task, .end.descriptor = -1};
-	crowd.task[task] = (struct task){.began = now, .parked = UINT64_MAX};
-	count(&crowd.started, &crowd.started_at, now);
+	crowd.task[task] = (struct task){.began = clock_now(), .parked = UINT64_MAX};
+	atomic_fetch_add(&crowd.started, 1);
 	return STATUS_OK;
 }
 
@@ -354,7 +329,7 @@ static void *run_agent(void *context)
 	struct agent_end end;
 	node->code = agent_run(&node->options, &end);
 	agent_end_release(&end);
-	count(&crowd.gone, &crowd.gone_at, clock_now());
+	atomic_fetch_add(&crowd.gone, 1);
 	return NULL;
 }
 
@@ -370,9 +345,9 @@ static void begin_agent(uint64_t index)
 	snprintf(node->who.boot, sizeof(node->who.boot), "boot%llu", (unsigned long long)index);
 	node->identity = (struct identity){.run = "crowd",
 		.is_task = true,
-		.task = index * crowd.copies,
-		.count = crowd.copies,
-		.tasks = crowd.agents * crowd.copies,
+		.task = index * COPIES,
+		.count = COPIES,
+		.tasks = crowd.agents * COPIES,
 		.launch = "crowd"};
 	node->options = (struct agent_options){.identity = &node->identity,
 		.store = crowd.store,
@@ -405,14 +380,6 @@ static bool await(atomic_uint_fast64_t *counter, uint64_t wanted)
 
 /* ---- What is printed ---- */
 
-static void print_since(const char *name, int64_t from, int64_t at)
-{
-	if (from && at > from)
-		printf("%s %lld ", name, (long long)(at - from));
-	else
-		printf("%s - ", name);
-}
-
 static uint64_t count_wrong(void)
 {
 	uint64_t wrong = 0;
@@ -420,7 +387,7 @@ static uint64_t count_wrong(void)
 		wrong += crowd.node[i].code != (crowd.missing ? STATUS_TIMEOUT : CODE_SAVED);
 	if (crowd.missing)
 		return wrong - crowd.missing;
-	for (uint64_t i = 0; i < crowd.agents * crowd.copies; i++)
+	for (uint64_t i = 0; i < crowd.agents * COPIES; i++)
 		wrong += !crowd.task[i].has_saved || crowd.task[i].saved != crowd.task[0].saved;
 	return wrong;
 }
@@ -441,9 +408,9 @@ static bool make_store(void)
 
 static int run(void)
 {
-	uint64_t tasks = crowd.agents * crowd.copies;
+	uint64_t tasks = crowd.agents * COPIES;
 	const char *late = "-";
-	int64_t began = clock_now(), from = 0;
+	int64_t from = 0;
 	crowd.task = xcalloc(tasks, sizeof(*crowd.task));
 	crowd.node = xcalloc(crowd.agents, sizeof(*crowd.node));
 	for (uint64_t i = 0; i < crowd.agents - crowd.missing; i++)
@@ -461,11 +428,10 @@ static int run(void)
 		if (!await(&crowd.gone, crowd.agents))
 			late = "gone";
 	}
-	print_since("join", began, crowd.started_at);
-	print_since("hold", from, crowd.held_at);
-	print_since("decided", from, crowd.ordered_at);
-	print_since("saved", from, crowd.saved_at);
-	print_since("gone", from, crowd.gone_at);
+	if (from && !strcmp(late, "-"))
+		printf("gone %lld ", (long long)(clock_now() - from));
+	else
+		printf("gone - ");
 	printf("wrong %llu late %s\n", (unsigned long long)count_wrong(), late);
 	fflush(stdout);
 	/* Threads of agents that are late still run. */
@@ -479,9 +445,7 @@ static bool read_number(uint64_t *number, uint64_t least)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"copies", required_argument, NULL, 'c'},
-		{"step-ms", required_argument, NULL, 's'},
-		{"save-ms", required_argument, NULL, 'v'}, {"limit", required_argument, NULL, 'l'},
+	static const struct option options[] = {{"limit", required_argument, NULL, 'l'},
 		{"patience", required_argument, NULL, 'p'},
 		{"missing", required_argument, NULL, 'm'}, {0}};
 	uint64_t number = 0;
@@ -490,9 +454,6 @@ int main(int argc, char **argv)
 		right = c != '?' && read_number(&number, 1);
 		switch (c) {
 		case 'n': crowd.agents = number; break;
-		case 'c': crowd.copies = number; break;
-		case 's': crowd.step = (int64_t)number; break;
-		case 'v': crowd.save = (int64_t)number; break;
 		case 'l': crowd.limit = (int64_t)number * 1000; break;
 		case 'p': crowd.patience = (int64_t)number; break;
 		case 'm': crowd.missing = number; break;
@@ -501,8 +462,7 @@ int main(int argc, char **argv)
 	}
 	if (!right || argc - optind != 1 || crowd.missing >= crowd.agents) {
 		fprintf(stderr,
-			"usage: crowd [-n N] [--copies L] [--step-ms MS] [--save-ms MS] [--limit S] "
-			"[--patience MS] [--missing N] STORE\n");
+			"usage: crowd [-n N] [--limit S] [--patience MS] [--missing N] STORE\n");
 		return 2;
 	}
 	crowd.store = argv[optind];

@@ -2,15 +2,15 @@
 # shellcheck shell=bash
 # A run with many agents, one task each, on this one machine: sourced by bench.sh.
 #
-#   make bench SECTION=scale AGENTS="4 64" ON_GLUSTER= ON_ETCD= TIMES=1 LIMIT=60
+#   make bench SECTION=scale AGENTS=64 ON_GLUSTER= ON_ETCD= TIMES=1 LIMIT=60
 #
-# AGENTS: how many, "4 64 256". ON_GLUSTER: how many over two mounts of GlusterFS, 128. An empty one leaves out its part.
+# AGENTS: how many, "64 256". ON_GLUSTER: how many over two mounts of GlusterFS, 128. An empty one leaves out its part.
 # TIMES: the median of so many (3). LIMIT: seconds that each phase may take (120).
 # ON_ETCD: how many with eight tasks each on one etcd, "12 125 1250", as threads of one process (crowd.c).
 # shellcheck disable=SC2154 # what bench.sh has set: here, work, out, quiet, etcd
 
 scale=$here/tests/bench/scale
-agents=${AGENTS-4 64 256}
+agents=${AGENTS-64 256}
 times=${TIMES:-3}
 limit=${LIMIT:-120}
 on_gluster=${ON_GLUSTER-128}
@@ -75,8 +75,6 @@ measure() {
 	got[codes]=${codes:-${got[codes]}}
 }
 
-# figure WHAT NAME: one of those that measure has found.
-figure() { row "$1" "${got[$2]:--}"; }
 # codes: says it where not all left with 42, or a save is not in the store.
 codes() {
 	[ "${got[wrong]}" = 0 ] || wrong "exit codes, expected 42" "${got[codes]}"
@@ -111,16 +109,8 @@ done
 for count in $agents; do
 	title "$count agents on this machine, local disk (milliseconds, median of $times)"
 	measure "$count" "$work" --option=--no-heartbeat
-	case $count in
-	64 | 256)
-		budget "hold-$count" "${got[hold]:--}"
-		budget "gone-$count" "${got[gone]:--}"
-		;;
-	*)
-		figure "from a TERM to one to hold on all boards" hold
-		figure "  until all are gone" gone
-		;;
-	esac
+	budget "hold-$count" "${got[hold]:--}"
+	budget "gone-$count" "${got[gone]:--}"
 	codes
 	[ "${got[after]:--}" = - ] || echo "${got[after]}" >>"$work/after"
 done
@@ -134,8 +124,6 @@ if [ -n "$on_gluster" ]; then
 	else
 		"$here/tests/support/mounts" start "$work/mounts" --owner $$ gluster
 		measure "$on_gluster" "$work/mounts/gluster/{}" --option=--no-heartbeat
-		figure "from the first start to the first step of all" join
-		figure "from a TERM to one to hold on all boards" hold
 		budget gone-gluster "${got[gone]:--}"
 		codes
 		"$here/tests/support/mounts" stop "$work/mounts"
@@ -159,10 +147,6 @@ if has etcd && has etcdctl && has curl; then
 		for ((i = 0; i + 1 < ${#fields[@]}; i += 2)); do
 			got[${fields[i]}]=${fields[i + 1]}
 		done
-		figure "from the first start until all have joined and train" join
-		figure "from a notice to one to hold on all boards" hold
-		figure "  to the step on all boards" decided
-		figure "  to the last save" saved
 		budget etcd-gone "${got[gone]:--}"
 		[ "${got[late]:-} ${got[wrong]:-}" = '- 0' ] || wrong "in time, and with the right end" "${got[late]:--}, ${got[wrong]:--} wrong"
 		budget etcd-bytes "$(calc "($(etcd_metric etcd_network_client_grpc_sent_bytes_total) - $before) / $count" %.0f)"
