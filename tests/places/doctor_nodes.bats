@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-store doctor between nodes and of what it should mend, on two mounts: GlusterFS and bindfs. (What it finds
-# of two mounts: suite.bats.)
+# preempt-store doctor between nodes, on two mounts of bindfs. (What it finds of two mounts by itself: suite.bats.)
 # takes: 50
 # mounts: private
 # asan: no (a minute, mostly of waiting; doctor.bats has it)
@@ -11,20 +10,10 @@ bats_require_minimum_version 1.5.0
 load ../support/mounts
 load ../support/doctor
 
-setup_file() { mounts_start gluster bindfs; }
+setup_file() { mounts_start bindfs; }
 teardown_file() { mounts_stop; }
 setup() { doctor_setup; }
 teardown() { doctor_teardown; }
-
-@test "a store whose lock does not reach is unsafe, whatever the user says" {
-	make_wrong
-	answers 1 preempt-store doctor --store "$store" --other "$b" --quick --timeout 60s
-	[[ $output == *'verdict         unsafe: the store is refused on '* ]]
-	answers 1 preempt-store doctor --store "$store?assume=shared" --other "$b" --quick --timeout 60s
-	[[ $output == *'verdict         unsafe: data is lost'* ]]
-}
-
-# ---- Several machines ----
 
 @test "two nodes find each other, see what is wrong, and both say the same" {
 	pair bindfs

@@ -12,7 +12,7 @@ setup_file() { etcd_needed; }
 
 setup() {
 	programs
-	etcd_options=() etcd_tls=''
+	etcd_options=()
 }
 
 teardown() { etcd_stop; }
@@ -62,14 +62,4 @@ doctor() {
 	[[ $output = *'grant the user readwrite on all keys that begin with "test/"'* ]]
 	PREEMPT_ETCD_CREDENTIALS=root:secret doctor 0
 	[[ $output$stderr != *secret* ]]
-}
-
-@test "TLS: another authority 77, and which file to check; its own: safe" {
-	etcd_tls=yes
-	start 1
-	local tls=$etcd_directory/tls
-	doctor 77 --store "$PREEMPT_STORE?ca=$tls/other.pem&cert=$tls/client.pem&key=$tls/client.key"
-	[[ $output = *'check ca=FILE'* ]]
-	doctor 0 --store "$PREEMPT_STORE?ca=$tls/ca.pem&cert=$tls/client.pem&key=$tls/client.key"
-	[[ $output = *"verdict         safe"* ]]
 }

@@ -110,11 +110,3 @@ swept() {
 	answers 0 preempt-store doctor "$1" --quick --timeout 60s
 	[ "$(ls -A "$1")" = "$2" ]
 }
-
-# A store with a lock file where locks do not reach.
-make_wrong() {
-	pair bindfs
-	store=$a/run.db
-	rm -rf "$a"/run.db*
-	preempt-store put --store "$store?assume=local" k v
-}
