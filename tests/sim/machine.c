@@ -20,6 +20,7 @@
 #include "base/process/thread.h"
 #include "broken.h"
 #include "kernel.h"
+#include "nothing.h"
 
 #define MOST_SPINS 20000 /* polls and calls of the store at one instant: more are a busy loop */
 #define FIRST_PID  100
@@ -160,11 +161,7 @@ bool thread_join(pthread_t which, const void *context, int64_t patience)
 	return !thread->fiber;
 }
 
-int pthread_setname_np(pthread_t thread, const char *name)
-{
-	(void)thread, (void)name;
-	return 0;
-}
+ANSWERS(0, int, pthread_setname_np, pthread_t, const char *)
 
 /* ---- Clocks and chance ---- */
 
@@ -393,27 +390,9 @@ enum process_state process_check(const struct process_identity *identity)
 	return process_lives(kernel.process[index]) ? PROCESS_ALIVE : PROCESS_GONE;
 }
 
-pid_t process_parent(pid_t pid)
-{
-	(void)pid;
-	return 0;
-}
-
-pid_t process_find_ancestor(
-	pid_t of, bool (*is_it)(pid_t pid, const void *context), const void *context)
-{
-	(void)of;
-	(void)is_it;
-	(void)context;
-	return 0;
-}
-
-bool process_is_ancestor(pid_t pid, pid_t of)
-{
-	(void)pid;
-	(void)of;
-	return false;
-}
+ANSWERS(0, pid_t, process_parent, pid_t)
+ANSWERS(0, pid_t, process_find_ancestor, pid_t, bool (*)(pid_t, const void *), const void *)
+ANSWERS(false, bool, process_is_ancestor, pid_t, pid_t)
 
 enum status process_open_signals(
 	const int *numbers, size_t count, int *descriptor, struct error *err)
