@@ -320,9 +320,6 @@ def nemo(top, step, kind="file", ranks=2, last=0):
         megatron_files(f"{top}/{name}/weights", ranks)
         text(f"{top}/{name}/context/io.json", "{}")
         text(f"{top}/{name}/context/model.yaml", "_target_: GPTModel\n")
-    elif kind == "parallel":
-        for rank in range(ranks):
-            save(f"{top}/mp_rank_{rank:02d}/{name}.ckpt", {"epoch": 0, "global_step": step})
     else:
         save(f"{top}/{name}.ckpt", {"epoch": 0, "global_step": step})
         if kind == "ema":
@@ -543,14 +540,13 @@ def composer(top, step, kind="file", ranks=2):
 def olmo(top, step, kind="sharded", ranks=2):
     """
     OLMo, checkpoint.py, save_checkpoint: in a temporary directory, which is renamed; config.yaml last.
-    train.py: then a link. both: a step may be saved in both forms.
+    train.py: then a link.
     """
-    if kind in ("unsharded", "both"):
+    if kind == "unsharded":
         for file in "model", "optim", "train":
             save(f"{top}/step{step}-unsharded/{file}.pt", {})
         text(f"{top}/step{step}-unsharded/config.yaml", "run_name: x\n")
         link(top + "/latest-unsharded", f"step{step}-unsharded")
-    if kind == "unsharded":
         return
     d = f"{top}/step{step}"
     if kind == "local":
