@@ -67,6 +67,7 @@ struct process {
 	int64_t wall;  /* ms that its wall clock is ahead, beyond that */
 	bool alive, exited;
 	bool sees_others;      /* can check whether processes of its machine live */
+	uint64_t bytes;	       /* of keys and values that the store has answered */
 	bool has_short_way;    /* its calls of the store are quick, without faults */
 	int64_t paused_until;  /* until then none of its threads runs */
 	int64_t cut_off_until; /* until then it does not reach the store */

@@ -100,6 +100,14 @@ static void let_pass(void *context, int64_t microseconds)
 	kernel_sleep(microseconds);
 }
 
+static void answered(void *context, size_t bytes)
+{
+	struct process *process = process_current();
+	(void)context;
+	if (process)
+		process->bytes += bytes;
+}
+
 static void do_later(void *context, int64_t microseconds, void (*run)(void *what), void *what)
 {
 	(void)context;
@@ -112,8 +120,11 @@ static void do_later(void *context, int64_t microseconds, void (*run)(void *what
 
 void way_install(void)
 {
-	kernel.shim = (struct shim){
-		.decide = decide, .sleep = let_pass, .later = do_later, .slice = 1000};
+	kernel.shim = (struct shim){.decide = decide,
+		.sleep = let_pass,
+		.later = do_later,
+		.answered = answered,
+		.slice = 1000};
 	if (broken)
 		kernel.shim.alter = rule_alter;
 	shim_install(&kernel.shim);

@@ -259,6 +259,8 @@ void world_agent_started(struct world *w)
 	if (++w->started < schedule_agents(w->schedule))
 		return;
 	w->before = kernel.shim;
+	for (int i = 0; i < kernel.processes; i++)
+		kernel.process[i]->bytes = 0;
 	w->horizon = kernel.now + latest_end(w->schedule) * MS;
 	w->calm_horizon = kernel.now + latest_calm_end(w->schedule) * MS;
 	if (!w->schedule->early)

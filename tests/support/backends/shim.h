@@ -45,10 +45,10 @@ struct shim {
 	void (*later)(void *context, int64_t microseconds, void (*run)(void *what), void *what);
 	/* Change a transaction, whose request is a copy. May be NULL. */
 	void (*alter)(void *context, struct store_request *request);
-	int64_t slice; /* ms, at least 1: so often decide is asked during a wait */
-	/* Counted by the shim. */
-	uint64_t calls[SHIM_CALLS];
-	uint64_t bytes; /* that were answered: keys and values */
+	/* So many bytes of keys and values were answered. May be NULL. */
+	void (*answered)(void *context, size_t bytes);
+	int64_t slice;		    /* ms, at least 1: so often decide is asked during a wait */
+	uint64_t calls[SHIM_CALLS]; /* counted by the shim */
 };
 
 /* shim must stay valid. A second call replaces the first one's. */
