@@ -3,7 +3,7 @@
 # Properties, for each form in which a framework saves: no part of a save is a save, and prune keeps what it promises.
 # tests/support/layouts/whole.py has the forms, and the few exceptions with their reasons (ckpt-layouts(7)).
 # takes: 60
-# asan: no (tests/fuzz/layout.c has the sanitizers; 20,000 damaged saves are many)
+# asan: no (20,000 damaged saves are many: rows of ckpt-rotate-layouts.bats and fuzz/formats.c have the sanitizers)
 bats_require_minimum_version 1.5.0
 load ../support/ckpt
 
