@@ -62,10 +62,16 @@ EXAMPLES = (
     ('an answer to no question', NO_LOG, '0 call 0 10 txn +pa|0 back 1 20 held 1|'),
     ('no log', NO_LOG, '0 nonsense|'),
 )
+# Of a store that has other users.
+SHARED = (
+    ('a revision of another user', GOOD, PUT_A + '1 call 0 30 txn +pb|1 back 0 40 held 3|'),
+    ('a lost write beside one', 'read key a',
+     PUT_A + '1 call 0 30 txn +pb|1 back 0 40 held 3|1 call 1 50 txn +ga|1 back 1 60 held 3 a=0|'),
+)
 
 
-def judge(lines):
-    logs, history = {}, check.History()
+def judge(lines, shared):
+    logs, history = {}, check.History(shared)
     for line in lines.replace('|', '\n').splitlines(keepends=True):
         logs[line[0]] = logs.get(line[0], f'history 1 {line[0]} 0 0\n') + line[2:]
     for log in logs.values():
@@ -76,9 +82,9 @@ def judge(lines):
 
 def examples():
     failed = 0
-    for title, says, lines in EXAMPLES:
+    for title, says, lines, shared in [(*e, False) for e in EXAMPLES] + [(*e, True) for e in SHARED]:
         try:
-            verdict, words = judge(lines)
+            verdict, words = judge(lines, shared)
         except check.NoLog as error:
             verdict, words = NO_LOG, str(error)
         if verdict is not (NO_LOG if says is NO_LOG else says == GOOD) or (says or '') not in words:
