@@ -81,6 +81,15 @@ unknown() {
 @test "every option and every kind of value that --help names is known to candidates.sh" {
 	run -0 --separate-stderr unknown "$REAL"/*
 	[ -z "$output$stderr" ]
+	# That it would tell what is not known:
+	install /dev/stdin new <<-'EOF'
+		#!/bin/sh
+		echo "usage: new PLANET VALUE|-"
+		echo "      --star STAR            a new kind of value"
+		echo "      --savers WHO           help that names no words"
+		echo "      --Odd                  not an option as candidates.sh reads them"
+	EOF
+	diff <(unknown ./new | sort) <(printf '%s\n' ' PLANET' '--savers WHO' '--star STAR' ' options of ./new ' | sort)
 }
 
 @test "options, commands, values; those that are asked for: runs, tags, ids, steps, keys" {

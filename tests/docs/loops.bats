@@ -318,12 +318,17 @@ closed() {
 	[ "$(preempt-store get "run/r/$attempt/CLOSED" | field cause)" = "$2" ]
 }
 
-@test "the short loops of preempt.sh, preempt-step(1) and --help, preempt.py, preempt.h: a save that fails is 43, never reported as saved" {
+@test "the short loops of preempt.sh, preempt-step(1) and --help, preempt.py, preempt.h: 42 after a save; one that fails is 43, never reported as saved" {
 	local program
 	diff <(cut_out "$REPO/man/preempt-step.1" 'for ((s = start;' 'done') <(cut_out <(preempt-step --help) 'for ((s = start;' 'done')
 	short_loops
-	touch fails
-	for program in "bash short_sh" "bash short_step" "python3 short_python" ./short_c; do
+	for program in "bash -euo pipefail short_sh" "bash short_step" "python3 short_python" ./short_c; do
+		rm -f fails
+		# shellcheck disable=SC2086 # several words
+		trains $program
+		kill -TERM "$agent"
+		closed 42 preempted
+		touch fails
 		# shellcheck disable=SC2086 # several words
 		trains $program
 		kill -TERM "$agent"

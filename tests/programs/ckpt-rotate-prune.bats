@@ -138,6 +138,7 @@ hour=3600 noon=1700000000
 		"--keep-every-steps 0" "--keep-every 0" "--keep-last 2 --keep-every 0s" "--keep-within 0" "--keep-within -1" \
 		"--keep-within 3x" "$best" "--keep-last 1 --metric a" "--keep-last 1 --mode max" "--keep-best 1 --mode min" \
 		"--keep-best 0 --metric a --mode min" "$best --mode best" "--keep-step x" "--keep-step 1,,2" "--keep-step -1" \
+		"--keep-step ''" "--keep-step ," "--keep-step 1," "--keep-step 1x" "--keep-step 0x1" \
 		"--max-bytes 0" "--max-bytes -1" "--max-bytes 1X" "--max-bytes 99999999T" "--keep-last 1 --now 5" \
 		"--keep-last 1 --now @x"; do
 		eval "run -2 --separate-stderr ckpt-rotate prune ck $words"

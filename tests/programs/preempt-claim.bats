@@ -277,6 +277,10 @@ deadline_within() { [ "$(deadline)" -le $((($(date +%s) + $1) * 1000)) ]; }
 	run -1 --separate-stderr as 1 preempt-claim --grace 5m
 	[[ $stderr = *"is claimed by task 0 on"* ]]
 	run ! has_key DEADLINE
+	# Nor does it take part any more.
+	as 1 run -43 preempt-ack --timeout 60s
+	as 1 run -43 preempt-ack --saved --timeout 60s
+	run ! has_key STEP/1/1
 }
 
 @test "--from -: serving an agent: no notice signal ends it; the end of the agent does" {

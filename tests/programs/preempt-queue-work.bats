@@ -19,7 +19,7 @@ here() {
 
 @test "WQ-1, WQ-17: commands are run, with their variables; a worker that comes in the middle helps" {
 	local ids
-	schedule_many 4 -- sh -c 'echo "$PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER"; echo bad >&2
+	schedule_many 4 -- sh -c 'echo "$PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER $PREEMPT_SLOT"; echo bad >&2
 		test -d "$PREEMPT_ITEM_DIR"; test "$PREEMPT_WORKER" = two || { >up; until test -e go; do sleep 0.05; done; }'
 	worker one --idle-exit 0
 	eventually test -e up
@@ -29,7 +29,7 @@ here() {
 	: >go
 	worker_ends one 0
 	worker_ends two 0
-	[ "$(preempt-queue fetch 1)" = "1 1 one" ]
+	[ "$(preempt-queue fetch 1)" = "1 1 one 0" ]
 	[ "$(preempt-queue fetch 2 --stderr)" = bad ]
 	are succeeded "${ids[@]}"
 	[ "$(what 4 worker)" = two ]

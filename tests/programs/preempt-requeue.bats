@@ -187,6 +187,28 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 
 # ---- Code and record: what is decided ----
 
+@test "crashes: requeued three times, over restarts of the job; then 93, permanently" {
+	export FAIL=3
+	for count in "" 1 2; do
+		slurm "$count"
+		requeues -- preempt-run -- ./trainer
+		code 44
+		requeued
+	done
+	slurm 3
+	requeues -- preempt-run -- ./trainer
+	code 93
+	calls ""
+	grep -q 'not run again (93): 4 crashes, 3 allowed (--max-crashes): task 0 failed on .*: broken at 3' err
+	preempt-store get run/slurm-9/000004/REFUSED
+	# Asked once more it says the same; started once more it begins again.
+	run -93 preempt-requeue --code 7
+	slurm 4
+	requeues -- preempt-run -- ./trainer
+	code 44
+	grep -q '1 of 3' err
+}
+
 @test "what the tasks have recorded counts, not the code of a launcher; without any record the code" {
 	# What is run | the code | what is asked | what is said
 	while IFS='|' read -r what expected asked said; do
@@ -239,23 +261,24 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 	done
 }
 
-# Each row: what is done, and how that ends three times.
+# Each row: what is done, how that ends three times, and what Slurm is asked each time.
 @test "without a record of its attempts a job is run again three times in a row, then 93, whichever code says so" {
-	local words again
-	while IFS='|' read -r words again; do
+	local words again asked
+	while IFS='|' read -r words again asked; do
 		another_job 7 # a job that was preempted often is no such job
 		for _ in 1 2 3; do
 			rm -f calls state
 			eval "run -$again preempt-requeue $words"
+			calls "$asked"
 		done
 		rm -f calls
 		eval "run -93 --separate-stderr preempt-requeue $words"
 		calls ""
 		[[ $stderr == *'without a record of its attempts it is run again 3 times in a row at most'* ]]
 	done <<-'END'
-		-- sh -c 'exit 42'|42
-		--platform sge -- sh -c 'exit 99'|99
-		--code 75|44
+		-- sh -c 'exit 42'|42|squeue 9,requeue 9
+		--platform sge -- sh -c 'exit 99'|99|
+		--code 75|44|squeue 9,requeue 9
 	END
 	# With a record in between the count begins anew.
 	FAIL=3 run -44 preempt-requeue -- preempt-run -- ./trainer

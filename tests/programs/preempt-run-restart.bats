@@ -152,14 +152,17 @@ finished_first() {
 
 @test "the last of the others is lost while an agent that has finished waits for it: 0, after --join-timeout" {
 	# Only a stopped task is silent for that long.
-	finished_first --period 250ms --limit 26 --join-timeout 4s
+	finished_first -v --period 250ms --limit 26 --join-timeout 4s
 	stopped "${pids[1]}" # as its whole machine would
 	# What it has done is done; the launcher of task 1 sees how that one ends.
 	ended 0 0
 	grep -q 'task 1 .*no heartbeat since' err.0
 	grep -q 'no other task has run again' err.0
+	grep -q 'has missed two heartbeats' err.0
 	closed_by 1 lost
 	[ "$(wc -l <starts.0)" = 1 ]
+	kill -CONT "${pids[1]}"
+	ended 1 44
 }
 
 @test "PH-7: TERM while it waits for the others after it has finished: 0" {

@@ -154,8 +154,7 @@ load ../support/agents
 		while [ $code = 143 ]; do code=0; wait $! || code=$?; done
 		exit $code
 	EOT
-	# (To the group: tests/systems/slurm_shapes.bats.)
-	for shape in commands tree; do
+	for shape in commands group tree; do
 		setsid bash job-script >out.0 2>err.0 3>&- &
 		pids=($!)
 		eventually all_begun 3 10
@@ -163,6 +162,7 @@ load ../support/agents
 		agent=$(pgrep -P "${pids[0]}" -x preempt-run)
 		case $shape in
 		commands) to="$agent $(pgrep -P "$agent")" ;;
+		group) to=-${pids[0]} ;;
 		tree) to=$(ours) ;;
 		esac
 		kill -TERM -- $to 2>/dev/null || :

@@ -22,6 +22,28 @@ teardown() {
 # With it, each may wait for the store for so long; without it, who has no deadline saves by itself at once.
 patient() { quick=(--report-timeout 20s --save-timeout "$1" --join-timeout 2m); }
 
+# gated_agents N: as count_agents, with a trainer whose saves last until there is a file "go".
+gated_agents() {
+	cat >gated <<-'EOT'
+		. "$CLIENTS/preempt.sh"
+		log=job/log/$PREEMPT_ATTEMPT.$PREEMPT_TASK
+		mkdir -p job/log job/ckpt
+		save() {
+			echo "save $1" >>"$log"
+			until [ -e go ]; do sleep 0.02; done
+			mkdir -p "job/ckpt/$1" && : >"job/ckpt/$1/$PREEMPT_TASK"
+		}
+		for ((s = 0; ; s++)); do
+			preempt_step $s || { save $s && preempt_saved $s; } || exit
+			echo "begin $s" >>"$log"
+			sleep 0.01
+		done
+	EOT
+	rm -f go
+	agents_of "$1" bash gated
+	eventually all_begun "$1" 10
+}
+
 # counting N [COUNT OPTION...]: N tasks train, each under an agent.
 counting() {
 	count_agents "$1" --steps 100000 --step-ms 5 "${@:2}"
@@ -37,6 +59,8 @@ saved_alone() {
 		[ "$(grep -c '^saved ' "job/log/$attempt.$i")" = 1 ]
 	done
 }
+
+saving() { eventually grep -qs "^save " "job/log/$attempt.$1"; }
 
 # ---- Lost before the notice ----
 
@@ -137,6 +161,24 @@ saved_alone() {
 	mv store away
 	all_ended 0
 	mv away store
+	nothing_left
+}
+
+@test "cut off under a notice: --on-store-loss decides, not --cut-off" {
+	patient 8s
+	options=(--period 100ms --cut-off 100ms)
+	gated_agents 2
+	kill -TERM "${pids[0]}"
+	for i in 0 1; do saving $i; done
+	mv store away
+	sleep 3 # longer than it would take
+	touch go
+	all_ended 43
+	mv away store
+	for i in 0 1; do
+		[ -e "job/ckpt/$(field RUN_TO_CHECKPOINT step)/$i" ]
+		times err.$i "no beat for" 0
+	done
 	nothing_left
 }
 
