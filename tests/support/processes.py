@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tests/support/lives and storm need of processes."""
+"""What tests in Python need of processes, and of what the machine keeps of a store."""
 import ctypes
 import os
 import signal
@@ -48,6 +48,14 @@ def commands_of(pid):
         return []
     children = [int(child) for task in tasks for child in read('/proc/%d/task/%s/children' % (pid, task)).split()]
     return [child for child in children if '\0PREEMPT_TASK=' in '\0' + read('/proc/%d/environ' % child)]
+
+
+def page_of(lock):
+    """The place in shared memory that belongs to a store, by its lock; "": there is no lock."""
+    if not os.path.exists(lock):
+        return ''
+    st = os.stat(lock)
+    return '/dev/shm/preempt-%d/%x-%x-lock1' % (os.geteuid(), st.st_dev, st.st_ino)
 
 
 def forget_stores(*directories):
