@@ -46,8 +46,8 @@ do_each() {
 # the first of each state.
 rows() { sed -n "s/^$1|//p" "$REPO/tests/support/layouts/cases.rows"; }
 breaks() {
-	local state form changes change n number=0 steps=${*:-300 200} in
-	local -A state_of=() told_of=() directories=() broken_last=()
+	local state form changes change words n number=0 steps=${*:-300 200} in
+	local -A state_of=() told_of=() asked=() directories=() broken_last=()
 	while IFS='|' read -r state form changes; do
 		IFS='|' read -ra changes <<<"$changes"
 		for change in "${changes[@]}"; do
@@ -57,7 +57,7 @@ breaks() {
 				state_of[$in.$n]=$state told_of[$in]="$state|$form|$change, of $n"
 				directories[list ${options[*]}]+=" $in"
 				[ $n != 300 ] || broken_last[latest ${options[*]}]+=" $in"
-				[ -n "${told_of[$state.$n]-}" ] || { told_of[$state.$n]=1 && broken; } ||
+				[ -n "${asked[$state.$n]-}" ] || { asked[$state.$n]=1 && broken; } ||
 					{ echo "${told_of[$in]}: $(left)"; r list; return 1; }
 			done
 		done
@@ -71,7 +71,7 @@ breaks() {
 			sed -n 's/.*"step": \([0-9]*\),.*"state": "\([a-z ]*\)".*"path": "\(c[0-9]*\)\/.*/\3 \1 \2/p'
 	done | sort >found
 	for in in "${!told_of[@]}"; do
-		[[ $in == *.* ]] || for n in 100 200 300; do echo "$in $n ${state_of[$in.$n]-complete}"; done
+		for n in 100 200 300; do echo "$in $n ${state_of[$in.$n]-complete}"; done
 	done | sort | diff - found >wrong && rm -r c[0-9]* && return
 	cat wrong
 	grep -o '\bc[0-9]*' wrong | sort -u | while read -r in; do echo "$in: ${told_of[$in]}"; done

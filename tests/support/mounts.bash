@@ -48,11 +48,6 @@ mounts_fill() {
 }
 mounts_drain() { rm -f "$1/filler"; }
 
-# mounts_read_only DIRECTORY, mounts_writable DIRECTORY: change the mount for all processes. The first fails
-# while a process writes there.
-mounts_read_only() { mount -o remount,ro "$1"; }
-mounts_writable() { mount -o remount,rw "$1"; }
-
 mounts_dump_logs() {
 	[ -z "${BATS_TEST_COMPLETED:-}" ] && [ -d "${MOUNTS:-/nonexistent}" ] || return 0
 	"$mounts_rig_script" logs "$MOUNTS" >&2

@@ -226,10 +226,11 @@ static bool is_done(const struct shim_fate *fate)
 static void count_bytes(bool shimmed, const struct store_answer *answer)
 {
 	size_t bytes = 0;
+	if (!shimmed || !shim->answered)
+		return;
 	for (size_t i = 0; i < answer->count; i++)
 		bytes += strlen(answer->entries[i].key) + answer->entries[i].length;
-	if (shimmed && shim->answered)
-		shim->answered(shim->context, bytes);
+	shim->answered(shim->context, bytes);
 }
 
 /* ---- Opening ---- */
