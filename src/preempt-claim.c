@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* preempt-claim: be the first to announce a notice. See preempt-claim(1). */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,9 @@
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/loop.h"
 #include "base/message.h"
+#include "base/process/descriptor.h"
 #include "live/outage.h"
 #include "proto/agreement/tally.h"
 #include "proto/claim.h"
@@ -45,8 +46,9 @@ static const struct args_option options[] = {
 struct session {
 	struct group_run own;
 	enum agreement_then then;
-	int agent;    /* a pidfd of the process that we serve; -1: none */
-	bool printed; /* the claim was printed */
+	struct loop loop; /* the input, and the process that we serve */
+	int agent;	  /* a pidfd of that process; -1: none */
+	bool printed;	  /* the claim was printed */
 	/* Events not announced yet: the first one, and the later one with the earliest deadline. */
 	struct notice waiting[2];
 	size_t waiting_count;
@@ -239,8 +241,8 @@ static void take_line(struct session *session, char *line)
 
 /*
  * Announce the first of the waiting events. If an agent is served and the store does not answer,
- * the event stays, and the function returns after a pause, or when a descriptor of outage->cancel
- * is readable.
+ * the event stays, and the function returns after a pause, or when the loop
+ * has an event.
  */
 static void announce_waiting(struct session *session, struct outage *outage)
 {
@@ -275,25 +277,29 @@ static int take_events(struct session *session)
 			strerror(errno));
 		return message_fail(&err);
 	}
-	/* Unbuffered: poll() does not see what stdio has already read. */
+	/* Unbuffered: the loop does not see what stdio has already read. */
 	setvbuf(stream, NULL, _IONBF, 0);
-	int readable[] = {fileno(stream), session->agent}; /* -1: the input has ended; no agent */
+	int input = fileno(stream); /* -1: it has ended */
 	struct outage outage = {.deadline = session->agent < 0 ? 0 : CLOCK_NEVER,
-		.cancel = readable,
-		.cancel_count = 2};
-	while ((readable[0] >= 0 || session->waiting_count) &&
+		.cancel = session->loop.descriptor};
+	loop_watch(&session->loop, session->agent);
+	while ((input >= 0 || session->waiting_count) &&
 		(session->code <= CODE_NO || session->agent >= 0)) {
-		struct pollfd polls[] = {{.fd = readable[0], .events = POLLIN},
-			{.fd = session->agent, .events = POLLIN}};
-		(void)poll(polls, 2, session->waiting_count ? 0 : -1);
-		if (polls[1].revents)
+		loop_watch(&session->loop, input);
+		if (session->waiting_count)
+			loop_wake_at(&session->loop, 0);
+		loop_wait(&session->loop);
+		if (served_is_gone(session->agent))
 			break;
-		if (polls[0].revents && getline(&line, &size, stream) < 0)
-			readable[0] = -1;
-		else if (polls[0].revents)
+		bool has_come = descriptor_is_ready(input);
+		if (has_come && getline(&line, &size, stream) < 0) {
+			loop_forget(&session->loop, input);
+			input = -1;
+		} else if (has_come) {
 			take_line(session, line);
+		}
 		/* Before announcing, read all that has come: see above. */
-		if (session->waiting_count == 2 || (session->waiting_count && !polls[0].revents))
+		if (session->waiting_count == 2 || (session->waiting_count && !has_come))
 			announce_waiting(session, &outage);
 	}
 	if (session->code < 0 && session->waiting_count)
@@ -309,7 +315,7 @@ static int take_events(struct session *session)
 static int run(const struct args_rest *rest)
 {
 	struct error err;
-	struct session session = {.agent = -1, .code = -1};
+	struct session session = {.loop = LOOP_CLOSED, .agent = -1, .code = -1};
 	struct notice notice;
 	int code;
 	(void)rest;
@@ -327,6 +333,8 @@ static int run(const struct args_rest *rest)
 	enum status status = group_find(IDENTITY_RUN, false, &session.own, &err);
 	if (status == STATUS_OK && from)
 		status = served_open_agent(&session.agent, &err);
+	if (status == STATUS_OK && from)
+		status = loop_open(&session.loop, &err);
 	if (from)
 		served_ignore_notices(); /* the whole pipe gets them; it ends with its input */
 	message_patience(1000);		 /* a log that stalls must not delay a notice */
@@ -340,6 +348,7 @@ static int run(const struct args_rest *rest)
 			status = wait_for_save(&session, &err);
 		code = say(status, &err);
 	}
+	loop_close(&session.loop);
 	group_close(&session.own);
 	return code;
 }

@@ -278,7 +278,7 @@ static int run(const struct args_rest *rest)
 	const struct platform *scheduler =
 		platform_name ? scheduler_find(platform_name, &names) : scheduler_here();
 	struct requeue_question question = {.code = -1, .limits = &limits};
-	struct batch batch = {.question = &question, .signals = -1};
+	struct batch batch = {.question = &question, .loop = LOOP_CLOSED};
 	message_patience(1000); /* a log that stalls must not delay the notice to the tasks */
 	if (!scheduler) {
 		message_error(

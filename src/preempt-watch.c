@@ -5,6 +5,7 @@
  * source once. See preempt-watch(1).
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,19 +105,20 @@ static int handle(const struct notice *notice)
 	return command ? run_command(notice) : print_notice(notice);
 }
 
-/* The sources; then our stdout, whose reader may end while we wait; then the agent. */
-static struct pollfd polls[SOURCE_SET_SOURCES + 2];
+/* The sources, and the agent. */
+static struct loop loop = LOOP_CLOSED;
 
 static void wait_for_sources(const struct source_set *watch, int64_t deadline)
 {
-	size_t count = source_set_poll(watch, polls);
-	int64_t due = source_set_due(watch);
-	if (board && clock_after(BOARD_EVERY) < due)
-		due = clock_after(BOARD_EVERY);
-	polls[count] = (struct pollfd){.fd = has_reader ? STDOUT_FILENO : -1};
-	polls[count + 1] = (struct pollfd){.fd = agent, .events = POLLIN};
-	ending_wait(polls, count + 2, due < deadline ? due : deadline);
-	if (polls[count].revents & POLLERR && !ending_signal())
+	source_set_watch(watch, &loop);
+	loop_wake_at(&loop, deadline);
+	if (board)
+		loop_wake_at(&loop, clock_after(BOARD_EVERY));
+	/* Our stdout, whose reader may end while we wait. */
+	struct pollfd polls[] = {
+		{.fd = loop.descriptor, .events = POLLIN}, {.fd = has_reader ? STDOUT_FILENO : -1}};
+	ending_wait(polls, 2, loop_take_due(&loop));
+	if (polls[1].revents & POLLERR && !ending_signal())
 		ending_set(SIGPIPE);
 }
 
@@ -154,7 +156,6 @@ static int watch_on(struct source_set *watch, int64_t deadline, int code)
 		wait_for_sources(watch, deadline);
 		if (ending_signal())
 			return code;
-		source_set_begin(watch, polls);
 		while ((event = source_set_next(watch, &which, &notice, &err)) != SOURCE_SET_END) {
 			const struct source *source = watch->sources[which].source;
 			if (source == group && event == SOURCE_SET_DOUBT && !asked &&
@@ -222,11 +223,8 @@ static int look_once(struct source_set *watch, int64_t deadline)
 	size_t which, left = watch->count;
 	int code = STATUS_OK, refused = STATUS_TEMPORARY;
 
-	source_set_poll(watch, polls);
-	for (size_t i = 0; i < watch->count; i++)
-		polls[i].revents = POLLIN; /* check all, not only those that are ready */
+	watch->all = true;
 	for (;;) {
-		source_set_begin(watch, polls);
 		while ((event = source_set_next(watch, &which, &notice, &err)) != SOURCE_SET_END) {
 			if (done[which])
 				continue;
@@ -320,12 +318,13 @@ static int run(const struct args_rest *rest)
 		return print_platform();
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
-	if (check_options(&err) != STATUS_OK ||
+	if (check_options(&err) != STATUS_OK || loop_open(&loop, &err) != STATUS_OK ||
 		(!once && served_open_task(&agent, &board, &err) != STATUS_OK) ||
 		open_sources(&watch, &err) != STATUS_OK) {
 		code = message_fail(&err);
 	} else {
 		ending_catch();
+		loop_watch(&loop, agent);
 		message_patience(1000); /* a stalled reader of stderr must not delay a notice */
 		has_reader = stdout_has_reader();
 		code = once ? look_once(&watch, deadline) : STATUS_TIMEOUT;

@@ -51,7 +51,7 @@ static struct agent blank(const struct ack_request *request, int served, bool on
 			.own_deadline = CLOCK_NEVER,
 			.one_stage = one_stage},
 		.joined = true,
-		.signals = -1,
+		.loop = LOOP_CLOSED,
 		.served = served,
 		.terminal = {.descriptor = -1},
 		.boards = {.directory = -1}};
@@ -82,8 +82,12 @@ static enum status follow(struct agent *agent, struct store *store, struct error
 	struct agent_task *task = &agent->tasks[0];
 	enum status status =
 		store_thread_start(&group->store_thread, agent->options->store, store, err);
+	if (status == STATUS_OK)
+		status = loop_open(&agent->loop, err);
 	if (status != STATUS_OK)
 		return status;
+	loop_watch(&agent->loop, store_thread_descriptor(group->store_thread));
+	loop_watch(&agent->loop, agent->served);
 	agent_task_init(task, group, group->alone.first, &agent->commands[0], clock_now());
 	/* The calling program needs the acknowledgement as soon as the step is agreed on. */
 	task->config.acknowledges = task->agreement.config.acknowledges = true;

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "agent/loop/heart.h"
 #include "agent/loop/loop.h"
@@ -35,7 +33,7 @@ struct between {
 	bool finished;	       /* this agent ended with 0: its tasks have nothing more to do */
 	struct source_set watch;
 	const sigset_t *mask; /* the signals that were blocked before the first attempt */
-	int signals;	      /* signalfd of the signals that end us */
+	struct loop loop;     /* the sources, and the signals that end us */
 	bool noticed;
 	int ended_by; /* INT, HUP, QUIT; 0: none */
 	struct pulse *pulse;
@@ -48,7 +46,9 @@ static enum status open_between(struct between *between, struct error *err)
 	static const int endings[] = {SIGINT, SIGHUP, SIGQUIT};
 	enum { ENDINGS = sizeof(endings) / sizeof(endings[0]) };
 	sigset_t mask, wanted = *between->mask;
-	enum status status = process_open_signals(endings, ENDINGS, &between->signals, err);
+	enum status status = loop_open(&between->loop, err);
+	if (status == STATUS_OK)
+		status = loop_open_signals(&between->loop, endings, ENDINGS, err);
 	if (status == STATUS_OK)
 		status = agent_watch_sources(between->options, &between->watch, err);
 	if (status != STATUS_OK)
@@ -80,18 +80,21 @@ static void take_notice(struct between *between, const struct notice *notice)
 static bool wait_between(struct between *between, int64_t deadline)
 {
 	do {
-		struct signalfd_siginfo info;
 		struct notice notice;
 		struct on_event *on_event = between->options->on_event;
 		int64_t wake = deadline;
-		if (on_event)
+		if (on_event) {
 			on_event_advance(on_event, clock_now(), &wake);
-		int others[] = {between->signals, on_event ? on_event_descriptor(on_event) : -1};
-		source_set_wait(&between->watch, others, 2, wake);
+			loop_watch(&between->loop, on_event_descriptor(on_event));
+		}
+		source_set_watch(&between->watch, &between->loop);
+		loop_wake_at(&between->loop, wake);
+		loop_wait(&between->loop);
 		while (source_set_take(&between->watch, &notice))
 			take_notice(between, &notice);
-		if (read(between->signals, &info, sizeof(info)) == sizeof(info))
-			between->ended_by = (int)info.ssi_signo;
+		int number = loop_take_signal(&between->loop, NULL);
+		if (number)
+			between->ended_by = number;
 	} while (!between->noticed && !between->ended_by && clock_now() < deadline);
 	return !between->noticed && !between->ended_by;
 }
@@ -380,8 +383,7 @@ static void release_between(struct between *between)
 	view_release(&between->view);
 	store_close(between->store);
 	source_set_release(&between->watch);
-	if (between->signals >= 0)
-		close(between->signals);
+	loop_close(&between->loop);
 }
 
 /* Run one attempt. True: another one follows. False: *code is the exit code. */
@@ -408,7 +410,7 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 		.end = end,
 		.finished = *code == STATUS_OK,
 		.mask = mask,
-		.signals = -1};
+		.loop = LOOP_CLOSED};
 	bool again = runs_again(&between, limits, code);
 	block_signals();
 	release_between(&between);

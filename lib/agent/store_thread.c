@@ -118,8 +118,7 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 	request->entry.run = request->run;
 	request->entry.launch = request->launch;
 	request->entry.cancel = thread->cancel;
-	struct outage outage = {
-		.deadline = request->entry.deadline, .cancel = &thread->cancel, .cancel_count = 1};
+	struct outage outage = {.deadline = request->entry.deadline, .cancel = thread->cancel};
 	do
 		result->status = open_store(thread, &result->error);
 	while (outage_retry(&outage, &result->status, &result->error));

@@ -9,15 +9,19 @@
 #include "base/process/descriptor.h"
 #include "base/process/process.h"
 
-enum status loop_open(struct loop *loop, const int *signals, size_t count, struct error *err)
+enum status loop_open(struct loop *loop, struct error *err)
 {
 	*loop = LOOP_CLOSED;
 	loop->descriptor = epoll_create1(EPOLL_CLOEXEC);
-	if (loop->descriptor < 0)
-		return error_set(
-			err, STATUS_TEMPORARY, "cannot wait for events: %s", strerror(errno));
-	enum status status =
-		count ? process_open_signals(signals, count, &loop->signals, err) : STATUS_OK;
+	return loop->descriptor >= 0 ? STATUS_OK
+				     : error_set(err, STATUS_TEMPORARY,
+					       "cannot wait for events: %s", strerror(errno));
+}
+
+enum status loop_open_signals(
+	struct loop *loop, const int *numbers, size_t count, struct error *err)
+{
+	enum status status = process_open_signals(numbers, count, &loop->signals, err);
 	loop_watch(loop, loop->signals);
 	return status;
 }
@@ -31,11 +35,12 @@ void loop_close(struct loop *loop)
 	*loop = LOOP_CLOSED;
 }
 
-void loop_watch(const struct loop *loop, int descriptor)
+void loop_watch(struct loop *loop, int descriptor)
 {
 	struct epoll_event event = {.events = EPOLLIN};
-	if (descriptor >= 0)
-		(void)epoll_ctl(loop->descriptor, EPOLL_CTL_ADD, descriptor, &event);
+	if (descriptor >= 0 && epoll_ctl(loop->descriptor, EPOLL_CTL_ADD, descriptor, &event) < 0 &&
+		errno == EPERM)
+		loop_wake_at(loop, 0); /* epoll takes no files */
 }
 
 void loop_forget(const struct loop *loop, int descriptor)
@@ -49,10 +54,16 @@ void loop_wake_at(struct loop *loop, int64_t instant)
 	loop->due = clock_earlier(loop->due, instant);
 }
 
+int64_t loop_take_due(struct loop *loop)
+{
+	int64_t due = loop->due;
+	loop->due = CLOCK_NEVER;
+	return due;
+}
+
 void loop_wait(struct loop *loop)
 {
-	(void)descriptor_wait(loop->descriptor, loop->due);
-	loop->due = CLOCK_NEVER;
+	(void)descriptor_wait(loop->descriptor, loop_take_due(loop));
 }
 
 int loop_take_signal(const struct loop *loop, struct signalfd_siginfo *info)

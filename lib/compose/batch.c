@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "compose/batch.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/process/process.h"
 #include "notice/slurm.h"
 #include "proto/claim.h"
 #include "run/attempt.h"
@@ -27,8 +23,10 @@ enum status batch_open(struct batch *batch, const char *const *sources, size_t c
 	static const int numbers[] = {SIGCHLD, SIGINT, SIGHUP, SIGQUIT};
 	struct source_options how = {.grace = grace};
 	agent_hold_signals(sources, count);
-	enum status status = process_open_signals(
-		numbers, sizeof(numbers) / sizeof(numbers[0]), &batch->signals, err);
+	enum status status = loop_open(&batch->loop, err);
+	if (status == STATUS_OK)
+		status = loop_open_signals(
+			&batch->loop, numbers, sizeof(numbers) / sizeof(numbers[0]), err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		struct source *source;
 		status = source_open(&source, sources[i], &how, err);
@@ -41,9 +39,7 @@ enum status batch_open(struct batch *batch, const char *const *sources, size_t c
 void batch_close(struct batch *batch)
 {
 	source_set_release(&batch->watch);
-	if (batch->signals >= 0)
-		close(batch->signals);
-	batch->signals = -1;
+	loop_close(&batch->loop);
 }
 
 static void take_notice(struct batch *batch, const struct notice *notice)
@@ -81,8 +77,7 @@ static void reap(struct batch *batch)
 static void take_signals(struct batch *batch)
 {
 	struct signalfd_siginfo info;
-	while (read(batch->signals, &info, sizeof(info)) == sizeof(info)) {
-		int number = (int)info.ssi_signo;
+	for (int number; (number = loop_take_signal(&batch->loop, &info));) {
 		if (number == SIGCHLD)
 			continue;
 		batch->ended_by = number;
@@ -163,7 +158,9 @@ static void tell(struct batch *batch)
 static void wait_once(struct batch *batch, int64_t deadline)
 {
 	struct notice notice;
-	source_set_wait(&batch->watch, &batch->signals, 1, deadline);
+	source_set_watch(&batch->watch, &batch->loop);
+	loop_wake_at(&batch->loop, deadline);
+	loop_wait(&batch->loop);
 	while (source_set_take(&batch->watch, &notice))
 		take_notice(batch, &notice);
 	take_signals(batch);

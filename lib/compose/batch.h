@@ -16,7 +16,7 @@ struct batch {
 	struct requeue_question *question;
 	const char *slurm_job; /* to ask Slurm for the deadline when a notice comes; NULL: no job */
 	struct source_set watch;
-	int signals;		   /* signalfd: CHLD, and INT, HUP, QUIT */
+	struct loop loop;	   /* the sources, CHLD, INT, HUP and QUIT */
 	struct subprocess command; /* the launcher */
 	struct notice notice;	   /* the first one, or a later one with an earlier deadline */
 	unsigned notices;	   /* how many have come */
@@ -25,7 +25,7 @@ struct batch {
 	int ended_by;		   /* INT, HUP or QUIT, if one has come; 0: none */
 };
 
-/* Call it with signals = -1 and all else zero; call batch_close later, even if it fails. */
+/* Call it with loop = LOOP_CLOSED and all else zero; call batch_close later, even if it fails. */
 enum status batch_open(struct batch *batch, const char *const *sources, size_t count, int64_t grace,
 	struct error *err);
 

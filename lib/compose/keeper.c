@@ -2,13 +2,11 @@
 #include "compose/keeper.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "agent/children/stderr_relay.h"
@@ -17,6 +15,7 @@
 #include "agent/served.h"
 #include "agent/task/board.h"
 #include "base/clock.h"
+#include "base/loop.h"
 #include "base/message.h"
 #include "base/process/descriptor.h"
 #include "base/process/reaper.h"
@@ -43,11 +42,12 @@ struct keeper {
 	struct pulse *pulse;
 	struct reaper reaper;
 	struct stderr_relay *relay; /* of the command's stderr; NULL: the command has ours */
-	int signals, stream;	    /* descriptors */
-	sigset_t before;	    /* the signal mask at our start */
-	struct subprocess process;  /* the command, or the process of --pid */
-	pid_t pid;		    /* the number of that process; 0: none is guarded */
-	int code;		    /* exit code of the command */
+	struct loop loop;
+	int stream;		   /* a descriptor */
+	sigset_t before;	   /* the signal mask at our start */
+	struct subprocess process; /* the command, or the process of --pid */
+	pid_t pid;		   /* the number of that process; 0: none is guarded */
+	int code;		   /* exit code of the command */
 	bool stopped;
 	struct cut_off cut_off;
 	bool hangs;	/* the training hangs, and the store does not take our report of it */
@@ -90,6 +90,7 @@ static enum status start(struct keeper *k, struct error *err)
 	if (status == STATUS_OK && options->command) {
 		struct subprocess_options command = {.argv = options->command,
 			.standard[2] = k->relay ? stderr_relay_input(k->relay, 0) : 0,
+			.loop = &k->loop,
 			.reaper = &k->reaper};
 		status = subprocess_start(&k->process, &command, err);
 		if (k->relay)
@@ -98,6 +99,7 @@ static enum status start(struct keeper *k, struct error *err)
 		status = subprocess_watch(&k->process, options->pid, err);
 	}
 	k->pid = k->process.pid;
+	loop_watch(&k->loop, k->process.end.descriptor);
 	return status;
 }
 
@@ -230,28 +232,14 @@ static bool is_given_up(const struct keeper *k, char why[256])
 
 static void take_signals(struct keeper *k)
 {
-	struct signalfd_siginfo info;
-	while (read(k->signals, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
-			continue;
-		if (k->options->with_count && served_is_notice((int)info.ssi_signo))
+	for (int number; (number = loop_take_signal(&k->loop, NULL));) {
+		if (number == SIGCHLD || (k->options->with_count && served_is_notice(number)))
 			continue;
 		if (k->options->command)
-			subprocess_signal(&k->process, (int)info.ssi_signo);
-		else if (info.ssi_signo == SIGTERM || !served_is_notice((int)info.ssi_signo))
+			subprocess_signal(&k->process, number);
+		else if (number == SIGTERM || !served_is_notice(number))
 			k->stopped = true;
 	}
-}
-
-static void wait_for_events(const struct keeper *k, int pulse, int64_t until)
-{
-	struct pollfd polled[4 + KEEPER_WITH] = {{.fd = k->signals, .events = POLLIN},
-		{.fd = k->process.end.descriptor, .events = POLLIN},
-		{.fd = pulse, .events = POLLIN}};
-	for (size_t i = 0; i <= k->options->with_count; i++)
-		polled[3 + i] = (struct pollfd){.fd = k->others[i], .events = POLLIN};
-	(void)poll(polled, 4 + k->options->with_count,
-		clock_poll_timeout(clock_earlier(k->process.end.due, until)));
 }
 
 enum keeper_end {
@@ -279,8 +267,8 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 	int64_t look_at = clock_now();
 	bool over = false; /* the attempt is over for this task */
 	for (;;) {
-		int pulse = k->pulse && !over ? pulse_descriptor(k->pulse) : -1;
-		wait_for_events(k, pulse, look_at);
+		loop_wake_at(&k->loop, clock_earlier(k->process.end.due, look_at));
+		loop_wait(&k->loop);
 		take_signals(k);
 		if (k->options->command)
 			(void)reaper_keep(&k->reaper);
@@ -291,10 +279,11 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 			return END_NONE;
 		if (end != END_NONE)
 			return end;
-		if (k->pulse && descriptor_is_ready(pulse)) {
+		if (k->pulse && !over && descriptor_is_ready(pulse_descriptor(k->pulse))) {
 			if (pulse_why(k->pulse, why))
 				return END_BROKEN;
 			over = true;
+			loop_forget(&k->loop, pulse_descriptor(k->pulse));
 		}
 		if (!k->options->command && (k->stopped || (over && !k->pid)))
 			return END_NONE;
@@ -364,12 +353,14 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 /* To be called first: once we hold their pidfds, we cannot mistake another process for them. */
 static enum status open_others(struct keeper *k, struct error *err)
 {
-	enum status status = STATUS_OK;
+	enum status status = loop_open(&k->loop, err);
 	k->others[0] = k->options->served;
 	if (k->options->pid)
 		(void)subprocess_watch(&k->process, k->options->pid, NULL);
+	loop_watch(&k->loop, k->others[0]);
 	for (size_t i = 0; i < k->options->with_count && status == STATUS_OK; i++) {
 		status = served_open(k->options->with[i], &k->others[1 + i], err);
+		loop_watch(&k->loop, k->others[1 + i]);
 		if (status == STATUS_NO) {
 			k->alone = true;
 			status = STATUS_OK;
@@ -388,9 +379,8 @@ static enum keeper_end look_before_start(struct keeper *k)
 /* Find the attempt. While a joined store does not answer, retry until there is a reason to end. */
 static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, struct error *err)
 {
-	struct outage outage = {.deadline = outage_is_joined() ? CLOCK_NEVER : 0,
-		.cancel = k->others,
-		.cancel_count = 1 + k->options->with_count};
+	struct outage outage = {
+		.deadline = outage_is_joined() ? CLOCK_NEVER : 0, .cancel = k->loop.descriptor};
 	while (look_before_start(k) == END_NONE) {
 		*status = keeper_find(k->options, &k->attempt, &k->where, err);
 		if (!outage_retry(&outage, status, err))
@@ -404,8 +394,7 @@ static enum status open_signals(struct keeper *k, struct error *err)
 	static const int numbers[] = {
 		SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU, SIGPWR};
 	sigprocmask(SIG_SETMASK, NULL, &k->before);
-	return process_open_signals(
-		numbers, sizeof(numbers) / sizeof(numbers[0]), &k->signals, err);
+	return loop_open_signals(&k->loop, numbers, sizeof(numbers) / sizeof(numbers[0]), err);
 }
 
 /* Called if another process beats for this task already: become the command. */
@@ -446,6 +435,7 @@ static enum status begin(struct keeper *k, struct error *err)
 		status = pulse_start(&k->pulse, &how, err);
 	if (status != STATUS_OK)
 		return status;
+	loop_watch(&k->loop, pulse_descriptor(k->pulse));
 	pulse_begin(k->pulse, &k->attempt);
 	pulse_watch(k->pulse);
 	return STATUS_OK;
@@ -492,7 +482,7 @@ int keeper_run(const struct keeper_options *options)
 {
 	struct keeper k = {.options = options,
 		.board = {.directory = -1},
-		.signals = -1,
+		.loop = LOOP_CLOSED,
 		.stream = -1,
 		.process.end = {.descriptor = -1, .due = CLOCK_NEVER}};
 	struct error err = {0};
@@ -513,6 +503,7 @@ int keeper_run(const struct keeper_options *options)
 	subprocess_release(&k.process);
 	stderr_relay_stop(k.relay);
 	pulse_stop(k.pulse, 1000);
+	loop_close(&k.loop);
 	if (k.stream >= 0)
 		close(k.stream);
 	board_release(&k.board, false);

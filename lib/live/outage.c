@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/outage.h"
 
-#include <poll.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/process/descriptor.h"
 
 #define RETRY_EVERY 250 /* ms */
 
 bool outage_retry(struct outage *outage, enum status *status, struct error *err)
 {
-	struct pollfd cancel[OUTAGE_CANCEL];
 	if (*status != STATUS_TEMPORARY) {
 		if (outage->said)
 			message_info("the store answers again");
@@ -26,9 +25,7 @@ bool outage_retry(struct outage *outage, enum status *status, struct error *err)
 	outage->said = true;
 	if (next > outage->deadline)
 		next = outage->deadline;
-	for (size_t i = 0; i < outage->cancel_count; i++)
-		cancel[i] = (struct pollfd){.fd = outage->cancel[i], .events = POLLIN};
-	if (poll(cancel, outage->cancel_count, clock_poll_timeout(next)) <= 0)
+	if (!descriptor_wait(outage->cancel, next))
 		return true;
 	*status = error_set(err, STATUS_NO, "cancelled while the store did not answer");
 	return false;

@@ -7,25 +7,21 @@
 #define LIVE_OUTAGE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "store/store.h"
 
-enum { OUTAGE_CANCEL = 32 };
-
 struct outage {
-	int64_t deadline;    /* until which the store is asked again */
-	const int *cancel;   /* descriptors: give up once one of them is readable; -1: none */
-	size_t cancel_count; /* at most OUTAGE_CANCEL */
-	bool said;	     /* it was reported that the store does not answer */
+	int64_t deadline; /* until which the store is asked again */
+	int cancel;	  /* a descriptor: give up once it is readable; -1: none */
+	bool said;	  /* it was reported that the store does not answer */
 };
 
 /*
  * To be called after each try, with its *status. True: the store did not answer and a moment has
- * passed: try again. False: *status is final; it has become STATUS_NO, with err, if a descriptor of
- * cancel is readable. Reports on stderr when the store stops answering and when it answers again.
+ * passed: try again. False: *status is final; it has become STATUS_NO, with err, if cancel is
+ * readable. Reports on stderr when the store stops answering and when it answers again.
  */
 bool outage_retry(struct outage *outage, enum status *status, struct error *err);
 

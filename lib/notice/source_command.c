@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* command:TEXT. Runs the command once each period. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "base/process/subprocess.h"
 #include "base/xalloc.h"
 #include "notice/source.h"
@@ -16,7 +14,7 @@ struct command_source {
 	char *command;
 	int64_t grace, period, timeout;
 	int64_t next; /* when to run the command next */
-	int epoll;
+	struct loop loop;
 	struct subprocess child;
 	bool given; /* the notice with given_reason was returned */
 	char given_reason[256];
@@ -26,8 +24,7 @@ static void command_close(struct source *source)
 {
 	struct command_source *self = (struct command_source *)source;
 	subprocess_release(&self->child);
-	if (self->epoll >= 0)
-		close(self->epoll);
+	loop_close(&self->loop);
 	free(self->command);
 	free(self);
 }
@@ -40,18 +37,16 @@ static enum status command_open(struct source **source, const char *rest,
 	self->grace = options->grace;
 	self->period = options->period ? options->period : 1000;
 	self->timeout = options->timeout ? options->timeout : 10000;
-	self->epoll = epoll_create1(EPOLL_CLOEXEC);
 	*source = &self->source;
-	if (self->epoll >= 0)
-		return STATUS_OK;
-	error_errno(err, errno, "cannot wait for a command");
-	command_close(&self->source);
-	return STATUS_TEMPORARY;
+	enum status status = loop_open(&self->loop, err);
+	if (status != STATUS_OK)
+		command_close(&self->source);
+	return status;
 }
 
 static int command_descriptor(const struct source *source)
 {
-	return ((const struct command_source *)source)->epoll;
+	return ((const struct command_source *)source)->loop.descriptor;
 }
 
 static int64_t command_due(const struct source *source)
@@ -91,7 +86,7 @@ static enum source_answer command_check(
 		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_KEEP},
 		.keep = sizeof(self->given_reason) - 1,
 		.limit = now + self->timeout,
-		.epoll = self->epoll};
+		.loop = &self->loop};
 	switch (subprocess_finish(&self->child, now)) {
 	case SUBPROCESS_RUNS: return SOURCE_PENDING;
 	case SUBPROCESS_LATE:

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/process/descriptor.h"
 
 /* The number of failures in a row after which a source is reported as lost. */
 static const unsigned patience = 3;
@@ -27,22 +28,12 @@ void source_set_release(struct source_set *set)
 	*set = (struct source_set){0};
 }
 
-size_t source_set_poll(const struct source_set *set, struct pollfd *polls)
+void source_set_watch(const struct source_set *set, struct loop *loop)
 {
-	for (size_t i = 0; i < set->count; i++)
-		polls[i] = (struct pollfd){
-			.fd = source_descriptor(set->sources[i].source), .events = POLLIN};
-	return set->count;
-}
-
-int64_t source_set_due(const struct source_set *set)
-{
-	int64_t due = CLOCK_NEVER;
 	for (size_t i = 0; i < set->count; i++) {
-		int64_t its = source_due(set->sources[i].source);
-		due = its < due ? its : due;
+		loop_watch(loop, source_descriptor(set->sources[i].source));
+		loop_wake_at(loop, source_due(set->sources[i].source));
 	}
-	return due;
 }
 
 int64_t source_set_expects(const struct source_set *set)
@@ -53,24 +44,6 @@ int64_t source_set_expects(const struct source_set *set)
 	return at;
 }
 
-void source_set_begin(struct source_set *set, const struct pollfd *polls)
-{
-	for (size_t i = 0; i < set->count; i++)
-		set->sources[i].ready = polls[i].revents != 0;
-	set->next = 0;
-}
-
-void source_set_wait(struct source_set *set, const int *others, size_t count, int64_t until)
-{
-	struct pollfd polls[SOURCE_SET_SOURCES + 4];
-	size_t sources = source_set_poll(set, polls);
-	for (size_t i = 0; i < count; i++)
-		polls[sources + i] = (struct pollfd){.fd = others[i], .events = POLLIN};
-	until = clock_earlier(source_set_due(set), until);
-	(void)poll(polls, sources + count, clock_poll_timeout(until));
-	source_set_begin(set, polls);
-}
-
 enum source_set_event source_set_next(
 	struct source_set *set, size_t *which, struct notice *notice, struct error *err)
 {
@@ -78,7 +51,8 @@ enum source_set_event source_set_next(
 		size_t i = set->next++;
 		struct source *source = set->sources[i].source;
 		int64_t now = clock_now();
-		if (!set->sources[i].ready && source_due(source) > now)
+		if (!set->all && !descriptor_is_ready(source_descriptor(source)) &&
+			source_due(source) > now)
 			continue;
 		enum source_answer answer = source_check(source, now, notice, err);
 		if (answer == SOURCE_PENDING)
@@ -100,6 +74,8 @@ enum source_set_event source_set_next(
 		if (lost)
 			return SOURCE_SET_BACK;
 	}
+	set->next = 0;
+	set->all = false;
 	return SOURCE_SET_END;
 }
 

@@ -5,7 +5,8 @@
  *
  *	source_set_add(...);
  *	for (;;) {
- *		source_set_wait(&set, NULL, 0, deadline);
+ *		source_set_watch(&set, &loop);
+ *		loop_wait(&loop);
  *		while (source_set_take(&set, &notice))
  *			...
  *	}
@@ -13,10 +14,10 @@
 #ifndef NOTICE_SOURCE_SET_H
 #define NOTICE_SOURCE_SET_H
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/loop.h"
 #include "notice/source.h"
 
 enum { SOURCE_SET_SOURCES = 64 };
@@ -25,15 +26,15 @@ struct source_set {
 	struct {
 		struct source *source;
 		unsigned failures;	   /* in a row */
-		bool ready;		   /* its descriptor was readable */
 		enum source_answer answer; /* the last one; at first SOURCE_PENDING */
 	} sources[SOURCE_SET_SOURCES];
 	size_t count;
 	size_t next; /* index of the source to check next in this round */
+	bool all;    /* this round also checks sources that are neither ready nor due */
 };
 
 enum source_set_event {
-	SOURCE_SET_END,	   /* all were checked: poll again */
+	SOURCE_SET_END,	   /* all were checked: wait, then begin the next round */
 	SOURCE_SET_NOTICE, /* the notice is filled */
 	SOURCE_SET_BACK,   /* after SOURCE_SET_LOST: the source answers again */
 	/* With the next events, the error is filled. */
@@ -47,21 +48,11 @@ enum status source_set_add(struct source_set *set, struct source *source, struct
 /* Closes all. A zeroed set is legal. */
 void source_set_release(struct source_set *set);
 
-/*
- * Start a round: wait for a source to be asked, for one of the count (at most 4) other descriptors
- * (-1: none) to be readable, for the instant `until`, or for a signal, whichever comes first.
- */
-void source_set_wait(struct source_set *set, const int *others, size_t count, int64_t until);
-
-/* The next three are the parts of source_set_wait, for a caller that waits by itself. Fill polls[]
- * (SOURCE_SET_SOURCES long), one for each source, in order. Returns their number. */
-size_t source_set_poll(const struct source_set *set, struct pollfd *polls);
-/* The instant until which to poll; CLOCK_NEVER: no limit. */
-int64_t source_set_due(const struct source_set *set);
+/* Let the next wait of this loop end when a source has to be asked. Call this before each wait:
+ * a source may have another descriptor after each look. */
+void source_set_watch(const struct source_set *set, struct loop *loop);
 /* When the first notice comes that is known of now; CLOCK_NEVER: none is. */
 int64_t source_set_expects(const struct source_set *set);
-/* Start a round with the polls that poll(2) has filled. */
-void source_set_begin(struct source_set *set, const struct pollfd *polls);
 /* The next event of this round; *which is the index of its source. */
 enum source_set_event source_set_next(
 	struct source_set *set, size_t *which, struct notice *notice, struct error *err);

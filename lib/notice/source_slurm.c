@@ -16,10 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/loop.h"
 #include "base/parse.h"
 #include "base/process/subprocess.h"
 #include "base/xalloc.h"
@@ -38,8 +37,8 @@ struct slurm_source {
 	struct source source;
 	struct source *signals;
 	struct subprocess squeue;
-	int epoll;	 /* watches squeue and the signals */
-	char job_id[64]; /* "9", or "9_3" for a task of an array */
+	struct loop loop; /* squeue and the signals */
+	char job_id[64];  /* "9", or "9_3" for a task of an array */
 	int64_t grace;
 	int64_t began;	   /* clock_now */
 	int64_t start_utc; /* of the job; 0: not known */
@@ -65,8 +64,7 @@ static void slurm_close(struct source *source)
 	struct slurm_source *self = (struct slurm_source *)source;
 	subprocess_release(&self->squeue);
 	source_close(self->signals);
-	if (self->epoll >= 0)
-		close(self->epoll);
+	loop_close(&self->loop);
 	free(self);
 }
 
@@ -79,12 +77,10 @@ static enum status open_signals(struct slurm_source *self, const char *names,
 	text_release(&specification);
 	if (status != STATUS_OK)
 		return status;
-	struct epoll_event event = {.events = EPOLLIN};
-	self->epoll = epoll_create1(EPOLL_CLOEXEC);
-	int caught = source_descriptor(self->signals);
-	if (self->epoll >= 0 && epoll_ctl(self->epoll, EPOLL_CTL_ADD, caught, &event) == 0)
-		return STATUS_OK;
-	return error_errno(err, errno, "source slurm: cannot wait");
+	status = loop_open(&self->loop, err);
+	if (status == STATUS_OK)
+		loop_watch(&self->loop, source_descriptor(self->signals));
+	return status;
 }
 
 /* Estimate the controller's clock. */
@@ -157,7 +153,7 @@ static enum status slurm_open(struct source **source, const char *rest,
 	know_end(self, time_of("SLURM_JOB_START_TIME"), time_of("SLURM_JOB_END_TIME"));
 	if (!self->end_utc)
 		self->ask = clock_after(clock_jitter(10 * self->spread)); /* not urgent */
-	self->epoll = -1;
+	self->loop = LOOP_CLOSED;
 	enum status status = open_signals(self, rest, options, err);
 	if (status == STATUS_OK)
 		*source = &self->source;
@@ -168,7 +164,7 @@ static enum status slurm_open(struct source **source, const char *rest,
 
 static int slurm_descriptor(const struct source *source)
 {
-	return ((const struct slurm_source *)source)->epoll;
+	return ((const struct slurm_source *)source)->loop.descriptor;
 }
 
 static bool is_near(const struct slurm_source *self)
@@ -211,7 +207,7 @@ static enum status ask_slurm(
 		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_KEEP},
 		.keep = 255,
 		.limit = now + timeout,
-		.epoll = self->epoll};
+		.loop = &self->loop};
 	self->timeout = timeout;
 	subprocess_release(&self->squeue);
 	return subprocess_start(&self->squeue, &how, err);

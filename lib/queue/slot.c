@@ -120,7 +120,7 @@ static enum status launch(
 		.input_path = item->input,
 		.output_path = file,
 		.standard = {SUBPROCESS_NOTHING, slot->out, slot->err},
-		.epoll = slot->place->wake,
+		.loop = slot->place->loop,
 		.reaper = slot->place->reaper};
 	status = subprocess_start(&slot->child, &command, err);
 	free(file);

@@ -18,6 +18,7 @@
 #ifndef QUEUE_SLOT_H
 #define QUEUE_SLOT_H
 
+#include "base/loop.h"
 #include "base/process/reaper.h"
 #include "base/process/subprocess.h"
 #include "queue/devices.h"
@@ -32,7 +33,7 @@ struct slot_context {
 	const struct reaper *reaper;
 	const struct devices *devices; /* NULL: none are divided */
 	char **resources;	       /* the directory of all resources (resource.h) */
-	int wake;		       /* an epoll descriptor that sees the end; 0: none */
+	struct loop *loop;	       /* it sees the end */
 	int64_t kill_after;	       /* ms between TERM and KILL at the command's timeout */
 };
 

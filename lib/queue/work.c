@@ -17,20 +17,17 @@
 #include "queue/work.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/loop.h"
 #include "base/message.h"
-#include "base/process/descriptor.h"
 #include "base/process/ending.h"
 #include "base/xalloc.h"
 #include "queue/output.h"
@@ -74,8 +71,7 @@ struct work {
 	struct reaper reaper;
 	char *resources;
 	struct slot *slots;
-	int wake;    /* an epoll descriptor for everything the loop waits for */
-	int signals; /* a signalfd for the signals that end us */
+	struct loop loop;
 
 	struct queue_exchange exchange; /* nonce not "": it has not been answered */
 	struct queue_ended *ended;
@@ -126,13 +122,6 @@ static int64_t doubled(int64_t first, unsigned times, int64_t most)
 	return first < most ? first : most;
 }
 
-static void watch_descriptor(struct work *work, int descriptor)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-	if (descriptor >= 0)
-		(void)epoll_ctl(work->wake, EPOLL_CTL_ADD, descriptor, &event);
-}
-
 /* ---- Notices, signals, and leaving ---- */
 
 /*
@@ -180,7 +169,6 @@ static void take_notices(struct work *work)
 {
 	struct source_set *watch = work->options->watch;
 	struct notice notice;
-	source_set_wait(watch, NULL, 0, 0);
 	while (source_set_take(watch, &notice))
 		take_notice(work, &notice);
 }
@@ -195,9 +183,7 @@ static void take_held_notices(struct work *work)
 
 static void take_signals(struct work *work)
 {
-	struct signalfd_siginfo signal;
-	while (read(work->signals, &signal, sizeof(signal)) == sizeof(signal)) {
-		int number = (int)signal.ssi_signo;
+	for (int number; (number = loop_take_signal(&work->loop, NULL));) {
 		/* A second signal kills the commands at once. */
 		int64_t grace = work->signalled ? 0 : work->options->kill_after;
 		int64_t kill_at = clock_after(grace);
@@ -650,7 +636,7 @@ static void note_time(struct work *work, int64_t now)
 
 static int64_t due(const struct work *work)
 {
-	int64_t now = clock_now(), at = source_set_due(work->options->watch);
+	int64_t now = clock_now(), at = CLOCK_NEVER;
 	for (size_t i = 0; i < work->options->slots; i++)
 		at = clock_earlier(at, slot_due(&work->slots[i]));
 	if (work->state == WORK_LEAVES)
@@ -671,30 +657,22 @@ static int64_t due(const struct work *work)
 	return clock_earlier(at, work->progress_at);
 }
 
-/* A source may have another descriptor after each look. */
-static void watch_sources(struct work *work)
-{
-	struct pollfd polls[SOURCE_SET_SOURCES];
-	size_t count = source_set_poll(work->options->watch, polls);
-	for (size_t i = 0; i < count; i++)
-		watch_descriptor(work, polls[i].fd);
-}
-
 static void wait_for_something(struct work *work)
 {
 	struct error err;
-	watch_sources(work);
-	int64_t until = due(work);
+	struct loop *loop = &work->loop;
+	source_set_watch(work->options->watch, loop);
+	loop_wake_at(loop, due(work));
 	if (!runs_nothing(work) && !store_is_local(work->queue->store))
-		until = clock_earlier(until, clock_after(HEAR_EVERY));
+		loop_wake_at(loop, clock_after(HEAR_EVERY));
 	if (work->trouble.count || !*work->worker.token) {
-		(void)descriptor_wait(work->wake, until);
+		loop_wait(loop);
 		return;
 	}
 	/* An idle worker also waits for the end of what runs elsewhere, after which it may exit. */
 	bool idle = work->options->idle_exit >= 0 && is_idle(work);
-	enum status status = queue_wait(
-		work->queue, idle ? QUEUE_ANY : QUEUE_WORK, &work->seen, until, work->wake, &err);
+	enum status status = queue_wait(work->queue, idle ? QUEUE_ANY : QUEUE_WORK, &work->seen,
+		loop_take_due(loop), loop->descriptor, &err);
 	if (status == STATUS_OK) {
 		work->ask = true;
 		work->drained_since = 0;
@@ -720,7 +698,7 @@ static int loop(struct work *work)
 		take_signals(work);
 		take_notices(work);
 		if (reaper_keep(&work->reaper))
-			watch_descriptor(work, work->reaper.socket);
+			loop_watch(&work->loop, work->reaper.socket);
 		look_at_slots(work, now);
 		note_time(work, now);
 		if (work->state != WORK_GONE)
@@ -752,14 +730,12 @@ static enum status begin(struct work *work, struct error *err)
 	if (status != STATUS_OK)
 		return status;
 	ending_catch();
-	work->signals = ending_descriptor();
-	work->wake = work->place.wake = epoll_create1(EPOLL_CLOEXEC);
-	if (work->signals < 0 || work->wake < 0)
-		return error_set(err, STATUS_TEMPORARY, "cannot receive signals");
-	watch_descriptor(work, work->signals);
-	watch_descriptor(work, work->reaper.socket); /* readable when the reaper is gone */
+	status = loop_open(&work->loop, err);
+	work->loop.signals = ending_descriptor();
+	loop_watch(&work->loop, work->loop.signals);
+	loop_watch(&work->loop, work->reaper.socket); /* readable when the reaper is gone */
 	store_set_patience(work->queue->store, PATIENCE);
-	return STATUS_OK;
+	return status;
 }
 
 static void end(struct work *work)
@@ -775,10 +751,7 @@ static void end(struct work *work)
 	free(work->slots);
 	free(work->ended);
 	free(work->sent);
-	if (work->signals >= 0)
-		close(work->signals);
-	if (work->wake >= 0)
-		close(work->wake);
+	loop_close(&work->loop);
 	/* ended_by ends us, not a caught PIPE (the reader of stderr is gone). */
 	ending_set(work->ended_by);
 }
@@ -788,8 +761,7 @@ int queue_work(struct queue *queue, const struct queue_work *options)
 	struct error err;
 	struct work work = {.queue = queue,
 		.options = options,
-		.wake = -1,
-		.signals = -1,
+		.loop = LOOP_CLOSED,
 		.slots = xcalloc(options->slots, sizeof(*work.slots)),
 		.ended = xcalloc(options->slots, sizeof(*work.ended)),
 		.sent = xcalloc(options->slots, sizeof(*work.sent)),
@@ -800,6 +772,7 @@ int queue_work(struct queue *queue, const struct queue_work *options)
 	work.place = (struct slot_context){.queue = queue,
 		.worker = &work.worker,
 		.reaper = &work.reaper,
+		.loop = &work.loop,
 		.devices = options->devices,
 		.resources = &work.resources,
 		.kill_after = options->kill_after};

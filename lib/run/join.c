@@ -427,8 +427,7 @@ enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 			"more agents with fewer tasks each",
 			store_where(store), store_operations(store) - JOIN_OTHER,
 			(unsigned long long)entry->count);
-	struct outage outage = {
-		.deadline = entry->deadline, .cancel = &entry->cancel, .cancel_count = 1};
+	struct outage outage = {.deadline = entry->deadline, .cancel = entry->cancel};
 	enum status status;
 	*view = (struct view){0};
 	do
@@ -547,7 +546,7 @@ enum status attempt_gather(
 	int64_t say_at = clock_after(SAY_WAITING);
 	if (large && deadline != CLOCK_NEVER)
 		deadline += give_up_later(view->attempt.tasks);
-	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
+	struct outage outage = {.deadline = deadline, .cancel = cancel};
 	for (;;) {
 		while (outage_retry(&outage, &status, err))
 			status = view_refresh_news(view, store, err);

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "screen.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/loop.h"
+#include "base/process/descriptor.h"
 
 #define ENTER "\033[?1049h\033[?25l"
 #define LEAVE "\033[?25h\033[?1049l"
 
 static struct {
 	bool terminal, keys; /* stdout is a terminal to draw on; stdin gives us the user's keys */
-	int poll, signals;
+	struct loop loop;
 	int signal; /* the signal that ended the screen; 0: none */
 	struct termios before;
-} screen = {.poll = -1, .signals = -1};
+} screen = {.loop = LOOP_CLOSED};
 
 bool screen_is_there(void)
 {
@@ -64,26 +62,16 @@ static void leave(void)
 
 int screen_begin(bool terminal, struct error *err)
 {
-	struct epoll_event event = {.events = EPOLLIN};
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < 6; i++)
-		sigaddset(&set,
-			(const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH}[i]);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
 	screen.terminal = terminal;
-	screen.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	screen.poll = epoll_create1(EPOLL_CLOEXEC);
-	if (screen.signals < 0 || screen.poll < 0 ||
-		epoll_ctl(screen.poll, EPOLL_CTL_ADD, screen.signals, &event) < 0) {
-		error_errno(err, errno, "wait for %s", "signals");
+	if (loop_open(&screen.loop, err) != STATUS_OK ||
+		loop_open_signals(&screen.loop, numbers, sizeof(numbers) / sizeof(numbers[0]),
+			err) != STATUS_OK)
 		return -1;
-	}
 	if (terminal)
 		enter();
-	if (terminal && screen.keys)
-		(void)epoll_ctl(screen.poll, EPOLL_CTL_ADD, STDIN_FILENO, &event);
-	return screen.poll;
+	loop_watch(&screen.loop, screen.keys ? STDIN_FILENO : -1);
+	return screen.loop.descriptor;
 }
 
 /* Stop as TSTP demands, outside of the alternate screen, until CONT. */
@@ -98,19 +86,17 @@ static void stop(void)
 
 enum screen_event screen_take(void)
 {
-	struct signalfd_siginfo got;
-	struct pollfd key = {.fd = screen.keys ? STDIN_FILENO : -1, .events = POLLIN};
 	enum screen_event event = SCREEN_NOTHING;
-	while (read(screen.signals, &got, sizeof(got)) == (ssize_t)sizeof(got)) {
+	for (int number; (number = loop_take_signal(&screen.loop, NULL));) {
 		event = SCREEN_REDRAW;
-		if (got.ssi_signo == SIGTSTP) {
+		if (number == SIGTSTP) {
 			stop();
-		} else if (got.ssi_signo != SIGWINCH) {
-			screen.signal = (int)got.ssi_signo;
+		} else if (number != SIGWINCH) {
+			screen.signal = number;
 			return SCREEN_END;
 		}
 	}
-	while (poll(&key, 1, 0) > 0) {
+	while (screen.keys && descriptor_is_ready(STDIN_FILENO)) {
 		char letter;
 		if (read(STDIN_FILENO, &letter, 1) != 1 || letter == 'q' || letter == 'Q')
 			return SCREEN_END;
@@ -141,8 +127,7 @@ void screen_end(void)
 {
 	if (screen.terminal)
 		leave();
-	close(screen.signals);
-	close(screen.poll);
+	loop_close(&screen.loop);
 }
 
 int screen_signal(void)

@@ -121,7 +121,7 @@ int member_leave(const struct args_rest *rest)
 	const char *board = getenv("PREEMPT_DIR");
 	bool noticed = board && board_read_notice(board, &notice, &err) == STATUS_OK;
 	int leave_with = noticed ? membership_preempted_code((int)code) : (int)code;
-	struct outage outage = {.deadline = goodbye_until(&notice)};
+	struct outage outage = {.deadline = goodbye_until(&notice), .cancel = -1};
 	enum status status;
 	(void)rest;
 	if (group_is_shell(&err)) {

@@ -3,9 +3,6 @@
  * Stand-ins for functions of base/process/reaper.c, base/process/process.c and notice/source_set.c
  * that have no work here, because simulated trainings are no processes. Also in ../bench/crowd.
  */
-#include <poll.h>
-
-#include "base/clock.h"
 #include "base/process/process.h"
 #include "base/process/reaper.h"
 #include "base/xalloc.h"
@@ -26,15 +23,5 @@ NOTHING(process_rename, const char *)
 ANSWERS(STATUS_OK, enum status, source_set_add, struct source_set *, struct source *,
 	struct error *)
 NOTHING(source_set_release, struct source_set *)
-
-void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until)
-{
-	struct pollfd polls[4];
-	(void)watch;
-	for (size_t i = 0; i < count; i++)
-		polls[i] = (struct pollfd){.fd = others[i], .events = POLLIN};
-	if (count)
-		(void)poll(polls, count, clock_poll_timeout(until));
-}
-
+NOTHING(source_set_watch, const struct source_set *, struct loop *)
 ANSWERS(false, bool, source_set_take_held, struct source_set *, struct notice *)

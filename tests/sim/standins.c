@@ -108,14 +108,6 @@ bool process_give_notice(struct process *process, int64_t left)
 	return true;
 }
 
-ANSWERS(0, size_t, source_set_poll, const struct source_set *, struct pollfd *)
-
-int64_t source_set_due(const struct source_set *watch)
-{
-	(void)watch;
-	return CLOCK_NEVER;
-}
-
 bool source_set_take(struct source_set *watch, struct notice *notice)
 {
 	(void)watch;

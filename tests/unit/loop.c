@@ -21,7 +21,7 @@ static int64_t wait_once(struct loop *loop)
 static void timers(void)
 {
 	struct loop loop;
-	CHECK_EQ(loop_open(&loop, NULL, 0, NULL), STATUS_OK);
+	CHECK_EQ(loop_open(&loop, NULL), STATUS_OK);
 	TEST("the earliest instant ends the wait, and only the next one")
 	{
 		loop_wake_at(&loop, clock_after(30));
@@ -44,7 +44,7 @@ static void descriptors(void)
 	struct loop loop;
 	int ends[2];
 	char byte = 'x';
-	CHECK_EQ(loop_open(&loop, NULL, 0, NULL), STATUS_OK);
+	CHECK_EQ(loop_open(&loop, NULL), STATUS_OK);
 	CHECK_EQ(pipe(ends), 0);
 	TEST("a watched descriptor ends each wait until it was read")
 	{
@@ -75,15 +75,30 @@ static void descriptors(void)
 		loop_wake_at(&loop, clock_after(10));
 		CHECK(wait_once(&loop) >= 5);
 	}
+	TEST("a file ends the wait for which it is watched")
+	{
+		FILE *file = tmpfile();
+		loop_watch(&loop, fileno(file));
+		CHECK(wait_once(&loop) < LONG);
+		loop_wake_at(&loop, clock_after(10));
+		CHECK(wait_once(&loop) >= 5);
+		fclose(file);
+	}
 	loop_close(&loop);
+}
+
+static enum status open_both(struct loop *loop)
+{
+	static const int numbers[] = {SIGUSR1, SIGUSR2};
+	enum status status = loop_open(loop, NULL);
+	return status == STATUS_OK ? loop_open_signals(loop, numbers, 2, NULL) : status;
 }
 
 static void signals(void)
 {
-	static const int numbers[] = {SIGUSR1, SIGUSR2};
 	struct signalfd_siginfo info;
 	struct loop loop;
-	CHECK_EQ(loop_open(&loop, numbers, 2, NULL), STATUS_OK);
+	CHECK_EQ(open_both(&loop), STATUS_OK);
 	TEST("a signal ends the wait, and is taken once, with its sender")
 	{
 		kill(getpid(), SIGUSR1);
@@ -96,7 +111,7 @@ static void signals(void)
 	{
 		loop_close(&loop);
 		kill(getpid(), SIGUSR2);
-		CHECK_EQ(loop_open(&loop, numbers, 2, NULL), STATUS_OK);
+		CHECK_EQ(open_both(&loop), STATUS_OK);
 		CHECK(wait_once(&loop) < LONG);
 		CHECK_EQ(loop_take_signal(&loop, NULL), SIGUSR2);
 	}
@@ -104,7 +119,7 @@ static void signals(void)
 	{
 		loop_close(&loop);
 		signal(SIGUSR1, SIG_IGN);
-		CHECK_EQ(loop_open(&loop, numbers, 2, NULL), STATUS_OK);
+		CHECK_EQ(open_both(&loop), STATUS_OK);
 		kill(getpid(), SIGUSR1);
 		CHECK_EQ(loop_take_signal(&loop, NULL), 0);
 	}

@@ -48,7 +48,7 @@ static bool ends(struct worker *worker)
 static void results(struct job *job)
 {
 	struct loop loop;
-	CHECK_EQ(loop_open(&loop, NULL, 0, NULL), STATUS_OK);
+	CHECK_EQ(loop_open(&loop, NULL), STATUS_OK);
 	TEST("the end of a job is an event of a loop, taken once, and the next job can begin")
 	{
 		loop_watch(&loop, worker_descriptor(job->worker));

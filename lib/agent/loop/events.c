@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,9 +186,7 @@ static void reap(struct agent *agent, int64_t now)
 
 void agent_take_signals(struct agent *agent, int64_t now)
 {
-	struct signalfd_siginfo info;
-	while (read(agent->signals, &info, sizeof(info)) == sizeof(info)) {
-		int number = (int)info.ssi_signo;
+	for (int number; (number = loop_take_signal(&agent->loop, NULL));) {
 		if (number == SIGCONT)
 			agent_continued(agent);
 		if (number == SIGTSTP)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "agent/loop/events.h"
 #include "agent/loop/heart.h"
@@ -25,9 +24,9 @@
 
 void agent_wait_for_events(struct agent *agent, int64_t wake)
 {
-	int others[] = {
-		agent->signals, store_thread_descriptor(agent->group.store_thread), agent->served};
-	source_set_wait(&agent->watch, others, sizeof(others) / sizeof(others[0]), wake);
+	source_set_watch(&agent->watch, &agent->loop);
+	loop_wake_at(&agent->loop, wake);
+	loop_wait(&agent->loop);
 	int64_t now = clock_now();
 	agent_check_sources(agent);
 	agent_take_signals(agent, now);
@@ -198,8 +197,7 @@ void agent_release(struct agent *agent)
 	free(agent->group.alone.view.peers);
 	free(agent->commands);
 	free(agent->tasks);
-	if (agent->signals >= 0)
-		close(agent->signals);
+	loop_close(&agent->loop);
 	terminal_close(&agent->terminal);
 }
 
@@ -223,7 +221,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 {
 	struct agent agent = {.options = options,
 		.group = {.options = options, .own_deadline = CLOCK_NEVER},
-		.signals = -1,
+		.loop = LOOP_CLOSED,
 		.served = -1,
 		.terminal = {.descriptor = -1},
 		.boards = {.directory = -1},
@@ -248,6 +246,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		code = message_fail(&err);
 		goto out;
 	}
+	loop_watch(&agent.loop, store_thread_descriptor(agent.group.store_thread));
 	if (options->rehearsal.signal && !agent_watches_signal(&agent, options->rehearsal.signal)) {
 		message_error("--rehearse: no source of notices watches %s: see --notice",
 			sigabbrev_np(options->rehearsal.signal));

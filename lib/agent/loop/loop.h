@@ -7,6 +7,7 @@
 #include "agent/announce.h"
 #include "agent/signal_only.h"
 #include "agent/task/agent_task.h"
+#include "base/loop.h"
 #include "base/process/terminal.h"
 #include "live/cut_off.h"
 #include "notice/source_set.h"
@@ -17,7 +18,7 @@ struct agent {
 	struct reaper reaper;
 	struct stderr_relay *relay;
 	struct source_set watch; /* the sources of notices */
-	int signals;		 /* signalfd: CHLD, and those that are passed on */
+	struct loop loop;	 /* also takes CHLD, and the signals that are passed on */
 	int served;		 /* a pidfd of the process that ack_serve serves; -1: none */
 	struct terminal terminal;
 	bool terminal_lent; /* to a command, now or before */

@@ -41,8 +41,11 @@ enum status agent_open_signals(struct agent *agent, struct error *err)
 	terminal_open(&agent->terminal);
 	/* If the reader of our stderr ends, we go on. The command does not inherit the handler. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing}, NULL);
-	return process_open_signals(
-		numbers, agent->terminal.descriptor < 0 ? count - 2 : count, &agent->signals, err);
+	enum status status = loop_open(&agent->loop, err);
+	if (status != STATUS_OK)
+		return status;
+	return loop_open_signals(
+		&agent->loop, numbers, agent->terminal.descriptor < 0 ? count - 2 : count, err);
 }
 
 enum status agent_watch_sources(

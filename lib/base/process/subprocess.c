@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/loop.h"
 #include "base/process/descriptor.h"
 #include "base/process/process.h"
 #include "base/process/reaper.h"
@@ -303,20 +303,13 @@ static bool open_standard(struct subprocess *child, const struct subprocess_opti
 	return true;
 }
 
-static void attend(const struct subprocess *child, int descriptor)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-	if (child->epoll && descriptor >= 0)
-		(void)epoll_ctl(child->epoll, EPOLL_CTL_ADD, descriptor, &event);
-}
-
-/* Close *descriptor. epoll would keep it while a child before its exec has a copy: remove it. */
+/* Close *descriptor. The loop would keep it while a child before its exec has a copy: forget it. */
 static void dismiss(const struct subprocess *child, int *descriptor)
 {
 	if (*descriptor < 0)
 		return;
-	if (child->epoll)
-		(void)epoll_ctl(child->epoll, EPOLL_CTL_DEL, *descriptor, NULL);
+	if (child->loop)
+		loop_forget(child->loop, *descriptor);
 	close(*descriptor);
 	*descriptor = -1;
 }
@@ -359,9 +352,11 @@ static void begin(struct subprocess *child)
 	child->end.due = next_check(child, clock_now());
 	running = xgrow(running, running_count, &running_room, sizeof(*running));
 	running[running_count++] = child->pid;
-	attend(child, child->end.descriptor);
-	attend(child, child->from[0]);
-	attend(child, child->from[1]);
+	if (!child->loop)
+		return;
+	loop_watch(child->loop, child->end.descriptor);
+	loop_watch(child->loop, child->from[0]);
+	loop_watch(child->loop, child->from[1]);
 }
 
 /* Stop watching the child: its number may be reused from now on. Its output and code stay. */
@@ -388,7 +383,7 @@ enum status subprocess_start(
 	struct subprocess_options how = *options;
 	int given[3] = {0}, made[3] = {0};
 	*child = blank;
-	child->epoll = options->epoll;
+	child->loop = options->loop;
 	child->reaper = options->reaper;
 	child->limit = options->limit ? options->limit : CLOCK_NEVER;
 	child->keep = options->keep ? options->keep : KEEP;

@@ -5,7 +5,7 @@
  *	struct subprocess child;
  *	struct subprocess_options how = {.shell = text, .limit = clock_after(30000)};
  *	subprocess_start(&child, &how, &err);
- *	... poll(2) for child.end.descriptor, until child.end.due ...
+ *	... wait for child.end.descriptor, until child.end.due ...
  *	switch (subprocess_check(&child, clock_now())) {
  *	case SUBPROCESS_ENDED: ... child.code ... subprocess_reap(&child, false);
  *
@@ -31,6 +31,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
+struct loop;
 struct reaper;
 
 /* In subprocess_options.standard, instead of a descriptor. 0: our own descriptor is inherited. */
@@ -51,11 +52,11 @@ struct subprocess_options {
 	const char *input_path;	  /* or this file; a FIFO is opened without waiting for a writer */
 	const char *output_path;  /* instead of standard[1]: this file, emptied; in directory */
 	size_t keep; /* most bytes of each SUBPROCESS_KEEP; the rest is dropped; 0: 64 KiB */
-	const sigset_t *ignored; /* it ignores these signals and those that we ignore */
-	bool in_our_group;	 /* no group of its own, so that it gets signals to ours */
-	int terminal;		 /* descriptor; its group gets the foreground; 0: none */
-	int64_t limit;		 /* the instant at which it gets KILL; 0: none */
-	int epoll; /* its pidfd and its pipes are added to this while it runs; 0: none */
+	const sigset_t *ignored;     /* it ignores these signals and those that we ignore */
+	bool in_our_group;	     /* no group of its own, so that it gets signals to ours */
+	int terminal;		     /* descriptor; its group gets the foreground; 0: none */
+	int64_t limit;		     /* the instant at which it gets KILL; 0: none */
+	struct loop *loop;	     /* watches its pidfd and its pipes while it runs; NULL: none */
 	const struct reaper *reaper; /* NULL: none */
 };
 
@@ -76,7 +77,7 @@ struct subprocess {
 	const struct reaper *reaper;
 	int64_t limit; /* the instant of the first, or the next, KILL */
 	size_t keep;
-	int epoll;
+	struct loop *loop;
 	bool is_watched_only, in_our_group;
 };
 
