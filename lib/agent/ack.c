@@ -339,6 +339,7 @@ static void declare_dead(struct agent *agent)
 	write_build_deaths(&write, &agent->group.view, BY_NO_TASK, &death, 1);
 	store_thread_write(agent->group.store_thread, &write);
 	while (!written && clock_now() < until) {
+		store_thread_begin(agent->group.store_thread);
 		(void)descriptor_wait(store_thread_descriptor(agent->group.store_thread), until);
 		for (struct result *result;
 			(result = store_thread_take(agent->group.store_thread));) {

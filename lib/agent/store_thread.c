@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/store_thread.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/signal_only.h"
 #include "base/clock.h"
-#include "base/process/bell.h"
 #include "base/process/descriptor.h"
-#include "base/process/thread.h"
+#include "base/worker.h"
 #include "base/xalloc.h"
 #include "live/outage.h"
 #include "proto/remembered.h"
@@ -33,28 +29,37 @@ struct request {
 	struct request *next;
 };
 
-struct store_thread {
-	pthread_t thread;
-	char *url;
-	/* Used by the thread alone, as is writes_failed; others may ask store_asked_at. */
-	struct store *_Atomic store;
-	int writes_failed; /* in a row */
-	int wake;	   /* eventfd: there is something new for the thread */
-	int ready;	   /* eventfd: there are results */
-	int cancel;	   /* eventfd: give up joining */
+enum doing {
+	DOES_NOTHING,
+	DOES_REQUESTS,
+	DOES_WAIT, /* for news */
+	DOES_LOOK, /* reads what has changed */
+};
 
-	/* Guards everything below. While `following`, only the thread writes revision, and may read
-	 * it without the lock. */
-	pthread_mutex_t lock;
-	struct request *first, **last;
-	struct result *results, **results_end;
-	bool following, stopping;
-	bool gathering; /* more writes follow: do not begin yet */
+struct store_thread {
+	struct worker *worker;
+	enum doing doing;
+	struct request *first, **last; /* not begun yet */
+	struct result *results;	       /* not taken yet */
+	struct store_wants wants;
+	bool following;
+	bool look; /* there may be news: look, do not wait */
+
+	/* Of the worker while it has a job, but for store_thread_asked_at: */
+	char *url;
+	struct store *_Atomic store;
+	int writes_failed, looks_failed; /* in a row */
+	struct request *requests;
+	struct result *made, **made_end;
 	struct attempt attempt;
+	char group[KEYS_GROUP];
 	store_revision revision; /* everything up to this was read; */
 	store_revision seen;	 /* the news up to this was read */
 	uint32_t heard;		 /* the count of news (store.h) up to which no look is needed */
-	struct store_wants wants;
+	struct store_awaited awaited; /* of the wait, and of the look after it */
+	int64_t until;		      /* of the wait */
+	enum status waited;	      /* how the wait has ended */
+	struct store_wants wanted;    /* of the look */
 };
 
 void result_free(struct result *result)
@@ -71,11 +76,8 @@ void result_free(struct result *result)
 
 static void post(struct store_thread *thread, struct result *result)
 {
-	pthread_mutex_lock(&thread->lock);
-	*thread->results_end = result;
-	thread->results_end = &result->next;
-	pthread_mutex_unlock(&thread->lock);
-	bell_ring(thread->ready);
+	*thread->made_end = result;
+	thread->made_end = &result->next;
 }
 
 static struct result *new_result(enum result_kind kind)
@@ -117,8 +119,9 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 	struct view *view = result->view = xcalloc(1, sizeof(*view));
 	request->entry.run = request->run;
 	request->entry.launch = request->launch;
-	request->entry.cancel = thread->cancel;
-	struct outage outage = {.deadline = request->entry.deadline, .cancel = thread->cancel};
+	request->entry.cancel = worker_wake(thread->worker);
+	struct outage outage = {
+		.deadline = request->entry.deadline, .cancel = request->entry.cancel};
 	do
 		result->status = open_store(thread, &result->error);
 	while (outage_retry(&outage, &result->status, &result->error));
@@ -136,7 +139,7 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 	}
 	if (result->status == STATUS_OK)
 		result->status = attempt_gather(thread->store, view,
-			clock_after(request->options->join_timeout), thread->cancel,
+			clock_after(request->options->join_timeout), request->entry.cancel,
 			&result->error);
 	outage.deadline = clock_after(request->options->join_timeout);
 	if (result->status == STATUS_OK && request->options->find_checkpoint)
@@ -146,21 +149,13 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 }
 
 /*
- * Pause after a failure. The pause is random, and longer after each failure in a row, up to 1.1 s.
- * It ends early if the thread is to stop or, with requests_end_it, if there is a request. A look
- * that is due does not end it.
+ * Pause after failures in a row: for a random time, at most 1.1 s, and at first less. False: there
+ * is something else to do.
  */
-static void pause_after(struct store_thread *thread, int failures, bool requests_end_it)
+static bool pause_after(const struct store_thread *thread, int failures)
 {
-	int64_t end = clock_after(100 + clock_jitter(failures > 10 ? 1000 : 100 * failures));
-	bool called = false;
-	while (!called && clock_now() < end) {
-		(void)descriptor_wait(thread->wake, end);
-		bell_hush(thread->wake);
-		pthread_mutex_lock(&thread->lock);
-		called = thread->stopping || (requests_end_it && thread->first);
-		pthread_mutex_unlock(&thread->lock);
-	}
+	return worker_pause(thread->worker,
+		clock_after(100 + clock_jitter(failures > 10 ? 1000 : 100 * failures)));
 }
 
 /*
@@ -171,11 +166,9 @@ static void pause_after(struct store_thread *thread, int failures, bool requests
  */
 static bool is_behind(struct store_thread *thread, uint32_t count, bool made)
 {
-	pthread_mutex_lock(&thread->lock);
 	bool known = count && count == thread->heard + made;
 	if (known)
 		thread->heard = count;
-	pthread_mutex_unlock(&thread->lock);
 	return !known;
 }
 
@@ -194,6 +187,9 @@ static void carry_out_write(struct store_thread *thread, struct request *request
 {
 	const struct write *write = &request->write;
 	struct result *result = new_result(RESULT_WROTE);
+	/* Writes to a full disk fail at once. */
+	if (thread->writes_failed)
+		(void)pause_after(thread, thread->writes_failed);
 	result->outcome = OUTCOME_UNKNOWN;
 	result->began = clock_now();
 	result->status = open_store(thread, &result->error);
@@ -203,9 +199,6 @@ static void carry_out_write(struct store_thread *thread, struct request *request
 		      is_behind(thread, write->news, write->transaction.news);
 	thread->writes_failed = result->outcome == OUTCOME_UNKNOWN ? thread->writes_failed + 1 : 0;
 	post_written(thread, request, result, behind);
-	/* Writes to a full disk fail at once: pause before they are tried again. */
-	if (thread->writes_failed)
-		pause_after(thread, thread->writes_failed, false);
 }
 
 /*
@@ -277,38 +270,42 @@ static void carry_out(struct store_thread *thread, struct request *request)
 	free(request);
 }
 
-static void post_look(struct store_thread *thread, struct result *result, uint32_t heard)
+static void carry_out_all(void *context)
 {
-	pthread_mutex_lock(&thread->lock);
-	if (result->status == STATUS_OK) {
-		thread->heard = heard;
-		thread->seen = result->answer.revision;
-		if (result->whole)
-			thread->revision = result->answer.revision;
+	struct store_thread *thread = context;
+	bool done = thread->requests->next && carry_out_writes(thread, thread->requests);
+	for (struct request *request = thread->requests, *next; request; request = next) {
+		next = request->next;
+		if (done)
+			free(request);
+		else
+			carry_out(thread, request);
 	}
-	thread->wants.look = CLOCK_NEVER;
-	if (result->counted)
-		thread->wants.count = CLOCK_NEVER;
-	if (result->whole)
-		thread->wants.read = CLOCK_NEVER;
-	*thread->results_end = result;
-	thread->results_end = &result->next;
-	pthread_mutex_unlock(&thread->lock);
-	bell_ring(thread->ready);
+}
+
+static void await_news(void *context)
+{
+	struct store_thread *thread = context;
+	thread->waited = store_await_news(
+		thread->store, &thread->awaited, thread->until, worker_wake(thread->worker), NULL);
 }
 
 /*
- * Read what changed and report it. whole: everything; otherwise the news only, with the counts of
- * records if they are wanted.
+ * Read what changed and report it: everything, if that is due; otherwise the news only, with the
+ * counts of records if they are wanted.
  */
-static bool look(struct store_thread *thread, const struct store_awaited *since,
-	const struct store_wants *wants, bool whole)
+static void look(void *context)
 {
+	struct store_thread *thread = context;
+	if (thread->looks_failed && !pause_after(thread, thread->looks_failed))
+		return;
 	struct result *result = new_result(RESULT_SAW);
+	const struct store_wants *wants = &thread->wanted;
+	const struct store_awaited *since = &thread->awaited;
+	bool whole = result->whole = wants->read <= clock_now();
 	struct store_range range = {.prefix = since->prefix,
 		.since = whole ? thread->revision : since->since,
 		.skip = whole ? NULL : view_records};
-	result->whole = whole;
 	result->counted = !whole && wants->count <= clock_now();
 	result->counts = wants->counts;
 	if (result->counted)
@@ -324,56 +321,27 @@ static bool look(struct store_thread *thread, const struct store_awaited *since,
 		result->status = store_list(thread->store, &range, &result->answer, &result->error);
 	result->now = clock_now();
 	bool right = result->status == STATUS_OK;
-	post_look(thread, result, heard);
-	return right;
+	thread->looks_failed = right ? 0 : thread->looks_failed + 1;
+	if (right) {
+		thread->heard = heard;
+		thread->seen = result->answer.revision;
+	}
+	if (right && whole)
+		thread->revision = result->answer.revision;
+	post(thread, result);
 }
+
+/* ---- The owner ---- */
 
 static int64_t due(const struct store_wants *wants)
 {
 	return clock_earlier(wants->look, wants->read);
 }
 
-static void follow(struct store_thread *thread, int *failures)
-{
-	struct attempt attempt;
-	char group[KEYS_GROUP];
-	pthread_mutex_lock(&thread->lock);
-	attempt = thread->attempt;
-	struct store_wants wants = thread->wants;
-	struct store_awaited awaited = {.group = group,
-		.heard = thread->heard,
-		.prefix = attempt.prefix,
-		.since = thread->seen,
-		.every = wants.awaits ? VIEW_EVERY : VIEW_SELDOM,
-		.age = view_news_age(attempt.tasks)};
-	pthread_mutex_unlock(&thread->lock);
-	keys_group(&attempt, group);
-
-	enum status status = STATUS_TIMEOUT;
-	bool waits = thread->store && *failures == 0 && due(&wants) > clock_now();
-	if (waits)
-		status = store_await_news(thread->store, &awaited, due(&wants), thread->wake, NULL);
-	if (status == STATUS_NO)
-		return; /* woken: there is a request, or the wants have changed */
-	pthread_mutex_lock(&thread->lock);
-	wants = thread->wants;
-	pthread_mutex_unlock(&thread->lock);
-	if (waits && status == STATUS_TIMEOUT && due(&wants) > clock_now())
-		return;
-	if (status != STATUS_OK)
-		awaited.heard = 0; /* look() then reads the count again: there may be news */
-	if (look(thread, &awaited, &wants, wants.read <= clock_now())) {
-		*failures = 0;
-		return;
-	}
-	++*failures;
-	pause_after(thread, *failures, true);
-}
-
-/* Take the next request, and after a write also the writes that follow. The lock is held. */
+/* Take the next request, and after a write also the writes that follow. */
 static struct request *take_requests(struct store_thread *thread)
 {
-	struct request *first = thread->gathering ? NULL : thread->first, *last = first;
+	struct request *first = thread->first, *last = first;
 	size_t count = 1;
 	if (!first)
 		return NULL;
@@ -387,49 +355,70 @@ static struct request *take_requests(struct store_thread *thread)
 	return first;
 }
 
-static void carry_out_all(struct store_thread *thread, struct request *request)
+/* What to do next to follow the attempt. */
+static enum doing follow(struct store_thread *thread)
 {
-	bool done = request->next && carry_out_writes(thread, request);
-	for (struct request *next; request; request = next) {
-		next = request->next;
-		if (done)
-			free(request);
-		else
-			carry_out(thread, request);
-	}
+	thread->wanted = thread->wants;
+	thread->until = due(&thread->wants);
+	if (thread->look)
+		return DOES_LOOK;
+	thread->awaited = (struct store_awaited){.group = thread->group,
+		.heard = thread->heard,
+		.prefix = thread->attempt.prefix,
+		.since = thread->seen,
+		.every = thread->wants.awaits ? VIEW_EVERY : VIEW_SELDOM,
+		.age = view_news_age(thread->attempt.tasks)};
+	if (thread->store && !thread->looks_failed && thread->until > clock_now())
+		return DOES_WAIT;
+	thread->awaited.heard = 0; /* the look reads the count again: there may be news */
+	return DOES_LOOK;
 }
 
-static void *work(void *context)
+void store_thread_begin(struct store_thread *thread)
 {
-	struct store_thread *thread = context;
-	int failures = 0;
-	for (;;) {
-		bell_hush(thread->wake);
-		pthread_mutex_lock(&thread->lock);
-		struct request *request = take_requests(thread);
-		bool following = thread->following;
-		bool stop = thread->stopping && !request;
-		pthread_mutex_unlock(&thread->lock);
-		if (stop)
-			break;
-		if (request)
-			carry_out_all(thread, request);
-		else if (following)
-			follow(thread, &failures);
-		else
-			(void)descriptor_wait(thread->wake, CLOCK_NEVER);
+	static void (*const jobs[])(void *context) = {
+		[DOES_REQUESTS] = carry_out_all, [DOES_WAIT] = await_news, [DOES_LOOK] = look};
+	if (thread->doing != DOES_NOTHING)
+		return;
+	thread->requests = take_requests(thread);
+	if (thread->requests)
+		thread->doing = DOES_REQUESTS;
+	else if (thread->following)
+		thread->doing = follow(thread);
+	if (thread->doing != DOES_NOTHING)
+		worker_run(thread->worker, jobs[thread->doing], thread);
+}
+
+/* The worker has ended its job: take over the results. */
+static void collect(struct store_thread *thread)
+{
+	struct result **end = &thread->results;
+	while (*end)
+		end = &(*end)->next;
+	*end = thread->made;
+	struct store_wants *wants = &thread->wants;
+	if (thread->doing == DOES_WAIT) {
+		/* STATUS_NO: there is a request, or the wants have changed. */
+		thread->look = thread->waited != STATUS_NO &&
+			       (thread->waited != STATUS_TIMEOUT || due(wants) <= clock_now());
+		if (thread->waited != STATUS_OK)
+			thread->awaited.heard = 0;
+	} else if (thread->doing == DOES_LOOK && thread->made) {
+		thread->look = false;
+		wants->look = CLOCK_NEVER;
+		if (thread->made->counted)
+			wants->count = CLOCK_NEVER;
+		if (thread->made->whole)
+			wants->read = CLOCK_NEVER;
 	}
-	store_close(thread->store);
-	return NULL;
+	thread->made = NULL;
+	thread->made_end = &thread->made;
+	thread->doing = DOES_NOTHING;
 }
 
 static void release(struct store_thread *thread)
 {
-	const int bells[] = {thread->wake, thread->ready, thread->cancel};
-	for (size_t i = 0; i < 3; i++)
-		if (bells[i] >= 0)
-			close(bells[i]);
-	pthread_mutex_destroy(&thread->lock);
+	store_close(thread->store);
 	free(thread->url);
 	free(thread);
 }
@@ -439,65 +428,46 @@ enum status store_thread_start(
 {
 	struct store_thread *thread = xcalloc(1, sizeof(*thread));
 	thread->url = xstrdup(url);
-	thread->store = store;
 	thread->last = &thread->first;
-	thread->results_end = &thread->results;
+	thread->made_end = &thread->made;
 	thread->wants.look = thread->wants.count = thread->wants.read = CLOCK_NEVER;
-	pthread_mutex_init(&thread->lock, NULL);
-	thread->wake = bell_open();
-	thread->ready = bell_open();
-	thread->cancel = bell_open();
-	bool bells = thread->wake >= 0 && thread->ready >= 0 && thread->cancel >= 0;
-	int number = bells ? 0 : errno;
-	if (number == 0)
-		number = thread_start(&thread->thread, work, thread);
-	if (number == 0) {
+	enum status status = worker_start(&thread->worker, "store", err);
+	if (status == STATUS_OK) {
+		thread->store = store;
 		*out = thread;
-		return STATUS_OK;
+	} else {
+		release(thread);
 	}
-	release(thread);
-	return error_set(err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
+	return status;
 }
 
 int store_thread_descriptor(const struct store_thread *thread)
 {
-	return thread->ready;
+	return worker_descriptor(thread->worker);
 }
 
 struct result *store_thread_take(struct store_thread *thread)
 {
-	pthread_mutex_lock(&thread->lock);
+	if (worker_take(thread->worker))
+		collect(thread);
 	struct result *result = thread->results;
-	if (result) {
+	if (result)
 		thread->results = result->next;
-		if (!thread->results)
-			thread->results_end = &thread->results;
-	} else {
-		bell_hush(thread->ready);
-	}
-	pthread_mutex_unlock(&thread->lock);
 	return result;
+}
+
+/* End a wait: there is something else to do. */
+static void interrupt(struct store_thread *thread)
+{
+	if (thread->doing == DOES_WAIT || thread->doing == DOES_LOOK)
+		worker_interrupt(thread->worker);
 }
 
 static void submit(struct store_thread *thread, struct request *request)
 {
-	pthread_mutex_lock(&thread->lock);
 	*thread->last = request;
 	thread->last = &request->next;
-	bool ring = !thread->gathering;
-	pthread_mutex_unlock(&thread->lock);
-	if (ring)
-		bell_ring(thread->wake);
-}
-
-void store_thread_batch(struct store_thread *thread, bool begin)
-{
-	pthread_mutex_lock(&thread->lock);
-	thread->gathering = begin;
-	bool ring = !begin && thread->first;
-	pthread_mutex_unlock(&thread->lock);
-	if (ring)
-		bell_ring(thread->wake);
+	interrupt(thread);
 }
 
 void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
@@ -515,7 +485,7 @@ void store_thread_join(struct store_thread *thread, const struct attempt_entry *
 
 void store_thread_cancel(struct store_thread *thread)
 {
-	bell_ring(thread->cancel);
+	worker_interrupt(thread->worker);
 }
 
 void store_thread_write(struct store_thread *thread, struct write *write)
@@ -529,34 +499,24 @@ void store_thread_write(struct store_thread *thread, struct write *write)
 
 void store_thread_follow(struct store_thread *thread, const struct view *view)
 {
-	pthread_mutex_lock(&thread->lock);
 	thread->following = true;
 	thread->attempt = view->attempt;
+	keys_group(&view->attempt, thread->group);
 	thread->revision = view->revision;
 	thread->seen = view->seen;
 	thread->heard = view->heard;
-	pthread_mutex_unlock(&thread->lock);
-	bell_ring(thread->wake);
 }
 
 void store_thread_unfollow(struct store_thread *thread)
 {
-	pthread_mutex_lock(&thread->lock);
 	thread->following = false;
-	pthread_mutex_unlock(&thread->lock);
 }
 
 void store_thread_want(struct store_thread *thread, const struct store_wants *wants)
 {
-	pthread_mutex_lock(&thread->lock);
-	/* Ignore the call while results wait: the agent calls again when it has taken them. */
-	bool now = !thread->results;
-	bool sooner = now && due(wants) < due(&thread->wants);
-	if (now)
-		thread->wants = *wants;
-	pthread_mutex_unlock(&thread->lock);
-	if (sooner)
-		bell_ring(thread->wake);
+	thread->wants = *wants;
+	if (thread->doing == DOES_WAIT && due(wants) < thread->until)
+		interrupt(thread);
 }
 
 void store_thread_close(struct store_thread *thread, const struct attempt *attempt,
@@ -572,14 +532,18 @@ void store_thread_close(struct store_thread *thread, const struct attempt *attem
 
 bool store_thread_stop(struct store_thread *thread, int64_t patience)
 {
-	pthread_mutex_lock(&thread->lock);
-	thread->stopping = true;
-	pthread_mutex_unlock(&thread->lock);
-	bell_ring(thread->wake);
-	if (!thread_join(thread->thread, thread, patience))
+	int64_t until = clock_after(patience);
+	thread->following = false;
+	interrupt(thread);
+	do {
+		for (struct result *result; (result = store_thread_take(thread));)
+			result_free(result);
+		store_thread_begin(thread);
+	} while (thread->doing != DOES_NOTHING &&
+		 descriptor_wait(store_thread_descriptor(thread), until));
+	bool idle = thread->doing == DOES_NOTHING;
+	if (!worker_stop(thread->worker, idle ? patience : 0))
 		return false;
-	for (struct result *result; (result = store_thread_take(thread));)
-		result_free(result);
 	release(thread);
 	return true;
 }

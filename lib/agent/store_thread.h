@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's store thread: it carries out the requests of the agent's loop to the store, so that a
- * slow store never delays a signal or a child. (The pulse has a handle of its own.) Requests are
- * carried out one at a time, in order; their results come back in the same order. When there is
- * nothing to do it waits for changes of the attempt and reports them.
+ * What the agent's loop asks of the store, carried out by a worker (base/worker.h), so that a slow
+ * store never delays a signal or a child. (The pulse has a handle of its own.) Requests are carried
+ * out one after another, in order; their results come back in the same order. When there is nothing
+ * to do it waits for changes of the attempt and reports them.
  */
 #ifndef AGENT_STORE_THREAD_H
 #define AGENT_STORE_THREAD_H
@@ -41,16 +41,18 @@ struct result {
 void result_free(struct result *result);
 
 /*
- * Start the thread. It takes over store, which is open; if store is NULL, it opens the one at url.
- * The process has opened that store before: if it is missing, the thread waits and never creates
- * it. All signals are blocked in the thread.
+ * Start the worker. It takes over store, which is open; if store is NULL, it opens the one at url.
+ * The process has opened that store before: if it is missing, the worker waits and never creates
+ * it. After an error, store is still the caller's.
  */
 enum status store_thread_start(
 	struct store_thread **thread, const char *url, struct store *store, struct error *err);
 
 /* Since when the store has not answered what this thread asks; 0: nothing is asked. */
 int64_t store_thread_asked_at(const struct store_thread *thread);
-/* Readable when there are results. */
+/* Begin what is to be done next, if nothing is done now. To be called before each wait. */
+void store_thread_begin(struct store_thread *thread);
+/* Readable when something was done: call store_thread_take until it returns NULL. */
 int store_thread_descriptor(const struct store_thread *thread);
 /* The next result, or NULL. The caller frees it. */
 struct result *store_thread_take(struct store_thread *thread);
@@ -63,9 +65,7 @@ struct result *store_thread_take(struct store_thread *thread);
 void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
 	const struct agent_options *options, struct pulse *pulse);
 void store_thread_cancel(struct store_thread *thread);
-/* begin: hold writes back. Otherwise make the held ones, in one transaction if possible. */
-void store_thread_batch(struct store_thread *thread, bool begin);
-/* Carry out a write, which is taken over. */
+/* Carry out a write, which is taken over; all those that wait, in one transaction if possible. */
 void store_thread_write(struct store_thread *thread, struct write *write);
 /* From now on report changes that this view does not show: news at once, others if wanted. */
 void store_thread_follow(struct store_thread *thread, const struct view *view);
@@ -88,8 +88,8 @@ void store_thread_close(struct store_thread *thread, const struct attempt *attem
 	const struct agent_options *options, bool finished);
 
 /*
- * End the thread. False: it hangs in the filesystem for longer than patience (ms), and was left
- * alone.
+ * Carry out what was asked for, and end the worker. False: it hangs in the filesystem for longer
+ * than patience (ms), and was left alone.
  */
 bool store_thread_stop(struct store_thread *thread, int64_t patience);
 

@@ -24,6 +24,7 @@
 
 void agent_wait_for_events(struct agent *agent, int64_t wake)
 {
+	store_thread_begin(agent->group.store_thread);
 	source_set_watch(&agent->watch, &agent->loop);
 	loop_wake_at(&agent->loop, wake);
 	loop_wait(&agent->loop);
@@ -80,10 +81,8 @@ int64_t agent_act(struct agent *agent)
 	if (agent->options->on_event)
 		on_event_advance(agent->options->on_event, now, &wake);
 	agent_tell_ends(agent, now, &wake);
-	store_thread_batch(agent->group.store_thread, true);
 	for (size_t i = 0; i < agent->task_count; i++)
 		agent_task_advance(&agent->tasks[i], &agent->group, now, &wake, &wants);
-	store_thread_batch(agent->group.store_thread, false);
 	count_lost(agent, now);
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
