@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/source_group.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/process/bell.h"
-#include "base/process/descriptor.h"
-#include "base/process/thread.h"
+#include "base/worker.h"
 #include "base/xalloc.h"
 #include "proto/claim.h"
 #include "run/attempt.h"
@@ -25,25 +20,23 @@ struct group_source {
 	struct group_source_options options; /* url and run have its strings */
 	char *url;
 	char run[129];
-	char prefix[192]; /* of the keys whose changes concern us */
-	int ready;	  /* eventfd: there is news */
-	int stop;	  /* eventfd: the thread is to end */
-	pthread_t thread;
-
-	/* Of the thread alone. */
-	struct store *store;
-	struct view view;
-	uint64_t given_round; /* of the last notice in the view's attempt; 1 for a claim */
-
-	pthread_mutex_t lock; /* over everything below */
-	bool looked, failed, noticed, gone;
-	struct error error;   /* failed */
-	struct notice notice; /* noticed */
+	char prefix[192];		     /* of the keys whose changes concern us */
+	uint64_t given_attempt, given_round; /* of the last notice; round 1: its claim */
+	bool gone;
 	enum status over;
 	struct error over_error;
+
+	/* Of the worker, while it has a job. */
+	struct worker *worker;
+	struct store *store;
+	struct view view;
+	store_revision since; /* the next wait is for changes after this revision (store_wait) */
+	bool asked;	      /* the first look was made */
+	enum status status;   /* of the last look, or of the wait before it */
+	struct error error;
 };
 
-/* ---- The thread ---- */
+/* ---- What the view shows ---- */
 
 /* Describe the claim, or a round without one, as a notice. */
 static void describe(const struct view *view, struct notice *notice)
@@ -97,48 +90,30 @@ static enum status judge_over(const struct view *view, struct error *err)
 	return STATUS_OK;
 }
 
-/* Post what the view shows now, for the caller. */
-static void post_view(struct group_source *self)
+/* Take in what the view shows now. True: *notice is a new notice. */
+static bool take_view(struct group_source *self, struct notice *notice)
 {
 	const struct view *view = &self->view;
 	const struct agreement_view *a = &view->agreement;
 	uint64_t wanted = self->options.round ? self->options.round : 1;
 	uint64_t round = self->options.round ? a->round : a->claimed;
-	struct notice notice;
-	struct error err;
+	if (view->attempt.number != self->given_attempt)
+		self->given_round = 0;
+	self->given_attempt = view->attempt.number;
 	/* If no attempt is named, wait for the claim of the next one, not of a closed one. */
 	bool past = !self->options.attempt && a->closed && !self->options.past;
 	bool fresh = view->attempt.number && round >= wanted && round > self->given_round && !past;
-	bool gone = self->options.until_exit && a->claimed && claim_is_gone(view);
-	enum status over =
-		self->options.attempt && view->attempt.number ? judge_over(view, &err) : STATUS_OK;
+	self->gone |= self->options.until_exit && a->claimed && claim_is_gone(view);
+	if (self->options.attempt && view->attempt.number && self->over == STATUS_OK)
+		self->over = judge_over(view, &self->over_error);
 	if (fresh) {
-		describe(view, &notice);
+		describe(view, notice);
 		self->given_round = round;
 	}
-	pthread_mutex_lock(&self->lock);
-	if (fresh)
-		self->notice = notice;
-	self->noticed |= fresh;
-	self->gone |= gone;
-	self->looked = true;
-	self->failed = false;
-	if (over != STATUS_OK && self->over == STATUS_OK) {
-		self->over = over;
-		self->over_error = err;
-	}
-	pthread_mutex_unlock(&self->lock);
-	bell_ring(self->ready);
+	return fresh;
 }
 
-static void post_failure(struct group_source *self, const struct error *err)
-{
-	pthread_mutex_lock(&self->lock);
-	self->failed = true;
-	self->error = *err;
-	pthread_mutex_unlock(&self->lock);
-	bell_ring(self->ready);
-}
+/* ---- The jobs of the worker ---- */
 
 /* Bring the view up to date. STATUS_NO: there is no store or no attempt yet. */
 static enum status look(struct group_source *self, struct error *err)
@@ -151,71 +126,48 @@ static enum status look(struct group_source *self, struct error *err)
 		status = attempt_find(self->store, self->run, self->options.attempt, &attempt, err);
 	if (status == STATUS_OK && attempt.number != self->view.attempt.number) {
 		view_release(&self->view);
-		self->given_round = 0;
 		view_init(&self->view, &attempt);
 	}
 	return status == STATUS_OK ? view_refresh(&self->view, self->store, err) : status;
 }
 
-static void *ask(void *context)
+/* Wait for a change, but not before the first look, and look. */
+static void ask(void *context)
 {
 	struct group_source *self = context;
-	/* The next wait is for changes after this revision (store_wait). */
-	store_revision since = 0;
-	for (;;) {
-		struct error err = {0};
-		enum status status = look(self, &err);
-		if (status == STATUS_OK || status == STATUS_NO)
-			post_view(self);
-		else
-			post_failure(self, &err);
-		if ((status != STATUS_OK && status != STATUS_NO) || !self->store) {
-			if (descriptor_wait(
-				    self->stop, clock_after(AGAIN / 2 + clock_jitter(AGAIN))))
-				break;
-			continue;
-		}
-		bool till_gone = self->options.until_exit && self->view.agreement.claimed;
-		status = store_wait(self->store, self->prefix, &since,
-			till_gone ? clock_after(GONE_LOOK) : CLOCK_NEVER, self->stop, &err);
-		if (status == STATUS_NO)
-			break;
-		if (status == STATUS_OK || status == STATUS_TIMEOUT)
-			continue;
-		post_failure(self, &err);
-		if (descriptor_wait(self->stop, clock_after(AGAIN / 2 + clock_jitter(AGAIN))))
-			break;
+	bool answered = self->status == STATUS_OK || self->status == STATUS_NO;
+	bool till_gone = self->options.until_exit && self->view.agreement.claimed;
+	int64_t until = till_gone ? clock_after(GONE_LOOK) : CLOCK_NEVER;
+	if (self->asked && (!answered || !self->store)) {
+		if (!worker_pause(self->worker, clock_after(AGAIN / 2 + clock_jitter(AGAIN))))
+			return;
+	} else if (self->asked) {
+		self->status = store_wait(self->store, self->prefix, &self->since, until,
+			worker_wake(self->worker), &self->error);
+		if (self->status != STATUS_OK && self->status != STATUS_TIMEOUT)
+			return;
 	}
-	view_release(&self->view);
-	store_close(self->store);
-	return NULL;
+	self->asked = true;
+	self->status = look(self, &self->error);
 }
 
 /* ---- The source ---- */
 
-static void release(struct group_source *self)
+static void group_close(struct source *source)
 {
-	if (self->ready >= 0)
-		close(self->ready);
-	if (self->stop >= 0)
-		close(self->stop);
-	pthread_mutex_destroy(&self->lock);
+	struct group_source *self = (struct group_source *)source;
+	/* A job that hangs in the filesystem ends with the process; what it uses stays. */
+	if (!worker_stop(self->worker, PATIENCE))
+		return;
+	view_release(&self->view);
+	store_close(self->store);
 	free(self->url);
 	free(self);
 }
 
-static void group_close(struct source *source)
-{
-	struct group_source *self = (struct group_source *)source;
-	bell_ring(self->stop);
-	/* A thread that hangs in the filesystem ends with the process; what it uses stays. */
-	if (thread_join(self->thread, self, PATIENCE))
-		release(self);
-}
-
 static int group_descriptor(const struct source *source)
 {
-	return ((const struct group_source *)source)->ready;
+	return worker_descriptor(((const struct group_source *)source)->worker);
 }
 
 static int64_t group_due(const struct source *source)
@@ -228,21 +180,17 @@ static enum source_answer group_check(
 	struct source *source, int64_t now, struct notice *notice, struct error *err)
 {
 	struct group_source *self = (struct group_source *)source;
-	enum source_answer answer = SOURCE_PENDING;
+	enum source_answer answer = SOURCE_NONE;
 	(void)now;
-	pthread_mutex_lock(&self->lock);
-	bell_hush(self->ready);
-	if (self->noticed) {
-		*notice = self->notice;
-		answer = SOURCE_NOTICE;
-	} else if (self->failed) {
+	if (!worker_take(self->worker))
+		return SOURCE_PENDING;
+	if (self->status != STATUS_OK && self->status != STATUS_NO) {
 		*err = self->error;
 		answer = SOURCE_CANNOT_ASK;
-	} else if (self->looked) {
-		answer = SOURCE_NONE;
+	} else if (take_view(self, notice)) {
+		answer = SOURCE_NOTICE;
 	}
-	self->noticed = self->failed = self->looked = false;
-	pthread_mutex_unlock(&self->lock);
+	worker_run(self->worker, ask, self);
 	return answer;
 }
 
@@ -257,7 +205,6 @@ enum status source_group_open(
 	struct source **source, const struct group_source_options *options, struct error *err)
 {
 	struct group_source *self = xcalloc(1, sizeof(*self));
-	pthread_mutex_init(&self->lock, NULL);
 	self->source.kind = &source_group;
 	self->source.name = xstrdup("group");
 	self->options = *options;
@@ -271,37 +218,26 @@ enum status source_group_open(
 	} else {
 		snprintf(self->prefix, sizeof(self->prefix), "run/%s/", self->run);
 	}
-	self->ready = bell_open();
-	self->stop = bell_open();
-	int number = self->ready < 0 || self->stop < 0 ? errno : 0;
-	if (!number)
-		number = thread_start(&self->thread, ask, self);
-	if (number) {
+	enum status status = worker_start(&self->worker, "group", err);
+	if (status != STATUS_OK) {
 		free(self->source.name);
-		release(self);
-		return error_set(
-			err, STATUS_TEMPORARY, "cannot watch the group: %s", strerror(number));
+		group_close(&self->source);
+		return status;
 	}
+	worker_run(self->worker, ask, self);
 	*source = &self->source;
 	return STATUS_OK;
 }
 
-enum status source_group_over(struct source *source, struct error *err)
+enum status source_group_over(const struct source *source, struct error *err)
 {
-	struct group_source *self = (struct group_source *)source;
-	pthread_mutex_lock(&self->lock);
-	enum status over = self->over;
-	if (over != STATUS_OK && err)
+	const struct group_source *self = (const struct group_source *)source;
+	if (self->over != STATUS_OK && err)
 		*err = self->over_error;
-	pthread_mutex_unlock(&self->lock);
-	return over;
+	return self->over;
 }
 
-bool source_group_gone(struct source *source)
+bool source_group_gone(const struct source *source)
 {
-	struct group_source *self = (struct group_source *)source;
-	pthread_mutex_lock(&self->lock);
-	bool gone = self->gone;
-	pthread_mutex_unlock(&self->lock);
-	return gone;
+	return ((const struct group_source *)source)->gone;
 }

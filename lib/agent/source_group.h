@@ -32,9 +32,9 @@ enum status source_group_open(
  * Whether another notice can come. STATUS_OK: yes; this is always so if the options name no
  * attempt. STATUS_BROKEN: the attempt broke. STATUS_NO: it is over. The error says more.
  */
-enum status source_group_over(struct source *source, struct error *err);
+enum status source_group_over(const struct source *source, struct error *err);
 
 /* With until_exit: the claiming task has left, or is dead or gone; or the claim is from outside. */
-bool source_group_gone(struct source *source);
+bool source_group_gone(const struct source *source);
 
 #endif
