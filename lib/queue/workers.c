@@ -6,18 +6,14 @@
  * at once are seen at once. On its own machine a worker also sees at once that a process is gone.
  * Silence is judged by live/heartbeat.h.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/process/bell.h"
-#include "base/process/descriptor.h"
-#include "base/process/thread.h"
+#include "base/worker.h"
 #include "base/xalloc.h"
 #include "queue/queue.h"
 
@@ -233,12 +229,10 @@ enum status queue_ring_alive(struct queue_ring *ring, struct queue *queue, size_
 /* ---- The thread that beats ---- */
 
 struct queue_beater {
-	pthread_t thread;
+	struct worker *worker;
 	char *url, group[QUEUE_BEATS];
 	uint64_t number, token;
 	int64_t period;
-	int wake; /* eventfd */
-	_Atomic bool stopping;
 	_Atomic uint64_t written;
 	pthread_mutex_t lock; /* of the two below */
 	bool trouble;
@@ -269,14 +263,13 @@ static void note(struct queue_beater *beater, enum status status, const struct e
 	pthread_mutex_unlock(&beater->lock);
 }
 
-static void *work(void *context)
+static void work(void *context)
 {
 	struct queue_beater *beater = context;
 	struct store *store = NULL;
 	/* The first beat was written when the worker registered. */
 	uint64_t sequence = 1;
-	(void)pthread_setname_np(pthread_self(), "beater");
-	while (!atomic_load(&beater->stopping)) {
+	while (worker_goes_on(beater->worker)) {
 		struct error err = {0};
 		int64_t next = clock_after(beater->period);
 		enum status status = STATUS_OK;
@@ -285,16 +278,13 @@ static void *work(void *context)
 		if (status == STATUS_OK)
 			status = beat(beater, store, ++sequence, &err);
 		note(beater, status, &err);
-		(void)descriptor_wait(beater->wake, next);
+		(void)worker_pause(beater->worker, next);
 	}
 	store_close(store);
-	return NULL;
 }
 
 static void release(struct queue_beater *beater)
 {
-	if (beater->wake >= 0)
-		close(beater->wake);
 	pthread_mutex_destroy(&beater->lock);
 	free(beater->url);
 	free(beater);
@@ -305,21 +295,19 @@ enum status queue_beater_start(struct queue_beater **out, const char *url,
 {
 	struct queue_beater *beater = xcalloc(1, sizeof(*beater));
 	pthread_mutex_init(&beater->lock, NULL);
-	beater->wake = bell_open();
 	beater->url = xstrdup(url);
 	beater->number = worker->number;
 	beater->token = queue_beat_token(worker);
 	beater->period = worker->period;
 	queue_beats(queue, beater->group);
-	int number = beater->wake < 0 ? errno : 0;
-	if (number == 0)
-		number = thread_start(&beater->thread, work, beater);
-	if (number == 0) {
-		*out = beater;
-		return STATUS_OK;
+	enum status status = worker_start(&beater->worker, "beater", err);
+	if (status != STATUS_OK) {
+		release(beater);
+		return status;
 	}
-	release(beater);
-	return error_set(err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
+	worker_run(beater->worker, work, beater);
+	*out = beater;
+	return STATUS_OK;
 }
 
 uint64_t queue_beater_written(struct queue_beater *beater, bool *trouble, struct error *err)
@@ -334,10 +322,6 @@ uint64_t queue_beater_written(struct queue_beater *beater, bool *trouble, struct
 
 void queue_beater_stop(struct queue_beater *beater)
 {
-	if (!beater)
-		return;
-	atomic_store(&beater->stopping, true);
-	bell_ring(beater->wake);
-	if (thread_join(beater->thread, beater, STOP_PATIENCE))
+	if (beater && worker_stop(beater->worker, STOP_PATIENCE))
 		release(beater);
 }

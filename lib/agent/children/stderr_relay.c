@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,9 @@
 #include "agent/children/error_line.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/process/bell.h"
-#include "base/process/thread.h"
+#include "base/loop.h"
+#include "base/process/descriptor.h"
+#include "base/worker.h"
 #include "base/xalloc.h"
 
 #define STALL_LIMIT 10000 /* ms for a reader of our stderr to take what is left */
@@ -27,13 +27,12 @@ struct relay_stream {
 };
 
 struct stderr_relay {
-	pthread_t thread;
+	struct worker *worker; /* it ends once the streams are drained */
+	struct loop loop;
 	pthread_mutex_t lock;
 	pthread_cond_t drained;
 	struct relay_stream *streams;
-	struct pollfd *polled; /* streams, then stop */
 	size_t count;
-	int stop; /* bell: end once the streams are drained */
 };
 
 static void remember(struct relay_stream *stream, const char *bytes, size_t length)
@@ -52,13 +51,13 @@ static void remember(struct relay_stream *stream, const char *bytes, size_t leng
 	}
 }
 
-static void pass_on(struct stderr_relay *relay, size_t index)
+/* False: there is nothing to pass on now. */
+static bool pass_on(struct stderr_relay *relay, struct relay_stream *stream)
 {
 	char bytes[8192];
-	struct relay_stream *stream = &relay->streams[index];
-	ssize_t n = read(stream->from, bytes, sizeof(bytes));
-	if (n < 0 && (errno == EINTR || errno == EAGAIN))
-		return;
+	ssize_t n = stream->from < 0 ? -1 : read(stream->from, bytes, sizeof(bytes));
+	if (stream->from < 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+		return false;
 	if (n > 0)
 		(void)file_write_all(STDERR_FILENO, bytes, (size_t)n);
 	pthread_mutex_lock(&relay->lock);
@@ -71,27 +70,19 @@ static void pass_on(struct stderr_relay *relay, size_t index)
 		pthread_cond_broadcast(&relay->drained);
 	}
 	pthread_mutex_unlock(&relay->lock);
+	return true;
 }
 
-static void *work(void *context)
+static void work(void *context)
 {
 	struct stderr_relay *relay = context;
-	for (;;) {
+	bool drained;
+	do {
+		drained = true;
+		loop_wait(&relay->loop);
 		for (size_t i = 0; i < relay->count; i++)
-			relay->polled[i] =
-				(struct pollfd){.fd = relay->streams[i].from, .events = POLLIN};
-		relay->polled[relay->count] = (struct pollfd){.fd = relay->stop, .events = POLLIN};
-		if (poll(relay->polled, relay->count + 1, -1) < 0)
-			continue;
-		bool drained = true;
-		for (size_t i = 0; i < relay->count; i++)
-			if (relay->polled[i].revents) {
-				pass_on(relay, i);
-				drained = false;
-			}
-		if (drained && relay->polled[relay->count].revents)
-			return NULL;
-	}
+			drained &= !pass_on(relay, &relay->streams[i]);
+	} while (!drained || !descriptor_is_ready(worker_wake(relay->worker)));
 }
 
 static void release(struct stderr_relay *relay)
@@ -102,12 +93,10 @@ static void release(struct stderr_relay *relay)
 		if (relay->streams[i].into >= 0)
 			close(relay->streams[i].into);
 	}
-	if (relay->stop >= 0)
-		close(relay->stop);
+	loop_close(&relay->loop);
 	pthread_mutex_destroy(&relay->lock);
 	pthread_cond_destroy(&relay->drained);
 	free(relay->streams);
-	free(relay->polled);
 	free(relay);
 }
 
@@ -117,27 +106,28 @@ enum status stderr_relay_start(struct stderr_relay **out, size_t count, struct e
 	pthread_mutex_init(&relay->lock, NULL);
 	pthread_cond_init(&relay->drained, NULL);
 	relay->streams = xcalloc(count, sizeof(*relay->streams));
-	relay->polled = xcalloc(count + 1, sizeof(*relay->polled));
-	relay->stop = bell_open();
-	int number = relay->stop < 0 ? errno : 0;
-	while (number == 0 && relay->count < count) {
+	enum status status = loop_open(&relay->loop, err);
+	while (status == STATUS_OK && relay->count < count) {
 		int ends[2];
 		if (pipe2(ends, O_CLOEXEC) < 0) {
-			number = errno;
+			status = error_errno(err, errno, "pass stderr on");
 			break;
 		}
 		fcntl(ends[0], F_SETFL, O_NONBLOCK);
+		loop_watch(&relay->loop, ends[0]);
 		relay->streams[relay->count].from = ends[0];
 		relay->streams[relay->count++].into = ends[1];
 	}
-	if (number == 0)
-		number = thread_start(&relay->thread, work, relay);
-	if (number == 0) {
-		*out = relay;
-		return STATUS_OK;
+	if (status == STATUS_OK)
+		status = worker_start(&relay->worker, "stderr", err);
+	if (status != STATUS_OK) {
+		release(relay);
+		return status;
 	}
-	release(relay);
-	return error_set(err, STATUS_TEMPORARY, "cannot pass stderr on: %s", strerror(number));
+	loop_watch(&relay->loop, worker_wake(relay->worker));
+	worker_run(relay->worker, work, relay);
+	*out = relay;
+	return STATUS_OK;
 }
 
 int stderr_relay_input(const struct stderr_relay *relay, size_t index)
@@ -170,9 +160,6 @@ void stderr_relay_line(
 
 void stderr_relay_stop(struct stderr_relay *relay)
 {
-	if (!relay)
-		return;
-	bell_ring(relay->stop);
-	if (thread_join(relay->thread, relay, STALL_LIMIT))
+	if (relay && worker_stop(relay->worker, STALL_LIMIT))
 		release(relay);
 }

@@ -14,8 +14,6 @@
 #include "agent/pulse/watch.h"
 #include "base/clock.h"
 #include "base/process/bell.h"
-#include "base/process/descriptor.h"
-#include "base/process/thread.h"
 #include "base/xalloc.h"
 
 uint64_t pulse_token(const struct process_identity *who)
@@ -117,13 +115,13 @@ static void tell_end(struct pulse *pulse)
 /* Wait until the next beat is due or the thread is to stop. With follow, read each change. */
 static void rest(struct pulse *pulse, int64_t until)
 {
-	while (!atomic_load(&pulse->stopping) && clock_now() < until) {
+	while (worker_goes_on(pulse->worker) && clock_now() < until) {
 		enum status status = STATUS_NO;
 		if (pulse->options.follow && atomic_load(&pulse->watching) && !pulse->told)
-			status = view_wait(&pulse->view, pulse->store, until, pulse->wake, NULL);
+			status = view_wait(&pulse->view, pulse->store, until,
+				worker_wake(pulse->worker), NULL);
 		else
-			(void)descriptor_wait(pulse->wake, until);
-		bell_hush(pulse->wake);
+			(void)worker_pause(pulse->worker, until);
 		if (status == STATUS_OK)
 			status = pulse_refresh(pulse, NULL);
 		if (status != STATUS_OK && status != STATUS_NO && status != STATUS_TIMEOUT)
@@ -144,21 +142,15 @@ static void exchange_beats(struct pulse *pulse, int64_t *last)
 	rest(pulse, exchange.began + pulse->options.rules.period);
 }
 
-static void *work(void *context)
+static void work(void *context)
 {
 	struct pulse *pulse = context;
 	int64_t last = 0;
-	(void)pthread_setname_np(pthread_self(), "pulse");
-	while (!atomic_load(&pulse->stopping) && !atomic_load(&pulse->begun)) {
-		(void)descriptor_wait(pulse->wake, CLOCK_NEVER);
-		bell_hush(pulse->wake);
-	}
-	while (!atomic_load(&pulse->stopping)) {
+	while (worker_goes_on(pulse->worker)) {
 		if (!pulse->store &&
 			store_open(&pulse->store, pulse->options.store, 0,
 				clock_after(pulse->options.rules.timeout), NULL) != STATUS_OK) {
-			(void)descriptor_wait(pulse->wake, clock_after(500 + clock_jitter(500)));
-			bell_hush(pulse->wake);
+			(void)worker_pause(pulse->worker, clock_after(500 + clock_jitter(500)));
 			continue;
 		}
 		store_set_patience(pulse->store, pulse->options.rules.timeout);
@@ -170,7 +162,6 @@ static void *work(void *context)
 		(void)beat(pulse, true);
 	release_streams(pulse);
 	store_close(pulse->store);
-	return NULL;
 }
 
 /* ---- The callers ---- */
@@ -179,8 +170,6 @@ static void release(struct pulse *pulse)
 {
 	if (pulse->view.members)
 		view_release(&pulse->view);
-	if (pulse->wake >= 0)
-		close(pulse->wake);
 	if (pulse->broken >= 0)
 		close(pulse->broken);
 	pthread_mutex_destroy(&pulse->lock);
@@ -200,17 +189,14 @@ enum status pulse_start(struct pulse **out, const struct pulse_options *options,
 	for (uint64_t i = 0; i < options->count; i++)
 		atomic_store(&pulse->steps[i], HEARTBEAT_NO_STEP);
 	pthread_mutex_init(&pulse->lock, NULL);
-	pulse->wake = bell_open();
 	pulse->broken = bell_open();
-	int number = pulse->wake < 0 || pulse->broken < 0 ? errno : 0;
-	if (number == 0)
-		number = thread_start(&pulse->thread, work, pulse);
-	if (number == 0) {
+	enum status status = pulse->broken < 0 ? error_errno(err, errno, "make an eventfd")
+					       : worker_start(&pulse->worker, "pulse", err);
+	if (status == STATUS_OK)
 		*out = pulse;
-		return STATUS_OK;
-	}
-	release(pulse);
-	return error_set(err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
+	else
+		release(pulse);
+	return status;
 }
 
 void pulse_begin(struct pulse *pulse, const struct attempt *attempt)
@@ -220,7 +206,7 @@ void pulse_begin(struct pulse *pulse, const struct attempt *attempt)
 	pulse->attempt = *attempt;
 	atomic_store(&pulse->needed, attempt->tasks > pulse->options.count);
 	atomic_store(&pulse->begun, true);
-	bell_ring(pulse->wake);
+	worker_run(pulse->worker, work, pulse);
 }
 
 void pulse_watch(struct pulse *pulse)
@@ -268,10 +254,6 @@ void pulse_fall_silent(struct pulse *pulse)
 
 void pulse_stop(struct pulse *pulse, int64_t patience)
 {
-	if (!pulse)
-		return;
-	atomic_store(&pulse->stopping, true);
-	bell_ring(pulse->wake);
-	if (thread_join(pulse->thread, pulse, patience))
+	if (pulse && worker_stop(pulse->worker, patience))
 		release(pulse);
 }

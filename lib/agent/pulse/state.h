@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "agent/pulse/pulse.h"
+#include "base/worker.h"
 #include "proto/view.h"
 
 /* How many tasks one exchange of beats found in each state. */
@@ -17,14 +18,13 @@ struct pulse_tally {
 struct pulse {
 	struct pulse_options options;
 	uint64_t token;
-	pthread_t thread;
+	struct worker *worker;
 	int *streams; /* [count]: stream_claim of each task; -1: not claimed */
-	int wake;     /* eventfd: something new for the thread */
-	int broken;   /* eventfd: the group is broken, or the attempt is over for us */
+	int broken;   /* bell: the group is broken, or the attempt is over for us */
 
 	_Atomic uint64_t *steps;     /* [count] */
 	_Atomic int64_t answered_at; /* when the store last took our beats; 0: not yet */
-	_Atomic bool begun, watching, silent, stopping;
+	_Atomic bool begun, watching, silent;
 	_Atomic bool needed;  /* pulse_is_needed */
 	pthread_mutex_t lock; /* over why */
 	char why[256];
