@@ -232,7 +232,7 @@ void signal_only_tell(struct command *command, const struct group *group, int64_
 	int64_t until = save_until(group, now);
 	if (told && until < command->end_not_before) {
 		command->end_not_before = until;
-		hook_shorten(&command->on_notice, until);
+		subprocess_end(&command->on_notice.process, 0, until);
 	}
 	if (told)
 		return;
@@ -358,7 +358,7 @@ bool signal_only_conclude(
 				&(struct subprocess_options){.shell = options->done_if,
 					.limit = until,
 					.reaper = group->reaper});
-		hook_shorten(done_if, until);
+		subprocess_end(&done_if->process, 0, until);
 		if (hook_runs(done_if, now, wake))
 			return false;
 	}

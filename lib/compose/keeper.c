@@ -72,7 +72,9 @@ static void keep_error(const struct keeper *k)
 /* If the process has ended, take its exit code and end the rest of its process group. */
 static void reap(struct keeper *k)
 {
-	bool ended = subprocess_finish(&k->process, clock_now()) == SUBPROCESS_ENDED;
+	bool ended = subprocess_check(&k->process, clock_now()) == SUBPROCESS_ENDED;
+	if (ended)
+		subprocess_reap(&k->process, false);
 	if (k->options->command)
 		subprocess_reap_others(&k->reaper);
 	if (!ended || !k->options->command)
@@ -103,9 +105,11 @@ static enum status start(struct keeper *k, struct error *err)
 	return status;
 }
 
-/* Wait until the process has ended, or until deadline. */
-static void wait_for_end(struct keeper *k, int64_t deadline)
+/* Send `number`, KILL after kill_after, and wait until the process has ended. */
+static void end_by(struct keeper *k, int number, int64_t kill_after)
 {
+	int64_t deadline = clock_after(kill_after + KILL_LIMIT);
+	subprocess_end(&k->process, number, clock_after(kill_after));
 	while (k->process.pid && clock_now() < deadline) {
 		(void)descriptor_wait(
 			k->process.end.descriptor, clock_earlier(k->process.end.due, deadline));
@@ -140,13 +144,7 @@ static void end_process(struct keeper *k, int code)
 	struct agreement_hold leave = {.order = ORDER_LEAVE, .code = code};
 	if (k->options->board)
 		(void)board_tell(&k->board, &leave, NULL);
-	subprocess_signal(&k->process, SIGTERM);
-	subprocess_signal(&k->process, SIGCONT);
-	if (k->pid)
-		wait_for_end(k, clock_after(k->options->kill_after));
-	subprocess_signal(&k->process, SIGKILL);
-	if (k->pid)
-		wait_for_end(k, clock_after(KILL_LIMIT));
+	end_by(k, SIGTERM, k->options->kill_after);
 	if (k->process.pid)
 		message_error("process %d could not be ended, and runs on", (int)k->pid);
 }
@@ -340,8 +338,7 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 			message_error("the process of PREEMPT_AGENT is gone: %s", fate);
 		if (!options->command || !k->pid)
 			return STATUS_NO;
-		subprocess_signal(&k->process, SIGKILL);
-		wait_for_end(k, clock_after(KILL_LIMIT));
+		end_by(k, SIGKILL, 0);
 		declare_dead(k, DEATH_GONE);
 		return CODE_BROKEN;
 	}

@@ -243,10 +243,12 @@ static bool has_ended(struct slot *slot)
 	return true;
 }
 
-static void tell(struct slot *slot, int number)
+static void tell(struct slot *slot, enum queue_ending_kind why, int number, int64_t kill_at)
 {
-	subprocess_signal(&slot->child, number);
-	subprocess_signal(&slot->child, SIGCONT);
+	slot->state = SLOT_TOLD;
+	slot->why = why;
+	slot->at = CLOCK_NEVER;
+	subprocess_end(&slot->child, number, kill_at);
 }
 
 void slot_tell(struct slot *slot, enum queue_ending_kind why, int number, int64_t kill_at)
@@ -254,16 +256,9 @@ void slot_tell(struct slot *slot, enum queue_ending_kind why, int number, int64_
 	if (slot->state == SLOT_RUNS || slot->state == SLOT_TOLD)
 		slot_tick(slot, clock_now());
 	switch (slot->state) {
-	case SLOT_RUNS:
-		slot->state = SLOT_TOLD;
-		slot->why = why;
-		slot->at = kill_at;
-		tell(slot, number);
-		return;
+	case SLOT_RUNS: tell(slot, why, number, kill_at); return;
 	case SLOT_TOLD:
-		slot->at = clock_earlier(slot->at, kill_at);
-		if (slot->why != why)
-			tell(slot, number);
+		subprocess_end(&slot->child, slot->why != why ? number : 0, kill_at);
 		return;
 	case SLOT_HIT:
 		if (why == ENDING_PREEMPTED)
@@ -293,19 +288,12 @@ void slot_tick(struct slot *slot, int64_t now)
 				end_run(slot, ENDING_EXITED);
 			}
 		} else if (now >= slot->at) {
-			slot->state = SLOT_TOLD;
-			slot->why = ENDING_TIMED_OUT;
-			slot->at = now + slot->place->kill_after;
-			tell(slot, SIGTERM);
+			tell(slot, ENDING_TIMED_OUT, SIGTERM, now + slot->place->kill_after);
 		}
 		return;
 	case SLOT_TOLD:
-		if (has_ended(slot)) {
+		if (has_ended(slot))
 			end_run(slot, slot->why);
-		} else if (now >= slot->at) {
-			subprocess_signal(&slot->child, SIGKILL);
-			slot->at = CLOCK_NEVER;
-		}
 		return;
 	case SLOT_HIT:
 		if (now >= slot->at)

@@ -8,8 +8,8 @@
  *	  |      or its timeout`---> TOLD ------' |
  *	  `----------- it cannot start -----------'
  *
- *	TOLD: it has got a signal, and gets KILL at slot->at. HIT: it has died of a signal that may
- *be a notice; schedulers signal all processes at once, and the worker's own notice may come a
+ *	TOLD: it has got a signal, and gets KILL later. HIT: it has died of a signal that may be a
+ *	notice; schedulers signal all processes at once, and the worker's own notice may come a
  *	moment later: until slot->at, slot_tell(ENDING_PREEMPTED) still counts.
  *
  * The command has a process group of its own, dies with its worker, and writes its output to
@@ -45,7 +45,7 @@ struct slot {
 	struct queue_view run;
 	struct subprocess child;
 	int out, err;		    /* its files; 0: none */
-	int64_t at;		    /* RUNS: its timeout; TOLD: when it gets KILL; HIT: see above */
+	int64_t at;		    /* RUNS: its timeout; HIT: see above */
 	enum queue_ending_kind why; /* TOLD */
 	struct queue_result result; /* ENDED; but out and err: after slot_keep */
 	bool doubted;		    /* at some time while it ran, there was no room for output */

@@ -222,7 +222,9 @@ enum status subprocess_start(
 {
 	int task = (int)(self->identity.task + self->commands++);
 	(void)options, (void)err;
-	*child = (struct subprocess){.pid = FIRST_CHILD + task, .end.descriptor = -1};
+	*child = (struct subprocess){.pid = FIRST_CHILD + task,
+		.end = {.descriptor = -1, .due = CLOCK_NEVER},
+		.limit = CLOCK_NEVER};
 	crowd.task[task] = (struct task){.began = clock_now(), .parked = UINT64_MAX};
 	atomic_fetch_add(&crowd.started, 1);
 	return STATUS_OK;

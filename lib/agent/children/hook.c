@@ -14,15 +14,6 @@ void hook_start(struct hook *hook, const char *option, const struct subprocess_o
 	hook->process.code = STATUS_NOT_FOUND;
 }
 
-void hook_shorten(struct hook *hook, int64_t limit)
-{
-	struct subprocess *process = &hook->process;
-	if (!process->pid || process->late)
-		return;
-	process->limit = clock_earlier(process->limit, limit);
-	process->end.due = clock_earlier(process->end.due, limit);
-}
-
 bool hook_runs(struct hook *hook, int64_t now, int64_t *wake)
 {
 	if (subprocess_finish(&hook->process, now) == SUBPROCESS_LATE)

@@ -19,9 +19,6 @@ struct hook {
 /* Set shell and limit in how; option must stay valid. A failed start is reported: code 127. */
 void hook_start(struct hook *hook, const char *option, const struct subprocess_options *how);
 
-/* Kill the command at `limit` if it still runs then, and not later. */
-void hook_shorten(struct hook *hook, int64_t limit);
-
 /*
  * Whether the command still runs. Kills it when its time is over, and reaps it when it has ended.
  * *wake becomes at most its time limit.

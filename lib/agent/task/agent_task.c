@@ -178,12 +178,6 @@ void agent_task_read_saved(struct agent_task *task, int64_t now)
 	agreement_saved(a, saved);
 }
 
-static void signal_command(const struct command *command, int number)
-{
-	if (command->process.pid)
-		subprocess_signal(&command->process, number);
-}
-
 /* Tell the client on its board to leave: it may ignore TERM. */
 static void tell_to_leave(struct agent_task *task)
 {
@@ -206,20 +200,13 @@ static void end_command(
 		return;
 	}
 	bool begins = !command->ending;
-	if (begins) {
-		command->ending = true;
-		command->kill_at = now + group->options->kill_after;
-	}
+	command->ending = true;
 	if (!group->one_stage && !task->told_to_leave) /* one stage: its caller gets the code */
 		tell_to_leave(task);
-	if (begins) {
-		signal_command(command, SIGTERM);
-		signal_command(command, SIGCONT);
-	}
-	if (now >= command->kill_at)
-		signal_command(command, SIGKILL);
-	int64_t again = now >= command->kill_at ? now + 1000 : command->kill_at;
-	*wake = again < *wake ? again : *wake;
+	if (begins)
+		subprocess_end(&command->process, SIGTERM, now + group->options->kill_after);
+	if (command->process.pid)
+		*wake = clock_earlier(command->process.end.due, *wake);
 }
 
 static void build_write(struct write *write, struct agent_task *task, const struct group *group,

@@ -21,9 +21,8 @@
 /* A command that was started; with --ranks several tasks share one. */
 struct command {
 	struct subprocess process;
-	bool foreign;	 /* another program has started it, and ends it when the board says so */
-	bool ending;	 /* it was asked to end */
-	int64_t kill_at; /* when it is sent KILL */
+	bool foreign; /* another program has started it, and ends it when the board says so */
+	bool ending;  /* it was asked to end */
 	int64_t end_not_before; /* until when a signal-only program may save; 0: it was not told to
 				   save */
 	/* What the signal of --on-notice would have done when its processes were last looked at. */

@@ -479,6 +479,18 @@ void subprocess_signal(const struct subprocess *child, int number)
 		kill(child->pid, number);
 }
 
+void subprocess_end(struct subprocess *child, int number, int64_t kill_at)
+{
+	if (number) {
+		subprocess_signal(child, number);
+		subprocess_signal(child, SIGCONT);
+	}
+	if (child->pid && !child->late) {
+		child->limit = clock_earlier(child->limit, kill_at);
+		child->end.due = clock_earlier(child->end.due, kill_at);
+	}
+}
+
 void subprocess_reap(struct subprocess *child, bool spare)
 {
 	if (!child->pid)

@@ -104,6 +104,11 @@ enum subprocess_state subprocess_check(struct subprocess *child, int64_t now);
 /* Signal its group, and the process itself if it has left the group. No effect after its end. */
 void subprocess_signal(const struct subprocess *child, int number);
 /*
+ * End it: signal `number` (0: none) and CONT now, for one that is stopped, and KILL at kill_at, and
+ * again each second, by subprocess_check. In a repeated call the earliest KILL counts.
+ */
+void subprocess_end(struct subprocess *child, int number, int64_t kill_at);
+/*
  * Reap a command that has ended. Before that, KILL the rest of its group, unless spare. After it,
  * its number may be reused, and pid is 0. Its code, output and usage stay until subprocess_release.
  */

@@ -100,9 +100,12 @@ enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
 {
 	const struct node *node = machine_current();
 	const struct task *task = child_of(machine_world, child->pid);
-	(void)now;
 	if (!task)
 		return SUBPROCESS_NONE;
+	if (now >= child->limit) {
+		subprocess_signal(child, SIGKILL);
+		child->limit = child->end.due = now + 1000;
+	}
 	if (node->ghost || !task->training.unreaped)
 		return SUBPROCESS_RUNS;
 	return training_ended(child, task->training.code);
@@ -122,7 +125,9 @@ enum status subprocess_start(
 	struct node *node = machine_current();
 	struct world *w = node->world;
 	int task = node->agent * w->schedule->per_agent + (int)node->commands++;
-	*child = (struct subprocess){.pid = FIRST_CHILD + task, .end.descriptor = -1};
+	*child = (struct subprocess){.pid = FIRST_CHILD + task,
+		.end = {.descriptor = -1, .due = CLOCK_NEVER},
+		.limit = CLOCK_NEVER};
 	if (node->ghost)
 		return STATUS_OK;
 	training_start(w, task);

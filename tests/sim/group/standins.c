@@ -7,6 +7,7 @@
 #include "agent/children/stderr_relay.h"
 #include "agent/pulse/stream.h"
 #include "agent/task/board.h"
+#include "base/clock.h"
 #include "base/process/subprocess.h"
 #include "base/process/terminal.h"
 
@@ -126,6 +127,12 @@ NOTHING(board_make_room, const struct board *)
 enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
 {
 	return subprocess_check(child, now);
+}
+
+void subprocess_end(struct subprocess *child, int number, int64_t kill_at)
+{
+	subprocess_signal(child, number);
+	child->limit = child->end.due = clock_earlier(child->limit, kill_at);
 }
 
 void subprocess_release(struct subprocess *child)
