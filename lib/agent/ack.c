@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "agent/loop/events.h"
+#include "agent/loop/heart.h"
 #include "agent/loop/loop.h"
 #include "agent/served.h"
 #include "base/clock.h"
@@ -330,14 +331,12 @@ static void look_for_notice(struct agent *agent, struct notice *taken)
  */
 static void declare_dead(struct agent *agent)
 {
-	struct write write;
 	bool written = false;
 	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
 	struct death death = {.task = agent->options->identity->task,
 		.cause = DEATH_GONE,
 		.since_utc = clock_utc()};
-	write_build_deaths(&write, &agent->group.view, BY_NO_TASK, &death, 1);
-	store_thread_write(agent->group.store_thread, &write);
+	agent_declare(&agent->group, BY_NO_TASK, &death, 1);
 	while (!written && clock_now() < until) {
 		store_thread_begin(agent->group.store_thread);
 		(void)descriptor_wait(store_thread_descriptor(agent->group.store_thread), until);

@@ -120,14 +120,10 @@ static bool end_between(struct between *between)
 /* Declare dead the agents of this machine that were killed: they cannot say goodbye. */
 static void declare_gone(struct store *store, struct view *view)
 {
-	struct write write;
 	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
 	size_t count = write_find_gone(view, NULL, NULL, deaths, DEATHS_MOST);
-	if (count) {
-		write_build_deaths(&write, view, BY_NO_TASK, deaths, count);
-		(void)write_carry_out(&write, store, NULL);
-		write_release(&write);
-	}
+	if (count)
+		(void)write_deaths(store, view, BY_NO_TASK, deaths, count, NULL);
 	free(deaths);
 }
 

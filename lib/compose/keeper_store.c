@@ -33,7 +33,6 @@ void keeper_declare_dead(const struct keeper_options *options, const struct atte
 {
 	struct store *store;
 	struct view view;
-	struct write write;
 	struct error err;
 	enum status status = store_open(&store, options->store, 0, clock_after(PATIENCE), &err);
 	if (status != STATUS_OK)
@@ -41,11 +40,8 @@ void keeper_declare_dead(const struct keeper_options *options, const struct atte
 	store_set_patience(store, PATIENCE);
 	view_init(&view, attempt);
 	status = view_refresh(&view, store, &err);
-	if (status == STATUS_OK && !view.agreement.peers[options->task].dead) {
-		write_build_deaths(&write, &view, options->task, death, 1);
-		(void)write_carry_out(&write, store, &err);
-		write_release(&write);
-	}
+	if (status == STATUS_OK && !view.agreement.peers[options->task].dead)
+		(void)write_deaths(store, &view, options->task, death, 1, &err);
 	view_release(&view);
 	store_close(store);
 }

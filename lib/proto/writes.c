@@ -402,6 +402,16 @@ void write_build_deaths(struct write *write, const struct view *view, uint64_t b
 	text_release(&text);
 }
 
+enum agreement_outcome write_deaths(struct store *store, const struct view *view, uint64_t by,
+	const struct death *deaths, size_t count, struct error *err)
+{
+	struct write write;
+	write_build_deaths(&write, view, by, deaths, count);
+	enum agreement_outcome outcome = write_carry_out(&write, store, err);
+	write_release(&write);
+	return outcome;
+}
+
 void write_build_demand(struct write *write, const struct view *view)
 {
 	*write = (struct write){.what = WRITE_ROUND, .round = view->agreement.round + 1};

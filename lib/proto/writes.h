@@ -75,6 +75,9 @@ size_t write_find_gone(const struct view *view, bool (*asked)(const void *contex
  */
 void write_build_deaths(struct write *write, const struct view *view, uint64_t by,
 	const struct death *deaths, size_t count);
+/* Build it and carry it out. */
+enum agreement_outcome write_deaths(struct store *store, const struct view *view, uint64_t by,
+	const struct death *deaths, size_t count, struct error *err);
 
 /* Build the request for an on-demand checkpoint: the next round, without a claim. */
 void write_build_demand(struct write *write, const struct view *view);

@@ -240,16 +240,13 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
 	/* If a write is refused, another process was faster: the view shows what is left to do. */
 	for (uint64_t tries = view->attempt.tasks; tries > 0 && status == STATUS_OK; tries--) {
-		struct write write;
 		size_t count = find_predecessors(view, entry, deaths);
 		if (count == 0)
 			break;
-		write_build_deaths(&write, view, BY_NO_TASK, deaths, count);
-		if (write_carry_out(&write, store, err) == OUTCOME_UNKNOWN)
+		if (write_deaths(store, view, BY_NO_TASK, deaths, count, err) == OUTCOME_UNKNOWN)
 			status = STATUS_TEMPORARY;
 		else
 			status = view_refresh(view, store, err);
-		write_release(&write);
 	}
 	free(deaths);
 	if (status != STATUS_OK)

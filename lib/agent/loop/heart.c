@@ -43,7 +43,7 @@ static bool time_counts(const struct agent *agent, const struct agent_task *task
 	       !task->command->ending && task->agreement.told.order == ORDER_RUN && !task->finished;
 }
 
-static void write_deaths(struct group *group, uint64_t by, const struct death *deaths, size_t count)
+void agent_declare(struct group *group, uint64_t by, const struct death *deaths, size_t count)
 {
 	struct write write;
 	write_build_deaths(&write, &group->view, by, deaths, count);
@@ -91,7 +91,7 @@ static void end_cut_off(struct agent *agent)
 				.step = agent->tasks[i].interval.step};
 	}
 	if (count)
-		write_deaths(group, deaths[0].task, deaths, count);
+		agent_declare(group, deaths[0].task, deaths, count);
 	free(deaths);
 }
 
@@ -140,7 +140,7 @@ static void declare_hung(struct agent *agent, struct agent_task *task)
 		return;
 	}
 	if (may_write_deaths(group))
-		write_deaths(group, task->number, &death, 1);
+		agent_declare(group, task->number, &death, 1);
 }
 
 static void look_at_progress(struct agent *agent, struct agent_task *task, int64_t now)
@@ -243,7 +243,7 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 		agent->deaths_at = 0;
 	} else if (count) {
 		agent->declared = true;
-		write_deaths(group, agent->options->identity->task, deaths, count);
+		agent_declare(group, agent->options->identity->task, deaths, count);
 	}
 	free(deaths);
 	return count > 0;

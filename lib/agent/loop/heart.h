@@ -11,6 +11,8 @@ enum status agent_start_pulse(
 /* About once a second, after the boards were sampled: set the steps that the beats carry, and end
  * tasks that hang or are cut off from the store. */
 void agent_check_progress(struct agent *agent, int64_t now);
+/* Declare tasks dead (write_build_deaths), by the store thread. */
+void agent_declare(struct group *group, uint64_t by, const struct death *deaths, size_t count);
 /* In a round, from time to time: declare dead the awaited tasks whose agents on this machine are
  * gone. */
 void agent_check_gone(struct agent *agent, int64_t now);

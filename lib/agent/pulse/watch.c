@@ -197,12 +197,10 @@ static bool declare_some(struct pulse *pulse, bool monitor)
 	}
 	if (count == 0)
 		return false;
-	struct write write;
-	write_build_deaths(&write, &pulse->view, pulse->options.first, deaths, count);
-	bool done = write_carry_out(&write, pulse->store, NULL) == OUTCOME_DONE;
+	bool done = write_deaths(pulse->store, &pulse->view, pulse->options.first, deaths, count,
+			    NULL) == OUTCOME_DONE;
 	for (size_t i = 0; i < count && done; i++)
 		pulse->out[deaths[i].task] = true;
-	write_release(&write);
 	return done && count == DEATHS_MOST;
 }
 

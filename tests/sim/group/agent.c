@@ -135,10 +135,8 @@ static void declare_dead(struct store *store, struct view *view, int task)
 		.task = (uint64_t)task, .cause = DEATH_SILENT, .since_utc = clock_utc()};
 	struct error err;
 	for (int i = 0; i < 20; i++) {
-		struct write write;
-		write_build_deaths(&write, view, BY_NO_TASK, &death, 1);
-		enum agreement_outcome outcome = write_carry_out(&write, store, &err);
-		write_release(&write);
+		enum agreement_outcome outcome =
+			write_deaths(store, view, BY_NO_TASK, &death, 1, &err);
 		if (outcome == OUTCOME_DONE || view_refresh(view, store, &err) != STATUS_OK ||
 			!agreement_counts(&view->agreement, death.task))
 			return;
