@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/restart.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/message.h"
@@ -321,7 +320,7 @@ static int run(const struct args_rest *rest)
 	agent.identity = &identity;
 	agent.store = url;
 	agent.attempt = group_asked_attempt();
-	int code = restart_run(&agent, restarts ? &limits : NULL);
+	int code = agent_run(&agent, restarts ? &limits : NULL);
 	/* If the run's name was made for this start, no later start finds its store: remove it. */
 	if (identity.run_is_ours && !group_options.store && store_remove(url, &err) != STATUS_OK)
 		message_error("warning: the store of this run is left behind: %s", err.text);

@@ -47,15 +47,11 @@ static void remember_saves(const struct agent *agent)
 
 static struct agent blank(const struct ack_request *request, int served, bool one_stage)
 {
-	return (struct agent){.options = request->options,
-		.group = {.options = request->options,
-			.own_deadline = CLOCK_NEVER,
-			.one_stage = one_stage},
-		.joined = true,
-		.loop = LOOP_CLOSED,
-		.served = served,
-		.terminal = {.descriptor = -1},
-		.boards = {.directory = -1}};
+	struct agent agent = agent_blank(request->options);
+	agent.group.one_stage = one_stage;
+	agent.joined = true;
+	agent.served = served;
+	return agent;
 }
 
 /* Open the board, and make an empty view of the attempt. */
@@ -101,7 +97,8 @@ static void release(struct agent *agent)
 {
 	if (agent->task_count)
 		board_release(&agent->tasks[0].board, false);
-	agent_release(agent);
+	agent_end_attempt(agent);
+	(void)agent_close(agent);
 }
 
 /* ---- One stage ---- */

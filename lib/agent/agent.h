@@ -2,8 +2,8 @@
 /*
  * The agent around the training: it starts the tasks of this machine, waits for notices, talks to
  * the boards and to the store, and carries out what the agreement of each task wants
- * (agreement.h). One thread for signals, children and boards; one for the store (store_thread.h);
- * one that beats (pulse.h); one that passes stderr on (stderr_relay.h).
+ * (agreement.h). One loop for signals, children and boards, over all attempts; workers for the store
+ * (store_thread.h), the beats (pulse.h) and the command's stderr (stderr_relay.h).
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -14,6 +14,7 @@
 #include "proto/agreement/agreement.h"
 #include "proto/keys.h"
 #include "proto/writes.h"
+#include "run/budget.h"
 #include "run/history.h"
 #include "run/identity.h"
 
@@ -44,7 +45,7 @@ struct agent_options {
 	size_t source_count;
 	size_t sources_found;	  /* that many at the end were not named: if they fail, only warn */
 	int64_t grace;		  /* ms from notice to end; negative: not known */
-	int64_t began;		  /* when the first attempt began: deadline:+2h counts from then */
+	int64_t began;		  /* set by agent_run: deadline:+2h counts from then */
 	const char *board_parent; /* NULL: board_place chooses */
 	const char *shield;	  /* "TERM,USR1": ignored when the command starts; NULL: none */
 	bool forward;		  /* pass notice signals on to the command */
@@ -75,7 +76,6 @@ struct agent_options {
 	int exit_code;	     /* instead of 42 */
 	struct on_event *on_event; /* what --on-event runs; NULL: nothing */
 	struct agent_rehearsal rehearsal;
-	bool restarts;	      /* the caller runs the agent again after a failure (restart.h) */
 	int64_t join_timeout; /* ms */
 	int64_t kill_after;   /* ms between TERM and KILL */
 	/* How to beat, and to watch other tasks; period 0: do neither. */
@@ -90,20 +90,14 @@ struct agent_options {
  */
 void agent_hold_signals(const char *const *sources, size_t count);
 
-/* Open the sources into watch, as agent_run does. After an error, it has those opened before. */
-enum status agent_watch_sources(
-	const struct agent_options *options, struct source_set *watch, struct error *err);
-
-/* What the caller of agent_run has to know to run it again. */
+/* How an attempt has ended. */
 struct agent_end {
 	struct attempt attempt; /* number 0: none was joined */
 	bool started;		/* the commands were started */
 	bool rehearsed_well;	/* --rehearse has passed */
 	bool superseded; /* not started: a restarted task ended the attempt, the next one is to be
 			    joined */
-	bool noticed;	 /* this agent had a notice */
 	bool claimed;	 /* the attempt was preempted */
-	int passed_on;	 /* a signal like INT that was passed on; 0: none */
 	/*
 	 * If it was started: the end in words, which agent reports it, and its code. Otherwise "".
 	 */
@@ -119,13 +113,12 @@ struct agent_end {
 	struct write *unwritten;
 	size_t unwritten_count;
 };
-void agent_end_release(struct agent_end *end);
 
 /*
- * Run until all tasks of this agent have finished. Returns the exit code, and reports on stderr
- * what happens. All signals are blocked when it returns: a later signal stays pending until the
- * next start. Release end with agent_end_release.
+ * Run attempts as long as limits allow; NULL: only one. If an attempt was superseded before the
+ * command was started, join the next one, also with NULL. Returns the exit code. All signals are
+ * blocked when it returns: a later signal stays pending until the next start.
  */
-int agent_run(const struct agent_options *options, struct agent_end *end);
+int agent_run(const struct agent_options *options, const struct budget_limits *limits);
 
 #endif

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/restart.h"
+/*
+ * preempt-run --restarts: after an attempt that broke, the same agent runs the command again in the
+ * next one, together with the others, within the budgets.
+ *
+ * All agents wait until the attempt is closed, and the first of them to ask decides for all (the
+ * key NEXT, history.h). An agent whose tasks have finished stays until all have finished: it may
+ * have to run again.
+ *
+ * After a preemption no agent runs again by itself: the noticed machine goes away, and the others
+ * could only wait for it. The caller must start them again (exit codes 42 and 43), and also if
+ * the attempt does not close, or if not all agents join the next one (exit code 44).
+ */
+#include "agent/agent.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/loop/heart.h"
+#include "agent/loop/events.h"
 #include "agent/loop/loop.h"
+#include "agent/loop/say.h"
 #include "agent/pulse/pulse.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
-#include "base/process/process.h"
 #include "base/xalloc.h"
 #include "live/outage.h"
-#include "notice/source_set.h"
 #include "run/attempt.h"
 #include "run/history.h"
 
@@ -28,93 +37,35 @@
 
 /* The time between two attempts: no command runs here, but notices and signals may come. */
 struct between {
-	const struct agent_options *options;
-	struct agent_end *end; /* how the attempt ended for this agent */
-	bool finished;	       /* this agent ended with 0: its tasks have nothing more to do */
-	struct source_set watch;
-	const sigset_t *mask; /* the signals that were blocked before the first attempt */
-	struct loop loop;     /* the sources, and the signals that end us */
-	bool noticed;
-	int ended_by; /* INT, HUP, QUIT; 0: none */
-	struct pulse *pulse;
+	struct agent *agent;
+	struct view *view;   /* of the attempt that has ended */
+	bool finished;	     /* this agent ended with 0: its tasks have nothing more to do */
 	struct store *store; /* NULL: not open yet */
-	struct view view;
 };
-
-static enum status open_between(struct between *between, struct error *err)
-{
-	static const int endings[] = {SIGINT, SIGHUP, SIGQUIT};
-	enum { ENDINGS = sizeof(endings) / sizeof(endings[0]) };
-	sigset_t mask, wanted = *between->mask;
-	enum status status = loop_open(&between->loop, err);
-	if (status == STATUS_OK)
-		status = loop_open_signals(&between->loop, endings, ENDINGS, err);
-	if (status == STATUS_OK)
-		status = agent_watch_sources(between->options, &between->watch, err);
-	if (status != STATUS_OK)
-		return status;
-	/* All other signals act as while a command runs. The sources have unblocked theirs. */
-	for (size_t i = 0; i < ENDINGS; i++)
-		sigaddset(&wanted, endings[i]);
-	sigprocmask(SIG_SETMASK, NULL, &mask);
-	sigandset(&mask, &mask, &wanted);
-	sigprocmask(SIG_SETMASK, &mask, NULL);
-	return STATUS_OK;
-}
 
 /* How this agent reports what concerns all tasks. */
 static enum announce_by speaks(const struct between *between)
 {
-	return announce_by(&between->view, between->options->identity, between->finished);
+	return announce_by(between->view, between->agent->options->identity, between->finished);
 }
 
-static void take_notice(struct between *between, const struct notice *notice)
+static bool is_disturbed(const struct agent *agent)
 {
-	announce(between->options->on_event, ANNOUNCE_NOTICE, ANNOUNCE_OWN, NULL, "notice: %s%s%s",
-		notice->source, *notice->reason ? ": " : "", notice->reason);
-	between->noticed = true;
-	between->end->deadline = clock_earlier(between->end->deadline, notice_deadline(notice));
+	return agent->group.noticed || agent->passed_on;
 }
 
 /* Wait until deadline; false: a notice or a signal came. */
-static bool wait_between(struct between *between, int64_t deadline)
+static bool wait_between(struct agent *agent, int64_t deadline)
 {
 	do {
-		struct notice notice;
-		struct on_event *on_event = between->options->on_event;
 		int64_t wake = deadline;
-		if (on_event) {
-			on_event_advance(on_event, clock_now(), &wake);
-			loop_watch(&between->loop, on_event_descriptor(on_event));
-		}
-		source_set_watch(&between->watch, &between->loop);
-		loop_wake_at(&between->loop, wake);
-		loop_wait(&between->loop);
-		while (source_set_take(&between->watch, &notice))
-			take_notice(between, &notice);
-		int number = loop_take_signal(&between->loop, NULL);
-		if (number)
-			between->ended_by = number;
-	} while (!between->noticed && !between->ended_by && clock_now() < deadline);
-	return !between->noticed && !between->ended_by;
-}
-
-/* A signal that comes from here on waits for the next start. */
-static void block_signals(void)
-{
-	sigset_t all;
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-}
-
-/* The time between two attempts is over: take the last notices. False: one has come. */
-static bool end_between(struct between *between)
-{
-	struct notice notice;
-	block_signals();
-	while (source_set_take_held(&between->watch, &notice))
-		take_notice(between, &notice);
-	return !between->noticed;
+		if (agent->options->on_event)
+			on_event_advance(agent->options->on_event, clock_now(), &wake);
+		agent_wait_for_events(agent, wake);
+	} while (!is_disturbed(agent) && clock_now() < deadline);
+	if (agent->group.noticed)
+		agent_say_notice(agent, ANNOUNCE_OWN);
+	return !is_disturbed(agent);
 }
 
 /* Declare dead the agents of this machine that were killed: they cannot say goodbye. */
@@ -130,7 +81,7 @@ static void declare_gone(struct store *store, struct view *view)
 /* Write the goodbyes that the store has not taken yet; drop those that it refuses. */
 static enum status say_goodbyes(struct between *between, struct error *err)
 {
-	struct agent_end *end = between->end;
+	struct agent_end *end = &between->agent->end;
 	for (size_t i = 0; i < end->unwritten_count; i++) {
 		if (write_carry_out(&end->unwritten[i], between->store, err) != OUTCOME_UNKNOWN)
 			continue;
@@ -152,12 +103,12 @@ static enum status look(struct between *between, struct error *err)
 {
 	enum status status = STATUS_OK;
 	if (!between->store)
-		status = outage_open(
-			&between->store, between->options->store, clock_after(OPEN_PATIENCE), err);
+		status = outage_open(&between->store, between->agent->options->store,
+			clock_after(OPEN_PATIENCE), err);
 	if (status == STATUS_OK)
 		status = say_goodbyes(between, err);
 	if (status == STATUS_OK)
-		status = view_refresh(&between->view, between->store, err);
+		status = view_refresh(between->view, between->store, err);
 	return status;
 }
 
@@ -168,7 +119,7 @@ static enum status look(struct between *between, struct error *err)
 static bool is_over(
 	struct between *between, int64_t *gone_at, enum status *status, struct error *err)
 {
-	struct view *view = &between->view;
+	struct view *view = between->view;
 	if (!view->agreement.closed && clock_now() >= *gone_at) {
 		if (!between->finished || *view->seal)
 			declare_gone(between->store, view);
@@ -186,7 +137,9 @@ static bool is_over(
  */
 static enum status wait_closed(struct between *between, struct error *err)
 {
-	int64_t patience = between->options->join_timeout;
+	const struct agent *agent = between->agent;
+	const struct view *view = between->view;
+	int64_t patience = agent->options->join_timeout;
 	int64_t limit = clock_after(patience), gone_at = clock_now();
 	bool said = false;
 	for (;;) {
@@ -196,13 +149,13 @@ static enum status wait_closed(struct between *between, struct error *err)
 			return STATUS_OK;
 		if (status == STATUS_DAMAGED || status == STATUS_PERMISSION)
 			return status; /* waiting does not help */
-		if (answered && between->finished && between->pulse)
+		if (answered && between->finished && agent->group.pulse)
 			limit = clock_after(patience);
 		if (clock_now() >= limit)
 			return answered ? error_set(err, STATUS_TIMEOUT,
 						  "run %s: attempt %llu has not closed",
-						  between->view.attempt.run,
-						  (unsigned long long)between->view.attempt.number)
+						  view->attempt.run,
+						  (unsigned long long)view->attempt.number)
 					: status;
 		if (between->finished && !said)
 			announce(NULL, ANNOUNCE_AGAIN, answered ? speaks(between) : ANNOUNCE_OWN,
@@ -211,11 +164,11 @@ static enum status wait_closed(struct between *between, struct error *err)
 					 : "waiting for the store, so that the other tasks "
 					   "learn of it (--restarts)");
 		said = true;
-		if (!wait_between(between, clock_after(answered ? 0 : CHECK_EVERY)))
+		if (!wait_between(between->agent, clock_after(answered ? 0 : CHECK_EVERY)))
 			return STATUS_NO;
 		if (answered)
 			(void)view_wait(
-				&between->view, between->store, clock_after(CHECK_EVERY), -1, NULL);
+				between->view, between->store, clock_after(CHECK_EVERY), -1, NULL);
 	}
 }
 
@@ -226,35 +179,24 @@ static enum status wait_closed(struct between *between, struct error *err)
  */
 static bool wait_for_opening(struct between *between, int64_t pause)
 {
-	const struct attempt *attempt = &between->view.attempt;
-	int64_t limit = clock_after(pause + between->options->join_timeout);
+	const struct attempt *attempt = &between->view->attempt;
+	int64_t limit = clock_after(pause + between->agent->options->join_timeout);
 	struct error err;
 	do {
 		uint64_t newest = 0;
-		if (look(between, &err) == STATUS_OK && view_all_completed(&between->view)) {
-			(void)attempt_close(between->store, &between->view, NULL, NULL);
+		if (look(between, &err) == STATUS_OK && view_all_completed(between->view)) {
+			(void)attempt_close(between->store, between->view, NULL, NULL);
 			return false;
 		}
 		if (attempt_newest(between->store, attempt->run, &newest, NULL, &err) ==
 				STATUS_OK &&
 			newest > attempt->number)
 			return true;
-		if (!wait_between(between, clock_after(CHECK_EVERY)))
+		if (!wait_between(between->agent, clock_after(CHECK_EVERY)))
 			return false;
 	} while (clock_now() < limit);
 	message_info("finished; no other task has run again within the pause and --join-timeout");
 	return false;
-}
-
-/* Keep the heartbeat going while waiting: the others see that we live, and we see them die. */
-static enum status watch_the_rest(struct between *between, struct error *err)
-{
-	enum status status = agent_start_pulse(between->options, &between->pulse, err);
-	if (status != STATUS_OK || !between->pulse)
-		return status;
-	pulse_begin(between->pulse, &between->end->attempt);
-	pulse_watch(between->pulse);
-	return STATUS_OK;
 }
 
 /*
@@ -281,7 +223,7 @@ static const char *advice(const struct agent_options *options, int code)
 /* Set the exit code and how the last line of this agent words the end. Returns code. */
 static int end_as(struct between *between, int code, const char *what, const char *why)
 {
-	struct agent_end *end = between->end;
+	struct agent_end *end = &between->agent->end;
 	snprintf(end->text, sizeof(end->text), "%s (%d)%s%s", what, code, *why ? ": " : "", why);
 	end->code = code;
 	if (!end->started)
@@ -297,26 +239,27 @@ static int leave_now(struct between *between, int code)
 {
 	if (between->finished)
 		return STATUS_OK;
-	if (between->ended_by)
-		return 128 + between->ended_by;
+	if (between->agent->passed_on)
+		return 128 + between->agent->passed_on;
 	char what[64];
-	code = preempted_code(between->options, code);
+	code = preempted_code(between->agent->options, code);
 	snprintf(what, sizeof(what), "stopped between two attempts: %s",
-		advice(between->options, code));
+		advice(between->agent->options, code));
 	return end_as(between, code, what, "");
 }
 
 /* The attempt has closed: do what was decided for all its agents. False: *code is the exit code. */
 static bool follow_decision(struct between *between, const struct budget_limits *limits, int *code)
 {
-	const struct agent_options *options = between->options;
+	struct agent *agent = between->agent;
+	const struct agent_options *options = agent->options;
 	struct budget_decision decision;
 	struct error err;
 	struct agent_checkpoint found = {0};
 	bool has_resume = options->find_checkpoint &&
 			  options->find_checkpoint(NULL, &found, &err) == STATUS_OK &&
 			  !found.doubtful;
-	enum status status = history_decide_next(between->store, &between->view.attempt, limits,
+	enum status status = history_decide_next(between->store, &between->view->attempt, limits,
 		has_resume ? &found.step : NULL, &decision, &err);
 	if (status != STATUS_OK) {
 		message_error("%s; cannot run again here: start this run again", err.text);
@@ -326,7 +269,7 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	enum announce_by by = speaks(between);
 	if (decision.decided) {
 		*code = end_as(between, CODE_DECIDED, "not run again", decision.why);
-		between->end->decided = true;
+		agent->end.decided = true;
 	}
 	if (!decision.again)
 		return false;
@@ -340,9 +283,12 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	} else {
 		announce(options->on_event, ANNOUNCE_AGAIN, by, NULL, "%s; running again in %.1f s",
 			decision.why, (double)decision.pause / 1000);
-		again = wait_between(between, clock_after(decision.pause));
+		again = wait_between(agent, clock_after(decision.pause));
 	}
-	again = end_between(between) && again;
+	/* The last notices. */
+	agent_block_signals(agent, true);
+	agent_take_held(agent);
+	again &= !is_disturbed(agent);
 	if (!again)
 		*code = leave_now(between, *code);
 	return again;
@@ -352,18 +298,13 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 static bool runs_again(struct between *between, const struct budget_limits *limits, int *code)
 {
 	struct error err;
-	enum status status = open_between(between, &err);
-	view_init(&between->view, &between->end->attempt);
-	if (status == STATUS_OK)
-		status = watch_the_rest(between, &err);
-	if (status == STATUS_OK)
-		status = wait_closed(between, &err);
-	if (status == STATUS_OK && !between->view.agreement.claimed)
+	enum status status = wait_closed(between, &err);
+	if (status == STATUS_OK && !between->view->agreement.claimed)
 		return follow_decision(between, limits, code);
 	if (status == STATUS_NO) {
 		*code = leave_now(between, *code);
 	} else if (status == STATUS_OK) {
-		*code = preempted_code(between->options, *code);
+		*code = preempted_code(between->agent->options, *code);
 	} else {
 		message_error("%s; cannot run again here: start this run again", err.text);
 		*code = between->finished ? STATUS_OK : CODE_BROKEN;
@@ -371,22 +312,11 @@ static bool runs_again(struct between *between, const struct budget_limits *limi
 	return false;
 }
 
-static void release_between(struct between *between)
-{
-	if (between->end->unwritten_count)
-		pulse_fall_silent(between->pulse);
-	pulse_stop(between->pulse, 1000);
-	view_release(&between->view);
-	store_close(between->store);
-	source_set_release(&between->watch);
-	loop_close(&between->loop);
-}
-
 /* Run one attempt. True: another one follows. False: *code is the exit code. */
-static bool run_once(const struct agent_options *options, const struct budget_limits *limits,
-	bool first, const sigset_t *mask, struct agent_end *end, int *code)
+static bool run_once(struct agent *agent, const struct budget_limits *limits, bool first, int *code)
 {
-	*code = agent_run(options, end);
+	*code = agent_attempt(agent);
+	const struct agent_end *end = &agent->end;
 	bool unstarted_late = !end->started && *code == STATUS_TIMEOUT;
 	if (unstarted_late) {
 		*code = CODE_BROKEN;
@@ -394,28 +324,29 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 			first ? "come" : "come back", *code);
 		return false;
 	}
-	if (!limits || end->attempt.number == 0 || end->passed_on || end->superseded)
+	if (!limits || end->attempt.number == 0 || agent->passed_on || end->superseded)
 		return false;
 	/* Do not run again: the machine with the notice goes away. The limits are applied at the
 	 * next start, from the history of the run. */
-	if (end->noticed || end->claimed) {
-		*code = preempted_code(options, *code);
+	if (agent->group.noticed || end->claimed) {
+		*code = preempted_code(agent->options, *code);
 		return false;
 	}
-	struct between between = {.options = options,
-		.end = end,
-		.finished = *code == STATUS_OK,
-		.mask = mask,
-		.loop = LOOP_CLOSED};
+	struct between between = {
+		.agent = agent, .view = &agent->group.view, .finished = *code == STATUS_OK};
+	agent_block_signals(agent, false);
+	view_init(between.view, &end->attempt);
+	/* The heartbeat goes on: the others see that we live, and we see them die. */
+	pulse_watch(agent->group.pulse);
 	bool again = runs_again(&between, limits, code);
-	block_signals();
-	release_between(&between);
+	agent_block_signals(agent, true);
+	store_close(between.store);
 	return again;
 }
 
 /* The last line: how the last attempt has ended, and the totals of all attempts. */
-static void say_end(
-	const struct agent_options *options, struct agent_end *end, uint64_t attempts, int code)
+static void say_end(const struct agent_options *options, struct agent_end *end, bool noticed,
+	uint64_t attempts, int code)
 {
 	if (end->code != code)
 		snprintf(end->text, sizeof(end->text), "%s (%d)", advice(options, code), code);
@@ -430,7 +361,7 @@ static void say_end(
 		snprintf(trained, sizeof(trained), ", trained to step %llu",
 			(unsigned long long)end->step);
 	}
-	if (end->claimed || end->noticed) {
+	if (end->claimed || noticed) {
 		json_put_signed(fields, "lost_ms", end->lost);
 		if (end->deadline != CLOCK_NEVER)
 			json_put_signed(fields, "left_ms", end->deadline - clock_now());
@@ -443,52 +374,60 @@ static void say_end(
 }
 
 /* Until when --on-event may run: preempt-run must exit before the machine goes away. */
-static int64_t last_commands_until(const struct agent_end *end)
+static int64_t last_commands_until(int64_t deadline)
 {
 	int64_t least = clock_after(LAST_EVENT_LEAST);
-	return clock_later(
-		least, clock_earlier(clock_after(ON_EVENT_LIMIT),
-			       end->deadline == CLOCK_NEVER ? CLOCK_NEVER
-							    : end->deadline - LAST_EVENT_EARLY));
+	return clock_later(least,
+		clock_earlier(clock_after(ON_EVENT_LIMIT),
+			deadline == CLOCK_NEVER ? CLOCK_NEVER : deadline - LAST_EVENT_EARLY));
 }
 
-int restart_run(const struct agent_options *options, const struct budget_limits *limits)
+/* The exit code. */
+static int run_attempts(struct agent *agent, const struct budget_limits *limits)
 {
-	/* Static: a store thread that hangs may outlive this function. */
-	static struct agent_options next;
-	sigset_t mask;
+	const struct agent_options *options = agent->options;
+	struct agent_end *end = &agent->end;
 	int code;
 	uint64_t attempts = 0;
-	sigprocmask(SIG_SETMASK, NULL, &mask);
-	next = *options;
-	next.restarts = limits != NULL;
-	next.began = clock_now();
 	int64_t superseded_until = clock_after(options->join_timeout);
 	for (bool first = true;;) {
-		struct agent_end end;
-		bool again = run_once(&next, limits, first, &mask, &end, &code);
-		attempts += end.attempt.number != 0 && !end.superseded;
-		if (!again && *end.text)
-			say_end(&next, &end, attempts, code);
+		bool again = run_once(agent, limits, first, &code);
+		attempts += end->attempt.number != 0 && !end->superseded;
+		end->deadline = clock_earlier(end->deadline, agent->group.own_deadline);
+		if (!again && *end->text)
+			say_end(options, end, agent->group.noticed, attempts, code);
 		/* After a rehearsal, the exit code is its result. */
-		if (!again && end.started && options->rehearsal.signal)
-			code = end.rehearsed_well ? STATUS_OK : STATUS_NO;
+		if (!again && end->started && options->rehearsal.signal)
+			code = end->rehearsed_well ? STATUS_OK : STATUS_NO;
 		bool superseded =
-			end.superseded && !end.passed_on && clock_now() < superseded_until;
-		int64_t until = last_commands_until(&end);
-		agent_end_release(&end);
-		if (superseded) {
+			end->superseded && !agent->passed_on && clock_now() < superseded_until;
+		if (superseded)
 			message_info("joining the next attempt");
-			sigprocmask(SIG_SETMASK, &mask, NULL);
-			continue;
-		}
-		if (!again && options->on_event)
-			on_event_finish(options->on_event, until);
-		if (!again)
+		else if (!again)
 			return code;
-		first = false;
-		next.attempt = 0;
-		superseded_until = clock_after(options->join_timeout);
-		sigprocmask(SIG_SETMASK, &mask, NULL);
+		first &= superseded;
+		if (again) {
+			agent->asked = 0;
+			superseded_until = clock_after(options->join_timeout);
+		}
+		agent_next(agent);
 	}
+}
+
+int agent_run(const struct agent_options *options, const struct budget_limits *limits)
+{
+	/* On the heap: a store thread that hangs may outlive this function. */
+	struct agent_options *kept = xcalloc(1, sizeof(*kept));
+	struct agent agent;
+	struct error err;
+	*kept = *options;
+	kept->began = clock_now();
+	enum status status = agent_open(&agent, kept, &err);
+	int code = status == STATUS_OK ? run_attempts(&agent, limits) : message_fail(&err);
+	int64_t until = last_commands_until(agent.end.deadline);
+	if (agent_close(&agent))
+		free(kept);
+	if (options->on_event)
+		on_event_finish(options->on_event, until);
+	return code;
 }

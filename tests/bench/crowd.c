@@ -328,9 +328,7 @@ bool source_set_take(struct source_set *watch, struct notice *notice)
 static void *run_agent(void *context)
 {
 	struct node *node = context;
-	struct agent_end end;
-	node->code = agent_run(&node->options, &end);
-	agent_end_release(&end);
+	node->code = agent_run(&node->options, NULL);
 	atomic_fetch_add(&crowd.gone, 1);
 	return NULL;
 }

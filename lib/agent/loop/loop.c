@@ -24,7 +24,8 @@
 
 void agent_wait_for_events(struct agent *agent, int64_t wake)
 {
-	store_thread_begin(agent->group.store_thread);
+	if (agent->group.store_thread)
+		store_thread_begin(agent->group.store_thread);
 	source_set_watch(&agent->watch, &agent->loop);
 	loop_wake_at(&agent->loop, wake);
 	loop_wait(&agent->loop);
@@ -178,26 +179,53 @@ static void end_commands(struct agent *agent)
 	}
 }
 
-void agent_release(struct agent *agent)
+void agent_end_attempt(struct agent *agent)
 {
+	struct group *group = &agent->group;
+	bool stopped = true;
 	end_commands(agent);
 	for (size_t i = 0; i < agent->task_count; i++)
 		agent_task_release(&agent->tasks[i]);
 	board_release(&agent->boards, true);
-	source_set_release(&agent->watch);
 	stderr_relay_stop(agent->relay);
-	bool stopped =
-		!agent->group.store_thread || store_thread_stop(agent->group.store_thread, 1000);
+	if (group->store_thread) {
+		loop_forget(&agent->loop, store_thread_descriptor(group->store_thread));
+		stopped = store_thread_stop(group->store_thread, 1000);
+	}
+	agent->hangs |= !stopped;
+	group->store_thread = NULL;
 	/* A join that was given up may still use the pulse. */
-	if (stopped || !agent->gave_up_joining)
-		pulse_stop(agent->group.pulse, 1000);
+	if (!stopped && agent->gave_up_joining)
+		group->pulse = NULL;
 	reaper_stop(&agent->reaper);
+	view_release(&group->view);
+}
+
+static void release_attempt(struct agent *agent)
+{
+	struct agent_end *end = &agent->end;
+	/* Send no farewell beat for tasks without LEFT: the silence shows the others that these
+	 * are gone. */
+	if (end->unwritten_count || agent->unstarted_writes || agent->unstarted_unsure ||
+		agent->gave_up_joining)
+		pulse_fall_silent(agent->group.pulse);
+	pulse_stop(agent->group.pulse, 1000);
 	view_release(&agent->group.view);
 	free(agent->group.alone.view.peers);
 	free(agent->commands);
 	free(agent->tasks);
+	for (size_t i = 0; i < end->unwritten_count; i++)
+		write_release(&end->unwritten[i]);
+	free(end->unwritten);
+}
+
+bool agent_close(struct agent *agent)
+{
+	release_attempt(agent);
+	source_set_release(&agent->watch);
 	loop_close(&agent->loop);
 	terminal_close(&agent->terminal);
+	return !agent->hangs;
 }
 
 static void keep_goodbyes(struct agent *agent, struct agent_end *end)
@@ -208,103 +236,135 @@ static void keep_goodbyes(struct agent *agent, struct agent_end *end)
 			&agent->tasks[i], &agent->group, &end->unwritten[end->unwritten_count]);
 }
 
-void agent_end_release(struct agent_end *end)
+void agent_block_signals(const struct agent *agent, bool block)
 {
-	for (size_t i = 0; i < end->unwritten_count; i++)
-		write_release(&end->unwritten[i]);
-	free(end->unwritten);
-	*end = (struct agent_end){0};
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, block ? &all : &agent->mask, NULL);
 }
 
-int agent_run(const struct agent_options *options, struct agent_end *end)
+enum status agent_open(struct agent *agent, const struct agent_options *options, struct error *err)
 {
-	struct agent agent = {.options = options,
+	*agent = agent_blank(options);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	enum status status = agent_open_signals(agent, err);
+	if (status == STATUS_OK)
+		status = agent_watch_sources(options, &agent->watch, err);
+	sigprocmask(SIG_SETMASK, NULL, &agent->mask);
+	if (status == STATUS_OK && options->rehearsal.signal &&
+		!agent_watches_signal(agent, options->rehearsal.signal))
+		status = error_set(err, STATUS_USAGE,
+			"--rehearse: no source of notices watches %s: see --notice",
+			sigabbrev_np(options->rehearsal.signal));
+	agent->asked = options->attempt;
+	return status;
+}
+
+struct agent agent_blank(const struct agent_options *options)
+{
+	return (struct agent){.options = options,
 		.group = {.options = options, .own_deadline = CLOCK_NEVER},
 		.loop = LOOP_CLOSED,
 		.served = -1,
 		.terminal = {.descriptor = -1},
 		.boards = {.directory = -1},
-		.task_count = options->identity->count,
-		.command_count = options->ranks ? 1 : options->identity->count};
+		.end = {.deadline = CLOCK_NEVER}};
+}
+
+void agent_next(struct agent *agent)
+{
+	struct agent next = agent_blank(agent->options);
+	release_attempt(agent);
+	next.watch = agent->watch;
+	next.loop = agent->loop;
+	next.terminal = agent->terminal;
+	next.mask = agent->mask;
+	next.asked = agent->asked;
+	next.hangs = agent->hangs;
+	/* A notice that came with the end of an attempt that was superseded. */
+	next.group.noticed = agent->group.noticed;
+	next.group.notice = agent->group.notice;
+	next.group.own_deadline = agent->group.own_deadline;
+	*agent = next;
+	agent_block_signals(agent, false);
+}
+
+static enum status begin_attempt(struct agent *agent, struct error *err)
+{
+	const struct agent_options *options = agent->options;
+	struct group *group = &agent->group;
+	agent->task_count = options->identity->count;
+	agent->command_count = options->ranks ? 1 : agent->task_count;
+	agent->tasks = xcalloc(agent->task_count, sizeof(*agent->tasks));
+	agent->commands = xcalloc(agent->command_count, sizeof(*agent->commands));
+	group->reaper = &agent->reaper;
+	for (size_t i = 0; i < agent->task_count; i++)
+		agent->tasks[i].board = (struct board){.directory = -1};
+	enum status status = reaper_start(&agent->reaper, err);
+	if (status == STATUS_OK)
+		status = store_thread_start(&group->store_thread, options->store, NULL, err);
+	if (status != STATUS_OK)
+		return status;
+	loop_watch(&agent->loop, store_thread_descriptor(group->store_thread));
+	return agent_start_pulse(options, &group->pulse, err);
+}
+
+/* Join, run the commands, and leave. Returns the exit code. */
+static int run_attempt(struct agent *agent, struct agent_end *end)
+{
+	const struct agent_options *options = agent->options;
 	struct error err = {0};
-	sigset_t all;
-	int code;
-	bool started = false, superseded = false, rehearsed_well = false;
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	agent.tasks = xcalloc(agent.task_count, sizeof(*agent.tasks));
-	agent.commands = xcalloc(agent.command_count, sizeof(*agent.commands));
-	agent.group.reaper = &agent.reaper;
-	for (size_t i = 0; i < agent.task_count; i++)
-		agent.tasks[i].board = (struct board){.directory = -1};
-	if (reaper_start(&agent.reaper, &err) != STATUS_OK ||
-		agent_open_signals(&agent, &err) != STATUS_OK ||
-		agent_watch_sources(options, &agent.watch, &err) != STATUS_OK ||
-		store_thread_start(&agent.group.store_thread, options->store, NULL, &err) !=
-			STATUS_OK ||
-		agent_start_pulse(options, &agent.group.pulse, &err) != STATUS_OK) {
-		code = message_fail(&err);
-		goto out;
-	}
-	loop_watch(&agent.loop, store_thread_descriptor(agent.group.store_thread));
-	if (options->rehearsal.signal && !agent_watches_signal(&agent, options->rehearsal.signal)) {
-		message_error("--rehearse: no source of notices watches %s: see --notice",
-			sigabbrev_np(options->rehearsal.signal));
-		code = STATUS_USAGE;
-		goto out;
-	}
-	enum status status = agent_join(&agent, &err);
-	agent.joined = true;
-	message_attempt(agent.group.view.attempt.number);
+	enum status status = begin_attempt(agent, &err);
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	status = agent_join(agent, &err);
+	agent->joined = true;
+	message_attempt(agent->group.view.attempt.number);
 	if (options->on_event)
-		options->on_event->attempt = agent.group.view.attempt.number;
+		options->on_event->attempt = agent->group.view.attempt.number;
 	if (status != STATUS_OK) {
-		superseded = status == STATUS_BROKEN && !options->attempt && !agent.group.noticed &&
-			     attempt_is_superseded(&agent.group.view);
-		code = agent_not_joined(&agent, status, &err);
-		goto out;
+		end->superseded = status == STATUS_BROKEN && !agent->asked &&
+				  !agent->group.noticed &&
+				  attempt_is_superseded(&agent->group.view);
+		return agent_not_joined(agent, status, &err);
 	}
-	status = agent_start(&agent, &err);
+	status = agent_start(agent, &err);
 	if (status != STATUS_OK) {
-		code = message_fail(&err);
-		agent_leave_unstarted(&agent, REASON_FAILED, code, err.text);
-		goto out;
+		int code = message_fail(&err);
+		agent_leave_unstarted(agent, REASON_FAILED, code, err.text);
+		return code;
 	}
 	/* Without other agents there is no task to watch: the beats only serve status queries. */
 	if (options->identity->tasks > options->identity->count)
-		pulse_watch(agent.group.pulse);
-	started = true;
-	agent_say_joined(&agent);
-	store_thread_follow(agent.group.store_thread, &agent.group.view);
-	while (!agent_is_through(&agent))
-		agent_advance(&agent);
-	store_thread_unfollow(agent.group.store_thread);
-	choose_codes(&agent);
-	code = combined_code(&agent);
-	agent_say_goodbye(&agent, code);
+		pulse_watch(agent->group.pulse);
+	end->started = true;
+	agent_say_joined(agent);
+	store_thread_follow(agent->group.store_thread, &agent->group.view);
+	while (!agent_is_through(agent))
+		agent_advance(agent);
+	store_thread_unfollow(agent->group.store_thread);
+	choose_codes(agent);
+	int code = combined_code(agent);
+	agent_say_goodbye(agent, code);
 	if (options->rehearsal.signal)
-		rehearsed_well = agent_check_rehearsal(&agent, code);
-out:
+		end->rehearsed_well = agent_check_rehearsal(agent, code);
+	return code;
+}
+
+int agent_attempt(struct agent *agent)
+{
+	struct agent_end *end = &agent->end;
+	int code = run_attempt(agent, end);
 	/* The code is decided: a signal that comes now (srun -K) must not change it. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	agent_take_held(&agent);
-	*end = (struct agent_end){.attempt = agent.group.view.attempt,
-		.started = started,
-		.superseded = superseded,
-		.rehearsed_well = rehearsed_well,
-		.noticed = agent.group.noticed,
-		.claimed = agent.group.view.agreement.claimed,
-		.passed_on = agent.passed_on,
-		.deadline = group_deadline(&agent.group)};
-	if (started) {
-		agent_say_end(&agent, code, end);
-		keep_goodbyes(&agent, end);
+	agent_block_signals(agent, true);
+	agent_take_held(agent);
+	end->attempt = agent->group.view.attempt;
+	end->claimed = agent->group.view.agreement.claimed;
+	end->deadline = group_deadline(&agent->group);
+	if (end->started) {
+		agent_say_end(agent, code, end);
+		keep_goodbyes(agent, end);
 	}
-	/* Send no farewell beat for tasks without LEFT: the silence shows the other tasks that
-	 * these are gone. */
-	if (end->unwritten_count || agent.unstarted_writes || agent.unstarted_unsure ||
-		agent.gave_up_joining)
-		pulse_fall_silent(agent.group.pulse);
-	agent_release(&agent);
+	agent_end_attempt(agent);
 	return code;
 }

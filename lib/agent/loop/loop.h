@@ -19,6 +19,10 @@ struct agent {
 	struct stderr_relay *relay;
 	struct source_set watch; /* the sources of notices */
 	struct loop loop;	 /* also takes CHLD, and the signals that are passed on */
+	sigset_t mask;		 /* the signals that are blocked while it runs */
+	uint64_t asked;		 /* the attempt to join; 0: the newest one, or the next */
+	struct agent_end end;	 /* of the attempt */
+	bool hangs;		 /* a store thread hangs, and was left alone */
 	int served;		 /* a pidfd of the process that ack_serve serves; -1: none */
 	struct terminal terminal;
 	bool terminal_lent; /* to a command, now or before */
@@ -73,7 +77,23 @@ void agent_wait_for_events(struct agent *agent, int64_t wake);
 void agent_take_results(struct agent *agent);
 /* Close the attempt if we are the last, within a bounded time. code: the agent's exit code. */
 void agent_say_goodbye(struct agent *agent, int code);
-/* End what runs, and free everything. */
-void agent_release(struct agent *agent);
+
+/* One that owns nothing. */
+struct agent agent_blank(const struct agent_options *options);
+/* Take signals and notices from now on, over all attempts. Call agent_close even if it fails. */
+enum status agent_open(struct agent *agent, const struct agent_options *options, struct error *err);
+/*
+ * Run one attempt, and fill agent->end. Returns the exit code, and reports on stderr what happens.
+ * All signals are blocked when it returns; only the heartbeat goes on.
+ */
+int agent_attempt(struct agent *agent);
+/* End all that runs in the attempt, but for the heartbeat. */
+void agent_end_attempt(struct agent *agent);
+/* End the heartbeat, and forget the attempt: the next one follows. */
+void agent_next(struct agent *agent);
+/* End what runs, and free everything. False: a store thread hangs, and still uses the options. */
+bool agent_close(struct agent *agent);
+/* Block all signals: a later one stays pending until they are unblocked, or the next start. */
+void agent_block_signals(const struct agent *agent, bool block);
 
 #endif

@@ -160,7 +160,7 @@ enum status agent_join(struct agent *agent, struct error *err)
 	const struct agent_options *options = agent->options;
 	struct group *group = &agent->group;
 	struct attempt_entry entry = {.run = options->identity->run,
-		.number = options->attempt,
+		.number = agent->asked,
 		.tasks = options->identity->tasks,
 		.first = options->identity->task,
 		.count = options->identity->count,

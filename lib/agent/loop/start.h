@@ -6,6 +6,9 @@
 #include "agent/loop/loop.h"
 
 enum status agent_open_signals(struct agent *agent, struct error *err);
+/* Open the sources into watch. After an error, it has those opened before. */
+enum status agent_watch_sources(
+	const struct agent_options *options, struct source_set *watch, struct error *err);
 /* Join, and wait until all tasks have joined; a notice or INT ends the wait early. */
 enum status agent_join(struct agent *agent, struct error *err);
 /* Report why the agent could not join, and leave. Returns its exit code. */

@@ -31,13 +31,7 @@ static void exit_process(struct node *node)
 static void *run_agent(void *context)
 {
 	struct node *node = context;
-	struct agent_end end;
-	bool again;
-	do {
-		node->code = agent_run(&node->options, &end);
-		again = end.superseded;
-		agent_end_release(&end);
-	} while (again);
+	node->code = agent_run(&node->options, NULL);
 	exit_process(node);
 	return NULL;
 }
