@@ -17,31 +17,39 @@
 #define RECALL	5000 /* ms to read from the store how long saves take, or to write it there */
 #define GOODBYE 5000 /* ms to write that the task is dead */
 
+/* Open the store for one short request. */
+static bool open_briefly(const struct agent *agent, struct store **store, struct error *err)
+{
+	if (store_open(store, agent->options->store, 0, clock_after(RECALL), err) != STATUS_OK)
+		return false;
+	store_set_patience(*store, RECALL);
+	return true;
+}
+
 /* Read how long saves took before. If the store does not answer, longest_save stays 0. */
 static void recall_saves(struct agent *agent)
 {
 	struct store *store;
 	struct error unused;
-	if (store_open(&store, agent->options->store, 0, clock_after(RECALL), &unused) != STATUS_OK)
-		return;
-	store_set_patience(store, RECALL);
 	struct remembered known;
-	if (remembered_read(store, agent->group.view.attempt.run, &known, &unused) == STATUS_OK)
-		agent->group.view.agreement.longest_save = known.longest_save;
+	struct view *view = &agent->group.view;
+	if (!open_briefly(agent, &store, &unused))
+		return;
+	if (remembered_read(store, view->attempt.run, &known, &unused) == STATUS_OK)
+		view->agreement.longest_save = known.longest_save;
 	store_close(store);
 }
 
 static void remember_saves(const struct agent *agent)
 {
 	int64_t longest = agent->tasks[0].agreement.measure.longest_save;
+	const struct view *view = &agent->group.view;
 	struct store *store;
 	struct error unused;
-	if (longest <= agent->group.view.agreement.longest_save || agent->store_away ||
-		store_open(&store, agent->options->store, 0, clock_after(RECALL), &unused) !=
-			STATUS_OK)
+	if (longest <= view->agreement.longest_save || agent->store_away ||
+		!open_briefly(agent, &store, &unused))
 		return;
-	store_set_patience(store, RECALL);
-	(void)remembered_add(store, agent->group.view.attempt.run, longest, &unused);
+	(void)remembered_add(store, view->attempt.run, longest, &unused);
 	store_close(store);
 }
 
@@ -328,21 +336,15 @@ static void look_for_notice(struct agent *agent, struct notice *taken)
  */
 static void declare_dead(struct agent *agent)
 {
-	bool written = false;
 	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
 	struct death death = {.task = agent->options->identity->task,
 		.cause = DEATH_GONE,
 		.since_utc = clock_utc()};
 	agent_declare(&agent->group, BY_NO_TASK, &death, 1);
-	while (!written && clock_now() < until) {
-		store_thread_begin(agent->group.store_thread);
-		(void)descriptor_wait(store_thread_descriptor(agent->group.store_thread), until);
-		for (struct result *result;
-			(result = store_thread_take(agent->group.store_thread));) {
-			written |=
-				result->kind == RESULT_WROTE && result->write.what == WRITE_KINDS;
-			result_free(result);
-		}
+	loop_forget(&agent->loop, agent->served);
+	while (agent->group.deaths_asked && clock_now() < until) {
+		agent_wait_for_events(agent, until);
+		agent_take_results(agent);
 	}
 }
 

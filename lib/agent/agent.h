@@ -2,8 +2,8 @@
 /*
  * The agent around the training: it starts the tasks of this machine, waits for notices, talks to
  * the boards and to the store, and carries out what the agreement of each task wants
- * (agreement.h). One loop for signals, children and boards, over all attempts; workers for the store
- * (store_thread.h), the beats (pulse.h) and the command's stderr (stderr_relay.h).
+ * (agreement.h). One loop for signals, children and boards, over all attempts; workers for the
+ * store (store_thread.h), the beats (pulse.h) and the command's stderr (stderr_relay.h).
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H

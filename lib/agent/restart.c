@@ -15,7 +15,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/loop/events.h"
 #include "agent/loop/loop.h"
@@ -82,16 +81,10 @@ static void declare_gone(struct store *store, struct view *view)
 static enum status say_goodbyes(struct between *between, struct error *err)
 {
 	struct agent_end *end = &between->agent->end;
-	for (size_t i = 0; i < end->unwritten_count; i++) {
-		if (write_carry_out(&end->unwritten[i], between->store, err) != OUTCOME_UNKNOWN)
-			continue;
-		for (size_t j = 0; j < i; j++)
-			write_release(&end->unwritten[j]);
-		end->unwritten_count -= i;
-		memmove(end->unwritten, end->unwritten + i,
-			end->unwritten_count * sizeof(*end->unwritten));
-		return err->status;
-	}
+	/* Those that were written are refused the next time. */
+	for (size_t i = 0; i < end->unwritten_count; i++)
+		if (write_carry_out(&end->unwritten[i], between->store, err) == OUTCOME_UNKNOWN)
+			return err->status;
 	for (size_t i = 0; i < end->unwritten_count; i++)
 		write_release(&end->unwritten[i]);
 	end->unwritten_count = 0;

@@ -170,12 +170,6 @@ static int group_descriptor(const struct source *source)
 	return worker_descriptor(((const struct group_source *)source)->worker);
 }
 
-static int64_t group_due(const struct source *source)
-{
-	(void)source;
-	return CLOCK_NEVER;
-}
-
 static enum source_answer group_check(
 	struct source *source, int64_t now, struct notice *notice, struct error *err)
 {
@@ -198,7 +192,6 @@ static const struct source_kind source_group = {.name = "group",
 	.example = "group",
 	.close = group_close,
 	.descriptor = group_descriptor,
-	.due = group_due,
 	.check = group_check};
 
 enum status source_group_open(

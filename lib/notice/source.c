@@ -98,7 +98,7 @@ int source_descriptor(const struct source *source)
 
 int64_t source_due(const struct source *source)
 {
-	return source->kind->due(source);
+	return source->kind->due ? source->kind->due(source) : CLOCK_NEVER;
 }
 
 enum source_answer source_check(

@@ -72,7 +72,7 @@ struct source_kind {
 		const struct source_options *options, struct error *err);
 	void (*close)(struct source *source); /* frees it */
 	int (*descriptor)(const struct source *source);
-	int64_t (*due)(const struct source *source);
+	int64_t (*due)(const struct source *source); /* NULL: never */
 	enum source_answer (*check)(
 		struct source *source, int64_t now, struct notice *notice, struct error *err);
 	/* source_take_held; NULL: it never holds a notice */

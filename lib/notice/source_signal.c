@@ -134,12 +134,6 @@ static int signal_descriptor(const struct source *source)
 	return ((const struct signal_source *)source)->ends[0];
 }
 
-static int64_t signal_due(const struct source *source)
-{
-	(void)source;
-	return CLOCK_NEVER;
-}
-
 /* "sent by process 812 (slurmstepd) of user 0", or the part of it that is known. */
 static void describe(const struct caught *caught, char *reason, size_t size)
 {
@@ -194,6 +188,5 @@ const struct source_kind source_signal = {.name = "signal",
 	.open = signal_open,
 	.close = signal_close,
 	.descriptor = signal_descriptor,
-	.due = signal_due,
 	.check = signal_check,
 	.take_held = signal_take_held};
