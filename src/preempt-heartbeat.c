@@ -3,26 +3,33 @@
  * preempt-heartbeat: beat, watch the others, end the guarded process when the group is broken. See
  * preempt-heartbeat(1).
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/listen.h"
 #include "agent/served.h"
 #include "base/args.h"
 #include "base/message.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
 #include "compose/keeper.h"
+#include "compose/membership.h"
+#include "live/outage.h"
 #include "run/options.h"
+
+#define JOIN_LIMIT 300000 /* ms for all tasks to join */
 
 static struct args_list with_words;
 static pid_t with[KEEPER_WITH];
 static size_t with_count;
 static uint64_t guarded;
-static bool guarded_given;
+static bool guarded_given, leaves;
 static const char *on_failure, *board;
 static int64_t kill_after = 5000;
+static char **arguments;
 
 static const struct args_option options[] = {
 	{"pid", "PID", "guard this process instead of a COMMAND", ARGS_UNSIGNED, .target = &guarded,
@@ -34,8 +41,10 @@ static const struct args_option options[] = {
 	{"on-failure", "COMMAND", "run before the guarded process is ended", ARGS_TEXT,
 		.target = &on_failure},
 	{"with", "PIDS",
-		"end COMMAND when one of these processes ends; do not forward notice signals",
+		"end COMMAND when one of these processes ends; they get the notice signals",
 		ARGS_LIST, .target = &with_words},
+	{"leave", NULL, "leave the run with COMMAND's exit code; join it first if nothing has",
+		ARGS_FLAG, .target = &leaves},
 	{"kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION,
 		.target = &kill_after},
 	{"board", "DIR", "the board from which the step is read", ARGS_TEXT, .target = &board,
@@ -91,21 +100,61 @@ static int guard(char *const *command)
 		.kill_after = kill_after});
 }
 
-static enum status check_options(bool command, struct error *err)
+/* joins: the board is made later. */
+static enum status check_options(bool command, bool joins, struct error *err)
 {
 	if (command && guarded_given)
 		return error_set(err, STATUS_USAGE,
 			"give either a COMMAND or --pid; see preempt-heartbeat --help");
-	if (with_words.count && !command)
-		return error_set(err, STATUS_USAGE, "--with needs a COMMAND");
+	if ((with_words.count || leaves) && !command)
+		return error_set(err, STATUS_USAGE, "%s needs a COMMAND",
+			with_words.count ? "--with" : "--leave");
 	if (group_options.timeout_given && group_options.timeout == 0)
 		return error_set(err, STATUS_USAGE, "--timeout: must be greater than 0");
 	enum status status = heartbeat_options_complete(true, err);
-	if (status == STATUS_OK && heartbeat_options.progress_timeout && !(board && *board))
+	if (status == STATUS_OK && heartbeat_options.progress_timeout && !(board && *board) &&
+		!joins)
 		return error_set(err, STATUS_USAGE,
 			"progress cannot be seen without a board: set PREEMPT_DIR (preempt-store "
 			"join does), or give --board");
 	return status == STATUS_OK ? read_with(err) : status;
+}
+
+/* Join for this process, and begin again, with the variables of a member. Returns if that fails. */
+static int join(void)
+{
+	struct error err;
+	struct group_run own;
+	char signals[LISTEN_SIGNALS_SIZE];
+	bool preempted = false;
+	enum status status = group_find(IDENTITY_START, true, &own, &err);
+	if (status == STATUS_OK)
+		status = listen_signals(signals, &err);
+	if (status == STATUS_OK)
+		status = membership_join(&(struct membership_request){.identity = &own.identity,
+						 .store = own.url,
+						 .attempt = group_asked_attempt(),
+						 .agent = getpid(),
+						 .timeout = JOIN_LIMIT,
+						 .signals = signals,
+						 .board = true},
+			&preempted, &err);
+	if (status == STATUS_OK) {
+		execv("/proc/self/exe", arguments);
+		status = error_set(&err, STATUS_TEMPORARY, "cannot begin again after the join: %s",
+			strerror(errno));
+	}
+	int code = message_fail(&err);
+	return preempted ? CODE_SAVED : code;
+}
+
+static int leave(int code)
+{
+	struct error err;
+	const struct membership_goodbye goodbye = {.code = code};
+	if (membership_leave_own(&goodbye, &code, &err) != STATUS_OK)
+		(void)message_fail(&err);
+	return code;
 }
 
 static int run(const struct args_rest *rest)
@@ -115,9 +164,13 @@ static int run(const struct args_rest *rest)
 	/* A notice signal must not end this program before keeper_run handles it. */
 	if (with_words.count)
 		served_block_notices(true);
-	if (check_options(rest->command != NULL, &err) != STATUS_OK)
+	bool joins = leaves && !outage_is_joined();
+	if (check_options(rest->command != NULL, joins, &err) != STATUS_OK)
 		return message_fail(&err);
-	return guard(rest->command);
+	if (joins)
+		return join();
+	int code = guard(rest->command);
+	return leaves ? leave(code) : code;
 }
 
 static const struct args_command commands[] = {
@@ -128,6 +181,7 @@ static const struct args_command commands[] = {
 
 int main(int argc, char **argv)
 {
+	arguments = argv;
 	return args_main(
 		&(struct args_program){"preempt-heartbeat",
 			"Beat, watch the other tasks, end the guarded process when one is lost.",

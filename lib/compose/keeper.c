@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -231,9 +232,12 @@ static bool is_given_up(const struct keeper *k, char why[256])
 static void take_signals(struct keeper *k)
 {
 	for (int number; (number = loop_take_signal(&k->loop, NULL));) {
-		if (number == SIGCHLD || (k->options->with_count && served_is_notice(number)))
+		if (number == SIGCHLD)
 			continue;
-		if (k->options->command)
+		if (k->options->with_count && served_is_notice(number))
+			for (size_t i = 1; i <= k->options->with_count; i++)
+				(void)pidfd_send_signal(k->others[i], number, NULL, 0);
+		else if (k->options->command)
 			subprocess_signal(&k->process, number);
 		else if (number == SIGTERM || !served_is_notice(number))
 			k->stopped = true;
@@ -388,10 +392,12 @@ static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, s
 
 static enum status open_signals(struct keeper *k, struct error *err)
 {
-	static const int numbers[] = {
-		SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU, SIGPWR};
+	int numbers[5 + NSIG] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}, count = 5;
 	sigprocmask(SIG_SETMASK, NULL, &k->before);
-	return loop_open_signals(&k->loop, numbers, sizeof(numbers) / sizeof(numbers[0]), err);
+	for (int number = 1; number < NSIG; number++)
+		if (served_is_notice(number))
+			numbers[count++] = number;
+	return loop_open_signals(&k->loop, numbers, (size_t)count, err);
 }
 
 /* Called if another process beats for this task already: become the command. */

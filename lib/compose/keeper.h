@@ -23,7 +23,7 @@ struct keeper_options {
 	int served; /* pidfd of the process that we serve: the command ends with it; -1: none */
 	/*
 	 * Other processes that serve the command: when one of them is gone, the command is ended
-	 * (75). If there are any, we do not pass notices (served.h) on to the command.
+	 * (75). If there are any, notices (served.h) are passed on to them, not to the command.
 	 */
 	const pid_t *with;
 	size_t with_count;	/* at most KEEPER_WITH */

@@ -13,23 +13,45 @@
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "live/heartbeat.h"
+#include "live/outage.h"
 #include "run/options.h"
 #include "run/scheduler.h"
 
+#define LEAVE_PATIENCE 30000  /* ms to try to reach the store */
+#define LEAVE_ONCE     1000   /* ms for each try, at least, even after the deadline of a notice */
 #define SAVE_LIMIT     300000 /* ms to wait for the saves of other tasks, at most */
 #define BEAT_LOOK      50     /* ms between two readings of beats */
 #define BEAT_ALLOWANCE 1000   /* ms to wait for a new beat after the end of its period */
 
-static void export(struct text *exports, const char *name, const char *value)
+/* An empty value is left out: TaskProlog of Slurm would export the quotes around it. */
+static void set(const char *name, const char *value)
 {
-	text_addf(exports, "export %s=", name);
-	text_add_shell_word(exports, value);
-	text_add(exports, "\n");
+	if (*value)
+		setenv(name, value, 1);
+	else
+		unsetenv(name);
 }
 
-static void export_number(struct text *exports, const char *name, uint64_t value)
+static void set_number(const char *name, uint64_t value)
 {
-	text_addf(exports, "export %s=%llu\n", name, (unsigned long long)value);
+	char digits[24];
+	snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value);
+	setenv(name, digits, 1);
+}
+
+void membership_exports(struct text *exports)
+{
+	static const char *const names[] = {"PREEMPT_STORE", "PREEMPT_RUN", "PREEMPT_ATTEMPT",
+		"PREEMPT_LIFE", "PREEMPT_TASK", "PREEMPT_TASKS", "PREEMPT_LAUNCH",
+		"PREEMPT_SIGNALS", "PREEMPT_AGENT", "PREEMPT_DIR"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *value = getenv(names[i]);
+		if (!value)
+			continue;
+		text_addf(exports, "export %s=", names[i]);
+		text_add_shell_word(exports, value);
+		text_add(exports, "\n");
+	}
 }
 
 /* Join, for entry->agent. If a restarted task ends the joined attempt, join the next one. */
@@ -104,8 +126,8 @@ static void leave_without_board(struct store *store, const struct attempt *attem
 	view_release(&view);
 }
 
-enum status membership_join(const struct membership_request *request, struct text *exports,
-	bool *preempted, struct error *err)
+enum status membership_join(
+	const struct membership_request *request, bool *preempted, struct error *err)
 {
 	struct store *store;
 	struct attempt attempt;
@@ -127,20 +149,16 @@ enum status membership_join(const struct membership_request *request, struct tex
 	store_close(store);
 	if (status != STATUS_OK)
 		return status;
-	export(exports, "PREEMPT_STORE", request->store);
-	export(exports, "PREEMPT_RUN", identity->run);
-	export_number(exports, "PREEMPT_ATTEMPT", attempt.number);
-	export(exports, "PREEMPT_LIFE", attempt.life);
-	export_number(exports, "PREEMPT_TASK", identity->task);
-	export_number(exports, "PREEMPT_TASKS", identity->tasks);
-	/* Leave out an empty value: TaskProlog of Slurm would export the quotes around it. */
-	if (*identity->launch)
-		export(exports, "PREEMPT_LAUNCH", identity->launch);
-	if (*request->signals)
-		export(exports, "PREEMPT_SIGNALS", request->signals);
-	export_number(exports, "PREEMPT_AGENT", (uint64_t)request->agent);
-	if (request->board)
-		export(exports, "PREEMPT_DIR", board.path);
+	set("PREEMPT_STORE", request->store);
+	set("PREEMPT_RUN", identity->run);
+	set_number("PREEMPT_ATTEMPT", attempt.number);
+	set("PREEMPT_LIFE", attempt.life);
+	set_number("PREEMPT_TASK", identity->task);
+	set_number("PREEMPT_TASKS", identity->tasks);
+	set("PREEMPT_LAUNCH", identity->launch);
+	set("PREEMPT_SIGNALS", request->signals);
+	set_number("PREEMPT_AGENT", (uint64_t)request->agent);
+	set("PREEMPT_DIR", request->board ? board.path : "");
 	board_release(&board, false);
 	return STATUS_OK;
 }
@@ -157,7 +175,8 @@ static enum agreement_reason reason_of(int code)
 	}
 }
 
-int membership_preempted_code(int code)
+/* The code with which a task leaves after a claim, if its training process ended with `code`. */
+static int preempted_code(int code)
 {
 	return reason_of(code) == REASON_FAILED ? CODE_PREEMPTED : code;
 }
@@ -218,7 +237,7 @@ enum status membership_leave(struct store *store, struct view *view,
 			(unsigned long long)view->attempt.number);
 	bool left = view->agreement.peers[task].left != REASON_NONE;
 	if (view->agreement.claimed) {
-		code = membership_preempted_code(code);
+		code = preempted_code(code);
 		reason = reason_of(code);
 	} else if (reason == REASON_FAILED && view->agreement.broken &&
 		   !(view->error.present && view->error.task == task)) {
@@ -239,6 +258,43 @@ enum status membership_leave(struct store *store, struct view *view,
 	if (status == STATUS_NO && in_order) /* other tasks have not left */
 		stay_while_others_save(store, view, task);
 	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+static enum status leave_once(
+	const struct membership_goodbye *goodbye, int64_t until, int *leave, struct error *err)
+{
+	struct group_run own;
+	struct membership_goodbye complete = *goodbye;
+	int64_t least = clock_after(LEAVE_ONCE);
+	enum status status = group_open(IDENTITY_TASK, true, until, &own, err);
+	complete.task = own.identity.task;
+	if (status == STATUS_OK) {
+		store_set_deadline(own.store, clock_later(until, least));
+		status = membership_leave(own.store, &own.view, &complete, leave, err);
+	}
+	group_close(&own);
+	return status;
+}
+
+enum status membership_leave_own(
+	const struct membership_goodbye *goodbye, int *leave, struct error *err)
+{
+	struct notice notice = {.deadline = CLOCK_NEVER};
+	struct membership_goodbye with_board = *goodbye;
+	struct outage outage = {.cancel = -1};
+	enum status status;
+	with_board.board = getenv("PREEMPT_DIR");
+	*leave = goodbye->code < 0 ? STATUS_OK : goodbye->code;
+	if (with_board.board && board_read_notice(with_board.board, &notice, err) == STATUS_OK)
+		*leave = preempted_code(*leave);
+	outage.deadline =
+		clock_earlier(clock_after(LEAVE_PATIENCE), notice_deadline(&notice) - LEAVE_EARLY);
+	do
+		status = leave_once(&with_board, outage.deadline, leave, err);
+	while (outage_retry(&outage, &status, err));
+	if (with_board.board)
+		board_remove_joined(with_board.board);
+	return status;
 }
 
 static bool is_there(const void *context, uint64_t task)

@@ -22,13 +22,15 @@ struct membership_request {
 };
 
 /*
- * Join, wait for the others, make a board. exports gets lines "export NAME=value" for eval and for
- * Slurm's TaskProlog. Fails as attempt_join and attempt_gather do, and with STATUS_NO if the agent
- * is gone. If the board cannot be made, the task leaves the attempt as one that has failed.
- * *preempted becomes true if a claim came first: leave with 42.
+ * Join, wait for the others, make a board, and set the variables of a member (PREEMPT_...) in the
+ * environment of this process. Fails as attempt_join and attempt_gather do, and with STATUS_NO if
+ * the agent is gone. If the board cannot be made, the task leaves the attempt as one that has
+ * failed. *preempted becomes true if a claim came first: leave with 42.
  */
-enum status membership_join(const struct membership_request *request, struct text *exports,
-	bool *preempted, struct error *err);
+enum status membership_join(
+	const struct membership_request *request, bool *preempted, struct error *err);
+/* Lines "export NAME=value" with these variables, for eval and for Slurm's TaskProlog. */
+void membership_exports(struct text *exports);
 
 struct membership_goodbye {
 	uint64_t task;
@@ -47,8 +49,13 @@ struct membership_goodbye {
  */
 enum status membership_leave(struct store *store, struct view *view,
 	const struct membership_goodbye *goodbye, int *leave, struct error *err);
-/* The code with which a task leaves after a claim, if its training process ended with `code`. */
-int membership_preempted_code(int code);
+/*
+ * The same for the task that the options and the environment name. A store that does not answer is
+ * asked again for 30 s, or until the deadline of a notice that the board has. The board is removed.
+ * *leave is set although the store did not answer. goodbye: its task and board are found here.
+ */
+enum status membership_leave_own(
+	const struct membership_goodbye *goodbye, int *leave, struct error *err);
 
 /*
  * Close an attempt of which no task runs any more, although some have not left. STATUS_NO: a task

@@ -7,16 +7,10 @@
 #include <unistd.h>
 
 #include "agent/listen.h"
-#include "agent/task/board.h"
-#include "base/clock.h"
 #include "base/message.h"
 #include "compose/membership.h"
-#include "live/outage.h"
 #include "run/attempt.h"
 #include "run/options.h"
-
-#define LEAVE_PATIENCE 30000 /* ms to try to reach the store */
-#define LEAVE_ONCE     1000  /* ms for each try, at least, even after the deadline of a notice */
 
 static uint64_t pid, code;
 static bool pid_given, code_given, no_board, no_heartbeat, force;
@@ -53,7 +47,7 @@ int member_join(const struct args_rest *rest)
 	struct text exports = {0};
 	char signals[LISTEN_SIGNALS_SIZE];
 	pid_t agent = 0;
-	bool preempted = false, prolog;
+	bool preempted = false, prolog, had_board = getenv("PREEMPT_DIR");
 	(void)rest;
 	enum status status = group_find_agent(&agent, &prolog, &err);
 	if (status == STATUS_NO) {
@@ -75,10 +69,12 @@ int member_join(const struct args_rest *rest)
 	if (status == STATUS_OK && *identity->warning)
 		message_error("warning: %s", identity->warning);
 	if (status == STATUS_OK)
-		status = membership_join(&request, &exports, &preempted, &err);
-	if (status == STATUS_OK)
+		status = membership_join(&request, &preempted, &err);
+	if (status == STATUS_OK) {
+		membership_exports(&exports);
 		fputs(text_string(&exports), stdout);
-	if (status == STATUS_OK && no_board && getenv("PREEMPT_DIR"))
+	}
+	if (status == STATUS_OK && had_board && no_board)
 		puts("unset PREEMPT_DIR");
 	text_release(&exports);
 	if (status == STATUS_OK)
@@ -91,48 +87,18 @@ int member_join(const struct args_rest *rest)
 	return preempted ? CODE_SAVED : failed;
 }
 
-static enum status leave_once(int64_t until, int *leave_with, struct error *err)
-{
-	struct group_run own;
-	int64_t least = clock_after(LEAVE_ONCE);
-	enum status status = group_open(IDENTITY_TASK, true, until, &own, err);
-	if (status == STATUS_OK) {
-		store_set_deadline(own.store, clock_later(until, least));
-		const struct membership_goodbye goodbye = {.task = own.identity.task,
-			.code = code_given ? (int)code : -1,
-			.reason = leave_reason,
-			.board = getenv("PREEMPT_DIR")};
-		status = membership_leave(own.store, &own.view, &goodbye, leave_with, err);
-	}
-	group_close(&own);
-	return status;
-}
-
-/* Until when to try to reach the store. The deadline of a notice may be earlier. */
-static int64_t goodbye_until(const struct notice *notice)
-{
-	return clock_earlier(clock_after(LEAVE_PATIENCE), notice_deadline(notice) - LEAVE_EARLY);
-}
-
 int member_leave(const struct args_rest *rest)
 {
 	struct error err;
-	struct notice notice = {.deadline = CLOCK_NEVER};
-	const char *board = getenv("PREEMPT_DIR");
-	bool noticed = board && board_read_notice(board, &notice, &err) == STATUS_OK;
-	int leave_with = noticed ? membership_preempted_code((int)code) : (int)code;
-	struct outage outage = {.deadline = goodbye_until(&notice), .cancel = -1};
-	enum status status;
+	struct membership_goodbye goodbye = {
+		.code = code_given ? (int)code : -1, .reason = leave_reason};
+	int leave_with;
 	(void)rest;
 	if (group_is_shell(&err)) {
 		message_detail("%s", err.text);
 		return STATUS_OK;
 	}
-	do
-		status = leave_once(outage.deadline, &leave_with, &err);
-	while (outage_retry(&outage, &status, &err));
-	if (board)
-		board_remove_joined(board);
+	enum status status = membership_leave_own(&goodbye, &leave_with, &err);
 	/* The script exits with this code even if the store did not answer. */
 	if (status != STATUS_USAGE)
 		printf("%d\n", leave_with);

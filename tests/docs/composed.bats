@@ -118,11 +118,9 @@ claimed_by() { [ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field "$1
 
 @test "a notice to the process group, to the whole tree, to a peer, USR2, XCPU of a site, twice: one step, 42 (PH-3, PH-19)" {
 	local shape signal
-	sed 's/kill \$/kill -TERM $/; s/TERM/XCPU/g' "$REPO/examples/composed.sh" >site.sh
-	chmod +x site.sh
 	for shape in group:TERM peer:TERM tree:USR2 tree:XCPU; do
 		signal=${shape#*:} shape=${shape%:*}
-		if [ "$signal" = XCPU ]; then export PREEMPT_SIGNALS=XCPU script=$PWD/site.sh; fi
+		if [ "$signal" = XCPU ]; then export PREEMPT_SIGNALS=XCPU; fi
 		trains composed beside
 		for _ in 1 2; do
 			case $shape in
@@ -133,38 +131,7 @@ claimed_by() { [ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field "$1
 		done
 		all_leave 42
 		[ "$(wc -l <saved.0)" = 1 ]
-		# (The script passes USR2 on as TERM.)
-		claimed_by source "signal:$signal" || { [ "$signal" = USR2 ] && claimed_by source signal:TERM; }
-	done
-}
-
-# Stand-ins for the pieces: those that serve run on, and the training ends with 42 when it is asked to.
-stand_ins() {
-	local piece
-	mkdir -p pieces
-	for piece in watch claim ack; do printf '#!/bin/sh\ntrap "" TERM USR1\nexec sleep 1000\n' >pieces/preempt-$piece; done
-	printf '#!/bin/sh\ntrap "" TERM USR1\n: >trains\nread -r _ <end\nexit 42\n' >pieces/preempt-heartbeat
-	printf '#!/bin/sh\ncase $1 in join) echo export PREEMPT_SIGNALS=TERM,USR1 ;; *) echo "$3" ;; esac\n' >pieces/preempt-store
-	chmod +x pieces/*
-	mkfifo end
-	PATH=$PWD/pieces:$PATH
-}
-
-@test "the training ends while the script gets a notice, or its exit code comes in two pieces: the script leaves with it" {
-	local round pieces
-	stand_ins
-	# More than the second for which the script reads.
-	echo() { [ "$*" = 42 ] || { builtin echo "$@"; return; }; printf 4; sleep 1.5; printf '2\n'; }
-	for round in 1 2 3 slow; do
-		rm -f trains
-		[ "$round" != slow ] || export -f echo
-		composed 0
-		eventually test -e trains
-		mapfile -t pieces < <(below "${agents[0]}" .)
-		builtin echo >end
-		[ "$round" = slow ] || for _ in 1 2 3 4; do kill -USR1 "${agents[0]}" 2>/dev/null || :; done
-		leaves 0 42
-		kill -KILL "${pieces[@]}" 2>/dev/null || :
+		claimed_by source "signal:$signal"
 	done
 }
 
@@ -174,14 +141,13 @@ all_gone() {
 }
 
 # What happens to task 0, when, what the other task is, the codes of both. trains: at any time; agreed: after the notice,
-# when the other has not yet reported its step; finished: when the training has ended, and its heartbeat has not said so.
+# when the other has not yet reported its step; finished: when the training has ended, and the script has not said so.
 @test "PH-2 kill -9 of any piece, of the script, of the training; a failure: nothing stays, and the others learn it" {
-	local row what when peer here there beats pieces
+	local row what when peer here there pieces
 	for row in \
 		"preempt-watch      trains   composed 75     44" \
 		"preempt-claim      trains   composed 75     44" \
 		"preempt-ack        agreed   beside   43     43" \
-		"preempt-heartbeat  trains   composed 75|137 44" \
 		"training           agreed   beside   43     43" \
 		"failure            trains   composed 9      44" \
 		"save               agreed   beside   43     43" \
@@ -190,11 +156,6 @@ all_gone() {
 		"script+ack         finished beside   137    44"; do
 		read -r what when peer here there <<<"$row"
 		echo "$row"
-		if [ "$when" = finished ]; then
-			# In a session of its own: the kernel continues what is stopped in a process group that loses its script.
-			printf '#!/bin/sh\nexec setsid "%s" "$@"\n' "$(type -P preempt-heartbeat)" >pieces/preempt-heartbeat
-			chmod +x pieces/preempt-heartbeat
-		fi
 		trains composed "$peer"
 		case $when in
 		agreed)
@@ -203,8 +164,7 @@ all_gone() {
 			eventually has_key STEP/1/0
 			;;
 		finished)
-			beats=$(below "${agents[0]}" preempt-heartbeat | head -n 1)
-			kill -STOP "$beats"
+			stopped "${agents[0]}"
 			touch enough.0
 			eventually gone "$(cat pid.0)"
 			;;
@@ -218,10 +178,6 @@ all_gone() {
 		script+ack) kill -KILL $(below "${agents[0]}" preempt-ack) "${agents[0]}" ;;
 		*) kill -KILL $(below "${agents[0]}" "$what ") ;;
 		esac
-		if [ "$when" = finished ]; then
-			eventually gone "${agents[0]}"
-			kill -CONT "$beats"
-		fi
 		[ "$when" != agreed ] || kill -CONT "${agents[1]}"
 		leaves 0 "$here"
 		eventually all_gone
@@ -241,16 +197,13 @@ all_gone() {
 	[ ! -e at.0 ]
 }
 
-@test "one shell joins again after each restart, until its training has finished" {
+@test "a task joins again after each restart, until its training has finished" {
 	script=$PWD/again.sh
-	{
-		printf '%s\n' '#!/bin/bash' 'until [ "${code-}" = 0 ]; do'
-		sed "s/^exit \(.*\)/code=\1; trap - TERM; wait; done; exit \$code/" "$REPO/examples/composed.sh"
-	} >again.sh
+	printf '#!/bin/bash\nuntil "%s" "$@"; do :; done\n' "$REPO/examples/composed.sh" >again.sh
 	chmod +x again.sh
 	trains composed
 	for attempt in 1 2; do
-		kill -TERM "$(pgrep -P "${agents[0]}" preempt-watch)"
+		kill -TERM "$(below "${agents[0]}" "^preempt-watch")"
 		eventually preempt-store get -q "run/r/00000$attempt/CLOSED"
 		rm at.0
 		eventually all_train
@@ -260,10 +213,25 @@ all_gone() {
 	[ "$(preempt-store get run/r/000003/CLOSED | field state)" = completed ]
 }
 
+@test "preempt-heartbeat --leave joins if nothing has, gives the command what join prints, and leaves with its code" {
+	local code
+	another_store
+	for code in 0 5; do
+		run -"$code" --separate-stderr preempt-heartbeat --task 0 --tasks 1 --leave -- \
+			sh -c 'test -d "$PREEMPT_DIR" && test "$PREEMPT_RUN" = r && echo "$PREEMPT_ATTEMPT $PREEMPT_LIFE"; exit '"$code"
+		[[ $output =~ ^[12]\ [0-9a-f]+$ ]]
+	done
+	closed state completed
+	[ "$(preempt-store get run/r/000002/CLOSED | field state)" = failed ]
+	no_boards
+	run -2 preempt-heartbeat --task 0 --tasks 1 --leave
+	run -2 preempt-heartbeat --task 7 --tasks 1 --leave -- true
+}
+
 # The script without its head, as README and preempt(7) show it.
-@test "README and preempt(7) show the script as it is, in at most 20 lines" {
+@test "README and preempt(7) show the script as it is, in five lines and one that checks its use" {
 	sed '/^#!/d; 1,/^[^#]/ { /^#/d }' "$REPO/examples/composed.sh" >script
-	[ "$(grep -c . script)" -le 20 ]
+	[ "$(grep -c '^[^#]' script)" -le 6 ]
 	sed -n '/^## Composed/,/^## /p' "$REPO/README.md" | sed -n '/^```bash/,/^```/p' | sed '/^```/d' | diff script -
 	sed -n '/^\.Ss Composed/,/^\.Ed/p' "$REPO/man/preempt.7" | sed -n '/^\.Bd/,$p' | sed '1d; $d' | diff script -
 }

@@ -156,11 +156,11 @@ catches_usr1() {
 	[ "$(examples preempt-ack.1)" = 1 ]
 }
 
-@test "preempt-heartbeat(1): beat beside the training of a script that has joined" {
+@test "preempt-heartbeat(1): join, beat beside the training, leave" {
 	[ "$(examples preempt-heartbeat.1)" = 1 ]
 	export PREEMPT_RUN=mymodel PREEMPT_STORE=$PWD/shared/mymodel.db PREEMPT_TASK=0 PREEMPT_TASKS=1
 	the preempt-heartbeat.1 1
-	PREEMPT_TASK=5 run -2 bash typed # not joined: the training does not begin
+	PREEMPT_TASK=5 run -2 bash typed # refused by the join: the training does not begin
 	[ ! -e trains ]
 	begin bash typed
 	running() { [[ $(preempt-status --run mymodel) = *" running "* ]]; }
