@@ -16,11 +16,11 @@
 #include "base/process/subprocess.h"
 #include "base/text.h"
 #include "compose/batch.h"
-#include "notice/slurm.h"
-#include "run/ancestors.h"
+#include "platform/ancestors.h"
+#include "platform/slurm.h"
 #include "run/attempt.h"
 #include "run/options.h"
-#include "run/scheduler.h"
+#include "run/trace.h"
 
 #define STORE_LIMIT 60000 /* ms to read from the store how the attempts ended */
 #define TAKEN_LIMIT 10000 /* ms to wait until Slurm ends the script of a job that it requeued */
@@ -274,19 +274,13 @@ static int run(const struct args_rest *rest)
 	struct group_run own;
 	char job[64] = "", signals[LISTEN_SIGNALS_SIZE + 7] = "signal:";
 	const char *const usual[] = {signals};
-	struct text names = {0};
 	const struct platform *scheduler =
-		platform_name ? scheduler_find(platform_name, &names) : scheduler_here();
+		platform_scheduler(platform_name, &signs_environment, &err);
 	struct requeue_question question = {.code = -1, .limits = &limits};
 	struct batch batch = {.question = &question, .loop = LOOP_CLOSED};
 	message_patience(1000); /* a log that stalls must not delay the notice to the tasks */
-	if (!scheduler) {
-		message_error(
-			"--platform: \"%s\" is none of %s", platform_name, text_string(&names));
-		text_release(&names);
-		return STATUS_USAGE;
-	}
-	text_release(&names);
+	if (!scheduler)
+		return message_fail(&err);
 	if (!dry_run && code_given == (rest->command && rest->command[0])) {
 		message_error(
 			"write -- COMMAND [ARG...], or --code RC; see preempt-requeue --help");
@@ -294,7 +288,7 @@ static int run(const struct args_rest *rest)
 	}
 	if (group_find(IDENTITY_RUN, false, &own, &err) != STATUS_OK)
 		return message_fail(&err);
-	enum status named = slurm_job_name(job, &err);
+	enum status named = slurm_job_name(&signs_environment, job, &err);
 	if (named != STATUS_OK && named != STATUS_NO)
 		return message_fail(&err);
 	message_detail("platform %s, run %s (%s), store %s", scheduler->name, own.identity.run,

@@ -14,10 +14,10 @@
 #include "base/parse.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/layouts.h"
-#include "notice/platform.h"
+#include "platform/platform.h"
 #include "run/history.h"
 #include "run/options.h"
-#include "run/scheduler.h"
+#include "run/trace.h"
 #include "store/remove.h"
 #include "store/store.h"
 
@@ -209,7 +209,7 @@ static enum status check_store(const struct identity *identity, const char *url,
 static enum status choose_sources(struct agent_options *agent, struct error *err)
 {
 	static struct platform_choice choice;
-	struct platform_signs signs;
+	struct signs signs;
 	agent->sources = notices.items;
 	agent->source_count = notices.count;
 	if (notices.count && platform && !strcmp(platform, "none"))
@@ -217,7 +217,7 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 	if (platform && !strcmp(platform, "none"))
 		return error_set(err, STATUS_USAGE,
 			"--platform none needs --notice: nothing would be watched");
-	platform_inspect(&signs);
+	signs_inspect(&signs);
 	if (platform_choose(platform ? platform : "auto", &signs, &choice, err) != STATUS_OK)
 		return err->status;
 	if (notices.count && !platform)

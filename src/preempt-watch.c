@@ -21,9 +21,9 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/process/ending.h"
-#include "notice/exec.h"
-#include "notice/platform.h"
+#include "base/process/subprocess.h"
 #include "notice/source_set.h"
+#include "platform/platform.h"
 #include "run/options.h"
 
 #define BOARD_EVERY 1000 /* ms between two checks that the board exists */
@@ -93,11 +93,51 @@ static int print_notice(const struct notice *notice)
 	return code;
 }
 
+/* For --exec. The command gets the notice in its environment, too: sh interprets its text. */
+static void describe_notice(const struct notice *notice, const char *line)
+{
+	char utc[32], left[32] = "";
+	int64_t now = clock_now();
+	clock_format_utc(notice->received_utc, utc);
+	if (notice->deadline != CLOCK_NEVER)
+		snprintf(left, sizeof(left), "%lld",
+			(long long)(notice->deadline > now ? notice->deadline - now : 0));
+	setenv("PREEMPT_NOTICE_SOURCE", notice->source, 1);
+	setenv("PREEMPT_NOTICE_REASON", notice->reason, 1);
+	setenv("PREEMPT_NOTICE_UTC", utc, 1);
+	setenv("PREEMPT_NOTICE_LEFT_MS", left, 1);
+	setenv("PREEMPT_NOTICE", line, 1);
+}
+
+/* Run it, and wait for its end. A signal that ends us is passed on to it first. */
 static int run_command(const struct notice *notice)
 {
+	struct text line = {0};
+	struct subprocess child;
 	struct error err;
-	int code;
-	return notice_exec(notice, command, &code, &err) == STATUS_OK ? code : message_fail(&err);
+	int asked = 0;
+	notice_write_json(notice, &line);
+	describe_notice(notice, text_string(&line));
+	text_add(&line, "\n");
+	struct subprocess_options how = {.shell = command, .input = text_string(&line)};
+	enum status status = subprocess_start(&child, &how, &err);
+	text_release(&line);
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	while (subprocess_check(&child, clock_now()) == SUBPROCESS_RUNS) {
+		struct pollfd ended = {.fd = child.end.descriptor, .events = POLLIN};
+		ending_wait(&ended, 1, child.end.due);
+		if (!ending_signal())
+			continue;
+		asked = ending_signal();
+		ending_set(0);
+		subprocess_signal(&child, asked);
+	}
+	/* Do not kill the processes that it left in the background: they live until we end. */
+	subprocess_reap(&child, true);
+	if (asked)
+		ending_set(asked);
+	return child.code;
 }
 
 static int handle(const struct notice *notice)
@@ -297,10 +337,13 @@ static enum status check_options(struct error *err)
 
 static int print_platform(void)
 {
-	struct platform_signs signs;
+	struct signs signs;
 	struct text text = {0};
-	platform_inspect(&signs);
+	signs_inspect(&signs);
 	platform_show(&signs, &text);
+	text_add(&text, "sources: ");
+	source_list(&text);
+	text_add(&text, "\n");
 	fputs(text_string(&text), stdout);
 	text_release(&text);
 	return STATUS_OK;

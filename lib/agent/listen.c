@@ -8,7 +8,7 @@
 #include "agent/environment.h"
 #include "agent/source_group.h"
 #include "base/parse.h"
-#include "notice/platform.h"
+#include "platform/platform.h"
 #include "run/options.h"
 
 static enum status add(
@@ -61,10 +61,10 @@ static enum status open_one(struct source_set *watch, const struct listen_reques
 static enum status open_platform(struct source_set *watch, struct listen_request *request,
 	struct text *warnings, struct error *err)
 {
-	struct platform_signs signs;
+	struct signs signs;
 	struct platform_choice choice;
 	struct source *none = NULL;
-	platform_inspect(&signs);
+	signs_inspect(&signs);
 	enum status status = platform_choose(request->platform, &signs, &choice, err);
 	if (status == STATUS_OK && request->how.grace < 0)
 		request->how.grace = choice.grace;
@@ -93,7 +93,6 @@ enum status listen_open(struct source_set *watch, struct listen_request *request
 
 enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
 {
-	struct platform_signs signs;
 	struct platform_choice choice;
 	const char *sources[PLATFORM_SOURCES];
 	const char *given = getenv("PREEMPT_SIGNALS");
@@ -101,9 +100,9 @@ enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
 		snprintf(names, LISTEN_SIGNALS_SIZE, "%s", given);
 		return STATUS_OK;
 	}
-	platform_inspect(&signs);
 	const char *platform = getenv("PREEMPT_PLATFORM");
-	enum status status = platform_choose(platform ? platform : "auto", &signs, &choice, err);
+	enum status status =
+		platform_choose(platform ? platform : "auto", &signs_environment, &choice, err);
 	if (status != STATUS_OK)
 		return status;
 	for (size_t i = 0; i < choice.count; i++)

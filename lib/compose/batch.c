@@ -7,7 +7,7 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "notice/slurm.h"
+#include "platform/slurm.h"
 #include "proto/claim.h"
 #include "run/attempt.h"
 

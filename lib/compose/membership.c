@@ -15,7 +15,7 @@
 #include "live/heartbeat.h"
 #include "live/outage.h"
 #include "run/options.h"
-#include "run/scheduler.h"
+#include "run/trace.h"
 
 #define LEAVE_PATIENCE 30000  /* ms to try to reach the store */
 #define LEAVE_ONCE     1000   /* ms for each try, at least, even after the deadline of a notice */

@@ -121,3 +121,11 @@ const char *source_name(const struct source *source)
 {
 	return source->name;
 }
+
+int64_t notice_lead(int64_t grace, int64_t whole)
+{
+	const int64_t usual = 300000;
+	if (grace >= 0)
+		return grace;
+	return whole / 4 < usual ? whole / 4 : usual;
+}

@@ -19,6 +19,7 @@
 
 #include "base/text.h"
 #include "notice/notice.h"
+#include "platform/platform.h"
 
 enum source_answer {
 	SOURCE_NONE,	   /* asked: there is no notice, or no new one */
@@ -29,12 +30,6 @@ enum source_answer {
 };
 
 /*
- * The signals by which schedulers say that a job ends, and batch scripts are told to save: each is
- * a notice unless the user names other ones. (LSF's INT is one only there: platform.c.)
- */
-#define NOTICE_SIGNALS "TERM,USR1,USR2,XCPU,PWR"
-
-/*
  * signal:TERM,USR1  any of these signals, each stamped with the time by a handler: reading it late
  *                   does not move its deadline. System calls are restarted where the kernel can;
  *                   poll(2) and its like end with EINTR. The signals are unblocked in the calling
@@ -43,7 +38,7 @@ enum source_answer {
  * command:TEXT      run by sh every period; exit 0: a notice, its first line of output is the
  *                   reason; exit 1: none; another code, or a timeout: the source could not ask.
  *                   When the command ends, the rest of its process group is killed
- * deadline:+2h|TIME the end of the machine; the notice comes earlier (lead.h)
+ * deadline:+2h|TIME the end of the machine; the notice comes earlier (notice_lead)
  * slurm:TERM,USR1   the job's end, which Slurm is asked for, and these signals: at each, Slurm
  *                   is asked how much time is left; slurm alone has NOTICE_SIGNALS
  * gce aws azure alibaba  their metadata servers (cloud.h); options and another base URL follow a
@@ -115,6 +110,14 @@ const char *source_signals(const char *specification);
 void source_add_signals(const char *specification, sigset_t *set);
 /* The specification that the source was opened with. */
 const char *source_name(const struct source *source);
+
+/*
+ * How long before a known end its notice is given: grace (ms) if the user gave one (not negative);
+ * otherwise 5 minutes, but at most a quarter of whole, the ms from start to end: a short job must
+ * not get its notice at its start. The group trains on after a first save if time is left, so a
+ * long lead costs only one more checkpoint.
+ */
+int64_t notice_lead(int64_t grace, int64_t whole);
 
 extern const struct source_kind source_signal, source_file, source_command, source_deadline,
 	source_slurm, source_gce, source_aws, source_azure, source_alibaba;

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/xalloc.h"
-#include "notice/lead.h"
 #include "notice/source.h"
 
 #define CHECK_EVERY 30000 /* ms between two readings of the wall clock */

@@ -19,12 +19,10 @@
 
 #include "base/clock.h"
 #include "base/loop.h"
-#include "base/parse.h"
 #include "base/process/subprocess.h"
 #include "base/xalloc.h"
-#include "notice/lead.h"
-#include "notice/slurm.h"
 #include "notice/source.h"
+#include "platform/slurm.h"
 
 #define PATIENCE    3000   /* ms for an answer while a signal's notice waits */
 #define NO_HURRY    10000  /* ms for any other answer */
@@ -49,8 +47,7 @@ struct slurm_source {
 	int64_t ask;	   /* when to ask for the end; CLOCK_NEVER: do not ask */
 	int64_t spread;
 	bool confirmed; /* Slurm was asked again when the end was near */
-	bool given;	/* the notice that the end is near */
-	bool looked;
+	bool given;	/* the notice that the end is near, or that of a signal */
 
 	bool held;  /* the notice of a signal waits for Slurm's answer */
 	bool asked; /* Slurm was asked after that signal */
@@ -66,21 +63,6 @@ static void slurm_close(struct source *source)
 	source_close(self->signals);
 	loop_close(&self->loop);
 	free(self);
-}
-
-static enum status open_signals(struct slurm_source *self, const char *names,
-	const struct source_options *options, struct error *err)
-{
-	struct text specification = {0};
-	text_addf(&specification, "signal:%s", *names ? names : NOTICE_SIGNALS);
-	enum status status = source_open(&self->signals, text_string(&specification), options, err);
-	text_release(&specification);
-	if (status != STATUS_OK)
-		return status;
-	status = loop_open(&self->loop, err);
-	if (status == STATUS_OK)
-		loop_watch(&self->loop, source_descriptor(self->signals));
-	return status;
 }
 
 /* Estimate the controller's clock. */
@@ -126,40 +108,45 @@ static enum source_answer warn(struct slurm_source *self, struct error *err)
 /* A time from the environment, ms since 1970; 0: not set. */
 static int64_t time_of(const char *variable)
 {
-	const char *text = getenv(variable);
-	int64_t utc = 0;
-	return text && slurm_read_time(text, &utc) ? utc : 0;
+	uint64_t seconds = 0;
+	(void)signs_number(&signs_environment, variable, 0, (uint64_t)1 << 40, &seconds, NULL);
+	return (int64_t)seconds * 1000;
 }
 
 static enum status slurm_open(struct source **source, const char *rest,
 	const struct source_options *options, struct error *err)
 {
-	const char *tasks = getenv("SLURM_NTASKS");
-	uint64_t number;
-	char job[64];
-	if (!slurm_job_id(job))
-		return error_set(err, STATUS_USAGE,
+	uint64_t tasks = 1;
+	char job[64], specification[300];
+	enum status status = slurm_job_name(&signs_environment, job, err);
+	if (status == STATUS_NO)
+		error_set(err, STATUS_USAGE,
 			"source slurm: SLURM_JOB_ID is not set, so this is no job of Slurm");
+	if (status != STATUS_OK)
+		return STATUS_USAGE;
 	struct slurm_source *self = xcalloc(1, sizeof(*self));
 	snprintf(self->job_id, sizeof(self->job_id), "%s", job);
 	self->grace = options->grace;
 	self->began = clock_now();
 	self->lead = notice_lead(self->grace, INT64_MAX);
-	if (tasks && parse_decimal(tasks, &number) && number < SPREAD / SPREAD_EACH)
-		self->spread = (int64_t)number * SPREAD_EACH;
-	else
-		self->spread = tasks ? SPREAD : SPREAD_EACH;
+	(void)signs_number(&signs_environment, "SLURM_NTASKS", 1, UINT32_MAX, &tasks, NULL);
+	self->spread = tasks < SPREAD / SPREAD_EACH ? (int64_t)tasks * SPREAD_EACH : SPREAD;
 	self->ask = CLOCK_NEVER;
 	know_end(self, time_of("SLURM_JOB_START_TIME"), time_of("SLURM_JOB_END_TIME"));
 	if (!self->end_utc)
 		self->ask = clock_after(clock_jitter(10 * self->spread)); /* not urgent */
 	self->loop = LOOP_CLOSED;
-	enum status status = open_signals(self, rest, options, err);
+	snprintf(specification, sizeof(specification), "signal:%s", *rest ? rest : NOTICE_SIGNALS);
+	status = source_open(&self->signals, specification, options, err);
 	if (status == STATUS_OK)
-		*source = &self->source;
-	else
+		status = loop_open(&self->loop, err);
+	if (status != STATUS_OK) {
 		slurm_close(&self->source);
-	return status;
+		return status;
+	}
+	loop_watch(&self->loop, source_descriptor(self->signals));
+	*source = &self->source;
+	return STATUS_OK;
 }
 
 static int slurm_descriptor(const struct source *source)
@@ -186,7 +173,7 @@ static int64_t end_due(const struct slurm_source *self)
 static int64_t slurm_due(const struct source *source)
 {
 	const struct slurm_source *self = (const struct slurm_source *)source;
-	int64_t due = self->looked && !self->warn_of ? CLOCK_NEVER : 0;
+	int64_t due = self->warn_of ? 0 : CLOCK_NEVER;
 	if (self->squeue.pid)
 		due = clock_earlier(self->squeue.end.due, due);
 	else if (self->held)
@@ -201,37 +188,25 @@ static int64_t slurm_due(const struct source *source)
 static enum status ask_slurm(
 	struct slurm_source *self, int64_t timeout, int64_t now, struct error *err)
 {
-	char *argv[SLURM_QUESTION];
-	slurm_question(self->job_id, argv);
-	struct subprocess_options how = {.argv = argv,
-		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_KEEP},
-		.keep = 255,
-		.limit = now + timeout,
-		.loop = &self->loop};
 	self->timeout = timeout;
 	subprocess_release(&self->squeue);
-	return subprocess_start(&self->squeue, &how, err);
+	return slurm_ask_start(&self->squeue, self->job_id, now + timeout, &self->loop, err);
 }
 
-static enum source_answer give_held(struct slurm_source *self, struct notice *notice)
+/* Give the held notice, with its reason and why, and the time left at receipt (ms; negative: not
+ * known). */
+static enum source_answer give_held(
+	struct slurm_source *self, const char *why, int64_t left, struct notice *notice)
 {
+	const struct notice *held = &self->notice;
+	char reason[sizeof(held->reason)];
+	snprintf(reason, sizeof(reason), "%.120s%s%.133s", held->reason, *why ? "; " : "", why);
+	notice_set(notice, held->source, reason,
+		(struct notice_time){held->received, held->received_utc}, left);
+	notice->signal = held->signal;
 	self->held = false;
 	self->given = true; /* so the end needs no notice of its own */
-	*notice = self->notice;
 	return SOURCE_NOTICE;
-}
-
-/* Add the reason and the time left at receipt (ms; negative: not known) to the held notice. */
-static void amend_held(struct slurm_source *self, const char *why, int64_t left)
-{
-	struct notice_time received = {self->notice.received, self->notice.received_utc};
-	char source[sizeof(self->notice.source)], reason[sizeof(self->notice.reason)];
-	int number = self->notice.signal;
-	strcpy(source, self->notice.source);
-	snprintf(reason, sizeof(reason), "%.120s%s%.133s", self->notice.reason, *why ? "; " : "",
-		why);
-	notice_set(&self->notice, source, reason, received, left);
-	self->notice.signal = number;
 }
 
 /* "WHAT at END, but this machine's clock says NOW: the time left is not known" */
@@ -246,8 +221,9 @@ static void say_doubt(char *text, size_t size, const char *what, int64_t end_utc
 		what, end, now);
 }
 
-/* Put Slurm's answer into the held notice. */
-static void complete_held(struct slurm_source *self, const struct slurm_job *job)
+/* Give the held notice with Slurm's answer. */
+static enum source_answer give_answered(
+	struct slurm_source *self, const struct slurm_job *job, struct notice *notice)
 {
 	struct notice_time now = notice_time();
 	char why[160];
@@ -265,15 +241,7 @@ static void complete_held(struct slurm_source *self, const struct slurm_job *job
 			       : self->grace;
 	if (self->grace >= 0 && self->grace < left)
 		left = self->grace;
-	amend_held(self, why, left);
-}
-
-/* Give the held notice without an answer, for the reason why; the time left is grace. */
-static enum source_answer give_unanswered(
-	struct slurm_source *self, const char *why, struct notice *notice)
-{
-	amend_held(self, why, self->grace);
-	return give_held(self, notice);
+	return give_held(self, why, left, notice);
 }
 
 /* Squeue has failed: continue with what is known. */
@@ -282,7 +250,7 @@ static enum source_answer not_answered(
 {
 	self->ask = now + AGAIN;
 	self->confirmed = true;
-	return self->held ? give_unanswered(self, err->text, notice) : SOURCE_CANNOT_ASK;
+	return self->held ? give_held(self, err->text, self->grace, notice) : SOURCE_CANNOT_ASK;
 }
 
 /* Squeue has ended: read its output. */
@@ -290,27 +258,19 @@ static enum source_answer read_answer(
 	struct slurm_source *self, int64_t now, struct notice *notice, struct error *err)
 {
 	struct slurm_job job;
-	const char *complaint = text_first_line(&self->squeue.errors);
-	int code = self->squeue.code;
-	bool known = code == 0 && slurm_read_job(text_string(&self->squeue.output), &job);
-	if (known && self->held)
-		complete_held(self, &job);
-	if (known && !job.end && !strcmp(job.state, "RUNNING")) { /* the limit was removed */
+	enum source_answer answer = SOURCE_NONE;
+	if (slurm_ask_end(&self->squeue, &job, err) != STATUS_OK)
+		return not_answered(self, now, notice, err);
+	if (self->held)
+		answer = give_answered(self, &job, notice);
+	if (!job.end && !strcmp(job.state, "RUNNING")) { /* the limit was removed */
 		self->end_utc = 0;
 		self->doubted = false;
 	}
-	if (known)
-		know_end(self, job.start, job.end);
+	know_end(self, job.start, job.end);
 	self->ask = CLOCK_NEVER;
-	if (known && self->held)
-		return give_held(self, notice);
-	if (known) {
-		self->confirmed = is_near(self); /* false: the end was moved */
-		return SOURCE_NONE;
-	}
-	error_set(err, STATUS_TEMPORARY, "squeue ended with %d%s%s", code, *complaint ? ": " : "",
-		complaint);
-	return not_answered(self, now, notice, err);
+	self->confirmed = is_near(self); /* false: the end was moved */
+	return answer;
 }
 
 /* If the end is near: ask Slurm whether it was moved, then give the notice. */
@@ -360,16 +320,15 @@ static enum source_answer slurm_check(
 	struct source *source, int64_t now, struct notice *notice, struct error *err)
 {
 	struct slurm_source *self = (struct slurm_source *)source;
-	self->looked = true;
 	catch_signal(self, now, err);
 	if (self->warn_of)
 		return warn(self, err);
 	/* With --grace 0 an answer could add no time: do not ask. */
 	if (self->held && self->grace == 0)
-		return give_held(self, notice);
+		return give_held(self, "", 0, notice);
 	enum subprocess_state state = subprocess_finish(&self->squeue, now);
 	if (self->held && now >= self->until && state == SUBPROCESS_RUNS)
-		return give_unanswered(self, "squeue has not answered in time", notice);
+		return give_held(self, "squeue has not answered in time", self->grace, notice);
 	if (state == SUBPROCESS_RUNS || (self->held && !self->asked && state != SUBPROCESS_NONE))
 		return SOURCE_PENDING;
 	if (state == SUBPROCESS_ENDED)
@@ -394,7 +353,7 @@ static bool slurm_take_held(struct source *source, struct notice *notice)
 {
 	struct slurm_source *self = (struct slurm_source *)source;
 	catch_signal(self, clock_now(), NULL);
-	return self->held && give_held(self, notice) == SOURCE_NOTICE;
+	return self->held && give_held(self, "", self->grace, notice) == SOURCE_NOTICE;
 }
 
 static int64_t slurm_expects(const struct source *source)

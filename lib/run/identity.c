@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "run/scheduler.h"
+#include "platform/slurm.h"
 
 static void warn(struct identity *identity, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -26,75 +26,60 @@ static void warn(struct identity *identity, const char *format, ...)
 
 /* What identity_find has found so far. */
 struct finding {
-	const struct identity_environment *environment;
+	const struct signs *signs;
 	const struct identity_request *request;
 	const struct launcher *launcher; /* NULL: none */
-	struct tf_role tf;
-	enum status tf_status; /* of reading TF_CONFIG; not STATUS_OK: tf_err says why */
-	struct error tf_err;
-	char job[129]; /* "slurm-9"; empty: none */
+	struct launched launched;
+	struct error unknown; /* not STATUS_OK: what is wrong with the launcher's numbers */
+	char job[129];	      /* "slurm-9"; empty: none */
 	const char *scheduler;
 	bool by_launcher;     /* the number of the task is the launcher's */
 	uint64_t rank, ranks; /* task and tasks, or, with request->local, agent and agents */
 	struct identity identity;
 };
 
-/* The option and the variable that give a task, or the number of tasks, and its range. */
-struct number_source {
-	const char *option, *variable;
-	uint64_t least, most;
-};
-static const struct number_source task_source = {
-	"--task", "PREEMPT_TASK", 0, IDENTITY_TASKS_MAX - 1};
-static const struct number_source tasks_source = {
-	"--tasks", "PREEMPT_TASKS", 1, IDENTITY_TASKS_MAX};
-
+/* A task, or the number of tasks: where the user gives it, its range, and what was found. */
 struct number {
-	uint64_t value;
+	const char *option, *variable;
+	uint64_t least, most, value;
 	const char *source; /* static text */
 	bool given;
 };
 
-/* Take the number from the option (NULL: not given), else from the variable. */
-static enum status read_number(const struct identity_environment *environment,
-	const struct number_source *from, const uint64_t *option, struct number *number,
-	struct error *err)
+/* Take the number from the option, if it is given, else from the variable. */
+static enum status read_number(const struct signs *signs, bool is_option, uint64_t option,
+	struct number *number, struct error *err)
 {
 	uint64_t value = 0;
-	enum status status = environment_number(
-		environment, from->variable, from->least, from->most, &value, err);
-	if (!option && status_is_error(status))
-		return status;
-	if (option && (*option < from->least || *option > from->most))
+	enum status status =
+		signs_number(signs, number->variable, number->least, number->most, &value, err);
+	if (!is_option && status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	if (is_option && (option < number->least || option > number->most))
 		return error_set(err, STATUS_USAGE, "%s: %llu is not between %llu and %llu",
-			from->option, (unsigned long long)*option, (unsigned long long)from->least,
-			(unsigned long long)from->most);
-	if (!option && status == STATUS_NO)
-		return STATUS_OK;
+			number->option, (unsigned long long)option,
+			(unsigned long long)number->least, (unsigned long long)number->most);
+	number->given = true;
+	number->value = is_option ? option : value;
 	/* The option may only have its default, the variable's value: name what the user wrote. */
-	bool by_variable = status == STATUS_OK && (!option || value == *option);
-	*number = (struct number){.value = option ? *option : value,
-		.source = by_variable ? from->variable : from->option,
-		.given = true};
+	number->source =
+		status == STATUS_OK && value == number->value ? number->variable : number->option;
 	return STATUS_OK;
 }
 
-enum status identity_own_task(const struct identity_environment *environment, uint64_t *task,
-	const char **source, struct error *err)
+enum status identity_own_task(
+	const struct signs *signs, uint64_t *task, const char **source, struct error *err)
 {
 	uint64_t first, ranks, rank;
-	enum status status = environment_number(
-		environment, "PREEMPT_TASK", 0, IDENTITY_TASKS_MAX - 1, &first, err);
+	enum status status = signs_number(signs, "PREEMPT_TASK", 0, TASKS_MAX - 1, &first, err);
 	if (status != STATUS_OK)
 		return status;
-	if (source)
-		*source = "PREEMPT_TASK";
+	*source = "PREEMPT_TASK";
 	*task = first;
-	status = environment_number(
-		environment, "PREEMPT_RANKS", 1, IDENTITY_TASKS_MAX, &ranks, err);
+	status = signs_number(signs, "PREEMPT_RANKS", 1, TASKS_MAX, &ranks, err);
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_OK : status;
-	status = environment_number(environment, "LOCAL_RANK", 0, ranks - 1, &rank, err);
+	status = signs_number(signs, "LOCAL_RANK", 0, ranks - 1, &rank, err);
 	if (status == STATUS_NO)
 		return error_set(err, STATUS_USAGE,
 			"the agent serves tasks %llu to %llu (PREEMPT_RANKS), but LOCAL_RANK, which "
@@ -103,58 +88,9 @@ enum status identity_own_task(const struct identity_environment *environment, ui
 			(unsigned long long)first, (unsigned long long)(first + ranks - 1));
 	if (status != STATUS_OK)
 		return status;
-	if (source)
-		*source = "PREEMPT_TASK + LOCAL_RANK";
+	*source = "PREEMPT_TASK + LOCAL_RANK";
 	*task = first + rank;
 	return STATUS_OK;
-}
-
-static const struct launcher *launcher_find(const struct finding *f)
-{
-	for (const struct launcher *const *l = launchers; *l; l++) {
-		bool marked = environment_value(f->environment, (*l)->marker) != NULL;
-		/* If only one of a launcher's two variables is set, report that instead of
-		 * trying the next launcher. */
-		if (!marked && (*l)->tasks && !strcmp((*l)->marker, (*l)->task))
-			marked = environment_value(f->environment, (*l)->tasks) != NULL;
-		if (marked && (!(*l)->present || (*l)->present(f->environment)))
-			return *l;
-	}
-	return f->tf_status == STATUS_OK && f->tf.is_task ? &launcher_tf_config : NULL;
-}
-
-/* Get the launcher's own numbers; *tasks is 0 if it does not give the number of tasks. */
-static enum status launcher_numbers(
-	const struct finding *f, uint64_t *task, uint64_t *tasks, struct error *err)
-{
-	const struct identity_environment *environment = f->environment;
-	const struct launcher *launcher = f->launcher;
-	*tasks = 0;
-	if (launcher == &launcher_tf_config) {
-		*task = f->tf.task;
-		*tasks = f->tf.tasks;
-		return STATUS_OK;
-	}
-	const char *missing = !environment_value(environment, launcher->task) ? launcher->task
-			      : launcher->tasks && !environment_value(environment, launcher->tasks)
-				      ? launcher->tasks
-				      : NULL;
-	if (missing)
-		return error_set(err, STATUS_USAGE,
-			"%s: %s is not set, so this task's number cannot be determined; %s",
-			launcher->name, missing, launcher->cure);
-	enum status status = environment_number(
-		environment, launcher->task, 0, IDENTITY_TASKS_MAX - 1, task, err);
-	if (status != STATUS_OK || !launcher->tasks)
-		return status;
-	status =
-		environment_number(environment, launcher->tasks, 1, IDENTITY_TASKS_MAX, tasks, err);
-	if (status == STATUS_OK && *task >= *tasks)
-		return error_set(err, STATUS_USAGE,
-			"%s: task %s=%llu must be less than %s=%llu; %s", launcher->name,
-			launcher->task, (unsigned long long)*task, launcher->tasks,
-			(unsigned long long)*tasks, launcher->cure);
-	return status;
 }
 
 /*
@@ -164,9 +100,9 @@ static enum status launcher_numbers(
 static enum status check_outside(struct finding *f, struct error *err)
 {
 	struct slurm_shell shell;
-	if (f->tf_status != STATUS_OK)
-		return error_set(err, f->tf_status, "%s", f->tf_err.text);
-	enum status status = slurm_shell_find(f->environment, &shell, err);
+	if (f->unknown.status != STATUS_OK)
+		return error_set(err, f->unknown.status, "%s", f->unknown.text);
+	enum status status = slurm_shell_find(f->signs, &shell, err);
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_OK : status;
 	unsigned long long job = shell.job, machines = shell.machines, tasks = shell.tasks;
@@ -209,10 +145,10 @@ static enum status take_from_launcher(
 	struct finding *f, struct number *task, struct number *tasks, struct error *err)
 {
 	const struct launcher *launcher = f->launcher;
-	uint64_t its_tasks;
-	enum status status = launcher_numbers(f, &task->value, &its_tasks, err);
-	if (status != STATUS_OK)
-		return status;
+	uint64_t its_tasks = f->launched.tasks;
+	if (f->unknown.status != STATUS_OK)
+		return error_set(err, f->unknown.status, "%s", f->unknown.text);
+	task->value = f->launched.task;
 	if (!its_tasks && !tasks->given && f->request->need == IDENTITY_RUN)
 		return STATUS_NO;
 	if (!its_tasks && !tasks->given)
@@ -227,9 +163,11 @@ static enum status take_from_launcher(
 	if (its_tasks)
 		tasks->value = its_tasks;
 	if (task->value >= tasks->value)
-		return error_set(err, STATUS_USAGE, "%s=%llu must be less than %llu (%s): %s",
+		return error_set(err, STATUS_USAGE, "%s=%llu must be less than %llu (%s=%llu): %s",
 			launcher->task, (unsigned long long)task->value,
-			(unsigned long long)tasks->value, tasks->source, launcher->cure);
+			(unsigned long long)tasks->value,
+			its_tasks ? launcher->tasks : tasks->source,
+			(unsigned long long)tasks->value, launcher->cure);
 	task->source = launcher->name;
 	f->by_launcher = true;
 	return STATUS_OK;
@@ -239,7 +177,6 @@ static enum status take_from_launcher(
 static enum status take_as_single(
 	struct finding *f, struct number *task, const struct number *tasks, struct error *err)
 {
-	const struct identity_environment *environment = f->environment;
 	unsigned long long count = tasks->value;
 	uint64_t world;
 	enum status status = STATUS_OK;
@@ -255,9 +192,8 @@ static enum status take_as_single(
 			"%s says %llu tasks, but not which one this is: give --task I, or use "
 			"preempt-run -n %llu for all of them on one machine",
 			tasks->source, count, count);
-	if (!f->request->local && environment_value(environment, "RANK") &&
-		environment_number(environment, "WORLD_SIZE", 2, IDENTITY_TASKS_MAX, &world,
-			NULL) == STATUS_OK)
+	if (!f->request->local && signs_value(f->signs, "RANK") &&
+		signs_number(f->signs, "WORLD_SIZE", 2, TASKS_MAX, &world, NULL) == STATUS_OK)
 		warn(&f->identity,
 			"RANK and WORLD_SIZE are set, but not by torchrun, so they are ignored and "
 			"this runs as a single task; if it is one of %llu, give --task $RANK "
@@ -270,17 +206,18 @@ static enum status take_as_single(
 static enum status find_task(struct finding *f, struct error *err)
 {
 	const struct identity_request *request = f->request;
-	struct number task = {0}, tasks = {.value = 1};
-	enum status status = read_number(f->environment, &task_source,
-		request->task_given ? &request->task : NULL, &task, err);
+	const struct signs *signs = f->signs;
+	struct number task = {"--task", "PREEMPT_TASK", .most = TASKS_MAX - 1};
+	struct number tasks = {
+		"--tasks", "PREEMPT_TASKS", .least = 1, .most = TASKS_MAX, .value = 1};
+	enum status status = read_number(signs, request->task_given, request->task, &task, err);
 	/* PREEMPT_TASK is the first of several ranks: add LOCAL_RANK. A process that is not a rank,
 	 * such as the launcher itself, counts as the first. */
 	if (status == STATUS_OK && task.given && !request->task_given &&
-		request->need != IDENTITY_START && environment_value(f->environment, "LOCAL_RANK"))
-		status = identity_own_task(f->environment, &task.value, &task.source, err);
+		request->need != IDENTITY_START && signs_value(signs, "LOCAL_RANK"))
+		status = identity_own_task(signs, &task.value, &task.source, err);
 	if (status == STATUS_OK)
-		status = read_number(f->environment, &tasks_source,
-			request->tasks_given ? &request->tasks : NULL, &tasks, err);
+		status = read_number(signs, request->tasks_given, request->tasks, &tasks, err);
 	if (status == STATUS_OK)
 		status = task.given    ? check_given(&task, &tasks, err)
 			 : f->launcher ? take_from_launcher(f, &task, &tasks, err)
@@ -298,12 +235,11 @@ static enum status find_task(struct finding *f, struct error *err)
 static enum status find_span(struct finding *f, struct error *err)
 {
 	uint64_t local = f->request->local ? f->request->local : 1;
-	if (local > IDENTITY_TASKS_MAX || f->ranks * local > IDENTITY_TASKS_MAX)
+	if (local > TASKS_MAX || f->ranks * local > TASKS_MAX)
 		return error_set(err, STATUS_USAGE,
 			"%llu x %llu tasks: a run has 1 to %d; with -n or --ranks, --tasks counts "
 			"agents",
-			(unsigned long long)f->ranks, (unsigned long long)local,
-			IDENTITY_TASKS_MAX);
+			(unsigned long long)f->ranks, (unsigned long long)local, TASKS_MAX);
 	f->identity.task = f->rank * local;
 	f->identity.count = local;
 	f->identity.tasks = f->ranks * local;
@@ -312,36 +248,33 @@ static enum status find_span(struct finding *f, struct error *err)
 
 static enum status find_machines(struct finding *f, struct error *err)
 {
-	const struct identity_environment *environment = f->environment;
 	const struct launcher *launcher = f->launcher;
 	struct identity *identity = &f->identity;
 	uint64_t local_tasks, local = f->request->local;
 	/* PREEMPT_MACHINES overrides the launcher's number, which may be wrong with containers
 	 * or several slurmds on one machine. */
-	enum status status = environment_number(
-		environment, "PREEMPT_MACHINES", 1, IDENTITY_TASKS_MAX, &identity->machines, err);
+	enum status status =
+		signs_number(f->signs, "PREEMPT_MACHINES", 1, TASKS_MAX, &identity->machines, err);
 	if (status == STATUS_OK)
 		identity->several_machines = identity->machines > 1;
 	if (status != STATUS_NO || !launcher)
 		return status == STATUS_NO ? STATUS_OK : status;
 
 	if (launcher->machines)
-		status = environment_number(
-			environment, launcher->machines, 1, UINT32_MAX, &identity->machines, err);
+		status = signs_number(
+			f->signs, launcher->machines, 1, UINT32_MAX, &identity->machines, err);
 	if (status_is_error(status))
 		return status;
-	identity->several_machines = identity->machines > 1;
+	identity->several_machines =
+		identity->machines > 1 ||
+		(f->ranks > 1 && (launcher->spread_out || f->launched.several_machines));
 	if (f->by_launcher && launcher->local_tasks) {
-		status = environment_number(
-			environment, launcher->local_tasks, 1, UINT32_MAX, &local_tasks, err);
+		status = signs_number(
+			f->signs, launcher->local_tasks, 1, UINT32_MAX, &local_tasks, err);
 		if (status_is_error(status))
 			return status;
-		if (status == STATUS_OK && local_tasks < f->ranks)
-			identity->several_machines = true;
+		identity->several_machines |= status == STATUS_OK && local_tasks < f->ranks;
 	}
-	if (f->ranks > 1 &&
-		(launcher->spread_out || (launcher == &launcher_tf_config && f->tf.several_hosts)))
-		identity->several_machines = true;
 	if (f->by_launcher && local > 1 && identity->machines && f->ranks > identity->machines)
 		warn(identity,
 			"%s: %llu agents on %llu machine%s, each with %llu tasks, are %llu tasks in "
@@ -352,109 +285,106 @@ static enum status find_machines(struct finding *f, struct error *err)
 	return STATUS_OK;
 }
 
+/* Name the run `name`, if that is a name. */
+static enum status take_run(struct finding *f, const char *name, const char *source,
+	const char *what, struct error *err)
+{
+	enum status status = parse_name(name, what, err);
+	if (status != STATUS_OK)
+		return status;
+	strcpy(f->identity.run, name); /* a name has at most 128 bytes */
+	f->identity.run_source = source;
+	return STATUS_OK;
+}
+
+/* A torchrun smaller than its Slurm step has siblings in the same job. */
+static enum status check_siblings(const struct finding *f, struct error *err)
+{
+	uint64_t groups, step_tasks;
+	if (f->launcher && f->launcher->run && slurm_is_task(f->signs) &&
+		signs_number(f->signs, f->launcher->machines, 1, UINT32_MAX, &groups, NULL) ==
+			STATUS_OK &&
+		signs_number(f->signs, "SLURM_STEP_NUM_TASKS", 1, UINT32_MAX, &step_tasks, NULL) ==
+			STATUS_OK &&
+		groups < step_tasks)
+		return error_set(err, STATUS_USAGE,
+			"this %s is %llu of the %llu tasks of its Slurm step, so %s would name "
+			"several runs: give each its own --run NAME",
+			f->launcher->name, (unsigned long long)groups,
+			(unsigned long long)step_tasks, f->job);
+	return STATUS_OK;
+}
+
 static enum status find_run(struct finding *f, struct error *err)
 {
-	const struct identity_environment *environment = f->environment;
 	const struct launcher *launcher = f->launcher;
 	struct identity *identity = &f->identity;
-	const char *variable = environment_value(environment, "PREEMPT_RUN");
+	char name[160];
+	const char *variable = signs_value(f->signs, "PREEMPT_RUN");
 	const char *run = f->request->run && *f->request->run ? f->request->run : variable;
-	if (run) {
-		bool by_variable = variable && !strcmp(run, variable);
-		identity->run_source = by_variable ? "PREEMPT_RUN" : "--run";
-		enum status status = parse_name(run, by_variable ? "$PREEMPT_RUN" : "--run", err);
-		if (status == STATUS_OK)
-			snprintf(identity->run, sizeof(identity->run), "%s", run);
-		return status;
-	}
-	if (*f->job) {
-		/* A torchrun smaller than its Slurm step has siblings in the same job. */
-		uint64_t groups, step_tasks;
-		if (launcher == &launcher_torchrun && launcher_slurm.present(environment) &&
-			environment_number(environment, "GROUP_WORLD_SIZE", 1, UINT32_MAX, &groups,
-				NULL) == STATUS_OK &&
-			environment_number(environment, "SLURM_STEP_NUM_TASKS", 1, UINT32_MAX,
-				&step_tasks, NULL) == STATUS_OK &&
-			groups < step_tasks)
-			return error_set(err, STATUS_USAGE,
-				"this torchrun is %llu of the %llu tasks of its Slurm step, so %s "
-				"would name several runs: give each its own --run NAME",
-				(unsigned long long)groups, (unsigned long long)step_tasks, f->job);
-		memcpy(identity->run, f->job, sizeof(identity->run));
-		identity->run_source = f->scheduler;
-		return STATUS_OK;
-	}
-	const char *id = environment_value(environment, "TORCHELASTIC_RUN_ID");
-	if (launcher == &launcher_torchrun && id && strcmp(id, "none") && strlen(id) <= 100) {
-		char name[129];
-		snprintf(name, sizeof(name), "torchrun-%s", id);
-		if (parse_name(name, "", NULL) == STATUS_OK) {
-			memcpy(identity->run, name, sizeof(identity->run));
-			identity->run_source = "torchrun";
+	if (run && variable && !strcmp(run, variable))
+		return take_run(f, run, "PREEMPT_RUN", "$PREEMPT_RUN", err);
+	if (run)
+		return take_run(f, run, "--run", "--run", err);
+	if (*f->job && check_siblings(f, err) != STATUS_OK)
+		return STATUS_USAGE;
+	if (*f->job)
+		return take_run(f, f->job, f->scheduler, "run", err);
+	const char *id = launcher && launcher->run ? signs_value(f->signs, launcher->run) : NULL;
+	if (id && strcmp(id, "none") && strlen(id) <= 100) {
+		snprintf(name, sizeof(name), "%s-%s", launcher->name, id);
+		if (take_run(f, name, launcher->name, "", NULL) == STATUS_OK)
 			return STATUS_OK;
-		}
 	}
 	if (identity->is_task && identity->tasks > 1)
 		return error_set(err, STATUS_USAGE,
 			"a run of %llu tasks needs a name that no other job uses: give --run "
 			"NAME or set PREEMPT_RUN",
 			(unsigned long long)identity->tasks);
-	if (f->request->need != IDENTITY_START || !environment->nonce)
+	if (f->request->need != IDENTITY_START || !f->request->nonce)
 		return error_set(
 			err, STATUS_USAGE, "no run is named: give --run NAME or set PREEMPT_RUN");
 	/*
 	 * Do not derive the name from user, directory or command: a sweep starts the same command
 	 * many times in one directory. So a later start does not find this run.
 	 */
-	snprintf(identity->run, sizeof(identity->run), "solo-%s", environment->nonce);
-	identity->run_source = "made up";
+	snprintf(name, sizeof(name), "solo-%s", f->request->nonce);
 	identity->run_is_ours = true;
-	return parse_name(identity->run, "run", err);
+	return take_run(f, name, "made up", "run", err);
 }
 
 static enum status find_launch(struct finding *f, struct error *err)
 {
 	struct identity *identity = &f->identity;
-	const char *given = environment_value(f->environment, "PREEMPT_LAUNCH");
-	char slurm[64] = "", own[112] = "";
-	struct slurm_start start;
-	enum status status = slurm_start_read(f->environment, &start, err);
-	if (status == STATUS_OK)
-		status = slurm_start_check(&start, err);
-	if (status != STATUS_OK)
-		return status;
-	if (given) {
+	const char *given = signs_value(f->signs, "PREEMPT_LAUNCH");
+	char slurm[32], own[96] = "";
+	enum status status = slurm_launch(f->signs, slurm, err);
+	if (status == STATUS_OK && given)
 		status = parse_name(given, "$PREEMPT_LAUNCH", err);
-		if (status == STATUS_OK)
-			snprintf(identity->launch, sizeof(identity->launch), "%s", given);
-		return status;
-	}
-	if (start.job)
-		snprintf(slurm, sizeof(slurm), "slurm:%llu:%llu", (unsigned long long)start.job,
-			(unsigned long long)start.restarts);
 	/* If the user gives the numbers, tasks may be in several steps, and share only the job. */
-	if (f->by_launcher)
-		status = launcher_launch(f->launcher, f->environment, own, sizeof(own), err);
+	else if (status == STATUS_OK && f->by_launcher)
+		status = platform_launch(f->launcher, f->signs, own, sizeof(own), err);
 	if (status != STATUS_OK)
 		return status;
-	/* slurm has at most 27 bytes and own 91: both fit. */
-	snprintf(identity->launch, sizeof(identity->launch), "%.40s%s%.87s", slurm,
-		*slurm && *own ? "+" : "", own);
+	if (given)
+		snprintf(identity->launch, sizeof(identity->launch), "%s", given);
+	else
+		snprintf(identity->launch, sizeof(identity->launch), "%s%s%s", slurm,
+			*slurm && *own ? "+" : "", own);
 	return STATUS_OK;
 }
 
-enum status identity_find(const struct identity_environment *environment,
-	const struct identity_request *request, struct identity *identity, struct error *err)
+enum status identity_find(const struct signs *signs, const struct identity_request *request,
+	struct identity *identity, struct error *err)
 {
-	struct finding f = {
-		.environment = environment, .request = request, .identity = {.count = 1}};
-	enum status status = scheduler_job(environment, f.job, sizeof(f.job), &f.scheduler, err);
+	struct finding f = {.signs = signs, .request = request, .identity = {.count = 1}};
+	enum status status = platform_job(signs, f.job, sizeof(f.job), &f.scheduler, err);
+	if (status_is_error(status))
+		return status;
 	if (status == STATUS_NO)
 		f.job[0] = '\0';
-	else if (status != STATUS_OK)
-		return status;
-	f.tf_status = tf_config_read(environment, &f.tf, &f.tf_err);
-	f.launcher = launcher_find(&f);
+	f.unknown.status = platform_launched(signs, &f.launched, &f.unknown);
+	f.launcher = f.launched.launcher;
 
 	status = find_task(&f, err);
 	/* Report leftover variables first: they are the usual cause of wrong numbers. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Find run, task, tasks and launch of this process, from options and the environment that its
- * launcher gave it. Pure: the environment is a lookup function, and the caller passes in what only
- * the kernel knows.
+ * launcher gave it. Pure: the caller passes in the signs (platform.h).
  *
- * Order for task and tasks: option; PREEMPT_TASK(S); the innermost launcher (launchers.c); else 0
+ * Order for task and tasks: option; PREEMPT_TASK(S); the innermost launcher (platforms.c); else 0
  * of 1. Innermost first, because the variables of an outer launcher reach everything started below
  * it: a worker of torchrun under srun has the variables of both, but the task numbers of Slurm are
  * those of the torchruns.
@@ -22,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "run/launchers.h"
+#include "platform/platform.h"
 
 enum identity_need {
 	IDENTITY_START, /* a task; a run of one task may get a new name (run, join) */
@@ -32,7 +31,8 @@ enum identity_need {
 
 struct identity_request {
 	enum identity_need need;
-	const char *run; /* of --run; NULL: not given */
+	const char *run;   /* of --run; NULL: not given */
+	const char *nonce; /* for a made-up name: unique to this process; NULL: make none up */
 	bool task_given, tasks_given;
 	uint64_t task, tasks; /* of --task, --tasks */
 	/*
@@ -64,17 +64,17 @@ static inline bool identity_has_task(const struct identity *identity, uint64_t t
 	return task >= identity->task && task - identity->task < identity->count;
 }
 
-enum status identity_find(const struct identity_environment *environment,
-	const struct identity_request *request, struct identity *identity, struct error *err);
+enum status identity_find(const struct signs *signs, const struct identity_request *request,
+	struct identity *identity, struct error *err);
 
 /*
  * Get the task that an agent has named in the environment: PREEMPT_TASK, plus LOCAL_RANK below an
  * agent that serves several ranks of one command (PREEMPT_RANKS). The clients choose their board in
- * the same way. *source (may be NULL): the names of these variables. STATUS_NO: no PREEMPT_TASK.
+ * the same way. *source: the names of these variables. STATUS_NO: no PREEMPT_TASK.
  * STATUS_USAGE: LOCAL_RANK is missing below such an agent, or a number is out of range.
  */
-enum status identity_own_task(const struct identity_environment *environment, uint64_t *task,
-	const char **source, struct error *err);
+enum status identity_own_task(
+	const struct signs *signs, uint64_t *task, const char **source, struct error *err);
 
 /* STATUS_USAGE: the launch is on several machines, but the store (where) is local to this one. */
 enum status identity_check_store(const struct identity *identity, const char *where,

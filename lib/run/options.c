@@ -11,9 +11,9 @@
 #include "base/process/process.h"
 #include "live/cut_off.h"
 #include "live/outage.h"
-#include "run/ancestors.h"
+#include "platform/ancestors.h"
+#include "platform/slurm.h"
 #include "run/attempt.h"
-#include "run/launchers.h"
 #include "store/url.h"
 
 #define ASK_LEAST 1000	/* ms for each question to the store, at least, also after a deadline */
@@ -35,11 +35,11 @@ struct agreement_config agreement_options = {.report_timeout = AGREEMENT_REPORT_
 		.target = &group_options.attempt, .environment = "PREEMPT_ATTEMPT", .min = 1, \
 		.max = 999999999, .given = &group_options.attempt_given}, \
 	{"task", "I", "which task this is, from 0 (default: $PREEMPT_TASK, the launcher's)", \
-		ARGS_UNSIGNED, .target = &group_options.task, .max = IDENTITY_TASKS_MAX - 1, \
+		ARGS_UNSIGNED, .target = &group_options.task, .max = TASKS_MAX - 1, \
 		.given = &group_options.task_given}, \
 	{"tasks", "N", "how many tasks there are (default: the launcher's)", ARGS_UNSIGNED, \
 		.target = &group_options.tasks, .environment = "PREEMPT_TASKS", .min = 1, \
-		.max = IDENTITY_TASKS_MAX, .given = &group_options.tasks_given}
+		.max = TASKS_MAX, .given = &group_options.tasks_given}
 
 const struct args_option group_identity_table[] = {
 	IDENTITY_ROWS,
@@ -72,21 +72,6 @@ enum status heartbeat_options_complete(bool beats, struct error *err)
 	return status;
 }
 
-static const char *lookup_own(void *context, const char *name)
-{
-	(void)context;
-	return getenv(name);
-}
-
-/* This process's environment. step: room for slurm_step. */
-static struct identity_environment own_environment(char *step, size_t size)
-{
-	struct identity_environment environment = {.lookup = lookup_own};
-	if (getenv("SLURM_JOB_ID") && ancestors_slurm_step(step, size))
-		environment.slurm_step = step;
-	return environment;
-}
-
 /* "HOST-PID-HASH": the hash is of boot, pid namespace, pid and start time of this process. */
 static bool make_nonce(char *nonce, size_t size)
 {
@@ -109,8 +94,8 @@ static bool make_nonce(char *nonce, size_t size)
 enum status group_identify(
 	enum identity_need need, uint64_t local, struct identity *identity, struct error *err)
 {
-	char step[64], nonce[96];
-	struct identity_environment environment = own_environment(step, sizeof(step));
+	char nonce[96];
+	struct signs signs;
 	struct identity_request request = {
 		.need = need,
 		.run = group_options.run,
@@ -121,17 +106,18 @@ enum status group_identify(
 		.local = local,
 	};
 	if (need == IDENTITY_START && make_nonce(nonce, sizeof(nonce)))
-		environment.nonce = nonce;
-	return identity_find(&environment, &request, identity, err);
+		request.nonce = nonce;
+	signs_inspect(&signs);
+	return identity_find(&signs, &request, identity, err);
 }
 
 bool group_is_shell(struct error *err)
 {
-	char step[64];
-	const struct identity_environment environment = own_environment(step, sizeof(step));
+	struct signs signs;
 	struct slurm_shell shell;
+	signs_inspect(&signs);
 	if (outage_is_joined() || group_options.task_given ||
-		slurm_shell_find(&environment, &shell, NULL) != STATUS_OK)
+		slurm_shell_find(&signs, &shell, NULL) != STATUS_OK)
 		return false;
 	error_set(err, STATUS_NO,
 		"this is %s of Slurm job %llu, which is not a task: nothing to do", shell.kind,
@@ -158,8 +144,8 @@ uint64_t group_asked_attempt(void)
 
 enum status group_own_task(uint64_t *task, struct error *err)
 {
-	return identity_own_task(
-		&(struct identity_environment){.lookup = lookup_own}, task, NULL, err);
+	const char *source;
+	return identity_own_task(&signs_environment, task, &source, err);
 }
 
 enum status group_store_url(const char *run, bool create, char *url, size_t size, struct error *err)

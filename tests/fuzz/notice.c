@@ -10,7 +10,7 @@
 
 #include "base/http.h"
 #include "notice/cloud.h"
-#include "notice/slurm.h"
+#include "platform/slurm.h"
 #include "support/fuzz.h"
 
 #define NOW 1505722920000 /* ms since 1970 */

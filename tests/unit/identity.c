@@ -81,7 +81,7 @@ static char *cut(char *words, const char *ends)
 }
 
 /* Read the options at the head of words; returns the environment behind them. */
-static char *read_options(char *words, struct identity_request *request, const char **step)
+static char *read_options(char *words, struct identity_request *request, char step[64])
 {
 	while (*words == '-') {
 		char *option = words, *value = cut(option, " ");
@@ -89,7 +89,7 @@ static char *read_options(char *words, struct identity_request *request, const c
 		if (!strcmp(option, "--run"))
 			request->run = value;
 		else if (!strcmp(option, "--step"))
-			*step = value;
+			snprintf(step, 64, "%s", value);
 		else if (!strcmp(option, "--needs"))
 			request->need = !strcmp(value, "run") ? IDENTITY_RUN : IDENTITY_TASK;
 		else if (!strcmp(option, "--task"))
@@ -158,13 +158,13 @@ static void check_row(const char *title, char *words)
 	}
 	*wanted = '\0';
 	wanted += strlen(refused ? "= refused: " : "= ");
-	struct identity_request request = {.need = IDENTITY_START};
-	struct identity_environment environment = {lookup, environment_of_it, NULL, "n0nce"};
+	struct identity_request request = {.need = IDENTITY_START, .nonce = "n0nce"};
+	struct signs signs = {lookup, environment_of_it, "", {""}};
 	struct identity identity;
 	struct error err = {0};
 	memset(&identity, 0x5a, sizeof(identity));
-	expand(read_options(words, &request, &environment.slurm_step), environment_of_it);
-	enum status status = identity_find(&environment, &request, &identity, &err);
+	expand(read_options(words, &request, signs.slurm_step), environment_of_it);
+	enum status status = identity_find(&signs, &request, &identity, &err);
 	bool fine = refused ? status == STATUS_USAGE && err.status == STATUS_USAGE &&
 				      has_all(err.text, wanted, false) &&
 				      (unsigned char)identity.run[0] == 0x5a
@@ -218,11 +218,10 @@ static void check_alike(void)
 		bool fine = true;
 		for (int k = 0; k < 3; k++) {
 			char words[LINE];
-			struct identity_environment environment = {
-				.lookup = lookup, .context = words};
+			struct signs signs = {.lookup = lookup, .context = words};
 			expand(launches[i][k], words);
 			fine = fine &&
-			       identity_find(&environment, &request, &found[k], NULL) == STATUS_OK;
+			       identity_find(&signs, &request, &found[k], NULL) == STATUS_OK;
 		}
 		CHECK(fine && !strcmp(found[0].launch, found[1].launch) &&
 				strcmp(found[0].launch, found[2].launch) != 0,

@@ -1,58 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /* Which platform, from signs; and what Slurm's word on a job means. */
-#include "notice/platform.h"
+#include "platform/platform.h"
 
 #include <signal.h>
 #include <string.h>
 
-#include "notice/lead.h"
-#include "notice/slurm.h"
 #include "notice/source.h"
+#include "platform/slurm.h"
 #include "unit.h"
 
-static char *no_variable(const char *name)
+/* An environment is the name of its only variable. */
+static const char *lookup(void *context, const char *name)
 {
-	(void)name;
-	return NULL;
+	return context && !strcmp(context, name) ? "7" : NULL;
 }
+#define HAS(variable)                                                                              \
+	lookup, (char[])                                                                           \
+	{                                                                                          \
+		variable                                                                           \
+	}
 
-static char *in_slurm(const char *name)
-{
-	return strcmp(name, "SLURM_JOB_ID") ? NULL : (char *)"7";
-}
-
-static char *in_lsf(const char *name)
-{
-	return strcmp(name, "LSB_JOBID") ? NULL : (char *)"7";
-}
-
-static char *in_pod(const char *name)
-{
-	return strcmp(name, "KUBERNETES_SERVICE_HOST") ? NULL : (char *)"10.0.0.1";
-}
-
-/* JOB_ID is a common word. */
-static char *with_job_id(const char *name)
-{
-	return strcmp(name, "JOB_ID") ? NULL : (char *)"7";
-}
-
-static const struct platform_signs
-	nowhere = {.lookup = no_variable},
-	lsf = {.lookup = in_lsf}, slurm = {.lookup = in_slurm}, job_id = {.lookup = with_job_id},
-	slurm_on_aws = {.lookup = in_slurm, .dmi = {[DMI_VENDOR] = "Amazon EC2"}},
-	gce = {.lookup = no_variable, .dmi = {[DMI_PRODUCT] = "Google Compute Engine"}},
-	hyper_v = {.lookup = no_variable, .dmi = {[DMI_VENDOR] = "Microsoft Corporation"}},
-	azure = {.lookup = no_variable,
-		.dmi = {[DMI_VENDOR] = "Microsoft Corporation",
-			[DMI_ASSET_TAG] = "7783-7084-3265-9085-8269-3286-77"}},
-	pod_on_gce = {.lookup = in_pod, .dmi = {[DMI_PRODUCT] = "Google Compute Engine"}},
-	alibaba = {
-		no_variable, {[DMI_VENDOR] = "Alibaba Cloud", [DMI_PRODUCT] = "Alibaba Cloud ECS"}};
+static const struct signs
+	nowhere = {lookup, NULL, "", {""}},
+	lsf = {HAS("LSB_JOBID"), "", {""}}, slurm = {HAS("SLURM_JOB_ID"), "", {""}},
+	job_id = {HAS("JOB_ID"), "", {""}}, /* a common word */
+	slurm_on_aws = {HAS("SLURM_JOB_ID"), .dmi = {[DMI_VENDOR] = "Amazon EC2"}},
+	gce = {lookup, .dmi = {[DMI_PRODUCT] = "Google Compute Engine"}},
+	hyper_v = {lookup, .dmi = {[DMI_VENDOR] = "Microsoft Corporation"}},
+	azure = {lookup, .dmi = {[DMI_VENDOR] = "Microsoft Corporation",
+				 [DMI_ASSET_TAG] = "7783-7084-3265-9085-8269-3286-77"}},
+	pod_on_gce = {HAS("KUBERNETES_SERVICE_HOST"),
+		.dmi = {[DMI_PRODUCT] = "Google Compute Engine"}},
+	alibaba = {lookup,
+		.dmi = {[DMI_VENDOR] = "Alibaba Cloud", [DMI_PRODUCT] = "Alibaba Cloud ECS"}};
 
 static const struct {
 	const char *names;
-	const struct platform_signs *signs;
+	const struct signs *signs;
 	const char *chosen, *sources;
 	int exit_code;
 	int64_t grace;

@@ -143,3 +143,5 @@ void subprocess_release(struct subprocess *child)
 }
 
 NOTHING(subprocess_reap_others, const struct reaper *)
+ANSWERS(STATUS_NO, enum status, subprocess_run, struct subprocess *,
+	const struct subprocess_options *, struct error *)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "run/ancestors.h"
+#include "platform/ancestors.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/process/process.h"
+#include "platform/platform.h"
 
 /* Read a small file of /proc/PID; replace NULs and newlines by spaces. */
 static bool read_proc(pid_t pid, const char *name, char *to, size_t size)
@@ -79,29 +81,22 @@ pid_t ancestors_prolog_task(void)
 	return pid && is_slurmstepd(process_parent(pid), NULL) ? pid : 0;
 }
 
-static bool is_reading_end(pid_t pid, const char *descriptor)
-{
-	char name[300], text[4096];
-	unsigned flags;
-	snprintf(name, sizeof(name), "fdinfo/%s", descriptor);
-	if (!read_proc(pid, name, text, sizeof(text)))
-		return false;
-	const char *line = strstr(text, "flags:");
-	return line && sscanf(line, "flags: %o", &flags) == 1 && (flags & O_ACCMODE) == O_RDONLY;
-}
-
+/* Whether a process has the reading end of this pipe open: only r is set in the mode of its link.
+ */
 static bool reads(pid_t pid, const struct stat *pipe)
 {
 	char path[64];
 	struct dirent *entry;
-	struct stat found;
+	struct stat found, link;
 	bool is_reader = false;
 	snprintf(path, sizeof(path), "/proc/%ld/fd", (long)pid);
 	DIR *directory = opendir(path);
 	while (directory && !is_reader && (entry = readdir(directory)))
-		is_reader = fstatat(dirfd(directory), entry->d_name, &found, 0) == 0 &&
-			    found.st_dev == pipe->st_dev && found.st_ino == pipe->st_ino &&
-			    is_reading_end(pid, entry->d_name);
+		is_reader =
+			fstatat(dirfd(directory), entry->d_name, &found, 0) == 0 &&
+			found.st_dev == pipe->st_dev && found.st_ino == pipe->st_ino &&
+			fstatat(dirfd(directory), entry->d_name, &link, AT_SYMLINK_NOFOLLOW) == 0 &&
+			!(link.st_mode & S_IWUSR);
 	if (directory)
 		closedir(directory);
 	return is_reader;
@@ -119,4 +114,22 @@ pid_t ancestors_reader(void)
 		return 0;
 	pid_t pid = process_find_ancestor(getpid(), reads_or_is_slurmstepd, &pipe);
 	return is_slurmstepd(pid, NULL) ? 0 : pid;
+}
+
+void signs_inspect(struct signs *signs)
+{
+	static const char *const files[DMI_FIELDS] = {
+		"", "sys_vendor", "product_name", "chassis_asset_tag"};
+	*signs = signs_environment;
+	if (getenv("SLURM_JOB_ID"))
+		(void)ancestors_slurm_step(signs->slurm_step, sizeof(signs->slurm_step));
+	for (enum platform_dmi field = DMI_VENDOR; field < DMI_FIELDS; field++) {
+		char path[64];
+		struct text text = {0};
+		snprintf(path, sizeof(path), "/sys/class/dmi/id/%s", files[field]);
+		if (file_read_whole(path, 4096, &text, NULL) == STATUS_OK)
+			snprintf(signs->dmi[field], sizeof(signs->dmi[field]), "%.*s",
+				(int)strcspn(text_string(&text), "\n"), text_string(&text));
+		text_release(&text);
+	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Find ancestors of this process in /proc: Slurm's, and the one that reads our output. */
-#ifndef RUN_ANCESTORS_H
-#define RUN_ANCESTORS_H
+#ifndef PLATFORM_ANCESTORS_H
+#define PLATFORM_ANCESTORS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler that runs this job: what it calls the job, and what an earlier start of the job has
- * left. The table of schedulers is that of platforms (notice/platform.h).
- */
-#ifndef RUN_SCHEDULER_H
-#define RUN_SCHEDULER_H
-
-#include "notice/platform.h"
-#include "run/launchers.h"
-#include "store/store.h"
-
-/*
- * Get the job, as "slurm-9_3", and the name of the innermost scheduler that runs us. STATUS_NO:
- * there is none.
- */
-enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
-	const char **scheduler, struct error *err);
-
-/*
  * The trace of a job: a small file STATE/preempt/JOB.db.trace, beside default stores (store/url.h).
  * preempt-requeue leaves it once the job's store is there, so that a later start, on any machine
  * with the same home, does not take the store for one that was never made. The file has the store's
- * URL, and behind it a count (job_guesses): a trace of another job with this id has no effect. A
- * store at its default place has none, which would be lost together with it.
+ * URL, and behind it a count (job_count_guess): a trace of another job with this id has no effect.
+ * A store at its default place has none, which would be lost together with it.
  */
+#ifndef RUN_TRACE_H
+#define RUN_TRACE_H
+
+#include "store/store.h"
+
 /*
  * Open the store of a run that starts, and make it if it is missing. STATUS_TEMPORARY: also if it
  * is missing, and an earlier start of this job has left its trace.
@@ -41,13 +28,5 @@ enum job_guess { GUESS_ASK, GUESS_COUNT, GUESS_FORGET };
 uint64_t job_count_guess(enum job_guess what, uint64_t otherwise);
 /* The job has finished. */
 void job_remove_trace(void);
-
-/*
- * Find a scheduler that can run a job again, or "none". NULL: there is no such scheduler; then
- * names gets them all. Release names.
- */
-const struct platform *scheduler_find(const char *name, struct text *names);
-/* The innermost such scheduler that runs us, or "none". */
-const struct platform *scheduler_here(void);
 
 #endif
