@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/parse.h"
 #include "base/process/reaper.h"
 #include "base/process/variables.h"
 #include "base/xalloc.h"
@@ -88,22 +87,4 @@ void environment_free(char **environment)
 {
 	struct variables list = {.items = environment};
 	variables_release(&list);
-}
-
-enum status environment_signal_set(
-	const char *names, const char *what, sigset_t *set, struct error *err)
-{
-	char *copy = xstrdup(names ? names : "");
-	enum status status = STATUS_OK;
-	char *rest = copy;
-	for (char *name; status == STATUS_OK && (name = strsep(&rest, ","));) {
-		int number;
-		if (!*name)
-			continue;
-		status = parse_signal(name, &number, what, err);
-		if (status == STATUS_OK)
-			sigaddset(set, number);
-	}
-	free(copy);
-	return status;
 }

@@ -31,8 +31,4 @@ void environment_free(char **environment);
 /* The value of PREEMPT_SIGNALS: all signals that these sources catch, "TERM,USR1"; "": none. */
 void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE]);
 
-/* Add the signals in names, "TERM,USR1" (NULL: none), to the set. An error begins with `what`. */
-enum status environment_signal_set(
-	const char *names, const char *what, sigset_t *set, struct error *err);
-
 #endif

@@ -9,8 +9,8 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-#include "agent/environment.h"
 #include "base/message.h"
+#include "base/parse.h"
 #include "base/process/descriptor.h"
 #include "notice/source.h"
 
@@ -99,8 +99,8 @@ static sigset_t notices(void)
 {
 	sigset_t set;
 	sigemptyset(&set);
-	(void)environment_signal_set(NOTICE_SIGNALS, "", &set, NULL);
-	(void)environment_signal_set(getenv("PREEMPT_SIGNALS"), "PREEMPT_SIGNALS", &set, NULL);
+	(void)parse_signals(NOTICE_SIGNALS, &set, "", NULL);
+	(void)parse_signals(getenv("PREEMPT_SIGNALS"), &set, "PREEMPT_SIGNALS", NULL);
 	return set;
 }
 

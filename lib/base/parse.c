@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,6 +212,23 @@ enum status parse_signal(const char *text, int *number, const char *what, struct
 	}
 	return error_set(
 		err, STATUS_USAGE, "%s: \"%s\" is not a signal; write TERM, USR1, ...", what, text);
+}
+
+enum status parse_signals(const char *list, sigset_t *set, const char *what, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (const char *at = list ? list : ""; *at && status == STATUS_OK; at += *at == ',') {
+		char name[32];
+		int number, length = (int)strcspn(at, ",");
+		snprintf(name, sizeof(name), "%.*s", length, at);
+		at += length;
+		if (!length)
+			continue;
+		status = parse_signal(name, &number, what, err);
+		if (status == STATUS_OK)
+			sigaddset(set, number);
+	}
+	return status;
 }
 
 bool parse_word(const char *const *words, size_t count, const char *word, size_t *index)

@@ -7,6 +7,7 @@
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,6 +59,8 @@ enum status parse_name(const char *text, const char *what, struct error *err);
 
 /* Parse a signal: a name (TERM or SIGTERM) or a number. */
 enum status parse_signal(const char *text, int *number, const char *what, struct error *err);
+/* Add the signals of a list, "TERM,USR1" (NULL: none), to set: after an error, those before it. */
+enum status parse_signals(const char *list, sigset_t *set, const char *what, struct error *err);
 
 /* Return true if word is one of words; *index is then its index. */
 bool parse_word(const char *const *words, size_t count, const char *word, size_t *index);

@@ -124,49 +124,42 @@ static bool aws_settled(
 	return *answer != CLOUD_NOTICE;
 }
 
-/* {"action":"terminate","time":"2017-09-18T08:22:00Z"} */
-static enum cloud_answer aws_spot(
-	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
+/* Read a JSON object with a time, and, if action is not NULL, with an action. */
+static enum cloud_answer aws_event(const struct cloud_reply *reply, const char *action,
+	const char *time_name, struct cloud_finding *finding, struct error *err)
 {
 	enum cloud_answer answer;
-	const char *action, *time;
+	const char *what = "rebalance recommended", *time;
 	int64_t end;
 	if (aws_settled(reply, &answer, err))
 		return answer;
 	struct json_object *object = json_parse(reply->body, strlen(reply->body));
-	if (!object || !json_get_text(object, "action", &action) ||
-		!json_get_text(object, "time", &time) ||
+	if (!object || (action && !json_get_text(object, action, &what)) ||
+		!json_get_text(object, time_name, &time) ||
 		!read_date(time, "%Y-%m-%dT%H:%M:%SZ", &end)) {
 		answer = odd_body(reply, err);
 	} else {
-		snprintf(finding->reason, sizeof(finding->reason), "spot: %.32s at %.32s", action,
-			time);
+		snprintf(finding->reason, sizeof(finding->reason), "%s%.32s at %.32s",
+			action ? "spot: " : "", what, time);
 		set_end(finding, end, reply);
 	}
 	json_object_put(object);
 	return answer;
 }
 
+/* {"action":"terminate","time":"2017-09-18T08:22:00Z"} */
+static enum cloud_answer aws_spot(
+	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
+{
+	return aws_event(reply, "action", "time", finding, err);
+}
+
 /* {"noticeTime":"2020-10-27T08:22:00Z"}: the machine may go away soon, or stay. */
 static enum cloud_answer aws_rebalance(
 	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
 {
-	enum cloud_answer answer;
-	const char *time;
-	int64_t since;
-	if (aws_settled(reply, &answer, err))
-		return answer;
-	struct json_object *object = json_parse(reply->body, strlen(reply->body));
-	if (!object || !json_get_text(object, "noticeTime", &time) ||
-		!read_date(time, "%Y-%m-%dT%H:%M:%SZ", &since)) {
-		answer = odd_body(reply, err);
-	} else {
-		snprintf(finding->reason, sizeof(finding->reason), "rebalance recommended at %.32s",
-			time);
-		set_end(finding, since, reply);
-		finding->left = -1;
-	}
-	json_object_put(object);
+	enum cloud_answer answer = aws_event(reply, NULL, "noticeTime", finding, err);
+	finding->left = -1;
 	return answer;
 }
 

@@ -48,18 +48,13 @@ const char *source_signals(const char *specification)
 	return specification[length] ? specification + length + 1 : kind->signals;
 }
 
-void source_add_signals(const char *specification, sigset_t *set)
+sigset_t source_signal_set(const char *const *specifications, size_t count)
 {
-	const char *caught = source_signals(specification);
-	while (caught && *caught) {
-		char name[32];
-		int number;
-		size_t length = strcspn(caught, ",");
-		snprintf(name, sizeof(name), "%.*s", (int)length, caught);
-		if (length < sizeof(name) && parse_signal(name, &number, "", NULL) == STATUS_OK)
-			sigaddset(set, number);
-		caught += length + (caught[length] == ',');
-	}
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < count; i++)
+		(void)parse_signals(source_signals(specifications[i]), &set, "", NULL);
+	return set;
 }
 
 enum status source_open(struct source **source, const char *specification,

@@ -106,8 +106,8 @@ void source_list(struct text *text);
 
 /* The signals that a source of this specification catches, "TERM,USR1"; NULL: none. */
 const char *source_signals(const char *specification);
-/* Add these signals to set; a word that is no signal adds nothing. */
-void source_add_signals(const char *specification, sigset_t *set);
+/* The signals that sources of these specifications catch. */
+sigset_t source_signal_set(const char *const *specifications, size_t count);
 /* The specification that the source was opened with. */
 const char *source_name(const struct source *source);
 

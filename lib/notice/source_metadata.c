@@ -2,7 +2,7 @@
 /*
  * gce, aws, azure, alibaba: these sources ask a cloud's metadata server, as cloud.h describes it.
  * Each query has a connection of its own, so that a slow one delays no other. The introduction, a
- * first request that some clouds need, has one, too. One epoll descriptor watches them all.
+ * first request that some clouds need, has one, too. One loop watches them all.
  *
  * The source answers SOURCE_NONE when each query was answered since the last SOURCE_NONE, and all
  * new notices were returned. So it never answers SOURCE_NONE while a query fails.
@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/http.h"
+#include "base/loop.h"
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "notice/cloud.h"
@@ -46,9 +46,9 @@ struct metadata_source {
 	int64_t grace, period; /* of source_options; if period is 0, each query has its own */
 	unsigned options;
 	char *base;
-	bool base_named; /* the specification names it */
-	int epoll;
-	bool more; /* metadata_check has more to do at once */
+	bool base_named;  /* the specification names it */
+	struct loop loop; /* the connections */
+	bool more;	  /* metadata_check has more to do at once */
 
 	struct http *introduction;
 	bool introducing;
@@ -68,8 +68,7 @@ static void metadata_close(struct source *source)
 	for (size_t i = 0; i < self->count; i++)
 		http_close(self->looks[i].http);
 	http_close(self->introduction);
-	if (self->epoll >= 0)
-		close(self->epoll);
+	loop_close(&self->loop);
 	free(self->introduced);
 	free(self->base);
 	free(self);
@@ -77,12 +76,9 @@ static void metadata_close(struct source *source)
 
 static enum status attend(struct metadata_source *self, struct http **http, struct error *err)
 {
-	struct epoll_event event = {.events = EPOLLIN};
 	enum status status = http_open(http, err);
-	if (status == STATUS_OK &&
-		epoll_ctl(self->epoll, EPOLL_CTL_ADD, http_descriptor(*http), &event) < 0)
-		status = error_set(err, STATUS_TEMPORARY, "source %s: cannot watch a connection",
-			self->cloud->name);
+	if (status == STATUS_OK)
+		loop_watch(&self->loop, http_descriptor(*http));
 	return status;
 }
 
@@ -158,8 +154,10 @@ static enum status open_cloud(const struct cloud *cloud, struct source **source,
 	self->cloud = cloud;
 	self->grace = options->grace;
 	self->period = options->period;
-	self->epoll = epoll_create1(EPOLL_CLOEXEC);
-	enum status status = read_words(self, rest, err);
+	self->loop = LOOP_CLOSED;
+	enum status status = loop_open(&self->loop, err);
+	if (status == STATUS_OK)
+		status = read_words(self, rest, err);
 	if (status == STATUS_OK && cloud->introduction.method)
 		status = attend(self, &self->introduction, err);
 	for (size_t i = 0; status == STATUS_OK && i < CLOUD_QUERIES && cloud->queries[i].path;
@@ -179,7 +177,7 @@ static enum status open_cloud(const struct cloud *cloud, struct source **source,
 
 static int metadata_descriptor(const struct source *source)
 {
-	return ((const struct metadata_source *)source)->epoll;
+	return ((const struct metadata_source *)source)->loop.descriptor;
 }
 
 static bool is_introduced(const struct metadata_source *self, int64_t now)

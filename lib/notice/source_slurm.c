@@ -52,7 +52,6 @@ struct slurm_source {
 	bool held;  /* the notice of a signal waits for Slurm's answer */
 	bool asked; /* Slurm was asked after that signal */
 	struct notice notice;
-	int64_t timeout;      /* of the squeue that runs, ms */
 	int64_t start, until; /* of the held notice: when to ask; when to give it unanswered */
 };
 
@@ -183,14 +182,6 @@ static int64_t slurm_due(const struct source *source)
 	if (self->held)
 		return clock_earlier(self->until, due);
 	return self->squeue.pid ? due : clock_earlier(end_due(self), due);
-}
-
-static enum status ask_slurm(
-	struct slurm_source *self, int64_t timeout, int64_t now, struct error *err)
-{
-	self->timeout = timeout;
-	subprocess_release(&self->squeue);
-	return slurm_ask_start(&self->squeue, self->job_id, now + timeout, &self->loop, err);
 }
 
 /* Give the held notice, with its reason and why, and the time left at receipt (ms; negative: not
@@ -334,16 +325,16 @@ static enum source_answer slurm_check(
 	if (state == SUBPROCESS_ENDED)
 		return read_answer(self, now, notice, err);
 	if (state == SUBPROCESS_LATE) {
-		error_set(err, STATUS_TEMPORARY,
-			"squeue: it took longer than %lld ms and was killed",
-			(long long)self->timeout);
+		error_set(err, STATUS_TEMPORARY, "squeue has not answered in time");
 		return not_answered(self, now, notice, err);
 	}
 	if (self->held && now < self->start)
 		return SOURCE_PENDING;
 	if (!self->held && now < self->ask)
 		return look_at_end(self, now, notice);
-	if (ask_slurm(self, self->held ? PATIENCE : NO_HURRY, now, err) != STATUS_OK)
+	subprocess_release(&self->squeue);
+	if (slurm_ask_start(&self->squeue, self->job_id, now + (self->held ? PATIENCE : NO_HURRY),
+		    &self->loop, err) != STATUS_OK)
 		return not_answered(self, now, notice, err);
 	self->asked = self->held;
 	return SOURCE_PENDING;

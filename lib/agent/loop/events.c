@@ -58,10 +58,8 @@ void agent_take_held(struct agent *agent)
 
 bool agent_watches_signal(const struct agent *agent, int number)
 {
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < agent->options->source_count; i++)
-		source_add_signals(agent->options->sources[i], &set);
+	const struct agent_options *options = agent->options;
+	sigset_t set = source_signal_set(options->sources, options->source_count);
 	return sigismember(&set, number) == 1;
 }
 

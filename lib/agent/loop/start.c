@@ -11,6 +11,7 @@
 #include "agent/loop/terminal.h"
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/parse.h"
 #include "base/process/process.h"
 #include "base/xalloc.h"
 
@@ -21,10 +22,7 @@
 
 void agent_hold_signals(const char *const *sources, size_t count)
 {
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < count; i++)
-		source_add_signals(sources[i], &set);
+	sigset_t set = source_signal_set(sources, count);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -110,7 +108,7 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 		.ignored = &ignored,
 		.reaper = &agent->reaper};
 	sigemptyset(&ignored);
-	enum status status = environment_signal_set(options->shield, "--shield", &ignored, err);
+	enum status status = parse_signals(options->shield, &ignored, "--shield", err);
 	char **environment = environment_build(&what);
 	start.environment = environment;
 	if (status == STATUS_OK)
