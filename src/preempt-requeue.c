@@ -16,7 +16,6 @@
 #include "base/process/subprocess.h"
 #include "base/text.h"
 #include "compose/batch.h"
-#include "platform/ancestors.h"
 #include "platform/slurm.h"
 #include "run/attempt.h"
 #include "run/options.h"
@@ -268,6 +267,22 @@ static int decide_and_act(struct batch *batch, struct requeue_question *question
 		       : act(batch, scheduler, job, &requeue);
 }
 
+/* Start the job, and wait for its end. */
+static enum status run_job(struct batch *batch, char *const *command, struct error *err)
+{
+	if (ancestors_batch_shell_waits())
+		message_error(
+			"warning: the batch script waits for this program, and without a trap it "
+			"is ended, with the job, by sbatch --signal=B:...: start it with exec");
+	/* The job must find the same run and store. */
+	if (group_options.run)
+		setenv("PREEMPT_RUN", group_options.run, 1);
+	if (group_options.store)
+		setenv("PREEMPT_STORE", group_options.store, 1);
+	batch->question->before = newest_attempt(batch->question);
+	return batch_run(batch, command, err);
+}
+
 static int run(const struct args_rest *rest)
 {
 	struct error err;
@@ -286,10 +301,8 @@ static int run(const struct args_rest *rest)
 			"write -- COMMAND [ARG...], or --code RC; see preempt-requeue --help");
 		return STATUS_USAGE;
 	}
-	if (group_find(IDENTITY_RUN, false, &own, &err) != STATUS_OK)
-		return message_fail(&err);
-	enum status named = slurm_job_name(&signs_environment, job, &err);
-	if (named != STATUS_OK && named != STATUS_NO)
+	if (group_find(IDENTITY_RUN, false, &own, &err) != STATUS_OK ||
+		status_is_error(slurm_job_name(&signs_environment, job, &err)))
 		return message_fail(&err);
 	message_detail("platform %s, run %s (%s), store %s", scheduler->name, own.identity.run,
 		own.identity.run_source, own.url);
@@ -298,34 +311,21 @@ static int run(const struct args_rest *rest)
 	question.launch = own.identity.launch;
 	if (code_given)
 		question.code = (int)given_code;
-	const char *job_name = *job && scheduler->scontrol ? job : NULL;
+	batch.slurm_job = *job && scheduler->scontrol ? job : NULL;
 	if (dry_run)
-		return decide_and_act(&batch, &question, scheduler, job_name);
+		return decide_and_act(&batch, &question, scheduler, batch.slurm_job);
 
-	batch.slurm_job = job_name;
-	int code = STATUS_OK;
-	if (listen_signals(signals + 7, &err) != STATUS_OK ||
-		batch_open(&batch, notices.count ? notices.items : usual,
-			notices.count ? notices.count : 1, grace, &err) != STATUS_OK)
-		code = message_fail(&err);
-	if (code == STATUS_OK && !code_given && ancestors_batch_shell_waits())
-		message_error(
-			"warning: the batch script waits for this program, and without a trap it "
-			"is ended, with the job, by sbatch --signal=B:...: start it with exec");
-	if (code == STATUS_OK && !code_given) {
-		/* The job must find the same run and store. */
-		if (group_options.run)
-			setenv("PREEMPT_RUN", group_options.run, 1);
-		if (group_options.store)
-			setenv("PREEMPT_STORE", group_options.store, 1);
-		question.before = newest_attempt(&question);
-		if (batch_run(&batch, rest->command, &err) != STATUS_OK)
-			code = message_fail(&err);
-	}
-	if (code == STATUS_OK && batch.ended_by && !question.noticed)
-		code = question.code; /* ended by INT, HUP or QUIT, not preempted */
-	else if (code == STATUS_OK)
-		code = decide_and_act(&batch, &question, scheduler, job_name);
+	enum status status = listen_signals(signals + 7, &err);
+	if (status == STATUS_OK)
+		status = batch_open(&batch, notices.count ? notices.items : usual,
+			notices.count ? notices.count : 1, grace, &err);
+	if (status == STATUS_OK && !code_given)
+		status = run_job(&batch, rest->command, &err);
+	int code = status != STATUS_OK ? message_fail(&err)
+		   /* ended by INT, HUP or QUIT, not preempted */
+		   : batch.ended_by && !question.noticed
+			   ? question.code
+			   : decide_and_act(&batch, &question, scheduler, batch.slurm_job);
 	batch_close(&batch);
 	return code;
 }

@@ -14,7 +14,8 @@
 #include "base/xalloc.h"
 #include "notice/source.h"
 
-void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE])
+/* All signals that these sources catch, "TERM,USR1"; "": none. */
+static void name_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE])
 {
 	*names = '\0';
 	for (size_t i = 0; i < count; i++) {
@@ -67,7 +68,7 @@ char **environment_build(const struct command_environment *what)
 	variables_set_number(&list, "PREEMPT_TASKS", what->attempt->tasks);
 	variables_set_number(&list, "PREEMPT_TASK", what->task);
 	variables_set(&list, "PREEMPT_LAUNCH", what->identity->launch);
-	environment_signals(what->sources, what->source_count, signals);
+	name_signals(what->sources, what->source_count, signals);
 	variables_set(&list, "PREEMPT_SIGNALS", signals);
 	add_python_client(&list);
 	if (what->resume)

@@ -3,8 +3,6 @@
 #ifndef AGENT_ENVIRONMENT_H
 #define AGENT_ENVIRONMENT_H
 
-#include <signal.h>
-
 #include "agent/listen.h"
 #include "proto/keys.h"
 #include "run/identity.h"
@@ -27,8 +25,5 @@ struct command_environment {
 /* Copy our own environment and add what the command needs. Free with environment_free. */
 char **environment_build(const struct command_environment *what);
 void environment_free(char **environment);
-
-/* The value of PREEMPT_SIGNALS: all signals that these sources catch, "TERM,USR1"; "": none. */
-void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE]);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/environment.h"
 #include "agent/source_group.h"
 #include "base/parse.h"
 #include "platform/platform.h"
@@ -94,19 +93,12 @@ enum status listen_open(struct source_set *watch, struct listen_request *request
 enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
 {
 	struct platform_choice choice;
-	const char *sources[PLATFORM_SOURCES];
-	const char *given = getenv("PREEMPT_SIGNALS");
-	if (given) {
-		snprintf(names, LISTEN_SIGNALS_SIZE, "%s", given);
-		return STATUS_OK;
-	}
-	const char *platform = getenv("PREEMPT_PLATFORM");
-	enum status status =
-		platform_choose(platform ? platform : "auto", &signs_environment, &choice, err);
-	if (status != STATUS_OK)
-		return status;
-	for (size_t i = 0; i < choice.count; i++)
-		sources[i] = choice.sources[i];
-	environment_signals(sources, choice.count, names);
+	const char *given = getenv("PREEMPT_SIGNALS"), *platform = getenv("PREEMPT_PLATFORM");
+	if (!given && platform_choose(platform ? platform : "auto", &signs_environment, &choice,
+			      err) != STATUS_OK)
+		return STATUS_USAGE;
+	/* The first source has the signals of all chosen platforms. */
+	snprintf(names, LISTEN_SIGNALS_SIZE, "%s",
+		given ? given : source_signals(choice.sources[0]));
 	return STATUS_OK;
 }

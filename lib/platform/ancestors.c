@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "platform/ancestors.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,7 +42,11 @@ static pid_t find_slurmstepd(void)
 	return process_find_ancestor(getpid(), is_slurmstepd, NULL);
 }
 
-bool ancestors_slurm_step(char *step, size_t size)
+/*
+ * Get our Slurm step, "9.batch" or "9.0", from the command line of the slurmstepd above us. The
+ * environment is not enough, because sbatch passes SLURM_STEP_ID on to the jobs it submits.
+ */
+static bool find_step(char *step, size_t size)
 {
 	char line[4096];
 	pid_t pid = find_slurmstepd();
@@ -67,7 +69,7 @@ bool ancestors_batch_shell_waits(void)
 {
 	char step[64];
 	pid_t shell = process_parent(getpid());
-	return ancestors_slurm_step(step, sizeof(step)) && strstr(step, ".batch") &&
+	return find_step(step, sizeof(step)) && strstr(step, ".batch") &&
 	       !is_slurmstepd(shell, NULL) && is_slurmstepd(process_parent(shell), NULL);
 }
 
@@ -122,7 +124,7 @@ void signs_inspect(struct signs *signs)
 		"", "sys_vendor", "product_name", "chassis_asset_tag"};
 	*signs = signs_environment;
 	if (getenv("SLURM_JOB_ID"))
-		(void)ancestors_slurm_step(signs->slurm_step, sizeof(signs->slurm_step));
+		(void)find_step(signs->slurm_step, sizeof(signs->slurm_step));
 	for (enum platform_dmi field = DMI_VENDOR; field < DMI_FIELDS; field++) {
 		char path[64];
 		struct text text = {0};

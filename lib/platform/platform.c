@@ -37,7 +37,7 @@ enum status signs_number(const struct signs *signs, const char *name, uint64_t m
 	return parse_unsigned(text, min, max, value, what, err);
 }
 
-bool platform_is_here(const struct platform *platform, const struct signs *signs)
+static bool is_here(const struct platform *platform, const struct signs *signs)
 {
 	if (platform->dmi)
 		return !strncmp(
@@ -216,8 +216,8 @@ enum status platform_choose(const char *names, const struct signs *signs,
 		return STATUS_USAGE;
 	/* sources[0] is kept for the signals of all chosen platforms. */
 	for (const struct platform *platform = platforms; platform < platforms_end; platform++) {
-		if (!platform->name || (found ? !platform_is_here(platform, signs)
-					      : !has_word(names, platform->name)))
+		if (!platform->name ||
+			(found ? !is_here(platform, signs) : !has_word(names, platform->name)))
 			continue;
 		add_word(made.names, sizeof(made.names), platform->name);
 		if (platform->signal)
@@ -269,7 +269,7 @@ void platform_show(const struct signs *signs, struct text *text)
 			snprintf(grace, sizeof(grace), "%llds", (long long)platform->grace / 1000);
 		describe_signs(platform, sign, sizeof(sign));
 		text_addf(text, "%-8s  %-4s  %-48s  %-10s  %-8s  %-9d  %s\n", platform->name,
-			platform_is_here(platform, signs) ? "yes" : "no", sign,
+			is_here(platform, signs) ? "yes" : "no", sign,
 			platform->signal ? platform->signal : "-",
 			platform->source ? platform->source : "-",
 			platform->exit_code ? platform->exit_code : 42, grace);
@@ -296,7 +296,7 @@ const struct platform *platform_scheduler(
 		if (!p->variable || !(p->exit_code || p->scontrol || p->rerun))
 			continue;
 		if ((!found || found == &none) &&
-			(name ? !strcmp(p->name, name) : platform_is_here(p, signs)))
+			(name ? !strcmp(p->name, name) : is_here(p, signs)))
 			found = p;
 		text_addf(&known, "%s, ", p->name);
 	}

@@ -4,10 +4,10 @@
  * its platform is recognised, how its launcher numbers the tasks, what a job is called there, where
  * its notices come from, and what makes it run a job again. A platform is recognised by the
  * environment and the firmware's tables (DMI), never over the network. The functions here are the
- * same for all rows, and pure except for signs_inspect.
+ * same for all rows, and pure, except for those of ancestors.c.
  *
- * The rest of the room: slurm.h knows Slurm's jobs and asks Slurm; ancestors.h finds the processes
- * above us; tf_config.c reads TF_CONFIG.
+ * The rest of the room: slurm.h knows Slurm's jobs and asks Slurm; ancestors.c looks at this
+ * process and at those above it; tf_config.c reads TF_CONFIG.
  */
 #ifndef PLATFORM_PLATFORM_H
 #define PLATFORM_PLATFORM_H
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -34,7 +35,7 @@ enum platform_dmi { DMI_NONE, DMI_VENDOR, DMI_PRODUCT, DMI_ASSET_TAG, DMI_FIELDS
 struct signs {
 	const char *(*lookup)(void *context, const char *name); /* as getenv */
 	void *context;
-	char slurm_step[64];	  /* "9.batch", "9.0", of slurmstepd (ancestors.h); empty: none */
+	char slurm_step[64];	  /* "9.batch", "9.0", of slurmstepd; empty: none */
 	char dmi[DMI_FIELDS][64]; /* empty: not readable */
 };
 /* The variables of this process, and no other signs of it. */
@@ -109,8 +110,6 @@ struct platform {
 extern const struct platform platforms[];
 extern const struct platform *const platforms_end;
 
-bool platform_is_here(const struct platform *platform, const struct signs *signs);
-
 /* ---- Who am I ---- */
 
 /*
@@ -162,5 +161,26 @@ enum status platform_choose(const char *names, const struct signs *signs,
  */
 const struct platform *platform_scheduler(
 	const char *name, const struct signs *signs, struct error *err);
+
+/* ---- The processes above us, by /proc ---- */
+
+/*
+ * Whether the shell of a batch script waits for us: a signal for the batch shell alone reaches the
+ * shell, and ends it. Not after exec: then Slurm's own process is our parent.
+ */
+bool ancestors_batch_shell_waits(void);
+
+/*
+ * If we run in a TaskProlog: the process that becomes the task after it; else 0. The environment is
+ * not enough, because the task keeps the prolog's SLURM_SCRIPT_CONTEXT.
+ */
+pid_t ancestors_prolog_task(void);
+
+/*
+ * The nearest ancestor that reads the pipe of our standard output, as a shell does in $(...);
+ * programs such as timeout and env may be in between. 0: there is none, or it is a slurmstepd,
+ * which only passes on the output of a task.
+ */
+pid_t ancestors_reader(void);
 
 #endif

@@ -33,9 +33,12 @@ static enum status judge(const struct subprocess *child, const char *name, struc
 		return STATUS_OK;
 	if (child->code == STATUS_NOT_FOUND) /* 127: no such command */
 		return error_set(err, STATUS_NOT_FOUND, "cannot run %s: is it in PATH?", name);
+	if (!*said || *said == '\n')
+		return error_set(err, STATUS_TEMPORARY, "%s ended with %d, and no output", name,
+			child->code);
 	/* Slurm has no exit code for this: every failure ends with 1. */
 	return error_set(err, strstr(said, "Invalid job id") ? STATUS_NO : STATUS_TEMPORARY,
-		"%s ended with %d: %.*s", name, child->code, (int)strcspn(said, "\n"), said);
+		"%s: %.*s", name, (int)strcspn(said, "\n"), said);
 }
 
 enum status slurm_ask_start(struct subprocess *squeue, const char *name, int64_t limit,

@@ -11,7 +11,6 @@
 #include "base/process/process.h"
 #include "live/cut_off.h"
 #include "live/outage.h"
-#include "platform/ancestors.h"
 #include "platform/slurm.h"
 #include "run/attempt.h"
 #include "store/url.h"

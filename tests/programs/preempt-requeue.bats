@@ -140,8 +140,8 @@ claim() { preempt-store get "run/$1/000001/TERMINATED_WORKER"; }
 		echo CANCELLED >state|squeue 9|job 9 is not requeued: it is CANCELLED
 		echo COMPLETING >state|squeue 9|job 9 is not requeued: it is COMPLETING
 		echo ODD >state|squeue 9|job 9 is not requeued: it is ODD
-		touch unknown|squeue 9|not requeued: squeue ended with 1: slurm_load_jobs error: Invalid job id specified
-		touch refuses|squeue 9,requeue 9,squeue 9,requeue 9|not requeued: scontrol requeue ended with 1: Requested operation is presently disabled for job 9; was it submitted with --requeue?
+		touch unknown|squeue 9|not requeued: squeue: slurm_load_jobs error: Invalid job id specified
+		touch refuses|squeue 9,requeue 9,squeue 9,requeue 9|not requeued: scontrol requeue: Requested operation is presently disabled for job 9; was it submitted with --requeue?
 		printf '\n\n' >away|squeue 9,squeue 9,squeue 9,requeue 9|job 9 is requeued
 		export SLURM_ARRAY_JOB_ID=9 SLURM_ARRAY_TASK_ID=3|squeue 9_3,requeue 9_3|job 9_3 is requeued
 	EOT

@@ -134,7 +134,7 @@ term_told() {
 		echo "RUNNING $(($(date +%s) + 200))"'
 	SLURM_ARRAY_JOB_ID=9 SLURM_ARRAY_TASK_ID=3 term_told "$near preempted"
 	squeue_says 'echo "slurm_load_jobs error: away" >&2; exit 1'
-	term_told 'left=unknown sent by .*; squeue ended with 1: slurm_load_jobs error: away$'
+	term_told 'left=unknown sent by .*; squeue: slurm_load_jobs error: away$'
 	rm asked
 	term_told 'left=unknown sent by' --grace 0
 	[ ! -e asked ]
