@@ -4,6 +4,7 @@
  * preempt-heartbeat(1).
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,8 @@ static int join(void)
 	enum status status = group_find(IDENTITY_START, true, &own, &err);
 	if (status == STATUS_OK)
 		status = listen_signals(signals, &err);
+	if (status == STATUS_OK && *own.identity.warning)
+		message_error("warning: %s", own.identity.warning);
 	if (status == STATUS_OK)
 		status = membership_join(&(struct membership_request){.identity = &own.identity,
 						 .store = own.url,
@@ -152,6 +155,14 @@ static int leave(int code)
 {
 	struct error err;
 	const struct membership_goodbye goodbye = {.code = code};
+	const int ending[] = {SIGINT, SIGHUP, SIGQUIT};
+	sigset_t set;
+	/* keeper_run has blocked these; a notice stays blocked. */
+	sigemptyset(&set);
+	for (size_t i = 0; i < 3; i++)
+		if (!served_is_notice(ending[i]))
+			sigaddset(&set, ending[i]);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	if (membership_leave_own(&goodbye, &code, &err) != STATUS_OK)
 		(void)message_fail(&err);
 	return code;
@@ -162,14 +173,13 @@ static int run(const struct args_rest *rest)
 	struct error err = {0};
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
 	/* A notice signal must not end this program before keeper_run handles it. */
-	if (with_words.count)
-		served_block_notices(true);
 	bool joins = leaves && !outage_is_joined();
-	if (check_options(rest->command != NULL, joins, &err) != STATUS_OK)
-		return message_fail(&err);
+	if (with_words.count || (leaves && !joins))
+		served_block_notices(true);
+	enum status status = check_options(rest->command != NULL, joins, &err);
 	if (joins)
-		return join();
-	int code = guard(rest->command);
+		return status == STATUS_OK ? join() : message_fail(&err);
+	int code = status == STATUS_OK ? guard(rest->command) : message_fail(&err);
 	return leaves ? leave(code) : code;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/listen.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,12 @@ enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
 {
 	struct platform_choice choice;
 	const char *given = getenv("PREEMPT_SIGNALS"), *platform = getenv("PREEMPT_PLATFORM");
+	sigset_t set;
+	sigemptyset(&set);
+	if (given && !*given)
+		given = NULL;
+	if (given && parse_signals(given, &set, "PREEMPT_SIGNALS", err) != STATUS_OK)
+		return STATUS_USAGE;
 	if (!given && platform_choose(platform ? platform : "auto", &signs_environment, &choice,
 			      err) != STATUS_OK)
 		return STATUS_USAGE;

@@ -222,8 +222,6 @@ enum status parse_signals(const char *list, sigset_t *set, const char *what, str
 		int number, length = (int)strcspn(at, ",");
 		snprintf(name, sizeof(name), "%.*s", length, at);
 		at += length;
-		if (!length)
-			continue;
 		status = parse_signal(name, &number, what, err);
 		if (status == STATUS_OK)
 			sigaddset(set, number);

@@ -229,23 +229,36 @@ static bool is_given_up(const struct keeper *k, char why[256])
 	return k->hangs || cut_off;
 }
 
+/* Send a notice on to the processes of --with. */
+static void pass_on(const struct keeper *k, int number)
+{
+	for (size_t i = 1; i <= k->options->with_count; i++)
+		if (pidfd_send_signal(k->others[i], number, NULL, 0) < 0 && errno == EPERM)
+			message_error("process %d of --with belongs to another user, so signal %d "
+				      "cannot be passed on to it",
+				(int)k->options->with[i - 1], number);
+}
+
 static void take_signals(struct keeper *k)
 {
 	for (int number; (number = loop_take_signal(&k->loop, NULL));) {
 		if (number == SIGCHLD)
 			continue;
-		if (k->options->with_count && served_is_notice(number))
-			for (size_t i = 1; i <= k->options->with_count; i++)
-				(void)pidfd_send_signal(k->others[i], number, NULL, 0);
-		else if (k->options->command)
+		if (k->options->with_count && served_is_notice(number)) {
+			pass_on(k, number);
+		} else if (k->options->command && k->process.pid) {
 			subprocess_signal(&k->process, number);
-		else if (number == SIGTERM || !served_is_notice(number))
+		} else if (k->options->command) {
+			k->stopped = true;
+			k->code = 128 + number;
+		} else if (number == SIGTERM || !served_is_notice(number))
 			k->stopped = true;
 	}
 }
 
 enum keeper_end {
 	END_NONE,     /* the command or process has ended by itself, or we were told to stop */
+	END_STOPPED,  /* we were told to stop before the start */
 	END_BROKEN,   /* the group is broken, for the reason in why */
 	END_TOLD,     /* the board orders to leave: the command has not left, or is not to start */
 	END_ALONE,    /* a process of --with has ended */
@@ -311,7 +324,8 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 			   : k->pid	     ? "the command is ended"
 					     : "the command is not started";
 	switch (end) {
-	case END_NONE: return options->command ? k->code : STATUS_OK;
+	case END_NONE:
+	case END_STOPPED: return options->command ? k->code : STATUS_OK;
 	case END_BROKEN:
 		message_error("run %s attempt %llu is broken: %s", options->run,
 			(unsigned long long)k->attempt.number, why);
@@ -373,7 +387,10 @@ static enum status open_others(struct keeper *k, struct error *err)
 /* The reason not to start the command; END_NONE: there is none. */
 static enum keeper_end look_before_start(struct keeper *k)
 {
+	take_signals(k);
 	look_at_board(k);
+	if (k->stopped)
+		return END_STOPPED;
 	return k->told_to_leave && k->options->command ? END_TOLD : look_at_others(k);
 }
 
@@ -382,12 +399,15 @@ static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, s
 {
 	struct outage outage = {
 		.deadline = outage_is_joined() ? CLOCK_NEVER : 0, .cancel = k->loop.descriptor};
-	while (look_before_start(k) == END_NONE) {
-		*status = keeper_find(k->options, &k->attempt, &k->where, err);
-		if (!outage_retry(&outage, status, err))
-			break;
-	}
-	return look_before_start(k);
+	enum keeper_end end;
+	/* What ended the pause of outage_retry may be a notice that was only to be passed on. */
+	do {
+		end = look_before_start(k);
+		if (end == END_NONE)
+			*status = keeper_find(k->options, &k->attempt, &k->where, err);
+	} while (end == END_NONE &&
+		 (outage_retry(&outage, status, err) || descriptor_is_ready(k->loop.descriptor)));
+	return end;
 }
 
 static enum status open_signals(struct keeper *k, struct error *err)
@@ -461,9 +481,7 @@ static int keep(struct keeper *k)
 		options->run, (unsigned long long)k->attempt.number,
 		(unsigned long long)options->task, (double)rules->period / 1000,
 		(double)rules->timeout / 1000, (unsigned long long)rules->limit);
-	enum status status = open_signals(k, &err);
-	if (status == STATUS_OK)
-		status = stream_claim(k->where, &k->attempt, options->task, &k->stream, &err);
+	enum status status = stream_claim(k->where, &k->attempt, options->task, &k->stream, &err);
 	if (status == STATUS_NO)
 		return run_without(k, &err);
 	if (status == STATUS_TEMPORARY) {
@@ -492,6 +510,8 @@ int keeper_run(const struct keeper_options *options)
 	enum keeper_end end = END_NONE;
 	int code;
 	enum status status = open_others(&k, &err);
+	if (status == STATUS_OK)
+		status = open_signals(&k, &err);
 	/* A missing board is an error only if no other process beats for this task. */
 	if (options->board)
 		(void)board_open(&k.board, options->board, getpid(), NULL);

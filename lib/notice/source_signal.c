@@ -81,12 +81,9 @@ static void signal_close(struct source *source)
 }
 
 /* A signal that another source catches stays with that one. */
-static enum status watch_signal(struct signal_source *self, const char *name, struct error *err)
+static enum status watch_signal(struct signal_source *self, int number, struct error *err)
 {
-	int number;
-	enum status status = parse_signal(name, &number, "source signal", err);
-	if (status != STATUS_OK)
-		return status;
+	const char *name = sigabbrev_np(number);
 	if (refused(number))
 		return error_set(err, STATUS_USAGE,
 			"source signal: %s cannot be a notice; take TERM, USR1, ...", name);
@@ -108,16 +105,17 @@ static enum status signal_open(struct source **source, const char *rest,
 	const struct source_options *options, struct error *err)
 {
 	struct signal_source *self = xcalloc(1, sizeof(*self));
-	char *names = xstrdup(rest), *left = names, *name;
-	enum status status = STATUS_OK;
+	sigset_t named;
+	sigemptyset(&named);
 	sigemptyset(&self->watched);
+	enum status status = parse_signals(rest, &named, "source signal", err);
 	sigemptyset(&self->unblocked);
 	self->grace = options->grace;
-	if (pipe2(self->ends, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (status == STATUS_OK && pipe2(self->ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		status = error_errno(err, errno, "make a pipe");
-	while (status == STATUS_OK && (name = strsep(&left, ",")))
-		status = watch_signal(self, name, err);
-	free(names);
+	for (int number = 1; number < NSIG && status == STATUS_OK; number++)
+		if (sigismember(&named, number) == 1)
+			status = watch_signal(self, number, err);
 	if (status != STATUS_OK) {
 		signal_close(&self->source);
 		return status;

@@ -226,6 +226,13 @@ all_gone() {
 	no_boards
 	run -2 preempt-heartbeat --task 0 --tasks 1 --leave
 	run -2 preempt-heartbeat --task 7 --tasks 1 --leave -- true
+	PREEMPT_SIGNALS=TERM,NOPE run -2 preempt-heartbeat --task 0 --tasks 1 --leave -- true
+	[[ $output == *'PREEMPT_SIGNALS: "NOPE" is not a signal'* ]]
+	# An option that is refused after the script has joined: the others need not wait for this task.
+	local joined
+	joined=$(preempt-store join --task 0 --tasks 1 --pid $$)
+	(eval "$joined" && run -2 preempt-heartbeat --period 50ms --leave -- true)
+	[ "$(preempt-store get run/r/000003/CLOSED | field state)" = failed ]
 }
 
 # The script without its head, as README and preempt(7) show it.

@@ -342,22 +342,31 @@ print("bound", flush=True); time.sleep(600)' "$name" >bound 3>&- &
 	local what place expected text beats piece
 	mkdir store
 	export PREEMPT_STORE=$PWD/store/s.db
-	# What happens, where the store is, the code, and what is said. TERM and USR1 are sent before, and not passed on.
+	# What happens, where the store is, the code, and what is said. TERM and USR1 are sent before: the process of --with
+	# gets them, the command does not.
 	while IFS='|' read -r what place expected text; do
-		rm -f trains noticed
+		rm -f trains noticed listens told.*
 		export PREEMPT_RUN=$what-$place
 		join 1
-		sleep 1000 3>&- &
+		python3 -c '
+import signal
+for name in "TERM", "USR1":
+    signal.signal(getattr(signal, "SIG" + name), lambda number, frame, name=name: open("told." + name, "w"))
+open("listens", "w")
+while True:
+    signal.pause()' 3>&- &
 		piece=$!
 		started+=("$piece")
+		eventually test -e listens
 		# (Only what has joined waits for a store that is not there.)
-		PREEMPT_LIFE=$(sed -n 's/^export PREEMPT_LIFE=//p' joined.0) PREEMPT_STORE=$PWD/$place/s.db serve 0 preempt-heartbeat --kill-after 300ms --with "$piece"$'\n'"$$" -- bash -c '
+		PREEMPT_LIFE=$(sed -n 's/^export PREEMPT_LIFE=//p' joined.0) PREEMPT_STORE=$PWD/$place/s.db serve 0 preempt-heartbeat --kill-after 300ms --with "$piece"$'\n'"$piece" -- bash -c '
 			trap "touch noticed" TERM USR1; sleep 1000 & echo $! >child; touch trains; until [ -e enough ]; do sleep 0.05; done' 2>err
 		beats=$!
 		if [ "$place" = store ]; then eventually test -e trains; else eventually grep -q "trying again" err; fi
 		kill -TERM "$beats"
+		eventually test -e told.TERM
 		kill -USR1 "$beats"
-		sleep 0.3
+		eventually test -e told.USR1
 		[ ! -e noticed ]
 		case $what in
 		killed) kill -KILL "$beats" ;;
