@@ -13,7 +13,8 @@
 #include "proto/remembered.h"
 #include "run/outcome.h"
 
-#define TOGETHER 64 /* writes in one transaction, at most */
+#define TOGETHER 64    /* writes in one transaction, at most */
+#define ENOUGH	 10000 /* ms after which the rest of a batch is not tried */
 
 enum request_kind { REQUEST_JOIN, REQUEST_WRITE, REQUEST_CLOSE };
 
@@ -48,7 +49,9 @@ struct store_thread {
 	/* Of the worker while it has a job, but for store_thread_asked_at: */
 	char *url;
 	struct store *_Atomic store;
+	_Atomic bool stopping;		 /* no pauses */
 	int writes_failed, looks_failed; /* in a row */
+	int64_t write_at;		 /* when the next write may be tried */
 	struct request *requests;
 	struct result *made, **made_end;
 	struct attempt attempt;
@@ -148,14 +151,10 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 	post(thread, result);
 }
 
-/*
- * Pause after failures in a row: for a random time, at most 1.1 s, and at first less. False: there
- * is something else to do.
- */
-static bool pause_after(const struct store_thread *thread, int failures)
+/* When to try again after failures in a row: after a random time, at most 1.1 s, at first less. */
+static int64_t pause_after(int failures)
 {
-	return worker_pause(thread->worker,
-		clock_after(100 + clock_jitter(failures > 10 ? 1000 : 100 * failures)));
+	return clock_after(100 + clock_jitter(failures > 10 ? 1000 : 100 * failures));
 }
 
 /*
@@ -183,21 +182,25 @@ static void post_written(
 	post(thread, result);
 }
 
-static void carry_out_write(struct store_thread *thread, struct request *request)
+/* Not after until: a store that hangs must not be waited for once for each write. */
+static void carry_out_write(struct store_thread *thread, struct request *request, int64_t until)
 {
 	const struct write *write = &request->write;
 	struct result *result = new_result(RESULT_WROTE);
 	/* Writes to a full disk fail at once. */
-	if (thread->writes_failed)
-		(void)pause_after(thread, thread->writes_failed);
+	if (thread->writes_failed && !thread->stopping)
+		(void)worker_pause(thread->worker, thread->write_at);
 	result->outcome = OUTCOME_UNKNOWN;
 	result->began = clock_now();
-	result->status = open_store(thread, &result->error);
+	result->status = result->began < until ? open_store(thread, &result->error)
+					       : error_set(&result->error, STATUS_TEMPORARY,
+							 "the store takes too long to answer");
 	if (result->status == STATUS_OK)
 		result->outcome = write_carry_out(&request->write, thread->store, &result->error);
 	bool behind = result->outcome == OUTCOME_DONE && write->transaction.group &&
 		      is_behind(thread, write->news, write->transaction.news);
 	thread->writes_failed = result->outcome == OUTCOME_UNKNOWN ? thread->writes_failed + 1 : 0;
+	thread->write_at = pause_after(thread->writes_failed);
 	post_written(thread, request, result, behind);
 }
 
@@ -259,11 +262,11 @@ static void carry_out_close(struct store_thread *thread, struct request *request
 	post(thread, result);
 }
 
-static void carry_out(struct store_thread *thread, struct request *request)
+static void carry_out(struct store_thread *thread, struct request *request, int64_t until)
 {
 	switch (request->kind) {
 	case REQUEST_JOIN: carry_out_join(thread, request); break;
-	case REQUEST_WRITE: carry_out_write(thread, request); break;
+	case REQUEST_WRITE: carry_out_write(thread, request, until); break;
 	case REQUEST_CLOSE: carry_out_close(thread, request); break;
 	}
 	write_release(&request->write);
@@ -273,13 +276,14 @@ static void carry_out(struct store_thread *thread, struct request *request)
 static void carry_out_all(void *context)
 {
 	struct store_thread *thread = context;
+	int64_t until = clock_after(ENOUGH);
 	bool done = thread->requests->next && carry_out_writes(thread, thread->requests);
 	for (struct request *request = thread->requests, *next; request; request = next) {
 		next = request->next;
 		if (done)
 			free(request);
 		else
-			carry_out(thread, request);
+			carry_out(thread, request, until);
 	}
 }
 
@@ -297,7 +301,8 @@ static void await_news(void *context)
 static void look(void *context)
 {
 	struct store_thread *thread = context;
-	if (thread->looks_failed && !pause_after(thread, thread->looks_failed))
+	if (thread->looks_failed &&
+		!worker_pause(thread->worker, pause_after(thread->looks_failed)))
 		return;
 	struct result *result = new_result(RESULT_SAW);
 	const struct store_wants *wants = &thread->wanted;
@@ -534,13 +539,16 @@ bool store_thread_stop(struct store_thread *thread, int64_t patience)
 {
 	int64_t until = clock_after(patience);
 	thread->following = false;
-	interrupt(thread);
-	do {
+	thread->stopping = true;
+	worker_interrupt(thread->worker);
+	for (;;) {
 		for (struct result *result; (result = store_thread_take(thread));)
 			result_free(result);
 		store_thread_begin(thread);
-	} while (thread->doing != DOES_NOTHING &&
-		 descriptor_wait(store_thread_descriptor(thread), until));
+		if (thread->doing == DOES_NOTHING || clock_now() >= until)
+			break;
+		(void)descriptor_wait(store_thread_descriptor(thread), until);
+	}
 	bool idle = thread->doing == DOES_NOTHING;
 	if (!worker_stop(thread->worker, idle ? patience : 0))
 		return false;
