@@ -22,6 +22,8 @@ struct group_source {
 	char run[129];
 	char prefix[192];		     /* of the keys whose changes concern us */
 	uint64_t given_attempt, given_round; /* of the last notice; round 1: its claim */
+	bool seen;			     /* the view was taken in once */
+	uint64_t closed_before;		     /* the attempt that was closed then; 0: none */
 	bool gone;
 	enum status over;
 	struct error over_error;
@@ -100,8 +102,12 @@ static bool take_view(struct group_source *self, struct notice *notice)
 	if (view->attempt.number != self->given_attempt)
 		self->given_round = 0;
 	self->given_attempt = view->attempt.number;
-	/* If no attempt is named, wait for the claim of the next one, not of a closed one. */
-	bool past = !self->options.attempt && a->closed && !self->options.past;
+	/* If no attempt is named, wait for the claim of the next one, not of one that was closed
+	 * when we began. */
+	if (!self->seen && a->closed && !self->options.attempt && !self->options.past)
+		self->closed_before = view->attempt.number;
+	self->seen = true;
+	bool past = view->attempt.number <= self->closed_before;
 	bool fresh = view->attempt.number && round >= wanted && round > self->given_round && !past;
 	self->gone |= self->options.until_exit && a->claimed && claim_is_gone(view);
 	if (self->options.attempt && view->attempt.number && self->over == STATUS_OK)

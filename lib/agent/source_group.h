@@ -24,7 +24,7 @@ struct group_source_options {
 	bool past;	  /* with attempt 0: a claim counts even if its attempt is closed */
 };
 
-/* The source's descriptor becomes readable when there is news. Closed by source_close. */
+/* The source's descriptor becomes readable after each look at the store. Closed by source_close. */
 enum status source_group_open(
 	struct source **source, const struct group_source_options *options, struct error *err);
 

@@ -205,6 +205,19 @@ claimed() {
 	run -65 --separate-stderr preempt-watch --source group --timeout 30s
 }
 
+@test "an attempt that is claimed and closes while the command of preempt-watch --follow runs is told after it" {
+	preempt-watch --follow --source group --source "file:$PWD/flag" --exec '
+		echo "$PREEMPT_NOTICE_SOURCE" >>told; until [ -e go ]; do sleep 0.05; done' 3>&- &
+	started+=("$!")
+	touch flag
+	eventually grep -q file told
+	join 1
+	as 0 preempt-claim
+	as 0 preempt-store leave --code 42
+	touch go
+	eventually grep -q group told
+}
+
 @test "PH-9 the message can be read after all have gone; PH-22 attempt 2 does not see it, and refuses a claim for attempt 1" {
 	join 1
 	as 0 preempt-claim --reason "node drained"
