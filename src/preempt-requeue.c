@@ -302,7 +302,7 @@ static int run(const struct args_rest *rest)
 		return STATUS_USAGE;
 	}
 	if (group_find(IDENTITY_RUN, false, &own, &err) != STATUS_OK ||
-		status_is_error(slurm_job_name(&signs_environment, job, &err)))
+		status_is_error(slurm_job_name(&signs_environment, true, job, &err)))
 		return message_fail(&err);
 	message_detail("platform %s, run %s (%s), store %s", scheduler->name, own.identity.run,
 		own.identity.run_source, own.url);

@@ -117,7 +117,7 @@ static enum status slurm_open(struct source **source, const char *rest,
 {
 	uint64_t tasks = 1;
 	char job[64], specification[300];
-	enum status status = slurm_job_name(&signs_environment, job, err);
+	enum status status = slurm_job_name(&signs_environment, false, job, err);
 	if (status == STATUS_NO)
 		error_set(err, STATUS_USAGE,
 			"source slurm: SLURM_JOB_ID is not set, so this is no job of Slurm");

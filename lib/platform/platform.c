@@ -118,9 +118,10 @@ enum status platform_launch(const struct launcher *launcher, const struct signs 
 	if (!launcher->restarts)
 		return STATUS_OK;
 	enum status status = signs_number(signs, launcher->machines, 1, TASKS_MAX, &machines, err);
-	if (!status_is_error(status))
-		status = signs_number(signs, machines > 1 ? launcher->port : launcher->restarts, 0,
-			UINT32_MAX, &number, err);
+	if (!status_is_error(status) && machines > 1)
+		status = signs_number(signs, launcher->port, 1, 65535, &number, err);
+	else if (!status_is_error(status))
+		status = signs_number(signs, launcher->restarts, 0, UINT32_MAX, &number, err);
 	if (status_is_error(status))
 		return status;
 	snprintf(to, size, "%s:%s:%s%llu", launcher->launch_prefix, id, machines > 1 ? "port" : "",

@@ -97,7 +97,7 @@ enum status slurm_launch(const struct signs *signs, char launch[32], struct erro
 	return STATUS_OK;
 }
 
-enum status slurm_job_name(const struct signs *signs, char name[64], struct error *err)
+enum status slurm_job_name(const struct signs *signs, bool whole, char name[64], struct error *err)
 {
 	uint64_t job, array, index, leader;
 	enum status status = signs_number(signs, "SLURM_JOB_ID", 0, UINT32_MAX, &job, err);
@@ -108,7 +108,8 @@ enum status slurm_job_name(const struct signs *signs, char name[64], struct erro
 			STATUS_OK)
 		snprintf(name, 64, "%llu_%llu", (unsigned long long)array,
 			(unsigned long long)index);
-	else if (signs_number(signs, "SLURM_HET_JOB_ID", 0, UINT32_MAX, &leader, NULL) == STATUS_OK)
+	else if (whole &&
+		 signs_number(signs, "SLURM_HET_JOB_ID", 0, UINT32_MAX, &leader, NULL) == STATUS_OK)
 		snprintf(name, 64, "%llu", (unsigned long long)leader);
 	else
 		snprintf(name, 64, "%llu", (unsigned long long)job);

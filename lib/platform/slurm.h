@@ -41,11 +41,11 @@ enum status slurm_launch(const struct signs *signs, char launch[32], struct erro
 
 /*
  * Get the name of our job for squeue and scontrol: "9", or "9_3" for a task of an array (the plain
- * number of an array's last task names the whole array, and would requeue all of it), or the leader
- * of a heterogeneous job, which alone can be requeued. STATUS_NO: not in a job. STATUS_USAGE: its
- * id is no number.
+ * number of an array's last task names the whole array, and would requeue all of it). whole: of a
+ * heterogeneous job the leader, which alone can be requeued; else our component. STATUS_NO: not in
+ * a job. STATUS_USAGE: its id is no number.
  */
-enum status slurm_job_name(const struct signs *signs, char name[64], struct error *err);
+enum status slurm_job_name(const struct signs *signs, bool whole, char name[64], struct error *err);
 
 /* ---- The client ---- */
 

@@ -20,9 +20,10 @@ static enum status call(struct subprocess *child, const char *const *words, int6
 	if (loop)
 		return subprocess_start(child, &how, err);
 	how.limit = clock_earlier(clock_after(CALL_LIMIT), limit);
-	return subprocess_run(child, &how, NULL) == STATUS_OK
-		       ? STATUS_OK
-		       : error_set(err, STATUS_TEMPORARY, "%s has not answered in time", words[2]);
+	enum status status = subprocess_run(child, &how, err);
+	if (status == STATUS_TIMEOUT)
+		status = error_set(err, STATUS_TEMPORARY, "%s has not answered in time", words[2]);
+	return status;
 }
 
 /* What the exit code of a command says. */
@@ -31,7 +32,8 @@ static enum status judge(const struct subprocess *child, const char *name, struc
 	const char *said = text_string(&child->output);
 	if (child->code == 0)
 		return STATUS_OK;
-	if (child->code == STATUS_NOT_FOUND) /* 127: no such command */
+	/* 127: no such command; 126: it cannot be run. */
+	if (child->code == STATUS_NOT_FOUND || child->code == STATUS_CANNOT_RUN)
 		return error_set(err, STATUS_NOT_FOUND, "cannot run %s: is it in PATH?", name);
 	if (!*said || *said == '\n')
 		return error_set(err, STATUS_TEMPORARY, "%s ended with %d, and no output", name,

@@ -14,6 +14,11 @@ static const char *lookup(void *context, const char *name)
 {
 	return context && !strcmp(context, name) ? "7" : NULL;
 }
+static const char *component(void *context, const char *name)
+{
+	(void)context;
+	return !strcmp(name, "SLURM_JOB_ID") ? "8" : !strcmp(name, "SLURM_HET_JOB_ID") ? "7" : NULL;
+}
 #define HAS(variable)                                                                              \
 	lookup, (char[])                                                                           \
 	{                                                                                          \
@@ -155,6 +160,13 @@ static void judge(void)
 		CHECK(job.end == NOW + 20000);
 		CHECK(slurm_read_job("slurm_load_jobs error: x\nRUNNING 1767225620\n", &job));
 		CHECK(job.end == NOW + 20000);
+	}
+	TEST("of a heterogeneous job a component has its own end, and the leader is requeued")
+	{
+		static const struct signs signs = {component, NULL, "", {""}};
+		char name[64];
+		CHECK(slurm_job_name(&signs, false, name, NULL) == STATUS_OK && !strcmp(name, "8"));
+		CHECK(slurm_job_name(&signs, true, name, NULL) == STATUS_OK && !strcmp(name, "7"));
 	}
 	TEST("the start may be told, too, and an end that is over by our clock is said to be")
 	{
