@@ -241,8 +241,7 @@ static void take_line(struct session *session, char *line)
 
 /*
  * Announce the first of the waiting events. If an agent is served and the store does not answer,
- * the event stays, and the function returns after a pause, or when the loop
- * has an event.
+ * the event stays, and the function returns after a pause, or when the loop has an event.
  */
 static void announce_waiting(struct session *session, struct outage *outage)
 {

@@ -341,7 +341,6 @@ static void declare_dead(struct agent *agent)
 		.cause = DEATH_GONE,
 		.since_utc = clock_utc()};
 	agent_declare(&agent->group, BY_NO_TASK, &death, 1);
-	loop_forget(&agent->loop, agent->served);
 	while (agent->group.deaths_asked && clock_now() < until) {
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);
@@ -366,6 +365,7 @@ int ack_serve(const struct ack_request *request, int served)
 			look_for_notice(&agent, &taken);
 			agent_advance(&agent);
 		}
+		loop_forget(&agent.loop, served); /* seen */
 		if (served_is_gone(served) && !agent.group.view.agreement.closed)
 			declare_dead(&agent);
 		else if (!board_vanished(&agent.tasks[0].board)) {

@@ -18,12 +18,21 @@ enum status loop_open(struct loop *loop, struct error *err)
 					       "cannot wait for events: %s", strerror(errno));
 }
 
+/* Returns 0 or an errno. */
+static int watch(const struct loop *loop, int descriptor)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	return epoll_ctl(loop->descriptor, EPOLL_CTL_ADD, descriptor, &event) < 0 ? errno : 0;
+}
+
 enum status loop_open_signals(
 	struct loop *loop, const int *numbers, size_t count, struct error *err)
 {
 	enum status status = process_open_signals(numbers, count, &loop->signals, err);
-	loop_watch(loop, loop->signals);
-	return status;
+	int number = status == STATUS_OK ? watch(loop, loop->signals) : 0;
+	return number ? error_set(err, STATUS_TEMPORARY, "cannot wait for signals: %s",
+				strerror(number))
+		      : status;
 }
 
 void loop_close(struct loop *loop)
@@ -37,10 +46,9 @@ void loop_close(struct loop *loop)
 
 void loop_watch(struct loop *loop, int descriptor)
 {
-	struct epoll_event event = {.events = EPOLLIN};
-	if (descriptor >= 0 && epoll_ctl(loop->descriptor, EPOLL_CTL_ADD, descriptor, &event) < 0 &&
-		errno == EPERM)
-		loop_wake_at(loop, 0); /* epoll takes no files */
+	int number = descriptor >= 0 ? watch(loop, descriptor) : 0;
+	if (number && number != EEXIST)
+		loop_wake_at(loop, 0); /* it takes no files (EPERM), or no more */
 }
 
 void loop_forget(const struct loop *loop, int descriptor)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A thread that runs one blocking job at a time, so that a slow filesystem or server delays no
- * signal and no child. Nothing is shared and nothing is locked: from worker_run until worker_take,
- * what the job uses belongs to the job; before and after, to the owner.
+ * signal and no child. From worker_run until worker_take, what the job uses belongs to the job;
+ * before and after, to the owner: nothing is shared and nothing is locked. A job may also go on
+ * until worker_goes_on says no (beats, a relay); what its owner then looks at has a lock.
  *
  *	worker_start(&worker, "store", &err);
  *	worker_run(worker, job, context);

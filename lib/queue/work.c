@@ -732,6 +732,8 @@ static enum status begin(struct work *work, struct error *err)
 	ending_catch();
 	status = loop_open(&work->loop, err);
 	work->loop.signals = ending_descriptor();
+	if (work->loop.signals < 0)
+		return error_set(err, STATUS_TEMPORARY, "cannot receive signals");
 	loop_watch(&work->loop, work->loop.signals);
 	loop_watch(&work->loop, work->reaper.socket); /* readable when the reaper is gone */
 	store_set_patience(work->queue->store, PATIENCE);

@@ -102,7 +102,8 @@ void on_event_advance(struct on_event *on_event, int64_t now, int64_t *wake)
 	}
 }
 
-int on_event_descriptor(const struct on_event *on_event)
+/* Readable when the command that runs has ended; -1: none runs, or there is no pidfd for it. */
+static int descriptor_of(const struct on_event *on_event)
 {
 	const struct subprocess *process = &on_event->hook.process;
 	return process->pid ? process->end.descriptor : -1;
@@ -115,7 +116,7 @@ void on_event_finish(struct on_event *on_event, int64_t until)
 		on_event_advance(on_event, now, &wake);
 		if (!on_event->hook.process.pid)
 			break;
-		(void)descriptor_wait(on_event_descriptor(on_event), wake);
+		(void)descriptor_wait(descriptor_of(on_event), wake);
 	}
 	size_t left = on_event->count + (on_event->hook.process.pid != 0);
 	if (left)

@@ -35,8 +35,6 @@ struct on_event {
 void on_event_add(struct on_event *on_event, const struct message_event *event, const char *said);
 /* Reap a command that has ended, start the next. *wake becomes at most its time limit. */
 void on_event_advance(struct on_event *on_event, int64_t now, int64_t *wake);
-/* Readable when the command that runs has ended; -1: none runs, or there is no pidfd for it. */
-int on_event_descriptor(const struct on_event *on_event);
 /* Run the commands of the waiting events, at most until the instant `until`; drop the rest. */
 void on_event_finish(struct on_event *on_event, int64_t until);
 

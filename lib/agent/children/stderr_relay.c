@@ -65,6 +65,7 @@ static bool pass_on(struct stderr_relay *relay, struct relay_stream *stream)
 		remember(stream, bytes, (size_t)n);
 	} else {
 		remember(stream, "\n", 1);
+		loop_forget(&relay->loop, stream->from);
 		close(stream->from);
 		stream->from = -1;
 		pthread_cond_broadcast(&relay->drained);
