@@ -56,6 +56,7 @@ struct keeper {
 	int64_t told_to_leave; /* since when the board orders to leave; 0: it does not */
 	int leave_with;	       /* the code of that order */
 	bool said_silent;
+	char class[64]; /* of the error of another task (keys_error_class) */
 };
 
 /* ---- The guarded process ---- */
@@ -130,6 +131,7 @@ static void run_hook(const struct keeper *k, const char *why)
 		return;
 	snprintf(number, sizeof(number), "%d", (int)k->pid);
 	setenv("PREEMPT_FAILURE", why, 1);
+	setenv("PREEMPT_ERROR_CLASS", k->class, 1);
 	setenv("PREEMPT_GUARDED", number, 1);
 	enum status status = subprocess_run(&hook, &how, &err);
 	if (status == STATUS_TIMEOUT)
@@ -295,7 +297,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 		if (end != END_NONE)
 			return end;
 		if (k->pulse && !over && descriptor_is_ready(pulse_descriptor(k->pulse))) {
-			if (pulse_why(k->pulse, why))
+			if (pulse_why(k->pulse, why, k->class))
 				return END_BROKEN;
 			over = true;
 			loop_forget(&k->loop, pulse_descriptor(k->pulse));

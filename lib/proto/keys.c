@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/parse.h"
 #include "base/text.h"
@@ -136,4 +137,20 @@ bool keys_read_set(const char *text, uint64_t tasks, bool *set)
 			return false;
 	}
 	return true;
+}
+
+void keys_error_class(const char *line, char class[64])
+{
+	static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	const char *rank = *line == '[' ? strstr(line, "]:") : NULL;
+	if (rank)
+		line = rank + 2 + strspn(rank + 2, " ");
+	for (const char *at = line; (at = strpbrk(line, ".: ")) && *at == '.';)
+		line = at + 1;
+	size_t length = strcspn(line, ": ");
+	size_t shout = strspn(line, capitals);
+	bool named = shout && shout < length && length < 64 && line[length] != ' ' &&
+		     (strcspn(line + 1, capitals) + 1 < length ||
+			     (length == 9 && !strncmp(line, "Exception", 9)));
+	snprintf(class, 64, "%.*s", named ? (int)length : 0, line);
 }

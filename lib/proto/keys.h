@@ -94,4 +94,10 @@ void keys_write_marks(uint64_t tasks, const bool *marks, struct text *text);
 /* Mark the tasks of the text in set[tasks]; false if it cannot be parsed. */
 bool keys_read_set(const char *text, uint64_t tasks, bool *set);
 
+/*
+ * The name of the exception that the line names, without its module: OutOfMemoryError of "[rank1]:
+ * torch.OutOfMemoryError: CUDA out of memory". "": it names none, as "bash: line 3: ...".
+ */
+void keys_error_class(const char *line, char class[64]);
+
 #endif

@@ -309,6 +309,7 @@ static bool read_error(struct view *view, const struct reading *r)
 		view->error.code = 1;
 	json_copy_text(r->json, "host", view->error.host, sizeof(view->error.host));
 	json_copy_text(r->json, "line", view->error.line, sizeof(view->error.line));
+	json_copy_text(r->json, "class", view->error.class, sizeof(view->error.class));
 	view->agreement.error = json_get_unsigned(r->json, "task", &view->error.task);
 	view->agreement.error_task = view->error.task;
 	return view->agreement.error;

@@ -46,6 +46,7 @@ struct view_error {
 	int code; /* as a shell reports it */
 	char host[65];
 	char line[512]; /* of its stderr: the line that says best why it failed; may be empty */
+	char class[64]; /* keys_error_class; "": none */
 };
 
 struct view_member {

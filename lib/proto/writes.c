@@ -229,12 +229,15 @@ static void build_error(
 	struct write *write, const struct view *view, const struct write_details *details)
 {
 	struct json_object *json = stamped();
-	char host[65] = "", text[96];
+	char host[65] = "", text[96], class[64];
 	gethostname(host, sizeof(host) - 1);
 	json_put_unsigned(json, "task", write->task);
 	json_put_unsigned(json, "code", (uint64_t)details->code);
 	json_put_text(json, "host", host);
 	json_put_text(json, "line", details->line ? details->line : "");
+	keys_error_class(details->line ? details->line : "", class);
+	if (*class)
+		json_put_text(json, "class", class);
 	/* A task writes ERROR together with the seal. Without a seal this ERROR is not a
 	 * task's: overwrite it. */
 	const char *key = own_key(write, view, "ERROR");

@@ -198,15 +198,16 @@ print("bound", flush=True); time.sleep(600)' "$name" >bound 3>&- &
 
 @test "a command's own end is its exit code; its last words travel with the leave that follows, or those of the script; without a board there are none" {
 	join 2
-	beat 0 --pid "${agents[0]}"
+	beat 0 --pid "${agents[0]}" --on-failure 'echo "$PREEMPT_ERROR_CLASS" >class'
 	# Its end is no failure here: that is for preempt-store leave to say.
 	as 1 run -6 --separate-stderr preempt-heartbeat --period 400ms -- sh -c '
-		echo starting >&2; echo "CUDA out of memory" >&2; echo =====
+		echo starting >&2; echo "torch.OutOfMemoryError: CUDA" >&2; echo =====
 		(sleep 0.1; echo "=====" >&2) & exit 6'
-	[[ $stderr = *starting*"CUDA out of memory"* && $output = ===== ]]
+	[[ $stderr = *starting*"torch.OutOfMemoryError: CUDA"* && $output = ===== ]]
 	as 1 preempt-store leave --code 6 >/dev/null
 	end 44 0
-	grep -q "task 1 failed on .* with 6: CUDA out of memory" err.0
+	grep -q "task 1 failed on .* with 6: torch.OutOfMemoryError: CUDA" err.0
+	[ "$(cat class)" = OutOfMemoryError ]
 	another_store
 	join 2
 	beat 0 --pid "${agents[0]}"

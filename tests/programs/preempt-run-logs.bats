@@ -57,6 +57,16 @@ words() { python3 -c 'import json, sys; print(*(json.loads(line)["event"] for li
 	nothing_left
 }
 
+@test "the exception that has ended a task is named in the event and in the store" {
+	run preempt-run --run job -n 2 --on-event 'echo "$PREEMPT_EVENT ${PREEMPT_EVENT_CLASS-}" >>told' -- sh -c '
+		[ $PREEMPT_TASK = 0 ] || exec sleep 1000
+		exec python3 -c "class OutOfMemoryError(RuntimeError): pass
+raise OutOfMemoryError(\"no room\")"'
+	[ "$status" = 1 ]
+	grep -qx "broken OutOfMemoryError" told
+	[[ $(key ERROR) == *'"class":"OutOfMemoryError"'* ]]
+}
+
 @test "PH-10: the agent of task 0 is killed after the claim: the next one says that, too, and what was agreed" {
 	train 3 --period 500ms
 	# It does not save, so the others wait for it until the agent is gone.

@@ -603,6 +603,32 @@ static void stray_error(void)
 	store_close(store);
 }
 
+static void classes(void)
+{
+	static const char *const rows[][2] = {
+		{"ValueError: no loss", "ValueError"},
+		{"[rank1]: torch.OutOfMemoryError: CUDA out of memory.", "OutOfMemoryError"},
+		{"[default0]:KeyboardInterrupt", "KeyboardInterrupt"},
+		{"Exception: why", "Exception"},
+		{"tensorflow.python.framework.errors_impl.UnavailableError: gone",
+			"UnavailableError"},
+		{"OSError", "OSError"},
+		{"Killed", ""},
+		{"ERROR: no data", ""},
+		{"Error: no data", ""},
+		{"bash: line 1: x: command not found", ""},
+		{"No such file or directory", ""},
+		{"StopIteration was raised", ""},
+		{"", ""},
+	};
+	char class[64];
+	TEST("the name of an exception, without its module")
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		keys_error_class(rows[i][0], class);
+		CHECK_TEXT(class, rows[i][1]);
+	}
+}
+
 int main(void)
 {
 	attempt_name(&attempt, "r", 2, 4);
@@ -613,6 +639,7 @@ int main(void)
 	judged_by_checkpoints();
 	garbage();
 	sets();
+	classes();
 	unit_begin(NULL);
 	scratch_make();
 	lives();

@@ -269,6 +269,8 @@ static void say_broken(struct agent *agent)
 	json_put_unsigned(fields, "task", error->task);
 	json_put_text(fields, "host", error->host);
 	json_put_signed(fields, "code", error->code);
+	if (*error->class)
+		json_put_text(fields, "class", error->class);
 	announce(agent->options->on_event, ANNOUNCE_BROKEN, by, fields,
 		"task %llu failed on %s with %d%s%s", (unsigned long long)error->task, error->host,
 		error->code, *error->line ? ": " : "", error->line);

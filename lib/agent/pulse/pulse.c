@@ -99,6 +99,7 @@ static void tell_end(struct pulse *pulse)
 		return;
 	pulse->told = true;
 	pthread_mutex_lock(&pulse->lock);
+	strcpy(pulse->class, broken ? view->error.class : "");
 	if (broken && view->error.present)
 		snprintf(pulse->why, sizeof(pulse->why),
 			"task %llu failed on %.60s with %d%s%.120s",
@@ -238,10 +239,11 @@ int pulse_descriptor(const struct pulse *pulse)
 	return pulse->broken;
 }
 
-bool pulse_why(struct pulse *pulse, char text[256])
+bool pulse_why(struct pulse *pulse, char text[256], char class[64])
 {
 	pthread_mutex_lock(&pulse->lock);
 	memcpy(text, pulse->why, sizeof(pulse->why));
+	memcpy(class, pulse->class, sizeof(pulse->class));
 	pthread_mutex_unlock(&pulse->lock);
 	return *text != '\0';
 }

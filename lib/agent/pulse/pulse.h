@@ -55,8 +55,9 @@ bool pulse_is_needed(const struct pulse *pulse);
  * attempt is over for all of them.
  */
 int pulse_descriptor(const struct pulse *pulse);
-/* Why, in one line: the group is broken, or our task was declared dead. False: neither. */
-bool pulse_why(struct pulse *pulse, char text[256]);
+/* Why, in one line: the group is broken, or our task was declared dead. class: of the error of
+ * another task (keys_error_class). False: neither. */
+bool pulse_why(struct pulse *pulse, char text[256], char class[64]);
 
 /* Let pulse_stop send no farewell, so that the others declare our tasks dead. NULL is fine. */
 void pulse_fall_silent(struct pulse *pulse);

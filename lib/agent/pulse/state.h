@@ -27,7 +27,7 @@ struct pulse {
 	_Atomic bool begun, watching, silent;
 	_Atomic bool needed;  /* pulse_is_needed */
 	pthread_mutex_t lock; /* over why */
-	char why[256];
+	char why[256], class[64];
 
 	/* Of the thread alone. */
 	struct attempt attempt;
