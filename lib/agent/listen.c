@@ -97,8 +97,6 @@ enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
 	const char *given = getenv("PREEMPT_SIGNALS"), *platform = getenv("PREEMPT_PLATFORM");
 	sigset_t set;
 	sigemptyset(&set);
-	if (given && !*given)
-		given = NULL;
 	if (given && parse_signals(given, &set, "PREEMPT_SIGNALS", err) != STATUS_OK)
 		return STATUS_USAGE;
 	if (!given && platform_choose(platform ? platform : "auto", &signs_environment, &choice,

@@ -199,7 +199,8 @@ enum status parse_signal(const char *text, int *number, const char *what, struct
 {
 	uint64_t value;
 	const char *name = strncmp(text, "SIG", 3) ? text : text + 3;
-	if (parse_decimal(text, &value) && value > 0 && value < (uint64_t)SIGRTMIN) {
+	/* Threads use 32 and 33, which have no name. */
+	if (parse_decimal(text, &value) && value < (uint64_t)SIGRTMIN && sigabbrev_np((int)value)) {
 		*number = (int)value;
 		return STATUS_OK;
 	}
@@ -217,14 +218,14 @@ enum status parse_signal(const char *text, int *number, const char *what, struct
 enum status parse_signals(const char *list, sigset_t *set, const char *what, struct error *err)
 {
 	enum status status = STATUS_OK;
-	for (const char *at = list ? list : ""; *at && status == STATUS_OK; at += *at == ',') {
+	for (const char *at = list && *list ? list : NULL; at && status == STATUS_OK;) {
 		char name[32];
 		int number, length = (int)strcspn(at, ",");
 		snprintf(name, sizeof(name), "%.*s", length, at);
-		at += length;
 		status = parse_signal(name, &number, what, err);
 		if (status == STATUS_OK)
 			sigaddset(set, number);
+		at = at[length] == ',' ? at + length + 1 : NULL;
 	}
 	return status;
 }
