@@ -14,7 +14,7 @@
  * Prints one line of names and figures:
  *
  *   gone      milliseconds from the notice of one agent until the last has ended, or "-"
- *   wrong     agents that ended with another code than 42 (124 where some are missing), and tasks
+ *   wrong     agents that ended with another code than 42 (44 where some are missing), and tasks
  *             that saved another step
  *   late      the phase that took too long, or "-"
  */
@@ -384,7 +384,7 @@ static uint64_t count_wrong(void)
 {
 	uint64_t wrong = 0;
 	for (uint64_t i = 0; i < crowd.agents; i++)
-		wrong += crowd.node[i].code != (crowd.missing ? STATUS_TIMEOUT : CODE_SAVED);
+		wrong += crowd.node[i].code != (crowd.missing ? CODE_BROKEN : CODE_SAVED);
 	if (crowd.missing)
 		return wrong - crowd.missing;
 	for (uint64_t i = 0; i < crowd.agents * COPIES; i++)
