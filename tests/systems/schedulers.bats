@@ -16,6 +16,8 @@ setup() {
 	export CLIENT=$REPO/lib/client XDG_STATE_HOME=$PWD/state
 	mkdir fake
 	cat >train <<-'END'
+		# Without a trap bash does not end if its child ended by itself just before the signal.
+		trap 'trap - INT; kill -INT $$' INT
 		. "$CLIENT/preempt.sh"
 		start=$(ckpt-rotate latest ck --step --or 0) || exit
 		save() { d=$(ckpt-rotate begin ck $1) && echo x >$d/w && ckpt-rotate commit ck $1 >/dev/null; }
