@@ -165,7 +165,11 @@ catches_usr1() {
 	begin bash typed
 	running() { [[ $(preempt-status --run mymodel) = *" running "* ]]; }
 	eventually running
-	killed
+	# The heartbeat is killed, and the training with it; the next start trains to its end, and leaves.
+	pkill -KILL -P "$job"
+	ended 137
+	STEPS=20 run -0 bash typed
+	[[ $(preempt-status --run mymodel) = *" completed "* ]]
 }
 
 @test "preempt-run(1): one machine, a watched progress, a rehearsal, restarts, a program of its own, events" {
