@@ -275,14 +275,14 @@ print("bound", flush=True); time.sleep(600)' "$name" >bound 3>&- &
 	as 0 "${unwatched[@]}" preempt-ack >agreed
 	[[ $(cat agreed) = 6* ]]
 	at 0 6
+	rm -f trace
 	as 0 "${unwatched[@]}" preempt-ack --saved --wait 3>&- &
 	started+=("$!")
-	sleep 0.3 # for it to wait; one that comes later finds the save
+	until_true 60 grep -q INJECTED trace # it waits, and could not watch
 	saves 0 6
 	code_of "${started[-1]}"
 	[ "$code" = 0 ]
 	has_key SAVED/1/0
-	grep -q INJECTED trace
 }
 
 @test "wrong use is refused with the cure; HB-7: period 5 gives timeout 2, 30 gives 20" {
