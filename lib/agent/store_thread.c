@@ -182,19 +182,24 @@ static void post_written(
 	post(thread, result);
 }
 
-/* Not after until: a store that hangs must not be waited for once for each write. */
+/* Not after until, if the last write failed: a store that hangs is not waited for once for each. */
 static void carry_out_write(struct store_thread *thread, struct request *request, int64_t until)
 {
 	const struct write *write = &request->write;
 	struct result *result = new_result(RESULT_WROTE);
+	result->outcome = OUTCOME_UNKNOWN;
+	result->began = clock_now();
+	if (thread->writes_failed && result->began >= until) {
+		result->status = error_set(
+			&result->error, STATUS_TEMPORARY, "the store takes too long to answer");
+		post_written(thread, request, result, false);
+		return;
+	}
 	/* Writes to a full disk fail at once. */
 	if (thread->writes_failed && !thread->stopping)
 		(void)worker_pause(thread->worker, thread->write_at);
-	result->outcome = OUTCOME_UNKNOWN;
 	result->began = clock_now();
-	result->status = result->began < until ? open_store(thread, &result->error)
-					       : error_set(&result->error, STATUS_TEMPORARY,
-							 "the store takes too long to answer");
+	result->status = open_store(thread, &result->error);
 	if (result->status == STATUS_OK)
 		result->outcome = write_carry_out(&request->write, thread->store, &result->error);
 	bool behind = result->outcome == OUTCOME_DONE && write->transaction.group &&
