@@ -92,49 +92,78 @@ static enum status judge_over(const struct view *view, struct error *err)
 	return STATUS_OK;
 }
 
+/* What the view shows of the rounds that are told; round 1: the claim. */
+static uint64_t round_shown(const struct group_source *self)
+{
+	const struct agreement_view *a = &self->view.agreement;
+	return self->options.round ? a->round : a->claimed;
+}
+
+/* Whether the view shows a notice that was not given yet. */
+static bool is_news(const struct group_source *self)
+{
+	uint64_t number = self->view.attempt.number, round = round_shown(self);
+	uint64_t wanted = self->options.round ? self->options.round : 1;
+	uint64_t given = number == self->given_attempt ? self->given_round : 0;
+	return number > self->closed_before && round >= wanted && round > given;
+}
+
 /* Take in what the view shows now. True: *notice is a new notice. */
 static bool take_view(struct group_source *self, struct notice *notice)
 {
 	const struct view *view = &self->view;
 	const struct agreement_view *a = &view->agreement;
-	uint64_t wanted = self->options.round ? self->options.round : 1;
-	uint64_t round = self->options.round ? a->round : a->claimed;
-	if (view->attempt.number != self->given_attempt)
-		self->given_round = 0;
-	self->given_attempt = view->attempt.number;
 	/* If no attempt is named, wait for the claim of the next one, not of one that was closed
 	 * when we began. */
 	if (!self->seen && a->closed && !self->options.attempt && !self->options.past)
 		self->closed_before = view->attempt.number;
 	self->seen = true;
-	bool past = view->attempt.number <= self->closed_before;
-	bool fresh = view->attempt.number && round >= wanted && round > self->given_round && !past;
+	bool fresh = is_news(self);
 	self->gone |= self->options.until_exit && a->claimed && claim_is_gone(view);
 	if (self->options.attempt && view->attempt.number && self->over == STATUS_OK)
 		self->over = judge_over(view, &self->over_error);
 	if (fresh) {
 		describe(view, notice);
-		self->given_round = round;
+		self->given_attempt = view->attempt.number;
+		self->given_round = round_shown(self);
 	}
 	return fresh;
 }
 
 /* ---- The jobs of the worker ---- */
 
-/* Bring the view up to date. STATUS_NO: there is no store or no attempt yet. */
+/*
+ * Bring the view up to date. STATUS_NO: there is no store or no attempt yet. Where no attempt is
+ * named, go from each to the next one only when it has nothing left to tell, and then look again at
+ * once (asked is false).
+ */
 static enum status look(struct group_source *self, struct error *err)
 {
-	struct attempt attempt;
+	uint64_t seen = self->view.attempt.number;
+	struct attempt attempt, next;
 	enum status status = STATUS_OK;
 	if (!self->store)
 		status = store_open(&self->store, self->url, 0, clock_after(30000), err);
 	if (status == STATUS_OK)
 		status = attempt_find(self->store, self->run, self->options.attempt, &attempt, err);
-	if (status == STATUS_OK && attempt.number != self->view.attempt.number) {
-		view_release(&self->view);
-		view_init(&self->view, &attempt);
+	/* Afterwards: what is said of an attempt is said before the next one opens. */
+	if (status == STATUS_OK && seen)
+		status = view_refresh(&self->view, self->store, err);
+	bool till_gone = self->options.until_exit && self->view.agreement.claimed;
+	self->asked = status != STATUS_OK || !is_news(self);
+	if (status != STATUS_OK || !self->asked || till_gone || attempt.number == seen)
+		return status;
+	if (seen && attempt.number > seen + 1) {
+		status = attempt_find(self->store, self->run, seen + 1, &next, err);
+		if (status != STATUS_OK && status != STATUS_NO)
+			return status;
+		if (status == STATUS_OK)
+			attempt = next;
 	}
-	return status == STATUS_OK ? view_refresh(&self->view, self->store, err) : status;
+	self->asked = false;
+	view_release(&self->view);
+	view_init(&self->view, &attempt);
+	return view_refresh(&self->view, self->store, err);
 }
 
 /* Wait for a change, but not before the first look, and look. */

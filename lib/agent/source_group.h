@@ -18,7 +18,7 @@
 struct group_source_options {
 	const char *store; /* URL; a store that does not exist yet is waited for */
 	const char *run;
-	uint64_t attempt; /* only this one; 0: always the newest */
+	uint64_t attempt; /* only this one; 0: the newest, then each later one in turn */
 	uint64_t round;	  /* this round or a later one, claimed or not; 0: only the claim */
 	bool until_exit;  /* go on until the claiming task is gone: source_group_gone */
 	bool past;	  /* with attempt 0: a claim counts even if its attempt is closed */

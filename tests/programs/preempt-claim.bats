@@ -218,6 +218,25 @@ claimed() {
 	eventually grep -q group told
 }
 
+@test "the claim of an attempt that opens and closes meanwhile is told, too, although the next one is open" {
+	join 1
+	preempt-watch --follow --json --source group --exec '
+		echo "$PREEMPT_NOTICE" >>told; until [ -e go ]; do sleep 0.05; done' 3>&- &
+	started+=("$!")
+	as 0 preempt-claim
+	eventually grep -q group told
+	as 0 preempt-store leave --code 42
+	join 1
+	as 0 preempt-claim
+	as 0 preempt-store leave --code 42
+	join 1
+	touch go
+	eventually grep -q '"attempt":2' told
+	as 0 preempt-claim
+	eventually grep -q '"attempt":3' told
+	[ "$(grep -o '"attempt":.' told | tr -dc '0-9')" = 123 ]
+}
+
 @test "PH-9 the message can be read after all have gone; PH-22 attempt 2 does not see it, and refuses a claim for attempt 1" {
 	join 1
 	as 0 preempt-claim --reason "node drained"
