@@ -77,15 +77,17 @@ static enum status read_with(struct error *err)
 
 static int guard(char *const *command)
 {
+	/* Static: a job that hangs in the store is left alone, and may still read them. */
+	static struct group_run own;
+	static struct keeper_options keeper;
 	struct error err = {0};
-	struct group_run own;
 	int served = -1;
 	enum status status = served_open_agent(&served, &err);
 	if (status == STATUS_OK)
 		status = group_find(IDENTITY_TASK, false, &own, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	return keeper_run(&(struct keeper_options){.store = own.url,
+	keeper = (struct keeper_options){.store = own.url,
 		.run = own.identity.run,
 		.attempt = group_options.attempt,
 		.task = own.identity.task,
@@ -98,7 +100,8 @@ static int guard(char *const *command)
 		.command = command,
 		.pid = (pid_t)guarded,
 		.on_failure = on_failure,
-		.kill_after = kill_after});
+		.kill_after = kill_after};
+	return keeper_run(&keeper);
 }
 
 /* joins: the board is made later. */
@@ -157,11 +160,14 @@ static int leave(int code)
 	const struct membership_goodbye goodbye = {.code = code};
 	const int ending[] = {SIGINT, SIGHUP, SIGQUIT};
 	sigset_t set;
-	/* keeper_run has blocked these; a notice stays blocked. */
+	/* keeper_run has blocked these; a notice stays blocked. What came before the goodbye was
+	 * for COMMAND. */
 	sigemptyset(&set);
 	for (size_t i = 0; i < 3; i++)
 		if (!served_is_notice(ending[i]))
 			sigaddset(&set, ending[i]);
+	while (sigtimedwait(&set, NULL, &(struct timespec){0}) > 0)
+		;
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	if (membership_leave_own(&goodbye, &code, &err) != STATUS_OK)
 		(void)message_fail(&err);

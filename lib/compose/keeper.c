@@ -21,6 +21,8 @@
 #include "base/process/descriptor.h"
 #include "base/process/reaper.h"
 #include "base/process/subprocess.h"
+#include "base/worker.h"
+#include "base/xalloc.h"
 #include "compose/keeper_store.h"
 #include "live/cut_off.h"
 #include "live/outage.h"
@@ -31,6 +33,7 @@
 #define STDERR_WAIT  500   /* ms for the last line of a command that has ended */
 #define HOOK_LIMIT   30000 /* ms for --on-failure */
 #define KILL_LIMIT   10000 /* ms for a process to end after KILL */
+#define FIND_LIMIT   200   /* ms for the job that finds the attempt, at the end */
 
 struct keeper {
 	const struct keeper_options *options;
@@ -396,19 +399,56 @@ static enum keeper_end look_before_start(struct keeper *k)
 	return k->told_to_leave && k->options->command ? END_TOLD : look_at_others(k);
 }
 
+/* A job that finds the attempt. On the heap, because one that hangs is left alone. */
+struct finder {
+	const struct keeper_options *options;
+	struct worker *worker;
+	struct attempt attempt;
+	char *where;
+	enum status status;
+	struct error err;
+};
+
+static void find(void *context)
+{
+	struct finder *f = context;
+	struct outage outage = {
+		.deadline = outage_is_joined() ? CLOCK_NEVER : 0, .cancel = worker_wake(f->worker)};
+	do
+		f->status = keeper_find(f->options, &f->attempt, &f->where, &f->err);
+	while (outage_retry(&outage, &f->status, &f->err));
+}
+
 /* Find the attempt. While a joined store does not answer, retry until there is a reason to end. */
 static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, struct error *err)
 {
-	struct outage outage = {
-		.deadline = outage_is_joined() ? CLOCK_NEVER : 0, .cancel = k->loop.descriptor};
-	enum keeper_end end;
-	/* What ended the pause of outage_retry may be a notice that was only to be passed on. */
-	do {
-		end = look_before_start(k);
-		if (end == END_NONE)
-			*status = keeper_find(k->options, &k->attempt, &k->where, err);
-	} while (end == END_NONE &&
-		 (outage_retry(&outage, status, err) || descriptor_is_ready(k->loop.descriptor)));
+	struct finder *f = xcalloc(1, sizeof(*f));
+	enum keeper_end end = END_NONE;
+	bool ended = false;
+	f->options = k->options;
+	*status = worker_start(&f->worker, "find", err);
+	if (*status != STATUS_OK) {
+		free(f);
+		return END_NONE;
+	}
+	worker_run(f->worker, find, f);
+	loop_watch(&k->loop, worker_descriptor(f->worker));
+	while ((end = look_before_start(k)) == END_NONE && !(ended = worker_take(f->worker))) {
+		loop_wake_at(&k->loop, clock_after(CHECK_EVERY));
+		loop_wait(&k->loop);
+	}
+	loop_forget(&k->loop, worker_descriptor(f->worker));
+	if (ended) {
+		*status = f->status;
+		*err = f->err;
+		k->attempt = f->attempt;
+		k->where = f->where;
+		f->where = NULL;
+	}
+	if (worker_stop(f->worker, FIND_LIMIT)) {
+		free(f->where);
+		free(f);
+	}
 	return end;
 }
 

@@ -285,6 +285,22 @@ print("bound", flush=True); time.sleep(600)' "$name" >bound 3>&- &
 	has_key SAVED/1/0
 }
 
+# finds PID: it asks the store for the attempt.
+finds() { grep -qx find "/proc/$1/task/"*/comm; }
+
+@test "TERM ends it at once, also while the store does not answer before the start: 143, and the command does not run" {
+	join 1
+	store_held
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 preempt-heartbeat -- touch ran 3>&- &
+	started+=("$!")
+	until_true 60 finds "$!"
+	kill -TERM "$!"
+	timeout 20 tail --pid="$!" -f /dev/null # one look at the store may take 30 s
+	code_of "$!"
+	[ "$code" = 143 ]
+	[ ! -e ran ]
+}
+
 @test "wrong use is refused with the cure; HB-7: period 5 gives timeout 2, 30 gives 20" {
 	run -2 preempt-heartbeat --pid 1 -- true
 	run -2 preempt-heartbeat --progress-timeout 5s -- true

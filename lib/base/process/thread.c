@@ -41,7 +41,9 @@ bool thread_join(pthread_t thread, const void *context, int64_t patience)
 {
 	struct timespec until;
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += patience / 1000;
+	int64_t nanoseconds = until.tv_nsec + patience % 1000 * 1000000;
+	until.tv_sec += patience / 1000 + nanoseconds / 1000000000;
+	until.tv_nsec = nanoseconds % 1000000000;
 	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0)
 		return true;
 	keep(context);
