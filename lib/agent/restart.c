@@ -281,6 +281,8 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	/* The last notices. */
 	agent_block_signals(agent, true);
 	agent_take_held(agent);
+	if (agent->group.noticed)
+		agent_say_notice(agent, ANNOUNCE_OWN);
 	again &= !is_disturbed(agent);
 	if (!again)
 		*code = leave_now(between, *code);
