@@ -247,7 +247,6 @@ static int run(const struct args_rest *rest)
 		.ranks = ranks_given,
 		.grace = grace,
 		.board_parent = board,
-		.shield = shield,
 		.forward = forward,
 		.done_if = done_if,
 		.exit_code = (int)exit_code,
@@ -259,6 +258,9 @@ static int run(const struct args_rest *rest)
 		return STATUS_USAGE;
 	message_format(json ? MESSAGE_JSON : log_format ? MESSAGE_STAMPED : MESSAGE_PLAIN);
 	message_patience(1000); /* a log that stalls must not keep us from saving */
+	sigemptyset(&agent.shield);
+	if (parse_signals(shield, &agent.shield, "--shield", &err) != STATUS_OK)
+		return message_fail(&err);
 	if (choose_sources(&agent, &err) != STATUS_OK)
 		return message_fail(&err);
 	agent_hold_signals(agent.sources, agent.source_count);

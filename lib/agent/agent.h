@@ -8,6 +8,8 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
+#include <signal.h>
+
 #include "agent/announce.h"
 #include "live/heartbeat.h"
 #include "notice/source_set.h"
@@ -47,7 +49,7 @@ struct agent_options {
 	int64_t grace;		  /* ms from notice to end; negative: not known */
 	int64_t began;		  /* set by agent_run: deadline:+2h counts from then */
 	const char *board_parent; /* NULL: board_place chooses */
-	const char *shield;	  /* "TERM,USR1": ignored when the command starts; NULL: none */
+	sigset_t shield;	  /* signals that are ignored when the command starts */
 	bool forward;		  /* pass notice signals on to the command */
 	/*
 	 * For programs that cannot be changed but save on a signal: once any task has received a

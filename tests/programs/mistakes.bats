@@ -56,6 +56,7 @@ refused() {
 		a command is missing: write -- COMMAND|preempt-run
 		unexpected argument "c"|preempt-claim --reason a c
 		there is no option --notise; did you mean --notice?|preempt-run --notise signal:TERM -- true
+		--shield: "" is not a signal|preempt-run --shield TERM, -- true
 		there is no option --xyzzy; see preempt-run --help|preempt-run --xyzzy -- true
 		there is no option -Z|preempt-store list -Z
 		there is no command "gett"; did you mean get?|preempt-store gett k

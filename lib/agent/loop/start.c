@@ -11,7 +11,6 @@
 #include "agent/loop/terminal.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/parse.h"
 #include "base/process/process.h"
 #include "base/xalloc.h"
 
@@ -101,18 +100,14 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 		.resume = options->find_checkpoint ? agent->group.view.resume : NULL,
 		.sources = options->sources,
 		.source_count = options->source_count};
-	sigset_t ignored;
 	struct subprocess_options start = {.argv = options->command,
 		.terminal = agent_terminal_for(agent),
 		.standard[2] = agent->relay ? stderr_relay_input(agent->relay, index) : 0,
-		.ignored = &ignored,
+		.ignored = &options->shield,
 		.reaper = &agent->reaper};
-	sigemptyset(&ignored);
-	enum status status = parse_signals(options->shield, &ignored, "--shield", err);
 	char **environment = environment_build(&what);
 	start.environment = environment;
-	if (status == STATUS_OK)
-		status = subprocess_start(&command->process, &start, err);
+	enum status status = subprocess_start(&command->process, &start, err);
 	environment_free(environment);
 	if (agent->relay)
 		stderr_relay_started(agent->relay, index);
