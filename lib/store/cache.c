@@ -33,6 +33,10 @@ static bool ask_anew(enum cache cache, int outer, const char *path)
 
 int cache_stat(enum cache cache, const char *path, struct stat *st)
 {
+	struct statx asked;
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC;
+	if (cache == CACHE_CLIENT)
+		(void)statx(AT_FDCWD, path, flags, STATX_BASIC_STATS, &asked);
 	int result = file_stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
 	if (result < 0 && ask_anew(cache, AT_FDCWD, path))
 		result = file_stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);

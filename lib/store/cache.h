@@ -16,6 +16,10 @@
  * (on most servers 90 s). A client of version 4.1 or later does not ask for a delegation if a file
  * is opened with O_DIRECT: so we open the files of a store with O_DIRECT, and then clear the flag.
  *
+ * Of a filesystem in user space the kernel keeps sizes, too, for a second and more, also after an
+ * open; a client that has no fallocate (bindfs) does not drop them. statx with AT_STATX_FORCE_SYNC
+ * asks for them anew. Without it a store that both sides made at once had 0 bytes for one of them.
+ *
  * A file counts as missing only after the client had to ask the server for names (base/file.h).
  */
 #ifndef STORE_CACHE_H

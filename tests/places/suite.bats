@@ -155,6 +155,16 @@ disturb() {
 	done
 }
 
+@test "a size that one side remembers from before the other one wrote is not believed" {
+	[ "$PLACE" != etcd ] || skip "there is no file"
+	preempt-store put k v --store "$a"
+	cp "$here/s.db" kept
+	: >"$here/s.db"
+	stat "$there/s.db"
+	cat kept >"$here/s.db"
+	[ "$(preempt-store get k --store "$b")" = v ]
+}
+
 # ---- A run ----
 
 # start_job N MS [DIRECTORY]: four agents, two on each side; so long is a step at least. They have so much $grace.
