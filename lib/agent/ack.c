@@ -265,8 +265,7 @@ static enum status run_until(
 			status = check_time(agent, request->deadline, err);
 		if (status != STATUS_OK)
 			return status;
-		agent_wait_for_events(agent, clock_earlier(wake, request->deadline));
-		agent_take_results(agent);
+		agent_await(agent, clock_earlier(wake, request->deadline));
 	}
 	return STATUS_OK;
 }
@@ -341,10 +340,8 @@ static void declare_dead(struct agent *agent)
 		.cause = DEATH_GONE,
 		.since_utc = clock_utc()};
 	agent_declare(&agent->group, BY_NO_TASK, &death, 1);
-	while (agent->group.deaths_asked && clock_now() < until) {
-		agent_wait_for_events(agent, until);
-		agent_take_results(agent);
-	}
+	while (agent->group.deaths_asked && clock_now() < until)
+		agent_await(agent, until);
 }
 
 int ack_serve(const struct ack_request *request, int served)

@@ -241,6 +241,13 @@ static int leave_now(struct between *between, int code)
 	return end_as(between, code, what, "");
 }
 
+/* The exit code of an agent that cannot learn what was decided. */
+static int give_up(const struct between *between, const struct error *why)
+{
+	message_error("%s; cannot run again here: start this run again", why->text);
+	return between->finished ? STATUS_OK : CODE_BROKEN;
+}
+
 /* The attempt has closed: do what was decided for all its agents. False: *code is the exit code. */
 static bool follow_decision(struct between *between, const struct budget_limits *limits, int *code)
 {
@@ -255,8 +262,7 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	enum status status = history_decide_next(between->store, &between->view->attempt, limits,
 		has_resume ? &found.step : NULL, &decision, &err);
 	if (status != STATUS_OK) {
-		message_error("%s; cannot run again here: start this run again", err.text);
-		*code = between->finished ? STATUS_OK : CODE_BROKEN;
+		*code = give_up(between, &err);
 		return false;
 	}
 	enum announce_by by = speaks(between);
@@ -301,8 +307,7 @@ static bool runs_again(struct between *between, const struct budget_limits *limi
 	} else if (status == STATUS_OK) {
 		*code = preempted_code(between->agent->options, *code);
 	} else {
-		message_error("%s; cannot run again here: start this run again", err.text);
-		*code = between->finished ? STATUS_OK : CODE_BROKEN;
+		*code = give_up(between, &err);
 	}
 	return false;
 }

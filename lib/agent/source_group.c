@@ -108,6 +108,12 @@ static bool is_news(const struct group_source *self)
 	return number > self->closed_before && round >= wanted && round > given;
 }
 
+/* Whether all that is left is to see the claiming task go. */
+static bool awaits_exit(const struct group_source *self)
+{
+	return self->options.until_exit && self->view.agreement.claimed;
+}
+
 /* Take in what the view shows now. True: *notice is a new notice. */
 static bool take_view(struct group_source *self, struct notice *notice)
 {
@@ -119,7 +125,7 @@ static bool take_view(struct group_source *self, struct notice *notice)
 		self->closed_before = view->attempt.number;
 	self->seen = true;
 	bool fresh = is_news(self);
-	self->gone |= self->options.until_exit && a->claimed && claim_is_gone(view);
+	self->gone |= awaits_exit(self) && claim_is_gone(view);
 	if (self->options.attempt && view->attempt.number && self->over == STATUS_OK)
 		self->over = judge_over(view, &self->over_error);
 	if (fresh) {
@@ -149,9 +155,8 @@ static enum status look(struct group_source *self, struct error *err)
 	/* Afterwards: what is said of an attempt is said before the next one opens. */
 	if (status == STATUS_OK && seen)
 		status = view_refresh(&self->view, self->store, err);
-	bool till_gone = self->options.until_exit && self->view.agreement.claimed;
 	self->asked = status != STATUS_OK || !is_news(self);
-	if (status != STATUS_OK || !self->asked || till_gone || attempt.number == seen)
+	if (status != STATUS_OK || !self->asked || awaits_exit(self) || attempt.number == seen)
 		return status;
 	if (seen && attempt.number > seen + 1) {
 		status = attempt_find(self->store, self->run, seen + 1, &next, err);
@@ -171,8 +176,7 @@ static void ask(void *context)
 {
 	struct group_source *self = context;
 	bool answered = self->status == STATUS_OK || self->status == STATUS_NO;
-	bool till_gone = self->options.until_exit && self->view.agreement.claimed;
-	int64_t until = till_gone ? clock_after(GONE_LOOK) : CLOCK_NEVER;
+	int64_t until = awaits_exit(self) ? clock_after(GONE_LOOK) : CLOCK_NEVER;
 	if (self->asked && (!answered || !self->store)) {
 		if (!worker_pause(self->worker, clock_after(AGAIN / 2 + clock_jitter(AGAIN))))
 			return;

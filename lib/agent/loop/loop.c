@@ -34,8 +34,9 @@ void agent_wait_for_events(struct agent *agent, int64_t wake)
 	agent_take_signals(agent, now);
 }
 
-void agent_take_results(struct agent *agent)
+void agent_await(struct agent *agent, int64_t wake)
 {
+	agent_wait_for_events(agent, wake);
 	for (struct result *result; (result = store_thread_take(agent->group.store_thread));) {
 		agent_take_result(agent, result);
 		result_free(result);
@@ -107,18 +108,15 @@ void agent_advance(struct agent *agent)
 	int64_t wake = agent_act(agent);
 	if (agent_is_through(agent))
 		return;
-	agent_wait_for_events(agent, wake);
-	agent_take_results(agent);
+	agent_await(agent, wake);
 }
 
 void agent_say_goodbye(struct agent *agent, int code)
 {
 	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
 	const struct view *view = &agent->group.view;
-	while (agent->unstarted_writes && clock_now() < until) {
-		agent_wait_for_events(agent, until);
-		agent_take_results(agent);
-	}
+	while (agent->unstarted_writes && clock_now() < until)
+		agent_await(agent, until);
 	/* The view of an agent that did not start may be old: rely on it only if the attempt is
 	 * sealed and all writes of this agent were made. */
 	bool certain = !agent->unstarted ||
@@ -129,10 +127,8 @@ void agent_say_goodbye(struct agent *agent, int code)
 		code == STATUS_OK);
 	/* If the store is slow now, another task closes the attempt. */
 	until = clock_earlier(until, agent->group.own_deadline);
-	while (!agent->goodbye_done && clock_now() < until) {
-		agent_wait_for_events(agent, until);
-		agent_take_results(agent);
-	}
+	while (!agent->goodbye_done && clock_now() < until)
+		agent_await(agent, until);
 }
 
 /* A checkpoint may have become complete after a task here had left without one. */

@@ -74,7 +74,8 @@ int64_t agent_act(struct agent *agent);
 void agent_advance(struct agent *agent);
 /* Wait for signals, notices and results, at most until wake; take in all but the results. */
 void agent_wait_for_events(struct agent *agent, int64_t wake);
-void agent_take_results(struct agent *agent);
+/* The same, and take in the results of the store thread. */
+void agent_await(struct agent *agent, int64_t wake);
 /* Close the attempt if we are the last, within a bounded time. code: the agent's exit code. */
 void agent_say_goodbye(struct agent *agent, int code);
 
