@@ -66,10 +66,8 @@ static enum status open_session(struct session *session, struct error *err)
 		snprintf(session->run, sizeof(session->run), "%s", own.identity.run);
 	}
 	if (status == STATUS_OK)
-		status = store_open(&session->store, own.url, STORE_READ_ONLY,
-			clock_after(group_timeout(10000)), err);
-	if (status == STATUS_OK)
-		store_set_patience(session->store, group_timeout(10000));
+		status = store_open_patient(
+			&session->store, own.url, STORE_READ_ONLY, group_timeout(10000), err);
 	return status;
 }
 

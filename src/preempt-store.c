@@ -72,12 +72,10 @@ enum status find_store_url(struct text *url, struct error *err)
 static enum status open_store(struct store **store, unsigned flags, struct error *err)
 {
 	struct text url = {0};
-	int64_t patience = group_timeout(30000);
 	enum status status = find_store_url(&url, err);
 	if (status == STATUS_OK)
-		status = store_open(store, text_string(&url), flags, clock_after(patience), err);
-	if (status == STATUS_OK)
-		store_set_patience(*store, patience);
+		status = store_open_patient(
+			store, text_string(&url), flags, group_timeout(30000), err);
 	text_release(&url);
 	return status;
 }

@@ -17,15 +17,6 @@
 #define RECALL	5000 /* ms to read from the store how long saves take, or to write it there */
 #define GOODBYE 5000 /* ms to write that the task is dead */
 
-/* Open the store for one short request. */
-static bool open_briefly(const struct agent *agent, struct store **store, struct error *err)
-{
-	if (store_open(store, agent->options->store, 0, clock_after(RECALL), err) != STATUS_OK)
-		return false;
-	store_set_patience(*store, RECALL);
-	return true;
-}
-
 /* Read how long saves took before. If the store does not answer, longest_save stays 0. */
 static void recall_saves(struct agent *agent)
 {
@@ -33,7 +24,7 @@ static void recall_saves(struct agent *agent)
 	struct error unused;
 	struct remembered known;
 	struct view *view = &agent->group.view;
-	if (!open_briefly(agent, &store, &unused))
+	if (store_open_patient(&store, agent->options->store, 0, RECALL, &unused) != STATUS_OK)
 		return;
 	if (remembered_read(store, view->attempt.run, &known, &unused) == STATUS_OK)
 		view->agreement.longest_save = known.longest_save;
@@ -47,7 +38,7 @@ static void remember_saves(const struct agent *agent)
 	struct store *store;
 	struct error unused;
 	if (longest <= view->agreement.longest_save || agent->store_away ||
-		!open_briefly(agent, &store, &unused))
+		store_open_patient(&store, agent->options->store, 0, RECALL, &unused) != STATUS_OK)
 		return;
 	(void)remembered_add(store, view->attempt.run, longest, &unused);
 	store_close(store);

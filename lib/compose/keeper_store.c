@@ -34,10 +34,9 @@ void keeper_declare_dead(const struct keeper_options *options, const struct atte
 	struct store *store;
 	struct view view;
 	struct error err;
-	enum status status = store_open(&store, options->store, 0, clock_after(PATIENCE), &err);
+	enum status status = store_open_patient(&store, options->store, 0, PATIENCE, &err);
 	if (status != STATUS_OK)
 		return;
-	store_set_patience(store, PATIENCE);
 	view_init(&view, attempt);
 	status = view_refresh(&view, store, &err);
 	if (status == STATUS_OK && !view.agreement.peers[options->task].dead)

@@ -147,11 +147,10 @@ static void ask_store(struct examination *examination)
 	struct store *store = NULL;
 	struct store_entry entry = {0};
 	struct error err = {0};
-	enum status status = store_open(
-		&store, examination->request->url, STORE_READ_ONLY, clock_after(PROBE_FOR), &err);
+	enum status status = store_open_patient(
+		&store, examination->request->url, STORE_READ_ONLY, PROBE_FOR, &err);
 	self->store = (int)status;
 	if (status == STATUS_OK) {
-		store_set_patience(store, PROBE_FOR);
 		status = store_get(store, "doctor", &entry, &err);
 		if (status != STATUS_NO)
 			self->store = (int)status;

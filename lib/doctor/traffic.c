@@ -35,12 +35,11 @@ static enum status open_store(struct examination *examination, struct error *err
 			text_addf(&text, "%c%s%s%s", n++ ? '&' : '?', name, value ? "=" : "",
 				value ? value : "");
 	}
-	enum status status = store_open(&examination->store, text_string(&text),
-		STORE_CREATE | STORE_SCRATCH, clock_after(PATIENCE), err);
+	enum status status = store_open_patient(&examination->store, text_string(&text),
+		STORE_CREATE | STORE_SCRATCH, PATIENCE, err);
 	text_release(&text);
 	if (status != STATUS_OK)
 		return status;
-	store_set_patience(examination->store, PATIENCE);
 	self->local = store_is_local(examination->store);
 	doctor_name_lock(database, self->lock, sizeof(self->lock));
 	return STATUS_OK;

@@ -255,10 +255,7 @@ static enum status open_own(
 	*run = getenv("PREEMPT_RUN");
 	if (!*run || !**run || !url || !*url)
 		return STATUS_NO;
-	enum status status = store_open(store, url, flags, clock_after(limit), err);
-	if (status == STATUS_OK)
-		store_set_patience(*store, limit);
-	return status;
+	return store_open_patient(store, url, flags, limit, err);
 }
 
 enum status saved_ask(const char **run, struct saved *saved, struct error *err)

@@ -85,6 +85,15 @@ void store_set_patience(struct store *store, int64_t milliseconds)
 	store->patience = milliseconds;
 }
 
+enum status store_open_patient(struct store **store, const char *url, unsigned flags,
+	int64_t milliseconds, struct error *err)
+{
+	enum status status = store_open(store, url, flags, clock_after(milliseconds), err);
+	if (status == STATUS_OK)
+		store_set_patience(*store, milliseconds);
+	return status;
+}
+
 /* Not less than 1: a negative patience would be no limit. */
 void store_set_deadline(struct store *store, int64_t deadline)
 {

@@ -120,6 +120,9 @@ void store_set_patience(struct store *store, int64_t milliseconds);
  * shorter by itself, so a loop calls this in each pass.
  */
 void store_set_deadline(struct store *store, int64_t deadline);
+/* store_open within so many ms, and store_set_patience with them. */
+enum status store_open_patient(struct store **store, const char *url, unsigned flags,
+	int64_t milliseconds, struct error *err);
 
 /* Since when the request under way has waited for its answer; 0: there is none. For any thread. */
 int64_t store_asked_at(const struct store *store);

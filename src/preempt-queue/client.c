@@ -56,13 +56,11 @@ enum status client_open(struct client *client, unsigned flags, struct error *err
 {
 	enum status status = find_store(&client->url, err);
 	if (status == STATUS_OK)
-		status = store_open(&client->store, text_string(&client->url), flags,
-			clock_after(patience()), err);
-	if (status == STATUS_OK) {
-		store_set_patience(client->store, patience());
+		status = store_open_patient(
+			&client->store, text_string(&client->url), flags, patience(), err);
+	if (status == STATUS_OK)
 		status = queue_open(
 			&client->queue, client->store, options.queue, options.files, err);
-	}
 	return status;
 }
 
